@@ -1,0 +1,83 @@
+// A LUN: a flat array of bytes that several hosts may share, addressed in logical blocks.
+//
+// This is the one seam behind which image files, block devices and iSCSI LUNs hide, and where tests
+// put faulty ones. Invariants:
+//   1. Offsets, lengths and memory of every request are multiples of logical_block_bytes().
+//   2. A request completes exactly once, by LunRequest::Complete, with its final status; a short
+//      transfer is an error. Nothing is resent behind the caller's back.
+//   3. A completed write is durable only after a Flush that began after its completion.
+// Threads: all methods may be called concurrently, on overlapping ranges too (their outcome is then
+// any order of the logical blocks).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace reel {
+
+class IoBatch;
+
+// One vectored read or write. Owned by an IoBatch; the memory behind `parts` is the caller's and
+// outlives the completion.
+struct LunRequest {
+  enum class Kind { kRead, kWrite };
+  Kind kind = Kind::kRead;
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t length_bytes = 0;      // the sum of the parts
+  std::span<const iovec> parts;
+  IoBatch* batch = nullptr;
+  absl::Status status;                 // valid once completed
+
+  // Records the outcome and tells the batch. Called once, from any thread, by the LUN.
+  void Complete(absl::Status outcome);
+};
+
+class Lun {
+ public:
+  virtual ~Lun() = default;
+
+  // The path or URL that it was opened by, for messages and lists.
+  virtual const std::string& name() const = 0;
+  virtual std::uint64_t size_bytes() const = 0;
+  // The unit that the device reads and writes whole, and the alignment of all requests.
+  virtual std::uint32_t logical_block_bytes() const = 0;
+  // The request size that the device asks for; 0 when it does not say.
+  virtual std::uint32_t optimal_io_bytes() const { return 0; }
+  // False where the LUN cannot fence a host (image files): safety then rests on clocks alone.
+  virtual bool has_reservations() const { return false; }
+  virtual bool read_only() const { return false; }
+
+  // Starts a request and returns without waiting; it may complete before Start returns.
+  virtual void Start(LunRequest& request) = 0;
+
+  // Makes every write that completed before the call durable on the device.
+  virtual absl::Status Flush() = 0;
+
+  // Tells the device that the range holds nothing of use; its content is undefined afterwards.
+  // Only the MDC may call it, on metadata space that it owns. UNIMPLEMENTED where the device cannot.
+  virtual absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) = 0;
+
+  // Claims the LUN against other processes of this host until this object is destroyed:
+  // FAILED_PRECONDITION when another one holds it. (Between hosts: the arbitration block.)
+  virtual absl::Status ClaimForThisProcess() = 0;
+
+  // One blocking request. `buffer` is aligned as invariant 1 says.
+  absl::Status Read(std::uint64_t offset_bytes, std::span<std::byte> buffer);
+  absl::Status Write(std::uint64_t offset_bytes, std::span<const std::byte> buffer);
+};
+
+enum class LunAccess { kReadOnly, kReadWrite };
+
+// Opens an image file, a block device or (from a later version on) an iscsi:// URL, whichever `name`
+// is. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (neither a file nor a block device, or a kind
+// that this build does not know), each naming `name` and what to do.
+absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess access);
+
+}  // namespace reel
