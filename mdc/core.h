@@ -1,0 +1,88 @@
+// The metadata controller of one volume: a state machine on one thread.
+//
+// Events in (a request, a stream that ended, a tick, a commit that became durable, a fetch that is done),
+// outputs out (replies, callbacks, streams to end, keys to fetch, a wish to sync). No thread, clock read
+// or I/O inside but memory reads of the store and Apply. Invariants:
+//   1. One session's mutations take effect in sending order; a mutation takes effect once per (session,
+//      slot, sequence), and a repetition is answered from the stored reply.
+//   2. No reply, grant or recall leaves before everything it saw is durable; outputs to one session leave
+//      in the order in which the core made them whenever they concern the same inode's tokens.
+//   3. In a new epoch nothing but reclaims and replays is served until every known session has reclaimed
+//      or its lease is over.
+// Threads: one thread at a time calls everything (the server's core thread, or a test).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mdc/meta_db.h"
+#include "mdc/txn.h"
+#include "proto/admin.pb.h"
+#include "proto/mdc.pb.h"
+#include "volume/descriptor.h"
+#include "volume/env.h"
+
+namespace reel::mdc {
+
+using StreamId = StrongNumber<struct StreamTag>;   // one connection; made by the server
+using TicketId = StrongNumber<struct TicketTag>;   // one fetch
+
+struct CoreOptions {
+  std::uint32_t session_lease_ms = 10'000;
+  std::uint32_t slots = 64;
+  std::uint32_t max_sessions = 4096;
+};
+
+struct CoreOutputs {
+  struct Send {
+    StreamId stream;
+    std::variant<v1::Reply, v1::Callback> message;
+  };
+  struct Fetch {
+    TicketId ticket;
+    Miss miss;
+  };
+  std::vector<Send> sends;
+  std::vector<StreamId> ends;   // streams to end after the sends
+  std::vector<Fetch> fetches;
+  bool wants_sync = false;      // batches were applied: a Sync, then OnDurable
+};
+
+class Core {
+ public:
+  // Reads what must be in memory (volume record, free space, sessions, orphans) and commits the new
+  // epoch. DATA_LOSS names a damaged record.
+  static absl::StatusOr<std::unique_ptr<Core>> Start(MetaDb& db, const VolumeDescriptor& descriptor,
+                                                     const Clock& clock, const CoreOptions& options);
+  virtual ~Core() = default;
+
+  virtual void OnRequest(StreamId stream, v1::Request request) = 0;
+  virtual void OnStreamEnded(StreamId stream) = 0;
+  virtual void OnTick() = 0;               // at least every 100 ms: leases, grace
+  virtual void OnDurable(Sequence sequence) = 0;
+  virtual void OnFetched(TicketId ticket) = 0;
+  virtual CoreOutputs TakeOutputs() = 0;
+
+  // Marks the volume clean when no session is left; called last, before a final Sync.
+  virtual absl::Status PrepareStop() = 0;
+
+  // For administration; called on the core thread too.
+  virtual void Describe(v1::ShowReply& reply) const = 0;
+  virtual void Describe(v1::StatReply& reply) const = 0;
+  virtual void Describe(v1::WhoReply& reply) const = 0;
+
+  // Not OK once the store has failed: the process must end.
+  virtual absl::Status health() const = 0;
+};
+
+// What mkfs commits into an empty store: volume record, root directory (mode 0755, root), free space
+// without `used` (the metadata store's own blocks).
+absl::Status FormatVolume(MetaDb& db, const VolumeDescriptor& descriptor,
+                          const std::vector<struct Run>& used, WallTime now);
+
+}  // namespace reel::mdc

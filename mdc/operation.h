@@ -1,0 +1,77 @@
+// What an operation is: a function of a request, the transaction and the controller's tables to a reply.
+//
+// The core runs it; the operation neither waits nor does I/O. It may end in four ways:
+//   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs the
+//     on-commit actions, and sends the reply when all that it saw is durable;
+//   - an errno status: nothing is applied, staged changes and allocations are dropped;
+//   - missed (txn.missed()): run again when fetched;
+//   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have changed.
+// So an operation may run several times: memory tables change only in on-commit actions, and what the
+// allocator hands out is given back when the operation does not commit.
+// Threads: the core thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "mdc/txn.h"
+#include "proto/mdc.pb.h"
+#include "volume/descriptor.h"
+#include "volume/env.h"
+
+namespace reel::mdc {
+
+class Allocator;
+class InodeNumbers;
+class OpenTable;
+class TokenTable;
+
+struct OpContext {
+  Txn& txn;
+  SessionId session;
+  const v1::Credentials& credentials;
+  WallTime now;
+  Sequence next_sequence;              // what this operation's commit will be at least
+  const VolumeDescriptor& descriptor;
+  InodeNumbers& inode_numbers;
+  Allocator& allocator;
+  TokenTable& tokens;
+  OpenTable& opens;
+
+  // Set when other sessions' tokens stand in the way.
+  std::optional<InodeNumber> blocked{};
+  std::vector<std::function<void()>> on_commit{};
+
+  // Returns OK when no session but this one holds more than `allowed` on the inode; otherwise notes the
+  // recall, marks the operation blocked and returns an error to propagate.
+  absl::Status RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed);
+};
+
+// Hands out inode numbers from durable ranges: a crash loses the rest of a range, never a number twice.
+class InodeNumbers {
+ public:
+  static constexpr std::uint64_t kRange = 4096;
+  explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next) {}
+  // Takes a number; stages a larger VolumeRecord.next_inode when the range is used up. A number taken by
+  // an operation that does not commit is simply skipped.
+  absl::StatusOr<InodeNumber> Take(Txn& txn);
+
+ private:
+  std::uint64_t next_;
+  std::uint64_t limit_;  // numbers below it are covered by a staged or durable range
+};
+
+// One family of operations: mdc/ops/*.h declare functions of this type.
+using Operation = absl::Status (*)(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+
+struct OperationEntry {
+  Operation run = nullptr;
+  bool mutation = false;      // carries a slot; its reply is stored
+  const char* name = "";      // for counters and logs: "create"
+};
+// The table of all operations but the session ones; run == nullptr for those.
+const OperationEntry& OperationFor(v1::Request::OpCase op);
+
+}  // namespace reel::mdc
