@@ -1,0 +1,38 @@
+// The transport to a metadata controller: one bidirectional stream of frames. A seam: gRPC in the
+// daemon, an in-process controller in tests and the simulator.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/mdc.pb.h"
+
+namespace reel::client {
+
+// Threads: one thread sends and another receives, concurrently; Cancel comes from any.
+class MdcStream {
+ public:
+  virtual ~MdcStream() = default;
+  // False when the stream has ended.
+  virtual bool Send(const v1::ClientFrame& frame) = 0;
+  // Waits for the next frame; false when the stream has ended.
+  virtual bool Receive(v1::ServerFrame* frame) = 0;
+  // Ends the stream; pending Send and Receive return false.
+  virtual void Cancel() = 0;
+  // After Receive returned false: why.
+  virtual absl::Status Finish() = 0;
+};
+
+class MdcConnector {
+ public:
+  virtual ~MdcConnector() = default;
+  // One attempt, bounded in time. UNAVAILABLE when the controller cannot be reached.
+  virtual absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) = 0;
+};
+
+// Over gRPC; the only client file that includes gRPC implements it.
+std::unique_ptr<MdcConnector> MakeGrpcConnector();
+
+}  // namespace reel::client

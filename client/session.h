@@ -1,0 +1,90 @@
+// A client's registration with the metadata controller: calls, retries, lease, reconnection.
+//
+// Invariants:
+//   1. A mutation that was sent is answered exactly once: after a reconnection it is sent again with the
+//      same slot and sequence, never under another session.
+//   2. Replies and callbacks of one stream are handed over in the order in which they came, on the one
+//      receiving thread: `on_reply` and SessionEvents run there and must not block.
+//   3. LeaseHolds() turns false before the controller may give away what this client holds: it counts
+//      from the *sending* of the last answered renewal, on CLOCK_BOOTTIME, less a margin.
+// Threads: all public methods may be called concurrently.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/mdc_stream.h"
+#include "proto/mdc.pb.h"
+#include "volume/descriptor.h"
+#include "volume/env.h"
+
+namespace reel::client {
+
+// What a session tells its owner. On the receiving thread, except where said.
+class SessionEvents {
+ public:
+  virtual ~SessionEvents() = default;
+  virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode) = 0;
+  // The session is over: everything held is void. A new one is registered by itself afterwards.
+  virtual void OnEvicted() = 0;
+  // After a reconnection into a new epoch: what this client holds, to be claimed again.
+  virtual std::vector<v1::Reclaim> CollectReclaims() = 0;
+};
+
+// Tells a waiting call that its caller was interrupted (a signal to the application).
+class Interrupt {
+ public:
+  virtual ~Interrupt() = default;
+  virtual bool interrupted() const = 0;
+};
+
+struct CallOptions {
+  const v1::Credentials* credentials = nullptr;
+  // Runs on the receiving thread before the next message is looked at: for grants, which a recall
+  // behind them must find installed.
+  std::function<void(const v1::Reply&)> on_reply;
+  const Interrupt* interrupt = nullptr;
+};
+
+class Session {
+ public:
+  struct Options {
+    std::string volume;
+    std::vector<std::string> mdcs;  // HOST:PORT, tried in turn
+    std::string host;               // shown by reeladm who
+    std::string mount_point;
+    // 0: wait for the controller for ever; else a call fails with ETIMEDOUT after that long without one.
+    std::uint32_t soft_timeout_ms = 0;
+  };
+
+  // Connects and registers, with one try per controller: NOT_FOUND (no such volume), UNAVAILABLE (no
+  // controller answers; the message names each and why), UNIMPLEMENTED (no common protocol).
+  // `events`, `connector` and `clock` outlive the session.
+  static absl::StatusOr<std::unique_ptr<Session>> Connect(Options options, MdcConnector& connector,
+                                                          SessionEvents& events, const Clock& clock);
+  virtual ~Session() = default;
+
+  // Sends the request and waits for its reply. A reply with an error becomes its errno status. While
+  // the controller is away the call waits; EINTR when interrupted (a mutation that was sent is then
+  // still carried out once, its reply dropped), ETIMEDOUT under soft_timeout_ms. Slots and sequences
+  // are the session's own.
+  virtual absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) = 0;
+  // Sends a request that nobody waits for (Close, LayoutReturn); resent like the others.
+  virtual void Post(v1::Request request) = 0;
+
+  virtual bool LeaseHolds() const = 0;
+  virtual std::uint64_t session_id() const = 0;
+  // The volume descriptor that the controller sent at registration.
+  virtual const VolumeDescriptor& descriptor() const = 0;
+
+  // Says Goodbye (if a controller answers within a second) and ends the threads. Calls in progress and
+  // later ones fail with ESHUTDOWN.
+  virtual void Shutdown() = 0;
+};
+
+}  // namespace reel::client
