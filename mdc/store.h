@@ -1,0 +1,75 @@
+// The metadata store of one volume, opened as a whole: the LUN space of its metadata region, metafs
+// on that space, RocksDB's environment on metafs, and the MetaDb on top. mkfs makes it, the
+// controller serves from it, fsck reads it.
+//
+// Invariants:
+//   1. The parts live and die together, in that order: the MetaDb closes first.
+//   2. The region lies in the volume's first metadata pool, from its block 0 on, where every opener
+//      finds metafs's superblock without any other knowledge.
+//   3. A read-only store writes nothing to any LUN.
+// The caller holds the claim of the seat LUN (Lun::ClaimForThisProcess) before it opens a store for
+// writing, and the volume outlives the store.
+// Threads: Open and Format from one thread; db() as MetaDb says.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mdc/allocator.h"
+#include "mdc/meta_db.h"
+#include "volume/lun_scan.h"
+#include "volume/types.h"
+
+namespace reel::mdc {
+
+struct StoreOptions {
+  bool read_only = false;  // for fsck: the log is replayed in memory, nothing is written
+  std::uint64_t cache_bytes = 512ull << 20;
+  std::uint64_t write_buffer_bytes = 64ull << 20;
+};
+
+class Store {
+ public:
+  // Opens the store of a formatted volume. NOT_FOUND: the metadata region holds no store. DATA_LOSS
+  // names what is damaged.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(OpenVolume& volume,
+                                                     const StoreOptions& options);
+  // Makes an empty store in the first `region_blocks` blocks of the first metadata pool, whatever
+  // lay there. INVALID_ARGUMENT: too small, see MinimumRegionBlocks.
+  static absl::StatusOr<std::unique_ptr<Store>> Format(OpenVolume& volume,
+                                                       std::uint64_t region_blocks,
+                                                       const StoreOptions& options);
+  ~Store();
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  MetaDb& db() { return *db_; }
+
+  // The blocks that the store owns: never free, never in a file.
+  const std::vector<Run>& regions() const { return regions_; }
+
+  // Reads all that the store keeps and checks it: superblocks, log frames, table checksums (fsck).
+  // One line a problem.
+  std::vector<std::string> Verify();
+
+ private:
+  struct Parts;
+  Store(std::unique_ptr<Parts> parts, std::vector<Run> regions);
+  static absl::StatusOr<std::unique_ptr<Store>> OpenDb(std::unique_ptr<Parts> parts, bool create,
+                                                       const StoreOptions& options);
+
+  std::vector<Run> regions_;
+  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<MetaDb> db_;
+};
+
+// The pool that holds the metadata region. REQUIRES: the descriptor is valid.
+PoolId MetadataPool(const VolumeDescriptor& descriptor);
+
+// The smallest region that a store of this block size fits in.
+std::uint64_t MinimumRegionBlocks(std::uint32_t block_bytes);
+
+}  // namespace reel::mdc
