@@ -16,7 +16,8 @@ TEST(Convert, ExtentGoesThereAndBack) {
   const Extent written{FileBlock(7), 3, ExtentState::kWritten, PoolId(2), PoolBlock(99)};
   EXPECT_EQ(*FromProto(ToProto(written)), written);
   const Extent hole{FileBlock(7), 3, ExtentState::kHole, PoolId(2), PoolBlock(99)};
-  EXPECT_EQ(*FromProto(ToProto(hole)), (Extent{FileBlock(7), 3}));  // a hole lies nowhere
+  EXPECT_EQ(*FromProto(ToProto(hole)), (Extent{FileBlock(7), 3, ExtentState::kHole, PoolId(),
+                                               PoolBlock()}));  // a hole lies nowhere
 }
 
 TEST(Convert, BadExtentsAreRefused) {

@@ -2,11 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace reel {
 namespace {
@@ -73,12 +74,12 @@ absl::StatusCode CodeOf(int errno_value) {
 }  // namespace
 
 absl::Status ErrnoStatus(int errno_value, std::string_view message) {
-  absl::Status status(CodeOf(errno_value), message.empty()
-                                               ? std::string_view(strerrordesc_np(errno_value)
-                                                                      ? strerrordesc_np(errno_value)
-                                                                      : "unknown error")
-                                               : message);
-  status.SetPayload(kErrnoPayload, absl::Cord(std::to_string(errno_value)));
+  if (message.empty()) {
+    const char* description = strerrordesc_np(errno_value);
+    message = description != nullptr ? description : "unknown error";
+  }
+  absl::Status status(CodeOf(errno_value), absl::string_view(message.data(), message.size()));
+  status.SetPayload(kErrnoPayload, absl::Cord(absl::StrCat(errno_value)));
   return status;
 }
 
