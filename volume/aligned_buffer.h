@@ -19,8 +19,7 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Contents are undefined. Ends the process when memory is out, as operator new does.
   explicit AlignedBuffer(std::size_t size_bytes)
-      : data_(static_cast<std::byte*>(
-            ::operator new(size_bytes, std::align_val_t{kIoAlignment}))),
+      : data_(static_cast<std::byte*>(::operator new (size_bytes, std::align_val_t{kIoAlignment}))),
         size_(size_bytes) {}
 
   static AlignedBuffer Zeroed(std::size_t size_bytes) {
@@ -35,7 +34,7 @@ class AlignedBuffer {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kIoAlignment}); }
+    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kIoAlignment}); }
   };
   std::unique_ptr<std::byte, Free> data_;
   std::size_t size_ = 0;

@@ -27,8 +27,8 @@ struct LunEntry {
   friend bool operator==(const LunEntry&, const LunEntry&) = default;
 };
 
-// A stripe set: LUNs of which each gives the same number of rows. A pool is a concatenation of sets,
-// in order, so adding one never changes an address.
+// A stripe set: LUNs of which each gives the same number of rows. A pool is a concatenation of
+// sets, in order, so adding one never changes an address.
 struct StripeSet {
   std::vector<LunEntry> luns;
   std::uint64_t rows = 0;  // stripe units on each LUN; blocks = rows × breadth × luns
@@ -56,14 +56,14 @@ enum class AllocationStrategy : std::uint8_t { kRound = 0, kFill = 1, kBalance =
 
 struct VolumeDescriptor {
   Uuid volume;
-  std::string name;                  // as in mount -t reelfs NAME DIR; the rule of LUN names
-  std::uint64_t generation = 0;      // the map generation that layouts carry
+  std::string name;              // as in mount -t reelfs NAME DIR; the rule of LUN names
+  std::uint64_t generation = 0;  // the map generation that layouts carry
   std::uint32_t block_bytes = 0;
   AllocationStrategy strategy = AllocationStrategy::kRound;
   std::uint64_t created_seconds = 0;  // since the Unix epoch
   Uuid seat;                          // the LUN that holds the arbitration block and rules
   std::uint64_t compat = 0, ro_compat = 0, incompat = 0;
-  std::vector<Pool> pools;            // PoolId is the index
+  std::vector<Pool> pools;  // PoolId is the index
 
   friend bool operator==(const VolumeDescriptor&, const VolumeDescriptor&) = default;
 };

@@ -1,9 +1,9 @@
 // What is known of a file's blocks: a map of disjoint extents over file blocks, merged where they
 // join. The client's layout cache and the MDC's view of an inode are both one of these.
 //
-// Invariants: extents are disjoint and sorted; neighbours that continue each other in file, pool and
-// state are one extent. A file block that no extent covers is *unknown* (the client asks the MDC; the
-// MDC treats it as a hole). Threads: externally synchronised.
+// Invariants: extents are disjoint and sorted; neighbours that continue each other in file, pool
+// and state are one extent. A file block that no extent covers is *unknown* (the client asks the
+// MDC; the MDC treats it as a hole). Threads: externally synchronised.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Extent {
   FileBlock file_block;
   std::uint64_t length_blocks = 0;
   ExtentState state = ExtentState::kHole;
-  PoolId pool;            // meaningless for a hole
-  PoolBlock pool_block;   // meaningless for a hole
+  PoolId pool;           // meaningless for a hole
+  PoolBlock pool_block;  // meaningless for a hole
 
   FileBlock end() const { return file_block + length_blocks; }
   friend bool operator==(const Extent&, const Extent&) = default;
@@ -45,7 +45,8 @@ class ExtentMap {
 
   // The extent that covers `block`, cut to nothing; nullopt when unknown.
   std::optional<Extent> Find(FileBlock block) const;
-  // The known pieces of [start, start + length), cut to it, in order; gaps between them are unknown.
+  // The known pieces of [start, start + length), cut to it, in order; gaps between them are
+  // unknown.
   std::vector<Extent> Slice(FileBlock start, std::uint64_t length_blocks) const;
   // True when no block of the range is unknown.
   bool Covers(FileBlock start, std::uint64_t length_blocks) const;

@@ -28,9 +28,9 @@ inline constexpr std::size_t kMaxLunNameBytes = 64;
 
 struct Label {
   Uuid lun;
-  std::string name;              // 1 to 64 bytes of [A-Za-z0-9._-]; unique within a volume
-  Uuid volume;                   // nil while the LUN is labelled but not part of a volume
-  std::uint32_t pool = 0;        // the place within the volume; meaningful when `volume` is set
+  std::string name;        // 1 to 64 bytes of [A-Za-z0-9._-]; unique within a volume
+  Uuid volume;             // nil while the LUN is labelled but not part of a volume
+  std::uint32_t pool = 0;  // the place within the volume; meaningful when `volume` is set
   std::uint32_t stripe_set = 0;
   std::uint32_t position = 0;
   std::uint64_t generation = 0;  // counts rewrites of this label
@@ -60,8 +60,8 @@ absl::Status WriteLabel(Lun& lun, const Label& label);
 // Zeroes the whole reserved area, labels last.
 absl::Status ClearReservedArea(Lun& lun);
 
-// What else the LUN seems to hold (a partition table, a file system, LVM, …: libblkid's word), or an
-// empty string for nothing known. I/O errors are returned.
+// What else the LUN seems to hold (a partition table, a file system, LVM, …: libblkid's word), or
+// an empty string for nothing known. I/O errors are returned.
 absl::StatusOr<std::string> ProbeForeignContent(const std::string& path);
 
 }  // namespace reel

@@ -30,10 +30,10 @@ struct LunRequest {
   enum class Kind { kRead, kWrite };
   Kind kind = Kind::kRead;
   std::uint64_t offset_bytes = 0;
-  std::uint64_t length_bytes = 0;      // the sum of the parts
+  std::uint64_t length_bytes = 0;  // the sum of the parts
   std::span<const iovec> parts;
   IoBatch* batch = nullptr;
-  absl::Status status;                 // valid once completed
+  absl::Status status;  // valid once completed
 
   // Records the outcome and tells the batch. Called once, from any thread, by the LUN.
   void Complete(absl::Status outcome);
@@ -61,7 +61,8 @@ class Lun {
   virtual absl::Status Flush() = 0;
 
   // Tells the device that the range holds nothing of use; its content is undefined afterwards.
-  // Only the MDC may call it, on metadata space that it owns. UNIMPLEMENTED where the device cannot.
+  // Only the MDC may call it, on metadata space that it owns. UNIMPLEMENTED where the device
+  // cannot.
   virtual absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) = 0;
 
   // Claims the LUN against other processes of this host until this object is destroyed:
@@ -75,9 +76,9 @@ class Lun {
 
 enum class LunAccess { kReadOnly, kReadWrite };
 
-// Opens an image file, a block device or (from a later version on) an iscsi:// URL, whichever `name`
-// is. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (neither a file nor a block device, or a kind
-// that this build does not know), each naming `name` and what to do.
+// Opens an image file, a block device or (from a later version on) an iscsi:// URL, whichever
+// `name` is. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (neither a file nor a block device, or
+// a kind that this build does not know), each naming `name` and what to do.
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess access);
 
 }  // namespace reel

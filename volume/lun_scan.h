@@ -14,7 +14,7 @@ namespace reel {
 
 struct FoundLun {
   std::string path;
-  absl::Status status;   // of opening and reading the label; the rest is valid when OK
+  absl::Status status;  // of opening and reading the label; the rest is valid when OK
   LabelReading reading;
 };
 
@@ -34,10 +34,10 @@ struct OpenVolume {
   Lun& seat() const;  // the seat LUN
 };
 
-// Scans, picks the LUNs whose label names `volume_name`'s volume, reads the seat LUN's descriptor, and
-// opens every LUN of it with `access`. Errors name what is missing: NOT_FOUND (no such volume, or a
-// LUN of it), FAILED_PRECONDITION (two LUNs claim one UUID; a LUN is smaller than its geometry),
-// DATA_LOSS (no valid descriptor).
+// Scans, picks the LUNs whose label names `volume_name`'s volume, reads the seat LUN's descriptor,
+// and opens every LUN of it with `access`. Errors name what is missing: NOT_FOUND (no such volume,
+// or a LUN of it), FAILED_PRECONDITION (two LUNs claim one UUID; a LUN is smaller than its
+// geometry), DATA_LOSS (no valid descriptor).
 absl::StatusOr<OpenVolume> OpenVolumeByName(const std::string& volume_name,
                                             const std::vector<std::string>& patterns,
                                             LunAccess access);

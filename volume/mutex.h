@@ -38,8 +38,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Waits release the mutex and take it again before they return; wake-ups may be spurious, so wait in a
-// loop on the condition.
+// Waits release the mutex and take it again before they return; wake-ups may be spurious, so wait
+// in a loop on the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -51,8 +51,8 @@ class CondVar {
   bool WaitFor(Mutex& mutex, std::chrono::milliseconds timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // wait_until on system_clock's sibling: wait_for would use pthread_cond_clockwait, which GCC 12's
-    // TSan does not intercept.
+    // wait_until on system_clock's sibling: wait_for would use pthread_cond_clockwait, which GCC
+    // 12's TSan does not intercept.
     const bool notified = condition_.wait_until(lock, std::chrono::system_clock::now() + timeout) ==
                           std::cv_status::no_timeout;
     lock.release();

@@ -1,7 +1,7 @@
 // The stripe map: (pool, block) → (LUN, byte offset), by arithmetic alone.
 //
-// Shared by client, MDC and tools; tested exhaustively. Within a set of n LUNs and breadth w, block b
-// lies in stripe unit u = b / w, on LUN u mod n, in row u / n of that LUN.
+// Shared by client, MDC and tools; tested exhaustively. Within a set of n LUNs and breadth w, block
+// b lies in stripe unit u = b / w, on LUN u mod n, in row u / n of that LUN.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class StripeMap {
   explicit StripeMap(const VolumeDescriptor& descriptor);
 
   // The pieces, in order, that hold bytes [offset, offset + length) counted from `block`'s start.
-  // Appends to `pieces`. OUT_OF_RANGE when any of it lies outside the pool; `pieces` is then as it was.
+  // Appends to `pieces`. OUT_OF_RANGE when any of it lies outside the pool; `pieces` is then as it
+  // was.
   absl::Status Map(PoolId pool, PoolBlock block, std::uint64_t offset_bytes,
                    std::uint64_t length_bytes, std::vector<LunPiece>& pieces) const;
 

@@ -39,13 +39,13 @@ class StrongNumber {
   Rep value_ = 0;
 };
 
-using InodeNumber = StrongNumber<struct InodeTag>;      // never reused within a volume; root is 1
-using SessionId = StrongNumber<struct SessionTag>;      // never reused within a volume; 0 is none
-using Epoch = StrongNumber<struct EpochTag>;            // one term of an active MDC
-using Sequence = StrongNumber<struct SequenceTag>;      // a commit's place in the volume's history
+using InodeNumber = StrongNumber<struct InodeTag>;  // never reused within a volume; root is 1
+using SessionId = StrongNumber<struct SessionTag>;  // never reused within a volume; 0 is none
+using Epoch = StrongNumber<struct EpochTag>;        // one term of an active MDC
+using Sequence = StrongNumber<struct SequenceTag>;  // a commit's place in the volume's history
 using PoolId = StrongNumber<struct PoolTag, std::uint32_t>;  // index into the descriptor's pools
-using PoolBlock = StrongNumber<struct PoolBlockTag>;    // a volume block's address within a pool
-using FileBlock = StrongNumber<struct FileBlockTag>;    // a volume block's place within a file
+using PoolBlock = StrongNumber<struct PoolBlockTag>;  // a volume block's address within a pool
+using FileBlock = StrongNumber<struct FileBlockTag>;  // a volume block's place within a file
 
 inline constexpr InodeNumber kRootInode{1};
 
@@ -61,9 +61,13 @@ inline constexpr std::uint32_t kMaxPools = 64;
 inline constexpr std::uint32_t kMaxLunsPerPool = 256;
 inline constexpr std::uint32_t kMaxLunsPerVolume = 4096;
 
-constexpr bool IsPowerOfTwo(std::uint64_t n) { return n != 0 && (n & (n - 1)) == 0; }
+constexpr bool IsPowerOfTwo(std::uint64_t n) {
+  return n != 0 && (n & (n - 1)) == 0;
+}
 // REQUIRES: unit != 0; the result of RoundUp fits.
-constexpr std::uint64_t RoundDown(std::uint64_t n, std::uint64_t unit) { return n - n % unit; }
+constexpr std::uint64_t RoundDown(std::uint64_t n, std::uint64_t unit) {
+  return n - n % unit;
+}
 constexpr std::uint64_t RoundUp(std::uint64_t n, std::uint64_t unit) {
   return RoundDown(n + unit - 1, unit);
 }

@@ -1,0 +1,70 @@
+#include "volume/block_lun.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "volume/aligned_buffer.h"
+#include "volume/types.h"
+
+namespace reel {
+
+absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, LunAccess access) {
+  const int mode = access == LunAccess::kReadOnly ? O_RDONLY : O_RDWR;
+  UniqueFd fd(open(path.c_str(), mode | O_DIRECT | O_CLOEXEC));
+  if (!fd.valid()) return OpenFailed(path, errno);
+  struct stat facts {};
+  if (fstat(fd.get(), &facts) != 0) return OpenFailed(path, errno);
+  if (!S_ISBLK(facts.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a block device any more"));
+  }
+  std::uint64_t size_bytes = 0;
+  int logical_block_bytes = 0;
+  unsigned optimal_io_bytes = 0;
+  if (ioctl(fd.get(), BLKGETSIZE64, &size_bytes) != 0 ||
+      ioctl(fd.get(), BLKSSZGET, &logical_block_bytes) != 0) {
+    return OpenFailed(path, errno);
+  }
+  if (ioctl(fd.get(), BLKIOOPT, &optimal_io_bytes) != 0) optimal_io_bytes = 0;
+  if (logical_block_bytes <= 0 || !IsPowerOfTwo(static_cast<std::uint64_t>(logical_block_bytes)) ||
+      static_cast<std::size_t>(logical_block_bytes) > kIoAlignment) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its logical block of ", logical_block_bytes,
+                     " bytes is not supported; use a device with blocks of 512 or 4096 bytes"));
+  }
+  const auto logical = static_cast<std::uint32_t>(logical_block_bytes);
+  return absl::WrapUnique(new BlockLun({.name = path,
+                                        .size_bytes = RoundDown(size_bytes, logical),
+                                        .logical_block_bytes = logical,
+                                        .optimal_io_bytes = optimal_io_bytes,
+                                        .read_only = access == LunAccess::kReadOnly},
+                                       std::move(fd)));
+}
+
+absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {
+  if (absl::Status status = CheckRange(offset_bytes, length_bytes); !status.ok()) return status;
+  if (absl::Status status = CheckWritable(); !status.ok()) return status;
+  std::uint64_t range[2] = {offset_bytes, length_bytes};
+  if (ioctl(fd(), BLKDISCARD, &range) != 0) return Failed("discard", errno);
+  return absl::OkStatus();
+}
+
+absl::Status BlockLun::ClaimForThisProcess() {
+  if (claim_.valid()) return absl::OkStatus();
+  UniqueFd claim(open(name().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
+  if (!claim.valid()) {
+    if (errno != EBUSY) return OpenFailed(name(), errno);
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(),
+        ": in use on this host (a mount, swap, LVM, MD or another process); free it first"));
+  }
+  claim_ = std::move(claim);
+  return absl::OkStatus();
+}
+
+}  // namespace reel

@@ -1,0 +1,80 @@
+#include "volume/fd_lun.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "volume/aligned_buffer.h"
+#include "volume/uring.h"
+
+namespace reel {
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void FdLun::Start(LunRequest& request) {
+  absl::Status status = CheckRange(request.offset_bytes, request.length_bytes);
+  if (request.kind == LunRequest::Kind::kWrite && status.ok()) status = CheckWritable();
+  if (!status.ok()) {
+    request.Complete(std::move(status));
+    return;
+  }
+  Uring::ForThisThread().Start(fd(), request);
+}
+
+absl::Status FdLun::Flush() {
+  if (fdatasync(fd()) != 0) return Failed("flush", errno);
+  return absl::OkStatus();
+}
+
+absl::Status FdLun::CheckRange(std::uint64_t offset_bytes, std::uint64_t length_bytes) const {
+  if (offset_bytes % facts_.logical_block_bytes != 0 ||
+      length_bytes % facts_.logical_block_bytes != 0 || length_bytes == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("not a multiple of the logical block of ",
+                                                   facts_.logical_block_bytes, " bytes"));
+  }
+  if (offset_bytes > facts_.size_bytes || length_bytes > facts_.size_bytes - offset_bytes) {
+    return absl::OutOfRangeError(
+        absl::StrCat("beyond the end of the LUN at ", facts_.size_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FdLun::CheckWritable() const {
+  if (!facts_.read_only) return absl::OkStatus();
+  return absl::FailedPreconditionError("the LUN was opened read-only");
+}
+
+absl::Status FdLun::Failed(const char* what, int error) const {
+  const std::string text =
+      absl::StrCat(name(), ": ", what, ": ", std::generic_category().message(error));
+  if (error == EOPNOTSUPP || error == ENOTTY || error == ENOSYS)
+    return absl::UnimplementedError(text);
+  return absl::UnknownError(text);
+}
+
+absl::Status OpenFailed(const std::string& name, int error) {
+  const std::string text = std::generic_category().message(error);
+  switch (error) {
+    case ENOENT:
+    case ENXIO:
+    case ENODEV:
+      return absl::NotFoundError(
+          absl::StrCat(name, ": ", text, "; check the path and that the LUN is connected"));
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(
+          absl::StrCat(name, ": ", text, "; run as root or give this user access to it"));
+    case EBUSY:
+      return absl::FailedPreconditionError(
+          absl::StrCat(name, ": ", text, "; another program or a mount uses it"));
+    default:
+      return absl::UnknownError(absl::StrCat(name, ": cannot open: ", text));
+  }
+}
+
+}  // namespace reel
