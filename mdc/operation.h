@@ -42,6 +42,9 @@ struct OpContext {
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
+  v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to
+  // Inodes that this operation put on the orphan list: ReapOrphan is due once it has committed.
+  std::vector<InodeNumber> orphans{};
   std::vector<std::function<void()>> on_commit{};
 
   // Returns OK when no session but this one holds more than `allowed` on the inode; otherwise notes the
@@ -54,13 +57,13 @@ class InodeNumbers {
  public:
   static constexpr std::uint64_t kRange = 4096;
   explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next) {}
-  // Takes a number; stages a larger VolumeRecord.next_inode when the range is used up. A number taken by
-  // an operation that does not commit is simply skipped.
+  // Takes a number and counts it in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode when
+  // the range is used up. A number taken by an operation that does not commit is simply skipped.
   absl::StatusOr<InodeNumber> Take(Txn& txn);
 
  private:
   std::uint64_t next_;
-  std::uint64_t limit_;  // numbers below it are covered by a staged or durable range
+  std::uint64_t limit_;  // the VolumeRecord.next_inode last seen: what a committed range covers
 };
 
 // One family of operations: mdc/ops/*.h declare functions of this type.

@@ -1,0 +1,14 @@
+// Attributes of an inode and of the volume: getattr, setattr (sizes too), readlink, statfs.
+// Threads: the core thread.
+#pragma once
+
+#include "mdc/operation.h"
+
+namespace reel::mdc {
+
+absl::Status GetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+absl::Status StatFs(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+
+}  // namespace reel::mdc

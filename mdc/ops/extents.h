@@ -1,0 +1,103 @@
+// The extents of an inode in the store: reading them, and editing them in one operation.
+//
+// Invariants:
+//   1. An inode's extents are disjoint, and none crosses a multiple of kExtentRegionBlocks: so the
+//   extent
+//      that covers a block is found by a forward scan from the start of the block's region.
+//   2. Neighbours within a region that continue each other in pool and state are one record; its
+//   birth
+//      sequence is the older one.
+//   3. Extents from InodeRecord.truncated_from on are no part of the file: readers do not see them,
+//   and the
+//      first edit frees them, so that they are never exposed when the file grows again.
+// A record that breaks these is DATA_LOSS. Threads: the core thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mdc/allocator.h"
+#include "mdc/operation.h"
+#include "volume/extent_map.h"
+
+namespace reel::mdc {
+
+inline constexpr std::uint64_t kExtentRegionBlocks = 8192;
+// Beyond the last block of the largest file: "to the end" is kEndOfFileBlocks - start.
+inline constexpr FileBlock kEndOfFileBlocks{std::uint64_t{1} << 50};
+
+// The allocated pieces of [start, start + length), cut to it, in order; what lies between them is a
+// hole. At most `limit` of them: then nothing is said of what follows the last one. Sees the store
+// only, not what the transaction has staged.
+absl::StatusOr<std::vector<Extent>> ReadExtents(Txn& txn, InodeNumber inode, FileBlock start,
+                                                std::uint64_t length_blocks, std::size_t limit);
+
+// A change of one inode's extents: Load every range concerned first, edit in memory, Store once at
+// the end. Nothing is staged before Store but what the allocator stages itself. One edit per inode
+// and operation.
+class ExtentEdit {
+ public:
+  ExtentEdit(OpContext& ctx, InodeNumber inode) : ctx_(ctx), inode_(inode) {}
+
+  // Reads the extents of the range and its neighbours; may be called for several ranges, before the
+  // first edit of each. REQUIRES: start + length <= kEndOfFileBlocks.
+  absl::Status Load(FileBlock start, std::uint64_t length_blocks);
+  // The same from `start` on to the end of the file, but no more than `max_extents`: everything
+  // before the returned block is loaded (kEndOfFileBlocks: all).
+  absl::StatusOr<FileBlock> LoadSome(FileBlock start, std::size_t max_extents);
+
+  // As ReadExtents, of what is loaded, with the edits.
+  std::vector<Extent> Allocated(FileBlock start, std::uint64_t length_blocks) const;
+  // The loaded extent that ends at or before `block` in the same region or touches it: where
+  // allocation should continue.
+  std::optional<Extent> Before(FileBlock block) const;
+
+  // Makes the range a hole and frees its blocks; extents that lie in it partly are cut.
+  absl::Status Remove(FileBlock start, std::uint64_t length_blocks);
+  // Gives the blocks of the run to the file at `start`. INTERNAL when a block of the range has one.
+  absl::Status InsertUnwritten(FileBlock start, const Run& run);
+  // The range becomes written. ESTALE when a block of it is a hole: nothing is marked.
+  absl::Status MarkWritten(FileBlock start, std::uint64_t length_blocks);
+  // What is allocated of the range becomes unwritten: it reads as zeros.
+  void MarkUnwritten(FileBlock start, std::uint64_t length_blocks);
+
+  // Stages the difference and the record's allocated_blocks. Times and change counter are the
+  // caller's.
+  absl::Status Store();
+
+ private:
+  struct Piece {
+    std::uint64_t length_blocks = 0;
+    bool written = false;
+    PoolId pool;
+    PoolBlock pool_block;
+    std::uint64_t birth_sequence = 0;
+    friend bool operator==(const Piece&, const Piece&) = default;
+  };
+  using Pieces = std::map<FileBlock, Piece>;
+
+  absl::Status BeginLoad();
+  absl::StatusOr<FileBlock> LoadRange(FileBlock start, FileBlock end, std::size_t max_extents);
+  void SplitAt(FileBlock block);
+  void MergeWithin(FileBlock start, FileBlock end);
+  void SetState(FileBlock start, std::uint64_t length_blocks, bool written);
+
+  OpContext& ctx_;
+  const InodeNumber inode_;
+  bool begun_ = false;
+  bool ends_truncation_ = false;
+  Pieces stored_;  // as the store has them
+  Pieces pieces_;  // as they shall be
+  std::uint64_t added_blocks_ = 0;
+  std::uint64_t removed_blocks_ = 0;
+};
+
+// Frees what the range holds, at most `max_extents` records of it; true when nothing is left.
+absl::StatusOr<bool> RemoveSomeExtents(OpContext& ctx, InodeNumber inode, FileBlock start,
+                                       std::uint64_t length_blocks, std::size_t max_extents);
+
+}  // namespace reel::mdc

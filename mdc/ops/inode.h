@@ -1,0 +1,43 @@
+// What several operations do with an inode's record.
+// Threads: the core thread.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mdc/operation.h"
+
+namespace reel::mdc {
+
+inline constexpr std::uint32_t kMaxLinks = 65'000;
+inline constexpr std::uint64_t kEntryBytes = 32;  // what an entry adds to its directory's size
+
+// The attributes as stat(2) shows them.
+void FillAttr(InodeNumber inode, const v1::InodeRecord& record, const VolumeDescriptor& descriptor,
+              v1::Attr& attr);
+
+// Something of the inode has changed: ctime and the change counter, and the record will be stored.
+void TouchChange(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
+// Its content too: mtime.
+void TouchContent(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
+
+// The record of a directory that still has a name. ESTALE, ENOTDIR, ENOENT (removed).
+absl::StatusOr<v1::InodeRecord*> LiveDirectory(Txn& txn, InodeNumber inode);
+// The record of a regular file. ESTALE, EISDIR, EINVAL (neither).
+absl::StatusOr<v1::InodeRecord*> RegularFile(Txn& txn, InodeNumber inode);
+// The record of an inode that an entry names: DATA_LOSS where LiveDirectory says ESTALE.
+absl::StatusOr<v1::InodeRecord*> NamedInode(Txn& txn, InodeNumber inode);
+
+// As a write or chown by another than root does: set-user-id goes, set-group-id where the group may
+// execute, and security.capability. Regular files only; others stay as they are. Does not touch
+// times.
+absl::Status ClearPrivileges(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
+
+// Whether the credentials' group or supplementary groups include `gid`.
+bool InGroup(const v1::Credentials& credentials, std::uint32_t gid);
+
+// Parses a record of the store; DATA_LOSS names the key's family and inode.
+absl::Status DamagedRecord(std::string_view what, std::uint64_t number);
+
+}  // namespace reel::mdc

@@ -1,0 +1,30 @@
+// Work that is too large for one commit, or has to wait for a last close: the inodes of family 'O'.
+//
+// An inode gets there when its last name goes while it is open, cached by a token, or large, and
+// when a truncation frees many extents. Its blocks go in steps of at most kReapExtents extents,
+// each a commit of its own. Threads: the core thread.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "mdc/operation.h"
+
+namespace reel::mdc {
+
+inline constexpr std::size_t kReapExtents = 1000;
+
+// The inode has lost its last name. REQUIRES: its record says nlink 0 and is marked changed. Frees
+// it at once where nobody has it open or cached and it is small; else puts it on the orphan list.
+absl::Status DropInode(OpContext& ctx, InodeNumber inode);
+
+// Frees the blocks from `size_bytes` on, as many as one step may; a rest goes on the orphan list.
+// The size itself is the caller's.
+absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_bytes);
+
+// One step of the work on an orphan, as an operation without a request (session 0): the core runs
+// it for the inodes of ctx.orphans, for every 'O' key after a start, and after the last close of an
+// unlinked inode, again and again until it returns true: all done, or still open (call again after
+// the last close). Tokens on an unlinked inode are recalled first (ctx.blocked).
+absl::StatusOr<bool> ReapOrphan(OpContext& ctx, InodeNumber inode);
+
+}  // namespace reel::mdc
