@@ -68,8 +68,20 @@ struct VolumeDescriptor {
   friend bool operator==(const VolumeDescriptor&, const VolumeDescriptor&) = default;
 };
 
+// Features that this program knows. An unknown compat bit means nothing to it, an unknown ro_compat
+// bit forbids writing, an unknown incompat bit forbids opening.
+inline constexpr std::uint64_t kKnownCompat = 0;
+inline constexpr std::uint64_t kKnownRoCompat = 0;
+inline constexpr std::uint64_t kKnownIncompat = 0;
+
+// True when this program may read the volume but must not write it.
+inline bool MustStayReadOnly(const VolumeDescriptor& descriptor) {
+  return (descriptor.ro_compat & ~kKnownRoCompat) != 0;
+}
+
 // Checks every bound and cross-reference (types.h; unique names and UUIDs; the seat is one of the
-// LUNs; at least one metadata and one data pool; no overflow). INVALID_ARGUMENT says what is wrong.
+// LUNs; at least one metadata and one data pool; no overflow). A LUN that grew may stand again in a
+// later set of its pool, behind what it gave before. INVALID_ARGUMENT says what is wrong.
 absl::Status ValidateDescriptor(const VolumeDescriptor& descriptor);
 
 // The framed slot. REQUIRES: valid. INVALID_ARGUMENT when it exceeds kDescriptorSlotBytes.
@@ -82,9 +94,11 @@ struct DescriptorReading {
   VolumeDescriptor descriptor;
   absl::Status slots[2];  // how each slot was found
 };
-// The valid slot with the highest generation on this LUN.
+// The valid slot with the highest generation on this LUN. NOT_FOUND when there is none and no trace
+// of one, DATA_LOSS when there is only a damaged one, UNIMPLEMENTED, or the LUN's own I/O error.
 absl::StatusOr<DescriptorReading> ReadDescriptor(Lun& lun);
-// Writes the slot that does not hold the highest valid generation, then flushes.
+// Writes the slot that does not hold the highest valid generation, then flushes; then clears a slot
+// left by another volume. FAILED_PRECONDITION when the LUN holds a later generation of this volume.
 absl::Status WriteDescriptor(Lun& lun, const VolumeDescriptor& descriptor);
 
 }  // namespace reel

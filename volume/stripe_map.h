@@ -51,6 +51,8 @@ class StripeMap {
     std::vector<Set> sets;
   };
   const Set& SetOf(const PoolGeometry& pool, PoolBlock block) const;
+  static void MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_t offset_bytes,
+                        std::uint64_t length_bytes, std::vector<LunPiece>& pieces);
 
   std::uint32_t block_bytes_;
   std::size_t lun_count_ = 0;
