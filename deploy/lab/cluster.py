@@ -1,0 +1,171 @@
+"""A cluster: its LUNs, its volume and its hosts, under one directory.
+
+DIR/lab.json says what it consists of and is written before anything else is made, so that `down`
+finds everything, whenever `up` was interrupted. What runs is asked from the hosts, never stored.
+"""
+import contextlib
+import fcntl
+import json
+import os
+import random
+import shutil
+import socket
+
+from hosts import Client, Mdc, mounted
+from luns import ImageLuns, run_program
+from process import LabError
+from spec import Spec
+
+STATE_VERSION = 1
+# Below Linux's range of ports for outgoing connections, so that none of those takes ours while the
+# MDC is down.
+PORTS = range(20000, 32000)
+
+
+def free_port():
+    for port in random.sample(PORTS, 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise LabError(f"no free port in {PORTS.start}–{PORTS.stop - 1}")
+
+
+class Cluster:
+    def __init__(self, directory, state):
+        self.dir, self.state = directory, state
+        self.spec = Spec.from_json(state["spec"])
+        self.luns = ImageLuns(directory, self.spec)
+        self.mdcs = [Mdc(name, self, address) for name, address in state["mdcs"].items()]
+        self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
+        self.hosts = self.mdcs + self.clients
+
+    @staticmethod
+    def exists(directory):
+        return os.path.exists(os.path.join(directory, "lab.json"))
+
+    @staticmethod
+    def open(directory):
+        try:
+            with open(os.path.join(directory, "lab.json")) as file:
+                state = json.load(file)
+        except FileNotFoundError:
+            raise LabError(f"{directory}: no cluster there (make one: lab up --dir {directory})")
+        except ValueError as error:
+            raise LabError(f"{directory}/lab.json: damaged ({error})")
+        if state.get("version") != STATE_VERSION:
+            raise LabError(f"{directory}: made by another version of lab; take it down with that")
+        return Cluster(directory, state)
+
+    @staticmethod
+    def open_or_make(directory, read_spec):
+        """`read_spec(old)` says what is wanted, on top of the existing cluster's spec."""
+        if Cluster.exists(directory):
+            cluster = Cluster.open(directory)
+            wanted = read_spec(cluster.spec).to_json()
+            have = cluster.spec.to_json()
+            differ = [key for key in have if key != "bin" and have[key] != wanted[key]]
+            if differ:
+                raise LabError(f"{directory} holds a cluster with other {', '.join(differ)}; "
+                               f"take it down first (lab down --dir {directory})")
+            if wanted["bin"] != have["bin"]:  # newly built programs are no other cluster
+                cluster.state["spec"] = wanted
+                cluster._save()
+            return Cluster(directory, cluster.state)
+        if set(directory) & set(',*?["\\\n'):
+            raise LabError(f"{directory}: a path without any of  , * ? [ \" \\  is needed")
+        made_dir = not os.path.isdir(directory)
+        if not made_dir and os.listdir(directory):
+            raise LabError(f"{directory}: is not empty, and no cluster of lab's")
+        spec = read_spec(None)
+        os.makedirs(directory, exist_ok=True)
+        state = {"version": STATE_VERSION, "made_dir": made_dir, "formatted": False,
+                 "spec": spec.to_json(),
+                 "mdcs": {f"mdc{i}": f"127.0.0.1:{free_port()}" for i in range(1, spec.mdcs + 1)}}
+        cluster = Cluster(directory, state)
+        cluster._save()
+        return cluster
+
+    def _save(self):
+        path = os.path.join(self.dir, "lab.json")
+        with open(path + ".new", "w") as file:
+            json.dump(self.state, file, indent=2)
+        os.replace(path + ".new", path)
+
+    @contextlib.contextmanager
+    def locked(self):
+        """One changing command at a time; the lock goes with the process."""
+        fd = os.open(self.dir, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise LabError(f"{self.dir}: another lab command is at work there")
+        try:
+            yield
+        finally:
+            os.close(fd)
+
+    def host(self, name):
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        raise LabError(f"no host {name}; there are: {' '.join(host.name for host in self.hosts)}")
+
+    def mdc_addresses(self):
+        return [mdc.address for mdc in self.mdcs]
+
+    def up(self):
+        if not self.state["formatted"]:
+            self.luns.make()
+            self._format()
+            self.state["formatted"] = True
+            self._save()
+        for host in self.hosts:
+            host.start()
+
+    def _format(self):
+        spec, path = self.spec, os.path.join(self.dir, "volume.toml")
+        with open(path, "w") as config:
+            config.write(f'name = "{spec.volume}"\nblock_size = "{spec.block_size}"\n'
+                         f'stripe_breadth = "{spec.breadth}"\nstrategy = "{spec.strategy}"\n'
+                         f'luns = ["{self.luns.pattern()}"]\n')
+            for pool in spec.pools:
+                # JSON's lists of plain strings are TOML's too.
+                config.write(f'\n[[pool]]\nname = "{pool.name}"\nflags = {json.dumps(pool.flags)}\n'
+                             f"luns = {json.dumps(pool.lun_names())}\n")
+                if pool.affinities:
+                    config.write(f"affinities = {json.dumps(pool.affinities)}\n")
+                if pool.stripe_breadth:
+                    config.write(f'stripe_breadth = "{pool.stripe_breadth}"\n')
+        run_program([spec.program("mkfs.reelfs"), "--config", path])
+
+    def stop(self):
+        """Clients first, so that their last changes find an MDC. Names those that did not go
+        cleanly."""
+        return [host.name for host in self.clients + self.mdcs if not host.stop()]
+
+    def restart(self):
+        unclean = self.stop()
+        for host in self.hosts:
+            host.start()
+        if unclean:
+            raise LabError(f"everything runs again, but not stopped cleanly: {' '.join(unclean)} "
+                           "(a busy mount, or a daemon that had to be killed)")
+
+    def down(self):
+        self.stop()
+        for client in self.clients:
+            if mounted(client.mount_point):  # never remove a tree that may be someone's data
+                raise LabError(f"{client.mount_point}: still mounted; nothing was removed")
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(client.mount_point)
+        self.luns.remove()
+        shutil.rmtree(os.path.join(self.dir, "hosts"), ignore_errors=True)
+        for name in ("volume.toml", "lab.json.new", "lab.json"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.dir, name))
+        if self.state["made_dir"] and not os.listdir(self.dir):
+            os.rmdir(self.dir)

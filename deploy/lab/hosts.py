@@ -1,0 +1,144 @@
+"""The hosts of a cluster: an Mdc or a Client, each one daemon with a directory of its own.
+
+Host holds all that has to do with *where* a daemon runs (here: a process of this machine); the
+subclasses know what the daemon is told, and how it stops. A host in a network namespace or in a
+virtual machine is another subclass of Process, handed to the same classes.
+"""
+import os
+import signal
+import subprocess
+
+from process import LabError, Process, STOP_SECONDS
+
+UMOUNT_SECONDS = 20
+
+
+def parse_signal(text):
+    name = text.upper()
+    name = name if name.startswith("SIG") else "SIG" + name
+    try:
+        return signal.Signals(int(text)) if text.isdigit() else signal.Signals[name]
+    except (KeyError, ValueError):
+        raise LabError(f"'{text}' is not a signal (examples: KILL, TERM, STOP, CONT, 9)")
+
+
+def mounted(directory):
+    """Whether something is mounted at `directory`; asks the kernel's table, not the mount, which
+    may hang or be dead."""
+    escaped = directory.replace("\\", r"\134").replace(" ", r"\040").replace("\t", r"\011")
+    with open("/proc/self/mountinfo") as table:
+        return any(line.split()[4] == escaped for line in table)
+
+
+class Host:
+    def __init__(self, name, cluster):
+        self.name, self.cluster = name, cluster
+        self.dir = os.path.join(cluster.dir, "hosts", name)
+        self.log_path = os.path.join(self.dir, "log")
+        self.process = Process(name, os.path.join(self.dir, "pid"), self.log_path)
+
+    def running(self):
+        return self.process.pid() is not None
+
+    def start(self):
+        if self.running():
+            return
+        os.makedirs(self.dir, exist_ok=True)
+        self.prepare()
+        self.process.start(self.command())
+
+    def kill(self, signal_text):
+        """As a person or a fault would: the signal, and for those that end it, wait for the end."""
+        number = parse_signal(signal_text)
+        if not self.process.signal(number):
+            raise LabError(f"{self.name}: does not run")
+        if number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGABRT):
+            if not self.process.wait_gone():
+                raise LabError(f"{self.name}: still runs {STOP_SECONDS} s after {number.name}")
+
+    def terminate(self):
+        """A clean stop by SIGTERM; after a bounded wait, SIGKILL. True when it was clean."""
+        self.process.signal(signal.SIGCONT)  # a stopped process would not see SIGTERM
+        self.process.signal(signal.SIGTERM)
+        clean = self.process.wait_gone()
+        self.process.kill()
+        return clean
+
+    def status(self):
+        pid = self.process.pid()
+        return {"host": self.name, "kind": self.kind, "state": "running" if pid else "stopped",
+                "pid": pid, "where": self.where(), "log": self.log_path}
+
+
+class Mdc(Host):
+    kind = "mdc"
+
+    def __init__(self, name, cluster, address):
+        super().__init__(name, cluster)
+        self.address = address
+
+    def where(self):
+        return self.address
+
+    def prepare(self):
+        with open(os.path.join(self.dir, "mdc.toml"), "w") as config:
+            config.write(f'listen = "{self.address}"\n'
+                         f'luns = ["{self.cluster.luns.pattern()}"]\n'
+                         f"session_lease_ms = {self.cluster.spec.session_lease_ms}\n\n"
+                         f'[[volume]]\nname = "{self.cluster.spec.volume}"\n')
+
+    def command(self):
+        return [self.cluster.spec.program("reel-mdcd"), "--config",
+                os.path.join(self.dir, "mdc.toml")]
+
+    def stop(self):
+        return self.terminate()
+
+
+class Client(Host):
+    kind = "client"
+
+    def __init__(self, name, cluster):
+        super().__init__(name, cluster)
+        self.mount_point = os.path.join(cluster.dir, name)
+
+    def where(self):
+        return self.mount_point + ("" if mounted(self.mount_point) else " (not mounted)")
+
+    def prepare(self):
+        if mounted(self.mount_point):  # left behind by a daemon that was killed
+            self._unmount(lazy=True)
+        os.makedirs(self.mount_point, exist_ok=True)
+
+    def command(self):
+        cluster = self.cluster
+        options = f"mdc={','.join(cluster.mdc_addresses())},luns={cluster.luns.pattern()}"
+        return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,
+                "-o", options, "-f"]
+
+    def stop(self):
+        """Unmounts as `umount` does; a mount that is busy, dead or stuck goes lazily."""
+        self.process.signal(signal.SIGCONT)
+        clean = True
+        if mounted(self.mount_point):
+            clean = self._unmount() and self.process.wait_gone()
+        if self.running():
+            clean = self.terminate() and clean
+        while mounted(self.mount_point):
+            if not self._unmount(lazy=True):
+                raise LabError(f"{self.name}: cannot unmount {self.mount_point}; "
+                               f"see who uses it: fuser -vm {self.mount_point}")
+        return clean
+
+    def _unmount(self, lazy=False):
+        if not mounted(self.mount_point):
+            return True
+        if os.getuid() == 0:
+            command = ["umount"] + ["-l"] * lazy + [self.mount_point]
+        else:
+            command = ["fusermount3", "-u"] + ["-z"] * lazy + [self.mount_point]
+        try:
+            return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=UMOUNT_SECONDS).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False

@@ -1,0 +1,178 @@
+"""What a cluster consists of: how many hosts, which pools on which LUNs, which volume.
+
+A spec comes from `lab up`'s options or from a TOML or JSON file with the same names (and more), and
+is kept in DIR/lab.json. This is the one place that knows the defaults.
+"""
+import dataclasses
+import json
+import os
+import re
+import shutil
+import tomllib
+
+from process import LabError
+
+PROGRAMS = ("reel-label", "mkfs.reelfs", "reel-mdcd", "mount.reelfs", "fsck.reelfs", "reeladm")
+DEFAULT_LUNS = "meta=1x8G,data=4x8G"
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_FLAGS = {"metadata", "data", "exclusive"}
+
+
+def parse_size(text):
+    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", str(text), re.IGNORECASE)
+    if not match:
+        raise LabError(f"'{text}' is not a size (examples: 8G, 512MiB)")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def format_size(size_bytes):
+    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size_bytes % unit == 0:
+            return f"{size_bytes // unit}{name}"
+    return str(size_bytes)
+
+
+@dataclasses.dataclass
+class PoolSpec:
+    name: str
+    luns: int
+    size_bytes: int
+    flags: list = dataclasses.field(default_factory=list)
+    affinities: list = dataclasses.field(default_factory=list)
+    stripe_breadth: str = ""
+
+    def lun_names(self):
+        return [f"{self.name}{i}" for i in range(1, self.luns + 1)]
+
+    def check(self):
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,60}", self.name):
+            raise LabError(f"pool '{self.name}': a name is letters, digits, '.', '_' and '-'")
+        if not 1 <= self.luns <= 256:
+            raise LabError(f"pool {self.name}: {self.luns} LUNs; a pool has 1 to 256")
+        if not self.flags or not set(self.flags) <= _FLAGS:
+            raise LabError(f"pool {self.name}: flags {'+'.join(self.flags)}; "
+                           f"known: {', '.join(sorted(_FLAGS))}")
+
+
+@dataclasses.dataclass
+class Spec:
+    bin: str
+    pools: list
+    mdcs: int = 1
+    clients: int = 2
+    volume: str = "reel"
+    block_size: str = "16KiB"
+    breadth: str = "256KiB"
+    strategy: str = "round"
+    session_lease_ms: int = 10000
+
+    def check(self):
+        if self.mdcs != 1:
+            raise LabError(f"--mdcs {self.mdcs}: a cluster has exactly one MDC in this version "
+                           "(there is no standby yet)")
+        if not 0 <= self.clients <= 64:
+            raise LabError(f"--clients {self.clients}: 0 to 64")
+        for pool in self.pools:
+            pool.check()
+        if len({pool.name for pool in self.pools}) != len(self.pools):
+            raise LabError("two pools have one name")
+
+    def program(self, name):
+        return os.path.join(self.bin, name) if self.bin else installed_program(name)
+
+    def to_json(self):
+        return dataclasses.asdict(self)
+
+    @staticmethod
+    def from_json(fields):
+        return Spec(**{**fields, "pools": [PoolSpec(**pool) for pool in fields["pools"]]})
+
+
+def installed_program(name):
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin")
+
+
+def parse_luns(text):
+    """meta=1x8G,data=4x8G:data+exclusive → pools. Without flags, `meta` is for metadata and the
+    others for data; a single pool is for both."""
+    pools = []
+    for part in text.split(","):
+        match = re.fullmatch(r"([^=]+)=(\d+)x([^:]+)(?::(.+))?", part.strip())
+        if not match:
+            raise LabError(f"--luns: '{part}' is not POOL=COUNTxSIZE[:FLAG+FLAG] "
+                           f"(example: {DEFAULT_LUNS})")
+        flags = match[4].split("+") if match[4] else []
+        pools.append(PoolSpec(match[1], int(match[2]), parse_size(match[3]), flags))
+    return _with_default_flags(pools)
+
+
+def _with_default_flags(pools):
+    for pool in pools:
+        if not pool.flags:
+            pool.flags = (["metadata", "data"] if len(pools) == 1 else
+                          ["metadata"] if pool.name.startswith("meta") else ["data"])
+    return pools
+
+
+def _read_config(path):
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+        fields = json.loads(text) if path.endswith(".json") else tomllib.loads(text.decode())
+    except (OSError, ValueError) as error:
+        raise LabError(f"--config {path}: {error}")
+    known = {field.name for field in dataclasses.fields(Spec)} - {"pools"} | {"luns", "pool"}
+    unknown = set(fields) - known
+    if unknown:
+        raise LabError(f"--config {path}: unknown: {', '.join(sorted(unknown))} "
+                       f"(known: {', '.join(sorted(known))})")
+    if "pool" in fields:  # [[pool]] name, luns, size, flags, affinities, stripe_breadth
+        try:
+            fields["pools"] = _with_default_flags(
+                [PoolSpec(size_bytes=parse_size(pool.pop("size")), **pool)
+                 for pool in fields.pop("pool")])
+        except (KeyError, TypeError) as error:
+            raise LabError(f"--config {path}: [[pool]] has name, luns, size, and if wished flags, "
+                           f"affinities, stripe_breadth ({error})")
+    return fields
+
+
+def _find_bin(wanted):
+    """The directory of the programs; empty when they are installed."""
+    if wanted:
+        candidates = [os.path.abspath(wanted)]
+    else:
+        checkout = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+        candidates = [os.path.join(checkout, "build", "release", "bin")]
+    for candidate in candidates:
+        if os.access(os.path.join(candidate, "mount.reelfs"), os.X_OK):
+            return candidate
+    if not wanted and installed_program("mount.reelfs"):
+        return ""
+    raise LabError(f"no ReelFS programs in {candidates[0]}: build them "
+                   "(cmake --preset release && ninja -C build/release) or say --bin DIR")
+
+
+def read_spec(arguments, old):
+    """The spec that the options ask for, on top of `old` (the existing cluster's, or None)."""
+    fields = old.to_json() if old else {}
+    if arguments.config:
+        fields.update(_read_config(arguments.config))
+    for option in ("mdcs", "clients", "luns", "block_size", "breadth"):
+        if getattr(arguments, option) is not None:
+            fields[option] = getattr(arguments, option)
+    luns = fields.pop("luns", None)
+    if luns or "pools" not in fields:
+        fields["pools"] = parse_luns(luns or DEFAULT_LUNS)
+    fields["pools"] = [pool if isinstance(pool, PoolSpec) else PoolSpec(**pool)
+                       for pool in fields["pools"]]
+    if arguments.bin or not old:
+        fields["bin"] = _find_bin(arguments.bin or fields.get("bin"))
+    spec = Spec(**fields)
+    spec.check()
+    for program in PROGRAMS:
+        path = spec.program(program)
+        if not path or not os.access(path, os.X_OK):
+            raise LabError(f"{program}: not found in {spec.bin or 'the installed programs'}; "
+                           "build it, or say --bin DIR")
+    return spec

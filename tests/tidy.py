@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""The rules of the tree that no compiler checks. Prints each breach as FILE:LINE: what; exit 1.
+
+Layers, libraries behind their adapters, every test built, and the plain style of a line. Where a
+rule has an exception, the exception stands here, with its reason.
+"""
+import os
+import re
+import subprocess
+import sys
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+# What each folder may include from. tools and tests see all.
+LAYERS = {
+    "volume": {"volume"},
+    "proto": {"volume", "proto"},
+    "mdc": {"volume", "proto", "mdc"},
+    "client": {"volume", "proto", "client"},
+}
+FOLDERS = ("volume", "proto", "mdc", "client", "tools", "tests", "deploy")
+
+# Header of a library → the only files that may include it (as patterns from the top).
+ADAPTERS = {
+    "FUSE": (r"(fuse|fuse3|linux/fuse)[/.].*|fuse_lowlevel\.h",
+             r"client/fuse_\w+\.(h|cc)|client/main\.cc|tests/bench/empty_fuse\.cc"),
+    "gRPC": (r"grpc(pp|\+\+)?/.*|proto/\w+\.grpc\.pb\.h",
+             r"client/grpc_\w+\.(h|cc)|mdc/(service|admin_service|grpc_\w+)(_test)?\.(h|cc)|"
+             r"tools/admin\w*\.(h|cc)|tests/bench/\w+\.cc"),
+    "RocksDB": (r"rocksdb/.*", r"mdc/metafs/\w+\.(h|cc)|mdc/(meta_db|rocks_\w+)(_test)?\.(h|cc)"),
+    "io_uring": (r"liburing.*", r"volume/uring(_test)?\.(h|cc)"),
+    "libiscsi": (r"iscsi/.*", r"volume/iscsi_lun(_test)?\.(h|cc)"),
+}
+
+MAX_LINES = 500
+LONGER = {
+    # file: why it is one piece
+}
+MAX_COLUMNS = 100
+# A sleep in a test stands on a line that says why, with this mark.
+SLEEP_MARK = "tidy: sleep"
+SLEEP = re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep|SleepFor)\s*\(|\btime\.sleep\(")
+UNFINISHED = re.compile(r"\b(" + "TO" + "DO|FIX" + r"ME)\b")
+
+breaches = []
+
+
+def breach(path, line, what):
+    breaches.append(f"{path}:{line}: {what}")
+
+
+def tracked_files():
+    """What git knows or would add: a file counts before its first commit."""
+    listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=TOP,
+                             capture_output=True)
+    if listing.returncode == 0:
+        names = listing.stdout.decode().split("\0")
+    else:  # an unpacked archive
+        names = [os.path.relpath(os.path.join(root, name), TOP)
+                 for root, folders, files in os.walk(TOP)
+                 if not os.path.relpath(root, TOP).startswith(("build", ".git")) for name in files]
+    return sorted(name for name in names if name and os.path.isfile(os.path.join(TOP, name)))
+
+
+def read(path):
+    with open(os.path.join(TOP, path), errors="replace") as file:
+        return file.read()
+
+
+def check_includes(path, lines):
+    folder = path.split("/")[0]
+    for number, line in enumerate(lines, 1):
+        match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if not match:
+            continue
+        header = match[1]
+        target = header.split("/")[0]
+        if folder in LAYERS and target in FOLDERS and target not in LAYERS[folder]:
+            breach(path, number, f"{folder}/ must not include {header}")
+        for library, (headers, files) in ADAPTERS.items():
+            if re.fullmatch(headers, header) and not re.fullmatch(files, path):
+                breach(path, number, f"{library} belongs behind its adapter, not here ({header})")
+
+
+def check_lines(path, lines):
+    in_code = path.endswith((".h", ".cc", ".proto", ".py", ".sh", ".cmake"))
+    is_test = path.startswith("tests/") or "_test." in path
+    for number, line in enumerate(lines, 1):
+        if "\t" in line:
+            breach(path, number, "tab")
+        if line != line.rstrip():
+            breach(path, number, "space at the end of the line")
+        if in_code and len(line) > MAX_COLUMNS:
+            breach(path, number, f"{len(line)} columns (at most {MAX_COLUMNS})")
+        if UNFINISHED.search(line):
+            breach(path, number, "unfinished work: do it, or file an issue")
+        if is_test and path != "tests/tidy.py" and SLEEP.search(line) and SLEEP_MARK not in line:
+            breach(path, number, "a sleep in a test: wait for the event (or mark it "
+                   f"'{SLEEP_MARK}' with the reason)")
+
+
+def check_file(path):
+    text = read(path)
+    lines = text.split("\n")
+    if text and not text.endswith("\n"):
+        breach(path, len(lines), "no newline at the end")
+    if path.endswith((".h", ".cc")):
+        check_includes(path, lines)
+    if path.endswith(".h"):
+        if not lines[0].startswith("//"):
+            breach(path, 1, "does not open with a comment that says what it is")
+        if "#pragma once" not in lines:
+            breach(path, 1, "no #pragma once")
+    check_lines(path, lines)
+    if path.endswith((".h", ".cc", ".py", ".proto")) and len(lines) - 1 > MAX_LINES:
+        if path not in LONGER:
+            breach(path, len(lines) - 1, f"longer than {MAX_LINES} lines: split it, or say why in "
+                   "tests/tidy.py")
+
+
+def check_sources_are_built(files):
+    """Every source is named by the nearest CMakeLists.txt above it; fuzz targets go by pattern."""
+    for path in files:
+        if not path.endswith(".cc"):
+            continue
+        folder = os.path.dirname(path)
+        if folder == "tests/fuzz" and path.endswith("_fuzz.cc"):
+            continue
+        while folder and not os.path.exists(os.path.join(TOP, folder, "CMakeLists.txt")):
+            folder = os.path.dirname(folder)
+        cmake = os.path.join(folder, "CMakeLists.txt")
+        name = os.path.relpath(path, folder)
+        if not re.search(rf"(?<![\w/]){re.escape(name)}(?!\w)", read(cmake)):
+            breach(path, 1, f"no target builds it: {cmake} does not name {name}")
+
+
+def main():
+    files = [path for path in tracked_files()
+             if path.endswith((".h", ".cc", ".proto", ".py", ".cmake", ".txt", ".sh"))
+             or "." not in os.path.basename(path) and path.split("/")[0] in ("deploy", "tests")]
+    files = [path for path in files if not path.startswith("tests/fuzz/corpus/")]
+    for path in files:
+        check_file(path)
+    check_sources_are_built(files)
+    print("\n".join(breaches) if breaches else f"tidy: {len(files)} files, nothing to say")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
