@@ -1,0 +1,125 @@
+"""The vocabulary of the end-to-end tests: a cluster run by deploy/lab/lab, and questions to it."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LAB = os.path.join(TOP, "deploy", "lab", "lab")
+BIN = os.environ.get("REEL_BIN", os.path.join(TOP, "build", "release", "bin"))
+GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
+COMMAND_SECONDS = 300
+TEST_SECONDS = 240
+NEEDED_MIB = 6 * 1024
+
+
+def run(*command, **options):
+    """A command that must succeed; its output."""
+    options = {"stdin": subprocess.DEVNULL, "timeout": COMMAND_SECONDS, **options}
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, **options)
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}"
+    return done.stdout
+
+
+def _takes_direct_io(directory):
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory) as probe:
+            os.close(os.open(probe.name, os.O_RDWR | os.O_DIRECT))
+        return True
+    except OSError:
+        return False
+
+
+def scratch_directory():
+    """A new directory, on tmpfs where that is big enough (and takes O_DIRECT: Linux 6.6)."""
+    shm = "/dev/shm"
+    if os.path.isdir(shm) and shutil.disk_usage(shm).free >= NEEDED_MIB << 20 \
+            and _takes_direct_io(shm):
+        return tempfile.mkdtemp(prefix="reelfs-e2e-", dir=shm)
+    return tempfile.mkdtemp(prefix="reelfs-e2e-", dir=os.environ.get("TMPDIR", "/var/tmp"))
+
+
+class Cluster:
+    """One MDC and two clients; `scratch` is a local directory beside it."""
+
+    def __init__(self, *up_arguments):
+        self.base = scratch_directory()
+        self.dir = os.path.join(self.base, "cluster")
+        self.scratch = os.path.join(self.base, "scratch")
+        os.mkdir(self.scratch)
+        self.ws1, self.ws2 = os.path.join(self.dir, "ws1"), os.path.join(self.dir, "ws2")
+        # Takes the cluster down when this process ends, however it ends.
+        self._guard = subprocess.Popen([sys.executable, "-B", GUARD, LAB, self.base],
+                                       stdin=subprocess.PIPE, text=True)
+        self.lab("up", "--bin", BIN, *up_arguments)
+
+    def lab(self, verb, *arguments):
+        return run(LAB, verb, "--dir", self.dir, *arguments)
+
+    def lab_fails(self, verb, *arguments):
+        done = subprocess.run([LAB, verb, "--dir", self.dir, *arguments], capture_output=True,
+                              text=True, timeout=COMMAND_SECONDS, stdin=subprocess.DEVNULL)
+        assert done.returncode != 0
+        return done.stderr
+
+    def kill(self, host, signal="KILL"):
+        self.lab("kill", host, signal)
+
+    def start(self, host):
+        self.lab("start", host)
+
+    def restart(self):
+        self.lab("restart")
+
+    def hosts(self):
+        done = subprocess.run([LAB, "status", "--dir", self.dir, "--json"], text=True,
+                              stdout=subprocess.PIPE, timeout=60, check=False)
+        return {host["host"]: host for host in json.loads(done.stdout)["hosts"]}
+
+    def log(self, host):
+        return self.lab("logs", host)
+
+    def tool(self, name, *arguments, **options):
+        return subprocess.run([os.path.join(BIN, name), *map(str, arguments)], text=True,
+                              capture_output=True, timeout=COMMAND_SECONDS,
+                              stdin=subprocess.DEVNULL, **options)
+
+    def luns(self):
+        return os.path.join(self.dir, "luns", "*.img")
+
+    def reeladm(self, *command):
+        """The JSON of `reeladm --json COMMAND`."""
+        done = self.tool("reeladm", "--mdc", self.hosts()["mdc1"]["where"], "--volume", "reel",
+                         "--json", *command)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def fsck(self):
+        """Stops everything cleanly, checks the volume on the bare LUNs, starts again."""
+        for host in ("ws1", "ws2", "mdc1"):
+            if self.hosts()[host]["pid"]:
+                self.kill(host, "TERM")
+        done = self.tool("fsck.reelfs", "reel", "--luns", self.luns(), "--json")
+        assert done.returncode == 0, f"fsck found something:\n{done.stdout}{done.stderr}"
+        self.lab("up", "--bin", BIN)
+        return json.loads(done.stdout)
+
+    def guard_test(self, seconds=TEST_SECONDS):
+        """From now on the daemons are killed when disarm() does not come in time, so that a test
+        that hangs in a mount gets an error."""
+        self._tell_guard(f"{seconds}")
+
+    def disarm(self):
+        self._tell_guard("off")
+
+    def _tell_guard(self, line):
+        self._guard.stdin.write(line + "\n")
+        self._guard.stdin.flush()
+
+    def down(self):
+        self._guard.stdin.close()
+        assert self._guard.wait(timeout=COMMAND_SECONDS) == 0, "lab down failed"
+        assert not os.path.exists(self.dir), os.listdir(self.dir)
