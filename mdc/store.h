@@ -20,6 +20,9 @@
 #include "absl/status/statusor.h"
 #include "mdc/allocator.h"
 #include "mdc/meta_db.h"
+#include "mdc/metafs/metafs.h"
+#include "mdc/metafs/pool_space.h"
+#include "mdc/rocks_env.h"
 #include "volume/lun_scan.h"
 #include "volume/types.h"
 
@@ -33,8 +36,8 @@ struct StoreOptions {
 
 class Store {
  public:
-  // Opens the store of a formatted volume. NOT_FOUND: the metadata region holds no store. DATA_LOSS
-  // names what is damaged.
+  // Opens the store of a formatted volume, for writing in a new epoch of metafs. NOT_FOUND: the
+  // metadata region holds no store. DATA_LOSS names what is damaged.
   static absl::StatusOr<std::unique_ptr<Store>> Open(OpenVolume& volume,
                                                      const StoreOptions& options);
   // Makes an empty store in the first `region_blocks` blocks of the first metadata pool, whatever
@@ -42,32 +45,32 @@ class Store {
   static absl::StatusOr<std::unique_ptr<Store>> Format(OpenVolume& volume,
                                                        std::uint64_t region_blocks,
                                                        const StoreOptions& options);
+  // What is wrong with the bytes of the store, one line each; reads all of it and writes nothing.
+  // The records in it are the checker's (mdc/checker.h).
+  static std::vector<std::string> Check(OpenVolume& volume);
+
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   MetaDb& db() { return *db_; }
+  const metafs::MetaFs& fs() const { return *fs_; }
 
   // The blocks that the store owns: never free, never in a file.
   const std::vector<Run>& regions() const { return regions_; }
 
-  // Reads all that the store keeps and checks it: superblocks, log frames, table checksums (fsck).
-  // One line a problem.
-  std::vector<std::string> Verify();
-
  private:
-  struct Parts;
-  Store(std::unique_ptr<Parts> parts, std::vector<Run> regions);
-  static absl::StatusOr<std::unique_ptr<Store>> OpenDb(std::unique_ptr<Parts> parts, bool create,
-                                                       const StoreOptions& options);
+  Store(OpenVolume& volume, const StoreOptions& options);
+  absl::Status Mount();
+  absl::Status OpenDb(bool create);
 
+  const StoreOptions options_;
   std::vector<Run> regions_;
-  std::unique_ptr<Parts> parts_;
+  metafs::PoolSpace space_;
+  std::unique_ptr<metafs::MetaFs> fs_;
+  std::unique_ptr<RocksEnv> env_;
   std::unique_ptr<MetaDb> db_;
 };
-
-// The pool that holds the metadata region. REQUIRES: the descriptor is valid.
-PoolId MetadataPool(const VolumeDescriptor& descriptor);
 
 // The smallest region that a store of this block size fits in.
 std::uint64_t MinimumRegionBlocks(std::uint32_t block_bytes);

@@ -24,9 +24,10 @@ std::uint64_t DataStart(const LunFacts& lun, std::uint64_t breadth_bytes) {
 
 absl::Status CheckLun(const LunFacts& lun, const PoolDescription& pool, std::uint64_t block_bytes) {
   if (lun.logical_block_bytes > block_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        pool.where, "LUN ", lun.path, " has logical blocks of ", FormatSize(lun.logical_block_bytes),
-        ", larger than the volume's block size of ", FormatSize(block_bytes)));
+    return absl::InvalidArgumentError(
+        absl::StrCat(pool.where, "LUN ", lun.path, " has logical blocks of ",
+                     FormatSize(lun.logical_block_bytes),
+                     ", larger than the volume's block size of ", FormatSize(block_bytes)));
   }
   if (lun.size_bytes < kMinLunBytes) {
     return absl::InvalidArgumentError(
@@ -41,7 +42,8 @@ struct PoolGeometry {
   std::vector<LunGeometry> luns;
 };
 
-absl::StatusOr<PoolGeometry> ComputePool(const PoolDescription& from, const std::vector<LunFacts>& luns,
+absl::StatusOr<PoolGeometry> ComputePool(const PoolDescription& from,
+                                         const std::vector<LunFacts>& luns,
                                          std::uint64_t block_bytes) {
   PoolGeometry result;
   result.pool.name = from.name;
@@ -80,7 +82,8 @@ std::uint64_t RegionBlocks(const Pool& pool, std::uint64_t block_bytes, std::uin
     return pool_blocks < min_blocks ? 0 : std::min(pool_blocks, kMaxOwnRegionBytes / block_bytes);
   }
   const std::uint64_t floor = std::min(kMinSharedRegionBytes / block_bytes, pool_blocks / 4);
-  const std::uint64_t wanted = std::clamp(pool_blocks / 64, floor, kMaxSharedRegionBytes / block_bytes);
+  const std::uint64_t wanted =
+      std::clamp(pool_blocks / 64, floor, kMaxSharedRegionBytes / block_bytes);
   const std::uint64_t blocks = std::max(wanted, min_blocks);
   // A pool that is more metadata than data is not what anybody asked for.
   return blocks > pool_blocks / 2 ? 0 : blocks;
@@ -93,9 +96,10 @@ absl::Status CheckMetadataPools(const VolumeDescription& description) {
     data |= (pool.flags & Pool::kData) != 0;
     if ((pool.flags & Pool::kMetadata) == 0) continue;
     if (first != nullptr && (pool.flags & Pool::kData) == 0) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          pool.where, "the metadata lie in the first metadata pool (\"", first->name, "\"), so pool \"",
-          pool.name, "\" would stay unused; put its LUNs there or add the data flag"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(pool.where, "the metadata lie in the first metadata pool (\"", first->name,
+                       "\"), so pool \"", pool.name,
+                       "\" would stay unused; put its LUNs there or add the data flag"));
     }
     if (first == nullptr) first = &pool;
   }
@@ -111,13 +115,13 @@ absl::Status CheckDistinctLuns(const GeometryRequest& request) {
     for (const LunFacts& lun : request.luns[i]) {
       if (!uuids.insert(lun.uuid).second) {
         return absl::InvalidArgumentError(absl::StrCat(
-            request.description.pools[i].where, "LUN ", lun.path, " is given twice, or is a copy of ",
-            "another one (UUID ", lun.uuid.ToString(), ")"));
+            request.description.pools[i].where, "LUN ", lun.path,
+            " is given twice, or is a copy of ", "another one (UUID ", lun.uuid.ToString(), ")"));
       }
       if (!names.insert(lun.name).second) {
         return absl::InvalidArgumentError(
-            absl::StrCat(request.description.pools[i].where, "LUN ", lun.path, " is named \"", lun.name,
-                         "\" like another one; label it anew with reel-label"));
+            absl::StrCat(request.description.pools[i].where, "LUN ", lun.path, " is named \"",
+                         lun.name, "\" like another one; label it anew with reel-label"));
       }
     }
   }
@@ -162,7 +166,8 @@ absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request) {
       if (geometry.region_blocks == 0) {
         const bool shared = (pool->pool.flags & Pool::kData) != 0;
         return absl::InvalidArgumentError(absl::StrCat(
-            description.pools[i].where, "pool \"", pool->pool.name, "\" is too small for metadata: ",
+            description.pools[i].where, "pool \"", pool->pool.name,
+            "\" is too small for metadata: ",
             FormatSize(pool->pool.size_blocks() * description.block_bytes), ", at least ",
             FormatSize(request.min_region_blocks * description.block_bytes * (shared ? 2 : 1)),
             " are needed"));

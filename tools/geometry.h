@@ -1,12 +1,14 @@
-// From a description and the facts of its LUNs to a volume descriptor: where data begin on each LUN, how
-// many rows a stripe set has, and which blocks the metadata store gets.
+// From a description and the facts of its LUNs to a volume descriptor: where data begin on each
+// LUN, how many rows a stripe set has, and which blocks the metadata store gets.
 //
 // Rules (docs/format.md, docs/operations.md):
-//   1. Each LUN's data begin at a multiple of the pool's stripe breadth and of the LUN's optimal I/O size.
+//   1. Each LUN's data begin at a multiple of the pool's stripe breadth and of the LUN's optimal
+//   I/O size.
 //   2. All LUNs of a stripe set give the same number of rows: the smallest counts.
-//   3. A metadata-only pool belongs to the store up to kMaxOwnRegionBytes. In a pool shared with data it
-//      begins with 1/64 of it, at least 256 MiB where that is no more than a quarter of the pool, at most
-//      8 GiB.
+//   3. A metadata-only pool belongs to the store up to kMaxOwnRegionBytes. In a pool shared with
+//   data it
+//      begins with 1/64 of it, at least 256 MiB where that is no more than a quarter of the pool,
+//      at most 8 GiB.
 // Thread rule: pure functions.
 #pragma once
 
@@ -41,15 +43,16 @@ struct LunFacts {
 struct LunGeometry {
   LunFacts facts;
   std::uint64_t data_start_bytes = 0;
-  std::uint64_t used_bytes = 0;     // of its data area
-  std::uint64_t unequal_bytes = 0;  // whole stripe units that a smaller LUN of the set makes useless
+  std::uint64_t used_bytes = 0;  // of its data area
+  std::uint64_t unequal_bytes =
+      0;  // whole stripe units that a smaller LUN of the set makes useless
 };
 
 struct Geometry {
   VolumeDescriptor descriptor;
   std::vector<std::vector<LunGeometry>> luns;  // by pool
   PoolId region_pool;
-  std::uint64_t region_blocks = 0;             // from block 0 of region_pool on
+  std::uint64_t region_blocks = 0;  // from block 0 of region_pool on
 
   std::uint64_t data_bytes() const;  // what files can get
 };

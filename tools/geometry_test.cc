@@ -71,11 +71,11 @@ TEST_F(GeometryTest, MetadataRegion) {
     std::uint32_t flags;
     std::uint64_t lun_bytes, region_bytes;
   };
-  for (const Case& c : {Case{kBoth, 64 * kMiB + kMiB, 16 * kMiB},           // small: a quarter
-                        Case{kBoth, 2 * kGiB + kMiB, 256 * kMiB},           // the floor
-                        Case{kBoth, 128 * kGiB + kMiB, 2 * kGiB},           // 1/64
-                        Case{kBoth, 4096 * kGiB + kMiB, 8 * kGiB},          // the ceiling
-                        Case{Pool::kMetadata, 64 * kMiB + kMiB, 64 * kMiB}, // taken wholly
+  for (const Case& c : {Case{kBoth, 64 * kMiB + kMiB, 16 * kMiB},            // small: a quarter
+                        Case{kBoth, 2 * kGiB + kMiB, 256 * kMiB},            // the floor
+                        Case{kBoth, 128 * kGiB + kMiB, 2 * kGiB},            // 1/64
+                        Case{kBoth, 4096 * kGiB + kMiB, 8 * kGiB},           // the ceiling
+                        Case{Pool::kMetadata, 64 * kMiB + kMiB, 64 * kMiB},  // taken wholly
                         Case{Pool::kMetadata, 500 * kGiB, 64 * kGiB}}) {
     description_.pools.clear();
     luns_.clear();
@@ -91,7 +91,8 @@ TEST_F(GeometryTest, MetadataRegion) {
 TEST_F(GeometryTest, SaysWhatIsTooSmall) {
   AddPool("m", kBoth, 256 * kKiB, {40 * kMiB});
   min_region_bytes_ = 24 * kMiB;
-  EXPECT_THAT(Compute().status().message(), HasSubstr("pool \"m\" is too small for metadata: 39 MiB"));
+  EXPECT_THAT(Compute().status().message(),
+              HasSubstr("pool \"m\" is too small for metadata: 39 MiB"));
   luns_[0][0].size_bytes = kMiB;
   EXPECT_THAT(Compute().status().message(), HasSubstr("LUN /luns/m0 is too small"));
   luns_[0][0].size_bytes = kGiB;

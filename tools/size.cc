@@ -15,9 +15,9 @@ constexpr std::string_view kUnits = "KMGTPE";
 
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
   const auto bad = [text](std::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", std::string(text.substr(0, 40)), "\" is not a size (", std::string(why),
-                     "); write it like 4096, 256KiB or 1GiB"));
+    return absl::InvalidArgumentError(absl::StrCat("\"", std::string(text.substr(0, 40)),
+                                                   "\" is not a size (", std::string(why),
+                                                   "); write it like 4096, 256KiB or 1GiB"));
   };
   std::string_view rest = text;
   std::uint64_t number = 0;
@@ -33,7 +33,8 @@ absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
 
   const std::size_t unit = kUnits.find(absl::ascii_toupper(rest[0]));
   if (unit == std::string_view::npos) return bad("unknown unit");
-  const std::string suffix = absl::AsciiStrToLower(absl::string_view(rest.data() + 1, rest.size() - 1));
+  const std::string suffix =
+      absl::AsciiStrToLower(absl::string_view(rest.data() + 1, rest.size() - 1));
   if (suffix == "b") return bad("decimal units are not accepted");
   if (!suffix.empty() && suffix != "ib" && suffix != "i") return bad("unknown unit");
   const unsigned shift = 10 * (static_cast<unsigned>(unit) + 1);

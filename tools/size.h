@@ -13,8 +13,8 @@ namespace reel::tools {
 // wrong with anything else ("16kB", which could mean 16,000, included).
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text);
 
-// "0 B", "16 KiB", "1.5 GiB": the largest unit that leaves at least 1, with at most one decimal, rounded
-// down so that space is never promised that is not there.
+// "0 B", "16 KiB", "1.5 GiB": the largest unit that leaves at least 1, with at most one decimal,
+// rounded down so that space is never promised that is not there.
 std::string FormatSize(std::uint64_t size_bytes);
 
 }  // namespace reel::tools

@@ -17,8 +17,8 @@ TEST(Size, ParsesIecUnits) {
 }
 
 TEST(Size, RefusesWhatCouldBeMisread) {
-  for (const char* text : {"", " 1", "K", "-1", "1.5G", "16kB", "1MB", "1X", "1KiBs", "1  K", "16EiB",
-                           "18446744073709551616", "99999999999999999999"}) {
+  for (const char* text : {"", " 1", "K", "-1", "1.5G", "16kB", "1MB", "1X", "1KiBs", "1  K",
+                           "16EiB", "18446744073709551616", "99999999999999999999"}) {
     EXPECT_FALSE(ParseSize(text).ok()) << text;
   }
 }

@@ -84,8 +84,8 @@ class TableReader {
       return texts;
     }
     if (array->size() > max_count) {
-      Fail(*node, absl::StrCat(std::string(key), " has ", array->size(), " entries; at most ", max_count,
-                               " are possible"));
+      Fail(*node, absl::StrCat(std::string(key), " has ", array->size(), " entries; at most ",
+                               max_count, " are possible"));
       return texts;
     }
     for (const toml::node& element : *array) {
@@ -111,7 +111,8 @@ class TableReader {
       return std::nullopt;
     }
     if (text->get().empty() || text->get().size() > 4096) {
-      Fail(node, absl::StrCat(std::string(key), " is ", text->get().empty() ? "empty" : "too long"));
+      Fail(node,
+           absl::StrCat(std::string(key), " is ", text->get().empty() ? "empty" : "too long"));
       return std::nullopt;
     }
     return text->get();
@@ -148,9 +149,9 @@ absl::StatusOr<std::uint32_t> ParseFlags(const std::vector<LunReference>& texts,
 
 absl::Status CheckBreadth(std::uint64_t breadth, std::uint64_t block, const std::string& where) {
   if (breadth != 0 && breadth % block == 0 && breadth <= kMaxBreadthBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, "stripe_breadth is ", FormatSize(breadth), "; it must be a multiple of the ",
-                   "block size (", FormatSize(block), ") and at most ", FormatSize(kMaxBreadthBytes)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, "stripe_breadth is ", FormatSize(breadth), "; it must be a multiple of the ",
+      "block size (", FormatSize(block), ") and at most ", FormatSize(kMaxBreadthBytes)));
 }
 
 absl::StatusOr<PoolDescription> ParsePool(const toml::table& table, std::string_view source) {
@@ -175,14 +176,15 @@ absl::StatusOr<PoolDescription> ParsePool(const toml::table& table, std::string_
       return absl::InvalidArgumentError(absl::StrCat(where, "affinity: ", status.message()));
     }
     if (std::count(pool.affinities.begin(), pool.affinities.end(), text) > 0) {
-      return absl::InvalidArgumentError(absl::StrCat(where, "affinity \"", text, "\" appears twice"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, "affinity \"", text, "\" appears twice"));
     }
     pool.affinities.push_back(text);
   }
   if ((pool.flags & Pool::kExclusive) != 0 && pool.affinities.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(pool.where, "pool \"", pool.name, "\" is exclusive and has no affinities: ",
-                     "nothing could be stored in it"));
+        absl::StrCat(pool.where, "pool \"", pool.name,
+                     "\" is exclusive and has no affinities: ", "nothing could be stored in it"));
   }
   if (breadth.has_value()) {
     if (*breadth == 0) return CheckBreadth(0, kMinBlockBytes, pool.where);
@@ -199,9 +201,9 @@ absl::Status CheckBlockBytes(std::uint64_t block_bytes, const std::string& where
   if (IsPowerOfTwo(block_bytes) && block_bytes >= kMinBlockBytes && block_bytes <= kMaxBlockBytes) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, "block_size is ", FormatSize(block_bytes), "; it must be a power of two from ",
-                   FormatSize(kMinBlockBytes), " to ", FormatSize(kMaxBlockBytes)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, "block_size is ", FormatSize(block_bytes), "; it must be a power of two from ",
+      FormatSize(kMinBlockBytes), " to ", FormatSize(kMaxBlockBytes)));
 }
 
 std::string FirstLine(std::string_view text) {
@@ -234,12 +236,13 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<AllocationStrategy> ParseStrategy(const std::string& text, const std::string& where) {
+absl::StatusOr<AllocationStrategy> ParseStrategy(const std::string& text,
+                                                 const std::string& where) {
   if (text == "round") return AllocationStrategy::kRound;
   if (text == "fill") return AllocationStrategy::kFill;
   if (text == "balance") return AllocationStrategy::kBalance;
-  return absl::InvalidArgumentError(absl::StrCat(where, "unknown strategy \"", absl::CHexEscape(text),
-                                                 "\"; it is round, fill or balance"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      where, "unknown strategy \"", absl::CHexEscape(text), "\"; it is round, fill or balance"));
 }
 
 // Names that must be unique across the pools, and LUNs that may be given once.
@@ -252,9 +255,9 @@ absl::Status CheckUnique(const VolumeDescription& volume) {
     }
     for (const LunReference& lun : pool.luns) {
       if (!luns.emplace(lun.text, pool.name).second) {
-        return absl::InvalidArgumentError(absl::StrCat(lun.where, "LUN \"", absl::CHexEscape(lun.text),
-                                                       "\" is given twice (it is in pool \"",
-                                                       luns[lun.text], "\" already)"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(lun.where, "LUN \"", absl::CHexEscape(lun.text),
+                         "\" is given twice (it is in pool \"", luns[lun.text], "\" already)"));
       }
     }
   }
@@ -266,14 +269,14 @@ absl::StatusOr<std::vector<PoolDescription>> ParsePools(const toml::node* node,
   std::vector<PoolDescription> pools;
   const toml::array* array = node == nullptr ? nullptr : node->as_array();
   if (array == nullptr || array->empty() || !array->is_homogeneous(toml::node_type::table)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(std::string(source), ":", node == nullptr ? 1 : node->source().begin.line,
-                     ": at least one [[pool]] is needed"));
+    return absl::InvalidArgumentError(absl::StrCat(std::string(source), ":",
+                                                   node == nullptr ? 1 : node->source().begin.line,
+                                                   ": at least one [[pool]] is needed"));
   }
   if (array->size() > kMaxPools) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(std::string(source), ":", node->source().begin.line, ": ", array->size(),
-                     " pools; at most ", kMaxPools, " are possible"));
+    return absl::InvalidArgumentError(absl::StrCat(std::string(source), ":",
+                                                   node->source().begin.line, ": ", array->size(),
+                                                   " pools; at most ", kMaxPools, " are possible"));
   }
   for (const toml::node& element : *array) {
     auto pool = ParsePool(*element.as_table(), source);
@@ -294,7 +297,8 @@ absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::st
   if (!table.ok()) return table.status();
   const auto where = [&](std::string_view key) {
     const toml::node* node = table->get(key);
-    return absl::StrCat(std::string(source), ":", node == nullptr ? 1 : node->source().begin.line, ": ");
+    return absl::StrCat(std::string(source), ":", node == nullptr ? 1 : node->source().begin.line,
+                        ": ");
   };
 
   TableReader reader(*table, source);
@@ -331,7 +335,8 @@ absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::st
   volume.pools = std::move(*pools);
   for (PoolDescription& pool : volume.pools) {
     if (pool.breadth_bytes == 0) pool.breadth_bytes = volume_breadth;
-    if (auto status = CheckBreadth(pool.breadth_bytes, volume.block_bytes, pool.where); !status.ok()) {
+    if (auto status = CheckBreadth(pool.breadth_bytes, volume.block_bytes, pool.where);
+        !status.ok()) {
       return status;
     }
   }
@@ -360,8 +365,8 @@ absl::StatusOr<std::vector<std::string>> ReadLunPatterns(const std::string& path
     const auto* pattern = element.as_string();
     if (pattern == nullptr || patterns.size() == kMaxPatterns) {
       return absl::InvalidArgumentError(absl::StrCat(path, ":", element.source().begin.line,
-                                                     ": luns must be a list of at most ", kMaxPatterns,
-                                                     " strings"));
+                                                     ": luns must be a list of at most ",
+                                                     kMaxPatterns, " strings"));
     }
     patterns.push_back(pattern->get());
   }

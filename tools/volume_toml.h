@@ -1,4 +1,5 @@
-// What mkfs.reelfs is asked to make: the description of a volume, as a TOML file or as arguments say it.
+// What mkfs.reelfs is asked to make: the description of a volume, as a TOML file or as arguments
+// say it.
 //
 //   name = "reel1"
 //   block_size = "16KiB"
@@ -40,7 +41,7 @@ struct LunReference {
 
 struct PoolDescription {
   std::string name;
-  std::uint32_t flags = 0;          // Pool::Flags
+  std::uint32_t flags = 0;  // Pool::Flags
   std::vector<std::string> affinities;
   std::uint64_t breadth_bytes = 0;  // the volume's, when the pool does not say
   std::vector<LunReference> luns;
@@ -59,7 +60,8 @@ struct VolumeDescription {
 absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::string_view source);
 absl::StatusOr<VolumeDescription> ReadVolumeToml(const std::string& path);
 
-// The top-level `luns` of a TOML file alone, whatever else is in it: for tools that look for a volume.
+// The top-level `luns` of a TOML file alone, whatever else is in it: for tools that look for a
+// volume.
 absl::StatusOr<std::vector<std::string>> ReadLunPatterns(const std::string& path);
 
 // The rule of volume, pool, LUN and affinity names.

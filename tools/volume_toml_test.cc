@@ -51,8 +51,10 @@ TEST(VolumeToml, ReadsADescription) {
 
 TEST(VolumeToml, DefaultsFollowTheBlockSize) {
   const std::string pool = "[[pool]]\nname='p'\nflags=['metadata','data']\nluns=['a']\n";
-  EXPECT_EQ(ParseVolumeToml("name='x'\n" + pool, "v")->pools[0].breadth_bytes, kDefaultBreadthBytes);
-  EXPECT_EQ(ParseVolumeToml("name='x'\nblock_size='1M'\n" + pool, "v")->pools[0].breadth_bytes, kMiB);
+  EXPECT_EQ(ParseVolumeToml("name='x'\n" + pool, "v")->pools[0].breadth_bytes,
+            kDefaultBreadthBytes);
+  EXPECT_EQ(ParseVolumeToml("name='x'\nblock_size='1M'\n" + pool, "v")->pools[0].breadth_bytes,
+            kMiB);
 }
 
 // Each change of the example, and the line and words of its error.
@@ -64,19 +66,22 @@ TEST(VolumeToml, ErrorsNameTheLine) {
            Case{"\"reel1\"", "\"a b\"", "v.toml:1: name: 'a b'"},
            Case{"\"reel1\"", "5", "v.toml:1: name must be a string"},
            Case{"name = \"reel1\"\n", "", "v.toml:1: name: ''"},
-           Case{"\"16KiB\"", "\"12KiB\"", "v.toml:2: block_size is 12 KiB; it must be a power of two"},
+           Case{"\"16KiB\"", "\"12KiB\"",
+                "v.toml:2: block_size is 12 KiB; it must be a power of two"},
            Case{"\"16KiB\"", "\"2MiB\"", "v.toml:2: block_size is 2 MiB"},
            Case{"\"16KiB\"", "\"16kB\"", "v.toml:2: block_size: \"16kB\" is not a size"},
            Case{"\"16KiB\"", "-1", "v.toml:2: block_size must be a size"},
            Case{"\"512K\"", "\"24K\"", "v.toml:3: stripe_breadth is 24 KiB; it must be a multiple"},
            Case{"\"fill\"", "\"full\"", "v.toml:4: unknown strategy \"full\""},
-           Case{"[\"/dev/mapper/*\"]", "\"/dev/mapper/*\"", "v.toml:5: luns must be a list of strings"},
+           Case{"[\"/dev/mapper/*\"]", "\"/dev/mapper/*\"",
+                "v.toml:5: luns must be a list of strings"},
            Case{"[\"m0\"]", "[7]", "v.toml:10: luns must be a list of strings"},
            Case{"[\"m0\"]", "[]", "v.toml:7: pool \"meta\" has no luns"},
            Case{"[\"m0\"]", "[\"d0\"]", "v.toml:17: LUN \"d0\" is given twice"},
            Case{"[\"metadata\"]", "[\"meta\"]", "v.toml:9: unknown flag \"meta\""},
            Case{"[\"metadata\"]", "[\"exclusive\"]", "v.toml:7: the pool needs flags"},
-           Case{"affinities = [\"video\", \"audio\"]\n", "", "v.toml:12: pool \"data\" is exclusive"},
+           Case{"affinities = [\"video\", \"audio\"]\n", "",
+                "v.toml:12: pool \"data\" is exclusive"},
            Case{"\"audio\"", "\"video\"", "v.toml:15: affinity \"video\" appears twice"},
            Case{"1048576", "0", "v.toml:12: stripe_breadth is 0 B"},
            Case{"name = \"data\"", "name = \"meta\"", "v.toml:12: a pool \"meta\" exists already"},

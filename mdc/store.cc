@@ -1,0 +1,103 @@
+#include "mdc/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "mdc/metafs/superblock.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+// Below it RocksDB's logs and one compaction do not fit beside each other.
+constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
+// Memtables are flushed when they reach this part of the region: the log that backs them, the
+// tables made of them and a compaction of those have room several times over.
+constexpr std::uint64_t kWriteBufferShare = 32;
+constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
+
+}  // namespace
+
+Store::Store(OpenVolume& volume, const StoreOptions& options) : options_(options), space_(volume) {}
+
+Store::~Store() {
+  db_.reset();
+  env_.reset();
+  if (fs_ == nullptr || fs_->read_only()) return;
+  if (absl::Status status = fs_->Unmount(); !status.ok()) {
+    spdlog::warn("the metadata store was not closed in order: {}; the next start recovers it",
+                 std::string(status.message()));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(OpenVolume& volume,
+                                                   const StoreOptions& options) {
+  auto store = absl::WrapUnique(new Store(volume, options));
+  if (absl::Status status = store->Mount(); !status.ok()) return status;
+  if (absl::Status status = store->OpenDb(/*create=*/false); !status.ok()) return status;
+  return store;
+}
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Format(OpenVolume& volume,
+                                                     std::uint64_t region_blocks,
+                                                     const StoreOptions& options) {
+  if (region_blocks < MinimumRegionBlocks(volume.descriptor.block_bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the metadata region of ", region_blocks, " blocks is too small; at least ",
+                     MinimumRegionBlocks(volume.descriptor.block_bytes), " are needed"));
+  }
+  auto store = absl::WrapUnique(new Store(volume, options));
+  const metafs::FormatOptions format{
+      .regions = {metafs::FirstRegion(volume.descriptor, region_blocks)}, .epoch = Epoch(1)};
+  if (absl::Status status = metafs::MetaFs::Format(store->space_, format); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = store->Mount(); !status.ok()) return status;
+  if (absl::Status status = store->OpenDb(/*create=*/true); !status.ok()) return status;
+  return store;
+}
+
+absl::Status Store::Mount() {
+  metafs::MountOptions mount;
+  mount.read_only = options_.read_only;
+  if (!options_.read_only) {
+    const auto reading = metafs::ReadSuperblock(space_);
+    if (!reading.ok()) return reading.status();
+    mount.epoch = reading->superblock.epoch + 1;
+  }
+  auto fs = metafs::MetaFs::Mount(space_, mount);
+  if (!fs.ok()) return fs.status();
+  fs_ = std::move(*fs);
+  for (const metafs::Region& region : fs_->regions()) {
+    regions_.push_back({region.pool, region.first_block, region.length_blocks});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Store::OpenDb(bool create) {
+  env_ = std::make_unique<RocksEnv>(*fs_);
+  const MetaDb::Options options{
+      .cache_bytes = options_.cache_bytes,
+      .write_buffer_bytes =
+          std::min(options_.write_buffer_bytes,
+                   std::max(fs_->SizeBytes() / kWriteBufferShare, kMinWriteBufferBytes)),
+      .read_only = options_.read_only,
+      .create = create};
+  auto db = MetaDb::Open(env_->get(), options);
+  if (!db.ok()) return db.status();
+  db_ = std::move(*db);
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Store::Check(OpenVolume& volume) {
+  metafs::PoolSpace space(volume);
+  return metafs::MetaFs::Check(space);
+}
+
+std::uint64_t MinimumRegionBlocks(std::uint32_t block_bytes) {
+  return DivideUp(kMinRegionBytes, block_bytes);
+}
+
+}  // namespace reel::mdc
