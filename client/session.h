@@ -1,11 +1,14 @@
 // A client's registration with the metadata controller: calls, retries, lease, reconnection.
 //
 // Invariants:
-//   1. A mutation that was sent is answered exactly once: after a reconnection it is sent again with the
+//   1. A mutation that was sent is answered exactly once: after a reconnection it is sent again
+//   with the
 //      same slot and sequence, never under another session.
-//   2. Replies and callbacks of one stream are handed over in the order in which they came, on the one
+//   2. Replies and callbacks of one stream are handed over in the order in which they came, on the
+//   one
 //      receiving thread: `on_reply` and SessionEvents run there and must not block.
-//   3. LeaseHolds() turns false before the controller may give away what this client holds: it counts
+//   3. LeaseHolds() turns false before the controller may give away what this client holds: it
+//   counts
 //      from the *sending* of the last answered renewal, on CLOCK_BOOTTIME, less a margin.
 // Threads: all public methods may be called concurrently.
 #pragma once
@@ -46,7 +49,8 @@ class Interrupt {
 struct CallOptions {
   const v1::Credentials* credentials = nullptr;
   // Runs on the receiving thread before the next message is looked at: for grants, which a recall
-  // behind them must find installed.
+  // behind them must find installed. Only for a reply without error; also when the call itself was
+  // interrupted meanwhile, so it must own what it touches.
   std::function<void(const v1::Reply&)> on_reply;
   const Interrupt* interrupt = nullptr;
 };
@@ -58,32 +62,38 @@ class Session {
     std::vector<std::string> mdcs;  // HOST:PORT, tried in turn
     std::string host;               // shown by reeladm who
     std::string mount_point;
-    // 0: wait for the controller for ever; else a call fails with ETIMEDOUT after that long without one.
+    // 0: wait for the controller for ever; else a call fails with ETIMEDOUT after that long without
+    // one.
     std::uint32_t soft_timeout_ms = 0;
   };
 
-  // Connects and registers, with one try per controller: NOT_FOUND (no such volume), UNAVAILABLE (no
-  // controller answers; the message names each and why), UNIMPLEMENTED (no common protocol).
+  // Connects and registers, with one try per controller: NOT_FOUND (no such volume), UNAVAILABLE
+  // (no controller answers; the message names each and why), UNIMPLEMENTED (no common protocol).
   // `events`, `connector` and `clock` outlive the session.
   static absl::StatusOr<std::unique_ptr<Session>> Connect(Options options, MdcConnector& connector,
-                                                          SessionEvents& events, const Clock& clock);
+                                                          SessionEvents& events,
+                                                          const Clock& clock);
   virtual ~Session() = default;
 
-  // Sends the request and waits for its reply. A reply with an error becomes its errno status. While
-  // the controller is away the call waits; EINTR when interrupted (a mutation that was sent is then
-  // still carried out once, its reply dropped), ETIMEDOUT under soft_timeout_ms. Slots and sequences
-  // are the session's own.
+  // Sends the request and waits for its reply. A reply with an error becomes its errno status.
+  // While the controller is away the call waits; EINTR when interrupted (a mutation that was sent
+  // is then still carried out once, its reply dropped), ETIMEDOUT under soft_timeout_ms. Slots and
+  // sequences are the session's own.
   virtual absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) = 0;
   // Sends a request that nobody waits for (Close, LayoutReturn); resent like the others.
   virtual void Post(v1::Request request) = 0;
+  // Sends a request without waiting; `on_done` runs once, on the receiving thread (like on_reply,
+  // it must not block), with the reply or the error. ESTALE: the session that it was about is over.
+  // A session that cannot do so (a test's) does it by Call.
+  virtual void Start(v1::Request request, std::function<void(absl::StatusOr<v1::Reply>)> on_done);
 
   virtual bool LeaseHolds() const = 0;
   virtual std::uint64_t session_id() const = 0;
   // The volume descriptor that the controller sent at registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
 
-  // Says Goodbye (if a controller answers within a second) and ends the threads. Calls in progress and
-  // later ones fail with ESHUTDOWN.
+  // Says Goodbye (if a controller answers within a second) and ends the threads. Calls in progress
+  // and later ones fail with ESHUTDOWN.
   virtual void Shutdown() = 0;
 };
 

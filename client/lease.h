@@ -1,0 +1,46 @@
+// Until when what a session holds may be used.
+//
+// Counted from the *sending* of the last answered renewal, less a margin: the controller counts its
+// own lease from a later moment, so this one always ends first. The margin pays for clocks that run
+// at different speeds and for the time between a check and the submission that follows it. Threads:
+// Holds comes from any thread; the rest from one at a time.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace reel::client {
+
+// A tenth of the lease, at least 20 ms.
+constexpr std::uint64_t LeaseMarginMs(std::uint64_t lease_ms) {
+  return std::max<std::uint64_t>(lease_ms / 10, 20);
+}
+// A renewal is sent that often: two may be lost before the lease is.
+constexpr std::uint64_t RenewalPeriodMs(std::uint64_t lease_ms) {
+  return std::max<std::uint64_t>(lease_ms / 3, 1);
+}
+// A controller that leaves a renewal unanswered for that long is taken for dead.
+constexpr std::uint64_t RenewalTimeoutMs(std::uint64_t lease_ms) {
+  return std::max<std::uint64_t>(lease_ms / 2, 1000);
+}
+
+class Lease {
+ public:
+  // A renewal that was sent at `sent_ms` is answered.
+  void Renew(std::uint64_t sent_ms, std::uint64_t lease_ms) {
+    const std::uint64_t margin_ms = LeaseMarginMs(lease_ms);
+    const std::uint64_t until_ms = sent_ms + (lease_ms > margin_ms ? lease_ms - margin_ms : 0);
+    until_ms_.store(std::max(until_ms, until_ms_.load(std::memory_order_relaxed)),
+                    std::memory_order_release);
+  }
+  void Void() { until_ms_.store(0, std::memory_order_release); }
+  bool Holds(std::uint64_t now_ms) const {
+    return now_ms < until_ms_.load(std::memory_order_acquire);
+  }
+
+ private:
+  std::atomic<std::uint64_t> until_ms_{0};
+};
+
+}  // namespace reel::client

@@ -1,0 +1,67 @@
+#include "client/registration.h"
+
+#include <cerrno>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// Ids of ordinary requests count from 1; a Hello has the stream for itself.
+constexpr std::uint64_t kHelloId = ~std::uint64_t{0};
+
+absl::Status Refusal(const HelloFrom& from, const v1::Reply& reply) {
+  switch (reply.error()) {
+    case ENOENT:
+      return ErrnoStatus(ENOENT, absl::StrCat("no volume ", from.volume, " here"));
+    case EPROTONOSUPPORT:
+      return ErrnoStatus(EPROTONOSUPPORT,
+                         absl::StrCat("the controller does not speak protocol version ",
+                                      kProtocolVersion, "; install matching versions"));
+    default:
+      return ErrnoStatus(reply.error() > 0 && reply.error() < 4096 ? reply.error() : EIO,
+                         reply.message());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from) {
+  v1::ClientFrame frame;
+  v1::Request& request = *frame.add_requests();
+  request.set_id(kHelloId);
+  v1::Hello& hello = *request.mutable_hello();
+  hello.set_protocol_min(kProtocolVersion);
+  hello.set_protocol_max(kProtocolVersion);
+  hello.set_volume(from.volume);
+  hello.set_client(from.incarnation.ToBytes());
+  hello.set_host(from.host);
+  hello.set_mount_point(from.mount_point);
+  hello.set_resume_session(from.resume_session);
+  hello.set_map_generation(from.map_generation);
+  v1::ServerFrame answer;
+  if (!stream.Send(frame)) return absl::UnavailableError("the stream ended before Hello");
+  while (stream.Receive(&answer)) {
+    for (v1::Reply& reply : *answer.mutable_replies()) {
+      if (reply.id() != kHelloId) continue;
+      if (reply.error() != 0) return Refusal(from, reply);
+      v1::HelloReply& result = *reply.mutable_hello();
+      if (result.session() == 0 || result.slots() == 0 || result.lease_ms() == 0) {
+        return ErrnoStatus(EIO, "the controller's answer to Hello lacks session, slots or lease");
+      }
+      return std::move(result);
+    }
+  }
+  return absl::UnavailableError("the stream ended before the answer to Hello");
+}
+
+absl::StatusOr<VolumeDescriptor> DescriptorOf(const v1::HelloReply& reply) {
+  if (reply.volume_descriptor().empty()) {
+    return absl::DataLossError("the controller sent no volume descriptor");
+  }
+  return DecodeDescriptor(std::as_bytes(std::span(reply.volume_descriptor())));
+}
+
+}  // namespace reel::client

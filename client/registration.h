@@ -1,0 +1,35 @@
+// The first exchange on a stream: Hello, and what the controller says to it.
+// Threads: the stream is the caller's alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "client/mdc_stream.h"
+#include "proto/mdc.pb.h"
+#include "volume/descriptor.h"
+#include "volume/uuid.h"
+
+namespace reel::client {
+
+inline constexpr std::uint32_t kProtocolVersion = 1;
+// A controller that leaves a Hello unanswered for that long is given up for the next one.
+inline constexpr std::uint64_t kHandshakeTimeoutMs = 5000;
+
+struct HelloFrom {
+  std::string volume;
+  std::string host;
+  std::string mount_point;
+  Uuid incarnation;
+  std::uint64_t resume_session = 0;
+  std::uint64_t map_generation = 0;
+};
+
+// UNAVAILABLE when the stream ended first (its Finish says why); else the controller's own errno.
+absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from);
+
+// The volume descriptor of a reply to a first Hello; DATA_LOSS when there is none or it is damaged.
+absl::StatusOr<VolumeDescriptor> DescriptorOf(const v1::HelloReply& reply);
+
+}  // namespace reel::client

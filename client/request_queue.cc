@@ -1,0 +1,202 @@
+#include "client/request_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+namespace reel::client {
+namespace {
+
+constexpr std::size_t kMaxFrameBytes =
+    1 << 20;  // the protocol allows 4 MiB; one request may add to it
+constexpr int kMaxFrameRequests = 256;
+// Requests without a slot on their way at once; a controller refuses more than a few thousand.
+constexpr std::uint64_t kMaxUnslotted = 2048;
+
+// Requests about what a session holds: void with it.
+bool IsSessionBound(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kClose:
+    case v1::Request::kLayoutGet:
+    case v1::Request::kLayoutCommit:
+    case v1::Request::kLayoutReturn:
+    case v1::Request::kReclaim:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool IsMutation(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kSetAttr:
+    case v1::Request::kCreate:
+    case v1::Request::kLink:
+    case v1::Request::kUnlink:
+    case v1::Request::kRename:
+    case v1::Request::kSetXattr:
+    case v1::Request::kRemoveXattr:
+    case v1::Request::kLayoutCommit:
+    case v1::Request::kLayoutReturn:
+    case v1::Request::kAllocate:
+      return true;
+    case v1::Request::kLayoutGet:
+      return request.layout_get().allocate();
+    default:
+      return false;
+  }
+}
+
+const RequestQueue::Queue* RequestQueue::Next() const {
+  const bool unslotted = !ready_unslotted_.empty() && unslotted_sent_ < kMaxUnslotted;
+  if (ready_slotted_.empty()) return unslotted ? &ready_unslotted_ : nullptr;
+  if (!unslotted) return &ready_slotted_;
+  return ready_slotted_.front()->order < ready_unslotted_.front()->order ? &ready_slotted_
+                                                                         : &ready_unslotted_;
+}
+
+void RequestQueue::MakeReady(PendingCallPtr call) {
+  call->order = next_order_++;
+  (call->request.slot() != 0 ? ready_slotted_ : ready_unslotted_).push_back(std::move(call));
+}
+
+void RequestQueue::Add(PendingCallPtr call) {
+  if (!IsMutation(call->request)) {
+    MakeReady(std::move(call));
+    return;
+  }
+  waiting_.push_back(std::move(call));
+  GiveSlots();
+}
+
+void RequestQueue::AddFirst(std::vector<PendingCallPtr> calls) {
+  for (PendingCallPtr& call : calls) call->order = 0;
+  ready_unslotted_.insert(ready_unslotted_.begin(), calls.begin(), calls.end());
+}
+
+void RequestQueue::GiveSlots() {
+  while (!waiting_.empty()) {
+    const std::optional<SlotTable::Slot> slot = slots_.Take();
+    if (!slot) return;
+    PendingCallPtr call = std::move(waiting_.front());
+    waiting_.pop_front();
+    call->request.set_slot(slot->number);
+    call->request.set_slot_sequence(slot->sequence);
+    MakeReady(std::move(call));
+  }
+}
+
+v1::ClientFrame RequestQueue::TakeFrame(std::uint64_t now_ms) {
+  v1::ClientFrame frame;
+  std::size_t bytes = 0;
+  while (frame.requests_size() < kMaxFrameRequests) {
+    const Queue* next = Next();
+    if (next == nullptr) break;
+    bytes += next->front()->request.ByteSizeLong();
+    if (frame.requests_size() > 0 && bytes > kMaxFrameBytes) break;
+    Queue& queue = next == &ready_slotted_ ? ready_slotted_ : ready_unslotted_;
+    PendingCallPtr call = std::move(queue.front());
+    queue.pop_front();
+    if (call->request.id() == 0) call->request.set_id(next_id_++);
+    if (call->request.slot() == 0) ++unslotted_sent_;
+    call->state = PendingCall::State::kSent;
+    call->ever_sent = true;
+    call->sent_ms = now_ms;
+    *frame.add_requests() = call->request;  // kept, to be sent again if the stream is lost
+    const std::uint64_t id = call->request.id();
+    sent_.emplace(id, std::move(call));
+  }
+  return frame;
+}
+
+PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
+  const auto it = sent_.find(id);
+  if (it == sent_.end()) return nullptr;
+  PendingCallPtr call = std::move(it->second);
+  sent_.erase(it);
+  if (call->request.slot() != 0) {
+    slots_.Release(call->request.slot());
+    GiveSlots();
+  } else {
+    --unslotted_sent_;
+  }
+  return call;
+}
+
+bool RequestQueue::Remove(const PendingCallPtr& call) {
+  if (call->ever_sent || call->state != PendingCall::State::kQueued) return false;
+  for (Queue* queue : {&waiting_, &ready_slotted_, &ready_unslotted_}) {
+    const auto it = std::find(queue->begin(), queue->end(), call);
+    if (it == queue->end()) continue;
+    queue->erase(it);
+    if (call->request.slot() != 0) {
+      slots_.Untake(call->request.slot());
+      GiveSlots();
+    }
+    return true;
+  }
+  return false;
+}
+
+void RequestQueue::StreamLost() {
+  Queue slotted, unslotted;
+  for (auto& [id, call] : sent_) {
+    // A reclaim is made anew for each new stream; a read that nobody waits for is not repeated.
+    const bool wanted = call->request.op_case() != v1::Request::kReclaim &&
+                        (!call->abandoned || IsMutation(call->request));
+    if (!wanted) continue;
+    call->state = PendingCall::State::kQueued;
+    (call->request.slot() != 0 ? slotted : unslotted).push_back(std::move(call));
+  }
+  sent_.clear();
+  unslotted_sent_ = 0;
+  std::erase_if(ready_unslotted_, [](const PendingCallPtr& call) {
+    return call->request.op_case() == v1::Request::kReclaim;
+  });
+  ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
+  ready_unslotted_.insert(ready_unslotted_.begin(), unslotted.begin(), unslotted.end());
+}
+
+std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
+  StreamLost();
+  std::vector<std::pair<PendingCallPtr, int>> doomed;
+  const Queue slotted = std::exchange(ready_slotted_, {});
+  const Queue unslotted = std::exchange(ready_unslotted_, {});
+  const Queue waiting = std::exchange(waiting_, {});
+  slots_.Reset(0);
+  for (const Queue* queue : {&slotted, &waiting, &unslotted}) {
+    for (const PendingCallPtr& call : *queue) {
+      if (IsSessionBound(call->request)) {
+        doomed.emplace_back(call, ESTALE);
+      } else if (IsMutation(call->request) && call->ever_sent) {
+        doomed.emplace_back(call, EIO);
+      } else {
+        call->request.set_slot(0);
+        call->request.set_slot_sequence(0);
+        Add(call);
+      }
+    }
+  }
+  return doomed;
+}
+
+void RequestQueue::SessionBegins(std::uint32_t slots) {
+  slots_.Reset(slots);
+  GiveSlots();
+}
+
+std::vector<PendingCallPtr> RequestQueue::TakeAll() {
+  std::vector<PendingCallPtr> all;
+  for (auto& [id, call] : sent_) all.push_back(std::move(call));
+  for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &waiting_}) {
+    all.insert(all.end(), queue->begin(), queue->end());
+    queue->clear();
+  }
+  sent_.clear();
+  unslotted_sent_ = 0;
+  return all;
+}
+
+}  // namespace reel::client

@@ -1,0 +1,88 @@
+// The requests of a session that are not answered yet: which wait, which are sent, which go again.
+//
+// A request waits for a slot (mutations, in their order), then for the stream, then for its reply.
+// After a lost stream the sent ones go again, first and in their order. When the session is over,
+// what was sent and changes the volume is given up (its outcome is unknown), and so is everything
+// that only meant something to that session (layouts, tokens, closes); the rest waits for the next
+// session. Bounded by its callers: one request per waiting thread, and one post per inode held.
+// Threads: externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/slot_table.h"
+#include "proto/mdc.pb.h"
+#include "volume/mutex.h"
+
+namespace reel::client {
+
+// True when the request changes the volume, so it carries a slot. The controller decides the same
+// way.
+bool IsMutation(const v1::Request& request);
+
+struct PendingCall {
+  enum class State { kQueued, kSent, kDone };
+
+  explicit PendingCall(v1::Request r) : request(std::move(r)) {}
+
+  v1::Request request;
+  std::function<void(const v1::Reply&)> on_reply;          // runs when it succeeded
+  std::function<void(absl::StatusOr<v1::Reply>)> on_done;  // runs once, however it ended
+  State state = State::kQueued;
+  bool ever_sent = false;
+  bool abandoned = false;     // its caller was interrupted
+  std::uint64_t sent_ms = 0;  // last time
+  std::uint64_t order = 0;    // of sending, once ready
+  absl::StatusOr<v1::Reply> outcome = absl::UnknownError("not answered");  // valid when kDone
+  CondVar done;
+};
+using PendingCallPtr = std::shared_ptr<PendingCall>;
+
+class RequestQueue {
+ public:
+  // REQUIRES: not yet added.
+  void Add(PendingCallPtr call);
+  // Ahead of everything, resent requests too. REQUIRES: not a mutation.
+  void AddFirst(std::vector<PendingCallPtr> calls);
+
+  bool CanSend() const { return Next() != nullptr; }
+  // The next frame: as many requests as wait and fit. REQUIRES: CanSend().
+  v1::ClientFrame TakeFrame(std::uint64_t now_ms);
+  // The request that this reply answers, no longer pending; null when there is none.
+  PendingCallPtr Answered(std::uint64_t id);
+
+  // Takes back a request that was never sent; false when it was.
+  bool Remove(const PendingCallPtr& call);
+
+  void StreamLost();
+  // Gives up what cannot outlive the session, each with the errno that its caller gets.
+  std::vector<std::pair<PendingCallPtr, int>> SessionOver();
+  void SessionBegins(std::uint32_t slots);
+  // Everything, for the end.
+  std::vector<PendingCallPtr> TakeAll();
+
+ private:
+  using Queue = std::deque<PendingCallPtr>;
+  // The queue whose front goes next; null when nothing may go.
+  const Queue* Next() const;
+  void MakeReady(PendingCallPtr call);
+  void GiveSlots();
+
+  SlotTable slots_;
+  std::uint64_t next_id_ = 1;
+  std::uint64_t next_order_ = 1;
+  std::uint64_t unslotted_sent_ = 0;
+  Queue waiting_;        // mutations without a slot, in order
+  Queue ready_slotted_;  // both by order
+  Queue ready_unslotted_;
+  std::map<std::uint64_t, PendingCallPtr> sent_;  // by id: the order of sending
+};
+
+}  // namespace reel::client
