@@ -1,15 +1,12 @@
 // The extents of an inode in the store: reading them, and editing them in one operation.
 //
 // Invariants:
-//   1. An inode's extents are disjoint, and none crosses a multiple of kExtentRegionBlocks: so the
-//   extent
+//   1. An inode's extents are disjoint, and none crosses a multiple of kExtentRegionBlocks: the one
 //      that covers a block is found by a forward scan from the start of the block's region.
 //   2. Neighbours within a region that continue each other in pool and state are one record; its
-//   birth
-//      sequence is the older one.
+//      birth sequence is the older one.
 //   3. Extents from InodeRecord.truncated_from on are no part of the file: readers do not see them,
-//   and the
-//      first edit frees them, so that they are never exposed when the file grows again.
+//      and the first edit frees them, so that they are never exposed when the file grows again.
 // A record that breaks these is DATA_LOSS. Threads: the core thread.
 #pragma once
 
@@ -46,10 +43,6 @@ class ExtentEdit {
   // Reads the extents of the range and its neighbours; may be called for several ranges, before the
   // first edit of each. REQUIRES: start + length <= kEndOfFileBlocks.
   absl::Status Load(FileBlock start, std::uint64_t length_blocks);
-  // The same from `start` on to the end of the file, but no more than `max_extents`: everything
-  // before the returned block is loaded (kEndOfFileBlocks: all).
-  absl::StatusOr<FileBlock> LoadSome(FileBlock start, std::size_t max_extents);
-
   // As ReadExtents, of what is loaded, with the edits.
   std::vector<Extent> Allocated(FileBlock start, std::uint64_t length_blocks) const;
   // The loaded extent that ends at or before `block` in the same region or touches it: where
@@ -80,15 +73,23 @@ class ExtentEdit {
   };
   using Pieces = std::map<FileBlock, Piece>;
 
-  absl::Status BeginLoad();
+  friend absl::StatusOr<bool> RemoveSomeExtents(OpContext& ctx, InodeNumber inode, FileBlock start,
+                                                std::uint64_t length_blocks,
+                                                std::size_t max_extents);
+
+  absl::Status EndPendingTruncation();
+  // Loads at most `max_extents` that end after `start`; everything before the returned block is
+  // loaded.
   absl::StatusOr<FileBlock> LoadRange(FileBlock start, FileBlock end, std::size_t max_extents);
+  bool Overlaps(FileBlock start, FileBlock end) const;
+  bool Covers(FileBlock start, FileBlock end) const;
   void SplitAt(FileBlock block);
   void MergeWithin(FileBlock start, FileBlock end);
   void SetState(FileBlock start, std::uint64_t length_blocks, bool written);
 
   OpContext& ctx_;
   const InodeNumber inode_;
-  bool begun_ = false;
+  bool begun_ = false;  // a pending truncation has been looked for
   bool ends_truncation_ = false;
   Pieces stored_;  // as the store has them
   Pieces pieces_;  // as they shall be

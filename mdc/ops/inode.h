@@ -37,7 +37,7 @@ absl::Status ClearPrivileges(OpContext& ctx, InodeNumber inode, v1::InodeRecord&
 // Whether the credentials' group or supplementary groups include `gid`.
 bool InGroup(const v1::Credentials& credentials, std::uint32_t gid);
 
-// Parses a record of the store; DATA_LOSS names the key's family and inode.
-absl::Status DamagedRecord(std::string_view what, std::uint64_t number);
+// DATA_LOSS: `what` of the inode cannot be what an operation has stored.
+absl::Status DamagedRecord(std::string_view what, InodeNumber inode);
 
 }  // namespace reel::mdc

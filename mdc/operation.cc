@@ -1,0 +1,38 @@
+#include "mdc/operation.h"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/schema.h"
+#include "mdc/token_table.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+
+absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed) {
+  if (tokens.OthersAtMost(session, inode, allowed)) return absl::OkStatus();
+  blocked = inode;
+  blocked_at_most = allowed;
+  return ErrnoStatus(EAGAIN, absl::StrCat("waiting for tokens of inode ", inode.value()));
+}
+
+absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn) {
+  absl::StatusOr<std::optional<std::string>> stored = txn.Get(schema::VolumeKey());
+  if (!stored.ok()) return stored.status();
+  v1::VolumeRecord volume;
+  if (!stored->has_value() || !volume.ParseFromString(**stored)) {
+    return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
+  }
+  limit_ = volume.next_inode();
+  const InodeNumber taken(next_);
+  // The record's own word, not memory's: an operation that staged a range may not have committed.
+  if (next_ >= limit_) volume.set_next_inode(next_ + kRange);
+  ++next_;
+  volume.set_inodes(volume.inodes() + 1);
+  txn.Put(schema::VolumeKey(), volume.SerializeAsString());
+  return taken;
+}
+
+}  // namespace reel::mdc

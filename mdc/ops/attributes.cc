@@ -1,0 +1,182 @@
+#include "mdc/ops/attributes.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/allocator.h"
+#include "mdc/ops/inode.h"
+#include "mdc/ops/orphans.h"
+#include "mdc/schema.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+using v1::SetAttr;
+
+constexpr std::uint32_t kKnownFields = SetAttr::MODE | SetAttr::UID | SetAttr::GID | SetAttr::SIZE |
+                                       SetAttr::ATIME | SetAttr::MTIME | SetAttr::ATIME_NOW |
+                                       SetAttr::MTIME_NOW | SetAttr::CTIME |
+                                       SetAttr::KILL_SUID_SGID | SetAttr::FLAGS | SetAttr::AFFINITY;
+constexpr std::uint32_t kSettableFlags = v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND;
+
+bool Has(const SetAttr& set, std::uint32_t fields) {
+  return (set.fields() & fields) != 0;
+}
+
+absl::Status ValidateTimes(const SetAttr& set) {
+  if (Has(set, SetAttr::ATIME)) {
+    if (absl::Status valid = FromProto(set.atime()).status(); !valid.ok()) return valid;
+  }
+  if (Has(set, SetAttr::MTIME)) {
+    if (absl::Status valid = FromProto(set.mtime()).status(); !valid.ok()) return valid;
+  }
+  if (Has(set, SetAttr::CTIME)) return FromProto(set.ctime()).status();
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSize(const SetAttr& set, const v1::InodeRecord& record) {
+  if (S_ISDIR(record.mode())) return ErrnoStatus(EISDIR);
+  if (!S_ISREG(record.mode())) return ErrnoStatus(EINVAL, "only regular files have a size to set");
+  if (set.size_bytes() > kMaxFileBytes) {
+    return ErrnoStatus(
+        EFBIG, absl::StrCat("size ", set.size_bytes(), " is over the limit of ", kMaxFileBytes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateAffinity(const std::string& affinity, const VolumeDescriptor& descriptor) {
+  if (affinity.empty()) return absl::OkStatus();
+  for (const Pool& pool : descriptor.pools) {
+    if (std::find(pool.affinities.begin(), pool.affinities.end(), affinity) !=
+        pool.affinities.end()) {
+      return absl::OkStatus();
+    }
+  }
+  return ErrnoStatus(EINVAL, absl::StrCat("no pool has the affinity ", affinity));
+}
+
+// What the inode's type and flags forbid, as Linux's notify_change and file systems do.
+absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeRecord& record) {
+  if ((set.fields() & ~kKnownFields) != 0) {
+    return ErrnoStatus(EINVAL, absl::StrCat("unknown attribute fields ", set.fields()));
+  }
+  if (absl::Status valid = ValidateTimes(set); !valid.ok()) return valid;
+  if (Has(set, SetAttr::SIZE)) {
+    if (absl::Status valid = ValidateSize(set, record); !valid.ok()) return valid;
+  }
+  if (Has(set, SetAttr::MODE) && S_ISLNK(record.mode())) return ErrnoStatus(EOPNOTSUPP);
+  const bool immutable = (record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0;
+  const bool append = (record.flags() & v1::INODE_FLAG_APPEND) != 0;
+  constexpr std::uint32_t kAllowedOnAppend =
+      SetAttr::FLAGS | SetAttr::ATIME_NOW | SetAttr::MTIME_NOW | SetAttr::KILL_SUID_SGID;
+  if ((immutable && Has(set, ~std::uint32_t{SetAttr::FLAGS})) ||
+      (append && Has(set, ~kAllowedOnAppend))) {
+    return ErrnoStatus(EPERM, absl::StrCat("inode ", set.inode(), " is immutable or append-only"));
+  }
+  if (Has(set, SetAttr::FLAGS)) {
+    const std::uint32_t changed = set.flags() ^ record.flags();
+    if ((set.flags() & ~record.flags() & ~kSettableFlags) != 0) {
+      return ErrnoStatus(EOPNOTSUPP, absl::StrCat("inode flags ", set.flags()));
+    }
+    if ((changed & kSettableFlags) != 0 && ctx.credentials.uid() != 0) return ErrnoStatus(EPERM);
+  }
+  return Has(set, SetAttr::AFFINITY) ? ValidateAffinity(set.affinity(), ctx.descriptor)
+                                     : absl::OkStatus();
+}
+
+absl::Status ApplyOwner(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  if (Has(set, SetAttr::UID)) record.set_uid(set.uid());
+  if (Has(set, SetAttr::GID)) record.set_gid(set.gid());
+  if (Has(set, SetAttr::UID | SetAttr::GID | SetAttr::KILL_SUID_SGID)) {
+    absl::Status cleared = ClearPrivileges(ctx, InodeNumber(set.inode()), record);
+    if (!cleared.ok()) return cleared;
+  }
+  if (Has(set, SetAttr::MODE)) record.set_mode((record.mode() & S_IFMT) | (set.mode() & 07777));
+  return absl::OkStatus();
+}
+
+absl::Status ApplySize(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  const bool shrinks = set.size_bytes() <= record.size_bytes();
+  record.set_size_bytes(set.size_bytes());
+  *record.mutable_mtime() = ToProto(ctx.now);
+  if (!shrinks) return absl::OkStatus();
+  // Blocks beyond the end go too, also those that fallocate(2) put there.
+  record.set_flags(record.flags() & ~std::uint32_t{v1::INODE_FLAG_KEEP_PREALLOCATION});
+  return DropTail(ctx, InodeNumber(set.inode()), set.size_bytes());
+}
+
+void ApplyTimes(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  if (Has(set, SetAttr::ATIME)) *record.mutable_atime() = set.atime();
+  if (Has(set, SetAttr::MTIME)) *record.mutable_mtime() = set.mtime();
+  if (Has(set, SetAttr::ATIME_NOW)) *record.mutable_atime() = ToProto(ctx.now);
+  if (Has(set, SetAttr::MTIME_NOW)) *record.mutable_mtime() = ToProto(ctx.now);
+  if (Has(set, SetAttr::CTIME)) *record.mutable_ctime() = set.ctime();
+}
+
+}  // namespace
+
+absl::Status GetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const InodeNumber inode(request.get_attr().inode());
+  const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+  if (!record.ok()) return record.status();
+  if (absl::Status settled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !settled.ok()) {
+    return settled;
+  }
+  FillAttr(inode, **record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+  return absl::OkStatus();
+}
+
+absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::SetAttr& set = request.set_attr();
+  const InodeNumber inode(set.inode());
+  const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
+  if (!found.ok()) return found.status();
+  v1::InodeRecord& record = **found;
+  if (absl::Status valid = Validate(ctx, set, record); !valid.ok()) return valid;
+  const v1::TokenMode others = Has(set, v1::SetAttr::SIZE) ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+  if (absl::Status settled = ctx.RequireOthersAtMost(inode, others); !settled.ok()) return settled;
+
+  if (absl::Status applied = ApplyOwner(ctx, set, record); !applied.ok()) return applied;
+  if (Has(set, v1::SetAttr::SIZE)) {
+    if (absl::Status applied = ApplySize(ctx, set, record); !applied.ok()) return applied;
+  }
+  if (Has(set, v1::SetAttr::FLAGS)) {
+    record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
+  }
+  if (Has(set, v1::SetAttr::AFFINITY)) record.set_affinity(set.affinity());
+  TouchChange(ctx, inode, record);
+  ApplyTimes(ctx, set, record);
+  FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+  return absl::OkStatus();
+}
+
+absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const InodeNumber inode(request.read_link().inode());
+  const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+  if (!record.ok()) return record.status();
+  if (!S_ISLNK((*record)->mode())) return ErrnoStatus(EINVAL, "no symbolic link");
+  reply.mutable_data()->set_data((*record)->symlink());
+  return absl::OkStatus();
+}
+
+absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
+  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.Get(schema::VolumeKey());
+  if (!stored.ok()) return stored.status();
+  v1::VolumeRecord volume;
+  if (!stored->has_value() || !volume.ParseFromString(**stored)) {
+    return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
+  }
+  v1::StatFsReply& out = *reply.mutable_stat_fs();
+  out.set_block_bytes(ctx.descriptor.block_bytes);
+  out.set_total_blocks(ctx.allocator.total_blocks());
+  out.set_free_blocks(ctx.allocator.total_free_blocks());
+  out.set_inodes(volume.inodes() + 1);
+  return absl::OkStatus();
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,197 @@
+#include "mdc/ops/names.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/ops/entries.h"
+#include "mdc/ops/inode.h"
+#include "mdc/ops/orphans.h"
+#include "mdc/token_table.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::size_t kMaxSymlinkBytes = 4095;  // PATH_MAX without its NUL
+
+bool IsDots(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+// The name and target of a new inode are what they may be.
+absl::Status ValidateCreate(const v1::Create& create) {
+  if (absl::Status valid = ValidateName(create.name()); !valid.ok()) return valid;
+  switch (create.mode() & S_IFMT) {
+    case 0:
+    case S_IFREG:
+    case S_IFDIR:
+    case S_IFIFO:
+    case S_IFSOCK:
+    case S_IFCHR:
+    case S_IFBLK:
+      return absl::OkStatus();
+    case S_IFLNK:
+      if (create.symlink().empty())
+        return ErrnoStatus(ENOENT, "the symbolic link's target is empty");
+      if (create.symlink().size() > kMaxSymlinkBytes) {
+        return ErrnoStatus(ENAMETOOLONG, absl::StrCat("the symbolic link's target has ",
+                                                      create.symlink().size(), " bytes"));
+      }
+      if (create.symlink().find('\0') != std::string::npos) {
+        return ErrnoStatus(EINVAL, "the symbolic link's target holds NUL");
+      }
+      return absl::OkStatus();
+    default:
+      return ErrnoStatus(EINVAL, absl::StrCat("mode ", create.mode(), " has no known file type"));
+  }
+}
+
+// Group and mode, as a set-group-id directory passes them on.
+void InheritGroup(const v1::Credentials& credentials, const v1::InodeRecord& parent,
+                  v1::InodeRecord& record) {
+  record.set_gid(credentials.gid());
+  if ((parent.mode() & S_ISGID) == 0) return;
+  record.set_gid(parent.gid());
+  if (S_ISDIR(record.mode())) {
+    record.set_mode(record.mode() | S_ISGID);
+  } else if ((record.mode() & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+             credentials.uid() != 0 && !InGroup(credentials, parent.gid())) {
+    // Nobody makes a program that runs as a group they are not in.
+    record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
+  }
+}
+
+void FillNewInode(const OpContext& ctx, const v1::Create& create, const Directory& parent,
+                  v1::InodeRecord& record) {
+  const std::uint32_t type = create.mode() & S_IFMT;
+  record.set_generation(ctx.next_sequence.value());
+  record.set_mode((type == 0 ? S_IFREG : type) | (create.mode() & 07777));
+  record.set_nlink(1);
+  record.set_uid(ctx.credentials.uid());
+  InheritGroup(ctx.credentials, *parent.record, record);
+  const v1::Time now = ToProto(ctx.now);
+  *record.mutable_atime() = now;
+  *record.mutable_mtime() = now;
+  *record.mutable_ctime() = now;
+  *record.mutable_btime() = now;
+  record.set_change(1);
+  record.set_project(parent.record->project());
+  if (!parent.record->affinity().empty()) record.set_affinity(parent.record->affinity());
+  switch (type) {
+    case S_IFDIR:
+      record.set_nlink(2);
+      record.set_parent(parent.inode.value());
+      record.set_next_cookie(3);
+      break;
+    case S_IFLNK:
+      record.set_mode(S_IFLNK | 0777);
+      record.set_symlink(create.symlink());
+      record.set_size_bytes(create.symlink().size());
+      break;
+    case S_IFCHR:
+    case S_IFBLK:
+      record.set_rdev(create.rdev());
+      break;
+    default:
+      break;
+  }
+}
+
+// The inode that a name stands for, "." and ".." included.
+absl::StatusOr<InodeNumber> Resolve(Txn& txn, InodeNumber parent, const v1::InodeRecord& record,
+                                    const std::string& name) {
+  if (name == ".") return parent;
+  if (name == "..") return InodeNumber(record.parent());
+  const absl::StatusOr<std::optional<Entry>> entry = FindEntry(txn, parent, name);
+  if (!entry.ok()) return entry.status();
+  if (!entry->has_value()) return ErrnoStatus(ENOENT);
+  return (*entry)->inode;
+}
+
+}  // namespace
+
+absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::Lookup& lookup = request.lookup();
+  const InodeNumber parent(lookup.parent());
+  const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, parent);
+  if (!directory.ok()) return directory.status();
+  if (absl::Status valid = ValidateName(lookup.name()); !valid.ok()) return valid;
+  const absl::StatusOr<InodeNumber> inode = Resolve(ctx.txn, parent, **directory, lookup.name());
+  if (!inode.ok()) return inode.status();
+  const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, *inode);
+  if (!record.ok()) return record.status();
+  if (absl::Status settled = ctx.RequireOthersAtMost(*inode, v1::TOKEN_SHARED); !settled.ok()) {
+    return settled;
+  }
+  FillAttr(*inode, **record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  return absl::OkStatus();
+}
+
+absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::Create& create = request.create();
+  if (absl::Status valid = ValidateCreate(create); !valid.ok()) return valid;
+  const absl::StatusOr<Directory> parent = DirectoryToChange(ctx, create.parent(), false);
+  if (!parent.ok() && ErrnoOf(parent.status()) != EPERM) return parent.status();
+  if (IsDots(create.name())) return ErrnoStatus(EEXIST);
+  const absl::StatusOr<std::optional<Entry>> existing =
+      FindEntry(ctx.txn, InodeNumber(create.parent()), create.name());
+  if (!existing.ok()) return existing.status();
+  if (existing->has_value()) return ErrnoStatus(EEXIST);
+  if (!parent.ok()) return parent.status();
+  const bool directory = S_ISDIR(create.mode());
+  if (directory && parent->record->nlink() == std::numeric_limits<std::uint32_t>::max()) {
+    return ErrnoStatus(EMLINK);
+  }
+
+  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn);
+  if (!inode.ok()) return inode.status();
+  v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
+  FillNewInode(ctx, create, *parent, record);
+  AddEntry(ctx, *parent, create.name(), *inode, record.mode() & S_IFMT);
+  if (create.open() && S_ISREG(record.mode())) {
+    ctx.on_commit.push_back([&opens = ctx.opens, session = ctx.session, inode = *inode] {
+      opens.Open(session, inode);
+    });
+  }
+  FillAttr(*inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  return absl::OkStatus();
+}
+
+absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::Link& link = request.link();
+  const InodeNumber inode(link.inode());
+  if (absl::Status valid = ValidateName(link.name()); !valid.ok()) return valid;
+  const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
+  if (!found.ok()) return found.status();
+  const absl::StatusOr<Directory> parent = DirectoryToChange(ctx, link.parent(), false);
+  if (!parent.ok() && ErrnoOf(parent.status()) != EPERM) return parent.status();
+  if (IsDots(link.name())) return ErrnoStatus(EEXIST);
+  const absl::StatusOr<std::optional<Entry>> existing =
+      FindEntry(ctx.txn, InodeNumber(link.parent()), link.name());
+  if (!existing.ok()) return existing.status();
+  if (existing->has_value()) return ErrnoStatus(EEXIST);
+  if (!parent.ok()) return parent.status();
+  v1::InodeRecord& record = **found;
+  if (S_ISDIR(record.mode())) return ErrnoStatus(EPERM, "a directory cannot have another name");
+  if ((record.flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {
+    return ErrnoStatus(EPERM, absl::StrCat("inode ", link.inode(), " is immutable or append-only"));
+  }
+  if (record.nlink() == 0) return ErrnoStatus(ENOENT, "the file has been removed");
+  if (record.nlink() >= kMaxLinks) {
+    return ErrnoStatus(EMLINK, absl::StrCat("inode ", link.inode(), " has ", kMaxLinks, " names"));
+  }
+  if (absl::Status settled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !settled.ok()) {
+    return settled;
+  }
+  record.set_nlink(record.nlink() + 1);
+  TouchChange(ctx, inode, record);
+  AddEntry(ctx, *parent, link.name(), inode, record.mode() & S_IFMT);
+  FillAttr(inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  return absl::OkStatus();
+}
+
+}  // namespace reel::mdc

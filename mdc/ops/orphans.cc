@@ -1,0 +1,139 @@
+#include "mdc/ops/orphans.h"
+
+#include <cerrno>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mdc/ops/extents.h"
+#include "mdc/ops/inode.h"
+#include "mdc/schema.h"
+#include "mdc/token_table.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+void PutOnList(OpContext& ctx, InodeNumber inode) {
+  v1::OrphanRecord orphan;
+  *orphan.mutable_since() = ToProto(ctx.now);
+  ctx.txn.Put(schema::OrphanKey(inode), orphan.SerializeAsString());
+  ctx.orphans.push_back(inode);
+}
+
+// Deletes up to kReapExtents attributes; true when none is left.
+absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  if (record.xattr_name_bytes() == 0) return true;
+  std::vector<std::string> keys;
+  bool all = true;
+  const std::string prefix = schema::XattrPrefix(inode);
+  const absl::Status scanned =
+      ctx.txn.Scan(prefix, prefix, [&](std::string_view key, std::string_view) {
+        all = keys.size() < kReapExtents;
+        if (all) keys.emplace_back(key);
+        return all;
+      });
+  if (!scanned.ok()) return scanned;
+  for (std::string& key : keys) ctx.txn.Delete(std::move(key));
+  return all;
+}
+
+absl::Status CountInodeGone(OpContext& ctx) {
+  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.Get(schema::VolumeKey());
+  if (!stored.ok()) return stored.status();
+  v1::VolumeRecord volume;
+  if (!stored->has_value() || !volume.ParseFromString(**stored)) {
+    return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
+  }
+  if (volume.inodes() > 0) volume.set_inodes(volume.inodes() - 1);
+  ctx.txn.Put(schema::VolumeKey(), volume.SerializeAsString());
+  return absl::OkStatus();
+}
+
+// Frees what one commit may free of an inode without names; true when the inode itself is gone.
+absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  if (record.allocated_blocks() > 0) {
+    const absl::StatusOr<bool> all =
+        RemoveSomeExtents(ctx, inode, FileBlock(0), kEndOfFileBlocks - FileBlock(0), kReapExtents);
+    if (!all.ok() || !*all) return all;
+  }
+  const absl::StatusOr<bool> all = RemoveSomeXattrs(ctx, inode, record);
+  if (!all.ok() || !*all) return all;
+  if (absl::Status counted = CountInodeGone(ctx); !counted.ok()) return counted;
+  ctx.txn.DeleteInode(inode);
+  return true;
+}
+
+}  // namespace
+
+absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
+  const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+  if (!record.ok()) return record.status();
+  // A token, this session's own too, may have writes to the blocks under way: they wait for its
+  // return.
+  const bool in_use =
+      ctx.opens.IsOpen(inode) || !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE);
+  const bool listed = (*record)->truncated_from() != 0;
+  if (!in_use && !listed) {
+    const absl::StatusOr<bool> gone = FreeSome(ctx, inode, **record);
+    if (!gone.ok()) return gone.status();
+    if (*gone) return absl::OkStatus();
+  }
+  PutOnList(ctx, inode);
+  return absl::OkStatus();
+}
+
+absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_bytes) {
+  const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
+  if (!found.ok()) return found.status();
+  v1::InodeRecord& record = **found;
+  if (record.allocated_blocks() == 0) return absl::OkStatus();
+  const FileBlock first(DivideUp(size_bytes, ctx.descriptor.block_bytes));
+  if (record.truncated_from() != 0) {
+    // Under way already: it has only to begin earlier.
+    record.set_truncated_from(std::min(record.truncated_from(), first.value() + 1));
+    ctx.txn.Changed(inode);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<bool> all =
+      RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, kReapExtents);
+  if (!all.ok()) return all.status();
+  if (!*all) {
+    record.set_truncated_from(first.value() + 1);
+    PutOnList(ctx, inode);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ReapOrphan(OpContext& ctx, InodeNumber inode) {
+  const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
+  if (!found.ok()) {
+    if (ctx.txn.missed() || ErrnoOf(found.status()) != ESTALE) return found.status();
+    ctx.txn.Delete(schema::OrphanKey(inode));
+    return true;
+  }
+  v1::InodeRecord& record = **found;
+  if (record.nlink() == 0) {
+    if (ctx.opens.IsOpen(inode)) return true;
+    if (absl::Status alone = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !alone.ok()) {
+      return alone;
+    }
+    const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
+    if (!gone.ok() || !*gone) return gone;
+    ctx.txn.Delete(schema::OrphanKey(inode));
+    return true;
+  }
+  if (record.truncated_from() != 0) {
+    const FileBlock first(record.truncated_from() - 1);
+    const absl::StatusOr<bool> all =
+        RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, kReapExtents);
+    if (!all.ok() || !*all) return all;
+    record.set_truncated_from(0);
+    ctx.txn.Changed(inode);
+  }
+  ctx.txn.Delete(schema::OrphanKey(inode));
+  return true;
+}
+
+}  // namespace reel::mdc

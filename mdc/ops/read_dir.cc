@@ -1,0 +1,103 @@
+#include "mdc/ops/read_dir.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "mdc/ops/inode.h"
+#include "mdc/schema.h"
+#include "mdc/token_table.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::uint64_t kDotCookie = 1;
+constexpr std::uint64_t kDotDotCookie = 2;
+constexpr std::uint64_t kFirstCookie = 3;
+constexpr std::size_t kEntryOverheadBytes = 32;
+constexpr std::size_t kMaxLimitBytes = 1 << 20;  // a reply stays well below a frame's 4 MiB
+
+// Appends entries while they fit; the first always does.
+class Page {
+ public:
+  Page(v1::ReadDirReply& reply, std::size_t limit_bytes)
+      : reply_(reply), limit_bytes_(std::min(limit_bytes, kMaxLimitBytes)) {}
+
+  v1::ReadDirReply::Entry* Add(std::string_view name, std::uint64_t inode, std::uint32_t type,
+                               std::uint64_t cookie) {
+    const std::size_t bytes = name.size() + kEntryOverheadBytes;
+    if (full_ || (reply_.entries_size() > 0 && used_bytes_ + bytes > limit_bytes_)) {
+      full_ = true;
+      return nullptr;
+    }
+    used_bytes_ += bytes;
+    v1::ReadDirReply::Entry* entry = reply_.add_entries();
+    entry->set_name(name.data(), name.size());
+    entry->set_inode(inode);
+    entry->set_type(type);
+    entry->set_cookie(cookie);
+    return entry;
+  }
+  bool full() const { return full_; }
+
+ private:
+  v1::ReadDirReply& reply_;
+  const std::size_t limit_bytes_;
+  std::size_t used_bytes_ = 0;
+  bool full_ = false;
+};
+
+absl::Status AddEntries(OpContext& ctx, InodeNumber directory, std::uint64_t cookie, Page& page) {
+  absl::Status damage;
+  const std::uint64_t first = std::max(cookie + 1, kFirstCookie);
+  const absl::Status scanned = ctx.txn.Scan(
+      schema::CookiePrefix(directory), schema::CookieKey(directory, first),
+      [&](std::string_view key, std::string_view value) {
+        const absl::StatusOr<schema::ParsedKey> parsed = schema::Parse(key);
+        v1::DirentRecord record;
+        if (!parsed.ok() || !record.ParseFromArray(value.data(), static_cast<int>(value.size())) ||
+            record.name().empty() || record.inode() == 0) {
+          damage = DamagedRecord("an entry", directory);
+          return false;
+        }
+        return page.Add(record.name(), record.inode(), record.type(), parsed->second) != nullptr;
+      });
+  return damage.ok() ? scanned : damage;
+}
+
+absl::Status AddAttributes(OpContext& ctx, v1::ReadDirReply& reply) {
+  for (v1::ReadDirReply::Entry& entry : *reply.mutable_entries()) {
+    if (entry.cookie() < kFirstCookie) continue;
+    const InodeNumber inode(entry.inode());
+    if (!ctx.tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_SHARED)) continue;
+    const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
+    if (!record.ok()) return record.status();
+    FillAttr(inode, **record, ctx.descriptor, *entry.mutable_attr());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadDir(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::ReadDir& read = request.read_dir();
+  const InodeNumber inode(read.inode());
+  const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, inode);
+  if (!directory.ok()) return directory.status();
+  v1::ReadDirReply& out = *reply.mutable_read_dir();
+  Page page(out, read.limit_bytes());
+  if (read.cookie() < kDotCookie) page.Add(".", inode.value(), S_IFDIR, kDotCookie);
+  if (read.cookie() < kDotDotCookie) {
+    page.Add("..", (*directory)->parent(), S_IFDIR, kDotDotCookie);
+  }
+  // next_cookie bounds the scan: a position at the end needs none.
+  if (!page.full() && read.cookie() + 1 < (*directory)->next_cookie() &&
+      (*directory)->entries() > 0) {
+    if (absl::Status added = AddEntries(ctx, inode, read.cookie(), page); !added.ok()) return added;
+  }
+  out.set_end(!page.full());
+  return read.attributes() ? AddAttributes(ctx, out) : absl::OkStatus();
+}
+
+}  // namespace reel::mdc

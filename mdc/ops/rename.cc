@@ -1,0 +1,139 @@
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/ops/entries.h"
+#include "mdc/ops/inode.h"
+#include "mdc/ops/names.h"
+#include "mdc/ops/removal.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr int kMaxDepth = 1 << 20;  // a path of records longer than this is a loop
+
+// One end of a rename.
+struct End {
+  Directory directory;
+  const std::string& name;
+  std::optional<Entry> entry;
+  v1::InodeRecord* record = nullptr;  // of the entry's inode
+
+  bool is_directory() const { return S_ISDIR(record->mode()); }
+};
+
+absl::StatusOr<End> FindEnd(OpContext& ctx, std::uint64_t parent, const std::string& name) {
+  const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, InodeNumber(parent));
+  if (!directory.ok()) return directory.status();
+  if (name == "." || name == "..") return ErrnoStatus(EBUSY, "\".\" and \"..\" cannot be renamed");
+  const absl::StatusOr<std::optional<Entry>> entry = FindEntry(ctx.txn, InodeNumber(parent), name);
+  if (!entry.ok()) return entry.status();
+  return End{{InodeNumber(parent), *directory}, name, *entry};
+}
+
+// Whether `inode` is `ancestor` or lies below it.
+absl::StatusOr<bool> IsBelow(OpContext& ctx, InodeNumber inode, InodeNumber ancestor) {
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    if (inode == ancestor) return true;
+    if (inode == kRootInode) return false;
+    const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
+    if (!record.ok()) return record.status();
+    inode = InodeNumber((*record)->parent());
+  }
+  return DamagedRecord("the chain of parents", inode);
+}
+
+// EINVAL when the directory that moves would come to lie below itself.
+absl::Status CheckLoop(OpContext& ctx, const End& moving, const Directory& to) {
+  if (!moving.is_directory() || moving.directory.inode == to.inode) return absl::OkStatus();
+  const absl::StatusOr<bool> below = IsBelow(ctx, to.inode, moving.entry->inode);
+  if (!below.ok()) return below.status();
+  if (*below) return ErrnoStatus(EINVAL, "a directory cannot move into itself");
+  return absl::OkStatus();
+}
+
+// Loads the inode that the end's entry names, and checks that the entry may change.
+absl::Status CheckChangeable(OpContext& ctx, End& end) {
+  if (absl::Status changeable = DirectoryToChange(ctx, end.directory.inode.value(), true).status();
+      !changeable.ok()) {
+    return changeable;
+  }
+  const absl::StatusOr<v1::InodeRecord*> record = InodeToUnname(ctx, *end.entry);
+  if (record.ok()) end.record = *record;
+  return record.status();
+}
+
+void SetParent(End& end, const Directory& parent) {
+  if (end.is_directory()) end.record->set_parent(parent.inode.value());
+}
+
+absl::Status Exchange(OpContext& ctx, End& from, End& to) {
+  if (absl::Status changeable = CheckChangeable(ctx, to); !changeable.ok()) return changeable;
+  if (absl::Status loop = CheckLoop(ctx, to, from.directory); !loop.ok()) return loop;
+  ReplaceEntry(ctx, from.directory, from.name, *from.entry, to.entry->inode, to.entry->type);
+  ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
+  SetParent(from, to.directory);
+  SetParent(to, from.directory);
+  TouchChange(ctx, from.entry->inode, *from.record);
+  TouchChange(ctx, to.entry->inode, *to.record);
+  return absl::OkStatus();
+}
+
+// Moves onto a name that exists: its inode loses that name.
+absl::Status Replace(OpContext& ctx, End& from, End& to) {
+  if (absl::Status changeable = CheckChangeable(ctx, to); !changeable.ok()) return changeable;
+  if (from.is_directory() && !to.is_directory()) return ErrnoStatus(ENOTDIR);
+  if (!from.is_directory() && to.is_directory()) return ErrnoStatus(EISDIR);
+  if (to.is_directory() && to.record->entries() != 0) return ErrnoStatus(ENOTEMPTY);
+  RemoveEntry(ctx, from.directory, from.name, *from.entry);
+  ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
+  SetParent(from, to.directory);
+  TouchChange(ctx, from.entry->inode, *from.record);
+  return TakeName(ctx, to.entry->inode, *to.record);
+}
+
+absl::Status Move(OpContext& ctx, End& from, End& to) {
+  if (absl::Status changeable = DirectoryToChange(ctx, to.directory.inode.value(), false).status();
+      !changeable.ok()) {
+    return changeable;
+  }
+  RemoveEntry(ctx, from.directory, from.name, *from.entry);
+  AddEntry(ctx, to.directory, to.name, from.entry->inode, from.entry->type);
+  SetParent(from, to.directory);
+  TouchChange(ctx, from.entry->inode, *from.record);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply&) {
+  const v1::Rename& rename = request.rename();
+  const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
+  const bool no_replace = (rename.flags() & RENAME_NOREPLACE) != 0;
+  if ((rename.flags() & ~std::uint32_t{RENAME_EXCHANGE | RENAME_NOREPLACE}) != 0 ||
+      (exchange && no_replace)) {
+    return ErrnoStatus(EINVAL, absl::StrCat("rename flags ", rename.flags(), " are not supported"));
+  }
+  if (absl::Status valid = ValidateName(rename.name()); !valid.ok()) return valid;
+  if (absl::Status valid = ValidateName(rename.new_name()); !valid.ok()) return valid;
+  absl::StatusOr<End> from = FindEnd(ctx, rename.parent(), rename.name());
+  if (!from.ok()) return from.status();
+  absl::StatusOr<End> to = FindEnd(ctx, rename.new_parent(), rename.new_name());
+  if (!to.ok()) return to.status();
+  if (!from->entry.has_value()) return ErrnoStatus(ENOENT);
+  if (to->entry.has_value() && no_replace) return ErrnoStatus(EEXIST);
+  if (!to->entry.has_value() && exchange) return ErrnoStatus(ENOENT);
+  // Two names of one inode: rename(2) leaves both.
+  if (to->entry.has_value() && to->entry->inode == from->entry->inode) return absl::OkStatus();
+
+  if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
+  if (absl::Status loop = CheckLoop(ctx, *from, to->directory); !loop.ok()) return loop;
+  if (exchange) return Exchange(ctx, *from, *to);
+  return to->entry.has_value() ? Replace(ctx, *from, *to) : Move(ctx, *from, *to);
+}
+
+}  // namespace reel::mdc
