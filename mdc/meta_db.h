@@ -1,16 +1,17 @@
 // The metadata store of one volume: an ordered map of keys to records, on RocksDB on metafs.
 //
-// Writes become visible at once and durable later: Apply puts a batch into the store's memory and its
-// unsynced log; Sync makes everything applied before it durable with one LUN write. Whoever answers a
-// client waits for the sequence it saw (mdc/core). Invariants:
+// Writes become visible at once and durable later: Apply puts a batch into the store's memory and
+// its unsynced log; Sync makes everything applied before it durable with one LUN write. Whoever
+// answers a client waits for the sequence it saw (mdc/core). Invariants:
 //   1. A batch is durable wholly or not at all, and only after every batch applied before it.
 //   2. Sequences grow with every batch and never go back, across restarts and epochs.
 //   3. After any error of Apply or Sync the store refuses everything: the process ends, recovery
 //      decides (a failed or unknown commit is never reported as either).
-// Threads: Apply and reads with Tier::kMemory come from one core thread; Sync from one commit thread;
-// reads with Tier::kAll from any thread, concurrently with all of those.
+// Threads: Apply and reads with Tier::kMemory come from one core thread; Sync from one commit
+// thread; reads with Tier::kAll from any thread, concurrently with all of those.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,11 +21,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "volume/mutex.h"
 #include "volume/types.h"
 
 namespace rocksdb {
 class DB;
 class Env;
+class Statistics;
 }  // namespace rocksdb
 
 namespace reel::mdc {
@@ -76,8 +79,8 @@ class MetaDb {
   struct Options {
     std::uint64_t cache_bytes = 512ull << 20;  // block cache
     std::uint64_t write_buffer_bytes = 64ull << 20;
-    bool read_only = false;                    // for fsck: replays the log in memory, writes nothing
-    bool create = false;                       // for mkfs; fails if a store exists
+    bool read_only = false;  // for fsck: replays the log in memory, writes nothing
+    bool create = false;     // for mkfs; fails if a store exists
   };
 
   // Opens the store on `env` (metafs's; it outlives the MetaDb). DATA_LOSS names what is damaged.
@@ -103,9 +106,21 @@ class MetaDb {
   std::vector<std::pair<std::string, std::uint64_t>> Counters() const;
 
  private:
-  MetaDb(Options options, std::unique_ptr<rocksdb::DB> db);
-  Options options_;
-  std::unique_ptr<rocksdb::DB> db_;
+  class MemtableListener;
+  // Bytes that the log has grown by on the LUN since RocksDB began it.
+  using LogGrowth = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+  MetaDb(Options options, std::unique_ptr<rocksdb::DB> db,
+         std::shared_ptr<rocksdb::Statistics> statistics, LogGrowth log_bytes);
+  absl::Status Usable() const;
+  absl::Status Broken(absl::Status why);
+
+  const Options options_;
+  const std::shared_ptr<rocksdb::Statistics> statistics_;
+  const LogGrowth log_bytes_;
+  const std::unique_ptr<rocksdb::DB> db_;
+  mutable Mutex mutex_;
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::mdc

@@ -1,0 +1,230 @@
+#include "mdc/meta_db.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/db.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/listener.h"
+#include "rocksdb/statistics.h"
+#include "rocksdb/table.h"
+#include "rocksdb/write_batch.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr char kName[] = "/meta";
+// A sync takes at least this much of the log, however small its batch is.
+constexpr std::uint64_t kSyncBytes = 4 * kKiB;
+// The log is cut when it takes this many times the write buffer: small batches fill it faster on
+// the LUN than RocksDB, which counts their bytes, believes.
+constexpr std::uint64_t kLogToWriteBuffer = 4;
+
+absl::Status FromRocks(const rocksdb::Status& status, const char* what) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = absl::StrCat("metadata store: ", what, ": ", status.ToString());
+  if (status.IsCorruption()) return absl::DataLossError(text);
+  if (status.IsNoSpace()) return absl::ResourceExhaustedError(text);
+  return absl::UnavailableError(text);
+}
+
+rocksdb::Slice ToSlice(std::string_view text) {
+  return {text.data(), text.size()};
+}
+std::string_view ToView(const rocksdb::Slice& slice) {
+  return {slice.data(), slice.size()};
+}
+
+rocksdb::ReadOptions ReadOptionsFor(Tier tier) {
+  rocksdb::ReadOptions options;
+  options.read_tier = tier == Tier::kMemory ? rocksdb::kBlockCacheTier : rocksdb::kReadAllTier;
+  return options;
+}
+
+// The first key after all that begin with `prefix`; empty when there is none.
+std::string EndOfPrefix(std::string_view prefix) {
+  std::string end(prefix);
+  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
+  if (!end.empty()) end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
+  return end;
+}
+
+class RocksCursor final : public Cursor {
+ public:
+  RocksCursor(rocksdb::DB& db, std::string_view prefix, std::string_view start, Tier tier)
+      : end_(EndOfPrefix(prefix)), end_slice_(end_) {
+    rocksdb::ReadOptions options = ReadOptionsFor(tier);
+    if (!end_.empty()) options.iterate_upper_bound = &end_slice_;
+    iterator_.reset(db.NewIterator(options));
+    iterator_->Seek(ToSlice(std::max(prefix, start)));
+  }
+
+  bool Valid() const override { return iterator_->Valid(); }
+  void Next() override { iterator_->Next(); }
+  std::string_view key() const override { return ToView(iterator_->key()); }
+  std::string_view value() const override { return ToView(iterator_->value()); }
+  absl::Status status() const override {
+    return not_in_memory() ? absl::OkStatus() : FromRocks(iterator_->status(), "scan");
+  }
+  bool not_in_memory() const override { return iterator_->status().IsIncomplete(); }
+
+ private:
+  const std::string end_;
+  const rocksdb::Slice end_slice_;
+  std::unique_ptr<rocksdb::Iterator> iterator_;
+};
+
+}  // namespace
+
+// A new memtable comes with a new log.
+class MetaDb::MemtableListener final : public rocksdb::EventListener {
+ public:
+  explicit MemtableListener(LogGrowth log_bytes) : log_bytes_(std::move(log_bytes)) {}
+  void OnMemTableSealed(const rocksdb::MemTableInfo&) override { *log_bytes_ = 0; }
+
+ private:
+  const LogGrowth log_bytes_;
+};
+
+void WriteBatch::Put(std::string key, std::string value) {
+  changes_.push_back({std::move(key), std::move(value), false});
+}
+
+void WriteBatch::Delete(std::string key) {
+  changes_.push_back({std::move(key), {}, true});
+}
+
+MetaDb::MetaDb(Options options, std::unique_ptr<rocksdb::DB> db,
+               std::shared_ptr<rocksdb::Statistics> statistics, LogGrowth log_bytes)
+    : options_(options),
+      statistics_(std::move(statistics)),
+      log_bytes_(std::move(log_bytes)),
+      db_(std::move(db)) {}
+
+MetaDb::~MetaDb() = default;
+
+absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Options& options) {
+  auto log_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.format_version = 5;
+
+  rocksdb::Options rocks;
+  rocks.env = env;
+  rocks.create_if_missing = options.create;
+  rocks.error_if_exists = options.create;
+  rocks.paranoid_checks = true;
+  rocks.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  rocks.write_buffer_size = options.write_buffer_bytes;
+  rocks.max_background_jobs = 2;
+  rocks.level_compaction_dynamic_level_bytes = true;
+  rocks.compression = rocksdb::kLZ4Compression;
+  // metafs cuts off a torn tail and refuses damage before it; a log may only end within a record.
+  rocks.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  rocks.max_manifest_file_size = 16 * kMiB;
+  // Nothing below reads ahead: there is no page cache under a raw LUN.
+  rocks.compaction_readahead_size = 2 * kMiB;
+  rocks.stats_dump_period_sec = 0;
+  rocks.stats_persist_period_sec = 0;
+  rocks.statistics = rocksdb::CreateDBStatistics();
+  rocks.listeners.push_back(std::make_shared<MemtableListener>(log_bytes));
+
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status opened = options.read_only ? rocksdb::DB::OpenForReadOnly(rocks, kName, &db)
+                                                   : rocksdb::DB::Open(rocks, kName, &db);
+  if (!opened.ok()) return FromRocks(opened, "open");
+  return std::unique_ptr<MetaDb>(new MetaDb(options, std::unique_ptr<rocksdb::DB>(db),
+                                            rocks.statistics, std::move(log_bytes)));
+}
+
+absl::Status MetaDb::Usable() const {
+  MutexLock lock(mutex_);
+  return broken_;
+}
+
+absl::Status MetaDb::Broken(absl::Status why) {
+  MutexLock lock(mutex_);
+  if (broken_.ok()) broken_ = why;
+  return why;
+}
+
+absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier tier) const {
+  if (absl::Status s = Usable(); !s.ok()) return s;
+  const rocksdb::Status s = db_->Get(ReadOptionsFor(tier), ToSlice(key), value);
+  if (s.ok()) return Found::kYes;
+  if (s.IsNotFound()) return Found::kNo;
+  if (s.IsIncomplete()) return Found::kNotInMemory;
+  return FromRocks(s, "read");
+}
+
+std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view start,
+                                     Tier tier) const {
+  return std::make_unique<RocksCursor>(*db_, prefix, start, tier);
+}
+
+absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
+  if (absl::Status s = Usable(); !s.ok()) return s;
+  rocksdb::WriteBatch changes;
+  std::uint64_t bytes = 0;
+  for (const WriteBatch::Change& change : batch.changes()) {
+    const rocksdb::Status s =
+        change.remove ? changes.Delete(change.key) : changes.Put(change.key, change.value);
+    if (!s.ok()) return Broken(FromRocks(s, "batch"));
+    bytes += change.key.size() + change.value.size();
+  }
+  const rocksdb::Status s = db_->Write(rocksdb::WriteOptions(), &changes);
+  if (!s.ok()) return Broken(FromRocks(s, "apply"));
+  *log_bytes_ += bytes;
+  return last_applied();
+}
+
+absl::StatusOr<Sequence> MetaDb::Sync() {
+  if (absl::Status s = Usable(); !s.ok()) return s;
+  const Sequence durable = last_applied();
+  if (const rocksdb::Status s = db_->SyncWAL(); !s.ok()) return Broken(FromRocks(s, "sync"));
+  if ((*log_bytes_ += kSyncBytes) > kLogToWriteBuffer * options_.write_buffer_bytes) {
+    *log_bytes_ = 0;
+    rocksdb::FlushOptions flush;
+    flush.wait = false;
+    flush.allow_write_stall = true;
+    if (const rocksdb::Status s = db_->Flush(flush); !s.ok()) {
+      return Broken(FromRocks(s, "cut the log"));
+    }
+  }
+  return durable;
+}
+
+Sequence MetaDb::last_applied() const {
+  return Sequence(db_->GetLatestSequenceNumber());
+}
+
+absl::Status MetaDb::VerifyChecksums() const {
+  return FromRocks(db_->VerifyChecksum(), "verify checksums");
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> MetaDb::Counters() const {
+  const auto ticker = [&](std::uint32_t which) { return statistics_->getTickerCount(which); };
+  const auto property = [&](const std::string& name) {
+    std::uint64_t value = 0;
+    db_->GetIntProperty(name, &value);
+    return value;
+  };
+  return {
+      {"cache_hits", ticker(rocksdb::BLOCK_CACHE_HIT)},
+      {"cache_misses", ticker(rocksdb::BLOCK_CACHE_MISS)},
+      {"compacted_read_bytes", ticker(rocksdb::COMPACT_READ_BYTES)},
+      {"compacted_written_bytes", ticker(rocksdb::COMPACT_WRITE_BYTES)},
+      {"flushed_bytes", ticker(rocksdb::FLUSH_WRITE_BYTES)},
+      {"log_synced", ticker(rocksdb::WAL_FILE_SYNCED)},
+      {"stall_us", ticker(rocksdb::STALL_MICROS)},
+      {"memtable_bytes", property(rocksdb::DB::Properties::kCurSizeAllMemTables)},
+      {"table_bytes", property(rocksdb::DB::Properties::kTotalSstFilesSize)},
+      {"keys_estimated", property(rocksdb::DB::Properties::kEstimateNumKeys)},
+  };
+}
+
+}  // namespace reel::mdc

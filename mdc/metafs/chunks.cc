@@ -1,0 +1,191 @@
+#include "mdc/metafs/chunks.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace reel::metafs {
+
+std::uint64_t CountChunks(const std::vector<ChunkRun>& runs) {
+  std::uint64_t count = 0;
+  for (const ChunkRun& run : runs) count += run.count;
+  return count;
+}
+
+void AppendRun(std::vector<ChunkRun>& runs, ChunkRun run) {
+  if (!runs.empty() && runs.back().end() == run.first) {
+    runs.back().count += run.count;
+  } else {
+    runs.push_back(run);
+  }
+}
+
+Chunks::Chunks(std::uint64_t total, std::uint64_t fixed, std::uint64_t epoch_reserve,
+               std::uint64_t epoch)
+    : epoch_reserve_(epoch_reserve) {
+  Grow(total);
+  for (std::uint64_t chunk = 0; chunk < std::min(fixed, total); ++chunk) {
+    state_[chunk].taken = true;
+    fresh_.erase(chunk);
+  }
+  // Neighbouring epochs start far apart: an epoch that died while it mounted has claimed durably
+  // nothing of what it wrote to.
+  cursor_ = total == 0 ? 0 : epoch * 0x9e3779b97f4a7c15ull % total;
+}
+
+std::set<std::uint64_t>& Chunks::SetOf(std::uint64_t chunk) {
+  const State& state = state_[chunk];
+  if (!state.claimed) return state.old ? retired_ : fresh_;
+  if (state.old) return table_;
+  return state.framed ? framed_ : ready_;
+}
+
+void Chunks::Grow(std::uint64_t total) {
+  for (std::uint64_t chunk = state_.size(); chunk < total; ++chunk) fresh_.insert(chunk);
+  if (total > state_.size()) state_.resize(total);
+}
+
+absl::Status Chunks::Use(ChunkRun run) {
+  if (run.first >= total() || run.count > total() - run.first) {
+    return absl::DataLossError(absl::StrCat("chunks ", run.first, " +", run.count,
+                                            " lie beyond the store's ", total(), " chunks"));
+  }
+  for (std::uint64_t chunk = run.first; chunk < run.end(); ++chunk) {
+    if (state_[chunk].taken) {
+      return absl::DataLossError(absl::StrCat("chunk ", chunk, " is used twice"));
+    }
+  }
+  for (std::uint64_t chunk = run.first; chunk < run.end(); ++chunk) {
+    SetOf(chunk).erase(chunk);
+    state_[chunk].taken = true;
+  }
+  used_ += run.count;
+  return absl::OkStatus();
+}
+
+void Chunks::MarkOld(ChunkRun run) {
+  for (std::uint64_t chunk = run.first; chunk < run.end(); ++chunk) {
+    if (!state_[chunk].taken) SetOf(chunk).erase(chunk);
+    state_[chunk].old = true;
+    if (!state_[chunk].taken) SetOf(chunk).insert(chunk);
+  }
+}
+
+void Chunks::ReleaseOld() {
+  for (std::uint64_t chunk = 0; chunk < total(); ++chunk) {
+    if (!state_[chunk].old) continue;
+    if (!state_[chunk].taken) SetOf(chunk).erase(chunk);
+    state_[chunk].old = false;
+    if (!state_[chunk].taken) SetOf(chunk).insert(chunk);
+  }
+}
+
+void Chunks::TakeFrom(std::set<std::uint64_t>& from, std::uint64_t count,
+                      std::vector<ChunkRun>& runs) {
+  // The first contiguous run that is long enough, else the lowest chunks.
+  auto start = from.begin();
+  std::uint64_t length = 0;
+  for (auto it = from.begin(); it != from.end() && length < count; ++it) {
+    if (length > 0 && *it == *start + length) {
+      ++length;
+    } else {
+      start = it;
+      length = 1;
+    }
+  }
+  if (length < count) start = from.begin();
+  for (; count > 0; --count) {
+    AppendRun(runs, {*start, 1});
+    state_[*start].taken = true;
+    ++used_;
+    start = from.erase(start);
+  }
+}
+
+bool Chunks::Take(std::uint64_t count, ChunkUse use, std::vector<ChunkRun>& runs,
+                  std::vector<ChunkRun>& unclean) {
+  // Tables spare the framed chunks, which logs can use without zeroing, and logs cannot use the
+  // old.
+  std::vector<std::set<std::uint64_t>*> order;
+  if (use == ChunkUse::kLog) {
+    order = {&framed_, &ready_};
+  } else {
+    order = {&table_, &ready_, &framed_};
+  }
+  std::uint64_t there = 0;
+  for (const auto* set : order) there += set->size();
+  if (there < count) return false;
+  for (auto* set : order) {
+    std::vector<ChunkRun> part;
+    const std::uint64_t n = std::min<std::uint64_t>(count, set->size());
+    TakeFrom(*set, n, part);
+    count -= n;
+    for (const ChunkRun& run : part) {
+      AppendRun(runs, run);
+      if (set != &framed_) AppendRun(unclean, run);
+    }
+  }
+  return true;
+}
+
+void Chunks::Free(const std::vector<ChunkRun>& runs, bool framed) {
+  for (const ChunkRun& run : runs) {
+    for (std::uint64_t chunk = run.first; chunk < run.end(); ++chunk) {
+      state_[chunk].taken = false;
+      state_[chunk].framed = framed;
+      SetOf(chunk).insert(chunk);
+      --used_;
+    }
+  }
+}
+
+std::uint64_t Chunks::Claimable() const {
+  const std::uint64_t unclaimed = fresh_.size() + retired_.size();
+  return unclaimed > epoch_reserve_ ? unclaimed - epoch_reserve_ : 0;
+}
+
+std::uint64_t Chunks::available(ChunkUse use) const {
+  if (use == ChunkUse::kLog) {
+    return ready_.size() + framed_.size() + std::min<std::uint64_t>(fresh_.size(), Claimable());
+  }
+  return ready_.size() + framed_.size() + table_.size() + Claimable();
+}
+
+std::vector<ChunkRun> Chunks::PlanClaim(std::uint64_t count, ChunkUse use) {
+  std::vector<ChunkRun> planned;
+  count = std::min(count, Claimable());
+  const auto plan_from = [&](std::set<std::uint64_t>& from) {
+    auto it = from.lower_bound(cursor_);
+    while (count > 0 && !from.empty()) {
+      if (it == from.end()) it = from.begin();
+      cursor_ = *it + 1;
+      AppendRun(planned, {*it, 1});
+      state_[*it].taken = true;
+      state_[*it].claimed = true;
+      it = from.erase(it);
+      --count;
+    }
+  };
+  plan_from(fresh_);
+  if (use == ChunkUse::kTable) plan_from(retired_);
+  return planned;
+}
+
+void Chunks::Claim(const std::vector<ChunkRun>& planned) {
+  for (const ChunkRun& run : planned) {
+    for (std::uint64_t chunk = run.first; chunk < run.end(); ++chunk) {
+      state_[chunk].taken = false;
+      SetOf(chunk).insert(chunk);
+    }
+  }
+}
+
+std::vector<ChunkRun> Chunks::claimed() const {
+  std::vector<ChunkRun> runs;
+  for (std::uint64_t chunk = 0; chunk < total(); ++chunk) {
+    if (state_[chunk].claimed) AppendRun(runs, {chunk, 1});
+  }
+  return runs;
+}
+
+}  // namespace reel::metafs

@@ -1,0 +1,98 @@
+// Which chunk belongs to whom. A chunk is the unit in which metafs gives space to files.
+//
+// A chunk is fixed (the superblock's), used by a file, or free; and it is *claimed* when this epoch
+// has durably said that it may write there. Only claimed chunks are ever taken. A chunk that an
+// earlier epoch claimed and may still have writes under way to is *old*: no log is put there in
+// this epoch. Invariants:
+//   1. fixed, used and free chunks partition the space; the free ones are in exactly one of the
+//   five
+//      sets below.
+//   2. Unclaimed free chunks never sink below the epoch reserve by a claim, so that the next epoch
+//   finds
+//      room for its logs where this one could not write.
+// Threads: externally synchronised. Memory only; MetaFs makes claims durable.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace reel::metafs {
+
+struct ChunkRun {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  std::uint64_t end() const { return first + count; }
+  friend bool operator==(const ChunkRun&, const ChunkRun&) = default;
+};
+
+std::uint64_t CountChunks(const std::vector<ChunkRun>& runs);
+// Appends, merging with the last run where it continues it.
+void AppendRun(std::vector<ChunkRun>& runs, ChunkRun run);
+
+enum class ChunkUse {
+  kTable,  // any claimed chunk
+  kLog,    // never an old one; one that holds only zeros or whole frames if there is one
+};
+
+class Chunks {
+ public:
+  // `epoch` only spreads the claims of different epochs over the space.
+  Chunks(std::uint64_t total, std::uint64_t fixed, std::uint64_t epoch_reserve,
+         std::uint64_t epoch);
+
+  // DATA_LOSS when a chunk of the run is out of the space, fixed, or used already; nothing then
+  // changed.
+  absl::Status Use(ChunkRun run);
+  // While a store is loaded: chunks that another epoch may still write to. Used ones become old
+  // when they are freed. REQUIRES: in the space, unclaimed.
+  void MarkOld(ChunkRun run);
+  // No chunk is old any more.
+  void ReleaseOld();
+  void Grow(std::uint64_t total);
+
+  // Takes `count` claimed chunks, few runs if possible. False, and nothing taken, when there are
+  // too few. `unclean` gets the runs whose content is neither zeros nor whole frames.
+  bool Take(std::uint64_t count, ChunkUse use, std::vector<ChunkRun>& runs,
+            std::vector<ChunkRun>& unclean);
+  // Gives back used chunks. `framed`: they hold only zeros and whole frames.
+  void Free(const std::vector<ChunkRun>& runs, bool framed);
+
+  // Picks up to `count` unclaimed chunks, which leave the free sets until Claim; old ones only for
+  // tables. Empty when the epoch reserve forbids it.
+  std::vector<ChunkRun> PlanClaim(std::uint64_t count, ChunkUse use);
+  // The planned claim is durable: its chunks may be taken.
+  void Claim(const std::vector<ChunkRun>& planned);
+  // Everything that was claimed or planned to be, used or not.
+  std::vector<ChunkRun> claimed() const;
+
+  std::uint64_t total() const { return state_.size(); }
+  // Chunks that a Take can still get, after further claims.
+  std::uint64_t available(ChunkUse use) const;
+  std::uint64_t used() const { return used_; }
+
+ private:
+  struct State {
+    bool taken = false;  // fixed, used or in a planned claim
+    bool claimed = false;
+    bool old = false;
+    bool framed = false;
+  };
+  std::set<std::uint64_t>& SetOf(std::uint64_t chunk);
+  std::uint64_t Claimable() const;
+  void TakeFrom(std::set<std::uint64_t>& from, std::uint64_t count, std::vector<ChunkRun>& runs);
+
+  std::uint64_t epoch_reserve_;
+  std::uint64_t cursor_;  // where the next claim begins to look
+  std::uint64_t used_ = 0;
+  std::vector<State> state_;
+  std::set<std::uint64_t> fresh_;    // unclaimed
+  std::set<std::uint64_t> retired_;  // unclaimed, old
+  std::set<std::uint64_t> ready_;    // claimed
+  std::set<std::uint64_t> framed_;   // claimed, holds only zeros and whole frames
+  std::set<std::uint64_t> table_;    // claimed, old: for tables only
+};
+
+}  // namespace reel::metafs

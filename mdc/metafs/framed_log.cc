@@ -1,0 +1,139 @@
+#include "mdc/metafs/framed_log.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/metafs/space.h"
+#include "volume/coding.h"
+
+namespace reel::metafs {
+namespace {
+
+constexpr std::uint64_t kReadBytes = 1 * kMiB;
+constexpr std::uint64_t kFramesPerUnit = kSpaceUnitBytes / kFrameBytes;
+
+enum class Unit { kNext, kOther, kDamaged };
+
+// What the unit at place `index` is to the log `id`.
+Unit Classify(std::span<const std::byte> bytes, LogId id, std::uint64_t index,
+              FrameHeader& header) {
+  switch (DecodeFrame(bytes, header)) {
+    case FrameState::kBlank:
+      return Unit::kOther;
+    case FrameState::kDamaged:
+      return Unit::kDamaged;
+    case FrameState::kFrame:
+      break;
+  }
+  if (header.file_id != id.file_id) return Unit::kOther;
+  // A whole frame of this log at a wrong place, or of an epoch that did not write this log.
+  if (header.epoch != id.epoch || header.sequence != index) return Unit::kDamaged;
+  return Unit::kNext;
+}
+
+absl::Status Damage(LogId id, std::uint64_t frame, const std::string& what) {
+  return absl::DataLossError(
+      absl::StrCat("log ", id.file_id, ", frame ", frame, ": ", what, "; run fsck.reelfs"));
+}
+
+}  // namespace
+
+std::uint64_t LogWriter::FramedBytes(std::uint64_t payload_bytes) {
+  return RoundUp(
+      std::max<std::uint64_t>(DivideUp(payload_bytes, kFramePayloadBytes), 1) * kFrameBytes,
+      kSpaceUnitBytes);
+}
+
+AlignedBuffer LogWriter::Frame(std::string_view payload) {
+  AlignedBuffer frames(FramedBytes(payload.size()));
+  for (std::size_t at = 0; at < frames.size(); at += kFrameBytes) {
+    const std::string_view part = payload.substr(0, kFramePayloadBytes);
+    payload.remove_prefix(part.size());
+    const FrameHeader header{.file_id = id_.file_id,
+                             .epoch = id_.epoch,
+                             .sequence = next_sequence_++,
+                             .synced_through = synced_through_,
+                             .stream_offset = stream_bytes_,
+                             .length_bytes = static_cast<std::uint16_t>(part.size()),
+                             .ends_write = at + kFrameBytes == frames.size()};
+    EncodeFrame(header, part, frames.data() + at);
+    stream_bytes_ += part.size();
+  }
+  return frames;
+}
+
+absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id) {
+  LogEnd end;                        // of whole writes
+  std::uint64_t stream_offset = 0;   // of the next frame
+  std::uint64_t synced_through = 0;  // the most that any frame of this log says
+  bool continues = true;
+  AlignedBuffer buffer(std::min(kReadBytes, capacity_bytes));
+  for (std::uint64_t at = 0; at < capacity_bytes; at += buffer.size()) {
+    const auto bytes = buffer.span().first(std::min(buffer.size(), capacity_bytes - at));
+    if (absl::Status s = source(at, bytes); !s.ok()) return s;
+    for (std::uint64_t in = 0; in < bytes.size(); in += kFrameBytes) {
+      const std::uint64_t index = (at + in) / kFrameBytes;
+      FrameHeader header;
+      const Unit unit = Classify(bytes.subspan(in, kFrameBytes), id, index, header);
+      if (unit == Unit::kNext) synced_through = std::max(synced_through, header.synced_through);
+      if (!continues) continue;
+      if (unit == Unit::kDamaged) return Damage(id, index, "damaged, and perhaps acknowledged");
+      continues = unit == Unit::kNext;
+      if (!continues) continue;
+      if (header.stream_offset != stream_offset) {
+        return Damage(id, index, "does not continue the frame before it");
+      }
+      stream_offset += header.length_bytes;
+      if (header.ends_write) end = {index + 1, stream_offset};
+    }
+  }
+  if (synced_through > end.frames) {
+    return Damage(id, end.frames,
+                  absl::StrCat("missing, but a later frame says that ", synced_through,
+                               " frames were durable"));
+  }
+  return end;
+}
+
+absl::Status LogReader::LoadNextFrame() {
+  if (next_frame_ >= buffer_end_) {
+    const std::uint64_t first = RoundDown(next_frame_, kFramesPerUnit);
+    const std::uint64_t count =
+        std::min(kReadBytes / kFrameBytes, RoundUp(end_.frames - first, kFramesPerUnit));
+    if (buffer_.size() < count * kFrameBytes) buffer_ = AlignedBuffer(count * kFrameBytes);
+    if (absl::Status s = source_(first * kFrameBytes, buffer_.span().first(count * kFrameBytes));
+        !s.ok()) {
+      return s;
+    }
+    buffer_first_ = first;
+    buffer_end_ = first + count;
+  }
+  const auto frame =
+      buffer_.span().subspan((next_frame_ - buffer_first_) * kFrameBytes, kFrameBytes);
+  FrameHeader header;
+  if (Classify(frame, id_, next_frame_, header) != Unit::kNext ||
+      header.stream_offset != stream_offset_) {
+    return Damage(id_, next_frame_, "changed since the log was opened");
+  }
+  payload_ = AsText(frame.subspan(kFrameHeaderBytes, header.length_bytes));
+  stream_offset_ += header.length_bytes;
+  ++next_frame_;
+  return absl::OkStatus();
+}
+
+absl::Status LogReader::Read(std::uint64_t size_bytes, std::string& out) {
+  while (size_bytes > 0) {
+    if (payload_.empty()) {
+      if (next_frame_ >= end_.frames) return absl::OkStatus();
+      if (absl::Status s = LoadNextFrame(); !s.ok()) return s;
+      continue;
+    }
+    const std::string_view part = payload_.substr(0, size_bytes);
+    out.append(part);
+    payload_.remove_prefix(part.size());
+    size_bytes -= part.size();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::metafs

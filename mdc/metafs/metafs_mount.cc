@@ -1,0 +1,280 @@
+// How a metadata store is made, mounted and checked.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/metafs/file_io.h"
+#include "mdc/metafs/metafs.h"
+#include "volume/aligned_buffer.h"
+#include "volume/coding.h"
+
+namespace reel::metafs {
+namespace {
+
+constexpr std::uint64_t kLeastChunks = 128;
+constexpr std::uint64_t kWantedChunks = 1024;
+
+// What must stay unclaimed, for the logs and the journal of the next epoch.
+std::uint64_t EpochReserve(std::uint64_t total_chunks) {
+  return std::max<std::uint64_t>(32, total_chunks / 16);
+}
+
+std::uint64_t FixedChunks(std::uint64_t chunk_bytes) {
+  return DivideUp(kHeadBytes, chunk_bytes);
+}
+
+std::uint64_t ChooseChunkBytes(std::uint64_t size_bytes) {
+  std::uint64_t chunk_bytes = kMinChunkBytes;
+  while (chunk_bytes < kMiB && size_bytes / chunk_bytes / 2 >= kWantedChunks) chunk_bytes *= 2;
+  // Above that only so that a chunk number stays cheap to track.
+  while (chunk_bytes < kMaxChunkBytes && size_bytes / chunk_bytes > kMiB) chunk_bytes *= 2;
+  return chunk_bytes;
+}
+
+// The bytes of the journal that `superblock` points to, all of them acknowledged or whole.
+absl::StatusOr<std::string> ReadJournal(Space& space, const Superblock& superblock) {
+  const std::uint64_t chunk_bytes = superblock.chunk_bytes;
+  const LogSource source = [&](std::uint64_t offset, std::span<std::byte> to) {
+    for (const ChunkRun& run : superblock.journal) {
+      const std::uint64_t run_bytes = run.count * chunk_bytes;
+      if (to.empty()) break;
+      if (offset >= run_bytes) {
+        offset -= run_bytes;
+        continue;
+      }
+      const std::uint64_t part = std::min<std::uint64_t>(to.size(), run_bytes - offset);
+      const absl::Status s = space.Read(run.first * chunk_bytes + offset, to.first(part));
+      if (!s.ok()) return s;
+      to = to.subspan(part);
+      offset = 0;
+    }
+    return absl::OkStatus();
+  };
+  const LogId id{superblock.journal_id, superblock.epoch};
+  const absl::StatusOr<LogEnd> end =
+      ScanLog(source, CountChunks(superblock.journal) * chunk_bytes, id);
+  if (!end.ok()) return end.status();
+  // The superblock was written after the first write, the checkpoint, was durable.
+  if (end->frames == 0) return absl::DataLossError("the metadata journal's checkpoint is missing");
+  std::string stream;
+  const absl::Status s = LogReader(source, id, *end).Read(end->stream_bytes, stream);
+  if (!s.ok()) return s;
+  return stream;
+}
+
+}  // namespace
+
+MetaFs::MetaFs(Space& space, const Superblock& superblock, Epoch epoch, bool read_only)
+    : space_(space),
+      chunk_bytes_(superblock.chunk_bytes),
+      epoch_(epoch),
+      read_only_(read_only),
+      chunks_(superblock.total_chunks(), FixedChunks(superblock.chunk_bytes),
+              EpochReserve(superblock.total_chunks()), epoch.value()),
+      superblock_(superblock) {}
+
+absl::Status MetaFs::Format(Space& space, const FormatOptions& options) {
+  if (absl::Status s = space.SetRegions(options.regions); !s.ok()) return s;
+  Superblock superblock;
+  superblock.epoch = options.epoch;
+  superblock.block_bytes = space.block_bytes();
+  const std::uint64_t chunk_bytes =
+      options.chunk_bytes != 0 ? options.chunk_bytes : ChooseChunkBytes(space.size_bytes());
+  superblock.chunk_bytes = static_cast<std::uint32_t>(std::min(chunk_bytes, 2 * kMaxChunkBytes));
+  superblock.regions = options.regions;
+  superblock.journal = {{FixedChunks(kMinChunkBytes), 1}};  // of no meaning: StartEpoch makes one
+  if (absl::Status valid = ValidateSuperblock(superblock); !valid.ok()) return valid;
+  if (superblock.total_chunks() < kLeastChunks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the metadata store needs at least ", kLeastChunks, " chunks of ", chunk_bytes,
+                     " bytes and would have ", superblock.total_chunks(), "; give it more space"));
+  }
+  std::unique_ptr<MetaFs> fs(new MetaFs(space, superblock, options.epoch, /*read_only=*/false));
+  fs->superblock_.journal.clear();
+  if (absl::Status s = fs->StartEpoch(/*first_slot=*/0); !s.ok()) {
+    return s;
+  }
+  return fs->Unmount();
+}
+
+std::unique_ptr<MetaFs> MetaFs::Load(Space& space, const SuperblockReading& reading,
+                                     const MountOptions& options,
+                                     std::vector<absl::Status>& problems) {
+  const Superblock& superblock = reading.superblock;
+  if (superblock.block_bytes != space.block_bytes()) {
+    problems.push_back(absl::DataLossError(
+        absl::StrCat("the metadata store was made for blocks of ", superblock.block_bytes,
+                     " bytes, and the volume's are of ", space.block_bytes())));
+    return nullptr;
+  }
+  if (absl::Status s = space.SetRegions(superblock.regions); !s.ok()) {
+    problems.push_back(s);
+    return nullptr;
+  }
+  const absl::StatusOr<std::string> stream = ReadJournal(space, superblock);
+  if (!stream.ok()) {
+    problems.push_back(stream.status());
+    return nullptr;
+  }
+  const absl::StatusOr<JournalState> state = ReplayJournal(AsBytes(*stream));
+  if (!state.ok()) {
+    problems.push_back(state.status());
+    return nullptr;
+  }
+  const Epoch epoch = options.read_only ? superblock.epoch : options.epoch;
+  std::unique_ptr<MetaFs> fs(new MetaFs(space, superblock, epoch, options.read_only));
+  if (absl::Status s = fs->LoadFiles(*state, problems); !s.ok()) {
+    problems.push_back(s);
+    return nullptr;
+  }
+  return fs;
+}
+
+// A problem here is one with the journal's word; what is wrong with a file's bytes stays with the
+// file.
+absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Status>& problems) {
+  std::vector<FileRef> logs;
+  {
+    MutexLock lock(mutex_);
+    next_id_ = std::max(state.next_id, superblock_.journal_id + 1);
+    for (const ChunkRun& run : superblock_.journal) {
+      if (absl::Status s = chunks_.Use(run); !s.ok()) return s;
+    }
+    for (const auto& [id, record] : state.files) {
+      FileRef file(new File(id, record.kind, record.epoch));
+      file->name_ = record.name;
+      file->runs_ = record.runs;
+      file->size_bytes_ = record.size_bytes;
+      file->checksum_ = record.checksum;
+      file->in_journal_ = true;
+      file->record_ = record;
+      const auto report = [&](const std::string& what) {
+        problems.push_back(
+            absl::DataLossError(absl::StrCat("metadata file ", record.name, ": ", what)));
+      };
+      if (!files_.emplace(record.name, file).second) report("two files have this name");
+      for (const ChunkRun& run : record.runs) {
+        if (absl::Status s = chunks_.Use(run); !s.ok()) report(std::string(s.message()));
+      }
+      if (record.size_bytes > CountChunks(record.runs) * chunk_bytes_) {
+        report("larger than its chunks");
+      }
+      if (record.kind == FileKind::kLog) logs.push_back(std::move(file));
+    }
+    for (const ChunkRun& run : state.claims) {
+      if (run.first >= chunks_.total() || run.count > chunks_.total() - run.first) {
+        problems.push_back(
+            absl::DataLossError("the metadata journal claims chunks out of the store"));
+      }
+    }
+  }
+  if (!problems.empty()) return absl::OkStatus();  // the caller sees them; nothing below is safe
+  for (const FileRef& log : logs) {
+    const absl::StatusOr<LogEnd> end = ScanLog(
+        [&](std::uint64_t offset, std::span<std::byte> to) { return ReadChunks(*log, offset, to); },
+        CapacityOf(*log), {log->id, log->epoch});
+    MutexLock lock(mutex_);
+    if (end.ok()) {
+      log->log_end_ = *end;
+    } else {
+      log->damage_ = absl::Status(end.status().code(), absl::StrCat("metadata file ", log->name_,
+                                                                    ": ", end.status().message()));
+    }
+  }
+  // What an earlier epoch claimed and did not give to a finished table, it may still be writing to.
+  if (state.clean) return absl::OkStatus();
+  MutexLock lock(mutex_);
+  std::vector<bool> finished(chunks_.total());
+  for (const auto& [name, file] : files_) {
+    if (file->kind == FileKind::kLog) continue;
+    for (const ChunkRun& run : file->runs_) {
+      std::fill_n(finished.begin() + static_cast<std::ptrdiff_t>(run.first), run.count, true);
+    }
+  }
+  for (const ChunkRun& run : state.claims) {
+    for (std::uint64_t chunk = run.first; chunk < run.end(); ++chunk) {
+      if (!finished[chunk]) chunks_.MarkOld({chunk, 1});
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The new epoch's own journal, in chunks that no epoch before it wrote to; then the superblock.
+absl::Status MetaFs::StartEpoch(int first_slot) {
+  MutexLock lock(mutex_);
+  const std::vector<ChunkRun> old_journal = superblock_.journal;
+  // For this journal, the next one, which must not depend on free space, and the first files.
+  chunks_.Claim(chunks_.PlanClaim(3 * JournalChunks() + chunks_.total() / 64, ChunkUse::kLog));
+  TakeSeat();
+  superblock_.epoch = epoch_;
+  absl::Status s = SwitchJournal(first_slot);
+  if (s.ok()) {
+    chunks_.Free(old_journal, /*framed=*/true);
+    spare_journal_.clear();
+    std::vector<ChunkRun> unclean;
+    if (chunks_.Take(JournalChunks(), ChunkUse::kLog, spare_journal_, unclean)) {
+      mutex_.Unlock();
+      s = ZeroChunks(unclean);
+      mutex_.Lock();
+    } else {
+      s = absl::ResourceExhaustedError("the metadata store has no room for its next journal");
+    }
+  }
+  LeaveSeat(s);
+  return s;
+}
+
+absl::StatusOr<std::unique_ptr<MetaFs>> MetaFs::Mount(Space& space, const MountOptions& options) {
+  const absl::StatusOr<SuperblockReading> reading = ReadSuperblock(space);
+  if (!reading.ok()) return reading.status();
+  if (!options.read_only && options.epoch <= reading->superblock.epoch) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the metadata store was mounted in epoch ", reading->superblock.epoch.value(),
+                     " already; epoch ", options.epoch.value(), " may not write to it"));
+  }
+  std::vector<absl::Status> problems;
+  std::unique_ptr<MetaFs> fs = Load(space, *reading, options, problems);
+  if (!problems.empty()) return problems.front();
+  if (!options.read_only) {
+    if (absl::Status s = fs->StartEpoch(1 - reading->slot); !s.ok()) return s;
+  }
+  return fs;
+}
+
+std::vector<std::string> MetaFs::Check(Space& space) {
+  std::vector<std::string> report;
+  const absl::StatusOr<SuperblockReading> reading = ReadSuperblock(space);
+  if (!reading.ok()) return {std::string(reading.status().message())};
+  for (int slot = 0; slot < 2; ++slot) {
+    if (reading->slots[slot].ok()) continue;
+    report.push_back(absl::StrCat("metadata superblock slot ", slot, ": ",
+                                  reading->slots[slot].message(),
+                                  " (the other slot is good; the next mount repairs this one)"));
+  }
+  std::vector<absl::Status> problems;
+  const std::unique_ptr<MetaFs> fs =
+      Load(space, *reading, {.epoch = Epoch(0), .read_only = true}, problems);
+  if (problems.empty()) fs->CheckFiles(problems);
+  for (const absl::Status& problem : problems) report.push_back(std::string(problem.message()));
+  return report;
+}
+
+void MetaFs::CheckFiles(std::vector<absl::Status>& problems) {
+  std::vector<FileRef> tables;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, file] : files_) {
+      if (!file->damage_.ok()) problems.push_back(file->damage_);
+      if (file->kind == FileKind::kTable) tables.push_back(file);
+    }
+  }
+  for (const FileRef& table : tables) {
+    const absl::Status s = VerifyTable(*this, *table);
+    if (s.ok()) continue;
+    MutexLock lock(mutex_);
+    problems.push_back(
+        absl::Status(s.code(), absl::StrCat("metadata file ", table->name_, ": ", s.message())));
+  }
+}
+
+}  // namespace reel::metafs

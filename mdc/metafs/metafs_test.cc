@@ -1,0 +1,338 @@
+// Names, space and mounts, without RocksDB.
+#include "mdc/metafs/metafs.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "mdc/metafs/file_io.h"
+#include "mdc/metafs/testing/lun_space.h"
+#include "volume/coding.h"
+#include "volume/testing/faulty_lun.h"
+
+namespace reel::metafs {
+namespace {
+
+#define ASSERT_OK(expression)                  \
+  do {                                         \
+    const absl::Status status_ = (expression); \
+    ASSERT_TRUE(status_.ok()) << status_;      \
+  } while (false)
+
+class MetaFsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    FormatOptions options;
+    options.regions = {space_.Whole()};
+    options.epoch = Epoch(1);
+    ASSERT_OK(MetaFs::Format(space_, options));
+    Mount();
+  }
+
+  void Mount() {
+    fs_.reset();
+    absl::StatusOr<std::unique_ptr<MetaFs>> fs =
+        MetaFs::Mount(space_, {.epoch = Epoch(++epoch_), .read_only = false});
+    ASSERT_TRUE(fs.ok()) << fs.status();
+    fs_ = *std::move(fs);
+  }
+  void Crash(FaultyLun::CrashRules rules = FaultyLun::kLoseAll) {
+    fs_.reset();
+    lun_.Crash(epoch_, rules);
+    Mount();
+  }
+  // A table with this content, synced.
+  void Put(const std::string& name, const std::string& content) {
+    absl::StatusOr<FileRef> file = fs_->Create(name);
+    ASSERT_TRUE(file.ok()) << file.status();
+    TableWriter writer(*fs_, *file);
+    ASSERT_OK(writer.Append(content));
+    ASSERT_OK(writer.Sync());
+  }
+  std::string Get(const std::string& name) {
+    const absl::StatusOr<FileRef> file = fs_->Find(name);
+    if (!file.ok()) return "(none)";
+    if ((*file)->kind == FileKind::kLog) {
+      absl::StatusOr<std::unique_ptr<LogReader>> reader = OpenLogReader(*fs_, *file);
+      std::string all;
+      if (!reader.ok() || !(*reader)->Read(1 << 20, all).ok()) return "(damaged)";
+      return all;
+    }
+    if (!VerifyTable(*fs_, **file).ok()) return "(damaged)";
+    std::string all(fs_->SizeOf(**file).value_or(0), '\0');
+    const auto got =
+        ReadTable(*fs_, **file, 0, {reinterpret_cast<std::byte*>(all.data()), all.size()});
+    return got.ok() && *got == all.size() ? all : "(short)";
+  }
+  std::vector<std::string> Check() { return MetaFs::Check(space_); }
+
+  FaultyLun lun_{{.size_bytes = 32 << 20, .logical_block_bytes = 512}};
+  LunSpace space_{lun_};
+  std::uint64_t epoch_ = 1;
+  std::unique_ptr<MetaFs> fs_;
+};
+
+TEST_F(MetaFsTest, KeepsSyncedTablesAndForgetsOthers) {
+  const std::string large(3'000'001, 'q');
+  Put("/meta/a.sst", large);
+  Put("/meta/empty", "");
+  absl::StatusOr<FileRef> unsynced = fs_->Create("/meta/b.sst");
+  ASSERT_TRUE(unsynced.ok());
+  EXPECT_EQ(fs_->List("/meta"), (std::vector<std::string>{"a.sst", "b.sst", "empty"}));
+  Crash();
+  EXPECT_EQ(fs_->List("/meta/"), (std::vector<std::string>{"a.sst", "empty"}));
+  EXPECT_EQ(Get("/meta//a.sst"), large);
+  EXPECT_EQ(Get("/meta/empty"), "");
+  EXPECT_TRUE(fs_->IsDirectory("/meta"));
+  EXPECT_TRUE(Check().empty());
+}
+
+TEST_F(MetaFsTest, ReadsAnyAlignment) {
+  std::string content;
+  for (int i = 0; i < 20000; ++i) content += std::to_string(i);
+  Put("/t", content);
+  const absl::StatusOr<FileRef> file = fs_->Find("/t");
+  for (std::uint64_t at = 0; at < content.size() + 5000; at += 3777) {
+    std::string got(5001, '\0');
+    const auto n =
+        ReadTable(*fs_, **file, at, {reinterpret_cast<std::byte*>(got.data()), got.size()});
+    ASSERT_TRUE(n.ok());
+    EXPECT_EQ(got.substr(0, *n), at < content.size() ? content.substr(at, 5001) : "");
+  }
+}
+
+TEST_F(MetaFsTest, RenameReplacesAndIsDurableAfterCommit) {
+  Put("/CURRENT", "old");
+  Put("/tmp", "new");
+  ASSERT_OK(fs_->Rename("/tmp", "/CURRENT"));
+  Crash();
+  EXPECT_EQ(Get("/CURRENT"), "old");
+  EXPECT_EQ(Get("/tmp"), "new");
+  ASSERT_OK(fs_->Rename("/tmp", "/CURRENT"));
+  ASSERT_OK(fs_->Commit());
+  Crash();
+  EXPECT_EQ(Get("/CURRENT"), "new");
+  EXPECT_EQ(Get("/tmp"), "(none)");
+}
+
+TEST_F(MetaFsTest, ALogKeepsWhatWasSyncedInOneWriteAndOneFlush) {
+  const absl::StatusOr<FileRef> file = fs_->Create("/000001.log");
+  ASSERT_TRUE(file.ok());
+  std::string expected;
+  {
+    LogAppender log(*fs_, *file);
+    for (int i = 0; i < 300; ++i) {
+      const std::string record(static_cast<std::size_t>(i) * 7, static_cast<char>('a' + i % 26));
+      ASSERT_OK(log.Append(record));
+      const std::uint64_t writes = space_.writes, flushes = space_.flushes;
+      ASSERT_OK(log.Sync());
+      if (i > 0 && i < 20) {
+        EXPECT_EQ(space_.writes, writes + 1);
+        EXPECT_EQ(space_.flushes, flushes + 1);
+      }
+      expected += record;
+    }
+    ASSERT_OK(log.Append("never synced"));
+  }
+  Crash();
+  EXPECT_EQ(Get("/000001.log"), expected);
+}
+
+TEST_F(MetaFsTest, TheJournalMovesWhenItIsFull) {
+  Put("/keep", "kept");
+  for (int i = 0; i < 300; ++i) Put("/f" + std::to_string(i % 10), std::to_string(i));
+  Crash();
+  EXPECT_EQ(Get("/keep"), "kept");
+  for (int i = 290; i < 300; ++i) EXPECT_EQ(Get("/f" + std::to_string(i % 10)), std::to_string(i));
+  EXPECT_TRUE(Check().empty());
+}
+
+TEST_F(MetaFsTest, AFullStoreStillDeletes) {
+  int files = 0;
+  while (true) {
+    absl::StatusOr<FileRef> file = fs_->Create("/f" + std::to_string(files));
+    ASSERT_TRUE(file.ok());
+    TableWriter writer(*fs_, *file);
+    absl::Status s = writer.Append(std::string(1 << 20, 'f'));
+    if (s.ok()) s = writer.Sync();
+    if (!s.ok()) {
+      EXPECT_TRUE(absl::IsResourceExhausted(s)) << s;
+      break;
+    }
+    ++files;
+  }
+  EXPECT_GT(files, 20);
+  EXPECT_LT(fs_->FreeBytes(), fs_->ReservedBytes());
+  ASSERT_OK(fs_->Remove("/f0"));
+  Put("/again", std::string(1 << 19, 'a'));
+  // A crash finds room for the next epoch's journal and logs too.
+  Crash();
+  const absl::StatusOr<FileRef> log = fs_->Create("/1.log");
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_EQ(Get("/f1"), std::string(1 << 20, 'f'));
+}
+
+TEST_F(MetaFsTest, FreedChunksWaitForOpenHandlesAndDurability) {
+  Put("/old", std::string(1 << 20, 'o'));
+  const std::uint64_t free = fs_->FreeBytes();
+  absl::StatusOr<FileRef> open = fs_->Find("/old");
+  ASSERT_OK(fs_->Remove("/old"));
+  ASSERT_OK(fs_->Commit());
+  Put("/x", "x");
+  EXPECT_LT(fs_->FreeBytes(), free);
+  std::string got(1 << 20, '\0');
+  ASSERT_TRUE(
+      ReadTable(*fs_, **open, 0, {reinterpret_cast<std::byte*>(got.data()), got.size()}).ok());
+  EXPECT_EQ(got, std::string(1 << 20, 'o'));
+  open = absl::NotFoundError("closed");
+  Put("/y", "y");
+  EXPECT_GT(fs_->FreeBytes(), free);
+}
+
+TEST_F(MetaFsTest, GrowsAtRunTime) {
+  lun_.~FaultyLun();
+  new (&lun_) FaultyLun({.size_bytes = 64 << 20, .logical_block_bytes = 512});
+  FormatOptions options;
+  options.regions = {{PoolId(0), PoolBlock(0), (32 << 20) / 4096}};
+  options.epoch = Epoch(1);
+  fs_.reset();
+  ASSERT_OK(MetaFs::Format(space_, options));
+  Mount();
+  const std::uint64_t before = fs_->FreeBytes();
+  EXPECT_FALSE(fs_->AddRegion({PoolId(0), PoolBlock(0), 10}).ok());        // overlaps
+  EXPECT_FALSE(fs_->AddRegion({PoolId(0), PoolBlock(16000), 9000}).ok());  // out of the LUN
+  ASSERT_OK(fs_->AddRegion({PoolId(0), PoolBlock(8192), 8000}));
+  EXPECT_GT(fs_->FreeBytes(), before + (25 << 20));
+  const std::string large(40 << 20, 'g');
+  Put("/g", large);
+  Crash();
+  EXPECT_EQ(fs_->regions().size(), 2u);
+  EXPECT_EQ(Get("/g"), large);
+}
+
+TEST_F(MetaFsTest, AnEpochIsUsedOnce) {
+  fs_.reset();
+  EXPECT_EQ(MetaFs::Mount(space_, {.epoch = Epoch(epoch_), .read_only = false}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(MetaFsTest, ANewEpochPutsLogsWhereTheOldOneDidNotWrite) {
+  // Two epochs over one LUN, as after a failover; the old one's writes arrive late.
+  FaultyLun& lun = lun_;
+  LunSpace old_space(lun);
+  fs_.reset();
+  auto old_fs = *MetaFs::Mount(old_space, {.epoch = Epoch(10), .read_only = false});
+  const FileRef old_log = *old_fs->Create("/1.log");
+  LogAppender old_appender(*old_fs, old_log);
+  ASSERT_OK(old_appender.Append("old"));
+  ASSERT_OK(old_appender.Sync());
+  epoch_ = 10;
+  Mount();
+  const FileRef log = *fs_->Create("/2.log");
+  LogAppender appender(*fs_, log);
+  ASSERT_OK(appender.Append("new"));
+  ASSERT_OK(appender.Sync());
+  Put("/2.sst", std::string(2 << 20, 's'));
+  ASSERT_OK(fs_->Remove("/1.log"));
+  Put("/3.sst", "s");
+  // Late writes to what the old one had claimed: its log, and its journal.
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_OK(old_appender.Append(std::string(3000, 'z')));
+    ASSERT_OK(old_appender.Sync());
+  }
+  ASSERT_OK(old_fs->Rename("/1.log", "/late.log"));
+  ASSERT_OK(old_fs->Commit());
+  ASSERT_OK(appender.Append("er"));
+  ASSERT_OK(appender.Sync());
+  Crash();
+  EXPECT_EQ(Get("/2.log"), "newer");
+  EXPECT_EQ(Get("/2.sst"), std::string(2 << 20, 's'));
+  EXPECT_EQ(Get("/late.log"), "(none)");
+  EXPECT_EQ(Get("/1.log"), "(none)");
+}
+
+TEST_F(MetaFsTest, ReadOnlyWritesNothing) {
+  Put("/a", "a");
+  fs_.reset();
+  const std::uint64_t writes = space_.writes, flushes = space_.flushes;
+  auto fs = MetaFs::Mount(space_, {.epoch = Epoch(0), .read_only = true});
+  ASSERT_TRUE(fs.ok());
+  fs_ = *std::move(fs);
+  EXPECT_EQ(Get("/a"), "a");
+  EXPECT_FALSE(fs_->Create("/b").ok());
+  EXPECT_FALSE(fs_->Remove("/a").ok());
+  EXPECT_FALSE(fs_->Rename("/a", "/b").ok());
+  EXPECT_EQ(space_.writes, writes);
+  EXPECT_EQ(space_.flushes, flushes);
+}
+
+TEST_F(MetaFsTest, AFailedJournalWriteStopsAllChanges) {
+  Put("/a", "a");
+  ASSERT_OK(fs_->Rename("/a", "/b"));
+  lun_.FailRequest(1, LunRequest::Kind::kWrite);
+  EXPECT_FALSE(fs_->Commit().ok());
+  EXPECT_FALSE(fs_->Commit().ok());
+  EXPECT_FALSE(fs_->Create("/c").ok());
+  Crash();
+  EXPECT_TRUE(Get("/a") == "a" || Get("/b") == "a");
+}
+
+TEST_F(MetaFsTest, OneDamagedSuperblockSlotIsReportedAndRepaired) {
+  Put("/a", "a");
+  for (const int slot : {0, 1}) {
+    fs_.reset();
+    lun_.FlipBit(kSuperblockOffsets[slot] + 100, 3);
+    EXPECT_EQ(Check().size(), 1u);
+    Mount();
+    EXPECT_EQ(Get("/a"), "a");
+    EXPECT_TRUE(Check().empty());
+  }
+  fs_.reset();
+  lun_.FlipBit(kSuperblockOffsets[0] + 100, 3);
+  lun_.FlipBit(kSuperblockOffsets[1] + 100, 3);
+  EXPECT_TRUE(
+      absl::IsDataLoss(MetaFs::Mount(space_, {.epoch = Epoch(99), .read_only = false}).status()));
+}
+
+TEST_F(MetaFsTest, BitsFlippedAnywhereAreNeverSilent) {
+  Put("/CURRENT", "MANIFEST-000004");
+  const FileRef log = *fs_->Create("/1.log");
+  LogAppender appender(*fs_, log);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(appender.Append("record" + std::to_string(i)));
+    ASSERT_OK(appender.Sync());
+  }
+  const std::uint64_t last_epoch = epoch_;
+  int detected = 0;
+  // One flip in each sector that holds anything.
+  for (std::uint64_t at = 0; at < lun_.size_bytes(); at += 512) {
+    const std::string sector = lun_.DurableContent(at, 512);
+    if (sector.find_first_not_of('\0') == std::string::npos) continue;
+    lun_.FlipBit(at + 77, 2);
+    fs_.reset();
+    auto fs = MetaFs::Mount(space_, {.epoch = Epoch(last_epoch), .read_only = true});
+    if (fs.ok()) {
+      fs_ = *std::move(fs);
+      const std::string current = Get("/CURRENT");
+      const std::string records = Get("/1.log");
+      EXPECT_TRUE(current == "MANIFEST-000004" || current == "(damaged)") << at << " " << current;
+      EXPECT_TRUE(records == "record0record1record2" || records == "(damaged)") << at << records;
+      detected += current == "(damaged)" || records == "(damaged)";
+    } else {
+      EXPECT_TRUE(absl::IsDataLoss(fs.status())) << fs.status();
+      ++detected;
+    }
+    lun_.FlipBit(at + 77, 2);
+  }
+  EXPECT_GT(detected, 20);
+}
+
+TEST_F(MetaFsTest, NoStoreIsNotFound) {
+  FaultyLun blank({.size_bytes = 32 << 20});
+  LunSpace space(blank);
+  EXPECT_TRUE(
+      absl::IsNotFound(MetaFs::Mount(space, {.epoch = Epoch(1), .read_only = false}).status()));
+}
+
+}  // namespace
+}  // namespace reel::metafs

@@ -1,0 +1,108 @@
+#include "mdc/metafs/pool_space.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace reel::metafs {
+
+Region FirstRegion(const VolumeDescriptor& descriptor, std::uint64_t length_blocks) {
+  std::uint32_t pool = 0;
+  while (pool + 1 < descriptor.pools.size() && !(descriptor.pools[pool].flags & Pool::kMetadata)) {
+    ++pool;
+  }
+  return {PoolId(pool), PoolBlock(0), length_blocks};
+}
+
+PoolSpace::PoolSpace(const OpenVolume& volume)
+    : volume_(volume),
+      map_(volume.descriptor),
+      progress_(volume.luns.size()),
+      regions_(std::make_shared<const std::vector<Region>>(
+          1, FirstRegion(volume.descriptor, DivideUp(kHeadBytes, volume.descriptor.block_bytes)))) {
+}
+
+std::uint64_t PoolSpace::size_bytes() const {
+  MutexLock lock(mutex_);
+  std::uint64_t blocks = 0;
+  for (const Region& region : *regions_) blocks += region.length_blocks;
+  return blocks * block_bytes();
+}
+
+absl::Status PoolSpace::SetRegions(const std::vector<Region>& regions) {
+  const std::vector<Pool>& pools = volume_.descriptor.pools;
+  for (const Region& region : regions) {
+    const std::uint32_t pool = region.pool.value();
+    if (pool >= pools.size() || !(pools[pool].flags & Pool::kMetadata) ||
+        region.first_block.value() > map_.pool_blocks(region.pool) ||
+        region.length_blocks > map_.pool_blocks(region.pool) - region.first_block.value()) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "metadata region at block ", region.first_block.value(), " +", region.length_blocks,
+          " of pool ", pool, " does not lie in a metadata pool of the volume"));
+    }
+  }
+  MutexLock lock(mutex_);
+  regions_ = std::make_shared<const std::vector<Region>>(regions);
+  return absl::OkStatus();
+}
+
+absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_bytes,
+                                 std::byte* memory, std::uint64_t length_bytes,
+                                 std::vector<LunPiece>& pieces) {
+  std::shared_ptr<const std::vector<Region>> regions;
+  {
+    MutexLock lock(mutex_);
+    regions = regions_;
+  }
+  std::uint64_t left = length_bytes;
+  for (const Region& region : *regions) {
+    if (left == 0) break;
+    const std::uint64_t region_bytes = region.length_blocks * block_bytes();
+    if (offset_bytes >= region_bytes) {
+      offset_bytes -= region_bytes;
+      continue;
+    }
+    const std::uint64_t part = std::min(left, region_bytes - offset_bytes);
+    const PoolBlock block = region.first_block + offset_bytes / block_bytes();
+    absl::Status s = map_.Map(region.pool, block, offset_bytes % block_bytes(), part, pieces);
+    if (!s.ok()) return s;
+    offset_bytes = 0;
+    left -= part;
+  }
+  if (left > 0) return absl::OutOfRangeError("metadata store: I/O beyond its regions");
+  IoBatch batch;
+  for (const LunPiece& piece : pieces) {
+    batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {memory, piece.length_bytes});
+    memory += piece.length_bytes;
+  }
+  return batch.Run();
+}
+
+absl::Status PoolSpace::Read(std::uint64_t offset_bytes, std::span<std::byte> to) {
+  std::vector<LunPiece> pieces;
+  return Transfer(LunRequest::Kind::kRead, offset_bytes, to.data(), to.size(), pieces);
+}
+
+absl::Status PoolSpace::Write(std::uint64_t offset_bytes, std::span<const std::byte> from) {
+  std::vector<LunPiece> pieces;
+  // An iovec has no const form; a write does not change the memory.
+  absl::Status s = Transfer(LunRequest::Kind::kWrite, offset_bytes,
+                            const_cast<std::byte*>(from.data()), from.size(), pieces);
+  for (const LunPiece& piece : pieces) ++progress_[piece.lun].written;
+  return s;
+}
+
+absl::Status PoolSpace::Flush() {
+  for (std::size_t lun = 0; lun < progress_.size(); ++lun) {
+    Progress& progress = progress_[lun];
+    const std::uint64_t written = progress.written;
+    if (progress.flushed >= written) continue;
+    if (absl::Status s = volume_.luns[lun]->Flush(); !s.ok()) return s;
+    std::uint64_t flushed = progress.flushed;
+    while (flushed < written && !progress.flushed.compare_exchange_weak(flushed, written)) {
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::metafs

@@ -1,0 +1,52 @@
+// The metadata store's address space over the pools of an open volume.
+//
+// I/O to one range goes to all its LUNs in one batch; Flush flushes each LUN that was written to
+// since its last flush. Threads: as Space says.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "mdc/metafs/space.h"
+#include "volume/io_batch.h"
+#include "volume/lun_scan.h"
+#include "volume/mutex.h"
+#include "volume/stripe_map.h"
+
+namespace reel::metafs {
+
+class PoolSpace : public Space {
+ public:
+  // Covers the head of the first metadata pool until SetRegions. REQUIRES: `volume` outlives the
+  // space; its descriptor is valid.
+  explicit PoolSpace(const OpenVolume& volume);
+
+  std::uint32_t block_bytes() const override { return map_.block_bytes(); }
+  std::uint64_t size_bytes() const override;
+  absl::Status SetRegions(const std::vector<Region>& regions) override;
+  absl::Status Read(std::uint64_t offset_bytes, std::span<std::byte> to) override;
+  absl::Status Write(std::uint64_t offset_bytes, std::span<const std::byte> from) override;
+  absl::Status Flush() override;
+
+ private:
+  // Counts completed writes, and up to which of them a flush has covered.
+  struct Progress {
+    std::atomic<std::uint64_t> written{0};
+    std::atomic<std::uint64_t> flushed{0};
+  };
+  absl::Status Transfer(LunRequest::Kind kind, std::uint64_t offset_bytes, std::byte* memory,
+                        std::uint64_t length_bytes, std::vector<LunPiece>& pieces);
+
+  const OpenVolume& volume_;
+  const StripeMap map_;
+  std::vector<Progress> progress_;  // by flat LUN index
+  mutable Mutex mutex_;
+  std::shared_ptr<const std::vector<Region>> regions_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The first region that a volume's store must have: block 0 of its first metadata pool on.
+// REQUIRES: the descriptor is valid.
+Region FirstRegion(const VolumeDescriptor& descriptor, std::uint64_t length_blocks);
+
+}  // namespace reel::metafs

@@ -1,0 +1,24 @@
+// metafs as RocksDB sees it: a rocksdb::FileSystem over a MetaFs, and an Env with it.
+//
+// What RocksDB does not need is kNotSupported. Damage is Corruption, a full store NoSpace, all else
+// an I/O error. Threads: as rocksdb::FileSystem says.
+#pragma once
+
+#include <memory>
+
+#include "mdc/metafs/metafs.h"
+
+namespace rocksdb {
+class Env;
+class FileSystem;
+}  // namespace rocksdb
+
+namespace reel::metafs {
+
+// REQUIRES: `fs` outlives the result and every file opened through it.
+std::shared_ptr<rocksdb::FileSystem> NewRocksFileSystem(MetaFs& fs);
+
+// Files on `fs`; threads and time from the machine. REQUIRES: as above.
+std::unique_ptr<rocksdb::Env> NewRocksEnv(MetaFs& fs);
+
+}  // namespace reel::metafs
