@@ -7,6 +7,7 @@
 //   2. Blocks that an operation frees enter the index only when its commit is durable (Durable), so that
 //      a crash never leaves one block with two owners. Their 'F' keys are in the freeing commit.
 //   3. Index ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
+//   4. Everything that is done is a function of the store and the calls: no clock, no randomness.
 // Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run of free
 // blocks for what one client writes into one directory, and is given up before ENOSPC.
 // Threads: the core thread.
@@ -31,6 +32,7 @@ struct AllocationRequest {
   SessionId session;                     // with `directory`: whose window
   InodeNumber directory;                 // 0: no window
   bool has_goal = false;                 // continue at (goal_pool, goal_block) where possible
+  bool goal_pool_only = false;           // … and nowhere but in that pool
   PoolId goal_pool;
   PoolBlock goal_block;
 };
@@ -70,6 +72,9 @@ class Allocator {
   virtual std::uint64_t free_blocks(PoolId pool) const = 0;   // frees not yet durable included
   virtual std::uint64_t total_free_blocks() const = 0;        // of data pools
   virtual std::uint64_t total_blocks() const = 0;             // of data pools
+
+  // For tests: INTERNAL says which invariant does not hold.
+  virtual absl::Status Check() const { return absl::OkStatus(); }
 };
 
 }  // namespace reel::mdc

@@ -32,6 +32,10 @@ class TokenTable {
   // True while a recall is out on the session's token: no regrant to it before it has answered, so that
   // a waiting session is not starved.
   bool RecallPending(SessionId session, InodeNumber inode) const;
+  // True while a recall is out on anybody's token of the inode: somebody waits for it.
+  bool AnyRecallPending(InodeNumber inode) const;
+  // All of the session's recalls that are out: sent again when its stream was replaced.
+  std::vector<Recall> PendingRecalls(SessionId session) const;
 
   // REQUIRES: OthersAtMost(session, inode, mode == EXCLUSIVE ? NONE : SHARED). Never lowers.
   void Grant(SessionId session, InodeNumber inode, v1::TokenMode mode);
