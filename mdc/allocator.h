@@ -1,15 +1,18 @@
 // Free space of the data pools, in volume blocks, and the policy of where new blocks go.
 //
-// Per pool an index of free extents by address and by size; the store's family 'F' holds the same, and
-// every change of the index stages the matching keys in the operation's transaction. Invariants:
-//   1. Blocks that an operation allocates leave the index at once; Abandon puts them back when it does
+// Per pool an index of free extents by address and by size; the store's family 'F' holds the same,
+// and every change of the index stages the matching keys in the operation's transaction.
+// Invariants:
+//   1. Blocks that an operation allocates leave the index at once; Abandon puts them back when it
+//   does
 //      not commit.
-//   2. Blocks that an operation frees enter the index only when its commit is durable (Durable), so that
+//   2. Blocks that an operation frees enter the index only when its commit is durable (Durable), so
+//   that
 //      a crash never leaves one block with two owners. Their 'F' keys are in the freeing commit.
 //   3. Index ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
 //   4. Everything that is done is a function of the store and the calls: no clock, no randomness.
-// Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run of free
-// blocks for what one client writes into one directory, and is given up before ENOSPC.
+// Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run
+// of free blocks for what one client writes into one directory, and is given up before ENOSPC.
 // Threads: the core thread.
 #pragma once
 
@@ -26,13 +29,13 @@
 namespace reel::mdc {
 
 struct AllocationRequest {
-  std::uint64_t length_blocks = 0;       // needed: all of it, or ENOSPC
-  std::uint64_t ahead_blocks = 0;        // wanted beyond it, contiguous with its last run, if free
-  std::string affinity;                  // pool affinity; empty for none
-  SessionId session;                     // with `directory`: whose window
-  InodeNumber directory;                 // 0: no window
-  bool has_goal = false;                 // continue at (goal_pool, goal_block) where possible
-  bool goal_pool_only = false;           // … and nowhere but in that pool
+  std::uint64_t length_blocks = 0;  // needed: all of it, or ENOSPC
+  std::uint64_t ahead_blocks = 0;   // wanted beyond it, contiguous with its last run, if free
+  std::string affinity;             // pool affinity; empty for none
+  SessionId session;                // with `directory`: whose window
+  InodeNumber directory;            // 0: no window
+  bool has_goal = false;            // continue at (goal_pool, goal_block) where possible
+  bool goal_pool_only = false;      // … and nowhere but in that pool
   PoolId goal_pool;
   PoolBlock goal_block;
 };
@@ -54,8 +57,8 @@ class Allocator {
                      WriteBatch& batch);
   virtual ~Allocator() = default;
 
-  // Runs that sum to length_blocks and up to ahead_blocks more. ENOSPC: nothing was taken. EINVAL: an
-  // affinity that no pool has falls back to the plain data pools, never an error.
+  // Runs that sum to length_blocks and up to ahead_blocks more. ENOSPC: nothing was taken. EINVAL:
+  // an affinity that no pool has falls back to the plain data pools, never an error.
   virtual absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) = 0;
   // Frees a run that the transaction's extents no longer name. DATA_LOSS when a block of it is free
   // already: the operation must fail.
@@ -69,9 +72,9 @@ class Allocator {
   // A session is gone: its windows are given up.
   virtual void DropWindows(SessionId session) = 0;
 
-  virtual std::uint64_t free_blocks(PoolId pool) const = 0;   // frees not yet durable included
-  virtual std::uint64_t total_free_blocks() const = 0;        // of data pools
-  virtual std::uint64_t total_blocks() const = 0;             // of data pools
+  virtual std::uint64_t free_blocks(PoolId pool) const = 0;  // frees not yet durable included
+  virtual std::uint64_t total_free_blocks() const = 0;       // of data pools
+  virtual std::uint64_t total_blocks() const = 0;            // of data pools
 
   // For tests: INTERNAL says which invariant does not hold.
   virtual absl::Status Check() const { return absl::OkStatus(); }

@@ -1,9 +1,9 @@
 // Who may cache an inode's data: tokens (one per session and inode, whole file) and opens.
 //
-// A token is shared or exclusive; two sessions never hold one inode exclusive-with-anything. Pure policy:
-// inputs are grants, returns and departures, outputs are the recalls to send. The session protocol names
-// them in mdc.proto (TokenMode, RecallToken). Finer tokens (attributes, byte ranges) grow from here.
-// Threads: the core thread.
+// A token is shared or exclusive; two sessions never hold one inode exclusive-with-anything. Pure
+// policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
+// protocol names them in mdc.proto (TokenMode, RecallToken). Finer tokens (attributes, byte ranges)
+// grow from here. Threads: the core thread.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ class TokenTable {
   v1::TokenMode Held(SessionId session, InodeNumber inode) const;
   // True when every other session holds at most `allowed`.
   bool OthersAtMost(SessionId session, InodeNumber inode, v1::TokenMode allowed) const;
-  // The recalls still to be sent so that others come down to `allowed`; each is returned once until it
-  // is answered (a stronger one again).
+  // The recalls still to be sent so that others come down to `allowed`; each is returned once until
+  // it is answered (a stronger one again).
   std::vector<Recall> RecallOthers(SessionId session, InodeNumber inode, v1::TokenMode allowed);
-  // True while a recall is out on the session's token: no regrant to it before it has answered, so that
-  // a waiting session is not starved.
+  // True while a recall is out on the session's token: no regrant to it before it has answered, so
+  // that a waiting session is not starved.
   bool RecallPending(SessionId session, InodeNumber inode) const;
   // True while a recall is out on anybody's token of the inode: somebody waits for it.
   bool AnyRecallPending(InodeNumber inode) const;
@@ -39,7 +39,8 @@ class TokenTable {
 
   // REQUIRES: OthersAtMost(session, inode, mode == EXCLUSIVE ? NONE : SHARED). Never lowers.
   void Grant(SessionId session, InodeNumber inode, v1::TokenMode mode);
-  // Lowers to at most `mode`; true when that ended a recall or changed anything others may wait for.
+  // Lowers to at most `mode`; true when that ended a recall or changed anything others may wait
+  // for.
   bool Return(SessionId session, InodeNumber inode, v1::TokenMode mode);
   // Everything of the session is gone; the inodes on which others may wait.
   std::vector<InodeNumber> Drop(SessionId session);

@@ -9,9 +9,9 @@ namespace reel::mdc {
 
 absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
-// Gives unwritten blocks to every hole of [start, start + length_blocks), and up to `ahead_blocks` after
-// its end where those are holes. The range has been loaded, from the end of the extent before it to the
-// end of what is ahead. ENOSPC: nothing was taken.
+// Gives unwritten blocks to every hole of [start, start + length_blocks), and up to `ahead_blocks`
+// after its end where those are holes. The range has been loaded, from the end of the extent before
+// it to the end of what is ahead. ENOSPC: nothing was taken.
 absl::Status FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
                        FileBlock start, std::uint64_t length_blocks, std::uint64_t ahead_blocks);
 

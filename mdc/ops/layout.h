@@ -1,8 +1,8 @@
 // Layouts: which blocks a session may use, and what becomes of those that it has written.
 //
-// Invariants: blocks of a file are handed out *unwritten* and become written only by a commit of the
-// session that holds the exclusive token; nothing changes a file's blocks while another session holds
-// a token that covers them. Threads: the core thread.
+// Invariants: blocks of a file are handed out *unwritten* and become written only by a commit of
+// the session that holds the exclusive token; nothing changes a file's blocks while another session
+// holds a token that covers them. Threads: the core thread.
 #pragma once
 
 #include "mdc/operation.h"
@@ -13,8 +13,8 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
 absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
-// The part of LayoutGet that Open shares: fills the layout of [offset, offset + length) and well beyond.
-// REQUIRES: the session may hold `mode`; the grant itself is the caller's.
+// The part of LayoutGet that Open shares: fills the layout of [offset, offset + length) and well
+// beyond. REQUIRES: the session may hold `mode`; the grant itself is the caller's.
 absl::Status FillLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                         std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,
                         v1::LayoutReply& layout);

@@ -1,0 +1,161 @@
+// The core's inside; core.h is its face. Three files implement it:
+//   core.cc           start, ticks, durability, removal of orphans, what administration sees
+//   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_sessions.cc  Hello, Reclaim and grace, Goodbye, eviction
+//
+// The order of one session's operations. All but pure reads take effect in sending order: they go
+// through the session's *lane*, and one that missed keeps those behind it waiting while its key is
+// fetched. (LayoutGet and LayoutReturn must not change places: the client would believe in a token
+// that it has just given back.) Two kinds pass: reads, which a client that depends on an earlier
+// operation sends only after that one's reply; and whatever follows an operation that is *blocked*,
+// because the answer that unblocks it may be behind it in the same lane. Passing a blocked
+// operation is safe: it has not taken effect and was not acknowledged, so nobody can have acted on
+// it yet.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/node_hash_map.h"
+#include "mdc/allocator.h"
+#include "mdc/core.h"
+#include "mdc/operation.h"
+#include "mdc/output_queue.h"
+#include "mdc/session_table.h"
+#include "mdc/token_table.h"
+
+namespace reel::mdc {
+
+class CoreImpl final : public Core {
+ public:
+  CoreImpl(MetaDb& db, const VolumeDescriptor& descriptor, const Clock& clock,
+           const CoreOptions& options);
+  absl::Status Begin();
+
+  void OnRequest(StreamId stream, v1::Request request) override;
+  void OnStreamEnded(StreamId stream) override;
+  void OnTick() override;
+  void OnDurable(Sequence sequence) override;
+  void OnFetched(TicketId ticket) override;
+  CoreOutputs TakeOutputs() override;
+  absl::Status PrepareStop() override;
+  void Describe(v1::ShowReply& reply) const override;
+  void Describe(v1::StatReply& reply) const override;
+  void Describe(v1::WhoReply& reply) const override;
+  absl::Status health() const override { return health_; }
+
+ private:
+  enum class Outcome { kDone, kMissed, kBlocked };
+  struct Ticket {
+    std::string key;
+    std::vector<PendingRef> waiters;
+  };
+  struct Counters {
+    std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
+    std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
+    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
+  };
+
+  // core.cc
+  absl::Status LoadSessions(WriteBatch& batch);
+  absl::Status LoadReplies();
+  absl::Status LoadOrphans();
+  bool Apply(const WriteBatch& batch, Sequence* sequence);
+  Sequence VolumeSequence(Sequence sequence) const;
+  void Reap(std::uint32_t steps);
+  void QueueReap(InodeNumber inode);
+  void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<bool>& done);
+  // Runs whatever waits for tokens that have changed, until nothing more changes.
+  void Settle();
+
+  // core_run.cc
+  void Operate(Session& session, v1::Request request);
+  bool AdmitToSlot(Session& session, const v1::Request& request, const char* name);
+  void Replay(Session& session, Slot& slot, const v1::Request& request);
+  void RunLane(Session& session);
+  void RunParked(InodeNumber inode);
+  // Runs an operation that is in no queue, and puts it into one if it has to wait.
+  void Advance(const PendingRef& op);
+  Outcome Run(const PendingRef& op, bool from_queue);
+  void Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply);
+  Sequence Commit(OpContext& ctx, const WriteBatch& batch);
+  void Prefetch(const Pending& op);
+  OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
+  bool StandsInLine(const Pending& op) const;
+  // `waiter` may be null: nothing waits for it yet.
+  void Fetch(Miss miss, const PendingRef& waiter);
+  void Park(const PendingRef& op, InodeNumber inode);
+  void SendRecalls(const std::vector<Recall>& recalls);
+  void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
+              Sequence waits_for);
+
+  // core_sessions.cc
+  void OnHello(StreamId stream, const v1::Request& request);
+  void Register(StreamId stream, const v1::Request& request, const Uuid& client);
+  void Resume(StreamId stream, const v1::Request& request, const Uuid& client);
+  void AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for);
+  void OnReclaim(Session& session, const v1::Request& request);
+  void OnGoodbye(Session& session, const v1::Request& request);
+  void RenewLease(Session& session);
+  // An answer with an error, and the end of the stream: for what no correct client sends.
+  void Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message);
+  void RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message);
+  void DropOperations(Session& session);
+  void Evict(Session& session, std::string_view reason);
+  // Drops all that the session held and forgets it; returns the commit's sequence.
+  Sequence Forget(Session& session);
+  void ReleaseHoldings(SessionId session);
+  bool InGrace() const { return grace_sessions_ > 0; }
+  // The session holds up grace no longer; when it was the last one, everybody is served.
+  void LeaveGrace(Session& session);
+  void OnGraceOver();
+
+  MetaDb& db_;
+  const VolumeDescriptor descriptor_;
+  std::string framed_descriptor_;
+  const Clock& clock_;
+  const CoreOptions options_;
+  absl::Status health_;
+
+  Epoch epoch_;
+  std::uint64_t sequence_base_ = 0;
+  std::uint64_t started_ms_ = 0;
+  std::uint64_t last_tick_ms_ = 0;
+  std::uint32_t grace_sessions_ = 0;  // those that hold up the end of grace
+  std::uint32_t evicting_ = 0;        // sessions in that phase
+
+  InFlight in_flight_;
+  std::unique_ptr<Allocator> allocator_;
+  std::unique_ptr<InodeNumbers> inode_numbers_;
+  TokenTable tokens_;
+  OpenTable opens_;
+  SessionTable sessions_;
+  absl::flat_hash_map<StreamId, bool> streams_;  // true: refused, nothing more is read from it
+  OutputQueue outputs_;
+  std::vector<CoreOutputs::Fetch> fetches_;
+  bool wants_sync_ = false;
+
+  absl::flat_hash_map<TicketId, Ticket> tickets_;
+  absl::flat_hash_map<std::string, TicketId> ticket_by_key_;
+  std::uint64_t next_ticket_ = 0;
+
+  absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
+  absl::btree_set<InodeNumber> woken_;
+
+  absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
+  std::deque<InodeNumber> reap_queue_;        // those whose next step is due
+  absl::flat_hash_set<InodeNumber> reap_queued_;
+
+  mutable Counters counters_;
+};
+
+}  // namespace reel::mdc

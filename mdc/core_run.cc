@@ -1,0 +1,420 @@
+// The one path of every operation: slot → run → miss, block or commit → reply.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/core_impl.h"
+#include "mdc/ops/orphans.h"
+#include "mdc/schema.h"
+#include "proto/records.pb.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+// After so many fetches whose results did not stay in memory long enough, the core reads for
+// itself.
+constexpr std::uint32_t kMaxMisses = 8;
+// Operations without a slot that a session may have under way; the kernel's own limits are far
+// lower.
+constexpr std::uint32_t kMaxUnslotted = 4096;
+// How many of the operations behind a fetch have their own keys fetched at the same time.
+constexpr std::size_t kPrefetchLane = 64;
+
+bool IsRead(v1::Request::OpCase op) {
+  switch (op) {
+    case v1::Request::kLookup:
+    case v1::Request::kGetAttr:
+    case v1::Request::kReadDir:
+    case v1::Request::kReadLink:
+    case v1::Request::kGetXattr:
+    case v1::Request::kListXattr:
+    case v1::Request::kStatFs:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The inode whose tokens the reply is about: it must not change places with its recalls.
+std::optional<InodeNumber> TokenInode(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kOpen:
+      return InodeNumber(request.open().inode());
+    case v1::Request::kLayoutGet:
+      return InodeNumber(request.layout_get().inode());
+    case v1::Request::kLayoutCommit:
+      return InodeNumber(request.layout_commit().inode());
+    case v1::Request::kLayoutReturn:
+      return InodeNumber(request.layout_return().inode());
+    case v1::Request::kAllocate:
+      return InodeNumber(request.allocate().inode());
+    default:
+      return std::nullopt;
+  }
+}
+
+// What is kept of a reply for its repetition: all but grants, which are made anew.
+std::string StoredForm(const v1::Reply& reply) {
+  if (!reply.has_layout()) return reply.SerializeAsString();
+  v1::Reply bare = reply;
+  bare.clear_layout();
+  return bare.SerializeAsString();
+}
+
+}  // namespace
+
+void CoreImpl::Operate(Session& session, v1::Request request) {
+  const OperationEntry& entry = OperationFor(request.op_case());
+  if (entry.run == nullptr) {
+    v1::Reply reply;
+    reply.set_error(EOPNOTSUPP);
+    reply.set_message("the controller does not know this operation");
+    Answer(session, request, std::move(reply), Sequence());
+    return;
+  }
+  if (request.slot() == 0 && entry.mutation) {
+    Refuse(session.stream, request.id(), EPROTO, absl::StrCat(entry.name, " carries no slot"));
+    return;
+  }
+  if (session.waiting >= options_.slots + kMaxUnslotted) {
+    Refuse(session.stream, request.id(), EPROTO, "too many operations at once");
+    return;
+  }
+  if (request.slot() != 0 && !AdmitToSlot(session, request, entry.name)) return;
+
+  auto op = std::make_shared<Pending>();
+  op->request = std::move(request);
+  op->session = session.id;
+  op->stream = session.stream;
+  op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
+  ++session.waiting;
+  if (InGrace()) {
+    session.lane.push_back(std::move(op));
+  } else if (!op->ordered) {
+    Advance(op);
+  } else {
+    session.lane.push_back(op);
+    if (session.lane.size() == 1) {
+      RunLane(session);
+    } else if (session.lane.size() <= kPrefetchLane) {
+      Prefetch(*op);
+    }
+  }
+}
+
+// True when the operation is new and may run; a repetition has been answered, an error refused.
+bool CoreImpl::AdmitToSlot(Session& session, const v1::Request& request, const char* name) {
+  const std::uint64_t sequence = request.slot_sequence();
+  if (request.slot() >= session.slots.size() || sequence == 0) {
+    Refuse(session.stream, request.id(), EPROTO,
+           absl::StrCat(name, " in slot ", request.slot(), " of ", session.slots.size() - 1,
+                        ", sequence ", sequence, ": no such slot or sequence"));
+    return false;
+  }
+  Slot& slot = session.slots[request.slot()];
+  if (slot.running == 0 && sequence == slot.sequence) {
+    Replay(session, slot, request);
+    return false;
+  }
+  const bool next = slot.resumed ? sequence > slot.sequence : sequence == slot.sequence + 1;
+  if (slot.running != 0 || !next) {
+    Refuse(session.stream, request.id(), EPROTO,
+           absl::StrCat(name, " in slot ", request.slot(), " has sequence ", sequence, " after ",
+                        slot.running != 0 ? slot.running : slot.sequence,
+                        slot.running != 0 ? ", which is not done" : ""));
+    return false;
+  }
+  slot.running = sequence;
+  return true;
+}
+
+void CoreImpl::Replay(Session& session, Slot& slot, const v1::Request& request) {
+  v1::Reply reply;
+  if (!reply.ParseFromString(slot.reply)) {
+    reply.Clear();
+    reply.set_error(EIO);
+    reply.set_message("the stored reply is damaged; run fsck.reelfs");
+  }
+  ++counters_.replays;
+  // Grants are made anew: an open that the old epoch registered died with it.
+  if (slot.resumed && reply.error() == 0 && request.has_create() && request.create().open()) {
+    opens_.Open(session.id, InodeNumber(reply.entry().attr().inode()));
+  }
+  slot.resumed = false;
+  reply.set_sequence(VolumeSequence(outputs_.durable()).value());
+  Answer(session, request, std::move(reply), slot.waits_for);
+}
+
+void CoreImpl::RunLane(Session& session) {
+  while (!session.lane.empty() && !InGrace() && session.phase == Session::Phase::kServing &&
+         health_.ok()) {
+    const PendingRef op = session.lane.front();
+    if (op->fetching) return;
+    if (!op->ordered) {
+      session.lane.pop_front();
+      Advance(op);
+      continue;
+    }
+    switch (Run(op, /*from_queue=*/false)) {
+      case Outcome::kMissed:
+        return;
+      case Outcome::kBlocked:
+        session.lane.pop_front();
+        Park(op, op->blocked_on);
+        break;
+      case Outcome::kDone:
+        // Running may have ended the session's stream, but never the lane's own entry.
+        if (!session.lane.empty() && session.lane.front() == op) session.lane.pop_front();
+        break;
+    }
+  }
+}
+
+void CoreImpl::Advance(const PendingRef& op) {
+  if (Run(op, /*from_queue=*/false) == Outcome::kBlocked) Park(op, op->blocked_on);
+}
+
+void CoreImpl::RunParked(InodeNumber inode) {
+  for (;;) {
+    const auto queue = parked_.find(inode);
+    if (queue == parked_.end()) return;
+    if (queue->second.empty()) {
+      parked_.erase(queue);
+      return;
+    }
+    const PendingRef op = queue->second.front();
+    if (!op->cancelled) {
+      if (op->fetching || !health_.ok()) return;
+      const Outcome outcome = Run(op, /*from_queue=*/true);
+      if (outcome == Outcome::kMissed) return;
+      if (outcome == Outcome::kBlocked && op->blocked_on == inode) return;
+      op->queued_on = InodeNumber(0);
+      if (outcome == Outcome::kBlocked) Park(op, op->blocked_on);
+    }
+    // Found again: running it may have changed the map.
+    parked_[inode].pop_front();
+  }
+}
+
+// A request that would raise a token waits behind those that wait already, so that a writer is not
+// starved by a stream of readers; one under recall gets nothing new before it has answered.
+bool CoreImpl::StandsInLine(const Pending& op) const {
+  v1::TokenMode wanted = v1::TOKEN_NONE;
+  if (op.request.has_layout_get()) wanted = op.request.layout_get().mode();
+  if (op.request.has_open()) wanted = op.request.open().token();
+  const auto inode = TokenInode(op.request);
+  if (!inode || wanted == v1::TOKEN_NONE) return false;
+  return tokens_.Held(op.session, *inode) < wanted && parked_.contains(*inode);
+}
+
+OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials) {
+  return OpContext{.txn = txn,
+                   .session = session,
+                   .credentials = credentials,
+                   .now = clock_.WallNow(),
+                   .next_sequence = VolumeSequence(db_.last_applied() + 1),
+                   .descriptor = descriptor_,
+                   .inode_numbers = *inode_numbers_,
+                   .allocator = *allocator_,
+                   .tokens = tokens_,
+                   .opens = opens_};
+}
+
+CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
+  // An open answers without its token rather than wait; LayoutGet waits its turn.
+  if (!from_queue && op->request.has_layout_get() && StandsInLine(*op)) {
+    op->blocked_on = InodeNumber(op->request.layout_get().inode());
+    return Outcome::kBlocked;
+  }
+  const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
+  if (tier == Tier::kAll) ++counters_.inline_reads;
+  Txn txn(db_, in_flight_, tier);
+  OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
+  v1::Reply reply;
+  absl::Status status;
+  absl::StatusOr<bool> reaped = false;
+  if (op->reap != InodeNumber(0)) {
+    reaped = ReapOrphan(ctx, op->reap);
+    status = reaped.status();
+  } else {
+    status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
+  }
+  if (txn.missed()) {
+    allocator_->Abandon();
+    ++op->misses;
+    Fetch(*txn.missed(), op);
+    return Outcome::kMissed;
+  }
+  if (!status.ok() && op->request.layout_return().has_commit()) {
+    // A return is never refused for its commit's sake: others wait for the token. The error is
+    // told.
+    allocator_->Abandon();
+    op->failed_commit = std::move(status);
+    op->request.mutable_layout_return()->clear_commit();
+    return Run(op, from_queue);
+  }
+  if (!status.ok() && ctx.blocked) {
+    allocator_->Abandon();
+    ++counters_.blocked;
+    SendRecalls(tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+    op->blocked_on = *ctx.blocked;
+    return Outcome::kBlocked;
+  }
+  if (op->reap != InodeNumber(0)) {
+    FinishReap(op->reap, ctx, reaped);
+  } else {
+    Finish(*op, ctx, std::move(status), std::move(reply));
+  }
+  return Outcome::kDone;
+}
+
+// Applies what the operation staged, and settles the tables. Returns the commit's sequence; 0 when
+// there was nothing to commit, or when the store has failed.
+Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch) {
+  Sequence sequence;
+  if (!batch.empty() && !Apply(batch, &sequence)) {
+    allocator_->Abandon();
+    return sequence;
+  }
+  allocator_->Committed(sequence);
+  for (const auto& action : ctx.on_commit) action();
+  for (const InodeNumber inode : ctx.orphans) {
+    orphans_.insert(inode);
+    QueueReap(inode);
+  }
+  return sequence;
+}
+
+void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply) {
+  Session& session = *sessions_.Find(op.session);
+  --session.waiting;
+  ++session.operations;
+  ++counters_
+        .operations[static_cast<std::size_t>(op.request.op_case()) % counters_.operations.size()];
+  Sequence waits_for = ctx.txn.seen();
+  Slot* slot = op.request.slot() != 0 ? &session.slots[op.request.slot()] : nullptr;
+  if (status.ok()) {
+    if (!op.failed_commit.ok()) {
+      reply.set_error(ErrnoOf(op.failed_commit));
+      reply.set_message(std::string(op.failed_commit.message()));
+    }
+    WriteBatch batch = ctx.txn.TakeBatch();
+    if (slot != nullptr) {
+      slot->reply = StoredForm(reply);
+      if (!batch.empty()) {
+        v1::StoredReply record;
+        record.set_sequence(op.request.slot_sequence());
+        record.set_reply(slot->reply);
+        batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
+      }
+    }
+    waits_for = std::max(waits_for, Commit(ctx, batch));
+    if (!health_.ok()) return;
+  } else {
+    allocator_->Abandon();
+    ++counters_.errors;
+    reply.Clear();
+    reply.set_error(ErrnoOf(status));
+    reply.set_message(std::string(status.message()));
+    if (reply.error() == EIO) {
+      spdlog::error("{} for session {}: {}", OperationFor(op.request.op_case()).name,
+                    session.id.value(), status.ToString());
+    }
+    if (slot != nullptr) slot->reply = reply.SerializeAsString();
+  }
+  if (slot != nullptr) {
+    slot->sequence = op.request.slot_sequence();
+    slot->running = 0;
+    slot->resumed = false;
+    slot->waits_for = waits_for;
+  }
+  reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
+  const auto token = TokenInode(op.request);
+  if (token) {
+    // Others may wait for a token that came down; an orphan, for its last close or token.
+    if (op.request.has_layout_return()) woken_.insert(*token);
+    if (orphans_.contains(*token)) QueueReap(*token);
+  } else if (op.request.has_close()) {
+    const InodeNumber closed(op.request.close().inode());
+    if (orphans_.contains(closed)) QueueReap(closed);
+  }
+  Answer(session, op.request, std::move(reply), waits_for);
+}
+
+void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Reply reply,
+                      Sequence waits_for) {
+  reply.set_id(request.id());
+  std::optional<OutputQueue::TokenOf> token;
+  if (const auto inode = TokenInode(request)) token.emplace(session.id, *inode);
+  outputs_.Emit(session.stream, std::move(reply), waits_for, token);
+}
+
+// While a fetch holds up the lane, what stands behind it may find its own keys missing meanwhile.
+void CoreImpl::Prefetch(const Pending& op) {
+  Txn txn(db_, in_flight_, Tier::kMemory);
+  OpContext ctx = MakeContext(txn, op.session, op.request.credentials());
+  v1::Reply reply;
+  // Its outcome is dropped: the operations before it have not taken effect yet.
+  (void)OperationFor(op.request.op_case()).run(ctx, op.request, reply);
+  allocator_->Abandon();
+  if (txn.missed()) Fetch(*txn.missed(), nullptr);
+}
+
+void CoreImpl::Fetch(Miss miss, const PendingRef& waiter) {
+  ++counters_.misses;
+  const std::string key =
+      absl::StrCat(miss.scan ? "scan" : "get", miss.prefix.size(), ":", miss.prefix, miss.key);
+  const auto [known, added] = ticket_by_key_.try_emplace(key);
+  if (added) {
+    known->second = TicketId(++next_ticket_);
+    tickets_[known->second].key = key;
+    fetches_.push_back({known->second, std::move(miss)});
+  }
+  if (waiter == nullptr) return;
+  waiter->fetching = true;
+  tickets_[known->second].waiters.push_back(waiter);
+}
+
+void CoreImpl::OnFetched(TicketId ticket) {
+  const auto found = tickets_.find(ticket);
+  if (found == tickets_.end() || !health_.ok()) return;
+  const std::vector<PendingRef> waiters = std::move(found->second.waiters);
+  ticket_by_key_.erase(found->second.key);
+  tickets_.erase(found);
+  for (const PendingRef& op : waiters) {
+    op->fetching = false;
+    if (op->cancelled) continue;
+    if (op->queued_on != InodeNumber(0)) {
+      woken_.insert(op->queued_on);
+    } else if (op->reap == InodeNumber(0) && op->ordered) {
+      RunLane(*sessions_.Find(op->session));
+    } else {
+      Advance(op);
+    }
+  }
+  Settle();
+}
+
+void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
+  op->queued_on = inode;
+  parked_[inode].push_back(op);
+}
+
+void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
+  for (const Recall& recall : recalls) {
+    ++counters_.recalls;
+    const Session* session = sessions_.Find(recall.session);
+    // Without a stream it goes out when the session resumes, or is settled by the eviction.
+    if (session == nullptr || session->stream == kNoStream) continue;
+    v1::Callback callback;
+    callback.mutable_recall_token()->set_inode(recall.inode.value());
+    callback.mutable_recall_token()->set_mode(recall.mode);
+    outputs_.Emit(session->stream, std::move(callback), Sequence(),
+                  OutputQueue::TokenOf(recall.session, recall.inode));
+  }
+}
+
+}  // namespace reel::mdc

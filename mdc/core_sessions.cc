@@ -1,0 +1,340 @@
+// Sessions: Hello, Reclaim and grace, Goodbye, eviction.
+//
+// An eviction is recorded durably before anything that the session held is given to others: a
+// controller that dies in between finds the record and completes it. A session that says Goodbye,
+// or registers anew under the same client identity, holds nothing by its own word, and is forgotten
+// at once.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/core_impl.h"
+#include "mdc/schema.h"
+#include "proto/convert.h"
+#include "proto/records.pb.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::uint32_t kProtocol = 1;
+constexpr std::size_t kMaxHostBytes = 255;
+constexpr std::size_t kMaxMountPointBytes = 4096;
+constexpr std::uint32_t kMaxOpenCount = 1 << 20;  // of one inode by one session, in a reclaim
+
+}  // namespace
+
+void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
+  if (!health_.ok()) return;
+  const auto [known, added] = streams_.try_emplace(stream, false);
+  if (added) outputs_.StreamOpened(stream);
+  if (known->second) return;
+  if (request.has_hello()) {
+    OnHello(stream, request);
+    Settle();
+    return;
+  }
+  Session* session = sessions_.FindByStream(stream);
+  if (session == nullptr) {
+    Refuse(stream, request.id(), ENOTCONN, "the first message of a stream must be a Hello");
+    return;
+  }
+  if (session->phase == Session::Phase::kEvicting) return;
+  RenewLease(*session);
+  switch (request.op_case()) {
+    case v1::Request::kRenew:
+      Answer(*session, request, {}, Sequence());
+      break;
+    case v1::Request::kReclaim:
+      OnReclaim(*session, request);
+      break;
+    case v1::Request::kGoodbye:
+      OnGoodbye(*session, request);
+      break;
+    default:
+      if (session->phase == Session::Phase::kMustReclaim) {
+        Refuse(stream, request.id(), EPROTO, "in a new epoch, Reclaim comes first");
+      } else {
+        Operate(*session, std::move(request));
+      }
+      break;
+  }
+  Settle();
+}
+
+void CoreImpl::OnStreamEnded(StreamId stream) {
+  streams_.erase(stream);
+  outputs_.StreamEnded(stream);
+  Session* session = sessions_.FindByStream(stream);
+  if (session == nullptr) return;
+  sessions_.Detach(*session);
+  DropOperations(*session);
+  Settle();
+}
+
+void CoreImpl::Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message) {
+  // Once per stream: it is over with this.
+  const Session* session = sessions_.FindByStream(stream);
+  spdlog::warn("volume {}: stream {} of {} is ended: {}", descriptor_.name, stream.value(),
+               session != nullptr ? session->record.host() : "an unknown client", message);
+  ++counters_.refused;
+  v1::Reply reply;
+  reply.set_id(id);
+  reply.set_error(error);
+  reply.set_message(std::string(message));
+  outputs_.Emit(stream, std::move(reply), Sequence());
+  outputs_.Emit(stream, OutputQueue::End{}, Sequence());
+  streams_[stream] = true;
+}
+
+void CoreImpl::RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message) {
+  v1::Reply reply;
+  reply.set_id(id);
+  reply.set_error(error);
+  reply.set_message(std::string(message));
+  outputs_.Emit(stream, std::move(reply), Sequence());
+}
+
+void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
+  const v1::Hello& hello = request.hello();
+  if (sessions_.FindByStream(stream) != nullptr) {
+    Refuse(stream, request.id(), EPROTO, "a second Hello on one stream");
+    return;
+  }
+  if (hello.protocol_min() > kProtocol || hello.protocol_max() < kProtocol) {
+    Refuse(stream, request.id(), EPROTONOSUPPORT,
+           absl::StrCat("the client speaks protocol ", hello.protocol_min(), " to ",
+                        hello.protocol_max(), ", this controller ", kProtocol));
+    return;
+  }
+  if (hello.volume() != descriptor_.name) {
+    Refuse(stream, request.id(), ENOENT, "no such volume here");
+    return;
+  }
+  const auto client = Uuid::FromBytes(hello.client());
+  if (!client.ok() || client->is_nil() || hello.host().size() > kMaxHostBytes ||
+      hello.mount_point().size() > kMaxMountPointBytes) {
+    Refuse(stream, request.id(), EINVAL, "Hello without a client UUID, or with too long names");
+    return;
+  }
+  if (hello.resume_session() == 0) {
+    Register(stream, request, *client);
+  } else {
+    Resume(stream, request, *client);
+  }
+}
+
+void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid& client) {
+  if (Session* old = sessions_.FindByClient(client);
+      old != nullptr && old->phase != Session::Phase::kEvicting) {
+    Forget(*old);
+  }
+  if (!health_.ok()) return;
+  if (sessions_.size() >= options_.max_sessions) {
+    RefuseHello(stream, request.id(), EMFILE,
+                absl::StrCat("the volume has ", sessions_.size(), " sessions, the most allowed"));
+    return;
+  }
+  Txn txn(db_, in_flight_, Tier::kAll);
+  auto bytes = txn.Get(schema::VolumeKey());
+  v1::VolumeRecord volume;
+  if (!bytes.ok() || !bytes->has_value() || !volume.ParseFromString(**bytes)) {
+    health_ = absl::DataLossError(absl::StrCat("volume ", descriptor_.name,
+                                               ": the volume record is damaged; run fsck.reelfs"));
+    return;
+  }
+  Session session;
+  session.id = SessionId(std::max<std::uint64_t>(volume.next_session(), 1));
+  session.client = client;
+  session.record.set_client(client.ToBytes());
+  session.record.set_host(request.hello().host());
+  session.record.set_mount_point(request.hello().mount_point());
+  *session.record.mutable_registered() = ToProto(clock_.WallNow());
+  session.slots.resize(options_.slots + 1);
+  volume.set_next_session(session.id.value() + 1);
+  WriteBatch batch;
+  batch.Put(schema::VolumeKey(), volume.SerializeAsString());
+  batch.Put(schema::SessionKey(session.id), session.record.SerializeAsString());
+  Sequence sequence;
+  if (!Apply(batch, &sequence)) return;
+
+  Session& added = sessions_.Add(std::move(session));
+  sessions_.Attach(added, stream);
+  RenewLease(added);
+  spdlog::info("volume {}: session {} for {} at {}", descriptor_.name, added.id.value(),
+               added.record.host(), added.record.mount_point());
+  AnswerHello(added, request, sequence);
+}
+
+void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& client) {
+  Session* session = sessions_.Find(SessionId(request.hello().resume_session()));
+  if (session == nullptr || session->phase == Session::Phase::kEvicting) {
+    RefuseHello(stream, request.id(), ESTALE, "the session was evicted; register a new one");
+    return;
+  }
+  if (session->client != client) {
+    Refuse(stream, request.id(), EPERM, "the session to resume belongs to another client");
+    return;
+  }
+  const StreamId before = sessions_.Attach(*session, stream);
+  if (before != kNoStream) {
+    outputs_.Emit(before, OutputQueue::End{}, Sequence());
+    streams_[before] = true;
+    DropOperations(*session);
+  }
+  RenewLease(*session);
+  if (session->phase == Session::Phase::kMustReclaim) {
+    // Reclaiming starts over: what an earlier stream brought would be counted twice.
+    ReleaseHoldings(session->id);
+  }
+  AnswerHello(*session, request, Sequence());
+  // Recalls may have been lost with the old stream.
+  SendRecalls(tokens_.PendingRecalls(session->id));
+}
+
+void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
+  v1::Reply reply;
+  v1::HelloReply& hello = *reply.mutable_hello();
+  hello.set_protocol(kProtocol);
+  hello.set_session(session.id.value());
+  hello.set_epoch(epoch_.value());
+  hello.set_lease_ms(options_.session_lease_ms);
+  hello.set_slots(static_cast<std::uint32_t>(session.slots.size() - 1));
+  if (request.hello().map_generation() < descriptor_.generation) {
+    hello.set_volume_descriptor(framed_descriptor_);
+  }
+  hello.set_must_reclaim(session.phase == Session::Phase::kMustReclaim);
+  reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
+  Answer(session, request, std::move(reply), waits_for);
+}
+
+void CoreImpl::RenewLease(Session& session) {
+  session.lease_until_ms = clock_.NowMs() + options_.session_lease_ms;
+}
+
+void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
+  v1::Reply reply;
+  if (session.phase != Session::Phase::kMustReclaim) {
+    reply.set_error(EINVAL);
+    reply.set_message("there is nothing to reclaim in this epoch");
+    Answer(session, request, std::move(reply), Sequence());
+    return;
+  }
+  for (const v1::OpenCount& open : request.reclaim().opens()) {
+    opens_.Open(session.id, InodeNumber(open.inode()), std::min(open.count(), kMaxOpenCount));
+  }
+  for (const v1::HeldToken& token : request.reclaim().tokens()) {
+    const InodeNumber inode(token.inode());
+    const bool exclusive = token.mode() == v1::TOKEN_EXCLUSIVE;
+    if (token.mode() != v1::TOKEN_SHARED && !exclusive) continue;
+    if (!tokens_.OthersAtMost(session.id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED)) {
+      Evict(session, absl::StrCat("it claims a token of inode ", inode.value(),
+                                  " that another session holds"));
+      return;
+    }
+    tokens_.Grant(session.id, inode, token.mode());
+  }
+  Answer(session, request, std::move(reply), Sequence());
+  if (!request.reclaim().done()) return;
+  session.phase = Session::Phase::kServing;
+  LeaveGrace(session);
+}
+
+void CoreImpl::LeaveGrace(Session& session) {
+  if (!std::exchange(session.holds_up_grace, false)) return;
+  if (--grace_sessions_ == 0) OnGraceOver();
+}
+
+void CoreImpl::OnGraceOver() {
+  spdlog::info("volume {}: serving in epoch {}", descriptor_.name, epoch_.value());
+  std::vector<InodeNumber> orphans(orphans_.begin(), orphans_.end());
+  std::sort(orphans.begin(), orphans.end());
+  for (const InodeNumber inode : orphans) QueueReap(inode);
+  for (auto& [id, session] : sessions_.all()) RunLane(*session);
+}
+
+void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
+  const StreamId stream = session.stream;
+  spdlog::info("volume {}: session {} of {} says goodbye", descriptor_.name, session.id.value(),
+               session.record.host());
+  const Sequence sequence = Forget(session);
+  v1::Reply reply;
+  reply.set_id(request.id());
+  reply.set_sequence(VolumeSequence(sequence).value());
+  outputs_.Emit(stream, std::move(reply), sequence);
+  outputs_.Emit(stream, OutputQueue::End{}, sequence);
+  streams_[stream] = true;
+}
+
+void CoreImpl::DropOperations(Session& session) {
+  for (const PendingRef& op : session.lane) op->cancelled = true;
+  session.lane.clear();
+  for (auto& [inode, queue] : parked_) {
+    for (const PendingRef& op : queue) {
+      if (op->session != session.id) continue;
+      op->cancelled = true;
+      woken_.insert(inode);
+    }
+  }
+  for (auto& [ticket, entry] : tickets_) {
+    for (const PendingRef& op : entry.waiters) {
+      if (op->session == session.id) op->cancelled = true;
+    }
+  }
+  for (Slot& slot : session.slots) slot.running = 0;
+  session.waiting = 0;
+}
+
+void CoreImpl::Evict(Session& session, std::string_view reason) {
+  spdlog::warn("volume {}: session {} of {} is evicted: {}", descriptor_.name, session.id.value(),
+               session.record.host(), reason);
+  session.record.set_evicted(true);
+  WriteBatch batch;
+  batch.Put(schema::SessionKey(session.id), session.record.SerializeAsString());
+  if (!Apply(batch, &session.evicted_at)) return;
+  session.phase = Session::Phase::kEvicting;
+  ++evicting_;
+  ++counters_.evictions;
+  DropOperations(session);
+  if (session.stream == kNoStream) return;
+  v1::Callback callback;
+  callback.mutable_evicted()->set_reason(std::string(reason));
+  outputs_.Emit(session.stream, std::move(callback), session.evicted_at);
+  outputs_.Emit(session.stream, OutputQueue::End{}, session.evicted_at);
+  streams_[session.stream] = true;
+}
+
+void CoreImpl::ReleaseHoldings(SessionId session) {
+  for (const InodeNumber inode : tokens_.Drop(session)) {
+    woken_.insert(inode);
+    if (orphans_.contains(inode)) QueueReap(inode);
+  }
+  for (const InodeNumber inode : opens_.Drop(session)) {
+    if (orphans_.contains(inode)) QueueReap(inode);
+  }
+  allocator_->DropWindows(session);
+}
+
+Sequence CoreImpl::Forget(Session& session) {
+  DropOperations(session);
+  ReleaseHoldings(session.id);
+  WriteBatch batch;
+  batch.Delete(schema::SessionKey(session.id));
+  for (std::uint32_t slot = 1; slot < session.slots.size(); ++slot) {
+    if (session.slots[slot].sequence == 0) continue;
+    batch.Delete(schema::ReplyKey(session.id, slot));
+  }
+  Sequence sequence;
+  if (!Apply(batch, &sequence)) return sequence;
+  if (session.phase == Session::Phase::kEvicting) --evicting_;
+  const SessionId id = session.id;
+  const bool held_up = std::exchange(session.holds_up_grace, false);
+  sessions_.Remove(id);
+  if (held_up && --grace_sessions_ == 0) OnGraceOver();
+  return sequence;
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,171 @@
+#include "mdc/ops/allocate.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/ops/inode.h"
+#include "mdc/token_table.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+// One commit's worth of blocks; the client splits what is larger.
+constexpr std::uint64_t kMaxAllocateBlocks = std::uint64_t{1} << 28;
+
+struct Hole {
+  FileBlock start;
+  FileBlock end;
+};
+
+std::vector<Hole> HolesOf(const ExtentEdit& edit, FileBlock start, FileBlock end) {
+  std::vector<Hole> holes;
+  FileBlock next = start;
+  for (const Extent& extent : edit.Allocated(start, end - start)) {
+    if (next < extent.file_block) holes.push_back({next, extent.file_block});
+    next = extent.end();
+  }
+  if (next < end) holes.push_back({next, end});
+  return holes;
+}
+
+// Where a hole's blocks should lie, and how many more may follow.
+AllocationRequest RequestFor(const OpContext& ctx, const ExtentEdit& edit,
+                             const v1::InodeRecord& record, const Hole& hole,
+                             std::uint64_t ahead_blocks) {
+  AllocationRequest request;
+  request.length_blocks = hole.end - hole.start;
+  request.ahead_blocks = ahead_blocks;
+  request.affinity = record.affinity();
+  request.session = ctx.session;
+  request.directory = InodeNumber(record.directory());
+  const auto before = edit.Before(hole.start);
+  if (before && before->end() == hole.start) {
+    request.has_goal = true;
+    request.goal_pool = before->pool;
+    request.goal_block = before->pool_block + before->length_blocks;
+  }
+  return request;
+}
+
+// The whole blocks inside the byte range; empty when there is none.
+Hole WholeBlocks(std::uint64_t offset, std::uint64_t length, std::uint32_t block_bytes) {
+  const FileBlock start(DivideUp(offset, block_bytes));
+  const FileBlock end((offset + length) / block_bytes);
+  return {start, std::max(start, end)};
+}
+
+absl::Status Reserve(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
+                     const v1::Allocate& allocate) {
+  const BlockSpan span =
+      BlocksOf(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
+  if (absl::Status s = edit.Load(span.start, span.length_blocks); !s.ok()) return s;
+  return FillHoles(ctx, edit, record, span.start, span.length_blocks, 0);
+}
+
+absl::Status Punch(OpContext& ctx, ExtentEdit& edit, const v1::Allocate& allocate) {
+  const Hole range =
+      WholeBlocks(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
+  if (range.start == range.end) return absl::OkStatus();
+  if (absl::Status s = edit.Load(range.start, range.end - range.start); !s.ok()) return s;
+  return edit.Remove(range.start, range.end - range.start);
+}
+
+absl::Status ZeroRange(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
+                       const v1::Allocate& allocate) {
+  const Hole range =
+      WholeBlocks(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
+  if (range.start == range.end) return absl::OkStatus();
+  const std::uint64_t length = range.end - range.start;
+  if (absl::Status s = edit.Load(range.start, length); !s.ok()) return s;
+  if (absl::Status s = FillHoles(ctx, edit, record, range.start, length, 0); !s.ok()) return s;
+  edit.MarkUnwritten(range.start, length);
+  return absl::OkStatus();
+}
+
+absl::Status ApplyMode(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
+                       const v1::Allocate& allocate) {
+  switch (allocate.mode()) {
+    case 0:
+    case FALLOC_FL_KEEP_SIZE:
+      return Reserve(ctx, edit, record, allocate);
+    case FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE:
+      return Punch(ctx, edit, allocate);
+    case FALLOC_FL_ZERO_RANGE:
+    case FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE:
+      return ZeroRange(ctx, edit, record, allocate);
+    default:
+      return ErrnoStatus(EOPNOTSUPP, absl::StrCat("fallocate mode ", allocate.mode()));
+  }
+}
+
+}  // namespace
+
+absl::Status FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
+                       FileBlock start, std::uint64_t length_blocks, std::uint64_t ahead_blocks) {
+  const FileBlock end = start + length_blocks;
+  for (const Hole& hole : HolesOf(edit, start, end)) {
+    std::uint64_t ahead = 0;
+    if (hole.end == end && ahead_blocks > 0) {
+      const std::vector<Extent> after = edit.Allocated(end, ahead_blocks);
+      ahead = after.empty() ? ahead_blocks : after.front().file_block - end;
+    }
+    auto runs = ctx.allocator.Allocate(ctx.txn, RequestFor(ctx, edit, record, hole, ahead));
+    if (!runs.ok()) return runs.status();
+    FileBlock next = hole.start;
+    for (const Run& run : *runs) {
+      if (absl::Status s = edit.InsertUnwritten(next, run); !s.ok()) return s;
+      next = next + run.length_blocks;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::Allocate& allocate = request.allocate();
+  const InodeNumber inode(allocate.inode());
+  if (absl::Status valid = ValidateByteRange(allocate.offset_bytes(), allocate.length_bytes());
+      !valid.ok()) {
+    return valid;
+  }
+  const auto found = RegularFile(ctx.txn, inode);
+  if (!found.ok()) return found.status();
+  v1::InodeRecord& record = **found;
+  if ((record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0) {
+    return ErrnoStatus(EPERM, absl::StrCat("inode ", inode.value(), " is immutable"));
+  }
+  if (ctx.tokens.Held(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) {
+    return ErrnoStatus(EPERM, absl::StrCat("an allocation for inode ", inode.value(),
+                                           " without its exclusive token"));
+  }
+  const BlockSpan span =
+      BlocksOf(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
+  const bool punch = (allocate.mode() & FALLOC_FL_PUNCH_HOLE) != 0;
+  if (!punch && span.length_blocks > kMaxAllocateBlocks) {
+    return ErrnoStatus(EFBIG, absl::StrCat("an allocation of ", span.length_blocks,
+                                           " blocks; at most ", kMaxAllocateBlocks, " at once"));
+  }
+  ExtentEdit edit(ctx, inode);
+  if (absl::Status s = ApplyMode(ctx, edit, record, allocate); !s.ok()) return s;
+  if (absl::Status s = edit.Store(); !s.ok()) return s;
+
+  const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();
+  if (!punch && end > record.size_bytes()) {
+    if ((allocate.mode() & FALLOC_FL_KEEP_SIZE) != 0) {
+      record.set_flags(record.flags() | v1::INODE_FLAG_KEEP_PREALLOCATION);
+    } else {
+      record.set_size_bytes(end);
+    }
+  }
+  TouchContent(ctx, inode, record);
+  FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+  return absl::OkStatus();
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,274 @@
+#include "mdc/ops/layout.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/ops/allocate.h"
+#include "mdc/ops/extents.h"
+#include "mdc/ops/inode.h"
+#include "mdc/token_table.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+// A reply describes at least this much where it exists, so that a stream needs few calls …
+constexpr std::uint64_t kDescribedBytes = 64 * kMiB;
+// … but no more extents than this (holes between them come on top): the client asks again.
+constexpr std::size_t kMaxReplyExtents = 500;
+// The most that one LayoutGet allocates as asked; the reply is then shorter than the request.
+constexpr std::uint64_t kMaxGetBytes = 1 * kGiB;
+// Blocks ahead of a file that grows, in proportion to its size.
+constexpr std::uint64_t kMinAheadBytes = 1 * kMiB;
+constexpr std::uint64_t kMaxAheadBytes = 256 * kMiB;
+constexpr int kMaxCommitRanges = 65'536;
+
+// Appends what lies in [next, extent), and the extent.
+void AddWithHole(FileBlock& next, const Extent& extent, v1::LayoutReply& layout) {
+  if (next < extent.file_block) {
+    Extent hole;
+    hole.file_block = next;
+    hole.length_blocks = extent.file_block - next;
+    *layout.add_extents() = ToProto(hole);
+  }
+  *layout.add_extents() = ToProto(extent);
+  next = extent.end();
+}
+
+// Describes [start, end) by the extents found in it.
+void Describe(FileBlock start, FileBlock end, const std::vector<Extent>& extents,
+              v1::LayoutReply& layout) {
+  FileBlock next = start;
+  for (const Extent& extent : extents) AddWithHole(next, extent, layout);
+  if (next < end) {
+    Extent hole;
+    hole.file_block = next;
+    hole.length_blocks = end - next;
+    *layout.add_extents() = ToProto(hole);
+  }
+  layout.set_file_block(start.value());
+  layout.set_length_blocks(end - start);
+}
+
+// How much to allocate beyond a request: nothing for a small new file, whose first request is
+// likely to be all of it, and nothing in the middle of a file.
+std::uint64_t AheadOf(const v1::InodeRecord& record, const ExtentEdit& edit, FileBlock start,
+                      FileBlock end, std::uint32_t block_bytes) {
+  const std::uint64_t size_blocks = DivideUp(record.size_bytes(), block_bytes);
+  const std::uint64_t least = DivideUp(kMinAheadBytes, block_bytes);
+  const std::uint64_t most = kMaxAheadBytes / block_bytes;
+  if (end.value() < size_blocks) return 0;
+  if (start == FileBlock(0)) {
+    return end.value() >= least ? std::min(end.value(), most) : 0;
+  }
+  const auto before = edit.Before(start);
+  const bool continues = start.value() <= size_blocks || (before && before->end() == start);
+  return continues ? std::clamp(start.value(), least, most) : 0;
+}
+
+absl::Status RequireMode(OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
+  const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+  if (absl::Status alone = ctx.RequireOthersAtMost(inode, others); !alone.ok()) return alone;
+  if (ctx.tokens.Held(ctx.session, inode) < mode && ctx.tokens.RecallPending(ctx.session, inode)) {
+    // Another session waits for this one's token: first the answer, then its turn comes again.
+    ctx.blocked = inode;
+    ctx.blocked_at_most = others;
+    return ErrnoStatus(EAGAIN, "the token is being recalled");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
+  if (record.nlink() > 0 || ctx.opens.IsOpen(inode)) return absl::OkStatus();
+  return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
+}
+
+// Allocates what is missing of the range, and describes it and what was taken ahead.
+absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                            FileBlock start, std::uint64_t length_blocks, v1::LayoutReply& layout) {
+  const std::uint32_t block_bytes = ctx.descriptor.block_bytes;
+  const FileBlock end = start + length_blocks;
+  const std::uint64_t beyond = std::min(kMaxAheadBytes / block_bytes, kEndOfFileBlocks - end);
+  ExtentEdit edit(ctx, inode);
+  if (absl::Status s = edit.Load(start, length_blocks + beyond); !s.ok()) return s;
+  const std::uint64_t ahead = std::min(AheadOf(record, edit, start, end, block_bytes), beyond);
+  absl::Status filled = FillHoles(ctx, edit, record, start, length_blocks, ahead);
+  if (!filled.ok()) return filled;
+  std::vector<Extent> extents = edit.Allocated(start, length_blocks + beyond);
+  FileBlock described = end + beyond;
+  if (extents.size() > kMaxReplyExtents) {
+    extents.resize(kMaxReplyExtents);
+    described = extents.back().end();
+  }
+  Describe(start, described, extents, layout);
+  return edit.Store();
+}
+
+absl::Status ValidateCommit(const v1::LayoutCommit& commit) {
+  if (commit.written_size() > kMaxCommitRanges) {
+    return ErrnoStatus(EINVAL, absl::StrCat(commit.written_size(), " ranges in one commit"));
+  }
+  for (const v1::BlockRange& range : commit.written()) {
+    if (range.length_blocks() == 0 || range.file_block() >= kEndOfFileBlocks.value() ||
+        range.length_blocks() > kEndOfFileBlocks.value() - range.file_block()) {
+      return ErrnoStatus(EINVAL, absl::StrCat("written range [", range.file_block(), ", +",
+                                              range.length_blocks(), ")"));
+    }
+  }
+  if (commit.has_size_bytes() && commit.size_bytes() > kMaxFileBytes) return ErrnoStatus(EFBIG);
+  if (commit.has_mtime()) {
+    if (auto time = FromProto(commit.mtime()); !time.ok()) return time.status();
+  }
+  if (commit.has_atime()) return FromProto(commit.atime()).status();
+  return absl::OkStatus();
+}
+
+// Preallocated blocks beyond the end go back; what fallocate(2) asked for stays.
+absl::Status ReleaseTail(ExtentEdit& edit, FileBlock first) {
+  const std::uint64_t length = kEndOfFileBlocks - first;
+  for (const Extent& extent : edit.Allocated(first, length)) {
+    if (extent.state != ExtentState::kUnwritten) continue;
+    absl::Status s = edit.Remove(extent.file_block, extent.length_blocks);
+    if (!s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutCommit& commit,
+                         v1::Reply& reply) {
+  if (absl::Status valid = ValidateCommit(commit); !valid.ok()) return valid;
+  const auto found = RegularFile(ctx.txn, inode);
+  if (!found.ok()) return found.status();
+  v1::InodeRecord& record = **found;
+  if (ctx.tokens.Held(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) {
+    return ErrnoStatus(
+        EPERM, absl::StrCat("a commit of inode ", inode.value(), " without its exclusive token"));
+  }
+  const std::uint64_t size = commit.has_size_bytes() ? commit.size_bytes() : record.size_bytes();
+  if (size < record.size_bytes()) {
+    return ErrnoStatus(EINVAL, "a commit does not shrink a file; SetAttr does");
+  }
+  const bool content = commit.written_size() > 0 || size != record.size_bytes() ||
+                       commit.has_mtime() || commit.kill_suid_sgid();
+  const bool release =
+      commit.release_tail() && (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) == 0;
+
+  if (commit.written_size() > 0 || release) {
+    const FileBlock tail(DivideUp(size, ctx.descriptor.block_bytes));
+    ExtentEdit edit(ctx, inode);
+    for (const v1::BlockRange& range : commit.written()) {
+      absl::Status s = edit.Load(FileBlock(range.file_block()), range.length_blocks());
+      if (!s.ok()) return s;
+    }
+    if (release) {
+      if (absl::Status s = edit.Load(tail, kEndOfFileBlocks - tail); !s.ok()) return s;
+    }
+    for (const v1::BlockRange& range : commit.written()) {
+      absl::Status s = edit.MarkWritten(FileBlock(range.file_block()), range.length_blocks());
+      if (!s.ok()) return s;
+    }
+    if (release) {
+      if (absl::Status s = ReleaseTail(edit, tail); !s.ok()) return s;
+    }
+    if (absl::Status s = edit.Store(); !s.ok()) return s;
+  }
+  record.set_size_bytes(size);
+  if (commit.has_mtime()) *record.mutable_mtime() = commit.mtime();
+  if (commit.has_atime()) *record.mutable_atime() = commit.atime();
+  if (commit.kill_suid_sgid()) {
+    if (absl::Status s = ClearPrivileges(ctx, inode, record); !s.ok()) return s;
+  }
+  if (content) {
+    TouchChange(ctx, inode, record);
+  } else if (commit.has_atime()) {
+    ctx.txn.Changed(inode);
+  }
+  FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FillLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                        std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,
+                        v1::LayoutReply& layout) {
+  const std::uint32_t block_bytes = ctx.descriptor.block_bytes;
+  const BlockSpan span = BlocksOf(offset_bytes, length_bytes, block_bytes);
+  const std::uint64_t length =
+      std::min(std::max(span.length_blocks, DivideUp(kDescribedBytes, block_bytes)),
+               kEndOfFileBlocks - span.start);
+  auto extents = ReadExtents(ctx.txn, inode, span.start, length, kMaxReplyExtents);
+  if (!extents.ok()) return extents.status();
+  const FileBlock end =
+      extents->size() < kMaxReplyExtents ? span.start + length : extents->back().end();
+  Describe(span.start, end, *extents, layout);
+  layout.set_mode(mode);
+  FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  return absl::OkStatus();
+}
+
+absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::LayoutGet& get = request.layout_get();
+  const InodeNumber inode(get.inode());
+  const bool exclusive = get.mode() == v1::TOKEN_EXCLUSIVE;
+  if ((get.mode() != v1::TOKEN_SHARED && !exclusive) || (get.allocate() && !exclusive)) {
+    return ErrnoStatus(EINVAL, absl::StrCat("a layout in mode ", get.mode()));
+  }
+  if (absl::Status valid = ValidateByteRange(get.offset_bytes(), get.length_bytes()); !valid.ok()) {
+    return valid;
+  }
+  const auto found = RegularFile(ctx.txn, inode);
+  if (!found.ok()) return found.status();
+  const v1::InodeRecord& record = **found;
+  if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
+  if (absl::Status may = RequireMode(ctx, inode, get.mode()); !may.ok()) return may;
+
+  v1::LayoutReply& layout = *reply.mutable_layout();
+  const v1::TokenMode mode = std::max(get.mode(), ctx.tokens.Held(ctx.session, inode));
+  const BlockSpan span =
+      BlocksOf(get.offset_bytes(), get.length_bytes(), ctx.descriptor.block_bytes);
+  if (get.allocate()) {
+    const std::uint64_t length =
+        std::min(span.length_blocks, kMaxGetBytes / ctx.descriptor.block_bytes);
+    absl::Status s = AllocateLayout(ctx, inode, record, span.start, length, layout);
+    if (!s.ok()) return s;
+    layout.set_mode(mode);
+    FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  } else {
+    absl::Status s =
+        FillLayout(ctx, inode, record, get.offset_bytes(), get.length_bytes(), mode, layout);
+    if (!s.ok()) return s;
+  }
+  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode] {
+    tokens.Grant(session, inode, mode);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::LayoutCommit& commit = request.layout_commit();
+  return ApplyCommit(ctx, InodeNumber(commit.inode()), commit, reply);
+}
+
+absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::LayoutReturn& back = request.layout_return();
+  const InodeNumber inode(back.inode());
+  if (back.mode() != v1::TOKEN_NONE && back.mode() != v1::TOKEN_SHARED) {
+    return ErrnoStatus(EINVAL, absl::StrCat("a return to mode ", back.mode()));
+  }
+  if (back.has_commit()) {
+    if (back.commit().inode() != 0 && back.commit().inode() != back.inode()) {
+      return ErrnoStatus(EINVAL, "a return with a commit of another inode");
+    }
+    if (absl::Status s = ApplyCommit(ctx, inode, back.commit(), reply); !s.ok()) return s;
+  }
+  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode = back.mode()] {
+    tokens.Return(session, inode, mode);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,60 @@
+#include "mdc/ops/open.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/ops/inode.h"
+#include "mdc/ops/layout.h"
+#include "mdc/token_table.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+// An open takes a token along only where it costs nobody anything; else LayoutGet waits for it in
+// turn.
+bool MayGrant(const OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
+  const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+  return !ctx.tokens.AnyRecallPending(inode) && ctx.tokens.OthersAtMost(ctx.session, inode, others);
+}
+
+}  // namespace
+
+absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+  const v1::Open& open = request.open();
+  const InodeNumber inode(open.inode());
+  const auto found = ctx.txn.Inode(inode);
+  if (!found.ok()) return found.status();
+  const v1::InodeRecord& record = **found;
+  if (record.nlink() == 0 && !ctx.opens.IsOpen(inode)) {
+    return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
+  }
+  if (open.write() && (record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0) {
+    return ErrnoStatus(EPERM, absl::StrCat("inode ", inode.value(), " is immutable"));
+  }
+  const bool wants_token = open.token() == v1::TOKEN_SHARED || open.token() == v1::TOKEN_EXCLUSIVE;
+  if (wants_token && S_ISREG(record.mode()) && MayGrant(ctx, inode, open.token())) {
+    const v1::TokenMode mode = std::max(open.token(), ctx.tokens.Held(ctx.session, inode));
+    absl::Status s = FillLayout(ctx, inode, record, 0, 1, mode, *reply.mutable_layout());
+    if (!s.ok()) return s;
+    ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode] {
+      tokens.Grant(session, inode, mode);
+    });
+  } else {
+    FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+  }
+  ctx.on_commit.push_back(
+      [&opens = ctx.opens, session = ctx.session, inode] { opens.Open(session, inode); });
+  return absl::OkStatus();
+}
+
+absl::Status Close(OpContext& ctx, const v1::Request& request, v1::Reply&) {
+  const InodeNumber inode(request.close().inode());
+  ctx.on_commit.push_back(
+      [&opens = ctx.opens, session = ctx.session, inode] { opens.Close(session, inode); });
+  return absl::OkStatus();
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,61 @@
+#include "mdc/output_queue.h"
+
+#include <algorithm>
+
+namespace reel::mdc {
+
+void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
+                       std::optional<TokenOf> token) {
+  if (!open_.contains(stream)) return;
+  if (token) {
+    const auto last = token_waits_.find(*token);
+    if (last != token_waits_.end()) waits_for = std::max(waits_for, last->second);
+    if (waits_for > durable_) token_waits_[*token] = waits_for;
+  }
+  if (std::holds_alternative<End>(message)) {
+    const auto last = last_wait_.find(stream);
+    if (last != last_wait_.end()) waits_for = std::max(waits_for, last->second);
+  }
+  if (waits_for <= durable_) {
+    Release({waits_for, stream, std::move(message)});
+    return;
+  }
+  Sequence& last = last_wait_[stream];
+  last = std::max(last, waits_for);
+  Entry entry{waits_for, stream, std::move(message)};
+  if (waiting_.empty() || waiting_.back().waits_for <= waits_for) {
+    waiting_.push_back(std::move(entry));
+    return;
+  }
+  const auto place =
+      std::upper_bound(waiting_.begin(), waiting_.end(), waits_for,
+                       [](Sequence wait, const Entry& other) { return wait < other.waits_for; });
+  waiting_.insert(place, std::move(entry));
+}
+
+void OutputQueue::Durable(Sequence sequence) {
+  durable_ = std::max(durable_, sequence);
+  for (; !waiting_.empty() && waiting_.front().waits_for <= durable_; waiting_.pop_front()) {
+    Release(std::move(waiting_.front()));
+  }
+  absl::erase_if(token_waits_, [&](const auto& entry) { return entry.second <= durable_; });
+}
+
+void OutputQueue::Release(Entry entry) {
+  if (!open_.contains(entry.stream)) return;
+  if (auto* reply = std::get_if<v1::Reply>(&entry.message)) {
+    sends_.push_back({entry.stream, std::move(*reply)});
+  } else if (auto* callback = std::get_if<v1::Callback>(&entry.message)) {
+    sends_.push_back({entry.stream, std::move(*callback)});
+  } else {
+    ends_.push_back(entry.stream);
+    open_.erase(entry.stream);
+  }
+}
+
+void OutputQueue::Take(CoreOutputs& outputs) {
+  outputs.sends = std::exchange(sends_, {});
+  outputs.ends = std::exchange(ends_, {});
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,65 @@
+// What leaves the core, and when: each output waits until all that it saw is durable.
+//
+// Invariants:
+//   1. An output that depends on nothing undurable leaves at once; nothing waits for unrelated
+//   commits.
+//   2. Outputs about one inode's tokens leave to one session in the order of emission, so that a
+//      recall never overtakes the grant that it recalls.
+//   3. A stream is ended after everything that was emitted for it before.
+// Threads: the core thread.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "mdc/core.h"
+
+namespace reel::mdc {
+
+class OutputQueue {
+ public:
+  struct End {};
+  using Message = std::variant<v1::Reply, v1::Callback, End>;
+  // Whose tokens an output is about.
+  using TokenOf = std::pair<SessionId, InodeNumber>;
+
+  void StreamOpened(StreamId stream) { open_.insert(stream); }
+  // Nothing more goes there.
+  void StreamEnded(StreamId stream) {
+    open_.erase(stream);
+    last_wait_.erase(stream);
+  }
+  bool IsOpen(StreamId stream) const { return open_.contains(stream); }
+
+  void Emit(StreamId stream, Message message, Sequence waits_for,
+            std::optional<TokenOf> token = std::nullopt);
+  void Durable(Sequence sequence);
+  Sequence durable() const { return durable_; }
+
+  // What may leave, moved into `outputs`.
+  void Take(CoreOutputs& outputs);
+
+ private:
+  struct Entry {
+    Sequence waits_for;
+    StreamId stream;
+    Message message;
+  };
+  void Release(Entry entry);
+
+  Sequence durable_;
+  std::deque<Entry> waiting_;  // by waits_for; equals in order of emission
+  std::vector<CoreOutputs::Send> sends_;
+  std::vector<StreamId> ends_;
+  absl::flat_hash_set<StreamId> open_;
+  // Not yet durable waits: of the last output about a token, and of any output of a stream.
+  absl::flat_hash_map<TokenOf, Sequence> token_waits_;
+  absl::flat_hash_map<StreamId, Sequence> last_wait_;
+};
+
+}  // namespace reel::mdc

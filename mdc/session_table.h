@@ -1,0 +1,97 @@
+// The sessions of one epoch: registration, stream, lease, slots, and the operations that wait.
+//
+// Plain data with three ways to find it (by id, by stream, by client); what happens to a session is
+// core_sessions.cc. Invariants: a stream belongs to at most one session and a session has at most
+// one stream; one client incarnation has at most one session. Threads: the core thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "mdc/core.h"
+#include "mdc/txn.h"
+#include "proto/mdc.pb.h"
+#include "proto/records.pb.h"
+#include "volume/types.h"
+#include "volume/uuid.h"
+
+namespace reel::mdc {
+
+inline constexpr StreamId kNoStream{0};
+
+// An operation on its way: running, waiting in its session's lane, for a fetch, or for tokens.
+struct Pending {
+  v1::Request request;
+  SessionId session;
+  StreamId stream;
+  bool ordered = false;  // takes effect in sending order
+  bool fetching = false;
+  bool cancelled = false;  // its stream or session ended before it took effect
+  std::uint32_t misses = 0;
+  InodeNumber blocked_on;  // whose tokens stood in the way of its last run
+  InodeNumber
+      queued_on;  // stands in the queue of those who wait for this inode's tokens; 0: in none
+  absl::Status failed_commit;  // of a LayoutReturn, which is carried out without it
+  InodeNumber reap;            // not a request but the next step of this orphan's removal
+};
+using PendingRef = std::shared_ptr<Pending>;
+
+// One operation at a time, and the reply of the last one.
+struct Slot {
+  std::uint64_t sequence = 0;  // of the last operation that took effect or failed
+  std::uint64_t running = 0;   // of the one in work; 0: none
+  bool resumed = false;        // from the store: failed operations since then are not in it
+  std::string reply;           // serialised, without grants
+  Sequence waits_for;          // when that reply may leave
+};
+
+struct Session {
+  enum class Phase {
+    kMustReclaim,  // known from an earlier epoch, has not said what it holds
+    kServing,
+    kEvicting,  // its eviction is recorded, not yet durable
+  };
+  SessionId id;
+  v1::SessionRecord record;
+  Uuid client;
+  Phase phase = Phase::kServing;
+  bool holds_up_grace = false;  // counted by the core: grace ends when no session does
+  StreamId stream = kNoStream;
+  std::uint64_t lease_until_ms = 0;
+  std::vector<Slot> slots;      // by number; [0] is unused
+  std::deque<PendingRef> lane;  // ordered operations that have not taken effect; all, during grace
+  std::uint32_t waiting = 0;    // operations anywhere but done
+  std::uint64_t operations = 0;
+  Sequence evicted_at;  // kEvicting: when that is durable, the session can be forgotten
+};
+
+class SessionTable {
+ public:
+  Session* Find(SessionId id);
+  Session* FindByStream(StreamId stream);
+  Session* FindByClient(const Uuid& client);
+
+  Session& Add(Session session);
+  // REQUIRES: no operation of it runs.
+  void Remove(SessionId id);
+  // Makes the stream the session's; returns the one it had before.
+  StreamId Attach(Session& session, StreamId stream);
+  void Detach(Session& session);
+
+  std::size_t size() const { return sessions_.size(); }
+  // By id, so that everything done to all of them is done in one order.
+  std::map<SessionId, std::unique_ptr<Session>>& all() { return sessions_; }
+  const std::map<SessionId, std::unique_ptr<Session>>& all() const { return sessions_; }
+
+ private:
+  std::map<SessionId, std::unique_ptr<Session>> sessions_;
+  absl::flat_hash_map<StreamId, Session*> by_stream_;
+  absl::flat_hash_map<Uuid, Session*> by_client_;
+};
+
+}  // namespace reel::mdc
