@@ -128,6 +128,7 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   rocks.max_manifest_file_size = 16 * kMiB;
   // Nothing below reads ahead: there is no page cache under a raw LUN.
   rocks.compaction_readahead_size = 2 * kMiB;
+  rocks.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   rocks.stats_dump_period_sec = 0;
   rocks.stats_persist_period_sec = 0;
   rocks.statistics = rocksdb::CreateDBStatistics();

@@ -140,8 +140,9 @@ absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Stat
     for (const ChunkRun& run : superblock_.journal) {
       if (absl::Status s = chunks_.Use(run); !s.ok()) return s;
     }
-    for (const auto& [id, record] : state.files) {
-      FileRef file(new File(id, record.kind, record.epoch));
+    for (const auto& entry : state.files) {
+      const FileRecord& record = entry.second;
+      FileRef file(new File(record.id, record.kind, record.epoch));
       file->name_ = record.name;
       file->runs_ = record.runs;
       file->size_bytes_ = record.size_bytes;

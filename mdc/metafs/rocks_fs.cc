@@ -163,13 +163,13 @@ class Directory final : public rocksdb::FSDirectory {
 // RocksDB's own log: its warnings and errors are worth a place in ours.
 class SpdlogLogger final : public rocksdb::Logger {
  public:
-  SpdlogLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {}
   using rocksdb::Logger::Logv;
   void Logv(const char* format, va_list arguments) override {
     Logv(rocksdb::InfoLogLevel::INFO_LEVEL, format, arguments);
   }
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
-    if (level < GetInfoLogLevel()) return;
+    if (level < rocksdb::InfoLogLevel::WARN_LEVEL || level > rocksdb::InfoLogLevel::FATAL_LEVEL)
+      return;
     char line[512];
     std::vsnprintf(line, sizeof(line), format, arguments);
     spdlog::log(
