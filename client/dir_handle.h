@@ -1,0 +1,44 @@
+// One open directory: the entries of the last reply, so that the kernel's small reads do not each
+// ask the controller.
+//
+// A position in the stream is the cookie of the entry before it; cookies grow along the stream, are
+// stable, and are never reused, so any position may be asked for at any time (telldir, seekdir).
+// Threads: one call at a time per handle (the kernel holds the open file's position lock).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "proto/mdc.pb.h"
+
+namespace reel::client {
+
+class DirHandle {
+ public:
+  explicit DirHandle(std::uint64_t inode) : inode_(inode) {}
+
+  std::uint64_t inode() const { return inode_; }
+
+  enum class Position { kUnknown, kEntry, kEnd };
+  struct Found {
+    Position position = Position::kUnknown;
+    const v1::ReadDirReply::Entry* entry = nullptr;  // with kEntry
+  };
+  // What the kept reply says of the entry behind `cookie`; it must have been asked for with at
+  // least these `attributes`.
+  Found Find(std::uint64_t cookie, bool attributes);
+
+  // Keeps the reply to a request for entries behind `cookie`. EIO when it is not in order.
+  absl::Status Keep(std::uint64_t cookie, bool attributes, v1::ReadDirReply reply);
+
+ private:
+  const std::uint64_t inode_;
+  v1::ReadDirReply reply_;
+  std::uint64_t start_cookie_ = 0;
+  bool kept_ = false;
+  bool attributes_ = false;
+  int next_ = 0;  // where the last call left off, to find the next entry at once
+};
+
+}  // namespace reel::client

@@ -1,0 +1,412 @@
+#include "client/fuse_ops.h"
+
+#include <fuse_lowlevel.h>
+#include <linux/fuse.h>
+#include <sys/statvfs.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "client/fuse_interrupt.h"
+#include "client/fuse_reply.h"
+#include "client/fuse_session.h"
+
+namespace reel::client {
+namespace {
+
+// One call in progress: who asks, and a way to learn that they gave up.
+class Request {
+ public:
+  explicit Request(fuse_req_t request)
+      : file_system_(*static_cast<FuseFileSystem*>(fuse_req_userdata(request))),
+        interrupt_(request) {
+    const fuse_ctx* context = fuse_req_ctx(request);
+    caller_.credentials.set_uid(context->uid);
+    caller_.credentials.set_gid(context->gid);
+    caller_.interrupt = &interrupt_;
+  }
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  Vfs& vfs() const { return file_system_.vfs; }
+  const Caller& caller() const { return caller_; }
+  bool OpensDirect(int flags, const v1::Attr& attr) const {
+    return client::OpensDirect(file_system_.cache, FuseSession::Current().direct_io_mmap(),
+                               {flags, attr.size_bytes()});
+  }
+
+ private:
+  FuseFileSystem& file_system_;
+  FuseInterrupt interrupt_;
+  Caller caller_;
+};
+
+// ---- names
+// ----------------------------------------------------------------------------------------
+
+void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  const Request request(req);
+  ReplyEntry(req, request.vfs().Lookup({parent, name}, request.caller()));
+}
+
+// Inode numbers are the controller's and never used twice, so there is no table to shrink.
+void OnForget(fuse_req_t req, fuse_ino_t, std::uint64_t) {
+  fuse_reply_none(req);
+}
+
+void OnForgetMulti(fuse_req_t req, std::size_t, fuse_forget_data*) {
+  fuse_reply_none(req);
+}
+
+void OnMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, dev_t rdev) {
+  const Request request(req);
+  ReplyEntry(req, request.vfs().Make({parent, name}, mode, rdev, request.caller()));
+}
+
+void OnMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
+  const Request request(req);
+  ReplyEntry(req,
+             request.vfs().Make({parent, name}, S_IFDIR | (mode & 07777), 0, request.caller()));
+}
+
+void OnSymlink(fuse_req_t req, const char* target, fuse_ino_t parent, const char* name) {
+  const Request request(req);
+  ReplyEntry(req, request.vfs().Symlink({parent, name}, target, request.caller()));
+}
+
+void OnLink(fuse_req_t req, fuse_ino_t inode, fuse_ino_t parent, const char* name) {
+  const Request request(req);
+  ReplyEntry(req, request.vfs().Link(inode, {parent, name}, request.caller()));
+}
+
+void OnUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  const Request request(req);
+  ReplyStatus(req, request.vfs().Unlink({parent, name}, /*directory=*/false, request.caller()));
+}
+
+void OnRmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  const Request request(req);
+  ReplyStatus(req, request.vfs().Unlink({parent, name}, /*directory=*/true, request.caller()));
+}
+
+void OnRename(fuse_req_t req, fuse_ino_t parent, const char* name, fuse_ino_t new_parent,
+              const char* new_name, unsigned flags) {
+  const Request request(req);
+  ReplyStatus(
+      req, request.vfs().Rename({parent, name}, {new_parent, new_name}, flags, request.caller()));
+}
+
+void OnReadlink(fuse_req_t req, fuse_ino_t inode) {
+  const Request request(req);
+  const absl::StatusOr<std::string> target = request.vfs().ReadLink(inode, request.caller());
+  if (!target.ok()) return ReplyStatus(req, target.status());
+  fuse_reply_readlink(req, target->c_str());
+}
+
+// ---- inodes
+// ---------------------------------------------------------------------------------------
+
+void OnGetattr(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
+  const Request request(req);
+  ReplyAttr(req, request.vfs().GetAttr(inode, request.caller()));
+}
+
+void SetTime(const timespec& from, v1::Time* to) {
+  to->set_seconds(from.tv_sec);
+  to->set_nanoseconds(static_cast<std::uint32_t>(from.tv_nsec));
+}
+
+v1::SetAttr ToSetAttr(fuse_ino_t inode, const struct stat& attr, int to_set) {
+  constexpr std::pair<int, v1::SetAttr::Field> kFields[] = {
+      {FUSE_SET_ATTR_MODE, v1::SetAttr::MODE},   {FUSE_SET_ATTR_UID, v1::SetAttr::UID},
+      {FUSE_SET_ATTR_GID, v1::SetAttr::GID},     {FUSE_SET_ATTR_SIZE, v1::SetAttr::SIZE},
+      {FUSE_SET_ATTR_CTIME, v1::SetAttr::CTIME},
+  };
+  std::uint32_t fields = 0;
+  for (const auto& [bit, field] : kFields) {
+    if ((to_set & bit) != 0) fields |= field;
+  }
+  // The kernel sets both bits of a time that is to be "now".
+  if ((to_set & FUSE_SET_ATTR_ATIME_NOW) != 0) {
+    fields |= v1::SetAttr::ATIME_NOW;
+  } else if ((to_set & FUSE_SET_ATTR_ATIME) != 0) {
+    fields |= v1::SetAttr::ATIME;
+  }
+  if ((to_set & FUSE_SET_ATTR_MTIME_NOW) != 0) {
+    fields |= v1::SetAttr::MTIME_NOW;
+  } else if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
+    fields |= v1::SetAttr::MTIME;
+  }
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(fields);
+  set.set_mode(attr.st_mode & 07777);
+  set.set_uid(attr.st_uid);
+  set.set_gid(attr.st_gid);
+  set.set_size_bytes(static_cast<std::uint64_t>(attr.st_size));
+  SetTime(attr.st_atim, set.mutable_atime());
+  SetTime(attr.st_mtim, set.mutable_mtime());
+  SetTime(attr.st_ctim, set.mutable_ctime());
+  return set;
+}
+
+void OnSetattr(fuse_req_t req, fuse_ino_t inode, struct stat* attr, int to_set, fuse_file_info*) {
+  const Request request(req);
+  ReplyAttr(req, request.vfs().SetAttr(ToSetAttr(inode, *attr, to_set), request.caller()));
+}
+
+void OnStatfs(fuse_req_t req, fuse_ino_t) {
+  const Request request(req);
+  const absl::StatusOr<v1::StatFsReply> usage = request.vfs().StatFs(request.caller());
+  if (!usage.ok()) return ReplyStatus(req, usage.status());
+  struct statvfs reply {};
+  reply.f_bsize = usage->block_bytes();
+  reply.f_frsize = usage->block_bytes();
+  reply.f_blocks = usage->total_blocks();
+  reply.f_bfree = usage->free_blocks();
+  reply.f_bavail = usage->free_blocks();
+  // Inodes have no limit of their own: one more for each free block is a fair promise.
+  reply.f_files = usage->inodes() + usage->free_blocks();
+  reply.f_ffree = usage->free_blocks();
+  reply.f_favail = usage->free_blocks();
+  reply.f_namemax = 255;
+  fuse_reply_statfs(req, &reply);
+}
+
+// getxattr(2) and listxattr(2): a size of 0 asks for the length.
+void ReplyXattr(fuse_req_t req, const absl::StatusOr<std::string>& value, std::size_t size) {
+  if (!value.ok()) return ReplyStatus(req, value.status());
+  if (size == 0) {
+    fuse_reply_xattr(req, value->size());
+  } else if (value->size() > size) {
+    fuse_reply_err(req, ERANGE);
+  } else {
+    fuse_reply_buf(req, value->data(), value->size());
+  }
+}
+
+void OnGetxattr(fuse_req_t req, fuse_ino_t inode, const char* name, std::size_t size) {
+  const Request request(req);
+  ReplyXattr(req, request.vfs().GetXattr(inode, name, request.caller()), size);
+}
+
+void OnListxattr(fuse_req_t req, fuse_ino_t inode, std::size_t size) {
+  const Request request(req);
+  ReplyXattr(req, request.vfs().ListXattr(inode, request.caller()), size);
+}
+
+void OnSetxattr(fuse_req_t req, fuse_ino_t inode, const char* name, const char* value,
+                std::size_t size, int flags) {
+  const Request request(req);
+  v1::SetXattr set;
+  set.set_inode(inode);
+  set.set_name(name);
+  set.set_value(value, size);
+  set.set_flags(static_cast<std::uint32_t>(flags));
+  ReplyStatus(req, request.vfs().SetXattr(std::move(set), request.caller()));
+}
+
+void OnRemovexattr(fuse_req_t req, fuse_ino_t inode, const char* name) {
+  const Request request(req);
+  ReplyStatus(req, request.vfs().RemoveXattr(inode, name, request.caller()));
+}
+
+// ---- directories
+// ----------------------------------------------------------------------------------
+
+DirHandle& HandleOf(const fuse_file_info& info) {
+  return *reinterpret_cast<DirHandle*>(info.fh);
+}
+
+void OnOpendir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
+  auto handle = std::make_unique<DirHandle>(inode);
+  info->fh = reinterpret_cast<std::uint64_t>(handle.get());
+  if (fuse_reply_open(req, info) != -ENOENT) handle.release();
+}
+
+void OnReleasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
+  delete &HandleOf(*info);
+  fuse_reply_err(req, 0);
+}
+
+// The length of the entry when it fits into what is left, else one that exceeds it.
+std::size_t AddEntry(fuse_req_t req, std::span<char> left, const v1::ReadDirReply::Entry& entry,
+                     bool plus) {
+  const auto offset = static_cast<off_t>(entry.cookie());
+  if (!plus) {
+    struct stat stat {};
+    stat.st_ino = entry.inode();
+    stat.st_mode = entry.type();
+    return fuse_add_direntry(req, left.data(), left.size(), entry.name().c_str(), &stat, offset);
+  }
+  fuse_entry_param param{};  // inode 0: the kernel makes no entry of it ("." and "..")
+  if (entry.has_attr()) {
+    param = ToEntry(entry.attr());
+  } else {
+    param.attr.st_ino = entry.inode();
+    param.attr.st_mode = entry.type();
+  }
+  return fuse_add_direntry_plus(req, left.data(), left.size(), entry.name().c_str(), &param,
+                                offset);
+}
+
+void ReadDirectory(fuse_req_t req, std::size_t size, off_t offset, DirHandle& handle, bool plus) {
+  const Request request(req);
+  const std::span<std::byte> memory = FuseSession::ReplyBuffer();
+  const std::span<char> buffer(reinterpret_cast<char*>(memory.data()),
+                               std::min(size, memory.size()));
+  std::size_t used = 0;
+  auto cookie = static_cast<std::uint64_t>(offset);
+  while (true) {
+    const absl::StatusOr<const v1::ReadDirReply::Entry*> entry =
+        request.vfs().NextEntry(handle, cookie, plus, request.caller());
+    // What came before an error is handed on; the kernel will ask again from there.
+    if (!entry.ok() && used == 0) return ReplyStatus(req, entry.status());
+    if (!entry.ok() || *entry == nullptr) break;
+    const std::size_t length = AddEntry(req, buffer.subspan(used), **entry, plus);
+    if (length > buffer.size() - used) break;
+    used += length;
+    cookie = (*entry)->cookie();
+  }
+  fuse_reply_buf(req, buffer.data(), used);
+}
+
+void OnReaddir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
+  ReadDirectory(req, size, offset, HandleOf(*info), /*plus=*/false);
+}
+
+void OnReaddirplus(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset,
+                   fuse_file_info* info) {
+  ReadDirectory(req, size, offset, HandleOf(*info), /*plus=*/true);
+}
+
+// What was acknowledged of names is durable already.
+void OnFsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
+  fuse_reply_err(req, 0);
+}
+
+// ---- files
+// ----------------------------------------------------------------------------------------
+
+void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
+  const Request request(req);
+  const absl::StatusOr<v1::Attr> attr = request.vfs().Open(inode, info->flags, request.caller());
+  if (!attr.ok()) return ReplyStatus(req, attr.status());
+  if (!ReplyOpen(req, OpenFlags(request.OpensDirect(info->flags, *attr)))) {
+    request.vfs().Close(inode);
+  }
+}
+
+void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+              fuse_file_info* info) {
+  const Request request(req);
+  const absl::StatusOr<v1::Attr> attr =
+      request.vfs().Create({parent, name}, mode, info->flags, request.caller());
+  if (!attr.ok()) return ReplyStatus(req, attr.status());
+  if (!ReplyCreate(req, *attr, OpenFlags(request.OpensDirect(info->flags, *attr)))) {
+    request.vfs().Close(attr->inode());
+  }
+}
+
+void OnRelease(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
+  const Request request(req);
+  request.vfs().Close(inode);
+  fuse_reply_err(req, 0);
+}
+
+void OnRead(fuse_req_t req, fuse_ino_t inode, std::size_t size, off_t offset, fuse_file_info*) {
+  const Request request(req);
+  const std::span<std::byte> memory = FuseSession::ReplyBuffer();
+  const std::span<std::byte> buffer = memory.first(std::min(size, memory.size()));
+  const absl::StatusOr<std::size_t> length =
+      request.vfs().Read(inode, static_cast<std::uint64_t>(offset), buffer,
+                         FuseSession::IsPageCacheRequest(), request.caller());
+  if (!length.ok()) return ReplyStatus(req, length.status());
+  fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *length);
+}
+
+void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t size, off_t offset,
+             fuse_file_info* info) {
+  const Request request(req);
+  const absl::Status status = request.vfs().Write(
+      inode, static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
+      info->flags, FuseSession::IsPageCacheRequest(), request.caller());
+  if (!status.ok()) return ReplyStatus(req, status);
+  fuse_reply_write(req, size);
+}
+
+void OnFsync(fuse_req_t req, fuse_ino_t inode, int, fuse_file_info*) {
+  const Request request(req);
+  ReplyStatus(req, request.vfs().Fsync(inode, request.caller()));
+}
+
+void OnFallocate(fuse_req_t req, fuse_ino_t inode, int mode, off_t offset, off_t length,
+                 fuse_file_info*) {
+  const Request request(req);
+  ReplyStatus(req, request.vfs().Allocate(inode, static_cast<std::uint32_t>(mode),
+                                          static_cast<std::uint64_t>(offset),
+                                          static_cast<std::uint64_t>(length), request.caller()));
+}
+
+void OnLseek(fuse_req_t req, fuse_ino_t inode, off_t offset, int whence, fuse_file_info*) {
+  const Request request(req);
+  const absl::StatusOr<std::uint64_t> found =
+      request.vfs().Seek(inode, static_cast<std::uint64_t>(offset), whence, request.caller());
+  if (!found.ok()) return ReplyStatus(req, found.status());
+  fuse_reply_lseek(req, static_cast<off_t>(*found));
+}
+
+void OnIoctl(fuse_req_t req, fuse_ino_t, unsigned, void*, fuse_file_info*, unsigned, const void*,
+             std::size_t, std::size_t) {
+  fuse_reply_err(req, ENOTTY);
+}
+
+fuse_lowlevel_ops MakeTable() {
+  fuse_lowlevel_ops ops{};
+  ops.lookup = OnLookup;
+  ops.forget = OnForget;
+  ops.forget_multi = OnForgetMulti;
+  ops.mknod = OnMknod;
+  ops.mkdir = OnMkdir;
+  ops.symlink = OnSymlink;
+  ops.link = OnLink;
+  ops.unlink = OnUnlink;
+  ops.rmdir = OnRmdir;
+  ops.rename = OnRename;
+  ops.readlink = OnReadlink;
+  ops.getattr = OnGetattr;
+  ops.setattr = OnSetattr;
+  ops.statfs = OnStatfs;
+  ops.getxattr = OnGetxattr;
+  ops.setxattr = OnSetxattr;
+  ops.listxattr = OnListxattr;
+  ops.removexattr = OnRemovexattr;
+  ops.opendir = OnOpendir;
+  ops.readdir = OnReaddir;
+  ops.readdirplus = OnReaddirplus;
+  ops.releasedir = OnReleasedir;
+  ops.fsyncdir = OnFsyncdir;
+  ops.open = OnOpen;
+  ops.create = OnCreate;
+  ops.release = OnRelease;
+  ops.read = OnRead;
+  ops.write = OnWrite;
+  ops.fsync = OnFsync;
+  ops.fallocate = OnFallocate;
+  ops.lseek = OnLseek;
+  ops.ioctl = OnIoctl;
+  return ops;
+}
+
+}  // namespace
+
+const fuse_lowlevel_ops& FuseCallTable() {
+  static const fuse_lowlevel_ops table = MakeTable();
+  return table;
+}
+
+}  // namespace reel::client

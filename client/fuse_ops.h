@@ -1,0 +1,23 @@
+// The call table: each FUSE call becomes one call of Vfs, and its outcome one reply.
+//
+// Not in the table, on purpose: access (the kernel checks permissions), flush (nothing is held back
+// at close: the kernel notes the ENOSYS and stops asking), copy_file_range (the kernel copies by
+// reading and writing), locks (the kernel's own, valid within this host).
+#pragma once
+
+#include "client/open_mode.h"
+#include "client/vfs.h"
+
+struct fuse_lowlevel_ops;
+
+namespace reel::client {
+
+// What the call table's functions get as userdata.
+struct FuseFileSystem {
+  Vfs& vfs;
+  CacheChoice cache = CacheChoice::kAuto;
+};
+
+const fuse_lowlevel_ops& FuseCallTable();
+
+}  // namespace reel::client

@@ -1,0 +1,115 @@
+#include "client/fuse_reply.h"
+
+#include <linux/fuse.h>
+
+#include <cerrno>
+#include <string>
+
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint32_t kStatBlockBytes = 512;
+
+timespec ToTimespec(const v1::Time& time) {
+  timespec result{};
+  result.tv_sec = time.seconds();
+  result.tv_nsec = time.nanoseconds();
+  return result;
+}
+
+fuse_attr ToFuseAttr(const struct stat& stat) {
+  fuse_attr attr{};
+  attr.ino = stat.st_ino;
+  attr.size = static_cast<std::uint64_t>(stat.st_size);
+  attr.blocks = static_cast<std::uint64_t>(stat.st_blocks);
+  attr.atime = static_cast<std::uint64_t>(stat.st_atim.tv_sec);
+  attr.mtime = static_cast<std::uint64_t>(stat.st_mtim.tv_sec);
+  attr.ctime = static_cast<std::uint64_t>(stat.st_ctim.tv_sec);
+  attr.atimensec = static_cast<std::uint32_t>(stat.st_atim.tv_nsec);
+  attr.mtimensec = static_cast<std::uint32_t>(stat.st_mtim.tv_nsec);
+  attr.ctimensec = static_cast<std::uint32_t>(stat.st_ctim.tv_nsec);
+  attr.mode = stat.st_mode;
+  attr.nlink = static_cast<std::uint32_t>(stat.st_nlink);
+  attr.uid = stat.st_uid;
+  attr.gid = stat.st_gid;
+  attr.rdev = static_cast<std::uint32_t>(stat.st_rdev);
+  attr.blksize = static_cast<std::uint32_t>(stat.st_blksize);
+  return attr;
+}
+
+}  // namespace
+
+struct stat ToStat(const v1::Attr& attr) {
+  struct stat stat {};
+  stat.st_ino = attr.inode();
+  stat.st_mode = attr.mode();
+  stat.st_nlink = attr.nlink();
+  stat.st_uid = attr.uid();
+  stat.st_gid = attr.gid();
+  stat.st_rdev = attr.rdev();
+  stat.st_size = static_cast<off_t>(attr.size_bytes());
+  stat.st_blocks = static_cast<blkcnt_t>(attr.allocated_bytes() / kStatBlockBytes);
+  stat.st_blksize = S_ISREG(attr.mode()) ? kPreferredIoBytes : 4096;
+  stat.st_atim = ToTimespec(attr.atime());
+  stat.st_mtim = ToTimespec(attr.mtime());
+  stat.st_ctim = ToTimespec(attr.ctime());
+  return stat;
+}
+
+fuse_entry_param ToEntry(const v1::Attr& attr) {
+  fuse_entry_param entry{};
+  entry.ino = attr.inode();
+  entry.generation = attr.generation();
+  entry.attr = ToStat(attr);
+  entry.attr_timeout = kCacheSeconds;
+  entry.entry_timeout = kCacheSeconds;
+  return entry;
+}
+
+void ReplyStatus(fuse_req_t request, const absl::Status& status) {
+  const int error = ErrnoOf(status);
+  // What the application's errno cannot tell.
+  if (error == EIO) spdlog::error("I/O error: {}", std::string(status.message()));
+  fuse_reply_err(request, error);
+}
+
+void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
+  if (!attr.ok()) return ReplyStatus(request, attr.status());
+  const struct stat stat = ToStat(*attr);
+  fuse_reply_attr(request, &stat, kCacheSeconds);
+}
+
+void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
+  if (!attr.ok()) return ReplyStatus(request, attr.status());
+  const fuse_entry_param entry = ToEntry(*attr);
+  fuse_reply_entry(request, &entry);
+}
+
+std::uint32_t OpenFlags(bool direct) {
+  return direct ? FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES : 0;
+}
+
+bool ReplyOpen(fuse_req_t request, std::uint32_t open_flags) {
+  fuse_open_out out{};
+  out.open_flags = open_flags;
+  return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out)) != -ENOENT;
+}
+
+bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint32_t open_flags) {
+  struct {
+    fuse_entry_out entry;
+    fuse_open_out open;
+  } out{};
+  static_assert(sizeof(out) == sizeof(fuse_entry_out) + sizeof(fuse_open_out));
+  static_assert(kCacheSeconds == 0.0, "the validity fields are left at zero");
+  out.entry.nodeid = attr.inode();
+  out.entry.generation = attr.generation();
+  out.entry.attr = ToFuseAttr(ToStat(attr));
+  out.open.open_flags = open_flags;
+  return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out)) != -ENOENT;
+}
+
+}  // namespace reel::client

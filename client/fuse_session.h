@@ -1,0 +1,125 @@
+// A mounted FUSE connection: the mount itself, the handshake with the kernel, and the workers that
+// read requests and hand them to a libfuse call table.
+//
+// The read loop is our own: each worker reads a request into a buffer laid so that a WRITE's
+// payload falls on a page, which lets it go to the LUNs without a copy, and libfuse only decodes
+// it. Flags that libfuse 3.14 does not know are put into the INIT reply on its way to the kernel.
+// Invariants:
+//   1. A request is answered by the worker that read it, before that worker reads another.
+//   2. While requests wait there is a worker to read them: the last idle worker that takes one
+//   starts
+//      another, up to max_threads. (A request may wait for a second one that the kernel sends on
+//      its behalf, such as the write-back of a page that a recall drops.) At the limit they wait in
+//      the kernel.
+// Threads: Invalidate and ended come from any thread; the others from the owner's.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "volume/mutex.h"
+
+struct fuse_conn_info;
+struct fuse_lowlevel_ops;
+struct fuse_session;
+struct iovec;
+
+namespace reel::client {
+
+// The largest READ and WRITE: what libfuse 3.14 negotiates at most, and the kernel's default limit.
+inline constexpr std::uint32_t kMaxFuseRequestBytes = 1 << 20;
+
+class FuseSession {
+ public:
+  struct Options {
+    std::string source;   // shown as the device, e.g. the volume's name
+    std::string subtype;  // shown as fuse.SUBTYPE
+    std::string mount_point;
+    std::vector<std::string> mount_options;  // for mount(2): "ro", "allow_other", …
+    std::uint32_t threads = 16;              // idle workers kept
+    std::uint32_t max_threads = 512;
+    std::uint32_t max_background = 128;  // asynchronous requests that the kernel keeps in flight
+    // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
+    bool direct_io_mmap = true;
+    // Called once, by a worker, when somebody has unmounted the file system or broken the
+    // connection.
+    std::function<void()> on_end;
+  };
+
+  // Mounts and starts the workers; `ops` (but for init) get `userdata`, which outlives the session.
+  // Returns when the kernel has accepted the handshake: the mount is usable. FAILED_PRECONDITION
+  // says why the mount was refused.
+  static absl::StatusOr<std::unique_ptr<FuseSession>> Mount(const Options& options,
+                                                            const fuse_lowlevel_ops& ops,
+                                                            void* userdata);
+  // Unmounts (lazily if it must) and waits for the workers.
+  ~FuseSession();
+
+  // Whether files opened with FOPEN_DIRECT_IO can be mapped shared. Fixed by the handshake.
+  bool direct_io_mmap() const { return direct_io_mmap_.load(std::memory_order_acquire); }
+
+  // Drops the kernel's pages, and its attributes, of an inode. Waits for page-cache requests in
+  // flight: never from a worker, nor under a lock that a request needs.
+  void Invalidate(std::uint64_t inode);
+
+  bool ended() const;
+  // Detaches the mount from the tree at once, even when it is busy. Files open in it fail from then
+  // on.
+  void Detach();
+  // Stops reading requests; those in progress are finished, for at most `timeout_ms`. True when
+  // none is left.
+  bool StopWorkers(std::uint32_t timeout_ms);
+
+  // ---- for calls, on the worker that serves them ----
+
+  static const FuseSession& Current();
+  // The worker's page-aligned memory for a reply's data, kMaxFuseRequestBytes long. It overlaps the
+  // payload of a WRITE, and only of a WRITE.
+  static std::span<std::byte> ReplyBuffer();
+  // Whether the READ or WRITE being served comes from the page cache rather than from an
+  // application's buffer: libfuse keeps the bit that tells to itself.
+  static bool IsPageCacheRequest();
+
+ private:
+  struct Worker;
+
+  explicit FuseSession(const Options& options);
+
+  static void OnInit(void* userdata, fuse_conn_info* connection);
+  static ssize_t WriteReply(int fd, iovec* parts, int count, void* userdata);
+
+  absl::Status Open(const fuse_lowlevel_ops& ops, void* userdata);
+  absl::Status AwaitHandshake();
+  bool StartWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run(Worker& worker);
+  void End();
+  // False when the worker is to end.
+  bool ServeOne(Worker& worker);
+  void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  fuse_session* session_ = nullptr;
+  int fd_ = -1;  // /dev/fuse, as session_ has it
+  std::atomic<bool> direct_io_mmap_{false};
+  std::atomic<bool> stop_{false};
+  std::atomic<std::int32_t> idle_{0};
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::list<std::unique_ptr<Worker>> workers_ ABSL_GUARDED_BY(mutex_);
+  std::uint32_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool ready_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,200 @@
+// A small file system on a real mount: needs /dev/fuse and the right to mount.
+#include "client/fuse_session.h"
+
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <string>
+
+#include "client/fuse_interrupt.h"
+#include "client/fuse_reply.h"
+#include "volume/aligned_buffer.h"
+
+namespace reel::client {
+namespace {
+
+constexpr fuse_ino_t kFile = 2;
+constexpr std::uint64_t kFileBytes = 8192;
+
+// What the calls saw. One file, `f`, full of 'x'; reading at its second page waits for `release`.
+struct Seen {
+  std::atomic<bool> write_aligned{false};
+  std::atomic<int> direct_reads{0};
+  std::atomic<int> page_reads{0};
+  std::atomic<int> waiting{0};
+  std::promise<void> release;
+  std::shared_future<void> released{release.get_future()};
+};
+
+Seen& Self(fuse_req_t req) {
+  return *static_cast<Seen*>(fuse_req_userdata(req));
+}
+
+v1::Attr AttrOf(fuse_ino_t inode) {
+  v1::Attr attr;
+  attr.set_inode(inode);
+  attr.set_nlink(1);
+  attr.set_mode(inode == kFile ? S_IFREG | 0666 : S_IFDIR | 0777);
+  attr.set_size_bytes(inode == kFile ? kFileBytes : 0);
+  return attr;
+}
+
+fuse_lowlevel_ops Table() {
+  fuse_lowlevel_ops ops{};
+  ops.lookup = [](fuse_req_t req, fuse_ino_t, const char* name) {
+    if (std::string_view(name) == "f") return ReplyEntry(req, AttrOf(kFile));
+    fuse_reply_err(req, ENOENT);
+  };
+  ops.getattr = [](fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
+    ReplyAttr(req, AttrOf(inode));
+  };
+  ops.open = [](fuse_req_t req, fuse_ino_t, fuse_file_info*) { ReplyOpen(req, OpenFlags(true)); };
+  ops.read = [](fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info*) {
+    Seen& seen = Self(req);
+    ++(FuseSession::IsPageCacheRequest() ? seen.page_reads : seen.direct_reads);
+    if (offset == 4096) {
+      ++seen.waiting;
+      seen.released.wait();
+    }
+    std::span<std::byte> buffer = FuseSession::ReplyBuffer().first(size);
+    std::memset(buffer.data(), 'x', buffer.size());
+    fuse_reply_buf(req, reinterpret_cast<char*>(buffer.data()), buffer.size());
+  };
+  ops.write = [](fuse_req_t req, fuse_ino_t, const char* data, std::size_t size, off_t,
+                 fuse_file_info*) {
+    Self(req).write_aligned = reinterpret_cast<std::uintptr_t>(data) % kIoAlignment == 0;
+    fuse_reply_write(req, size);
+  };
+  return ops;
+}
+
+class FuseSessionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(access("/dev/fuse", R_OK | W_OK), 0)
+        << "this test mounts a FUSE file system and needs /dev/fuse";
+    char name[] = "/tmp/fuse_session_test.XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override {
+    session_.reset();
+    rmdir(directory_.c_str());
+  }
+  void Mount(FuseSession::Options options = {}) {
+    options.source = "test";
+    options.subtype = "reeltest";
+    options.mount_point = directory_;
+    options.on_end = [this] { ended_.set_value(); };
+    auto session = FuseSession::Mount(options, Table(), &seen_);
+    ASSERT_TRUE(session.ok()) << session.status();
+    session_ = *std::move(session);
+  }
+  int OpenFile() { return open((directory_ + "/f").c_str(), O_RDWR); }
+
+  std::string directory_;
+  Seen seen_;
+  std::promise<void> ended_;
+  std::unique_ptr<FuseSession> session_;
+};
+
+TEST_F(FuseSessionTest, AWritesPayloadFallsOnAPage) {
+  Mount();
+  const int file = OpenFile();
+  ASSERT_GE(file, 0) << std::strerror(errno);
+  EXPECT_EQ(pwrite(file, "abc", 3, 100), 3);
+  EXPECT_TRUE(seen_.write_aligned);
+  close(file);
+}
+
+TEST_F(FuseSessionTest, TellsDirectReadsFromThoseOfThePageCache) {
+  Mount();
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  char byte = 0;
+  EXPECT_EQ(pread(file, &byte, 1, 0), 1);
+  EXPECT_EQ(byte, 'x');
+  EXPECT_EQ(seen_.direct_reads, 1);
+  EXPECT_EQ(seen_.page_reads, 0);
+  if (!session_->direct_io_mmap()) GTEST_SKIP() << "the kernel maps no FOPEN_DIRECT_IO file";
+
+  seen_.release.set_value();
+  void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  ASSERT_NE(page, MAP_FAILED) << std::strerror(errno);
+  EXPECT_EQ(*static_cast<volatile char*>(page), 'x');
+  EXPECT_GE(seen_.page_reads, 1);
+  const int before = seen_.page_reads;
+  session_->Invalidate(kFile);
+  EXPECT_EQ(*static_cast<volatile char*>(page), 'x');
+  EXPECT_GT(seen_.page_reads, before);
+  munmap(page, 4096);
+  close(file);
+}
+
+TEST_F(FuseSessionTest, RequestsThatWaitDoNotHoldUpOthers) {
+  FuseSession::Options options;
+  options.threads = 1;
+  Mount(options);
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 5; ++i) {
+    readers.emplace_back([file] {
+      char byte = 0;
+      EXPECT_EQ(pread(file, &byte, 1, 4096), 1);
+    });
+  }
+  while (seen_.waiting < 5) std::this_thread::yield();
+  struct stat stat {};
+  EXPECT_EQ(::stat((directory_ + "/f").c_str(), &stat), 0);
+  seen_.release.set_value();
+  for (std::thread& reader : readers) reader.join();
+  close(file);
+}
+
+TEST_F(FuseSessionTest, EndsWhenItIsUnmounted) {
+  Mount();
+  session_->Detach();
+  ended_.get_future().wait();
+  EXPECT_TRUE(session_->ended());
+  EXPECT_TRUE(session_->StopWorkers(UINT32_MAX));
+}
+
+TEST_F(FuseSessionTest, EndsWithAFileOpen) {
+  Mount();
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  session_->Detach();
+  EXPECT_TRUE(session_->StopWorkers(UINT32_MAX));
+  session_.reset();
+  char byte = 0;
+  EXPECT_EQ(pread(file, &byte, 1, 0), -1);
+  EXPECT_EQ(errno, ENOTCONN);
+  close(file);
+}
+
+TEST(FuseSessionMount, SaysWhyItCannot) {
+  FuseSession::Options options;
+  options.source = "test";
+  options.subtype = "reeltest";
+  options.mount_point = "/nonexistent/directory";
+  const auto session = FuseSession::Mount(options, Table(), nullptr);
+  EXPECT_NE(session.status().message().find("No such file"), std::string::npos) << session.status();
+}
+
+TEST(IsBeingKilled, KnowsTheLivingAndTheGone) {
+  EXPECT_FALSE(IsBeingKilled(getpid()));
+  EXPECT_TRUE(IsBeingKilled(0x3fffffff));
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,119 @@
+#include "client/mount.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "spdlog/spdlog.h"
+#include "volume/env.h"
+
+namespace reel::client {
+namespace {
+
+// For requests in progress when the file system goes away: first in peace, then with the session
+// ended.
+constexpr std::uint32_t kDrainMs = 3'000;
+constexpr std::uint32_t kAbortedDrainMs = 2'000;
+
+constexpr std::uint32_t kReadAheadKib = 4 * kMaxFuseRequestBytes / 1024;
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+// The kernel starts a FUSE mount with 128 KiB of read-ahead, whatever the handshake says. Only
+// reads through the page cache see it, and a mount without it is merely slower there.
+void RaiseReadAhead(const std::string& mount_point) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string line;
+  std::string device;
+  while (std::getline(mounts, line)) {
+    std::istringstream fields(line);
+    std::string id, parent, major_minor, root, where;
+    fields >> id >> parent >> major_minor >> root >> where;
+    if (where == mount_point) device = major_minor;  // the last one is on top
+  }
+  if (device.empty()) return;
+  std::ofstream(absl::StrCat("/sys/class/bdi/", device, "/read_ahead_kb")) << kReadAheadKib;
+}
+
+}  // namespace
+
+Mount::~Mount() {
+  // After a Start that failed half way; Stop has been called otherwise.
+  fuse_.reset();
+  if (started_data_) data_->Stop();
+  if (session_ != nullptr) session_->Shutdown();
+}
+
+absl::Status Mount::Start(std::function<void()> on_end) {
+  connector_ = MakeGrpcConnector();
+  data_ = FileData::Create(FileDataOptions{}, SystemClock(), [this](std::uint64_t inode) {
+    if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
+  });
+
+  Session::Options session;
+  session.volume = options_.volume;
+  session.mdcs = options_.mdcs;
+  session.host = HostName();
+  session.mount_point = options_.mount_point;
+  session.soft_timeout_ms = options_.soft_timeout_ms;
+  absl::StatusOr<std::unique_ptr<Session>> connected =
+      Session::Connect(std::move(session), *connector_, *data_, SystemClock());
+  if (!connected.ok()) return connected.status();
+  session_ = *std::move(connected);
+
+  absl::StatusOr<OpenVolume> volume =
+      OpenVolumeLuns(session_->descriptor(), options_.luns,
+                     options_.read_only ? LunAccess::kReadOnly : LunAccess::kReadWrite);
+  if (!volume.ok()) {
+    return absl::Status(volume.status().code(),
+                        absl::StrCat(volume.status().message(), " (looked in ",
+                                     absl::StrJoin(options_.luns, ", "), ")"));
+  }
+  volume_ = *std::move(volume);
+  for (const std::string& warning : volume_.warnings) spdlog::warn("{}", warning);
+  data_->Start(*session_, volume_);
+  started_data_ = true;
+
+  vfs_ = std::make_unique<Vfs>(*session_, *data_);
+  file_system_.emplace(FuseFileSystem{*vfs_, options_.cache});
+  FuseSession::Options fuse;
+  fuse.source = options_.volume;
+  fuse.subtype = "reelfs";
+  fuse.mount_point = options_.mount_point;
+  fuse.mount_options = options_.kernel_options;
+  fuse.mount_options.emplace_back("default_permissions");
+  fuse.threads = options_.threads;
+  fuse.direct_io_mmap = options_.direct_io_mmap;
+  fuse.on_end = std::move(on_end);
+  absl::StatusOr<std::unique_ptr<FuseSession>> mounted =
+      FuseSession::Mount(fuse, FuseCallTable(), &*file_system_);
+  if (!mounted.ok()) return mounted.status();
+  fuse_ = *std::move(mounted);
+  invalidator_.store(fuse_.get(), std::memory_order_release);
+  RaiseReadAhead(options_.mount_point);
+  return absl::OkStatus();
+}
+
+bool Mount::Stop() {
+  fuse_->Detach();
+  if (!fuse_->StopWorkers(kDrainMs))
+    spdlog::warn("requests in progress do not finish: giving them up");
+  data_->Stop();
+  started_data_ = false;
+  session_->Shutdown();
+  if (!fuse_->StopWorkers(kAbortedDrainMs)) return false;
+  invalidator_.store(nullptr, std::memory_order_release);
+  return true;
+}
+
+}  // namespace reel::client

@@ -1,0 +1,52 @@
+// A mounted volume: session, LUNs, file data, file system and FUSE connection, built in that order
+// and taken down in the other, each step bounded in time.
+//
+// Threads: Start and Stop from one thread.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "client/file_data.h"
+#include "client/fuse_ops.h"
+#include "client/fuse_session.h"
+#include "client/mdc_stream.h"
+#include "client/mount_options.h"
+#include "client/session.h"
+#include "client/vfs.h"
+#include "volume/lun_scan.h"
+
+namespace reel::client {
+
+class Mount {
+ public:
+  explicit Mount(const MountOptions& options) : options_(options) {}
+  Mount(const Mount&) = delete;
+  Mount& operator=(const Mount&) = delete;
+  ~Mount();
+
+  // Returns when the mount is usable. `on_end` is called, from a thread of ours, when somebody has
+  // unmounted it. The error says at which step it failed; what was built is taken down again.
+  absl::Status Start(std::function<void()> on_end);
+
+  // Detaches the mount if it is still there, finishes what is in progress, commits everything, says
+  // goodbye. False when something would not finish: then only the process's end can take it down.
+  bool Stop();
+
+ private:
+  const MountOptions options_;
+  std::unique_ptr<MdcConnector> connector_;
+  std::unique_ptr<FileData> data_;
+  std::unique_ptr<Session> session_;
+  OpenVolume volume_;
+  std::unique_ptr<Vfs> vfs_;
+  std::optional<FuseFileSystem> file_system_;
+  std::unique_ptr<FuseSession> fuse_;
+  std::atomic<FuseSession*> invalidator_{nullptr};
+  bool started_data_ = false;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,316 @@
+#include "client/mount_options.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint32_t kMaxThreads = 256;
+
+// Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
+constexpr std::array<std::string_view, 16> kIgnored = {
+    "rw",    "defaults", "auto",  "noauto", "nofail",   "_netdev",    "user",        "users",
+    "owner", "nouser",   "group", "async",  "relatime", "norelatime", "strictatime", "hard"};
+
+// Words that go to mount(2) as they are.
+constexpr std::array<std::string_view, 12> kKernel = {"suid",     "nosuid",     "dev",   "nodev",
+                                                      "exec",     "noexec",     "atime", "noatime",
+                                                      "diratime", "nodiratime", "sync",  "dirsync"};
+
+template <typename Words>
+bool Contains(const Words& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+absl::Status Wrong(absl::string_view what) {
+  return absl::InvalidArgumentError(what);
+}
+
+absl::StatusOr<std::uint32_t> Number(absl::string_view option, std::string_view text,
+                                     std::uint32_t least, std::uint32_t most) {
+  std::uint32_t value = 0;
+  if (!absl::SimpleAtoi(absl::string_view(text.data(), text.size()), &value) || value < least ||
+      value > most) {
+    return Wrong(absl::StrCat("option ", option, "=", absl::string_view(text.data(), text.size()),
+                              ": wants a number from ", least, " to ", most));
+  }
+  return value;
+}
+
+// HOST, HOST:PORT, ADDRESS6 or [ADDRESS6]:PORT → with a port.
+absl::StatusOr<std::string> MdcAddress(const std::string& text) {
+  const absl::Status wrong = Wrong(absl::StrCat("mdc=", text, ": wants HOST or HOST:PORT"));
+  if (text.empty() || text.front() == ':' || absl::StrContains(text, ' ')) return wrong;
+  const std::size_t colons = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':'));
+  const std::size_t bracket = text.rfind(']');
+  if (text.front() == '[') {
+    if (bracket == text.npos) return wrong;
+    if (bracket + 1 == text.size()) return absl::StrCat(text, ":", kDefaultMdcPort);
+    if (text[bracket + 1] != ':') return wrong;
+  } else if (colons == 0) {
+    return absl::StrCat(text, ":", kDefaultMdcPort);
+  } else if (colons > 1) {
+    return absl::StrCat("[", text, "]:", kDefaultMdcPort);
+  }
+  std::uint32_t port = 0;
+  if (!absl::SimpleAtoi(text.substr(text.rfind(':') + 1), &port) || port == 0 || port > 65535) {
+    return wrong;
+  }
+  return text;
+}
+
+absl::Status AddMdcs(absl::string_view list, MountOptions& options) {
+  for (absl::string_view host : absl::StrSplit(list, absl::ByAnyChar(";,"))) {
+    absl::StatusOr<std::string> address = MdcAddress(std::string(host));
+    if (!address.ok()) return address.status();
+    options.mdcs.push_back(*std::move(address));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
+  if (Contains(kKernel, word)) {
+    options.kernel_options.emplace_back(word);
+  } else if (word == "ro") {
+    options.read_only = true;
+  } else if (word == "rw") {
+    options.read_only = false;
+  } else if (word == "soft") {
+    if (options.soft_timeout_ms == 0) options.soft_timeout_ms = kDefaultSoftTimeoutMs;
+  } else if (word == "allow_other") {
+    options.allow_other = true;
+  } else if (word == "noallow_other") {
+    options.allow_other = false;
+  } else if (word == "nommap") {
+    options.direct_io_mmap = false;
+  } else if (!Contains(kIgnored, word)) {
+    return absl::NotFoundError("no flag of ours");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOptions& options) {
+  if (key == "mdc") return AddMdcs(value, options);
+  if (value.empty()) return Wrong(absl::StrCat("option ", key, "= has no value"));
+  if (key == "luns") {
+    options.luns.push_back(value);
+  } else if (key == "config") {
+    options.config_file = value;
+  } else if (key == "log") {
+    options.log_file = value;
+  } else if (key == "cache") {
+    constexpr std::pair<std::string_view, CacheChoice> kChoices[] = {
+        {"auto", CacheChoice::kAuto},
+        {"direct", CacheChoice::kDirect},
+        {"page", CacheChoice::kPageCache}};
+    const auto* choice = std::find_if(std::begin(kChoices), std::end(kChoices),
+                                      [&](const auto& pair) { return pair.first == value; });
+    if (choice == std::end(kChoices)) {
+      return Wrong(absl::StrCat("option cache=", value, ": wants auto, direct or page"));
+    }
+    options.cache = choice->second;
+  } else if (key == "threads") {
+    absl::StatusOr<std::uint32_t> number = Number("threads", value, 1, kMaxThreads);
+    if (!number.ok()) return number.status();
+    options.threads = *number;
+  } else if (key == "timeout") {
+    absl::StatusOr<std::uint32_t> number = Number("timeout", value, 100, 86'400'000);
+    if (!number.ok()) return number.status();
+    options.soft_timeout_ms = *number;
+  } else if (!absl::StartsWith(key, "x-") && key != "comment") {
+    return Wrong(absl::StrCat("unknown option ", key, "="));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyOptionList(absl::string_view list, MountOptions& options) {
+  bool hosts_may_follow = false;
+  for (absl::string_view word : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+    const std::size_t equals = word.find('=');
+    if (equals != word.npos) {
+      const absl::string_view key = word.substr(0, equals);
+      absl::Status status = ApplyValue(key, std::string(word.substr(equals + 1)), options);
+      if (!status.ok()) return status;
+      hosts_may_follow = key == "mdc";
+      continue;
+    }
+    if (absl::StartsWith(word, "x-")) continue;
+    const absl::Status status = ApplyFlag({word.data(), word.size()}, options);
+    if (status.ok()) {
+      hosts_may_follow = false;
+    } else if (!hosts_may_follow) {
+      return Wrong(absl::StrCat("unknown option ", word));
+    } else if (absl::Status added = AddMdcs(word, options); !added.ok()) {
+      return added;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The strings of `node`, which is one or an array of them.
+absl::Status AppendStrings(const toml::node& node, absl::string_view where,
+                           std::vector<std::string>& to) {
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return Wrong(absl::StrCat(where, ": wants an array of strings"));
+  for (const toml::node& element : *array) {
+    const toml::value<std::string>* text = element.as_string();
+    if (text == nullptr) return Wrong(absl::StrCat(where, ": wants an array of strings"));
+    to.push_back(text->get());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> arguments,
+                                               bool as_root) {
+  MountOptions options;
+  options.allow_other = as_root;
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    if (word == "-h" || word == "--help") {
+      options.action = MountOptions::Action::kHelp;
+      return options;
+    }
+    if (word == "-V" || word == "--version") {
+      options.action = MountOptions::Action::kVersion;
+      return options;
+    }
+    if (word.size() < 2 || word.front() != '-') {
+      places.push_back(word);
+    } else if (absl::StartsWith(word, "-o") || absl::StartsWith(word, "-t") ||
+               absl::StartsWith(word, "-N")) {
+      const bool attached = word.size() > 2;
+      if (!attached && i + 1 == arguments.size())
+        return Wrong(absl::StrCat(word, " wants a value"));
+      const std::string& value = attached ? word.substr(2) : arguments[++i];
+      if (word[1] != 'o') continue;  // mount(8)'s type and namespace
+      if (absl::Status status = ApplyOptionList(value, options); !status.ok()) return status;
+    } else {
+      for (const char letter : word.substr(1)) {
+        if (letter == 'f') {
+          options.foreground = true;
+        } else if (letter == 'v') {
+          options.verbose = true;
+        } else if (letter == 'r') {
+          options.read_only = true;
+        } else if (letter == 'w') {
+          options.read_only = false;
+        } else if (letter != 'n' && letter != 's') {
+          return Wrong(absl::StrCat("unknown option ", word));
+        }
+      }
+    }
+  }
+  if (places.size() != 2) return Wrong("wants a volume and a directory: mount.reelfs VOLUME DIR");
+  options.volume = places[0];
+  options.mount_point = places[1];
+  if (options.read_only) options.kernel_options.emplace_back("ro");
+  if (options.allow_other) options.kernel_options.emplace_back("allow_other");
+  return options;
+}
+
+absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
+                               MountOptions& options) {
+  toml::table table;
+  try {
+    table = toml::parse(text, file);
+  } catch (const toml::parse_error& error) {
+    return Wrong(
+        absl::StrCat(file, ":", error.source().begin.line, ": ", std::string(error.description())));
+  }
+  std::vector<std::string> mdcs;
+  std::vector<std::string> luns;
+  for (const auto& [key, node] : table) {
+    const std::string where =
+        absl::StrCat(file, ":", node.source().begin.line, ": ", std::string(key.str()));
+    absl::Status status;
+    if (key.str() == "mdc") {
+      status = AppendStrings(node, where, mdcs);
+    } else if (key.str() == "luns") {
+      status = AppendStrings(node, where, luns);
+    } else {
+      status = Wrong(absl::StrCat(where, ": unknown key; the keys are mdc and luns"));
+    }
+    if (!status.ok()) return status;
+  }
+  if (options.luns.empty()) options.luns = std::move(luns);
+  if (!options.mdcs.empty()) return absl::OkStatus();
+  for (const std::string& mdc : mdcs) {
+    if (absl::Status status = AddMdcs(mdc, options); !status.ok()) {
+      return Wrong(absl::StrCat(file, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadClientConfig(MountOptions& options) {
+  const bool named = !options.config_file.empty();
+  const std::string path = named ? options.config_file : kDefaultConfigFile;
+  std::ifstream file(path);
+  if (!file && (named || errno != ENOENT)) {
+    return Wrong(absl::StrCat(path, ": ", std::strerror(errno)));
+  }
+  if (file) {
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (absl::Status status = ApplyClientConfig(text, path, options); !status.ok()) return status;
+  }
+  if (options.mdcs.empty()) {
+    return Wrong(absl::StrCat(
+        "no metadata controller named: give -o mdc=HOST, or mdc = [\"HOST\"] in ", path));
+  }
+  if (options.luns.empty()) {
+    return Wrong(
+        absl::StrCat("no LUNs named: give -o luns=PATTERN, or luns = [\"PATTERN\"] in ", path));
+  }
+  return absl::OkStatus();
+}
+
+std::string MountUsage() {
+  return R"(usage: mount.reelfs VOLUME DIR [-fnrsvw] [-o OPTION[,OPTION...]]
+       mount -t reelfs VOLUME DIR -o OPTION[,OPTION...]
+
+Mounts a ReelFS volume, and stays behind as its client.
+
+  -f            stay in the foreground, log to standard error
+  -v            log more
+  -r, -w        as ro, rw
+  -n, -s        accepted from mount(8)
+  -h, --help    this text
+  -V, --version
+
+Options:
+  mdc=HOST[:PORT][,HOST...]   metadata controllers (port 7440); may be repeated
+  luns=PATTERN                where to look for the volume's LUNs; may be repeated
+  config=FILE                 mdc and luns, when not given here (/etc/reelfs/client.toml)
+  ro                          read only
+  cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
+                              only for files opened with O_DIRECT (page)
+  nommap                      with cache=auto: behave as on kernels before 6.6
+  soft                        calls fail with ETIMEDOUT after 30 s without a controller
+  timeout=MS                  soft, after that many milliseconds
+  threads=N                   idle worker threads kept (16)
+  allow_other, noallow_other  whether other users may enter (root's mounts: yes)
+  log=FILE                    log there rather than to the system's log
+  nosuid, nodev, noexec, noatime, sync, dirsync   as in mount(8)
+
+Exit status, as mount(8): 0 mounted, 1 wrong usage, 2 system error, 32 mount failed.
+)";
+}
+
+}  // namespace reel::client

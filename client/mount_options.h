@@ -1,0 +1,61 @@
+// What mount.reelfs was asked to do: its command line, as mount(8) hands it over or as typed, and
+// the client's configuration file.
+//
+// Commas separate options and also the controllers of `mdc=HOST,HOST`: a word without '=' that
+// follows `mdc=` or another of its hosts, and is no known option, is one more host. Threads: pure
+// functions, but for LoadClientConfig, which reads a file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/open_mode.h"
+
+namespace reel::client {
+
+inline constexpr std::uint16_t kDefaultMdcPort = 7440;
+inline constexpr char kDefaultConfigFile[] = "/etc/reelfs/client.toml";
+// How long calls wait for a controller when `soft` gives no time of its own.
+inline constexpr std::uint32_t kDefaultSoftTimeoutMs = 30'000;
+
+struct MountOptions {
+  enum class Action { kMount, kHelp, kVersion };
+  Action action = Action::kMount;
+
+  std::string volume;
+  std::string mount_point;
+  std::vector<std::string> mdcs;            // HOST:PORT
+  std::vector<std::string> luns;            // glob patterns
+  std::string config_file;                  // empty: the default one, if it is there
+  std::string log_file;                     // empty: the system's log
+  std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given
+  CacheChoice cache = CacheChoice::kAuto;
+  std::uint32_t threads = 16;         // idle workers kept
+  std::uint32_t soft_timeout_ms = 0;  // 0: wait for ever
+  bool read_only = false;
+  bool allow_other = false;
+  bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
+  bool foreground = false;
+  bool verbose = false;
+};
+
+// `arguments` without the program's name. INVALID_ARGUMENT names the word that is wrong.
+absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> arguments,
+                                               bool as_root);
+
+// Fills in controllers and LUNs that the command line did not name, from the configuration file's
+// text. INVALID_ARGUMENT: FILE:LINE: what is wrong.
+absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
+                               MountOptions& options);
+
+// Reads the configuration file and applies it; then checks that a mount has all it needs.
+absl::Status LoadClientConfig(MountOptions& options);
+
+std::string MountUsage();
+
+}  // namespace reel::client

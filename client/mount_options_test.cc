@@ -1,0 +1,136 @@
+#include "client/mount_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reel::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+MountOptions Parsed(const std::vector<std::string>& arguments, bool as_root = true) {
+  const absl::StatusOr<MountOptions> options = ParseMountOptions(arguments, as_root);
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.value_or(MountOptions{});
+}
+
+MountOptions WithOptions(const std::string& list) {
+  return Parsed({"VOL", "/mnt", "-o", list});
+}
+
+std::string ErrorOf(const std::vector<std::string>& arguments) {
+  return std::string(ParseMountOptions(arguments, true).status().message());
+}
+
+TEST(MountOptions, PlacesAndDefaults) {
+  const MountOptions options = Parsed({"VOL", "/mnt", "-o", "mdc=a"});
+  EXPECT_EQ(options.volume, "VOL");
+  EXPECT_EQ(options.mount_point, "/mnt");
+  EXPECT_EQ(options.cache, CacheChoice::kAuto);
+  EXPECT_EQ(options.soft_timeout_ms, 0u);
+  EXPECT_TRUE(options.direct_io_mmap);
+  EXPECT_FALSE(options.foreground);
+}
+
+TEST(MountOptions, ControllersInAllTheirForms) {
+  const struct {
+    const char* list;
+    std::vector<std::string> mdcs;
+  } rows[] = {
+      {"mdc=a", {"a:7440"}},
+      {"mdc=a:1", {"a:1"}},
+      {"mdc=a,b,c:9", {"a:7440", "b:7440", "c:9"}},
+      {"mdc=a;b:2", {"a:7440", "b:2"}},
+      {"mdc=a,ro,mdc=b", {"a:7440", "b:7440"}},
+      {"mdc=10.0.0.1,10.0.0.2,luns=/x", {"10.0.0.1:7440", "10.0.0.2:7440"}},
+      {"mdc=fe80::1", {"[fe80::1]:7440"}},
+      {"mdc=[fe80::1],[fe80::2]:5", {"[fe80::1]:7440", "[fe80::2]:5"}},
+  };
+  for (const auto& row : rows) EXPECT_EQ(WithOptions(row.list).mdcs, row.mdcs) << row.list;
+}
+
+TEST(MountOptions, Table) {
+  EXPECT_THAT(WithOptions("luns=/a/*,luns=/b").luns, ElementsAre("/a/*", "/b"));
+  EXPECT_EQ(WithOptions("cache=page").cache, CacheChoice::kPageCache);
+  EXPECT_EQ(WithOptions("cache=direct").cache, CacheChoice::kDirect);
+  EXPECT_EQ(WithOptions("threads=3").threads, 3u);
+  EXPECT_EQ(WithOptions("soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
+  EXPECT_EQ(WithOptions("timeout=500,soft").soft_timeout_ms, 500u);
+  EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
+  EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
+  EXPECT_TRUE(WithOptions("ro").read_only);
+  EXPECT_FALSE(WithOptions("ro,rw").read_only);
+  EXPECT_TRUE(Parsed({"VOL", "/mnt", "-fvr"}).foreground);
+  EXPECT_TRUE(Parsed({"-r", "VOL", "/mnt"}).read_only);
+  EXPECT_EQ(Parsed({"-h"}).action, MountOptions::Action::kHelp);
+  EXPECT_EQ(Parsed({"-V"}).action, MountOptions::Action::kVersion);
+}
+
+TEST(MountOptions, WhatTheKernelGets) {
+  EXPECT_THAT(WithOptions("ro,nosuid,noatime").kernel_options,
+              UnorderedElementsAre("nosuid", "noatime", "ro", "allow_other"));
+  EXPECT_THAT(WithOptions("noallow_other").kernel_options, ElementsAre());
+  EXPECT_THAT(Parsed({"VOL", "/mnt"}, /*as_root=*/false).kernel_options, ElementsAre());
+}
+
+TEST(MountOptions, WordsForOthersAreAccepted) {
+  const MountOptions options = WithOptions(
+      "defaults,_netdev,nofail,noauto,x-systemd.automount,x-systemd.idle-timeout=1min,comment=x,"
+      "mdc=a");
+  EXPECT_THAT(options.mdcs, ElementsAre("a:7440"));
+  EXPECT_THAT(Parsed({"VOL", "/mnt", "-n", "-s", "-t", "reelfs", "-omdc=a"}).mdcs,
+              ElementsAre("a:7440"));
+}
+
+TEST(MountOptions, ErrorsNameTheWord) {
+  EXPECT_THAT(ErrorOf({"VOL"}), HasSubstr("VOLUME DIR"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "more"}), HasSubstr("VOLUME DIR"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o"}), HasSubstr("-o"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-x"}), HasSubstr("-x"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "colour"}), HasSubstr("colour"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a,ro,b"}), HasSubstr("unknown option b"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "colour=red"}), HasSubstr("colour="));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "cache=fast"}), HasSubstr("cache=fast"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "threads=0"}), HasSubstr("threads=0"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a:0"}), HasSubstr("a:0"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a:99999"}), HasSubstr("a:99999"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc="}), HasSubstr("mdc="));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "luns="}), HasSubstr("luns="));
+}
+
+TEST(ClientConfig, FillsInWhatIsMissing) {
+  MountOptions options;
+  ASSERT_TRUE(ApplyClientConfig("mdc = ['a', 'b:2']\nluns = ['/x/*']\n", "c.toml", options).ok());
+  EXPECT_THAT(options.mdcs, ElementsAre("a:7440", "b:2"));
+  EXPECT_THAT(options.luns, ElementsAre("/x/*"));
+}
+
+TEST(ClientConfig, TheCommandLineComesFirst) {
+  MountOptions options = WithOptions("mdc=m,luns=/l");
+  ASSERT_TRUE(ApplyClientConfig("mdc = ['a']\nluns = ['/x/*']\n", "c.toml", options).ok());
+  EXPECT_THAT(options.mdcs, ElementsAre("m:7440"));
+  EXPECT_THAT(options.luns, ElementsAre("/l"));
+}
+
+TEST(ClientConfig, ErrorsNameTheLine) {
+  const auto error = [](const char* text) {
+    MountOptions options;
+    return std::string(ApplyClientConfig(text, "c.toml", options).message());
+  };
+  EXPECT_THAT(error("\nmdcs = ['a']\n"), HasSubstr("c.toml:2: mdcs: unknown key"));
+  EXPECT_THAT(error("luns = [1]\n"), HasSubstr("c.toml:1: luns"));
+  EXPECT_THAT(error("luns = 'x'\n"), HasSubstr("c.toml:1: luns"));
+  EXPECT_THAT(error("\n\nluns = [\n"), HasSubstr("c.toml:"));
+  EXPECT_THAT(error("mdc = ['a:0']\n"), HasSubstr("a:0"));
+}
+
+TEST(ClientConfig, ANamedFileMustBeThere) {
+  MountOptions options = WithOptions("mdc=a,luns=/l,config=/nonexistent/client.toml");
+  EXPECT_THAT(std::string(LoadClientConfig(options).message()),
+              HasSubstr("/nonexistent/client.toml"));
+}
+
+}  // namespace
+}  // namespace reel::client

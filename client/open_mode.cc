@@ -1,0 +1,17 @@
+#include "client/open_mode.h"
+
+#include <fcntl.h>
+
+namespace reel::client {
+
+bool OpensDirect(CacheChoice choice, bool direct_io_mmap, const OpenRequest& request) {
+  if (choice == CacheChoice::kDirect) return true;
+  if ((request.flags & O_DIRECT) != 0) return true;
+  if (choice == CacheChoice::kPageCache) return false;
+  if (direct_io_mmap) return true;
+  // A mapping needs read access.
+  if ((request.flags & O_ACCMODE) == O_WRONLY) return true;
+  return request.size_bytes > kStreamBytes;
+}
+
+}  // namespace reel::client

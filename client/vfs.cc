@@ -1,0 +1,305 @@
+#include "client/vfs.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// Names, and 32 bytes for each, of one ReadDir reply: some 700 entries.
+constexpr std::uint32_t kReadDirBytes = 32 * 1024;
+
+// Fields that FileData may own while it holds the token.
+constexpr std::uint32_t kDataFields = v1::SetAttr::SIZE | v1::SetAttr::ATIME | v1::SetAttr::MTIME |
+                                      v1::SetAttr::ATIME_NOW | v1::SetAttr::MTIME_NOW;
+
+// An ACL that is stored but not enforced would be a promise that nobody keeps.
+bool IsAclName(std::string_view name) {
+  return name == "system.posix_acl_access" || name == "system.posix_acl_default";
+}
+
+absl::Status AclStatus() {
+  return ErrnoStatus(EOPNOTSUPP, "this version has no POSIX ACLs");
+}
+
+absl::Status WrongReply(const char* wanted) {
+  return ErrnoStatus(EIO, absl::StrCat("the controller's reply carries no ", wanted));
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
+  CallOptions options;
+  options.credentials = &caller.credentials;
+  options.interrupt = caller.interrupt;
+  return session_.Call(std::move(request), options);
+}
+
+absl::StatusOr<v1::Attr> Vfs::CallForEntry(v1::Request request, const Caller& caller) {
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
+  if (!reply.ok()) return reply.status();
+  v1::Attr* attr = reply->mutable_entry()->mutable_attr();
+  if (attr->inode() == 0) return WrongReply("entry");
+  data_.Overlay(*attr);
+  return std::move(*attr);
+}
+
+absl::StatusOr<v1::Attr> Vfs::CallForAttr(v1::Request request, const Caller& caller) {
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
+  if (!reply.ok()) return reply.status();
+  v1::Attr* attr = reply->mutable_attr()->mutable_attr();
+  if (attr->inode() == 0) return WrongReply("attributes");
+  data_.Overlay(*attr);
+  return std::move(*attr);
+}
+
+absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& caller) {
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_data()) return WrongReply("data");
+  return std::move(*reply->mutable_data()->mutable_data());
+}
+
+FileData::IoContext Vfs::Context(const Caller& caller) {
+  FileData::IoContext io;
+  io.credentials = &caller.credentials;
+  io.interrupt = caller.interrupt;
+  return io;
+}
+
+// ---- names
+// ----------------------------------------------------------------------------------------
+
+absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
+  v1::Request request;
+  v1::Lookup& lookup = *request.mutable_lookup();
+  lookup.set_parent(at.parent);
+  lookup.set_name(at.name.data(), at.name.size());
+  return CallForEntry(std::move(request), caller);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
+                                   const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(at.parent);
+  create.set_name(at.name.data(), at.name.size());
+  create.set_mode(mode);
+  create.set_rdev(rdev);
+  return CallForEntry(std::move(request), caller);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
+                                      const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(at.parent);
+  create.set_name(at.name.data(), at.name.size());
+  create.set_mode(S_IFLNK | 0777);
+  create.set_symlink(target.data(), target.size());
+  return CallForEntry(std::move(request), caller);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const Caller& caller) {
+  v1::Request request;
+  v1::Link& link = *request.mutable_link();
+  link.set_inode(inode);
+  link.set_parent(to.parent);
+  link.set_name(to.name.data(), to.name.size());
+  return CallForEntry(std::move(request), caller);
+}
+
+absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller) {
+  v1::Request request;
+  v1::Unlink& unlink = *request.mutable_unlink();
+  unlink.set_parent(at.parent);
+  unlink.set_name(at.name.data(), at.name.size());
+  unlink.set_directory(directory);
+  return Call(std::move(request), caller).status();
+}
+
+absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t flags,
+                         const Caller& caller) {
+  if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) {
+    return ErrnoStatus(EINVAL, absl::StrCat("rename flags ", flags, " do not exist here"));
+  }
+  v1::Request request;
+  v1::Rename& rename = *request.mutable_rename();
+  rename.set_parent(from.parent);
+  rename.set_name(from.name.data(), from.name.size());
+  rename.set_new_parent(to.parent);
+  rename.set_new_name(to.name.data(), to.name.size());
+  rename.set_flags(flags);
+  return Call(std::move(request), caller).status();
+}
+
+absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
+  v1::Request request;
+  request.mutable_read_link()->set_inode(inode);
+  return CallForData(std::move(request), caller);
+}
+
+// ---- inodes
+// ---------------------------------------------------------------------------------------
+
+absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
+  v1::Request request;
+  request.mutable_get_attr()->set_inode(inode);
+  return CallForAttr(std::move(request), caller);
+}
+
+absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
+  if ((set.fields() & kDataFields) != 0) {
+    absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(caller));
+    if (attr.ok()) data_.Overlay(*attr);
+    return attr;
+  }
+  v1::Request request;
+  *request.mutable_set_attr() = std::move(set);
+  return CallForAttr(std::move(request), caller);
+}
+
+absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
+  v1::Request request;
+  request.mutable_stat_fs();
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
+  if (!reply.ok()) return reply.status();
+  if (reply->stat_fs().block_bytes() == 0) return WrongReply("usage");
+  return reply->stat_fs();
+}
+
+absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view name,
+                                          const Caller& caller) {
+  if (IsAclName(name)) return AclStatus();
+  v1::Request request;
+  v1::GetXattr& get = *request.mutable_get_xattr();
+  get.set_inode(inode);
+  get.set_name(name.data(), name.size());
+  return CallForData(std::move(request), caller);
+}
+
+absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
+  if (IsAclName(set.name())) return AclStatus();
+  v1::Request request;
+  *request.mutable_set_xattr() = std::move(set);
+  return Call(std::move(request), caller).status();
+}
+
+absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& caller) {
+  v1::Request request;
+  request.mutable_list_xattr()->set_inode(inode);
+  return CallForData(std::move(request), caller);
+}
+
+absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller) {
+  if (IsAclName(name)) return AclStatus();
+  v1::Request request;
+  v1::RemoveXattr& remove = *request.mutable_remove_xattr();
+  remove.set_inode(inode);
+  remove.set_name(name.data(), name.size());
+  return Call(std::move(request), caller).status();
+}
+
+// ---- directories
+// ----------------------------------------------------------------------------------
+
+absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
+                                                              std::uint64_t cookie, bool attributes,
+                                                              const Caller& caller) {
+  if (cookie != 0) {
+    const DirHandle::Found found = handle.Find(cookie, attributes);
+    if (found.position != DirHandle::Position::kUnknown) return found.entry;
+  }
+  v1::Request request;
+  v1::ReadDir& read = *request.mutable_read_dir();
+  read.set_inode(handle.inode());
+  read.set_cookie(cookie);
+  read.set_limit_bytes(kReadDirBytes);
+  read.set_attributes(attributes);
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_read_dir()) return WrongReply("entries");
+  v1::ReadDirReply* listing = reply->mutable_read_dir();
+  for (v1::ReadDirReply::Entry& entry : *listing->mutable_entries()) {
+    if (entry.has_attr()) data_.Overlay(*entry.mutable_attr());
+  }
+  if (absl::Status status = handle.Keep(cookie, attributes, std::move(*listing)); !status.ok()) {
+    return status;
+  }
+  return handle.Find(cookie, attributes).entry;
+}
+
+// ---- files
+// ----------------------------------------------------------------------------------------
+
+absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller& caller) {
+  const bool write = (flags & O_ACCMODE) != O_RDONLY;
+  absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, Context(caller));
+  if (attr.ok()) data_.Overlay(*attr);
+  return attr;
+}
+
+absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int flags,
+                                     const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(at.parent);
+  create.set_name(at.name.data(), at.name.size());
+  create.set_mode(S_IFREG | (mode & 07777));
+  create.set_open(true);
+  absl::StatusOr<v1::Attr> attr = CallForEntry(std::move(request), caller);
+  if (!attr.ok()) {
+    if (ErrnoOf(attr.status()) == EEXIST && (flags & O_EXCL) == 0) {
+      return ErrnoStatus(ESTALE, "another host has just created the name");
+    }
+    return attr;
+  }
+  data_.Opened(attr->inode(), *attr);
+  return attr;
+}
+
+absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_bytes,
+                                      std::span<std::byte> buffer, bool page_cache,
+                                      const Caller& caller) {
+  FileData::IoContext io = Context(caller);
+  io.page_cache = page_cache;
+  return data_.Read(inode, offset_bytes, buffer, io);
+}
+
+absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                        std::span<const std::byte> data, int flags, bool page_cache,
+                        const Caller& caller) {
+  FileData::IoContext io = Context(caller);
+  io.page_cache = page_cache;
+  // (The kernel sends no open flags with pages that it writes back: they have their place already.)
+  io.append = (flags & O_APPEND) != 0;
+  io.sync = (flags & (O_SYNC | O_DSYNC)) != 0;
+  return data_.Write(inode, offset_bytes, data, io).status();
+}
+
+absl::Status Vfs::Fsync(std::uint64_t inode, const Caller& caller) {
+  return data_.Fsync(inode, Context(caller));
+}
+
+absl::Status Vfs::Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
+                           std::uint64_t length_bytes, const Caller& caller) {
+  return data_.Allocate(inode, mode, offset_bytes, length_bytes, Context(caller));
+}
+
+absl::StatusOr<std::uint64_t> Vfs::Seek(std::uint64_t inode, std::uint64_t offset_bytes, int whence,
+                                        const Caller& caller) {
+  if (whence != SEEK_DATA && whence != SEEK_HOLE) {
+    return ErrnoStatus(EINVAL, absl::StrCat("lseek with whence ", whence));
+  }
+  return data_.Seek(inode, offset_bytes, whence == SEEK_DATA, Context(caller));
+}
+
+}  // namespace reel::client

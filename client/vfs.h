@@ -1,0 +1,110 @@
+// The semantics of the mounted file system, without FUSE: each call becomes requests to the
+// metadata controller (Session) or operations on file data (FileData).
+//
+// Invariants:
+//   1. Attributes leave here overlaid: FileData may know size and times better than the controller.
+//   2. Nothing about names is kept: each call asks, so each sees what any host did before it.
+//   3. What the controller sent is checked where a consequence could reach memory or the kernel's
+//   tree:
+//      names, and that a reply is of the kind asked for (EIO otherwise).
+// Permissions are checked by the kernel before a call arrives. Errors are errno statuses.
+// Threads: all methods may be called concurrently; they wait for the controller and the LUNs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/dir_handle.h"
+#include "client/file_data.h"
+#include "client/session.h"
+#include "proto/mdc.pb.h"
+
+namespace reel::client {
+
+// On whose behalf a call runs.
+struct Caller {
+  v1::Credentials credentials;
+  const Interrupt* interrupt = nullptr;
+};
+
+struct NameIn {
+  std::uint64_t parent = 0;
+  std::string_view name;
+};
+
+class Vfs {
+ public:
+  // Both outlive this object.
+  Vfs(Session& session, FileData& data) : session_(session), data_(data) {}
+
+  // ---- names ----
+  absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);
+  // mknod, mkdir: by the type in `mode`.
+  absl::StatusOr<v1::Attr> Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
+                                const Caller& caller);
+  absl::StatusOr<v1::Attr> Symlink(const NameIn& at, std::string_view target, const Caller& caller);
+  absl::StatusOr<v1::Attr> Link(std::uint64_t inode, const NameIn& to, const Caller& caller);
+  absl::Status Unlink(const NameIn& at, bool directory, const Caller& caller);
+  // EINVAL for flags other than RENAME_NOREPLACE and RENAME_EXCHANGE.
+  absl::Status Rename(const NameIn& from, const NameIn& to, std::uint32_t flags,
+                      const Caller& caller);
+  absl::StatusOr<std::string> ReadLink(std::uint64_t inode, const Caller& caller);
+
+  // ---- inodes ----
+  absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
+  absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
+  absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
+  absl::StatusOr<std::string> GetXattr(std::uint64_t inode, std::string_view name,
+                                       const Caller& caller);
+  absl::Status SetXattr(v1::SetXattr set, const Caller& caller);
+  absl::StatusOr<std::string> ListXattr(std::uint64_t inode, const Caller& caller);
+  absl::Status RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller);
+
+  // ---- directories ----
+  // The entry behind `cookie` in the stream, or null at the end. It stays valid until the next call
+  // with this handle. Entries come from the handle's last reply where that holds them; cookie 0
+  // always asks anew.
+  absl::StatusOr<const v1::ReadDirReply::Entry*> NextEntry(DirHandle& handle, std::uint64_t cookie,
+                                                           bool attributes, const Caller& caller);
+
+  // ---- files ----
+  absl::StatusOr<v1::Attr> Open(std::uint64_t inode, int flags, const Caller& caller);
+  // open(O_CREAT) of a name that the kernel believes absent. ESTALE, without O_EXCL, when it is
+  // there by now: the kernel then looks it up, checks permissions, and opens it.
+  absl::StatusOr<v1::Attr> Create(const NameIn& at, std::uint32_t mode, int flags,
+                                  const Caller& caller);
+  void Close(std::uint64_t inode) { data_.Close(inode); }
+  // `flags` are the file's open flags; `page_cache` as in FileData::IoContext.
+  absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
+                                   std::span<std::byte> buffer, bool page_cache,
+                                   const Caller& caller);
+  absl::Status Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                     std::span<const std::byte> data, int flags, bool page_cache,
+                     const Caller& caller);
+  absl::Status Fsync(std::uint64_t inode, const Caller& caller);
+  absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
+                        std::uint64_t length_bytes, const Caller& caller);
+  // SEEK_DATA and SEEK_HOLE; EINVAL for others (the kernel does those itself).
+  absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes, int whence,
+                                     const Caller& caller);
+
+ private:
+  absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
+  absl::StatusOr<v1::Attr> CallForEntry(v1::Request request, const Caller& caller);
+  absl::StatusOr<v1::Attr> CallForAttr(v1::Request request, const Caller& caller);
+  absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
+  static FileData::IoContext Context(const Caller& caller);
+
+  Session& session_;
+  FileData& data_;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,263 @@
+#include "client/vfs.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <deque>
+
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// Answers each call with the next reply that the test has laid out.
+class FakeSession : public Session {
+ public:
+  absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override {
+    uid = options.credentials->uid();
+    requests.push_back(std::move(request));
+    if (replies.empty()) return v1::Reply();
+    v1::Reply reply = std::move(replies.front());
+    replies.pop_front();
+    if (reply.error() != 0) return ErrnoStatus(reply.error(), reply.message());
+    return reply;
+  }
+  void Post(v1::Request) override {}
+  bool LeaseHolds() const override { return true; }
+  std::uint64_t session_id() const override { return 1; }
+  const VolumeDescriptor& descriptor() const override { return descriptor_; }
+  void Shutdown() override {}
+
+  std::vector<v1::Request> requests;
+  std::deque<v1::Reply> replies;
+  std::uint32_t uid = 0;
+
+ private:
+  VolumeDescriptor descriptor_;
+};
+
+// Owns the size of every inode: 4711.
+class FakeFileData : public FileData {
+ public:
+  void Start(Session&, OpenVolume&) override {}
+  absl::StatusOr<std::size_t> Read(std::uint64_t, std::uint64_t, std::span<std::byte> buffer,
+                                   const IoContext& io) override {
+    last = io;
+    return buffer.size();
+  }
+  absl::StatusOr<std::uint64_t> Write(std::uint64_t, std::uint64_t offset,
+                                      std::span<const std::byte>, const IoContext& io) override {
+    last = io;
+    return offset;
+  }
+  absl::Status Fsync(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
+  absl::Status SyncAll() override { return absl::OkStatus(); }
+  absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext&) override {
+    set_fields = set.fields();
+    return v1::Attr();
+  }
+  absl::Status Allocate(std::uint64_t, std::uint32_t, std::uint64_t, std::uint64_t,
+                        const IoContext&) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::uint64_t> Seek(std::uint64_t, std::uint64_t, bool data,
+                                     const IoContext&) override {
+    return data ? 1 : 2;
+  }
+  void Overlay(v1::Attr& attr) const override { attr.set_size_bytes(4711); }
+  absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext&) override {
+    opened_for_write = write;
+    v1::Attr attr;
+    attr.set_inode(inode);
+    return attr;
+  }
+  void Opened(std::uint64_t inode, const v1::Attr&) override { opened = inode; }
+  void Close(std::uint64_t) override {}
+  void Stop() override {}
+  void OnRecall(std::uint64_t, v1::TokenMode) override {}
+  void OnEvicted() override {}
+  std::vector<v1::Reclaim> CollectReclaims() override { return {}; }
+
+  IoContext last;
+  std::uint32_t set_fields = 0;
+  std::uint64_t opened = 0;
+  bool opened_for_write = false;
+};
+
+class VfsTest : public ::testing::Test {
+ protected:
+  VfsTest() { caller_.credentials.set_uid(1000); }
+
+  void ReplyError(int error) {
+    v1::Reply reply;
+    reply.set_error(error);
+    session_.replies.push_back(reply);
+  }
+  void ReplyEntry(std::uint64_t inode) {
+    v1::Reply reply;
+    reply.mutable_entry()->mutable_attr()->set_inode(inode);
+    session_.replies.push_back(reply);
+  }
+  void ReplyListing(std::initializer_list<std::uint64_t> cookies, bool end) {
+    v1::Reply reply;
+    for (const std::uint64_t cookie : cookies) {
+      v1::ReadDirReply::Entry& entry = *reply.mutable_read_dir()->add_entries();
+      entry.set_cookie(cookie);
+      entry.set_name("n" + std::to_string(cookie));
+    }
+    reply.mutable_read_dir()->set_end(end);
+    session_.replies.push_back(reply);
+  }
+  // Reads from a cookie to the end, or to an error, which it returns.
+  int ReadAll(DirHandle& handle, std::uint64_t cookie, std::vector<std::uint64_t>* cookies) {
+    while (true) {
+      const auto entry = vfs_.NextEntry(handle, cookie, false, caller_);
+      if (!entry.ok()) return ErrnoOf(entry.status());
+      if (*entry == nullptr) return 0;
+      cookie = (*entry)->cookie();
+      cookies->push_back(cookie);
+    }
+  }
+  const v1::Request& LastRequest() const { return session_.requests.back(); }
+
+  FakeSession session_;
+  FakeFileData data_;
+  Vfs vfs_{session_, data_};
+  Caller caller_;
+};
+
+TEST_F(VfsTest, AttributesComeOverlaidAndCredentialsGoAlong) {
+  ReplyEntry(7);
+  const auto attr = vfs_.Lookup({1, "a"}, caller_);
+  ASSERT_TRUE(attr.ok());
+  EXPECT_EQ(attr->inode(), 7u);
+  EXPECT_EQ(attr->size_bytes(), 4711u);
+  EXPECT_EQ(LastRequest().lookup().name(), "a");
+  EXPECT_EQ(session_.uid, 1000u);
+}
+
+TEST_F(VfsTest, ErrnosPassThrough) {
+  for (const int error : {ENOENT, ENOTEMPTY, ELOOP, EDQUOT, ENAMETOOLONG, ESTALE}) {
+    ReplyError(error);
+    EXPECT_EQ(ErrnoOf(vfs_.Lookup({1, "a"}, caller_).status()), error);
+    ReplyError(error);
+    EXPECT_EQ(ErrnoOf(vfs_.Unlink({1, "a"}, true, caller_)), error);
+    ReplyError(error);
+    EXPECT_EQ(ErrnoOf(vfs_.GetXattr(1, "user.a", caller_).status()), error);
+  }
+}
+
+TEST_F(VfsTest, AReplyOfAnotherKindIsAnIoError) {
+  EXPECT_EQ(ErrnoOf(vfs_.Lookup({1, "a"}, caller_).status()), EIO);
+  EXPECT_EQ(ErrnoOf(vfs_.GetAttr(1, caller_).status()), EIO);
+  EXPECT_EQ(ErrnoOf(vfs_.ReadLink(1, caller_).status()), EIO);
+  EXPECT_EQ(ErrnoOf(vfs_.StatFs(caller_).status()), EIO);
+}
+
+TEST_F(VfsTest, CreateOpensForTheSession) {
+  ReplyEntry(9);
+  ASSERT_TRUE(vfs_.Create({1, "f"}, S_IFREG | 0644, O_WRONLY | O_CREAT, caller_).ok());
+  EXPECT_TRUE(LastRequest().create().open());
+  EXPECT_EQ(LastRequest().create().mode(), static_cast<std::uint32_t>(S_IFREG | 0644));
+  EXPECT_EQ(data_.opened, 9u);
+}
+
+TEST_F(VfsTest, ANameThatAnotherHostMadeIsLookedUpAgain) {
+  ReplyError(EEXIST);
+  EXPECT_EQ(ErrnoOf(vfs_.Create({1, "f"}, 0644, O_CREAT, caller_).status()), ESTALE);
+  ReplyError(EEXIST);
+  EXPECT_EQ(ErrnoOf(vfs_.Create({1, "f"}, 0644, O_CREAT | O_EXCL, caller_).status()), EEXIST);
+  EXPECT_EQ(data_.opened, 0u);
+}
+
+TEST_F(VfsTest, OpenTellsWhetherItWrites) {
+  ASSERT_TRUE(vfs_.Open(5, O_RDWR, caller_).ok());
+  EXPECT_TRUE(data_.opened_for_write);
+  ASSERT_TRUE(vfs_.Open(5, O_RDONLY, caller_).ok());
+  EXPECT_FALSE(data_.opened_for_write);
+}
+
+TEST_F(VfsTest, SizeAndTimesAreFileDatas) {
+  v1::SetAttr set;
+  set.set_fields(v1::SetAttr::SIZE | v1::SetAttr::MODE);
+  ASSERT_TRUE(vfs_.SetAttr(set, caller_).ok());
+  EXPECT_EQ(data_.set_fields, set.fields());
+  EXPECT_TRUE(session_.requests.empty());
+
+  set.set_fields(v1::SetAttr::MODE | v1::SetAttr::UID);
+  v1::Reply reply;
+  reply.mutable_attr()->mutable_attr()->set_inode(3);
+  session_.replies.push_back(reply);
+  ASSERT_TRUE(vfs_.SetAttr(set, caller_).ok());
+  EXPECT_EQ(LastRequest().set_attr().fields(), set.fields());
+}
+
+TEST_F(VfsTest, RenameFlags) {
+  EXPECT_TRUE(vfs_.Rename({1, "a"}, {2, "b"}, RENAME_EXCHANGE, caller_).ok());
+  EXPECT_EQ(LastRequest().rename().flags(), static_cast<std::uint32_t>(RENAME_EXCHANGE));
+  EXPECT_EQ(ErrnoOf(vfs_.Rename({1, "a"}, {2, "b"}, RENAME_WHITEOUT, caller_)), EINVAL);
+  EXPECT_EQ(session_.requests.size(), 1u);
+}
+
+TEST_F(VfsTest, AclsAreRefusedAndOtherXattrsAreNot) {
+  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(1, "system.posix_acl_access", caller_).status()), EOPNOTSUPP);
+  v1::SetXattr set;
+  set.set_name("system.posix_acl_default");
+  EXPECT_EQ(ErrnoOf(vfs_.SetXattr(set, caller_)), EOPNOTSUPP);
+  EXPECT_TRUE(session_.requests.empty());
+  set.set_name("user.a");
+  EXPECT_TRUE(vfs_.SetXattr(set, caller_).ok());
+}
+
+TEST_F(VfsTest, OpenFlagsReachTheWrite) {
+  const std::byte data[1] = {};
+  ASSERT_TRUE(vfs_.Write(1, 0, data, O_WRONLY | O_APPEND | O_DSYNC, false, caller_).ok());
+  EXPECT_TRUE(data_.last.append && data_.last.sync && !data_.last.page_cache);
+  ASSERT_TRUE(vfs_.Write(1, 0, data, 0, true, caller_).ok());
+  EXPECT_TRUE(!data_.last.append && !data_.last.sync && data_.last.page_cache);
+}
+
+TEST_F(VfsTest, SeekIsForDataAndHoles) {
+  EXPECT_EQ(*vfs_.Seek(1, 0, SEEK_DATA, caller_), 1u);
+  EXPECT_EQ(*vfs_.Seek(1, 0, SEEK_HOLE, caller_), 2u);
+  EXPECT_EQ(ErrnoOf(vfs_.Seek(1, 0, SEEK_END, caller_).status()), EINVAL);
+}
+
+TEST_F(VfsTest, DirectoriesAreReadInPiecesAndFromAnywhere) {
+  DirHandle handle(1);
+  std::vector<std::uint64_t> cookies;
+  ReplyListing({1, 2, 3}, false);
+  ReplyListing({7, 8}, true);
+  EXPECT_EQ(ReadAll(handle, 0, &cookies), 0);
+  EXPECT_EQ(cookies, (std::vector<std::uint64_t>{1, 2, 3, 7, 8}));
+  EXPECT_EQ(session_.requests.size(), 2u);
+  EXPECT_EQ(LastRequest().read_dir().cookie(), 3u);
+
+  cookies.clear();  // seekdir to what the handle no longer holds
+  ReplyListing({2, 3, 7, 8}, true);
+  EXPECT_EQ(ReadAll(handle, 1, &cookies), 0);
+  EXPECT_EQ(cookies, (std::vector<std::uint64_t>{2, 3, 7, 8}));
+  EXPECT_EQ(LastRequest().read_dir().cookie(), 1u);
+
+  cookies.clear();  // rewinddir sees what is new
+  ReplyListing({1, 9}, true);
+  EXPECT_EQ(ReadAll(handle, 0, &cookies), 0);
+  EXPECT_EQ(cookies, (std::vector<std::uint64_t>{1, 9}));
+}
+
+TEST_F(VfsTest, AListingThatGoesInCirclesEnds) {
+  DirHandle handle(1);
+  std::vector<std::uint64_t> cookies;
+  ReplyListing({1, 2}, false);
+  ReplyListing({1, 2}, false);
+  EXPECT_EQ(ReadAll(handle, 0, &cookies), EIO);
+  ReplyListing({}, true);
+  EXPECT_EQ(ReadAll(handle, 0, &cookies), 0);
+}
+
+}  // namespace
+}  // namespace reel::client
