@@ -1,18 +1,22 @@
 // The data path of a mounted volume: bytes of files, straight to and from the LUNs.
 //
-// Keeps, per inode in use, the token held, the known extents, and what was written but not yet told to
-// the controller (written blocks, size, times). Invariants:
+// Keeps, per inode in use, the token held, the known extents, and what was written but not yet told
+// to the controller (written blocks, size, times). Invariants:
 //   1. Data I/O happens only under a token of the right mode and a lease that holds (checked before
 //      submission, and after a read before its bytes are handed on).
-//   2. A write that was acknowledged lies in the LUNs; its metadata is *dirty* until committed: by Fsync,
-//      by a recall, by age (about a second), by pressure, at unmount. Before a commit the LUNs written
-//      to are flushed, so that no block is called written whose bytes could still be lost.
-//   3. On recall: no new direct I/O, kernel pages invalidated (from a thread that holds no lock), I/O in
+//   2. A write that was acknowledged lies in the LUNs; its metadata is *dirty* until committed: by
+//   Fsync,
+//      by a recall, by age (about a second), by pressure, at unmount. Before a commit the LUNs
+//      written to are flushed, so that no block is called written whose bytes could still be lost.
+//   3. On recall: no new direct I/O, kernel pages invalidated (from a thread that holds no lock),
+//   I/O in
 //      flight awaited, dirty metadata committed, then LayoutReturn. Requests of the page cache
 //      (`page_cache`) go on under the old token meanwhile.
 //   4. While the exclusive token is held this object, not the controller, knows size and mtime.
-//   5. Blocks beyond the end of file may hold old bytes: whoever raises the size zeroes from the old end
-//      to the end of its block (or the new data) first. Unwritten blocks are written whole, zero-filled.
+//   5. Blocks beyond the end of file may hold old bytes: whoever raises the size zeroes from the
+//   old end
+//      to the end of its block (or the new data) first. Unwritten blocks are written whole,
+//      zero-filled.
 // Errors are errno statuses. Threads: all public methods may be called concurrently.
 #pragma once
 
@@ -40,21 +44,23 @@ class FileData : public SessionEvents {
  public:
   // `invalidate_pages(inode)` drops the kernel's pages of the inode; called from a thread of this
   // object's own that holds no lock.
-  static std::unique_ptr<FileData> Create(const FileDataOptions& options, const Clock& clock,
-                                          std::function<void(std::uint64_t inode)> invalidate_pages);
+  static std::unique_ptr<FileData> Create(
+      const FileDataOptions& options, const Clock& clock,
+      std::function<void(std::uint64_t inode)> invalidate_pages);
   // Once, after Session::Connect and the opening of the LUNs; both outlive this object.
   virtual void Start(Session& session, OpenVolume& volume) = 0;
 
   struct IoContext {
     const v1::Credentials* credentials = nullptr;
     const Interrupt* interrupt = nullptr;
-    bool page_cache = false;   // a request of the kernel's page cache, not of an application
-    bool append = false;       // O_APPEND: the offset given is ignored, the end of file counts
-    bool sync = false;         // O_SYNC or O_DSYNC: durable before the return
+    bool page_cache = false;  // a request of the kernel's page cache, not of an application
+    bool append = false;      // O_APPEND: the offset given is ignored, the end of file counts
+    bool sync = false;        // O_SYNC or O_DSYNC: durable before the return
   };
 
-  // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to kIoAlignment
-  // and its capacity is a multiple of it (direct I/O goes straight into it where alignment allows).
+  // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to
+  // kIoAlignment and its capacity is a multiple of it (direct I/O goes straight into it where
+  // alignment allows).
   virtual absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                            std::span<std::byte> buffer, const IoContext& io) = 0;
   // Writes all of it. The offset that was used is returned (it differs with `append`).
@@ -77,13 +83,16 @@ class FileData : public SessionEvents {
   // Puts the size, times and block count that this object owns into attributes from the controller.
   virtual void Overlay(v1::Attr& attr) const = 0;
 
-  // Opens: registered with the controller (so an unlinked file lives on) and counted here for reclaim.
+  // Opens: registered with the controller (so an unlinked file lives on) and counted here for
+  // reclaim.
   virtual absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) = 0;
   // After a Create with open = true, which has registered it already.
   virtual void Opened(std::uint64_t inode, const v1::Attr& attr) = 0;
   virtual void Close(std::uint64_t inode) = 0;
 
-  // Commits what is dirty, returns all tokens, ends the threads.
+  // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.
+  // The tokens go with the session's Goodbye: Session::Shutdown follows, then this object's
+  // destruction.
   virtual void Stop() = 0;
 };
 

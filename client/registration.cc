@@ -57,6 +57,14 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
   return absl::UnavailableError("the stream ended before the answer to Hello");
 }
 
+absl::Status EndStream(MdcStream& stream) {
+  stream.Cancel();
+  v1::ServerFrame rest;
+  while (stream.Receive(&rest)) {
+  }
+  return stream.Finish();
+}
+
 absl::StatusOr<VolumeDescriptor> DescriptorOf(const v1::HelloReply& reply) {
   if (reply.volume_descriptor().empty()) {
     return absl::DataLossError("the controller sent no volume descriptor");

@@ -32,4 +32,7 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
 // The volume descriptor of a reply to a first Hello; DATA_LOSS when there is none or it is damaged.
 absl::StatusOr<VolumeDescriptor> DescriptorOf(const v1::HelloReply& reply);
 
+// Cancels the stream, drops what still comes, and says how it ended.
+absl::Status EndStream(MdcStream& stream);
+
 }  // namespace reel::client

@@ -13,13 +13,14 @@ constexpr int kMaxFrameRequests = 256;
 // Requests without a slot on their way at once; a controller refuses more than a few thousand.
 constexpr std::uint64_t kMaxUnslotted = 2048;
 
-// Requests about what a session holds: void with it.
+// Requests about what a session holds: void with it. (A Close is not among them: of an unknown open
+// it does nothing, and one of an open that was registered anew must arrive.)
 bool IsSessionBound(const v1::Request& request) {
   switch (request.op_case()) {
-    case v1::Request::kClose:
     case v1::Request::kLayoutGet:
     case v1::Request::kLayoutCommit:
     case v1::Request::kLayoutReturn:
+    case v1::Request::kAllocate:
     case v1::Request::kReclaim:
       return true;
     default:
@@ -145,7 +146,7 @@ void RequestQueue::StreamLost() {
   for (auto& [id, call] : sent_) {
     // A reclaim is made anew for each new stream; a read that nobody waits for is not repeated.
     const bool wanted = call->request.op_case() != v1::Request::kReclaim &&
-                        (!call->abandoned || IsMutation(call->request));
+                        (!call->abandoned || call->on_done || IsMutation(call->request));
     if (!wanted) continue;
     call->state = PendingCall::State::kQueued;
     (call->request.slot() != 0 ? slotted : unslotted).push_back(std::move(call));

@@ -33,8 +33,9 @@ struct PendingCall {
   explicit PendingCall(v1::Request r) : request(std::move(r)) {}
 
   v1::Request request;
-  std::function<void(const v1::Reply&)> on_reply;          // runs when it succeeded
-  std::function<void(absl::StatusOr<v1::Reply>)> on_done;  // runs once, however it ended
+  std::function<void(const v1::Reply&)> on_reply;  // runs when it succeeded
+  // Runs once, however it ended.
+  std::function<void(const absl::StatusOr<v1::Reply>&)> on_done;
   State state = State::kQueued;
   bool ever_sent = false;
   bool abandoned = false;     // its caller was interrupted

@@ -52,6 +52,9 @@ struct CallOptions {
   // behind them must find installed. Only for a reply without error; also when the call itself was
   // interrupted meanwhile, so it must own what it touches.
   std::function<void(const v1::Reply&)> on_reply;
+  // Runs once, however the call ends, and then also when Call returned before (EINTR, ETIMEDOUT):
+  // on the receiving thread, or on the calling one when nothing was sent.
+  std::function<void(const absl::StatusOr<v1::Reply>&)> on_done;
   const Interrupt* interrupt = nullptr;
 };
 
@@ -83,10 +86,15 @@ class Session {
   // Sends a request that nobody waits for (Close, LayoutReturn); resent like the others.
   virtual void Post(v1::Request request) = 0;
   // Sends a request without waiting; `on_done` runs once, on the receiving thread (like on_reply,
-  // it must not block), with the reply or the error. ESTALE: the session that it was about is over.
-  // A session that cannot do so (a test's) does it by Call.
-  virtual void Start(v1::Request request, std::function<void(absl::StatusOr<v1::Reply>)> on_done);
+  // it must not block), or at once on the calling thread when the session cannot send any more.
+  // With `session` not 0: only as that session, else ESTALE. A session that cannot do so (a test's)
+  // does it by Call.
+  virtual void Start(v1::Request request,
+                     std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
+                     std::uint64_t session = 0);
 
+  // True while the controller has been away for longer than soft_timeout_ms allows.
+  virtual bool TimedOut() const { return false; }
   virtual bool LeaseHolds() const = 0;
   virtual std::uint64_t session_id() const = 0;
   // The volume descriptor that the controller sent at registration.

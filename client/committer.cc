@@ -1,0 +1,290 @@
+#include "client/committer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+// Ranges in one message: it stays well below a frame.
+constexpr std::size_t kMaxRanges = 16'384;
+// A file with that many is committed before it is old.
+constexpr std::size_t kUrgentRanges = 8'192;
+// Inodes in one flush.
+constexpr std::size_t kMaxPlans = 1'024;
+
+class Deadline : public Interrupt {
+ public:
+  Deadline(const Clock& clock, std::uint64_t limit_ms)
+      : clock_(clock), until_ms_(limit_ms == 0 ? 0 : clock.NowMs() + limit_ms) {}
+  bool interrupted() const override { return until_ms_ != 0 && clock_.NowMs() >= until_ms_; }
+
+ private:
+  const Clock& clock_;
+  const std::uint64_t until_ms_;
+};
+
+// The controller no longer knows the file: it was deleted.
+bool IsGone(const absl::Status& status) {
+  const int errno_value = ErrnoOf(status);
+  return errno_value == ENOENT || errno_value == ESTALE;
+}
+
+}  // namespace
+
+void Committer::Start(std::function<void()> each_second) {
+  each_second_ = std::move(each_second);
+  thread_ = std::thread([this] { Main(); });
+}
+
+void Committer::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Committer::NoteDirty(const FileRef& file) {
+  const bool urgent = file->dirty.blocks.range_count() >= kUrgentRanges && !file->commit_running;
+  if (file->listed && !urgent) return;
+  const std::uint64_t now_ms = context_.clock.NowMs();
+  MutexLock lock(mutex_);
+  if (!file->listed) dirty_.push_back({file, now_ms});
+  file->listed = true;
+  if (urgent && !urgent_) {
+    urgent_ = true;
+    wake_.NotifyAll();
+  }
+}
+
+Committer::PlanRef Committer::Begin(const FileRef& file, bool release_tail) {
+  FileState& f = *file;
+  release_tail = release_tail && f.tail_allocated && f.token == v1::TOKEN_EXCLUSIVE;
+  if (!f.dirty.any() && !release_tail) return nullptr;
+  auto plan = std::make_shared<Plan>();
+  plan->file = file;
+  plan->era = f.era;
+  plan->session = f.session;
+  plan->marks.swap(f.dirty.unflushed);
+  f.dirty.blocks.TakeRanges(kMaxRanges, plan->blocks);
+  plan->through = f.dirty.blocks.empty() ? f.changes : f.committed;
+  v1::LayoutCommit& message = plan->message;
+  message.set_inode(f.inode);
+  plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
+    v1::BlockRange& range = *message.add_written();
+    range.set_file_block(start.value());
+    range.set_length_blocks(length_blocks);
+  });
+  if (std::exchange(f.dirty.size, false)) message.set_size_bytes(f.attr.size_bytes());
+  if (std::exchange(f.dirty.mtime, false)) *message.mutable_mtime() = f.attr.mtime();
+  message.set_kill_suid_sgid(std::exchange(f.dirty.kill_set_id, false));
+  if (release_tail) {
+    const std::uint64_t end = DivideUp(f.attr.size_bytes(), context_.io->block_bytes());
+    f.extents.EraseFrom(FileBlock(end));
+    f.tail_allocated = false;
+    message.set_release_tail(true);
+  }
+  plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
+                !message.kill_suid_sgid() && !message.release_tail();
+  f.committing = plan->blocks;
+  f.commit_running = true;
+  return plan;
+}
+
+void Committer::Execute(std::span<const PlanRef> plans) {
+  LunMarks marks;
+  for (const PlanRef& plan : plans) MergeMarks(plan->marks, marks);
+  absl::Status flushed = context_.io->Flush(marks);
+  for (const PlanRef& plan : plans) {
+    // After a failure each learns about its own LUNs only.
+    absl::Status status = flushed.ok() ? flushed : context_.io->Flush(plan->marks);
+    if (!status.ok() || plan->empty) {
+      Finish(plan, status);
+    } else {
+      Send(plan);
+    }
+  }
+}
+
+void Committer::Send(const PlanRef& plan) {
+  plan->sent = true;
+  v1::Request request;
+  *request.mutable_layout_commit() = std::move(plan->message);
+  context_.session->Start(
+      std::move(request),
+      [this, plan](const absl::StatusOr<v1::Reply>& reply) { Finish(plan, reply.status()); },
+      plan->session);
+}
+
+void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
+  FileState& f = *plan->file;
+  MutexLock lock(f.mutex);
+  f.commit_running = false;
+  f.committing.Clear();
+  if (plan->holds_file) f.exclusive_user = false;
+  f.changed.NotifyAll();
+  if (f.era != plan->era) return;  // the loss is noted already
+  f.committed = std::max(f.committed, plan->through);
+  if (status.ok()) {
+    if (f.dirty.any()) NoteDirty(plan->file);
+    return;
+  }
+  if (!plan->sent) {
+    // The LUNs lost it: the blocks stay unwritten, which is what the controller thinks they are.
+    plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
+      f.mutex.AssertHeld();
+      f.extents.Erase(start, length_blocks);
+    });
+    f.dirty.size = f.dirty.size || plan->message.has_size_bytes();
+    f.dirty.mtime = f.dirty.mtime || plan->message.has_mtime();
+    if (f.dirty.any()) NoteDirty(plan->file);
+  } else {
+    // The controller sees this file otherwise: begin anew with what it says.
+    f.token = v1::TOKEN_NONE;
+    f.extents.Clear();
+  }
+  if (f.opens == 0 && IsGone(status)) return;
+  f.write_error = ErrnoOf(status) == ESTALE ? EIO : ErrnoOf(status);
+  spdlog::error("inode {}: what was written last is lost: {}", f.inode,
+                std::string(status.message()));
+}
+
+absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  const std::uint64_t through = f.changes;
+  while (f.committed < through) {
+    if (f.commit_running) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+      continue;
+    }
+    const PlanRef plan = Begin(file, false);
+    if (plan == nullptr) break;
+    f.mutex.Unlock();
+    Execute({&plan, 1});
+    f.mutex.Lock();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Committer::Sync(const FileRef& file, const Interrupt* interrupt) {
+  if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
+  MutexLock lock(file->mutex);
+  const int errno_value = std::exchange(file->write_error, 0);
+  if (errno_value == 0) return absl::OkStatus();
+  return ErrnoStatus(errno_value, "an earlier write of this file was lost");
+}
+
+void Committer::ReleaseTail(const FileRef& file) {
+  PlanRef plan;
+  {
+    MutexLock lock(file->mutex);
+    if (!file->commit_running) plan = Begin(file, true);
+  }
+  if (plan == nullptr) return;
+  Execute({&plan, 1});
+  MutexLock lock(file->mutex);
+  while (file->commit_running && context_.Wait(*file, nullptr).ok()) {
+  }
+}
+
+absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
+  const Deadline deadline(context_.clock, limit_ms);
+  std::vector<FileRef> files;
+  std::vector<PlanRef> plans;
+  const auto execute = [&] {
+    Execute(plans);
+    plans.clear();
+  };
+  for (const FileRef& file : context_.table.All()) {
+    MutexLock lock(file->mutex);
+    if (!file->dirty.any() && !file->commit_running) continue;
+    files.push_back(file);
+    if (file->commit_running) continue;
+    if (PlanRef plan = Begin(file, false)) plans.push_back(std::move(plan));
+    if (plans.size() < kMaxPlans) continue;
+    file->mutex.Unlock();
+    execute();
+    file->mutex.Lock();
+  }
+  execute();
+  absl::Status first;
+  for (const FileRef& file : files) {
+    {
+      MutexLock lock(file->mutex);
+      while (file->commit_running) {
+        if (absl::Status status = context_.Wait(*file, &deadline); !status.ok()) return status;
+      }
+    }
+    // What a commit of its own age left over.
+    if (absl::Status status = Clean(file, &deadline); !status.ok()) return status;
+    MutexLock lock(file->mutex);
+    if (first.ok() && file->write_error != 0) {
+      first = ErrnoStatus(file->write_error, absl::StrCat("inode ", file->inode, " lost writes"));
+    }
+  }
+  return first;
+}
+
+// ---- by age -----------------------------------------------------------------------------------
+
+std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
+  std::vector<FileRef> due;
+  {
+    MutexLock lock(mutex_);
+    const bool all = std::exchange(urgent_, false);
+    while (!dirty_.empty() && due.size() < kMaxPlans) {
+      if (!all && now_ms - dirty_.front().since_ms < context_.options.commit_age_ms) break;
+      due.push_back(std::move(dirty_.front().file));
+      dirty_.pop_front();
+    }
+  }
+  std::vector<PlanRef> plans;
+  for (const FileRef& file : due) {
+    MutexLock lock(file->mutex);
+    file->listed = false;
+    if (file->commit_running) {
+      if (file->dirty.any()) NoteDirty(file);
+      continue;
+    }
+    // Closed by all: its blocks ahead go back. No one may enter meanwhile.
+    const bool release = file->opens == 0 && file->idle() && !file->fetching &&
+                         file->recall != FileState::Recall::kClosed;
+    PlanRef plan = Begin(file, release);
+    if (plan == nullptr) continue;
+    plan->holds_file = plan->message.release_tail();
+    if (plan->holds_file) file->exclusive_user = true;
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+void Committer::Main() {
+  const std::chrono::milliseconds period(
+      std::clamp<std::uint32_t>(context_.options.commit_age_ms / 4, 5, 250));
+  std::uint64_t second_ms = context_.clock.NowMs();
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+      if (!urgent_) wake_.WaitFor(mutex_, period);
+      if (stopping_) return;
+    }
+    const std::uint64_t now_ms = context_.clock.NowMs();
+    if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty()) Execute(plans);
+    if (now_ms - second_ms >= 1000) {
+      second_ms = now_ms;
+      if (each_second_) each_second_();
+    }
+  }
+}
+
+}  // namespace reel::client

@@ -1,0 +1,88 @@
+// Tells the controller what was written: flush of the LUNs, then LayoutCommit.
+//
+// Invariants:
+//   1. A block is called written only after a flush that began after its bytes were on the LUN.
+//   2. One commit of an inode runs at a time; what becomes dirty meanwhile waits for the next.
+//   3. What cannot be committed is reported by the next fsync of the inode, once, and forgotten
+//   here.
+// Many inodes share one flush, and their commits travel together. Threads: all methods may be
+// called concurrently; a thread of its own commits what has become old. Lock order: a FileState,
+// then this.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/data_context.h"
+
+namespace reel::client {
+
+class Committer {
+ public:
+  explicit Committer(DataContext& context) : context_(context) {}
+  ~Committer() { Stop(); }
+
+  // `each_second` is called from the committing thread.
+  void Start(std::function<void()> each_second);
+  void Stop();
+
+  // The file became dirty, or its tail is to be released: it is committed in time.
+  void NoteDirty(const FileRef& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+
+  // Waits until everything that was dirty at the call is committed or lost; the file's error, if
+  // any, stays for TakeError. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
+  // no lock.
+  absl::Status Clean(const FileRef& file, const Interrupt* interrupt);
+  // Clean, then the error that an fsync reports, once.
+  absl::Status Sync(const FileRef& file, const Interrupt* interrupt);
+  // Everything dirty, of every inode. The first error. EINTR after `limit_ms`, if not 0.
+  absl::Status SyncAll(std::uint64_t limit_ms);
+  // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
+  // REQUIRES: recall is kClosed and the file idle. The outcome as for Clean.
+  void ReleaseTail(const FileRef& file);
+
+ private:
+  struct Plan {
+    FileRef file;
+    v1::LayoutCommit message;
+    LunMarks marks;
+    BlockSet blocks;
+    std::uint64_t era = 0;
+    std::uint64_t session = 0;
+    std::uint64_t through = 0;  // FileState::changes that it covers
+    bool holds_file = false;    // exclusively, until it is done
+    bool empty = false;         // only the flush counts
+    bool sent = false;
+  };
+  using PlanRef = std::shared_ptr<Plan>;
+
+  // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
+  PlanRef Begin(const FileRef& file, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  // One flush for all, then all commits on their way.
+  void Execute(std::span<const PlanRef> plans);
+  void Send(const PlanRef& plan);
+  void Finish(const PlanRef& plan, const absl::Status& status);
+
+  void Main();
+  std::vector<PlanRef> BeginDue(std::uint64_t now_ms);
+
+  DataContext& context_;
+  std::function<void()> each_second_;
+  Mutex mutex_;
+  CondVar wake_;
+  struct Listed {
+    FileRef file;
+    std::uint64_t since_ms = 0;
+  };
+  std::deque<Listed> dirty_ ABSL_GUARDED_BY(mutex_);  // oldest first; bounded by the inodes in use
+  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;       // some file has very many dirty ranges
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace reel::client

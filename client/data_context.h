@@ -1,0 +1,32 @@
+// What the parts of the data path share.
+// Threads: `session` and `io` are set once, before any inode is used.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "client/file_data.h"
+#include "client/file_state.h"
+#include "client/file_table.h"
+#include "client/lun_io.h"
+#include "client/session.h"
+
+namespace reel::client {
+
+struct DataContext {
+  FileDataOptions options;
+  const Clock& clock;
+  std::function<void(std::uint64_t inode)> invalidate_pages;
+  FileTable table{};
+  Session* session = nullptr;
+  std::unique_ptr<LunIo> io{};
+  std::atomic<bool> stopping{false};
+
+  // Waits for any change of the file, or a while. EINTR, ETIMEDOUT (soft mount) or ESHUTDOWN when
+  // the caller is to give up.
+  absl::Status Wait(FileState& file, const Interrupt* interrupt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+};
+
+}  // namespace reel::client

@@ -1,0 +1,164 @@
+#include "client/file_access.h"
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// Answers that do not bring what was asked for: then the controller's view is broken.
+constexpr int kMaxFruitless = 16;
+
+using Recall = FileState::Recall;
+
+}  // namespace
+
+struct FileAccess::Ticket {
+  // Under the file's mutex.
+  std::uint64_t era = 0;
+  bool waiting = true;
+  bool installed = false;
+  absl::Status malformed;
+};
+
+// Who may go on while the token is on its way back.
+bool FileAccess::Admitted(const FileRef& file, const AccessNeed& need,
+                          const FileData::IoContext& io, const Attempt& attempt) {
+  FileState& f = *file;
+  if (f.recall == Recall::kNone) return true;
+  if (attempt.pinned && f.token >= need.mode) return true;
+  if (f.recall == Recall::kClosed || !io.page_cache) return false;
+  if (f.token >= need.mode) return true;
+  recaller_.Bypass(file);
+  return false;
+}
+
+bool FileAccess::TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt) {
+  if (need.exclusive) {
+    if (f.shared_users > 0 || f.exclusive_user || f.fetching || f.commit_running) return false;
+    f.exclusive_user = true;
+    return true;
+  }
+  if (f.exclusive_user || (f.exclusive_waiters > 0 && !attempt.pinned)) return false;
+  ++f.shared_users;
+  return true;
+}
+
+void FileAccess::Unpin(FileState& f, Attempt& attempt) {
+  if (!std::exchange(attempt.pinned, false)) return;
+  --f.pins;
+  f.changed.NotifyAll();
+}
+
+absl::Status FileAccess::Enter(const FileRef& file, const AccessNeed& need,
+                               const FileData::IoContext& io, absl::FunctionRef<Finding()> look) {
+  FileState& f = *file;
+  Attempt attempt;
+  absl::Status status;
+  while (status.ok()) {
+    if (!Admitted(file, need, io, attempt)) {
+      Unpin(f, attempt);
+      status = context_.Wait(f, io.interrupt);
+      continue;
+    }
+    const Finding finding = f.token >= need.mode ? look() : Finding::Fetch(need.first);
+    if (finding.kind == Finding::Kind::kFail) {
+      status = finding.failure;
+    } else if (finding.kind == Finding::Kind::kWait) {
+      status = context_.Wait(f, io.interrupt);
+    } else if (finding.kind == Finding::Kind::kFetch) {
+      const bool busy = f.fetching || f.exclusive_user ||
+                        (f.exclusive_waiters > 0 && !attempt.pinned && !io.page_cache);
+      status = busy ? context_.Wait(f, io.interrupt)
+                    : Fetch(file, need.mode, finding.fetch, io, attempt);
+    } else if (TakePlace(f, need, attempt)) {
+      Unpin(f, attempt);
+      return absl::OkStatus();
+    } else {
+      if (need.exclusive) ++f.exclusive_waiters;
+      status = context_.Wait(f, io.interrupt);
+      if (need.exclusive && --f.exclusive_waiters == 0) f.changed.NotifyAll();
+    }
+  }
+  Unpin(f, attempt);
+  return status;
+}
+
+void FileAccess::Leave(FileState& f, bool exclusive) {
+  if (exclusive) {
+    f.exclusive_user = false;
+  } else {
+    --f.shared_users;
+  }
+  f.changed.NotifyAll();
+}
+
+absl::Status FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const FetchRange& range,
+                               const FileData::IoContext& io, Attempt& attempt) {
+  FileState& f = *file;
+  if (context_.stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  auto ticket = std::make_shared<Ticket>();
+  ticket->era = f.era;
+  f.fetching = true;
+  if (range.allocate) f.tail_allocated = true;
+  v1::Request request;
+  v1::LayoutGet& get = *request.mutable_layout_get();
+  get.set_inode(f.inode);
+  get.set_mode(mode);
+  get.set_offset_bytes(range.offset_bytes);
+  get.set_length_bytes(range.length_bytes);
+  get.set_allocate(range.allocate);
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  options.on_reply = [this, file, ticket](const v1::Reply& reply) {
+    FileState& state = *file;
+    MutexLock lock(state.mutex);
+    // Nobody waits any more, or the token is on its way back: then the controller may think that
+    // more is held than is, which is safe. (A repeated answer from the store brings no layout.)
+    if (!ticket->waiting || ticket->era != state.era || state.recall == Recall::kClosed ||
+        !reply.has_layout()) {
+      return;
+    }
+    ticket->malformed = state.Install(reply.layout(), context_.session->session_id());
+    if (!ticket->malformed.ok()) return;
+    ticket->installed = true;
+    ++state.pins;
+  };
+  f.mutex.Unlock();
+  const absl::Status status = context_.session->Call(std::move(request), options).status();
+  f.mutex.Lock();
+  f.fetching = false;
+  f.changed.NotifyAll();
+  ticket->waiting = false;
+  if (ticket->installed) {
+    Unpin(f, attempt);  // an older one
+    attempt.pinned = true;
+  }
+  if (!ticket->malformed.ok()) return std::move(ticket->malformed);
+  const bool session_ended = ErrnoOf(status) == ESTALE;  // or the file is gone: then it stays so
+  if (!status.ok() && !session_ended) return status;
+  if (!ticket->installed && !session_ended) return absl::OkStatus();
+  if (++attempt.fruitless <= kMaxFruitless) return absl::OkStatus();
+  if (!status.ok()) return status;
+  return ErrnoStatus(EIO, absl::StrCat("inode ", f.inode, ": the controller's layout never covers ",
+                                       range.length_bytes, " bytes at ", range.offset_bytes));
+}
+
+absl::Status FileAccess::AwaitLease(const FileData::IoContext& io) {
+  while (!context_.session->LeaseHolds()) {
+    v1::Request request;
+    request.mutable_renew();
+    CallOptions options;
+    options.interrupt = io.interrupt;
+    absl::Status status = context_.session->Call(std::move(request), options).status();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,76 @@
+// Who may use a file's bytes when: the way in and out of a FileState for every operation.
+//
+// A caller says which token it needs and decides, under the lock and again after every wait,
+// whether the known extents suffice. Entered, it may do I/O without the lock until it leaves. What
+// is missing is fetched by one LayoutGet at a time. Threads: all methods may be called
+// concurrently.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "client/data_context.h"
+#include "client/recaller.h"
+
+namespace reel::client {
+
+struct FetchRange {
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t length_bytes = 0;
+  bool allocate = false;
+};
+
+// What an operation finds when it looks at the state.
+struct Finding {
+  enum class Kind { kGo, kWait, kFetch, kFail };
+  Kind kind = Kind::kGo;
+  FetchRange fetch{};
+  absl::Status failure{};
+
+  static Finding Go() { return {}; }
+  static Finding Wait() { return {.kind = Kind::kWait}; }
+  static Finding Fetch(FetchRange range) { return {.kind = Kind::kFetch, .fetch = range}; }
+  static Finding Fail(absl::Status why) { return {.kind = Kind::kFail, .failure = std::move(why)}; }
+};
+
+struct AccessNeed {
+  v1::TokenMode mode = v1::TOKEN_SHARED;
+  bool exclusive = false;  // alone among this client's users of the file
+  FetchRange first{};      // what to ask for when the token itself is missing
+};
+
+class FileAccess {
+ public:
+  FileAccess(DataContext& context, Recaller& recaller) : context_(context), recaller_(recaller) {}
+
+  // Waits until the operation may begin; `look` runs under the lock, and its last finding was kGo.
+  // On error the file is not entered.
+  absl::Status Enter(const FileRef& file, const AccessNeed& need, const FileData::IoContext& io,
+                     absl::FunctionRef<Finding()> look) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  void Leave(FileState& file, bool exclusive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
+  // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
+  absl::Status AwaitLease(const FileData::IoContext& io);
+  bool LeaseHolds() const { return context_.session->LeaseHolds(); }
+
+ private:
+  struct Ticket;  // a LayoutGet under way
+  struct Attempt {
+    bool pinned = false;  // this operation's grant is still to be used
+    int fruitless = 0;    // answers that brought nothing in a row
+  };
+  bool Admitted(const FileRef& file, const AccessNeed& need, const FileData::IoContext& io,
+                const Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  absl::Status Fetch(const FileRef& file, v1::TokenMode mode, const FetchRange& range,
+                     const FileData::IoContext& io, Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  static void Unpin(FileState& file, Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  bool TakePlace(FileState& file, const AccessNeed& need, const Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
+  DataContext& context_;
+  Recaller& recaller_;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,298 @@
+// Wires the parts of the data path together, and keeps the opens.
+#include "client/file_data.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "client/committer.h"
+#include "client/data_context.h"
+#include "client/file_access.h"
+#include "client/file_io.h"
+#include "client/file_resize.h"
+#include "client/recaller.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+constexpr int kReclaimEntries = 4'096;  // in one message
+// An unmount waits that long for the controller to take what is still dirty.
+constexpr std::uint64_t kStopTimeoutMs = 10'000;
+
+class FileDataImpl : public FileData {
+ public:
+  FileDataImpl(const FileDataOptions& options, const Clock& clock,
+               std::function<void(std::uint64_t inode)> invalidate_pages)
+      : context_{
+            .options = options, .clock = clock, .invalidate_pages = std::move(invalidate_pages)} {}
+  ~FileDataImpl() override { Stop(); }
+
+  void Start(Session& session, OpenVolume& volume) override {
+    context_.session = &session;
+    context_.io = std::make_unique<LunIo>(volume);
+    committer_.Start([this] { Reap(); });
+    started_ = true;
+  }
+
+  absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
+                                   std::span<std::byte> buffer, const IoContext& io) override {
+    return file_io_.Read(context_.table.Get(inode), offset_bytes, buffer, io);
+  }
+  absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                                      std::span<const std::byte> data,
+                                      const IoContext& io) override {
+    return file_io_.Write(context_.table.Get(inode), offset_bytes, data, io);
+  }
+  absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
+    const FileRef file = context_.table.Find(inode);
+    return file == nullptr ? absl::OkStatus() : committer_.Sync(file, io.interrupt);
+  }
+  absl::Status SyncAll() override { return committer_.SyncAll(0); }
+  absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) override {
+    const FileRef file = context_.table.Get(set.inode());
+    return resize_.SetAttr(file, std::move(set), io);
+  }
+  absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
+                        std::uint64_t length_bytes, const IoContext& io) override {
+    v1::Allocate allocate;
+    allocate.set_inode(inode);
+    allocate.set_mode(mode);
+    allocate.set_offset_bytes(offset_bytes);
+    allocate.set_length_bytes(length_bytes);
+    return resize_.Allocate(context_.table.Get(inode), std::move(allocate), io);
+  }
+  absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes, bool data,
+                                     const IoContext& io) override {
+    return resize_.Seek(context_.table.Get(inode), offset_bytes, data, io);
+  }
+  void Overlay(v1::Attr& attr) const override {
+    const FileRef file = context_.table.Find(attr.inode());
+    if (file == nullptr) return;
+    MutexLock lock(file->mutex);
+    file->OverlayOn(attr);
+  }
+
+  absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;
+  void Opened(std::uint64_t inode, const v1::Attr& attr) override;
+  void Close(std::uint64_t inode) override;
+  void Stop() override;
+
+  void OnRecall(std::uint64_t inode, v1::TokenMode mode) override;
+  void OnEvicted() override;
+  std::vector<v1::Reclaim> CollectReclaims() override;
+
+ private:
+  absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
+  void CloseAtController(std::uint64_t inode, std::uint32_t count);
+  void Reap();
+
+  DataContext context_;
+  Committer committer_{context_};
+  Recaller recaller_{context_, committer_};
+  FileAccess access_{context_, recaller_};
+  FileIo file_io_{context_, access_, committer_};
+  FileResize resize_{context_, access_, file_io_, committer_};
+  bool started_ = false;
+  bool stopped_ = false;
+};
+
+// ---- opens ------------------------------------------------------------------------------------
+
+// One open at the controller stands for all here, so that repeating a message does no harm.
+absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, const IoContext& io) {
+  const FileRef file = context_.table.Get(inode);
+  FileState& f = *file;
+  bool registered = false;
+  {
+    MutexLock lock(f.mutex);
+    ++f.opens;
+    registered = f.controller_opens > 0;
+    if (registered && f.token != v1::TOKEN_NONE && f.recall != FileState::Recall::kClosed) {
+      v1::Attr attr = f.attr;
+      f.OverlayOn(attr);
+      return attr;
+    }
+  }
+  absl::StatusOr<v1::Attr> attr;
+  if (registered) {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(inode);
+    CallOptions options;
+    options.credentials = io.credentials;
+    options.interrupt = io.interrupt;
+    const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
+    attr = reply.ok() ? absl::StatusOr<v1::Attr>(reply->attr().attr()) : reply.status();
+  } else {
+    attr = OpenAtController(file, write, io);
+  }
+  if (!attr.ok()) {
+    Close(inode);
+    return attr;
+  }
+  MutexLock lock(f.mutex);
+  f.OverlayOn(*attr);
+  return attr;
+}
+
+absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, bool write,
+                                                        const IoContext& io) {
+  v1::Request request;
+  request.mutable_open()->set_inode(file->inode);
+  request.mutable_open()->set_write(write);
+  request.mutable_open()->set_token(write ? v1::TOKEN_EXCLUSIVE : v1::TOKEN_SHARED);
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  options.on_reply = [this, file](const v1::Reply& reply) {
+    FileState& f = *file;
+    MutexLock lock(f.mutex);
+    if (f.opens == 0) {  // its caller has given up
+      CloseAtController(f.inode, 1);
+      return;
+    }
+    ++f.controller_opens;
+    // A grant that comes at a bad moment is left aside: the controller may think that more is held.
+    if (reply.has_layout() && f.recall == FileState::Recall::kNone && !f.exclusive_user) {
+      (void)f.Install(reply.layout(), context_.session->session_id());
+    } else if (reply.has_attr()) {
+      f.TakeAttr(reply.attr().attr());
+    }
+  };
+  const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
+  if (!reply.ok()) return reply.status();
+  return reply->has_layout() ? reply->layout().attr() : reply->attr().attr();
+}
+
+void FileDataImpl::Opened(std::uint64_t inode, const v1::Attr& attr) {
+  const FileRef file = context_.table.Get(inode);
+  MutexLock lock(file->mutex);
+  ++file->opens;
+  ++file->controller_opens;
+  file->TakeAttr(attr);
+}
+
+void FileDataImpl::Close(std::uint64_t inode) {
+  const FileRef file = context_.table.Find(inode);
+  if (file == nullptr) return;
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  if (f.opens == 0 || --f.opens > 0) return;
+  CloseAtController(inode, std::exchange(f.controller_opens, 0));
+  if (f.tail_allocated) committer_.NoteDirty(file);
+}
+
+void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count) {
+  for (; count > 0; --count) {
+    v1::Request request;
+    request.mutable_close()->set_inode(inode);
+    context_.session->Post(std::move(request));
+  }
+}
+
+// ---- session events ---------------------------------------------------------------------------
+
+void FileDataImpl::OnRecall(std::uint64_t inode, v1::TokenMode mode) {
+  const FileRef file = context_.table.Get(inode);
+  MutexLock lock(file->mutex);
+  recaller_.Recall(file, mode);
+}
+
+void FileDataImpl::OnEvicted() {
+  for (const FileRef& file : context_.table.All()) {
+    MutexLock lock(file->mutex);
+    if (file->token != v1::TOKEN_NONE) recaller_.Invalidate(file);
+    file->Void();
+    if (file->opens == 0) continue;
+    v1::Request request;
+    request.mutable_open()->set_inode(file->inode);
+    file->controller_opens = 1;
+    context_.session->Post(std::move(request));
+  }
+}
+
+std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
+  std::vector<v1::Reclaim> reclaims(1);
+  for (const FileRef& file : context_.table.All()) {
+    MutexLock lock(file->mutex);
+    v1::Reclaim* reclaim = &reclaims.back();
+    if (reclaim->opens_size() + reclaim->tokens_size() >= kReclaimEntries) {
+      reclaim = &reclaims.emplace_back();
+    }
+    if (file->controller_opens > 0) {
+      v1::OpenCount& open = *reclaim->add_opens();
+      open.set_inode(file->inode);
+      open.set_count(file->controller_opens);
+    }
+    if (file->token != v1::TOKEN_NONE) {
+      v1::HeldToken& token = *reclaim->add_tokens();
+      token.set_inode(file->inode);
+      token.set_mode(file->token);
+    }
+  }
+  return reclaims;
+}
+
+// ---- bounds and end ---------------------------------------------------------------------------
+
+// Every second: returns the tokens that were unused the longest when there are too many, and
+// forgets the files of which nothing is held.
+void FileDataImpl::Reap() {
+  const std::uint32_t now = context_.table.Tick();
+  std::vector<std::pair<std::uint32_t, FileRef>> holders;
+  std::vector<std::uint64_t> empty;
+  for (FileRef& file : context_.table.All()) {
+    const std::uint32_t last_use = file->last_use.load(std::memory_order_relaxed);
+    MutexLock lock(file->mutex);
+    if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
+    if (file->token != v1::TOKEN_NONE) {
+      holders.emplace_back(last_use, file);
+    } else if (now - last_use > 1) {
+      empty.push_back(file->inode);
+    }
+  }
+  for (const std::uint64_t inode : empty) {
+    context_.table.DropIf(inode, [](FileState& f) {
+      f.mutex.AssertHeld();
+      return f.opens == 0 && f.token == v1::TOKEN_NONE && !f.dirty.any() && f.idle() &&
+             !f.fetching && f.recall == FileState::Recall::kNone;
+    });
+  }
+  const std::size_t keep = context_.options.max_idle_tokens;
+  if (holders.size() <= keep) return;
+  const std::size_t surplus = holders.size() - keep;
+  std::nth_element(holders.begin(), holders.begin() + surplus - 1, holders.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < surplus; ++i) {
+    const FileRef& file = holders[i].second;
+    MutexLock lock(file->mutex);
+    recaller_.Recall(file, v1::TOKEN_NONE);
+  }
+}
+
+void FileDataImpl::Stop() {
+  if (std::exchange(stopped_, true) || !started_) return;
+  const absl::Status status = committer_.SyncAll(kStopTimeoutMs);
+  if (!status.ok()) {
+    spdlog::error("unmounting although not everything written could be committed: {}",
+                  std::string(status.message()));
+  }
+  context_.stopping = true;
+  for (const FileRef& file : context_.table.All()) {
+    MutexLock lock(file->mutex);
+    file->changed.NotifyAll();
+  }
+  committer_.Stop();
+  recaller_.Stop();
+}
+
+}  // namespace
+
+std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,
+                                           std::function<void(std::uint64_t)> invalidate_pages) {
+  return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages));
+}
+
+}  // namespace reel::client

@@ -1,0 +1,234 @@
+#include "client/file_io.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "proto/convert.h"
+#include "proto/status.h"
+#include "volume/aligned_buffer.h"
+
+namespace reel::client {
+
+// One write on its way: what it covers, and what it found when it was let in.
+struct FileIo::WriteAccess {
+  std::uint64_t offset_bytes = 0;
+  std::span<const std::byte> data;
+  bool append = false;
+
+  std::uint64_t era = 0;
+  ExtentList extents;
+  BlockLocks locks;
+  // The part of the last block beyond the old end that this write leaves behind it: old bytes may
+  // lie there, which are zeroed first.
+  std::uint64_t gap_from_bytes = 0;
+  std::uint64_t gap_to_bytes = 0;
+  ExtentList gap_extents;
+
+  std::uint64_t end_bytes() const { return offset_bytes + data.size(); }
+};
+
+// ---- read -------------------------------------------------------------------------------------
+
+absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offset_bytes,
+                                         std::span<std::byte> buffer,
+                                         const FileData::IoContext& io) {
+  if (buffer.empty()) return std::size_t{0};
+  if (absl::Status status = ValidateByteRange(offset_bytes, buffer.size()); !status.ok()) {
+    return status;
+  }
+  FileState& f = *file;
+  ExtentList extents;
+  std::uint64_t length_bytes = 0;
+  const std::uint32_t block_bytes = context_.io->block_bytes();
+  const auto look = [&]() -> Finding {
+    f.mutex.AssertHeld();
+    const std::uint64_t size_bytes = f.attr.size_bytes();
+    length_bytes = offset_bytes < size_bytes
+                       ? std::min<std::uint64_t>(buffer.size(), size_bytes - offset_bytes)
+                       : 0;
+    if (length_bytes == 0) return Finding::Go();
+    const auto unknown = f.Cover(offset_bytes, length_bytes, block_bytes, extents);
+    if (!unknown) return Finding::Go();
+    // Whole windows: the next ones ask nothing.
+    const std::uint64_t window_bytes = std::max<std::uint64_t>(f.window_bytes, 64 * kMiB);
+    const std::uint64_t from = RoundDown(*unknown, 64 * kMiB);
+    const std::uint64_t to = std::max(offset_bytes + length_bytes, from + window_bytes);
+    return Finding::Fetch({from, to - from, false});
+  };
+  const AccessNeed need{.mode = v1::TOKEN_SHARED,
+                        .first = {RoundDown(offset_bytes, block_bytes),
+                                  std::max<std::uint64_t>(64 * kMiB, buffer.size())}};
+  for (;;) {
+    if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
+    std::uint64_t era = 0;
+    {
+      MutexLock lock(f.mutex);
+      if (absl::Status status = access_.Enter(file, need, io, look); !status.ok()) return status;
+      era = f.era;
+      if (io.page_cache) ++f.page_reads;
+    }
+    absl::Status status;
+    const bool submitted = access_.LeaseHolds();
+    if (submitted && length_bytes > 0) {
+      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer);
+    }
+    bool valid = false;
+    {
+      MutexLock lock(f.mutex);
+      access_.Leave(f, false);
+      valid = submitted && f.era == era;
+    }
+    // A fenced host can still read: what came in after the lease may be another's bytes.
+    if (!valid || !access_.LeaseHolds()) continue;
+    if (!status.ok()) return status;
+    return static_cast<std::size_t>(length_bytes);
+  }
+}
+
+// ---- write ------------------------------------------------------------------------------------
+
+Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const std::uint64_t size_bytes = f.attr.size_bytes();
+  if (write.append) write.offset_bytes = size_bytes;
+  if (absl::Status status = ValidateByteRange(write.offset_bytes, write.data.size());
+      !status.ok()) {
+    return Finding::Fail(std::move(status));
+  }
+  const std::uint64_t from = write.offset_bytes;
+  const std::uint64_t to = write.end_bytes();
+  const auto allocate_from = [&](std::uint64_t at) {
+    return Finding::Fetch({at, RoundUp(to, block_bytes) - at, true});
+  };
+  if (const auto unknown = f.Cover(from, to - from, context_.io->block_bytes(), write.extents)) {
+    return allocate_from(*unknown);
+  }
+  for (const Extent& extent : write.extents) {
+    if (extent.state != ExtentState::kHole) continue;
+    return allocate_from(
+        std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes));
+  }
+
+  write.gap_from_bytes = write.gap_to_bytes = 0;
+  if (from > size_bytes && size_bytes % block_bytes != 0) {
+    const FileBlock last(size_bytes / block_bytes);
+    const std::optional<Extent> extent = f.extents.Find(last);
+    if (!extent) return Finding::Fetch({last.value() * block_bytes, block_bytes, false});
+    if (extent->state == ExtentState::kWritten) {
+      write.gap_from_bytes = size_bytes;
+      write.gap_to_bytes = std::min(from, RoundUp(size_bytes, block_bytes));
+      write.gap_extents = {*extent};
+    }
+  }
+
+  // Whole units of written blocks, and whole unwritten blocks, concern nobody else.
+  const auto alone_at = [&](std::uint64_t edge, FileBlock block) {
+    if (edge % unit_bytes != 0) return true;
+    const std::optional<Extent> extent = f.extents.Find(block);
+    return edge % block_bytes != 0 && (!extent || extent->state != ExtentState::kWritten);
+  };
+  const std::uint64_t first = from / block_bytes;
+  const std::uint64_t end = DivideUp(to, block_bytes);
+  write.locks.clear();
+  write.locks.push_back({first, end, false});
+  if (alone_at(from, FileBlock(first))) write.locks.push_back({first, first + 1, true});
+  if (alone_at(to, FileBlock(end - 1))) write.locks.push_back({end - 1, end, true});
+  if (write.gap_to_bytes != 0) {
+    const std::uint64_t last = size_bytes / block_bytes;
+    write.locks.push_back({last, last + 1, true});
+  }
+  return f.Conflicts(write.locks) ? Finding::Wait() : Finding::Go();
+}
+
+absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
+                                const FileData::IoContext& io) {
+  FileState& f = *file;
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  MutexLock lock(f.mutex);
+  // Without the token the size is a guess, good enough to ask for.
+  const std::uint64_t from =
+      RoundDown(write.append ? f.attr.size_bytes() : write.offset_bytes, block_bytes);
+  const std::uint64_t to = RoundUp(
+      (write.append ? f.attr.size_bytes() : write.offset_bytes) + write.data.size(), block_bytes);
+  const AccessNeed need{
+      .mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append, .first = {from, to - from, true}};
+  absl::Status status = access_.Enter(file, need, io, [&]() -> Finding {
+    f.mutex.AssertHeld();
+    return LookForWrite(f, write);
+  });
+  if (!status.ok()) return status;
+  f.Lock(write.locks);
+  write.era = f.era;
+  return status;
+}
+
+absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t offset_bytes,
+                                            std::span<const std::byte> data,
+                                            const FileData::IoContext& io) {
+  if (data.empty()) return offset_bytes;
+  if (!io.append) {
+    if (absl::Status status = ValidateByteRange(offset_bytes, data.size()); !status.ok()) {
+      return status;
+    }
+  }
+  FileState& f = *file;
+  WriteAccess write;
+  write.offset_bytes = offset_bytes;
+  write.data = data;
+  write.append = io.append;
+  for (;;) {
+    if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
+    if (absl::Status status = EnterWrite(file, write, io); !status.ok()) return status;
+    absl::Status status;
+    LunMarks marks;
+    const bool submitted = access_.LeaseHolds();
+    if (submitted && write.gap_to_bytes != 0) {
+      status = Zero(write.gap_extents, write.gap_from_bytes, write.gap_to_bytes, marks);
+    }
+    if (submitted && status.ok()) {
+      status = context_.io->Write(write.extents, write.offset_bytes, data, marks);
+    }
+    MutexLock lock(f.mutex);
+    f.Unlock(write.locks);
+    access_.Leave(f, io.append);
+    // Under a new session it is done again: the blocks may be others now.
+    if (!submitted || f.era != write.era) continue;
+    if (!status.ok()) {
+      MergeMarks(marks, f.dirty.unflushed);
+      ++f.changes;
+      committer_.NoteDirty(file);
+      return status;
+    }
+    const FileState::Written written{
+        .offset_bytes = write.offset_bytes,
+        .end_bytes = write.end_bytes(),
+        .block_bytes = context_.io->block_bytes(),
+        .time = context_.clock.WallNow(),
+        .by_root = io.credentials == nullptr || io.credentials->uid() == 0};
+    f.NoteWritten(written, write.extents, marks);
+    committer_.NoteDirty(file);
+    break;
+  }
+  if (io.sync) {
+    if (absl::Status status = committer_.Sync(file, io.interrupt); !status.ok()) return status;
+  }
+  return write.offset_bytes;
+}
+
+absl::Status FileIo::Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
+                          std::uint64_t to_bytes, LunMarks& marks) {
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  for (const Extent& extent : extents) {
+    const std::uint64_t from = std::max(from_bytes, extent.file_block.value() * block_bytes);
+    const std::uint64_t to = std::min(to_bytes, extent.end().value() * block_bytes);
+    if (from >= to || extent.state != ExtentState::kWritten) continue;
+    const AlignedBuffer zeros = AlignedBuffer::Zeroed(to - from);
+    absl::Status status = context_.io->Write({&extent, 1}, from, zeros.span(), marks);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::client

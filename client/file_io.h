@@ -1,0 +1,40 @@
+// Read and write of file bytes under tokens.
+//
+// Reads, and writes of whole blocks, of one file run side by side; a write that shares a block with
+// another one, raises the size over a partly used block, or appends, keeps to itself what it must.
+// Threads: all methods may be called concurrently.
+#pragma once
+
+#include "client/committer.h"
+#include "client/file_access.h"
+
+namespace reel::client {
+
+class FileIo {
+ public:
+  FileIo(DataContext& context, FileAccess& access, Committer& committer)
+      : context_(context), access_(access), committer_(committer) {}
+
+  absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
+                                   std::span<std::byte> buffer, const FileData::IoContext& io);
+  absl::StatusOr<std::uint64_t> Write(const FileRef& file, std::uint64_t offset_bytes,
+                                      std::span<const std::byte> data,
+                                      const FileData::IoContext& io);
+
+  // Zeros over [from, to) where it is written. REQUIRES: the file is held exclusively, or the
+  // blocks locked; `extents` cover the range.
+  absl::Status Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
+                    std::uint64_t to_bytes, LunMarks& marks);
+
+ private:
+  struct WriteAccess;
+  Finding LookForWrite(FileState& file, WriteAccess& write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const FileData::IoContext& io);
+
+  DataContext& context_;
+  FileAccess& access_;
+  Committer& committer_;
+};
+
+}  // namespace reel::client

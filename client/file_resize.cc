@@ -1,0 +1,277 @@
+#include "client/file_resize.h"
+
+#include <linux/falloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+absl::StatusOr<v1::Attr> AttrOf(const absl::StatusOr<v1::Reply>& reply) {
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_attr()) return ErrnoStatus(EIO, "the controller's reply lacks attributes");
+  return reply->attr().attr();
+}
+
+}  // namespace
+
+void FileResize::LeaveExclusive(const FileRef& file) {
+  MutexLock lock(file->mutex);
+  access_.Leave(*file, true);
+}
+
+// The file is held exclusively until the reply is here, whoever still waits for it.
+absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, v1::Request request, Apply apply,
+                                              const FileData::IoContext& io) {
+  std::uint64_t era = 0;
+  {
+    MutexLock lock(file->mutex);
+    era = file->era;
+  }
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  options.on_done = [this, file, era, apply](const absl::StatusOr<v1::Reply>& reply) {
+    FileState& f = *file;
+    MutexLock lock(f.mutex);
+    if (f.era == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
+    access_.Leave(f, true);
+  };
+  return AttrOf(context_.session->Call(std::move(request), options));
+}
+
+absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
+                                   const std::vector<ExtentList>& extents) {
+  LunMarks marks;
+  absl::Status status;
+  for (std::size_t i = 0; i < edges.size() && status.ok(); ++i) {
+    status = file_io_.Zero(extents[i], edges[i].from, edges[i].to, marks);
+  }
+  if (marks.empty()) return status;
+  MutexLock lock(file->mutex);
+  MergeMarks(marks, file->dirty.unflushed);
+  ++file->changes;
+  committer_.NoteDirty(file);
+  return status;
+}
+
+absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request request,
+                                             EdgesOf edges_of, Apply apply,
+                                             const FileData::IoContext& io) {
+  FileState& f = *file;
+  const std::uint32_t block_bytes = context_.io->block_bytes();
+  std::vector<Bytes> edges;
+  std::vector<ExtentList> extents;
+  const auto look = [&]() -> Finding {
+    f.mutex.AssertHeld();
+    edges = edges_of(f.attr.size_bytes());
+    std::erase_if(edges, [](const Bytes& edge) { return edge.from >= edge.to; });
+    extents.assign(edges.size(), {});
+    for (std::size_t i = 0; i < edges.size(); ++i) {
+      const std::uint64_t length_bytes = edges[i].to - edges[i].from;
+      if (const auto unknown = f.Cover(edges[i].from, length_bytes, block_bytes, extents[i])) {
+        return Finding::Fetch({*unknown, block_bytes, false});
+      }
+    }
+    return Finding::Go();
+  };
+  const AccessNeed need{
+      .mode = v1::TOKEN_EXCLUSIVE, .exclusive = true, .first = {0, block_bytes, false}};
+  for (;;) {
+    if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
+    std::uint64_t era = 0;
+    {
+      MutexLock lock(f.mutex);
+      if (absl::Status status = access_.Enter(file, need, io, look); !status.ok()) return status;
+      era = f.era;
+    }
+    absl::Status status = committer_.Clean(file, io.interrupt);
+    const bool submitted = access_.LeaseHolds();
+    if (status.ok() && submitted) status = ZeroEdges(file, edges, extents);
+    bool valid = false;
+    {
+      MutexLock lock(f.mutex);
+      valid = submitted && f.era == era && f.token == v1::TOKEN_EXCLUSIVE;
+    }
+    if (status.ok() && valid) return CallHeld(file, request, std::move(apply), io);
+    LeaveExclusive(file);
+    if (!status.ok()) return status;
+  }
+}
+
+// ---- attributes -------------------------------------------------------------------------------
+
+// Explicit times replace what a write left to be told; nothing needs to be flushed for that.
+absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr set,
+                                              const FileData::IoContext& io) {
+  FileState& f = *file;
+  v1::Request request;
+  *request.mutable_set_attr() = std::move(set);
+  bool was_dirty = false;
+  {
+    MutexLock lock(f.mutex);
+    const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE,
+                          .exclusive = true,
+                          .first = {0, context_.io->block_bytes(), false}};
+    absl::Status status = access_.Enter(file, need, io, [] { return Finding::Go(); });
+    if (!status.ok()) return status;
+    was_dirty = std::exchange(f.dirty.mtime, false);
+  }
+  const auto apply = [](FileState& state, const v1::Attr& attr) {
+    state.mutex.AssertHeld();
+    state.TakeAttr(attr);
+    *state.attr.mutable_mtime() = attr.mtime();
+  };
+  absl::StatusOr<v1::Attr> attr = CallHeld(file, std::move(request), apply, io);
+  if (attr.ok() || !was_dirty) return attr;
+  MutexLock lock(f.mutex);
+  if (f.token == v1::TOKEN_EXCLUSIVE) {
+    f.dirty.mtime = true;
+    ++f.changes;
+    committer_.NoteDirty(file);
+  }
+  return attr;
+}
+
+absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr set,
+                                             const FileData::IoContext& io) {
+  FileState& f = *file;
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  absl::StatusOr<v1::Attr> attr;
+  if ((set.fields() & v1::SetAttr::SIZE) != 0) {
+    const std::uint64_t size_bytes = set.size_bytes();
+    if (size_bytes > kMaxFileBytes) return ErrnoStatus(EFBIG, "larger than a file can be");
+    // Raising it shows what lies behind the old end in its block.
+    const auto edges_of = [&](std::uint64_t old_bytes) -> std::vector<Bytes> {
+      return {{old_bytes, std::min(size_bytes, RoundUp(old_bytes, block_bytes))}};
+    };
+    const auto apply = [block_bytes](FileState& state, const v1::Attr& now) {
+      state.mutex.AssertHeld();
+      const std::uint64_t kept_bytes = std::min(state.attr.size_bytes(), now.size_bytes());
+      state.extents.EraseFrom(FileBlock(DivideUp(kept_bytes, block_bytes)));
+      state.attr = now;
+    };
+    v1::Request request;
+    *request.mutable_set_attr() = std::move(set);
+    attr = Reshape(file, std::move(request), edges_of, apply, io);
+  } else {
+    bool owned = false;
+    {
+      MutexLock lock(f.mutex);
+      owned = f.token == v1::TOKEN_EXCLUSIVE;
+    }
+    if (owned && (set.fields() & (v1::SetAttr::MTIME | v1::SetAttr::MTIME_NOW)) != 0) {
+      attr = SetTimes(file, std::move(set), io);
+    } else {
+      v1::Request request;
+      *request.mutable_set_attr() = std::move(set);
+      CallOptions options;
+      options.credentials = io.credentials;
+      options.interrupt = io.interrupt;
+      options.on_reply = [file](const v1::Reply& reply) {
+        MutexLock lock(file->mutex);
+        if (reply.has_attr()) file->TakeAttr(reply.attr().attr());
+      };
+      attr = AttrOf(context_.session->Call(std::move(request), options));
+    }
+  }
+  if (!attr.ok()) return attr;
+  MutexLock lock(f.mutex);
+  f.OverlayOn(*attr);
+  return attr;
+}
+
+// ---- fallocate --------------------------------------------------------------------------------
+
+absl::Status FileResize::Allocate(const FileRef& file, v1::Allocate allocate,
+                                  const FileData::IoContext& io) {
+  const std::uint32_t mode = allocate.mode();
+  const bool keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
+  const bool clears = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) ||
+                      (mode & ~FALLOC_FL_KEEP_SIZE) == FALLOC_FL_ZERO_RANGE;
+  if (!clears && (mode & ~FALLOC_FL_KEEP_SIZE) != 0) {
+    return ErrnoStatus(EOPNOTSUPP, absl::StrCat("fallocate mode ", mode, " does not exist here"));
+  }
+  const std::uint64_t from = allocate.offset_bytes();
+  if (absl::Status status = ValidateByteRange(from, allocate.length_bytes()); !status.ok()) {
+    return status;
+  }
+  const std::uint64_t to = from + allocate.length_bytes();
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  const auto edges_of = [&](std::uint64_t size_bytes) {
+    std::vector<Bytes> edges;
+    if (clears) {
+      // Whole blocks are the controller's; what lies beyond the end is nobody's.
+      const std::uint64_t inner_from = RoundUp(from, block_bytes);
+      const std::uint64_t inner_to = RoundDown(to, block_bytes);
+      if (inner_from > inner_to) {
+        edges.push_back({from, std::min(to, size_bytes)});
+      } else {
+        edges.push_back({from, std::min(inner_from, size_bytes)});
+        edges.push_back({inner_to, std::min(to, size_bytes)});
+      }
+    }
+    if (!keep_size && to > size_bytes) {
+      edges.push_back({size_bytes, std::min(to, RoundUp(size_bytes, block_bytes))});
+    }
+    return edges;
+  };
+  const BlockSpan span = BlocksOf(from, allocate.length_bytes(), context_.io->block_bytes());
+  const auto apply = [span](FileState& state, const v1::Attr& attr) {
+    state.mutex.AssertHeld();
+    state.extents.Erase(span.start, span.length_blocks);
+    state.attr = attr;
+  };
+  v1::Request request;
+  *request.mutable_allocate() = std::move(allocate);
+  return Reshape(file, std::move(request), edges_of, apply, io).status();
+}
+
+// ---- lseek ------------------------------------------------------------------------------------
+
+absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_t offset_bytes,
+                                               bool data, const FileData::IoContext& io) {
+  FileState& f = *file;
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  std::uint64_t at = offset_bytes;
+  bool found = false;
+  bool beyond = false;
+  // From `at` on through what is known.
+  const auto look = [&]() -> Finding {
+    f.mutex.AssertHeld();
+    const std::uint64_t size_bytes = f.attr.size_bytes();
+    bool first = true;
+    for (; at < size_bytes; first = false) {
+      const std::optional<Extent> extent = f.extents.Find(FileBlock(at / block_bytes));
+      if (!extent && first) {
+        return Finding::Fetch({RoundDown(at, block_bytes),
+                               std::max<std::uint64_t>(f.window_bytes, 64 * kMiB), false});
+      }
+      if (!extent) return Finding::Go();  // the next window, after a breath
+      found = (extent->state == ExtentState::kWritten) == data;
+      if (found) return Finding::Go();
+      at = extent->end().value() * block_bytes;
+    }
+    beyond = true;
+    at = size_bytes;
+    return Finding::Go();
+  };
+  const AccessNeed need{.mode = v1::TOKEN_SHARED,
+                        .first = {RoundDown(offset_bytes, block_bytes), 64 * kMiB}};
+  while (!found && !beyond) {
+    MutexLock lock(f.mutex);
+    if (absl::Status status = access_.Enter(file, need, io, look); !status.ok()) return status;
+    access_.Leave(f, false);
+  }
+  // The end counts as a hole, but only for those that begin before it.
+  if (beyond && (data || offset_bytes >= at)) return ErrnoStatus(ENXIO, "no such data or hole");
+  return at;
+}
+
+}  // namespace reel::client

@@ -1,0 +1,52 @@
+// Operations on a file's shape: truncate, times, fallocate, and where its data lie.
+//
+// Those that change it hold the file exclusively from before the dirty metadata is committed until
+// the controller has answered, also when the caller was interrupted meanwhile. Threads: all methods
+// may be called concurrently.
+#pragma once
+
+#include "client/committer.h"
+#include "client/file_access.h"
+#include "client/file_io.h"
+
+namespace reel::client {
+
+class FileResize {
+ public:
+  FileResize(DataContext& context, FileAccess& access, FileIo& file_io, Committer& committer)
+      : context_(context), access_(access), file_io_(file_io), committer_(committer) {}
+
+  absl::StatusOr<v1::Attr> SetAttr(const FileRef& file, v1::SetAttr set,
+                                   const FileData::IoContext& io);
+  absl::Status Allocate(const FileRef& file, v1::Allocate allocate, const FileData::IoContext& io);
+  absl::StatusOr<std::uint64_t> Seek(const FileRef& file, std::uint64_t offset_bytes, bool data,
+                                     const FileData::IoContext& io);
+
+ private:
+  // A range of a file's bytes; empty when from >= to.
+  struct Bytes {
+    std::uint64_t from = 0;
+    std::uint64_t to = 0;
+  };
+  // Parts of blocks to zero before the controller is asked. Computed from the size, under the lock.
+  using EdgesOf = absl::FunctionRef<std::vector<Bytes>(std::uint64_t size_bytes)>;
+  // Runs under the file's lock when the controller has done it.
+  using Apply = std::function<void(FileState& file, const v1::Attr& attr)>;
+
+  absl::StatusOr<v1::Attr> Reshape(const FileRef& file, v1::Request request, EdgesOf edges_of,
+                                   Apply apply, const FileData::IoContext& io);
+  absl::Status ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
+                         const std::vector<ExtentList>& extents);
+  absl::StatusOr<v1::Attr> SetTimes(const FileRef& file, v1::SetAttr set,
+                                    const FileData::IoContext& io);
+  absl::StatusOr<v1::Attr> CallHeld(const FileRef& file, v1::Request request, Apply apply,
+                                    const FileData::IoContext& io);
+  void LeaveExclusive(const FileRef& file);
+
+  DataContext& context_;
+  FileAccess& access_;
+  FileIo& file_io_;
+  Committer& committer_;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,194 @@
+#include "client/file_state.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <tuple>
+
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// An inode's known extents beyond that are forgotten and asked for again.
+constexpr std::size_t kMaxExtents = 100'000;
+constexpr std::uint64_t kMinWindowBytes = 64 * kMiB;
+constexpr std::uint64_t kMaxWindowBytes = 1 * kGiB;
+// Few extents in an answer: the file is contiguous enough to ask for more of it at once.
+constexpr int kFewExtents = 64;
+
+bool Later(const v1::Time& a, const v1::Time& b) {
+  return std::make_tuple(a.seconds(), a.nanoseconds()) >
+         std::make_tuple(b.seconds(), b.nanoseconds());
+}
+
+// The blocks of `old_extent` that `answer` calls unwritten at the same place are written all the
+// same: their commit and the answer crossed.
+void KeepWritten(const Extent& old_extent, ExtentMap& extents) {
+  for (const Extent& now : extents.Slice(old_extent.file_block, old_extent.length_blocks)) {
+    if (now.state != ExtentState::kUnwritten || now.pool != old_extent.pool) continue;
+    const std::uint64_t into = now.file_block - old_extent.file_block;
+    if (old_extent.pool_block + into == now.pool_block) {
+      extents.MarkWritten(now.file_block, now.length_blocks);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t session_id) {
+  std::vector<Extent> answer;
+  for (const v1::Extent& extent : reply.extents()) {
+    absl::StatusOr<Extent> parsed = FromProto(extent);
+    if (!parsed.ok()) return ErrnoStatus(EIO, std::string(parsed.status().message()));
+    answer.push_back(*parsed);
+  }
+  const v1::TokenMode before = token;
+  std::vector<Extent> written;
+  if (before == v1::TOKEN_NONE) {
+    extents.Clear();
+  } else if (extents.size() + answer.size() > kMaxExtents) {
+    extents.Clear();
+  } else if (before == v1::TOKEN_EXCLUSIVE && reply.length_blocks() > 0) {
+    for (const Extent& known :
+         extents.Slice(FileBlock(reply.file_block()), reply.length_blocks())) {
+      if (known.state == ExtentState::kWritten) written.push_back(known);
+    }
+  }
+  for (const Extent& extent : answer) extents.Set(extent);
+  for (const Extent& known : written) KeepWritten(known, extents);
+  const auto mark = [&](FileBlock start, std::uint64_t length_blocks) {
+    mutex.AssertHeld();
+    extents.MarkWritten(start, length_blocks);
+  };
+  if (reply.length_blocks() > 0) {
+    dirty.blocks.ForEachIn(FileBlock(reply.file_block()), reply.length_blocks(), mark);
+    committing.ForEachIn(FileBlock(reply.file_block()), reply.length_blocks(), mark);
+  }
+  if (reply.has_attr() && before == v1::TOKEN_EXCLUSIVE) {
+    TakeAttr(reply.attr());
+  } else if (reply.has_attr()) {
+    attr = reply.attr();
+  }
+  token = reply.mode();
+  session = session_id;
+  window_bytes = std::max(window_bytes, kMinWindowBytes);
+  window_bytes = reply.extents_size() <= kFewExtents ? std::min(window_bytes * 2, kMaxWindowBytes)
+                                                     : std::max(window_bytes / 2, kMinWindowBytes);
+  return absl::OkStatus();
+}
+
+void FileState::TakeAttr(const v1::Attr& from) {
+  if (token == v1::TOKEN_NONE) {
+    attr = from;
+    return;
+  }
+  const std::uint64_t size_bytes = attr.size_bytes();
+  const v1::Time mtime = attr.mtime();
+  attr = from;
+  attr.set_size_bytes(size_bytes);
+  *attr.mutable_mtime() = mtime;
+  if (dirty.kill_set_id) OverlayOn(attr);
+}
+
+void FileState::OverlayOn(v1::Attr& attributes) const {
+  if (token != v1::TOKEN_EXCLUSIVE) return;
+  attributes.set_size_bytes(attr.size_bytes());
+  *attributes.mutable_mtime() = attr.mtime();
+  if ((dirty.mtime || commit_running) && Later(attr.mtime(), attributes.ctime())) {
+    *attributes.mutable_ctime() = attr.mtime();
+  }
+  if (dirty.kill_set_id) {
+    const std::uint32_t group = (attributes.mode() & S_IXGRP) != 0 ? S_ISGID : 0;
+    attributes.set_mode(attributes.mode() & ~(S_ISUID | group));
+  }
+}
+
+std::optional<std::uint64_t> FileState::Cover(std::uint64_t offset_bytes,
+                                              std::uint64_t length_bytes, std::uint32_t block_bytes,
+                                              ExtentList& list) const {
+  list.clear();
+  const BlockSpan span = BlocksOf(offset_bytes, length_bytes, block_bytes);
+  const FileBlock end = span.start + span.length_blocks;
+  for (FileBlock at = span.start; at < end;) {
+    const std::optional<Extent> extent = extents.Find(at);
+    if (!extent) return at.value() * block_bytes;
+    list.push_back(*extent);
+    at = extent->end();
+  }
+  return std::nullopt;
+}
+
+bool FileState::Conflicts(const BlockLocks& wanted) const {
+  for (const BlockLock& mine : wanted) {
+    for (const BlockLock& theirs : locks) {
+      const bool overlap = mine.first < theirs.end && theirs.first < mine.end;
+      if (overlap && (mine.alone || theirs.alone)) return true;
+    }
+  }
+  return false;
+}
+
+void FileState::Lock(const BlockLocks& wanted) {
+  locks.insert(locks.end(), wanted.begin(), wanted.end());
+}
+
+void FileState::Unlock(const BlockLocks& held) {
+  for (const BlockLock& mine : held) {
+    const auto it = std::find_if(locks.begin(), locks.end(), [&](const BlockLock& lock) {
+      return lock.first == mine.first && lock.end == mine.end && lock.alone == mine.alone;
+    });
+    *it = locks.back();
+    locks.pop_back();
+  }
+}
+
+void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
+                            const LunMarks& marks) {
+  const BlockSpan span =
+      BlocksOf(write.offset_bytes, write.end_bytes - write.offset_bytes, write.block_bytes);
+  const FileBlock end = span.start + span.length_blocks;
+  for (const Extent& extent : used) {
+    if (extent.state != ExtentState::kUnwritten) continue;
+    const FileBlock from = std::max(span.start, extent.file_block);
+    const FileBlock to = std::min(end, extent.end());
+    if (from < to) dirty.blocks.Add(from, to - from);
+  }
+  extents.MarkWritten(span.start, span.length_blocks);
+  MergeMarks(marks, dirty.unflushed);
+  if (write.end_bytes > attr.size_bytes()) {
+    attr.set_size_bytes(write.end_bytes);
+    dirty.size = true;
+  }
+  attr.mutable_mtime()->set_seconds(write.time.seconds);
+  attr.mutable_mtime()->set_nanoseconds(write.time.nanoseconds);
+  dirty.mtime = true;
+  const std::uint32_t set_id =
+      attr.mode() & (S_ISUID | ((attr.mode() & S_IXGRP) != 0 ? S_ISGID : 0));
+  if (!write.by_root && set_id != 0) {
+    dirty.kill_set_id = true;
+    attr.set_mode(attr.mode() & ~set_id);
+  }
+  ++changes;
+}
+
+void FileState::Void() {
+  ++era;
+  if (dirty.any() || !committing.empty()) write_error = EIO;
+  token = v1::TOKEN_NONE;
+  session = 0;
+  extents.Clear();
+  dirty = DirtyData();
+  committing.Clear();
+  committed = changes;
+  tail_allocated = false;
+  recall = Recall::kNone;
+  next_recall.reset();
+  ++recall_cycle;
+  controller_opens = 0;
+  changed.NotifyAll();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,132 @@
+// All that this client knows of one inode's data, and who is using it right now.
+//
+// Plain state and its own rules; who waits for what is file_access's, who commits is committer's.
+// Invariants:
+//   1. Nothing below `token` is meaningful while it is TOKEN_NONE, but `attr` as a hint.
+//   2. Blocks in `dirty` and `committing` hold data on the LUNs that the controller still calls
+//      unwritten; `extents` calls them written.
+//   3. A LayoutGet is under way only while nobody holds the inode exclusively.
+//   4. `era` grows whenever the session that granted all this is lost: work begun in an earlier era
+//      must not touch the state.
+// Threads: everything under `mutex`, but the atomics.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "client/block_set.h"
+#include "client/lun_io.h"
+#include "proto/mdc.pb.h"
+#include "volume/env.h"
+#include "volume/extent_map.h"
+#include "volume/mutex.h"
+
+namespace reel::client {
+
+// Blocks that a write uses: shared with other whole-block writers, or alone (part of a block).
+struct BlockLock {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+  bool alone = false;
+};
+using BlockLocks = absl::InlinedVector<BlockLock, 4>;
+
+// Metadata that the controller does not know yet.
+struct DirtyData {
+  BlockSet blocks;
+  LunMarks unflushed;
+  bool size = false;
+  bool mtime = false;
+  bool kill_set_id = false;
+  bool any() const { return size || mtime || kill_set_id || !blocks.empty() || !unflushed.empty(); }
+};
+
+struct FileState {
+  explicit FileState(std::uint64_t inode_number) : inode(inode_number) {}
+
+  const std::uint64_t inode;
+  std::atomic<std::uint32_t> last_use{0};
+
+  mutable Mutex mutex;
+  CondVar changed;  // any of the below
+
+  // ---- what the controller granted
+  v1::TokenMode token ABSL_GUARDED_BY(mutex) = v1::TOKEN_NONE;
+  std::uint64_t session ABSL_GUARDED_BY(mutex) = 0;  // that it was granted to
+  std::uint64_t era ABSL_GUARDED_BY(mutex) = 0;
+  v1::Attr attr ABSL_GUARDED_BY(mutex);
+  ExtentMap extents ABSL_GUARDED_BY(mutex);
+  std::uint64_t window_bytes ABSL_GUARDED_BY(mutex) = 0;  // to ask for at a time
+  bool fetching ABSL_GUARDED_BY(mutex) = false;           // a LayoutGet is under way
+  bool tail_allocated ABSL_GUARDED_BY(mutex) = false;     // there may be blocks beyond the end
+  std::uint32_t pins ABSL_GUARDED_BY(mutex) = 0;  // grants whose asker has not used them yet
+
+  // ---- recall: direct requests wait from kDraining on, all from kClosed on
+  enum class Recall : std::uint8_t { kNone, kDraining, kClosed };
+  Recall recall ABSL_GUARDED_BY(mutex) = Recall::kNone;
+  v1::TokenMode recall_mode ABSL_GUARDED_BY(mutex) = v1::TOKEN_NONE;
+  std::optional<v1::TokenMode> next_recall ABSL_GUARDED_BY(mutex);  // came while kClosed
+  std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
+  std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
+
+  // ---- who is at work
+  std::uint32_t shared_users ABSL_GUARDED_BY(mutex) = 0;
+  bool exclusive_user ABSL_GUARDED_BY(mutex) = false;
+  std::uint32_t exclusive_waiters ABSL_GUARDED_BY(mutex) = 0;
+  std::vector<BlockLock> locks ABSL_GUARDED_BY(mutex);
+  bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return shared_users == 0 && !exclusive_user && pins == 0 && !commit_running;
+  }
+
+  // ---- dirty
+  DirtyData dirty ABSL_GUARDED_BY(mutex);
+  BlockSet committing ABSL_GUARDED_BY(mutex);
+  bool commit_running ABSL_GUARDED_BY(mutex) = false;
+  bool listed ABSL_GUARDED_BY(mutex) = false;          // with the committer
+  std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;    // counts what was made dirty …
+  std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable
+  int write_error ABSL_GUARDED_BY(mutex) = 0;          // errno for the next fsync
+
+  // ---- opens
+  std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;             // here
+  std::uint32_t controller_opens ABSL_GUARDED_BY(mutex) = 0;  // that the controller counts for them
+
+  // Takes in a grant. EIO when it is malformed; nothing is changed then.
+  absl::Status Install(const v1::LayoutReply& reply, std::uint64_t session_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Attributes that came with no grant: of a token's holder they change neither size nor mtime.
+  void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void OverlayOn(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // The extents that cover [offset, offset + length), appended to `list`; the first byte that is
+  // unknown, if any. REQUIRES: length > 0.
+  std::optional<std::uint64_t> Cover(std::uint64_t offset_bytes, std::uint64_t length_bytes,
+                                     std::uint32_t block_bytes, ExtentList& list) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  bool Conflicts(const BlockLocks& wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Lock(const BlockLocks& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Unlock(const BlockLocks& held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // What a finished write of [offset, end) changes. `extents` are those that it used.
+  struct Written {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t end_bytes = 0;
+    std::uint32_t block_bytes = 0;
+    WallTime time;
+    bool by_root = true;
+  };
+  void NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // The session is lost, and with it all that was granted or not yet committed.
+  void Void() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+};
+
+using FileRef = std::shared_ptr<FileState>;
+
+}  // namespace reel::client

@@ -1,0 +1,231 @@
+#include "client/lun_io.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+#include "volume/aligned_buffer.h"
+
+namespace reel::client {
+namespace {
+
+// A thread keeps a bounce buffer up to that size: the largest request of the kernel, and its edges.
+constexpr std::size_t kKeptBounceBytes = 3 << 20;
+constexpr std::size_t kFlushThreads = 16;
+
+// Memory for one transfer of this thread; contents are undefined.
+class Bounce {
+ public:
+  explicit Bounce(std::size_t size_bytes) {
+    thread_local AlignedBuffer kept;
+    if (size_bytes > kKeptBounceBytes) {
+      own_ = AlignedBuffer(size_bytes);
+      data_ = own_.data();
+      return;
+    }
+    if (kept.size() < size_bytes) {
+      kept = AlignedBuffer(std::max<std::size_t>(RoundUp(size_bytes, kIoAlignment), 256 << 10));
+    }
+    data_ = kept.data();
+  }
+  std::byte* data() const { return data_; }
+
+ private:
+  AlignedBuffer own_;
+  std::byte* data_ = nullptr;
+};
+
+bool IsAligned(const std::byte* memory, std::uint32_t unit_bytes) {
+  return reinterpret_cast<std::uintptr_t>(memory) % unit_bytes == 0;
+}
+
+absl::Status Annotate(const absl::Status& status) {
+  return ErrnoStatus(EIO, absl::StrCat("I/O error: ", status.message()));
+}
+
+ExtentState StateAt(std::span<const Extent> extents, FileBlock block) {
+  for (const Extent& extent : extents) {
+    if (extent.file_block <= block && block < extent.end()) return extent.state;
+  }
+  return ExtentState::kHole;
+}
+
+}  // namespace
+
+void MergeMarks(const LunMarks& from, LunMarks& into) {
+  for (const LunMark& mark : from) {
+    const auto known =
+        std::find_if(into.begin(), into.end(), [&](const LunMark& m) { return m.lun == mark.lun; });
+    if (known == into.end()) {
+      into.push_back(mark);
+    } else {
+      known->first = std::min(known->first, mark.first);
+      known->last = std::max(known->last, mark.last);
+    }
+  }
+}
+
+LunIo::LunIo(OpenVolume& volume) : volume_(volume), stripes_(volume.descriptor) {
+  unit_bytes_ = 512;
+  for (const std::unique_ptr<Lun>& lun : volume_.luns) {
+    unit_bytes_ = std::max(unit_bytes_, lun->logical_block_bytes());
+    flushers_.push_back(std::make_unique<Flusher>());
+  }
+}
+
+// [from, to) in units, memory[0] being byte `from`.
+absl::Status LunIo::Transfer(std::span<const Extent> extents, LunRequest::Kind kind,
+                             std::uint64_t from_bytes, std::uint64_t to_bytes, std::byte* memory,
+                             LunMarks* marks) {
+  const std::uint64_t block_bytes = stripes_.block_bytes();
+  thread_local std::vector<LunPiece> pieces;
+  IoBatch batch;
+  LunMarks touched;
+  std::uint64_t covered_bytes = from_bytes;
+  for (const Extent& extent : extents) {
+    const std::uint64_t start = extent.file_block.value() * block_bytes;
+    const std::uint64_t from = std::max(from_bytes, start);
+    const std::uint64_t to = std::min(to_bytes, extent.end().value() * block_bytes);
+    if (from >= to) continue;
+    covered_bytes = to;
+    std::byte* at = memory + (from - from_bytes);
+    if (kind == LunRequest::Kind::kRead && extent.state != ExtentState::kWritten) {
+      std::memset(at, 0, to - from);
+      continue;
+    }
+    pieces.clear();
+    absl::Status status =
+        stripes_.Map(extent.pool, extent.pool_block, from - start, to - from, pieces);
+    if (!status.ok()) return Annotate(status);
+    for (const LunPiece& piece : pieces) {
+      batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
+      at += piece.length_bytes;
+      if (marks != nullptr) MergeMarks({LunMark{piece.lun, 0, 0}}, touched);
+    }
+  }
+  if (covered_bytes != to_bytes) {
+    return ErrnoStatus(EIO, absl::StrCat("the layout ends at byte ", covered_bytes, " of ",
+                                         to_bytes, "; the controller sent it incomplete"));
+  }
+  if (batch.empty()) return absl::OkStatus();
+  const absl::Status status = batch.Run();
+  if (marks != nullptr) {
+    for (LunMark& mark : touched) mark.first = mark.last = ++flushers_[mark.lun]->writes;
+    MergeMarks(touched, *marks);
+  }
+  return status.ok() ? status : Annotate(status);
+}
+
+absl::Status LunIo::Read(std::span<const Extent> extents, std::uint64_t offset_bytes,
+                         std::uint64_t length_bytes, std::span<std::byte> buffer) {
+  const std::uint64_t from = RoundDown(offset_bytes, unit_bytes_);
+  const std::uint64_t to = RoundUp(offset_bytes + length_bytes, unit_bytes_);
+  if (from == offset_bytes && to - from <= RoundUp(buffer.size(), kIoAlignment) &&
+      IsAligned(buffer.data(), unit_bytes_)) {
+    return Transfer(extents, LunRequest::Kind::kRead, from, to, buffer.data(), nullptr);
+  }
+  const Bounce bounce(to - from);
+  absl::Status status =
+      Transfer(extents, LunRequest::Kind::kRead, from, to, bounce.data(), nullptr);
+  if (status.ok()) {
+    std::memcpy(buffer.data(), bounce.data() + (offset_bytes - from), length_bytes);
+  }
+  return status;
+}
+
+absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
+                          std::span<const std::byte> data, LunMarks& marks) {
+  const std::uint64_t block_bytes = stripes_.block_bytes();
+  const std::uint64_t end = offset_bytes + data.size();
+  const bool head_whole =
+      StateAt(extents, FileBlock(offset_bytes / block_bytes)) != ExtentState::kWritten;
+  const bool tail_whole =
+      StateAt(extents, FileBlock((end - 1) / block_bytes)) != ExtentState::kWritten;
+  const std::uint64_t from = RoundDown(offset_bytes, head_whole ? block_bytes : unit_bytes_);
+  const std::uint64_t to = RoundUp(end, tail_whole ? block_bytes : unit_bytes_);
+  if (from == offset_bytes && to == end && IsAligned(data.data(), unit_bytes_)) {
+    // Only read from.
+    return Transfer(extents, LunRequest::Kind::kWrite, from, to,
+                    const_cast<std::byte*>(data.data()), &marks);
+  }
+  const Bounce bounce(to - from);
+  // What surrounds the data: zeros in an unwritten block, the old bytes in a written one (Read
+  // gives both). One unit each, as unwritten blocks' other units are zeros.
+  const std::uint64_t head_unit = RoundDown(offset_bytes, unit_bytes_);
+  const std::uint64_t tail_unit = RoundDown(end, unit_bytes_);
+  std::memset(bounce.data(), 0, head_unit - from);
+  if (head_unit != offset_bytes) {
+    absl::Status status =
+        Transfer(extents, LunRequest::Kind::kRead, head_unit, head_unit + unit_bytes_,
+                 bounce.data() + (head_unit - from), nullptr);
+    if (!status.ok()) return status;
+  }
+  if (tail_unit != end) {
+    std::byte* const tail = bounce.data() + (tail_unit - from);
+    if (tail_unit != head_unit || head_unit == offset_bytes) {
+      absl::Status status = Transfer(extents, LunRequest::Kind::kRead, tail_unit,
+                                     tail_unit + unit_bytes_, tail, nullptr);
+      if (!status.ok()) return status;
+    }
+    std::memset(tail + unit_bytes_, 0, to - tail_unit - unit_bytes_);
+  } else {
+    std::memset(bounce.data() + (end - from), 0, to - end);
+  }
+  std::memcpy(bounce.data() + (offset_bytes - from), data.data(), data.size());
+  return Transfer(extents, LunRequest::Kind::kWrite, from, to, bounce.data(), &marks);
+}
+
+absl::Status LunIo::FlushOne(const LunMark& mark) {
+  Flusher& flusher = *flushers_[mark.lun];
+  const std::string& name = volume_.luns[mark.lun]->name();
+  std::uint64_t covers = 0;
+  {
+    MutexLock lock(flusher.mutex);
+    // Flushes of one LUN follow each other: whoever waits meanwhile shares the next one.
+    while (flusher.running && flusher.flushed.load() < mark.last) {
+      flusher.done.Wait(flusher.mutex);
+    }
+    if (mark.first <= flusher.lost_through && mark.last > flusher.lost_after) {
+      return ErrnoStatus(EIO, absl::StrCat("an earlier flush of ", name, " failed"));
+    }
+    if (flusher.flushed.load() >= mark.last) return absl::OkStatus();
+    flusher.running = true;
+    covers = flusher.writes.load();
+  }
+  const absl::Status status = volume_.luns[mark.lun]->Flush();
+  {
+    MutexLock lock(flusher.mutex);
+    flusher.running = false;
+    const std::uint64_t flushed = flusher.flushed.load();
+    if (!status.ok()) {
+      if (flusher.lost_through <= flushed) flusher.lost_after = flushed;
+      flusher.lost_through = covers;
+    } else {
+      flusher.flushed.store(std::max(covers, flushed));
+    }
+    flusher.done.NotifyAll();
+  }
+  if (status.ok()) return status;
+  return ErrnoStatus(EIO, absl::StrCat("flush of ", name, " failed: ", status.message()));
+}
+
+absl::Status LunIo::Flush(const LunMarks& marks) {
+  std::vector<absl::Status> outcomes(marks.size());
+  const std::size_t ways = std::min(marks.size(), kFlushThreads);
+  const auto flush_every = [&](std::size_t first) {
+    for (std::size_t i = first; i < marks.size(); i += ways) outcomes[i] = FlushOne(marks[i]);
+  };
+  std::vector<std::thread> others;  // devices flush side by side
+  for (std::size_t way = 1; way < ways; ++way) others.emplace_back(flush_every, way);
+  if (ways > 0) flush_every(0);
+  for (std::thread& thread : others) thread.join();
+  for (absl::Status& outcome : outcomes) {
+    if (!outcome.ok()) return std::move(outcome);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,85 @@
+// File bytes ⇄ LUNs: a byte range and the extents that cover it become one batch over all LUNs.
+//
+// Direct I/O goes in units of the LUNs' logical block; what does not fit is carried through a
+// bounce buffer of the thread's own. Invariants:
+//   1. Holes and unwritten blocks read as zeros, without I/O.
+//   2. An unwritten block is written whole, zero-filled around the data; of a written one only the
+//      logical blocks touched are, read first where they are touched in part.
+//   3. A flush covers a mark if it began after the write that made the mark.
+// Errors are EIO and name LUN and offset. Threads: all methods may be called concurrently; the
+// caller keeps writers of one logical block apart.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "volume/extent_map.h"
+#include "volume/io_batch.h"
+#include "volume/lun_scan.h"
+#include "volume/mutex.h"
+#include "volume/stripe_map.h"
+
+namespace reel::client {
+
+// Most requests lie in one extent.
+using ExtentList = absl::InlinedVector<Extent, 4>;
+
+// A LUN that was written to, and when in its history: the first and the last of some writes.
+struct LunMark {
+  std::uint32_t lun = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+using LunMarks = absl::InlinedVector<LunMark, 4>;
+void MergeMarks(const LunMarks& from, LunMarks& into);
+
+class LunIo {
+ public:
+  // `volume` outlives this object.
+  explicit LunIo(OpenVolume& volume);
+
+  std::uint32_t block_bytes() const { return stripes_.block_bytes(); }
+  // The alignment of I/O: the largest logical block of the volume's LUNs.
+  std::uint32_t unit_bytes() const { return unit_bytes_; }
+
+  // Fills buffer[0, length). `buffer` is aligned, and larger than `length` at least up to the unit.
+  // REQUIRES: `extents` cover the range, in order.
+  absl::Status Read(std::span<const Extent> extents, std::uint64_t offset_bytes,
+                    std::uint64_t length_bytes, std::span<std::byte> buffer);
+  // REQUIRES: `extents` cover the range, in order, without holes.
+  absl::Status Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
+                     std::span<const std::byte> data, LunMarks& marks);
+  // Makes what the marks stand for durable; LUNs that were flushed since then are passed over. The
+  // first error, after all were tried. What a failed flush should have made durable counts as lost
+  // for good, also when a later flush succeeds.
+  absl::Status Flush(const LunMarks& marks);
+
+ private:
+  struct Flusher {
+    Mutex mutex;
+    CondVar done;
+    bool running ABSL_GUARDED_BY(mutex) = false;
+    // Writes in (lost_after, lost_through] were not made durable when they should have been.
+    std::uint64_t lost_after ABSL_GUARDED_BY(mutex) = 0;
+    std::uint64_t lost_through ABSL_GUARDED_BY(mutex) = 0;
+    std::atomic<std::uint64_t> writes{0};   // completed
+    std::atomic<std::uint64_t> flushed{0};  // those are durable
+  };
+  absl::Status Transfer(std::span<const Extent> extents, LunRequest::Kind kind,
+                        std::uint64_t from_bytes, std::uint64_t to_bytes, std::byte* memory,
+                        LunMarks* marks);
+  absl::Status FlushOne(const LunMark& mark);
+
+  OpenVolume& volume_;
+  const StripeMap stripes_;
+  std::uint32_t unit_bytes_ = 0;
+  std::vector<std::unique_ptr<Flusher>> flushers_;  // by LUN
+};
+
+}  // namespace reel::client

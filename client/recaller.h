@@ -1,0 +1,47 @@
+// Gives tokens back: when the controller recalls them, and when they have not been used for long.
+//
+// In order: direct requests wait; the kernel's pages are invalidated, by a thread that holds no
+// lock; page-cache requests wait too; what is in flight ends; dirty metadata is committed;
+// LayoutReturn. Invariants:
+//   1. Page-cache requests go on under the old token while pages are invalidated, as the kernel
+//   waits
+//      for them then. One that the old token does not allow ends that waiting (Bypass): the token
+//      is returned first, and the invalidation finishes after the request has got a new one.
+//   2. From the sending of a LayoutReturn to its reply no grant is taken in: the controller made it
+//      before it saw the return.
+//   3. Each recall is answered, also of a token that is not here any more.
+// Threads: all methods may be called concurrently; the work runs on threads of its own.
+#pragma once
+
+#include "client/committer.h"
+#include "client/data_context.h"
+#include "client/worker_pool.h"
+
+namespace reel::client {
+
+class Recaller {
+ public:
+  Recaller(DataContext& context, Committer& committer)
+      : context_(context), committer_(committer), pool_(kMaxThreads) {}
+
+  // Lowers the token to at most `mode`. Returns at once.
+  void Recall(const FileRef& file, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  // A page-cache request waits that the old token does not allow.
+  void Bypass(const FileRef& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  // Drops the kernel's pages of a file whose token was lost.
+  void Invalidate(const FileRef& file);
+  void Stop() { pool_.Stop(); }
+
+ private:
+  static constexpr std::size_t kMaxThreads = 32;
+
+  void Drain(const FileRef& file, std::uint64_t cycle);
+  void Return(const FileRef& file, std::uint64_t cycle);
+  void Returned(const FileRef& file, std::uint64_t cycle, const absl::Status& status);
+
+  DataContext& context_;
+  Committer& committer_;
+  WorkerPool pool_;
+};
+
+}  // namespace reel::client

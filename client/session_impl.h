@@ -1,0 +1,91 @@
+// The one implementation of Session: calls on the callers' threads, and three of its own.
+//
+// The receiving thread owns the stream: it alone replaces it, registers anew, and hands over
+// replies and callbacks. The writer sends what callers left behind; the watch renews the lease and
+// ends streams on which nothing comes. A stream is sent on by one thread at a time (`sending_`),
+// without the lock. Threads: as Session says. Lock order: `mutex_` last, and never held across a
+// send, an event or a reply's function.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/lease.h"
+#include "client/request_queue.h"
+#include "client/session.h"
+#include "volume/mutex.h"
+#include "volume/uuid.h"
+
+namespace reel::client {
+
+class SessionImpl : public Session {
+ public:
+  SessionImpl(Options options, MdcConnector& connector, SessionEvents& events, const Clock& clock)
+      : options_(std::move(options)), connector_(connector), events_(events), clock_(clock) {}
+  ~SessionImpl() override { Shutdown(); }
+
+  absl::Status Begin();
+
+  absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override;
+  void Post(v1::Request request) override { Start(std::move(request), {}, 0); }
+  void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
+             std::uint64_t session) override;
+  bool TimedOut() const override;
+  bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
+  std::uint64_t session_id() const override { return session_id_.load(); }
+  const VolumeDescriptor& descriptor() const override { return descriptor_; }
+  void Shutdown() override;
+
+ private:
+  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<v1::Reply> Await(const PendingCallPtr& call, const CallOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void WriterMain();
+  void WatchMain();
+  void ReceiverMain();
+  void ReceiveUntilLost();
+  void HandleReply(v1::Reply& reply);
+  void HandleCallback(const v1::Callback& callback);
+  void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);
+  void SessionIsOver(const std::string& why);
+  // Tries the controllers in turn until one takes the session; false when the session is to end.
+  bool Reconnect();
+  absl::Status TryRegister(const std::string& address);
+  void SendReclaims() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  MdcConnector& connector_;
+  SessionEvents& events_;
+  const Clock& clock_;
+  VolumeDescriptor descriptor_;  // set by Begin
+  Lease lease_;
+  std::atomic<std::uint64_t> session_id_{0};
+
+  // Of the receiving thread (and of Begin, before it runs).
+  Uuid incarnation_ = Uuid::Random();
+  std::size_t next_mdc_ = 0;
+  bool evicted_ = false;
+
+  mutable Mutex mutex_;
+  CondVar writer_wake_, watch_wake_, idle_, backoff_;
+  std::unique_ptr<MdcStream> stream_ ABSL_GUARDED_BY(mutex_);
+  bool live_ ABSL_GUARDED_BY(mutex_) = false;     // registered on stream_: requests may go
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;  // one thread is in stream_->Send
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;  // no new calls
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;   // threads end
+  bool joined_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint32_t lease_ms_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t away_since_ms_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t handshake_until_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none
+  std::uint64_t renew_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;
+  PendingCallPtr renewal_ ABSL_GUARDED_BY(mutex_);  // the one on its way
+  RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread receiver_, writer_, watch_;
+};
+
+}  // namespace reel::client

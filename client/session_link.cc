@@ -1,0 +1,270 @@
+// The receiving side of a session: replies, callbacks, reconnection, lease.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "client/registration.h"
+#include "client/session_impl.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint64_t kBackoffFirstMs = 100;
+constexpr std::uint64_t kBackoffLastMs = 1000;
+// How often the watch looks at the clock: well within a renewal period, and never busy.
+std::chrono::milliseconds WatchPeriod(std::uint64_t lease_ms) {
+  return std::chrono::milliseconds(std::clamp<std::uint64_t>(lease_ms / 10, 5, 200));
+}
+
+absl::Status StatusOf(const v1::Reply& reply) {
+  if (reply.error() == 0) return absl::OkStatus();
+  const bool known = reply.error() > 0 && reply.error() < 4096;
+  return ErrnoStatus(known ? reply.error() : EIO, reply.message());
+}
+
+}  // namespace
+
+// ---- time -------------------------------------------------------------------------------------
+
+// Renews the lease, and ends streams on which nothing comes any more.
+void SessionImpl::WatchMain() {
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    watch_wake_.WaitFor(mutex_, WatchPeriod(lease_ms_));
+    const std::uint64_t now_ms = clock_.NowMs();
+    if (handshake_until_ms_ != 0 && now_ms >= handshake_until_ms_ && stream_ != nullptr) {
+      stream_->Cancel();
+    }
+    if (!live_ || closing_) continue;
+    const bool unanswered = renewal_ != nullptr && renewal_->state != PendingCall::State::kDone;
+    if (unanswered) {
+      if (renewal_->state == PendingCall::State::kSent &&
+          now_ms - renewal_->sent_ms > RenewalTimeoutMs(lease_ms_)) {
+        stream_->Cancel();
+      }
+    } else if (now_ms >= renew_at_ms_) {
+      v1::Request request;
+      request.mutable_renew();
+      renewal_ = std::make_shared<PendingCall>(std::move(request));
+      renew_at_ms_ = now_ms + RenewalPeriodMs(lease_ms_);
+      queue_.Add(renewal_);
+      Pump();
+    }
+  }
+}
+
+// ---- receiving --------------------------------------------------------------------------------
+
+void SessionImpl::ReceiverMain() {
+  do {
+    ReceiveUntilLost();
+  } while (Reconnect());
+  std::vector<PendingCallPtr> rest;
+  {
+    MutexLock lock(mutex_);
+    closing_ = true;
+    rest = queue_.TakeAll();
+  }
+  for (const PendingCallPtr& call : rest) {
+    Complete(call, ErrnoStatus(ESHUTDOWN, "the file system is being unmounted"));
+  }
+}
+
+void SessionImpl::ReceiveUntilLost() {
+  MdcStream* stream;
+  {
+    MutexLock lock(mutex_);
+    stream = stream_.get();  // only this thread replaces it
+  }
+  v1::ServerFrame frame;
+  while (!evicted_ && stream->Receive(&frame)) {
+    for (v1::Reply& reply : *frame.mutable_replies()) HandleReply(reply);
+    for (const v1::Callback& callback : frame.callbacks()) HandleCallback(callback);
+    frame.Clear();
+  }
+  stream->Cancel();
+  {
+    // No send begins from here on, and the one under way ends soon.
+    MutexLock lock(mutex_);
+    live_ = false;
+    away_since_ms_ = clock_.NowMs();
+    while (sending_) idle_.Wait(mutex_);
+  }
+  const absl::Status why = EndStream(*stream);
+  MutexLock lock(mutex_);
+  queue_.StreamLost();
+  stream_.reset();
+  if (!ending_ && !closing_ && !evicted_) {
+    spdlog::warn("volume {}: the controller is away ({}); reconnecting", options_.volume,
+                 why.ok() ? "it ended the stream" : std::string(why.message()));
+  }
+}
+
+void SessionImpl::HandleReply(v1::Reply& reply) {
+  PendingCallPtr call;
+  {
+    MutexLock lock(mutex_);
+    call = queue_.Answered(reply.id());
+    if (call == nullptr) return;
+    if (queue_.CanSend()) writer_wake_.NotifyOne();  // a slot came free
+    if (call->request.op_case() == v1::Request::kRenew && reply.error() == 0) {
+      lease_.Renew(call->sent_ms, lease_ms_);
+    }
+  }
+  const absl::Status status = StatusOf(reply);
+  if (call->request.op_case() == v1::Request::kReclaim && !status.ok()) {
+    spdlog::error("volume {}: the controller refused what this host held ({})", options_.volume,
+                  std::string(status.message()));
+    evicted_ = true;
+  }
+  if (status.ok() && call->on_reply) call->on_reply(reply);
+  if (status.ok()) {
+    Complete(call, std::move(reply));
+  } else {
+    Complete(call, status);
+  }
+}
+
+void SessionImpl::HandleCallback(const v1::Callback& callback) {
+  if (callback.has_recall_token()) {
+    events_.OnRecall(callback.recall_token().inode(), callback.recall_token().mode());
+  } else if (callback.has_evicted()) {
+    lease_.Void();
+    evicted_ = true;
+    spdlog::error("volume {}: the controller evicted this host: {}", options_.volume,
+                  callback.evicted().reason());
+  }
+}
+
+void SessionImpl::Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome) {
+  if (call->on_done) call->on_done(outcome);
+  {
+    MutexLock lock(mutex_);
+    call->outcome = std::move(outcome);
+    call->state = PendingCall::State::kDone;
+  }
+  call->done.NotifyAll();
+}
+
+// ---- registration -----------------------------------------------------------------------------
+
+void SessionImpl::SessionIsOver(const std::string& why) {
+  spdlog::error("volume {}: the session is over ({}); what was not synced is lost", options_.volume,
+                why);
+  lease_.Void();
+  incarnation_ = Uuid::Random();
+  evicted_ = false;
+  std::vector<std::pair<PendingCallPtr, int>> doomed;
+  {
+    MutexLock lock(mutex_);
+    session_id_ = 0;
+    doomed = queue_.SessionOver();
+  }
+  events_.OnEvicted();
+  for (const auto& [call, errno_value] : doomed) {
+    Complete(call, ErrnoStatus(errno_value, "the session with the controller ended meanwhile"));
+  }
+}
+
+bool SessionImpl::Reconnect() {
+  std::uint64_t backoff_ms = kBackoffFirstMs;
+  for (;;) {
+    for (std::size_t i = 0; i < options_.mdcs.size(); ++i) {
+      {
+        MutexLock lock(mutex_);
+        if (ending_ || closing_) return false;
+      }
+      if (evicted_) SessionIsOver("evicted");
+      const std::string& address = options_.mdcs[next_mdc_];
+      absl::Status status = TryRegister(address);
+      if (ErrnoOf(status) == ESTALE && session_id_ != 0) {
+        SessionIsOver("the controller has given it up");
+        status = TryRegister(address);
+      }
+      if (status.ok()) {
+        spdlog::info("volume {}: the controller is back, at {}", options_.volume, address);
+        return true;
+      }
+      next_mdc_ = (next_mdc_ + 1) % options_.mdcs.size();
+    }
+    MutexLock lock(mutex_);
+    if (!ending_) backoff_.WaitFor(mutex_, std::chrono::milliseconds(backoff_ms));
+    backoff_ms = std::min(backoff_ms * 2, kBackoffLastMs);
+  }
+}
+
+absl::Status SessionImpl::TryRegister(const std::string& address) {
+  absl::StatusOr<std::unique_ptr<MdcStream>> connected = connector_.Connect(address);
+  if (!connected.ok()) return connected.status();
+  MdcStream* stream = connected->get();
+  const std::uint64_t sent_ms = clock_.NowMs();
+  {
+    MutexLock lock(mutex_);
+    if (ending_) {
+      (void)EndStream(*stream);
+      return absl::CancelledError("unmounting");
+    }
+    stream_ = *std::move(connected);
+    handshake_until_ms_ = sent_ms + kHandshakeTimeoutMs;
+  }
+  const HelloFrom from{.volume = options_.volume,
+                       .host = options_.host,
+                       .mount_point = options_.mount_point,
+                       .incarnation = incarnation_,
+                       .resume_session = session_id_,
+                       .map_generation = descriptor_.generation};
+  absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from);
+  absl::Status status = hello.status();
+  if (status.ok() && descriptor_.generation == 0) {
+    absl::StatusOr<VolumeDescriptor> descriptor = DescriptorOf(*hello);
+    status = descriptor.status();
+    if (status.ok()) descriptor_ = *std::move(descriptor);
+  } else if (status.ok() && !hello->volume_descriptor().empty()) {
+    spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
+                 options_.volume);
+  }
+  if (!status.ok()) {
+    const absl::Status ended = EndStream(*stream);
+    if (hello.status().code() == absl::StatusCode::kUnavailable && !ended.ok()) status = ended;
+    MutexLock lock(mutex_);
+    handshake_until_ms_ = 0;
+    stream_.reset();
+    return status;
+  }
+  const bool resumed = session_id_ != 0;
+  lease_.Renew(sent_ms, hello->lease_ms());
+  {
+    MutexLock lock(mutex_);
+    session_id_ = hello->session();
+    handshake_until_ms_ = 0;
+    lease_ms_ = hello->lease_ms();
+    renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_);
+    if (!resumed) queue_.SessionBegins(hello->slots());
+  }
+  if (resumed && hello->must_reclaim()) SendReclaims();
+  MutexLock lock(mutex_);
+  live_ = true;
+  writer_wake_.NotifyOne();
+  return absl::OkStatus();
+}
+
+// Queued before all else: the controller serves nothing before it knows what this host holds.
+void SessionImpl::SendReclaims() {
+  std::vector<v1::Reclaim> reclaims = events_.CollectReclaims();
+  if (reclaims.empty()) reclaims.emplace_back();
+  reclaims.back().set_done(true);
+  std::vector<PendingCallPtr> calls;
+  for (v1::Reclaim& reclaim : reclaims) {
+    v1::Request request;
+    *request.mutable_reclaim() = std::move(reclaim);
+    calls.push_back(std::make_shared<PendingCall>(std::move(request)));
+  }
+  MutexLock lock(mutex_);
+  queue_.AddFirst(std::move(calls));
+}
+
+}  // namespace reel::client

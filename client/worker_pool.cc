@@ -1,0 +1,47 @@
+#include "client/worker_pool.h"
+
+#include <utility>
+
+namespace reel::client {
+
+void WorkerPool::Run(std::function<void()> work) {
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  queue_.push_back(std::move(work));
+  if (idle_ >= queue_.size() || threads_.size() >= max_threads_) {
+    wake_.NotifyOne();
+  } else {
+    threads_.emplace_back([this] { Main(); });
+  }
+}
+
+void WorkerPool::Main() {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (queue_.empty()) {
+      ++idle_;
+      wake_.Wait(mutex_);
+      --idle_;
+      continue;
+    }
+    std::function<void()> work = std::move(queue_.front());
+    queue_.pop_front();
+    mutex_.Unlock();
+    work();
+    work = nullptr;
+    mutex_.Lock();
+  }
+}
+
+void WorkerPool::Stop() {
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    threads.swap(threads_);
+    wake_.NotifyAll();
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,38 @@
+// Threads for work that may wait: as many as there is work at once, up to a bound.
+//
+// Work queues beyond the bound; its callers bound the queue (one piece per inode recalled).
+// Threads: all methods may be called concurrently.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "volume/mutex.h"
+
+namespace reel::client {
+
+class WorkerPool {
+ public:
+  explicit WorkerPool(std::size_t max_threads) : max_threads_(max_threads) {}
+  ~WorkerPool() { Stop(); }
+
+  void Run(std::function<void()> work);
+  // Lets running work finish, drops what has not begun, and ends the threads.
+  void Stop();
+
+ private:
+  void Main();
+
+  const std::size_t max_threads_;
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace reel::client
