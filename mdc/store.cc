@@ -12,7 +12,7 @@ namespace reel::mdc {
 namespace {
 
 // Below it RocksDB's logs and one compaction do not fit beside each other.
-constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
+constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
 // Memtables are flushed when they reach this part of the region: the log that backs them, the
 // tables made of them and a compaction of those have room several times over.
 constexpr std::uint64_t kWriteBufferShare = 32;

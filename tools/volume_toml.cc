@@ -1,130 +1,22 @@
 #include "tools/volume_toml.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <initializer_list>
 #include <map>
-#include <optional>
-#include <sstream>
 #include <utility>
-
-// Compiled into this file alone, and without exceptions: the packaged library is built with them.
-#undef TOML_SHARED_LIB
-#undef TOML_HEADER_ONLY
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "tools/size.h"
+#include "tools/toml_reader.h"
 #include "volume/label.h"
 
 namespace reel::tools {
 namespace {
 
-constexpr std::size_t kMaxTextBytes = 1 << 20;
 constexpr std::size_t kMaxPatterns = 1024;
 constexpr std::size_t kMaxAffinities = 64;
 
-// One TOML table that is read key by key. The first error sticks; Finish reports it, or a key that
-// nobody asked for.
-class TableReader {
- public:
-  TableReader(const toml::table& table, std::string_view source) : table_(table), source_(source) {}
-
-  std::string Where(const toml::node& node) const {
-    return absl::StrCat(source_, ":", node.source().begin.line, ": ");
-  }
-  void Fail(const toml::node& node, std::string_view what) {
-    if (status_.ok()) {
-      status_ = absl::InvalidArgumentError(absl::StrCat(Where(node), std::string(what)));
-    }
-  }
-
-  const toml::node* Find(std::string_view key) {
-    known_.emplace_back(key);
-    return table_.get(key);
-  }
-
-  std::optional<std::string> Text(std::string_view key) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return std::nullopt;
-    return TextOf(key, *node);
-  }
-
-  std::optional<std::uint64_t> Size(std::string_view key) {
-    const toml::node* node = Find(key);
-    if (node == nullptr) return std::nullopt;
-    if (const auto* number = node->as_integer(); number != nullptr && number->get() >= 0) {
-      return static_cast<std::uint64_t>(number->get());
-    }
-    if (!node->is_string()) {
-      Fail(*node, absl::StrCat(std::string(key), " must be a size, such as \"256KiB\""));
-      return std::nullopt;
-    }
-    const auto size = ParseSize(node->as_string()->get());
-    if (!size.ok()) {
-      Fail(*node, absl::StrCat(std::string(key), ": ", size.status().message()));
-      return std::nullopt;
-    }
-    return *size;
-  }
-
-  // An array of strings, each with its own place; empty when the key is absent.
-  std::vector<LunReference> Texts(std::string_view key, std::size_t max_count) {
-    std::vector<LunReference> texts;
-    const toml::node* node = Find(key);
-    if (node == nullptr) return texts;
-    const toml::array* array = node->as_array();
-    if (array == nullptr) {
-      Fail(*node, absl::StrCat(std::string(key), " must be a list of strings"));
-      return texts;
-    }
-    if (array->size() > max_count) {
-      Fail(*node, absl::StrCat(std::string(key), " has ", array->size(), " entries; at most ",
-                               max_count, " are possible"));
-      return texts;
-    }
-    for (const toml::node& element : *array) {
-      texts.push_back({TextOf(key, element).value_or(""), Where(element)});
-    }
-    return texts;
-  }
-
-  absl::Status Finish() {
-    for (const auto& [key, node] : table_) {
-      if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-      Fail(node, absl::StrCat("unknown key \"", absl::CHexEscape(std::string(key.str())), "\""));
-    }
-    return status_;
-  }
-
- private:
-  std::optional<std::string> TextOf(std::string_view key, const toml::node& node) {
-    const auto* text = node.as_string();
-    if (text == nullptr) {
-      Fail(node, absl::StrCat(std::string(key), " must be ",
-                              &node == table_.get(key) ? "a string" : "a list of strings"));
-      return std::nullopt;
-    }
-    if (text->get().empty() || text->get().size() > 4096) {
-      Fail(node,
-           absl::StrCat(std::string(key), " is ", text->get().empty() ? "empty" : "too long"));
-      return std::nullopt;
-    }
-    return text->get();
-  }
-
-  const toml::table& table_;
-  std::string source_;
-  std::vector<std::string> known_;
-  absl::Status status_;
-};
-
-absl::StatusOr<std::uint32_t> ParseFlags(const std::vector<LunReference>& texts,
+absl::StatusOr<std::uint32_t> ParseFlags(const std::vector<TomlText>& texts,
                                          const std::string& where) {
   std::uint32_t flags = 0;
   for (const auto& [text, text_where] : texts) {
@@ -154,15 +46,17 @@ absl::Status CheckBreadth(std::uint64_t breadth, std::uint64_t block, const std:
       "block size (", FormatSize(block), ") and at most ", FormatSize(kMaxBreadthBytes)));
 }
 
-absl::StatusOr<PoolDescription> ParsePool(const toml::table& table, std::string_view source) {
-  TableReader reader(table, source);
+absl::StatusOr<PoolDescription> ParsePool(const TomlNode& table, std::string_view source) {
+  TomlTable reader(table, source);
   PoolDescription pool;
   pool.where = reader.Where(table);
   pool.name = reader.Text("name").value_or("");
   const auto flag_texts = reader.Texts("flags", 8);
   const auto affinities = reader.Texts("affinities", kMaxAffinities);
   const auto breadth = reader.Size("stripe_breadth");
-  pool.luns = reader.Texts("luns", kMaxLunsPerPool);
+  for (TomlText& lun : reader.Texts("luns", kMaxLunsPerPool)) {
+    pool.luns.push_back({std::move(lun.text), std::move(lun.where)});
+  }
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
 
   if (absl::Status status = ValidateVolumeName(pool.name); !status.ok()) {
@@ -206,36 +100,6 @@ absl::Status CheckBlockBytes(std::uint64_t block_bytes, const std::string& where
       FormatSize(kMinBlockBytes), " to ", FormatSize(kMaxBlockBytes)));
 }
 
-std::string FirstLine(std::string_view text) {
-  return std::string(text.substr(0, text.find('\n')));
-}
-
-absl::StatusOr<toml::table> ParseText(std::string_view text, std::string_view source) {
-  if (text.size() > kMaxTextBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(std::string(source), ":1: longer than 1 MiB: not a volume description"));
-  }
-  toml::parse_result result = toml::parse(text, source);
-  if (!result) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(std::string(source), ":", result.error().source().begin.line, ": ",
-                     absl::CHexEscape(FirstLine(result.error().description()))));
-  }
-  return std::move(result).table();
-}
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxTextBytes + 1, '\0');
-  if (!file) {
-    return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
-  }
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
-}
-
 absl::StatusOr<AllocationStrategy> ParseStrategy(const std::string& text,
                                                  const std::string& where) {
   if (text == "round") return AllocationStrategy::kRound;
@@ -264,73 +128,61 @@ absl::Status CheckUnique(const VolumeDescription& volume) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<PoolDescription>> ParsePools(const toml::node* node,
+absl::StatusOr<std::vector<PoolDescription>> ParsePools(const TomlNode* node,
+                                                        const std::string& where,
                                                         std::string_view source) {
+  const auto is_table = [](const TomlNode& element) {
+    return element.kind == TomlNode::Kind::kTable;
+  };
+  if (node == nullptr || node->elements.empty() || !std::ranges::all_of(node->elements, is_table)) {
+    return absl::InvalidArgumentError(absl::StrCat(where, "at least one [[pool]] is needed"));
+  }
+  if (node->elements.size() > kMaxPools) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, node->elements.size(), " pools; at most ", kMaxPools, " are possible"));
+  }
   std::vector<PoolDescription> pools;
-  const toml::array* array = node == nullptr ? nullptr : node->as_array();
-  if (array == nullptr || array->empty() || !array->is_homogeneous(toml::node_type::table)) {
-    return absl::InvalidArgumentError(absl::StrCat(std::string(source), ":",
-                                                   node == nullptr ? 1 : node->source().begin.line,
-                                                   ": at least one [[pool]] is needed"));
-  }
-  if (array->size() > kMaxPools) {
-    return absl::InvalidArgumentError(absl::StrCat(std::string(source), ":",
-                                                   node->source().begin.line, ": ", array->size(),
-                                                   " pools; at most ", kMaxPools, " are possible"));
-  }
-  for (const toml::node& element : *array) {
-    auto pool = ParsePool(*element.as_table(), source);
+  for (const TomlNode& element : node->elements) {
+    auto pool = ParsePool(element, source);
     if (!pool.ok()) return pool.status();
     pools.push_back(std::move(*pool));
   }
   return pools;
 }
 
-}  // namespace
-
-absl::Status ValidateVolumeName(std::string_view name) {
-  return ValidateLunName(name);
-}
-
-absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::string_view source) {
-  auto table = ParseText(text, source);
-  if (!table.ok()) return table.status();
-  const auto where = [&](std::string_view key) {
-    const toml::node* node = table->get(key);
-    return absl::StrCat(std::string(source), ":", node == nullptr ? 1 : node->source().begin.line,
-                        ": ");
-  };
-
-  TableReader reader(*table, source);
+absl::StatusOr<VolumeDescription> DescribeVolume(const TomlNode& table, std::string_view source) {
+  TomlTable reader(table, source);
   VolumeDescription volume;
   volume.name = reader.Text("name").value_or("");
   volume.block_bytes = reader.Size("block_size").value_or(kDefaultBlockBytes);
   const auto breadth = reader.Size("stripe_breadth");
   const auto strategy_text = reader.Text("strategy").value_or("round");
-  for (LunReference& pattern : reader.Texts("luns", kMaxPatterns)) {
+  for (TomlText& pattern : reader.Texts("luns", kMaxPatterns)) {
     volume.lun_patterns.push_back(std::move(pattern.text));
   }
-  const toml::node* pools_node = reader.Find("pool");
+  const TomlNode* pools_node = reader.Find("pool");
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
 
   if (absl::Status status = ValidateVolumeName(volume.name); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(where("name"), "name: ", status.message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(reader.Where("name"), "name: ", status.message()));
   }
-  if (auto status = CheckBlockBytes(volume.block_bytes, where("block_size")); !status.ok()) {
+  if (auto status = CheckBlockBytes(volume.block_bytes, reader.Where("block_size")); !status.ok()) {
     return status;
   }
   // With blocks larger than the default breadth, one block is the narrowest stripe there is.
   const std::uint64_t volume_breadth =
       breadth.value_or(std::max(kDefaultBreadthBytes, volume.block_bytes));
-  if (auto status = CheckBreadth(volume_breadth, volume.block_bytes, where("stripe_breadth"));
+  if (auto status =
+          CheckBreadth(volume_breadth, volume.block_bytes, reader.Where("stripe_breadth"));
       !status.ok()) {
     return status;
   }
-  auto strategy = ParseStrategy(strategy_text, where("strategy"));
+  auto strategy = ParseStrategy(strategy_text, reader.Where("strategy"));
   if (!strategy.ok()) return strategy.status();
   volume.strategy = *strategy;
 
-  auto pools = ParsePools(pools_node, source);
+  auto pools = ParsePools(pools_node, reader.Where("pool"), source);
   if (!pools.ok()) return pools.status();
   volume.pools = std::move(*pools);
   for (PoolDescription& pool : volume.pools) {
@@ -344,32 +196,39 @@ absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::st
   return volume;
 }
 
+}  // namespace
+
+absl::Status ValidateVolumeName(std::string_view name) {
+  return ValidateLunName(name);
+}
+
+absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::string_view source) {
+  auto table = ParseToml(text, source);
+  if (!table.ok()) return table.status();
+  return DescribeVolume(*table, source);
+}
+
 absl::StatusOr<VolumeDescription> ReadVolumeToml(const std::string& path) {
-  auto text = ReadText(path);
-  if (!text.ok()) return text.status();
-  return ParseVolumeToml(*text, path);
+  auto table = ReadToml(path);
+  if (!table.ok()) return table.status();
+  return DescribeVolume(*table, path);
 }
 
 absl::StatusOr<std::vector<std::string>> ReadLunPatterns(const std::string& path) {
-  auto text = ReadText(path);
-  if (!text.ok()) return text.status();
-  auto table = ParseText(*text, path);
+  auto table = ReadToml(path);
   if (!table.ok()) return table.status();
-  std::vector<std::string> patterns;
-  const toml::array* array = table->get_as<toml::array>("luns");
-  if (array == nullptr) {
+  if (table->Find("luns") == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ":1: no luns = [\"/dev/mapper/*\", …] that says where to look"));
   }
-  for (const toml::node& element : *array) {
-    const auto* pattern = element.as_string();
-    if (pattern == nullptr || patterns.size() == kMaxPatterns) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ":", element.source().begin.line,
-                                                     ": luns must be a list of at most ",
-                                                     kMaxPatterns, " strings"));
-    }
-    patterns.push_back(pattern->get());
+  TomlTable reader(*table, path);
+  std::vector<std::string> patterns;
+  for (TomlText& pattern : reader.Texts("luns", kMaxPatterns)) {
+    patterns.push_back(std::move(pattern.text));
   }
+  // The other keys are somebody else's.
+  for (const auto& [key, node] : table->keys) reader.Find(key);
+  if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return patterns;
 }
 

@@ -1,0 +1,57 @@
+#include "tools/admin_config.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "tools/toml_reader.h"
+
+namespace reel::tools {
+namespace {
+
+absl::StatusOr<AdminConfig> FromTable(const TomlNode& table, std::string_view source) {
+  TomlTable reader(table, source);
+  AdminConfig config;
+  config.mdc = reader.Text("mdc").value_or("");
+  config.volume = reader.Text("volume").value_or("");
+  if (absl::Status status = reader.Finish(); !status.ok()) return status;
+  return config;
+}
+
+void Fill(std::string& value, const std::string& with) {
+  if (value.empty()) value = with;
+}
+
+void FillFromEnvironment(std::string& value, const char* name) {
+  if (const char* text = std::getenv(name); text != nullptr) Fill(value, text);
+}
+
+}  // namespace
+
+absl::StatusOr<AdminConfig> ParseAdminConfig(std::string_view text, std::string_view source) {
+  auto table = ParseToml(text, source);
+  if (!table.ok()) return table.status();
+  return FromTable(*table, source);
+}
+
+absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::string& path) {
+  FillFromEnvironment(given.mdc, "REELADM_MDC");
+  FillFromEnvironment(given.volume, "REELADM_VOLUME");
+  const std::string file = path.empty() ? kAdminConfig : path;
+  auto table = ReadToml(file);
+  if (table.ok()) {
+    auto config = FromTable(*table, file);
+    if (!config.ok()) return config.status();
+    Fill(given.mdc, config->mdc);
+    Fill(given.volume, config->volume);
+  } else if (!path.empty() || !absl::IsNotFound(table.status())) {
+    return table.status();
+  }
+  Fill(given.mdc, kDefaultMdc);
+  if (given.mdc.find(':') == std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", given.mdc, "\" is not the address of an MDC; write HOST:PORT"));
+  }
+  return given;
+}
+
+}  // namespace reel::tools

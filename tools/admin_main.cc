@@ -1,0 +1,77 @@
+// reeladm: the administration shell, interactive or one command.
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "tools/admin_api.h"
+#include "tools/admin_commands.h"
+#include "tools/admin_config.h"
+#include "tools/admin_shell.h"
+#include "tools/cli.h"
+
+namespace reel::tools {
+namespace {
+
+constexpr char kProgram[] = "reeladm";
+constexpr int kUsage = 2;
+
+std::string CommandsText() {
+  std::string text = "\nCommands (none: an interactive shell):\n";
+  for (const AdminCommand& command : AdminCommands()) {
+    const std::string usage = std::string(command.name) + " " + std::string(command.arguments);
+    text += "  " + usage + std::string(usage.size() < 18 ? 18 - usage.size() : 1, ' ') +
+            std::string(command.help) + "\n";
+  }
+  return text;
+}
+
+int Main(int argc, char** argv) {
+  AdminConfig given;
+  std::string config;
+  std::uint32_t timeout_ms = 10'000;
+  bool json = false;
+  std::vector<std::string> words;
+  CLI::App app("Administers ReelFS.", kProgram);
+  app.set_version_flag("--version", REEL_VERSION);
+  app.add_option("-m,--mdc", given.mdc, "HOST:PORT of the MDC (or $REELADM_MDC)");
+  app.add_option("-v,--volume", given.volume, "the volume (needed where there are several)");
+  app.add_option("-c,--config", config, std::string("default: ") + kAdminConfig);
+  app.add_option("--timeout-ms", timeout_ms, "how long to wait for an answer")
+      ->check(CLI::Range(1, 3'600'000));
+  app.add_flag("--json", json, "print JSON");
+  app.add_option("command", words, "a command and its arguments")->option_text("COMMAND …");
+  app.footer(CommandsText());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
+    return kUsage;
+  }
+  LogToStderr(kProgram);
+  auto chosen = CompleteAdminConfig(given, config);
+  if (!chosen.ok()) {
+    PrintError(kProgram, chosen.status());
+    return AdminExitCode(chosen.status());
+  }
+  const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdc, timeout_ms);
+  AdminContext context{.api = *api, .volume = chosen->volume, .json = json};
+  if (words.empty()) return RunAdminShell(context);
+  auto outcome = RunAdminCommand(context, words);
+  if (!outcome.ok()) {
+    PrintError(kProgram, outcome.status());
+    return AdminExitCode(outcome.status());
+  }
+  std::cout << *outcome;
+  return 0;
+}
+
+}  // namespace
+}  // namespace reel::tools
+
+int main(int argc, char** argv) {
+  return reel::tools::Main(argc, argv);
+}

@@ -1,0 +1,155 @@
+// reeladm's commands against made-up answers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+#include "tools/admin_commands.h"
+#include "tools/admin_config.h"
+#include "volume/uuid.h"
+
+namespace reel::tools {
+namespace {
+
+using ::testing::HasSubstr;
+
+class FakeApi final : public AdminApi {
+ public:
+  absl::StatusOr<v1::VolumesReply> Volumes() override { return Answer(volumes); }
+  absl::StatusOr<v1::DisksReply> Disks() override { return Answer(disks); }
+  absl::StatusOr<v1::ShowReply> Show(const std::string& volume) override {
+    asked = volume;
+    return Answer(show);
+  }
+  absl::StatusOr<v1::StatReply> Stat(const std::string& volume) override {
+    asked = volume;
+    return Answer(stat);
+  }
+  absl::StatusOr<v1::WhoReply> Who(const std::string& volume) override {
+    asked = volume;
+    return Answer(who);
+  }
+
+  void AddVolume(const std::string& name) {
+    auto* volume = volumes.add_volumes();
+    volume->set_name(name);
+    volume->set_volume(Uuid::Random().ToBytes());
+    volume->set_role("active");
+    volume->set_epoch(3);
+  }
+
+  absl::Status status;
+  std::string asked;
+  v1::VolumesReply volumes;
+  v1::DisksReply disks;
+  v1::ShowReply show;
+  v1::StatReply stat;
+  v1::WhoReply who;
+
+ private:
+  template <typename Reply>
+  absl::StatusOr<Reply> Answer(const Reply& reply) const {
+    if (!status.ok()) return status;
+    return reply;
+  }
+};
+
+class AdminTest : public ::testing::Test {
+ protected:
+  std::string Run(const std::vector<std::string>& words) {
+    auto outcome = RunAdminCommand(context_, words);
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.value_or("");
+  }
+  nlohmann::json RunJson(const std::vector<std::string>& words) {
+    context_.json = true;
+    return nlohmann::json::parse(Run(words));
+  }
+  int ExitCode(const std::vector<std::string>& words) {
+    return AdminExitCode(RunAdminCommand(context_, words).status());
+  }
+
+  FakeApi api_;
+  AdminContext context_{.api = api_, .volume = {}};
+};
+
+TEST_F(AdminTest, VolumesAsTableAndJson) {
+  api_.AddVolume("reel1");
+  EXPECT_THAT(Run({"volumes"}), HasSubstr("reel1   active      3"));
+  const auto json = RunJson({"volumes"});
+  EXPECT_EQ(json["volumes"][0]["name"], "reel1");
+  EXPECT_EQ(json["volumes"][0]["epoch"], 3);
+}
+
+TEST_F(AdminTest, ShowCountsInIecUnits) {
+  api_.AddVolume("reel1");
+  api_.show.set_name("reel1");
+  api_.show.set_block_bytes(16384);
+  auto* pool = api_.show.add_pools();
+  pool->set_name("data");
+  pool->add_flags("data");
+  pool->set_breadth_bytes(1 << 20);
+  pool->set_total_bytes(std::uint64_t{4} << 30);
+  pool->set_free_bytes(std::uint64_t{1} << 30);
+  const std::string text = Run({"show"});
+  EXPECT_THAT(text, HasSubstr("data  data   -             1 MiB  4 GiB  1 GiB  75 %"));
+  EXPECT_EQ(api_.asked, "reel1");
+  EXPECT_EQ(RunJson({"show"})["pools"][0]["free_bytes"], std::uint64_t{1} << 30);
+}
+
+TEST_F(AdminTest, StatPicksByPrefix) {
+  context_.volume = "reel1";
+  for (const char* name : {"op.create", "op.lookup", "wire.bytes_in"}) {
+    auto* counter = api_.stat.add_counters();
+    counter->set_name(name);
+    counter->set_value(7);
+  }
+  EXPECT_EQ(RunJson({"stat"})["counters"].size(), 3u);
+  EXPECT_EQ(RunJson({"stat", "op."})["counters"].size(), 2u);
+}
+
+TEST_F(AdminTest, WhoShowsSessions) {
+  context_.volume = "reel1";
+  auto* session = api_.who.add_sessions();
+  session->set_session(12);
+  session->set_host("ws1");
+  session->set_mount_point("/reel");
+  session->set_lease_left_ms(9500);
+  session->mutable_registered()->set_seconds(1'700'000'000);
+  EXPECT_THAT(Run({"who"}), HasSubstr("ws1   /reel"));
+  EXPECT_EQ(RunJson({"who"})["sessions"][0]["registered"], "2023-11-14T22:13:20Z");
+}
+
+TEST_F(AdminTest, SeveralVolumesNeedAChoice) {
+  api_.AddVolume("a");
+  api_.AddVolume("b");
+  EXPECT_EQ(ExitCode({"show"}), 2);
+  EXPECT_THAT(RunAdminCommand(context_, {"show"}).status().message(), HasSubstr("--volume: a, b"));
+  context_.volume = "b";
+  EXPECT_EQ(ExitCode({"show"}), 0);
+  EXPECT_EQ(api_.asked, "b");
+}
+
+TEST_F(AdminTest, ExitCodes) {
+  EXPECT_EQ(ExitCode({"volumes"}), 0);
+  EXPECT_EQ(ExitCode({"shwo"}), 2);
+  EXPECT_EQ(ExitCode({"volumes", "too", "much"}), 2);
+  EXPECT_EQ(ExitCode({"help", "stat"}), 0);
+  EXPECT_EQ(ExitCode({"show"}), 1);  // serves no volume
+  api_.status = absl::UnavailableError("no answer");
+  EXPECT_EQ(ExitCode({"volumes"}), 3);
+}
+
+TEST(AdminConfigTest, ArgumentsGoBeforeTheFile) {
+  const auto config = ParseAdminConfig("mdc = \"mdc1:4711\"\nvolume = \"reel1\"\n", "f");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->mdc, "mdc1:4711");
+  EXPECT_EQ(config->volume, "reel1");
+  EXPECT_THAT(ParseAdminConfig("mcd = \"x\"", "f").status().message(),
+              HasSubstr("f:1: unknown key"));
+  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1", .volume = {}}, "").status().message(),
+              HasSubstr("HOST:PORT"));
+  EXPECT_TRUE(absl::IsNotFound(CompleteAdminConfig({}, "/nowhere/f").status()));
+}
+
+}  // namespace
+}  // namespace reel::tools

@@ -1,0 +1,214 @@
+// The commands of reeladm that show what the MDC answers. JSON keys are those of proto/admin.proto.
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "nlohmann/json.hpp"
+#include "tools/admin_commands.h"
+#include "tools/cli.h"
+#include "tools/size.h"
+#include "tools/table.h"
+#include "volume/uuid.h"
+
+namespace reel::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr Table::Align kRight = Table::Align::kRight;
+
+std::string UuidText(const std::string& raw) {
+  const auto uuid = Uuid::FromBytes(raw);
+  return uuid.ok() && !uuid->is_nil() ? uuid->ToString() : "";
+}
+
+std::string OrDash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+absl::Time TimeOf(const v1::Time& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanoseconds());
+}
+std::string LocalText(const v1::Time& time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", TimeOf(time), absl::LocalTimeZone());
+}
+std::string IsoText(const v1::Time& time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E*SZ", TimeOf(time), absl::UTCTimeZone());
+}
+
+std::string JsonLine(const Json& json) {
+  return JsonText(json) + "\n";
+}
+
+// "62 %", of a whole that may be 0.
+std::string Percent(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  return absl::StrCat(
+      static_cast<std::uint64_t>(100.0 * static_cast<double>(part) / static_cast<double>(whole)),
+      " %");
+}
+
+Json PoolJson(const v1::ShowReply::Pool& pool) {
+  Json luns = Json::array();
+  for (const auto& lun : pool.luns()) {
+    luns.push_back({{"name", lun.name()},
+                    {"path", lun.path()},
+                    {"size_bytes", lun.size_bytes()},
+                    {"stripe_set", lun.stripe_set()}});
+  }
+  Json flags = Json::array(), affinities = Json::array();
+  for (const std::string& flag : pool.flags()) flags.push_back(flag);
+  for (const std::string& affinity : pool.affinities()) affinities.push_back(affinity);
+  return {{"name", pool.name()},
+          {"flags", std::move(flags)},
+          {"affinities", std::move(affinities)},
+          {"breadth_bytes", pool.breadth_bytes()},
+          {"total_bytes", pool.total_bytes()},
+          {"free_bytes", pool.free_bytes()},
+          {"luns", std::move(luns)}};
+}
+
+std::string ShowText(const v1::ShowReply& reply) {
+  Table pools({{"pool"},
+               {"flags"},
+               {"affinities"},
+               {"breadth", kRight},
+               {"size", kRight},
+               {"free", kRight},
+               {"used", kRight}});
+  Table luns({{"LUN"}, {"pool"}, {"set", kRight}, {"size", kRight}, {"path"}});
+  for (const auto& pool : reply.pools()) {
+    const std::uint64_t total = pool.total_bytes();
+    const std::uint64_t used = total - std::min(total, pool.free_bytes());
+    pools.Add({pool.name(), absl::StrJoin(pool.flags(), ","),
+               OrDash(absl::StrJoin(pool.affinities(), ",")), FormatSize(pool.breadth_bytes()),
+               FormatSize(total), FormatSize(pool.free_bytes()), Percent(used, total)});
+    for (const auto& lun : pool.luns()) {
+      luns.Add({lun.name(), pool.name(), absl::StrCat(lun.stripe_set()),
+                FormatSize(lun.size_bytes()), lun.path()});
+    }
+  }
+  return absl::StrCat(
+      "Volume ", reply.name(), ", UUID ", UuidText(reply.volume()), "\n", "Made ",
+      LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n", "Block size ",
+      FormatSize(reply.block_bytes()), ", strategy ", reply.strategy(), ", seat LUN ", reply.seat(),
+      "\n", "Fencing: ", reply.fencing(), "\n\n", pools.ToString(), "\n", luns.ToString());
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> AdminVolumes(AdminContext& context, const std::vector<std::string>&) {
+  auto reply = context.api.Volumes();
+  if (!reply.ok()) return reply.status();
+  Json json = Json::array();
+  Table table({{"volume"}, {"role"}, {"epoch", kRight}, {"UUID"}});
+  for (const auto& volume : reply->volumes()) {
+    const std::string uuid = UuidText(volume.volume());
+    table.Add({volume.name(), volume.role(), absl::StrCat(volume.epoch()), uuid});
+    json.push_back({{"name", volume.name()},
+                    {"volume", uuid},
+                    {"role", volume.role()},
+                    {"epoch", volume.epoch()}});
+  }
+  return context.json ? JsonLine({{"volumes", std::move(json)}}) : table.ToString();
+}
+
+absl::StatusOr<std::string> AdminDisks(AdminContext& context, const std::vector<std::string>&) {
+  auto reply = context.api.Disks();
+  if (!reply.ok()) return reply.status();
+  Json json = Json::array();
+  Table table({{"path"}, {"name"}, {"size", kRight}, {"volume"}, {"pool"}, {"state"}});
+  for (const auto& disk : reply->disks()) {
+    table.Add({disk.path(), OrDash(disk.name()), FormatSize(disk.size_bytes()),
+               OrDash(disk.volume()), OrDash(disk.pool()), disk.state()});
+    json.push_back({{"path", disk.path()},
+                    {"name", disk.name()},
+                    {"lun", UuidText(disk.lun())},
+                    {"size_bytes", disk.size_bytes()},
+                    {"volume", disk.volume()},
+                    {"pool", disk.pool()},
+                    {"state", disk.state()}});
+  }
+  return context.json ? JsonLine({{"disks", std::move(json)}}) : table.ToString();
+}
+
+absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<std::string>&) {
+  auto volume = ChosenVolume(context);
+  if (!volume.ok()) return volume.status();
+  auto reply = context.api.Show(*volume);
+  if (!reply.ok()) return reply.status();
+  if (!context.json) return ShowText(*reply);
+  Json pools = Json::array();
+  for (const auto& pool : reply->pools()) pools.push_back(PoolJson(pool));
+  return JsonLine({{"name", reply->name()},
+                   {"volume", UuidText(reply->volume())},
+                   {"map_generation", reply->map_generation()},
+                   {"block_bytes", reply->block_bytes()},
+                   {"strategy", reply->strategy()},
+                   {"created", IsoText(reply->created())},
+                   {"seat", reply->seat()},
+                   {"fencing", reply->fencing()},
+                   {"pools", std::move(pools)}});
+}
+
+absl::StatusOr<std::string> AdminStat(AdminContext& context,
+                                      const std::vector<std::string>& words) {
+  auto volume = ChosenVolume(context);
+  if (!volume.ok()) return volume.status();
+  auto reply = context.api.Stat(*volume);
+  if (!reply.ok()) return reply.status();
+  const std::string prefix = words.size() > 1 ? words[1] : "";
+  Json counters = Json::array();
+  Table table({{"counter"}, {"value", kRight}});
+  for (const auto& counter : reply->counters()) {
+    if (!absl::StartsWith(counter.name(), prefix)) continue;
+    table.Add({counter.name(), absl::StrCat(counter.value())});
+    counters.push_back({{"name", counter.name()}, {"value", counter.value()}});
+  }
+  if (context.json) {
+    return JsonLine({{"name", *volume},
+                     {"epoch", reply->epoch()},
+                     {"sequence", reply->sequence()},
+                     {"uptime_ms", reply->uptime_ms()},
+                     {"counters", std::move(counters)}});
+  }
+  return absl::StrCat(
+      "Volume ", *volume, ", epoch ", reply->epoch(), ", sequence ", reply->sequence(), ", up ",
+      absl::FormatDuration(absl::Seconds(reply->uptime_ms() / 1000)), "\n\n", table.ToString());
+}
+
+absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<std::string>&) {
+  auto volume = ChosenVolume(context);
+  if (!volume.ok()) return volume.status();
+  auto reply = context.api.Who(*volume);
+  if (!reply.ok()) return reply.status();
+  Json sessions = Json::array();
+  Table table({{"session", kRight},
+               {"host"},
+               {"mounted at"},
+               {"since"},
+               {"connected"},
+               {"lease left", kRight},
+               {"opens", kRight},
+               {"tokens", kRight},
+               {"operations", kRight}});
+  for (const auto& session : reply->sessions()) {
+    table.Add({absl::StrCat(session.session()), session.host(), session.mount_point(),
+               LocalText(session.registered()), session.connected() ? "yes" : "no",
+               absl::FormatDuration(absl::Milliseconds(session.lease_left_ms())),
+               absl::StrCat(session.opens()), absl::StrCat(session.tokens()),
+               absl::StrCat(session.operations())});
+    sessions.push_back({{"session", session.session()},
+                        {"host", session.host()},
+                        {"mount_point", session.mount_point()},
+                        {"registered", IsoText(session.registered())},
+                        {"connected", session.connected()},
+                        {"lease_left_ms", session.lease_left_ms()},
+                        {"opens", session.opens()},
+                        {"tokens", session.tokens()},
+                        {"operations", session.operations()}});
+  }
+  return context.json ? JsonLine({{"name", *volume}, {"sessions", std::move(sessions)}})
+                      : table.ToString();
+}
+
+}  // namespace reel::tools

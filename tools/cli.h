@@ -1,0 +1,31 @@
+// What all tools' main functions share: exit codes by status, one line on stderr, where LUNs are.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace reel::tools {
+
+// Where daemons and tools of a host look for LUNs when nobody says otherwise.
+inline constexpr char kHostConfig[] = "/etc/reelfs/mdcd.toml";
+
+// "program: message" on stderr, as one line.
+void PrintError(std::string_view program, const absl::Status& status);
+
+// Indented JSON. Text that is not UTF-8 (a path may be anything) gets replacement characters.
+std::string JsonText(const nlohmann::ordered_json& json);
+
+// The log goes to stderr, warnings and worse.
+void LogToStderr(std::string_view program);
+
+// `luns` when there are any; else those of `config`; else those of kHostConfig. NOT_FOUND when
+// there is nothing to go by.
+absl::StatusOr<std::vector<std::string>> LunPatterns(const std::vector<std::string>& luns,
+                                                     const std::string& config);
+
+}  // namespace reel::tools

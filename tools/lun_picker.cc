@@ -1,0 +1,180 @@
+#include "tools/lun_picker.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "volume/label.h"
+#include "volume/lun_scan.h"
+
+namespace reel::tools {
+namespace {
+
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::canonical(path, error);
+  return error ? path : canonical.string();
+}
+
+absl::Status At(const LunReference& reference, const absl::Status& status) {
+  return {status.code(), absl::StrCat(reference.where, status.message())};
+}
+
+class Picker {
+ public:
+  explicit Picker(const PickOptions& options) : options_(options) {
+    for (const std::string& path : options.force) force_.emplace(Canonical(path), path);
+  }
+
+  absl::StatusOr<PickedLun> Pick(const LunReference& reference);
+  // INVALID_ARGUMENT when a --force named nothing.
+  absl::Status CheckForced() const;
+
+ private:
+  absl::StatusOr<std::string> PathOf(const LunReference& reference);
+  absl::StatusOr<std::string> ByName(const LunReference& reference);
+  absl::Status TakeLabel(const std::string& path, PickedLun& picked);
+  bool Forced(const std::string& path) const { return force_.contains(Canonical(path)); }
+
+  const PickOptions& options_;
+  std::map<std::string, std::string> force_;  // canonical path → as it was given
+  std::map<std::string, std::string> taken_;  // canonical path → reference
+  std::vector<FoundLun> found_;
+  bool scanned_ = false;
+};
+
+absl::StatusOr<std::string> Picker::ByName(const LunReference& reference) {
+  if (!scanned_) found_ = ScanLuns(options_.patterns);
+  scanned_ = true;
+  // Names are unique within a volume only: another volume's LUN of that name is no candidate unless
+  // nothing else is.
+  const FoundLun* free = nullptr;
+  const FoundLun* member = nullptr;
+  for (const FoundLun& lun : found_) {
+    if (!lun.status.ok() || lun.reading.label.name != reference.text) continue;
+    const FoundLun*& slot = lun.reading.label.volume.is_nil() || Forced(lun.path) ? free : member;
+    if (slot != nullptr && &slot == &free) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("two LUNs are named \"", reference.text, "\": ", slot->path, " and ",
+                       lun.path, "; give the path of one, or narrow the patterns"));
+    }
+    slot = &lun;
+  }
+  if (free != nullptr) return free->path;
+  if (member != nullptr) return member->path;  // TakeLabel says what it belongs to
+  std::error_code error;
+  const bool file = std::filesystem::exists(reference.text, error);
+  return absl::NotFoundError(absl::StrCat(
+      "no LUN is named \"", reference.text, "\" among ", found_.size(), " looked at",
+      file ? absl::StrCat("; for the file write ./", reference.text)
+           : std::string(options_.patterns.empty() ? "; say where to look with --luns 'GLOB'"
+                                                   : "; check its label (reel-label) and --luns")));
+}
+
+absl::StatusOr<std::string> Picker::PathOf(const LunReference& reference) {
+  return reference.is_path() ? reference.text : ByName(reference);
+}
+
+absl::Status Picker::TakeLabel(const std::string& path, PickedLun& picked) {
+  const bool forced = Forced(path);
+  const auto refuse = [&](std::string_view holds) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " holds ", std::string(holds),
+                                                      "; to overwrite it, give --force ", path));
+  };
+  auto reading = ReadLabel(*picked.lun);
+  if (reading.ok() && !reading->label.volume.is_nil() && !forced) {
+    return refuse(absl::StrCat("LUN \"", reading->label.name, "\" of the volume ",
+                               reading->label.volume.ToString()));
+  }
+  if (!reading.ok() && !absl::IsNotFound(reading.status()) && !forced) {
+    const bool label =
+        absl::IsDataLoss(reading.status()) || absl::IsUnimplemented(reading.status());
+    return label ? refuse(absl::StrCat("a label that cannot be used (", reading.status().message(),
+                                       ")"))
+                 : reading.status();
+  }
+  // Also behind a good label: the copy outlives an mkfs of another kind at the start.
+  if (!forced) {
+    const auto foreign = ProbeForeignContent(path);
+    if (!foreign.ok()) return foreign.status();
+    if (!foreign->empty()) return refuse(*foreign);
+  }
+  if (reading.ok()) {
+    picked.facts.uuid = reading->label.lun;
+    picked.facts.name = reading->label.name;
+    picked.label_generation = reading->label.generation;
+    picked.start_over = !reading->label.volume.is_nil();
+  } else {
+    picked.facts.uuid = Uuid::Random();
+    picked.facts.name = LunNameFromPath(path);
+    picked.start_over = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PickedLun> Picker::Pick(const LunReference& reference) {
+  auto path = PathOf(reference);
+  if (!path.ok()) return path.status();
+  const auto [earlier, is_new] = taken_.emplace(Canonical(*path), reference.text);
+  if (!is_new) {
+    return absl::InvalidArgumentError(absl::StrCat("LUN \"", reference.text, "\" (", *path,
+                                                   ") is given twice: it is \"", earlier->second,
+                                                   "\" too"));
+  }
+  auto lun = OpenLun(*path, options_.look_only ? LunAccess::kReadOnly : LunAccess::kReadWrite);
+  if (!lun.ok()) return lun.status();
+  if (!options_.look_only) {
+    if (absl::Status status = (*lun)->ClaimForThisProcess(); !status.ok()) return status;
+  }
+  PickedLun picked;
+  picked.facts.path = *path;
+  picked.facts.size_bytes = (*lun)->size_bytes();
+  picked.facts.logical_block_bytes = (*lun)->logical_block_bytes();
+  picked.facts.optimal_io_bytes = (*lun)->optimal_io_bytes();
+  picked.lun = std::move(*lun);
+  if (absl::Status status = TakeLabel(*path, picked); !status.ok()) return status;
+  return picked;
+}
+
+absl::Status Picker::CheckForced() const {
+  for (const auto& [canonical, given] : force_) {
+    if (taken_.contains(canonical)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--force ", given, " names none of the volume's LUNs"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<PickedLun>>> PickLuns(const VolumeDescription& description,
+                                                             const PickOptions& options) {
+  Picker picker(options);
+  std::vector<std::vector<PickedLun>> pools;
+  for (const PoolDescription& pool : description.pools) {
+    std::vector<PickedLun>& luns = pools.emplace_back();
+    for (const LunReference& reference : pool.luns) {
+      auto picked = picker.Pick(reference);
+      if (!picked.ok()) return At(reference, picked.status());
+      luns.push_back(std::move(*picked));
+    }
+  }
+  if (absl::Status status = picker.CheckForced(); !status.ok()) return status;
+  return pools;
+}
+
+std::string LunNameFromPath(const std::string& path) {
+  std::string name = std::filesystem::path(path).filename().string();
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-'; },
+      '-');
+  name.resize(std::min(name.size(), kMaxLunNameBytes));
+  return name.empty() ? "lun" : name;
+}
+
+}  // namespace reel::tools
