@@ -47,6 +47,7 @@ class Cluster:
 
     def __init__(self, *up_arguments):
         self.base = scratch_directory()
+        os.chmod(self.base, 0o755)  # for the tests that are other users
         self.dir = os.path.join(self.base, "cluster")
         self.scratch = os.path.join(self.base, "scratch")
         os.mkdir(self.scratch)
