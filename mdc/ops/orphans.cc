@@ -26,16 +26,24 @@ void PutOnList(OpContext& ctx, InodeNumber inode) {
 absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   if (record.xattr_name_bytes() == 0) return true;
   std::vector<std::string> keys;
+  std::size_t name_bytes = 0;
   bool all = true;
   const std::string prefix = schema::XattrPrefix(inode);
   const absl::Status scanned =
       ctx.txn.Scan(prefix, prefix, [&](std::string_view key, std::string_view) {
         all = keys.size() < kReapExtents;
-        if (all) keys.emplace_back(key);
-        return all;
+        if (!all) return false;
+        keys.emplace_back(key);
+        name_bytes += key.size() - prefix.size() + 1;
+        return true;
       });
   if (!scanned.ok()) return scanned;
   for (std::string& key : keys) ctx.txn.Delete(std::move(key));
+  if (name_bytes > record.xattr_name_bytes()) {
+    return DamagedRecord("count of attribute names", inode);
+  }
+  record.set_xattr_name_bytes(record.xattr_name_bytes() - static_cast<std::uint32_t>(name_bytes));
+  ctx.txn.Changed(inode);
   return all;
 }
 

@@ -1,0 +1,142 @@
+#include "mdc/ops/attributes.h"
+
+#include "mdc/ops/op_fixture.h"
+#include "proto/convert.h"
+
+namespace reel::mdc {
+namespace {
+
+using AttributesTest = OpFixture;
+constexpr std::uint64_t kRoot = 1;
+
+v1::SetAttr Set(std::uint64_t inode, std::uint32_t fields) {
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(fields);
+  return set;
+}
+
+TEST_F(AttributesTest, ModeKeepsTheType) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  const std::int64_t mtime = Attributes(file).mtime().seconds();
+  v1::SetAttr set = Set(file, v1::SetAttr::MODE);
+  set.set_mode(0170000 | 0640);
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_EQ(reply_.attr().attr().mode(), S_IFREG | 0640u);
+  EXPECT_EQ(reply_.attr().attr().mtime().seconds(), mtime);
+  EXPECT_GT(reply_.attr().attr().ctime().seconds(), mtime);
+  EXPECT_EQ(reply_.attr().attr().change(), 2u);
+  std::uint64_t link = 0;
+  EXPECT_EQ(Create(kRoot, "l", S_IFLNK, &link, "x"), 0);
+  EXPECT_EQ(SetAttr(Set(link, v1::SetAttr::MODE)), EOPNOTSUPP);
+  EXPECT_EQ(SetAttr(Set(file, 1u << 30)), EINVAL);
+}
+
+TEST_F(AttributesTest, ChownClearsPrivileges) {
+  std::uint64_t program = 0, dir = 0;
+  EXPECT_EQ(Create(kRoot, "p", S_IFREG | 06755, &program), 0);
+  EXPECT_EQ(SetXattr(program, "security.capability", "all"), 0);
+  EXPECT_EQ(Create(kRoot, "d", S_IFDIR | 06755, &dir), 0);
+  v1::SetAttr set = Set(program, v1::SetAttr::UID);
+  set.set_uid(5);
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_EQ(reply_.attr().attr().mode(), S_IFREG | 0755u);
+  EXPECT_EQ(reply_.attr().attr().uid(), 5u);
+  EXPECT_EQ(GetXattr(program, "security.capability"), ENODATA);
+  set.set_inode(dir);
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_EQ(reply_.attr().attr().mode(), S_IFDIR | 06755u);
+  std::uint64_t locked = 0;
+  EXPECT_EQ(Create(kRoot, "m", S_IFREG | 06745, &locked), 0);  // no group execution
+  EXPECT_EQ(SetAttr(Set(locked, v1::SetAttr::KILL_SUID_SGID)), 0);
+  EXPECT_EQ(reply_.attr().attr().mode(), S_IFREG | 02745u);
+}
+
+TEST_F(AttributesTest, TimesAreSetAsGiven) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  v1::SetAttr set = Set(file, v1::SetAttr::ATIME | v1::SetAttr::MTIME_NOW);
+  *set.mutable_atime() = ToProto(WallTime{-7, 5});
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_EQ(reply_.attr().attr().atime().seconds(), -7);
+  EXPECT_EQ(reply_.attr().attr().mtime().seconds(), now_.seconds);
+  EXPECT_EQ(reply_.attr().attr().ctime().seconds(), now_.seconds);
+  set.mutable_atime()->set_nanoseconds(1'000'000'000);
+  EXPECT_EQ(SetAttr(set), EINVAL);
+}
+
+TEST_F(AttributesTest, SizesAreForRegularFiles) {
+  const std::uint64_t file = MakeFile(kRoot, "f"), dir = MakeDir(kRoot, "d");
+  std::uint64_t fifo = 0;
+  EXPECT_EQ(Create(kRoot, "p", S_IFIFO, &fifo), 0);
+  EXPECT_EQ(Truncate(file, 10'000), 0);
+  EXPECT_EQ(reply_.attr().attr().size_bytes(), 10'000u);
+  EXPECT_EQ(reply_.attr().attr().mtime().seconds(), now_.seconds);
+  EXPECT_EQ(Truncate(dir, 0), EISDIR);
+  EXPECT_EQ(Truncate(fifo, 0), EINVAL);
+  EXPECT_EQ(Truncate(file, kMaxFileBytes + 1), EFBIG);
+  EXPECT_EQ(Truncate(file, kMaxFileBytes), 0);
+  EXPECT_EQ(Truncate(999, 0), ESTALE);
+  ExpectSound();
+}
+
+TEST_F(AttributesTest, FlagsForbid) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_CASEFOLD), EOPNOTSUPP);
+  EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_APPEND), 0);
+  EXPECT_EQ(Truncate(file, 0), EPERM);
+  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), 0);
+  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME)), EPERM);
+  EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_IMMUTABLE), 0);
+  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), EPERM);
+  EXPECT_EQ(SetXattr(file, "user.x", "1"), EPERM);
+  EXPECT_EQ(SetFlags(file, 0), 0);
+  EXPECT_EQ(Truncate(file, 0), 0);
+}
+
+TEST_F(AttributesTest, AffinityIsInherited) {
+  const std::uint64_t dir = MakeDir(kRoot, "d");
+  v1::SetAttr set = Set(dir, v1::SetAttr::AFFINITY);
+  set.set_affinity("slow");
+  EXPECT_EQ(SetAttr(set), EINVAL);
+  set.set_affinity("fast");
+  EXPECT_EQ(SetAttr(set), 0);
+  const std::uint64_t file = MakeFile(MakeDir(dir, "e"), "f");
+  EXPECT_TRUE(InContext(kMe, [&](OpContext& ctx) {
+                EXPECT_EQ((*ctx.txn.Inode(InodeNumber(file)))->affinity(), "fast");
+                return absl::OkStatus();
+              }).ok());
+}
+
+TEST_F(AttributesTest, OthersTokensAreRecalledFirst) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_SHARED);
+  EXPECT_EQ(GetAttr(file), 0);
+  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), 0);
+  EXPECT_EQ(Truncate(file, 5), EAGAIN);
+  EXPECT_EQ(blocked_, InodeNumber(file));
+  tokens_.Return(kOther, InodeNumber(file), v1::TOKEN_NONE);
+  EXPECT_EQ(Truncate(file, 5), 0);
+  tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_EXCLUSIVE);
+  EXPECT_EQ(GetAttr(file), EAGAIN);
+  EXPECT_EQ(GetAttr(file, kOther), 0);
+  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), EAGAIN);
+}
+
+TEST_F(AttributesTest, StatFsCounts) {
+  MakeFile(kRoot, "f");
+  const std::uint64_t gone = MakeFile(kRoot, "g");
+  Scatter(gone, 10);
+  v1::Request request;
+  request.mutable_stat_fs();
+  EXPECT_EQ(Do(StatFs, request), 0);
+  EXPECT_EQ(reply_.stat_fs().block_bytes(), 4096u);
+  EXPECT_EQ(reply_.stat_fs().inodes(), 3u);
+  EXPECT_EQ(reply_.stat_fs().total_blocks() - reply_.stat_fs().free_blocks(), 10u);
+  EXPECT_EQ(Unlink(kRoot, "g"), 0);
+  EXPECT_EQ(Do(StatFs, request), 0);
+  EXPECT_EQ(reply_.stat_fs().inodes(), 2u);
+  EXPECT_EQ(reply_.stat_fs().total_blocks(), reply_.stat_fs().free_blocks());
+}
+
+}  // namespace
+}  // namespace reel::mdc

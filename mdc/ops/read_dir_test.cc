@@ -1,0 +1,79 @@
+#include "mdc/ops/read_dir.h"
+
+#include "mdc/ops/op_fixture.h"
+
+namespace reel::mdc {
+namespace {
+
+using ReadDirTest = OpFixture;
+constexpr std::uint64_t kRoot = 1;
+
+std::vector<std::string> Names(const std::vector<v1::ReadDirReply::Entry>& entries) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.push_back(entry.name());
+  return names;
+}
+
+TEST_F(ReadDirTest, DotsFirstThenInOrderOfCreation) {
+  const std::uint64_t dir = MakeDir(kRoot, "d");
+  MakeFile(dir, "b");
+  MakeDir(dir, "a");
+  const auto entries = List(dir);
+  EXPECT_EQ(Names(entries), (std::vector<std::string>{".", "..", "b", "a"}));
+  EXPECT_EQ(entries[0].inode(), dir);
+  EXPECT_EQ(entries[0].cookie(), 1u);
+  EXPECT_EQ(entries[1].inode(), kRoot);
+  EXPECT_EQ(entries[1].cookie(), 2u);
+  EXPECT_EQ(entries[2].cookie(), 3u);
+  EXPECT_EQ(entries[2].type(), S_IFREG);
+  EXPECT_EQ(entries[3].type(), S_IFDIR);
+}
+
+TEST_F(ReadDirTest, PagesAreBoundedAndComplete) {
+  for (int i = 0; i < 100; ++i) MakeFile(kRoot, absl::StrCat("file", 1000 + i));
+  v1::Request request;
+  request.mutable_read_dir()->set_inode(kRoot);
+  request.mutable_read_dir()->set_limit_bytes(400);
+  EXPECT_EQ(Do(ReadDir, request), 0);
+  EXPECT_EQ(reply_.read_dir().entries_size(), 10);  // 33 + 34 + 8 × 40
+  EXPECT_FALSE(reply_.read_dir().end());
+  EXPECT_EQ(List(kRoot, 400).size(), 102u);
+  EXPECT_EQ(List(kRoot, 0).size(), 102u);  // one at a time, never none
+  EXPECT_EQ(List(kRoot, 1 << 30).size(), 102u);
+}
+
+// An entry that stays is seen once, whatever happens beside it between two pages.
+TEST_F(ReadDirTest, CookiesAreStableAndNeverReused) {
+  for (char c = 'a'; c <= 'e'; ++c) MakeFile(kRoot, std::string(1, c));
+  const std::uint64_t last = List(kRoot).back().cookie();
+  EXPECT_EQ(Unlink(kRoot, "b"), 0);
+  EXPECT_EQ(Unlink(kRoot, "e"), 0);
+  MakeFile(kRoot, "e");
+  const auto entries = List(kRoot);
+  EXPECT_EQ(Names(entries), (std::vector<std::string>{".", "..", "a", "c", "d", "e"}));
+  EXPECT_GT(entries.back().cookie(), last);
+  EXPECT_EQ(Rename(kRoot, "e", kRoot, "a"), 0);  // the name keeps its place
+  EXPECT_EQ(Names(List(kRoot)), (std::vector<std::string>{".", "..", "a", "c", "d"}));
+}
+
+TEST_F(ReadDirTest, AttributesUnlessAnotherIsWriting) {
+  const std::uint64_t quiet = MakeFile(kRoot, "a");
+  const std::uint64_t busy = MakeFile(kRoot, "b");
+  tokens_.Grant(kOther, InodeNumber(busy), v1::TOKEN_EXCLUSIVE);
+  tokens_.Grant(kMe, InodeNumber(quiet), v1::TOKEN_EXCLUSIVE);
+  const auto entries = List(kRoot, 4096, true);
+  EXPECT_FALSE(entries[0].has_attr());
+  EXPECT_EQ(entries[2].attr().inode(), quiet);
+  EXPECT_FALSE(entries[3].has_attr());
+}
+
+TEST_F(ReadDirTest, Refusals) {
+  v1::Request request;
+  request.mutable_read_dir()->set_inode(MakeFile(kRoot, "f"));
+  EXPECT_EQ(Do(ReadDir, request), ENOTDIR);
+  request.mutable_read_dir()->set_inode(999);
+  EXPECT_EQ(Do(ReadDir, request), ESTALE);
+}
+
+}  // namespace
+}  // namespace reel::mdc
