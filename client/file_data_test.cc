@@ -1,0 +1,491 @@
+#include "client/file_data.h"
+
+#include <gtest/gtest.h>
+#include <linux/falloc.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <random>
+#include <thread>
+
+#include "client/testing/data_cluster.h"
+
+namespace reel::client {
+namespace {
+
+// What a file must look like.
+class Model {
+ public:
+  void Write(std::uint64_t offset, const std::string& bytes) {
+    if (offset + bytes.size() > bytes_.size()) bytes_.resize(offset + bytes.size());
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
+  }
+  void Resize(std::uint64_t size) { bytes_.resize(size); }
+  void Zero(std::uint64_t from, std::uint64_t to) {
+    to = std::min<std::uint64_t>(to, bytes_.size());
+    for (; from < to; ++from) bytes_[from] = '\0';
+  }
+  std::string Read(std::uint64_t offset, std::size_t length) const {
+    return offset >= bytes_.size() ? "" : bytes_.substr(offset, length);
+  }
+  std::uint64_t size() const { return bytes_.size(); }
+
+ private:
+  std::string bytes_;
+};
+
+// One long random history of one file, checked against the model at each step.
+class Story {
+ public:
+  Story(std::uint64_t seed, std::uint64_t inode, std::uint64_t range, std::uint64_t align)
+      : random_(seed), inode_(inode), range_(range), align_(align) {}
+
+  void Step(TestClient& client) {
+    switch (random_() % 12) {
+      case 0:
+      case 1:
+      case 2:
+      case 3: {
+        const std::uint64_t at = Place();
+        const std::string bytes = Bytes(1 + random_() % (range_ / 4));
+        client.Write(inode_, at, bytes);
+        model_.Write(at, bytes);
+        break;
+      }
+      case 4: {
+        const std::string bytes = Bytes(1 + random_() % 3000);
+        if (model_.size() > 2 * range_) break;
+        EXPECT_EQ(client.Write(inode_, 0, bytes, {.append = true}), model_.size());
+        model_.Write(model_.size(), bytes);
+        break;
+      }
+      case 5: {
+        const std::uint64_t size = Place();
+        EXPECT_TRUE(client.Truncate(inode_, size).ok());
+        model_.Resize(size);
+        break;
+      }
+      case 6: {
+        const std::uint64_t from = Place(), to = from + 1 + random_() % (range_ / 4);
+        const std::uint32_t mode = random_() % 2 ? FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+                                                 : FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
+        EXPECT_TRUE(client.data().Allocate(inode_, mode, from, to - from, {}).ok());
+        model_.Zero(from, to);
+        break;
+      }
+      case 7: {
+        const std::uint64_t from = Place(), to = from + 1 + random_() % (range_ / 4);
+        const bool keep = random_() % 2;
+        EXPECT_TRUE(client.data()
+                        .Allocate(inode_, keep ? FALLOC_FL_KEEP_SIZE : 0, from, to - from, {})
+                        .ok());
+        if (!keep && to > model_.size()) model_.Resize(to);
+        break;
+      }
+      case 8:
+        EXPECT_TRUE(client.Fsync(inode_).ok());
+        break;
+      default:
+        CheckPart(client);
+    }
+  }
+  void CheckPart(TestClient& client) {
+    const std::uint64_t at = Place();
+    const std::size_t length = 1 + random_() % range_;
+    ASSERT_EQ(client.Read(inode_, at, length), model_.Read(at, length)) << "at " << at;
+  }
+  void CheckAll(TestClient& client) {
+    ASSERT_EQ(client.Read(inode_, 0, 4 * range_), model_.Read(0, 4 * range_));
+  }
+  std::uint64_t Toss(std::uint64_t n) { return random_() % n; }
+  const Model& model() const { return model_; }
+
+ private:
+  std::uint64_t Place() {
+    const std::uint64_t at = random_() % range_;
+    return random_() % 3 == 0 ? RoundDown(at, align_) : at;
+  }
+  std::string Bytes(std::size_t length) {
+    if (random_() % 3 == 0) length = RoundUp(length, align_);
+    std::string bytes(length, '\0');
+    for (char& byte : bytes) byte = static_cast<char>('a' + random_() % 26);
+    return bytes;
+  }
+
+  std::mt19937_64 random_;
+  std::uint64_t inode_, range_, align_;
+  Model model_;
+};
+
+struct Geometry {
+  std::uint32_t block_bytes, logical_block_bytes;
+};
+
+class StoryTest : public testing::TestWithParam<Geometry> {
+ protected:
+  ClusterShape Shape() const {
+    return {.block_bytes = GetParam().block_bytes,
+            .logical_block_bytes = GetParam().logical_block_bytes,
+            .rows = (12u << 20) / GetParam().block_bytes / 9};
+  }
+};
+
+TEST_P(StoryTest, OneClientReadsWhatItWrote) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(seed);
+    DataCluster cluster(Shape());
+    const std::uint64_t inode = cluster.mdc().CreateFile();
+    Story story(seed, inode, 300'000, GetParam().logical_block_bytes);
+    {
+      const auto client = cluster.Mount();
+      for (int i = 0; i < 150 && !HasFatalFailure(); ++i) story.Step(*client);
+    }
+    const auto later = cluster.Mount();
+    story.CheckAll(*later);
+    EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), story.model().size());
+  }
+}
+
+TEST_P(StoryTest, TwoClientsInTurnSeeOneFile) {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    DataCluster cluster(Shape());
+    const std::uint64_t inode = cluster.mdc().CreateFile();
+    Story story(seed, inode, 200'000, GetParam().logical_block_bytes);
+    const auto one = cluster.Mount();
+    const auto two = cluster.Mount();
+    for (int i = 0; i < 150 && !HasFatalFailure(); ++i) {
+      story.Step(story.Toss(3) == 0 ? *two : *one);
+    }
+    story.CheckAll(*one);
+    story.CheckAll(*two);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Geometries, StoryTest,
+                         testing::Values(Geometry{4096, 512}, Geometry{4096, 4096},
+                                         Geometry{16384, 4096}, Geometry{65536, 512}));
+
+TEST(FileDataTest, AStoryGoesOnOverLostStreamsAndNewEpochs) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  ASSERT_TRUE(client->data().Open(inode, true, {}).ok());
+  Story story(5, inode, 100'000, 512);
+  for (int i = 0; i < 200 && !testing::Test::HasFatalFailure(); ++i) {
+    // The replies to what happens now are lost with the stream, so all of it is resent.
+    if (i % 10 == 3) {
+      cluster.mdc().LoseReplies(true);
+      std::thread step([&] { story.Step(*client); });
+      std::this_thread::yield();
+      i % 20 == 3 ? cluster.mdc().Restart() : cluster.mdc().DropStreams();
+      step.join();
+    } else {
+      story.Step(*client);
+    }
+  }
+  story.CheckAll(*client);
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.mdc().OpensOf(inode), 1u);
+  client->data().Close(inode);
+}
+
+TEST(FileDataTest, WritersOfOneFileKeepOutOfEachOthersBytes) {
+  DataCluster cluster({.block_bytes = 16384});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  constexpr std::uint64_t kWriters = 6, kPiece = 1'237, kPieces = 120;
+  {
+    const auto client = cluster.Mount();
+    std::vector<std::thread> threads;
+    for (std::uint64_t w = 0; w < kWriters; ++w) {
+      threads.emplace_back([&, w] {
+        // Neighbouring pieces belong to different writers, and share blocks with theirs.
+        for (std::uint64_t p = w; p < kPieces; p += kWriters) {
+          client->Write(inode, p * kPiece, std::string(kPiece, static_cast<char>('a' + w)));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  const auto reader = cluster.Mount();
+  const std::string all = reader->Read(inode, 0, kPieces * kPiece + 100);
+  ASSERT_EQ(all.size(), kPieces * kPiece);
+  for (std::uint64_t p = 0; p < kPieces; ++p) {
+    ASSERT_EQ(all.substr(p * kPiece, kPiece),
+              std::string(kPiece, static_cast<char>('a' + p % kWriters)))
+        << "piece " << p;
+  }
+}
+
+TEST(FileDataTest, AppendsOfTwoClientsNeverOverlap) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const std::unique_ptr<TestClient> clients[2] = {cluster.Mount(), cluster.Mount()};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 15; ++i) {
+        clients[t % 2]->Write(inode, 0, std::string(700, static_cast<char>('a' + t)),
+                              {.append = true});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string all = clients[0]->Read(inode, 0, 100'000);
+  ASSERT_EQ(all.size(), 4u * 15 * 700);
+  for (std::size_t at = 0; at < all.size(); at += 700) {
+    ASSERT_EQ(all.substr(at, 700), std::string(700, all[at])) << "at " << at;
+  }
+}
+
+TEST(FileDataTest, ARecallWhileIoIsInFlightLosesNothing) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const std::unique_ptr<TestClient> clients[2] = {cluster.Mount(), cluster.Mount()};
+  // Each thread owns a region, and must always find there what it wrote last, by either client.
+  constexpr std::uint64_t kRegion = 10'000;
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(t);
+      std::string last(kRegion, '\0');
+      for (int i = 0; i < 40; ++i) {
+        TestClient& client = *clients[random() % 2];
+        if (random() % 2) {
+          last.assign(kRegion, static_cast<char>('a' + random() % 26));
+          client.Write(inode, t * kRegion, last);
+        } else {
+          std::string got = client.Read(inode, t * kRegion, kRegion);
+          got.resize(kRegion);
+          ASSERT_EQ(got, last) << "region " << t << " step " << i;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(FileDataTest, ReadersOfTwoClientsShare) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  one->Write(inode, 0, std::string(50'000, 'x'));
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(one->Read(inode, 0, 50'000).size(), 50'000u);
+    EXPECT_EQ(two->Read(inode, 0, 50'000).size(), 50'000u);
+  }
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kLayoutReturn), 1u);
+  EXPECT_LE(cluster.mdc().CountOf(v1::Request::kLayoutGet), 3u);
+}
+
+TEST(FileDataTest, ACopyCostsTheControllerLittle) {
+  DataCluster cluster({.rows = 1024, .mdc = {.run_blocks = 100'000, .ahead_blocks = 2048}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  const std::string piece(256 << 10, 'f');
+  const std::uint64_t before = cluster.mdc().received_bytes();
+  for (std::uint64_t at = 0; at < 24 << 20; at += piece.size()) client->Write(inode, at, piece);
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  for (std::uint64_t at = 0; at < 24 << 20; at += piece.size()) {
+    EXPECT_EQ(client->Read(inode, at, piece.size()), piece);
+  }
+  EXPECT_LE(cluster.mdc().CountOf(v1::Request::kLayoutGet), 4u);
+  EXPECT_LT(cluster.mdc().received_bytes() - before, 8'000u);
+}
+
+TEST(FileDataTest, WhatWasSyncedSurvivesALossOfPower) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 100, std::string(30'000, 's'));
+  ASSERT_TRUE(client->Fsync(inode).ok());
+  for (std::size_t i = 0; i < 3; ++i) cluster.lun(i).Crash(1, FaultyLun::kLoseAll);
+  EXPECT_EQ(client->Read(inode, 100, 30'000), std::string(30'000, 's'));
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 30'100u);
+}
+
+TEST(FileDataTest, NothingIsCommittedWithoutAFlush) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(9'000, 's'));
+  for (std::size_t i = 0; i < 3; ++i) cluster.lun(i).FailFlush(1);
+  EXPECT_EQ(ErrnoOf(client->Fsync(inode)), EIO);
+  for (const Extent& extent : cluster.mdc().ExtentsOf(inode)) {
+    EXPECT_EQ(extent.state, ExtentState::kUnwritten);
+  }
+  EXPECT_TRUE(client->Fsync(inode).ok()) << "an error is reported once";
+  EXPECT_EQ(client->Read(inode, 0, 9'000), std::string(9'000, '\0'));
+}
+
+TEST(FileDataTest, AnOldWriteIsCommittedByItself) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, "hello");
+  while (cluster.mdc().AttrOf(inode).size_bytes() != 5) std::this_thread::yield();
+}
+
+TEST(FileDataTest, TheTailGoesBackAfterTheLastClose) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  ASSERT_TRUE(client->data().Open(inode, true, {}).ok());
+  ASSERT_TRUE(client->data().Open(inode, false, {}).ok());
+  EXPECT_EQ(cluster.mdc().OpensOf(inode), 1u);
+  client->Write(inode, 0, std::string(5'000, 'x'));
+  client->data().Close(inode);
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  const auto blocks = [&] {
+    std::uint64_t sum = 0;
+    for (const Extent& extent : cluster.mdc().ExtentsOf(inode)) sum += extent.length_blocks;
+    return sum;
+  };
+  EXPECT_GT(blocks(), 2u);
+  client->data().Close(inode);
+  while (blocks() > 2) std::this_thread::yield();
+  while (cluster.mdc().OpensOf(inode) != 0) std::this_thread::yield();
+  client->Write(inode, 5'000, std::string(20'000, 'y'));
+  EXPECT_EQ(client->Read(inode, 4'999, 3), "xyy");
+}
+
+TEST(FileDataTest, AFullVolumeRefusesAWriteWhole) {
+  DataCluster cluster({.mdc = {.max_blocks = 10}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(8 * 4096, 'x'));
+  EXPECT_EQ(ErrnoOf(client->TryWrite(inode, 8 * 4096, std::string(3 * 4096, 'y')).status()),
+            ENOSPC);
+  EXPECT_EQ(client->Read(inode, 0, 100'000), std::string(8 * 4096, 'x'));
+  client->Write(inode, 8 * 4096, std::string(2 * 4096, 'z'));
+}
+
+TEST(FileDataTest, AnEvictionIsReportedOnceAndTheFileStaysOpen) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  ASSERT_TRUE(client->data().Open(inode, true, {}).ok());
+  client->Write(inode, 0, "committed");
+  ASSERT_TRUE(client->Fsync(inode).ok());
+  client->Write(inode, 0, "x");
+  client->Write(inode, 20'000, "lost");
+  const std::uint64_t session = client->session().session_id();
+  cluster.mdc().Evict(session);
+  while (client->session().session_id() == session || client->session().session_id() == 0) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(ErrnoOf(client->Fsync(inode)), EIO);
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(client->Read(inode, 0, 100'000), "xommitted");
+  client->Write(inode, 1, "O");
+  EXPECT_EQ(client->Read(inode, 0, 2), "xO");
+  EXPECT_EQ(cluster.mdc().OpensOf(inode), 1u);
+}
+
+TEST(FileDataTest, PagesAreReadUnderTheOldTokenWhileTheyAreInvalidated) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  std::atomic<int> invalidations{0};
+  one->on_invalidate = [&](std::uint64_t) {
+    // As the kernel: it waits for a page that is being read or written.
+    if (++invalidations > 1) return;
+    EXPECT_EQ(one->Read(inode, 0, 3, {.page_cache = true}), "old");
+    one->Write(inode, 0, "odd", {.page_cache = true});
+  };
+  one->Write(inode, 0, "old");
+  EXPECT_EQ(two->Read(inode, 0, 3), "odd");
+  EXPECT_GE(invalidations, 2) << "what was read meanwhile is invalidated again";
+}
+
+TEST(FileDataTest, ADirtyPageWithoutTheTokenDoesNotHoldUpTheRecall) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  two->Write(inode, 0, "two");
+  std::atomic<bool> first{true};
+  one->on_invalidate = [&](std::uint64_t) {
+    if (first.exchange(false)) one->Write(inode, 10, "dirty", {.page_cache = true});
+  };
+  EXPECT_EQ(one->Read(inode, 0, 3), "two");  // shared only
+  two->Write(inode, 0, "TWO");
+  while (two->Read(inode, 10, 5) != "dirty") std::this_thread::yield();
+  EXPECT_EQ(one->Read(inode, 0, 3), "TWO");
+}
+
+TEST(FileDataTest, SetIdBitsGoWithTheFirstWriteOfAnother) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile(0106755);
+  const auto client = cluster.Mount();
+  v1::Credentials user;
+  user.set_uid(1000);
+  client->Write(inode, 0, "x", {.credentials = &user});
+  v1::Attr attr = cluster.mdc().AttrOf(inode);
+  client->data().Overlay(attr);
+  EXPECT_EQ(attr.mode(), 0100755u);
+  EXPECT_EQ(attr.size_bytes(), 1u);
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
+}
+
+TEST(FileDataTest, ExplicitTimesWinOverThoseOfWrites) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, "x");
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(v1::SetAttr::MTIME);
+  set.mutable_mtime()->set_seconds(1234);
+  ASSERT_TRUE(client->data().SetAttr(set, {}).ok());
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).mtime().seconds(), 1234);
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 1u);
+}
+
+TEST(FileDataTest, SeekFindsDataAndHoles) {
+  DataCluster cluster({.mdc = {.ahead_blocks = 0}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 3 * 4096, std::string(4096, 'x'));
+  ASSERT_TRUE(client->Truncate(inode, 10 * 4096).ok());
+  const auto seek = [&](std::uint64_t at, bool data) {
+    const auto found = client->data().Seek(inode, at, data, {});
+    return found.ok() ? static_cast<std::int64_t>(*found) : -ErrnoOf(found.status());
+  };
+  EXPECT_EQ(seek(0, true), 3 * 4096);
+  EXPECT_EQ(seek(3 * 4096 + 5, true), 3 * 4096 + 5);
+  EXPECT_EQ(seek(3 * 4096 + 5, false), 4 * 4096);
+  EXPECT_EQ(seek(5, false), 5);
+  EXPECT_EQ(seek(5 * 4096, true), -ENXIO);
+  EXPECT_EQ(seek(10 * 4096, false), -ENXIO);
+}
+
+TEST(FileDataTest, IdleTokensAreReturned) {
+  DataCluster cluster({.data = {.commit_age_ms = 20, .max_idle_tokens = 2}});
+  const auto client = cluster.Mount();
+  for (int i = 0; i < 6; ++i) client->Write(cluster.mdc().CreateFile(), 0, "x");
+  while (cluster.mdc().CountOf(v1::Request::kLayoutReturn) < 4) std::this_thread::yield();
+}
+
+TEST(FileDataTest, AFailedReadOrWriteIsAnError) {
+  DataCluster cluster({.lun_threads = 0});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(40'000, 'x'));
+  for (std::size_t i = 0; i < 3; ++i) cluster.lun(i).FailRequest(1);
+  EXPECT_EQ(ErrnoOf(client->TryWrite(inode, 0, std::string(40'000, 'y')).status()), EIO);
+  for (std::size_t i = 0; i < 3; ++i) {
+    cluster.lun(i).ClearFaults();
+    cluster.lun(i).FailRequest(1);
+  }
+  AlignedBuffer buffer(40'960);
+  EXPECT_EQ(ErrnoOf(client->data().Read(inode, 0, buffer.span(), {}).status()), EIO);
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,248 @@
+#include "client/session.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+#include <vector>
+
+#include "client/testing/fake_mdc.h"
+#include "proto/status.h"
+#include "volume/env.h"
+#include "volume/mutex.h"
+#include "volume/testing/sample_volume.h"
+
+namespace reel::client {
+namespace {
+
+class Events : public SessionEvents {
+ public:
+  void OnRecall(std::uint64_t, v1::TokenMode) override {}
+  void OnEvicted() override { ++evictions; }
+  std::vector<v1::Reclaim> CollectReclaims() override {
+    ++reclaims;
+    std::vector<v1::Reclaim> all(2);
+    all[0].add_opens()->set_inode(100);
+    all[0].mutable_opens(0)->set_count(3);
+    return all;
+  }
+  std::atomic<int> evictions{0}, reclaims{0};
+};
+
+class Flag : public Interrupt {
+ public:
+  bool interrupted() const override { return raised; }
+  std::atomic<bool> raised{false};
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() : SessionTest(FakeMdcOptions{.descriptor = SampleVolume({{4, {{16, 2}}}})}) {}
+  explicit SessionTest(FakeMdcOptions options) : mdc(std::move(options)) {
+    inode = mdc.CreateFile();
+  }
+  ~SessionTest() override {
+    if (session) session->Shutdown();
+    EXPECT_EQ(mdc.wrongs(), std::vector<std::string>());
+  }
+
+  void Connect(std::uint32_t soft_timeout_ms = 0) {
+    Session::Options options;
+    options.volume = "studio";
+    options.mdcs = {"a:1", "b:1"};
+    options.soft_timeout_ms = soft_timeout_ms;
+    auto connected = Session::Connect(options, mdc, events, SystemClock());
+    ASSERT_TRUE(connected.ok()) << connected.status();
+    session = *std::move(connected);
+  }
+  v1::Request Chmod(std::uint32_t mode) {
+    v1::Request request;
+    request.mutable_set_attr()->set_inode(inode);
+    request.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
+    request.mutable_set_attr()->set_mode(mode);
+    return request;
+  }
+  v1::Request GetAttr() {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(inode);
+    return request;
+  }
+  absl::StatusOr<v1::Reply> Call(v1::Request request) {
+    return session->Call(std::move(request), CallOptions{});
+  }
+  template <typename Condition>
+  static void Until(Condition condition) {
+    while (!condition()) std::this_thread::yield();
+  }
+
+  FakeMdc mdc;
+  Events events;
+  std::uint64_t inode = 0;
+  std::unique_ptr<Session> session;
+};
+
+TEST_F(SessionTest, RefusesAnUnknownVolumeAndAMissingController) {
+  Session::Options options;
+  options.volume = "nowhere";
+  options.mdcs = {"a:1"};
+  EXPECT_EQ(Session::Connect(options, mdc, events, SystemClock()).status().code(),
+            absl::StatusCode::kNotFound);
+  mdc.SetDown(true);
+  options.volume = "studio";
+  const absl::Status down = Session::Connect(options, mdc, events, SystemClock()).status();
+  EXPECT_EQ(down.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(down.message().find("a:1 is down"), std::string::npos) << down;
+}
+
+TEST_F(SessionTest, CallsAreAnsweredAndErrorsAreErrno) {
+  Connect();
+  EXPECT_EQ(session->descriptor().name, "studio");
+  EXPECT_TRUE(session->LeaseHolds());
+  ASSERT_TRUE(Call(Chmod(0600)).ok());
+  EXPECT_EQ(Call(GetAttr())->attr().attr().mode() & 07777u, 0600u);
+  v1::Request unknown;
+  unknown.mutable_stat_fs();
+  EXPECT_EQ(ErrnoOf(Call(unknown).status()), EOPNOTSUPP);
+}
+
+TEST_F(SessionTest, ManyCallersShareFewSlots) {
+  Connect();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 40; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 50; ++n) EXPECT_TRUE(Call(Chmod(0644)).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 2000u);
+}
+
+TEST_F(SessionTest, AMutationWhoseReplyWasLostHappensOnce) {
+  Connect();
+  mdc.LoseReplies(true);
+  std::thread caller([&] { EXPECT_TRUE(Call(Chmod(0600)).ok()); });
+  Until([&] { return mdc.CountOf(v1::Request::kSetAttr) == 1; });
+  mdc.DropStreams();
+  caller.join();
+  EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 1u);
+  EXPECT_EQ(mdc.replays(), 1u);
+}
+
+TEST_F(SessionTest, ADroppedStreamIsNeverSeenByCallers) {
+  Connect();
+  std::atomic<bool> stop{false};
+  std::thread dropper([&] {
+    for (int i = 0; i < 20; ++i) {
+      const std::uint64_t before = mdc.CountOf(v1::Request::kSetAttr);
+      Until([&] { return stop || mdc.CountOf(v1::Request::kSetAttr) > before + 20; });
+      mdc.DropStreams();
+    }
+  });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < 200; ++n) EXPECT_TRUE(Call(n % 2 ? Chmod(0644) : GetAttr()).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  dropper.join();
+  EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 800u);
+}
+
+TEST_F(SessionTest, AnInterruptEndsTheWaitButNotTheMutation) {
+  Connect();
+  mdc.LoseReplies(true);
+  Flag flag;
+  std::atomic<int> done{0};
+  std::thread caller([&] {
+    CallOptions options;
+    options.interrupt = &flag;
+    options.on_done = [&](const absl::StatusOr<v1::Reply>& reply) {
+      EXPECT_TRUE(reply.ok());
+      ++done;
+    };
+    EXPECT_EQ(ErrnoOf(session->Call(Chmod(0600), options).status()), EINTR);
+  });
+  Until([&] { return mdc.CountOf(v1::Request::kSetAttr) == 1; });
+  flag.raised = true;
+  caller.join();
+  EXPECT_EQ(done, 0);
+  mdc.DropStreams();
+  Until([&] { return done == 1; });
+  EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 1u);
+}
+
+TEST_F(SessionTest, SoftMountsGiveUp) {
+  Connect(/*soft_timeout_ms=*/50);
+  mdc.SetDown(true);
+  EXPECT_EQ(ErrnoOf(Call(GetAttr()).status()), ETIMEDOUT);
+  mdc.SetDown(false);
+  Until([&] { return Call(GetAttr()).ok(); });
+}
+
+TEST_F(SessionTest, ShutdownEndsCallsWhileTheControllerIsAway) {
+  Connect();
+  mdc.SetDown(true);
+  std::thread caller([&] { EXPECT_EQ(ErrnoOf(Call(GetAttr()).status()), ESHUTDOWN); });
+  session->Shutdown();
+  caller.join();
+  EXPECT_EQ(ErrnoOf(Call(GetAttr()).status()), ESHUTDOWN);
+  EXPECT_FALSE(session->LeaseHolds());
+}
+
+TEST_F(SessionTest, AnEvictionGivesUpWhatWasSentAndGoesOn) {
+  Connect();
+  const std::uint64_t first = session->session_id();
+  mdc.LoseReplies(true);
+  std::thread caller([&] { EXPECT_EQ(ErrnoOf(Call(Chmod(0600)).status()), EIO); });
+  Until([&] { return mdc.CountOf(v1::Request::kSetAttr) == 1; });
+  mdc.Evict(first);
+  caller.join();
+  mdc.LoseReplies(false);
+  EXPECT_TRUE(Call(Chmod(0640)).ok());
+  EXPECT_NE(session->session_id(), first);
+  EXPECT_EQ(events.evictions, 1);
+  EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 2u);
+}
+
+TEST_F(SessionTest, ANewEpochGetsTheReclaimsFirst) {
+  Connect();
+  mdc.LoseReplies(true);
+  std::thread caller([&] { EXPECT_TRUE(Call(Chmod(0600)).ok()); });
+  Until([&] { return mdc.CountOf(v1::Request::kSetAttr) == 1; });
+  mdc.Restart();
+  caller.join();
+  EXPECT_EQ(events.reclaims, 1);
+  EXPECT_EQ(mdc.OpensOf(100), 3u);
+  EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 1u);
+}
+
+class ShortLeaseTest : public SessionTest {
+ protected:
+  ShortLeaseTest()
+      : SessionTest(FakeMdcOptions{.descriptor = SampleVolume({{4, {{16, 2}}}}), .lease_ms = 150}) {
+  }
+};
+
+TEST_F(ShortLeaseTest, TheLeaseEndsWithoutTheControllerAndComesBack) {
+  Connect();
+  mdc.SetSilent(true);
+  Until([&] { return !session->LeaseHolds(); });
+  mdc.SetSilent(false);
+  mdc.DropStreams();
+  Until([&] { return session->LeaseHolds(); });
+  EXPECT_EQ(events.evictions, 0);
+}
+
+TEST_F(ShortLeaseTest, TheLeaseIsRenewedWithoutCalls) {
+  Connect();
+  Until([&] {
+    EXPECT_TRUE(session->LeaseHolds());
+    return mdc.CountOf(v1::Request::kRenew) >= 6;
+  });
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,540 @@
+#include "client/testing/fake_mdc.h"
+
+#include <linux/falloc.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "client/request_queue.h"
+#include "proto/convert.h"
+
+namespace reel::client {
+
+class FakeMdc::Stream : public MdcStream {
+ public:
+  explicit Stream(FakeMdc& mdc) : mdc_(mdc) {}
+  ~Stream() override {
+    MutexLock lock(mdc_.mutex_);
+    mdc_.streams_.erase(this);
+  }
+  bool Send(const v1::ClientFrame& frame) override {
+    {
+      MutexLock lock(mdc_.mutex_);
+      if (ended_) return false;
+    }
+    mdc_.Receive(*this, frame);
+    return true;
+  }
+  bool Receive(v1::ServerFrame* frame) override {
+    MutexLock lock(mdc_.mutex_);
+    while (out_.empty() && !ended_) wake_.Wait(mdc_.mutex_);
+    if (ended_) return false;
+    *frame = std::move(out_.front());
+    out_.pop_front();
+    return true;
+  }
+  void Cancel() override {
+    MutexLock lock(mdc_.mutex_);
+    End();
+  }
+  absl::Status Finish() override { return absl::UnavailableError("the test ended the stream"); }
+
+  void End() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mdc_.mutex_) {
+    ended_ = true;
+    for (auto& [id, session] : mdc_.sessions_) {
+      if (session.stream != this) continue;
+      session.stream = nullptr;
+      for (auto& [inode, file] : mdc_.files_) {
+        std::erase_if(file.parked, [&](const Parked& p) { return p.session == id; });
+      }
+    }
+    wake_.NotifyAll();
+  }
+  void Push(v1::ServerFrame frame) {
+    out_.push_back(std::move(frame));
+    wake_.NotifyAll();
+  }
+  ClientSession* session = nullptr;
+
+ private:
+  FakeMdc& mdc_;
+  CondVar wake_;
+  std::deque<v1::ServerFrame> out_;
+  bool ended_ = false;
+};
+
+FakeMdc::FakeMdc(FakeMdcOptions options)
+    : options_(std::move(options)), block_bytes_(options_.descriptor.block_bytes) {
+  const std::uint64_t blocks =
+      options_.max_blocks != 0 ? options_.max_blocks : options_.descriptor.pools[0].size_blocks();
+  for (std::uint64_t block = 0; block < blocks; ++block) free_.insert(free_.end(), block);
+}
+
+FakeMdc::~FakeMdc() = default;
+
+absl::StatusOr<std::unique_ptr<MdcStream>> FakeMdc::Connect(const std::string& address) {
+  MutexLock lock(mutex_);
+  if (down_) return absl::UnavailableError(absl::StrCat(address, " is down"));
+  auto stream = std::make_unique<Stream>(*this);
+  streams_.insert(stream.get());
+  return stream;
+}
+
+// ---- faults -----------------------------------------------------------------------------------
+
+void FakeMdc::SetDown(bool down) {
+  MutexLock lock(mutex_);
+  down_ = down;
+  if (!down) return;
+  for (Stream* stream : streams_) {
+    mutex_.AssertHeld();
+    stream->End();
+  }
+}
+
+void FakeMdc::SetSilent(bool silent) {
+  MutexLock lock(mutex_);
+  silent_ = silent;
+}
+
+void FakeMdc::LoseReplies(bool lose) {
+  MutexLock lock(mutex_);
+  lose_replies_ = lose;
+}
+
+void FakeMdc::DropStreams() {
+  MutexLock lock(mutex_);
+  lose_replies_ = false;
+  for (Stream* stream : streams_) stream->End();
+}
+
+void FakeMdc::Restart() {
+  MutexLock lock(mutex_);
+  ++epoch_;
+  lose_replies_ = false;
+  for (Stream* stream : streams_) stream->End();
+  for (auto& [inode, file] : files_) file.holders.clear();
+  for (auto& [id, session] : sessions_) {
+    session.opens.clear();
+    session.must_reclaim = true;
+  }
+}
+
+void FakeMdc::Evict(std::uint64_t id) {
+  MutexLock lock(mutex_);
+  ClientSession& session = sessions_.at(id);
+  session.evicted = true;
+  if (session.stream != nullptr) {
+    v1::ServerFrame frame;
+    frame.add_callbacks()->mutable_evicted()->set_reason("the test wants it");
+    session.stream->Push(std::move(frame));
+  }
+  DropSession(session);
+}
+
+void FakeMdc::DropSession(ClientSession& session) {
+  session.opens.clear();
+  std::vector<std::uint64_t> inodes;
+  for (auto& [inode, file] : files_) {
+    file.holders.erase(session.id);
+    std::erase_if(file.parked, [&](const Parked& p) { return p.session == session.id; });
+    inodes.push_back(inode);
+  }
+  for (const std::uint64_t inode : inodes) RunParked(inode);
+}
+
+// ---- questions --------------------------------------------------------------------------------
+
+std::uint64_t FakeMdc::CreateFile(std::uint32_t mode) {
+  MutexLock lock(mutex_);
+  const std::uint64_t inode = next_inode_++;
+  File& file = files_[inode];
+  file.attr.set_inode(inode);
+  file.attr.set_mode(mode);
+  file.attr.set_nlink(1);
+  return inode;
+}
+
+v1::Attr FakeMdc::AttrOf(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  return files_.at(inode).attr;
+}
+
+std::vector<Extent> FakeMdc::ExtentsOf(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  return files_.at(inode).extents.All();
+}
+
+std::uint64_t FakeMdc::OpensOf(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  std::uint64_t sum = 0;
+  for (const auto& [id, session] : sessions_) {
+    const auto it = session.opens.find(inode);
+    if (it != session.opens.end()) sum += it->second;
+  }
+  return sum;
+}
+
+std::uint64_t FakeMdc::CountOf(v1::Request::OpCase op) const {
+  MutexLock lock(mutex_);
+  const auto it = counts_.find(op);
+  return it == counts_.end() ? 0 : it->second;
+}
+
+std::uint64_t FakeMdc::received_bytes() const {
+  MutexLock lock(mutex_);
+  return received_bytes_;
+}
+
+std::uint64_t FakeMdc::replays() const {
+  MutexLock lock(mutex_);
+  return replays_;
+}
+
+std::vector<std::string> FakeMdc::wrongs() const {
+  MutexLock lock(mutex_);
+  return wrongs_;
+}
+
+// ---- requests ---------------------------------------------------------------------------------
+
+void FakeMdc::Receive(Stream& stream, const v1::ClientFrame& frame) {
+  MutexLock lock(mutex_);
+  received_bytes_ += frame.ByteSizeLong();
+  if (silent_) return;
+  for (const v1::Request& request : frame.requests()) Handle(stream, request);
+}
+
+void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
+  const v1::Hello& hello = request.hello();
+  v1::Reply reply;
+  reply.set_id(request.id());
+  v1::HelloReply& answer = *reply.mutable_hello();
+  ClientSession* session = nullptr;
+  if (hello.volume() != options_.descriptor.name) {
+    reply.set_error(ENOENT);
+  } else if (hello.resume_session() == 0) {
+    session = &sessions_[next_session_];
+    session->id = next_session_++;
+    session->client = hello.client();
+    session->slots.resize(options_.slots + 1);
+  } else {
+    const auto it = sessions_.find(hello.resume_session());
+    if (it == sessions_.end() || it->second.evicted || it->second.client != hello.client()) {
+      reply.set_error(ESTALE);
+    } else {
+      session = &it->second;
+    }
+  }
+  if (session != nullptr) {
+    session->stream = &stream;
+    stream.session = session;
+    answer.set_protocol(1);
+    answer.set_session(session->id);
+    answer.set_epoch(epoch_);
+    answer.set_lease_ms(options_.lease_ms);
+    answer.set_slots(options_.slots);
+    answer.set_must_reclaim(session->must_reclaim);
+    if (hello.map_generation() < options_.descriptor.generation) {
+      answer.set_volume_descriptor(*EncodeDescriptor(options_.descriptor));
+    }
+  }
+  v1::ServerFrame frame;
+  *frame.add_replies() = reply;
+  stream.Push(std::move(frame));
+  if (session == nullptr) return;
+  // Recalls that went out on a stream that ended.
+  for (const auto& [inode, file] : files_) {
+    const auto holder = file.holders.find(session->id);
+    if (holder == file.holders.end() || !holder->second.recalled) continue;
+    v1::ServerFrame recall;
+    v1::RecallToken& token = *recall.add_callbacks()->mutable_recall_token();
+    token.set_inode(inode);
+    token.set_mode(holder->second.recalled_to);
+    stream.Push(std::move(recall));
+  }
+}
+
+void FakeMdc::Handle(Stream& stream, const v1::Request& request) {
+  if (request.has_hello()) return HandleHello(stream, request);
+  if (stream.session == nullptr || stream.session->evicted) return;
+  ClientSession& session = *stream.session;
+  if (session.must_reclaim && !request.has_reclaim()) Wrong("a request came before the reclaim");
+  if (request.slot() == 0) {
+    if (IsMutation(request)) Wrong("a mutation without a slot");
+  } else {
+    Slot& slot = session.slots.at(request.slot());
+    if (request.slot_sequence() == slot.sequence) {
+      ++replays_;
+      v1::Reply reply = slot.reply;
+      Answer(session, request, std::move(reply));
+      return;
+    }
+    if (request.slot_sequence() != slot.sequence + 1) Wrong("a slot's sequence jumps");
+  }
+  if (!Execute(session, request)) {
+    files_.at(request.layout_get().inode()).parked.push_back({session.id, request});
+  }
+}
+
+void FakeMdc::Answer(ClientSession& session, const v1::Request& request, v1::Reply reply) {
+  reply.set_id(request.id());
+  if (session.stream == nullptr || lose_replies_) return;
+  v1::ServerFrame frame;
+  *frame.add_replies() = std::move(reply);
+  session.stream->Push(std::move(frame));
+}
+
+bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
+  v1::Reply reply;
+  std::uint64_t returned = 0;
+  switch (request.op_case()) {
+    case v1::Request::kRenew:
+    case v1::Request::kGoodbye:
+      break;
+    case v1::Request::kReclaim:
+      for (const v1::OpenCount& open : request.reclaim().opens()) {
+        session.opens[open.inode()] = open.count();
+      }
+      for (const v1::HeldToken& token : request.reclaim().tokens()) {
+        files_.at(token.inode()).holders[session.id].mode = token.mode();
+      }
+      if (request.reclaim().done()) session.must_reclaim = false;
+      break;
+    case v1::Request::kOpen:
+      ++session.opens[request.open().inode()];
+      *reply.mutable_attr()->mutable_attr() = files_.at(request.open().inode()).attr;
+      break;
+    case v1::Request::kClose: {
+      const auto open = session.opens.find(request.close().inode());
+      if (open != session.opens.end() && --open->second == 0) session.opens.erase(open);
+      break;
+    }
+    case v1::Request::kGetAttr:
+      *reply.mutable_attr()->mutable_attr() = files_.at(request.get_attr().inode()).attr;
+      break;
+    case v1::Request::kSetAttr:
+      SetAttr(session, request.set_attr(), reply);
+      break;
+    case v1::Request::kLayoutGet:
+      if (!LayoutGet(session, request, reply)) return false;
+      break;
+    case v1::Request::kLayoutCommit:
+      Commit(session, request.layout_commit(), reply);
+      break;
+    case v1::Request::kLayoutReturn: {
+      returned = request.layout_return().inode();
+      File& file = files_.at(returned);
+      const auto holder = file.holders.find(session.id);
+      if (holder == file.holders.end()) break;
+      holder->second.mode = std::min(holder->second.mode, request.layout_return().mode());
+      if (holder->second.mode <= holder->second.recalled_to) holder->second.recalled = false;
+      if (holder->second.mode == v1::TOKEN_NONE) file.holders.erase(holder);
+      break;
+    }
+    case v1::Request::kAllocate:
+      Allocate(session, request.allocate(), reply);
+      break;
+    default:
+      reply.set_error(EOPNOTSUPP);
+  }
+  ++counts_[request.op_case()];
+  if (request.slot() != 0) {
+    session.slots[request.slot()].sequence = request.slot_sequence();
+    session.slots[request.slot()].reply = reply;
+    session.slots[request.slot()].reply.clear_layout();  // grants are made anew
+  }
+  Answer(session, request, std::move(reply));
+  if (returned != 0) RunParked(returned);
+  if (request.has_goodbye()) {
+    session.evicted = true;
+    DropSession(session);
+  }
+  return true;
+}
+
+// ---- tokens and layouts -----------------------------------------------------------------------
+
+bool FakeMdc::OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed) {
+  bool free = true;
+  for (auto& [id, holder] : file.holders) {
+    if (id == session || holder.mode <= allowed) continue;
+    free = false;
+    if (holder.recalled && holder.recalled_to <= allowed) continue;
+    holder.recalled = true;
+    holder.recalled_to = allowed;
+    Stream* stream = sessions_.at(id).stream;
+    if (stream == nullptr) continue;
+    v1::ServerFrame frame;
+    v1::RecallToken& recall = *frame.add_callbacks()->mutable_recall_token();
+    recall.set_inode(file.attr.inode());
+    recall.set_mode(allowed);
+    stream->Push(std::move(frame));
+  }
+  return free;
+}
+
+bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::Reply& reply) {
+  const v1::LayoutGet& get = request.layout_get();
+  const auto found = files_.find(get.inode());
+  if (found == files_.end()) {
+    reply.set_error(ENOENT);
+    return true;
+  }
+  File& file = found->second;
+  const auto held = file.holders.find(session.id);
+  const v1::TokenMode have = held == file.holders.end() ? v1::TOKEN_NONE : held->second.mode;
+  if (have < get.mode()) {
+    const bool exclusive = get.mode() == v1::TOKEN_EXCLUSIVE;
+    if (!OthersAtMost(file, session.id, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED)) {
+      return false;
+    }
+    if (held != file.holders.end() && held->second.recalled) return false;
+    file.holders[session.id].mode = get.mode();
+  }
+  const BlockSpan span =
+      BlocksOf(get.offset_bytes(), get.length_bytes(), static_cast<std::uint32_t>(block_bytes_));
+  std::uint64_t length_blocks = span.length_blocks;
+  if (get.allocate()) {
+    if (file.holders[session.id].mode != v1::TOKEN_EXCLUSIVE) Wrong("allocation without token");
+    if (!TakeBlocks(file, span.start, length_blocks)) {
+      reply.set_error(ENOSPC);
+      return true;
+    }
+    if (TakeBlocks(file, span.start + length_blocks, options_.ahead_blocks)) {
+      length_blocks += options_.ahead_blocks;
+    }
+  }
+  v1::LayoutReply& layout = *reply.mutable_layout();
+  layout.set_mode(file.holders[session.id].mode);
+  layout.set_file_block(span.start.value());
+  layout.set_length_blocks(length_blocks);
+  ExtentMap full;
+  full.Set({span.start, length_blocks, ExtentState::kHole, PoolId(), PoolBlock()});
+  for (const Extent& extent : file.extents.Slice(span.start, length_blocks)) full.Set(extent);
+  for (const Extent& extent : full.All()) *layout.add_extents() = ToProto(extent);
+  *layout.mutable_attr() = file.attr;
+  return true;
+}
+
+void FakeMdc::RunParked(std::uint64_t inode) {
+  for (;;) {
+    File& file = files_.at(inode);
+    if (file.parked.empty()) return;
+    const Parked parked = file.parked.front();
+    file.parked.pop_front();
+    if (!Execute(sessions_.at(parked.session), parked.request)) {
+      files_.at(inode).parked.push_front(parked);
+      return;
+    }
+  }
+}
+
+void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1::Reply& reply) {
+  const auto found = files_.find(commit.inode());
+  if (found == files_.end()) return reply.set_error(ENOENT);
+  File& file = found->second;
+  const auto held = file.holders.find(session.id);
+  if (held == file.holders.end() || held->second.mode != v1::TOKEN_EXCLUSIVE) {
+    Wrong("a commit without the exclusive token");
+    return reply.set_error(EPERM);
+  }
+  for (const v1::BlockRange& range : commit.written()) {
+    std::uint64_t covered = 0;
+    for (const Extent& e :
+         file.extents.Slice(FileBlock(range.file_block()), range.length_blocks())) {
+      if (e.state != ExtentState::kHole) covered += e.length_blocks;
+    }
+    if (covered != range.length_blocks()) {
+      Wrong("a commit of blocks that were never granted");
+      return reply.set_error(ESTALE);
+    }
+  }
+  for (const v1::BlockRange& range : commit.written()) {
+    file.extents.MarkWritten(FileBlock(range.file_block()), range.length_blocks());
+  }
+  if (commit.has_size_bytes()) file.attr.set_size_bytes(commit.size_bytes());
+  if (commit.has_mtime()) *file.attr.mutable_mtime() = commit.mtime();
+  if (commit.kill_suid_sgid()) file.attr.set_mode(file.attr.mode() & ~06000u);
+  if (commit.release_tail()) {
+    FreeBlocks(file, FileBlock(DivideUp(file.attr.size_bytes(), block_bytes_)), 1 << 30);
+  }
+}
+
+void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply) {
+  File& file = files_.at(set.inode());
+  const auto held = file.holders.find(session.id);
+  const bool owner = held != file.holders.end() && held->second.mode == v1::TOKEN_EXCLUSIVE;
+  if ((set.fields() & v1::SetAttr::SIZE) != 0) {
+    if (!owner) Wrong("truncation without the exclusive token");
+    const std::uint64_t kept = std::min(file.attr.size_bytes(), set.size_bytes());
+    if (set.size_bytes() < file.attr.size_bytes()) {
+      FreeBlocks(file, FileBlock(DivideUp(kept, block_bytes_)), 1 << 30);
+    }
+    file.attr.set_size_bytes(set.size_bytes());
+  }
+  if ((set.fields() & v1::SetAttr::MODE) != 0) {
+    file.attr.set_mode((file.attr.mode() & ~07777u) | set.mode());
+  }
+  if ((set.fields() & v1::SetAttr::MTIME) != 0) *file.attr.mutable_mtime() = set.mtime();
+  *reply.mutable_attr()->mutable_attr() = file.attr;
+}
+
+void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply) {
+  File& file = files_.at(allocate.inode());
+  const auto held = file.holders.find(session.id);
+  if (held == file.holders.end() || held->second.mode != v1::TOKEN_EXCLUSIVE) {
+    Wrong("fallocate without the exclusive token");
+  }
+  const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();
+  const FileBlock inner_start(DivideUp(allocate.offset_bytes(), block_bytes_));
+  const FileBlock inner_end(end / block_bytes_);
+  if ((allocate.mode() & FALLOC_FL_PUNCH_HOLE) != 0) {
+    if (inner_start < inner_end) FreeBlocks(file, inner_start, inner_end - inner_start);
+  } else {
+    if ((allocate.mode() & FALLOC_FL_ZERO_RANGE) != 0 && inner_start < inner_end) {
+      FreeBlocks(file, inner_start, inner_end - inner_start);
+    }
+    const BlockSpan span = BlocksOf(allocate.offset_bytes(), allocate.length_bytes(),
+                                    static_cast<std::uint32_t>(block_bytes_));
+    if (!TakeBlocks(file, span.start, span.length_blocks)) return reply.set_error(ENOSPC);
+    if ((allocate.mode() & FALLOC_FL_KEEP_SIZE) == 0) {
+      file.attr.set_size_bytes(std::max(file.attr.size_bytes(), end));
+    }
+  }
+  *reply.mutable_attr()->mutable_attr() = file.attr;
+}
+
+bool FakeMdc::TakeBlocks(File& file, FileBlock start, std::uint64_t length_blocks) {
+  std::vector<FileBlock> holes;
+  for (FileBlock at = start; at < start + length_blocks; at = at + 1) {
+    if (!file.extents.Find(at)) holes.push_back(at);
+  }
+  if (holes.size() > free_.size()) return false;
+  // The lowest free blocks first: freed ones come back soon. A jump after each run.
+  auto next = free_.begin();
+  std::uint64_t run = 0;
+  for (const FileBlock hole : holes) {
+    if (++run > options_.run_blocks && free_.size() > 2 * holes.size() &&
+        std::next(next) != free_.end()) {
+      ++next;
+      run = 0;
+    }
+    file.extents.Set({hole, 1, ExtentState::kUnwritten, PoolId(0), PoolBlock(*next)});
+    next = free_.erase(next);
+    if (next == free_.end()) next = free_.begin();
+  }
+  return true;
+}
+
+void FakeMdc::FreeBlocks(File& file, FileBlock start, std::uint64_t length_blocks) {
+  for (const Extent& extent : file.extents.Slice(start, length_blocks)) {
+    for (std::uint64_t i = 0; i < extent.length_blocks; ++i) {
+      free_.insert(extent.pool_block.value() + i);
+    }
+  }
+  file.extents.Erase(start, length_blocks);
+}
+
+}  // namespace reel::client

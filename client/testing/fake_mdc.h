@@ -1,0 +1,136 @@
+// A metadata controller in the test's own process: sessions, slots, tokens with recall, extents.
+//
+// Much simpler than the real one, and stricter: it keeps a list of what a client did wrong. It
+// hands out blocks in short runs and freed ones again soon, so that a client that shows another
+// file's old bytes is found. Replies may be lost, streams end and epochs change on demand. Threads:
+// all methods may be called concurrently; requests run on the sender's thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "client/mdc_stream.h"
+#include "volume/descriptor.h"
+#include "volume/extent_map.h"
+#include "volume/mutex.h"
+
+namespace reel::client {
+
+struct FakeMdcOptions {
+  VolumeDescriptor descriptor{};
+  std::uint32_t lease_ms = 10'000;
+  std::uint32_t slots = 8;
+  std::uint64_t run_blocks = 5;    // longest run of one allocation
+  std::uint64_t ahead_blocks = 4;  // given beyond what was asked for
+  std::uint64_t max_blocks = 0;    // 0: as many as pool 0 has
+};
+
+class FakeMdc : public MdcConnector {
+ public:
+  explicit FakeMdc(FakeMdcOptions options);
+  ~FakeMdc() override;
+  absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) override;
+
+  // ---- what a test does to it
+  void SetDown(bool down);      // refuses connections, and ends those that are
+  void SetSilent(bool silent);  // takes requests and does nothing with them
+  // From now on replies to `op` are lost; with the next DropStreams that ends.
+  void LoseReplies(bool lose);
+  void DropStreams();
+  void Restart();  // a new epoch: streams end, tokens and opens are to be reclaimed
+  void Evict(std::uint64_t session);
+
+  // ---- what a test asks it
+  std::uint64_t CreateFile(std::uint32_t mode = 0100644);
+  v1::Attr AttrOf(std::uint64_t inode) const;
+  std::vector<Extent> ExtentsOf(std::uint64_t inode) const;
+  std::uint64_t OpensOf(std::uint64_t inode) const;
+  // How often it carried out an operation ("set_attr"), repetitions not counted.
+  std::uint64_t CountOf(v1::Request::OpCase op) const;
+  std::uint64_t received_bytes() const;
+  std::uint64_t replays() const;
+  std::vector<std::string> wrongs() const;
+
+ private:
+  class Stream;
+  struct Slot {
+    std::uint64_t sequence = 0;
+    v1::Reply reply;
+  };
+  struct ClientSession {
+    std::uint64_t id = 0;
+    std::string client;
+    Stream* stream = nullptr;
+    bool evicted = false;
+    bool must_reclaim = false;
+    std::vector<Slot> slots;
+    std::map<std::uint64_t, std::uint32_t> opens;
+  };
+  struct Holder {
+    v1::TokenMode mode = v1::TOKEN_NONE;
+    bool recalled = false;
+    v1::TokenMode recalled_to = v1::TOKEN_NONE;
+  };
+  struct Parked {
+    std::uint64_t session;
+    v1::Request request;
+  };
+  struct File {
+    v1::Attr attr;
+    ExtentMap extents;  // absent blocks are holes
+    std::map<std::uint64_t, Holder> holders;
+    std::deque<Parked> parked;
+  };
+
+  void Receive(Stream& stream, const v1::ClientFrame& frame);
+  void Handle(Stream& stream, const v1::Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandleHello(Stream& stream, const v1::Request& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False when it waits for tokens.
+  bool Execute(ClientSession& session, const v1::Request& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool LayoutGet(ClientSession& session, const v1::Request& request, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Commit(ClientSession& session, const v1::LayoutCommit& commit, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunParked(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Answer(ClientSession& session, const v1::Request& request, v1::Reply reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropSession(ClientSession& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TakeBlocks(File& file, FileBlock start, std::uint64_t length_blocks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FreeBlocks(File& file, FileBlock start, std::uint64_t length_blocks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Wrong(std::string what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { wrongs_.push_back(what); }
+
+  const FakeMdcOptions options_;
+  const std::uint64_t block_bytes_;
+  mutable Mutex mutex_;
+  bool down_ ABSL_GUARDED_BY(mutex_) = false;
+  bool silent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool lose_replies_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::uint64_t next_inode_ ABSL_GUARDED_BY(mutex_) = 100;
+  std::map<std::uint64_t, ClientSession> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, File> files_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::uint64_t> free_ ABSL_GUARDED_BY(mutex_);  // blocks of pool 0
+  std::set<Stream*> streams_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::uint64_t> counts_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t replays_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> wrongs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace reel::client
