@@ -212,6 +212,7 @@ void CoreImpl::OnTick() {
   for (auto& [id, session] : sessions_.all()) {
     if (gap > kTickGapMs) session->lease_until_ms += gap;
     if (session->phase == Session::Phase::kEvicting) continue;
+    if (std::exchange(session->recalls_due, false)) SendRecalls(tokens_.PendingRecalls(id));
     const bool too_slow = session->phase == Session::Phase::kMustReclaim && now > reclaim_until;
     if (session->lease_until_ms < now || too_slow) over.push_back(session.get());
   }

@@ -1,0 +1,48 @@
+// The configuration of reel-mdcd: one TOML file.
+//
+//   listen = "127.0.0.1:4711"      where clients and reeladm connect; loopback only
+//   luns = ["/dev/disk/by-id/*"]   where to look for LUNs: shell patterns
+//   session_lease_ms = 10000
+//   cache_mib = 512                metadata cached in memory, per volume
+//   log_level = "info"
+//   [[volume]]
+//   name = "reel"
+//   luns = ["…"]                   instead of the ones above
+//
+// Unknown keys and wrong types are errors that name file and line. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace reel::mdc {
+
+inline constexpr char kDefaultConfig[] = "/etc/reelfs/mdcd.toml";
+
+struct Config {
+  struct Volume {
+    std::string name;
+    std::vector<std::string> luns;  // patterns: its own, or the daemon's
+  };
+  std::string listen;
+  std::vector<std::string> luns;
+  std::uint32_t session_lease_ms = 10'000;
+  std::uint32_t cache_mib = 512;
+  std::string log_level = "info";
+  std::vector<Volume> volumes;
+};
+
+// INVALID_ARGUMENT: `source`:line: what is wrong.
+absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source);
+// NOT_FOUND, PERMISSION_DENIED, or as above.
+absl::StatusOr<Config> ReadConfig(const std::string& path);
+
+// Splits HOST:PORT, and checks that the host is a loopback address: there is no TLS in this
+// version.
+absl::Status ValidateListenAddress(const std::string& listen);
+
+}  // namespace reel::mdc

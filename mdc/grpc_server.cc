@@ -1,0 +1,52 @@
+#include "mdc/grpc_server.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+
+namespace reel::mdc {
+namespace {
+
+// A client whose host is gone is noticed by its lease; this only frees the connection.
+constexpr int kKeepaliveMs = 10'000;
+constexpr std::chrono::milliseconds kStopWait(500);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
+    const std::string& listen, std::vector<VolumeServer*> volumes,
+    std::vector<std::string> lun_patterns) {
+  auto server = absl::WrapUnique(new GrpcServer(std::move(volumes), std::move(lun_patterns)));
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &server->port_);
+  builder.RegisterService(&server->sessions_);
+  builder.RegisterService(&server->admin_);
+  builder.SetMaxReceiveMessageSize(kMaxFrameBytes);
+  builder.SetMaxSendMessageSize(kMaxFrameBytes);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  // Two daemons never share one address, which Linux would allow.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr || server->port_ == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", listen, ": is another daemon using the address?"));
+  }
+  return server;
+}
+
+GrpcServer::~GrpcServer() {
+  Stop();
+}
+
+void GrpcServer::Stop() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now() + kStopWait);
+  server_->Wait();
+  server_.reset();
+}
+
+}  // namespace reel::mdc

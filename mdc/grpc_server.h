@@ -1,0 +1,40 @@
+// The daemon's gRPC server: both services on one address, over the volumes that it was given.
+// Threads: Start and Stop from one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/grpcpp.h"
+#include "mdc/admin_service.h"
+#include "mdc/service.h"
+#include "mdc/volume_server.h"
+
+namespace reel::mdc {
+
+class GrpcServer {
+ public:
+  // `listen` is HOST:PORT (0: any port). The volumes outlive the server. UNAVAILABLE: the address
+  // cannot be had.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& listen,
+                                                           std::vector<VolumeServer*> volumes,
+                                                           std::vector<std::string> lun_patterns);
+  ~GrpcServer();
+
+  int port() const { return port_; }
+  // Ends all calls. After it, nothing of gRPC calls the volumes any more.
+  void Stop();
+
+ private:
+  GrpcServer(std::vector<VolumeServer*> volumes, std::vector<std::string> lun_patterns)
+      : sessions_(volumes), admin_(std::move(volumes), std::move(lun_patterns)) {}
+
+  SessionService sessions_;
+  AdminService admin_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+}  // namespace reel::mdc

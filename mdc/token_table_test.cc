@@ -1,0 +1,92 @@
+#include "mdc/token_table.h"
+
+#include "gtest/gtest.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr SessionId kA{1}, kB{2}, kC{3};
+constexpr InodeNumber kFile{7};
+
+TEST(TokenTable, SharedBesideSharedExclusiveAlone) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_SHARED);
+  table.Grant(kB, kFile, v1::TOKEN_SHARED);
+  EXPECT_TRUE(table.OthersAtMost(kC, kFile, v1::TOKEN_SHARED));
+  EXPECT_FALSE(table.OthersAtMost(kC, kFile, v1::TOKEN_NONE));
+  EXPECT_FALSE(table.OthersAtMost(kA, kFile, v1::TOKEN_NONE));
+  EXPECT_TRUE(table.Return(kB, kFile, v1::TOKEN_NONE));
+  EXPECT_TRUE(table.OthersAtMost(kA, kFile, v1::TOKEN_NONE));
+}
+
+TEST(TokenTable, ARecallIsSentOnceAndAStrongerOneAgain) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE);
+  ASSERT_EQ(table.RecallOthers(kB, kFile, v1::TOKEN_SHARED).size(), 1u);
+  EXPECT_TRUE(table.RecallOthers(kC, kFile, v1::TOKEN_SHARED).empty());
+  const auto stronger = table.RecallOthers(kC, kFile, v1::TOKEN_NONE);
+  ASSERT_EQ(stronger.size(), 1u);
+  EXPECT_EQ(stronger[0].session, kA);
+  EXPECT_EQ(stronger[0].mode, v1::TOKEN_NONE);
+
+  EXPECT_TRUE(table.Return(kA, kFile, v1::TOKEN_SHARED));
+  EXPECT_TRUE(table.RecallPending(kA, kFile));  // not low enough yet
+  EXPECT_TRUE(table.Return(kA, kFile, v1::TOKEN_NONE));
+  EXPECT_FALSE(table.RecallPending(kA, kFile));
+  EXPECT_EQ(table.Held(kA, kFile), v1::TOKEN_NONE);
+}
+
+TEST(TokenTable, PendingRecallsAreThoseNotAnswered) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_SHARED);
+  table.Grant(kA, InodeNumber(8), v1::TOKEN_SHARED);
+  table.RecallOthers(kB, kFile, v1::TOKEN_NONE);
+  EXPECT_TRUE(table.AnyRecallPending(kFile));
+  const auto pending = table.PendingRecalls(kA);
+  ASSERT_EQ(pending.size(), 1u);
+  EXPECT_EQ(pending[0].inode, kFile);
+  table.Return(kA, kFile, v1::TOKEN_NONE);
+  EXPECT_TRUE(table.PendingRecalls(kA).empty());
+}
+
+TEST(TokenTable, DropGivesUpEverything) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE);
+  table.Grant(kA, InodeNumber(3), v1::TOKEN_SHARED);
+  table.Grant(kB, InodeNumber(3), v1::TOKEN_SHARED);
+  EXPECT_EQ(table.CountOf(kA), 2u);
+  EXPECT_EQ(table.Drop(kA), (std::vector<InodeNumber>{InodeNumber(3), kFile}));
+  EXPECT_EQ(table.CountOf(kA), 0u);
+  EXPECT_EQ(table.Held(kB, InodeNumber(3)), v1::TOKEN_SHARED);
+}
+
+TEST(TokenTable, AReturnByWhoHoldsNothingIsIgnored) {
+  TokenTable table;
+  EXPECT_FALSE(table.Return(kA, kFile, v1::TOKEN_NONE));
+  table.Grant(kB, kFile, v1::TOKEN_SHARED);
+  EXPECT_FALSE(table.Return(kA, kFile, v1::TOKEN_NONE));
+}
+
+TEST(OpenTable, CountsPerSessionAndInAll) {
+  OpenTable table;
+  table.Open(kA, kFile, 2);
+  table.Open(kB, kFile);
+  EXPECT_FALSE(table.Close(kA, kFile));
+  EXPECT_EQ(table.CountOf(kA, kFile), 1u);
+  EXPECT_TRUE(table.Drop(kB).empty());
+  EXPECT_TRUE(table.IsOpen(kFile));
+  EXPECT_FALSE(table.Close(kB, kFile));  // not its own
+  EXPECT_TRUE(table.Close(kA, kFile));
+  EXPECT_FALSE(table.IsOpen(kFile));
+}
+
+TEST(OpenTable, DropReturnsWhatNobodyHasOpenAnyMore) {
+  OpenTable table;
+  table.Open(kA, kFile);
+  table.Open(kA, InodeNumber(8));
+  table.Open(kB, InodeNumber(8));
+  EXPECT_EQ(table.Drop(kA), std::vector<InodeNumber>{kFile});
+}
+
+}  // namespace
+}  // namespace reel::mdc

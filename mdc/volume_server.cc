@@ -1,0 +1,333 @@
+#include "mdc/volume_server.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::uint64_t kTickMs = 50;
+constexpr int kReaders = 4;
+// Outputs are delivered at least after so many events, so that the first of a burst need not wait
+// for the last of it.
+constexpr std::size_t kEventsPerDelivery = 32;
+// A frame is closed at this size, well below the transport's limit of 4 MiB.
+constexpr std::size_t kFrameBytes = 256 * kKiB;
+// What one fetch of a scan brings into memory.
+constexpr std::size_t kScanEntries = 4096;
+constexpr std::size_t kScanBytes = 1 * kMiB;
+
+template <typename... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <typename... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+}  // namespace
+
+VolumeServer::VolumeServer(VolumeServerOptions options, const Clock& clock)
+    : options_(std::move(options)), clock_(clock) {}
+
+absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOptions options,
+                                                                 const Clock& clock) {
+  auto server = absl::WrapUnique(new VolumeServer(std::move(options), clock));
+  if (absl::Status s = server->OpenStore(); !s.ok()) return s;
+  server->StartThreads();
+  return server;
+}
+
+absl::Status VolumeServer::OpenStore() {
+  auto volume = OpenVolumeByName(options_.volume, options_.luns, LunAccess::kReadWrite);
+  if (!volume.ok()) return volume.status();
+  volume_ = std::make_unique<OpenVolume>(*std::move(volume));
+  for (const std::string& warning : volume_->warnings) {
+    spdlog::warn("volume {}: {}", options_.volume, warning);
+  }
+  if (absl::Status s = volume_->seat().ClaimForThisProcess(); !s.ok()) {
+    return absl::Status(s.code(),
+                        absl::StrCat("volume ", options_.volume, " is in use: ", s.message()));
+  }
+  StoreOptions store_options;
+  store_options.cache_bytes = options_.cache_bytes;
+  auto store = Store::Open(*volume_, store_options);
+  if (!store.ok()) return store.status();
+  store_ = *std::move(store);
+  auto core = Core::Start(store_->db(), volume_->descriptor, clock_, options_.core);
+  if (!core.ok()) return core.status();
+  core_ = *std::move(core);
+  v1::StatReply stat;
+  core_->Describe(stat);
+  epoch_ = Epoch(stat.epoch());
+  return absl::OkStatus();
+}
+
+void VolumeServer::StartThreads() {
+  core_thread_ = std::thread([this] { CoreMain(); });
+  workers_.emplace_back([this] { CommitMain(); });
+  for (int i = 0; i < kReaders; ++i) workers_.emplace_back([this] { ReaderMain(); });
+}
+
+VolumeServer::~VolumeServer() {
+  if (core_thread_.joinable()) {
+    if (absl::Status s = Stop(); !s.ok()) {
+      spdlog::error("volume {}: {}", options_.volume, std::string(s.message()));
+    }
+  }
+}
+
+void VolumeServer::Queue(Event event) {
+  MutexLock lock(queue_mutex_);
+  queue_.push_back(std::move(event));
+  if (core_waits_) queue_changed_.NotifyOne();
+}
+
+StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer) {
+  const StreamId stream(++next_stream_);
+  Queue(Opened{stream, std::move(peer)});
+  return stream;
+}
+
+void VolumeServer::Post(StreamId stream, v1::ClientFrame frame) {
+  Queue(Arrived{stream, std::move(frame)});
+}
+
+void VolumeServer::StreamEnded(StreamId stream) {
+  Queue(Ended{stream});
+}
+
+bool VolumeServer::RunOnCore(std::function<void(const Core&)> action) {
+  MutexLock lock(queue_mutex_);
+  if (stopping_) return false;
+  queue_.push_back(std::move(action));
+  if (core_waits_) queue_changed_.NotifyOne();
+  return true;
+}
+
+void VolumeServer::CoreMain() {
+  std::vector<Event> events;
+  std::uint64_t next_tick_ms = clock_.NowMs();
+  for (;;) {
+    {
+      MutexLock lock(queue_mutex_);
+      if (queue_.empty() && !stopping_) {
+        const std::uint64_t now_ms = clock_.NowMs();
+        const std::uint64_t wait_ms = next_tick_ms > now_ms ? next_tick_ms - now_ms : 0;
+        core_waits_ = true;
+        if (wait_ms > 0) {
+          queue_changed_.WaitFor(queue_mutex_, std::chrono::milliseconds(wait_ms));
+        }
+        core_waits_ = false;
+      }
+      if (queue_.empty() && stopping_) break;
+      events.swap(queue_);
+    }
+    std::size_t undelivered = 0;
+    for (Event& event : events) {
+      Handle(std::move(event));
+      if (++undelivered == kEventsPerDelivery) {
+        Deliver();
+        undelivered = 0;
+      }
+    }
+    events.clear();
+    // Behind the events, so that a renewal that waited in the queue counts before leases are
+    // judged.
+    if (clock_.NowMs() >= next_tick_ms) {
+      core_->OnTick();
+      next_tick_ms = clock_.NowMs() + kTickMs;
+    }
+    Deliver();
+    if (!core_->health().ok()) return Fail(core_->health());
+  }
+  for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
+  streams_.clear();
+}
+
+void VolumeServer::Handle(Event event) {
+  std::visit(Overloaded{
+                 [&](Opened& opened) {
+                   streams_.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
+                 },
+                 [&](Arrived& arrived) {
+                   const int count = arrived.frame.requests_size();
+                   for (v1::Request& request : *arrived.frame.mutable_requests()) {
+                     core_->OnRequest(arrived.stream, std::move(request));
+                   }
+                   const auto peer = streams_.find(arrived.stream);
+                   if (peer != streams_.end()) {
+                     peer->second.peer->Taken(static_cast<std::size_t>(count));
+                   }
+                 },
+                 [&](Ended& ended) {
+                   streams_.erase(ended.stream);
+                   core_->OnStreamEnded(ended.stream);
+                 },
+                 [&](Durable& durable) { core_->OnDurable(durable.sequence); },
+                 [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
+                 [&](Action& action) { action(*core_); },
+             },
+             event);
+}
+
+void VolumeServer::Deliver() {
+  CoreOutputs outputs = core_->TakeOutputs();
+  if (outputs.wants_sync || !outputs.fetches.empty()) {
+    MutexLock lock(work_mutex_);
+    if (outputs.wants_sync) {
+      wants_sync_ = true;
+      sync_wanted_.NotifyOne();
+    }
+    for (CoreOutputs::Fetch& fetch : outputs.fetches) {
+      fetches_.push_back(std::move(fetch));
+      fetch_wanted_.NotifyOne();
+    }
+  }
+  std::vector<StreamId> touched;
+  for (CoreOutputs::Send& send : outputs.sends) {
+    const auto found = streams_.find(send.stream);
+    if (found == streams_.end()) continue;
+    Outgoing& outgoing = found->second;
+    if (outgoing.bytes == 0) touched.push_back(send.stream);
+    if (auto* reply = std::get_if<v1::Reply>(&send.message)) {
+      outgoing.bytes += reply->ByteSizeLong() + 8;
+      *outgoing.frame.add_replies() = std::move(*reply);
+    } else {
+      auto& callback = std::get<v1::Callback>(send.message);
+      outgoing.bytes += callback.ByteSizeLong() + 8;
+      *outgoing.frame.add_callbacks() = std::move(callback);
+    }
+    if (outgoing.bytes >= kFrameBytes) Flush(outgoing);
+  }
+  for (const StreamId stream : touched) Flush(streams_.at(stream));
+  for (const StreamId stream : outputs.ends) {
+    const auto found = streams_.find(stream);
+    if (found != streams_.end()) found->second.peer->End();
+  }
+}
+
+void VolumeServer::Flush(Outgoing& outgoing) {
+  if (outgoing.bytes == 0) return;
+  wire_.bytes_out += outgoing.bytes;
+  wire_.messages_out +=
+      static_cast<std::uint64_t>(outgoing.frame.replies_size() + outgoing.frame.callbacks_size());
+  outgoing.peer->Send(std::exchange(outgoing.frame, {}));
+  outgoing.bytes = 0;
+}
+
+void VolumeServer::CommitMain() {
+  for (;;) {
+    {
+      MutexLock lock(work_mutex_);
+      while (!wants_sync_ && !workers_stop_) sync_wanted_.Wait(work_mutex_);
+      if (!wants_sync_) return;
+      wants_sync_ = false;
+    }
+    auto durable = store_->db().Sync();
+    if (!durable.ok()) return Fail(durable.status());
+    ++syncs_;
+    Queue(Durable{*durable});
+  }
+}
+
+void VolumeServer::ReaderMain() {
+  for (;;) {
+    CoreOutputs::Fetch fetch;
+    {
+      MutexLock lock(work_mutex_);
+      while (fetches_.empty() && !workers_stop_) fetch_wanted_.Wait(work_mutex_);
+      if (workers_stop_) return;
+      fetch = std::move(fetches_.front());
+      fetches_.erase(fetches_.begin());
+    }
+    Fetch(fetch.miss);
+    Queue(Fetched{fetch.ticket});
+  }
+}
+
+// Its only effect is that the key is in memory afterwards; an error is found again by who reads it
+// there.
+void VolumeServer::Fetch(const Miss& miss) const {
+  if (!miss.scan) {
+    std::string value;
+    (void)store_->db().Get(miss.key, &value, Tier::kAll);
+    return;
+  }
+  std::size_t entries = 0, bytes = 0;
+  auto cursor = store_->db().Scan(miss.prefix, miss.key, Tier::kAll);
+  for (; cursor->Valid() && entries < kScanEntries && bytes < kScanBytes; cursor->Next()) {
+    ++entries;
+    bytes += cursor->key().size() + cursor->value().size();
+  }
+}
+
+void VolumeServer::Fail(const absl::Status& status) {
+  if (failed_.exchange(true)) return;
+  options_.on_failure(absl::Status(
+      status.code(), absl::StrCat("volume ", options_.volume,
+                                  ": the metadata store failed, and whether its last commit is "
+                                  "durable is decided by recovery at the next start: ",
+                                  status.message())));
+}
+
+void VolumeServer::Complete(v1::ShowReply& reply) const {
+  std::size_t next = 0;
+  bool reservations = !volume_->luns.empty();
+  for (const auto& lun : volume_->luns) reservations = reservations && lun->has_reservations();
+  for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
+    for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {
+      if (next >= volume_->luns.size()) return;
+      const Lun& lun = *volume_->luns[next++];
+      entry.set_path(lun.name());
+      entry.set_size_bytes(lun.size_bytes());
+    }
+  }
+  reply.set_fencing(reservations ? "none: this version does not use the LUNs' reservations"
+                                 : "none: not all LUNs have reservations; safety rests on leases");
+}
+
+void VolumeServer::Complete(v1::StatReply& reply) const {
+  const auto add = [&](std::string name, std::uint64_t value) {
+    v1::StatReply::Counter& counter = *reply.add_counters();
+    counter.set_name(std::move(name));
+    counter.set_value(value);
+  };
+  add("commit.syncs", syncs_);
+  add("wire.bytes_in", wire_.bytes_in);
+  add("wire.bytes_out", wire_.bytes_out);
+  add("wire.messages_in", wire_.messages_in);
+  add("wire.messages_out", wire_.messages_out);
+  for (const auto& [name, value] : store_->db().Counters()) {
+    add(absl::StrCat("store.", name), value);
+  }
+  std::sort(reply.mutable_counters()->begin(), reply.mutable_counters()->end(),
+            [](const auto& a, const auto& b) { return a.name() < b.name(); });
+}
+
+absl::Status VolumeServer::Stop() {
+  {
+    MutexLock lock(queue_mutex_);
+    stopping_ = true;
+    queue_changed_.NotifyOne();
+  }
+  core_thread_.join();
+  {
+    MutexLock lock(work_mutex_);
+    workers_stop_ = true;
+    sync_wanted_.NotifyAll();
+    fetch_wanted_.NotifyAll();
+  }
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+  absl::Status status = core_->PrepareStop();
+  if (status.ok()) status = store_->db().Sync().status();
+  core_.reset();
+  store_.reset();
+  return status;
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,162 @@
+// One volume being served: its LUNs and store, its core, and the threads around it.
+//
+//   core thread     takes events from the queue and hands them to the core; delivers what comes out
+//   commit thread   one Sync covers every batch applied before it; the next group gathers meanwhile
+//   reader threads  fetch keys that were not in memory
+// Invariants:
+//   1. Only the core thread touches the core, from Open's return to Stop's last step.
+//   2. The queue is bounded by its streams: each lets in no more than it has been told was taken
+//      (StreamPeer::Taken), and the other events are bounded by what the core has under way.
+//   3. When the store fails, `on_failure` is called once and is expected to end the process:
+//   whether the
+//      last commit is durable is not known, and nothing may be said about it.
+// Threads: all public methods may be called concurrently, except that Stop comes last and once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "mdc/core.h"
+#include "mdc/store.h"
+#include "volume/env.h"
+#include "volume/lun_scan.h"
+#include "volume/mutex.h"
+
+namespace reel::mdc {
+
+// One client's stream, as the core thread sees it. Its methods are called by that thread and must
+// not block.
+class StreamPeer {
+ public:
+  virtual ~StreamPeer() = default;
+  // In a frame the replies come first: a callback may be overtaken by a reply, never the other way.
+  virtual void Send(v1::ServerFrame frame) = 0;
+  // After everything that was sent.
+  virtual void End() = 0;
+  // So many requests have left the queue.
+  virtual void Taken(std::size_t requests) = 0;
+};
+
+struct VolumeServerOptions {
+  std::string volume;
+  std::vector<std::string> luns;  // patterns
+  CoreOptions core;
+  std::uint64_t cache_bytes = 512ull << 20;
+  std::function<void(const absl::Status&)> on_failure;
+};
+
+class VolumeServer {
+ public:
+  // Finds, claims and opens the LUNs and the store, and starts a new epoch. NOT_FOUND: no such
+  // volume, or a LUN of it is missing. FAILED_PRECONDITION: another process serves it. `clock`
+  // outlives the server.
+  static absl::StatusOr<std::unique_ptr<VolumeServer>> Open(VolumeServerOptions options,
+                                                            const Clock& clock);
+  // As Stop, if that was not called.
+  ~VolumeServer();
+
+  const std::string& name() const { return options_.volume; }
+  const VolumeDescriptor& descriptor() const { return volume_->descriptor; }
+  Epoch epoch() const { return epoch_; }
+
+  StreamId AddStream(std::shared_ptr<StreamPeer> peer);
+  void Post(StreamId stream, v1::ClientFrame frame);
+  // REQUIRES: nothing is posted for the stream afterwards.
+  void StreamEnded(StreamId stream);
+  // Runs on the core thread, soon; false when the server is stopping, and it never runs.
+  bool RunOnCore(std::function<void(const Core&)> action);
+
+  // What the core does not know: where the LUNs are; the store's counters.
+  void Complete(v1::ShowReply& reply) const;
+  void Complete(v1::StatReply& reply) const;
+
+  // For the counters "wire.…".
+  struct WireCounters {
+    std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, messages_in{0}, messages_out{0};
+  };
+  WireCounters& wire() { return wire_; }
+
+  // Ends all streams, takes no more events, makes everything durable and closes the store.
+  absl::Status Stop();
+
+ private:
+  struct Opened {
+    StreamId stream;
+    std::shared_ptr<StreamPeer> peer;
+  };
+  struct Arrived {
+    StreamId stream;
+    v1::ClientFrame frame;
+  };
+  struct Ended {
+    StreamId stream;
+  };
+  struct Durable {
+    Sequence sequence;
+  };
+  struct Fetched {
+    TicketId ticket;
+  };
+  using Action = std::function<void(const Core&)>;
+  using Event = std::variant<Opened, Arrived, Ended, Durable, Fetched, Action>;
+  struct Outgoing {
+    std::shared_ptr<StreamPeer> peer;
+    v1::ServerFrame frame;
+    std::size_t bytes = 0;
+  };
+
+  VolumeServer(VolumeServerOptions options, const Clock& clock);
+  absl::Status OpenStore();
+  void StartThreads();
+
+  void Queue(Event event);
+  void CoreMain();
+  void Handle(Event event);
+  void Deliver();
+  void Flush(Outgoing& outgoing);
+  void CommitMain();
+  void ReaderMain();
+  void Fetch(const Miss& miss) const;
+  void Fail(const absl::Status& status);
+
+  VolumeServerOptions options_;
+  const Clock& clock_;
+  std::unique_ptr<OpenVolume> volume_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Core> core_;
+  Epoch epoch_;
+  WireCounters wire_;
+  std::atomic<std::uint64_t> next_stream_{0};
+  std::atomic<std::uint64_t> syncs_{0};
+  std::atomic<bool> failed_{false};
+
+  // Of the core thread.
+  absl::flat_hash_map<StreamId, Outgoing> streams_;
+
+  mutable Mutex queue_mutex_;
+  CondVar queue_changed_;
+  std::vector<Event> queue_ ABSL_GUARDED_BY(queue_mutex_);
+  bool core_waits_ ABSL_GUARDED_BY(queue_mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(queue_mutex_) = false;
+
+  Mutex work_mutex_;
+  CondVar sync_wanted_;
+  CondVar fetch_wanted_;
+  bool wants_sync_ ABSL_GUARDED_BY(work_mutex_) = false;
+  std::vector<CoreOutputs::Fetch> fetches_ ABSL_GUARDED_BY(work_mutex_);
+  bool workers_stop_ ABSL_GUARDED_BY(work_mutex_) = false;
+
+  std::thread core_thread_;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace reel::mdc
