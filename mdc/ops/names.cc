@@ -81,6 +81,7 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
   record.set_change(1);
   record.set_project(parent.record->project());
   if (!parent.record->affinity().empty()) record.set_affinity(parent.record->affinity());
+  if (S_ISREG(record.mode())) record.set_directory(parent.inode.value());
   switch (type) {
     case S_IFDIR:
       record.set_nlink(2);
