@@ -58,7 +58,6 @@ Background Background::Fork(const std::string& program, bool foreground) {
   }
   close(ends[0]);
   setsid();
-  if (chdir("/") != 0) PrintError(program, std::string("chdir /: ") + std::strerror(errno));
   background.pipe_ = ends[1];
   return background;
 }
@@ -75,6 +74,8 @@ void Background::Report(int exit_code, const std::string& message) {
   close(pipe_);
   pipe_ = -1;
   if (exit_code != 0) return;
+  // Only now, for paths on the command line may be relative. It keeps no other mount busy.
+  if (chdir("/") != 0) PrintError(program_, std::string("chdir /: ") + std::strerror(errno));
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(null, fd);
   if (null > 2) close(null);

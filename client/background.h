@@ -15,7 +15,8 @@ class Background {
   static Background Fork(const std::string& program, bool foreground);
 
   // Once: ends the wait of the calling process with this exit code; a message goes to standard
-  // error. With code 0 the child lets go of the terminal.
+  // error. With code 0 the child lets go of the terminal and of
+  // its working directory.
   void Report(int exit_code, const std::string& message = {});
 
  private:

@@ -220,6 +220,12 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
   if (places.size() != 2) return Wrong("wants a volume and a directory: mount.reelfs VOLUME DIR");
   options.volume = places[0];
   options.mount_point = places[1];
+  // As other file systems: root's mounts honour set-id bits and devices unless told otherwise.
+  for (const char* word : {"suid", "dev"}) {
+    if (as_root && !Contains(options.kernel_options, std::string("no") + word)) {
+      options.kernel_options.emplace_back(word);
+    }
+  }
   if (options.read_only) options.kernel_options.emplace_back("ro");
   if (options.allow_other) options.kernel_options.emplace_back("allow_other");
   return options;

@@ -70,8 +70,8 @@ TEST(MountOptions, Table) {
 
 TEST(MountOptions, WhatTheKernelGets) {
   EXPECT_THAT(WithOptions("ro,nosuid,noatime").kernel_options,
-              UnorderedElementsAre("nosuid", "noatime", "ro", "allow_other"));
-  EXPECT_THAT(WithOptions("noallow_other").kernel_options, ElementsAre());
+              UnorderedElementsAre("nosuid", "noatime", "dev", "ro", "allow_other"));
+  EXPECT_THAT(WithOptions("noallow_other").kernel_options, ElementsAre("suid", "dev"));
   EXPECT_THAT(Parsed({"VOL", "/mnt"}, /*as_root=*/false).kernel_options, ElementsAre());
 }
 
