@@ -53,6 +53,13 @@ class InodePass {
       CheckInode();
     }
     SkipStray(std::nullopt);
+    if (state_.volume.has_value() && state_.volume->inodes() + 1 != state_.totals.inodes) {
+      report_.Add(
+          "inode-count", "volume record",
+          absl::StrCat("it counts ", state_.volume->inodes(),
+                       " inodes besides the root, but there are ",
+                       state_.totals.inodes - std::min<std::uint64_t>(1, state_.totals.inodes)));
+    }
   }
 
  private:
@@ -103,7 +110,7 @@ class InodePass {
     }
     CheckExtents(inode, decoded ? &record : nullptr);
     CheckDirectory(inode, decoded ? &record : nullptr, fact);
-    while (xattrs_.valid() && xattrs_.key().first == inode) xattrs_.Next();
+    CheckXattrs(inode, decoded ? &record : nullptr);
     CheckOrphan(inode, decoded ? &record : nullptr, fact);
     state_.inodes.push_back(fact);
   }
@@ -291,6 +298,17 @@ class InodePass {
     return count;
   }
 
+  void CheckXattrs(std::uint64_t inode, const v1::InodeRecord* record) {
+    std::uint64_t bytes = 0;
+    for (; xattrs_.valid() && xattrs_.key().first == inode; xattrs_.Next()) {
+      bytes += xattrs_.key().name.size() + 1;
+    }
+    if (record == nullptr || record->xattr_name_bytes() == bytes) return;
+    report_.Add("xattr-count", InodeText(inode),
+                absl::StrCat("it counts ", record->xattr_name_bytes(),
+                             " bytes of attribute names, but has ", bytes));
+  }
+
   void CheckOrphan(std::uint64_t inode, const v1::InodeRecord* record, InodeFact& fact) {
     for (; orphans_.valid() && orphans_.key().first == inode; orphans_.Next()) {
       v1::OrphanRecord orphan;
@@ -301,6 +319,10 @@ class InodePass {
     if (record == nullptr) return;
     if (record->nlink() == 0 && !fact.orphan) {
       report_.Add("orphan", InodeText(inode), "it has no name left, but is not on the orphan list");
+    }
+    if (record->truncated_from() != 0 && !fact.orphan) {
+      report_.Add("orphan", InodeText(inode),
+                  "a truncation of it has not ended, but it is not on the orphan list");
     }
     // A file with a name is on the list only while a truncation of it goes on.
     if (record->nlink() != 0 && fact.orphan && fact.type != S_IFREG) {
