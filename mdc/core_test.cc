@@ -343,6 +343,8 @@ TEST_F(CoreTest, NothingIsGivenAwayBeforeTheEvictionIsDurable) {
   world_.Run();
   world_.hold_syncs_ = true;
   world_.Pass(11'000, {&b_});
+  world_.core_->OnDurable(Sequence(1));  // of something older
+  world_.Run();
   EXPECT_FALSE(b_.Answered(waiting));
   EXPECT_FALSE(a_.evicted_);
   world_.hold_syncs_ = false;
