@@ -21,7 +21,7 @@
 
 namespace reel::mdc {
 
-inline constexpr char kDefaultConfig[] = "/etc/reelfs/mdcd.toml";
+inline constexpr char kDefaultConfig[] = "/etc/reelfs/mdc.toml";
 
 struct Config {
   struct Volume {

@@ -12,7 +12,7 @@
 namespace reel::tools {
 
 // Where daemons and tools of a host look for LUNs when nobody says otherwise.
-inline constexpr char kHostConfig[] = "/etc/reelfs/mdcd.toml";
+inline constexpr char kHostConfig[] = "/etc/reelfs/mdc.toml";
 
 // "program: message" on stderr, as one line.
 void PrintError(std::string_view program, const absl::Status& status);
