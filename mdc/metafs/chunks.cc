@@ -30,7 +30,7 @@ Chunks::Chunks(std::uint64_t total, std::uint64_t fixed, std::uint64_t epoch_res
   }
   // Neighbouring epochs start far apart: an epoch that died while it mounted has claimed durably
   // nothing of what it wrote to.
-  cursor_ = total == 0 ? 0 : epoch * 0x9e3779b97f4a7c15ull % total;
+  cursor_ = total == 0 ? 0 : (epoch * 0x9e3779b97f4a7c15ull >> 32) % total;
 }
 
 std::set<std::uint64_t>& Chunks::SetOf(std::uint64_t chunk) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "mdc/metafs/file_io.h"
 #include "mdc/metafs/testing/lun_space.h"
@@ -234,7 +236,18 @@ TEST_F(MetaFsTest, ANewEpochPutsLogsWhereTheOldOneDidNotWrite) {
   ASSERT_OK(appender.Sync());
   Put("/2.sst", std::string(2 << 20, 's'));
   ASSERT_OK(fs_->Remove("/1.log"));
-  Put("/3.sst", "s");
+  // Logs wherever a log may lie, and full.
+  const std::string full(450'000, 'n');
+  std::vector<std::string> logs;
+  while (true) {
+    const absl::StatusOr<FileRef> file = fs_->Create("/n" + std::to_string(logs.size()) + ".log");
+    if (!file.ok()) break;
+    LogAppender one(*fs_, *file);
+    ASSERT_OK(one.Append(full));
+    ASSERT_OK(one.Sync());
+    logs.push_back("/n" + std::to_string(logs.size()) + ".log");
+  }
+  EXPECT_GT(logs.size(), 30u);
   // Late writes to what the old one had claimed: its log, and its journal.
   for (int i = 0; i < 50; ++i) {
     ASSERT_OK(old_appender.Append(std::string(3000, 'z')));
@@ -247,6 +260,7 @@ TEST_F(MetaFsTest, ANewEpochPutsLogsWhereTheOldOneDidNotWrite) {
   Crash();
   EXPECT_EQ(Get("/2.log"), "newer");
   EXPECT_EQ(Get("/2.sst"), std::string(2 << 20, 's'));
+  for (const std::string& name : logs) EXPECT_EQ(Get(name), full) << name;
   EXPECT_EQ(Get("/late.log"), "(none)");
   EXPECT_EQ(Get("/1.log"), "(none)");
 }
@@ -325,6 +339,63 @@ TEST_F(MetaFsTest, BitsFlippedAnywhereAreNeverSilent) {
     lun_.FlipBit(at + 77, 2);
   }
   EXPECT_GT(detected, 20);
+}
+
+TEST_F(MetaFsTest, ALogMayLieWhereATableLay) {
+  for (int i = 0; i < 20; ++i) Put("/t" + std::to_string(i), std::string(1 << 20, 't'));
+  for (int i = 0; i < 20; ++i) ASSERT_OK(fs_->Remove("/t" + std::to_string(i)));
+  ASSERT_OK(fs_->Commit());
+  for (int i = 0; i < 30; ++i) {
+    const FileRef file = *fs_->Create("/" + std::to_string(i) + ".log");
+    LogAppender log(*fs_, file);
+    ASSERT_OK(log.Append("log"));
+    ASSERT_OK(log.Sync());
+  }
+  Crash();
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(Get("/" + std::to_string(i) + ".log"), "log");
+}
+
+TEST_F(MetaFsTest, WritersAndCommitsRunSideBySide) {
+  const FileRef file = *fs_->Create("/1.log");
+  std::string expected;
+  {
+    LogAppender log(*fs_, file);
+    std::atomic<bool> done{false};
+    std::thread syncer([&] {
+      while (!done) EXPECT_TRUE(log.Sync().ok());
+    });
+    const auto make_tables = [this](std::string prefix) {
+      for (int i = 0; i < 60; ++i) {
+        const std::string name = prefix + std::to_string(i % 7);
+        const absl::StatusOr<FileRef> table = fs_->Create(name + ".tmp");
+        ASSERT_OK(table.status());
+        TableWriter writer(*fs_, *table);
+        ASSERT_OK(writer.Append(prefix + std::string(70'000, 't')));
+        ASSERT_OK(writer.Sync());
+        ASSERT_OK(fs_->Rename(name + ".tmp", name));
+      }
+      ASSERT_OK(fs_->Commit());
+    };
+    std::thread a([&] { make_tables("/a"); });
+    std::thread b([&] { make_tables("/b"); });
+    for (int i = 0; i < 500; ++i) {
+      const std::string record = std::to_string(i) + std::string(i % 700, 'r');
+      ASSERT_OK(log.Append(record));
+      expected += record;
+    }
+    a.join();
+    b.join();
+    done = true;
+    syncer.join();
+    ASSERT_OK(log.Sync());
+  }
+  Crash();
+  EXPECT_EQ(Get("/1.log"), expected);
+  for (int i = 0; i < 7; ++i) {
+    EXPECT_EQ(Get("/a" + std::to_string(i)), "/a" + std::string(70'000, 't'));
+    EXPECT_EQ(Get("/b" + std::to_string(i)), "/b" + std::string(70'000, 't'));
+  }
+  EXPECT_TRUE(Check().empty());
 }
 
 TEST_F(MetaFsTest, NoStoreIsNotFound) {
