@@ -1,0 +1,1 @@
+// Gives the precompiled header an object to be made for.
