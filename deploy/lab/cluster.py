@@ -148,6 +148,8 @@ class Cluster:
         return [host.name for host in self.clients + self.mdcs if not host.stop()]
 
     def restart(self):
+        for mdc in self.mdcs:  # one that is down could not take the clients' last changes
+            mdc.start()
         unclean = self.stop()
         for host in self.hosts:
             host.start()
@@ -156,6 +158,9 @@ class Cluster:
                            "(a busy mount, or a daemon that had to be killed)")
 
     def down(self):
+        if not all(mdc.running() for mdc in self.mdcs):
+            for client in self.clients:  # they would wait for it, and all is removed anyway
+                client.process.kill()
         self.stop()
         for client in self.clients:
             if mounted(client.mount_point):  # never remove a tree that may be someone's data

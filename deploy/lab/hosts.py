@@ -120,7 +120,7 @@ class Client(Host):
         """Unmounts as `umount` does; a mount that is busy, dead or stuck goes lazily."""
         self.process.signal(signal.SIGCONT)
         clean = True
-        if mounted(self.mount_point):
+        if self.running() and mounted(self.mount_point):
             clean = self._unmount() and self.process.wait_gone()
         if self.running():
             clean = self.terminate() and clean

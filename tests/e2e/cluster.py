@@ -10,7 +10,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 LAB = os.path.join(TOP, "deploy", "lab", "lab")
 BIN = os.environ.get("REEL_BIN", os.path.join(TOP, "build", "release", "bin"))
 GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
-COMMAND_SECONDS = 300
+COMMAND_SECONDS = 3600 if os.environ.get("REEL_LONG") else 600
 TEST_SECONDS = 240
 NEEDED_MIB = 6 * 1024
 

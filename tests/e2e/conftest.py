@@ -20,10 +20,15 @@ def cluster():
         made.down()
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "seconds(n): how long a test may take (default 240)")
+
+
 @pytest.fixture(autouse=True)
-def bounded(cluster):
+def bounded(cluster, request):
     """No test hangs for ever in a mount."""
-    cluster.guard_test()
+    seconds = request.node.get_closest_marker("seconds")
+    cluster.guard_test(*(seconds.args if seconds else ()))
     yield
     cluster.disarm()
 

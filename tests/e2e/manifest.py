@@ -17,37 +17,43 @@ def _xattrs(path):
             for name in sorted(os.listxattr(path, follow_symlinks=False))}
 
 
-def _entry(path, status, first_names, name):
+def _entry(name, status, first_names, path):
     entry = {"mode": oct(status.st_mode), "owner": (status.st_uid, status.st_gid),
-             "mtime_ns": status.st_mtime_ns, "xattrs": _xattrs(path)}
+             "mtime_ns": status.st_mtime_ns, "xattrs": _xattrs(name)}
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFLNK:
-        entry["target"] = os.readlink(path)
+        entry["target"] = os.readlink(name)
     elif kind in (stat.S_IFCHR, stat.S_IFBLK):
         entry["device"] = status.st_rdev
     elif kind == stat.S_IFREG:
         entry["size"] = status.st_size
-        entry["content"] = _content(path)
+        entry["content"] = _content(name)
     if kind != stat.S_IFDIR:
         entry["links"] = status.st_nlink
         if status.st_nlink > 1:  # which names are one file, told by the first of them
-            entry["same_as"] = first_names.setdefault((status.st_dev, status.st_ino), name)
+            entry["same_as"] = first_names.setdefault((status.st_dev, status.st_ino), path)
     return entry
 
 
 def take(top):
-    """{path below top: facts}."""
+    """{path below top: facts}. Goes from folder to folder, so that no name is looked up twice."""
     entries, first_names, pending = {}, {}, [""]
-    while pending:
-        folder = pending.pop()
-        with os.scandir(os.path.join(top, folder)) as listing:
-            names = sorted(entry.name for entry in listing)
-        for name in (os.path.join(folder, name) for name in names):
-            path = os.path.join(top, name)
-            status = os.lstat(path)
-            entries[name] = _entry(path, status, first_names, name)
-            if stat.S_ISDIR(status.st_mode):
-                pending.append(name)
+    back = os.open(".", os.O_PATH)
+    try:
+        while pending:
+            folder = pending.pop()
+            os.chdir(os.path.join(top, folder))
+            with os.scandir(".") as listing:
+                names = sorted(entry.name for entry in listing)
+            for name in names:
+                path = os.path.join(folder, name)
+                status = os.lstat(name)
+                entries[path] = _entry(name, status, first_names, path)
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(path)
+    finally:
+        os.fchdir(back)
+        os.close(back)
     return entries
 
 
