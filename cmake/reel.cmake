@@ -31,31 +31,11 @@ if(REEL_SANITIZE)
   add_link_options(-fsanitize=${REEL_SANITIZE})
 endif()
 
-# One precompiled header for all, made once. The clang preset builds without it, so that every file is
-# seen to include what it uses.
-if(REEL_PCH)
-  # Programs and libraries share it, so both are compiled alike: under the definitions of what it
-  # includes, and position-independent in the stricter of the two ways.
-  set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
-  add_compile_options(-fPIC)
-  target_link_libraries(reel_options INTERFACE spdlog::spdlog)
-  target_compile_definitions(reel_options INTERFACE GTEST_HAS_PTHREAD=1)
-  add_library(reel_pch OBJECT ${PROJECT_SOURCE_DIR}/cmake/pch.cc)
-  target_link_libraries(reel_pch PRIVATE reel_options protobuf::libprotobuf)
-  target_precompile_headers(reel_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
-endif()
-function(reel_use_pch name)
-  if(REEL_PCH)
-    target_precompile_headers(${name} REUSE_FROM reel_pch)
-  endif()
-endfunction()
-
 # reel_library(NAME SOURCES … DEPS …)
 function(reel_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC reel_options ${ARG_DEPS})
-  reel_use_pch(${name})
 endfunction()
 
 # reel_program(NAME SOURCES … DEPS … [INSTALL dir]): an executable, installed when a place is given.
@@ -63,7 +43,6 @@ function(reel_program name)
   cmake_parse_arguments(ARG "" "INSTALL" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE reel_options ${ARG_DEPS})
-  reel_use_pch(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   if(ARG_INSTALL)
     install(TARGETS ${name} RUNTIME DESTINATION ${ARG_INSTALL})
@@ -80,7 +59,6 @@ function(reel_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE reel_options ${ARG_DEPS} GTest::gtest GTest::gmock
                                         GTest::gtest_main)
-  reel_use_pch(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)

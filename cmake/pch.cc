@@ -1,1 +1,0 @@
-// Gives the precompiled header an object to be made for.
