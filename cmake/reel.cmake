@@ -49,8 +49,8 @@ function(reel_program name)
   endif()
 endfunction()
 
-# reel_test(NAME SOURCES … DEPS … [LABEL unit|sim|scenario|fuzz]): a GoogleTest binary; ctest runs it
-# whole.
+# reel_test(NAME SOURCES … DEPS … [LABEL unit|sim|scenario|fuzz]): a GoogleTest binary; ctest runs
+# it whole.
 function(reel_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
   if(NOT ARG_LABEL)

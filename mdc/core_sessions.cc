@@ -191,8 +191,8 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     ReleaseHoldings(session->id);
   }
   AnswerHello(*session, request, Sequence());
-  // Recalls may have been lost with the old stream. They follow with the next tick, not in one frame with
-  // the answer to Hello: the client has its session set up by then.
+  // Recalls may have been lost with the old stream. They follow with the next tick, not in one
+  // frame with the answer to Hello: the client has its session set up by then.
   session->recalls_due = true;
 }
 

@@ -1,14 +1,17 @@
-// What an operation is: a function of a request, the transaction and the controller's tables to a reply.
+// What an operation is: a function of a request, the transaction and the controller's tables to a
+// reply.
 //
 // The core runs it; the operation neither waits nor does I/O. It may end in four ways:
-//   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs the
+//   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs
+//   the
 //     on-commit actions, and sends the reply when all that it saw is durable;
 //   - an errno status: nothing is applied, staged changes and allocations are dropped;
 //   - missed (txn.missed()): run again when fetched;
-//   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have changed.
-// So an operation may run several times: memory tables change only in on-commit actions, and what the
-// allocator hands out is given back when the operation does not commit.
-// Threads: the core thread.
+//   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
+//   changed.
+// So an operation may run several times: memory tables change only in on-commit actions, and what
+// the allocator hands out is given back when the operation does not commit. Threads: the core
+// thread.
 #pragma once
 
 #include <functional>
@@ -33,7 +36,7 @@ struct OpContext {
   SessionId session;
   const v1::Credentials& credentials;
   WallTime now;
-  Sequence next_sequence;              // what this operation's commit will be at least
+  Sequence next_sequence;  // what this operation's commit will be at least
   const VolumeDescriptor& descriptor;
   InodeNumbers& inode_numbers;
   Allocator& allocator;
@@ -47,18 +50,20 @@ struct OpContext {
   std::vector<InodeNumber> orphans{};
   std::vector<std::function<void()>> on_commit{};
 
-  // Returns OK when no session but this one holds more than `allowed` on the inode; otherwise notes the
-  // recall, marks the operation blocked and returns an error to propagate.
+  // Returns OK when no session but this one holds more than `allowed` on the inode; otherwise notes
+  // the recall, marks the operation blocked and returns an error to propagate.
   absl::Status RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed);
 };
 
-// Hands out inode numbers from durable ranges: a crash loses the rest of a range, never a number twice.
+// Hands out inode numbers from durable ranges: a crash loses the rest of a range, never a number
+// twice.
 class InodeNumbers {
  public:
   static constexpr std::uint64_t kRange = 4096;
   explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next) {}
-  // Takes a number and counts it in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode when
-  // the range is used up. A number taken by an operation that does not commit is simply skipped.
+  // Takes a number and counts it in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode
+  // when the range is used up. A number taken by an operation that does not commit is simply
+  // skipped.
   absl::StatusOr<InodeNumber> Take(Txn& txn);
 
  private:
@@ -71,8 +76,8 @@ using Operation = absl::Status (*)(OpContext& ctx, const v1::Request& request, v
 
 struct OperationEntry {
   Operation run = nullptr;
-  bool mutation = false;      // carries a slot; its reply is stored
-  const char* name = "";      // for counters and logs: "create"
+  bool mutation = false;  // carries a slot; its reply is stored
+  const char* name = "";  // for counters and logs: "create"
 };
 // The table of all operations but the session ones; run == nullptr for those.
 const OperationEntry& OperationFor(v1::Request::OpCase op);

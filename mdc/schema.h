@@ -1,5 +1,6 @@
 // The keys of the metadata store. Numbers are big-endian, so that byte order is numeric order; the
-// first byte names the family. The written description is docs/format.md; records.proto has the values.
+// first byte names the family. The written description is docs/format.md; records.proto has the
+// values.
 //
 //   V                          volume record
 //   I inode                    inode record
@@ -11,7 +12,8 @@
 //   O inode                    orphan: unlinked, perhaps open
 //   S session                  session
 //   R session slot             stored reply
-//   K N Q L G                  reserved: checksums, reference counts, quota, change log, groups of flags
+//   K N Q L G                  reserved: checksums, reference counts, quota, change log, groups of
+//   flags
 // Threads: pure functions.
 #pragma once
 

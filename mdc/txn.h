@@ -1,11 +1,11 @@
 // One operation's view of the metadata store: reads from memory, writes staged until it is applied.
 //
-// A read that memory cannot answer makes the transaction *missed*: the read returns kMissStatus, the
-// operation gives up at once, and the core runs it again from the start when a reader thread has fetched
-// the key. So an operation is a pure function of the store and never waits. It also notes the highest
-// not yet durable sequence among all it read, which its reply has to wait for.
-// Invariants: an operation scans before it stages changes to what it scans (scans see the store only).
-// Threads: the core thread.
+// A read that memory cannot answer makes the transaction *missed*: the read returns kMissStatus,
+// the operation gives up at once, and the core runs it again from the start when a reader thread
+// has fetched the key. So an operation is a pure function of the store and never waits. It also
+// notes the highest not yet durable sequence among all it read, which its reply has to wait for.
+// Invariants: an operation scans before it stages changes to what it scans (scans see the store
+// only). Threads: the core thread.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class InFlight {
 // What a miss asks the reader threads to fetch.
 struct Miss {
   std::string key;
-  bool scan = false;      // a prefix scan from `key` on, while keys begin with `prefix`
+  bool scan = false;  // a prefix scan from `key` on, while keys begin with `prefix`
   std::string prefix;
 };
 
@@ -58,16 +58,16 @@ class Txn {
   void Put(std::string key, std::string value);
   void Delete(std::string key);
 
-  // The inode's record, loaded once and changed in place; ESTALE when there is none. The pointer holds
-  // until the transaction ends. After a change, call Changed.
+  // The inode's record, loaded once and changed in place; ESTALE when there is none. The pointer
+  // holds until the transaction ends. After a change, call Changed.
   absl::StatusOr<v1::InodeRecord*> Inode(InodeNumber inode);
   void Changed(InodeNumber inode);
   // A record for a new inode. REQUIRES: never used.
   v1::InodeRecord* NewInode(InodeNumber inode);
   void DeleteInode(InodeNumber inode);
 
-  // Visits the store's entries from `start` on (inclusive) while their key begins with `prefix`, until
-  // `visit` returns false. Staged changes are not seen.
+  // Visits the store's entries from `start` on (inclusive) while their key begins with `prefix`,
+  // until `visit` returns false. Staged changes are not seen.
   template <typename Visit>
   absl::Status Scan(std::string_view prefix, std::string_view start, Visit visit);
 

@@ -28,8 +28,8 @@ BlockSpan BlocksOf(std::uint64_t offset_bytes, std::uint64_t length_bytes,
 inline constexpr std::uint64_t kMaxFileBytes = std::uint64_t{1} << 62;
 // EINVAL: empty or wrapping; EFBIG: ends beyond kMaxFileBytes.
 absl::Status ValidateByteRange(std::uint64_t offset_bytes, std::uint64_t length_bytes);
-// ENOENT for empty, ENAMETOOLONG over 255 bytes, EINVAL for '/' or NUL within, EEXIST-free check of "."
-// and ".." is the operation's own.
+// ENOENT for empty, ENAMETOOLONG over 255 bytes, EINVAL for '/' or NUL within, EEXIST-free check of
+// "." and ".." is the operation's own.
 absl::Status ValidateName(std::string_view name);
 
 }  // namespace reel
