@@ -52,25 +52,24 @@ void Committer::Stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Committer::NoteDirty(const FileRef& file) {
-  const bool urgent = file->dirty.blocks.range_count() >= kUrgentRanges && !file->commit_running;
-  if (file->listed && !urgent) return;
+void Committer::NoteDirty(FileState& f) {
+  const bool urgent = f.dirty.blocks.range_count() >= kUrgentRanges && !f.commit_running;
+  if (f.listed && !urgent) return;
   const std::uint64_t now_ms = context_.clock.NowMs();
   MutexLock lock(mutex_);
-  if (!file->listed) dirty_.push_back({file, now_ms});
-  file->listed = true;
+  if (!f.listed) dirty_.push_back({f.shared_from_this(), now_ms});
+  f.listed = true;
   if (urgent && !urgent_) {
     urgent_ = true;
     wake_.NotifyAll();
   }
 }
 
-Committer::PlanRef Committer::Begin(const FileRef& file, bool release_tail) {
-  FileState& f = *file;
+Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
   release_tail = release_tail && f.tail_allocated && f.token == v1::TOKEN_EXCLUSIVE;
   if (!f.dirty.any() && !release_tail) return nullptr;
   auto plan = std::make_shared<Plan>();
-  plan->file = file;
+  plan->file = f.shared_from_this();
   plan->era = f.era;
   plan->session = f.session;
   plan->marks.swap(f.dirty.unflushed);
@@ -134,7 +133,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   if (f.era != plan->era) return;  // the loss is noted already
   f.committed = std::max(f.committed, plan->through);
   if (status.ok()) {
-    if (f.dirty.any()) NoteDirty(plan->file);
+    if (f.dirty.any()) NoteDirty(f);
     return;
   }
   if (!plan->sent) {
@@ -145,7 +144,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     });
     f.dirty.size = f.dirty.size || plan->message.has_size_bytes();
     f.dirty.mtime = f.dirty.mtime || plan->message.has_mtime();
-    if (f.dirty.any()) NoteDirty(plan->file);
+    if (f.dirty.any()) NoteDirty(f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
     f.token = v1::TOKEN_NONE;
@@ -166,7 +165,7 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
       continue;
     }
-    const PlanRef plan = Begin(file, false);
+    const PlanRef plan = Begin(f, false);
     if (plan == nullptr) break;
     f.mutex.Unlock();
     Execute({&plan, 1});
@@ -187,7 +186,7 @@ void Committer::ReleaseTail(const FileRef& file) {
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
-    if (!file->commit_running) plan = Begin(file, true);
+    if (!file->commit_running) plan = Begin(*file, true);
   }
   if (plan == nullptr) return;
   Execute({&plan, 1});
@@ -209,7 +208,7 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
     if (!file->dirty.any() && !file->commit_running) continue;
     files.push_back(file);
     if (file->commit_running) continue;
-    if (PlanRef plan = Begin(file, false)) plans.push_back(std::move(plan));
+    if (PlanRef plan = Begin(*file, false)) plans.push_back(std::move(plan));
     if (plans.size() < kMaxPlans) continue;
     file->mutex.Unlock();
     execute();
@@ -252,13 +251,13 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     MutexLock lock(file->mutex);
     file->listed = false;
     if (file->commit_running) {
-      if (file->dirty.any()) NoteDirty(file);
+      if (file->dirty.any()) NoteDirty(*file);
       continue;
     }
     // Closed by all: its blocks ahead go back. No one may enter meanwhile.
     const bool release = file->opens == 0 && file->idle() && !file->fetching &&
-                         file->recall != FileState::Recall::kClosed;
-    PlanRef plan = Begin(file, release);
+                         file->recall == FileState::Recall::kNone;
+    PlanRef plan = Begin(*file, release);
     if (plan == nullptr) continue;
     plan->holds_file = plan->message.release_tail();
     if (plan->holds_file) file->exclusive_user = true;

@@ -32,7 +32,7 @@ class Committer {
   void Stop();
 
   // The file became dirty, or its tail is to be released: it is committed in time.
-  void NoteDirty(const FileRef& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  void NoteDirty(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // Waits until everything that was dirty at the call is committed or lost; the file's error, if
   // any, stays for TakeError. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
@@ -43,7 +43,7 @@ class Committer {
   // Everything dirty, of every inode. The first error. EINTR after `limit_ms`, if not 0.
   absl::Status SyncAll(std::uint64_t limit_ms);
   // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
-  // REQUIRES: recall is kClosed and the file idle. The outcome as for Clean.
+  // REQUIRES: recall is kReturning. The outcome as for Clean.
   void ReleaseTail(const FileRef& file);
 
  private:
@@ -62,7 +62,7 @@ class Committer {
   using PlanRef = std::shared_ptr<Plan>;
 
   // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
-  PlanRef Begin(const FileRef& file, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  PlanRef Begin(FileState& f, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans);
   void Send(const PlanRef& plan);

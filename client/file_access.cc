@@ -26,14 +26,13 @@ struct FileAccess::Ticket {
 };
 
 // Who may go on while the token is on its way back.
-bool FileAccess::Admitted(const FileRef& file, const AccessNeed& need,
-                          const FileData::IoContext& io, const Attempt& attempt) {
-  FileState& f = *file;
+bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+                          const Attempt& attempt) {
   if (f.recall == Recall::kNone) return true;
   if (attempt.pinned && f.token >= need.mode) return true;
-  if (f.recall == Recall::kClosed || !io.page_cache) return false;
+  if (f.recall != Recall::kDraining || !io.page_cache) return false;
   if (f.token >= need.mode) return true;
-  recaller_.Bypass(file);
+  recaller_.Bypass(f);
   return false;
 }
 
@@ -54,13 +53,12 @@ void FileAccess::Unpin(FileState& f, Attempt& attempt) {
   f.changed.NotifyAll();
 }
 
-absl::Status FileAccess::Enter(const FileRef& file, const AccessNeed& need,
-                               const FileData::IoContext& io, absl::FunctionRef<Finding()> look) {
-  FileState& f = *file;
+absl::Status FileAccess::Enter(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+                               absl::FunctionRef<Finding()> look) {
   Attempt attempt;
   absl::Status status;
   while (status.ok()) {
-    if (!Admitted(file, need, io, attempt)) {
+    if (!Admitted(f, need, io, attempt)) {
       Unpin(f, attempt);
       status = context_.Wait(f, io.interrupt);
       continue;
@@ -73,8 +71,8 @@ absl::Status FileAccess::Enter(const FileRef& file, const AccessNeed& need,
     } else if (finding.kind == Finding::Kind::kFetch) {
       const bool busy = f.fetching || f.exclusive_user ||
                         (f.exclusive_waiters > 0 && !attempt.pinned && !io.page_cache);
-      status = busy ? context_.Wait(f, io.interrupt)
-                    : Fetch(file, need.mode, finding.fetch, io, attempt);
+      status =
+          busy ? context_.Wait(f, io.interrupt) : Fetch(f, need.mode, finding.fetch, io, attempt);
     } else if (TakePlace(f, need, attempt)) {
       Unpin(f, attempt);
       return absl::OkStatus();
@@ -97,9 +95,8 @@ void FileAccess::Leave(FileState& f, bool exclusive) {
   f.changed.NotifyAll();
 }
 
-absl::Status FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const FetchRange& range,
+absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
                                const FileData::IoContext& io, Attempt& attempt) {
-  FileState& f = *file;
   if (context_.stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
   auto ticket = std::make_shared<Ticket>();
   ticket->era = f.era;
@@ -115,12 +112,12 @@ absl::Status FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const Fe
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;
-  options.on_reply = [this, file, ticket](const v1::Reply& reply) {
+  options.on_reply = [this, file = f.shared_from_this(), ticket](const v1::Reply& reply) {
     FileState& state = *file;
     MutexLock lock(state.mutex);
     // Nobody waits any more, or the token is on its way back: then the controller may think that
     // more is held than is, which is safe. (A repeated answer from the store brings no layout.)
-    if (!ticket->waiting || ticket->era != state.era || state.recall == Recall::kClosed ||
+    if (!ticket->waiting || ticket->era != state.era || state.recall == Recall::kReturning ||
         !reply.has_layout()) {
       return;
     }

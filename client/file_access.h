@@ -46,9 +46,9 @@ class FileAccess {
 
   // Waits until the operation may begin; `look` runs under the lock, and its last finding was kGo.
   // On error the file is not entered.
-  absl::Status Enter(const FileRef& file, const AccessNeed& need, const FileData::IoContext& io,
-                     absl::FunctionRef<Finding()> look) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
-  void Leave(FileState& file, bool exclusive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  absl::Status Enter(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+                     absl::FunctionRef<Finding()> look) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void Leave(FileState& f, bool exclusive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
   absl::Status AwaitLease(const FileData::IoContext& io);
@@ -60,14 +60,14 @@ class FileAccess {
     bool pinned = false;  // this operation's grant is still to be used
     int fruitless = 0;    // answers that brought nothing in a row
   };
-  bool Admitted(const FileRef& file, const AccessNeed& need, const FileData::IoContext& io,
-                const Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
-  absl::Status Fetch(const FileRef& file, v1::TokenMode mode, const FetchRange& range,
+  bool Admitted(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+                const Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::Status Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
                      const FileData::IoContext& io, Attempt& attempt)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
-  static void Unpin(FileState& file, Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  bool TakePlace(FileState& file, const AccessNeed& need, const Attempt& attempt)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  static void Unpin(FileState& f, Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  bool TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   DataContext& context_;
   Recaller& recaller_;

@@ -110,7 +110,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
     MutexLock lock(f.mutex);
     ++f.opens;
     registered = f.controller_opens > 0;
-    if (registered && f.token != v1::TOKEN_NONE && f.recall != FileState::Recall::kClosed) {
+    if (registered && f.token != v1::TOKEN_NONE && f.recall == FileState::Recall::kNone) {
       v1::Attr attr = f.attr;
       f.OverlayOn(attr);
       return attr;
@@ -181,7 +181,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
   CloseAtController(inode, std::exchange(f.controller_opens, 0));
-  if (f.tail_allocated) committer_.NoteDirty(file);
+  if (f.tail_allocated) committer_.NoteDirty(f);
 }
 
 void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count) {
@@ -197,7 +197,7 @@ void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count) {
 void FileDataImpl::OnRecall(std::uint64_t inode, v1::TokenMode mode) {
   const FileRef file = context_.table.Get(inode);
   MutexLock lock(file->mutex);
-  recaller_.Recall(file, mode);
+  recaller_.Recall(*file, mode);
 }
 
 void FileDataImpl::OnEvicted() {
@@ -268,7 +268,7 @@ void FileDataImpl::Reap() {
   for (std::size_t i = 0; i < surplus; ++i) {
     const FileRef& file = holders[i].second;
     MutexLock lock(file->mutex);
-    recaller_.Recall(file, v1::TOKEN_NONE);
+    recaller_.Recall(*file, v1::TOKEN_NONE);
   }
 }
 

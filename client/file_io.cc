@@ -64,7 +64,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     std::uint64_t era = 0;
     {
       MutexLock lock(f.mutex);
-      if (absl::Status status = access_.Enter(file, need, io, look); !status.ok()) return status;
+      if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
       era = f.era;
       if (io.page_cache) ++f.page_reads;
     }
@@ -125,6 +125,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
 
   // Whole units of written blocks, and whole unwritten blocks, concern nobody else.
   const auto alone_at = [&](std::uint64_t edge, FileBlock block) {
+    f.mutex.AssertHeld();
     if (edge % unit_bytes != 0) return true;
     const std::optional<Extent> extent = f.extents.Find(block);
     return edge % block_bytes != 0 && (!extent || extent->state != ExtentState::kWritten);
@@ -154,7 +155,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
       (write.append ? f.attr.size_bytes() : write.offset_bytes) + write.data.size(), block_bytes);
   const AccessNeed need{
       .mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append, .first = {from, to - from, true}};
-  absl::Status status = access_.Enter(file, need, io, [&]() -> Finding {
+  absl::Status status = access_.Enter(f, need, io, [&]() -> Finding {
     f.mutex.AssertHeld();
     return LookForWrite(f, write);
   });
@@ -198,7 +199,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (!status.ok()) {
       MergeMarks(marks, f.dirty.unflushed);
       ++f.changes;
-      committer_.NoteDirty(file);
+      committer_.NoteDirty(f);
       return status;
     }
     const FileState::Written written{
@@ -208,7 +209,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .time = context_.clock.WallNow(),
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0};
     f.NoteWritten(written, write.extents, marks);
-    committer_.NoteDirty(file);
+    committer_.NoteDirty(f);
     break;
   }
   if (io.sync) {

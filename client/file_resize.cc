@@ -54,10 +54,11 @@ absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>
     status = file_io_.Zero(extents[i], edges[i].from, edges[i].to, marks);
   }
   if (marks.empty()) return status;
-  MutexLock lock(file->mutex);
-  MergeMarks(marks, file->dirty.unflushed);
-  ++file->changes;
-  committer_.NoteDirty(file);
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  MergeMarks(marks, f.dirty.unflushed);
+  ++f.changes;
+  committer_.NoteDirty(f);
   return status;
 }
 
@@ -88,7 +89,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     std::uint64_t era = 0;
     {
       MutexLock lock(f.mutex);
-      if (absl::Status status = access_.Enter(file, need, io, look); !status.ok()) return status;
+      if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
       era = f.era;
     }
     absl::Status status = committer_.Clean(file, io.interrupt);
@@ -119,7 +120,7 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
     const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE,
                           .exclusive = true,
                           .first = {0, context_.io->block_bytes(), false}};
-    absl::Status status = access_.Enter(file, need, io, [] { return Finding::Go(); });
+    absl::Status status = access_.Enter(f, need, io, [] { return Finding::Go(); });
     if (!status.ok()) return status;
     was_dirty = std::exchange(f.dirty.mtime, false);
   }
@@ -134,7 +135,7 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
   if (f.token == v1::TOKEN_EXCLUSIVE) {
     f.dirty.mtime = true;
     ++f.changes;
-    committer_.NoteDirty(file);
+    committer_.NoteDirty(f);
   }
   return attr;
 }
@@ -266,7 +267,7 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
                         .first = {RoundDown(offset_bytes, block_bytes), 64 * kMiB}};
   while (!found && !beyond) {
     MutexLock lock(f.mutex);
-    if (absl::Status status = access_.Enter(file, need, io, look); !status.ok()) return status;
+    if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
     access_.Leave(f, false);
   }
   // The end counts as a hole, but only for those that begin before it.

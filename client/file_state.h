@@ -45,7 +45,7 @@ struct DirtyData {
   bool any() const { return size || mtime || kill_set_id || !blocks.empty() || !unflushed.empty(); }
 };
 
-struct FileState {
+struct FileState : std::enable_shared_from_this<FileState> {
   explicit FileState(std::uint64_t inode_number) : inode(inode_number) {}
 
   const std::uint64_t inode;
@@ -65,11 +65,13 @@ struct FileState {
   bool tail_allocated ABSL_GUARDED_BY(mutex) = false;     // there may be blocks beyond the end
   std::uint32_t pins ABSL_GUARDED_BY(mutex) = 0;  // grants whose asker has not used them yet
 
-  // ---- recall: direct requests wait from kDraining on, all from kClosed on
-  enum class Recall : std::uint8_t { kNone, kDraining, kClosed };
+  // ---- recall: direct requests wait from kDraining on, those of the page cache too from kClosed
+  // on; a grant still gets its one use. From kReturning on nobody is at work, and no grant is taken
+  // in.
+  enum class Recall : std::uint8_t { kNone, kDraining, kClosed, kReturning };
   Recall recall ABSL_GUARDED_BY(mutex) = Recall::kNone;
   v1::TokenMode recall_mode ABSL_GUARDED_BY(mutex) = v1::TOKEN_NONE;
-  std::optional<v1::TokenMode> next_recall ABSL_GUARDED_BY(mutex);  // came while kClosed
+  std::optional<v1::TokenMode> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
   std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
   std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
 

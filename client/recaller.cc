@@ -19,13 +19,12 @@ using Recall = FileState::Recall;
 
 }  // namespace
 
-void Recaller::Recall(const FileRef& file, v1::TokenMode mode) {
-  FileState& f = *file;
-  if (f.recall == Recall::kClosed) {
+void Recaller::Recall(FileState& f, v1::TokenMode mode) {
+  if (f.recall == Recall::kReturning) {
     f.next_recall = std::min(mode, f.next_recall.value_or(f.recall_mode));
     return;
   }
-  if (f.recall == Recall::kDraining) {
+  if (f.recall != Recall::kNone) {
     f.recall_mode = std::min(f.recall_mode, mode);
     return;
   }
@@ -33,14 +32,14 @@ void Recaller::Recall(const FileRef& file, v1::TokenMode mode) {
   f.recall_mode = mode;
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
-  pool_.Run([this, file, cycle] { Drain(file, cycle); });
+  pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
 }
 
-void Recaller::Bypass(const FileRef& file) {
-  if (file->recall != Recall::kDraining) return;
-  file->recall = Recall::kClosed;
-  const std::uint64_t cycle = file->recall_cycle;
-  pool_.Run([this, file, cycle] { Return(file, cycle); });
+void Recaller::Bypass(FileState& f) {
+  if (f.recall != Recall::kDraining) return;
+  f.recall = Recall::kClosed;
+  const std::uint64_t cycle = f.recall_cycle;
+  pool_.Run([this, file = f.shared_from_this(), cycle] { Return(file, cycle); });
 }
 
 void Recaller::Invalidate(const FileRef& file) {
@@ -78,6 +77,7 @@ void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
       if (!context_.Wait(f, nullptr).ok() && context_.stopping) return;
     }
     if (f.recall_cycle != cycle) return;
+    f.recall = Recall::kReturning;
     release_tail = f.recall_mode == v1::TOKEN_NONE;
   }
   if (release_tail) committer_.ReleaseTail(file);
@@ -114,7 +114,7 @@ void Recaller::Returned(const FileRef& file, std::uint64_t cycle, const absl::St
   }
   f.recall = Recall::kNone;
   if (const auto next = std::exchange(f.next_recall, std::nullopt)) {
-    if (*next < f.token) Recall(file, *next);
+    if (*next < f.token) Recall(f, *next);
   }
   f.changed.NotifyAll();
 }

@@ -7,8 +7,9 @@
 //   waits
 //      for them then. One that the old token does not allow ends that waiting (Bypass): the token
 //      is returned first, and the invalidation finishes after the request has got a new one.
-//   2. From the sending of a LayoutReturn to its reply no grant is taken in: the controller made it
-//      before it saw the return.
+//   2. From the moment nobody uses the token any more to the reply to LayoutReturn no grant is
+//   taken in:
+//      the controller made it before it saw the return.
 //   3. Each recall is answered, also of a token that is not here any more.
 // Threads: all methods may be called concurrently; the work runs on threads of its own.
 #pragma once
@@ -25,9 +26,9 @@ class Recaller {
       : context_(context), committer_(committer), pool_(kMaxThreads) {}
 
   // Lowers the token to at most `mode`. Returns at once.
-  void Recall(const FileRef& file, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  void Recall(FileState& f, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // A page-cache request waits that the old token does not allow.
-  void Bypass(const FileRef& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file->mutex);
+  void Bypass(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Drops the kernel's pages of a file whose token was lost.
   void Invalidate(const FileRef& file);
   void Stop() { pool_.Stop(); }

@@ -107,6 +107,8 @@ class FakeMdc : public MdcConnector {
   void RunParked(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(ClientSession& session, const v1::Request& request, v1::Reply reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendRecall(ClientSession& session, std::uint64_t inode, v1::TokenMode mode)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropSession(ClientSession& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeBlocks(File& file, FileBlock start, std::uint64_t length_blocks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
