@@ -95,6 +95,8 @@ class Session {
 
   // True while the controller has been away for longer than soft_timeout_ms allows.
   virtual bool TimedOut() const { return false; }
+  // True while no controller answers: calls wait. Takes no lock, so an Interrupt may ask.
+  virtual bool Away() const { return false; }
   virtual bool LeaseHolds() const = 0;
   virtual std::uint64_t session_id() const = 0;
   // The volume descriptor that the controller sent at registration.

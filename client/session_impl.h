@@ -34,6 +34,7 @@ class SessionImpl : public Session {
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
              std::uint64_t session) override;
   bool TimedOut() const override;
+  bool Away() const override { return away_.load(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
   std::uint64_t session_id() const override { return session_id_.load(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
@@ -80,6 +81,7 @@ class SessionImpl : public Session {
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint32_t lease_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t away_since_ms_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> away_{false};  // !live_, for those who must not wait for the mutex
   std::uint64_t handshake_until_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none
   std::uint64_t renew_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   PendingCallPtr renewal_ ABSL_GUARDED_BY(mutex_);  // the one on its way

@@ -91,6 +91,7 @@ void SessionImpl::ReceiveUntilLost() {
     // No send begins from here on, and the one under way ends soon.
     MutexLock lock(mutex_);
     live_ = false;
+    away_.store(true);
     away_since_ms_ = clock_.NowMs();
     while (sending_) idle_.Wait(mutex_);
   }
@@ -248,6 +249,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
   if (resumed && hello->must_reclaim()) SendReclaims();
   MutexLock lock(mutex_);
   live_ = true;
+  away_.store(false);
   writer_wake_.NotifyOne();
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
+#include "volume/types.h"
 
 namespace reel::client {
 namespace {
@@ -33,6 +34,20 @@ absl::Status AclStatus() {
 absl::Status WrongReply(const char* wanted) {
   return ErrnoStatus(EIO, absl::StrCat("the controller's reply carries no ", wanted));
 }
+
+// Ends a wait when the caller does, and also when no controller answers.
+class AwayInterrupt : public Interrupt {
+ public:
+  AwayInterrupt(const Session& session, const Interrupt* caller)
+      : session_(session), caller_(caller) {}
+  bool interrupted() const override {
+    return session_.Away() || (caller_ != nullptr && caller_->interrupted());
+  }
+
+ private:
+  const Session& session_;
+  const Interrupt* const caller_;
+};
 
 }  // namespace
 
@@ -153,7 +168,19 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
 absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
   v1::Request request;
   request.mutable_get_attr()->set_inode(inode);
-  return CallForAttr(std::move(request), caller);
+  if (InodeNumber(inode) != kRootInode) return CallForAttr(std::move(request), caller);
+
+  const AwayInterrupt away(session_, caller.interrupt);
+  const Caller root_caller{.credentials = caller.credentials, .interrupt = &away};
+  absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), root_caller);
+  const bool caller_interrupted = caller.interrupt != nullptr && caller.interrupt->interrupted();
+  MutexLock lock(root_mutex_);
+  if (attr.ok()) {
+    root_ = *attr;
+  } else if (ErrnoOf(attr.status()) == EINTR && !caller_interrupted && root_.inode() != 0) {
+    return root_;
+  }
+  return attr;
 }
 
 absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {

@@ -26,6 +26,7 @@
 #include "client/file_data.h"
 #include "client/session.h"
 #include "proto/mdc.pb.h"
+#include "volume/mutex.h"
 
 namespace reel::client {
 
@@ -59,6 +60,8 @@ class Vfs {
   absl::StatusOr<std::string> ReadLink(std::uint64_t inode, const Caller& caller);
 
   // ---- inodes ----
+  // The root's are answered from the last ones while no controller is there: umount(8) looks at the
+  // mount point, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
@@ -105,6 +108,9 @@ class Vfs {
 
   Session& session_;
   FileData& data_;
+
+  Mutex root_mutex_;
+  v1::Attr root_ ABSL_GUARDED_BY(root_mutex_);  // as last seen
 };
 
 }  // namespace reel::client

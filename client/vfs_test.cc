@@ -20,6 +20,9 @@ class FakeSession : public Session {
   absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override {
     uid = options.credentials->uid();
     requests.push_back(std::move(request));
+    if (away && options.interrupt != nullptr && options.interrupt->interrupted()) {
+      return ErrnoStatus(EINTR, "nobody there");
+    }
     if (replies.empty()) return v1::Reply();
     v1::Reply reply = std::move(replies.front());
     replies.pop_front();
@@ -30,8 +33,10 @@ class FakeSession : public Session {
   bool LeaseHolds() const override { return true; }
   std::uint64_t session_id() const override { return 1; }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
+  bool Away() const override { return away; }
   void Shutdown() override {}
 
+  bool away = false;
   std::vector<v1::Request> requests;
   std::deque<v1::Reply> replies;
   std::uint32_t uid = 0;
@@ -138,6 +143,18 @@ TEST_F(VfsTest, AttributesComeOverlaidAndCredentialsGoAlong) {
   EXPECT_EQ(attr->size_bytes(), 4711u);
   EXPECT_EQ(LastRequest().lookup().name(), "a");
   EXPECT_EQ(session_.uid, 1000u);
+}
+
+TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
+  v1::Reply reply;
+  reply.mutable_attr()->mutable_attr()->set_inode(1);
+  reply.mutable_attr()->mutable_attr()->set_nlink(5);
+  session_.replies.push_back(reply);
+  ASSERT_TRUE(vfs_.GetAttr(1, caller_).ok());
+  session_.away = true;
+  const auto root = vfs_.GetAttr(1, caller_);
+  ASSERT_TRUE(root.ok()) << root.status();
+  EXPECT_EQ(root->nlink(), 5u);
 }
 
 TEST_F(VfsTest, ErrnosPassThrough) {
