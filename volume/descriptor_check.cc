@@ -138,7 +138,7 @@ absl::Status Checker::CheckSet(std::size_t pool_index, std::size_t set_index) {
   pool_blocks_ += set_blocks;
   volume_bytes_ += set_bytes;
   for (const LunEntry& lun : set.luns) {
-    const absl::Status status =
+    absl::Status status =
         CheckLun(lun, pool_index, set_index, lun_blocks * descriptor_.block_bytes);
     if (!status.ok()) return status;
   }
