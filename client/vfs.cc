@@ -49,6 +49,12 @@ class AwayInterrupt : public Interrupt {
   const Interrupt* const caller_;
 };
 
+// True when the wait ended for AwayInterrupt's own reason.
+bool OnlyAway(const absl::Status& status, const Caller& caller) {
+  const bool caller_interrupted = caller.interrupt != nullptr && caller.interrupt->interrupted();
+  return ErrnoOf(status) == EINTR && !caller_interrupted;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
@@ -173,11 +179,10 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
   const AwayInterrupt away(session_, caller.interrupt);
   const Caller root_caller{.credentials = caller.credentials, .interrupt = &away};
   absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), root_caller);
-  const bool caller_interrupted = caller.interrupt != nullptr && caller.interrupt->interrupted();
-  MutexLock lock(root_mutex_);
+  MutexLock lock(last_mutex_);
   if (attr.ok()) {
     root_ = *attr;
-  } else if (ErrnoOf(attr.status()) == EINTR && !caller_interrupted && root_.inode() != 0) {
+  } else if (OnlyAway(attr.status(), caller) && root_.inode() != 0) {
     return root_;
   }
   return attr;
@@ -197,10 +202,17 @@ absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
   v1::Request request;
   request.mutable_stat_fs();
-  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
-  if (!reply.ok()) return reply.status();
+  const AwayInterrupt away(session_, caller.interrupt);
+  absl::StatusOr<v1::Reply> reply =
+      Call(std::move(request), {.credentials = caller.credentials, .interrupt = &away});
+  MutexLock lock(last_mutex_);
+  if (!reply.ok()) {
+    return OnlyAway(reply.status(), caller) ? space_
+                                            : absl::StatusOr<v1::StatFsReply>(reply.status());
+  }
   if (reply->stat_fs().block_bytes() == 0) return WrongReply("usage");
-  return reply->stat_fs();
+  space_ = reply->stat_fs();
+  return space_;
 }
 
 absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view name,

@@ -60,8 +60,8 @@ class Vfs {
   absl::StatusOr<std::string> ReadLink(std::uint64_t inode, const Caller& caller);
 
   // ---- inodes ----
-  // The root's are answered from the last ones while no controller is there: umount(8) looks at the
-  // mount point, and has to work then.
+  // The root's attributes, and StatFs, are answered from the last ones while no controller is
+  // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
@@ -109,8 +109,9 @@ class Vfs {
   Session& session_;
   FileData& data_;
 
-  Mutex root_mutex_;
-  v1::Attr root_ ABSL_GUARDED_BY(root_mutex_);  // as last seen
+  Mutex last_mutex_;
+  v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);          // as last seen
+  v1::StatFsReply space_ ABSL_GUARDED_BY(last_mutex_);  // as last seen; empty before
 };
 
 }  // namespace reel::client

@@ -155,6 +155,7 @@ TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
   const auto root = vfs_.GetAttr(1, caller_);
   ASSERT_TRUE(root.ok()) << root.status();
   EXPECT_EQ(root->nlink(), 5u);
+  EXPECT_TRUE(vfs_.StatFs(caller_).ok());
 }
 
 TEST_F(VfsTest, ErrnosPassThrough) {

@@ -291,6 +291,30 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
   }
 }
 
+absl::StatusOr<Core::Region> CoreImpl::TakeRegion(PoolId pool, std::uint64_t least_blocks,
+                                                  std::uint64_t most_blocks) {
+  if (!health_.ok()) return health_;
+  for (std::uint64_t length = most_blocks; length >= std::max<std::uint64_t>(least_blocks, 1);
+       length /= 2) {
+    Txn txn(db_, in_flight_, Tier::kMemory);
+    AllocationRequest request;
+    request.length_blocks = length;
+    request.goal_pool_only = true;
+    request.goal_pool = pool;
+    auto runs = allocator_->Allocate(txn, request);
+    if (!runs.ok() || runs->size() != 1) {
+      allocator_->Abandon();
+      continue;
+    }
+    Sequence sequence;
+    if (!Apply(txn.TakeBatch(), &sequence)) return health_;
+    allocator_->Committed(sequence);
+    return Region{runs->front(), sequence};
+  }
+  return ErrnoStatus(
+      ENOSPC, absl::StrCat("no run of ", least_blocks, " blocks is free in pool ", pool.value()));
+}
+
 absl::Status CoreImpl::PrepareStop() {
   if (!health_.ok() || sessions_.size() > 0) return health_;
   Txn txn(db_, in_flight_, Tier::kAll);

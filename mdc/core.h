@@ -1,13 +1,16 @@
 // The metadata controller of one volume: a state machine on one thread.
 //
-// Events in (a request, a stream that ended, a tick, a commit that became durable, a fetch that is done),
-// outputs out (replies, callbacks, streams to end, keys to fetch, a wish to sync). No thread, clock read
-// or I/O inside but memory reads of the store and Apply. Invariants:
-//   1. One session's mutations take effect in sending order; a mutation takes effect once per (session,
+// Events in (a request, a stream that ended, a tick, a commit that became durable, a fetch that is
+// done), outputs out (replies, callbacks, streams to end, keys to fetch, a wish to sync). No
+// thread, clock read or I/O inside but memory reads of the store and Apply. Invariants:
+//   1. One session's mutations take effect in sending order; a mutation takes effect once per
+//   (session,
 //      slot, sequence), and a repetition is answered from the stored reply.
-//   2. No reply, grant or recall leaves before everything it saw is durable; outputs to one session leave
+//   2. No reply, grant or recall leaves before everything it saw is durable; outputs to one session
+//   leave
 //      in the order in which the core made them whenever they concern the same inode's tokens.
-//   3. In a new epoch nothing but reclaims and replays is served until every known session has reclaimed
+//   3. In a new epoch nothing but reclaims and replays is served until every known session has
+//   reclaimed
 //      or its lease is over.
 // Threads: one thread at a time calls everything (the server's core thread, or a test).
 #pragma once
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mdc/allocator.h"
 #include "mdc/meta_db.h"
 #include "mdc/txn.h"
 #include "proto/admin.pb.h"
@@ -29,8 +33,8 @@
 
 namespace reel::mdc {
 
-using StreamId = StrongNumber<struct StreamTag>;   // one connection; made by the server
-using TicketId = StrongNumber<struct TicketTag>;   // one fetch
+using StreamId = StrongNumber<struct StreamTag>;  // one connection; made by the server
+using TicketId = StrongNumber<struct TicketTag>;  // one fetch
 
 struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
@@ -48,9 +52,9 @@ struct CoreOutputs {
     Miss miss;
   };
   std::vector<Send> sends;
-  std::vector<StreamId> ends;   // streams to end after the sends
+  std::vector<StreamId> ends;  // streams to end after the sends
   std::vector<Fetch> fetches;
-  bool wants_sync = false;      // batches were applied: a Sync, then OnDurable
+  bool wants_sync = false;  // batches were applied: a Sync, then OnDurable
 };
 
 class Core {
@@ -58,15 +62,29 @@ class Core {
   // Reads what must be in memory (volume record, free space, sessions, orphans) and commits the new
   // epoch. DATA_LOSS names a damaged record.
   static absl::StatusOr<std::unique_ptr<Core>> Start(MetaDb& db, const VolumeDescriptor& descriptor,
-                                                     const Clock& clock, const CoreOptions& options);
+                                                     const Clock& clock,
+                                                     const CoreOptions& options);
   virtual ~Core() = default;
 
   virtual void OnRequest(StreamId stream, v1::Request request) = 0;
   virtual void OnStreamEnded(StreamId stream) = 0;
-  virtual void OnTick() = 0;               // at least every 100 ms: leases, grace
+  virtual void OnTick() = 0;  // at least every 100 ms: leases, grace
   virtual void OnDurable(Sequence sequence) = 0;
   virtual void OnFetched(TicketId ticket) = 0;
   virtual CoreOutputs TakeOutputs() = 0;
+
+  // The metadata store is nearly full: what makes it grow is refused with ENOSPC until told
+  // otherwise, so that there is always room to delete.
+  virtual void OnStoreSpace(bool nearly_full) = 0;
+  // Takes one run of free blocks out of `pool` for the metadata store: at most `most_blocks`, and
+  // if there is no such run a smaller one. It is the store's when `sequence` is durable. ENOSPC:
+  // none has `least_blocks`.
+  struct Region {
+    Run run;
+    Sequence sequence;
+  };
+  virtual absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
+                                            std::uint64_t most_blocks) = 0;
 
   // Marks the volume clean when no session is left; called last, before a final Sync.
   virtual absl::Status PrepareStop() = 0;
@@ -80,9 +98,9 @@ class Core {
   virtual absl::Status health() const = 0;
 };
 
-// What mkfs commits into an empty store: volume record, root directory (mode 0755, root), free space
-// without `used` (the metadata store's own blocks).
+// What mkfs commits into an empty store: volume record, root directory (mode 0755, root), free
+// space without `used` (the metadata store's own blocks).
 absl::Status FormatVolume(MetaDb& db, const VolumeDescriptor& descriptor,
-                          const std::vector<struct Run>& used, WallTime now);
+                          const std::vector<Run>& used, WallTime now);
 
 }  // namespace reel::mdc

@@ -47,6 +47,9 @@ class CoreImpl final : public Core {
   void OnDurable(Sequence sequence) override;
   void OnFetched(TicketId ticket) override;
   CoreOutputs TakeOutputs() override;
+  void OnStoreSpace(bool nearly_full) override { store_nearly_full_ = nearly_full; }
+  absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
+                                    std::uint64_t most_blocks) override;
   absl::Status PrepareStop() override;
   void Describe(v1::ShowReply& reply) const override;
   void Describe(v1::StatReply& reply) const override;
@@ -143,6 +146,7 @@ class CoreImpl final : public Core {
   OutputQueue outputs_;
   std::vector<CoreOutputs::Fetch> fetches_;
   bool wants_sync_ = false;
+  bool store_nearly_full_ = false;
 
   absl::flat_hash_map<TicketId, Ticket> tickets_;
   absl::flat_hash_map<std::string, TicketId> ticket_by_key_;

@@ -38,6 +38,21 @@ bool IsRead(v1::Request::OpCase op) {
   }
 }
 
+// What makes the metadata store larger, and is refused when that is nearly full.
+bool GrowsStore(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kCreate:
+    case v1::Request::kLink:
+    case v1::Request::kSetXattr:
+    case v1::Request::kAllocate:
+      return true;
+    case v1::Request::kLayoutGet:
+      return request.layout_get().allocate();
+    default:
+      return false;
+  }
+}
+
 // The inode whose tokens the reply is about: it must not change places with its recalls.
 std::optional<InodeNumber> TokenInode(const v1::Request& request) {
   switch (request.op_case()) {
@@ -239,6 +254,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (op->reap != InodeNumber(0)) {
     reaped = ReapOrphan(ctx, op->reap);
     status = reaped.status();
+  } else if (store_nearly_full_ && GrowsStore(op->request)) {
+    status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
   } else {
     status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
   }

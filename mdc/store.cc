@@ -91,6 +91,12 @@ absl::Status Store::OpenDb(bool create) {
   return absl::OkStatus();
 }
 
+absl::Status Store::AddRegion(const Run& run) {
+  absl::Status status = fs_->AddRegion({run.pool, run.start, run.length_blocks});
+  if (status.ok()) regions_.push_back(run);
+  return status;
+}
+
 std::vector<std::string> Store::Check(OpenVolume& volume) {
   metafs::PoolSpace space(volume);
   return metafs::MetaFs::Check(space);

@@ -56,6 +56,10 @@ class Store {
   MetaDb& db() { return *db_; }
   const metafs::MetaFs& fs() const { return *fs_; }
 
+  // Makes the store larger by a run of a metadata pool that the allocator has durably given away to
+  // it.
+  absl::Status AddRegion(const Run& run);
+
   // The blocks that the store owns: never free, never in a file.
   const std::vector<Run>& regions() const { return regions_; }
 

@@ -17,6 +17,9 @@ constexpr int kReaders = 4;
 constexpr std::size_t kEventsPerDelivery = 32;
 // A frame is closed at this size, well below the transport's limit of 4 MiB.
 constexpr std::size_t kFrameBytes = 256 * kKiB;
+constexpr std::uint64_t kSpaceCheckMs = 200;
+constexpr std::uint64_t kSpaceRetryMs = 10'000;
+constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
 // What one fetch of a scan brings into memory.
 constexpr std::size_t kScanEntries = 4096;
 constexpr std::size_t kScanBytes = 1 * kMiB;
@@ -139,6 +142,7 @@ void VolumeServer::CoreMain() {
     // judged.
     if (clock_.NowMs() >= next_tick_ms) {
       core_->OnTick();
+      WatchSpace();
       next_tick_ms = clock_.NowMs() + kTickMs;
     }
     Deliver();
@@ -167,7 +171,10 @@ void VolumeServer::Handle(Event event) {
                    streams_.erase(ended.stream);
                    core_->OnStreamEnded(ended.stream);
                  },
-                 [&](Durable& durable) { core_->OnDurable(durable.sequence); },
+                 [&](Durable& durable) {
+                   core_->OnDurable(durable.sequence);
+                   if (region_ && region_->sequence <= durable.sequence) OnRegionDurable();
+                 },
                  [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
                  [&](Action& action) { action(*core_); },
              },
@@ -183,8 +190,11 @@ void VolumeServer::Deliver() {
       sync_wanted_.NotifyOne();
     }
     for (CoreOutputs::Fetch& fetch : outputs.fetches) {
-      fetches_.push_back(std::move(fetch));
-      fetch_wanted_.NotifyOne();
+      jobs_.push_back([this, fetch = std::move(fetch)] {
+        Fetch(fetch.miss);
+        Queue(Fetched{fetch.ticket});
+      });
+      job_wanted_.NotifyOne();
     }
   }
   std::vector<StreamId> touched;
@@ -236,16 +246,15 @@ void VolumeServer::CommitMain() {
 
 void VolumeServer::ReaderMain() {
   for (;;) {
-    CoreOutputs::Fetch fetch;
+    std::function<void()> job;
     {
       MutexLock lock(work_mutex_);
-      while (fetches_.empty() && !workers_stop_) fetch_wanted_.Wait(work_mutex_);
+      while (jobs_.empty() && !workers_stop_) job_wanted_.Wait(work_mutex_);
       if (workers_stop_) return;
-      fetch = std::move(fetches_.front());
-      fetches_.erase(fetches_.begin());
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
     }
-    Fetch(fetch.miss);
-    Queue(Fetched{fetch.ticket});
+    job();
   }
 }
 
@@ -263,6 +272,56 @@ void VolumeServer::Fetch(const Miss& miss) const {
     ++entries;
     bytes += cursor->key().size() + cursor->value().size();
   }
+}
+
+void VolumeServer::DoLater(std::function<void()> job) {
+  MutexLock lock(work_mutex_);
+  jobs_.push_back(std::move(job));
+  job_wanted_.NotifyOne();
+}
+
+// Keeps the store from running full: takes blocks of its pool for it while there are any, and
+// refuses what makes it grow when there are none. Allocator first, superblock second: a crash in
+// between leaks blocks, which fsck finds.
+void VolumeServer::WatchSpace() {
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (now_ms < next_space_check_ms_) return;
+  next_space_check_ms_ = now_ms + kSpaceCheckMs;
+  const metafs::MetaFs& fs = store_->fs();
+  const std::uint64_t free = fs.FreeBytes(), reserved = fs.ReservedBytes();
+  core_->OnStoreSpace(free < reserved);
+  if (free >= 2 * reserved || growing_) return;
+  const VolumeDescriptor& descriptor = volume_->descriptor;
+  const PoolId pool = store_->regions().front().pool;
+  if ((descriptor.pools[pool.value()].flags & Pool::kData) == 0) return;
+  // Each region doubles the store: their number is limited.
+  auto region = core_->TakeRegion(pool, kMinRegionBytes / descriptor.block_bytes,
+                                  fs.SizeBytes() / descriptor.block_bytes);
+  if (!region.ok()) {
+    if (free < reserved) {
+      spdlog::warn("volume {}: the metadata store is nearly full and cannot grow: {}",
+                   options_.volume, std::string(region.status().message()));
+    }
+    next_space_check_ms_ = now_ms + kSpaceRetryMs;
+    return;
+  }
+  growing_ = true;
+  region_ = *region;
+}
+
+void VolumeServer::OnRegionDurable() {
+  DoLater([this, run = region_->run] {
+    const absl::Status added = store_->AddRegion(run);
+    if (added.ok()) {
+      spdlog::info("volume {}: the metadata store has {} MiB now", options_.volume,
+                   store_->fs().SizeBytes() / kMiB);
+    } else {
+      spdlog::error("volume {}: the metadata store did not grow: {}; fsck.reelfs finds the blocks",
+                    options_.volume, std::string(added.message()));
+    }
+    growing_ = false;
+  });
+  region_.reset();
 }
 
 void VolumeServer::Fail(const absl::Status& status) {
@@ -319,7 +378,7 @@ absl::Status VolumeServer::Stop() {
     MutexLock lock(work_mutex_);
     workers_stop_ = true;
     sync_wanted_.NotifyAll();
-    fetch_wanted_.NotifyAll();
+    job_wanted_.NotifyAll();
   }
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();

@@ -2,7 +2,7 @@
 //
 //   core thread     takes events from the queue and hands them to the core; delivers what comes out
 //   commit thread   one Sync covers every batch applied before it; the next group gathers meanwhile
-//   reader threads  fetch keys that were not in memory
+//   reader threads  fetch keys that were not in memory; enlarge the store
 // Invariants:
 //   1. Only the core thread touches the core, from Open's return to Stop's last step.
 //   2. The queue is bounded by its streams: each lets in no more than it has been told was taken
@@ -15,8 +15,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -126,6 +128,9 @@ class VolumeServer {
   void CommitMain();
   void ReaderMain();
   void Fetch(const Miss& miss) const;
+  void WatchSpace();
+  void OnRegionDurable();
+  void DoLater(std::function<void()> job);
   void Fail(const absl::Status& status);
 
   VolumeServerOptions options_;
@@ -138,8 +143,11 @@ class VolumeServer {
   std::atomic<std::uint64_t> next_stream_{0};
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> growing_{false};
 
   // Of the core thread.
+  std::uint64_t next_space_check_ms_ = 0;
+  std::optional<Core::Region> region_;  // taken for the store, not yet durable
   absl::flat_hash_map<StreamId, Outgoing> streams_;
 
   mutable Mutex queue_mutex_;
@@ -150,9 +158,9 @@ class VolumeServer {
 
   Mutex work_mutex_;
   CondVar sync_wanted_;
-  CondVar fetch_wanted_;
+  CondVar job_wanted_;
   bool wants_sync_ ABSL_GUARDED_BY(work_mutex_) = false;
-  std::vector<CoreOutputs::Fetch> fetches_ ABSL_GUARDED_BY(work_mutex_);
+  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(work_mutex_);
   bool workers_stop_ ABSL_GUARDED_BY(work_mutex_) = false;
 
   std::thread core_thread_;

@@ -1,7 +1,5 @@
 #include "tools/admin_commands.h"
 
-#include <algorithm>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,8 +21,10 @@ constexpr AdminCommand kCommands[] = {
 };
 
 const AdminCommand* FindCommand(std::string_view name) {
-  const auto found = std::ranges::find(kCommands, name, &AdminCommand::name);
-  return found == std::end(kCommands) ? nullptr : found;
+  for (const AdminCommand& command : kCommands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
 }
 
 absl::Status UnknownCommand(const std::string& name) {

@@ -39,12 +39,11 @@ struct Arguments {
 
 // The short form as the TOML text that it stands for, so that both go one way.
 std::string TextOfShortForm(const Arguments& arguments) {
-  const auto list = [](const std::vector<std::string>& texts) {
-    return JsonText(nlohmann::ordered_json(texts));  // JSON's strings and lists are TOML's too
+  // JSON's strings and lists are TOML's too, with all that is not ASCII as escapes.
+  const auto list = [](const nlohmann::json& texts) {
+    return texts.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
   };
-  const auto string = [](const std::string& text) {
-    return JsonText(nlohmann::ordered_json(text));
-  };
+  const auto string = [&](const std::string& text) { return list(text); };
   const std::vector<std::string>& all = arguments.name_and_luns;
   std::string text = absl::StrCat("name = ", string(all[0]), "\n");
   const auto add = [&](std::string_view key, const std::string& value) {
@@ -60,7 +59,7 @@ std::string TextOfShortForm(const Arguments& arguments) {
   }
   absl::StrAppend(&text, "[[pool]]\nname = \"data\"\nflags = ",
                   own_metadata ? "[\"data\"]" : "[\"metadata\", \"data\"]",
-                  "\nluns = ", list({all.begin() + 1, all.end()}), "\n");
+                  "\nluns = ", list(std::vector<std::string>(all.begin() + 1, all.end())), "\n");
   return text;
 }
 

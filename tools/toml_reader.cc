@@ -10,6 +10,9 @@
 #undef TOML_HEADER_ONLY
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
+// Some of its assertions fail on wrong texts ("[/x"), for which it has a proper error right behind
+// them.
+#define TOML_ASSERT(condition) static_cast<void>(0)
 #include <toml++/toml.h>
 
 #include "absl/strings/escaping.h"
@@ -21,6 +24,68 @@ namespace {
 
 constexpr std::size_t kMaxDocumentBytes = 1 << 20;
 constexpr std::size_t kMaxTextBytes = 4096;
+
+// What stands between quotes, and what does not.
+enum class Lexeme { kPlain, kComment, kBasic, kLiteral, kLongBasic, kLongLiteral };
+
+// The state after the quote at `at`, which is moved to the last character taken.
+Lexeme AfterQuote(std::string_view text, std::size_t& at, Lexeme state) {
+  const char quote = text[at];
+  const bool basic = quote == '"';
+  const bool three = text.substr(at, 3) == std::string(3, quote);
+  switch (state) {
+    case Lexeme::kPlain:
+      if (three) at += 2;
+      return basic ? (three ? Lexeme::kLongBasic : Lexeme::kBasic)
+                   : (three ? Lexeme::kLongLiteral : Lexeme::kLiteral);
+    case Lexeme::kBasic:
+    case Lexeme::kLiteral:
+      return basic == (state == Lexeme::kBasic) ? Lexeme::kPlain : state;
+    case Lexeme::kLongBasic:
+    case Lexeme::kLongLiteral:
+      if (!three || basic != (state == Lexeme::kLongBasic)) return state;
+      // Up to two more quotes belong to the string.
+      for (at += 2; at + 1 < text.size() && text[at + 1] == quote;) ++at;
+      return Lexeme::kPlain;
+    case Lexeme::kComment:
+      break;
+  }
+  return state;
+}
+
+// The text as toml++ 3.3 may see it: it runs into undefined behaviour on some control characters
+// and on letters beyond ASCII. The former TOML forbids; the latter are blotted out in comments, and
+// elsewhere have to be written as TOML's escapes.
+absl::StatusOr<std::string> CleanText(std::string_view text, std::string_view source) {
+  std::string clean(text);
+  std::size_t line = 1;
+  Lexeme state = Lexeme::kPlain;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const unsigned char c = static_cast<unsigned char>(text[at]);
+    const bool line_end = c == '\n' || (c == '\r' && text.substr(at, 2) == "\r\n");
+    if ((c < ' ' && c != '\t' && !line_end) || c == 0x7f) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(std::string(source), ":", line, ": control character 0x", absl::Hex(c)));
+    }
+    if (c == '\n') {
+      ++line;
+      if (state != Lexeme::kLongBasic && state != Lexeme::kLongLiteral) state = Lexeme::kPlain;
+    } else if (c >= 0x80 && state == Lexeme::kComment) {
+      clean[at] = '?';
+    } else if (c >= 0x80) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(std::string(source), ":", line,
+                       ": a character that is not ASCII; write it as \"\\uXXXX\""));
+    } else if (c == '#' && state == Lexeme::kPlain) {
+      state = Lexeme::kComment;
+    } else if (c == '\\' && (state == Lexeme::kBasic || state == Lexeme::kLongBasic)) {
+      if (at + 1 < text.size() && (text[at + 1] == '\\' || text[at + 1] == '"')) ++at;
+    } else if (c == '"' || c == '\'') {
+      state = AfterQuote(text, at, state);
+    }
+  }
+  return clean;
+}
 
 TomlNode Convert(const toml::node& from) {
   TomlNode node;
@@ -37,7 +102,8 @@ TomlNode Convert(const toml::node& from) {
   } else if (const toml::table* table = from.as_table()) {
     node.kind = TomlNode::Kind::kTable;
     for (const auto& [key, value] : *table) {
-      node.keys.emplace_back(std::string(key.str()), Convert(value));
+      node.elements.push_back(Convert(value));
+      node.elements.back().key = key.str();
     }
   }
   return node;
@@ -57,9 +123,12 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 
 }  // namespace
 
-const TomlNode* TomlNode::Find(std::string_view key) const {
-  const auto found = std::ranges::find(keys, key, &std::pair<std::string, TomlNode>::first);
-  return found == keys.end() ? nullptr : &found->second;
+const TomlNode* TomlNode::Find(std::string_view name) const {
+  if (kind != Kind::kTable) return nullptr;
+  for (const TomlNode& element : elements) {
+    if (element.key == name) return &element;
+  }
+  return nullptr;
 }
 
 absl::StatusOr<TomlNode> ParseToml(std::string_view text, std::string_view source) {
@@ -67,7 +136,9 @@ absl::StatusOr<TomlNode> ParseToml(std::string_view text, std::string_view sourc
     return absl::InvalidArgumentError(
         absl::StrCat(std::string(source), ":1: longer than 1 MiB: not a description"));
   }
-  const toml::parse_result result = toml::parse(text, source);
+  const auto clean = CleanText(text, source);
+  if (!clean.ok()) return clean.status();
+  const toml::parse_result result = toml::parse(std::string_view(*clean), source);
   if (result) return Convert(result.table());
   const std::string_view what = result.error().description();
   return absl::InvalidArgumentError(
@@ -156,9 +227,9 @@ std::vector<TomlText> TomlTable::Texts(std::string_view key, std::size_t max_cou
 }
 
 absl::Status TomlTable::Finish() {
-  for (const auto& [key, node] : table_.keys) {
-    if (std::ranges::find(known_, key) != known_.end()) continue;
-    Fail(node, absl::StrCat("unknown key \"", absl::CHexEscape(key), "\""));
+  for (const TomlNode& node : table_.elements) {
+    if (std::find(known_.begin(), known_.end(), node.key) != known_.end()) continue;
+    Fail(node, absl::StrCat("unknown key \"", absl::CHexEscape(node.key), "\""));
   }
   return status_;
 }

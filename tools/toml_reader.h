@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,12 +19,13 @@ struct TomlNode {
   enum class Kind { kText, kInteger, kArray, kTable, kOther };
   Kind kind = Kind::kOther;
   std::uint32_t line = 1;
+  std::string key;  // its name, within a table
   std::string text;
   std::int64_t integer = 0;
-  std::vector<TomlNode> elements;                      // of an array
-  std::vector<std::pair<std::string, TomlNode>> keys;  // of a table, in order of name
+  std::vector<TomlNode> elements;  // of an array or a table; a table's in order of key
 
-  const TomlNode* Find(std::string_view key) const;
+  // The element of a table that has this key; nullptr when there is none.
+  const TomlNode* Find(std::string_view name) const;
 };
 
 // The table of the whole document. INVALID_ARGUMENT: "SOURCE:LINE: what". Safe on any bytes.

@@ -134,7 +134,8 @@ absl::StatusOr<std::vector<PoolDescription>> ParsePools(const TomlNode* node,
   const auto is_table = [](const TomlNode& element) {
     return element.kind == TomlNode::Kind::kTable;
   };
-  if (node == nullptr || node->elements.empty() || !std::ranges::all_of(node->elements, is_table)) {
+  if (node == nullptr || node->kind != TomlNode::Kind::kArray || node->elements.empty() ||
+      !std::all_of(node->elements.begin(), node->elements.end(), is_table)) {
     return absl::InvalidArgumentError(absl::StrCat(where, "at least one [[pool]] is needed"));
   }
   if (node->elements.size() > kMaxPools) {
@@ -227,7 +228,7 @@ absl::StatusOr<std::vector<std::string>> ReadLunPatterns(const std::string& path
     patterns.push_back(std::move(pattern.text));
   }
   // The other keys are somebody else's.
-  for (const auto& [key, node] : table->keys) reader.Find(key);
+  for (const TomlNode& node : table->elements) reader.Find(node.key);
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return patterns;
 }

@@ -98,6 +98,24 @@ TEST(VolumeToml, ErrorsNameTheLine) {
   }
 }
 
+TEST(VolumeToml, OnlyCommentsAreNotAscii) {
+  const std::string pool = "[[pool]]\nname='p'\nflags=['metadata','data']\nluns=[";
+  const auto parse = [](const std::string& text) { return ParseVolumeToml(text, "v"); };
+  EXPECT_TRUE(parse("name='x' # Größe\n" + pool + "'a']\n").ok());
+  EXPECT_EQ(parse("name='x'\n" + pool + "\"./\\u00fc#\"]\n")->pools[0].luns[0].text, "./ü#");
+  EXPECT_THAT(std::string(parse("name='x'\n" + pool + "'./ü']\n").status().message()),
+              StartsWith("v:5: a character that is not ASCII"));
+  EXPECT_THAT(std::string(parse(std::string("name='x'\n\0", 10)).status().message()),
+              StartsWith("v:2: control character 0x0"));
+}
+
+// Texts that toml++ itself does not survive.
+TEST(VolumeToml, WrongTextsAreErrors) {
+  for (const char* text : {"[/x", "[ !", "name =2\"reel\xef\xbb\xaf", "é", "[\xef\xb3\xbf]"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseVolumeToml(text, "v").status())) << text;
+  }
+}
+
 TEST(VolumeToml, NeedsPools) {
   EXPECT_THAT(ParseVolumeToml("name='x'", "v").status().message(), HasSubstr("[[pool]] is needed"));
   EXPECT_THAT(ParseVolumeToml("name='x'\npool=[1]", "v").status().message(),

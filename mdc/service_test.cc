@@ -1,0 +1,187 @@
+// The daemon's gRPC face, over a real connection on the loopback.
+#include "mdc/service.h"
+
+#include <sys/stat.h>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "mdc/grpc_server.h"
+#include "mdc/test_volume.h"
+#include "proto/admin.grpc.pb.h"
+
+namespace reel::mdc {
+namespace {
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest() {
+    VolumeServerOptions options;
+    options.volume = "reel";
+    options.luns = volume_.paths();
+    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    auto server = VolumeServer::Open(options, SystemClock());
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    auto grpc = GrpcServer::Start("127.0.0.1:0", {server_.get()}, volume_.paths());
+    EXPECT_TRUE(grpc.ok()) << grpc.status();
+    grpc_ = *std::move(grpc);
+    channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", grpc_->port()),
+                                   grpc::InsecureChannelCredentials());
+  }
+  ~ServiceTest() override {
+    if (server_ != nullptr && !stopped_) {
+      EXPECT_TRUE(server_->Stop().ok());
+    }
+    grpc_->Stop();
+  }
+
+  struct Stream {
+    explicit Stream(const std::shared_ptr<grpc::Channel>& channel)
+        : stub(v1::Mdc::NewStub(channel)), rpc(stub->Session(&context)) {}
+    bool Send(const v1::ClientFrame& frame) { return rpc->Write(frame); }
+    // The next `count` replies, whatever frames they come in.
+    std::vector<v1::Reply> Receive(std::size_t count) {
+      std::vector<v1::Reply> replies;
+      v1::ServerFrame frame;
+      while (replies.size() < count && rpc->Read(&frame)) {
+        replies.insert(replies.end(), frame.replies().begin(), frame.replies().end());
+      }
+      return replies;
+    }
+    grpc::ClientContext context;
+    std::unique_ptr<v1::Mdc::Stub> stub;
+    std::unique_ptr<grpc::ClientReaderWriter<v1::ClientFrame, v1::ServerFrame>> rpc;
+  };
+  static v1::ClientFrame HelloTo(const std::string& volume) {
+    v1::ClientFrame frame;
+    v1::Request& request = *frame.add_requests();
+    request.set_id(1);
+    v1::Hello& hello = *request.mutable_hello();
+    hello.set_protocol_min(1);
+    hello.set_protocol_max(1);
+    hello.set_volume(volume);
+    hello.set_host("here");
+    hello.set_client(Uuid::Random().ToBytes());
+    return frame;
+  }
+
+  TestVolumeOnImages volume_;
+  std::unique_ptr<VolumeServer> server_;
+  std::unique_ptr<GrpcServer> grpc_;
+  std::shared_ptr<grpc::Channel> channel_;
+  bool stopped_ = false;
+};
+
+TEST_F(ServiceTest, ASessionFromHelloToGoodbye) {
+  Stream stream(channel_);
+  ASSERT_TRUE(stream.Send(HelloTo("reel")));
+  auto replies = stream.Receive(1);
+  ASSERT_EQ(replies.size(), 1u);
+  EXPECT_GT(replies[0].hello().session(), 0u);
+
+  v1::ClientFrame frame;
+  for (std::uint32_t slot = 1; slot <= 20; ++slot) {
+    v1::Request& request = *frame.add_requests();
+    request.set_id(100 + slot);
+    request.set_slot(slot);
+    request.set_slot_sequence(1);
+    request.mutable_create()->set_parent(1);
+    request.mutable_create()->set_name(absl::StrCat("file", slot));
+    request.mutable_create()->set_mode(S_IFREG | 0644);
+  }
+  ASSERT_TRUE(stream.Send(frame));
+  replies = stream.Receive(20);
+  ASSERT_EQ(replies.size(), 20u);
+  for (const v1::Reply& reply : replies) EXPECT_EQ(reply.error(), 0) << reply.message();
+
+  v1::ClientFrame goodbye;
+  goodbye.add_requests()->mutable_goodbye();
+  ASSERT_TRUE(stream.Send(goodbye));
+  EXPECT_EQ(stream.Receive(1).size(), 1u);
+  EXPECT_TRUE(stream.Receive(1).empty());  // the stream has ended
+  EXPECT_TRUE(stream.rpc->Finish().ok());
+}
+
+TEST_F(ServiceTest, StreamsThatBeginWronglyAreEnded) {
+  Stream other(channel_);
+  ASSERT_TRUE(other.Send(HelloTo("other")));
+  auto replies = other.Receive(1);
+  ASSERT_EQ(replies.size(), 1u);
+  EXPECT_EQ(replies[0].error(), ENOENT);
+  EXPECT_TRUE(other.Receive(1).empty());
+  EXPECT_EQ(other.rpc->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+
+  Stream mute(channel_);
+  v1::ClientFrame frame;
+  frame.add_requests()->mutable_renew();
+  ASSERT_TRUE(mute.Send(frame));
+  EXPECT_EQ(mute.Receive(1).at(0).error(), ENOTCONN);
+  EXPECT_EQ(mute.rpc->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+
+  Stream empty(channel_);
+  ASSERT_TRUE(empty.Send(v1::ClientFrame()));
+  EXPECT_EQ(empty.Receive(1).at(0).error(), ENOTCONN);
+}
+
+TEST_F(ServiceTest, AClientThatVanishesIsNoticed) {
+  auto stream = std::make_unique<Stream>(channel_);
+  ASSERT_TRUE(stream->Send(HelloTo("reel")));
+  ASSERT_EQ(stream->Receive(1).size(), 1u);
+  stream->context.TryCancel();
+  stream.reset();
+  auto stub = v1::Admin::NewStub(channel_);
+  for (bool connected = true; connected;) {  // bounded by the test's own time limit
+    grpc::ClientContext context;
+    v1::WhoRequest request;
+    v1::WhoReply reply;
+    request.set_volume("reel");
+    ASSERT_TRUE(stub->Who(&context, request, &reply).ok());
+    ASSERT_EQ(reply.sessions_size(), 1);  // registered until its lease is over
+    connected = reply.sessions(0).connected();
+  }
+}
+
+TEST_F(ServiceTest, StoppingEndsStreamsInOrder) {
+  Stream stream(channel_);
+  ASSERT_TRUE(stream.Send(HelloTo("reel")));
+  ASSERT_EQ(stream.Receive(1).size(), 1u);
+  stopped_ = true;
+  ASSERT_TRUE(server_->Stop().ok());
+  EXPECT_TRUE(stream.Receive(1).empty());
+  EXPECT_TRUE(stream.rpc->Finish().ok());
+  auto stub = v1::Admin::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::WhoRequest request;
+  v1::WhoReply reply;
+  request.set_volume("reel");
+  EXPECT_EQ(stub->Who(&context, request, &reply).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServiceTest, AdministrationAnswers) {
+  auto stub = v1::Admin::NewStub(channel_);
+  grpc::ClientContext contexts[5];
+  v1::VolumesReply volumes;
+  ASSERT_TRUE(stub->Volumes(&contexts[0], v1::VolumesRequest(), &volumes).ok());
+  ASSERT_EQ(volumes.volumes_size(), 1);
+  EXPECT_EQ(volumes.volumes(0).epoch(), 1u);
+  v1::DisksReply disks;
+  ASSERT_TRUE(stub->Disks(&contexts[1], v1::DisksRequest(), &disks).ok());
+  ASSERT_EQ(disks.disks_size(), 2);
+  EXPECT_EQ(disks.disks(0).state(), "ok");
+  EXPECT_EQ(disks.disks(0).pool(), "data");
+  v1::ShowRequest show;
+  v1::ShowReply shown;
+  show.set_volume("reel");
+  ASSERT_TRUE(stub->Show(&contexts[2], show, &shown).ok());
+  EXPECT_EQ(shown.pools(0).luns_size(), 2);
+  v1::StatRequest stat;
+  v1::StatReply counters;
+  stat.set_volume("reel");
+  ASSERT_TRUE(stub->Stat(&contexts[3], stat, &counters).ok());
+  EXPECT_GT(counters.counters_size(), 10);
+  stat.set_volume("other");
+  EXPECT_EQ(stub->Stat(&contexts[4], stat, &counters).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+}  // namespace
+}  // namespace reel::mdc
