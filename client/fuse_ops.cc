@@ -27,7 +27,6 @@ class Request {
     const fuse_ctx* context = fuse_req_ctx(request);
     caller_.credentials.set_uid(context->uid);
     caller_.credentials.set_gid(context->gid);
-    caller_.thread = static_cast<std::uint32_t>(context->pid);
     caller_.interrupt = &interrupt_;
   }
   Request(const Request&) = delete;

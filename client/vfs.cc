@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -30,12 +29,6 @@ bool IsAclName(std::string_view name) {
 
 absl::Status AclStatus() {
   return ErrnoStatus(EOPNOTSUPP, "this version has no POSIX ACLs");
-}
-
-std::uint64_t NowUs() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                        std::chrono::steady_clock::now().time_since_epoch())
-                                        .count());
 }
 
 absl::Status WrongReply(const char* wanted) {
@@ -71,13 +64,8 @@ absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
   return session_.Call(std::move(request), options);
 }
 
-absl::StatusOr<v1::Reply> Vfs::CallToChange(v1::Request request, const Caller& caller) {
+absl::StatusOr<v1::Attr> Vfs::CallForEntry(v1::Request request, const Caller& caller) {
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
-  memo_.Changed();  // a failed call may have taken effect
-  return reply;
-}
-
-absl::StatusOr<v1::Attr> Vfs::EntryOf(absl::StatusOr<v1::Reply> reply) const {
   if (!reply.ok()) return reply.status();
   v1::Attr* attr = reply->mutable_entry()->mutable_attr();
   if (attr->inode() == 0) return WrongReply("entry");
@@ -85,7 +73,8 @@ absl::StatusOr<v1::Attr> Vfs::EntryOf(absl::StatusOr<v1::Reply> reply) const {
   return std::move(*attr);
 }
 
-absl::StatusOr<v1::Attr> Vfs::AttrOf(absl::StatusOr<v1::Reply> reply) const {
+absl::StatusOr<v1::Attr> Vfs::CallForAttr(v1::Request request, const Caller& caller) {
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
   v1::Attr* attr = reply->mutable_attr()->mutable_attr();
   if (attr->inode() == 0) return WrongReply("attributes");
@@ -115,10 +104,7 @@ absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   v1::Lookup& lookup = *request.mutable_lookup();
   lookup.set_parent(at.parent);
   lookup.set_name(at.name.data(), at.name.size());
-  const std::uint64_t changes = memo_.changes();
-  absl::StatusOr<v1::Attr> attr = EntryOf(Call(std::move(request), caller));
-  if (attr.ok() && caller.thread != 0) memo_.Note(caller.thread, *attr, changes, NowUs());
-  return attr;
+  return CallForEntry(std::move(request), caller);
 }
 
 absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
@@ -129,7 +115,7 @@ absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::ui
   create.set_name(at.name.data(), at.name.size());
   create.set_mode(mode);
   create.set_rdev(rdev);
-  return EntryOf(CallToChange(std::move(request), caller));
+  return CallForEntry(std::move(request), caller);
 }
 
 absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
@@ -140,7 +126,7 @@ absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
   create.set_name(at.name.data(), at.name.size());
   create.set_mode(S_IFLNK | 0777);
   create.set_symlink(target.data(), target.size());
-  return EntryOf(CallToChange(std::move(request), caller));
+  return CallForEntry(std::move(request), caller);
 }
 
 absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const Caller& caller) {
@@ -149,7 +135,7 @@ absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const 
   link.set_inode(inode);
   link.set_parent(to.parent);
   link.set_name(to.name.data(), to.name.size());
-  return EntryOf(CallToChange(std::move(request), caller));
+  return CallForEntry(std::move(request), caller);
 }
 
 absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller) {
@@ -158,7 +144,7 @@ absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller)
   unlink.set_parent(at.parent);
   unlink.set_name(at.name.data(), at.name.size());
   unlink.set_directory(directory);
-  return CallToChange(std::move(request), caller).status();
+  return Call(std::move(request), caller).status();
 }
 
 absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t flags,
@@ -173,7 +159,7 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
   rename.set_new_parent(to.parent);
   rename.set_new_name(to.name.data(), to.name.size());
   rename.set_flags(flags);
-  return CallToChange(std::move(request), caller).status();
+  return Call(std::move(request), caller).status();
 }
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
@@ -186,13 +172,9 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
 // ---------------------------------------------------------------------------------------
 
 absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
-  if (std::optional<v1::Attr> known = memo_.Take(caller.thread, inode, NowUs())) {
-    data_.Overlay(*known);
-    return *std::move(known);
-  }
   v1::Request request;
   request.mutable_get_attr()->set_inode(inode);
-  if (InodeNumber(inode) != kRootInode) return AttrOf(CallToChange(std::move(request), caller));
+  if (InodeNumber(inode) != kRootInode) return CallForAttr(std::move(request), caller);
 
   const AwayInterrupt away(session_, caller.interrupt);
   const Caller root_caller{.credentials = caller.credentials, .interrupt = &away};
@@ -209,13 +191,12 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
 absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
   if ((set.fields() & kDataFields) != 0) {
     absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(caller));
-    memo_.Changed();
     if (attr.ok()) data_.Overlay(*attr);
     return attr;
   }
   v1::Request request;
   *request.mutable_set_attr() = std::move(set);
-  return AttrOf(CallToChange(std::move(request), caller));
+  return CallForAttr(std::move(request), caller);
 }
 
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
@@ -248,7 +229,7 @@ absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
   if (IsAclName(set.name())) return AclStatus();
   v1::Request request;
   *request.mutable_set_xattr() = std::move(set);
-  return CallToChange(std::move(request), caller).status();
+  return Call(std::move(request), caller).status();
 }
 
 absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& caller) {
@@ -263,7 +244,7 @@ absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const 
   v1::RemoveXattr& remove = *request.mutable_remove_xattr();
   remove.set_inode(inode);
   remove.set_name(name.data(), name.size());
-  return CallToChange(std::move(request), caller).status();
+  return Call(std::move(request), caller).status();
 }
 
 // ---- directories
@@ -313,7 +294,7 @@ absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int f
   create.set_name(at.name.data(), at.name.size());
   create.set_mode(S_IFREG | (mode & 07777));
   create.set_open(true);
-  absl::StatusOr<v1::Attr> attr = EntryOf(CallToChange(std::move(request), caller));
+  absl::StatusOr<v1::Attr> attr = CallForEntry(std::move(request), caller);
   if (!attr.ok()) {
     if (ErrnoOf(attr.status()) == EEXIST && (flags & O_EXCL) == 0) {
       return ErrnoStatus(ESTALE, "another host has just created the name");
@@ -340,9 +321,7 @@ absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
   // (The kernel sends no open flags with pages that it writes back: they have their place already.)
   io.append = (flags & O_APPEND) != 0;
   io.sync = (flags & (O_SYNC | O_DSYNC)) != 0;
-  const absl::Status status = data_.Write(inode, offset_bytes, data, io).status();
-  memo_.Changed();
-  return status;
+  return data_.Write(inode, offset_bytes, data, io).status();
 }
 
 absl::Status Vfs::Fsync(std::uint64_t inode, const Caller& caller) {
@@ -351,10 +330,7 @@ absl::Status Vfs::Fsync(std::uint64_t inode, const Caller& caller) {
 
 absl::Status Vfs::Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                            std::uint64_t length_bytes, const Caller& caller) {
-  const absl::Status status =
-      data_.Allocate(inode, mode, offset_bytes, length_bytes, Context(caller));
-  memo_.Changed();
-  return status;
+  return data_.Allocate(inode, mode, offset_bytes, length_bytes, Context(caller));
 }
 
 absl::StatusOr<std::uint64_t> Vfs::Seek(std::uint64_t inode, std::uint64_t offset_bytes, int whence,

@@ -3,9 +3,7 @@
 //
 // Invariants:
 //   1. Attributes leave here overlaid: FileData may know size and times better than the controller.
-//   2. Nothing about names is kept: each call asks, so each sees what any host did before it. (One
-//   system
-//      call may be several of ours: see AttrMemo.)
+//   2. Nothing about names is kept: each call asks, so each sees what any host did before it.
 //   3. What the controller sent is checked where a consequence could reach memory or the kernel's
 //   tree:
 //      names, and that a reply is of the kind asked for (EIO otherwise).
@@ -24,7 +22,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/attr_memo.h"
 #include "client/dir_handle.h"
 #include "client/file_data.h"
 #include "client/session.h"
@@ -36,7 +33,6 @@ namespace reel::client {
 // On whose behalf a call runs.
 struct Caller {
   v1::Credentials credentials;
-  std::uint32_t thread = 0;  // as the kernel numbers it; 0: not known
   const Interrupt* interrupt = nullptr;
 };
 
@@ -105,10 +101,8 @@ class Vfs {
 
  private:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
-  // For requests that change something.
-  absl::StatusOr<v1::Reply> CallToChange(v1::Request request, const Caller& caller);
-  absl::StatusOr<v1::Attr> EntryOf(absl::StatusOr<v1::Reply> reply) const;
-  absl::StatusOr<v1::Attr> AttrOf(absl::StatusOr<v1::Reply> reply) const;
+  absl::StatusOr<v1::Attr> CallForEntry(v1::Request request, const Caller& caller);
+  absl::StatusOr<v1::Attr> CallForAttr(v1::Request request, const Caller& caller);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
   static FileData::IoContext Context(const Caller& caller);
 

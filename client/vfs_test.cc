@@ -158,51 +158,6 @@ TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
   EXPECT_TRUE(vfs_.StatFs(caller_).ok());
 }
 
-TEST_F(VfsTest, OneSystemCallAsksOnce) {
-  caller_.thread = 5;
-  for (int i = 0; i < 20; ++i) {  // in case this test is held up between the two
-    ReplyEntry(7);
-    ASSERT_TRUE(vfs_.Lookup({1, "a"}, caller_).ok());
-    const std::size_t asked = session_.requests.size();
-    v1::Reply reply;
-    reply.mutable_attr()->mutable_attr()->set_inode(7);
-    session_.replies.assign(1, reply);
-    ASSERT_TRUE(vfs_.GetAttr(7, caller_).ok());
-    session_.replies.clear();
-    if (session_.requests.size() == asked) return;
-  }
-  FAIL() << "the attributes of a lookup were never used";
-}
-
-TEST_F(VfsTest, AfterAChangeItAsksAgain) {
-  caller_.thread = 5;
-  const auto asks = [this](auto change) {
-    ReplyEntry(7);
-    EXPECT_TRUE(vfs_.Lookup({1, "a"}, caller_).ok());
-    change();
-    session_.replies.clear();
-    const std::size_t asked = session_.requests.size();
-    EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), EIO);  // no reply was laid out
-    return session_.requests.size() > asked;
-  };
-  const std::byte data[1] = {};
-  v1::SetAttr size;
-  size.set_fields(v1::SetAttr::SIZE);
-  v1::SetAttr mode;
-  mode.set_fields(v1::SetAttr::MODE);
-  EXPECT_TRUE(asks([&] { (void)vfs_.Write(7, 0, data, 0, false, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.SetAttr(size, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.SetAttr(mode, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.Unlink({1, "a"}, false, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.Link(7, {1, "b"}, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.Rename({1, "a"}, {1, "b"}, 0, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.Make({7, "a"}, S_IFDIR, 0, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.Create({7, "a"}, 0644, 0, caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.SetXattr(v1::SetXattr(), caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.RemoveXattr(7, "user.a", caller_); }));
-  EXPECT_TRUE(asks([&] { (void)vfs_.Allocate(7, 0, 0, 1, caller_); }));
-}
-
 TEST_F(VfsTest, ErrnosPassThrough) {
   for (const int error : {ENOENT, ENOTEMPTY, ELOOP, EDQUOT, ENAMETOOLONG, ESTALE}) {
     ReplyError(error);

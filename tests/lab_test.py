@@ -9,7 +9,7 @@ LAB = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "
 PROGRAMS = ("reel-label", "mkfs.reelfs", "fsck.reelfs", "reeladm", "reel-mdcd", "mount.reelfs")
 
 FAKE = """#!/usr/bin/env python3
-import os, select, signal, socket, subprocess, sys
+import os, signal, socket, sys
 name = os.path.basename(sys.argv[0])
 with open(os.path.join(os.path.dirname(sys.argv[0]), "calls"), "a") as calls:
     print(name, *sys.argv[1:], file=calls)
@@ -18,19 +18,10 @@ if name == "reel-label":
 if name in ("reel-mdcd", "mount.reelfs"):
     if os.environ.get("FAKE_FAILS") == name:
         sys.exit("the seat LUN is missing")
-    if name == "mount.reelfs":
-        subprocess.check_call(["mount", "-t", "tmpfs", "fake", sys.argv[2]])
-        signal.signal(signal.SIGTERM, lambda *_: subprocess.call(["umount", sys.argv[2]]))
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.connect("\\0" + os.environ["NOTIFY_SOCKET"][1:])
         notify.send(b"STATUS=up\\nREADY=1")
-    if name == "reel-mdcd":
-        signal.sigwait([signal.SIGTERM])
-    with open("/proc/self/mountinfo") as mounts:  # a client ends when it is unmounted
-        changes = select.poll()
-        changes.register(mounts, select.POLLPRI)
-        while os.path.ismount(sys.argv[2]):
-            changes.poll()
+    signal.sigwait([signal.SIGTERM])
 """
 
 

@@ -105,10 +105,6 @@ class Client(Host):
     def where(self):
         return self.mount_point + ("" if mounted(self.mount_point) else " (not mounted)")
 
-    def running(self):
-        """One that was unmounted by someone and is about to end does not count."""
-        return super().running() and (mounted(self.mount_point) or not self.process.wait_gone())
-
     def prepare(self):
         if mounted(self.mount_point):  # left behind by a daemon that was killed
             self._unmount(lazy=True)
