@@ -54,7 +54,8 @@ class Cluster:
         self.ws1, self.ws2 = os.path.join(self.dir, "ws1"), os.path.join(self.dir, "ws2")
         # Takes the cluster down when this process ends, however it ends.
         self._guard = subprocess.Popen([sys.executable, "-B", GUARD, LAB, self.base],
-                                       stdin=subprocess.PIPE, text=True)
+                                       stdin=subprocess.PIPE, text=True,
+                                       start_new_session=True)
         self.lab("up", "--bin", BIN, *up_arguments)
 
     def lab(self, verb, *arguments):
