@@ -73,9 +73,10 @@ class Core {
   virtual void OnFetched(TicketId ticket) = 0;
   virtual CoreOutputs TakeOutputs() = 0;
 
-  // The metadata store is nearly full: what makes it grow is refused with ENOSPC until told
-  // otherwise, so that there is always room to delete.
-  virtual void OnStoreSpace(bool nearly_full) = 0;
+  // What makes the metadata store grow is executed, held back, or refused with ENOSPC, until told
+  // otherwise; so there is always room to delete.
+  enum class StoreSpace { kAmple, kGrowing, kFull };
+  virtual void OnStoreSpace(StoreSpace space) = 0;
   // Takes one run of free blocks out of `pool` for the metadata store: at most `most_blocks`, and
   // if there is no such run a smaller one. It is the store's when `sequence` is durable. ENOSPC:
   // none has `least_blocks`.

@@ -47,7 +47,7 @@ class CoreImpl final : public Core {
   void OnDurable(Sequence sequence) override;
   void OnFetched(TicketId ticket) override;
   CoreOutputs TakeOutputs() override;
-  void OnStoreSpace(bool nearly_full) override { store_nearly_full_ = nearly_full; }
+  void OnStoreSpace(StoreSpace space) override;
   absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
                                     std::uint64_t most_blocks) override;
   absl::Status PrepareStop() override;
@@ -94,6 +94,8 @@ class CoreImpl final : public Core {
   void Prefetch(const Pending& op);
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
   bool StandsInLine(const Pending& op) const;
+  // Runs those whose wait for the store is over.
+  void Resume(const std::vector<PendingRef>& waiters);
   // `waiter` may be null: nothing waits for it yet.
   void Fetch(Miss miss, const PendingRef& waiter);
   void Park(const PendingRef& op, InodeNumber inode);
@@ -146,7 +148,8 @@ class CoreImpl final : public Core {
   OutputQueue outputs_;
   std::vector<CoreOutputs::Fetch> fetches_;
   bool wants_sync_ = false;
-  bool store_nearly_full_ = false;
+  StoreSpace store_space_ = StoreSpace::kAmple;
+  std::vector<PendingRef> held_back_;  // until the store has grown; marked as fetching
 
   absl::flat_hash_map<TicketId, Ticket> tickets_;
   absl::flat_hash_map<std::string, TicketId> ticket_by_key_;

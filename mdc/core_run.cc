@@ -38,7 +38,7 @@ bool IsRead(v1::Request::OpCase op) {
   }
 }
 
-// What makes the metadata store larger, and is refused when that is nearly full.
+// What makes the metadata store larger, and has to wait or is refused when that is nearly full.
 bool GrowsStore(const v1::Request& request) {
   switch (request.op_case()) {
     case v1::Request::kCreate:
@@ -244,6 +244,11 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
+  if (store_space_ == StoreSpace::kGrowing && GrowsStore(op->request)) {
+    op->fetching = true;
+    held_back_.push_back(op);
+    return Outcome::kMissed;
+  }
   const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
   if (tier == Tier::kAll) ++counters_.inline_reads;
   Txn txn(db_, in_flight_, tier);
@@ -254,7 +259,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (op->reap != InodeNumber(0)) {
     reaped = ReapOrphan(ctx, op->reap);
     status = reaped.status();
-  } else if (store_nearly_full_ && GrowsStore(op->request)) {
+  } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request)) {
     status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
   } else {
     status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
@@ -401,6 +406,15 @@ void CoreImpl::OnFetched(TicketId ticket) {
   const std::vector<PendingRef> waiters = std::move(found->second.waiters);
   ticket_by_key_.erase(found->second.key);
   tickets_.erase(found);
+  Resume(waiters);
+}
+
+void CoreImpl::OnStoreSpace(StoreSpace space) {
+  store_space_ = space;
+  if (space != StoreSpace::kGrowing && !held_back_.empty()) Resume(std::exchange(held_back_, {}));
+}
+
+void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
   for (const PendingRef& op : waiters) {
     op->fetching = false;
     if (op->cancelled) continue;

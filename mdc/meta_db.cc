@@ -25,7 +25,6 @@ absl::Status FromRocks(const rocksdb::Status& status, const char* what) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = absl::StrCat("metadata store: ", what, ": ", status.ToString());
   if (status.IsCorruption()) return absl::DataLossError(text);
-  if (status.IsNoSpace()) return absl::ResourceExhaustedError(text);
   return absl::UnavailableError(text);
 }
 
@@ -120,6 +119,12 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   rocks.paranoid_checks = true;
   rocks.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   rocks.write_buffer_size = options.write_buffer_bytes;
+  rocks.target_file_size_base = options.write_buffer_bytes;
+  // The lowest level weighs as much as the files above it that a compaction merges into it.
+  rocks.max_bytes_for_level_base =
+      options.write_buffer_bytes * static_cast<unsigned>(rocks.level0_file_num_compaction_trigger);
+  // After an error the process ends: nothing is to be retried behind its back.
+  rocks.max_bgerror_resume_count = 0;
   rocks.max_background_jobs = 2;
   rocks.level_compaction_dynamic_level_bytes = true;
   rocks.compression = rocksdb::kLZ4Compression;

@@ -13,9 +13,10 @@ namespace {
 
 // Below it RocksDB's logs and one compaction do not fit beside each other.
 constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
-// Memtables are flushed when they reach this part of the region: the log that backs them, the
-// tables made of them and a compaction of those have room several times over.
-constexpr std::uint64_t kWriteBufferShare = 32;
+// Memtables are flushed when they reach this part of the region. The log that backs two of them
+// (8/64 at most), the tables that a compaction makes of four and of the level below (8/64) fit into
+// the quarter that metafs wants to stay free.
+constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 
 }  // namespace

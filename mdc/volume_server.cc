@@ -17,8 +17,7 @@ constexpr int kReaders = 4;
 constexpr std::size_t kEventsPerDelivery = 32;
 // A frame is closed at this size, well below the transport's limit of 4 MiB.
 constexpr std::size_t kFrameBytes = 256 * kKiB;
-constexpr std::uint64_t kSpaceCheckMs = 200;
-constexpr std::uint64_t kSpaceRetryMs = 10'000;
+constexpr std::uint64_t kGrowthRetryMs = 10'000;
 constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
 // What one fetch of a scan brings into memory.
 constexpr std::size_t kScanEntries = 4096;
@@ -133,6 +132,7 @@ void VolumeServer::CoreMain() {
     for (Event& event : events) {
       Handle(std::move(event));
       if (++undelivered == kEventsPerDelivery) {
+        WatchSpace();
         Deliver();
         undelivered = 0;
       }
@@ -142,9 +142,9 @@ void VolumeServer::CoreMain() {
     // judged.
     if (clock_.NowMs() >= next_tick_ms) {
       core_->OnTick();
-      WatchSpace();
       next_tick_ms = clock_.NowMs() + kTickMs;
     }
+    WatchSpace();
     Deliver();
     if (!core_->health().ok()) return Fail(core_->health());
   }
@@ -173,9 +173,12 @@ void VolumeServer::Handle(Event event) {
                  },
                  [&](Durable& durable) {
                    core_->OnDurable(durable.sequence);
-                   if (region_ && region_->sequence <= durable.sequence) OnRegionDurable();
+                   if (region_ && !region_handed_over_ && region_->sequence <= durable.sequence) {
+                     OnRegionDurable();
+                   }
                  },
                  [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
+                 [&](RegionAdded& added) { OnRegionAdded(added.outcome); },
                  [&](Action& action) { action(*core_); },
              },
              event);
@@ -280,48 +283,58 @@ void VolumeServer::DoLater(std::function<void()> job) {
   job_wanted_.NotifyOne();
 }
 
-// Keeps the store from running full: takes blocks of its pool for it while there are any, and
-// refuses what makes it grow when there are none. Allocator first, superblock second: a crash in
-// between leaks blocks, which fsck finds.
+// Keeps the store from running full: takes blocks of its pool for it while there are any, holds
+// back what makes it grow until they are its own, and refuses that when there are none. Looks after
+// every few events, because a busy core fills a small store in less than a tick.
 void VolumeServer::WatchSpace() {
+  const std::uint64_t free_bytes = store_->fs().FreeBytes();
+  const std::uint64_t reserved_bytes = store_->fs().ReservedBytes();
+  if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
+  if (free_bytes >= reserved_bytes) {
+    core_->OnStoreSpace(Core::StoreSpace::kAmple);
+  } else {
+    core_->OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull);
+  }
+}
+
+// Allocator first, superblock second: a crash in between leaks blocks, which fsck finds.
+void VolumeServer::Grow(std::uint64_t free_bytes) {
   const std::uint64_t now_ms = clock_.NowMs();
-  if (now_ms < next_space_check_ms_) return;
-  next_space_check_ms_ = now_ms + kSpaceCheckMs;
+  if (now_ms < next_growth_ms_) return;
   const metafs::MetaFs& fs = store_->fs();
-  const std::uint64_t free = fs.FreeBytes(), reserved = fs.ReservedBytes();
-  core_->OnStoreSpace(free < reserved);
-  if (free >= 2 * reserved || growing_) return;
   const VolumeDescriptor& descriptor = volume_->descriptor;
   const PoolId pool = store_->regions().front().pool;
   if ((descriptor.pools[pool.value()].flags & Pool::kData) == 0) return;
   // Each region doubles the store: their number is limited.
   auto region = core_->TakeRegion(pool, kMinRegionBytes / descriptor.block_bytes,
                                   fs.SizeBytes() / descriptor.block_bytes);
-  if (!region.ok()) {
-    if (free < reserved) {
-      spdlog::warn("volume {}: the metadata store is nearly full and cannot grow: {}",
-                   options_.volume, std::string(region.status().message()));
-    }
-    next_space_check_ms_ = now_ms + kSpaceRetryMs;
+  if (region.ok()) {
+    region_ = *region;
     return;
   }
-  growing_ = true;
-  region_ = *region;
+  if (free_bytes < fs.ReservedBytes()) {
+    spdlog::warn("volume {}: the metadata store is nearly full and cannot grow: {}",
+                 options_.volume, std::string(region.status().message()));
+  }
+  next_growth_ms_ = now_ms + kGrowthRetryMs;
 }
 
 void VolumeServer::OnRegionDurable() {
-  DoLater([this, run = region_->run] {
-    const absl::Status added = store_->AddRegion(run);
-    if (added.ok()) {
-      spdlog::info("volume {}: the metadata store has {} MiB now", options_.volume,
-                   store_->fs().SizeBytes() / kMiB);
-    } else {
-      spdlog::error("volume {}: the metadata store did not grow: {}; fsck.reelfs finds the blocks",
-                    options_.volume, std::string(added.message()));
-    }
-    growing_ = false;
-  });
+  region_handed_over_ = true;
+  DoLater([this, run = region_->run] { Queue(RegionAdded{store_->AddRegion(run)}); });
+}
+
+void VolumeServer::OnRegionAdded(const absl::Status& outcome) {
   region_.reset();
+  region_handed_over_ = false;
+  if (outcome.ok()) {
+    spdlog::info("volume {}: the metadata store has {} MiB now", options_.volume,
+                 store_->fs().SizeBytes() / kMiB);
+    return;
+  }
+  spdlog::error("volume {}: the metadata store did not grow: {}; fsck.reelfs finds the blocks",
+                options_.volume, std::string(outcome.message()));
+  next_growth_ms_ = clock_.NowMs() + kGrowthRetryMs;
 }
 
 void VolumeServer::Fail(const absl::Status& status) {

@@ -108,8 +108,11 @@ class VolumeServer {
   struct Fetched {
     TicketId ticket;
   };
+  struct RegionAdded {
+    absl::Status outcome;
+  };
   using Action = std::function<void(const Core&)>;
-  using Event = std::variant<Opened, Arrived, Ended, Durable, Fetched, Action>;
+  using Event = std::variant<Opened, Arrived, Ended, Durable, Fetched, RegionAdded, Action>;
   struct Outgoing {
     std::shared_ptr<StreamPeer> peer;
     v1::ServerFrame frame;
@@ -129,7 +132,9 @@ class VolumeServer {
   void ReaderMain();
   void Fetch(const Miss& miss) const;
   void WatchSpace();
+  void Grow(std::uint64_t free_bytes);
   void OnRegionDurable();
+  void OnRegionAdded(const absl::Status& outcome);
   void DoLater(std::function<void()> job);
   void Fail(const absl::Status& status);
 
@@ -143,11 +148,11 @@ class VolumeServer {
   std::atomic<std::uint64_t> next_stream_{0};
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> growing_{false};
 
   // Of the core thread.
-  std::uint64_t next_space_check_ms_ = 0;
-  std::optional<Core::Region> region_;  // taken for the store, not yet durable
+  std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
+  std::optional<Core::Region> region_;  // taken for the store, not yet part of it
+  bool region_handed_over_ = false;     // it is durable, and being made part of it
   absl::flat_hash_map<StreamId, Outgoing> streams_;
 
   mutable Mutex queue_mutex_;

@@ -56,7 +56,10 @@ class VolumeServerTest : public testing::Test {
     VolumeServerOptions options;
     options.volume = "reel";
     options.luns = volume_.paths();
-    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    options.on_failure = [this](const absl::Status& status) {
+      ADD_FAILURE() << status;
+      if (peer_ != nullptr) peer_->End();  // no answer comes any more
+    };
     return options;
   }
   void Start() {

@@ -110,6 +110,17 @@ class Client(Host):
             self._unmount(lazy=True)
         os.makedirs(self.mount_point, exist_ok=True)
 
+    def start(self):
+        # A daemon that was unmounted behind the lab's back may still be saying goodbye.
+        mark = os.path.join(self.dir, "mounted")
+        if self.running() and os.path.exists(mark) and not mounted(self.mount_point):
+            if not self.process.wait_gone():
+                raise LabError(f"{self.name}: runs, but nothing is mounted at "
+                               f"{self.mount_point}; see its log: {self.log_path}")
+        super().start()
+        if mounted(self.mount_point):
+            open(mark, "w").close()
+
     def command(self):
         cluster = self.cluster
         options = f"mdc={','.join(cluster.mdc_addresses())},luns={cluster.luns.pattern()}"

@@ -35,8 +35,6 @@ IOStatus ToIo(const absl::Status& status) {
       return IOStatus::PathNotFound(text);
     case absl::StatusCode::kDataLoss:
       return IOStatus::Corruption(text);
-    case absl::StatusCode::kResourceExhausted:
-      return IOStatus::NoSpace(text);
     default:
       return IOStatus::IOError(text);
   }

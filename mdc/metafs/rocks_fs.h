@@ -1,6 +1,6 @@
 // metafs as RocksDB sees it: a rocksdb::FileSystem over a MetaFs, and an Env with it.
 //
-// What RocksDB does not need is kNotSupported. Damage is Corruption, a full store NoSpace, all else
+// What RocksDB does not need is kNotSupported. Damage is Corruption, all else
 // an I/O error. Threads: as rocksdb::FileSystem says.
 #pragma once
 
