@@ -1,10 +1,12 @@
 // One volume being served: its LUNs and store, its core, and the threads around it.
 //
-//   core thread     takes events from the queue and hands them to the core; delivers what comes out
+//   the core's seat takes events from the queue, hands them to the core, delivers what comes out:
+//                   held by one thread at a time, the one that brought an event to an idle core (a
+//                   visitor, for one batch), else by the resident core thread, which also ticks
 //   commit thread   one Sync covers every batch applied before it; the next group gathers meanwhile
 //   reader threads  fetch keys that were not in memory; enlarge the store
 // Invariants:
-//   1. Only the core thread touches the core, from Open's return to Stop's last step.
+//   1. Only who holds the seat touches the core, from Open's return to Stop's last step.
 //   2. The queue is bounded by its streams: each lets in no more than it has been told was taken
 //      (StreamPeer::Taken), and the other events are bounded by what the core has under way.
 //   3. When the store fails, `on_failure` is called once and is expected to end the process:
@@ -35,8 +37,8 @@
 
 namespace reel::mdc {
 
-// One client's stream, as the core thread sees it. Its methods are called by that thread and must
-// not block.
+// One client's stream, as the core sees it. Its methods are called from the core's seat, possibly
+// within the caller's own Post, and must not block.
 class StreamPeer {
  public:
   virtual ~StreamPeer() = default;
@@ -74,7 +76,7 @@ class VolumeServer {
   void Post(StreamId stream, v1::ClientFrame frame);
   // REQUIRES: nothing is posted for the stream afterwards.
   void StreamEnded(StreamId stream);
-  // Runs on the core thread, soon; false when the server is stopping, and it never runs.
+  // Runs on the core's seat, soon or at once; false when the server is stopping, and it never runs.
   bool RunOnCore(std::function<void(const Core&)> action);
 
   // What the core does not know: where the LUNs are; the store's counters.
@@ -125,6 +127,8 @@ class VolumeServer {
 
   void Queue(Event event);
   void CoreMain();
+  // What is in the queue, by the seat's holder; true when more has come meanwhile.
+  bool RunBatch();
   void Handle(Event event);
   void Deliver();
   void Flush(Outgoing& outgoing);
@@ -149,7 +153,7 @@ class VolumeServer {
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
 
-  // Of the core thread.
+  // Of the seat's holder.
   std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
   std::optional<Core::Region> region_;  // taken for the store, not yet part of it
   bool region_handed_over_ = false;     // it is durable, and being made part of it
@@ -158,7 +162,8 @@ class VolumeServer {
   mutable Mutex queue_mutex_;
   CondVar queue_changed_;
   std::vector<Event> queue_ ABSL_GUARDED_BY(queue_mutex_);
-  bool core_waits_ ABSL_GUARDED_BY(queue_mutex_) = false;
+  bool core_busy_ ABSL_GUARDED_BY(queue_mutex_) = false;       // the seat is taken
+  bool resident_wants_ ABSL_GUARDED_BY(queue_mutex_) = false;  // visitors leave it free
   bool stopping_ ABSL_GUARDED_BY(queue_mutex_) = false;
 
   Mutex work_mutex_;
