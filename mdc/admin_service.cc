@@ -12,13 +12,49 @@ AdminService::AdminService(std::vector<VolumeServer*> volumes, std::vector<std::
       patterns_(std::move(patterns)),
       disk_thread_([this] { DiskMain(); }) {}
 
-AdminService::~AdminService() {
+void AdminService::Stop() {
+  if (!disk_thread_.joinable()) return;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     changed_.NotifyAll();
   }
   disk_thread_.join();
+}
+
+void AdminService::Accept(CallQueue& queue) {
+  using VolumesCall = Call<v1::VolumesRequest, v1::VolumesReply>;
+  using DisksCall = Call<v1::DisksRequest, v1::DisksReply>;
+  using ShowCall = Call<v1::ShowRequest, v1::ShowReply>;
+  using StatCall = Call<v1::StatRequest, v1::StatReply>;
+  using WhoCall = Call<v1::WhoRequest, v1::WhoReply>;
+  const auto describe = [](VolumeServer& volume, const Core& core, auto& call) {
+    core.Describe(call.reply());
+    volume.Complete(call.reply());
+  };
+  VolumesCall::Accept(
+      service_, &Service::RequestVolumes,
+      [this](VolumesCall& call) {
+        Volumes(call.reply());
+        call.Finish(grpc::Status::OK);
+      },
+      queue);
+  DisksCall::Accept(
+      service_, &Service::RequestDisks, [this](DisksCall& call) { Disks(call); }, queue);
+  ShowCall::Accept(
+      service_, &Service::RequestShow,
+      [=, this](ShowCall& call) { OnCore<ShowCall>(call, describe); }, queue);
+  StatCall::Accept(
+      service_, &Service::RequestStat,
+      [=, this](StatCall& call) { OnCore<StatCall>(call, describe); }, queue);
+  WhoCall::Accept(
+      service_, &Service::RequestWho,
+      [this](WhoCall& call) {
+        OnCore<WhoCall>(call, [](VolumeServer&, const Core& core, WhoCall& who) {
+          core.Describe(who.reply());
+        });
+      },
+      queue);
 }
 
 VolumeServer* AdminService::Find(const std::string& name) const {
@@ -28,80 +64,47 @@ VolumeServer* AdminService::Find(const std::string& name) const {
   return nullptr;
 }
 
-grpc::ServerUnaryReactor* AdminService::OnCore(
-    grpc::CallbackServerContext* context, const std::string& name,
-    std::function<void(VolumeServer&, const Core&)> describe) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+template <typename AnyCall>
+void AdminService::OnCore(AnyCall& call, void (*describe)(VolumeServer&, const Core&, AnyCall&)) {
+  const std::string& name = call.request().volume();
   VolumeServer* const volume = Find(name);
   if (volume == nullptr) {
-    reactor->Finish(grpc::Status(grpc::StatusCode::NOT_FOUND,
-                                 absl::StrCat("volume ", name, " is not served here")));
-    return reactor;
+    call.Finish(grpc::Status(grpc::StatusCode::NOT_FOUND,
+                             absl::StrCat("volume ", name, " is not served here")));
+    return;
   }
-  const bool queued =
-      volume->RunOnCore([reactor, volume, describe = std::move(describe)](const Core& core) {
-        describe(*volume, core);
-        reactor->Finish(grpc::Status::OK);
-      });
+  const bool queued = volume->RunOnCore([&call, volume, describe](const Core& core) {
+    describe(*volume, core, call);
+    call.Finish(grpc::Status::OK);
+  });
   if (!queued) {
-    reactor->Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
+    call.Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
   }
-  return reactor;
 }
 
-grpc::ServerUnaryReactor* AdminService::Volumes(grpc::CallbackServerContext* context,
-                                                const v1::VolumesRequest*,
-                                                v1::VolumesReply* reply) {
+void AdminService::Volumes(v1::VolumesReply& reply) const {
   for (const VolumeServer* volume : volumes_) {
-    v1::VolumesReply::Volume& out = *reply->add_volumes();
+    v1::VolumesReply::Volume& out = *reply.add_volumes();
     out.set_name(volume->name());
     out.set_volume(volume->descriptor().volume.ToBytes());
     out.set_role("active");
     out.set_epoch(volume->epoch().value());
   }
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  reactor->Finish(grpc::Status::OK);
-  return reactor;
 }
 
-grpc::ServerUnaryReactor* AdminService::Show(grpc::CallbackServerContext* context,
-                                             const v1::ShowRequest* request, v1::ShowReply* reply) {
-  return OnCore(context, request->volume(), [reply](VolumeServer& volume, const Core& core) {
-    core.Describe(*reply);
-    volume.Complete(*reply);
-  });
-}
-
-grpc::ServerUnaryReactor* AdminService::Stat(grpc::CallbackServerContext* context,
-                                             const v1::StatRequest* request, v1::StatReply* reply) {
-  return OnCore(context, request->volume(), [reply](VolumeServer& volume, const Core& core) {
-    core.Describe(*reply);
-    volume.Complete(*reply);
-  });
-}
-
-grpc::ServerUnaryReactor* AdminService::Who(grpc::CallbackServerContext* context,
-                                            const v1::WhoRequest* request, v1::WhoReply* reply) {
-  return OnCore(context, request->volume(),
-                [reply](VolumeServer&, const Core& core) { core.Describe(*reply); });
-}
-
-grpc::ServerUnaryReactor* AdminService::Disks(grpc::CallbackServerContext* context,
-                                              const v1::DisksRequest*, v1::DisksReply* reply) {
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+void AdminService::Disks(Call<v1::DisksRequest, v1::DisksReply>& call) {
   MutexLock lock(mutex_);
   if (stopping_ || waiting_.size() >= kMaxWaiting) {
-    reactor->Finish(grpc::Status(
+    call.Finish(grpc::Status(
         grpc::StatusCode::UNAVAILABLE,
         stopping_ ? "the controller is stopping" : "too many scans of the LUNs wait already"));
-    return reactor;
+    return;
   }
-  waiting_.push_back([this, reactor, reply] {
-    ListDisks(*reply);
-    reactor->Finish(grpc::Status::OK);
+  waiting_.push_back([this, &call] {
+    ListDisks(call.reply());
+    call.Finish(grpc::Status::OK);
   });
   changed_.NotifyOne();
-  return reactor;
 }
 
 void AdminService::ListDisks(v1::DisksReply& reply) const {

@@ -1,5 +1,5 @@
 // Administration over gRPC: unary calls, answered from the core threads (or, for Disks, from a
-// thread that may wait for LUNs). Threads: gRPC's own.
+// thread that may wait for LUNs). Threads: calls come in on the call queue's.
 #pragma once
 
 #include <deque>
@@ -8,40 +8,41 @@
 #include <thread>
 #include <vector>
 
-#include "grpcpp/grpcpp.h"
+#include "mdc/call_queue.h"
 #include "mdc/volume_server.h"
 #include "proto/admin.grpc.pb.h"
 #include "volume/mutex.h"
 
 namespace reel::mdc {
 
-class AdminService final : public v1::Admin::CallbackService {
+class AdminService {
  public:
   // `patterns`: where Disks looks for LUNs. The servers outlive every call.
   AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns);
-  ~AdminService() override;
+  ~AdminService() { Stop(); }
 
-  grpc::ServerUnaryReactor* Volumes(grpc::CallbackServerContext* context,
-                                    const v1::VolumesRequest* request,
-                                    v1::VolumesReply* reply) override;
-  grpc::ServerUnaryReactor* Disks(grpc::CallbackServerContext* context,
-                                  const v1::DisksRequest* request, v1::DisksReply* reply) override;
-  grpc::ServerUnaryReactor* Show(grpc::CallbackServerContext* context,
-                                 const v1::ShowRequest* request, v1::ShowReply* reply) override;
-  grpc::ServerUnaryReactor* Stat(grpc::CallbackServerContext* context,
-                                 const v1::StatRequest* request, v1::StatReply* reply) override;
-  grpc::ServerUnaryReactor* Who(grpc::CallbackServerContext* context, const v1::WhoRequest* request,
-                                v1::WhoReply* reply) override;
+  grpc::Service* grpc() { return &service_; }
+  // Accepts calls from now on, until the server is shut down.
+  void Accept(CallQueue& queue);
+  // Answers what waits for LUNs, and takes no more.
+  void Stop();
 
  private:
   static constexpr std::size_t kMaxWaiting = 16;
+  using Service = v1::Admin::AsyncService;
+  template <typename Request, typename Reply>
+  using Call = UnaryCall<Service, Request, Reply>;
 
   VolumeServer* Find(const std::string& name) const;
-  grpc::ServerUnaryReactor* OnCore(grpc::CallbackServerContext* context, const std::string& volume,
-                                   std::function<void(VolumeServer&, const Core&)> describe);
+  // Answers the call with what `describe` puts into its reply, on the core's seat.
+  template <typename AnyCall>
+  void OnCore(AnyCall& call, void (*describe)(VolumeServer&, const Core&, AnyCall&));
+  void Volumes(v1::VolumesReply& reply) const;
+  void Disks(Call<v1::DisksRequest, v1::DisksReply>& call);
   void ListDisks(v1::DisksReply& reply) const;
   void DiskMain();
 
+  Service service_;
   const std::vector<VolumeServer*> volumes_;
   const std::vector<std::string> patterns_;
   Mutex mutex_;

@@ -21,8 +21,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   auto server = absl::WrapUnique(new GrpcServer(std::move(volumes), std::move(lun_patterns)));
   grpc::ServerBuilder builder;
   builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &server->port_);
-  builder.RegisterService(&server->sessions_);
-  builder.RegisterService(&server->admin_);
+  builder.RegisterService(server->sessions_.grpc());
+  builder.RegisterService(server->admin_.grpc());
+  server->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
   builder.SetMaxReceiveMessageSize(kMaxFrameBytes);
   builder.SetMaxSendMessageSize(kMaxFrameBytes);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -31,6 +32,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   // Clients send keepalives of their own, oftener than gRPC likes by itself.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
+  // A fixed window: gRPC's estimate of the bandwidth costs a ping and its answer for every message.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMaxFrameBytes);
   // Two daemons never share one address, which Linux would allow.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   server->server_ = builder.BuildAndStart();
@@ -38,6 +42,9 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", listen, ": is another daemon using the address?"));
   }
+  server->queue_->Start();
+  server->sessions_.Accept(*server->queue_);
+  server->admin_.Accept(*server->queue_);
   return server;
 }
 
@@ -47,8 +54,10 @@ GrpcServer::~GrpcServer() {
 
 void GrpcServer::Stop() {
   if (server_ == nullptr) return;
+  admin_.Stop();
   server_->Shutdown(std::chrono::system_clock::now() + kStopWait);
   server_->Wait();
+  queue_->Stop();
   server_.reset();
 }
 

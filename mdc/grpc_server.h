@@ -24,7 +24,8 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const { return port_; }
-  // Ends all calls. After it, nothing of gRPC calls the volumes any more.
+  // Ends all calls. After it, nothing of gRPC calls the volumes any more. REQUIRES: the volumes are
+  // stopped.
   void Stop();
 
  private:
@@ -33,6 +34,7 @@ class GrpcServer {
 
   SessionService sessions_;
   AdminService admin_;
+  std::unique_ptr<CallQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
 };

@@ -13,73 +13,30 @@ namespace {
 constexpr std::size_t kMaxQueuedRequests = 1024;
 constexpr std::size_t kMaxUnsentBytes = 64 << 20;
 
-class StreamReactor final : public grpc::ServerBidiReactor<v1::ClientFrame, v1::ServerFrame>,
-                            public StreamPeer,
-                            public std::enable_shared_from_this<StreamReactor> {
+class SessionStream final : public StreamPeer, public std::enable_shared_from_this<SessionStream> {
  public:
-  StreamReactor(grpc::CallbackServerContext* context, const std::vector<VolumeServer*>& volumes)
-      : context_(context), volumes_(volumes) {}
+  SessionStream(v1::Mdc::AsyncService& service, CallQueue& queue,
+                const std::vector<VolumeServer*>& volumes)
+      : service_(service), queue_(queue), volumes_(volumes) {}
 
-  // gRPC owns the reactor until OnDone; the volume's core, until it has seen the stream end.
-  void Begin() {
+  // Waits for a client. The steps under way own the stream, and so does the volume's core until it
+  // has seen it end.
+  void Accept() {
     self_ = shared_from_this();
-    StartRead(&incoming_);
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) {
-      EndOfInput();
-      return;
-    }
-    const std::size_t count = static_cast<std::size_t>(incoming_.requests_size());
-    if (volume_ == nullptr && !Choose()) return;
-    volume_->wire().bytes_in += incoming_.ByteSizeLong();
-    volume_->wire().messages_in += count;
-    {
-      MutexLock lock(mutex_);
-      queued_ += count;
-    }
-    volume_->Post(stream_, std::exchange(incoming_, {}));
+    context_.AsyncNotifyWhenDone(ended_.tag());
     MutexLock lock(mutex_);
-    if (finished_) return;
-    if (queued_ < kMaxQueuedRequests) {
-      StartRead(&incoming_);
-    } else {
-      reading_paused_ = true;
-    }
-  }
-
-  void OnWriteDone(bool ok) override {
-    MutexLock lock(mutex_);
-    writing_ = false;
-    if (!ok) unsent_.clear();
-    Advance();
-  }
-
-  void OnCancel() override {
-    MutexLock lock(mutex_);
-    unsent_.clear();
-    ending_ = true;
-    Advance();
-  }
-
-  void OnDone() override {
-    EndOfInput();
-    {
-      MutexLock lock(mutex_);
-      done_ = true;
-    }
-    const std::shared_ptr<StreamReactor> last = std::move(self_);
+    ++steps_;
+    service_.RequestSession(&context_, &rpc_, queue_.get(), queue_.get(), accepted_.tag());
   }
 
   void Send(v1::ServerFrame frame) override {
     MutexLock lock(mutex_);
-    if (done_ || finished_ || ending_) return;
+    if (finished_ || ending_) return;
     unsent_bytes_ += frame.ByteSizeLong();
     if (unsent_bytes_ > kMaxUnsentBytes) {
       spdlog::warn("stream {} from {} is cut off: {} bytes of replies are not read",
-                   stream_.value(), context_->peer(), unsent_bytes_);
-      context_->TryCancel();
+                   stream_.value(), context_.peer(), unsent_bytes_);
+      context_.TryCancel();
       return;
     }
     unsent_.push_back(std::move(frame));
@@ -95,13 +52,73 @@ class StreamReactor final : public grpc::ServerBidiReactor<v1::ClientFrame, v1::
   void Taken(std::size_t requests) override {
     MutexLock lock(mutex_);
     queued_ -= requests;
-    if (reading_paused_ && queued_ < kMaxQueuedRequests / 2 && !finished_ && !done_) {
+    if (reading_paused_ && queued_ < kMaxQueuedRequests / 2 && !finished_) {
       reading_paused_ = false;
-      StartRead(&incoming_);
+      Read();
     }
   }
 
  private:
+  void OnAccepted(bool ok) {
+    if (!ok) return StepDone();  // the server is shutting down
+    std::make_shared<SessionStream>(service_, queue_, volumes_)->Accept();
+    {
+      MutexLock lock(mutex_);
+      ++steps_;  // ended_, which comes for every call that was accepted
+      Read();
+    }
+    StepDone();
+  }
+
+  void OnRead(bool ok) {
+    if (!ok) {
+      EndOfInput();
+    } else if (volume_ != nullptr || Choose()) {
+      const auto count = static_cast<std::size_t>(incoming_.requests_size());
+      volume_->wire().bytes_in += incoming_.ByteSizeLong();
+      volume_->wire().messages_in += count;
+      {
+        MutexLock lock(mutex_);
+        queued_ += count;
+      }
+      volume_->Post(stream_, std::exchange(incoming_, {}));
+      MutexLock lock(mutex_);
+      if (!finished_ && queued_ < kMaxQueuedRequests) {
+        Read();
+      } else {
+        reading_paused_ = true;
+      }
+    }
+    StepDone();
+  }
+
+  void OnWritten(bool ok) {
+    {
+      MutexLock lock(mutex_);
+      writing_ = false;
+      if (!ok) unsent_.clear();
+      Advance();
+    }
+    StepDone();
+  }
+
+  // The client is gone, or the call was answered.
+  void OnEnded() {
+    EndOfInput();
+    StepDone();
+  }
+
+  void StepDone() {
+    std::shared_ptr<SessionStream> last;  // destroyed when the lock is free again
+    MutexLock lock(mutex_);
+    if (--steps_ == 0) last = std::move(self_);
+  }
+
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++steps_;
+    rpc_.Read(&incoming_, read_.tag());
+  }
+
   // By the first message, which names the volume. False: the stream is being ended.
   bool Choose() {
     v1::Reply reply;
@@ -149,29 +166,40 @@ class StreamReactor final : public grpc::ServerBidiReactor<v1::ClientFrame, v1::
 
   // Starts the next write, or ends the stream after the last one.
   void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (writing_ || finished_ || done_) return;
+    if (writing_ || finished_) return;
     if (!unsent_.empty()) {
       outgoing_ = std::move(unsent_.front());
       unsent_.pop_front();
       unsent_bytes_ -= std::min(unsent_bytes_, outgoing_.ByteSizeLong());
       writing_ = true;
-      StartWrite(&outgoing_);
+      ++steps_;
+      rpc_.Write(outgoing_, written_.tag());
     } else if (ending_) {
       finished_ = true;
-      Finish(outcome_);
+      ++steps_;
+      rpc_.Finish(outcome_, finish_.tag());
     }
   }
 
-  grpc::CallbackServerContext* const context_;
+  v1::Mdc::AsyncService& service_;
+  CallQueue& queue_;
   const std::vector<VolumeServer*>& volumes_;
-  std::shared_ptr<StreamReactor> self_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<v1::ServerFrame, v1::ClientFrame> rpc_{&context_};
+  Step accepted_{[this](bool ok) { OnAccepted(ok); }};
+  Step read_{[this](bool ok) { OnRead(ok); }};
+  Step written_{[this](bool ok) { OnWritten(ok); }};
+  Step finish_{[this](bool) { StepDone(); }};
+  Step ended_{[this](bool) { OnEnded(); }};
 
-  // Of gRPC's reading: one reaction at a time.
+  // Of reading: one step at a time.
   v1::ClientFrame incoming_;
   VolumeServer* volume_ = nullptr;
   StreamId stream_;
 
   Mutex mutex_;
+  std::uint32_t steps_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
+  std::shared_ptr<SessionStream> self_;              // while there are any
   v1::ServerFrame outgoing_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::ServerFrame> unsent_ ABSL_GUARDED_BY(mutex_);
   std::size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -181,17 +209,13 @@ class StreamReactor final : public grpc::ServerBidiReactor<v1::ClientFrame, v1::
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::Status outcome_ ABSL_GUARDED_BY(mutex_) = grpc::Status::OK;
 };
 
 }  // namespace
 
-grpc::ServerBidiReactor<v1::ClientFrame, v1::ServerFrame>* SessionService::Session(
-    grpc::CallbackServerContext* context) {
-  auto reactor = std::make_shared<StreamReactor>(context, volumes_);
-  reactor->Begin();
-  return reactor.get();
+void SessionService::Accept(CallQueue& queue) {
+  std::make_shared<SessionStream>(service_, queue, volumes_)->Accept();
 }
 
 }  // namespace reel::mdc

@@ -2,17 +2,17 @@
 //
 // Invariants:
 //   1. A stream reads on only while fewer than kMaxQueuedRequests of its requests wait for the
-//   core: a client
-//      that sends faster than it is served is slowed down by the transport.
+//   core: a client that sends faster than it is served is slowed down by the transport.
 //   2. A client that does not read its replies is cut off when kMaxUnsentBytes have piled up.
-// Threads: gRPC's own; the volume servers' core threads send.
+//   3. The next frame is read when the last one has been posted: frames keep their order.
+// Threads: frames come in on the call queue's thread; whoever holds a core's seat sends.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "grpcpp/grpcpp.h"
+#include "mdc/call_queue.h"
 #include "mdc/volume_server.h"
 #include "proto/mdc.grpc.pb.h"
 
@@ -20,15 +20,17 @@ namespace reel::mdc {
 
 inline constexpr int kMaxFrameBytes = 4 << 20;
 
-class SessionService final : public v1::Mdc::CallbackService {
+class SessionService {
  public:
   // The servers outlive every call.
   explicit SessionService(std::vector<VolumeServer*> volumes) : volumes_(std::move(volumes)) {}
 
-  grpc::ServerBidiReactor<v1::ClientFrame, v1::ServerFrame>* Session(
-      grpc::CallbackServerContext* context) override;
+  grpc::Service* grpc() { return &service_; }
+  // Accepts streams from now on, until the server is shut down.
+  void Accept(CallQueue& queue);
 
  private:
+  v1::Mdc::AsyncService service_;
   const std::vector<VolumeServer*> volumes_;
 };
 

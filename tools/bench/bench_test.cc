@@ -1,0 +1,78 @@
+// The arithmetic of reports, and every load once on a local directory.
+#include <filesystem>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tools/bench/report.h"
+#include "tools/bench/runner.h"
+#include "tools/bench/side.h"
+
+namespace reel::bench {
+namespace {
+
+Row RowOf(const std::vector<std::vector<double>>& rates) {
+  Row row{"work", {}};
+  for (const std::vector<double>& side : rates) {
+    row.measures.emplace_back();
+    for (const double rate : side) row.measures.back().push_back({2, 1, rate * 2, 0.5});
+  }
+  return row;
+}
+
+TEST(SpreadTest, MedianAndEnds) {
+  EXPECT_EQ(SpreadOf({3, 1, 2}).median, 2);
+  EXPECT_EQ(SpreadOf({4, 1, 2, 3}).median, 2.5);
+  EXPECT_EQ(SpreadOf({5, 1, 3}).least, 1);
+  EXPECT_EQ(SpreadOf({5, 1, 3}).most, 5);
+}
+
+TEST(ReportTest, SharesAreTakenRunByRun) {
+  // The machine halves its speed after the first run: the share stays.
+  const Row row = RowOf({{50, 25}, {100, 50}});
+  EXPECT_EQ(row.ShareOf(1).least, 0.5);
+  EXPECT_EQ(row.ShareOf(1).most, 0.5);
+}
+
+TEST(ReportTest, TheBoundAddsTheCosts) {
+  Report report{{"mount", "raw", "fuse"}, {RowOf({{4}, {10}, {10}})}};
+  ASSERT_TRUE(report.has_bound());
+  EXPECT_DOUBLE_EQ(report.ShareOfBound(report.rows[0]).median, 0.8);
+  EXPECT_FALSE((Report{{"raw", "fuse"}, {}}).has_bound());  // the first side is what is measured
+}
+
+TEST(ReportTest, TextAndJsonSayTheSame) {
+  const Report report{{"mount", "disk"}, {RowOf({{2e6}, {4e6}})}};
+  EXPECT_NE(report.ToText().find("0.50"), std::string::npos);
+  const auto json = report.ToJson();
+  EXPECT_EQ(json["rows"][0]["sides"]["disk"]["share"]["median"], 0.5);
+  EXPECT_EQ(json["rows"][0]["sides"]["mount"]["rate"]["median"], 2e6);
+  EXPECT_EQ(json["rows"][0]["unit"], "bytes/s");
+}
+
+TEST(SideTest, NamesAreTakenFromThePathOrGiven) {
+  const auto sides = ParseSides({"a=/tmp", "/tmp/"});
+  ASSERT_TRUE(sides.ok()) << sides.status();
+  EXPECT_EQ((*sides)[0].name, "a");
+  EXPECT_EQ((*sides)[1].name, "tmp");
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseSides({"/tmp", "tmp=/"}).status()));
+  EXPECT_TRUE(absl::IsNotFound(ParseSides({"x=/does/not/exist"}).status()));
+}
+
+TEST(RunTest, EveryLoadOnALocalDirectory) {
+  const auto root = ScratchDirectory::Make({"here", testing::TempDir()});
+  ASSERT_TRUE(root.ok()) << root.status();
+  const std::vector<Side> sides = {{"one", root->path()}, {"two", root->path()}};
+  const auto meta = RunMeta(sides, 2, {10}, {2, false});
+  ASSERT_TRUE(meta.ok()) << meta.status();
+  for (const Row& row : meta->rows) {
+    EXPECT_GE(row.measures[1][1].operations, 10) << row.name;
+  }
+  EXPECT_EQ(meta->rows.size(), 10u);
+  EXPECT_TRUE(std::filesystem::is_empty(root->path()));  // everything is removed again
+  const auto io = RunIo(sides, {64 << 20, 0.02}, {1, false});
+  ASSERT_TRUE(io.ok()) << io.status();
+  for (const Row& row : io->rows) EXPECT_GT(row.measures[0][0].bytes, 0) << row.name;
+}
+
+}  // namespace
+}  // namespace reel::bench
