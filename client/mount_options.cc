@@ -1,25 +1,23 @@
 #include "client/mount_options.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "proto/address.h"
+#include "volume/toml_reader.h"
 
 namespace reel::client {
 namespace {
 
 constexpr std::uint32_t kMaxThreads = 256;
+constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
 constexpr std::array<std::string_view, 16> kIgnored = {
@@ -51,32 +49,10 @@ absl::StatusOr<std::uint32_t> Number(absl::string_view option, std::string_view 
   return value;
 }
 
-// HOST, HOST:PORT, ADDRESS6 or [ADDRESS6]:PORT → with a port.
-absl::StatusOr<std::string> MdcAddress(const std::string& text) {
-  const absl::Status wrong = Wrong(absl::StrCat("mdc=", text, ": wants HOST or HOST:PORT"));
-  if (text.empty() || text.front() == ':' || absl::StrContains(text, ' ')) return wrong;
-  const std::size_t colons = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':'));
-  const std::size_t bracket = text.rfind(']');
-  if (text.front() == '[') {
-    if (bracket == text.npos) return wrong;
-    if (bracket + 1 == text.size()) return absl::StrCat(text, ":", kDefaultMdcPort);
-    if (text[bracket + 1] != ':') return wrong;
-  } else if (colons == 0) {
-    return absl::StrCat(text, ":", kDefaultMdcPort);
-  } else if (colons > 1) {
-    return absl::StrCat("[", text, "]:", kDefaultMdcPort);
-  }
-  std::uint32_t port = 0;
-  if (!absl::SimpleAtoi(text.substr(text.rfind(':') + 1), &port) || port == 0 || port > 65535) {
-    return wrong;
-  }
-  return text;
-}
-
 absl::Status AddMdcs(absl::string_view list, MountOptions& options) {
   for (absl::string_view host : absl::StrSplit(list, absl::ByAnyChar(";,"))) {
-    absl::StatusOr<std::string> address = MdcAddress(std::string(host));
-    if (!address.ok()) return address.status();
+    absl::StatusOr<std::string> address = MdcAddress({host.data(), host.size()});
+    if (!address.ok()) return Wrong(absl::StrCat("mdc=", address.status().message()));
     options.mdcs.push_back(*std::move(address));
   }
   return absl::OkStatus();
@@ -161,15 +137,25 @@ absl::Status ApplyOptionList(absl::string_view list, MountOptions& options) {
   return absl::OkStatus();
 }
 
-// The strings of `node`, which is one or an array of them.
-absl::Status AppendStrings(const toml::node& node, absl::string_view where,
-                           std::vector<std::string>& to) {
-  const toml::array* array = node.as_array();
-  if (array == nullptr) return Wrong(absl::StrCat(where, ": wants an array of strings"));
-  for (const toml::node& element : *array) {
-    const toml::value<std::string>* text = element.as_string();
-    if (text == nullptr) return Wrong(absl::StrCat(where, ": wants an array of strings"));
-    to.push_back(text->get());
+std::vector<std::string> Strings(TomlTable& table, std::string_view key) {
+  std::vector<std::string> strings;
+  for (TomlText& text : table.Texts(key, kMaxConfigStrings)) {
+    strings.push_back(std::move(text.text));
+  }
+  return strings;
+}
+
+absl::Status ApplyDocument(const TomlNode& root, const std::string& file, MountOptions& options) {
+  TomlTable table(root, file);
+  std::vector<std::string> mdcs = Strings(table, "mdc");
+  std::vector<std::string> luns = Strings(table, "luns");
+  if (absl::Status status = table.Finish(); !status.ok()) return status;
+  if (options.luns.empty()) options.luns = std::move(luns);
+  if (!options.mdcs.empty()) return absl::OkStatus();
+  for (const std::string& mdc : mdcs) {
+    if (absl::Status status = AddMdcs(mdc, options); !status.ok()) {
+      return Wrong(absl::StrCat(table.Where("mdc"), status.message()));
+    }
   }
   return absl::OkStatus();
 }
@@ -233,48 +219,18 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
 
 absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
                                MountOptions& options) {
-  toml::table table;
-  try {
-    table = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    return Wrong(
-        absl::StrCat(file, ":", error.source().begin.line, ": ", std::string(error.description())));
-  }
-  std::vector<std::string> mdcs;
-  std::vector<std::string> luns;
-  for (const auto& [key, node] : table) {
-    const std::string where =
-        absl::StrCat(file, ":", node.source().begin.line, ": ", std::string(key.str()));
-    absl::Status status;
-    if (key.str() == "mdc") {
-      status = AppendStrings(node, where, mdcs);
-    } else if (key.str() == "luns") {
-      status = AppendStrings(node, where, luns);
-    } else {
-      status = Wrong(absl::StrCat(where, ": unknown key; the keys are mdc and luns"));
-    }
-    if (!status.ok()) return status;
-  }
-  if (options.luns.empty()) options.luns = std::move(luns);
-  if (!options.mdcs.empty()) return absl::OkStatus();
-  for (const std::string& mdc : mdcs) {
-    if (absl::Status status = AddMdcs(mdc, options); !status.ok()) {
-      return Wrong(absl::StrCat(file, ": ", status.message()));
-    }
-  }
-  return absl::OkStatus();
+  const auto root = ParseToml(text, file);
+  return root.ok() ? ApplyDocument(*root, file, options) : root.status();
 }
 
 absl::Status LoadClientConfig(MountOptions& options) {
   const bool named = !options.config_file.empty();
   const std::string path = named ? options.config_file : kDefaultConfigFile;
-  std::ifstream file(path);
-  if (!file && (named || errno != ENOENT)) {
-    return Wrong(absl::StrCat(path, ": ", std::strerror(errno)));
-  }
-  if (file) {
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (absl::Status status = ApplyClientConfig(text, path, options); !status.ok()) return status;
+  const auto root = ReadToml(path);
+  if (root.ok()) {
+    if (absl::Status status = ApplyDocument(*root, path, options); !status.ok()) return status;
+  } else if (named || !absl::IsNotFound(root.status())) {
+    return root.status();
   }
   if (options.mdcs.empty()) {
     return Wrong(absl::StrCat(
@@ -288,7 +244,8 @@ absl::Status LoadClientConfig(MountOptions& options) {
 }
 
 std::string MountUsage() {
-  return R"(usage: mount.reelfs VOLUME DIR [-fnrsvw] [-o OPTION[,OPTION...]]
+  constexpr std::string_view kText =
+      R"(usage: mount.reelfs VOLUME DIR [-fnrsvw] [-o OPTION[,OPTION...]]
        mount -t reelfs VOLUME DIR -o OPTION[,OPTION...]
 
 Mounts a ReelFS volume, and stays behind as its client.
@@ -301,7 +258,7 @@ Mounts a ReelFS volume, and stays behind as its client.
   -V, --version
 
 Options:
-  mdc=HOST[:PORT][,HOST...]   metadata controllers (port 7440); may be repeated
+  mdc=HOST[:PORT][,HOST...]   metadata controllers (port $PORT); may be repeated
   luns=PATTERN                where to look for the volume's LUNs; may be repeated
   config=FILE                 mdc and luns, when not given here (/etc/reelfs/client.toml)
   ro                          read only
@@ -317,6 +274,8 @@ Options:
 
 Exit status, as mount(8): 0 mounted, 1 wrong usage, 2 system error, 32 mount failed.
 )";
+  return absl::StrReplaceAll({kText.data(), kText.size()},
+                             {{"$PORT", absl::StrCat(kDefaultMdcPort)}});
 }
 
 }  // namespace reel::client

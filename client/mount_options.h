@@ -18,7 +18,6 @@
 
 namespace reel::client {
 
-inline constexpr std::uint16_t kDefaultMdcPort = 7440;
 inline constexpr char kDefaultConfigFile[] = "/etc/reelfs/client.toml";
 // How long calls wait for a controller when `soft` gives no time of its own.
 inline constexpr std::uint32_t kDefaultSoftTimeoutMs = 30'000;

@@ -119,7 +119,7 @@ TEST(ClientConfig, ErrorsNameTheLine) {
     MountOptions options;
     return std::string(ApplyClientConfig(text, "c.toml", options).message());
   };
-  EXPECT_THAT(error("\nmdcs = ['a']\n"), HasSubstr("c.toml:2: mdcs: unknown key"));
+  EXPECT_THAT(error("\nmdcs = ['a']\n"), HasSubstr("c.toml:2: unknown key \"mdcs\""));
   EXPECT_THAT(error("luns = [1]\n"), HasSubstr("c.toml:1: luns"));
   EXPECT_THAT(error("luns = 'x'\n"), HasSubstr("c.toml:1: luns"));
   EXPECT_THAT(error("\n\nluns = [\n"), HasSubstr("c.toml:"));

@@ -1,6 +1,6 @@
 // The configuration of reel-mdcd: one TOML file.
 //
-//   listen = "127.0.0.1:4711"      where clients and reeladm connect; loopback only
+//   listen = "127.0.0.1:7440"      where clients and reeladm connect; loopback only
 //   luns = ["/dev/disk/by-id/*"]   where to look for LUNs: shell patterns
 //   session_lease_ms = 10000
 //   cache_mib = 512                metadata cached in memory, per volume
@@ -38,7 +38,7 @@ struct Config {
 
 // INVALID_ARGUMENT: `source`:line: what is wrong.
 absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source);
-// NOT_FOUND, PERMISSION_DENIED, or as above.
+// NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, or as above.
 absl::StatusOr<Config> ReadConfig(const std::string& path);
 
 // Splits HOST:PORT, and checks that the host is a loopback address: there is no TLS in this

@@ -10,7 +10,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr char kGood[] = R"(
-listen = "127.0.0.1:4711"
+listen = "127.0.0.1:7440"
 luns = ["/dev/a", "/dev/b*"]
 session_lease_ms = 5000
 [[volume]]
@@ -49,10 +49,10 @@ TEST(Config, ErrorsNameTheLine) {
 }
 
 TEST(Config, OnlyLoopbackWithoutTls) {
-  for (const char* good : {"127.0.0.1:4711", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
+  for (const char* good : {"127.0.0.1:7440", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
     EXPECT_TRUE(ValidateListenAddress(good).ok()) << good;
   }
-  for (const char* bad : {"0.0.0.0:1", "10.0.0.1:4711", "host:1", "127.0.0.1", ":1", "[::]:1",
+  for (const char* bad : {"0.0.0.0:1", "10.0.0.1:7440", "host:1", "127.0.0.1", ":1", "[::]:1",
                           "127.0.0.1:99999", "127.0.0.1.evil:1", "127.1:1", ""}) {
     EXPECT_FALSE(ValidateListenAddress(bad).ok()) << bad;
   }

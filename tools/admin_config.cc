@@ -3,7 +3,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "tools/toml_reader.h"
+#include "proto/address.h"
+#include "volume/toml_reader.h"
 
 namespace reel::tools {
 namespace {
@@ -46,11 +47,13 @@ absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::st
   } else if (!path.empty() || !absl::IsNotFound(table.status())) {
     return table.status();
   }
-  Fill(given.mdc, kDefaultMdc);
-  if (given.mdc.find(':') == std::string::npos) {
+  Fill(given.mdc, "127.0.0.1");
+  auto address = MdcAddress(given.mdc);
+  if (!address.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", given.mdc, "\" is not the address of an MDC; write HOST:PORT"));
+        absl::StrCat("the MDC's address ", address.status().message()));
   }
+  given.mdc = *std::move(address);
   return given;
 }
 

@@ -9,7 +9,6 @@
 namespace reel::tools {
 
 inline constexpr char kAdminConfig[] = "/etc/reelfs/reeladm.toml";
-inline constexpr char kDefaultMdc[] = "127.0.0.1:4711";
 
 struct AdminConfig {
   std::string mdc;     // "HOST:PORT"
@@ -20,7 +19,7 @@ struct AdminConfig {
 absl::StatusOr<AdminConfig> ParseAdminConfig(std::string_view text, std::string_view source);
 
 // Fills what `given` leaves empty: from REELADM_MDC and REELADM_VOLUME, from `path` (kAdminConfig
-// where it is empty, which need not exist), and kDefaultMdc.
+// where it is empty, which need not exist); the MDC of this host is the last resort.
 absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::string& path);
 
 }  // namespace reel::tools

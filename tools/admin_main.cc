@@ -35,7 +35,8 @@ int Main(int argc, char** argv) {
   std::vector<std::string> words;
   CLI::App app("Administers ReelFS.", kProgram);
   app.set_version_flag("--version", REEL_VERSION);
-  app.add_option("-m,--mdc", given.mdc, "HOST:PORT of the MDC (or $REELADM_MDC)");
+  app.add_option("-m,--mdc", given.mdc,
+                 "HOST[:PORT] of the MDC (or $REELADM_MDC; else the one on this host)");
   app.add_option("-v,--volume", given.volume, "the volume (needed where there are several)");
   app.add_option("-c,--config", config, std::string("default: ") + kAdminConfig);
   app.add_option("--timeout-ms", timeout_ms, "how long to wait for an answer")

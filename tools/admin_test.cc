@@ -140,13 +140,14 @@ TEST_F(AdminTest, ExitCodes) {
 }
 
 TEST(AdminConfigTest, ArgumentsGoBeforeTheFile) {
-  const auto config = ParseAdminConfig("mdc = \"mdc1:4711\"\nvolume = \"reel1\"\n", "f");
+  const auto config = ParseAdminConfig("mdc = \"mdc1:7440\"\nvolume = \"reel1\"\n", "f");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->mdc, "mdc1:4711");
+  EXPECT_EQ(config->mdc, "mdc1:7440");
   EXPECT_EQ(config->volume, "reel1");
   EXPECT_THAT(ParseAdminConfig("mcd = \"x\"", "f").status().message(),
               HasSubstr("f:1: unknown key"));
-  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1", .volume = {}}, "").status().message(),
+  EXPECT_EQ(CompleteAdminConfig({.mdc = "mdc1", .volume = {}}, "")->mdc, "mdc1:7440");
+  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1:x", .volume = {}}, "").status().message(),
               HasSubstr("HOST:PORT"));
   EXPECT_TRUE(absl::IsNotFound(CompleteAdminConfig({}, "/nowhere/f").status()));
 }

@@ -6,7 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/admin_commands.h"
 #include "tools/cli.h"
-#include "tools/size.h"
+#include "volume/size.h"
 #include "tools/table.h"
 #include "volume/uuid.h"
 

@@ -14,7 +14,7 @@
 #include "mdc/store.h"
 #include "nlohmann/json.hpp"
 #include "tools/cli.h"
-#include "tools/size.h"
+#include "volume/size.h"
 #include "volume/lun_scan.h"
 
 namespace reel::tools {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tools/size.h"
+#include "volume/size.h"
 #include "volume/label.h"
 
 namespace reel::tools {

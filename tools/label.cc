@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "tools/size.h"
+#include "volume/size.h"
 #include "volume/aligned_buffer.h"
 #include "volume/fd_lun.h"
 #include "volume/label.h"

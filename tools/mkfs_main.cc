@@ -16,7 +16,7 @@
 #include "tools/lun_picker.h"
 #include "tools/make_volume.h"
 #include "tools/mkfs_report.h"
-#include "tools/size.h"
+#include "volume/size.h"
 #include "tools/volume_toml.h"
 
 namespace reel::tools {

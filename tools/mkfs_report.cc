@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "tools/size.h"
+#include "volume/size.h"
 #include "tools/table.h"
 
 namespace reel::tools {

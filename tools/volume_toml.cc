@@ -6,8 +6,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "tools/size.h"
-#include "tools/toml_reader.h"
+#include "volume/size.h"
+#include "volume/toml_reader.h"
 #include "volume/label.h"
 
 namespace reel::tools {

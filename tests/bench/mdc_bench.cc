@@ -1,7 +1,7 @@
 // Measures a running controller over its own protocol: creates, lookups and unlinks per second, by
 // pipelined streams. Each stream is a session with a directory of its own.
 //
-//   mdc_bench --mdc 127.0.0.1:4711 --volume reel --streams 8 --depth 64 --count 20000
+//   mdc_bench --mdc 127.0.0.1:7440 --volume reel --streams 8 --depth 64 --count 20000
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "CLI/CLI.hpp"
 #include "grpcpp/grpcpp.h"
+#include "proto/address.h"
 #include "proto/mdc.grpc.pb.h"
 #include "volume/uuid.h"
 
@@ -23,7 +24,7 @@ namespace reel {
 namespace {
 
 struct Settings {
-  std::string mdc = "127.0.0.1:4711";
+  std::string mdc = "127.0.0.1:" + std::to_string(kDefaultMdcPort);
   std::string volume = "reel";
   std::uint32_t streams = 8;
   std::uint32_t depth = 64;

@@ -8,7 +8,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/bench/runner.h"
 #include "tools/cli.h"
-#include "tools/size.h"
+#include "volume/size.h"
 
 namespace reel::bench {
 namespace {
@@ -44,7 +44,7 @@ absl::StatusOr<Report> Run(bool io, const Arguments& arguments) {
   if (!sides.ok()) return sides.status();
   const RunOptions options{arguments.runs, !arguments.quiet};
   if (!io) return RunMeta(*sides, arguments.threads, {arguments.files}, options);
-  auto size = tools::ParseSize(arguments.size);
+  auto size = ParseSize(arguments.size);
   if (!size.ok()) return size.status();
   constexpr std::uint64_t kLeast = 64ull << 20;
   if (*size < kLeast || *size % (1 << 20) != 0) {

@@ -1,11 +1,13 @@
 // TOML, read strictly: a document becomes a tree of nodes that know their lines, and a table is
 // read key by key, so that a wrong type or a key that nobody knows is one line with its place.
 //
-// The only code that knows toml++ is toml_reader.cc. Thread rule: plain values and pure functions.
+// A library of its own, so that only who reads a configuration pays for it. The only code that
+// knows toml++ is toml_reader.cc. Thread rule: plain values and pure functions.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace reel::tools {
+namespace reel {
 
 struct TomlNode {
   enum class Kind { kText, kInteger, kArray, kTable, kOther };
@@ -54,14 +56,26 @@ class TomlTable {
   std::optional<std::string> Text(std::string_view key);
   // A number of bytes, or text that ParseSize reads.
   std::optional<std::uint64_t> Size(std::string_view key);
+  // A number within [least, most].
+  std::optional<std::int64_t> Number(std::string_view key, std::int64_t least, std::int64_t most);
+  // Text that is one of `choices`.
+  std::optional<std::string> Choice(std::string_view key,
+                                    std::span<const std::string_view> choices);
   // An array of strings; empty when absent.
   std::vector<TomlText> Texts(std::string_view key, std::size_t max_count);
+  // [[key]], an array of tables; empty when absent.
+  std::vector<const TomlNode*> Tables(std::string_view key, std::size_t max_count);
 
   void Fail(const TomlNode& node, std::string_view what);
+  // About the key's value, or the table where it is absent.
+  void Fail(std::string_view key, std::string_view what);
   absl::Status Finish();
 
  private:
   std::optional<std::string> TextOf(std::string_view key, const TomlNode& node, bool in_list);
+  // False (and reported) when the node is no array, or has more than `max_count` elements.
+  bool CheckArray(std::string_view key, const TomlNode& node, std::string_view of,
+                  std::size_t max_count);
 
   const TomlNode& table_;
   std::string source_;
@@ -69,4 +83,4 @@ class TomlTable {
   absl::Status status_;
 };
 
-}  // namespace reel::tools
+}  // namespace reel

@@ -1,8 +1,8 @@
-#include "tools/size.h"
+#include "volume/size.h"
 
 #include <gtest/gtest.h>
 
-namespace reel::tools {
+namespace reel {
 namespace {
 
 TEST(Size, ParsesIecUnits) {
@@ -39,4 +39,4 @@ TEST(Size, WhatIsPrintedWholeIsRead) {
 }
 
 }  // namespace
-}  // namespace reel::tools
+}  // namespace reel

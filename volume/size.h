@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace reel::tools {
+namespace reel {
 
 // "4096", "16K", "16KiB", "1 MiB", up to "E"; letters in either case. INVALID_ARGUMENT says what is
 // wrong with anything else ("16kB", which could mean 16,000, included).
@@ -17,4 +17,4 @@ absl::StatusOr<std::uint64_t> ParseSize(std::string_view text);
 // rounded down so that space is never promised that is not there.
 std::string FormatSize(std::uint64_t size_bytes);
 
-}  // namespace reel::tools
+}  // namespace reel

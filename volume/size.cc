@@ -1,4 +1,4 @@
-#include "tools/size.h"
+#include "volume/size.h"
 
 #include <limits>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace reel::tools {
+namespace reel {
 namespace {
 
 constexpr std::string_view kUnits = "KMGTPE";
@@ -56,4 +56,4 @@ std::string FormatSize(std::uint64_t size_bytes) {
   return absl::StrFormat("%d.%d %ciB", whole, tenth, kUnits[unit]);
 }
 
-}  // namespace reel::tools
+}  // namespace reel

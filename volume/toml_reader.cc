@@ -1,4 +1,4 @@
-#include "tools/toml_reader.h"
+#include "volume/toml_reader.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -17,9 +17,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "tools/size.h"
+#include "absl/strings/str_join.h"
+#include "volume/size.h"
 
-namespace reel::tools {
+namespace reel {
 namespace {
 
 constexpr std::size_t kMaxDocumentBytes = 1 << 20;
@@ -112,7 +113,9 @@ TomlNode Convert(const toml::node& from) {
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {
-    return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+    const int error = errno;
+    const std::string message = absl::StrCat("cannot open ", path, ": ", std::strerror(error));
+    return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
   }
   std::string text(kMaxDocumentBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -134,7 +137,7 @@ const TomlNode* TomlNode::Find(std::string_view name) const {
 absl::StatusOr<TomlNode> ParseToml(std::string_view text, std::string_view source) {
   if (text.size() > kMaxDocumentBytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat(std::string(source), ":1: longer than 1 MiB: not a description"));
+        absl::StrCat(std::string(source), ":1: longer than 1 MiB: not a configuration"));
   }
   const auto clean = CleanText(text, source);
   if (!clean.ok()) return clean.status();
@@ -164,6 +167,11 @@ std::string TomlTable::Where(std::string_view key) const {
 void TomlTable::Fail(const TomlNode& node, std::string_view what) {
   if (status_.ok())
     status_ = absl::InvalidArgumentError(absl::StrCat(Where(node), std::string(what)));
+}
+
+void TomlTable::Fail(std::string_view key, std::string_view what) {
+  const TomlNode* node = table_.Find(key);
+  Fail(node == nullptr ? table_ : *node, what);
 }
 
 const TomlNode* TomlTable::Find(std::string_view key) {
@@ -207,23 +215,63 @@ std::optional<std::uint64_t> TomlTable::Size(std::string_view key) {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> TomlTable::Number(std::string_view key, std::int64_t least,
+                                              std::int64_t most) {
+  const TomlNode* node = Find(key);
+  if (node == nullptr) return std::nullopt;
+  if (node->kind == TomlNode::Kind::kInteger && node->integer >= least && node->integer <= most) {
+    return node->integer;
+  }
+  Fail(*node, absl::StrCat(std::string(key), " must be a number from ", least, " to ", most));
+  return std::nullopt;
+}
+
+std::optional<std::string> TomlTable::Choice(std::string_view key,
+                                             std::span<const std::string_view> choices) {
+  auto text = Text(key);
+  if (!text || std::find(choices.begin(), choices.end(), *text) != choices.end()) return text;
+  const auto quoted = [](std::string* out, std::string_view choice) {
+    absl::StrAppend(out, "\"", std::string(choice), "\"");
+  };
+  Fail(key, absl::StrCat(std::string(key), " must be one of ",
+                         absl::StrJoin(choices.begin(), choices.end(), ", ", quoted)));
+  return std::nullopt;
+}
+
+bool TomlTable::CheckArray(std::string_view key, const TomlNode& node, std::string_view of,
+                           std::size_t max_count) {
+  if (node.kind != TomlNode::Kind::kArray) {
+    Fail(node, absl::StrCat(std::string(key), " must be a list of ", std::string(of)));
+    return false;
+  }
+  if (node.elements.size() <= max_count) return true;
+  Fail(node, absl::StrCat(std::string(key), " has ", node.elements.size(), " entries; at most ",
+                          max_count, " are possible"));
+  return false;
+}
+
 std::vector<TomlText> TomlTable::Texts(std::string_view key, std::size_t max_count) {
   const TomlNode* node = Find(key);
-  if (node == nullptr) return {};
-  if (node->kind != TomlNode::Kind::kArray) {
-    Fail(*node, absl::StrCat(std::string(key), " must be a list of strings"));
-    return {};
-  }
-  if (node->elements.size() > max_count) {
-    Fail(*node, absl::StrCat(std::string(key), " has ", node->elements.size(), " entries; at most ",
-                             max_count, " are possible"));
-    return {};
-  }
+  if (node == nullptr || !CheckArray(key, *node, "strings", max_count)) return {};
   std::vector<TomlText> texts;
   for (const TomlNode& element : node->elements) {
     texts.push_back({TextOf(key, element, /*in_list=*/true).value_or(""), Where(element)});
   }
   return texts;
+}
+
+std::vector<const TomlNode*> TomlTable::Tables(std::string_view key, std::size_t max_count) {
+  const TomlNode* node = Find(key);
+  if (node == nullptr || !CheckArray(key, *node, "tables", max_count)) return {};
+  std::vector<const TomlNode*> tables;
+  for (const TomlNode& element : node->elements) {
+    if (element.kind != TomlNode::Kind::kTable) {
+      Fail(element, absl::StrCat(std::string(key), " must be a list of tables"));
+      return {};
+    }
+    tables.push_back(&element);
+  }
+  return tables;
 }
 
 absl::Status TomlTable::Finish() {
@@ -234,4 +282,4 @@ absl::Status TomlTable::Finish() {
   return status_;
 }
 
-}  // namespace reel::tools
+}  // namespace reel

@@ -1,0 +1,21 @@
+// Where a metadata controller listens: HOST:PORT, and the port that is meant where none is given.
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace reel {
+
+inline constexpr std::uint16_t kDefaultMdcPort = 7440;
+
+// HOST, HOST:PORT, ADDRESS6 or [ADDRESS6]:PORT → HOST:PORT. INVALID_ARGUMENT says what is wanted.
+absl::StatusOr<std::string> MdcAddress(std::string_view text);
+
+// Whether HOST:PORT names this host only: 127.0.0.0/8 written out, localhost, [::1].
+bool IsLoopbackAddress(std::string_view address);
+
+}  // namespace reel

@@ -1,0 +1,29 @@
+#include "proto/address.h"
+
+#include <gtest/gtest.h>
+
+namespace reel {
+namespace {
+
+TEST(Address, GetsAPortWhereItHasNone) {
+  EXPECT_EQ(*MdcAddress("a"), "a:7440");
+  EXPECT_EQ(*MdcAddress("10.0.0.1:9"), "10.0.0.1:9");
+  EXPECT_EQ(*MdcAddress("fe80::1"), "[fe80::1]:7440");
+  EXPECT_EQ(*MdcAddress("[fe80::1]"), "[fe80::1]:7440");
+  EXPECT_EQ(*MdcAddress("[fe80::1]:5"), "[fe80::1]:5");
+  for (const char* wrong : {"", ":1", "a:0", "a:70000", "a:x", "a b", "[fe80::1", "[::1]5"}) {
+    EXPECT_FALSE(MdcAddress(wrong).ok()) << wrong;
+  }
+}
+
+TEST(Address, KnowsThisHost) {
+  for (const char* here : {"127.0.0.1:1", "127.3.2.1:0", "localhost:1", "[::1]:2"}) {
+    EXPECT_TRUE(IsLoopbackAddress(here)) << here;
+  }
+  for (const char* elsewhere : {"0.0.0.0:1", "host:1", "127.0.0.1.evil:1", "127.1:1", "[::]:1"}) {
+    EXPECT_FALSE(IsLoopbackAddress(elsewhere)) << elsewhere;
+  }
+}
+
+}  // namespace
+}  // namespace reel
