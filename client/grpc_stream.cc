@@ -51,7 +51,7 @@ class GrpcConnector : public MdcConnector {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    // A fixed window: gRPC's estimate of the bandwidth costs a ping and its answer for every message.
+    // A fixed window: gRPC estimates the bandwidth by a ping, and its answer, for every message.
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMaxMessageBytes);
     // A connection of its own for every attempt: none inherits another one's backoff.

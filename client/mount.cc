@@ -45,6 +45,45 @@ void RaiseReadAhead(const std::string& mount_point) {
   std::ofstream(absl::StrCat("/sys/class/bdi/", device, "/read_ahead_kb")) << kReadAheadKib;
 }
 
+// Hands what a session tells to those whom it concerns.
+class Events final : public SessionEvents {
+ public:
+  Events(FileData& data, NameCache& names, const std::unique_ptr<Session>& session)
+      : data_(data), names_(names), session_(session) {}
+
+  void OnRecall(std::uint64_t inode, v1::TokenMode mode) override { data_.OnRecall(inode, mode); }
+  void OnRecallAttr(std::uint64_t inode) override {
+    names_.OnRecall(inode);
+    Return({inode});
+  }
+  void OnReply(const v1::Request& request, const v1::Reply& reply) override {
+    names_.OnReply(request, reply);
+    if (std::vector<std::uint64_t> dropped = names_.TakeDropped(); !dropped.empty()) {
+      Return(std::move(dropped));
+    }
+  }
+  void OnStreamLost() override { names_.Clear(); }
+  void OnEvicted() override {
+    names_.Clear();
+    data_.OnEvicted();
+  }
+  std::vector<v1::Reclaim> CollectReclaims() override { return data_.CollectReclaims(); }
+
+ private:
+  void Return(std::vector<std::uint64_t> inodes) {
+    v1::Request request;
+    request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
+    session_->Start(std::move(request),
+                    [this, inodes = std::move(inodes)](const absl::StatusOr<v1::Reply>&) {
+                      names_.Returned(inodes);
+                    });
+  }
+
+  FileData& data_;
+  NameCache& names_;
+  const std::unique_ptr<Session>& session_;  // set before there is anything to return
+};
+
 }  // namespace
 
 Mount::~Mount() {
@@ -60,14 +99,17 @@ absl::Status Mount::Start(std::function<void()> on_end) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
   });
 
+  events_ = std::make_unique<Events>(*data_, names_, session_);
+
   Session::Options session;
   session.volume = options_.volume;
   session.mdcs = options_.mdcs;
   session.host = HostName();
   session.mount_point = options_.mount_point;
   session.soft_timeout_ms = options_.soft_timeout_ms;
+  session.caches_attributes = true;
   absl::StatusOr<std::unique_ptr<Session>> connected =
-      Session::Connect(std::move(session), *connector_, *data_, SystemClock());
+      Session::Connect(std::move(session), *connector_, *events_, SystemClock());
   if (!connected.ok()) return connected.status();
   session_ = *std::move(connected);
 
@@ -84,7 +126,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   data_->Start(*session_, volume_);
   started_data_ = true;
 
-  vfs_ = std::make_unique<Vfs>(*session_, *data_);
+  vfs_ = std::make_unique<Vfs>(*session_, *data_, names_);
   file_system_.emplace(FuseFileSystem{*vfs_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;

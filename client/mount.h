@@ -15,6 +15,7 @@
 #include "client/fuse_session.h"
 #include "client/mdc_stream.h"
 #include "client/mount_options.h"
+#include "client/name_cache.h"
 #include "client/session.h"
 #include "client/vfs.h"
 #include "volume/lun_scan.h"
@@ -40,6 +41,8 @@ class Mount {
   const MountOptions options_;
   std::unique_ptr<MdcConnector> connector_;
   std::unique_ptr<FileData> data_;
+  NameCache names_;
+  std::unique_ptr<SessionEvents> events_;  // to both of them
   std::unique_ptr<Session> session_;
   OpenVolume volume_;
   std::unique_ptr<Vfs> vfs_;

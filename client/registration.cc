@@ -41,6 +41,7 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
   hello.set_mount_point(from.mount_point);
   hello.set_resume_session(from.resume_session);
   hello.set_map_generation(from.map_generation);
+  hello.set_caches_attributes(from.caches_attributes);
   v1::ServerFrame answer;
   if (!stream.Send(frame)) return absl::UnavailableError("the stream ended before Hello");
   while (stream.Receive(&answer)) {

@@ -24,6 +24,7 @@ struct HelloFrom {
   Uuid incarnation;
   std::uint64_t resume_session = 0;
   std::uint64_t map_generation = 0;
+  bool caches_attributes = false;
 };
 
 // UNAVAILABLE when the stream ended first (its Finish says why); else the controller's own errno.

@@ -33,6 +33,12 @@ class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
   virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode) = 0;
+  // An attribute token is wanted back, by AttrReturn; only with Options::caches_attributes.
+  virtual void OnRecallAttr(std::uint64_t /*inode*/) {}
+  // Every reply to a request of ours, errors too, before all else that is done with it.
+  virtual void OnReply(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
+  // What the stream still had to bring is lost; it will be asked for again on the next one.
+  virtual void OnStreamLost() {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
   // After a reconnection into a new epoch: what this client holds, to be claimed again.
@@ -68,6 +74,7 @@ class Session {
     // 0: wait for the controller for ever; else a call fails with ETIMEDOUT after that long without
     // one.
     std::uint32_t soft_timeout_ms = 0;
+    bool caches_attributes = false;  // the controller may grant attribute tokens
   };
 
   // Connects and registers, with one try per controller: NOT_FOUND (no such volume), UNAVAILABLE

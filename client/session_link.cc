@@ -96,6 +96,7 @@ void SessionImpl::ReceiveUntilLost() {
     while (sending_) idle_.Wait(mutex_);
   }
   const absl::Status why = EndStream(*stream);
+  events_.OnStreamLost();
   MutexLock lock(mutex_);
   queue_.StreamLost();
   stream_.reset();
@@ -116,6 +117,7 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
       lease_.Renew(call->sent_ms, lease_ms_);
     }
   }
+  events_.OnReply(call->request, reply);
   const absl::Status status = StatusOf(reply);
   if (call->request.op_case() == v1::Request::kReclaim && !status.ok()) {
     spdlog::error("volume {}: the controller refused what this host held ({})", options_.volume,
@@ -133,6 +135,8 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
 void SessionImpl::HandleCallback(const v1::Callback& callback) {
   if (callback.has_recall_token()) {
     events_.OnRecall(callback.recall_token().inode(), callback.recall_token().mode());
+  } else if (callback.has_recall_attr()) {
+    events_.OnRecallAttr(callback.recall_attr().inode());
   } else if (callback.has_evicted()) {
     lease_.Void();
     evicted_ = true;
@@ -217,7 +221,8 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
                        .mount_point = options_.mount_point,
                        .incarnation = incarnation_,
                        .resume_session = session_id_,
-                       .map_generation = descriptor_.generation};
+                       .map_generation = descriptor_.generation,
+                       .caches_attributes = options_.caches_attributes};
   absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from);
   absl::Status status = hello.status();
   if (status.ok() && descriptor_.generation == 0) {

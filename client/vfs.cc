@@ -100,6 +100,11 @@ FileData::IoContext Vfs::Context(const Caller& caller) {
 // ----------------------------------------------------------------------------------------
 
 absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
+  if (auto found = names_.Lookup(at.parent, at.name); found && session_.LeaseHolds()) {
+    if (found->absent) return ErrnoStatus(ENOENT);
+    data_.Overlay(found->attr);
+    return std::move(found->attr);
+  }
   v1::Request request;
   v1::Lookup& lookup = *request.mutable_lookup();
   lookup.set_parent(at.parent);
@@ -163,6 +168,7 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
 }
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
+  if (auto known = names_.ReadLink(inode); known && session_.LeaseHolds()) return *std::move(known);
   v1::Request request;
   request.mutable_read_link()->set_inode(inode);
   return CallForData(std::move(request), caller);
@@ -172,6 +178,10 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
 // ---------------------------------------------------------------------------------------
 
 absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
+  if (auto known = names_.GetAttr(inode); known && session_.LeaseHolds()) {
+    data_.Overlay(*known);
+    return *std::move(known);
+  }
   v1::Request request;
   request.mutable_get_attr()->set_inode(inode);
   if (InodeNumber(inode) != kRootInode) return CallForAttr(std::move(request), caller);

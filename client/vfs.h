@@ -3,7 +3,8 @@
 //
 // Invariants:
 //   1. Attributes leave here overlaid: FileData may know size and times better than the controller.
-//   2. Nothing about names is kept: each call asks, so each sees what any host did before it.
+//   2. Names and attributes come from NameCache where it knows them and the lease holds; else the
+//   controller is asked: each call sees what any host did before it.
 //   3. What the controller sent is checked where a consequence could reach memory or the kernel's
 //   tree:
 //      names, and that a reply is of the kind asked for (EIO otherwise).
@@ -24,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "client/dir_handle.h"
 #include "client/file_data.h"
+#include "client/name_cache.h"
 #include "client/session.h"
 #include "proto/mdc.pb.h"
 #include "volume/mutex.h"
@@ -43,8 +45,9 @@ struct NameIn {
 
 class Vfs {
  public:
-  // Both outlive this object.
-  Vfs(Session& session, FileData& data) : session_(session), data_(data) {}
+  // All outlive this object.
+  Vfs(Session& session, FileData& data, NameCache& names)
+      : session_(session), data_(data), names_(names) {}
 
   // ---- names ----
   absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);
@@ -108,6 +111,7 @@ class Vfs {
 
   Session& session_;
   FileData& data_;
+  NameCache& names_;
 
   Mutex last_mutex_;
   v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);          // as last seen

@@ -131,7 +131,8 @@ class VfsTest : public ::testing::Test {
 
   FakeSession session_;
   FakeFileData data_;
-  Vfs vfs_{session_, data_};
+  NameCache names_;
+  Vfs vfs_{session_, data_, names_};
   Caller caller_;
 };
 

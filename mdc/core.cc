@@ -212,7 +212,10 @@ void CoreImpl::OnTick() {
   for (auto& [id, session] : sessions_.all()) {
     if (gap > kTickGapMs) session->lease_until_ms += gap;
     if (session->phase == Session::Phase::kEvicting) continue;
-    if (std::exchange(session->recalls_due, false)) SendRecalls(tokens_.PendingRecalls(id));
+    if (std::exchange(session->recalls_due, false)) {
+      SendRecalls(tokens_.PendingRecalls(id));
+      SendAttrRecalls(attr_tokens_.PendingRecalls(id));
+    }
     const bool too_slow = session->phase == Session::Phase::kMustReclaim && now > reclaim_until;
     if (session->lease_until_ms < now || too_slow) over.push_back(session.get());
   }
@@ -282,6 +285,7 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
                   done.status().ToString());
     return;
   }
+  for (const InodeNumber gone : ctx.txn.DeletedInodes()) attr_tokens_.Forget(gone);
   Commit(ctx, ctx.txn.TakeBatch());
   if (!*done) {
     QueueReap(inode);

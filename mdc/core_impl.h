@@ -103,6 +103,15 @@ class CoreImpl final : public Core {
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
               Sequence waits_for);
 
+  // core_cache.cc
+  void SendAttrRecalls(const std::vector<Recall>& recalls);
+  // Blocks the operation while another session caches an inode that it changes.
+  absl::Status RequireUncached(OpContext& ctx);
+  // Grants attribute tokens of what the reply describes, and says so in it.
+  void GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  // Says what became of inodes that the session caches, and forgets tokens of those that are gone.
+  void FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply);
+
   // core_sessions.cc
   void OnHello(StreamId stream, const v1::Request& request);
   void Register(StreamId stream, const v1::Request& request, const Uuid& client);
@@ -142,6 +151,7 @@ class CoreImpl final : public Core {
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<InodeNumbers> inode_numbers_;
   TokenTable tokens_;
+  TokenTable attr_tokens_;
   OpenTable opens_;
   SessionTable sessions_;
   absl::flat_hash_map<StreamId, bool> streams_;  // true: refused, nothing more is read from it

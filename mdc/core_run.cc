@@ -32,6 +32,7 @@ bool IsRead(v1::Request::OpCase op) {
     case v1::Request::kGetXattr:
     case v1::Request::kListXattr:
     case v1::Request::kStatFs:
+    case v1::Request::kAttrReturn:
       return true;
     default:
       return false;
@@ -235,6 +236,7 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .inode_numbers = *inode_numbers_,
                    .allocator = *allocator_,
                    .tokens = tokens_,
+                   .attr_tokens = attr_tokens_,
                    .opens = opens_};
 }
 
@@ -263,6 +265,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
   } else {
     status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
+    if (status.ok()) status = RequireUncached(ctx);
   }
   if (txn.missed()) {
     allocator_->Abandon();
@@ -270,7 +273,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     Fetch(*txn.missed(), op);
     return Outcome::kMissed;
   }
-  if (!status.ok() && op->request.layout_return().has_commit()) {
+  if (!status.ok() && !ctx.blocked && op->request.layout_return().has_commit()) {
     // A return is never refused for its commit's sake: others wait for the token. The error is
     // told.
     allocator_->Abandon();
@@ -281,7 +284,11 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (!status.ok() && ctx.blocked) {
     allocator_->Abandon();
     ++counters_.blocked;
-    SendRecalls(tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+    if (ctx.blocked_by_attr) {
+      SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, v1::TOKEN_NONE));
+    } else {
+      SendRecalls(tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+    }
     op->blocked_on = *ctx.blocked;
     return Outcome::kBlocked;
   }
@@ -323,9 +330,11 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
       reply.set_error(ErrnoOf(op.failed_commit));
       reply.set_message(std::string(op.failed_commit.message()));
     }
+    if (slot != nullptr) slot->reply = StoredForm(reply);
+    FillChanged(session, ctx, reply);
+    GrantCaching(op, ctx, reply);
     WriteBatch batch = ctx.txn.TakeBatch();
     if (slot != nullptr) {
-      slot->reply = StoredForm(reply);
       if (!batch.empty()) {
         v1::StoredReply record;
         record.set_sequence(op.request.slot_sequence());
@@ -346,6 +355,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
                     session.id.value(), status.ToString());
     }
     if (slot != nullptr) slot->reply = reply.SerializeAsString();
+    GrantCaching(op, ctx, reply);  // of a name that is absent
   }
   if (slot != nullptr) {
     slot->sequence = op.request.slot_sequence();
@@ -362,6 +372,14 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   } else if (op.request.has_close()) {
     const InodeNumber closed(op.request.close().inode());
     if (orphans_.contains(closed)) QueueReap(closed);
+  }
+  if (op.request.has_attr_return()) {
+    for (const std::uint64_t inode : op.request.attr_return().inodes()) {
+      woken_.insert(InodeNumber(inode));
+    }
+    reply.set_id(op.request.id());
+    outputs_.EmitLast(session.stream, std::move(reply));
+    return;
   }
   Answer(session, op.request, std::move(reply), waits_for);
 }

@@ -163,6 +163,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
 
   Session& added = sessions_.Add(std::move(session));
   sessions_.Attach(added, stream);
+  added.caches_attributes = request.hello().caches_attributes();
   RenewLease(added);
   spdlog::info("volume {}: session {} for {} at {}", descriptor_.name, added.id.value(),
                added.record.host(), added.record.mount_point());
@@ -180,6 +181,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     return;
   }
   const StreamId before = sessions_.Attach(*session, stream);
+  session->caches_attributes = request.hello().caches_attributes();
   if (before != kNoStream) {
     outputs_.Emit(before, OutputQueue::End{}, Sequence());
     streams_[before] = true;
@@ -313,6 +315,7 @@ void CoreImpl::ReleaseHoldings(SessionId session) {
     woken_.insert(inode);
     if (orphans_.contains(inode)) QueueReap(inode);
   }
+  for (const InodeNumber inode : attr_tokens_.Drop(session)) woken_.insert(inode);
   for (const InodeNumber inode : opens_.Drop(session)) {
     if (orphans_.contains(inode)) QueueReap(inode);
   }

@@ -116,6 +116,7 @@ class Client {
     hello.set_client(uuid_.ToBytes());
     hello.set_host(absl::StrCat("host", uuid_.bytes[0]));
     hello.set_resume_session(resume);
+    hello.set_caches_attributes(caches_);
     const std::uint64_t id = Send(request);
     world_.Run();
     if (!Answered(id)) return -1;
@@ -185,6 +186,17 @@ class Client {
     request.mutable_get_attr()->set_inode(inode);
     return request;
   }
+  static v1::Request LookupOf(const std::string& name) {
+    v1::Request request;
+    request.mutable_lookup()->set_parent(1);
+    request.mutable_lookup()->set_name(name);
+    return request;
+  }
+  static v1::Request AttrReturnOf(std::vector<std::uint64_t> inodes) {
+    v1::Request request;
+    request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
+    return request;
+  }
   static v1::Request LayoutOf(std::uint64_t inode, v1::TokenMode mode, bool allocate = false,
                               std::uint64_t offset = 0, std::uint64_t length = 4096) {
     v1::Request request;
@@ -229,6 +241,8 @@ class Client {
   v1::Reply last_;
   std::vector<v1::RecallToken> recalls_;
   std::vector<std::string> log_;  // everything that came, in order
+  bool caches_ = false;           // asks for attribute tokens
+  std::vector<std::uint64_t> attr_recalls_;
   bool evicted_ = false;
   bool ended_ = false;  // by the controller
 };
@@ -258,6 +272,9 @@ inline void World::Run() {
                  callback.has_recall_token()) {
         client.log_.push_back(absl::StrCat("recall ", callback.recall_token().inode()));
         client.recalls_.push_back(callback.recall_token());
+      } else if (callback.has_recall_attr()) {
+        client.log_.push_back(absl::StrCat("attr recall ", callback.recall_attr().inode()));
+        client.attr_recalls_.push_back(callback.recall_attr().inode());
       } else {
         client.evicted_ = true;
       }

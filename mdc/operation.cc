@@ -18,6 +18,13 @@ absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode all
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for tokens of inode ", inode.value()));
 }
 
+absl::Status OpContext::RequireUncached(InodeNumber inode) {
+  if (attr_tokens.OthersAtMost(session, inode, v1::TOKEN_NONE)) return absl::OkStatus();
+  blocked = inode;
+  blocked_by_attr = true;
+  return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
+}
+
 absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn) {
   absl::StatusOr<std::optional<std::string>> stored = txn.Get(schema::VolumeKey());
   if (!stored.ok()) return stored.status();

@@ -8,7 +8,8 @@
 //   - an errno status: nothing is applied, staged changes and allocations are dropped;
 //   - missed (txn.missed()): run again when fetched;
 //   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
-//   changed.
+//   changed. An operation that changes inodes is blocked by the core, too, while another session
+//   holds the attribute token of one of them.
 // So an operation may run several times: memory tables change only in on-commit actions, and what
 // the allocator hands out is given back when the operation does not commit. Threads: the core
 // thread.
@@ -41,11 +42,15 @@ struct OpContext {
   InodeNumbers& inode_numbers;
   Allocator& allocator;
   TokenTable& tokens;
+  TokenTable& attr_tokens;  // shared ones only: who caches attributes, and a directory's names
   OpenTable& opens;
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
   v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to
+  bool blocked_by_attr = false;                    // it is attribute tokens that they hold
+  // Inodes that the reply tells about, so that the session may cache them; the core decides.
+  std::vector<InodeNumber> described{};
   // Inodes that this operation put on the orphan list: ReapOrphan is due once it has committed.
   std::vector<InodeNumber> orphans{};
   std::vector<std::function<void()>> on_commit{};
@@ -53,6 +58,8 @@ struct OpContext {
   // Returns OK when no session but this one holds more than `allowed` on the inode; otherwise notes
   // the recall, marks the operation blocked and returns an error to propagate.
   absl::Status RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed);
+  // The same for attribute tokens, of which others may hold none.
+  absl::Status RequireUncached(InodeNumber inode);
 };
 
 // Hands out inode numbers from durable ranges: a crash loses the rest of a range, never a number

@@ -32,6 +32,7 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
   static constexpr OperationEntry kLayoutCommit{LayoutCommit, true, "layout_commit"};
   static constexpr OperationEntry kLayoutReturn{LayoutReturn, true, "layout_return"};
   static constexpr OperationEntry kAllocate{Allocate, true, "allocate"};
+  static constexpr OperationEntry kAttrReturn{AttrReturn, false, "attr_return"};
 
   switch (op) {
     case v1::Request::kLookup:
@@ -74,6 +75,8 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
       return kLayoutReturn;
     case v1::Request::kAllocate:
       return kAllocate;
+    case v1::Request::kAttrReturn:
+      return kAttrReturn;
     default:
       return kNone;
   }

@@ -12,10 +12,7 @@ void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
     if (last != token_waits_.end()) waits_for = std::max(waits_for, last->second);
     if (waits_for > durable_) token_waits_[*token] = waits_for;
   }
-  if (std::holds_alternative<End>(message)) {
-    const auto last = last_wait_.find(stream);
-    if (last != last_wait_.end()) waits_for = std::max(waits_for, last->second);
-  }
+  if (std::holds_alternative<End>(message)) waits_for = std::max(waits_for, LastWaitOf(stream));
   if (waits_for <= durable_) {
     Release({waits_for, stream, std::move(message)});
     return;
@@ -31,6 +28,15 @@ void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
       std::upper_bound(waiting_.begin(), waiting_.end(), waits_for,
                        [](Sequence wait, const Entry& other) { return wait < other.waits_for; });
   waiting_.insert(place, std::move(entry));
+}
+
+void OutputQueue::EmitLast(StreamId stream, Message message) {
+  Emit(stream, std::move(message), LastWaitOf(stream));
+}
+
+Sequence OutputQueue::LastWaitOf(StreamId stream) const {
+  const auto last = last_wait_.find(stream);
+  return last == last_wait_.end() ? Sequence() : last->second;
 }
 
 void OutputQueue::Durable(Sequence sequence) {

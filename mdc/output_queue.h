@@ -38,6 +38,8 @@ class OutputQueue {
 
   void Emit(StreamId stream, Message message, Sequence waits_for,
             std::optional<TokenOf> token = std::nullopt);
+  // Behind everything that was emitted for the stream before.
+  void EmitLast(StreamId stream, Message message);
   void Durable(Sequence sequence);
   Sequence durable() const { return durable_; }
 
@@ -51,6 +53,7 @@ class OutputQueue {
     Message message;
   };
   void Release(Entry entry);
+  Sequence LastWaitOf(StreamId stream) const;
 
   Sequence durable_;
   std::deque<Entry> waiting_;  // by waits_for; equals in order of emission

@@ -67,8 +67,9 @@ struct Session {
   std::deque<PendingRef> lane;  // ordered operations that have not taken effect; all, during grace
   std::uint32_t waiting = 0;    // operations anywhere but done
   std::uint64_t operations = 0;
-  bool recalls_due = false;  // resumed: what was recalled on its old stream goes out again
-  Sequence evicted_at;       // kEvicting: when that is durable, the session can be forgotten
+  bool caches_attributes = false;  // as its stream's Hello said
+  bool recalls_due = false;        // resumed: what was recalled on its old stream goes out again
+  Sequence evicted_at;             // kEvicting: when that is durable, the session can be forgotten
 };
 
 class SessionTable {

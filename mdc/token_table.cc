@@ -100,6 +100,16 @@ bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode
   return changed;
 }
 
+void TokenTable::Forget(InodeNumber inode) {
+  const auto found = holders_.find(inode);
+  if (found == holders_.end()) return;
+  for (const Holder& holder : found->second) {
+    const auto count = counts_.find(holder.session);
+    if (--count->second == 0) counts_.erase(count);
+  }
+  holders_.erase(found);
+}
+
 std::vector<InodeNumber> TokenTable::Drop(SessionId session) {
   std::vector<InodeNumber> inodes;
   if (counts_.erase(session) == 0) return inodes;

@@ -2,8 +2,8 @@
 //
 // A token is shared or exclusive; two sessions never hold one inode exclusive-with-anything. Pure
 // policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
-// protocol names them in mdc.proto (TokenMode, RecallToken). Finer tokens (attributes, byte ranges)
-// grow from here. Threads: the core thread.
+// protocol names them in mdc.proto (TokenMode, RecallToken). A second table holds the attribute
+// tokens, all of them shared (RecallAttr). Threads: the core thread.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +42,8 @@ class TokenTable {
   // Lowers to at most `mode`; true when that ended a recall or changed anything others may wait
   // for.
   bool Return(SessionId session, InodeNumber inode, v1::TokenMode mode);
+  // The inode is gone: nobody holds anything of it.
+  void Forget(InodeNumber inode);
   // Everything of the session is gone; the inodes on which others may wait.
   std::vector<InodeNumber> Drop(SessionId session);
 

@@ -105,6 +105,24 @@ void Txn::DeleteInode(InodeNumber inode) {
   inodes_[inode].deleted = true;
 }
 
+std::vector<InodeNumber> Txn::ChangedInodes() const {
+  std::vector<InodeNumber> inodes;
+  for (const auto& [inode, cached] : inodes_) {
+    if (cached.changed && !cached.deleted) inodes.push_back(inode);
+  }
+  std::sort(inodes.begin(), inodes.end());
+  return inodes;
+}
+
+std::vector<InodeNumber> Txn::DeletedInodes() const {
+  std::vector<InodeNumber> inodes;
+  for (const auto& [inode, cached] : inodes_) {
+    if (cached.deleted) inodes.push_back(inode);
+  }
+  std::sort(inodes.begin(), inodes.end());
+  return inodes;
+}
+
 WriteBatch Txn::TakeBatch() {
   std::vector<WriteBatch::Change> changes;
   changes.reserve(staged_.size() + inodes_.size());

@@ -65,6 +65,9 @@ class Txn {
   // A record for a new inode. REQUIRES: never used.
   v1::InodeRecord* NewInode(InodeNumber inode);
   void DeleteInode(InodeNumber inode);
+  // Inodes whose records are to be stored, those deleted excepted; by number.
+  std::vector<InodeNumber> ChangedInodes() const;
+  std::vector<InodeNumber> DeletedInodes() const;
 
   // Visits the store's entries from `start` on (inclusive) while their key begins with `prefix`,
   // until `visit` returns false. Staged changes are not seen.

@@ -127,6 +127,7 @@ absl::Status GetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   if (absl::Status settled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !settled.ok()) {
     return settled;
   }
+  ctx.described.push_back(inode);
   FillAttr(inode, **record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }

@@ -78,7 +78,8 @@ absl::Status RequireMode(OpContext& ctx, InodeNumber inode, v1::TokenMode mode) 
     ctx.blocked_at_most = others;
     return ErrnoStatus(EAGAIN, "the token is being recalled");
   }
-  return absl::OkStatus();
+  // Its holder, and nobody else, knows size and times.
+  return mode == v1::TOKEN_EXCLUSIVE ? ctx.RequireUncached(inode) : absl::OkStatus();
 }
 
 absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
@@ -251,6 +252,15 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
 absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const v1::LayoutCommit& commit = request.layout_commit();
   return ApplyCommit(ctx, InodeNumber(commit.inode()), commit, reply);
+}
+
+absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply&) {
+  ctx.on_commit.push_back([&ctx, &request] {
+    for (const std::uint64_t inode : request.attr_return().inodes()) {
+      ctx.attr_tokens.Return(ctx.session, InodeNumber(inode), v1::TOKEN_NONE);
+    }
+  });
+  return absl::OkStatus();
 }
 
 absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {

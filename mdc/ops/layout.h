@@ -11,6 +11,7 @@ namespace reel::mdc {
 
 absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
 // The part of LayoutGet that Open shares: fills the layout of [offset, offset + length) and well

@@ -121,6 +121,7 @@ absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, parent);
   if (!directory.ok()) return directory.status();
   if (absl::Status valid = ValidateName(lookup.name()); !valid.ok()) return valid;
+  ctx.described.push_back(parent);
   const absl::StatusOr<InodeNumber> inode = Resolve(ctx.txn, parent, **directory, lookup.name());
   if (!inode.ok()) return inode.status();
   const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, *inode);
@@ -128,6 +129,7 @@ absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (absl::Status settled = ctx.RequireOthersAtMost(*inode, v1::TOKEN_SHARED); !settled.ok()) {
     return settled;
   }
+  ctx.described.push_back(*inode);
   FillAttr(*inode, **record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
   return absl::OkStatus();
 }
@@ -158,6 +160,7 @@ absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply
       opens.Open(session, inode);
     });
   }
+  ctx.described.push_back(*inode);
   FillAttr(*inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
   return absl::OkStatus();
 }

@@ -79,6 +79,7 @@ absl::Status OpFixture::InContext(SessionId session,
                 .inode_numbers = *numbers_,
                 .allocator = *allocator_,
                 .tokens = tokens_,
+                .attr_tokens = attr_tokens_,
                 .opens = opens_};
   const absl::Status status = body(ctx);
   blocked_ = ctx.blocked;

@@ -75,6 +75,7 @@ class OpFixture : public testing::Test {
   std::unique_ptr<InodeNumbers> numbers_;
   std::unique_ptr<Allocator> allocator_;
   TokenTable tokens_;
+  TokenTable attr_tokens_;
   OpenTable opens_;
   v1::Credentials credentials_;
   WallTime now_{1'000'000, 0};

@@ -17,7 +17,10 @@ namespace {
 // turn.
 bool MayGrant(const OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
   const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
-  return !ctx.tokens.AnyRecallPending(inode) && ctx.tokens.OthersAtMost(ctx.session, inode, others);
+  return !ctx.tokens.AnyRecallPending(inode) &&
+         ctx.tokens.OthersAtMost(ctx.session, inode, others) &&
+         (mode != v1::TOKEN_EXCLUSIVE ||
+          ctx.attr_tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_NONE));
 }
 
 }  // namespace

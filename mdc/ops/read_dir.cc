@@ -73,6 +73,7 @@ absl::Status AddAttributes(OpContext& ctx, v1::ReadDirReply& reply) {
     if (!ctx.tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_SHARED)) continue;
     const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
     if (!record.ok()) return record.status();
+    ctx.described.push_back(inode);
     FillAttr(inode, **record, ctx.descriptor, *entry.mutable_attr());
   }
   return absl::OkStatus();
@@ -85,6 +86,7 @@ absl::Status ReadDir(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   const InodeNumber inode(read.inode());
   const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, inode);
   if (!directory.ok()) return directory.status();
+  ctx.described.push_back(inode);
   v1::ReadDirReply& out = *reply.mutable_read_dir();
   Page page(out, read.limit_bytes());
   if (read.cookie() < kDotCookie) page.Add(".", inode.value(), S_IFDIR, kDotCookie);

@@ -1,0 +1,245 @@
+#include "client/name_cache.h"
+
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace reel::client {
+namespace {
+
+// What the controller counts as the first entry behind "." and "..".
+constexpr std::uint64_t kFirstCookie = 3;
+
+// absl's containers look up by its own string_view, which is not std's in Debian's build.
+absl::string_view Key(std::string_view name) {
+  return {name.data(), name.size()};
+}
+
+bool IsDots(std::string_view name) {
+  return name == "." || name == "..";
+}
+
+}  // namespace
+
+// ---- what is known ----------------------------------------------------------------------------
+
+std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::string_view name) {
+  MutexLock lock(mutex_);
+  Node* const directory = Find(parent);
+  if (directory == nullptr) return std::nullopt;
+  const auto entry = directory->names.find(Key(name));
+  const bool known = entry != directory->names.end();
+  if (!known && (!directory->complete || IsDots(name))) return std::nullopt;
+  Use(*directory);
+  if (!known || entry->second == 0) return Found{.absent = true, .attr = {}};
+  Node* const child = Find(entry->second);
+  if (child == nullptr || !child->attr) return std::nullopt;
+  Use(*child);
+  return Found{.absent = false, .attr = *child->attr};
+}
+
+std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(inode);
+  if (node == nullptr) return std::nullopt;
+  Use(*node);
+  return node->attr;
+}
+
+std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(inode);
+  if (node == nullptr) return std::nullopt;
+  Use(*node);
+  return node->link;
+}
+
+// ---- what the stream brings -------------------------------------------------------------------
+
+void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
+  MutexLock lock(mutex_);
+  for (const std::uint64_t inode : reply.cacheable()) Hold(inode);
+  if (reply.has_attr()) SetAttr(reply.attr().attr());
+  if (reply.has_layout()) SetAttr(reply.layout().attr());
+  if (reply.has_entry()) SetAttr(reply.entry().attr());
+  for (const v1::Attr& attr : reply.changed()) SetAttr(attr);
+  const bool done = reply.error() == 0;
+  switch (request.op_case()) {
+    case v1::Request::kLookup:
+      LookedUp(request.lookup(), reply);
+      break;
+    case v1::Request::kReadDir:
+      if (done) Listed(request.read_dir(), reply.read_dir());
+      break;
+    case v1::Request::kReadLink:
+      if (Node* node = done ? Find(request.read_link().inode()) : nullptr) {
+        node->link = reply.data().data();
+      }
+      break;
+    case v1::Request::kCreate:
+      if (done) Created(request.create(), reply);
+      break;
+    case v1::Request::kLink:
+      if (Node* node = done ? Find(request.link().parent()) : nullptr) {
+        SetName(*node, request.link().name(), request.link().inode());
+      }
+      break;
+    case v1::Request::kUnlink:
+      if (Node* node = done ? Find(request.unlink().parent()) : nullptr) {
+        SetName(*node, request.unlink().name(), 0);
+      }
+      break;
+    case v1::Request::kRename:
+      if (done) Renamed(request.rename());
+      break;
+    default:
+      break;
+  }
+  Shrink();
+}
+
+void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
+  Node* const directory = Find(lookup.parent());
+  if (directory == nullptr || IsDots(lookup.name())) return;
+  if (reply.error() == 0) {
+    SetName(*directory, lookup.name(), reply.entry().attr().inode());
+  } else if (reply.error() == ENOENT) {
+    SetName(*directory, lookup.name(), 0);
+  } else {
+    ForgetName(*directory, lookup.name());
+  }
+}
+
+void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
+  const v1::Attr& attr = reply.entry().attr();
+  if (Node* directory = Find(create.parent())) SetName(*directory, create.name(), attr.inode());
+  // A new directory holds what this client puts into it, until others are let in.
+  if (Node* child = Find(attr.inode())) child->complete = S_ISDIR(attr.mode());
+}
+
+void NameCache::Renamed(const v1::Rename& rename) {
+  Node* const from = Find(rename.parent());
+  Node* const to = Find(rename.new_parent());
+  const auto known = [](const Node* node, const std::string& name) {
+    if (node == nullptr) return std::optional<std::uint64_t>();
+    const auto entry = node->names.find(name);
+    if (entry != node->names.end()) return std::optional(entry->second);
+    return node->complete ? std::optional<std::uint64_t>(0) : std::nullopt;
+  };
+  const auto moved = known(from, rename.name());
+  const auto replaced = known(to, rename.new_name());
+  if (moved && *moved != 0 && replaced) {
+    if (*moved == *replaced) return;  // two names of one inode: rename(2) leaves both
+    const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
+    SetName(*from, rename.name(), exchange ? *replaced : 0);
+    SetName(*to, rename.new_name(), *moved);
+    return;
+  }
+  for (const auto& [node, name] : {std::pair(from, rename.name()), {to, rename.new_name()}}) {
+    if (node != nullptr) ForgetName(*node, name);
+  }
+}
+
+void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
+  Node* const directory = Find(request.inode());
+  for (const v1::ReadDirReply::Entry& entry : listing.entries()) {
+    if (entry.cookie() < kFirstCookie) continue;
+    if (entry.has_attr()) SetAttr(entry.attr());
+    if (directory != nullptr) SetName(*directory, entry.name(), entry.inode());
+  }
+  if (directory == nullptr) return;
+  const bool continues = request.cookie() == 0 || request.cookie() == directory->listed_to;
+  if (!continues) return;
+  directory->listed_to =
+      listing.entries_size() > 0 ? listing.entries(listing.entries_size() - 1).cookie() : 0;
+  if (listing.end()) directory->complete = true;
+}
+
+void NameCache::OnRecall(std::uint64_t inode) {
+  MutexLock lock(mutex_);
+  Drop(inode);
+}
+
+void NameCache::Clear() {
+  MutexLock lock(mutex_);
+  nodes_.clear();
+  uses_.clear();
+  names_ = 0;
+  dropped_.clear();
+  returning_.clear();
+}
+
+std::vector<std::uint64_t> NameCache::TakeDropped() {
+  MutexLock lock(mutex_);
+  return std::exchange(dropped_, {});
+}
+
+void NameCache::Returned(const std::vector<std::uint64_t>& inodes) {
+  MutexLock lock(mutex_);
+  for (const std::uint64_t inode : inodes) returning_.erase(inode);
+}
+
+std::size_t NameCache::items() const {
+  MutexLock lock(mutex_);
+  return nodes_.size() + names_;
+}
+
+// ---- nodes ------------------------------------------------------------------------------------
+
+NameCache::Node* NameCache::Find(std::uint64_t inode) {
+  const auto found = nodes_.find(inode);
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+void NameCache::Use(Node& node) {
+  uses_.splice(uses_.begin(), uses_, node.use);
+}
+
+void NameCache::Hold(std::uint64_t inode) {
+  if (returning_.contains(inode)) return;
+  std::unique_ptr<Node>& node = nodes_[inode];
+  if (node != nullptr) return;
+  node = std::make_unique<Node>();
+  uses_.push_front(inode);
+  node->use = uses_.begin();
+}
+
+void NameCache::Drop(std::uint64_t inode) {
+  const auto found = nodes_.find(inode);
+  if (found == nodes_.end()) return;
+  names_ -= found->second->names.size();
+  uses_.erase(found->second->use);
+  nodes_.erase(found);
+}
+
+void NameCache::Shrink() {
+  while (nodes_.size() + names_ > max_items_ && !uses_.empty()) {
+    const std::uint64_t inode = uses_.back();
+    Drop(inode);
+    returning_.insert(inode);
+    dropped_.push_back(inode);
+  }
+}
+
+void NameCache::SetAttr(const v1::Attr& attr) {
+  if (attr.mode() == 0) {
+    Drop(attr.inode());  // the inode is gone
+  } else if (Node* node = Find(attr.inode())) {
+    node->attr = attr;
+  }
+}
+
+void NameCache::SetName(Node& directory, std::string_view name, std::uint64_t inode) {
+  const auto [entry, added] = directory.names.insert_or_assign(Key(name), inode);
+  names_ += added ? 1 : 0;
+}
+
+void NameCache::ForgetName(Node& directory, std::string_view name) {
+  directory.complete = false;
+  directory.listed_to = 0;
+  names_ -= directory.names.erase(Key(name));
+}
+
+}  // namespace reel::client

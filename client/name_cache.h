@@ -1,0 +1,100 @@
+// What this client may answer for the controller: attributes of inodes, and which names are in a
+// directory and which are not, while it holds the inodes' attribute tokens.
+//
+// It is filled from replies and emptied by recalls, both in the order in which the stream brought
+// them, so it never knows less of this client's own changes than a caller that was told of them,
+// and nothing that another client changed afterwards: that one had to wait for the recall's answer.
+// Invariants:
+//   1. There is a node for an inode only while its token is held.
+//   2. A directory is *complete* when every name in it is known: then what is not there is absent.
+//   3. At most max_items nodes and names are kept; beyond it the nodes longest unused are dropped,
+//      and their tokens are given back (TakeDropped). A token on its way back is not taken again
+//      before the controller has answered (Returned).
+// Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks. Threads:
+// all methods may be called concurrently; those that change something by the receiving thread only.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "proto/mdc.pb.h"
+#include "volume/mutex.h"
+
+namespace reel::client {
+
+class NameCache {
+ public:
+  static constexpr std::size_t kDefaultMaxItems = 262'144;
+  explicit NameCache(std::size_t max_items = kDefaultMaxItems) : max_items_(max_items) {}
+
+  // ---- what is known; nullopt where the controller has to be asked ----
+
+  struct Found {
+    bool absent = false;
+    v1::Attr attr;  // unless absent; as the controller has it
+  };
+  std::optional<Found> Lookup(std::uint64_t parent, std::string_view name);
+  std::optional<v1::Attr> GetAttr(std::uint64_t inode);
+  std::optional<std::string> ReadLink(std::uint64_t inode);
+
+  // ---- what the stream brings ----
+
+  // Errors are told too.
+  void OnReply(const v1::Request& request, const v1::Reply& reply);
+  void OnRecall(std::uint64_t inode);
+  // No token is held any more.
+  void Clear();
+
+  // Inodes whose nodes were dropped for want of room: their tokens are to be given back.
+  std::vector<std::uint64_t> TakeDropped();
+  // The controller has taken these tokens back.
+  void Returned(const std::vector<std::uint64_t>& inodes);
+
+  std::size_t items() const;
+
+ private:
+  struct Node {
+    std::optional<v1::Attr> attr;
+    std::optional<std::string> link;
+    absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
+    bool complete = false;
+    std::uint64_t listed_to =
+        0;  // a listing from the start, without a gap, has come to this cookie
+    std::list<std::uint64_t>::iterator use;
+  };
+
+  Node* Find(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Use(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetName(Node& directory, std::string_view name, std::uint64_t inode)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void LookedUp(const v1::Lookup& lookup, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Created(const v1::Create& create, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Renamed(const v1::Rename& rename) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t max_items_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_ ABSL_GUARDED_BY(mutex_);
+  std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
+  std::size_t names_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace reel::client

@@ -1,0 +1,205 @@
+#include "client/name_cache.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint64_t kDir = 1;
+
+class NameCacheTest : public testing::Test {
+ protected:
+  static v1::Attr AttrOf(std::uint64_t inode, std::uint32_t mode = S_IFREG | 0644) {
+    v1::Attr attr;
+    attr.set_inode(inode);
+    attr.set_mode(mode);
+    attr.set_nlink(1);
+    return attr;
+  }
+  // The reply to a lookup in kDir; inode 0: there is none.
+  void LookedUp(const std::string& name, std::uint64_t inode, bool cacheable = true) {
+    v1::Request request;
+    request.mutable_lookup()->set_parent(kDir);
+    request.mutable_lookup()->set_name(name);
+    v1::Reply reply;
+    if (cacheable) reply.add_cacheable(kDir);
+    if (inode == 0) {
+      reply.set_error(ENOENT);
+    } else {
+      if (cacheable) reply.add_cacheable(inode);
+      *reply.mutable_entry()->mutable_attr() = AttrOf(inode);
+    }
+    cache_.OnReply(request, reply);
+  }
+  void Created(std::uint64_t parent, const std::string& name, std::uint64_t inode,
+               std::uint32_t mode = S_IFREG | 0644) {
+    v1::Request request;
+    request.mutable_create()->set_parent(parent);
+    request.mutable_create()->set_name(name);
+    v1::Reply reply;
+    reply.add_cacheable(inode);
+    *reply.mutable_entry()->mutable_attr() = AttrOf(inode, mode);
+    cache_.OnReply(request, reply);
+  }
+  void Renamed(const std::string& from, const std::string& to, std::uint32_t flags = 0) {
+    v1::Request request;
+    request.mutable_rename()->set_parent(kDir);
+    request.mutable_rename()->set_name(from);
+    request.mutable_rename()->set_new_parent(kDir);
+    request.mutable_rename()->set_new_name(to);
+    request.mutable_rename()->set_flags(flags);
+    cache_.OnReply(request, v1::Reply());
+  }
+  void Listed(std::uint64_t from, const std::vector<std::uint64_t>& cookies, bool end) {
+    v1::Request request;
+    request.mutable_read_dir()->set_inode(kDir);
+    request.mutable_read_dir()->set_cookie(from);
+    v1::Reply reply;
+    reply.add_cacheable(kDir);
+    for (const std::uint64_t cookie : cookies) {
+      v1::ReadDirReply::Entry& entry = *reply.mutable_read_dir()->add_entries();
+      entry.set_name(absl::StrCat("name", cookie));
+      entry.set_inode(100 + cookie);
+      entry.set_cookie(cookie);
+      *entry.mutable_attr() = AttrOf(100 + cookie);
+      reply.add_cacheable(100 + cookie);
+    }
+    reply.mutable_read_dir()->set_end(end);
+    cache_.OnReply(request, reply);
+  }
+  // "?": not known; "-": absent; else the inode.
+  std::string Find(const std::string& name, std::uint64_t parent = kDir) {
+    const auto found = cache_.Lookup(parent, name);
+    if (!found) return "?";
+    return found->absent ? "-" : absl::StrCat(found->attr.inode());
+  }
+
+  NameCache cache_;
+};
+
+TEST_F(NameCacheTest, KnowsWhatItWasToldAndMayKeep) {
+  EXPECT_EQ(Find("a"), "?");
+  LookedUp("a", 10);
+  LookedUp("b", 0);
+  EXPECT_EQ(Find("a"), "10");
+  EXPECT_EQ(Find("b"), "-");
+  EXPECT_EQ(Find("c"), "?");
+  EXPECT_TRUE(cache_.GetAttr(10));
+  cache_.Clear();
+  LookedUp("a", 10, /*cacheable=*/false);
+  EXPECT_EQ(Find("a"), "?");
+}
+
+TEST_F(NameCacheTest, ARecallOfADirectoryTakesItsNames) {
+  LookedUp("a", 10);
+  cache_.OnRecall(kDir);
+  EXPECT_EQ(Find("a"), "?");
+  EXPECT_TRUE(cache_.GetAttr(10));
+  cache_.OnRecall(10);
+  EXPECT_FALSE(cache_.GetAttr(10));
+  EXPECT_EQ(cache_.items(), 0u);
+}
+
+TEST_F(NameCacheTest, FollowsThisClientsOwnChanges) {
+  LookedUp("a", 0);
+  Created(kDir, "a", 10);
+  EXPECT_EQ(Find("a"), "10");
+  v1::Request unlink;
+  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_name("a");
+  v1::Reply failed;
+  failed.set_error(EPERM);
+  cache_.OnReply(unlink, failed);
+  EXPECT_EQ(Find("a"), "10");
+  v1::Reply done;
+  *done.add_changed() = AttrOf(10);
+  done.mutable_changed(0)->set_nlink(0);
+  cache_.OnReply(unlink, done);
+  EXPECT_EQ(Find("a"), "-");
+  EXPECT_EQ(cache_.GetAttr(10)->nlink(), 0u);
+}
+
+TEST_F(NameCacheTest, RenamesMoveExchangeAndReplace) {
+  LookedUp("a", 10);
+  LookedUp("b", 20);
+  Renamed("a", "b", 2 /* RENAME_EXCHANGE */);
+  EXPECT_EQ(Find("a"), "20");
+  EXPECT_EQ(Find("b"), "10");
+  Renamed("a", "b");
+  EXPECT_EQ(Find("a"), "-");
+  EXPECT_EQ(Find("b"), "20");
+  Renamed("b", "unknown");  // what it replaced is not known, nor whether it was the same inode
+  EXPECT_EQ(Find("b"), "?");
+  EXPECT_EQ(Find("unknown"), "?");
+}
+
+TEST_F(NameCacheTest, TwoNamesOfOneInodeBothStay) {
+  LookedUp("a", 10);
+  LookedUp("b", 10);
+  Renamed("a", "b");
+  EXPECT_EQ(Find("a"), "10");
+  EXPECT_EQ(Find("b"), "10");
+}
+
+TEST_F(NameCacheTest, ANewDirectoryIsKnownWhole) {
+  LookedUp("dir", 0);
+  Created(kDir, "dir", 30, S_IFDIR | 0755);
+  EXPECT_EQ(Find("x", 30), "-");
+  Created(30, "x", 31);
+  EXPECT_EQ(Find("x", 30), "31");
+  EXPECT_EQ(Find(".", 30), "?");
+  cache_.OnRecall(30);
+  EXPECT_EQ(Find("y", 30), "?");
+}
+
+TEST_F(NameCacheTest, AWholeListingTellsWhatIsAbsent) {
+  Listed(0, {1, 2, 3, 4}, false);
+  EXPECT_EQ(Find("name4"), "104");
+  EXPECT_EQ(Find("other"), "?");
+  Listed(4, {5}, true);
+  EXPECT_EQ(Find("name5"), "105");
+  EXPECT_EQ(Find("other"), "-");
+  EXPECT_EQ(Find("name1"), "-");  // "." and "..", whatever they are called here, are no names
+}
+
+TEST_F(NameCacheTest, AListingWithAGapTellsNothingOfAbsence) {
+  Listed(0, {3, 4}, false);
+  cache_.OnRecall(kDir);
+  Listed(4, {5}, true);
+  EXPECT_EQ(Find("other"), "?");
+}
+
+TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
+  NameCache small(4);
+  for (std::uint64_t inode = 10; inode < 20; ++inode) {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(inode);
+    v1::Reply reply;
+    reply.add_cacheable(inode);
+    *reply.mutable_attr()->mutable_attr() = AttrOf(inode);
+    small.OnReply(request, reply);
+    EXPECT_TRUE(small.GetAttr(inode));
+  }
+  EXPECT_EQ(small.items(), 4u);
+  const std::vector<std::uint64_t> dropped = small.TakeDropped();
+  ASSERT_EQ(dropped.size(), 6u);
+  EXPECT_EQ(dropped[0], 10u);
+  // On its way back it is not taken again: the controller may have made the grant before.
+  v1::Request request;
+  v1::Reply reply;
+  reply.add_cacheable(10);
+  *reply.mutable_attr()->mutable_attr() = AttrOf(10);
+  small.OnReply(request, reply);
+  EXPECT_FALSE(small.GetAttr(10));
+  small.Returned(dropped);
+  small.OnReply(request, reply);
+  EXPECT_TRUE(small.GetAttr(10));
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,69 @@
+// Attribute tokens: what sessions may cache of attributes and names, and how they are told.
+#include <utility>
+
+#include "mdc/core_impl.h"
+#include "mdc/ops/inode.h"
+
+namespace reel::mdc {
+namespace {
+
+// A session may hold so many attribute tokens, some 100 bytes each.
+constexpr std::uint64_t kMaxAttrTokens = 1 << 20;
+
+}  // namespace
+
+absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
+  for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
+    if (absl::Status alone = ctx.RequireUncached(inode); !alone.ok()) return alone;
+  }
+  return absl::OkStatus();
+}
+
+// Nothing is granted that somebody waits for, nor the attributes of a file that another session is
+// writing: that one knows them.
+void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply) {
+  const Session& session = *sessions_.Find(op.session);
+  if (!session.caches_attributes) return;
+  for (const InodeNumber inode : ctx.described) {
+    const auto queue = parked_.find(inode);
+    const std::size_t waiting = queue == parked_.end() ? 0 : queue->second.size();
+    if (waiting > (op.queued_on == inode ? 1 : 0)) continue;
+    if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) {
+      if (attr_tokens_.CountOf(session.id) >= kMaxAttrTokens ||
+          !tokens_.OthersAtMost(session.id, inode, v1::TOKEN_SHARED)) {
+        continue;
+      }
+      attr_tokens_.Grant(session.id, inode, v1::TOKEN_SHARED);
+    } else if (attr_tokens_.RecallPending(session.id, inode)) {
+      continue;
+    }
+    reply.add_cacheable(inode.value());
+  }
+}
+
+void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply) {
+  for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
+    if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
+    FillAttr(inode, **ctx.txn.Inode(inode), descriptor_, *reply.add_changed());
+  }
+  for (const InodeNumber inode : ctx.txn.DeletedInodes()) {
+    if (attr_tokens_.Held(session.id, inode) != v1::TOKEN_NONE) {
+      reply.add_changed()->set_inode(inode.value());
+    }
+    attr_tokens_.Forget(inode);
+  }
+}
+
+// Behind every reply that may have granted the token: then the client knows what it gives up.
+void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
+  for (const Recall& recall : recalls) {
+    ++counters_.recalls;
+    const Session* session = sessions_.Find(recall.session);
+    if (session == nullptr || session->stream == kNoStream) continue;
+    v1::Callback callback;
+    callback.mutable_recall_attr()->set_inode(recall.inode.value());
+    outputs_.EmitLast(session->stream, std::move(callback));
+  }
+}
+
+}  // namespace reel::mdc

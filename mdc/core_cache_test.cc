@@ -1,0 +1,146 @@
+// Who may cache what, and who has to wait for it.
+#include "gmock/gmock.h"
+#include "mdc/core_world.h"
+
+namespace reel::mdc {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class CacheTest : public testing::Test {
+ protected:
+  CacheTest() {
+    a_.caches_ = b_.caches_ = true;
+    a_.Register();
+    b_.Register();
+  }
+  std::vector<std::uint64_t> Cacheable(const Client& client) {
+    return {client.last_.cacheable().begin(), client.last_.cacheable().end()};
+  }
+
+  World world_;
+  Client a_{world_, 1}, b_{world_, 2};
+};
+
+TEST_F(CacheTest, RepliesGrantWhatTheyDescribe) {
+  const std::uint64_t inode = a_.Create("file");
+  EXPECT_THAT(Cacheable(a_), ElementsAre(inode));
+  ASSERT_EQ(b_.Do(Client::LookupOf("file")), 0);
+  EXPECT_THAT(Cacheable(b_), ElementsAre(1, inode));
+  ASSERT_EQ(b_.Do(Client::LookupOf("nothing")), ENOENT);
+  EXPECT_THAT(Cacheable(b_), ElementsAre(1));  // it may remember the absence
+}
+
+TEST_F(CacheTest, WhoDoesNotAskForItGetsNothing) {
+  Client plain(world_, 3);
+  plain.Register();
+  plain.Create("file");
+  EXPECT_THAT(Cacheable(plain), IsEmpty());
+}
+
+TEST_F(CacheTest, AChangeWaitsForTheCachesOfOthers) {
+  ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
+  const std::uint64_t create = b_.SendIn(1, Client::CreateOf("file"));
+  world_.Run();
+  EXPECT_FALSE(b_.Answered(create));
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(1));
+  // Nothing new while somebody waits, to the one that caches or to others.
+  ASSERT_EQ(a_.Do(Client::LookupOf("other")), ENOENT);
+  EXPECT_THAT(Cacheable(a_), IsEmpty());
+  ASSERT_EQ(a_.Do(Client::AttrReturnOf({1})), 0);
+  ASSERT_TRUE(b_.Answered(create));
+  EXPECT_EQ(b_.Answer(create).error(), 0);
+  ASSERT_EQ(a_.Do(Client::LookupOf("file")), 0);
+}
+
+TEST_F(CacheTest, OnesOwnCacheIsToldAndNotRecalled) {
+  ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
+  const std::uint64_t inode = a_.Create("file");
+  EXPECT_THAT(a_.attr_recalls_, IsEmpty());
+  ASSERT_EQ(a_.last_.changed_size(), 1);  // the directory; the file was not cached before
+  EXPECT_EQ(a_.last_.changed(0).inode(), 1u);
+  ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+  ASSERT_EQ(a_.last_.changed_size(), 2);
+  EXPECT_EQ(a_.last_.changed(1).inode(), inode);
+  EXPECT_EQ(a_.last_.changed(1).mode(), 0u);  // gone
+  ASSERT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
+}
+
+TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  const std::uint64_t write = a_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(write));
+  EXPECT_THAT(b_.attr_recalls_, ElementsAre(inode));
+  ASSERT_EQ(b_.Do(Client::AttrReturnOf({inode})), 0);
+  EXPECT_TRUE(a_.Answered(write));
+  // The other one's question makes the writer tell, and only then may it cache the answer.
+  const std::uint64_t ask = b_.Send(Client::GetAttrOf(inode));
+  world_.Run();
+  EXPECT_FALSE(b_.Answered(ask));
+  ASSERT_EQ(a_.Do(Client::ReturnOf(inode, v1::TOKEN_SHARED), true), 0);
+  ASSERT_TRUE(b_.Answered(ask));
+  EXPECT_EQ(b_.Answer(ask).cacheable_size(), 1);
+}
+
+TEST_F(CacheTest, ARecallNeverOvertakesItsGrant) {
+  world_.hold_syncs_ = true;
+  const std::uint64_t create = a_.SendIn(1, Client::CreateOf("file"));  // not durable yet
+  const std::uint64_t grant = a_.Send(Client::LookupOf("file"));
+  b_.SendIn(1, Client::CreateOf("other"));
+  world_.Run();
+  a_.log_.clear();
+  world_.hold_syncs_ = false;
+  world_.Run();
+  EXPECT_THAT(a_.log_, ElementsAre(absl::StrCat("reply ", create), absl::StrCat("reply ", grant),
+                                   "attr recall 1"));
+}
+
+TEST_F(CacheTest, AReturnIsAnsweredBehindTheGrantsBeforeIt) {
+  world_.hold_syncs_ = true;
+  a_.SendIn(1, Client::CreateOf("file"));
+  const std::uint64_t grant = a_.Send(Client::LookupOf("file"));
+  const std::uint64_t back = a_.Send(Client::AttrReturnOf({1}));
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(back));
+  world_.hold_syncs_ = false;
+  world_.Run();
+  ASSERT_TRUE(a_.Answered(grant));
+  EXPECT_EQ(a_.log_.back(), absl::StrCat("reply ", back));
+}
+
+TEST_F(CacheTest, ALostRecallIsSentAgain) {
+  ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
+  a_.Disconnect();
+  const std::uint64_t create = b_.SendIn(1, Client::CreateOf("file"));
+  world_.Run();
+  ASSERT_EQ(a_.Resume(), 0);
+  world_.Pass(100, {&a_, &b_});
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(1));
+  ASSERT_EQ(a_.Do(Client::AttrReturnOf({1})), 0);
+  EXPECT_TRUE(b_.Answered(create));
+}
+
+TEST_F(CacheTest, TheCachesOfADeadClientGoWithItsSession) {
+  ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
+  const std::uint64_t create = b_.SendIn(1, Client::CreateOf("file"));
+  world_.Pass(2 * world_.options_.session_lease_ms, {&b_});
+  EXPECT_TRUE(a_.evicted_);
+  EXPECT_TRUE(b_.Answered(create));
+}
+
+TEST_F(CacheTest, ANewEpochKnowsOfNoCaches) {
+  ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
+  world_.Restart();
+  for (Client* client : {&a_, &b_}) {
+    ASSERT_EQ(client->Resume(), 0);
+    ASSERT_EQ(client->Reclaim(), 0);
+  }
+  EXPECT_EQ(b_.Do(Client::CreateOf("file"), true), 0);
+  EXPECT_THAT(a_.attr_recalls_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace reel::mdc
