@@ -99,6 +99,11 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def counters(self):
+        """What the controller has counted since its start."""
+        return {counter["name"]: int(counter["value"])
+                for counter in self.reeladm("stat")["counters"]}
+
     def fsck(self):
         """Stops everything cleanly, checks the volume on the bare LUNs, starts again."""
         for host in ("ws1", "ws2", "mdc1"):

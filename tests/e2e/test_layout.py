@@ -79,8 +79,7 @@ def test_bytes_lie_where_the_stripe_map_says(cluster):
 
 
 def wire_bytes(cluster):
-    counters = {counter["name"]: int(counter["value"])
-                for counter in cluster.reeladm("stat")["counters"]}
+    counters = cluster.counters()
     return counters["wire.bytes_in"] + counters["wire.bytes_out"]
 
 

@@ -1,0 +1,158 @@
+"""What each client remembers of names and attributes is never older than what the other did."""
+import os
+import random
+import stat
+import threading
+import time
+
+import pytest
+
+
+def snapshot(path):
+    """What a person would see of a tree: names, types, modes, owners, links, sizes, targets."""
+    seen = {}
+    for top, folders, files in os.walk(path):
+        for name in folders + files:
+            full = os.path.join(top, name)
+            entry = os.lstat(full)
+            target = os.readlink(full) if stat.S_ISLNK(entry.st_mode) else None
+            size = entry.st_size if stat.S_ISREG(entry.st_mode) else None
+            seen[os.path.relpath(full, path)] = (entry.st_mode, entry.st_uid, entry.st_nlink, size,
+                                                 target)
+    return seen
+
+
+class Change:
+    """One random change of a tree, the same for every root that it is applied to."""
+
+    NAMES = [f"{folder}{name}" for folder in ("", "a/", "b/") for name in "pqrst"]
+
+    def __init__(self, dice):
+        self.kind = dice.choice(("write", "append", "truncate", "unlink", "rename", "link",
+                                 "symlink", "chmod", "mkdir", "rmdir", "chown"))
+        self.one, self.other = dice.choice(self.NAMES), dice.choice(self.NAMES)
+        self.number = dice.randrange(1 << 16)
+
+    def apply(self, root):
+        """The errno, 0 for success."""
+        one, other = os.path.join(root, self.one), os.path.join(root, self.other)
+        try:
+            getattr(self, "_" + self.kind)(one, other)
+        except OSError as error:
+            return error.errno
+        return 0
+
+    def _write(self, one, _):
+        with open(one, "w") as file:
+            file.write("x" * self.number)
+
+    def _append(self, one, _):
+        fd = os.open(one, os.O_WRONLY | os.O_APPEND)
+        os.write(fd, b"y" * (self.number % 100))
+        os.close(fd)
+
+    def _truncate(self, one, _):
+        os.truncate(one, self.number)
+
+    def _unlink(self, one, _):
+        os.unlink(one)
+
+    def _rename(self, one, other):
+        os.rename(one, other)
+
+    def _link(self, one, other):
+        os.link(one, other, follow_symlinks=False)
+
+    def _symlink(self, one, _):
+        os.symlink(f"target{self.number}", one)
+
+    def _chmod(self, one, _):
+        os.chmod(one, 0o700 | self.number & 0o77)
+
+    def _mkdir(self, one, _):
+        os.mkdir(one)
+
+    def _rmdir(self, one, _):
+        os.rmdir(one)
+
+    def _chown(self, one, _):
+        os.chown(one, self.number, -1, follow_symlinks=False)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_see_each_change(cluster, room, tmp_path, seed):
+    """Changes through either client, in turn, beside the same ones on a local file system."""
+    dice = random.Random(seed)
+    roots = (*room, str(tmp_path))
+    for folder in ("a", "b"):
+        os.mkdir(os.path.join(room[0], folder))
+        os.mkdir(tmp_path / folder)
+    for step in range(250):
+        change = Change(dice)
+        through = dice.randrange(2)
+        done = change.apply(room[through]), change.apply(str(tmp_path))
+        assert done[0] == done[1], (seed, step, vars(change))
+        if dice.random() < 0.3:  # fills the caches, and leaves them alone for a while
+            first, second, local = map(snapshot, roots)
+            assert first == second == local, (seed, step, vars(change))
+    first, second, local = map(snapshot, roots)
+    assert first == second == local
+
+
+def test_caches_do_not_stop_each_other(cluster, room):
+    """Both clients at once in one directory, each looking at what the other changes."""
+    failures = []
+
+    def work(mine, theirs, other):
+        try:
+            for number in range(150):
+                path = os.path.join(room[mine], f"{theirs}.{number}")
+                with open(path, "w") as file:
+                    file.write("text")
+                os.listdir(room[mine])
+                seen = os.path.join(room[mine], f"{other}.{number}")
+                if os.path.exists(seen):
+                    assert os.stat(seen).st_size in (0, 4)
+                if number % 3 == 0:
+                    os.unlink(path)
+                    assert not os.path.exists(path)
+        except BaseException as error:  # told by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=arguments)
+               for arguments in ((0, "one", "two"), (1, "two", "one"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert sorted(os.listdir(room[0])) == sorted(os.listdir(room[1]))
+    assert len(os.listdir(room[0])) == 200
+
+
+def test_what_is_known_costs_no_round_trip(cluster, room):
+    path = os.path.join(room[0], "file")
+    with open(path, "w") as file:
+        file.write("text")
+    os.stat(path)
+    before = cluster.counters()
+    for _ in range(100):
+        os.stat(path)
+        assert not os.path.exists(path + ".absent")
+    after = cluster.counters()
+    asked = sum(after[name] - before[name] for name in ("op.lookup", "op.get_attr"))
+    assert asked <= 5  # the absent name, once
+
+
+def test_a_client_that_died_holds_nobody_up(cluster, room):
+    """Its caches are waited for no longer than its lease."""
+    path = os.path.join(room[1], "file")
+    assert not os.path.exists(path)  # ws2 remembers the absence …
+    cluster.kill("ws2")
+    begin = time.monotonic()
+    with open(os.path.join(room[0], "file"), "w") as file:  # … so this has to wait for ws2's end
+        file.write("text")
+    assert time.monotonic() - begin < 60
+    cluster.start("ws2")
+    with open(path) as file:
+        assert file.read() == "text"
