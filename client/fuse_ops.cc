@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <linux/fs.h>
 #include <linux/fuse.h>
 #include <sys/statvfs.h>
 
@@ -407,9 +408,40 @@ void OnLseek(fuse_req_t req, fuse_ino_t inode, off_t offset, int whence, fuse_fi
   fuse_reply_lseek(req, static_cast<off_t>(*found));
 }
 
-void OnIoctl(fuse_req_t req, fuse_ino_t, unsigned, void*, fuse_file_info*, unsigned, const void*,
-             std::size_t, std::size_t) {
-  fuse_reply_err(req, ENOTTY);
+void GetFileFlags(fuse_req_t req, fuse_ino_t inode, bool extended) {
+  const Request request(req);
+  ReplyFileFlags(req, request.vfs().GetAttr(inode, request.caller()), extended);
+}
+
+void SetFileFlags(fuse_req_t req, fuse_ino_t inode, std::uint32_t flags) {
+  const Request request(req);
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(v1::SetAttr::FLAGS);
+  set.set_flags(FromFileFlags(flags));
+  const absl::Status status = request.vfs().SetAttr(std::move(set), request.caller()).status();
+  if (!status.ok()) return ReplyStatus(req, status);
+  fuse_reply_ioctl(req, 0, nullptr, 0);
+}
+
+// chattr(1) and lsattr(1), of which the kernel makes these three.
+void OnIoctl(fuse_req_t req, fuse_ino_t inode, unsigned command, void*, fuse_file_info*, unsigned,
+             const void* in, std::size_t in_bytes, std::size_t out_bytes) {
+  std::uint32_t flags = 0;
+  if (command == FS_IOC_GETFLAGS && out_bytes >= sizeof(flags)) {
+    GetFileFlags(req, inode, /*extended=*/false);
+  } else if (command == FS_IOC_FSGETXATTR && out_bytes >= sizeof(fsxattr)) {
+    GetFileFlags(req, inode, /*extended=*/true);
+  } else if (command == FS_IOC_SETFLAGS && in_bytes >= sizeof(flags)) {
+    std::memcpy(&flags, in, sizeof(flags));
+    if (ToFileFlags(FromFileFlags(flags)) != flags) {
+      fuse_reply_err(req, EOPNOTSUPP);
+    } else {
+      SetFileFlags(req, inode, flags);
+    }
+  } else {
+    fuse_reply_err(req, ENOTTY);
+  }
 }
 
 fuse_lowlevel_ops MakeTable() {

@@ -1,5 +1,6 @@
 #include "client/fuse_reply.h"
 
+#include <linux/fs.h>
 #include <linux/fuse.h>
 
 #include <cerrno>
@@ -109,11 +110,39 @@ fuse_entry_param ToEntry(const v1::Attr& attr) {
   return entry;
 }
 
+std::uint32_t ToFileFlags(std::uint32_t inode_flags) {
+  std::uint32_t flags = 0;
+  if ((inode_flags & v1::INODE_FLAG_IMMUTABLE) != 0) flags |= FS_IMMUTABLE_FL;
+  if ((inode_flags & v1::INODE_FLAG_APPEND) != 0) flags |= FS_APPEND_FL;
+  return flags;
+}
+
+std::uint32_t FromFileFlags(std::uint32_t file_flags) {
+  std::uint32_t flags = 0;
+  if ((file_flags & FS_IMMUTABLE_FL) != 0) flags |= v1::INODE_FLAG_IMMUTABLE;
+  if ((file_flags & FS_APPEND_FL) != 0) flags |= v1::INODE_FLAG_APPEND;
+  return flags;
+}
+
 void ReplyStatus(fuse_req_t request, const absl::Status& status) {
   const int error = ErrnoOf(status);
   // What the application's errno cannot tell.
   if (error == EIO) spdlog::error("I/O error: {}", std::string(status.message()));
   fuse_reply_err(request, error);
+}
+
+void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bool extended) {
+  if (!attr.ok()) return ReplyStatus(request, attr.status());
+  if (!extended) {
+    const std::uint32_t flags = ToFileFlags(attr->flags());
+    fuse_reply_ioctl(request, 0, &flags, sizeof(flags));
+    return;
+  }
+  fsxattr reply{};
+  if ((attr->flags() & v1::INODE_FLAG_IMMUTABLE) != 0) reply.fsx_xflags |= FS_XFLAG_IMMUTABLE;
+  if ((attr->flags() & v1::INODE_FLAG_APPEND) != 0) reply.fsx_xflags |= FS_XFLAG_APPEND;
+  reply.fsx_projid = attr->project();
+  fuse_reply_ioctl(request, 0, &reply, sizeof(reply));
 }
 
 void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {

@@ -26,6 +26,13 @@ inline constexpr std::uint32_t kPreferredIoBytes = 1 << 20;
 struct stat ToStat(const v1::Attr& attr);
 fuse_entry_param ToEntry(const v1::Attr& attr);
 
+// The flags of chattr(1) (FS_*_FL), as far as they are kept, and InodeFlag bits.
+std::uint32_t ToFileFlags(std::uint32_t inode_flags);
+std::uint32_t FromFileFlags(std::uint32_t file_flags);
+
+// The reply of FS_IOC_GETFLAGS, or of FS_IOC_FSGETXATTR.
+void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bool extended);
+
 void ReplyStatus(fuse_req_t request, const absl::Status& status);
 void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
 // The reply of STATX, with the birth time.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/convert.h"
 #include "proto/status.h"
 #include "volume/types.h"
 
@@ -127,6 +128,8 @@ FileData::IoContext Vfs::Context(const Caller& caller) {
 // ----------------------------------------------------------------------------------------
 
 absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
+  // An absent name may be one that cannot be: too long.
+  if (absl::Status valid = ValidateName(at.name); !valid.ok()) return valid;
   if (auto found = names_.Lookup(at.parent, at.name); found && session_.LeaseHolds()) {
     if (found->absent) return ErrnoStatus(ENOENT);
     data_.Overlay(found->attr);
@@ -331,7 +334,15 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
 absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller& caller) {
   const bool write = (flags & O_ACCMODE) != O_RDONLY;
   absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, Context(caller));
-  if (attr.ok()) data_.Overlay(*attr);
+  if (!attr.ok()) return attr;
+  data_.Overlay(*attr);
+  // The kernel, which asks no FUSE file system for these flags, leaves them to us.
+  const bool immutable = (attr->flags() & v1::INODE_FLAG_IMMUTABLE) != 0;
+  const bool append = (attr->flags() & v1::INODE_FLAG_APPEND) != 0;
+  if (write && (immutable || (append && (flags & O_APPEND) == 0))) {
+    data_.Close(inode);
+    return ErrnoStatus(EPERM, absl::StrCat("inode ", inode, " is immutable or append-only"));
+  }
   return attr;
 }
 

@@ -13,6 +13,7 @@ constexpr std::uint64_t kMaxAttrTokens = 1 << 20;
 }  // namespace
 
 absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
+  if (ctx.lazily_seen) return absl::OkStatus();
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (absl::Status alone = ctx.RequireUncached(inode); !alone.ok()) return alone;
   }

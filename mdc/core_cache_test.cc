@@ -85,6 +85,19 @@ TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
   EXPECT_EQ(b_.Answer(ask).cacheable_size(), 1);
 }
 
+TEST_F(CacheTest, AnAccessTimeRecallsNothing) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  v1::Request read;
+  read.mutable_set_attr()->set_inode(inode);
+  read.mutable_set_attr()->set_fields(v1::SetAttr::ACCESSED);
+  read.mutable_set_attr()->mutable_atime()->set_seconds(std::int64_t{1} << 40);
+  ASSERT_EQ(a_.Do(read, true), 0);
+  EXPECT_THAT(b_.attr_recalls_, IsEmpty());
+  ASSERT_EQ(a_.last_.changed_size(), 1);
+  EXPECT_EQ(a_.last_.changed(0).atime().seconds(), std::int64_t{1} << 40);
+}
+
 TEST_F(CacheTest, ARecallNeverOvertakesItsGrant) {
   world_.hold_syncs_ = true;
   const std::uint64_t create = a_.SendIn(1, Client::CreateOf("file"));  // not durable yet

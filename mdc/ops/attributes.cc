@@ -131,6 +131,7 @@ absl::Status SetAccessed(OpContext& ctx, const SetAttr& set, v1::InodeRecord& re
                    reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), set.atime());
   if (due && Later(set.atime(), record.atime())) {
     *record.mutable_atime() = set.atime();
+    ctx.lazily_seen = true;
     ctx.txn.Changed(InodeNumber(set.inode()));
   }
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 import os
 import shutil
 import socket
+import subprocess
 
 from posix_kinds import KINDS, make
 from twin import EXCHANGE, NOREPLACE, link_open
@@ -174,6 +175,51 @@ def renames(t):
         t.folder("r2")
         os.rename(t.path("r2"), t.path("r"))
         t.note("nlink of the replaced", os.fstat(fd).st_nlink)
+
+
+def flagged(t):
+    """chattr(1): immutable and append-only."""
+    def chattr(flags, name):
+        done = subprocess.run(["chattr", flags, t.path(name)], capture_output=True, check=False)
+        t.note(f"chattr {flags} {name}", done.returncode)
+
+    for flag in ("i", "a"):
+        t.file("f", 0o666, b"text")
+        t.folder("d", 0o777)
+        t.file("d/x", 0o666)
+        with t.user(65534):
+            chattr(f"+{flag}", "f")
+        for name in ("f", "d"):
+            chattr(f"+{flag}", name)
+        flags = subprocess.run(["lsattr", "-d", t.path("f"), t.path("d")], capture_output=True,
+                               text=True, check=False).stdout
+        t.note("lsattr", [set(line.split()[0]) - set("-eNI") for line in flags.splitlines()])
+        for name in ("f", "d/x"):
+            for how in (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY | os.O_APPEND,
+                        os.O_WRONLY | os.O_TRUNC):
+                t.fd(name, how)
+            t.chmod(name, 0o600)
+            t.chown(name, 1, 1)
+            t.utime(name)
+            t.utime(name, (1, 1))
+            t.truncate(name, 0)
+            t.setxattr(name, "trusted.x", b"1")
+            t.both(os.link, name, "other")
+            t.unlink("other")
+        t.fd("d/new", os.O_CREAT | os.O_WRONLY)
+        t.mkdir("d/sub")
+        t.both(os.rename, "d/x", "d/y")
+        t.both(os.rename, "d/x", "x")
+        t.unlink("d/x")
+        t.both(os.rename, "f", "g")
+        t.both(os.rename, "d", "e")
+        t.unlink("f")
+        t.rmdir("d")
+        t.see("f")
+        for name in ("f", "d"):
+            chattr(f"-{flag}", name)
+        t.unlink("f")
+        t.do(shutil.rmtree, t.path("d"))
 
 
 def times_of_names(t):
