@@ -115,6 +115,13 @@ absl::Status Wrong(std::string_view what) {
   return absl::FailedPreconditionError(absl::string_view(what.data(), what.size()));
 }
 
+// Whether the last call on `ssl` ended because nothing came in time. REQUIRES: errno is still its.
+bool TimedOut(SSL* ssl, int outcome) {
+  const int error_number = errno;
+  const int error = SSL_get_error(ssl, outcome);
+  return error == SSL_ERROR_WANT_READ || (error == SSL_ERROR_SYSCALL && error_number == EAGAIN);
+}
+
 // What this side found wrong with the controller.
 absl::Status JudgeHandshake(SSL* ssl, const std::string& host) {
   const long verified = SSL_get_verify_result(ssl);
@@ -137,12 +144,12 @@ absl::Status JudgeHandshake(SSL* ssl, const std::string& host) {
   return Wrong(absl::StrCat("the TLS handshake failed: ", OpensslError()));
 }
 
-// What the controller finds wrong with this side: it says so after the handshake (TLS 1.3).
+// What the controller finds wrong with this side shows after the handshake (TLS 1.3): it speaks
+// first, or hangs up, with or without an alert.
 absl::Status JudgeAnswer(SSL* ssl) {
   char byte = 0;
-  if (SSL_read(ssl, &byte, 1) == 1) return absl::OkStatus();
-  const int reason = ERR_GET_REASON(ERR_peek_last_error());
-  if (reason <= SSL_AD_REASON_OFFSET) return absl::OkStatus();
+  const int count = SSL_read(ssl, &byte, 1);
+  if (count == 1 || TimedOut(ssl, count)) return absl::OkStatus();
   return Wrong(absl::StrCat("the controller refuses this certificate (", OpensslError(),
                             "); is it of the controller's own authority?"));
 }
@@ -166,10 +173,14 @@ absl::Status ProbeMdc(const std::string& address, const TlsMaterial* tls,
   SSL_set_fd(ssl.get(), socket->fd());
   const std::string host = HostOf(address);
   if (tls != nullptr) ExpectHost(ssl.get(), host);
-  const bool connected = SSL_connect(ssl.get()) == 1;
+  const int outcome = SSL_connect(ssl.get());
+  const bool connected = outcome == 1;
+  const bool silent = !connected && TimedOut(ssl.get(), outcome);
   absl::Status status;
   if (tls == nullptr) {
     if (connected) status = Wrong("the controller wants TLS: give tls_ca, tls_cert and tls_key");
+  } else if (silent) {
+    status = absl::UnavailableError("it is there, but does not answer");
   } else {
     status = connected ? JudgeAnswer(ssl.get()) : JudgeHandshake(ssl.get(), host);
   }
