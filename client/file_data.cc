@@ -110,7 +110,8 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
     MutexLock lock(f.mutex);
     ++f.opens;
     registered = f.controller_opens > 0;
-    if (registered && f.token != v1::TOKEN_NONE && f.recall == FileState::Recall::kNone) {
+    if (registered && !context_.session->checks_opens() && f.token != v1::TOKEN_NONE &&
+        f.recall == FileState::Recall::kNone) {
       v1::Attr attr = f.attr;
       f.OverlayOn(attr);
       return attr;
@@ -120,6 +121,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   if (registered) {
     v1::Request request;
     request.mutable_get_attr()->set_inode(inode);
+    request.mutable_get_attr()->set_access(io.access);
     CallOptions options;
     options.credentials = io.credentials;
     options.interrupt = io.interrupt;
@@ -142,6 +144,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
   v1::Request request;
   request.mutable_open()->set_inode(file->inode);
   request.mutable_open()->set_write(write);
+  request.mutable_open()->set_access(io.access);
   request.mutable_open()->set_token(write ? v1::TOKEN_EXCLUSIVE : v1::TOKEN_SHARED);
   CallOptions options;
   options.credentials = io.credentials;

@@ -99,9 +99,9 @@ void VolumeServer::Queue(Event event) {
   if (resident_wants_) queue_changed_.NotifyOne();
 }
 
-StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer) {
+StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer, std::string certificate) {
   const StreamId stream(++next_stream_);
-  Queue(Opened{stream, std::move(peer)});
+  Queue(Opened{stream, std::move(peer), std::move(certificate)});
   return stream;
 }
 
@@ -183,6 +183,7 @@ bool VolumeServer::RunBatch() {
 void VolumeServer::Handle(Event event) {
   std::visit(Overloaded{
                  [&](Opened& opened) {
+                   core_->OnStreamOpened(opened.stream, std::move(opened.certificate));
                    streams_.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
                  },
                  [&](Arrived& arrived) {
