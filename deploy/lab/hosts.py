@@ -132,6 +132,8 @@ class Client(Host):
         options = f"mdc={','.join(cluster.mdc_addresses())},luns={cluster.luns.pattern()}"
         for key, path in cluster.pki.files(self.name).items():
             options += f",{key}={path}"
+        if cluster.spec.mount_options:
+            options += "," + cluster.spec.mount_options
         return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,
                 "-o", options, "-f"]
 

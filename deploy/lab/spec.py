@@ -66,6 +66,7 @@ class Spec:
     strategy: str = "round"
     session_lease_ms: int = 10000
     tls: bool = False
+    mount_options: str = ""  # of every client, besides those that find the volume
 
     def check(self):
         if self.mdcs != 1:
