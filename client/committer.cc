@@ -85,6 +85,11 @@ Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
   if (std::exchange(f.dirty.size, false)) message.set_size_bytes(f.attr.size_bytes());
   if (std::exchange(f.dirty.mtime, false)) *message.mutable_mtime() = f.attr.mtime();
   message.set_kill_suid_sgid(std::exchange(f.dirty.kill_set_id, false));
+  message.set_kill_sgid(std::exchange(f.dirty.kill_sgid, false));
+  plan->mtime = f.committing_mtime = message.has_mtime();
+  plan->size = message.has_size_bytes();
+  plan->kill_set_id = f.committing_kill_set_id = message.kill_suid_sgid();
+  plan->kill_sgid = f.committing_kill_sgid = message.kill_sgid();
   if (release_tail) {
     const std::uint64_t end = DivideUp(f.attr.size_bytes(), context_.io->block_bytes());
     f.extents.EraseFrom(FileBlock(end));
@@ -128,6 +133,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   MutexLock lock(f.mutex);
   f.commit_running = false;
   f.committing.Clear();
+  f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
   if (plan->holds_file) f.exclusive_user = false;
   f.changed.NotifyAll();
   if (f.era != plan->era) return;  // the loss is noted already
@@ -142,8 +148,10 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
       f.mutex.AssertHeld();
       f.extents.Erase(start, length_blocks);
     });
-    f.dirty.size = f.dirty.size || plan->message.has_size_bytes();
-    f.dirty.mtime = f.dirty.mtime || plan->message.has_mtime();
+    f.dirty.size = f.dirty.size || plan->size;
+    f.dirty.mtime = f.dirty.mtime || plan->mtime;
+    f.dirty.kill_set_id = f.dirty.kill_set_id || plan->kill_set_id;
+    f.dirty.kill_sgid = f.dirty.kill_sgid || plan->kill_sgid;
     if (f.dirty.any()) NoteDirty(f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.

@@ -58,6 +58,10 @@ class Committer {
     bool holds_file = false;    // exclusively, until it is done
     bool empty = false;         // only the flush counts
     bool sent = false;
+    bool size = false;  // what the message tells
+    bool mtime = false;
+    bool kill_set_id = false;
+    bool kill_sgid = false;
   };
   using PlanRef = std::shared_ptr<Plan>;
 

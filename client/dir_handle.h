@@ -16,9 +16,11 @@ namespace reel::client {
 
 class DirHandle {
  public:
-  explicit DirHandle(std::uint64_t inode) : inode_(inode) {}
+  explicit DirHandle(std::uint64_t inode, bool no_atime = false)
+      : inode_(inode), no_atime_(no_atime) {}
 
   std::uint64_t inode() const { return inode_; }
+  bool no_atime() const { return no_atime_; }  // opened with O_NOATIME
 
   enum class Position { kUnknown, kEntry, kEnd };
   struct Found {
@@ -34,6 +36,7 @@ class DirHandle {
 
  private:
   const std::uint64_t inode_;
+  const bool no_atime_;
   v1::ReadDirReply reply_;
   std::uint64_t start_cookie_ = 0;
   bool kept_ = false;

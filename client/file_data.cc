@@ -13,11 +13,14 @@
 #include "client/recaller.h"
 #include "proto/convert.h"
 #include "proto/status.h"
+#include "proto/times.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::client {
 namespace {
 
+// What one Allocate asks for; the controller takes twice that.
+constexpr std::uint64_t kMaxAllocateBlocks = std::uint64_t{1} << 27;
 constexpr int kReclaimEntries = 4'096;  // in one message
 // An unmount waits that long for the controller to take what is still dirty.
 constexpr std::uint64_t kStopTimeoutMs = 10'000;
@@ -39,7 +42,10 @@ class FileDataImpl : public FileData {
 
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io) override {
-    return file_io_.Read(context_.table.Get(inode), offset_bytes, buffer, io);
+    const FileRef file = context_.table.Get(inode);
+    absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
+    if (length.ok() && !buffer.empty() && !io.no_atime) NoteRead(file, context_.options.atime);
+    return length;
   }
   absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
                                       std::span<const std::byte> data,
@@ -56,14 +62,7 @@ class FileDataImpl : public FileData {
     return resize_.SetAttr(file, std::move(set), io);
   }
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
-                        std::uint64_t length_bytes, const IoContext& io) override {
-    v1::Allocate allocate;
-    allocate.set_inode(inode);
-    allocate.set_mode(mode);
-    allocate.set_offset_bytes(offset_bytes);
-    allocate.set_length_bytes(length_bytes);
-    return resize_.Allocate(context_.table.Get(inode), std::move(allocate), io);
-  }
+                        std::uint64_t length_bytes, const IoContext& io) override;
   absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes, bool data,
                                      const IoContext& io) override {
     return resize_.Seek(context_.table.Get(inode), offset_bytes, data, io);
@@ -72,10 +71,21 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Find(attr.inode());
     if (file == nullptr) return;
     MutexLock lock(file->mutex);
+    file->Learn(attr);
     file->OverlayOn(attr);
   }
 
+  void NoteAccess(const v1::Attr& attr, AtimePolicy policy) override {
+    if (policy == AtimePolicy::kNone) return;
+    const FileRef file = context_.table.Get(attr.inode());
+    {
+      MutexLock lock(file->mutex);
+      file->Learn(attr);
+    }
+    NoteRead(file, policy);
+  }
   absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;
+  void OpenDirectory(std::uint64_t inode) override;
   void Opened(std::uint64_t inode, const v1::Attr& attr) override;
   void Close(std::uint64_t inode) override;
   void Stop() override;
@@ -87,6 +97,8 @@ class FileDataImpl : public FileData {
  private:
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   void CloseAtController(std::uint64_t inode, std::uint32_t count);
+  void NoteRead(const FileRef& file, AtimePolicy policy);
+  void TellAccess(const FileRef& file, const v1::Time& time);
   void Reap();
 
   DataContext context_;
@@ -170,6 +182,17 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
   return reply->has_layout() ? reply->layout().attr() : reply->attr().attr();
 }
 
+void FileDataImpl::OpenDirectory(std::uint64_t inode) {
+  const FileRef directory = context_.table.Get(inode);
+  MutexLock lock(directory->mutex);
+  ++directory->opens;
+  if (directory->controller_opens > 0) return;
+  directory->controller_opens = 1;
+  v1::Request request;
+  request.mutable_open()->set_inode(inode);
+  context_.session->Post(std::move(request));
+}
+
 void FileDataImpl::Opened(std::uint64_t inode, const v1::Attr& attr) {
   const FileRef file = context_.table.Get(inode);
   MutexLock lock(file->mutex);
@@ -196,6 +219,67 @@ void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count) {
     request.mutable_close()->set_inode(inode);
     context_.session->Post(std::move(request));
   }
+}
+
+// ---- access times -----------------------------------------------------------------------------
+
+void FileDataImpl::NoteRead(const FileRef& file, AtimePolicy policy) {
+  if (policy == AtimePolicy::kNone) return;
+  v1::Time time;
+  {
+    MutexLock lock(file->mutex);
+    time = ToProto(context_.clock.WallNow());
+    if (!file->NoteRead(policy, time)) return;
+  }
+  TellAccess(file, time);
+}
+
+// One message of an inode is under way at a time; the reads meanwhile make one more.
+void FileDataImpl::TellAccess(const FileRef& file, const v1::Time& time) {
+  v1::Request request;
+  v1::SetAttr& set = *request.mutable_set_attr();
+  set.set_inode(file->inode);
+  set.set_fields(v1::SetAttr::ACCESSED);
+  *set.mutable_atime() = time;
+  set.set_only_if_due(context_.options.atime != AtimePolicy::kStrict);
+  context_.session->Start(std::move(request),
+                          [this, file, time](const absl::StatusOr<v1::Reply>& reply) {
+                            v1::Time next;
+                            {
+                              MutexLock lock(file->mutex);
+                              if (!file->AccessTold(time) || !reply.ok()) return;
+                              next = *file->accessed;
+                              file->telling_access = true;
+                            }
+                            TellAccess(file, next);
+                          });
+}
+
+// ---- fallocate --------------------------------------------------------------------------------
+
+// In parts that the controller takes in one commit each; what came before an error stays, as with
+// any file system.
+absl::Status FileDataImpl::Allocate(std::uint64_t inode, std::uint32_t mode,
+                                    std::uint64_t offset_bytes, std::uint64_t length_bytes,
+                                    const IoContext& io) {
+  if (absl::Status status = ValidateByteRange(offset_bytes, length_bytes); !status.ok()) {
+    return status;
+  }
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  const std::uint64_t end = offset_bytes + length_bytes;
+  for (std::uint64_t at = offset_bytes; at < end;) {
+    const std::uint64_t next =
+        std::min(end, RoundDown(at, block_bytes) + kMaxAllocateBlocks * block_bytes);
+    v1::Allocate allocate;
+    allocate.set_inode(inode);
+    allocate.set_mode(mode);
+    allocate.set_offset_bytes(at);
+    allocate.set_length_bytes(next - at);
+    absl::Status status = resize_.Allocate(context_.table.Get(inode), std::move(allocate), io);
+    if (!status.ok()) return status;
+    at = next;
+  }
+  return absl::OkStatus();
 }
 
 // ---- session events ---------------------------------------------------------------------------

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/atime_policy.h"
 #include "client/session.h"
 #include "proto/mdc.pb.h"
 #include "volume/lun_scan.h"
@@ -36,8 +37,16 @@
 namespace reel::client {
 
 struct FileDataOptions {
+  AtimePolicy atime = AtimePolicy::kRelative;
   std::uint32_t commit_age_ms = 1000;      // dirty metadata is committed when older
   std::uint32_t max_idle_tokens = 65'536;  // beyond it the least recently used ones are returned
+};
+
+// The supplementary groups of the process that asks: dear to find out, and seldom needed.
+class CallerGroups {
+ public:
+  virtual ~CallerGroups() = default;
+  virtual std::vector<std::uint32_t> Get() const = 0;
 };
 
 class FileData : public SessionEvents {
@@ -53,9 +62,11 @@ class FileData : public SessionEvents {
   struct IoContext {
     const v1::Credentials* credentials = nullptr;
     const Interrupt* interrupt = nullptr;
+    const CallerGroups* groups = nullptr;
     bool page_cache = false;   // a request of the kernel's page cache, not of an application
     bool append = false;       // O_APPEND: the offset given is ignored, the end of file counts
     bool sync = false;         // O_SYNC or O_DSYNC: durable before the return
+    bool no_atime = false;     // O_NOATIME
     std::uint32_t access = 0;  // Open: R_OK, W_OK bits, for a controller that checks opens
   };
 
@@ -81,12 +92,20 @@ class FileData : public SessionEvents {
   virtual absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes,
                                              bool data, const IoContext& io) = 0;
 
-  // Puts the size, times and block count that this object owns into attributes from the controller.
+  // Puts the size and times that this object owns into attributes from the controller, and learns
+  // from them what it does not own.
   virtual void Overlay(v1::Attr& attr) const = 0;
+
+  // A directory or symbolic link, of which `attr` is known (but for the number: perhaps nothing),
+  // has been read.
+  virtual void NoteAccess(const v1::Attr& attr, AtimePolicy policy) = 0;
 
   // Opens: registered with the controller (so an unlinked file lives on) and counted here for
   // reclaim.
   virtual absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) = 0;
+  // opendir(2): as Open, but nobody waits for it. A directory that is removed meanwhile then still
+  // has attributes. Close ends it.
+  virtual void OpenDirectory(std::uint64_t inode) = 0;
   // After a Create with open = true, which has registered it already.
   virtual void Opened(std::uint64_t inode, const v1::Attr& attr) = 0;
   virtual void Close(std::uint64_t inode) = 0;

@@ -450,36 +450,6 @@ TEST(FileDataTest, ASizeIsNotDurableBeforeTheZerosThatItShows) {
   EXPECT_EQ(client->Read(inode, 0, 2000), std::string(1000, 'x') + std::string(1000, '\0'));
 }
 
-TEST(FileDataTest, SetIdBitsGoWithTheFirstWriteOfAnother) {
-  DataCluster cluster({});
-  const std::uint64_t inode = cluster.mdc().CreateFile(0106755);
-  const auto client = cluster.Mount();
-  v1::Credentials user;
-  user.set_uid(1000);
-  client->Write(inode, 0, "x", {.credentials = &user});
-  v1::Attr attr = cluster.mdc().AttrOf(inode);
-  client->data().Overlay(attr);
-  EXPECT_EQ(attr.mode(), 0100755u);
-  EXPECT_EQ(attr.size_bytes(), 1u);
-  EXPECT_TRUE(client->Fsync(inode).ok());
-  EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
-}
-
-TEST(FileDataTest, ExplicitTimesWinOverThoseOfWrites) {
-  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
-  const std::uint64_t inode = cluster.mdc().CreateFile();
-  const auto client = cluster.Mount();
-  client->Write(inode, 0, "x");
-  v1::SetAttr set;
-  set.set_inode(inode);
-  set.set_fields(v1::SetAttr::MTIME);
-  set.mutable_mtime()->set_seconds(1234);
-  ASSERT_TRUE(client->data().SetAttr(set, {}).ok());
-  EXPECT_TRUE(client->Fsync(inode).ok());
-  EXPECT_EQ(cluster.mdc().AttrOf(inode).mtime().seconds(), 1234);
-  EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 1u);
-}
-
 TEST(FileDataTest, SeekFindsDataAndHoles) {
   DataCluster cluster({.mdc = {.ahead_blocks = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();

@@ -1,5 +1,7 @@
 #include "client/file_io.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <optional>
@@ -17,6 +19,8 @@ struct FileIo::WriteAccess {
   bool append = false;
 
   std::uint64_t era = 0;
+  std::uint32_t mode = 0;  // the file's
+  std::uint32_t gid = 0;
   ExtentList extents;
   BlockLocks locks;
   // The part of the last block beyond the old end that this write leaves behind it: old bytes may
@@ -165,7 +169,19 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   if (!status.ok()) return status;
   f.Lock(write.locks);
   write.era = f.era;
+  write.mode = f.attr.mode();
+  write.gid = f.attr.gid();
   return status;
+}
+
+// Looked up only where it matters: set-group-id without group execution, and a writer of another
+// group.
+bool FileIo::IsInGroup(const WriteAccess& write, const FileData::IoContext& io) {
+  if ((write.mode & (S_ISGID | S_IXGRP)) != S_ISGID || io.credentials == nullptr) return true;
+  if (io.credentials->uid() == 0 || io.credentials->gid() == write.gid) return true;
+  if (io.groups == nullptr) return false;
+  const std::vector<std::uint32_t> groups = io.groups->Get();
+  return std::find(groups.begin(), groups.end(), write.gid) != groups.end();
 }
 
 absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t offset_bytes,
@@ -194,6 +210,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (submitted && status.ok()) {
       status = context_.io->Write(write.extents, write.offset_bytes, data, marks);
     }
+    const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
     access_.Leave(f, io.append);
@@ -210,7 +227,8 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .end_bytes = write.end_bytes(),
         .block_bytes = context_.io->block_bytes(),
         .time = context_.clock.WallNow(),
-        .by_root = io.credentials == nullptr || io.credentials->uid() == 0};
+        .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
+        .in_group = in_group};
     f.NoteWritten(written, write.extents, marks);
     committer_.NoteDirty(f);
     break;

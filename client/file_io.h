@@ -30,6 +30,7 @@ class FileIo {
   struct WriteAccess;
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  static bool IsInGroup(const WriteAccess& write, const FileData::IoContext& io);
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const FileData::IoContext& io);
 
   DataContext& context_;

@@ -147,6 +147,10 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
                                              const FileData::IoContext& io) {
   FileState& f = *file;
   const std::uint64_t block_bytes = context_.io->block_bytes();
+  if ((set.fields() & (v1::SetAttr::ATIME | v1::SetAttr::ATIME_NOW)) != 0) {
+    MutexLock lock(f.mutex);
+    f.accessed.reset();  // what was read before no longer shows
+  }
   absl::StatusOr<v1::Attr> attr;
   if ((set.fields() & v1::SetAttr::SIZE) != 0) {
     const std::uint64_t size_bytes = set.size_bytes();

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <tuple>
+#include <utility>
 
 #include "proto/convert.h"
 #include "proto/status.h"
+#include "proto/times.h"
 
 namespace reel::client {
 namespace {
@@ -19,11 +20,6 @@ constexpr std::uint64_t kMinWindowBytes = 64 * kMiB;
 constexpr std::uint64_t kMaxWindowBytes = 1 * kGiB;
 // Few extents in an answer: the file is contiguous enough to ask for more of it at once.
 constexpr int kFewExtents = 64;
-
-bool Later(const v1::Time& a, const v1::Time& b) {
-  return std::make_tuple(a.seconds(), a.nanoseconds()) >
-         std::make_tuple(b.seconds(), b.nanoseconds());
-}
 
 // The blocks of `old_extent` that `answer` calls unwritten at the same place are written all the
 // same: their commit and the answer crossed.
@@ -91,18 +87,24 @@ void FileState::TakeAttr(const v1::Attr& from) {
   attr = from;
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
-  if (dirty.kill_set_id) OverlayOn(attr);
+  if (dirty.kill_set_id || committing_kill_set_id) OverlayOn(attr);
+}
+
+void FileState::Learn(const v1::Attr& from) {
+  if (from.change() >= attr.change()) TakeAttr(from);
 }
 
 void FileState::OverlayOn(v1::Attr& attributes) const {
+  if (accessed && Later(*accessed, attributes.atime())) *attributes.mutable_atime() = *accessed;
   if (token != v1::TOKEN_EXCLUSIVE) return;
   attributes.set_size_bytes(attr.size_bytes());
   *attributes.mutable_mtime() = attr.mtime();
-  if ((dirty.mtime || commit_running) && Later(attr.mtime(), attributes.ctime())) {
+  if ((dirty.mtime || committing_mtime) && Later(attr.mtime(), attributes.ctime())) {
     *attributes.mutable_ctime() = attr.mtime();
   }
-  if (dirty.kill_set_id) {
-    const std::uint32_t group = (attributes.mode() & S_IXGRP) != 0 ? S_ISGID : 0;
+  if (dirty.kill_set_id || committing_kill_set_id) {
+    const bool any_sgid = dirty.kill_sgid || committing_kill_sgid;
+    const std::uint32_t group = any_sgid || (attributes.mode() & S_IXGRP) != 0 ? S_ISGID : 0;
     attributes.set_mode(attributes.mode() & ~(S_ISUID | group));
   }
 }
@@ -166,13 +168,31 @@ void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
   attr.mutable_mtime()->set_seconds(write.time.seconds);
   attr.mutable_mtime()->set_nanoseconds(write.time.nanoseconds);
   dirty.mtime = true;
-  const std::uint32_t set_id =
-      attr.mode() & (S_ISUID | ((attr.mode() & S_IXGRP) != 0 ? S_ISGID : 0));
+  const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
+  const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
   if (!write.by_root && set_id != 0) {
     dirty.kill_set_id = true;
+    dirty.kill_sgid = dirty.kill_sgid || !write.in_group;
     attr.set_mode(attr.mode() & ~set_id);
   }
   ++changes;
+}
+
+bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
+  const v1::Time& last = accessed && Later(*accessed, attr.atime()) ? *accessed : attr.atime();
+  const bool due = policy == AtimePolicy::kStrict ? Later(now, last)
+                                                  : AtimeDue(last, attr.mtime(), attr.ctime(), now);
+  if (!due) return false;
+  accessed = now;
+  return !std::exchange(telling_access, true);
+}
+
+bool FileState::AccessTold(const v1::Time& time) {
+  telling_access = false;
+  if (Later(time, attr.atime())) *attr.mutable_atime() = time;
+  if (accessed && Later(*accessed, time)) return true;
+  accessed.reset();
+  return false;
 }
 
 void FileState::Void() {

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "client/atime_policy.h"
 #include "client/block_set.h"
 #include "client/lun_io.h"
 #include "proto/mdc.pb.h"
@@ -42,6 +43,7 @@ struct DirtyData {
   bool size = false;
   bool mtime = false;
   bool kill_set_id = false;
+  bool kill_sgid = false;  // without group execution too; with kill_set_id only
   bool any() const { return size || mtime || kill_set_id || !blocks.empty() || !unflushed.empty(); }
 };
 
@@ -88,10 +90,17 @@ struct FileState : std::enable_shared_from_this<FileState> {
   DirtyData dirty ABSL_GUARDED_BY(mutex);
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
+  bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way
+  bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
+  bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
   bool listed ABSL_GUARDED_BY(mutex) = false;          // with the committer
   std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;    // counts what was made dirty …
   std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable
   int write_error ABSL_GUARDED_BY(mutex) = 0;          // errno for the next fsync
+
+  // ---- the last read, until the controller knows of it
+  std::optional<v1::Time> accessed ABSL_GUARDED_BY(mutex);
+  bool telling_access ABSL_GUARDED_BY(mutex) = false;
 
   // ---- opens
   std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;             // here
@@ -105,6 +114,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Attributes that came with no grant: of a token's holder they change neither size nor mtime.
   void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // As TakeAttr, unless they are older than what is known.
+  void Learn(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void OverlayOn(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // The extents that cover [offset, offset + length), appended to `list`; the first byte that is
@@ -124,9 +135,15 @@ struct FileState : std::enable_shared_from_this<FileState> {
     std::uint32_t block_bytes = 0;
     WallTime time;
     bool by_root = true;
+    bool in_group = true;  // the writer is in the file's group
   };
   void NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // A read at `now`; true when the controller has to be told of it at once.
+  bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // It has been told (or will not be); true when there was a later read meanwhile.
+  bool AccessTold(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // The session is lost, and with it all that was granted or not yet committed.
   void Void() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -1,5 +1,6 @@
 #include "client/fuse_ops.h"
 
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <sys/statvfs.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/fuse_interrupt.h"
 #include "client/fuse_reply.h"
@@ -18,15 +20,37 @@
 namespace reel::client {
 namespace {
 
+class FuseGroups : public CallerGroups {
+ public:
+  explicit FuseGroups(fuse_req_t request) : request_(request) {}
+  std::vector<std::uint32_t> Get() const override {
+    std::vector<gid_t> groups(64);
+    for (;;) {
+      const int count =
+          fuse_req_getgroups(request_, static_cast<int>(groups.size()), groups.data());
+      if (count < 0) return {};
+      const bool all = static_cast<std::size_t>(count) <= groups.size();
+      groups.resize(static_cast<std::size_t>(count));
+      if (all) return {groups.begin(), groups.end()};
+    }
+  }
+
+ private:
+  const fuse_req_t request_;
+};
+
 // One call in progress: who asks, and a way to learn that they gave up.
 class Request {
  public:
   explicit Request(fuse_req_t request)
       : file_system_(*static_cast<FuseFileSystem*>(fuse_req_userdata(request))),
+        groups_(request),
         interrupt_(request) {
     const fuse_ctx* context = fuse_req_ctx(request);
     caller_.credentials.set_uid(context->uid);
     caller_.credentials.set_gid(context->gid);
+    caller_.groups = &groups_;
+    caller_.umask = context->umask;
     caller_.interrupt = &interrupt_;
   }
   Request(const Request&) = delete;
@@ -41,6 +65,7 @@ class Request {
 
  private:
   FuseFileSystem& file_system_;
+  FuseGroups groups_;
   FuseInterrupt interrupt_;
   Caller caller_;
 };
@@ -112,7 +137,9 @@ void OnReadlink(fuse_req_t req, fuse_ino_t inode) {
 
 void OnGetattr(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
   const Request request(req);
-  ReplyAttr(req, request.vfs().GetAttr(inode, request.caller()));
+  const absl::StatusOr<v1::Attr> attr = request.vfs().GetAttr(inode, request.caller());
+  if (FuseSession::IsStatx()) return ReplyStatx(req, attr);
+  ReplyAttr(req, attr);
 }
 
 void SetTime(const timespec& from, v1::Time* to) {
@@ -154,9 +181,18 @@ v1::SetAttr ToSetAttr(fuse_ino_t inode, const struct stat& attr, int to_set) {
   return set;
 }
 
-void OnSetattr(fuse_req_t req, fuse_ino_t inode, struct stat* attr, int to_set, fuse_file_info*) {
+void OnSetattr(fuse_req_t req, fuse_ino_t inode, struct stat* attr, int to_set,
+               fuse_file_info* info) {
   const Request request(req);
-  ReplyAttr(req, request.vfs().SetAttr(ToSetAttr(inode, *attr, to_set), request.caller()));
+  v1::SetAttr set = ToSetAttr(inode, *attr, to_set);
+  // ftruncate(2), and open(2) with O_TRUNC, are changes also where the size stays. The kernel sends
+  // no time with them, and truncate(2) to 0 looks like the latter.
+  const bool truncates = (set.fields() & v1::SetAttr::SIZE) != 0;
+  if (truncates && (set.fields() & v1::SetAttr::MTIME) == 0 &&
+      (info != nullptr || set.size_bytes() == 0)) {
+    set.set_fields(set.fields() | v1::SetAttr::MTIME_NOW);
+  }
+  ReplyAttr(req, request.vfs().SetAttr(std::move(set), request.caller()));
 }
 
 void OnStatfs(fuse_req_t req, fuse_ino_t) {
@@ -223,13 +259,21 @@ DirHandle& HandleOf(const fuse_file_info& info) {
 }
 
 void OnOpendir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
-  auto handle = std::make_unique<DirHandle>(inode);
+  const Request request(req);
+  auto handle = std::make_unique<DirHandle>(inode, (info->flags & O_NOATIME) != 0);
   info->fh = reinterpret_cast<std::uint64_t>(handle.get());
-  if (fuse_reply_open(req, info) != -ENOENT) handle.release();
+  request.vfs().OpenDirectory(inode);
+  if (fuse_reply_open(req, info) != -ENOENT) {
+    handle.release();
+  } else {
+    request.vfs().Close(inode);
+  }
 }
 
-void OnReleasedir(fuse_req_t req, fuse_ino_t, fuse_file_info* info) {
+void OnReleasedir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
+  const Request request(req);
   delete &HandleOf(*info);
+  request.vfs().Close(inode);
   fuse_reply_err(req, 0);
 }
 
@@ -305,7 +349,9 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
               fuse_file_info* info) {
   const Request request(req);
   const absl::StatusOr<v1::Attr> attr =
-      request.vfs().Create({parent, name}, mode, info->flags, request.caller());
+      FuseSession::IsTmpfile()
+          ? request.vfs().CreateUnnamed(parent, mode, info->flags, request.caller())
+          : request.vfs().Create({parent, name}, mode, info->flags, request.caller());
   if (!attr.ok()) return ReplyStatus(req, attr.status());
   if (!ReplyCreate(req, *attr, OpenFlags(request.OpensDirect(info->flags, *attr)))) {
     request.vfs().Close(attr->inode());
@@ -318,12 +364,13 @@ void OnRelease(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
   fuse_reply_err(req, 0);
 }
 
-void OnRead(fuse_req_t req, fuse_ino_t inode, std::size_t size, off_t offset, fuse_file_info*) {
+void OnRead(fuse_req_t req, fuse_ino_t inode, std::size_t size, off_t offset,
+            fuse_file_info* info) {
   const Request request(req);
   const std::span<std::byte> memory = FuseSession::ReplyBuffer();
   const std::span<std::byte> buffer = memory.first(std::min(size, memory.size()));
   const absl::StatusOr<std::size_t> length =
-      request.vfs().Read(inode, static_cast<std::uint64_t>(offset), buffer,
+      request.vfs().Read(inode, static_cast<std::uint64_t>(offset), buffer, info->flags,
                          FuseSession::IsPageCacheRequest(), request.caller());
   if (!length.ok()) return ReplyStatus(req, length.status());
   fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *length);

@@ -40,6 +40,46 @@ fuse_attr ToFuseAttr(const struct stat& stat) {
   return attr;
 }
 
+// Newer than this system's <linux/fuse.h>.
+struct StatxTime {
+  std::int64_t seconds = 0;
+  std::uint32_t nanoseconds = 0;
+  std::int32_t reserved = 0;
+};
+struct Statx {
+  std::uint32_t mask = 0;
+  std::uint32_t blksize = 0;
+  std::uint64_t attributes = 0;
+  std::uint32_t nlink = 0;
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::uint16_t mode = 0;
+  std::uint16_t reserved = 0;
+  std::uint64_t ino = 0;
+  std::uint64_t size = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t attributes_mask = 0;
+  StatxTime atime, btime, ctime, mtime;
+  std::uint32_t rdev_major = 0;
+  std::uint32_t rdev_minor = 0;
+  std::uint32_t dev_major = 0;
+  std::uint32_t dev_minor = 0;
+  std::uint64_t reserved_too[14] = {};
+};
+static_assert(sizeof(Statx) == sizeof(struct statx));
+struct StatxOut {
+  std::uint64_t valid_seconds = 0;
+  std::uint32_t valid_nanoseconds = 0;
+  std::uint32_t flags = 0;
+  std::uint64_t reserved[2] = {};
+  Statx stat;
+};
+static_assert(sizeof(StatxOut) == 32 + sizeof(Statx));
+
+StatxTime ToStatxTime(const v1::Time& time) {
+  return {time.seconds(), time.nanoseconds(), 0};
+}
+
 }  // namespace
 
 struct stat ToStat(const v1::Attr& attr) {
@@ -80,6 +120,32 @@ void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   const struct stat stat = ToStat(*attr);
   fuse_reply_attr(request, &stat, kCacheSeconds);
+}
+
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
+  if (!attr.ok()) return ReplyStatus(request, attr.status());
+  static_assert(kCacheSeconds == 0.0, "the validity fields are left at zero");
+  const struct stat from = ToStat(*attr);
+  StatxOut out;
+  Statx& to = out.stat;
+  to.mask = STATX_BASIC_STATS | STATX_BTIME;
+  to.blksize = static_cast<std::uint32_t>(from.st_blksize);
+  to.nlink = attr->nlink();
+  to.uid = attr->uid();
+  to.gid = attr->gid();
+  to.mode = static_cast<std::uint16_t>(attr->mode());
+  to.ino = attr->inode();
+  to.size = attr->size_bytes();
+  to.blocks = static_cast<std::uint64_t>(from.st_blocks);
+  to.atime = ToStatxTime(attr->atime());
+  to.btime = ToStatxTime(attr->btime());
+  to.ctime = ToStatxTime(attr->ctime());
+  to.mtime = ToStatxTime(attr->mtime());
+  // The kernel's own coding of 32 bits, as in MKNOD: 12 bits of major around 20 of minor.
+  const auto rdev = static_cast<std::uint32_t>(attr->rdev());
+  to.rdev_major = (rdev & 0xfff00) >> 8;
+  to.rdev_minor = (rdev & 0xff) | ((rdev >> 12) & 0xfff00);
+  fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out));
 }
 
 void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {

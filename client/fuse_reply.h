@@ -28,6 +28,8 @@ fuse_entry_param ToEntry(const v1::Attr& attr);
 
 void ReplyStatus(fuse_req_t request, const absl::Status& status);
 void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
+// The reply of STATX, with the birth time.
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
 void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
 
 // FOPEN_DIRECT_IO with parallel writes, or the page cache. libfuse 3.14 cannot say the former.

@@ -31,6 +31,10 @@ namespace {
 // up.
 constexpr std::uint32_t kDirectIoAllowMmapFlags2 = 1u << (36 - 32);
 
+// Opcodes newer than this system's <linux/fuse.h>.
+constexpr std::uint32_t kOpTmpfile = 51;
+constexpr std::uint32_t kOpStatx = 52;
+
 constexpr std::size_t kPageBytes = kIoAlignment;
 constexpr std::size_t kWriteHeaderBytes = sizeof(fuse_in_header) + sizeof(fuse_write_in);
 constexpr std::size_t kRequestBytes = kWriteHeaderBytes + kMaxFuseRequestBytes;
@@ -38,9 +42,9 @@ constexpr std::size_t kRequestBytes = kWriteHeaderBytes + kMaxFuseRequestBytes;
 constexpr std::uint32_t kStopRepeatMs = 20;
 constexpr int kWakeSignal = SIGUSR2;
 
-constexpr unsigned kWantedCapabilities = FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO |
-                                         FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_AUTO_INVAL_DATA |
-                                         FUSE_CAP_EXPORT_SUPPORT;
+constexpr unsigned kWantedCapabilities =
+    FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_AUTO_INVAL_DATA |
+    FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
 
 // libfuse says why a mount failed only through its log: the last line is kept for our error.
 thread_local std::string* captured_log = nullptr;
@@ -68,10 +72,11 @@ struct FuseSession::Worker {
   char* request() const {
     return reinterpret_cast<char*>(buffer.data()) + kPageBytes - kWriteHeaderBytes;
   }
-  const fuse_in_header& header() const { return *reinterpret_cast<fuse_in_header*>(request()); }
+  fuse_in_header& header() const { return *reinterpret_cast<fuse_in_header*>(request()); }
 
   FuseSession& session;
   AlignedBuffer buffer;
+  std::uint32_t opcode = 0;  // as the kernel sent it
   std::thread thread;
   std::atomic<bool> reading{false};  // in read(2), or about to be
   bool finished = false;             // under the session's mutex
@@ -102,6 +107,14 @@ bool FuseSession::IsPageCacheRequest() {
   }
   const auto& in = *reinterpret_cast<const fuse_write_in*>(arguments);
   return (in.write_flags & FUSE_WRITE_CACHE) != 0 || (in.write_flags & FUSE_WRITE_LOCKOWNER) == 0;
+}
+
+bool FuseSession::IsStatx() {
+  return static_cast<Worker*>(current_worker)->opcode == kOpStatx;
+}
+
+bool FuseSession::IsTmpfile() {
+  return static_cast<Worker*>(current_worker)->opcode == kOpTmpfile;
 }
 
 absl::StatusOr<std::unique_ptr<FuseSession>> FuseSession::Mount(const Options& options,
@@ -282,6 +295,9 @@ bool FuseSession::ServeOne(Worker& worker) {
     MutexLock lock(mutex_);
     if (!ended_ && !stop_.load(std::memory_order_relaxed)) StartWorker();
   }
+  worker.opcode = worker.header().opcode;
+  if (worker.opcode == kOpStatx) worker.header().opcode = FUSE_GETATTR;
+  if (worker.opcode == kOpTmpfile) worker.header().opcode = FUSE_CREATE;
   fuse_buf request{};
   request.size = static_cast<std::size_t>(length);
   request.mem = worker.request();

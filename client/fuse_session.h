@@ -90,6 +90,11 @@ class FuseSession {
   // application's buffer: libfuse keeps the bit that tells to itself.
   static bool IsPageCacheRequest();
 
+  // Requests that libfuse 3.14 does not know, shown to it as others that begin alike: a GETATTR
+  // that wants the reply of STATX, and a CREATE that is open(O_TMPFILE).
+  static bool IsStatx();
+  static bool IsTmpfile();
+
  private:
   struct Worker;
 

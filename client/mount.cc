@@ -95,7 +95,7 @@ Mount::~Mount() {
 
 absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_);
-  data_ = FileData::Create(FileDataOptions{}, SystemClock(), [this](std::uint64_t inode) {
+  data_ = FileData::Create({.atime = options_.Atime()}, SystemClock(), [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
   });
 
@@ -130,7 +130,9 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   data_->Start(*session_, volume_);
   started_data_ = true;
 
-  vfs_ = std::make_unique<Vfs>(*session_, *data_, names_);
+  vfs_ = std::make_unique<Vfs>(
+      *session_, *data_, names_,
+      VfsOptions{.symlink_atime = options_.Atime(), .directory_atime = options_.DirectoryAtime()});
   file_system_.emplace(FuseFileSystem{*vfs_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;

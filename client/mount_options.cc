@@ -20,14 +20,30 @@ constexpr std::uint32_t kMaxThreads = 256;
 constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
-constexpr std::array<std::string_view, 16> kIgnored = {
-    "rw",    "defaults", "auto",  "noauto", "nofail",   "_netdev",    "user",        "users",
-    "owner", "nouser",   "group", "async",  "relatime", "norelatime", "strictatime", "hard"};
+constexpr std::array<std::string_view, 13> kIgnored = {
+    "rw",    "defaults", "auto",   "noauto", "nofail", "_netdev", "user",
+    "users", "owner",    "nouser", "group",  "async",  "hard"};
 
 // Words that go to mount(2) as they are.
 constexpr std::array<std::string_view, 12> kKernel = {"suid",     "nosuid",     "dev",   "nodev",
                                                       "exec",     "noexec",     "atime", "noatime",
                                                       "diratime", "nodiratime", "sync",  "dirsync"};
+
+// Words on access times, which the client keeps, not the kernel. False: it is another word.
+bool ApplyAtime(std::string_view word, MountOptions& options) {
+  if (word == "relatime" || word == "atime" || word == "nostrictatime") {
+    options.atime = AtimePolicy::kRelative;
+  } else if (word == "strictatime" || word == "norelatime") {
+    options.atime = AtimePolicy::kStrict;
+  } else if (word == "noatime") {
+    options.atime = AtimePolicy::kNone;
+  } else if (word == "diratime" || word == "nodiratime") {
+    options.directory_atime = word == "diratime";
+  } else {
+    return false;
+  }
+  return true;
+}
 
 template <typename Words>
 bool Contains(const Words& words, std::string_view word) {
@@ -59,8 +75,11 @@ absl::Status AddMdcs(absl::string_view list, MountOptions& options) {
 }
 
 absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
+  const bool access_time = ApplyAtime(word, options);
   if (Contains(kKernel, word)) {
     options.kernel_options.emplace_back(word);
+  } else if (access_time) {
+    return absl::OkStatus();  // the kernel, which keeps none, needs not be told
   } else if (word == "ro") {
     options.read_only = true;
   } else if (word == "rw") {
@@ -285,7 +304,8 @@ Options:
   threads=N                   idle worker threads kept (16)
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
   log=FILE                    log there rather than to the system's log
-  nosuid, nodev, noexec, noatime, sync, dirsync   as in mount(8)
+  relatime, strictatime, noatime, nodiratime      as in mount(8); relatime is the default
+  nosuid, nodev, noexec, sync, dirsync            as in mount(8)
 
 Exit status, as mount(8): 0 mounted, 1 wrong usage, 2 system error, 32 mount failed.
 )";

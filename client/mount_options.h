@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/atime_policy.h"
 #include "client/open_mode.h"
 #include "proto/tls.h"
 
@@ -36,6 +37,8 @@ struct MountOptions {
   std::string log_file;                     // empty: the system's log
   std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given
   CacheChoice cache = CacheChoice::kAuto;
+  AtimePolicy atime = AtimePolicy::kRelative;
+  bool directory_atime = true;
   std::uint32_t threads = 16;         // idle workers kept
   std::uint32_t soft_timeout_ms = 0;  // 0: wait for ever
   bool read_only = false;
@@ -43,6 +46,10 @@ struct MountOptions {
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
   bool foreground = false;
   bool verbose = false;
+
+  // What the options come to, for directories and for all else.
+  AtimePolicy Atime() const { return read_only ? AtimePolicy::kNone : atime; }
+  AtimePolicy DirectoryAtime() const { return directory_atime ? Atime() : AtimePolicy::kNone; }
 };
 
 // `arguments` without the program's name. INVALID_ARGUMENT names the word that is wrong.

@@ -69,6 +69,11 @@ TEST(MountOptions, Table) {
 }
 
 TEST(MountOptions, WhatTheKernelGets) {
+  EXPECT_EQ(WithOptions("rw").Atime(), AtimePolicy::kRelative);
+  EXPECT_EQ(WithOptions("ro").Atime(), AtimePolicy::kNone);
+  EXPECT_EQ(WithOptions("noatime").Atime(), AtimePolicy::kNone);
+  EXPECT_EQ(WithOptions("strictatime,nodiratime").Atime(), AtimePolicy::kStrict);
+  EXPECT_EQ(WithOptions("strictatime,nodiratime").DirectoryAtime(), AtimePolicy::kNone);
   EXPECT_THAT(WithOptions("ro,nosuid,noatime").kernel_options,
               UnorderedElementsAre("nosuid", "noatime", "dev", "ro", "allow_other"));
   EXPECT_THAT(WithOptions("noallow_other").kernel_options, ElementsAre("suid", "dev"));

@@ -114,7 +114,8 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
 
 void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
   const v1::Attr& attr = reply.entry().attr();
-  if (Node* directory = Find(create.parent())) SetName(*directory, create.name(), attr.inode());
+  Node* const directory = create.unnamed() ? nullptr : Find(create.parent());
+  if (directory != nullptr) SetName(*directory, create.name(), attr.inode());
   // A new directory holds what this client puts into it, until others are let in.
   if (Node* child = Find(attr.inode())) child->complete = S_ISDIR(attr.mode());
 }

@@ -22,13 +22,8 @@ constexpr std::uint32_t kReadDirBytes = 32 * 1024;
 constexpr std::uint32_t kDataFields = v1::SetAttr::SIZE | v1::SetAttr::ATIME | v1::SetAttr::MTIME |
                                       v1::SetAttr::ATIME_NOW | v1::SetAttr::MTIME_NOW;
 
-// An ACL that is stored but not enforced would be a promise that nobody keeps.
 bool IsAclName(std::string_view name) {
   return name == "system.posix_acl_access" || name == "system.posix_acl_default";
-}
-
-absl::Status AclStatus() {
-  return ErrnoStatus(EOPNOTSUPP, "this version has no POSIX ACLs");
 }
 
 absl::Status WrongReply(const char* wanted) {
@@ -53,6 +48,11 @@ class AwayInterrupt : public Interrupt {
 bool OnlyAway(const absl::Status& status, const Caller& caller) {
   const bool caller_interrupted = caller.interrupt != nullptr && caller.interrupt->interrupted();
   return ErrnoOf(status) == EINTR && !caller_interrupted;
+}
+
+void AddGroups(Caller& caller) {
+  if (caller.groups == nullptr) return;
+  for (const std::uint32_t group : caller.groups->Get()) caller.credentials.add_groups(group);
 }
 
 }  // namespace
@@ -82,6 +82,32 @@ absl::StatusOr<v1::Attr> Vfs::CallForAttr(v1::Request request, const Caller& cal
   return std::move(*attr);
 }
 
+// With the umask; and with the caller's groups where the controller will ask whether set-group-id
+// may be given.
+absl::StatusOr<v1::Attr> Vfs::CallToCreate(v1::Request request, const Caller& caller) {
+  v1::Create& create = *request.mutable_create();
+  create.set_umask(caller.umask & 0777);
+  Caller creator = caller;
+  constexpr std::uint32_t kGroupProgram = S_ISGID | S_IXGRP;
+  if ((create.mode() & kGroupProgram) == kGroupProgram) AddGroups(creator);
+  return CallForEntry(std::move(request), creator);
+}
+
+void Vfs::NoteRead(std::uint64_t inode, AtimePolicy policy, bool due) {
+  if (policy == AtimePolicy::kNone || (policy == AtimePolicy::kRelative && !due)) return;
+  v1::Attr attr;
+  attr.set_inode(inode);
+  data_.NoteAccess(attr, AtimePolicy::kStrict);
+}
+
+// The kernel asks for the ACL of every directory on a path, and for the capability of every
+// program.
+bool Vfs::KnowsNoXattr(std::uint64_t inode, std::string_view name) {
+  if (!IsAclName(name) && name != "security.capability") return false;
+  const std::optional<v1::Attr> attr = names_.GetAttr(inode);
+  return attr && !attr->xattrs() && session_.LeaseHolds();
+}
+
 absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& caller) {
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
@@ -92,6 +118,7 @@ absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& 
 FileData::IoContext Vfs::Context(const Caller& caller) {
   FileData::IoContext io;
   io.credentials = &caller.credentials;
+  io.groups = caller.groups;
   io.interrupt = caller.interrupt;
   return io;
 }
@@ -120,7 +147,7 @@ absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::ui
   create.set_name(at.name.data(), at.name.size());
   create.set_mode(mode);
   create.set_rdev(rdev);
-  return CallForEntry(std::move(request), caller);
+  return CallToCreate(std::move(request), caller);
 }
 
 absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
@@ -168,10 +195,17 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
 }
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
-  if (auto known = names_.ReadLink(inode); known && session_.LeaseHolds()) return *std::move(known);
+  if (auto known = names_.ReadLink(inode); known && session_.LeaseHolds()) {
+    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(*attr, options_.symlink_atime);
+    return *std::move(known);
+  }
   v1::Request request;
   request.mutable_read_link()->set_inode(inode);
-  return CallForData(std::move(request), caller);
+  absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
+  if (!reply.ok()) return reply.status();
+  if (!reply->has_data()) return WrongReply("link");
+  NoteRead(inode, options_.symlink_atime, reply->data().atime_due());
+  return std::move(*reply->mutable_data()->mutable_data());
 }
 
 // ---- inodes
@@ -200,7 +234,9 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
 
 absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
   if ((set.fields() & kDataFields) != 0) {
-    absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(caller));
+    Caller setter = caller;
+    if ((set.fields() & v1::SetAttr::SIZE) != 0 && caller.credentials.uid() != 0) AddGroups(setter);
+    absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(setter));
     if (attr.ok()) data_.Overlay(*attr);
     return attr;
   }
@@ -227,7 +263,7 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
 
 absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view name,
                                           const Caller& caller) {
-  if (IsAclName(name)) return AclStatus();
+  if (KnowsNoXattr(inode, name)) return ErrnoStatus(ENODATA);
   v1::Request request;
   v1::GetXattr& get = *request.mutable_get_xattr();
   get.set_inode(inode);
@@ -236,10 +272,11 @@ absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view 
 }
 
 absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
-  if (IsAclName(set.name())) return AclStatus();
+  Caller setter = caller;
+  if (IsAclName(set.name())) AddGroups(setter);
   v1::Request request;
   *request.mutable_set_xattr() = std::move(set);
-  return Call(std::move(request), caller).status();
+  return Call(std::move(request), setter).status();
 }
 
 absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& caller) {
@@ -249,7 +286,6 @@ absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& ca
 }
 
 absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller) {
-  if (IsAclName(name)) return AclStatus();
   v1::Request request;
   v1::RemoveXattr& remove = *request.mutable_remove_xattr();
   remove.set_inode(inode);
@@ -276,6 +312,9 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
   if (!reply->has_read_dir()) return WrongReply("entries");
+  if (!handle.no_atime()) {
+    NoteRead(handle.inode(), options_.directory_atime, reply->read_dir().atime_due());
+  }
   v1::ReadDirReply* listing = reply->mutable_read_dir();
   for (v1::ReadDirReply::Entry& entry : *listing->mutable_entries()) {
     if (entry.has_attr()) data_.Overlay(*entry.mutable_attr());
@@ -306,7 +345,7 @@ absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int f
   create.set_name(at.name.data(), at.name.size());
   create.set_mode(S_IFREG | (mode & 07777));
   create.set_open(true);
-  absl::StatusOr<v1::Attr> attr = CallForEntry(std::move(request), caller);
+  absl::StatusOr<v1::Attr> attr = CallToCreate(std::move(request), caller);
   if (!attr.ok()) {
     if (ErrnoOf(attr.status()) == EEXIST && (flags & O_EXCL) == 0) {
       return ErrnoStatus(ESTALE, "another host has just created the name");
@@ -317,10 +356,25 @@ absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int f
   return attr;
 }
 
+absl::StatusOr<v1::Attr> Vfs::CreateUnnamed(std::uint64_t parent, std::uint32_t mode, int flags,
+                                            const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(parent);
+  create.set_mode(S_IFREG | (mode & 07777));
+  create.set_open(true);
+  create.set_unnamed(true);
+  create.set_linkable((flags & O_EXCL) == 0);
+  absl::StatusOr<v1::Attr> attr = CallToCreate(std::move(request), caller);
+  if (attr.ok()) data_.Opened(attr->inode(), *attr);
+  return attr;
+}
+
 absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_bytes,
-                                      std::span<std::byte> buffer, bool page_cache,
+                                      std::span<std::byte> buffer, int flags, bool page_cache,
                                       const Caller& caller) {
   FileData::IoContext io = Context(caller);
+  io.no_atime = (flags & O_NOATIME) != 0;
   io.page_cache = page_cache;
   return data_.Read(inode, offset_bytes, buffer, io);
 }
@@ -342,7 +396,9 @@ absl::Status Vfs::Fsync(std::uint64_t inode, const Caller& caller) {
 
 absl::Status Vfs::Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                            std::uint64_t length_bytes, const Caller& caller) {
-  return data_.Allocate(inode, mode, offset_bytes, length_bytes, Context(caller));
+  Caller allocator = caller;
+  if (caller.credentials.uid() != 0) AddGroups(allocator);
+  return data_.Allocate(inode, mode, offset_bytes, length_bytes, Context(allocator));
 }
 
 absl::StatusOr<std::uint64_t> Vfs::Seek(std::uint64_t inode, std::uint64_t offset_bytes, int whence,

@@ -34,7 +34,9 @@ namespace reel::client {
 
 // On whose behalf a call runs.
 struct Caller {
-  v1::Credentials credentials;
+  v1::Credentials credentials;  // without supplementary groups
+  const CallerGroups* groups = nullptr;
+  std::uint32_t umask = 0;
   const Interrupt* interrupt = nullptr;
 };
 
@@ -43,15 +45,20 @@ struct NameIn {
   std::string_view name;
 };
 
+struct VfsOptions {
+  AtimePolicy symlink_atime = AtimePolicy::kRelative;
+  AtimePolicy directory_atime = AtimePolicy::kRelative;
+};
+
 class Vfs {
  public:
   // All outlive this object.
-  Vfs(Session& session, FileData& data, NameCache& names)
-      : session_(session), data_(data), names_(names) {}
+  Vfs(Session& session, FileData& data, NameCache& names, const VfsOptions& options)
+      : session_(session), data_(data), names_(names), options_(options) {}
 
   // ---- names ----
   absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);
-  // mknod, mkdir: by the type in `mode`.
+  // mknod, mkdir: by the type in `mode`, to which umask or a default ACL are still to be applied.
   absl::StatusOr<v1::Attr> Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
                                 const Caller& caller);
   absl::StatusOr<v1::Attr> Symlink(const NameIn& at, std::string_view target, const Caller& caller);
@@ -75,6 +82,7 @@ class Vfs {
   absl::Status RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller);
 
   // ---- directories ----
+  void OpenDirectory(std::uint64_t inode) { data_.OpenDirectory(inode); }
   // The entry behind `cookie` in the stream, or null at the end. It stays valid until the next call
   // with this handle. Entries come from the handle's last reply where that holds them; cookie 0
   // always asks anew.
@@ -87,10 +95,14 @@ class Vfs {
   // there by now: the kernel then looks it up, checks permissions, and opens it.
   absl::StatusOr<v1::Attr> Create(const NameIn& at, std::uint32_t mode, int flags,
                                   const Caller& caller);
+  // open(O_TMPFILE) in a directory.
+  absl::StatusOr<v1::Attr> CreateUnnamed(std::uint64_t parent, std::uint32_t mode, int flags,
+                                         const Caller& caller);
+  // Of files and directories.
   void Close(std::uint64_t inode) { data_.Close(inode); }
   // `flags` are the file's open flags; `page_cache` as in FileData::IoContext.
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
-                                   std::span<std::byte> buffer, bool page_cache,
+                                   std::span<std::byte> buffer, int flags, bool page_cache,
                                    const Caller& caller);
   absl::Status Write(std::uint64_t inode, std::uint64_t offset_bytes,
                      std::span<const std::byte> data, int flags, bool page_cache,
@@ -104,6 +116,11 @@ class Vfs {
 
  private:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
+  absl::StatusOr<v1::Attr> CallToCreate(v1::Request request, const Caller& caller);
+  // An inode other than a regular file has been read.
+  void NoteRead(std::uint64_t inode, AtimePolicy policy, bool due);
+  // True when the inode is known to have no attribute of that name.
+  bool KnowsNoXattr(std::uint64_t inode, std::string_view name);
   absl::StatusOr<v1::Attr> CallForEntry(v1::Request request, const Caller& caller);
   absl::StatusOr<v1::Attr> CallForAttr(v1::Request request, const Caller& caller);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
@@ -112,6 +129,7 @@ class Vfs {
   Session& session_;
   FileData& data_;
   NameCache& names_;
+  const VfsOptions options_;
 
   Mutex last_mutex_;
   v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);          // as last seen

@@ -18,7 +18,8 @@ namespace {
 class FakeSession : public Session {
  public:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override {
-    uid = options.credentials->uid();
+    uid = options.credentials == nullptr ? 0 : options.credentials->uid();
+    groups = options.credentials == nullptr ? 0 : options.credentials->groups_size();
     requests.push_back(std::move(request));
     if (away && options.interrupt != nullptr && options.interrupt->interrupted()) {
       return ErrnoStatus(EINTR, "nobody there");
@@ -40,6 +41,7 @@ class FakeSession : public Session {
   std::vector<v1::Request> requests;
   std::deque<v1::Reply> replies;
   std::uint32_t uid = 0;
+  int groups = 0;
 
  private:
   VolumeDescriptor descriptor_;
@@ -80,6 +82,8 @@ class FakeFileData : public FileData {
     attr.set_inode(inode);
     return attr;
   }
+  void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
+  void OpenDirectory(std::uint64_t) override {}
   void Opened(std::uint64_t inode, const v1::Attr&) override { opened = inode; }
   void Close(std::uint64_t) override {}
   void Stop() override {}
@@ -88,9 +92,17 @@ class FakeFileData : public FileData {
   std::vector<v1::Reclaim> CollectReclaims() override { return {}; }
 
   IoContext last;
+  std::vector<std::uint64_t> accessed;
   std::uint32_t set_fields = 0;
   std::uint64_t opened = 0;
   bool opened_for_write = false;
+};
+
+constexpr char kAclName[] = "system.posix_acl_access";
+
+class TwoGroups : public CallerGroups {
+ public:
+  std::vector<std::uint32_t> Get() const override { return {10, 20}; }
 };
 
 class VfsTest : public ::testing::Test {
@@ -132,8 +144,9 @@ class VfsTest : public ::testing::Test {
   FakeSession session_;
   FakeFileData data_;
   NameCache names_;
-  Vfs vfs_{session_, data_, names_};
+  Vfs vfs_{session_, data_, names_, VfsOptions{}};
   Caller caller_;
+  TwoGroups groups_;
 };
 
 TEST_F(VfsTest, AttributesComeOverlaidAndCredentialsGoAlong) {
@@ -222,14 +235,62 @@ TEST_F(VfsTest, RenameFlags) {
   EXPECT_EQ(session_.requests.size(), 1u);
 }
 
-TEST_F(VfsTest, AclsAreRefusedAndOtherXattrsAreNot) {
-  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(1, "system.posix_acl_access", caller_).status()), EOPNOTSUPP);
-  v1::SetXattr set;
-  set.set_name("system.posix_acl_default");
-  EXPECT_EQ(ErrnoOf(vfs_.SetXattr(set, caller_)), EOPNOTSUPP);
+TEST_F(VfsTest, WhatIsKnownToHaveNoAclIsNotAskedForOne) {
+  v1::Request request;
+  request.mutable_get_attr()->set_inode(5);
+  v1::Reply reply;
+  reply.add_cacheable(5);
+  reply.mutable_attr()->mutable_attr()->set_inode(5);
+  reply.mutable_attr()->mutable_attr()->set_mode(S_IFDIR | 0755);
+  names_.OnReply(request, reply);
+  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(5, kAclName, caller_).status()), ENODATA);
   EXPECT_TRUE(session_.requests.empty());
-  set.set_name("user.a");
-  EXPECT_TRUE(vfs_.SetXattr(set, caller_).ok());
+  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(6, kAclName, caller_).status()), EIO) << "it was asked for";
+  reply.mutable_attr()->mutable_attr()->set_xattrs(true);
+  names_.OnReply(request, reply);
+  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(5, kAclName, caller_).status()), EIO);
+  EXPECT_EQ(session_.requests.size(), 2u);
+}
+
+TEST_F(VfsTest, AclsAreSetWithTheGroups) {
+  v1::SetXattr set;
+  set.set_name(kAclName);
+  caller_.groups = &groups_;
+  ASSERT_TRUE(vfs_.SetXattr(set, caller_).ok());
+  EXPECT_EQ(session_.groups, 2) << "whether set-group-id may stay depends on them";
+}
+
+TEST_F(VfsTest, GroupsGoAlongWhereTheyMatter) {
+  caller_.groups = &groups_;
+  caller_.umask = 027;
+  ReplyEntry(9);
+  ASSERT_TRUE(vfs_.Create({1, "f"}, 0666, O_CREAT, caller_).ok());
+  EXPECT_EQ(session_.groups, 0);
+  EXPECT_EQ(LastRequest().create().umask(), 027u);
+  ReplyEntry(9);
+  ASSERT_TRUE(vfs_.Make({1, "f"}, S_IFREG | 02755, 0, caller_).ok());
+  EXPECT_EQ(session_.groups, 2);
+}
+
+TEST_F(VfsTest, ReadsThatAreDueAreNoted) {
+  v1::Reply reply;
+  reply.mutable_data()->set_data("target");
+  session_.replies.push_back(reply);
+  ASSERT_TRUE(vfs_.ReadLink(5, caller_).ok());
+  EXPECT_TRUE(data_.accessed.empty());
+  reply.mutable_data()->set_atime_due(true);
+  session_.replies.push_back(reply);
+  ASSERT_TRUE(vfs_.ReadLink(5, caller_).ok());
+  EXPECT_EQ(data_.accessed, (std::vector<std::uint64_t>{5}));
+  reply.mutable_read_dir()->set_end(true);
+  reply.mutable_read_dir()->set_atime_due(true);
+  session_.replies = {reply, reply};
+  std::vector<std::uint64_t> cookies;
+  DirHandle quiet(6, /*no_atime=*/true), handle(6);
+  EXPECT_EQ(ReadAll(quiet, 0, &cookies), 0);
+  EXPECT_EQ(data_.accessed.size(), 1u);
+  EXPECT_EQ(ReadAll(handle, 0, &cookies), 0);
+  EXPECT_EQ(data_.accessed, (std::vector<std::uint64_t>{5, 6}));
 }
 
 TEST_F(VfsTest, OpenFlagsReachTheWrite) {

@@ -104,6 +104,7 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
   if (commit.has_size_bytes()) file.attr.set_size_bytes(commit.size_bytes());
   if (commit.has_mtime()) *file.attr.mutable_mtime() = commit.mtime();
   if (commit.kill_suid_sgid()) file.attr.set_mode(file.attr.mode() & ~06000u);
+  if (commit.kill_sgid()) file.attr.set_mode(file.attr.mode() & ~02000u);
   if (commit.release_tail()) {
     FreeBlocks(file, FileBlock(DivideUp(file.attr.size_bytes(), block_bytes_)), 1 << 30);
   }
@@ -124,6 +125,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
   if ((set.fields() & v1::SetAttr::MODE) != 0) {
     file.attr.set_mode((file.attr.mode() & ~07777u) | set.mode());
   }
+  if ((set.fields() & v1::SetAttr::ACCESSED) != 0) *file.attr.mutable_atime() = set.atime();
   if ((set.fields() & v1::SetAttr::MTIME) != 0) *file.attr.mutable_mtime() = set.mtime();
   *reply.mutable_attr()->mutable_attr() = file.attr;
 }

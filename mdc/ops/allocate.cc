@@ -163,6 +163,7 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
       record.set_size_bytes(end);
     }
   }
+  ClearSetGroupId(ctx.credentials, record);
   TouchContent(ctx, inode, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();

@@ -9,19 +9,21 @@
 #include "mdc/allocator.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/ops/xattrs.h"
 #include "mdc/schema.h"
 #include "proto/convert.h"
 #include "proto/status.h"
+#include "proto/times.h"
 
 namespace reel::mdc {
 namespace {
 
 using v1::SetAttr;
 
-constexpr std::uint32_t kKnownFields = SetAttr::MODE | SetAttr::UID | SetAttr::GID | SetAttr::SIZE |
-                                       SetAttr::ATIME | SetAttr::MTIME | SetAttr::ATIME_NOW |
-                                       SetAttr::MTIME_NOW | SetAttr::CTIME |
-                                       SetAttr::KILL_SUID_SGID | SetAttr::FLAGS | SetAttr::AFFINITY;
+constexpr std::uint32_t kKnownFields =
+    SetAttr::MODE | SetAttr::UID | SetAttr::GID | SetAttr::SIZE | SetAttr::ATIME | SetAttr::MTIME |
+    SetAttr::ATIME_NOW | SetAttr::MTIME_NOW | SetAttr::CTIME | SetAttr::KILL_SUID_SGID |
+    SetAttr::FLAGS | SetAttr::AFFINITY | SetAttr::ACCESSED;
 constexpr std::uint32_t kSettableFlags = v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND;
 
 bool Has(const SetAttr& set, std::uint32_t fields) {
@@ -29,7 +31,7 @@ bool Has(const SetAttr& set, std::uint32_t fields) {
 }
 
 absl::Status ValidateTimes(const SetAttr& set) {
-  if (Has(set, SetAttr::ATIME)) {
+  if (Has(set, SetAttr::ATIME | SetAttr::ACCESSED)) {
     if (absl::Status valid = FromProto(set.atime()).status(); !valid.ok()) return valid;
   }
   if (Has(set, SetAttr::MTIME)) {
@@ -96,14 +98,15 @@ absl::Status ApplyOwner(OpContext& ctx, const SetAttr& set, v1::InodeRecord& rec
     absl::Status cleared = ClearPrivileges(ctx, InodeNumber(set.inode()), record);
     if (!cleared.ok()) return cleared;
   }
-  if (Has(set, SetAttr::MODE)) record.set_mode((record.mode() & S_IFMT) | (set.mode() & 07777));
-  return absl::OkStatus();
+  if (!Has(set, SetAttr::MODE)) return absl::OkStatus();
+  record.set_mode((record.mode() & S_IFMT) | (set.mode() & 07777));
+  return FollowMode(ctx, InodeNumber(set.inode()), record);
 }
 
 absl::Status ApplySize(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
   const bool shrinks = set.size_bytes() <= record.size_bytes();
+  if (set.size_bytes() != record.size_bytes()) *record.mutable_mtime() = ToProto(ctx.now);
   record.set_size_bytes(set.size_bytes());
-  *record.mutable_mtime() = ToProto(ctx.now);
   if (!shrinks) return absl::OkStatus();
   // Blocks beyond the end go too, also those that fallocate(2) put there.
   record.set_flags(record.flags() & ~std::uint32_t{v1::INODE_FLAG_KEEP_PREALLOCATION});
@@ -116,6 +119,21 @@ void ApplyTimes(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
   if (Has(set, SetAttr::ATIME_NOW)) *record.mutable_atime() = ToProto(ctx.now);
   if (Has(set, SetAttr::MTIME_NOW)) *record.mutable_mtime() = ToProto(ctx.now);
   if (Has(set, SetAttr::CTIME)) *record.mutable_ctime() = set.ctime();
+}
+
+// The trace of a read: no change of the inode, so neither ctime nor the change counter move, and no
+// token stands in its way.
+absl::Status SetAccessed(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  if (set.fields() != SetAttr::ACCESSED) return ErrnoStatus(EINVAL, "ACCESSED stands alone");
+  if (absl::Status valid = ValidateTimes(set); !valid.ok()) return valid;
+  // Many hosts may read a file for the first time; one trace of it is enough.
+  const bool due = !set.only_if_due() ||
+                   reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), set.atime());
+  if (due && Later(set.atime(), record.atime())) {
+    *record.mutable_atime() = set.atime();
+    ctx.txn.Changed(InodeNumber(set.inode()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -138,19 +156,28 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
   if (!found.ok()) return found.status();
   v1::InodeRecord& record = **found;
+  if (Has(set, SetAttr::ACCESSED)) {
+    if (absl::Status noted = SetAccessed(ctx, set, record); !noted.ok()) return noted;
+    FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+    return absl::OkStatus();
+  }
   if (absl::Status valid = Validate(ctx, set, record); !valid.ok()) return valid;
   const v1::TokenMode others = Has(set, v1::SetAttr::SIZE) ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
   if (absl::Status settled = ctx.RequireOthersAtMost(inode, others); !settled.ok()) return settled;
 
+  // truncate(2) to the size that the file has changes nothing (ftruncate and O_TRUNC send a time).
+  const bool changes = set.fields() != SetAttr::SIZE || set.size_bytes() != record.size_bytes();
+  const std::uint32_t mode = record.mode();
   if (absl::Status applied = ApplyOwner(ctx, set, record); !applied.ok()) return applied;
   if (Has(set, v1::SetAttr::SIZE)) {
+    ClearSetGroupId(ctx.credentials, record);
     if (absl::Status applied = ApplySize(ctx, set, record); !applied.ok()) return applied;
   }
   if (Has(set, v1::SetAttr::FLAGS)) {
     record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
   }
   if (Has(set, v1::SetAttr::AFFINITY)) record.set_affinity(set.affinity());
-  TouchChange(ctx, inode, record);
+  if (changes || record.mode() != mode) TouchChange(ctx, inode, record);
   ApplyTimes(ctx, set, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
@@ -162,6 +189,7 @@ absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   if (!record.ok()) return record.status();
   if (!S_ISLNK((*record)->mode())) return ErrnoStatus(EINVAL, "no symbolic link");
   reply.mutable_data()->set_data((*record)->symlink());
+  reply.mutable_data()->set_atime_due(AtimeDue(**record, ctx.now));
   return absl::OkStatus();
 }
 

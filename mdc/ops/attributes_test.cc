@@ -64,6 +64,43 @@ TEST_F(AttributesTest, TimesAreSetAsGiven) {
   EXPECT_EQ(SetAttr(set), EINVAL);
 }
 
+TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_EXCLUSIVE);  // stands in no one's way
+  v1::SetAttr set = Set(file, v1::SetAttr::ACCESSED);
+  set.mutable_atime()->set_seconds(now_.seconds + 100);
+  EXPECT_EQ(SetAttr(set), 0);
+  tokens_.Return(kOther, InodeNumber(file), v1::TOKEN_NONE);
+  const v1::Attr attr = Attributes(file);
+  EXPECT_EQ(attr.atime().seconds(), set.atime().seconds());
+  EXPECT_LT(attr.ctime().seconds(), attr.atime().seconds());
+  EXPECT_EQ(attr.change(), 1u);
+  set.mutable_atime()->set_seconds(attr.atime().seconds() + 10);
+  set.set_only_if_due(true);
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_EQ(Attributes(file).atime().seconds(), attr.atime().seconds());
+  set.set_only_if_due(false);
+  set.mutable_atime()->set_seconds(5);  // older than what is known
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_EQ(reply_.attr().attr().atime().seconds(), attr.atime().seconds());
+  set.set_fields(v1::SetAttr::ACCESSED | v1::SetAttr::MODE);
+  EXPECT_EQ(SetAttr(set), EINVAL);
+}
+
+TEST_F(AttributesTest, TruncationToTheSameSizeChangesNothing) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  EXPECT_EQ(Truncate(file, 100), 0);
+  const v1::Attr before = Attributes(file);
+  EXPECT_EQ(Truncate(file, 100), 0);
+  EXPECT_EQ(Attributes(file).ctime().seconds(), before.ctime().seconds());
+  EXPECT_EQ(Attributes(file).change(), before.change());
+  v1::SetAttr set = Set(file, v1::SetAttr::SIZE | v1::SetAttr::MTIME_NOW);  // ftruncate(2)
+  set.set_size_bytes(100);
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_GT(Attributes(file).ctime().seconds(), before.ctime().seconds());
+  EXPECT_GT(Attributes(file).mtime().seconds(), before.mtime().seconds());
+}
+
 TEST_F(AttributesTest, SizesAreForRegularFiles) {
   const std::uint64_t file = MakeFile(kRoot, "f"), dir = MakeDir(kRoot, "d");
   std::uint64_t fifo = 0;

@@ -8,6 +8,7 @@
 #include "mdc/schema.h"
 #include "proto/convert.h"
 #include "proto/status.h"
+#include "proto/times.h"
 
 namespace reel::mdc {
 
@@ -29,6 +30,7 @@ void FillAttr(InodeNumber inode, const v1::InodeRecord& record, const VolumeDesc
   attr.set_change(record.change());
   attr.set_flags(record.flags());
   attr.set_project(record.project());
+  attr.set_xattrs(record.xattr_name_bytes() > 0);
 }
 
 void TouchChange(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
@@ -40,6 +42,10 @@ void TouchChange(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
 void TouchContent(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   *record.mutable_mtime() = ToProto(ctx.now);
   TouchChange(ctx, inode, record);
+}
+
+bool AtimeDue(const v1::InodeRecord& record, WallTime now) {
+  return reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), ToProto(now));
 }
 
 absl::StatusOr<v1::InodeRecord*> LiveDirectory(Txn& txn, InodeNumber inode) {
@@ -89,6 +95,12 @@ absl::Status ClearPrivileges(OpContext& ctx, InodeNumber inode, v1::InodeRecord&
     ctx.txn.Changed(inode);
   }
   return absl::OkStatus();
+}
+
+void ClearSetGroupId(const v1::Credentials& credentials, v1::InodeRecord& record) {
+  if (!S_ISREG(record.mode()) || credentials.uid() == 0) return;
+  if (InGroup(credentials, record.gid())) return;
+  record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
 }
 
 bool InGroup(const v1::Credentials& credentials, std::uint32_t gid) {

@@ -22,6 +22,9 @@ void TouchChange(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
 // Its content too: mtime.
 void TouchContent(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
 
+// Whether a read of the inode now has to be noted, by the rule of relatime.
+bool AtimeDue(const v1::InodeRecord& record, WallTime now);
+
 // The record of a directory that still has a name. ESTALE, ENOTDIR, ENOENT (removed).
 absl::StatusOr<v1::InodeRecord*> LiveDirectory(Txn& txn, InodeNumber inode);
 // The record of a regular file. ESTALE, EISDIR, EINVAL (neither).
@@ -33,6 +36,10 @@ absl::StatusOr<v1::InodeRecord*> NamedInode(Txn& txn, InodeNumber inode);
 // execute, and security.capability. Regular files only; others stay as they are. Does not touch
 // times.
 absl::Status ClearPrivileges(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
+
+// As a truncation or fallocate(2) by one outside the file's group does: set-group-id goes, also
+// where the group may not execute. (The kernel clears what it knows to clear, but not that.)
+void ClearSetGroupId(const v1::Credentials& credentials, v1::InodeRecord& record);
 
 // Whether the credentials' group or supplementary groups include `gid`.
 bool InGroup(const v1::Credentials& credentials, std::uint32_t gid);

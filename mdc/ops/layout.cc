@@ -1,5 +1,7 @@
 #include "mdc/ops/layout.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "mdc/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
+#include "proto/times.h"
 
 namespace reel::mdc {
 namespace {
@@ -157,7 +160,7 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
     return ErrnoStatus(EINVAL, "a commit does not shrink a file; SetAttr does");
   }
   const bool content = commit.written_size() > 0 || size != record.size_bytes() ||
-                       commit.has_mtime() || commit.kill_suid_sgid();
+                       commit.has_mtime() || commit.kill_suid_sgid() || commit.kill_sgid();
   const bool release =
       commit.release_tail() && (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) == 0;
 
@@ -186,11 +189,16 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
   if (commit.kill_suid_sgid()) {
     if (absl::Status s = ClearPrivileges(ctx, inode, record); !s.ok()) return s;
   }
-  if (content) {
-    TouchChange(ctx, inode, record);
-  } else if (commit.has_atime()) {
-    ctx.txn.Changed(inode);
+  if (commit.kill_sgid()) record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
+  // The change was when the write was, which stat(2) has shown since: a commit does not move ctime
+  // (tar would call the file changed while it reads it).
+  if (commit.has_mtime()) {
+    const v1::Time now = ToProto(ctx.now);
+    const v1::Time& written = Later(commit.mtime(), now) ? now : commit.mtime();
+    if (Later(written, record.ctime())) *record.mutable_ctime() = written;
   }
+  if (content) record.set_change(record.change() + 1);
+  if (content || commit.has_atime()) ctx.txn.Changed(inode);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }

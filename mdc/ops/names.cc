@@ -9,6 +9,8 @@
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/ops/xattrs.h"
+#include "mdc/schema.h"
 #include "mdc/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -24,6 +26,10 @@ bool IsDots(std::string_view name) {
 
 // The name and target of a new inode are what they may be.
 absl::Status ValidateCreate(const v1::Create& create) {
+  if (create.unnamed()) {
+    const bool valid = S_ISREG(create.mode()) && create.open() && create.name().empty();
+    return valid ? absl::OkStatus() : ErrnoStatus(EINVAL, "an unnamed inode that is no open file");
+  }
   if (absl::Status valid = ValidateName(create.name()); !valid.ok()) return valid;
   switch (create.mode() & S_IFMT) {
     case 0:
@@ -113,12 +119,48 @@ absl::StatusOr<InodeNumber> Resolve(Txn& txn, InodeNumber parent, const v1::Inod
   return (*entry)->inode;
 }
 
+// The new inode, with its name where it gets one, and its open where one is asked for.
+absl::Status MakeInode(OpContext& ctx, const v1::Create& create, const Directory& parent,
+                       v1::Reply& reply) {
+  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn);
+  if (!inode.ok()) return inode.status();
+  v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
+  FillNewInode(ctx, create, parent, record);
+  absl::Status inherited =
+      InheritAcl(ctx, parent.inode, *parent.record, create.umask(), *inode, record);
+  if (!inherited.ok()) return inherited;
+  if (create.open() && S_ISREG(record.mode())) {
+    ctx.on_commit.push_back([&opens = ctx.opens, session = ctx.session, inode = *inode] {
+      opens.Open(session, inode);
+    });
+  }
+  if (create.unnamed()) {
+    record.set_nlink(0);
+    if (create.linkable()) record.set_flags(record.flags() | v1::INODE_FLAG_UNNAMED);
+    PutOnOrphanList(ctx, *inode);
+  } else {
+    AddEntry(ctx, parent, create.name(), *inode, record.mode() & S_IFMT);
+  }
+  ctx.described.push_back(*inode);
+  FillAttr(*inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  return absl::OkStatus();
+}
+
+// The first name of an inode that was made without one.
+void TakeOffOrphanList(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  record.set_flags(record.flags() & ~std::uint32_t{v1::INODE_FLAG_UNNAMED});
+  // A truncation under way needs the list still.
+  if (record.truncated_from() == 0) ctx.txn.Delete(schema::OrphanKey(inode));
+}
+
 }  // namespace
 
 absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const v1::Lookup& lookup = request.lookup();
   const InodeNumber parent(lookup.parent());
-  const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, parent);
+  // How the kernel finds the inode of a handle (open_by_handle_at, NFS): "." of any type.
+  const absl::StatusOr<v1::InodeRecord*> directory =
+      lookup.name() == "." ? ctx.txn.Inode(parent) : LiveDirectory(ctx.txn, parent);
   if (!directory.ok()) return directory.status();
   if (absl::Status valid = ValidateName(lookup.name()); !valid.ok()) return valid;
   ctx.described.push_back(parent);
@@ -138,6 +180,9 @@ absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   const v1::Create& create = request.create();
   if (absl::Status valid = ValidateCreate(create); !valid.ok()) return valid;
   const absl::StatusOr<Directory> parent = DirectoryToChange(ctx, create.parent(), false);
+  if (create.unnamed()) {
+    return parent.ok() ? MakeInode(ctx, create, *parent, reply) : parent.status();
+  }
   if (!parent.ok() && ErrnoOf(parent.status()) != EPERM) return parent.status();
   if (IsDots(create.name())) return ErrnoStatus(EEXIST);
   const absl::StatusOr<std::optional<Entry>> existing =
@@ -149,20 +194,7 @@ absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (directory && parent->record->nlink() == std::numeric_limits<std::uint32_t>::max()) {
     return ErrnoStatus(EMLINK);
   }
-
-  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn);
-  if (!inode.ok()) return inode.status();
-  v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
-  FillNewInode(ctx, create, *parent, record);
-  AddEntry(ctx, *parent, create.name(), *inode, record.mode() & S_IFMT);
-  if (create.open() && S_ISREG(record.mode())) {
-    ctx.on_commit.push_back([&opens = ctx.opens, session = ctx.session, inode = *inode] {
-      opens.Open(session, inode);
-    });
-  }
-  ctx.described.push_back(*inode);
-  FillAttr(*inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
-  return absl::OkStatus();
+  return MakeInode(ctx, create, *parent, reply);
 }
 
 absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
@@ -184,13 +216,15 @@ absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   if ((record.flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {
     return ErrnoStatus(EPERM, absl::StrCat("inode ", link.inode(), " is immutable or append-only"));
   }
-  if (record.nlink() == 0) return ErrnoStatus(ENOENT, "the file has been removed");
+  const bool unnamed = record.nlink() == 0 && (record.flags() & v1::INODE_FLAG_UNNAMED) != 0;
+  if (record.nlink() == 0 && !unnamed) return ErrnoStatus(ENOENT, "the file has been removed");
   if (record.nlink() >= kMaxLinks) {
     return ErrnoStatus(EMLINK, absl::StrCat("inode ", link.inode(), " has ", kMaxLinks, " names"));
   }
   if (absl::Status settled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !settled.ok()) {
     return settled;
   }
+  if (unnamed) TakeOffOrphanList(ctx, inode, record);
   record.set_nlink(record.nlink() + 1);
   TouchChange(ctx, inode, record);
   AddEntry(ctx, *parent, link.name(), inode, record.mode() & S_IFMT);

@@ -112,7 +112,44 @@ TEST_F(NamesTest, SetGroupIdDirectoriesPassTheirGroupOn) {
   EXPECT_EQ(reply_.entry().attr().mode(), S_IFREG | 02755u);
 }
 
+TEST_F(NamesTest, UnnamedFilesLiveWhileTheyAreOpen) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(kRoot);
+  create.set_mode(S_IFREG | 0600);
+  create.set_open(true);
+  create.set_unnamed(true);
+  EXPECT_EQ(Do(mdc::Create, request), 0);
+  const std::uint64_t temporary = reply_.entry().attr().inode();
+  EXPECT_EQ(Attributes(temporary).nlink(), 0u);
+  EXPECT_EQ(Attributes(kRoot).size_bytes(), 0u);
+  EXPECT_EQ(Link(temporary, kRoot, "t"), ENOENT) << "opened with O_EXCL";
+  Reap();
+  EXPECT_EQ(GetAttr(temporary), 0);
+  opens_.Close(kMe, InodeNumber(temporary));
+  Reap();
+  EXPECT_EQ(GetAttr(temporary), ESTALE);
+
+  create.set_linkable(true);
+  EXPECT_EQ(Do(mdc::Create, request), 0);
+  const std::uint64_t kept = reply_.entry().attr().inode();
+  EXPECT_EQ(Link(kept, kRoot, "k"), 0);
+  EXPECT_EQ(Attributes(kept).nlink(), 1u);
+  EXPECT_EQ(Attributes(kept).flags(), 0u);
+  opens_.Close(kMe, InodeNumber(kept));
+  Reap();
+  EXPECT_EQ(GetAttr(kept), 0);
+  EXPECT_EQ(Unlink(kRoot, "k"), 0);
+  EXPECT_EQ(GetAttr(kept), ESTALE);
+  create.set_name("named");
+  EXPECT_EQ(Do(mdc::Create, request), EINVAL);
+  ExpectSound();
+}
+
 TEST_F(NamesTest, DotAndDotDot) {
+  const std::uint64_t plain = MakeFile(kRoot, "plain");
+  EXPECT_EQ(Lookup(plain, "."), 0) << "as the kernel finds the inode of a handle";
+  EXPECT_EQ(Lookup(plain, ".."), ENOTDIR);
   const std::uint64_t a = MakeDir(kRoot, "a");
   const std::uint64_t b = MakeDir(a, "b");
   EXPECT_EQ(Lookup(b, "."), 0);

@@ -15,13 +15,6 @@
 namespace reel::mdc {
 namespace {
 
-void PutOnList(OpContext& ctx, InodeNumber inode) {
-  v1::OrphanRecord orphan;
-  *orphan.mutable_since() = ToProto(ctx.now);
-  ctx.txn.Put(schema::OrphanKey(inode), orphan.SerializeAsString());
-  ctx.orphans.push_back(inode);
-}
-
 // Deletes up to kReapExtents attributes; true when none is left.
 absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   if (record.xattr_name_bytes() == 0) return true;
@@ -75,6 +68,13 @@ absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord
 
 }  // namespace
 
+void PutOnOrphanList(OpContext& ctx, InodeNumber inode) {
+  v1::OrphanRecord orphan;
+  *orphan.mutable_since() = ToProto(ctx.now);
+  ctx.txn.Put(schema::OrphanKey(inode), orphan.SerializeAsString());
+  ctx.orphans.push_back(inode);
+}
+
 absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
   if (!record.ok()) return record.status();
@@ -88,7 +88,7 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
     if (!gone.ok()) return gone.status();
     if (*gone) return absl::OkStatus();
   }
-  PutOnList(ctx, inode);
+  PutOnOrphanList(ctx, inode);
   return absl::OkStatus();
 }
 
@@ -109,7 +109,7 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
   if (!all.ok()) return all.status();
   if (!*all) {
     record.set_truncated_from(first.value() + 1);
-    PutOnList(ctx, inode);
+    PutOnOrphanList(ctx, inode);
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,9 @@ namespace reel::mdc {
 
 inline constexpr std::size_t kReapExtents = 1000;
 
+// Work is left to be done on the inode once nobody has it open.
+void PutOnOrphanList(OpContext& ctx, InodeNumber inode);
+
 // The inode has lost its last name. REQUIRES: its record says nlink 0 and is marked changed. Frees
 // it at once where nobody has it open or cached and it is small; else puts it on the orphan list.
 absl::Status DropInode(OpContext& ctx, InodeNumber inode);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mdc/ops/acl.h"
 #include "mdc/ops/inode.h"
 #include "mdc/schema.h"
 #include "proto/status.h"
@@ -21,7 +22,7 @@ bool Begins(std::string_view name, std::string_view prefix) {
   return name.substr(0, prefix.size()) == prefix;
 }
 bool IsAcl(std::string_view name) {
-  return name == "system.posix_acl_access" || name == "system.posix_acl_default";
+  return name == kAccessAcl || name == kDefaultAcl;
 }
 
 absl::Status ValidateName(std::string_view name) {
@@ -51,7 +52,7 @@ absl::Status CheckChangeable(const OpContext& ctx, const v1::InodeRecord& record
     return ErrnoStatus(EPERM);
   }
   if (IsAcl(name) && S_ISLNK(record.mode())) return ErrnoStatus(EOPNOTSUPP);
-  if (name == "system.posix_acl_default" && !S_ISDIR(record.mode())) return ErrnoStatus(EACCES);
+  if (name == kDefaultAcl && !S_ISDIR(record.mode())) return ErrnoStatus(EACCES);
   return absl::OkStatus();
 }
 
@@ -71,6 +72,60 @@ absl::StatusOr<std::optional<std::string>> Find(Txn& txn, InodeNumber inode,
                                                 std::string_view name) {
   if (record.xattr_name_bytes() == 0) return std::optional<std::string>();
   return txn.Get(schema::XattrKey(inode, name));
+}
+
+absl::Status Put(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record, std::string_view name,
+                 bool is_new, std::string value) {
+  if (is_new) {
+    // The bound is listxattr(2)'s: every name can always be listed.
+    const std::size_t bytes = record.xattr_name_bytes() + name.size() + 1;
+    if (bytes > kMaxXattrListBytes) {
+      return ErrnoStatus(ENOSPC, absl::StrCat("inode ", inode.value(), " has too many attributes"));
+    }
+    record.set_xattr_name_bytes(static_cast<std::uint32_t>(bytes));
+  }
+  ctx.txn.Put(schema::XattrKey(inode, name), std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status Drop(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
+                  std::string_view name) {
+  const std::size_t bytes = name.size() + 1;
+  if (record.xattr_name_bytes() < bytes) return DamagedRecord("count of attribute names", inode);
+  record.set_xattr_name_bytes(record.xattr_name_bytes() - static_cast<std::uint32_t>(bytes));
+  ctx.txn.Delete(schema::XattrKey(inode, name));
+  return absl::OkStatus();
+}
+
+void SetPermissionBits(v1::InodeRecord& record, std::uint32_t bits) {
+  record.set_mode((record.mode() & ~std::uint32_t{0777}) | (bits & 0777));
+}
+
+// The stored ACL; empty where there is none.
+absl::StatusOr<Acl> FindAcl(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                            std::string_view name) {
+  const absl::StatusOr<std::optional<std::string>> stored = Find(ctx.txn, inode, record, name);
+  if (!stored.ok()) return stored.status();
+  if (!stored->has_value()) return Acl();
+  absl::StatusOr<Acl> acl = Acl::Parse(**stored);
+  return acl.ok() ? acl : DamagedRecord("an ACL", inode);
+}
+
+// An access ACL that the mode can say all of is not stored; an empty one is a removal.
+absl::Status SetAcl(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
+                    const v1::SetXattr& set, bool is_new) {
+  const absl::StatusOr<Acl> acl = Acl::Parse(set.value());
+  if (!acl.ok()) return acl.status();
+  bool keep = !acl->empty();
+  if (keep && set.name() == kAccessAcl) {
+    SetPermissionBits(record, acl->PermissionBits());
+    if (ctx.credentials.uid() != 0 && !InGroup(ctx.credentials, record.gid())) {
+      record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
+    }
+    keep = !acl->IsMinimal();
+  }
+  if (keep) return Put(ctx, inode, record, set.name(), is_new, acl->Serialize());
+  return is_new ? absl::OkStatus() : Drop(ctx, inode, record, set.name());
 }
 
 }  // namespace
@@ -106,15 +161,11 @@ absl::Status SetXattr(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   if (!old.ok()) return old.status();
   if (old->has_value() && (set.flags() & XATTR_CREATE) != 0) return ErrnoStatus(EEXIST);
   if (!old->has_value() && (set.flags() & XATTR_REPLACE) != 0) return ErrnoStatus(ENODATA);
-  if (!old->has_value()) {
-    // The bound is listxattr(2)'s: every name can always be listed.
-    const std::size_t bytes = record.xattr_name_bytes() + set.name().size() + 1;
-    if (bytes > kMaxXattrListBytes) {
-      return ErrnoStatus(ENOSPC, absl::StrCat("inode ", set.inode(), " has too many attributes"));
-    }
-    record.set_xattr_name_bytes(static_cast<std::uint32_t>(bytes));
-  }
-  ctx.txn.Put(schema::XattrKey(inode, set.name()), set.value());
+  const bool is_new = !old->has_value();
+  const absl::Status stored = IsAcl(set.name())
+                                  ? SetAcl(ctx, inode, record, set, is_new)
+                                  : Put(ctx, inode, record, set.name(), is_new, set.value());
+  if (!stored.ok()) return stored;
   TouchChange(ctx, inode, record);
   return absl::OkStatus();
 }
@@ -141,13 +192,36 @@ absl::Status RemoveXattr(OpContext& ctx, const v1::Request& request, v1::Reply&)
   v1::InodeRecord& record = **found;
   const absl::StatusOr<std::optional<std::string>> old = Find(ctx.txn, inode, record, name);
   if (!old.ok()) return old.status();
-  if (!old->has_value()) return ErrnoStatus(ENODATA);
-  const std::size_t bytes = name.size() + 1;
-  if (record.xattr_name_bytes() < bytes) return DamagedRecord("count of attribute names", inode);
-  record.set_xattr_name_bytes(record.xattr_name_bytes() - static_cast<std::uint32_t>(bytes));
-  ctx.txn.Delete(schema::XattrKey(inode, name));
+  // Without an ACL the mode is all there is, which is what was asked for.
+  if (!old->has_value()) return IsAcl(name) ? absl::OkStatus() : ErrnoStatus(ENODATA);
+  if (absl::Status dropped = Drop(ctx, inode, record, name); !dropped.ok()) return dropped;
   TouchChange(ctx, inode, record);
   return absl::OkStatus();
+}
+
+absl::Status InheritAcl(OpContext& ctx, InodeNumber parent, const v1::InodeRecord& parent_record,
+                        std::uint32_t umask, InodeNumber inode, v1::InodeRecord& record) {
+  if (S_ISLNK(record.mode())) return absl::OkStatus();
+  absl::StatusOr<Acl> acl = FindAcl(ctx, parent, parent_record, kDefaultAcl);
+  if (!acl.ok()) return acl.status();
+  if (acl->empty()) {
+    SetPermissionBits(record, record.mode() & ~umask);
+    return absl::OkStatus();
+  }
+  if (S_ISDIR(record.mode())) {
+    absl::Status passed_on = Put(ctx, inode, record, kDefaultAcl, true, acl->Serialize());
+    if (!passed_on.ok()) return passed_on;
+  }
+  SetPermissionBits(record, acl->Inherit(record.mode()));
+  if (acl->IsMinimal()) return absl::OkStatus();
+  return Put(ctx, inode, record, kAccessAcl, true, acl->Serialize());
+}
+
+absl::Status FollowMode(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  absl::StatusOr<Acl> acl = FindAcl(ctx, inode, record, kAccessAcl);
+  if (!acl.ok() || acl->empty()) return acl.status();
+  acl->SetPermissionBits(record.mode());
+  return Put(ctx, inode, record, kAccessAcl, false, acl->Serialize());
 }
 
 }  // namespace reel::mdc

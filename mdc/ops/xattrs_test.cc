@@ -1,7 +1,10 @@
 #include "mdc/ops/xattrs.h"
 
+#include <linux/posix_acl.h>
 #include <sys/xattr.h>
 
+#include "mdc/ops/acl.h"
+#include "mdc/ops/names.h"
 #include "mdc/ops/op_fixture.h"
 
 namespace reel::mdc {
@@ -48,8 +51,6 @@ TEST_F(XattrsTest, SetGetListRemove) {
 
 TEST_F(XattrsTest, NamespacesAndBounds) {
   const std::uint64_t file = MakeFile(kRoot, "f");
-  EXPECT_EQ(SetXattr(file, "system.posix_acl_access", "acl"), 0);
-  EXPECT_EQ(SetXattr(file, "system.posix_acl_default", "acl"), EACCES);
   EXPECT_EQ(SetXattr(file, "system.other", "x"), EOPNOTSUPP);
   EXPECT_EQ(SetXattr(file, "plain", "x"), EOPNOTSUPP);
   EXPECT_EQ(SetXattr(file, "user.", "x"), EINVAL);
@@ -61,6 +62,94 @@ TEST_F(XattrsTest, NamespacesAndBounds) {
   EXPECT_EQ(Create(kRoot, "p", S_IFIFO, &fifo), 0);
   EXPECT_EQ(SetXattr(fifo, "user.x", "x"), EPERM);
   EXPECT_EQ(GetXattr(fifo, "user.x"), ENODATA);
+}
+
+// Owner rwx, user 1000 as given, group r-x, mask and others as given.
+std::string AclBytes(int user, int mask, int other) {
+  std::string bytes{2, 0, 0, 0};
+  const auto add = [&](int tag, int permissions, std::uint32_t id) {
+    bytes += {static_cast<char>(tag), 0, static_cast<char>(permissions), 0};
+    for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<char>(id >> (8 * i)));
+  };
+  add(ACL_USER_OBJ, 7, ~0u);
+  if (user >= 0) add(ACL_USER, user, 1000);
+  add(ACL_GROUP_OBJ, 5, ~0u);
+  if (user >= 0) add(ACL_MASK, mask, ~0u);
+  add(ACL_OTHER, other, ~0u);
+  return bytes;
+}
+const std::string kAccess(kAccessAcl), kDefault(kDefaultAcl);
+
+TEST_F(XattrsTest, AccessAclAndModeFollowEachOther) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  EXPECT_FALSE(Attributes(file).xattrs());
+  EXPECT_EQ(SetXattr(file, kAccess, "acl"), EINVAL);
+  EXPECT_EQ(SetXattr(file, kAccess, AclBytes(6, 6, 1)), 0);
+  EXPECT_EQ(Attributes(file).mode(), S_IFREG | 0761u);
+  EXPECT_TRUE(Attributes(file).xattrs());
+  v1::SetAttr chmod;
+  chmod.set_inode(file);
+  chmod.set_fields(v1::SetAttr::MODE);
+  chmod.set_mode(0704);
+  EXPECT_EQ(SetAttr(chmod), 0);
+  EXPECT_EQ(GetXattr(file, kAccess), 0);
+  EXPECT_EQ(reply_.data().data(), AclBytes(6, 0, 4));
+  // One that the mode can say all of is no longer there.
+  EXPECT_EQ(SetXattr(file, kAccess, AclBytes(-1, 0, 5)), 0);
+  EXPECT_EQ(Attributes(file).mode(), S_IFREG | 0755u);
+  EXPECT_EQ(GetXattr(file, kAccess), ENODATA);
+  EXPECT_EQ(ListOf(file), "");
+  EXPECT_EQ(SetXattr(file, kDefault, AclBytes(6, 6, 1)), EACCES);
+  std::uint64_t link = 0;
+  EXPECT_EQ(Create(kRoot, "l", S_IFLNK, &link, "x"), 0);
+  EXPECT_EQ(SetXattr(link, kAccess, AclBytes(6, 6, 1)), EOPNOTSUPP);
+  ExpectSound();
+}
+
+TEST_F(XattrsTest, AnAclTakesSetGroupIdFromWhoIsNotInTheGroup) {
+  std::uint64_t file = 0;
+  EXPECT_EQ(Create(kRoot, "f", S_IFREG | 02755, &file), 0);
+  credentials_.set_uid(10);
+  credentials_.set_gid(5);
+  credentials_.add_groups(0);
+  EXPECT_EQ(SetXattr(file, kAccess, AclBytes(6, 6, 1)), 0);
+  EXPECT_EQ(Attributes(file).mode(), S_IFREG | 02761u);
+  credentials_.clear_groups();
+  EXPECT_EQ(SetXattr(file, kAccess, AclBytes(6, 6, 1)), 0);
+  EXPECT_EQ(Attributes(file).mode(), S_IFREG | 0761u);
+}
+
+TEST_F(XattrsTest, DefaultAclsAreInherited) {
+  const std::uint64_t dir = MakeDir(kRoot, "d");
+  EXPECT_EQ(SetXattr(dir, kDefault, AclBytes(6, 7, 4)), 0);
+  EXPECT_EQ(Attributes(dir).mode() & 0777, 0755u) << "a default ACL changes no mode";
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(dir);
+  create.set_name("f");
+  create.set_mode(S_IFREG | 0660);
+  create.set_umask(077);
+  EXPECT_EQ(Do(mdc::Create, request), 0);
+  const std::uint64_t file = reply_.entry().attr().inode();
+  EXPECT_EQ(reply_.entry().attr().mode(), S_IFREG | 0660u) << "the umask does not count";
+  EXPECT_EQ(GetXattr(file, kAccess), 0);
+  Acl expected = *Acl::Parse(AclBytes(6, 6, 0));
+  expected.SetPermissionBits(0660);
+  EXPECT_EQ(reply_.data().data(), expected.Serialize());
+  EXPECT_EQ(GetXattr(file, kDefault), ENODATA);
+  create.set_name("sub");
+  create.set_mode(S_IFDIR | 0777);
+  EXPECT_EQ(Do(mdc::Create, request), 0);
+  const std::uint64_t sub = reply_.entry().attr().inode();
+  EXPECT_EQ(Attributes(sub).mode(), S_IFDIR | 0774u);
+  EXPECT_EQ(GetXattr(sub, kDefault), 0);
+  EXPECT_EQ(reply_.data().data(), AclBytes(6, 7, 4));
+  EXPECT_EQ(Drop(dir, kDefault), 0);
+  create.set_name("g");
+  create.set_mode(S_IFREG | 0666);
+  EXPECT_EQ(Do(mdc::Create, request), 0);
+  EXPECT_EQ(reply_.entry().attr().mode(), S_IFREG | 0600u) << "now the umask does";
+  ExpectSound();
 }
 
 TEST_F(XattrsTest, TrustedIsForRootAlone) {

@@ -1,0 +1,21 @@
+#include "proto/times.h"
+
+#include <cstdint>
+#include <tuple>
+
+namespace reel {
+
+bool Later(const v1::Time& a, const v1::Time& b) {
+  return std::make_tuple(a.seconds(), a.nanoseconds()) >
+         std::make_tuple(b.seconds(), b.nanoseconds());
+}
+
+bool AtimeDue(const v1::Time& atime, const v1::Time& mtime, const v1::Time& ctime,
+              const v1::Time& now) {
+  constexpr std::int64_t kDaySeconds = 24 * 60 * 60;
+  if (!Later(now, atime)) return false;
+  return !Later(atime, mtime) || !Later(atime, ctime) ||
+         now.seconds() - atime.seconds() >= kDaySeconds;
+}
+
+}  // namespace reel
