@@ -248,6 +248,10 @@ class InodePass {
       if (!ValidateName(name).ok() || name == "." || name == "..") {
         report_.Add("entry-name", where, "the name is not possible");
       }
+      // No directory folds names yet.
+      if (!record.name().empty() && record.name() != entries_.key().name) {
+        report_.Add("entry-name", where, "its record has another name");
+      }
       if (record.cookie() < kFirstCookie || record.cookie() >> 63 != 0) {
         report_.Add("cookie", where,
                     absl::StrCat("its cookie ", record.cookie(), " is out of range"));

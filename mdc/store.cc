@@ -77,13 +77,19 @@ absl::Status Store::Mount() {
   return absl::OkStatus();
 }
 
+std::uint64_t Store::WriteBufferBytes(std::uint64_t wanted_bytes, std::uint64_t store_bytes) {
+  return std::min(wanted_bytes, std::max(store_bytes / kWriteBufferShare, kMinWriteBufferBytes));
+}
+
 absl::Status Store::OpenDb(bool create) {
+  if (fs_->Find(kRebuildingPath).ok()) {
+    return absl::DataLossError(
+        "metadata store: a rebuild of it was begun and not ended; run fsck.reelfs --repair");
+  }
   env_ = std::make_unique<RocksEnv>(*fs_);
   const MetaDb::Options options{
       .cache_bytes = options_.cache_bytes,
-      .write_buffer_bytes =
-          std::min(options_.write_buffer_bytes,
-                   std::max(fs_->SizeBytes() / kWriteBufferShare, kMinWriteBufferBytes)),
+      .write_buffer_bytes = WriteBufferBytes(options_.write_buffer_bytes, fs_->SizeBytes()),
       .read_only = options_.read_only,
       .create = create};
   auto db = MetaDb::Open(env_->get(), options);

@@ -45,6 +45,8 @@ class Store {
   static absl::StatusOr<std::unique_ptr<Store>> Format(OpenVolume& volume,
                                                        std::uint64_t region_blocks,
                                                        const StoreOptions& options);
+  // The size of the memtables that suits a store of this size.
+  static std::uint64_t WriteBufferBytes(std::uint64_t wanted_bytes, std::uint64_t store_bytes);
   // What is wrong with the bytes of the store, one line each; reads all of it and writes nothing.
   // The records in it are the checker's (mdc/checker.h).
   static std::vector<std::string> Check(OpenVolume& volume);
@@ -75,6 +77,10 @@ class Store {
   std::unique_ptr<RocksEnv> env_;
   std::unique_ptr<MetaDb> db_;
 };
+
+// A file that is there while a store is being rebuilt (mdc/store_repair.h): such a one is not
+// opened.
+inline constexpr char kRebuildingPath[] = "/REBUILDING";
 
 // The smallest region that a store of this block size fits in.
 std::uint64_t MinimumRegionBlocks(std::uint32_t block_bytes);

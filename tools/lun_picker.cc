@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "volume/descriptor.h"
 #include "volume/label.h"
 #include "volume/lun_scan.h"
 
@@ -31,18 +32,28 @@ class Picker {
   }
 
   absl::StatusOr<PickedLun> Pick(const LunReference& reference);
+  // FAILED_PRECONDITION when a picked LUN belongs to a volume that exists.
+  absl::Status CheckMembers() const;
   // INVALID_ARGUMENT when a --force named nothing.
   absl::Status CheckForced() const;
 
  private:
   absl::StatusOr<std::string> PathOf(const LunReference& reference);
   absl::StatusOr<std::string> ByName(const LunReference& reference);
-  absl::Status TakeLabel(const std::string& path, PickedLun& picked);
+  absl::Status TakeLabel(const LunReference& reference, const std::string& path, PickedLun& picked);
   bool Forced(const std::string& path) const { return force_.contains(Canonical(path)); }
+
+  // A LUN whose label names a volume.
+  struct Member {
+    Uuid seat;  // of the volume, as the LUN's descriptor says; nil when it says nothing
+    absl::Status refusal;
+  };
 
   const PickOptions& options_;
   std::map<std::string, std::string> force_;  // canonical path → as it was given
   std::map<std::string, std::string> taken_;  // canonical path → reference
+  std::vector<Member> members_;
+  std::set<Uuid> free_;  // picked LUNs with a label that names no volume
   std::vector<FoundLun> found_;
   bool scanned_ = false;
 };
@@ -79,7 +90,8 @@ absl::StatusOr<std::string> Picker::PathOf(const LunReference& reference) {
   return reference.is_path() ? reference.text : ByName(reference);
 }
 
-absl::Status Picker::TakeLabel(const std::string& path, PickedLun& picked) {
+absl::Status Picker::TakeLabel(const LunReference& reference, const std::string& path,
+                               PickedLun& picked) {
   const bool forced = Forced(path);
   const auto refuse = [&](std::string_view holds) {
     return absl::FailedPreconditionError(absl::StrCat(path, " holds ", std::string(holds),
@@ -87,8 +99,13 @@ absl::Status Picker::TakeLabel(const std::string& path, PickedLun& picked) {
   };
   auto reading = ReadLabel(*picked.lun);
   if (reading.ok() && !reading->label.volume.is_nil() && !forced) {
-    return refuse(absl::StrCat("LUN \"", reading->label.name, "\" of the volume ",
-                               reading->label.volume.ToString()));
+    const auto descriptor = ReadDescriptor(*picked.lun);
+    const bool own = descriptor.ok() && descriptor->descriptor.volume == reading->label.volume;
+    members_.push_back(
+        {own ? descriptor->descriptor.seat : Uuid(),
+         At(reference, refuse(absl::StrCat("LUN \"", reading->label.name, "\" of the volume ",
+                                           own ? descriptor->descriptor.name + " (" : "(",
+                                           reading->label.volume.ToString(), ")")))});
   }
   if (!reading.ok() && !absl::IsNotFound(reading.status()) && !forced) {
     const bool label =
@@ -108,6 +125,7 @@ absl::Status Picker::TakeLabel(const std::string& path, PickedLun& picked) {
     picked.facts.name = reading->label.name;
     picked.label_generation = reading->label.generation;
     picked.start_over = !reading->label.volume.is_nil();
+    if (!picked.start_over) free_.insert(reading->label.lun);
   } else {
     picked.facts.uuid = Uuid::Random();
     picked.facts.name = LunNameFromPath(path);
@@ -136,8 +154,17 @@ absl::StatusOr<PickedLun> Picker::Pick(const LunReference& reference) {
   picked.facts.logical_block_bytes = (*lun)->logical_block_bytes();
   picked.facts.optimal_io_bytes = (*lun)->optimal_io_bytes();
   picked.lun = std::move(*lun);
-  if (absl::Status status = TakeLabel(*path, picked); !status.ok()) return status;
+  if (absl::Status status = TakeLabel(reference, *path, picked); !status.ok()) return status;
   return picked;
+}
+
+// A volume exists when its seat's label names it (make_volume.h): where that one is free, an mkfs
+// was interrupted just before its end, and what it left on the other LUNs is nobody's.
+absl::Status Picker::CheckMembers() const {
+  for (const Member& member : members_) {
+    if (!free_.contains(member.seat)) return member.refusal;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Picker::CheckForced() const {
@@ -163,6 +190,7 @@ absl::StatusOr<std::vector<std::vector<PickedLun>>> PickLuns(const VolumeDescrip
       luns.push_back(std::move(*picked));
     }
   }
+  if (absl::Status status = picker.CheckMembers(); !status.ok()) return status;
   if (absl::Status status = picker.CheckForced(); !status.ok()) return status;
   return pools;
 }

@@ -1,7 +1,8 @@
 // Finds, opens and claims the LUNs that a description names, and refuses those that hold something.
 //
 // A name is looked up among the labels at the patterns; a path stands for itself and may have no
-// label yet. Nothing is written. Thread rule: one thread.
+// label yet. What an interrupted mkfs left of a volume that never was may be used again. Nothing is
+// written. Thread rule: one thread.
 #pragma once
 
 #include <cstdint>

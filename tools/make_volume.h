@@ -19,7 +19,7 @@
 namespace reel::tools {
 
 // REQUIRES: `luns` are those that `geometry` was computed for, in its order, open for writing and
-// claimed. Any error leaves LUNs without a volume, some of which may want --force the next time.
+// claimed. Any error leaves LUNs without a volume, which can be used again as they are.
 absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<PickedLun>> luns,
                         WallTime now);
 

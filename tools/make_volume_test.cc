@@ -1,5 +1,5 @@
-// mkfs is stopped at each of its writes and flushes, with power lost: there is no volume, or a
-// whole one.
+// mkfs is stopped at each of its writes and flushes, with power lost: there is no volume, and the
+// LUNs can be used again, or a whole one.
 #include "tools/make_volume.h"
 
 #include <fcntl.h>
@@ -118,22 +118,32 @@ class MakeVolumeTest : public ::testing::Test {
     return status;
   }
 
-  // What another host finds: the volume's descriptor from the reserved areas, as image files.
-  absl::StatusOr<VolumeDescriptor> Find() {
-    std::vector<std::unique_ptr<TemporaryImage>> images;
-    std::vector<std::string> paths;
+  // What another host finds: the reserved areas, as image files.
+  void ShowToAnotherHost() {
+    images_.clear();
+    paths_.clear();
     for (const auto& medium : media_) {
-      images.push_back(std::make_unique<TemporaryImage>(kLunBytes));
-      paths.push_back(images.back()->path());
+      images_.push_back(std::make_unique<TemporaryImage>(kLunBytes));
+      paths_.push_back(images_.back()->path());
       const std::string reserved = medium->DurableContent(0, kReservedBytes);
-      const int fd = open(paths.back().c_str(), O_WRONLY);
+      const int fd = open(paths_.back().c_str(), O_WRONLY);
       EXPECT_EQ(pwrite(fd, reserved.data(), reserved.size(), 0),
                 static_cast<ssize_t>(reserved.size()));
       close(fd);
     }
-    auto volume = OpenVolumeByName("reel1", paths, LunAccess::kReadOnly);
+  }
+  // The volume's descriptor, as it finds that.
+  absl::StatusOr<VolumeDescriptor> Find() {
+    ShowToAnotherHost();
+    auto volume = OpenVolumeByName("reel1", paths_, LunAccess::kReadOnly);
     if (!volume.ok()) return volume.status();
     return volume->descriptor;
+  }
+  // Whether mkfs takes these LUNs without --force.
+  absl::Status TakesThemAgain() {
+    VolumeDescription description = description_;
+    for (std::size_t i = 0; i < paths_.size(); ++i) description.pools[i].luns = {{paths_[i], ""}};
+    return PickLuns(description, {}).status();
   }
 
   void ExpectWhole(const VolumeDescriptor& descriptor) {
@@ -155,6 +165,8 @@ class MakeVolumeTest : public ::testing::Test {
 
   VolumeDescription description_;
   std::vector<std::unique_ptr<FaultyLun>> media_;
+  std::vector<std::unique_ptr<TemporaryImage>> images_;
+  std::vector<std::string> paths_;
   std::uint64_t steps_taken_ = 0;
 };
 
@@ -177,6 +189,8 @@ TEST_F(MakeVolumeTest, StoppedAtAnyStepThereIsNoVolumeOrAWholeOne) {
     const auto descriptor = Find();
     SCOPED_TRACE(testing::Message() << "stopped after " << steps << " of " << all << " steps");
     EXPECT_TRUE(descriptor.ok() || !made.ok()) << descriptor.status();
+    const absl::Status again = TakesThemAgain();
+    EXPECT_EQ(again.ok(), !descriptor.ok()) << again;
     if (!descriptor.ok()) continue;
     ++found;
     ExpectWhole(*descriptor);

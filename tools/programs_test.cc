@@ -5,12 +5,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-
 #include "nlohmann/json.hpp"
+#include "tools/program_fixture.h"
 #include "volume/label.h"
 #include "volume/lun.h"
 
@@ -19,57 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string output;
-};
-
-Outcome Shell(const std::string& command) {
-  Outcome outcome;
-  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  std::array<char, 4096> chunk;
-  for (std::size_t got; (got = fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
-    outcome.output.append(chunk.data(), got);
-  }
-  const int status = pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
-}
-
-class ProgramsTest : public ::testing::Test {
- protected:
-  ProgramsTest() {
-    std::string name = std::filesystem::temp_directory_path() / "reel-programs-XXXXXX";
-    directory_ = mkdtemp(name.data());
-  }
-  ~ProgramsTest() override { std::filesystem::remove_all(directory_); }
-
-  std::string MakeImage(const std::string& name, std::uint64_t mib = 64) {
-    const std::string path = directory_ + "/" + name;
-    std::ofstream(path).close();
-    std::filesystem::resize_file(path, mib << 20);
-    return path;
-  }
-  std::string WriteFile(const std::string& name, const std::string& text) {
-    const std::string path = directory_ + "/" + name;
-    std::ofstream(path) << text;
-    return path;
-  }
-  Outcome Mkfs(const std::string& arguments) {
-    return Shell(std::string(MKFS_PATH " ") + arguments);
-  }
-  Outcome Fsck(const std::string& arguments) {
-    return Shell(std::string(FSCK_PATH " ") + arguments + " --luns '" + directory_ + "/*.img'");
-  }
-  void Overwrite(const std::string& path, std::uint64_t offset, const std::string& bytes) {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(static_cast<std::streamoff>(offset));
-    file << bytes;
-  }
-
-  std::string directory_;
-};
 
 TEST_F(ProgramsTest, OneLunIsAVolume) {
   const std::string a = MakeImage("a.img");
@@ -155,7 +100,7 @@ TEST_F(ProgramsTest, WrongUseIsTold) {
               HasSubstr("no LUN is named \"nolabel\""));
   EXPECT_THAT(Mkfs("reel1 /nowhere/x").output, HasSubstr("/nowhere/x"));
   EXPECT_EQ(Fsck("").exit_code, 16);
-  EXPECT_EQ(Fsck("-y reel1").exit_code, 16);
+  EXPECT_EQ(Fsck("-n -y reel1").exit_code, 16);
   EXPECT_EQ(Fsck("reel1").exit_code, 8);
 }
 
@@ -185,6 +130,47 @@ TEST_F(ProgramsTest, DamageIsReported) {
   EXPECT_EQ(store.exit_code, 4);
   EXPECT_THAT(store.output, HasSubstr("superblock"));
   EXPECT_THAT(store.output, Not(HasSubstr("clean")));
+}
+
+TEST_F(ProgramsTest, DamageIsRepaired) {
+  const std::string a = MakeImage("a.img");
+  ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
+  const auto sound = Checksums();
+  const Outcome nothing = Fsck("-y reel1");
+  EXPECT_EQ(nothing.exit_code, 0) << nothing.output;
+  EXPECT_EQ(Checksums(), sound) << "nothing to do, nothing written";
+
+  Overwrite(a, kLabelCopyOffset + 100, "x");
+  Overwrite(a, kDescriptorSlotOffsets[0] + 40, "x");
+  const Outcome lost = Fsck("reel1");
+  EXPECT_EQ(lost.exit_code, 4) << "its only descriptor: " << lost.output;
+  Overwrite(a, kDescriptorSlotOffsets[0] + 40, std::string(1, '\0'));
+  const Outcome label = Fsck("-p reel1");
+  EXPECT_EQ(label.exit_code, 1) << label.output;
+  EXPECT_THAT(label.output, HasSubstr("copy of the label rewritten"));
+  EXPECT_EQ(Fsck("reel1").exit_code, 0);
+
+  Overwrite(a, kReservedBytes + 20, "xxxx");  // a superblock of the metadata store
+  const Outcome store = Fsck("--repair --json reel1");
+  EXPECT_EQ(store.exit_code, 1) << store.output;
+  const auto json = nlohmann::json::parse(store.output);
+  EXPECT_EQ(json["problem_count"], 1);
+  EXPECT_EQ(json["repair_count"], 1);
+  EXPECT_EQ(json["left_count"], 0);
+  EXPECT_EQ(json["repairs"][0]["where"], "metadata superblock slot 0");
+  EXPECT_EQ(Fsck("reel1").exit_code, 0);
+}
+
+TEST_F(ProgramsTest, AVolumeInUseIsNotRepaired) {
+  const std::string a = MakeImage("a.img");
+  ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
+  Overwrite(a, kLabelCopyOffset + 100, "x");
+  const auto before = Checksums();
+  const int fd = open(a.c_str(), O_RDONLY);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  EXPECT_EQ(Fsck("-y reel1").exit_code, 8);
+  EXPECT_EQ(Checksums(), before);
+  close(fd);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "mdc/metafs/framed_log.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metafs/space.h"
@@ -62,7 +63,9 @@ AlignedBuffer LogWriter::Frame(std::string_view payload) {
   return frames;
 }
 
-absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id) {
+absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id,
+                               OnDamage on_damage) {
+  const bool refuse = on_damage == OnDamage::kRefuse;
   LogEnd end;                        // of whole writes
   std::uint64_t stream_offset = 0;   // of the next frame
   std::uint64_t synced_through = 0;  // the most that any frame of this log says
@@ -77,22 +80,53 @@ absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_b
       const Unit unit = Classify(bytes.subspan(in, kFrameBytes), id, index, header);
       if (unit == Unit::kNext) synced_through = std::max(synced_through, header.synced_through);
       if (!continues) continue;
-      if (unit == Unit::kDamaged) return Damage(id, index, "damaged, and perhaps acknowledged");
+      if (unit == Unit::kDamaged && refuse) {
+        return Damage(id, index, "damaged, and perhaps acknowledged");
+      }
       continues = unit == Unit::kNext;
       if (!continues) continue;
       if (header.stream_offset != stream_offset) {
-        return Damage(id, index, "does not continue the frame before it");
+        if (refuse) return Damage(id, index, "does not continue the frame before it");
+        continues = false;
+        continue;
       }
       stream_offset += header.length_bytes;
       if (header.ends_write) end = {index + 1, stream_offset};
     }
   }
-  if (synced_through > end.frames) {
+  if (synced_through > end.frames && refuse) {
     return Damage(id, end.frames,
                   absl::StrCat("missing, but a later frame says that ", synced_through,
                                " frames were durable"));
   }
   return end;
+}
+
+absl::StatusOr<std::vector<std::string>> SalvageWrites(const LogSource& source,
+                                                       std::uint64_t capacity_bytes, LogId id) {
+  std::vector<std::string> writes;
+  std::string write;       // the one in hand, as far as it is whole
+  bool at_damage = false;  // from there to the end of its write, frames are of no use
+  AlignedBuffer buffer(std::min(kReadBytes, capacity_bytes));
+  for (std::uint64_t at = 0; at < capacity_bytes; at += buffer.size()) {
+    const auto bytes = buffer.span().first(std::min(buffer.size(), capacity_bytes - at));
+    if (absl::Status s = source(at, bytes); !s.ok()) return s;
+    for (std::uint64_t in = 0; in < bytes.size(); in += kFrameBytes) {
+      FrameHeader header;
+      const auto frame = bytes.subspan(in, kFrameBytes);
+      if (Classify(frame, id, (at + in) / kFrameBytes, header) != Unit::kNext) {
+        at_damage = true;
+        continue;
+      }
+      // That a frame follows the damage tells it from a torn tail, which nobody was told of.
+      if (at_damage && !write.empty()) writes.push_back(std::exchange(write, {}));
+      if (!at_damage) write += AsText(frame.subspan(kFrameHeaderBytes, header.length_bytes));
+      if (!header.ends_write) continue;
+      if (!at_damage) writes.push_back(std::exchange(write, {}));
+      at_damage = false;
+    }
+  }
+  return writes;
 }
 
 absl::Status LogReader::LoadNextFrame() {

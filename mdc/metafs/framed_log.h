@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -56,9 +57,17 @@ struct LogEnd {
   std::uint64_t frames = 0;        // up to the end of the last whole write
   std::uint64_t stream_bytes = 0;  // in them
 };
+// What a scan does with damage. kCut is for repair: what comes before it is taken for the log.
+enum class OnDamage { kRefuse, kCut };
 // Finds the end of the log in `capacity_bytes` of chunks. DATA_LOSS as above, or the source's
 // error.
-absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id);
+absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id,
+                               OnDamage on_damage = OnDamage::kRefuse);
+
+// For repair: the payloads of a log's writes that are whole, wherever others are damaged; of one
+// that is damaged, what comes before the damage.
+absl::StatusOr<std::vector<std::string>> SalvageWrites(const LogSource& source,
+                                                       std::uint64_t capacity_bytes, LogId id);
 
 // Reads the log's bytes in order, checking every frame again.
 class LogReader {

@@ -56,40 +56,7 @@ bool ReadFile(ByteReader& reader, FileRecord& file) {
          (file.kind == FileKind::kTable || file.size_bytes == 0);
 }
 
-}  // namespace
-
-void PutFileRecord(std::string& out, const FileRecord& file) {
-  PutType(out, RecordType::kFile);
-  PutU64(out, file.id);
-  PutU8(out, static_cast<std::uint8_t>(file.kind));
-  PutU64(out, file.epoch.value());
-  PutU64(out, file.size_bytes);
-  PutU32(out, file.checksum);
-  PutString(out, file.name);
-  PutRuns(out, file.runs);
-}
-
-void PutRemoveRecord(std::string& out, std::uint64_t id) {
-  PutType(out, RecordType::kRemove);
-  PutU64(out, id);
-}
-
-void PutClaimRecord(std::string& out, const std::vector<ChunkRun>& runs) {
-  PutType(out, RecordType::kClaim);
-  PutRuns(out, runs);
-}
-
-void PutNextIdRecord(std::string& out, std::uint64_t next_id) {
-  PutType(out, RecordType::kNextId);
-  PutU64(out, next_id);
-}
-
-void PutCleanRecord(std::string& out) {
-  PutType(out, RecordType::kClean);
-}
-
-absl::StatusOr<JournalState> ReplayJournal(std::span<const std::byte> stream) {
-  JournalState state;
+absl::Status Replay(std::span<const std::byte> stream, JournalState& state) {
   ByteReader reader(stream);
   while (reader.remaining() > 0) {
     const std::size_t at = stream.size() - reader.remaining();
@@ -126,6 +93,51 @@ absl::StatusOr<JournalState> ReplayJournal(std::span<const std::byte> stream) {
           absl::StrCat("metadata journal: the record at byte ", at, " makes no sense"));
     }
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void PutFileRecord(std::string& out, const FileRecord& file) {
+  PutType(out, RecordType::kFile);
+  PutU64(out, file.id);
+  PutU8(out, static_cast<std::uint8_t>(file.kind));
+  PutU64(out, file.epoch.value());
+  PutU64(out, file.size_bytes);
+  PutU32(out, file.checksum);
+  PutString(out, file.name);
+  PutRuns(out, file.runs);
+}
+
+void PutRemoveRecord(std::string& out, std::uint64_t id) {
+  PutType(out, RecordType::kRemove);
+  PutU64(out, id);
+}
+
+void PutClaimRecord(std::string& out, const std::vector<ChunkRun>& runs) {
+  PutType(out, RecordType::kClaim);
+  PutRuns(out, runs);
+}
+
+void PutNextIdRecord(std::string& out, std::uint64_t next_id) {
+  PutType(out, RecordType::kNextId);
+  PutU64(out, next_id);
+}
+
+void PutCleanRecord(std::string& out) {
+  PutType(out, RecordType::kClean);
+}
+
+absl::StatusOr<JournalState> ReplayJournal(std::span<const std::byte> stream) {
+  JournalState state;
+  if (absl::Status s = Replay(stream, state); !s.ok()) return s;
+  return state;
+}
+
+JournalState SalvageJournal(const std::vector<std::string>& writes) {
+  JournalState state;
+  for (const std::string& write : writes) Replay(AsBytes(write), state).IgnoreError();
+  state.clean = false;
   return state;
 }
 

@@ -55,5 +55,7 @@ struct JournalState {
 // What the records of a journal amount to. DATA_LOSS for anything that the functions above do not
 // make; chunk numbers are not checked here. Safe on any bytes.
 absl::StatusOr<JournalState> ReplayJournal(std::span<const std::byte> stream);
+// For repair: what the records of these writes amount to, each up to the first that makes no sense.
+JournalState SalvageJournal(const std::vector<std::string>& writes);
 
 }  // namespace reel::metafs

@@ -79,6 +79,9 @@ struct FormatOptions {
 struct MountOptions {
   Epoch epoch;             // greater than that of every earlier mount for writing
   bool read_only = false;  // for fsck: writes nothing at all; `epoch` is ignored
+  // For repair: damage to the journal and to logs is no error; what is whole counts, and what was
+  // lost is told here, one line each.
+  std::vector<std::string>* salvage = nullptr;
 };
 
 class MetaFs {
@@ -160,7 +163,10 @@ class MetaFs {
   static std::unique_ptr<MetaFs> Load(Space& space, const SuperblockReading& reading,
                                       const MountOptions& options,
                                       std::vector<absl::Status>& problems);
-  absl::Status LoadFiles(const JournalState& state, std::vector<absl::Status>& problems);
+  absl::Status LoadFiles(const JournalState& state, const MountOptions& options,
+                         std::vector<absl::Status>& problems);
+  void ScanLogs(const std::vector<FileRef>& logs, const MountOptions& options);
+  void MarkOldClaims(const JournalState& state);
   absl::Status StartEpoch(int first_slot);
   void CheckFiles(std::vector<absl::Status>& problems);
 

@@ -31,10 +31,12 @@ std::uint64_t ChooseChunkBytes(std::uint64_t size_bytes) {
   return chunk_bytes;
 }
 
-// The bytes of the journal that `superblock` points to, all of them acknowledged or whole.
-absl::StatusOr<std::string> ReadJournal(Space& space, const Superblock& superblock) {
-  const std::uint64_t chunk_bytes = superblock.chunk_bytes;
-  const LogSource source = [&](std::uint64_t offset, std::span<std::byte> to) {
+// What a repair skips of file numbers that the damaged part of a journal may have given out.
+constexpr std::uint64_t kNumbersSkipped = 1 << 20;
+
+LogSource JournalSource(Space& space, const Superblock& superblock) {
+  return [&](std::uint64_t offset, std::span<std::byte> to) {
+    const std::uint64_t chunk_bytes = superblock.chunk_bytes;
     for (const ChunkRun& run : superblock.journal) {
       const std::uint64_t run_bytes = run.count * chunk_bytes;
       if (to.empty()) break;
@@ -50,16 +52,35 @@ absl::StatusOr<std::string> ReadJournal(Space& space, const Superblock& superblo
     }
     return absl::OkStatus();
   };
+}
+
+// What the journal that `superblock` points to says, all of it acknowledged or whole.
+absl::StatusOr<JournalState> ReadJournal(Space& space, const Superblock& superblock) {
+  const LogSource source = JournalSource(space, superblock);
   const LogId id{superblock.journal_id, superblock.epoch};
   const absl::StatusOr<LogEnd> end =
-      ScanLog(source, CountChunks(superblock.journal) * chunk_bytes, id);
+      ScanLog(source, CountChunks(superblock.journal) * superblock.chunk_bytes, id);
   if (!end.ok()) return end.status();
   // The superblock was written after the first write, the checkpoint, was durable.
   if (end->frames == 0) return absl::DataLossError("the metadata journal's checkpoint is missing");
   std::string stream;
   const absl::Status s = LogReader(source, id, *end).Read(end->stream_bytes, stream);
   if (!s.ok()) return s;
-  return stream;
+  return ReplayJournal(AsBytes(stream));
+}
+
+absl::StatusOr<JournalState> ReadDamagedJournal(Space& space, const Superblock& superblock) {
+  const absl::StatusOr<std::vector<std::string>> writes = SalvageWrites(
+      JournalSource(space, superblock), CountChunks(superblock.journal) * superblock.chunk_bytes,
+      {superblock.journal_id, superblock.epoch});
+  if (!writes.ok()) return writes.status();
+  JournalState state = metafs::SalvageJournal(*writes);
+  state.next_id = std::max(state.next_id, superblock.journal_id) + kNumbersSkipped;
+  std::erase_if(state.claims, [&](const ChunkRun& run) {
+    const std::uint64_t total = superblock.total_chunks();
+    return run.first >= total || run.count > total - run.first;
+  });
+  return state;
 }
 
 }  // namespace
@@ -111,19 +132,19 @@ std::unique_ptr<MetaFs> MetaFs::Load(Space& space, const SuperblockReading& read
     problems.push_back(s);
     return nullptr;
   }
-  const absl::StatusOr<std::string> stream = ReadJournal(space, superblock);
-  if (!stream.ok()) {
-    problems.push_back(stream.status());
-    return nullptr;
+  absl::StatusOr<JournalState> state = ReadJournal(space, superblock);
+  if (absl::IsDataLoss(state.status()) && options.salvage != nullptr) {
+    options.salvage->push_back(
+        absl::StrCat(state.status().message(), ": what it says besides was taken"));
+    state = ReadDamagedJournal(space, superblock);
   }
-  const absl::StatusOr<JournalState> state = ReplayJournal(AsBytes(*stream));
   if (!state.ok()) {
     problems.push_back(state.status());
     return nullptr;
   }
   const Epoch epoch = options.read_only ? superblock.epoch : options.epoch;
   std::unique_ptr<MetaFs> fs(new MetaFs(space, superblock, epoch, options.read_only));
-  if (absl::Status s = fs->LoadFiles(*state, problems); !s.ok()) {
+  if (absl::Status s = fs->LoadFiles(*state, options, problems); !s.ok()) {
     problems.push_back(s);
     return nullptr;
   }
@@ -132,7 +153,8 @@ std::unique_ptr<MetaFs> MetaFs::Load(Space& space, const SuperblockReading& read
 
 // A problem here is one with the journal's word; what is wrong with a file's bytes stays with the
 // file.
-absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Status>& problems) {
+absl::Status MetaFs::LoadFiles(const JournalState& state, const MountOptions& options,
+                               std::vector<absl::Status>& problems) {
   std::vector<FileRef> logs;
   {
     MutexLock lock(mutex_);
@@ -140,8 +162,9 @@ absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Stat
     for (const ChunkRun& run : superblock_.journal) {
       if (absl::Status s = chunks_.Use(run); !s.ok()) return s;
     }
-    for (const auto& entry : state.files) {
-      const FileRecord& record = entry.second;
+    // From the youngest on: a repair that has lost a removal lets the older file go.
+    for (auto entry = state.files.rbegin(); entry != state.files.rend(); ++entry) {
+      const FileRecord& record = entry->second;
       FileRef file(new File(record.id, record.kind, record.epoch));
       file->name_ = record.name;
       file->runs_ = record.runs;
@@ -149,17 +172,25 @@ absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Stat
       file->checksum_ = record.checksum;
       file->in_journal_ = true;
       file->record_ = record;
-      const auto report = [&](const std::string& what) {
-        problems.push_back(
-            absl::DataLossError(absl::StrCat("metadata file ", record.name, ": ", what)));
-      };
-      if (!files_.emplace(record.name, file).second) report("two files have this name");
+      std::string wrong;
+      if (files_.contains(record.name)) wrong = "two files have this name";
       for (const ChunkRun& run : record.runs) {
-        if (absl::Status s = chunks_.Use(run); !s.ok()) report(std::string(s.message()));
+        if (!wrong.empty()) break;
+        if (absl::Status s = chunks_.Use(run); !s.ok()) wrong = std::string(s.message());
       }
       if (record.size_bytes > CountChunks(record.runs) * chunk_bytes_) {
-        report("larger than its chunks");
+        wrong = "larger than its chunks";
       }
+      if (!wrong.empty()) {
+        wrong = absl::StrCat("metadata file ", record.name, ": ", wrong);
+        if (options.salvage == nullptr) {
+          problems.push_back(absl::DataLossError(wrong));
+        } else {
+          options.salvage->push_back(wrong + "; dropped");
+        }
+        continue;
+      }
+      files_.emplace(record.name, file);
       if (record.kind == FileKind::kLog) logs.push_back(std::move(file));
     }
     for (const ChunkRun& run : state.claims) {
@@ -170,20 +201,39 @@ absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Stat
     }
   }
   if (!problems.empty()) return absl::OkStatus();  // the caller sees them; nothing below is safe
+  ScanLogs(logs, options);
+  if (!state.clean) MarkOldClaims(state);
+  return absl::OkStatus();
+}
+
+void MetaFs::ScanLogs(const std::vector<FileRef>& logs, const MountOptions& options) {
   for (const FileRef& log : logs) {
-    const absl::StatusOr<LogEnd> end = ScanLog(
-        [&](std::uint64_t offset, std::span<std::byte> to) { return ReadChunks(*log, offset, to); },
-        CapacityOf(*log), {log->id, log->epoch});
-    MutexLock lock(mutex_);
-    if (end.ok()) {
-      log->log_end_ = *end;
-    } else {
-      log->damage_ = absl::Status(end.status().code(), absl::StrCat("metadata file ", log->name_,
-                                                                    ": ", end.status().message()));
+    const LogSource source = [&](std::uint64_t offset, std::span<std::byte> to) {
+      return ReadChunks(*log, offset, to);
+    };
+    const LogId id{log->id, log->epoch};
+    absl::StatusOr<LogEnd> end = ScanLog(source, CapacityOf(*log), id);
+    absl::Status damage;
+    if (!end.ok()) {
+      damage = {end.status().code(),
+                absl::StrCat("metadata file ", log->record_.name, ": ", end.status().message())};
     }
+    if (absl::IsDataLoss(damage) && options.salvage != nullptr) {
+      end = ScanLog(source, CapacityOf(*log), id, OnDamage::kCut);
+      if (end.ok()) {
+        options.salvage->push_back(
+            absl::StrCat(damage.message(), "; cut off there, what followed is lost"));
+        damage = absl::OkStatus();
+      }
+    }
+    MutexLock lock(mutex_);
+    log->damage_ = damage;
+    if (end.ok()) log->log_end_ = *end;
   }
-  // What an earlier epoch claimed and did not give to a finished table, it may still be writing to.
-  if (state.clean) return absl::OkStatus();
+}
+
+// What an earlier epoch claimed and did not give to a finished table, it may still be writing to.
+void MetaFs::MarkOldClaims(const JournalState& state) {
   MutexLock lock(mutex_);
   std::vector<bool> finished(chunks_.total());
   for (const auto& [name, file] : files_) {
@@ -197,7 +247,6 @@ absl::Status MetaFs::LoadFiles(const JournalState& state, std::vector<absl::Stat
       if (!finished[chunk]) chunks_.MarkOld({chunk, 1});
     }
   }
-  return absl::OkStatus();
 }
 
 // The new epoch's own journal, in chunks that no epoch before it wrote to; then the superblock.
