@@ -84,7 +84,8 @@ TEST_F(CoreExportsTest, ASquashedRootIsNobody) {
 TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
   const auto hello = [&](Client& client) { return client.Answer(client.last_id_).hello(); };
   EXPECT_TRUE(hello(a_).read_only());
-  EXPECT_FALSE(hello(a_).check_opens());
+  EXPECT_TRUE(hello(a_).check_opens());
+  EXPECT_FALSE(hello(c_).check_opens());
   EXPECT_TRUE(hello(b_).check_opens());
   EXPECT_FALSE(hello(c_).read_only());
   v1::WhoReply who;
