@@ -121,8 +121,10 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   {
     MutexLock lock(f.mutex);
     ++f.opens;
+    f.opened_to_write = f.opened_to_write || write;
     registered = f.controller_opens > 0;
-    if (registered && f.token != v1::TOKEN_NONE && f.recall == FileState::Recall::kNone) {
+    if (registered && !context_.session->checks_opens() && f.token != v1::TOKEN_NONE &&
+        f.recall == FileState::Recall::kNone) {
       v1::Attr attr = f.attr;
       f.OverlayOn(attr);
       return attr;
@@ -132,6 +134,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   if (registered) {
     v1::Request request;
     request.mutable_get_attr()->set_inode(inode);
+    request.mutable_get_attr()->set_access(io.access);
     CallOptions options;
     options.credentials = io.credentials;
     options.interrupt = io.interrupt;
@@ -154,6 +157,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
   v1::Request request;
   request.mutable_open()->set_inode(file->inode);
   request.mutable_open()->set_write(write);
+  request.mutable_open()->set_access(io.access);
   request.mutable_open()->set_token(write ? v1::TOKEN_EXCLUSIVE : v1::TOKEN_SHARED);
   CallOptions options;
   options.credentials = io.credentials;
@@ -194,6 +198,7 @@ void FileDataImpl::Opened(std::uint64_t inode, const v1::Attr& attr) {
   MutexLock lock(file->mutex);
   ++file->opens;
   ++file->controller_opens;
+  file->opened_to_write = true;  // whoever creates a file writes it
   file->TakeAttr(attr);
 }
 
@@ -203,6 +208,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
+  f.opened_to_write = false;
   CloseAtController(inode, std::exchange(f.controller_opens, 0));
   if (f.tail_allocated) committer_.NoteDirty(f);
 }

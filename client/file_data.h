@@ -63,10 +63,11 @@ class FileData : public SessionEvents {
     const v1::Credentials* credentials = nullptr;
     const Interrupt* interrupt = nullptr;
     const CallerGroups* groups = nullptr;
-    bool page_cache = false;  // a request of the kernel's page cache, not of an application
-    bool append = false;      // O_APPEND: the offset given is ignored, the end of file counts
-    bool sync = false;        // O_SYNC or O_DSYNC: durable before the return
-    bool no_atime = false;    // O_NOATIME
+    bool page_cache = false;   // a request of the kernel's page cache, not of an application
+    bool append = false;       // O_APPEND: the offset given is ignored, the end of file counts
+    bool sync = false;         // O_SYNC or O_DSYNC: durable before the return
+    bool no_atime = false;     // O_NOATIME
+    std::uint32_t access = 0;  // Open: R_OK, W_OK bits, for a controller that checks opens
   };
 
   // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to

@@ -9,13 +9,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/mdc_stream.h"
+#include "proto/grpc_tls.h"
 #include "proto/mdc.grpc.pb.h"
+#include "proto/tls_probe.h"
 
 namespace reel::client {
 namespace {
 
 constexpr int kMaxMessageBytes = 8 << 20;  // frames are at most 4 MiB
 constexpr std::chrono::milliseconds kConnectTimeout{2000};
+constexpr std::uint32_t kProbeTimeoutMs = 1000;
 // A peer that vanished without closing its connections is noticed in that time, twice.
 constexpr int kKeepaliveMs = 5000;
 
@@ -44,6 +47,9 @@ class GrpcStream : public MdcStream {
 
 class GrpcConnector : public MdcConnector {
  public:
+  explicit GrpcConnector(std::optional<TlsMaterial> tls)
+      : tls_(std::move(tls)), credentials_(ChannelCredentialsOf(tls_)) {}
+
   absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) override {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -59,19 +65,25 @@ class GrpcConnector : public MdcConnector {
     // A metadata LAN is never behind a web proxy, whatever the environment says.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     std::shared_ptr<grpc::Channel> channel =
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+        grpc::CreateCustomChannel(address, credentials_, arguments);
     if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
+      absl::Status found = ProbeMdc(address, tls_ ? &*tls_ : nullptr, kProbeTimeoutMs);
+      if (!found.ok()) return found;
       return absl::UnavailableError(
           absl::StrCat("no connection within ", kConnectTimeout.count(), " ms"));
     }
     return std::make_unique<GrpcStream>(std::move(channel));
   }
+
+ private:
+  const std::optional<TlsMaterial> tls_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
 };
 
 }  // namespace
 
-std::unique_ptr<MdcConnector> MakeGrpcConnector() {
-  return std::make_unique<GrpcConnector>();
+std::unique_ptr<MdcConnector> MakeGrpcConnector(std::optional<TlsMaterial> tls) {
+  return std::make_unique<GrpcConnector>(std::move(tls));
 }
 
 }  // namespace reel::client

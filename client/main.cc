@@ -81,7 +81,12 @@ int Run(MountOptions options) {
     return kSystemError;
   }
 
-  auto mount = std::make_unique<Mount>(options);
+  auto tls = LoadTls(options.tls, TlsRole::kClient);
+  if (!tls.ok()) {
+    background.Report(kUsageError, std::string(tls.status().message()));
+    return kUsageError;
+  }
+  auto mount = std::make_unique<Mount>(options, *std::move(tls));
   if (absl::Status status = mount->Start(ExitSignals::Raise); !status.ok()) {
     background.Report(kMountFailed, absl::StrCat(options.volume, " on ", options.mount_point, ": ",
                                                  status.message()));

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/mdc.pb.h"
+#include "proto/tls.h"
 
 namespace reel::client {
 
@@ -28,11 +30,12 @@ class MdcStream {
 class MdcConnector {
  public:
   virtual ~MdcConnector() = default;
-  // One attempt, bounded in time. UNAVAILABLE when the controller cannot be reached.
+  // One attempt, bounded in time. UNAVAILABLE when the controller cannot be reached;
+  // FAILED_PRECONDITION when it never will be as things are configured (TLS).
   virtual absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) = 0;
 };
 
 // Over gRPC; the only client file that includes gRPC implements it.
-std::unique_ptr<MdcConnector> MakeGrpcConnector();
+std::unique_ptr<MdcConnector> MakeGrpcConnector(std::optional<TlsMaterial> tls);
 
 }  // namespace reel::client

@@ -94,7 +94,7 @@ Mount::~Mount() {
 }
 
 absl::Status Mount::Start(std::function<void()> on_end) {
-  connector_ = MakeGrpcConnector();
+  connector_ = MakeGrpcConnector(tls_);
   data_ = FileData::Create({.atime = options_.Atime()}, SystemClock(), [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
   });
@@ -112,10 +112,14 @@ absl::Status Mount::Start(std::function<void()> on_end) {
       Session::Connect(std::move(session), *connector_, *events_, SystemClock());
   if (!connected.ok()) return connected.status();
   session_ = *std::move(connected);
+  const bool read_only = options_.read_only || session_->read_only();
+  if (read_only && !options_.read_only) {
+    spdlog::info("{}: mounted read-only, as the controller exports it", options_.mount_point);
+  }
 
   absl::StatusOr<OpenVolume> volume =
       OpenVolumeLuns(session_->descriptor(), options_.luns,
-                     options_.read_only ? LunAccess::kReadOnly : LunAccess::kReadWrite);
+                     read_only ? LunAccess::kReadOnly : LunAccess::kReadWrite);
   if (!volume.ok()) {
     return absl::Status(volume.status().code(),
                         absl::StrCat(volume.status().message(), " (looked in ",
@@ -136,6 +140,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse.mount_point = options_.mount_point;
   fuse.mount_options = options_.kernel_options;
   fuse.mount_options.emplace_back("default_permissions");
+  if (read_only && !options_.read_only) fuse.mount_options.emplace_back("ro");
   fuse.threads = options_.threads;
   fuse.direct_io_mmap = options_.direct_io_mmap;
   fuse.on_end = std::move(on_end);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "client/file_data.h"
@@ -24,7 +25,9 @@ namespace reel::client {
 
 class Mount {
  public:
-  explicit Mount(const MountOptions& options) : options_(options) {}
+  // `tls`: of the options' files, loaded.
+  Mount(const MountOptions& options, std::optional<TlsMaterial> tls)
+      : options_(options), tls_(std::move(tls)) {}
   Mount(const Mount&) = delete;
   Mount& operator=(const Mount&) = delete;
   ~Mount();
@@ -39,6 +42,7 @@ class Mount {
 
  private:
   const MountOptions options_;
+  const std::optional<TlsMaterial> tls_;
   std::unique_ptr<MdcConnector> connector_;
   std::unique_ptr<FileData> data_;
   NameCache names_;

@@ -103,6 +103,12 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
   if (value.empty()) return Wrong(absl::StrCat("option ", key, "= has no value"));
   if (key == "luns") {
     options.luns.push_back(value);
+  } else if (key == "tls_ca") {
+    options.tls.ca = value;
+  } else if (key == "tls_cert") {
+    options.tls.cert = value;
+  } else if (key == "tls_key") {
+    options.tls.key = value;
   } else if (key == "config") {
     options.config_file = value;
   } else if (key == "log") {
@@ -168,7 +174,14 @@ absl::Status ApplyDocument(const TomlNode& root, const std::string& file, MountO
   TomlTable table(root, file);
   std::vector<std::string> mdcs = Strings(table, "mdc");
   std::vector<std::string> luns = Strings(table, "luns");
+  TlsFiles tls;
+  tls.ca = table.Text("tls_ca").value_or("");
+  tls.cert = table.Text("tls_cert").value_or("");
+  tls.key = table.Text("tls_key").value_or("");
   if (absl::Status status = table.Finish(); !status.ok()) return status;
+  if (options.tls.ca.empty()) options.tls.ca = std::move(tls.ca);
+  if (options.tls.cert.empty()) options.tls.cert = std::move(tls.cert);
+  if (options.tls.key.empty()) options.tls.key = std::move(tls.key);
   if (options.luns.empty()) options.luns = std::move(luns);
   if (!options.mdcs.empty()) return absl::OkStatus();
   for (const std::string& mdc : mdcs) {
@@ -279,7 +292,9 @@ Mounts a ReelFS volume, and stays behind as its client.
 Options:
   mdc=HOST[:PORT][,HOST...]   metadata controllers (port $PORT); may be repeated
   luns=PATTERN                where to look for the volume's LUNs; may be repeated
-  config=FILE                 mdc and luns, when not given here (/etc/reelfs/client.toml)
+  tls_ca=FILE, tls_cert=FILE, tls_key=FILE
+                              TLS: the authority, this host's certificate (role client), its key
+  config=FILE                 mdc, luns and tls_…, when not given here (/etc/reelfs/client.toml)
   ro                          read only
   cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
                               only for files opened with O_DIRECT (page)

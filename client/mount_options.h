@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "client/atime_policy.h"
 #include "client/open_mode.h"
+#include "proto/tls.h"
 
 namespace reel::client {
 
@@ -29,8 +30,9 @@ struct MountOptions {
 
   std::string volume;
   std::string mount_point;
-  std::vector<std::string> mdcs;            // HOST:PORT
-  std::vector<std::string> luns;            // glob patterns
+  std::vector<std::string> mdcs;  // HOST:PORT
+  std::vector<std::string> luns;  // glob patterns
+  TlsFiles tls;
   std::string config_file;                  // empty: the default one, if it is there
   std::string log_file;                     // empty: the system's log
   std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given
@@ -54,8 +56,8 @@ struct MountOptions {
 absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> arguments,
                                                bool as_root);
 
-// Fills in controllers and LUNs that the command line did not name, from the configuration file's
-// text. INVALID_ARGUMENT: FILE:LINE: what is wrong.
+// Fills in controllers, LUNs and TLS files that the command line did not name, from the
+// configuration file's text. INVALID_ARGUMENT: FILE:LINE: what is wrong.
 absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
                                MountOptions& options);
 

@@ -112,6 +112,15 @@ TEST(ClientConfig, FillsInWhatIsMissing) {
   EXPECT_THAT(options.luns, ElementsAre("/x/*"));
 }
 
+TEST(ClientConfig, TlsFilesOneByOne) {
+  MountOptions options = WithOptions("tls_cert=/mine.crt");
+  ASSERT_TRUE(
+      ApplyClientConfig("tls_ca = '/ca'\ntls_cert = '/c'\ntls_key = '/k'\n", "c", options).ok());
+  EXPECT_EQ(options.tls.ca, "/ca");
+  EXPECT_EQ(options.tls.cert, "/mine.crt");
+  EXPECT_EQ(options.tls.key, "/k");
+}
+
 TEST(ClientConfig, TheCommandLineComesFirst) {
   MountOptions options = WithOptions("mdc=m,luns=/l");
   ASSERT_TRUE(ApplyClientConfig("mdc = ['a']\nluns = ['/x/*']\n", "c.toml", options).ok());

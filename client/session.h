@@ -106,6 +106,10 @@ class Session {
   virtual bool Away() const { return false; }
   virtual bool LeaseHolds() const = 0;
   virtual std::uint64_t session_id() const = 0;
+  // How the controller exports the volume, as of the last registration: every change is EROFS;
+  // opens have to ask it, because it knows callers by other identities than the kernel does.
+  virtual bool read_only() const { return false; }
+  virtual bool checks_opens() const { return false; }
   // The volume descriptor that the controller sent at registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
 

@@ -242,6 +242,8 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
     return status;
   }
   const bool resumed = session_id_ != 0;
+  read_only_.store(hello->read_only());
+  checks_opens_.store(hello->check_opens());
   lease_.Renew(sent_ms, hello->lease_ms());
   {
     MutexLock lock(mutex_);

@@ -333,7 +333,9 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
 
 absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller& caller) {
   const bool write = (flags & O_ACCMODE) != O_RDONLY;
-  absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, Context(caller));
+  FileData::IoContext io = Context(caller);
+  io.access = (write ? W_OK : 0) | ((flags & O_ACCMODE) != O_WRONLY ? R_OK : 0);
+  absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, io);
   if (!attr.ok()) return attr;
   data_.Overlay(*attr);
   // The kernel, which asks no FUSE file system for these flags, leaves them to us.

@@ -3,13 +3,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/grpc_tls.h"
+#include "spdlog/spdlog.h"
 #include "volume/lun_scan.h"
 
 namespace reel::mdc {
 
-AdminService::AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns)
+AdminService::AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns,
+                           bool tls)
     : volumes_(std::move(volumes)),
       patterns_(std::move(patterns)),
+      tls_(tls),
       disk_thread_([this] { DiskMain(); }) {}
 
 void AdminService::Stop() {
@@ -22,6 +26,31 @@ void AdminService::Stop() {
   disk_thread_.join();
 }
 
+grpc::Status AdminService::CheckRole(const grpc::ServerContext& context) const {
+  if (!tls_) return grpc::Status::OK;
+  const auto peer = PeerWithRole(*context.auth_context(), TlsRole::kAdmin, "administration");
+  if (peer.ok()) return grpc::Status::OK;
+  const std::string why(peer.status().message());
+  spdlog::warn("administration from {} is refused: {}", context.peer(), why);
+  return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, why);
+}
+
+template <typename AnyCall>
+void AdminService::AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler,
+                              CallQueue& queue) {
+  AnyCall::Accept(
+      service_, ask,
+      [this, handler = std::move(handler)](AnyCall& call) {
+        const grpc::Status allowed = CheckRole(call.context());
+        if (allowed.ok()) {
+          handler(call);
+        } else {
+          call.Finish(allowed);
+        }
+      },
+      queue);
+}
+
 void AdminService::Accept(CallQueue& queue) {
   using VolumesCall = Call<v1::VolumesRequest, v1::VolumesReply>;
   using DisksCall = Call<v1::DisksRequest, v1::DisksReply>;
@@ -32,23 +61,23 @@ void AdminService::Accept(CallQueue& queue) {
     core.Describe(call.reply());
     volume.Complete(call.reply());
   };
-  VolumesCall::Accept(
-      service_, &Service::RequestVolumes,
+  AcceptKind<VolumesCall>(
+      &Service::RequestVolumes,
       [this](VolumesCall& call) {
         Volumes(call.reply());
         call.Finish(grpc::Status::OK);
       },
       queue);
-  DisksCall::Accept(
-      service_, &Service::RequestDisks, [this](DisksCall& call) { Disks(call); }, queue);
-  ShowCall::Accept(
-      service_, &Service::RequestShow,
-      [=, this](ShowCall& call) { OnCore<ShowCall>(call, describe); }, queue);
-  StatCall::Accept(
-      service_, &Service::RequestStat,
-      [=, this](StatCall& call) { OnCore<StatCall>(call, describe); }, queue);
-  WhoCall::Accept(
-      service_, &Service::RequestWho,
+  AcceptKind<DisksCall>(
+      &Service::RequestDisks, [this](DisksCall& call) { Disks(call); }, queue);
+  AcceptKind<ShowCall>(
+      &Service::RequestShow, [=, this](ShowCall& call) { OnCore<ShowCall>(call, describe); },
+      queue);
+  AcceptKind<StatCall>(
+      &Service::RequestStat, [=, this](StatCall& call) { OnCore<StatCall>(call, describe); },
+      queue);
+  AcceptKind<WhoCall>(
+      &Service::RequestWho,
       [this](WhoCall& call) {
         OnCore<WhoCall>(call, [](VolumeServer&, const Core& core, WhoCall& who) {
           core.Describe(who.reply());

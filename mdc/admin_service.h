@@ -1,5 +1,6 @@
 // Administration over gRPC: unary calls, answered from the core threads (or, for Disks, from a
-// thread that may wait for LUNs). Threads: calls come in on the call queue's.
+// thread that may wait for LUNs). With TLS, only to certificates with the role admin. Threads:
+// calls come in on the call queue's.
 #pragma once
 
 #include <deque>
@@ -18,7 +19,7 @@ namespace reel::mdc {
 class AdminService {
  public:
   // `patterns`: where Disks looks for LUNs. The servers outlive every call.
-  AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns);
+  AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns, bool tls);
   ~AdminService() { Stop(); }
 
   grpc::Service* grpc() { return &service_; }
@@ -33,6 +34,10 @@ class AdminService {
   template <typename Request, typename Reply>
   using Call = UnaryCall<Service, Request, Reply>;
 
+  // Accepts calls of one kind; `handler` gets those of administrators.
+  template <typename AnyCall>
+  void AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler, CallQueue& queue);
+  grpc::Status CheckRole(const grpc::ServerContext& context) const;
   VolumeServer* Find(const std::string& name) const;
   // Answers the call with what `describe` puts into its reply, on the core's seat.
   template <typename AnyCall>
@@ -45,6 +50,7 @@ class AdminService {
   Service service_;
   const std::vector<VolumeServer*> volumes_;
   const std::vector<std::string> patterns_;
+  const bool tls_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::size_t kMaxPatterns = 1024;
 constexpr std::size_t kMaxVolumes = 64;
+constexpr std::size_t kMaxExports = 256;
+constexpr std::string_view kAccess[] = {"rw", "ro", "none"};
+constexpr std::string_view kSquash[] = {"none", "root", "all"};
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
 
 std::vector<std::string> ReadPatterns(TomlTable& table) {
@@ -25,12 +28,40 @@ std::vector<std::string> ReadPatterns(TomlTable& table) {
   return patterns;
 }
 
+absl::StatusOr<Export> ReadExport(const TomlNode& node, const std::string& source) {
+  TomlTable table(node, source);
+  Export rule;
+  for (TomlText& pattern : table.Texts("clients", kMaxPatterns)) {
+    rule.clients.push_back(std::move(pattern.text));
+  }
+  const std::string access = table.Choice("access", kAccess).value_or("rw");
+  const std::string squash = table.Choice("squash", kSquash).value_or("none");
+  constexpr std::int64_t kMaxId = 0xffff'fffe;  // the one above means "no change" to chown(2)
+  rule.anonymous_uid = static_cast<std::uint32_t>(
+      table.Number("anonymous_uid", 0, kMaxId).value_or(rule.anonymous_uid));
+  rule.anonymous_gid = static_cast<std::uint32_t>(
+      table.Number("anonymous_gid", 0, kMaxId).value_or(rule.anonymous_gid));
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  if (rule.clients.empty()) {
+    table.Fail(node, "an export without clients; clients = [\"*\"] means all of them");
+  }
+  rule.access = access == "rw"   ? Export::Access::kReadWrite
+                : access == "ro" ? Export::Access::kReadOnly
+                                 : Export::Access::kNone;
+  rule.squash = squash == "none"   ? Export::Squash::kNone
+                : squash == "root" ? Export::Squash::kRoot
+                                   : Export::Squash::kAll;
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  return rule;
+}
+
 absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::string& source,
                                           const Config& config) {
   TomlTable table(node, source);
   Config::Volume volume;
   volume.name = table.Text("name").value_or("");
   volume.luns = ReadPatterns(table);
+  const auto exports = table.Tables("export", kMaxExports);
   if (absl::Status s = table.Finish(); !s.ok()) return s;
   if (volume.name.empty()) {
     table.Fail(node, "a volume without name");
@@ -45,6 +76,11 @@ absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::strin
     }
   }
   if (absl::Status s = table.Finish(); !s.ok()) return s;
+  for (const TomlNode* exported : exports) {
+    auto rule = ReadExport(*exported, source);
+    if (!rule.ok()) return rule.status();
+    volume.exports.push_back(*std::move(rule));
+  }
   return volume;
 }
 
@@ -52,6 +88,9 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   TomlTable table(root, source);
   Config config;
   config.listen = table.Text("listen").value_or("");
+  config.tls.ca = table.Text("tls_ca").value_or("");
+  config.tls.cert = table.Text("tls_cert").value_or("");
+  config.tls.key = table.Text("tls_key").value_or("");
   config.luns = ReadPatterns(table);
   // Below a second a busy host would be evicted; above ten minutes nobody would wait for its files.
   const auto lease_ms = table.Number("session_lease_ms", 1'000, 600'000);
@@ -66,7 +105,7 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   if (config.listen.empty()) {
     table.Fail(root, absl::StrCat("listen is missing: the address to serve, such as \"127.0.0.1:",
                                   kDefaultMdcPort, "\""));
-  } else if (absl::Status s = ValidateListenAddress(config.listen); !s.ok()) {
+  } else if (absl::Status s = ValidateListenAddress(config.listen, config.tls.any()); !s.ok()) {
     table.Fail("listen", std::string(s.message()));
   } else if (volumes.empty()) {
     table.Fail(root, absl::StrCat("1 to ", kMaxVolumes, " [[volume]] tables are needed"));
@@ -82,7 +121,7 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
 
 }  // namespace
 
-absl::Status ValidateListenAddress(const std::string& listen) {
+absl::Status ValidateListenAddress(const std::string& listen, bool tls) {
   const std::size_t colon = listen.rfind(':');
   std::uint32_t port = 0;
   if (colon == std::string::npos || colon == 0 ||
@@ -90,11 +129,11 @@ absl::Status ValidateListenAddress(const std::string& listen) {
     return absl::InvalidArgumentError(
         absl::StrCat("listen = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
   }
-  if (!IsLoopbackAddress(listen)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("listen = \"", absl::CHexEscape(listen),
-                     "\": this version has no TLS and listens on loopback addresses only; use "
-                     "127.0.0.1:PORT"));
+  if (!tls && !IsLoopbackAddress(listen)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "listen = \"", absl::CHexEscape(listen),
+        "\": without TLS anybody on the network could read, change and administer the volumes, so "
+        "only loopback addresses are served; set tls_ca, tls_cert and tls_key, or use 127.0.0.1"));
   }
   return absl::OkStatus();
 }

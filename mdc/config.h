@@ -1,6 +1,9 @@
 // The configuration of reel-mdcd: one TOML file.
 //
-//   listen = "127.0.0.1:7440"      where clients and reeladm connect; loopback only
+//   listen = "127.0.0.1:7440"      where clients and reeladm connect; without TLS, loopback only
+//   tls_ca = "/etc/reelfs/tls/ca.crt"      whose certificates are believed
+//   tls_cert = "/etc/reelfs/tls/mdc1.crt"  one's own, with the role mdc
+//   tls_key = "/etc/reelfs/tls/mdc1.key"
 //   luns = ["/dev/disk/by-id/*"]   where to look for LUNs: shell patterns
 //   session_lease_ms = 10000
 //   cache_mib = 512                metadata cached in memory, per volume
@@ -8,6 +11,10 @@
 //   [[volume]]
 //   name = "reel"
 //   luns = ["…"]                   instead of the ones above
+//   [[volume.export]]              what some clients may do: mdc/exports.h
+//   clients = ["edit-*"]
+//   access = "ro"
+//   squash = "root"
 //
 // Unknown keys and wrong types are errors that name file and line. Threads: pure functions.
 #pragma once
@@ -18,6 +25,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mdc/exports.h"
+#include "proto/tls.h"
 
 namespace reel::mdc {
 
@@ -27,8 +36,10 @@ struct Config {
   struct Volume {
     std::string name;
     std::vector<std::string> luns;  // patterns: its own, or the daemon's
+    std::vector<Export> exports;    // in the file's order
   };
   std::string listen;
+  TlsFiles tls;
   std::vector<std::string> luns;
   std::uint32_t session_lease_ms = 10'000;
   std::uint32_t cache_mib = 512;
@@ -41,8 +52,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& sou
 // NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, or as above.
 absl::StatusOr<Config> ReadConfig(const std::string& path);
 
-// Splits HOST:PORT, and checks that the host is a loopback address: there is no TLS in this
-// version.
-absl::Status ValidateListenAddress(const std::string& listen);
+// Splits HOST:PORT; without TLS, checks that the host is a loopback address.
+absl::Status ValidateListenAddress(const std::string& listen, bool tls);
 
 }  // namespace reel::mdc

@@ -48,15 +48,38 @@ TEST(Config, ErrorsNameTheLine) {
   EXPECT_THAT(Error("log_level = \"loud\"\n" + std::string(kGood)), HasSubstr("log_level"));
 }
 
+TEST(Config, Exports) {
+  const auto config = ParseConfig(std::string(kGood) +
+                                      "[[volume.export]]\nclients = [\"edit-*\"]\naccess = \"ro\"\n"
+                                      "[[volume.export]]\nclients = [\"*\"]\nsquash = \"root\"\n"
+                                      "anonymous_uid = 99\n",
+                                  "file");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->volumes[0].exports.empty());
+  ASSERT_EQ(config->volumes[1].exports.size(), 2u);
+  const Export& first = config->volumes[1].exports[0];
+  EXPECT_EQ(first.access, Export::Access::kReadOnly);
+  EXPECT_EQ(first.squash, Export::Squash::kNone);
+  EXPECT_EQ(config->volumes[1].exports[1].squash, Export::Squash::kRoot);
+  EXPECT_EQ(config->volumes[1].exports[1].anonymous_uid, 99u);
+  EXPECT_EQ(config->volumes[1].exports[1].anonymous_gid, 65534u);
+  const std::string head = std::string(kGood) + "[[volume.export]]\n";
+  EXPECT_THAT(Error(head), HasSubstr("file:10: an export without clients"));
+  EXPECT_THAT(Error(head + "clients = [\"*\"]\naccess = \"write\"\n"),
+              HasSubstr("file:12: access must be one of"));
+  EXPECT_THAT(Error(head + "client = [\"*\"]\n"), HasSubstr("unknown key"));
+}
+
 TEST(Config, OnlyLoopbackWithoutTls) {
   for (const char* good : {"127.0.0.1:7440", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
-    EXPECT_TRUE(ValidateListenAddress(good).ok()) << good;
+    EXPECT_TRUE(ValidateListenAddress(good, false).ok()) << good;
   }
   for (const char* bad : {"0.0.0.0:1", "10.0.0.1:7440", "host:1", "127.0.0.1", ":1", "[::]:1",
                           "127.0.0.1:99999", "127.0.0.1.evil:1", "127.1:1", ""}) {
-    EXPECT_FALSE(ValidateListenAddress(bad).ok()) << bad;
+    EXPECT_FALSE(ValidateListenAddress(bad, false).ok()) << bad;
   }
-  EXPECT_THAT(std::string(ValidateListenAddress("10.0.0.1:1").message()), HasSubstr("TLS"));
+  EXPECT_THAT(std::string(ValidateListenAddress("10.0.0.1:1", false).message()), HasSubstr("TLS"));
+  EXPECT_TRUE(ValidateListenAddress("0.0.0.0:7440", true).ok());
 }
 
 }  // namespace

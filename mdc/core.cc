@@ -407,6 +407,8 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
     out.set_opens(opens_.CountOf(id));
     out.set_tokens(tokens_.CountOf(id));
     out.set_operations(session->operations);
+    out.set_certificate(session->record.certificate());
+    out.set_exported(ExportText(session->exported));
   }
 }
 

@@ -24,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/allocator.h"
+#include "mdc/exports.h"
 #include "mdc/meta_db.h"
 #include "mdc/txn.h"
 #include "proto/admin.pb.h"
@@ -40,6 +41,7 @@ struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
   std::uint32_t slots = 64;
   std::uint32_t max_sessions = 4096;
+  std::vector<Export> exports;  // the first that matches rules; none: rw, nobody squashed
 };
 
 struct CoreOutputs {
@@ -66,6 +68,8 @@ class Core {
                                                      const CoreOptions& options);
   virtual ~Core() = default;
 
+  // Before the stream's first request, when its peer has shown a certificate of that name.
+  virtual void OnStreamOpened(StreamId stream, std::string certificate) = 0;
   virtual void OnRequest(StreamId stream, v1::Request request) = 0;
   virtual void OnStreamEnded(StreamId stream) = 0;
   virtual void OnTick() = 0;  // at least every 100 ms: leases, grace

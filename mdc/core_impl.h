@@ -41,6 +41,7 @@ class CoreImpl final : public Core {
            const CoreOptions& options);
   absl::Status Begin();
 
+  void OnStreamOpened(StreamId stream, std::string certificate) override;
   void OnRequest(StreamId stream, v1::Request request) override;
   void OnStreamEnded(StreamId stream) override;
   void OnTick() override;
@@ -92,6 +93,8 @@ class CoreImpl final : public Core {
   void Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply);
   Sequence Commit(OpContext& ctx, const WriteBatch& batch);
   void Prefetch(const Pending& op);
+  // What the session's export and the squashed caller's rights allow.
+  absl::Status CheckAllowed(const Pending& op, OpContext& ctx) const;
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
   bool StandsInLine(const Pending& op) const;
   // Runs those whose wait for the store is over.
@@ -114,6 +117,9 @@ class CoreImpl final : public Core {
 
   // core_sessions.cc
   void OnHello(StreamId stream, const v1::Request& request);
+  // The export of a client that says Hello; false: it gets none, and has been told so.
+  bool FindExport(StreamId stream, const v1::Request& request, std::string_view host,
+                  Export& found);
   void Register(StreamId stream, const v1::Request& request, const Uuid& client);
   void Resume(StreamId stream, const v1::Request& request, const Uuid& client);
   void AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for);
@@ -154,7 +160,11 @@ class CoreImpl final : public Core {
   TokenTable attr_tokens_;
   OpenTable opens_;
   SessionTable sessions_;
-  absl::flat_hash_map<StreamId, bool> streams_;  // true: refused, nothing more is read from it
+  struct Stream {
+    bool refused = false;     // nothing more is read from it
+    std::string certificate;  // the name of its peer's; empty without TLS
+  };
+  absl::flat_hash_map<StreamId, Stream> streams_;
   OutputQueue outputs_;
   std::vector<CoreOutputs::Fetch> fetches_;
   bool wants_sync_ = false;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/core_impl.h"
+#include "mdc/ops/access.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/schema.h"
 #include "proto/records.pb.h"
@@ -105,6 +106,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   op->request = std::move(request);
   op->session = session.id;
   op->stream = session.stream;
+  op->squashed = Squash(session.exported, *op->request.mutable_credentials());
   op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
   ++session.waiting;
   if (InGrace()) {
@@ -240,6 +242,14 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .opens = opens_};
 }
 
+absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
+  const Export& exported = sessions_.all().at(op.session)->exported;
+  if (exported.access == Export::Access::kReadOnly && ChangesVolume(op.request)) {
+    return ErrnoStatus(EROFS, "the volume is exported read-only to this client");
+  }
+  return op.squashed ? CheckAccess(ctx, op.request) : absl::OkStatus();
+}
+
 CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   // An open answers without its token rather than wait; LayoutGet waits its turn.
   if (!from_queue && op->request.has_layout_get() && StandsInLine(*op)) {
@@ -264,7 +274,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request)) {
     status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
   } else {
-    status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
+    status = CheckAllowed(*op, ctx);
+    if (status.ok()) status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
     if (status.ok()) status = RequireUncached(ctx);
   }
   if (txn.missed()) {
@@ -405,8 +416,8 @@ void CoreImpl::Prefetch(const Pending& op) {
 
 void CoreImpl::Fetch(Miss miss, const PendingRef& waiter) {
   ++counters_.misses;
-  const std::string key =
-      absl::StrCat(miss.scan ? "scan" : "get", miss.prefix.size(), ":", miss.prefix, miss.key);
+  const std::string key = absl::StrCat(miss.scan ? "scan" : "get", static_cast<int>(miss.from), ".",
+                                       miss.prefix.size(), ":", miss.prefix, miss.key);
   const auto [known, added] = ticket_by_key_.try_emplace(key);
   if (added) {
     known->second = TicketId(++next_ticket_);

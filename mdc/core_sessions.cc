@@ -25,13 +25,24 @@ constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxMountPointBytes = 4096;
 constexpr std::uint32_t kMaxOpenCount = 1 << 20;  // of one inode by one session, in a reclaim
 
+// A client that answers by itself cannot tell its squashed callers from the others.
+bool MayCache(const Session& session, const v1::Hello& hello) {
+  return hello.caches_attributes() && session.exported.squash == Export::Squash::kNone;
+}
+
 }  // namespace
+
+void CoreImpl::OnStreamOpened(StreamId stream, std::string certificate) {
+  const auto [known, added] = streams_.try_emplace(stream);
+  if (!added) return;
+  known->second.certificate = std::move(certificate);
+  outputs_.StreamOpened(stream);
+}
 
 void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
   if (!health_.ok()) return;
-  const auto [known, added] = streams_.try_emplace(stream, false);
-  if (added) outputs_.StreamOpened(stream);
-  if (known->second) return;
+  OnStreamOpened(stream, {});
+  if (streams_[stream].refused) return;
   if (request.has_hello()) {
     OnHello(stream, request);
     Settle();
@@ -87,7 +98,7 @@ void CoreImpl::Refuse(StreamId stream, std::uint64_t id, int error, std::string_
   reply.set_message(std::string(message));
   outputs_.Emit(stream, std::move(reply), Sequence());
   outputs_.Emit(stream, OutputQueue::End{}, Sequence());
-  streams_[stream] = true;
+  streams_[stream].refused = true;
 }
 
 void CoreImpl::RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message) {
@@ -127,9 +138,26 @@ void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
   }
 }
 
+bool CoreImpl::FindExport(StreamId stream, const v1::Request& request, std::string_view host,
+                          Export& found) {
+  const std::string& certificate = streams_[stream].certificate;
+  const std::string_view name = certificate.empty() ? host : std::string_view(certificate);
+  found = ExportFor(options_.exports, name);
+  if (found.access != Export::Access::kNone) return true;
+  Refuse(stream, request.id(), EACCES,
+         absl::StrCat("volume ", descriptor_.name, " is not exported to ", std::string(name)));
+  return false;
+}
+
 void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid& client) {
+  Export exported;
+  if (!FindExport(stream, request, request.hello().host(), exported)) return;
   if (Session* old = sessions_.FindByClient(client);
       old != nullptr && old->phase != Session::Phase::kEvicting) {
+    if (old->record.certificate() != streams_[stream].certificate) {
+      Refuse(stream, request.id(), EPERM, "the client's identity belongs to another client");
+      return;
+    }
     Forget(*old);
   }
   if (!health_.ok()) return;
@@ -152,6 +180,8 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session.record.set_client(client.ToBytes());
   session.record.set_host(request.hello().host());
   session.record.set_mount_point(request.hello().mount_point());
+  session.record.set_certificate(streams_[stream].certificate);
+  session.exported = std::move(exported);
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
   volume.set_next_session(session.id.value() + 1);
@@ -163,7 +193,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
 
   Session& added = sessions_.Add(std::move(session));
   sessions_.Attach(added, stream);
-  added.caches_attributes = request.hello().caches_attributes();
+  added.caches_attributes = MayCache(added, request.hello());
   RenewLease(added);
   spdlog::info("volume {}: session {} for {} at {}", descriptor_.name, added.id.value(),
                added.record.host(), added.record.mount_point());
@@ -176,15 +206,16 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     RefuseHello(stream, request.id(), ESTALE, "the session was evicted; register a new one");
     return;
   }
-  if (session->client != client) {
+  if (session->client != client || session->record.certificate() != streams_[stream].certificate) {
     Refuse(stream, request.id(), EPERM, "the session to resume belongs to another client");
     return;
   }
+  if (!FindExport(stream, request, session->record.host(), session->exported)) return;
   const StreamId before = sessions_.Attach(*session, stream);
-  session->caches_attributes = request.hello().caches_attributes();
+  session->caches_attributes = MayCache(*session, request.hello());
   if (before != kNoStream) {
     outputs_.Emit(before, OutputQueue::End{}, Sequence());
-    streams_[before] = true;
+    streams_[before].refused = true;
     DropOperations(*session);
   }
   RenewLease(*session);
@@ -209,6 +240,8 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   if (request.hello().map_generation() < descriptor_.generation) {
     hello.set_volume_descriptor(framed_descriptor_);
   }
+  hello.set_read_only(session.exported.access == Export::Access::kReadOnly);
+  hello.set_check_opens(hello.read_only() || session.exported.squash != Export::Squash::kNone);
   hello.set_must_reclaim(session.phase == Session::Phase::kMustReclaim);
   reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
   Answer(session, request, std::move(reply), waits_for);
@@ -269,7 +302,7 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
   reply.set_sequence(VolumeSequence(sequence).value());
   outputs_.Emit(stream, std::move(reply), sequence);
   outputs_.Emit(stream, OutputQueue::End{}, sequence);
-  streams_[stream] = true;
+  streams_[stream].refused = true;
 }
 
 void CoreImpl::DropOperations(Session& session) {
@@ -307,7 +340,7 @@ void CoreImpl::Evict(Session& session, std::string_view reason) {
   callback.mutable_evicted()->set_reason(std::string(reason));
   outputs_.Emit(session.stream, std::move(callback), session.evicted_at);
   outputs_.Emit(session.stream, OutputQueue::End{}, session.evicted_at);
-  streams_[session.stream] = true;
+  streams_[session.stream].refused = true;
 }
 
 void CoreImpl::ReleaseHoldings(SessionId session) {

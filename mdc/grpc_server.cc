@@ -5,6 +5,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "proto/grpc_tls.h"
 
 namespace reel::mdc {
 namespace {
@@ -17,10 +18,11 @@ constexpr std::chrono::milliseconds kStopWait(500);
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const std::string& listen, std::vector<VolumeServer*> volumes,
-    std::vector<std::string> lun_patterns) {
-  auto server = absl::WrapUnique(new GrpcServer(std::move(volumes), std::move(lun_patterns)));
+    std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls) {
+  auto server = absl::WrapUnique(
+      new GrpcServer(std::move(volumes), std::move(lun_patterns), tls.has_value()));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), &server->port_);
+  builder.AddListeningPort(listen, ServerCredentialsOf(tls), &server->port_);
   builder.RegisterService(server->sessions_.grpc());
   builder.RegisterService(server->admin_.grpc());
   server->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,16 +12,18 @@
 #include "mdc/admin_service.h"
 #include "mdc/service.h"
 #include "mdc/volume_server.h"
+#include "proto/tls.h"
 
 namespace reel::mdc {
 
 class GrpcServer {
  public:
-  // `listen` is HOST:PORT (0: any port). The volumes outlive the server. UNAVAILABLE: the address
-  // cannot be had.
-  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& listen,
-                                                           std::vector<VolumeServer*> volumes,
-                                                           std::vector<std::string> lun_patterns);
+  // `listen` is HOST:PORT (0: any port). The volumes outlive the server. With `tls`, clients and
+  // administrators are known by their certificates; without it everybody may do everything.
+  // UNAVAILABLE: the address cannot be had.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
+      const std::string& listen, std::vector<VolumeServer*> volumes,
+      std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls = std::nullopt);
   ~GrpcServer();
 
   int port() const { return port_; }
@@ -29,8 +32,8 @@ class GrpcServer {
   void Stop();
 
  private:
-  GrpcServer(std::vector<VolumeServer*> volumes, std::vector<std::string> lun_patterns)
-      : sessions_(volumes), admin_(std::move(volumes), std::move(lun_patterns)) {}
+  GrpcServer(std::vector<VolumeServer*> volumes, std::vector<std::string> lun_patterns, bool tls)
+      : sessions_(volumes, tls), admin_(std::move(volumes), std::move(lun_patterns), tls) {}
 
   SessionService sessions_;
   AdminService admin_;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,7 @@ void StartLog(const std::string& level) {
   _exit(kFailed);
 }
 
-int Serve(const Config& config) {
+int Serve(const Config& config, std::optional<TlsMaterial> tls) {
   // Before the first thread, so that every thread blocks them and only sigwait sees them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -81,6 +82,7 @@ int Serve(const Config& config) {
     options.volume = entry.name;
     options.luns = entry.luns;
     options.core.session_lease_ms = config.session_lease_ms;
+    options.core.exports = entry.exports;
     options.cache_bytes = std::uint64_t{config.cache_mib} << 20;
     options.on_failure = DieOfStore;
     auto volume = VolumeServer::Open(std::move(options), SystemClock());
@@ -98,10 +100,12 @@ int Serve(const Config& config) {
       patterns.insert(patterns.end(), entry.luns.begin(), entry.luns.end());
     }
   }
-  auto server = GrpcServer::Start(config.listen, served, std::move(patterns));
+  const bool has_tls = tls.has_value();
+  auto server = GrpcServer::Start(config.listen, served, std::move(patterns), std::move(tls));
   if (!server.ok()) return Complain(kFailed, std::string(server.status().message()));
-  spdlog::info("serving {} volumes on {} (port {})", volumes.size(), config.listen,
-               (*server)->port());
+  spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,
+               (*server)->port(),
+               has_tls ? ", with TLS" : ": this host only, because no tls_cert is configured");
   sd_notify(0, "READY=1");
 
   int received = 0;
@@ -131,7 +135,7 @@ int Main(int argc, char** argv) {
   std::string path = kDefaultConfig;
   bool check = false;
   app.add_option("--config", path, "the configuration, a TOML file")->capture_default_str();
-  app.add_flag("--check", check, "check the configuration and exit");
+  app.add_flag("--check", check, "check the configuration and the certificates, and exit");
   app.set_version_flag("--version", "reel-mdcd " REEL_VERSION);
   try {
     app.parse(argc, argv);
@@ -140,9 +144,11 @@ int Main(int argc, char** argv) {
   }
   const auto config = ReadConfig(path);
   if (!config.ok()) return Complain(kUsage, std::string(config.status().message()));
+  auto tls = LoadTls(config->tls, TlsRole::kMdc);
+  if (!tls.ok()) return Complain(kUsage, std::string(tls.status().message()));
   if (check) return 0;
   StartLog(config->log_level);
-  return Serve(*config);
+  return Serve(*config, *std::move(tls));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/grpc_tls.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -16,8 +17,8 @@ constexpr std::size_t kMaxUnsentBytes = 64 << 20;
 class SessionStream final : public StreamPeer, public std::enable_shared_from_this<SessionStream> {
  public:
   SessionStream(v1::Mdc::AsyncService& service, CallQueue& queue,
-                const std::vector<VolumeServer*>& volumes)
-      : service_(service), queue_(queue), volumes_(volumes) {}
+                const std::vector<VolumeServer*>& volumes, bool tls)
+      : service_(service), queue_(queue), volumes_(volumes), tls_(tls) {}
 
   // Waits for a client. The steps under way own the stream, and so does the volume's core until it
   // has seen it end.
@@ -61,7 +62,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
  private:
   void OnAccepted(bool ok) {
     if (!ok) return StepDone();  // the server is shutting down
-    std::make_shared<SessionStream>(service_, queue_, volumes_)->Accept();
+    std::make_shared<SessionStream>(service_, queue_, volumes_, tls_)->Accept();
     {
       MutexLock lock(mutex_);
       ++steps_;  // ended_, which comes for every call that was accepted
@@ -127,11 +128,24 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       reply.set_message("the first message of a stream must be a Hello");
       return Reject(std::move(reply), grpc::StatusCode::FAILED_PRECONDITION);
     }
+    std::string certificate;
+    if (tls_) {
+      auto peer = PeerWithRole(*context_.auth_context(), TlsRole::kClient, "mounting");
+      if (!peer.ok()) {
+        spdlog::warn("a mount from {} is refused: {}", context_.peer(),
+                     std::string(peer.status().message()));
+        reply.set_id(incoming_.requests(0).id());
+        reply.set_error(EACCES);
+        reply.set_message(std::string(peer.status().message()));
+        return Reject(std::move(reply), grpc::StatusCode::PERMISSION_DENIED);
+      }
+      certificate = std::move(peer->name);
+    }
     const std::string& name = incoming_.requests(0).hello().volume();
     for (VolumeServer* volume : volumes_) {
       if (volume->name() != name) continue;
       volume_ = volume;
-      stream_ = volume->AddStream(shared_from_this());
+      stream_ = volume->AddStream(shared_from_this(), std::move(certificate));
       return true;
     }
     reply.set_id(incoming_.requests(0).id());
@@ -184,6 +198,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
   v1::Mdc::AsyncService& service_;
   CallQueue& queue_;
   const std::vector<VolumeServer*>& volumes_;
+  const bool tls_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<v1::ServerFrame, v1::ClientFrame> rpc_{&context_};
   Step accepted_{[this](bool ok) { OnAccepted(ok); }};

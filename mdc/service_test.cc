@@ -4,13 +4,17 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mdc/grpc_server.h"
 #include "mdc/test_volume.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/tls_probe.h"
 
 namespace reel::mdc {
 namespace {
+
+using ::testing::HasSubstr;
 
 class ServiceTest : public testing::Test {
  protected:
@@ -155,6 +159,15 @@ TEST_F(ServiceTest, StoppingEndsStreamsInOrder) {
   v1::WhoReply reply;
   request.set_volume("reel");
   EXPECT_EQ(stub->Who(&context, request, &reply).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServiceTest, AProbeTellsWhoIsThere) {
+  const std::string address = absl::StrCat("127.0.0.1:", grpc_->port());
+  EXPECT_TRUE(ProbeMdc(address, nullptr, 2000).ok());
+  grpc_->Stop();
+  const absl::Status gone = ProbeMdc(address, nullptr, 2000);
+  EXPECT_TRUE(absl::IsUnavailable(gone));
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("Connection refused"));
 }
 
 TEST_F(ServiceTest, AdministrationAnswers) {

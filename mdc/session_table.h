@@ -29,7 +29,8 @@ struct Pending {
   v1::Request request;
   SessionId session;
   StreamId stream;
-  bool ordered = false;  // takes effect in sending order
+  bool ordered = false;   // takes effect in sending order
+  bool squashed = false;  // its credentials are not those that it came with
   bool fetching = false;
   bool cancelled = false;  // its stream or session ended before it took effect
   std::uint32_t misses = 0;
@@ -58,6 +59,7 @@ struct Session {
   };
   SessionId id;
   v1::SessionRecord record;
+  Export exported;  // of its last Hello
   Uuid client;
   Phase phase = Phase::kServing;
   bool holds_up_grace = false;  // counted by the core: grace ends when no session does

@@ -99,9 +99,9 @@ void VolumeServer::Queue(Event event) {
   if (resident_wants_) queue_changed_.NotifyOne();
 }
 
-StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer) {
+StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer, std::string certificate) {
   const StreamId stream(++next_stream_);
-  Queue(Opened{stream, std::move(peer)});
+  Queue(Opened{stream, std::move(peer), std::move(certificate)});
   return stream;
 }
 
@@ -152,6 +152,8 @@ void VolumeServer::CoreMain() {
     MutexLock lock(queue_mutex_);
     if (stopping_ && queue_.empty()) break;  // and keeps the seat: nothing runs any more
     core_busy_ = false;
+    // Who came after the last look found the seat taken, and left it to its holder.
+    if (!queue_.empty()) resident_wants_ = true;
   }
   for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
   streams_.clear();
@@ -183,6 +185,7 @@ bool VolumeServer::RunBatch() {
 void VolumeServer::Handle(Event event) {
   std::visit(Overloaded{
                  [&](Opened& opened) {
+                   core_->OnStreamOpened(opened.stream, std::move(opened.certificate));
                    streams_.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
                  },
                  [&](Arrived& arrived) {
@@ -298,7 +301,7 @@ void VolumeServer::Fetch(const Miss& miss) const {
     return;
   }
   std::size_t entries = 0, bytes = 0;
-  auto cursor = store_->db().Scan(miss.prefix, miss.key, Tier::kAll);
+  auto cursor = store_->db().Scan(miss.prefix, miss.key, Tier::kAll, miss.from);
   for (; cursor->Valid() && entries < kScanEntries && bytes < kScanBytes; cursor->Next()) {
     ++entries;
     bytes += cursor->key().size() + cursor->value().size();

@@ -72,7 +72,8 @@ class VolumeServer {
   const VolumeDescriptor& descriptor() const { return volume_->descriptor; }
   Epoch epoch() const { return epoch_; }
 
-  StreamId AddStream(std::shared_ptr<StreamPeer> peer);
+  // `certificate`: the name of the peer's; empty without TLS.
+  StreamId AddStream(std::shared_ptr<StreamPeer> peer, std::string certificate = {});
   void Post(StreamId stream, v1::ClientFrame frame);
   // REQUIRES: nothing is posted for the stream afterwards.
   void StreamEnded(StreamId stream);
@@ -96,6 +97,7 @@ class VolumeServer {
   struct Opened {
     StreamId stream;
     std::shared_ptr<StreamPeer> peer;
+    std::string certificate;
   };
   struct Arrived {
     StreamId stream;

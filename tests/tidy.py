@@ -25,10 +25,11 @@ ADAPTERS = {
     "FUSE": (r"(fuse|fuse3|linux/fuse)[/.].*|fuse_lowlevel\.h",
              r"client/fuse_\w+\.(h|cc)|client/main\.cc|tests/bench/empty_fuse\.cc"),
     "gRPC": (r"grpc(pp|\+\+)?/.*|proto/\w+\.grpc\.pb\.h",
-             r"client/grpc_\w+\.(h|cc)|"
+             r"(proto|client)/grpc_\w+\.(h|cc)|"
              r"mdc/(service|admin_service|call_queue|grpc_\w+)(_test)?\.(h|cc)|"
-             r"tools/admin\w*\.(h|cc)|tests/bench/\w+\.cc"),
+             r"tools/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
     "RocksDB": (r"rocksdb/.*", r"mdc/metafs/\w+\.(h|cc)|mdc/(meta_db|rocks_\w+)(_test)?\.(h|cc)"),
+    "OpenSSL": (r"openssl/.*", r"proto/(certificate|tls|tls_probe)\.(h|cc)|tools/pki\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/uring(_test)?\.(h|cc)"),
     "libiscsi": (r"iscsi/.*", r"volume/iscsi_lun(_test)?\.(h|cc)"),
@@ -38,6 +39,7 @@ MAX_LINES = 500
 LONGER = {
     # file: why it is one piece
     "mdc/core_test.cc": "one story a promise of the core, in one vocabulary",
+    "client/file_data_test.cc": "one story a promise of the data path, in one vocabulary",
 }
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/admin.pb.h"
+#include "proto/tls.h"
 
 namespace reel::tools {
 
@@ -23,6 +25,7 @@ class AdminApi {
 };
 
 // Over gRPC to "HOST:PORT"; connects at the first call, and each call waits at most `timeout_ms`.
-std::unique_ptr<AdminApi> ConnectAdmin(const std::string& mdc, std::uint32_t timeout_ms);
+std::unique_ptr<AdminApi> ConnectAdmin(const std::string& mdc, std::uint32_t timeout_ms,
+                                       std::optional<TlsMaterial> tls);
 
 }  // namespace reel::tools

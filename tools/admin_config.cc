@@ -14,6 +14,9 @@ absl::StatusOr<AdminConfig> FromTable(const TomlNode& table, std::string_view so
   AdminConfig config;
   config.mdc = reader.Text("mdc").value_or("");
   config.volume = reader.Text("volume").value_or("");
+  config.tls.ca = reader.Text("tls_ca").value_or("");
+  config.tls.cert = reader.Text("tls_cert").value_or("");
+  config.tls.key = reader.Text("tls_key").value_or("");
   if (absl::Status status = reader.Finish(); !status.ok()) return status;
   return config;
 }
@@ -37,6 +40,9 @@ absl::StatusOr<AdminConfig> ParseAdminConfig(std::string_view text, std::string_
 absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::string& path) {
   FillFromEnvironment(given.mdc, "REELADM_MDC");
   FillFromEnvironment(given.volume, "REELADM_VOLUME");
+  FillFromEnvironment(given.tls.ca, "REELADM_TLS_CA");
+  FillFromEnvironment(given.tls.cert, "REELADM_TLS_CERT");
+  FillFromEnvironment(given.tls.key, "REELADM_TLS_KEY");
   const std::string file = path.empty() ? kAdminConfig : path;
   auto table = ReadToml(file);
   if (table.ok()) {
@@ -44,6 +50,9 @@ absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::st
     if (!config.ok()) return config.status();
     Fill(given.mdc, config->mdc);
     Fill(given.volume, config->volume);
+    Fill(given.tls.ca, config->tls.ca);
+    Fill(given.tls.cert, config->tls.cert);
+    Fill(given.tls.key, config->tls.key);
   } else if (!path.empty() || !absl::IsNotFound(table.status())) {
     return table.status();
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "proto/tls.h"
 
 namespace reel::tools {
 
@@ -13,12 +14,15 @@ inline constexpr char kAdminConfig[] = "/etc/reelfs/reeladm.toml";
 struct AdminConfig {
   std::string mdc;     // "HOST:PORT"
   std::string volume;  // may be empty
+  TlsFiles tls;
 };
 
-// mdc = "HOST:PORT" and volume = "NAME", both optional. INVALID_ARGUMENT names the line.
+// mdc = "HOST:PORT", volume = "NAME", tls_ca, tls_cert and tls_key, all optional. INVALID_ARGUMENT
+// names the line.
 absl::StatusOr<AdminConfig> ParseAdminConfig(std::string_view text, std::string_view source);
 
-// Fills what `given` leaves empty: from REELADM_MDC and REELADM_VOLUME, from `path` (kAdminConfig
+// Fills what `given` leaves empty: from REELADM_MDC, REELADM_VOLUME and REELADM_TLS_CA, …_CERT and
+// …_KEY, from `path` (kAdminConfig
 // where it is empty, which need not exist); the MDC of this host is the last resort.
 absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::string& path);
 

@@ -5,17 +5,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/grpc_tls.h"
+#include "proto/tls_probe.h"
 #include "tools/admin_api.h"
 
 namespace reel::tools {
 namespace {
 
+constexpr std::uint32_t kProbeTimeoutMs = 1000;
+
 class GrpcAdmin final : public AdminApi {
  public:
-  GrpcAdmin(const std::string& mdc, std::uint32_t timeout_ms)
-      : mdc_(mdc),
-        timeout_ms_(timeout_ms),
-        stub_(v1::Admin::NewStub(grpc::CreateChannel(mdc, grpc::InsecureChannelCredentials()))) {}
+  GrpcAdmin(const std::string& mdc, std::uint32_t timeout_ms, std::optional<TlsMaterial> tls)
+      : mdc_(mdc), timeout_ms_(timeout_ms), tls_(std::move(tls)) {
+    grpc::ChannelArguments arguments;
+    // A metadata LAN is never behind a web proxy, whatever the environment says.
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    stub_ =
+        v1::Admin::NewStub(grpc::CreateCustomChannel(mdc, ChannelCredentialsOf(tls_), arguments));
+  }
 
   absl::StatusOr<v1::VolumesReply> Volumes() override {
     return Call<v1::VolumesReply>(&v1::Admin::Stub::Volumes, v1::VolumesRequest());
@@ -46,9 +54,7 @@ class GrpcAdmin final : public AdminApi {
     if (status.ok()) return reply;
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return absl::UnavailableError(absl::StrCat("no answer from the MDC at ", mdc_, " (",
-                                                 status.error_message(),
-                                                 "); check that reel-mdcd runs there, or --mdc"));
+      return Explain(status.error_message());
     }
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
@@ -60,15 +66,26 @@ class GrpcAdmin final : public AdminApi {
     return Call(method, request);
   }
 
+  absl::Status Explain(const std::string& what) const {
+    const absl::Status found = ProbeMdc(mdc_, tls_ ? &*tls_ : nullptr, kProbeTimeoutMs);
+    if (!found.ok()) {
+      return absl::Status(found.code(), absl::StrCat("the MDC at ", mdc_, ": ", found.message()));
+    }
+    return absl::UnavailableError(absl::StrCat("no answer from the MDC at ", mdc_, " (", what,
+                                               "); check that reel-mdcd runs there, or --mdc"));
+  }
+
   const std::string mdc_;
   const std::uint32_t timeout_ms_;
-  const std::unique_ptr<v1::Admin::Stub> stub_;
+  const std::optional<TlsMaterial> tls_;
+  std::unique_ptr<v1::Admin::Stub> stub_;
 };
 
 }  // namespace
 
-std::unique_ptr<AdminApi> ConnectAdmin(const std::string& mdc, std::uint32_t timeout_ms) {
-  return std::make_unique<GrpcAdmin>(mdc, timeout_ms);
+std::unique_ptr<AdminApi> ConnectAdmin(const std::string& mdc, std::uint32_t timeout_ms,
+                                       std::optional<TlsMaterial> tls) {
+  return std::make_unique<GrpcAdmin>(mdc, timeout_ms, std::move(tls));
 }
 
 }  // namespace reel::tools

@@ -8,6 +8,7 @@
 #include "tools/admin_api.h"
 #include "tools/admin_commands.h"
 #include "tools/admin_config.h"
+#include "tools/admin_pki.h"
 #include "tools/admin_shell.h"
 #include "tools/cli.h"
 
@@ -24,10 +25,14 @@ std::string CommandsText() {
     text += "  " + usage + std::string(usage.size() < 18 ? 18 - usage.size() : 1, ' ') +
             std::string(command.help) + "\n";
   }
-  return text;
+  return text +
+         "  pki init|issue    make the certificates for TLS; see reeladm pki --help\n\n"
+         "Exit codes: 0 done; 1 failed; 2 wrong arguments, configuration or certificate;\n"
+         "3 the MDC is not reachable.\n";
 }
 
 int Main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "pki") return RunPkiCommand(argc - 1, argv + 1);
   AdminConfig given;
   std::string config;
   std::uint32_t timeout_ms = 10'000;
@@ -39,6 +44,9 @@ int Main(int argc, char** argv) {
                  "HOST[:PORT] of the MDC (or $REELADM_MDC; else the one on this host)");
   app.add_option("-v,--volume", given.volume, "the volume (needed where there are several)");
   app.add_option("-c,--config", config, std::string("default: ") + kAdminConfig);
+  app.add_option("--tls-ca", given.tls.ca, "the authority's certificate, PEM");
+  app.add_option("--tls-cert", given.tls.cert, "a certificate with the role admin, PEM");
+  app.add_option("--tls-key", given.tls.key, "its private key, PEM");
   app.add_option("--timeout-ms", timeout_ms, "how long to wait for an answer")
       ->check(CLI::Range(1, 3'600'000));
   app.add_flag("--json", json, "print JSON");
@@ -58,7 +66,12 @@ int Main(int argc, char** argv) {
     PrintError(kProgram, chosen.status());
     return AdminExitCode(chosen.status());
   }
-  const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdc, timeout_ms);
+  auto tls = LoadTls(chosen->tls, TlsRole::kAdmin);
+  if (!tls.ok()) {
+    PrintError(kProgram, tls.status());
+    return kUsage;
+  }
+  const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdc, timeout_ms, *std::move(tls));
   AdminContext context{.api = *api, .volume = chosen->volume, .json = json};
   if (words.empty()) return RunAdminShell(context);
   auto outcome = RunAdminCommand(context, words);

@@ -146,9 +146,10 @@ TEST(AdminConfigTest, ArgumentsGoBeforeTheFile) {
   EXPECT_EQ(config->volume, "reel1");
   EXPECT_THAT(ParseAdminConfig("mcd = \"x\"", "f").status().message(),
               HasSubstr("f:1: unknown key"));
-  EXPECT_EQ(CompleteAdminConfig({.mdc = "mdc1", .volume = {}}, "")->mdc, "mdc1:7440");
-  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1:x", .volume = {}}, "").status().message(),
-              HasSubstr("HOST:PORT"));
+  EXPECT_EQ(CompleteAdminConfig({.mdc = "mdc1", .volume = {}, .tls = {}}, "")->mdc, "mdc1:7440");
+  EXPECT_THAT(
+      CompleteAdminConfig({.mdc = "mdc1:x", .volume = {}, .tls = {}}, "").status().message(),
+      HasSubstr("HOST:PORT"));
   EXPECT_TRUE(absl::IsNotFound(CompleteAdminConfig({}, "/nowhere/f").status()));
 }
 

@@ -6,8 +6,8 @@
 #include "nlohmann/json.hpp"
 #include "tools/admin_commands.h"
 #include "tools/cli.h"
-#include "volume/size.h"
 #include "tools/table.h"
+#include "volume/size.h"
 #include "volume/uuid.h"
 
 namespace reel::tools {
@@ -184,7 +184,9 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
   Json sessions = Json::array();
   Table table({{"session", kRight},
                {"host"},
+               {"certificate"},
                {"mounted at"},
+               {"export"},
                {"since"},
                {"connected"},
                {"lease left", kRight},
@@ -192,14 +194,17 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
                {"tokens", kRight},
                {"operations", kRight}});
   for (const auto& session : reply->sessions()) {
-    table.Add({absl::StrCat(session.session()), session.host(), session.mount_point(),
-               LocalText(session.registered()), session.connected() ? "yes" : "no",
+    table.Add({absl::StrCat(session.session()), session.host(), session.certificate(),
+               session.mount_point(), session.exported(), LocalText(session.registered()),
+               session.connected() ? "yes" : "no",
                absl::FormatDuration(absl::Milliseconds(session.lease_left_ms())),
                absl::StrCat(session.opens()), absl::StrCat(session.tokens()),
                absl::StrCat(session.operations())});
     sessions.push_back({{"session", session.session()},
                         {"host", session.host()},
+                        {"certificate", session.certificate()},
                         {"mount_point", session.mount_point()},
+                        {"export", session.exported()},
                         {"registered", IsoText(session.registered())},
                         {"connected", session.connected()},
                         {"lease_left_ms", session.lease_left_ms()},

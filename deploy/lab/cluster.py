@@ -13,6 +13,7 @@ import socket
 
 from hosts import Client, Mdc, mounted
 from luns import ImageLuns, run_program
+from pki import Pki
 from process import LabError
 from spec import Spec
 
@@ -38,6 +39,7 @@ class Cluster:
         self.dir, self.state = directory, state
         self.spec = Spec.from_json(state["spec"])
         self.luns = ImageLuns(directory, self.spec)
+        self.pki = Pki(directory, self.spec)
         self.mdcs = [Mdc(name, self, address) for name, address in state["mdcs"].items()]
         self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
         self.hosts = self.mdcs + self.clients
@@ -121,6 +123,8 @@ class Cluster:
         if not self.state["formatted"]:
             self.luns.make()
             self._format()
+            if self.spec.tls:
+                self.pki.make(self.mdcs, self.clients)
             self.state["formatted"] = True
             self._save()
         for host in self.hosts:
@@ -168,8 +172,9 @@ class Cluster:
             with contextlib.suppress(FileNotFoundError):
                 os.rmdir(client.mount_point)
         self.luns.remove()
+        self.pki.remove()
         shutil.rmtree(os.path.join(self.dir, "hosts"), ignore_errors=True)
-        for name in ("volume.toml", "lab.json.new", "lab.json"):
+        for name in ("volume.toml", "exports.toml", "lab.json.new", "lab.json"):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.dir, name))
         if self.state["made_dir"] and not os.listdir(self.dir):

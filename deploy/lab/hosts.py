@@ -4,6 +4,7 @@ Host holds all that has to do with *where* a daemon runs (here: a process of thi
 subclasses know what the daemon is told, and how it stops. A host in a network namespace or in a
 virtual machine is another subclass of Process, handed to the same classes.
 """
+import contextlib
 import os
 import signal
 import subprocess
@@ -81,11 +82,16 @@ class Mdc(Host):
         return self.address
 
     def prepare(self):
+        tls = self.cluster.pki.files(self.name)
         with open(os.path.join(self.dir, "mdc.toml"), "w") as config:
-            config.write(f'listen = "{self.address}"\n'
+            config.write("".join(f'{key} = "{path}"\n' for key, path in tls.items()) +
+                         f'listen = "{self.address}"\n'
                          f'luns = ["{self.cluster.luns.pattern()}"]\n'
                          f"session_lease_ms = {self.cluster.spec.session_lease_ms}\n\n"
                          f'[[volume]]\nname = "{self.cluster.spec.volume}"\n')
+            with contextlib.suppress(FileNotFoundError):
+                with open(os.path.join(self.cluster.dir, "exports.toml")) as exports:
+                    config.write(exports.read())
 
     def command(self):
         return [self.cluster.spec.program("reel-mdcd"), "--config",
@@ -124,6 +130,10 @@ class Client(Host):
     def command(self):
         cluster = self.cluster
         options = f"mdc={','.join(cluster.mdc_addresses())},luns={cluster.luns.pattern()}"
+        for key, path in cluster.pki.files(self.name).items():
+            options += f",{key}={path}"
+        if cluster.spec.mount_options:
+            options += "," + cluster.spec.mount_options
         return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,
                 "-o", options, "-f"]
 

@@ -65,6 +65,8 @@ class Spec:
     breadth: str = "256KiB"
     strategy: str = "round"
     session_lease_ms: int = 10000
+    tls: bool = False
+    mount_options: str = ""  # of every client, besides those that find the volume
 
     def check(self):
         if self.mdcs != 1:
@@ -158,7 +160,7 @@ def read_spec(arguments, old):
     fields = old.to_json() if old else {}
     if arguments.config:
         fields.update(_read_config(arguments.config))
-    for option in ("mdcs", "clients", "luns", "block_size", "breadth"):
+    for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     luns = fields.pop("luns", None)

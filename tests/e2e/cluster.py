@@ -94,8 +94,10 @@ class Cluster:
 
     def reeladm(self, *command):
         """The JSON of `reeladm --json COMMAND`."""
+        tls = [part for key, path in self.tls_files("admin").items()
+               for part in ("--" + key.replace("_", "-"), path)]
         done = self.tool("reeladm", "--mdc", self.hosts()["mdc1"]["where"], "--volume", "reel",
-                         "--json", *command)
+                         "--json", *tls, *command)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -103,6 +105,13 @@ class Cluster:
         """What the controller has counted since its start."""
         return {counter["name"]: int(counter["value"])
                 for counter in self.reeladm("stat")["counters"]}
+    def tls_files(self, name, pki=None):
+        """The keys of a holder's certificate files; empty when the cluster has no TLS."""
+        pki = pki or os.path.join(self.dir, "pki")
+        if not os.path.isdir(pki):
+            return {}
+        files = {"tls_ca": "ca.crt", "tls_cert": f"{name}.crt", "tls_key": f"{name}.key"}
+        return {key: os.path.join(pki, file) for key, file in files.items()}
 
     def fsck(self):
         """Stops everything cleanly, checks the volume on the bare LUNs, starts again."""

@@ -1,0 +1,115 @@
+// Exports and certificates, as the core applies them to sessions and to every operation.
+#include <unistd.h>
+
+#include "mdc/core_world.h"
+
+namespace reel::mdc {
+namespace {
+
+class CoreExportsTest : public testing::Test {
+ protected:
+  // a_ is "reader", b_ "squashed", c_ somebody without an export.
+  CoreExportsTest() {
+    Export reader, squashed, banned;
+    reader.clients = {"reader"};
+    reader.access = Export::Access::kReadOnly;
+    squashed.clients = {"squashed"};
+    squashed.squash = Export::Squash::kRoot;
+    banned.clients = {"banned*"};
+    banned.access = Export::Access::kNone;
+    world_.options_.exports = {reader, squashed, banned};
+    world_.Restart();
+    EXPECT_EQ(HelloAs(a_, "reader"), 0);
+    EXPECT_EQ(HelloAs(b_, "squashed"), 0);
+    EXPECT_EQ(HelloAs(c_, "other"), 0);
+  }
+
+  int HelloAs(Client& client, const std::string& certificate, std::uint64_t resume = 0) {
+    client.Connect();
+    world_.core_->OnStreamOpened(client.stream_, certificate);
+    return client.Hello(resume);
+  }
+
+  World world_;
+  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+};
+
+TEST_F(CoreExportsTest, AReadOnlyExportRefusesChanges) {
+  const std::uint64_t file = c_.Create("file");
+  EXPECT_EQ(a_.Do(Client::GetAttrOf(file)), 0);
+  EXPECT_EQ(a_.Do(Client::LayoutOf(file, v1::TOKEN_SHARED)), 0);
+  EXPECT_EQ(a_.Do(Client::ReturnOf(file), true), 0);
+  EXPECT_EQ(a_.Do(Client::CreateOf("new"), true), EROFS);
+  EXPECT_EQ(a_.Do(Client::UnlinkOf("file"), true), EROFS);
+  EXPECT_EQ(a_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE)), EROFS);
+  v1::Request open = Client::OpenOf(file);
+  EXPECT_EQ(a_.Do(open), 0);
+  open.mutable_open()->set_write(true);
+  EXPECT_EQ(a_.Do(open), EROFS);
+  EXPECT_EQ(c_.Do(Client::UnlinkOf("file"), true), 0);
+}
+
+TEST_F(CoreExportsTest, ARefusedChangeKeepsItsSlot) {
+  EXPECT_EQ(a_.Do(Client::CreateOf("one"), true), EROFS);
+  EXPECT_EQ(a_.Do(Client::CreateOf("two"), true), EROFS);
+  EXPECT_FALSE(a_.ended_);
+}
+
+TEST_F(CoreExportsTest, ASquashedRootIsNobody) {
+  // The root directory is root's, mode 0755.
+  EXPECT_EQ(b_.Do(Client::CreateOf("mine"), true), EACCES);
+  v1::Request mkdir = Client::CreateOf("open");
+  mkdir.mutable_create()->set_mode(S_IFDIR | 0777);
+  ASSERT_EQ(c_.Do(mkdir, true), 0);
+  v1::Request create = Client::CreateOf("mine");
+  create.mutable_create()->set_parent(c_.last_.entry().attr().inode());
+  ASSERT_EQ(b_.Do(create, true), 0);
+  EXPECT_EQ(b_.last_.entry().attr().uid(), 65534u);
+  EXPECT_EQ(b_.last_.entry().attr().gid(), 65534u);
+
+  const std::uint64_t theirs = c_.Create("theirs");
+  v1::Request open = Client::OpenOf(theirs);
+  open.mutable_open()->set_access(R_OK | W_OK);
+  EXPECT_EQ(b_.Do(open), EACCES);
+  open.mutable_open()->set_access(R_OK);
+  EXPECT_EQ(b_.Do(open), 0);
+  // Another user of that host comes as they are.
+  v1::Request as_user = create;
+  as_user.mutable_create()->set_name("users");
+  as_user.mutable_credentials()->set_uid(7);
+  ASSERT_EQ(b_.Do(as_user, true), 0);
+  EXPECT_EQ(b_.last_.entry().attr().uid(), 7u);
+}
+
+TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
+  const auto hello = [&](Client& client) { return client.Answer(client.last_id_).hello(); };
+  EXPECT_TRUE(hello(a_).read_only());
+  EXPECT_TRUE(hello(a_).check_opens());
+  EXPECT_FALSE(hello(c_).check_opens());
+  EXPECT_TRUE(hello(b_).check_opens());
+  EXPECT_FALSE(hello(c_).read_only());
+  v1::WhoReply who;
+  world_.core_->Describe(who);
+  ASSERT_EQ(who.sessions_size(), 3);
+  EXPECT_EQ(who.sessions(0).certificate(), "reader");
+  EXPECT_EQ(who.sessions(1).exported(), "rw,squash=root");
+}
+
+TEST_F(CoreExportsTest, WhoIsNotExportedToGetsNoSession) {
+  Client d(world_, 4);
+  EXPECT_EQ(HelloAs(d, "banned7"), EACCES);
+  EXPECT_TRUE(d.ended_);
+  EXPECT_EQ(world_.Sessions(), 3u);
+}
+
+TEST_F(CoreExportsTest, ASessionBelongsToItsCertificate) {
+  EXPECT_EQ(HelloAs(a_, "other", a_.session_), EPERM);
+  EXPECT_EQ(HelloAs(a_, "other"), EPERM);  // nor does somebody else drop it
+  EXPECT_EQ(HelloAs(a_, "reader", a_.session_), 0);
+  world_.Restart();
+  EXPECT_EQ(HelloAs(a_, "other", a_.session_), EPERM);
+  EXPECT_EQ(HelloAs(a_, "reader", a_.session_), 0);
+}
+
+}  // namespace
+}  // namespace reel::mdc

@@ -1,0 +1,71 @@
+#include "mdc/exports.h"
+
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace reel::mdc {
+
+Export ExportFor(const std::vector<Export>& exports, std::string_view client) {
+  const std::string name(client);
+  for (const Export& exported : exports) {
+    const bool named = std::any_of(
+        exported.clients.begin(), exported.clients.end(),
+        [&](const auto& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+    if (!named) continue;
+    Export found = exported;
+    found.clients.clear();
+    return found;
+  }
+  return Export();
+}
+
+bool Squash(const Export& exported, v1::Credentials& credentials) {
+  const bool squashed = exported.squash == Export::Squash::kAll ||
+                        (exported.squash == Export::Squash::kRoot && credentials.uid() == 0);
+  if (!squashed) return false;
+  credentials.set_uid(exported.anonymous_uid);
+  credentials.set_gid(exported.anonymous_gid);
+  credentials.clear_groups();
+  return true;
+}
+
+bool ChangesVolume(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kSetAttr:
+    case v1::Request::kCreate:
+    case v1::Request::kLink:
+    case v1::Request::kUnlink:
+    case v1::Request::kRename:
+    case v1::Request::kSetXattr:
+    case v1::Request::kRemoveXattr:
+    case v1::Request::kLayoutCommit:
+    case v1::Request::kAllocate:
+      return true;
+    case v1::Request::kGetAttr:
+      return (request.get_attr().access() & W_OK) != 0;
+    case v1::Request::kOpen:
+      return request.open().write() || request.open().token() == v1::TOKEN_EXCLUSIVE;
+    case v1::Request::kLayoutGet:
+      return request.layout_get().allocate() || request.layout_get().mode() == v1::TOKEN_EXCLUSIVE;
+    case v1::Request::kLayoutReturn:
+      return request.layout_return().has_commit();
+    default:
+      return false;
+  }
+}
+
+std::string ExportText(const Export& exported) {
+  std::string text = exported.access == Export::Access::kReadWrite  ? "rw"
+                     : exported.access == Export::Access::kReadOnly ? "ro"
+                                                                    : "none";
+  if (exported.squash != Export::Squash::kNone) {
+    absl::StrAppend(&text, ",squash=", exported.squash == Export::Squash::kRoot ? "root" : "all");
+  }
+  return text;
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,65 @@
+#include "mdc/exports.h"
+
+#include <gtest/gtest.h>
+
+namespace reel::mdc {
+namespace {
+
+TEST(Exports, TheFirstThatNamesTheClientRules) {
+  std::vector<Export> exports(2);
+  exports[0].clients = {"ws7", "edit-*"};
+  exports[0].access = Export::Access::kReadOnly;
+  exports[1].clients = {"*"};
+  exports[1].squash = Export::Squash::kRoot;
+  EXPECT_EQ(ExportText(ExportFor(exports, "edit-3")), "ro");
+  EXPECT_EQ(ExportText(ExportFor(exports, "ws7")), "ro");
+  EXPECT_EQ(ExportText(ExportFor(exports, "ws71")), "rw,squash=root");
+  exports.pop_back();
+  EXPECT_EQ(ExportText(ExportFor(exports, "ws8")), "rw");
+}
+
+TEST(Exports, Squash) {
+  const auto credentials = [](std::uint32_t uid) {
+    v1::Credentials made;
+    made.set_uid(uid);
+    made.set_gid(5);
+    made.add_groups(0);
+    return made;
+  };
+  Export exported;
+  v1::Credentials root = credentials(0), user = credentials(7);
+  EXPECT_FALSE(Squash(exported, root));
+  exported.squash = Export::Squash::kRoot;
+  EXPECT_FALSE(Squash(exported, user));
+  EXPECT_EQ(user.uid(), 7u);
+  EXPECT_TRUE(Squash(exported, root));
+  EXPECT_EQ(root.uid(), 65534u);
+  EXPECT_EQ(root.gid(), 65534u);
+  EXPECT_EQ(root.groups_size(), 0);
+  exported.squash = Export::Squash::kAll;
+  EXPECT_TRUE(Squash(exported, user));
+  EXPECT_EQ(user.uid(), 65534u);
+}
+
+TEST(Exports, WhatChangesAVolume) {
+  v1::Request request;
+  request.mutable_lookup();
+  EXPECT_FALSE(ChangesVolume(request));
+  request.mutable_open()->set_token(v1::TOKEN_SHARED);
+  EXPECT_FALSE(ChangesVolume(request));
+  request.mutable_open()->set_write(true);
+  EXPECT_TRUE(ChangesVolume(request));
+  request.mutable_layout_get()->set_mode(v1::TOKEN_SHARED);
+  EXPECT_FALSE(ChangesVolume(request));
+  request.mutable_layout_get()->set_mode(v1::TOKEN_EXCLUSIVE);
+  EXPECT_TRUE(ChangesVolume(request));
+  request.mutable_layout_return();
+  EXPECT_FALSE(ChangesVolume(request));
+  request.mutable_layout_return()->mutable_commit();
+  EXPECT_TRUE(ChangesVolume(request));
+  request.mutable_unlink();
+  EXPECT_TRUE(ChangesVolume(request));
+}
+
+}  // namespace
+}  // namespace reel::mdc

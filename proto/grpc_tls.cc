@@ -1,0 +1,43 @@
+#include "proto/grpc_tls.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace reel {
+
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(
+    const std::optional<TlsMaterial>& material) {
+  if (!material) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions options(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = material->ca_pem;
+  options.pem_key_cert_pairs.push_back({material->key_pem, material->cert_pem});
+  return grpc::SslServerCredentials(options);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
+    const std::optional<TlsMaterial>& material) {
+  if (!material) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = material->ca_pem;
+  options.pem_private_key = material->key_pem;
+  options.pem_cert_chain = material->cert_pem;
+  return grpc::SslCredentials(options);
+}
+
+absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context) {
+  const auto values = context.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  if (values.size() != 1) return absl::InvalidArgumentError("the peer has shown no certificate");
+  return PeerOf(std::string_view(values.front().data(), values.front().size()));
+}
+
+absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole role,
+                                     std::string_view purpose) {
+  auto peer = PeerOf(context);
+  if (!peer.ok()) return absl::PermissionDeniedError(peer.status().message());
+  if (peer->role == role) return peer;
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the certificate of ", peer->name, " has the role ", std::string(RoleName(peer->role)), "; ",
+      std::string(purpose), " takes one with the role ", std::string(RoleName(role))));
+}
+
+}  // namespace reel

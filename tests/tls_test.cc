@@ -1,0 +1,149 @@
+// Mutual TLS between real endpoints on the loopback: who gets in, who does not, and what they are
+// told.
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "mdc/grpc_server.h"
+#include "mdc/test_volume.h"
+#include "proto/admin.grpc.pb.h"
+#include "proto/grpc_tls.h"
+#include "proto/tls_probe.h"
+#include "tools/pki.h"
+
+namespace reel::mdc {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The same server behind TLS, and certificates of several kinds.
+class TlsTest : public testing::Test {
+ protected:
+  TlsTest() {
+    VolumeServerOptions options;
+    options.volume = "reel";
+    options.luns = volume_.paths();
+    options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
+    auto server = VolumeServer::Open(options, SystemClock());
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    std::filesystem::remove_all(base_);
+    std::filesystem::create_directories(base_);
+    EXPECT_TRUE(reel::tools::InitPki(base_ + "/pki", 10).ok());
+    EXPECT_TRUE(reel::tools::InitPki(base_ + "/other", 10).ok());
+    Serve(Material("/pki", TlsRole::kMdc, "mdc1"));
+  }
+  ~TlsTest() override {
+    EXPECT_TRUE(server_->Stop().ok());
+    grpc_->Stop();
+    std::filesystem::remove_all(base_);
+  }
+
+  void Serve(const std::optional<TlsMaterial>& own) {
+    if (grpc_ != nullptr) grpc_->Stop();
+    auto grpc = GrpcServer::Start("127.0.0.1:0", {server_.get()}, volume_.paths(), own);
+    ASSERT_TRUE(grpc.ok()) << grpc.status();
+    grpc_ = *std::move(grpc);
+    address_ = absl::StrCat("127.0.0.1:", grpc_->port());
+  }
+
+  std::optional<TlsMaterial> Material(const std::string& pki, TlsRole role, const std::string& name,
+                                      const std::string& host = "127.0.0.1") {
+    const auto files = tools::IssueCertificate(base_ + pki, {role, name, {host}, 10});
+    EXPECT_TRUE(files.ok()) << files.status();
+    auto material = LoadTls({base_ + pki + "/ca.crt", files->certificate, files->key}, role);
+    EXPECT_TRUE(material.ok()) << material.status();
+    return *std::move(material);
+  }
+  std::shared_ptr<grpc::Channel> Dial(const std::optional<TlsMaterial>& tls) {
+    return grpc::CreateChannel(address_, ChannelCredentialsOf(tls));
+  }
+  grpc::Status Volumes(const std::optional<TlsMaterial>& tls) {
+    grpc::ClientContext context;
+    v1::VolumesReply reply;
+    return v1::Admin::NewStub(Dial(tls))->Volumes(&context, v1::VolumesRequest(), &reply);
+  }
+  // The errno of the answer to Hello; -1 when the stream ends without one.
+  int HelloError(const std::optional<TlsMaterial>& tls) {
+    const auto stub = v1::Mdc::NewStub(Dial(tls));
+    grpc::ClientContext context;
+    const auto rpc = stub->Session(&context);
+    v1::ClientFrame frame;
+    v1::Hello& hello = *frame.add_requests()->mutable_hello();
+    hello.set_protocol_min(1);
+    hello.set_protocol_max(1);
+    hello.set_volume("reel");
+    hello.set_client(Uuid::Random().ToBytes());
+    v1::ServerFrame answer;
+    const bool answered = rpc->Write(frame) && rpc->Read(&answer) && answer.replies_size() == 1;
+    context.TryCancel();
+    return answered ? answer.replies(0).error() : -1;
+  }
+  std::string Probe(const std::optional<TlsMaterial>& tls) {
+    return std::string(ProbeMdc(address_, tls ? &*tls : nullptr, 2000).message());
+  }
+
+  TestVolumeOnImages volume_;
+  std::unique_ptr<VolumeServer> server_;
+  std::unique_ptr<GrpcServer> grpc_;
+  const std::string base_ = testing::TempDir() + "reel_service_test";
+  std::string address_;
+};
+
+TEST_F(TlsTest, EachRoleDoesItsOwnWork) {
+  const auto client = Material("/pki", TlsRole::kClient, "ws1");
+  const auto admin = Material("/pki", TlsRole::kAdmin, "boss");
+  EXPECT_EQ(HelloError(client), 0);
+  EXPECT_EQ(HelloError(admin), EACCES);
+  EXPECT_TRUE(Volumes(admin).ok());
+  const grpc::Status refused = Volumes(client);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("the certificate of ws1 has the role client"));
+  // Every call, not only the first.
+  const auto stub = v1::Admin::NewStub(Dial(client));
+  grpc::ClientContext contexts[4];
+  v1::DisksReply disks;
+  v1::ShowReply show;
+  v1::StatReply stat;
+  v1::WhoReply who;
+  constexpr auto kDenied = grpc::StatusCode::PERMISSION_DENIED;
+  EXPECT_EQ(stub->Disks(&contexts[0], v1::DisksRequest(), &disks).error_code(), kDenied);
+  EXPECT_EQ(stub->Show(&contexts[1], v1::ShowRequest(), &show).error_code(), kDenied);
+  EXPECT_EQ(stub->Stat(&contexts[2], v1::StatRequest(), &stat).error_code(), kDenied);
+  EXPECT_EQ(stub->Who(&contexts[3], v1::WhoRequest(), &who).error_code(), kDenied);
+}
+
+TEST_F(TlsTest, StrangersAreToldWhy) {
+  EXPECT_EQ(Probe(Material("/pki", TlsRole::kClient, "ws1")), "");
+  const auto stranger = Material("/other", TlsRole::kClient, "ws1");
+  EXPECT_EQ(HelloError(stranger), -1);
+  EXPECT_FALSE(Volumes(stranger).ok());
+  EXPECT_THAT(Probe(stranger), HasSubstr("the controller's certificate is not accepted"));
+  // Believes the controller, but is not of its authority.
+  auto half = stranger;
+  half->ca_pem = Material("/pki", TlsRole::kClient, "ws2")->ca_pem;
+  EXPECT_EQ(HelloError(half), -1);
+  EXPECT_THAT(Probe(half), HasSubstr("the controller refuses this certificate"));
+  EXPECT_EQ(HelloError(std::nullopt), -1);
+  EXPECT_THAT(Probe(std::nullopt), HasSubstr("the controller wants TLS"));
+}
+
+TEST_F(TlsTest, AControllerIsForItsHosts) {
+  Serve(Material("/pki", TlsRole::kMdc, "mdc2", "mdc2.example"));
+  const auto client = Material("/pki", TlsRole::kClient, "ws1");
+  EXPECT_EQ(HelloError(client), -1);
+  EXPECT_THAT(Probe(client), HasSubstr("is not for 127.0.0.1 but for mdc2.example"));
+}
+
+TEST_F(TlsTest, AClientWithTlsWantsAControllerWithTls) {
+  Serve(std::nullopt);
+  const auto client = Material("/pki", TlsRole::kClient, "ws1");
+  EXPECT_EQ(HelloError(client), -1);
+  EXPECT_THAT(Probe(client), HasSubstr("does not speak TLS"));
+}
+
+}  // namespace
+}  // namespace reel::mdc
