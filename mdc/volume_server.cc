@@ -152,6 +152,8 @@ void VolumeServer::CoreMain() {
     MutexLock lock(queue_mutex_);
     if (stopping_ && queue_.empty()) break;  // and keeps the seat: nothing runs any more
     core_busy_ = false;
+    // Who came after the last look found the seat taken, and left it to its holder.
+    if (!queue_.empty()) resident_wants_ = true;
   }
   for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
   streams_.clear();

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
+#include <functional>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +52,24 @@ class Peer final : public StreamPeer {
   std::size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// Stands still, so that no tick comes; whoever reads it next can be made to do something first.
+class StandingClock final : public Clock {
+ public:
+  std::uint64_t NowMs() const override {
+    if (armed_.exchange(false)) on_next_();
+    return 1000;
+  }
+  WallTime WallNow() const override { return {}; }
+  void OnNext(std::function<void()> action) {
+    on_next_ = std::move(action);
+    armed_ = true;
+  }
+
+ private:
+  std::function<void()> on_next_;
+  mutable std::atomic<bool> armed_{false};
+};
+
 class VolumeServerTest : public testing::Test {
  protected:
   VolumeServerOptions Options() {
@@ -62,8 +82,8 @@ class VolumeServerTest : public testing::Test {
     };
     return options;
   }
-  void Start() {
-    auto server = VolumeServer::Open(Options(), SystemClock());
+  void Start(const Clock& clock = SystemClock()) {
+    auto server = VolumeServer::Open(Options(), clock);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -213,6 +233,33 @@ TEST_F(VolumeServerTest, TheStoreTakesBlocksOfItsPoolBeforeItIsFull) {
   auto store = Store::Open(*volume, options);
   ASSERT_TRUE(store.ok());
   EXPECT_GT((*store)->regions().size(), 1u);
+}
+
+// The resident looks at the queue, then at the clock, then leaves: what comes in between found the
+// seat taken.
+TEST_F(VolumeServerTest, WhatComesWhileTheResidentLeavesNeedsNoTick) {
+  StandingClock clock;
+  Start(clock);
+  Mutex mutex;
+  CondVar changed;
+  bool done = false;
+  ASSERT_TRUE(server_->RunOnCore([&](const Core&) {  // a visit, whose end wakes the resident
+    server_->RunOnCore([&](const Core&) {
+      clock.OnNext([&] {
+        server_->RunOnCore([&](const Core&) {
+          MutexLock lock(mutex);
+          done = true;
+          changed.NotifyAll();
+        });
+      });
+    });
+  }));
+  {
+    MutexLock lock(mutex);
+    while (!done) changed.Wait(mutex);
+  }
+  EXPECT_TRUE(server_->Stop().ok());
+  server_.reset();
 }
 
 TEST_F(VolumeServerTest, AdministrationSeesTheVolume) {
