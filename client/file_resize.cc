@@ -54,6 +54,9 @@ absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>
     status = file_io_.Zero(extents[i], edges[i].from, edges[i].to, marks);
   }
   if (marks.empty()) return status;
+  // A size that is durable before these zeros are would show what they hide.
+  if (status.ok()) status = context_.io->Flush(marks);
+  if (status.ok()) return status;
   FileState& f = *file;
   MutexLock lock(f.mutex);
   MergeMarks(marks, f.dirty.unflushed);

@@ -36,29 +36,32 @@ class Client;
 
 class World {
  public:
-  World() {
-    volume_.volume.bytes[0] = 9;
-    volume_.name = "reel";
-    volume_.generation = 3;
-    volume_.block_bytes = 4096;
-    LunEntry lun;
-    lun.lun.bytes[0] = 1;
-    lun.name = "lun0";
-    lun.data_start_bytes = kMiB;
-    volume_.seat = lun.lun;
-    Pool pool;
-    pool.name = "data";
-    pool.flags = Pool::kMetadata | Pool::kData;
-    pool.breadth_blocks = 16;
-    pool.sets = {StripeSet{{lun}, 1 << 14}};  // 1 GiB
-    volume_.pools = {pool};
-    EXPECT_TRUE(FormatVolume(store_.db(), volume_, {}, clock_.WallNow()).ok());
+  World() : memory_(std::make_unique<MemoryStore>()), db_(&memory_->db()) {
+    Describe();
+    Format();
     Restart();
   }
+  // On a store of the test's own, formatted; a controller has yet to be started by Revive.
+  explicit World(MetaDb& db) : db_(&db) {
+    Describe();
+    Format();
+  }
+
+  ~World() { Kill(); }
+
+  MetaDb& db() { return *db_; }
 
   // The controller dies and a new one starts. What was applied is in the store (the store's own
   // crashes are its own tests'); what was in memory is gone, and all streams are.
   void Restart();
+  // The same after a crash of the store, which is now `db`. False: it does not start, or did not
+  // stay alive while it did.
+  bool Revive(MetaDb& db);
+  // The controller dies for good, before its store does.
+  void Kill() {
+    core_.reset();
+    clients_.clear();
+  }
   // Delivers, syncs and fetches until nothing more happens.
   void Run();
   // Time goes by in steps of ticks; clients in `alive` renew their leases.
@@ -79,14 +82,43 @@ class World {
   }
   std::uint64_t Sessions() const { return Counter("session.now"); }
 
+  // Whether the store has failed under the controller, which has ended then.
+  bool dead_ = false;
+  bool may_die_ = false;  // a failing store is no failure of the test
+
   FakeClock clock_;
   VolumeDescriptor volume_;
-  MemoryStore store_;
   CoreOptions options_;
   std::unique_ptr<Core> core_;
   bool hold_syncs_ = false;  // while true nothing becomes durable
   std::uint64_t last_stream_ = 0;
   std::map<StreamId, Client*> clients_;
+
+ private:
+  void Describe() {
+    volume_.volume.bytes[0] = 9;
+    volume_.name = "reel";
+    volume_.generation = 3;
+    volume_.block_bytes = 4096;
+    LunEntry lun;
+    lun.lun.bytes[0] = 1;
+    lun.name = "lun0";
+    lun.data_start_bytes = kMiB;
+    volume_.seat = lun.lun;
+    Pool pool;
+    pool.name = "data";
+    pool.flags = Pool::kMetadata | Pool::kData;
+    pool.breadth_blocks = 16;
+    pool.sets = {StripeSet{{lun}, 1 << 14}};  // 1 GiB
+    volume_.pools = {pool};
+  }
+  void Format() {
+    EXPECT_TRUE(FormatVolume(*db_, volume_, {}, clock_.WallNow()).ok());
+    EXPECT_TRUE(db_->Sync().ok());
+  }
+
+  std::unique_ptr<MemoryStore> memory_;
+  MetaDb* db_;
 };
 
 class Client {
@@ -145,7 +177,7 @@ class Client {
   // Sends without waiting; returns the request's id.
   std::uint64_t Send(v1::Request request) {
     request.set_id(++last_id_);
-    if (stream_ != StreamId(0)) world_.core_->OnRequest(stream_, request);
+    if (stream_ != StreamId(0) && !world_.dead_) world_.core_->OnRequest(stream_, request);
     return last_id_;
   }
   // With the next sequence of a slot.
@@ -248,16 +280,26 @@ class Client {
 };
 
 inline void World::Restart() {
-  core_.reset();
-  clients_.clear();
+  Kill();
   hold_syncs_ = false;
-  auto core = Core::Start(store_.db(), volume_, clock_, options_);
+  auto core = Core::Start(*db_, volume_, clock_, options_);
   ASSERT_TRUE(core.ok()) << core.status();
   core_ = *std::move(core);
 }
 
+inline bool World::Revive(MetaDb& db) {
+  Kill();
+  db_ = &db;
+  dead_ = false;
+  auto core = Core::Start(*db_, volume_, clock_, options_);
+  if (!core.ok()) return false;
+  core_ = *std::move(core);
+  Run();
+  return !dead_;
+}
+
 inline void World::Run() {
-  for (int quiet = 0; quiet < 2;) {
+  for (int quiet = 0; quiet < 2 && !dead_;) {
     CoreOutputs outputs = core_->TakeOutputs();
     ++quiet;
     for (CoreOutputs::Send& send : outputs.sends) {
@@ -292,15 +334,17 @@ inline void World::Run() {
       quiet = 0;
       std::string value;
       if (!fetch.miss.scan) {
-        (void)store_.db().Get(fetch.miss.key, &value, Tier::kAll);
+        (void)db_->Get(fetch.miss.key, &value, Tier::kAll);
       } else {
-        auto cursor = store_.db().Scan(fetch.miss.prefix, fetch.miss.key, Tier::kAll);
+        auto cursor = db_->Scan(fetch.miss.prefix, fetch.miss.key, Tier::kAll);
         for (; cursor->Valid(); cursor->Next()) value = std::string(cursor->value());
       }
       core_->OnFetched(fetch.ticket);
     }
     if (!hold_syncs_) {
-      const auto durable = store_.db().Sync();
+      const auto durable = db_->Sync();
+      dead_ = may_die_ && (!durable.ok() || !core_->health().ok());
+      if (dead_) return;
       ASSERT_TRUE(durable.ok()) << durable.status();
       core_->OnDurable(*durable);
     }

@@ -8,18 +8,11 @@
 #include <random>
 #include <string>
 
-#include "mdc/metafs/metafs.h"
-#include "mdc/metafs/rocks_fs.h"
-#include "mdc/metafs/testing/lun_space.h"
-#include "rocksdb/env.h"
-#include "rocksdb/system_clock.h"
-#include "spdlog/spdlog.h"
-#include "volume/testing/faulty_lun.h"
+#include "mdc/rocks_crash_store.h"
 
 namespace reel::mdc {
 namespace {
 
-using metafs::LunSpace;
 using metafs::MetaFs;
 using Content = std::map<std::string, std::string>;
 
@@ -29,114 +22,8 @@ using Content = std::map<std::string, std::string>;
     ASSERT_TRUE(status_.ok()) << status_;      \
   } while (false)
 
-// Power that fails at a chosen request: from then on, nothing reaches the LUN.
-class PowerSpace final : public metafs::Space {
- public:
-  explicit PowerSpace(LunSpace& space) : space_(space) {}
-
-  void FailAfter(std::int64_t requests) { left_ = requests; }
-  std::uint32_t block_bytes() const override { return space_.block_bytes(); }
-  std::uint64_t size_bytes() const override { return space_.size_bytes(); }
-  absl::Status SetRegions(const std::vector<metafs::Region>& regions) override {
-    return space_.SetRegions(regions);
-  }
-  absl::Status Read(std::uint64_t offset, std::span<std::byte> to) override {
-    return left_ > 0 ? space_.Read(offset, to) : Off();
-  }
-  absl::Status Write(std::uint64_t offset, std::span<const std::byte> from) override {
-    return --left_ > 0 ? space_.Write(offset, from) : Off();
-  }
-  absl::Status Flush() override { return --left_ > 0 ? space_.Flush() : Off(); }
-
- private:
-  static absl::Status Off() { return absl::UnavailableError("no power"); }
-  LunSpace& space_;
-  std::atomic<std::int64_t> left_{1 << 30};
-};
-
-// RocksDB sleeps a second after an I/O error in the background; histories have no such time.
-class NoSleepClock final : public rocksdb::SystemClockWrapper {
- public:
-  NoSleepClock() : rocksdb::SystemClockWrapper(rocksdb::SystemClock::Default()) {}
-  const char* Name() const override { return "no sleep"; }
-  void SleepForMicroseconds(int) override {}
-};
-class NoSleepEnv final : public rocksdb::EnvWrapper {
- public:
-  explicit NoSleepEnv(std::unique_ptr<rocksdb::Env> env) : rocksdb::EnvWrapper(std::move(env)) {
-    system_clock_ = std::make_shared<NoSleepClock>();
-  }
-  const char* Name() const override { return "no sleep"; }
-};
-
-class Store {
- public:
-  explicit Store(std::uint64_t lun_bytes = 64 << 20)
-      : lun_({.size_bytes = lun_bytes, .logical_block_bytes = 512}) {
-    spdlog::set_level(spdlog::level::off);  // RocksDB has much to say about failing power
-    metafs::FormatOptions format;
-    format.regions = {space.Whole()};
-    format.epoch = Epoch(++epoch_);
-    EXPECT_TRUE(MetaFs::Format(power, format).ok());
-    options.cache_bytes = 1 << 20;
-    options.write_buffer_bytes = 64 << 10;
-    options.create = true;
-    EXPECT_TRUE(Open().ok());
-    options.create = false;
-  }
-  ~Store() { Close(); }
-
-  absl::Status Open() {
-    Close();
-    absl::StatusOr<std::unique_ptr<MetaFs>> mounted =
-        MetaFs::Mount(power, {.epoch = Epoch(++epoch_), .read_only = options.read_only});
-    if (!mounted.ok()) return mounted.status();
-    fs = *std::move(mounted);
-    env_ = std::make_unique<NoSleepEnv>(metafs::NewRocksEnv(*fs));
-    absl::StatusOr<std::unique_ptr<MetaDb>> opened = MetaDb::Open(env_.get(), options);
-    if (!opened.ok()) return opened.status();
-    db = *std::move(opened);
-    return absl::OkStatus();
-  }
-  void Close() {
-    db.reset();
-    env_.reset();
-    fs.reset();
-  }
-  void PowerFails(std::uint64_t seed) {
-    power.FailAfter(0);
-    Close();
-    lun_.Crash(seed);
-    power.FailAfter(1 << 30);
-  }
-  absl::StatusOr<Content> All() {
-    Content content;
-    auto cursor = db->Scan("", "", Tier::kAll);
-    for (; cursor->Valid(); cursor->Next()) content.emplace(cursor->key(), cursor->value());
-    if (!cursor->status().ok()) return cursor->status();
-    return content;
-  }
-  FaultyLun& lun() { return lun_; }
-
- private:
-  FaultyLun lun_;
-  std::uint64_t epoch_ = 0;
-
- public:
-  LunSpace space{lun_};
-  PowerSpace power{space};
-  MetaDb::Options options;
-  std::unique_ptr<MetaFs> fs;
-
- private:
-  std::unique_ptr<rocksdb::Env> env_;
-
- public:
-  std::unique_ptr<MetaDb> db;
-};
-
 TEST(MetaDbTest, ReadsWhatWasApplied) {
-  Store store;
+  CrashStore store;
   WriteBatch batch;
   batch.Put("a1", "one");
   batch.Put("a2", "two");
@@ -160,7 +47,7 @@ TEST(MetaDbTest, ReadsWhatWasApplied) {
 }
 
 TEST(MetaDbTest, MemoryTierAsksForTheLun) {
-  Store store;
+  CrashStore store;
   for (int i = 0; i < 2000; ++i) {
     WriteBatch batch;
     batch.Put("k" + std::to_string(i), std::string(1000, 'v'));
@@ -177,7 +64,7 @@ TEST(MetaDbTest, MemoryTierAsksForTheLun) {
 }
 
 TEST(MetaDbTest, ASyncedCommitIsOneWriteAndOneFlush) {
-  Store store;
+  CrashStore store;
   const auto commit = [&] {
     WriteBatch batch;
     batch.Put("key", "value");
@@ -191,13 +78,13 @@ TEST(MetaDbTest, ASyncedCommitIsOneWriteAndOneFlush) {
 }
 
 TEST(MetaDbTest, CreateRefusesAStoreThatExistsAndOpenOneThatDoesNot) {
-  Store store;
+  CrashStore store;
   store.options.create = true;
   EXPECT_FALSE(store.Open().ok());
 }
 
 TEST(MetaDbTest, AFailedSyncEndsIt) {
-  Store store;
+  CrashStore store;
   WriteBatch batch;
   batch.Put("key", "value");
   ASSERT_OK(store.db->Apply(batch).status());
@@ -256,7 +143,7 @@ class History {
 void RunHistory(std::uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  Store store;
+  CrashStore store;
   History history;
   std::size_t synced = 0;
   for (int life = 0; life < 4; ++life) {
@@ -292,14 +179,15 @@ void RunHistory(std::uint64_t seed) {
 
 TEST(MetaDbCrashTest, NothingSyncedIsLost) {
   const char* wanted = std::getenv("REEL_SEEDS");
-  const std::uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 200;
+  const std::uint64_t usual = std::getenv("REEL_LONG") != nullptr ? 1000 : 200;
+  const std::uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : usual;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(RunHistory(seed));
   }
 }
 
 TEST(MetaDbCrashTest, AFlippedBitIsNeverSilent) {
-  Store store(16 << 20);
+  CrashStore store(16 << 20);
   std::mt19937_64 random(7);
   History history;
   for (int i = 0; i < 200; ++i) {

@@ -124,6 +124,8 @@ class Client(Host):
     def command(self):
         cluster = self.cluster
         options = f"mdc={','.join(cluster.mdc_addresses())},luns={cluster.luns.pattern()}"
+        if cluster.spec.mount_options:
+            options += "," + cluster.spec.mount_options
         return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,
                 "-o", options, "-f"]
 

@@ -65,6 +65,7 @@ class Spec:
     breadth: str = "256KiB"
     strategy: str = "round"
     session_lease_ms: int = 10000
+    mount_options: str = ""  # of every client, besides those that find the volume
 
     def check(self):
         if self.mdcs != 1:

@@ -28,7 +28,7 @@ class LayoutTest : public testing::Test {
     sink.on_problem = [](const Problem& problem) {
       ADD_FAILURE() << problem.code << ": " << problem.where << ": " << problem.what;
     };
-    const CheckTotals totals = CheckVolume({world_.store_.db(), world_.volume_, {}}, sink);
+    const CheckTotals totals = CheckVolume({world_.db(), world_.volume_, {}}, sink);
     EXPECT_EQ(totals.free_blocks, world_.FreeBlocks());
   }
 

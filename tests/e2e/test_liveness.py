@@ -1,0 +1,100 @@
+"""Mounts without a controller: they wait, can be killed, come back by themselves, and go."""
+import errno
+import os
+import signal
+import subprocess
+
+import pytest
+
+from cluster import BIN, run
+
+SOFT_MS = 1000
+
+
+def write_synced(path, data):
+    with open(path, "wb", buffering=0) as file:
+        file.write(data)
+        os.fsync(file.fileno())
+
+
+def start_waiting(*command):
+    """A process that is asleep in the mount: it has begun, and the kernel has its request."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=0.5)
+    return process
+
+
+def test_a_waiting_process_can_be_killed(cluster, room):
+    write_synced(f"{room[0]}/file", b"text")
+    cluster.kill("mdc1")
+    for command in (("stat", f"{room[0]}/file"), ("touch", f"{room[0]}/new"),
+                    ("ls", room[0]), ("rm", f"{room[0]}/file")):
+        process = start_waiting(*command)
+        process.kill()
+        assert process.wait(timeout=10) == -signal.SIGKILL
+    cluster.start("mdc1")
+    with open(f"{room[1]}/file", "rb") as file:
+        assert file.read() == b"text"
+
+
+def test_waiting_calls_end_when_the_controller_is_back(cluster, room):
+    write_synced(f"{room[0]}/file", b"text")
+    before = cluster.log("ws1").count("the controller is away")
+    cluster.kill("mdc1")
+    waiting = [start_waiting("cp", f"{room[0]}/file", f"{room[0]}/copy"),
+               start_waiting("mkdir", f"{room[0]}/folder"),
+               start_waiting("cat", f"{room[0]}/file")]
+    cluster.start("mdc1")
+    for process in waiting:
+        assert process.wait(timeout=60) == 0, process.stdout.read()
+    assert sorted(os.listdir(room[1])) == ["copy", "file", "folder"]
+    assert cluster.log("ws1").count("the controller is away") == before + 1
+
+
+def test_forced_unmount_without_a_controller(cluster, room):
+    write_synced(f"{room[0]}/file", b"text")
+    cluster.kill("mdc1")
+    waiting = start_waiting("stat", f"{room[0]}/file")
+    done = subprocess.run(["umount", "-f", cluster.ws1], capture_output=True, text=True, timeout=60)
+    # -f breaks the connection: what waits gets an error, and the mount can go.
+    assert waiting.wait(timeout=30) != 0
+    if done.returncode != 0:
+        run("umount", cluster.ws1, timeout=60)
+    assert not os.path.ismount(cluster.ws1)
+    cluster.start("mdc1")
+    cluster.start("ws1")
+    with open(f"{room[0]}/file", "rb") as file:
+        assert file.read() == b"text"
+
+
+@pytest.fixture
+def soft_mount(cluster):
+    """A third client, mounted by hand as a person would, with -o soft,timeout."""
+    directory = os.path.join(cluster.scratch, "soft")
+    os.mkdir(directory)
+    where = cluster.hosts()["mdc1"]["where"]
+    run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
+        f"mdc={where},luns={cluster.luns()},soft,timeout={SOFT_MS},log={directory}.log")
+    try:
+        yield directory
+    finally:
+        run("umount", directory, timeout=60)
+
+
+def test_a_soft_mount_gives_errors(cluster, room, soft_mount):
+    folder = os.path.join(soft_mount, os.path.basename(room[0]))
+    write_synced(f"{folder}/file", b"text")
+    cluster.kill("mdc1")
+    for call in (lambda: os.stat(f"{folder}/file"), lambda: os.mkdir(f"{folder}/new"),
+                 lambda: os.listdir(folder)):
+        with pytest.raises(OSError) as error:
+            call()
+        assert error.value.errno == errno.ETIMEDOUT
+    cluster.start("mdc1")
+    run("timeout", "60", "sh", "-c",  # by itself, within a moment
+        f"until cat {folder}/file; do :; done")
+    write_synced(f"{folder}/more", b"more")
+    with open(f"{room[1]}/more", "rb") as file:
+        assert file.read() == b"more"

@@ -1,0 +1,29 @@
+// Which kind of LUN a name stands for. Alone in its file, so that a test's program can be linked
+// with another one (volume/testing/open_failing_lun.cc).
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "volume/block_lun.h"
+#include "volume/file_lun.h"
+#include "volume/lun.h"
+
+namespace reel {
+
+absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess access) {
+  if (absl::StartsWith(name, "iscsi://")) {
+    return absl::UnimplementedError(absl::StrCat(
+        name,
+        ": this build has no iSCSI initiator; log in with open-iscsi and name its block device"));
+  }
+  struct stat facts {};
+  if (stat(name.c_str(), &facts) != 0) return OpenFailed(name, errno);
+  if (S_ISBLK(facts.st_mode)) return BlockLun::Open(name, access);
+  if (S_ISREG(facts.st_mode)) return FileLun::Open(name, access);
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": is neither a regular file nor a block device; name one of these"));
+}
+
+}  // namespace reel
