@@ -121,6 +121,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   {
     MutexLock lock(f.mutex);
     ++f.opens;
+    f.opened_to_write = f.opened_to_write || write;
     registered = f.controller_opens > 0;
     if (registered && f.token != v1::TOKEN_NONE && f.recall == FileState::Recall::kNone) {
       v1::Attr attr = f.attr;
@@ -194,6 +195,7 @@ void FileDataImpl::Opened(std::uint64_t inode, const v1::Attr& attr) {
   MutexLock lock(file->mutex);
   ++file->opens;
   ++file->controller_opens;
+  file->opened_to_write = true;  // whoever creates a file writes it
   file->TakeAttr(attr);
 }
 
@@ -203,6 +205,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
+  f.opened_to_write = false;
   CloseAtController(inode, std::exchange(f.controller_opens, 0));
   if (f.tail_allocated) committer_.NoteDirty(f);
 }

@@ -60,14 +60,17 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     const std::uint64_t to = std::max(offset_bytes + length_bytes, from + window_bytes);
     return Finding::Fetch({from, to - from, false});
   };
-  const AccessNeed need{.mode = v1::TOKEN_SHARED,
-                        .first = {RoundDown(offset_bytes, block_bytes),
-                                  std::max<std::uint64_t>(64 * kMiB, buffer.size())}};
+  AccessNeed need{.mode = v1::TOKEN_SHARED,
+                  .first = {RoundDown(offset_bytes, block_bytes),
+                            std::max<std::uint64_t>(64 * kMiB, buffer.size())}};
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
     {
       MutexLock lock(f.mutex);
+      // A mapped page turns dirty without a word, and is written back as a whole: another host may
+      // not have changed it meanwhile.
+      if (io.page_cache && f.opened_to_write) need.mode = v1::TOKEN_EXCLUSIVE;
       if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
       era = f.era;
       if (io.page_cache) ++f.page_reads;

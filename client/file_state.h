@@ -105,6 +105,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // ---- opens
   std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;             // here
   std::uint32_t controller_opens ABSL_GUARDED_BY(mutex) = 0;  // that the controller counts for them
+  // Some open here was for writing, since the last time that there was none: what the page cache
+  // reads may be mapped and changed without asking, so it needs the exclusive token.
+  bool opened_to_write ABSL_GUARDED_BY(mutex) = false;
 
   // Takes in a grant. EIO when it is malformed; nothing is changed then.
   absl::Status Install(const v1::LayoutReply& reply, std::uint64_t session_id)

@@ -67,7 +67,9 @@ class PowerHistory {
     for (int i = 0; i < kClients; ++i) {
       clients_.push_back(std::make_unique<Client>(*world_, static_cast<std::uint8_t>(i + 1)));
       for (std::uint32_t slot = 1; slot <= kLanesEach; ++slot) {
-        lanes_[i].push_back({.slot = slot, .prefix = absl::StrCat("c", i, "s", slot, ".")});
+        Lane& lane = lanes_[i].emplace_back();
+        lane.slot = slot;
+        lane.prefix = absl::StrCat("c", i, "s", slot, ".");
       }
     }
   }

