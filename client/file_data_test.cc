@@ -417,6 +417,39 @@ TEST(FileDataTest, ADirtyPageWithoutTheTokenDoesNotHoldUpTheRecall) {
   EXPECT_EQ(one->Read(inode, 0, 3), "TWO");
 }
 
+// The kernel changes a mapped page without a word and writes it back whole: while it has one, no
+// other host may write the file, nor read what is older.
+TEST(FileDataTest, PagesThatMayBeChangedAreReadUnderTheExclusiveToken) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  two->Write(inode, 0, "old");
+  std::atomic<int> invalidations{0};
+  one->on_invalidate = [&](std::uint64_t) {
+    if (++invalidations == 1) one->Write(inode, 0, "new", {.page_cache = true});
+  };
+  ASSERT_TRUE(one->data().Open(inode, /*write=*/true, {}).ok());
+  EXPECT_EQ(two->Read(inode, 0, 3), "old");
+  EXPECT_EQ(one->Read(inode, 0, 3, {.page_cache = true}), "old");
+  const int before = invalidations.exchange(0);
+  EXPECT_EQ(two->Read(inode, 0, 3), "new") << before;
+  EXPECT_GE(invalidations, 1);
+  one->data().Close(inode);
+}
+
+TEST(FileDataTest, ASizeIsNotDurableBeforeTheZerosThatItShows) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(3000, 'x'));
+  ASSERT_TRUE(client->Fsync(inode).ok());
+  ASSERT_TRUE(client->Truncate(inode, 1000).ok());
+  ASSERT_TRUE(client->Truncate(inode, 2000).ok());
+  for (int i = 0; i < 3; ++i) cluster.lun(i).Crash(1, FaultyLun::kLoseAll);
+  EXPECT_EQ(client->Read(inode, 0, 2000), std::string(1000, 'x') + std::string(1000, '\0'));
+}
+
 TEST(FileDataTest, SeekFindsDataAndHoles) {
   DataCluster cluster({.mdc = {.ahead_blocks = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();

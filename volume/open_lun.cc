@@ -1,5 +1,5 @@
 // Which kind of LUN a name stands for. Alone in its file, so that a test's program can be linked
-// with another one (volume/testing/open_failing_lun.cc).
+// with another one (tests/failing/open_failing_lun.cc).
 #include <sys/stat.h>
 
 #include <cerrno>

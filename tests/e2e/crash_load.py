@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""One worker of the crash test: random operations in DIRECTORY until stdin ends, each noted in RECORD
-(which lies outside the mount) before it begins and after it was acknowledged.
+"""One worker of the crash test: random operations in DIRECTORY until stdin ends, each noted in
+RECORD (which lies outside the mount) before it begins and after it was acknowledged.
 
   crash_load.py DIRECTORY RECORD PREFIX SEED
 

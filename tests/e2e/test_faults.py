@@ -1,7 +1,7 @@
 """LUNs that fail under running daemons: the call that needed the bytes gets EIO, the rest goes on.
 
 The programs are those of build/PRESET/failing, whose LUNs fail as a control file says
-(volume/testing/open_failing_lun.cc).
+(tests/failing/open_failing_lun.cc).
 """
 import errno
 import os
