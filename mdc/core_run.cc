@@ -405,8 +405,8 @@ void CoreImpl::Prefetch(const Pending& op) {
 
 void CoreImpl::Fetch(Miss miss, const PendingRef& waiter) {
   ++counters_.misses;
-  const std::string key =
-      absl::StrCat(miss.scan ? "scan" : "get", miss.prefix.size(), ":", miss.prefix, miss.key);
+  const std::string key = absl::StrCat(miss.scan ? "scan" : "get", static_cast<int>(miss.from), ".",
+                                       miss.prefix.size(), ":", miss.prefix, miss.key);
   const auto [known, added] = ticket_by_key_.try_emplace(key);
   if (added) {
     known->second = TicketId(++next_ticket_);

@@ -336,7 +336,7 @@ inline void World::Run() {
       if (!fetch.miss.scan) {
         (void)db_->Get(fetch.miss.key, &value, Tier::kAll);
       } else {
-        auto cursor = db_->Scan(fetch.miss.prefix, fetch.miss.key, Tier::kAll);
+        auto cursor = db_->Scan(fetch.miss.prefix, fetch.miss.key, Tier::kAll, fetch.miss.from);
         for (; cursor->Valid(); cursor->Next()) value = std::string(cursor->value());
       }
       core_->OnFetched(fetch.ticket);

@@ -51,11 +51,17 @@ std::string EndOfPrefix(std::string_view prefix) {
 
 class RocksCursor final : public Cursor {
  public:
-  RocksCursor(rocksdb::DB& db, std::string_view prefix, std::string_view start, Tier tier)
-      : end_(EndOfPrefix(prefix)), end_slice_(end_) {
+  RocksCursor(rocksdb::DB& db, std::string_view prefix, std::string_view start, Tier tier,
+              ScanFrom from)
+      : prefix_(prefix), prefix_slice_(prefix_), end_(EndOfPrefix(prefix)), end_slice_(end_) {
     rocksdb::ReadOptions options = ReadOptionsFor(tier);
+    options.iterate_lower_bound = &prefix_slice_;
     if (!end_.empty()) options.iterate_upper_bound = &end_slice_;
     iterator_.reset(db.NewIterator(options));
+    if (from == ScanFrom::kAtOrBefore) {
+      iterator_->SeekForPrev(ToSlice(start));
+      if (iterator_->Valid() || !iterator_->status().ok()) return;
+    }
     iterator_->Seek(ToSlice(std::max(prefix, start)));
   }
 
@@ -69,6 +75,8 @@ class RocksCursor final : public Cursor {
   bool not_in_memory() const override { return iterator_->status().IsIncomplete(); }
 
  private:
+  const std::string prefix_;
+  const rocksdb::Slice prefix_slice_;
   const std::string end_;
   const rocksdb::Slice end_slice_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
@@ -167,9 +175,9 @@ absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier
   return FromRocks(s, "read");
 }
 
-std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view start,
-                                     Tier tier) const {
-  return std::make_unique<RocksCursor>(*db_, prefix, start, tier);
+std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view start, Tier tier,
+                                     ScanFrom from) const {
+  return std::make_unique<RocksCursor>(*db_, prefix, start, tier, from);
 }
 
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {

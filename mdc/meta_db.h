@@ -74,6 +74,13 @@ class Cursor {
   virtual bool not_in_memory() const = 0;
 };
 
+// Where a scan begins.
+enum class ScanFrom {
+  kAt,          // at the first key that is not before the one given
+  kAtOrBefore,  // at the last key that is not after it, if there is one with the prefix; else as
+                // kAt
+};
+
 class MetaDb {
  public:
   struct Options {
@@ -90,7 +97,8 @@ class MetaDb {
   // The value of `key`, into `value` when found.
   absl::StatusOr<Found> Get(std::string_view key, std::string* value, Tier tier) const;
   // Entries from `start` on (inclusive) while their key begins with `prefix`.
-  std::unique_ptr<Cursor> Scan(std::string_view prefix, std::string_view start, Tier tier) const;
+  std::unique_ptr<Cursor> Scan(std::string_view prefix, std::string_view start, Tier tier,
+                               ScanFrom from = ScanFrom::kAt) const;
 
   // Makes the batch visible, not yet durable. Returns its sequence.
   absl::StatusOr<Sequence> Apply(const WriteBatch& batch);

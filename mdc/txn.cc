@@ -53,7 +53,8 @@ absl::StatusOr<std::optional<std::string>> Txn::Get(const std::string& key) {
   std::string value;
   const absl::StatusOr<Found> found = db_.Get(key, &value, tier_);
   if (!found.ok()) return found.status();
-  if (*found == Found::kNotInMemory) return Missed({key, false, {}});
+  if (*found == Found::kNotInMemory)
+    return Missed({.key = key, .scan = false, .prefix = {}, .from = ScanFrom::kAt});
   Saw(key);  // absence is seen too: it may be a deletion that is not durable
   if (*found == Found::kNo) return std::optional<std::string>();
   return std::optional<std::string>(std::move(value));
@@ -79,7 +80,8 @@ absl::StatusOr<v1::InodeRecord*> Txn::Inode(InodeNumber inode) {
   std::string value;
   const absl::StatusOr<Found> found = db_.Get(key, &value, tier_);
   if (!found.ok()) return found.status();
-  if (*found == Found::kNotInMemory) return Missed({key, false, {}});
+  if (*found == Found::kNotInMemory)
+    return Missed({.key = key, .scan = false, .prefix = {}, .from = ScanFrom::kAt});
   Saw(key);
   if (*found == Found::kNo) return stale();
   CachedInode& cached = inodes_[inode];

@@ -44,6 +44,7 @@ struct Miss {
   std::string key;
   bool scan = false;  // a prefix scan from `key` on, while keys begin with `prefix`
   std::string prefix;
+  ScanFrom from = ScanFrom::kAt;
 };
 
 class Txn {
@@ -72,7 +73,8 @@ class Txn {
   // Visits the store's entries from `start` on (inclusive) while their key begins with `prefix`,
   // until `visit` returns false. Staged changes are not seen.
   template <typename Visit>
-  absl::Status Scan(std::string_view prefix, std::string_view start, Visit visit);
+  absl::Status Scan(std::string_view prefix, std::string_view start, Visit visit,
+                    ScanFrom from = ScanFrom::kAt);
 
   // Set when a read missed: the operation's status means nothing then.
   const std::optional<Miss>& missed() const { return miss_; }
@@ -100,14 +102,15 @@ class Txn {
 };
 
 template <typename Visit>
-absl::Status Txn::Scan(std::string_view prefix, std::string_view start, Visit visit) {
-  auto cursor = db_.Scan(prefix, start, tier_);
+absl::Status Txn::Scan(std::string_view prefix, std::string_view start, Visit visit,
+                       ScanFrom from) {
+  auto cursor = db_.Scan(prefix, start, tier_, from);
   for (; cursor->Valid(); cursor->Next()) {
     Saw(cursor->key());
     if (!visit(cursor->key(), cursor->value())) return absl::OkStatus();
   }
   if (cursor->not_in_memory()) {
-    return Missed({std::string(start), true, std::string(prefix)});
+    return Missed({std::string(start), true, std::string(prefix), from});
   }
   return cursor->status();
 }

@@ -298,7 +298,7 @@ void VolumeServer::Fetch(const Miss& miss) const {
     return;
   }
   std::size_t entries = 0, bytes = 0;
-  auto cursor = store_->db().Scan(miss.prefix, miss.key, Tier::kAll);
+  auto cursor = store_->db().Scan(miss.prefix, miss.key, Tier::kAll, miss.from);
   for (; cursor->Valid() && entries < kScanEntries && bytes < kScanBytes; cursor->Next()) {
     ++entries;
     bytes += cursor->key().size() + cursor->value().size();

@@ -78,22 +78,23 @@ absl::StatusOr<std::vector<Extent>> ReadExtents(Txn& txn, InodeNumber inode, Fil
   if ((*record)->allocated_blocks() == 0 || start >= end || limit == 0) return extents;
 
   absl::Status damage;
-  const absl::Status scanned =
-      txn.Scan(schema::ExtentPrefix(inode), schema::ExtentKey(inode, RegionStart(start)),
-               [&](std::string_view key, std::string_view value) {
-                 const absl::StatusOr<StoredExtent> stored = Decode(inode, key, value);
-                 if (!stored.ok()) {
-                   damage = stored.status();
-                   return false;
-                 }
-                 const Extent& extent = stored->extent;
-                 if (extent.file_block >= end) return false;
-                 if (extent.end() <= start) return true;
-                 Append(extents, Cut(extent, start, end));
-                 if (extents.size() <= limit) return true;
-                 extents.pop_back();
-                 return false;
-               });
+  const absl::Status scanned = txn.Scan(
+      schema::ExtentPrefix(inode), schema::ExtentKey(inode, start),
+      [&](std::string_view key, std::string_view value) {
+        const absl::StatusOr<StoredExtent> stored = Decode(inode, key, value);
+        if (!stored.ok()) {
+          damage = stored.status();
+          return false;
+        }
+        const Extent& extent = stored->extent;
+        if (extent.file_block >= end) return false;
+        if (extent.end() <= start) return true;
+        Append(extents, Cut(extent, start, end));
+        if (extents.size() <= limit) return true;
+        extents.pop_back();
+        return false;
+      },
+      ScanFrom::kAtOrBefore);
   if (!damage.ok()) return damage;
   if (!scanned.ok()) return scanned;
   return extents;
@@ -104,7 +105,7 @@ absl::StatusOr<FileBlock> ExtentEdit::LoadRange(FileBlock start, FileBlock end,
   FileBlock loaded_to = kEndOfFileBlocks;
   std::size_t count = 0;
   absl::Status damage;
-  const FileBlock from = RegionStart(start == FileBlock(0) ? start : start - 1);
+  const FileBlock from = start == FileBlock(0) ? start : start - 1;
   const absl::Status scanned = ctx_.txn.Scan(
       schema::ExtentPrefix(inode_), schema::ExtentKey(inode_, from),
       [&](std::string_view key, std::string_view value) {
@@ -130,7 +131,8 @@ absl::StatusOr<FileBlock> ExtentEdit::LoadRange(FileBlock start, FileBlock end,
           pieces_.emplace(extent.file_block, piece);
         }
         return true;
-      });
+      },
+      ScanFrom::kAtOrBefore);
   if (!damage.ok()) return damage;
   if (!scanned.ok()) return scanned;
   return loaded_to;
@@ -154,6 +156,12 @@ absl::Status ExtentEdit::Load(FileBlock start, std::uint64_t length_blocks) {
     if (absl::Status ended = EndPendingTruncation(); !ended.ok()) return ended;
   }
   return LoadRange(start, start + length_blocks, std::numeric_limits<std::size_t>::max()).status();
+}
+
+absl::StatusOr<FileBlock> ExtentEdit::LoadAhead(FileBlock start, std::uint64_t length_blocks,
+                                                std::size_t max_extents) {
+  const absl::StatusOr<FileBlock> loaded = LoadRange(start, start + length_blocks, max_extents);
+  return loaded.ok() ? std::min(*loaded, start + length_blocks) : loaded;
 }
 
 std::vector<Extent> ExtentEdit::Allocated(FileBlock start, std::uint64_t length_blocks) const {

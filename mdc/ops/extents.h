@@ -1,8 +1,8 @@
 // The extents of an inode in the store: reading them, and editing them in one operation.
 //
 // Invariants:
-//   1. An inode's extents are disjoint, and none crosses a multiple of kExtentRegionBlocks: the one
-//      that covers a block is found by a forward scan from the start of the block's region.
+//   1. An inode's extents are disjoint, and none crosses a multiple of kExtentRegionBlocks. The one
+//      that covers a block is the last that does not begin after it.
 //   2. Neighbours within a region that continue each other in pool and state are one record; its
 //      birth sequence is the older one.
 //   3. Extents from InodeRecord.truncated_from on are no part of the file: readers do not see them,
@@ -43,6 +43,9 @@ class ExtentEdit {
   // Reads the extents of the range and its neighbours; may be called for several ranges, before the
   // first edit of each. REQUIRES: start + length <= kEndOfFileBlocks.
   absl::Status Load(FileBlock start, std::uint64_t length_blocks);
+  // As much of the range that follows a loaded one as `max_extents` make: the end of that.
+  absl::StatusOr<FileBlock> LoadAhead(FileBlock start, std::uint64_t length_blocks,
+                                      std::size_t max_extents);
   // As ReadExtents, of what is loaded, with the edits.
   std::vector<Extent> Allocated(FileBlock start, std::uint64_t length_blocks) const;
   // The loaded extent that ends at or before `block` in the same region or touches it: where

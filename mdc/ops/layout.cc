@@ -22,6 +22,8 @@ namespace {
 constexpr std::uint64_t kDescribedBytes = 64 * kMiB;
 // … but no more extents than this (holes between them come on top): the client asks again.
 constexpr std::size_t kMaxReplyExtents = 500;
+// … and of what follows an allocation, which may be one of many in a file full of holes, fewer.
+constexpr std::size_t kMaxAheadExtents = 32;
 // The most that one LayoutGet allocates as asked; the reply is then shorter than the request.
 constexpr std::uint64_t kMaxGetBytes = 1 * kGiB;
 // Blocks ahead of a file that grows, in proportion to its size.
@@ -97,12 +99,14 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
   const FileBlock end = start + length_blocks;
   const std::uint64_t beyond = std::min(kMaxAheadBytes / block_bytes, kEndOfFileBlocks - end);
   ExtentEdit edit(ctx, inode);
-  if (absl::Status s = edit.Load(start, length_blocks + beyond); !s.ok()) return s;
+  if (absl::Status s = edit.Load(start, length_blocks); !s.ok()) return s;
+  const absl::StatusOr<FileBlock> loaded = edit.LoadAhead(end, beyond, kMaxAheadExtents);
+  if (!loaded.ok()) return loaded.status();
   const std::uint64_t ahead = std::min(AheadOf(record, edit, start, end, block_bytes), beyond);
   absl::Status filled = FillHoles(ctx, edit, record, start, length_blocks, ahead);
   if (!filled.ok()) return filled;
-  std::vector<Extent> extents = edit.Allocated(start, length_blocks + beyond);
-  FileBlock described = end + beyond;
+  FileBlock described = *loaded;
+  std::vector<Extent> extents = edit.Allocated(start, described - start);
   if (extents.size() > kMaxReplyExtents) {
     extents.resize(kMaxReplyExtents);
     described = extents.back().end();
