@@ -230,7 +230,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
 }  // namespace
 
 void SessionService::Accept(CallQueue& queue) {
-  std::make_shared<SessionStream>(service_, queue, volumes_)->Accept();
+  std::make_shared<SessionStream>(service_, queue, volumes_, tls_)->Accept();
 }
 
 }  // namespace reel::mdc
