@@ -71,15 +71,6 @@ void Chunks::MarkOld(ChunkRun run) {
   }
 }
 
-void Chunks::ReleaseOld() {
-  for (std::uint64_t chunk = 0; chunk < total(); ++chunk) {
-    if (!state_[chunk].old) continue;
-    if (!state_[chunk].taken) SetOf(chunk).erase(chunk);
-    state_[chunk].old = false;
-    if (!state_[chunk].taken) SetOf(chunk).insert(chunk);
-  }
-}
-
 void Chunks::TakeFrom(std::set<std::uint64_t>& from, std::uint64_t count,
                       std::vector<ChunkRun>& runs) {
   // The first contiguous run that is long enough, else the lowest chunks.

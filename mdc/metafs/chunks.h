@@ -49,8 +49,6 @@ class Chunks {
   // While a store is loaded: chunks that another epoch may still write to. Used ones become old
   // when they are freed. REQUIRES: in the space, unclaimed.
   void MarkOld(ChunkRun run);
-  // No chunk is old any more.
-  void ReleaseOld();
   void Grow(std::uint64_t total);
 
   // Takes `count` claimed chunks, few runs if possible. False, and nothing taken, when there are

@@ -342,11 +342,6 @@ std::vector<Region> MetaFs::regions() const {
   return superblock_.regions;
 }
 
-void MetaFs::ReleaseOldChunks() {
-  MutexLock lock(mutex_);
-  chunks_.ReleaseOld();
-}
-
 std::uint64_t MetaFs::FreeBytes() const {
   MutexLock lock(mutex_);
   return chunks_.available(ChunkUse::kTable) * chunk_bytes_;

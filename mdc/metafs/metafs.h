@@ -108,10 +108,6 @@ class MetaFs {
   absl::Status AddRegion(const Region& region);
   std::vector<Region> regions() const;
 
-  // No write of an earlier epoch can arrive any more (fenced and drained): logs may lie where it
-  // wrote.
-  void ReleaseOldChunks();
-
   // Space that files can still get; what the next epoch needs is not counted.
   std::uint64_t FreeBytes() const;
   // What must stay free for the log and the largest compaction: below it, refuse what makes the

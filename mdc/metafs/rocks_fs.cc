@@ -304,19 +304,6 @@ class RocksFs final : public rocksdb::FileSystem {
                                    IODebugContext*) override {
     return IOStatus::NotSupported("metafs: keeps no times");
   }
-  IOStatus NumFileLinks(const std::string& name, const IOOptions&, std::uint64_t* count,
-                        IODebugContext*) override {
-    *count = 1;
-    return ToIo(fs_.Find(name).status());
-  }
-  IOStatus AreFilesSame(const std::string& first, const std::string& second, const IOOptions&,
-                        bool* same, IODebugContext*) override {
-    const absl::StatusOr<FileRef> a = fs_.Find(first);
-    const absl::StatusOr<FileRef> b = fs_.Find(second);
-    *same = a.ok() && b.ok() && *a == *b;
-    return ToIo(a.ok() ? b.status() : a.status());
-  }
-
   // Against a second open in this process; between hosts the MDC's seat decides.
   IOStatus LockFile(const std::string& name, const IOOptions&, rocksdb::FileLock** lock,
                     IODebugContext*) override {

@@ -19,6 +19,7 @@ namespace {
 namespace metafs = reel::metafs;
 
 void TryRecords(std::span<const std::byte> bytes) {
+  metafs::SalvageJournal({std::string(reel::AsText(bytes))});
   const absl::StatusOr<metafs::JournalState> state = metafs::ReplayJournal(bytes);
   if (!state.ok()) return;
   std::string checkpoint;
@@ -52,8 +53,9 @@ void TryFrames(const std::uint8_t* data, std::size_t size) {
     std::memcpy(to.data(), medium.data() + offset, to.size());
     return absl::OkStatus();
   };
-  const absl::StatusOr<metafs::LogEnd> end = metafs::ScanLog(source, medium.size(), id);
-  if (!end.ok()) return;
+  REEL_CHECK(metafs::SalvageWrites(source, medium.size(), id).ok(), "damage is no error to it");
+  absl::StatusOr<metafs::LogEnd> end = metafs::ScanLog(source, medium.size(), id);
+  if (!end.ok()) end = metafs::ScanLog(source, medium.size(), id, metafs::OnDamage::kCut);
   std::string read;
   REEL_CHECK(metafs::LogReader(source, id, *end).Read(1 << 20, read).ok(), "what was found reads");
   REEL_CHECK(read == whole.substr(0, read.size()) && read.size() == end->stream_bytes,
