@@ -1,11 +1,28 @@
 #include "proto/grpc_tls.h"
 
+#include <grpc/support/log.h>
+
 #include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
 
 namespace reel {
+namespace {
+
+// gRPC prints what fails in a handshake on standard error, several lines for each attempt. What a
+// person needs of it, ProbeMdc says in one.
+void KeepGrpcQuiet() {
+  static const bool once = [] {
+    gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("gRPC: {}", args->message); });
+    return true;
+  }();
+  (void)once;
+}
+
+}  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(
     const std::optional<TlsMaterial>& material) {
+  KeepGrpcQuiet();
   if (!material) return grpc::InsecureServerCredentials();
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -16,6 +33,7 @@ std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(
 
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
     const std::optional<TlsMaterial>& material) {
+  KeepGrpcQuiet();
   if (!material) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = material->ca_pem;

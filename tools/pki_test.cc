@@ -100,6 +100,7 @@ TEST_F(PkiTest, WrongFilesAreNamed) {
               HasSubstr("tls_cert /nowhere.crt: No such file"));
   EXPECT_THAT(ErrorOf({good.ca, base_, good.key}), HasSubstr("is no regular file"));
   EXPECT_THAT(ErrorOf({good.ca, good.key, good.key}), HasSubstr("no certificate in PEM form"));
+  chmod(good.ca.c_str(), 0600);  // as no key, but kept like one
   EXPECT_THAT(ErrorOf({good.ca, good.cert, good.ca}), HasSubstr("no private key in PEM form"));
   const PkiFiles other = Issue(TlsRole::kClient, "ws2");
   EXPECT_THAT(ErrorOf({good.ca, good.cert, other.key}), HasSubstr("does not fit tls_cert"));
