@@ -122,13 +122,22 @@ bool TimedOut(SSL* ssl, int outcome) {
   return error == SSL_ERROR_WANT_READ || (error == SSL_ERROR_SYSCALL && error_number == EAGAIN);
 }
 
-// What this side found wrong with the controller.
-absl::Status JudgeHandshake(SSL* ssl, const std::string& host) {
+// Keeps the names of a certificate that is refused: after the handshake it is not there any more.
+int NoteHosts(int accepted, X509_STORE_CTX* chain) {
+  if (accepted != 0) return accepted;
+  auto* ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const X509* certificate = X509_STORE_CTX_get_current_cert(chain);
+  auto* hosts = static_cast<std::string*>(SSL_get_app_data(ssl));
+  if (certificate != nullptr && hosts != nullptr) *hosts = HostsOf(*certificate);
+  return accepted;
+}
+
+// What this side found wrong with the controller, whose certificate is for `others`.
+absl::Status JudgeHandshake(SSL* ssl, const std::string& host, const std::string& others) {
   const long verified = SSL_get_verify_result(ssl);
   if (verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH) {
-    const X509* certificate = SSL_get0_peer_certificate(ssl);
-    return Wrong(absl::StrCat("the controller's certificate is not for ", host, " but for ",
-                              certificate != nullptr ? HostsOf(*certificate) : "others",
+    return Wrong(absl::StrCat("the controller's certificate is not for ", host, " but for ", others,
                               "; issue one with --host ", host));
   }
   if (verified != X509_V_OK) {
@@ -166,12 +175,14 @@ absl::Status ProbeMdc(const std::string& address, const TlsMaterial* tls,
   if (context == nullptr || (tls != nullptr && !Fill(context.get(), *tls))) {
     return absl::InternalError(absl::StrCat("TLS cannot be set up: ", OpensslError()));
   }
-  SSL_CTX_set_verify(context.get(), tls != nullptr ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  SSL_CTX_set_verify(context.get(), tls != nullptr ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NoteHosts);
   const std::unique_ptr<SSL, SslDelete> ssl(SSL_new(context.get()));
   constexpr unsigned char kProtocols[] = "\x02h2";
   SSL_set_alpn_protos(ssl.get(), kProtocols, 3);
   SSL_set_fd(ssl.get(), socket->fd());
   const std::string host = HostOf(address);
+  std::string others;
+  SSL_set_app_data(ssl.get(), &others);
   if (tls != nullptr) ExpectHost(ssl.get(), host);
   const int outcome = SSL_connect(ssl.get());
   const bool connected = outcome == 1;
@@ -182,7 +193,7 @@ absl::Status ProbeMdc(const std::string& address, const TlsMaterial* tls,
   } else if (silent) {
     status = absl::UnavailableError("it is there, but does not answer");
   } else {
-    status = connected ? JudgeAnswer(ssl.get()) : JudgeHandshake(ssl.get(), host);
+    status = connected ? JudgeAnswer(ssl.get()) : JudgeHandshake(ssl.get(), host, others);
   }
   ERR_clear_error();
   return status;

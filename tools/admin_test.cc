@@ -10,6 +10,7 @@
 namespace reel::tools {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 class FakeApi final : public AdminApi {
@@ -115,7 +116,7 @@ TEST_F(AdminTest, WhoShowsSessions) {
   session->set_mount_point("/reel");
   session->set_lease_left_ms(9500);
   session->mutable_registered()->set_seconds(1'700'000'000);
-  EXPECT_THAT(Run({"who"}), HasSubstr("ws1   /reel"));
+  EXPECT_THAT(Run({"who"}), ContainsRegex("ws1 +/reel"));
   EXPECT_EQ(RunJson({"who"})["sessions"][0]["registered"], "2023-11-14T22:13:20Z");
 }
 
