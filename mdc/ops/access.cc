@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/xattrs.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
@@ -27,6 +28,25 @@ absl::Status RequireOwner(const OpContext& ctx, const v1::InodeRecord& record,
   return ErrnoStatus(EPERM, absl::StrCat(std::string(what), " takes the owner"));
 }
 
+absl::Status Denied() {
+  return ErrnoStatus(EACCES, "modes and ACLs do not allow it to the squashed caller");
+}
+
+// Whether mode and access ACL let the caller do all of `wanted`.
+absl::Status MayAccess(OpContext& ctx, std::uint64_t inode, const v1::InodeRecord& record,
+                       std::uint32_t wanted) {
+  if (ctx.credentials.uid() == 0 || wanted == 0) return absl::OkStatus();
+  const absl::StatusOr<Acl> acl = FindAccessAcl(ctx, InodeNumber(inode), record);
+  if (!acl.ok()) return acl.status();
+  if (!acl->empty()) {
+    return acl->Allows(ctx.credentials, record, wanted) ? absl::OkStatus() : Denied();
+  }
+  const unsigned shift = ctx.credentials.uid() == record.uid()    ? 6
+                         : InGroup(ctx.credentials, record.gid()) ? 3
+                                                                  : 0;
+  return ((record.mode() >> shift) & wanted) == wanted ? absl::OkStatus() : Denied();
+}
+
 // A check of one inode. One that does not exist is the operation's to refuse.
 template <typename Check>
 absl::Status OnInode(OpContext& ctx, std::uint64_t inode, Check check) {
@@ -37,7 +57,7 @@ absl::Status OnInode(OpContext& ctx, std::uint64_t inode, Check check) {
 
 absl::Status MayAccessInode(OpContext& ctx, std::uint64_t inode, std::uint32_t wanted) {
   return OnInode(ctx, inode, [&](const v1::InodeRecord& record) {
-    return MayAccess(ctx.credentials, record, wanted);
+    return MayAccess(ctx, inode, record, wanted);
   });
 }
 
@@ -92,7 +112,7 @@ absl::Status MayChangeMode(const OpContext& ctx, const SetAttr& set,
   return absl::OkStatus();
 }
 
-absl::Status MaySetAttr(const OpContext& ctx, const SetAttr& set, const v1::InodeRecord& record) {
+absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecord& record) {
   const auto has = [&](std::uint32_t fields) { return (set.fields() & fields) != 0; };
   if (has(SetAttr::MODE)) {
     if (absl::Status s = MayChangeMode(ctx, set, record); !s.ok()) return s;
@@ -104,19 +124,19 @@ absl::Status MaySetAttr(const OpContext& ctx, const SetAttr& set, const v1::Inod
     if (absl::Status s = RequireOwner(ctx, record, "changing flags"); !s.ok()) return s;
   }
   if (Owns(ctx.credentials, record)) return absl::OkStatus();
-  if (has(SetAttr::SIZE)) return MayAccess(ctx.credentials, record, kWrite);
+  if (has(SetAttr::SIZE)) return MayAccess(ctx, set.inode(), record, kWrite);
   if (has(SetAttr::ATIME | SetAttr::MTIME | SetAttr::CTIME)) {
     return RequireOwner(ctx, record, "setting times");
   }
   if (has(SetAttr::ATIME_NOW | SetAttr::MTIME_NOW)) {
-    return MayAccess(ctx.credentials, record, kWrite);
+    return MayAccess(ctx, set.inode(), record, kWrite);
   }
   return absl::OkStatus();
 }
 
 absl::Status MayChangeXattr(OpContext& ctx, std::uint64_t inode, const std::string& name) {
   return OnInode(ctx, inode, [&](const v1::InodeRecord& record) -> absl::Status {
-    if (name.starts_with("user.")) return MayAccess(ctx.credentials, record, kWrite);
+    if (name.starts_with("user.")) return MayAccess(ctx, inode, record, kWrite);
     if (name.starts_with("system.")) return RequireOwner(ctx, record, "changing an ACL");
     if (ctx.credentials.uid() == 0) return absl::OkStatus();
     return ErrnoStatus(EPERM, absl::StrCat("only root sets ", name));
@@ -124,16 +144,6 @@ absl::Status MayChangeXattr(OpContext& ctx, std::uint64_t inode, const std::stri
 }
 
 }  // namespace
-
-absl::Status MayAccess(const v1::Credentials& credentials, const v1::InodeRecord& record,
-                       std::uint32_t wanted) {
-  if (credentials.uid() == 0) return absl::OkStatus();
-  const unsigned shift = credentials.uid() == record.uid()    ? 6
-                         : InGroup(credentials, record.gid()) ? 3
-                                                              : 0;
-  if (((record.mode() >> shift) & wanted) == wanted) return absl::OkStatus();
-  return ErrnoStatus(EACCES, "the mode does not allow it to the squashed caller");
-}
 
 absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
   switch (request.op_case()) {

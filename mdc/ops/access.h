@@ -1,6 +1,6 @@
 // What a squashed caller may do, checked here because the kernel has checked another identity (its
-// own root's, which may do everything): modes of files and directories, owners, sticky directories,
-// with the errno values of Linux's own file systems.
+// own root's, which may do everything): modes and ACLs of files and directories, owners, sticky
+// directories, with the errno values of Linux's own file systems.
 //
 // Not checked is what goes by a right that was checked when a file was opened: tokens, layouts and
 // commits, whose requests also come from the kernel's write-back, on nobody's behalf. For the same
@@ -14,9 +14,5 @@ namespace reel::mdc {
 // Before the operation itself, with the credentials as they were mapped. May miss, as operations
 // do. EACCES, EPERM; what is not there is left to the operation to say.
 absl::Status CheckAccess(OpContext& ctx, const v1::Request& request);
-
-// Whether the mode lets the caller do all of `wanted` (R_OK, W_OK, X_OK): EACCES.
-absl::Status MayAccess(const v1::Credentials& credentials, const v1::InodeRecord& record,
-                       std::uint32_t wanted);
 
 }  // namespace reel::mdc

@@ -75,6 +75,23 @@ TEST_F(AccessTest, FilesByOwnerGroupAndOthers) {
   EXPECT_EQ(MayOpen(12345, R_OK), 0);  // the operation says that it is not there
 }
 
+TEST_F(AccessTest, AnAccessAclCounts) {
+  const std::uint64_t file = Make(kRoot, "f", S_IFREG | 0600, 7, 7);
+  const auto entry = [](char tag, char permissions, std::uint32_t id) {
+    std::string bytes{tag, 0, permissions, 0};
+    for (int i = 0; i < 4; ++i) bytes.push_back(static_cast<char>(id >> (8 * i)));
+    return bytes;
+  };
+  constexpr std::uint32_t kNone = 0xffffffff;
+  credentials_.set_uid(0);
+  ASSERT_EQ(SetXattr(file, "system.posix_acl_access",
+                     std::string{2, 0, 0, 0} + entry(1, 6, kNone) + entry(2, 6, kNobody) +
+                         entry(4, 0, kNone) + entry(16, 4, kNone) + entry(32, 0, kNone)),
+            0);
+  EXPECT_EQ(MayOpen(file, R_OK), 0);
+  EXPECT_EQ(MayOpen(file, R_OK | W_OK), EACCES);  // the mask
+}
+
 TEST_F(AccessTest, Directories) {
   const std::uint64_t open = Make(kRoot, "open", S_IFDIR | 0777, 0);
   const std::uint64_t closed = Make(kRoot, "closed", S_IFDIR | 0700, 0);

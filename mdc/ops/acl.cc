@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/ops/inode.h"
 #include "proto/status.h"
 #include "volume/coding.h"
 
@@ -13,7 +14,7 @@ namespace reel::mdc {
 namespace {
 
 constexpr std::size_t kHeaderBytes = 4;
-constexpr std::size_t kEntryBytes = 8;
+constexpr std::size_t kAclEntryBytes = 8;
 constexpr std::uint32_t kPermissions = ACL_READ | ACL_WRITE | ACL_EXECUTE;
 
 absl::Status Invalid(const char* why) {
@@ -27,9 +28,10 @@ absl::StatusOr<Acl> Acl::Parse(std::string_view bytes) {
   if (const std::uint32_t version = LoadU32(bytes.data()); version != POSIX_ACL_XATTR_VERSION) {
     return ErrnoStatus(EOPNOTSUPP, absl::StrCat("ACL version ", version));
   }
-  if ((bytes.size() - kHeaderBytes) % kEntryBytes != 0) return Invalid("its last entry is cut off");
+  if ((bytes.size() - kHeaderBytes) % kAclEntryBytes != 0)
+    return Invalid("its last entry is cut off");
   Acl acl;
-  for (std::size_t at = kHeaderBytes; at < bytes.size(); at += kEntryBytes) {
+  for (std::size_t at = kHeaderBytes; at < bytes.size(); at += kAclEntryBytes) {
     const char* from = bytes.data() + at;
     acl.entries_.push_back({LoadU16(from), LoadU16(from + 2), LoadU32(from + 4)});
   }
@@ -109,6 +111,25 @@ void Acl::SetPermissionBits(std::uint32_t mode) {
 std::uint32_t Acl::Inherit(std::uint32_t mode) {
   SetPermissionBits(mode & PermissionBits());
   return PermissionBits();
+}
+
+bool Acl::Allows(const v1::Credentials& credentials, const v1::InodeRecord& record,
+                 std::uint32_t wanted) const {
+  const Entry* mask = Find(ACL_MASK);
+  const std::uint32_t most = mask != nullptr ? mask->permissions : kPermissions;
+  const auto grants = [&](std::uint32_t permissions) { return (permissions & wanted) == wanted; };
+  if (credentials.uid() == record.uid()) return grants(Find(ACL_USER_OBJ)->permissions);
+  bool in_group = false;
+  for (const Entry& entry : entries_) {
+    if (entry.tag == ACL_USER && entry.id == credentials.uid()) {
+      return grants(entry.permissions & most);
+    }
+    const bool matches = (entry.tag == ACL_GROUP_OBJ && InGroup(credentials, record.gid())) ||
+                         (entry.tag == ACL_GROUP && InGroup(credentials, entry.id));
+    if (matches && grants(entry.permissions & most)) return true;
+    in_group = in_group || matches;
+  }
+  return !in_group && grants(Find(ACL_OTHER)->permissions);
 }
 
 }  // namespace reel::mdc

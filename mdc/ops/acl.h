@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/records.pb.h"
 
 namespace reel::mdc {
 
@@ -35,6 +36,10 @@ class Acl {
   // The default ACL of a directory becomes the access ACL of a new inode that was asked for with
   // `mode`: neither grants what the other does not. Returns the inode's permission bits.
   std::uint32_t Inherit(std::uint32_t mode);
+  // Whether an access ACL lets the caller do all of `wanted` (R_OK, W_OK, X_OK) with its inode, by
+  // acl(5)'s algorithm; root is no exception here. REQUIRES: not empty.
+  bool Allows(const v1::Credentials& credentials, const v1::InodeRecord& record,
+              std::uint32_t wanted) const;
 
  private:
   struct Entry {

@@ -47,6 +47,29 @@ TEST(AclTest, RoundTrip) {
   EXPECT_EQ(acl->PermissionBits(), 0761u);  // the mask stands in the group's place
 }
 
+TEST(AclTest, WhatItAllows) {
+  const Acl acl = *Acl::Parse(kFull);
+  v1::InodeRecord record;
+  record.set_uid(5);
+  record.set_gid(50);
+  const auto allows = [&](std::uint32_t uid, std::uint32_t gid, std::uint32_t wanted) {
+    v1::Credentials credentials;
+    credentials.set_uid(uid);
+    credentials.set_gid(gid);
+    return acl.Allows(credentials, record, wanted);
+  };
+  EXPECT_TRUE(allows(5, 1, 7));     // the owner, whatever the mask
+  EXPECT_TRUE(allows(1000, 1, 6));  // named
+  EXPECT_FALSE(allows(1000, 1, 1));
+  EXPECT_FALSE(allows(70'000, 100, 2));  // named users before groups
+  EXPECT_TRUE(allows(9, 50, 4));         // 5 under the mask 6
+  EXPECT_FALSE(allows(9, 50, 5));
+  EXPECT_TRUE(allows(9, 100, 6));
+  EXPECT_FALSE(allows(9, 100, 1));  // a group that matches is not "others"
+  EXPECT_TRUE(allows(9, 9, 1));
+  EXPECT_FALSE(allows(9, 9, 4));
+}
+
 TEST(AclTest, WhatIsNoAcl) {
   EXPECT_EQ(ErrorOf(""), EINVAL);
   EXPECT_EQ(ErrorOf(Bytes({{ACL_USER_OBJ, 7}}, 1)), EOPNOTSUPP);

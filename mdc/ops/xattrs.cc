@@ -217,6 +217,11 @@ absl::Status InheritAcl(OpContext& ctx, InodeNumber parent, const v1::InodeRecor
   return Put(ctx, inode, record, kAccessAcl, true, acl->Serialize());
 }
 
+absl::StatusOr<Acl> FindAccessAcl(OpContext& ctx, InodeNumber inode,
+                                  const v1::InodeRecord& record) {
+  return FindAcl(ctx, inode, record, kAccessAcl);
+}
+
 absl::Status FollowMode(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   absl::StatusOr<Acl> acl = FindAcl(ctx, inode, record, kAccessAcl);
   if (!acl.ok() || acl->empty()) return acl.status();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "mdc/operation.h"
+#include "mdc/ops/acl.h"
 
 namespace reel::mdc {
 
@@ -21,6 +22,8 @@ absl::Status RemoveXattr(OpContext& ctx, const v1::Request& request, v1::Reply& 
 // new, and its record has the mode that was asked for.
 absl::Status InheritAcl(OpContext& ctx, InodeNumber parent, const v1::InodeRecord& parent_record,
                         std::uint32_t umask, InodeNumber inode, v1::InodeRecord& record);
+// Empty when there is none.
+absl::StatusOr<Acl> FindAccessAcl(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record);
 // chmod(2) has changed the record's permission bits: the access ACL follows.
 absl::Status FollowMode(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
 
