@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "volume/size.h"
 #include "volume/label.h"
+#include "volume/size.h"
 
 namespace reel::tools {
 namespace {

@@ -17,12 +17,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "volume/size.h"
 #include "volume/aligned_buffer.h"
 #include "volume/fd_lun.h"
 #include "volume/label.h"
 #include "volume/lun.h"
 #include "volume/lun_scan.h"
+#include "volume/size.h"
 #include "volume/types.h"
 
 namespace reel::tools {

@@ -16,8 +16,8 @@
 #include "tools/lun_picker.h"
 #include "tools/make_volume.h"
 #include "tools/mkfs_report.h"
-#include "volume/size.h"
 #include "tools/volume_toml.h"
+#include "volume/size.h"
 
 namespace reel::tools {
 namespace {

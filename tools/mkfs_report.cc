@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
-#include "volume/size.h"
 #include "tools/table.h"
+#include "volume/size.h"
 
 namespace reel::tools {
 namespace {

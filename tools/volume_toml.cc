@@ -6,9 +6,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "volume/label.h"
 #include "volume/size.h"
 #include "volume/toml_reader.h"
-#include "volume/label.h"
 
 namespace reel::tools {
 namespace {
