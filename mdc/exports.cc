@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/operation.h"
 
 namespace reel::mdc {
 
@@ -35,16 +36,7 @@ bool Squash(const Export& exported, v1::Credentials& credentials) {
 
 bool ChangesVolume(const v1::Request& request) {
   switch (request.op_case()) {
-    case v1::Request::kSetAttr:
-    case v1::Request::kCreate:
-    case v1::Request::kLink:
-    case v1::Request::kUnlink:
-    case v1::Request::kRename:
-    case v1::Request::kSetXattr:
-    case v1::Request::kRemoveXattr:
-    case v1::Request::kLayoutCommit:
-    case v1::Request::kAllocate:
-      return true;
+    // What asks for the right to change something later, and what gives a token back.
     case v1::Request::kGetAttr:
       return (request.get_attr().access() & W_OK) != 0;
     case v1::Request::kOpen:
@@ -54,7 +46,7 @@ bool ChangesVolume(const v1::Request& request) {
     case v1::Request::kLayoutReturn:
       return request.layout_return().has_commit();
     default:
-      return false;
+      return OperationFor(request.op_case()).mutation;
   }
 }
 

@@ -10,8 +10,7 @@
 //   2. The queue is bounded by its streams: each lets in no more than it has been told was taken
 //      (StreamPeer::Taken), and the other events are bounded by what the core has under way.
 //   3. When the store fails, `on_failure` is called once and is expected to end the process:
-//   whether the
-//      last commit is durable is not known, and nothing may be said about it.
+//      whether the last commit is durable is not known, and nothing may be said about it.
 // Threads: all public methods may be called concurrently, except that Stop comes last and once.
 #pragma once
 

@@ -1,7 +1,7 @@
 // metafs as RocksDB sees it: a rocksdb::FileSystem over a MetaFs, and an Env with it.
 //
-// What RocksDB does not need is kNotSupported. Damage is Corruption, all else
-// an I/O error. Threads: as rocksdb::FileSystem says.
+// What RocksDB does not need is kNotSupported. Damage is Corruption, all else (a full store too) an
+// I/O error: nothing is to be retried behind our back. Threads: as rocksdb::FileSystem says.
 #pragma once
 
 #include <memory>
