@@ -67,6 +67,10 @@ class FamilyCursor {
   bool valid_ = false;
 };
 
+// What is wrong with an attribute if it is an ACL, held against the mode of its inode; empty:
+// nothing.
+std::string AclFault(std::string_view name, std::string_view value, std::uint32_t mode);
+
 // Of one inode, what the names are held against.
 struct InodeFact {
   std::uint64_t inode = 0;

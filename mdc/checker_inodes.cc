@@ -306,6 +306,9 @@ class InodePass {
     std::uint64_t bytes = 0;
     for (; xattrs_.valid() && xattrs_.key().first == inode; xattrs_.Next()) {
       bytes += xattrs_.key().name.size() + 1;
+      if (record == nullptr) continue;
+      std::string fault = AclFault(xattrs_.key().name, xattrs_.value(), record->mode());
+      if (!fault.empty()) report_.Add("acl", InodeText(inode), std::move(fault));
     }
     if (record == nullptr || record->xattr_name_bytes() == bytes) return;
     report_.Add("xattr-count", InodeText(inode),

@@ -171,6 +171,26 @@ TEST_F(CheckerTest, Counts) {
   EXPECT_THAT(Check(), ElementsAre("xattr-count"));
 }
 
+TEST_F(CheckerTest, AclsThatAreSound) {
+  ASSERT_EQ(SetXattr(file_, std::string(kAccessAcl), SomeAcl()), 0);
+  ASSERT_EQ(SetXattr(dir_, std::string(kDefaultAcl), SomeAcl()), 0);
+  EXPECT_THAT(Check(), ElementsAre());
+}
+
+TEST_F(CheckerTest, AclsThatCannotBe) {
+  PlantXattr(file_, kAccessAcl, "no ACL");
+  EXPECT_THAT(Check(), ElementsAre("acl"));
+  Put(AclKey(file_, kAccessAcl), AclBytes({}));
+  EXPECT_THAT(Check(), ElementsAre("acl"));
+  Put(AclKey(file_, kAccessAcl), SomeAcl());  // of another mode
+  EXPECT_THAT(Check(), ElementsAre("acl"));
+  EXPECT_THAT(lines_[0], ::testing::HasSubstr("says 760, its mode 6"));
+  EditInode(file_, [](v1::InodeRecord& record) { record.set_mode(S_IFREG | 0760); });
+  EXPECT_THAT(Check(), ElementsAre());
+  PlantXattr(file_, kDefaultAcl, SomeAcl());
+  EXPECT_THAT(Check(), ElementsAre("acl"));
+}
+
 TEST_F(CheckerTest, TheParentIsAnotherDirectory) {
   EditInode(sub_, [](v1::InodeRecord& record) { record.set_parent(1); });
   EXPECT_THAT(Check(), ElementsAre("parent"));

@@ -3,12 +3,15 @@
 
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "mdc/checker.h"
+#include "mdc/ops/acl.h"
 #include "mdc/ops/op_fixture.h"
 #include "mdc/schema.h"
 #include "proto/records.pb.h"
+#include "volume/coding.h"
 
 namespace reel::mdc {
 
@@ -75,6 +78,35 @@ class DamageFixture : public OpFixture {
     std::uint64_t cookie = 0;
     EditEntry(directory, name, [&](v1::DirentRecord& record) { cookie = record.cookie(); });
     return cookie;
+  }
+
+  // An ACL as it is stored: entries of tag, permissions and id.
+  static std::string AclBytes(
+      const std::vector<std::tuple<std::uint16_t, std::uint16_t, std::uint32_t>>& entries) {
+    std::string bytes;
+    PutU32(bytes, 2);
+    for (const auto& [tag, permissions, id] : entries) {
+      PutU16(bytes, tag);
+      PutU16(bytes, permissions);
+      PutU32(bytes, id);
+    }
+    return bytes;
+  }
+  // rwx for the owner, rw- for user 5, r-- for the group, a mask of rw-, nothing for others: 0760.
+  static std::string SomeAcl() {
+    constexpr std::uint32_t kNone = ~0u;
+    return AclBytes({{1, 7, kNone}, {2, 6, 5}, {4, 4, kNone}, {16, 6, kNone}, {32, 0, kNone}});
+  }
+  static std::string AclKey(std::uint64_t inode, std::string_view name) {
+    return schema::XattrKey(InodeNumber(inode), name);
+  }
+  // Stores an attribute behind the operations' back, and counts it.
+  void PlantXattr(std::uint64_t inode, std::string_view name, const std::string& value) {
+    Put(AclKey(inode, name), value);
+    EditInode(inode, [&](v1::InodeRecord& record) {
+      record.set_xattr_name_bytes(record.xattr_name_bytes() +
+                                  static_cast<std::uint32_t>(name.size()) + 1);
+    });
   }
 
   std::uint64_t dir_ = 0, sub_ = 0, file_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "mdc/ops/acl.h"
 #include "mdc/repairer_facts.h"
 #include "proto/convert.h"
 
@@ -22,6 +23,7 @@ struct Remains {
   bool has_extents = false, has_entries = false, orphan = false;
   std::uint64_t xattr_name_bytes = 0;
   std::vector<std::string> xattr_keys{}, extent_keys{};
+  std::vector<std::pair<std::string, std::string>> acls{};  // name, value
   std::uint32_t named_type = 0;  // what all names that lead here say; 0: none do, or they differ
   std::uint64_t names = 0;
 };
@@ -82,6 +84,9 @@ class InodePass {
     for (; xattrs_.valid() && xattrs_.key().first == inode; xattrs_.Next()) {
       remains.xattr_name_bytes += xattrs_.key().name.size() + 1;
       remains.xattr_keys.push_back(xattrs_.raw_key());
+      const std::string name(xattrs_.key().name);
+      if (name == kAccessAcl || name == kDefaultAcl)
+        remains.acls.emplace_back(name, xattrs_.value());
     }
     for (; orphans_.valid() && orphans_.key().first == inode; orphans_.Next()) {
       remains.orphan = true;
@@ -180,6 +185,7 @@ class InodePass {
     const std::string before = record.SerializeAsString();
     if (remains.orphan || record.truncated_from() != 0) EndOrphan(remains);
     MendFileExtents(remains, type);
+    MendAcls(remains);
     if (record.xattr_name_bytes() != remains.xattr_name_bytes) {
       record.set_xattr_name_bytes(static_cast<std::uint32_t>(remains.xattr_name_bytes));
       if (remains.decoded) {
@@ -244,6 +250,34 @@ class InodePass {
         state_.Did("block-count", InodeText(remains.inode),
                    absl::StrCat("it has ", blocks, " blocks"));
       }
+    }
+  }
+
+  // Where ACL and mode differ, or one is all that is left, nobody gets what both do not grant.
+  void MendAcls(Remains& remains) {
+    v1::InodeRecord& record = remains.record;
+    for (const auto& [name, value] : remains.acls) {
+      const std::string fault = checker::AclFault(name, value, record.mode());
+      if (fault.empty()) continue;
+      const std::string key = schema::XattrKey(InodeNumber(remains.inode), name);
+      absl::StatusOr<Acl> acl = Acl::Parse(value);
+      const bool sound = acl.ok() && !acl->empty();
+      const char* outcome = ": it was dropped";
+      if (name == kAccessAcl && !S_ISLNK(record.mode())) {
+        // Of one that is lost, the mode shows the mask: what the group had nobody knows.
+        const std::uint32_t bits = sound ? acl->Inherit(record.mode()) : record.mode() & 0707;
+        record.set_mode((record.mode() & ~0777u) | bits);
+        outcome = sound ? "; both say what both granted"
+                        : ": it was dropped, and its group may do nothing";
+      }
+      if (name == kAccessAcl && !S_ISLNK(record.mode()) && sound && !acl->IsMinimal()) {
+        state_.changes.Put(key, acl->Serialize());
+      } else {
+        state_.changes.Delete(key);
+        remains.xattr_name_bytes -= name.size() + 1;
+        record.set_xattr_name_bytes(static_cast<std::uint32_t>(remains.xattr_name_bytes));
+      }
+      state_.Did("acl", InodeText(remains.inode), absl::StrCat(fault, outcome));
     }
   }
 

@@ -94,6 +94,39 @@ TEST_F(RepairerTest, ImpossibleAttributes) {
   EXPECT_EQ(Inode(Named(1, "link")).size_bytes(), 6u);
 }
 
+TEST_F(RepairerTest, AnAclThatIsLostTakesTheGroupsRightsAlong) {
+  EditInode(file_, [](v1::InodeRecord& record) { record.set_mode(S_IFREG | 04775); });
+  PlantXattr(file_, kAccessAcl, SomeAcl().substr(0, 15));
+  PlantXattr(dir_, kDefaultAcl, "");
+  Repair();
+  EXPECT_EQ(Inode(file_).mode(), S_IFREG | 04705u);
+  EXPECT_EQ(GetXattr(file_, std::string(kAccessAcl)), ENODATA);
+  EXPECT_EQ(GetXattr(dir_, std::string(kDefaultAcl)), ENODATA);
+  EXPECT_EQ(GetXattr(file_, "user.a"), 0);
+}
+
+TEST_F(RepairerTest, AnAclAndAModeThatDiffer) {
+  EditInode(file_, [](v1::InodeRecord& record) { record.set_mode(S_IFREG | 0657); });
+  PlantXattr(file_, kAccessAcl, SomeAcl());
+  Repair();
+  EXPECT_EQ(Inode(file_).mode(), S_IFREG | 0640u) << "what 657 and 760 have in common";
+  ASSERT_EQ(GetXattr(file_, std::string(kAccessAcl)), 0);
+  EXPECT_EQ(Acl::Parse(reply_.data().data())->PermissionBits(), 0640u);
+}
+
+TEST_F(RepairerTest, AclsWhereNoneCanBe) {
+  constexpr std::uint32_t kNone = ~0u;
+  const std::uint64_t link = Named(1, "link");
+  PlantXattr(link, kAccessAcl, SomeAcl());
+  PlantXattr(file_, kDefaultAcl, SomeAcl());
+  EditInode(sub_, [](v1::InodeRecord& record) { record.set_mode(S_IFDIR | 0750); });
+  PlantXattr(sub_, kAccessAcl, AclBytes({{1, 7, kNone}, {4, 5, kNone}, {32, 0, kNone}}));
+  Repair();
+  EXPECT_EQ(Inode(link).xattr_name_bytes(), 0u);
+  EXPECT_EQ(GetXattr(file_, std::string(kDefaultAcl)), ENODATA);
+  EXPECT_EQ(Inode(sub_).mode(), S_IFDIR | 0750u) << "as its ACL said";
+}
+
 TEST_F(RepairerTest, ADirectoryThatSaysItIsAFile) {
   EditInode(dir_, [](v1::InodeRecord& record) { record.set_mode(S_IFREG | 0700); });
   Repair();

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metafs/file_io.h"
+#include "mdc/metafs/journal_reader.h"
 #include "mdc/metafs/metafs.h"
 #include "mdc/metafs/pool_space.h"
 #include "mdc/metafs/superblock.h"
@@ -18,6 +19,7 @@
 #include "mdc/schema.h"
 #include "mdc/store.h"
 #include "proto/records.pb.h"
+#include "volume/stripe_map.h"
 
 namespace reel::mdc {
 namespace {
@@ -95,7 +97,7 @@ class RecordWriter {
 class StoreRepairer {
  public:
   StoreRepairer(OpenVolume& volume, const StoreRepairOptions& options, const Did& did)
-      : space_(volume), options_(options), did_(did) {}
+      : volume_(volume), space_(volume), options_(options), did_(did) {}
 
   absl::StatusOr<StoreRepair> Run() {
     if (absl::Status status = MendSuperblock(); !status.ok()) return status;
@@ -121,9 +123,7 @@ class StoreRepairer {
   absl::Status MendSuperblock() {
     const auto reading = metafs::ReadSuperblock(space_);
     if (absl::IsDataLoss(reading.status()) || absl::IsNotFound(reading.status())) {
-      return absl::DataLossError(
-          "both superblocks of the metadata store are lost, and with them where its files lie: it "
-          "cannot be repaired; make the volume anew and restore a backup");
+      return MakeSuperblock();
     }
     if (!reading.ok()) return reading.status();
     for (int slot = 0; slot < 2; ++slot) {
@@ -133,6 +133,28 @@ class StoreRepairer {
       Tell("store", absl::StrCat("metadata superblock slot ", slot),
            "rewritten from the other one");
     }
+    return absl::OkStatus();
+  }
+
+  // Both slots are lost: the newest journal knows what stood in them.
+  absl::Status MakeSuperblock() {
+    std::vector<metafs::Region> pools;
+    for (std::uint32_t pool = 0; pool < volume_.descriptor.pools.size(); ++pool) {
+      if (!(volume_.descriptor.pools[pool].flags & Pool::kMetadata)) continue;
+      const std::uint64_t blocks = StripeMap(volume_.descriptor).pool_blocks(PoolId(pool));
+      pools.push_back({PoolId(pool), PoolBlock(0), blocks});
+    }
+    const auto found = metafs::FindSuperblock(space_, pools);
+    if (absl::IsNotFound(found.status())) {
+      return absl::DataLossError(
+          "both superblocks of the metadata store are lost, and no journal is there that tells "
+          "where its files lie: it cannot be repaired; make the volume anew and restore a backup");
+    }
+    if (!found.ok()) return found.status();
+    absl::Status status = metafs::WriteSuperblock(space_, *found, /*first_slot=*/0);
+    if (!status.ok()) return status;
+    Tell("store", "metadata superblock",
+         absl::StrCat("both slots made anew, from the journal of epoch ", found->epoch.value()));
     return absl::OkStatus();
   }
 
@@ -301,6 +323,7 @@ class StoreRepairer {
     fs_->RemoveDirectory(directory);
   }
 
+  const OpenVolume& volume_;
   metafs::PoolSpace space_;
   const StoreRepairOptions options_;
   const Did& did_;

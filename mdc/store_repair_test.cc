@@ -7,6 +7,7 @@
 #include <map>
 
 #include "mdc/metafs/file_io.h"
+#include "mdc/metafs/journal.h"
 #include "mdc/metafs/superblock.h"
 #include "mdc/schema.h"
 #include "mdc/test_volume.h"
@@ -109,6 +110,25 @@ class StoreRepairTest : public ::testing::Test {
       ASSERT_FALSE(paths.empty());
       Flip(fs, paths[0], where);
     });
+  }
+
+  void DamageJournal(std::uint64_t at) {
+    OpenVolume volume = Open();
+    metafs::PoolSpace space(volume);
+    const metafs::Superblock superblock = metafs::ReadSuperblock(space)->superblock;
+    ASSERT_TRUE(space.SetRegions(superblock.regions).ok());
+    const std::uint64_t block =
+        superblock.journal[0].first * superblock.chunk_bytes + RoundDown(at, 4096);
+    AlignedBuffer buffer(4096);
+    ASSERT_TRUE(space.Read(block, buffer.span()).ok());
+    buffer.data()[at % 4096] ^= std::byte{1};
+    ASSERT_TRUE(space.Write(block, buffer.span()).ok());
+  }
+  // Both superblocks and all that is between them.
+  void WipeHead() {
+    OpenVolume volume = Open();
+    metafs::PoolSpace space(volume);
+    ASSERT_TRUE(space.Write(0, AlignedBuffer::Zeroed(metafs::kHeadBytes).span()).ok());
   }
 
   bool IsSound() {
@@ -215,16 +235,7 @@ TEST_F(StoreRepairTest, ALogIsCutAtTheDamage) {
 }
 
 TEST_F(StoreRepairTest, TheJournal) {
-  OpenVolume volume = Open();
-  metafs::PoolSpace space(volume);
-  const metafs::Superblock superblock = metafs::ReadSuperblock(space)->superblock;
-  ASSERT_TRUE(space.SetRegions(superblock.regions).ok());
-  const std::uint64_t at = superblock.journal[0].first * superblock.chunk_bytes;
-  AlignedBuffer buffer(4096);
-  ASSERT_TRUE(space.Read(at, buffer.span()).ok());
-  buffer.data()[600] ^= std::byte{1};  // in the checkpoint
-  ASSERT_TRUE(space.Write(at, buffer.span()).ok());
-  volume = OpenVolume();
+  DamageJournal(600);  // in the checkpoint
   EXPECT_GT(KeptAfterRepair(), 0u);
 }
 
@@ -238,13 +249,35 @@ TEST_F(StoreRepairTest, OneSuperblock) {
   EXPECT_EQ(KeptAfterRepair(StoreRepair::kWhole), expected_.size());
 }
 
-TEST_F(StoreRepairTest, BothSuperblocksAreTheEnd) {
+TEST_F(StoreRepairTest, BothSuperblocks) {
+  WipeHead();
+  EXPECT_EQ(KeptAfterRepair(StoreRepair::kWhole), expected_.size());
+  EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("both slots made anew")));
+}
+
+TEST_F(StoreRepairTest, BothSuperblocksAndTheEndOfTheJournal) {
+  // The last write of the journal, which says that the store was closed.
+  Change([](MetaFs&) {});
+  DamageJournal(metafs::kSpaceUnitBytes * 3 / 2);
+  WipeHead();
+  EXPECT_EQ(KeptAfterRepair(), expected_.size());
+  EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("both slots made anew")));
+}
+
+TEST_F(StoreRepairTest, BothSuperblocksAndAllJournalsAreTheEnd) {
   OpenVolume volume = Open();
   metafs::PoolSpace space(volume);
-  for (const std::uint64_t offset : metafs::kSuperblockOffsets) {
-    ASSERT_TRUE(space.Write(offset, AlignedBuffer::Zeroed(4096).span()).ok());
+  const metafs::Superblock superblock = metafs::ReadSuperblock(space)->superblock;
+  ASSERT_TRUE(space.SetRegions(superblock.regions).ok());
+  AlignedBuffer buffer(superblock.chunk_bytes);
+  for (std::uint64_t chunk = 0; chunk < superblock.total_chunks(); ++chunk) {
+    const std::uint64_t at = chunk * superblock.chunk_bytes;
+    ASSERT_TRUE(space.Read(at, buffer.span()).ok());
+    if (!metafs::LeadingSuperblock(buffer.span().subspan(metafs::kFrameHeaderBytes)).ok()) continue;
+    ASSERT_TRUE(space.Write(at, AlignedBuffer::Zeroed(4096).span()).ok());
   }
   volume = OpenVolume();
+  WipeHead();
   const auto outcome = Repair();
   EXPECT_TRUE(absl::IsDataLoss(outcome.status()));
   EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("cannot be repaired"));

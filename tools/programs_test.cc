@@ -161,6 +161,19 @@ TEST_F(ProgramsTest, DamageIsRepaired) {
   EXPECT_EQ(Fsck("reel1").exit_code, 0);
 }
 
+TEST_F(ProgramsTest, TheHeadOfTheStoreIsMadeAnew) {
+  const std::string a = MakeImage("a.img");
+  ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
+  Overwrite(a, kReservedBytes, std::string(std::size_t{64} << 10, '\0'));
+  const Outcome found = Fsck("reel1");
+  EXPECT_EQ(found.exit_code, 4) << found.output;
+  const Outcome repaired = Fsck("-p reel1");
+  EXPECT_EQ(repaired.exit_code, 1) << "nothing is lost by it: " << repaired.output;
+  EXPECT_THAT(repaired.output, HasSubstr("both slots made anew"));
+  const Outcome again = Fsck("-y reel1");
+  EXPECT_EQ(again.exit_code, 0) << again.output;
+}
+
 TEST_F(ProgramsTest, AVolumeInUseIsNotRepaired) {
   const std::string a = MakeImage("a.img");
   ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);

@@ -142,5 +142,20 @@ TEST(JournalCodec, ReplaysToTheLastWord) {
   }
 }
 
+TEST(JournalCodec, ACopyOfTheSuperblock) {
+  std::string stream;
+  PutSuperblockRecord(stream, Example());
+  EXPECT_EQ(Hex(stream.substr(0, 11)), "067100524c4d4554414653");
+  EXPECT_EQ(stream.size(), 3u + 0x71) << "without the zeros at its end";
+  EXPECT_EQ(*LeadingSuperblock(AsBytes(stream)), Example());
+  PutNextIdRecord(stream, 11);
+  EXPECT_EQ(ReplayJournal(AsBytes(stream))->superblock, Example());
+  for (std::size_t at = 0; at < 3u + 0x71; ++at) {
+    std::string flipped = stream;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    EXPECT_FALSE(LeadingSuperblock(AsBytes(flipped)).ok()) << at;
+  }
+}
+
 }  // namespace
 }  // namespace reel::metafs

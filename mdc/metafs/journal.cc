@@ -13,7 +13,8 @@ enum class RecordType : std::uint8_t {
   kRemove = 2,
   kClaim = 3,
   kNextId = 4,
-  kClean = 5
+  kClean = 5,
+  kSuperblock = 6
 };
 
 void PutType(std::string& out, RecordType type) {
@@ -56,6 +57,16 @@ bool ReadFile(ByteReader& reader, FileRecord& file) {
          (file.kind == FileKind::kTable || file.size_bytes == 0);
 }
 
+// Trailing zeros are not there.
+std::optional<Superblock> ReadSuperblockText(ByteReader& reader) {
+  std::string text(reader.String());
+  if (!reader.ok() || text.size() > kSuperblockBytes) return std::nullopt;
+  text.resize(kSuperblockBytes);
+  auto superblock = DecodeSuperblock(AsBytes(text));
+  if (!superblock.ok()) return std::nullopt;
+  return *std::move(superblock);
+}
+
 absl::Status Replay(std::span<const std::byte> stream, JournalState& state) {
   ByteReader reader(stream);
   while (reader.remaining() > 0) {
@@ -85,6 +96,12 @@ absl::Status Replay(std::span<const std::byte> stream, JournalState& state) {
       case RecordType::kClean:
         state.clean = true;
         break;
+      case RecordType::kSuperblock: {
+        std::optional<Superblock> superblock = ReadSuperblockText(reader);
+        good = superblock.has_value();
+        if (good) state.superblock = std::move(superblock);
+        break;
+      }
       default:
         good = false;
     }
@@ -126,6 +143,21 @@ void PutNextIdRecord(std::string& out, std::uint64_t next_id) {
 
 void PutCleanRecord(std::string& out) {
   PutType(out, RecordType::kClean);
+}
+
+void PutSuperblockRecord(std::string& out, const Superblock& superblock) {
+  PutType(out, RecordType::kSuperblock);
+  std::string text = EncodeSuperblock(superblock);
+  text.resize(text.find_last_not_of('\0') + 1);
+  PutString(out, text);
+}
+
+absl::StatusOr<Superblock> LeadingSuperblock(std::span<const std::byte> stream) {
+  ByteReader reader(stream);
+  if (static_cast<RecordType>(reader.U8()) == RecordType::kSuperblock) {
+    if (auto superblock = ReadSuperblockText(reader)) return *std::move(superblock);
+  }
+  return absl::NotFoundError("no superblock at the beginning of a journal");
 }
 
 absl::StatusOr<JournalState> ReplayJournal(std::span<const std::byte> stream) {

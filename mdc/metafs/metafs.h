@@ -172,7 +172,7 @@ class MetaFs {
   void RemoveLocked(const FileRef& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueRecord(File& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeDead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string Checkpoint() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string Checkpoint(const Superblock& superblock) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CommitLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeChunks(std::uint64_t count, ChunkUse use, std::vector<ChunkRun>& runs,
                           std::vector<ChunkRun>& unclean) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -62,8 +62,9 @@ absl::Status MetaFs::WriteJournal(std::string_view records) {
   return absl::OkStatus();
 }
 
-std::string MetaFs::Checkpoint() const {
+std::string MetaFs::Checkpoint(const Superblock& superblock) const {
   std::string records;
+  PutSuperblockRecord(records, superblock);
   PutNextIdRecord(records, next_id_);
   PutClaimRecord(records, chunks_.claimed());
   for (const auto& [name, file] : files_) {
@@ -74,7 +75,8 @@ std::string MetaFs::Checkpoint() const {
 
 // Room for the checkpoint and as much again of changes.
 std::uint64_t MetaFs::JournalChunks() const {
-  const std::uint64_t bytes = 2 * LogWriter::FramedBytes(Checkpoint().size()) + kMinChunkBytes;
+  const std::uint64_t bytes =
+      2 * LogWriter::FramedBytes(Checkpoint(superblock_).size()) + kMinChunkBytes;
   return std::max<std::uint64_t>(DivideUp(bytes, chunk_bytes_), 2);
 }
 
@@ -88,7 +90,7 @@ absl::Status MetaFs::SwitchJournal(int first_slot) {
     if (chunks_.Take(wanted - has, ChunkUse::kLog, more, unclean)) {
       for (const ChunkRun& run : more) AppendRun(spare_journal_, run);
     } else if (has * chunk_bytes_ <
-               LogWriter::FramedBytes(Checkpoint().size()) + kMinChunkBytes / 2) {
+               LogWriter::FramedBytes(Checkpoint(superblock_).size()) + kMinChunkBytes / 2) {
       return absl::ResourceExhaustedError("the metadata store has no room for its journal");
     }
   }
@@ -97,7 +99,7 @@ absl::Status MetaFs::SwitchJournal(int first_slot) {
   next.journal_id = id.file_id;
   next.journal = spare_journal_;
   if (absl::Status valid = ValidateSuperblock(next); !valid.ok()) return valid;
-  const std::string checkpoint = Checkpoint();
+  const std::string checkpoint = Checkpoint(next);
   const std::uint64_t target = queued_;
   pending_.clear();
 
@@ -128,14 +130,17 @@ absl::Status MetaFs::AddRegion(const Region& region) {
     return refused.ok() ? broken_ : refused;
   }
   mutex_.Unlock();
-  const absl::Status outcome = WriteSuperblock(space_, next, /*first_slot=*/0);
+  absl::Status outcome = WriteSuperblock(space_, next, /*first_slot=*/0);
   mutex_.Lock();
-  if (outcome.ok()) {
-    superblock_ = next;
-    chunks_.Grow(next.total_chunks());
-  }
+  if (outcome.ok()) superblock_ = next;
   LeaveSeat(outcome);
-  return outcome;
+  if (!outcome.ok()) return outcome;
+  // Nothing lies in the region before the journal's copy names it.
+  PutSuperblockRecord(pending_, next);
+  ++queued_;
+  if (outcome = CommitLocked(); !outcome.ok()) return outcome;
+  chunks_.Grow(next.total_chunks());
+  return absl::OkStatus();
 }
 
 }  // namespace reel::metafs

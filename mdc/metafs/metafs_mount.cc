@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metafs/file_io.h"
+#include "mdc/metafs/journal_reader.h"
 #include "mdc/metafs/metafs.h"
 #include "volume/aligned_buffer.h"
 #include "volume/coding.h"
@@ -29,58 +30,6 @@ std::uint64_t ChooseChunkBytes(std::uint64_t size_bytes) {
   // Above that only so that a chunk number stays cheap to track.
   while (chunk_bytes < kMaxChunkBytes && size_bytes / chunk_bytes > kMiB) chunk_bytes *= 2;
   return chunk_bytes;
-}
-
-// What a repair skips of file numbers that the damaged part of a journal may have given out.
-constexpr std::uint64_t kNumbersSkipped = 1 << 20;
-
-LogSource JournalSource(Space& space, const Superblock& superblock) {
-  return [&](std::uint64_t offset, std::span<std::byte> to) {
-    const std::uint64_t chunk_bytes = superblock.chunk_bytes;
-    for (const ChunkRun& run : superblock.journal) {
-      const std::uint64_t run_bytes = run.count * chunk_bytes;
-      if (to.empty()) break;
-      if (offset >= run_bytes) {
-        offset -= run_bytes;
-        continue;
-      }
-      const std::uint64_t part = std::min<std::uint64_t>(to.size(), run_bytes - offset);
-      const absl::Status s = space.Read(run.first * chunk_bytes + offset, to.first(part));
-      if (!s.ok()) return s;
-      to = to.subspan(part);
-      offset = 0;
-    }
-    return absl::OkStatus();
-  };
-}
-
-// What the journal that `superblock` points to says, all of it acknowledged or whole.
-absl::StatusOr<JournalState> ReadJournal(Space& space, const Superblock& superblock) {
-  const LogSource source = JournalSource(space, superblock);
-  const LogId id{superblock.journal_id, superblock.epoch};
-  const absl::StatusOr<LogEnd> end =
-      ScanLog(source, CountChunks(superblock.journal) * superblock.chunk_bytes, id);
-  if (!end.ok()) return end.status();
-  // The superblock was written after the first write, the checkpoint, was durable.
-  if (end->frames == 0) return absl::DataLossError("the metadata journal's checkpoint is missing");
-  std::string stream;
-  const absl::Status s = LogReader(source, id, *end).Read(end->stream_bytes, stream);
-  if (!s.ok()) return s;
-  return ReplayJournal(AsBytes(stream));
-}
-
-absl::StatusOr<JournalState> ReadDamagedJournal(Space& space, const Superblock& superblock) {
-  const absl::StatusOr<std::vector<std::string>> writes = SalvageWrites(
-      JournalSource(space, superblock), CountChunks(superblock.journal) * superblock.chunk_bytes,
-      {superblock.journal_id, superblock.epoch});
-  if (!writes.ok()) return writes.status();
-  JournalState state = metafs::SalvageJournal(*writes);
-  state.next_id = std::max(state.next_id, superblock.journal_id) + kNumbersSkipped;
-  std::erase_if(state.claims, [&](const ChunkRun& run) {
-    const std::uint64_t total = superblock.total_chunks();
-    return run.first >= total || run.count > total - run.first;
-  });
-  return state;
 }
 
 }  // namespace

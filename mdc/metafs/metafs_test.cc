@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "mdc/metafs/file_io.h"
+#include "mdc/metafs/journal_reader.h"
 #include "mdc/metafs/testing/lun_space.h"
+#include "volume/aligned_buffer.h"
 #include "volume/coding.h"
 #include "volume/testing/faulty_lun.h"
 
@@ -210,6 +212,70 @@ TEST_F(MetaFsTest, GrowsAtRunTime) {
   Crash();
   EXPECT_EQ(fs_->regions().size(), 2u);
   EXPECT_EQ(Get("/g"), large);
+}
+
+class FoundByItsJournalTest : public MetaFsTest {
+ protected:
+  // A store of two regions, the second of them behind a gap.
+  void SetUp() override {
+    ASSERT_OK(
+        MetaFs::Format(space_, {.regions = {{PoolId(0), PoolBlock(0), 4096}}, .epoch = Epoch(1)}));
+    Mount();
+    Put("/a", "before");
+    ASSERT_OK(fs_->AddRegion({PoolId(0), PoolBlock(5000), 3000}));
+    Put("/b", std::string(17 << 20, 'b'));  // more than the first region holds
+  }
+  Superblock Known() { return ReadSuperblock(space_)->superblock; }
+  absl::StatusOr<Superblock> Found() {
+    LunSpace space(lun_);
+    EXPECT_TRUE(space.Write(0, AlignedBuffer::Zeroed(kHeadBytes).span()).ok());
+    return FindSuperblock(space, {space.Whole()});
+  }
+};
+
+TEST_F(FoundByItsJournalTest, WhereverItHasMovedTo) {
+  for (int i = 0; i < 300; ++i) Put("/f" + std::to_string(i % 10), std::to_string(i));
+  for (int mount = 0; mount < 8; ++mount) {
+    const Superblock known = Known();
+    const auto found = Found();
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(*found, known);
+    ASSERT_OK(WriteSuperblock(space_, *found, 0));
+    Crash();
+    EXPECT_EQ(Get("/a"), "before");
+    EXPECT_EQ(Get("/b").size(), 17u << 20);
+    EXPECT_EQ(Get("/f9"), "299");
+    Put("/mount", std::to_string(mount));
+  }
+  EXPECT_TRUE(Check().empty());
+}
+
+TEST_F(FoundByItsJournalTest, ACheckpointThatWasCutOffIsNotTheJournal) {
+  const Superblock known = Known();
+  Superblock next = known;
+  ++next.generation;
+  next.journal_id += 100;
+  next.journal = {{known.total_chunks() - 1, 1}};
+  std::string records;
+  PutSuperblockRecord(records, next);
+  records.append(5000, 'x');
+  const AlignedBuffer frames = LogWriter({next.journal_id, next.epoch}).Frame(records);
+  ASSERT_OK(space_.Write(next.journal[0].first * next.chunk_bytes, frames.span().first(4096)));
+  const auto found = Found();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(*found, known);
+}
+
+TEST_F(FoundByItsJournalTest, ACopyOfAJournalIsNone) {
+  const Superblock known = Known();
+  AlignedBuffer journal(known.chunk_bytes);
+  const std::uint64_t at = known.journal[0].first * known.chunk_bytes;
+  ASSERT_OK(space_.Read(at, journal.span()));
+  ASSERT_OK(space_.Write(at, AlignedBuffer::Zeroed(known.chunk_bytes).span()));
+  ASSERT_OK(lun_.Write(4200 * 4096, journal.span()));  // in the gap
+  const auto found = Found();
+  ASSERT_TRUE(found.ok()) << found.status();  // the one before
+  EXPECT_LT(found->generation, known.generation);
 }
 
 TEST_F(MetaFsTest, AnEpochIsUsedOnce) {

@@ -20,16 +20,18 @@ namespace metafs = reel::metafs;
 
 void TryRecords(std::span<const std::byte> bytes) {
   metafs::SalvageJournal({std::string(reel::AsText(bytes))});
+  metafs::LeadingSuperblock(bytes).status().IgnoreError();
   const absl::StatusOr<metafs::JournalState> state = metafs::ReplayJournal(bytes);
   if (!state.ok()) return;
   std::string checkpoint;
+  if (state->superblock) metafs::PutSuperblockRecord(checkpoint, *state->superblock);
   metafs::PutNextIdRecord(checkpoint, state->next_id);
   metafs::PutClaimRecord(checkpoint, state->claims);
   for (const auto& [id, file] : state->files) metafs::PutFileRecord(checkpoint, file);
   const absl::StatusOr<metafs::JournalState> again =
       metafs::ReplayJournal(reel::AsBytes(checkpoint));
   REEL_CHECK(again.ok() && again->files == state->files && again->claims == state->claims &&
-                 again->next_id == state->next_id,
+                 again->next_id == state->next_id && again->superblock == state->superblock,
              "a checkpoint says what the journal said");
 }
 
