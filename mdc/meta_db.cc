@@ -9,6 +9,7 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/write_batch.h"
 
 namespace reel::mdc {
@@ -20,6 +21,9 @@ constexpr std::uint64_t kSyncBytes = 4 * kKiB;
 // The log is cut when it takes this many times the write buffer: small batches fill it faster on
 // the LUN than RocksDB, which counts their bytes, believes.
 constexpr std::uint64_t kLogToWriteBuffer = 4;
+// A table in which half of so many neighbours are deletions is compacted before its turn: what was
+// deleted gives its space back, and lists of what is left do not wade through it.
+constexpr std::size_t kDeletionWindow = 128;
 
 absl::Status FromRocks(const rocksdb::Status& status, const char* what) {
   if (status.ok()) return absl::OkStatus();
@@ -131,6 +135,13 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   // The lowest level weighs as much as the files above it that a compaction merges into it.
   rocks.max_bytes_for_level_base =
       options.write_buffer_bytes * static_cast<unsigned>(rocks.level0_file_num_compaction_trigger);
+  // A table overlaps so much of the level below: what a compaction makes has to fit into the space
+  // that the store keeps free (store.cc).
+  rocks.max_compaction_bytes = 2 * options.write_buffer_bytes;
+  rocks.level0_slowdown_writes_trigger = rocks.level0_file_num_compaction_trigger + 2;
+  rocks.level0_stop_writes_trigger = 2 * rocks.level0_file_num_compaction_trigger;
+  rocks.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(kDeletionWindow, kDeletionWindow / 2));
   // After an error the process ends: nothing is to be retried behind its back.
   rocks.max_bgerror_resume_count = 0;
   rocks.max_background_jobs = 2;
@@ -183,16 +194,18 @@ std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view s
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   if (absl::Status s = Usable(); !s.ok()) return s;
   rocksdb::WriteBatch changes;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, removals = 0;
   for (const WriteBatch::Change& change : batch.changes()) {
     const rocksdb::Status s =
         change.remove ? changes.Delete(change.key) : changes.Put(change.key, change.value);
     if (!s.ok()) return Broken(FromRocks(s, "batch"));
     bytes += change.key.size() + change.value.size();
+    removals += change.remove ? 1 : 0;
   }
   const rocksdb::Status s = db_->Write(rocksdb::WriteOptions(), &changes);
   if (!s.ok()) return Broken(FromRocks(s, "apply"));
   *log_bytes_ += bytes;
+  removals_ += removals;
   return last_applied();
 }
 
@@ -210,6 +223,36 @@ absl::StatusOr<Sequence> MetaDb::Sync() {
     }
   }
   return durable;
+}
+
+absl::Status MetaDb::Compact(std::atomic<bool>& cancelled) {
+  if (absl::Status s = Usable(); !s.ok()) return s;
+  rocksdb::CompactRangeOptions options;
+  options.exclusive_manual_compaction = false;
+  options.canceled = &cancelled;
+  const std::vector<std::string> ends = LowestTableEnds();
+  for (std::size_t i = 0; i <= ends.size() && !cancelled; ++i) {
+    const rocksdb::Slice begin = ToSlice(i == 0 ? std::string_view() : ends[i - 1]);
+    const rocksdb::Slice end = ToSlice(i == ends.size() ? std::string_view() : ends[i]);
+    const rocksdb::Status s =
+        db_->CompactRange(options, i == 0 ? nullptr : &begin, i == ends.size() ? nullptr : &end);
+    if (!s.ok() && !cancelled) return Broken(FromRocks(s, "compact"));
+  }
+  if (cancelled) return absl::CancelledError("metadata store: compaction was cancelled");
+  return absl::OkStatus();
+}
+
+std::vector<std::string> MetaDb::LowestTableEnds() const {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db_->GetLiveFilesMetaData(&tables);
+  int lowest = 0;
+  for (const rocksdb::LiveFileMetaData& table : tables) lowest = std::max(lowest, table.level);
+  std::vector<std::string> ends;
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    if (table.level == lowest) ends.push_back(table.largestkey);
+  }
+  std::sort(ends.begin(), ends.end());
+  return ends;
 }
 
 Sequence MetaDb::last_applied() const {

@@ -105,6 +105,13 @@ class MetaDb {
   // Makes everything applied before the call durable; returns the sequence that is now durable.
   absl::StatusOr<Sequence> Sync();
 
+  // Rewrites the tables without what was removed, so that its space is free again. Takes as long as
+  // reading and writing all of the store; returns early, CANCELLED, when `cancelled` becomes true.
+  // From any thread, beside everything else.
+  absl::Status Compact(std::atomic<bool>& cancelled);
+  // Keys removed since the store was opened.
+  std::uint64_t removals() const { return removals_; }
+
   Sequence last_applied() const;
 
   // Walks every table's checksum (fsck). DATA_LOSS names what is damaged.
@@ -121,11 +128,15 @@ class MetaDb {
   MetaDb(Options options, std::unique_ptr<rocksdb::DB> db,
          std::shared_ptr<rocksdb::Statistics> statistics, LogGrowth log_bytes);
   absl::Status Usable() const;
+  // The last keys of the tables of the lowest level, ascending. A compaction from one to the next
+  // needs little space for what it makes; one of everything may need as much as there is.
+  std::vector<std::string> LowestTableEnds() const;
   absl::Status Broken(absl::Status why);
 
   const Options options_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;
   const LogGrowth log_bytes_;
+  std::atomic<std::uint64_t> removals_{0};
   const std::unique_ptr<rocksdb::DB> db_;
   mutable Mutex mutex_;
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -75,6 +76,31 @@ TEST(MetaDbTest, ASyncedCommitIsOneWriteAndOneFlush) {
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(commit());
   EXPECT_EQ(store.space.writes, writes + 50);
   EXPECT_EQ(store.space.flushes, flushes + 50);
+}
+
+TEST(MetaDbTest, CompactionGivesBackWhatWasRemoved) {
+  CrashStore store;
+  const std::uint64_t empty_bytes = store.fs->FreeBytes();
+  for (int i = 0; i < 200; ++i) {
+    WriteBatch batch;
+    std::string noise(10'000, '\0');
+    std::generate(noise.begin(), noise.end(), std::mt19937(static_cast<unsigned>(i)));
+    batch.Put("k" + std::to_string(i), noise);
+    ASSERT_OK(store.db->Apply(batch).status());
+  }
+  std::atomic<bool> cancelled{false};
+  ASSERT_OK(store.db->Compact(cancelled));
+  const std::uint64_t full_bytes = store.fs->FreeBytes();
+  EXPECT_LT(full_bytes + 1'500'000, empty_bytes);
+  WriteBatch removal;
+  for (int i = 0; i < 200; ++i) removal.Delete("k" + std::to_string(i));
+  ASSERT_OK(store.db->Apply(removal).status());
+  EXPECT_EQ(store.db->removals(), 200);
+  cancelled = true;
+  EXPECT_TRUE(absl::IsCancelled(store.db->Compact(cancelled)));
+  cancelled = false;
+  ASSERT_OK(store.db->Compact(cancelled));
+  EXPECT_GT(store.fs->FreeBytes(), full_bytes + 1'500'000);
 }
 
 TEST(MetaDbTest, CreateRefusesAStoreThatExistsAndOpenOneThatDoesNot) {

@@ -18,6 +18,9 @@ constexpr std::size_t kEventsPerDelivery = 32;
 // A frame is closed at this size, well below the transport's limit of 4 MiB.
 constexpr std::size_t kFrameBytes = 256 * kKiB;
 constexpr std::uint64_t kGrowthRetryMs = 10'000;
+// Compactions of a full store are so long apart, and so many times what one of them takes.
+constexpr std::uint64_t kCompactionRestMs = 1'000;
+constexpr std::uint64_t kCompactionRest = 4;
 constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
 // What one fetch of a scan brings into memory.
 constexpr std::size_t kScanEntries = 4096;
@@ -210,6 +213,7 @@ void VolumeServer::Handle(Event event) {
                  },
                  [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
                  [&](RegionAdded& added) { OnRegionAdded(added.outcome); },
+                 [&](Compacted& compacted) { OnCompacted(compacted.outcome); },
                  [&](Action& action) { action(*core_); },
              },
              event);
@@ -325,7 +329,29 @@ void VolumeServer::WatchSpace() {
     core_->OnStoreSpace(Core::StoreSpace::kAmple);
   } else {
     core_->OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull);
+    // With less than that free, a compaction might not have room for what it makes.
+    if (!region_ && free_bytes >= reserved_bytes / 2) Compact();
   }
+}
+
+// Of a full store: RocksDB by itself compacts when much is written, and now little is. The rest
+// after each bounds what a store that stays full costs.
+void VolumeServer::Compact() {
+  const std::uint64_t removals = store_->db().removals();
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (compacting_ || removals == compacted_removals_ || now_ms < next_compaction_ms_) return;
+  compacting_ = true;
+  compaction_begun_ms_ = now_ms;
+  compacted_removals_ = removals;
+  DoLater([this] { Queue(Compacted{store_->db().Compact(compaction_cancelled_)}); });
+}
+
+void VolumeServer::OnCompacted(const absl::Status& outcome) {
+  compacting_ = false;
+  const std::uint64_t now_ms = clock_.NowMs();
+  next_compaction_ms_ =
+      now_ms + std::max(kCompactionRestMs, kCompactionRest * (now_ms - compaction_begun_ms_));
+  if (!outcome.ok() && !absl::IsCancelled(outcome)) Fail(outcome);
 }
 
 // Allocator first, superblock second: a crash in between leaks blocks, which fsck finds.
@@ -418,6 +444,7 @@ absl::Status VolumeServer::Stop() {
     queue_changed_.NotifyOne();
   }
   core_thread_.join();
+  compaction_cancelled_ = true;
   {
     MutexLock lock(work_mutex_);
     workers_stop_ = true;

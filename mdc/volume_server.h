@@ -114,8 +114,12 @@ class VolumeServer {
   struct RegionAdded {
     absl::Status outcome;
   };
+  struct Compacted {
+    absl::Status outcome;
+  };
   using Action = std::function<void(const Core&)>;
-  using Event = std::variant<Opened, Arrived, Ended, Durable, Fetched, RegionAdded, Action>;
+  using Event =
+      std::variant<Opened, Arrived, Ended, Durable, Fetched, RegionAdded, Compacted, Action>;
   struct Outgoing {
     std::shared_ptr<StreamPeer> peer;
     v1::ServerFrame frame;
@@ -140,6 +144,8 @@ class VolumeServer {
   void Grow(std::uint64_t free_bytes);
   void OnRegionDurable();
   void OnRegionAdded(const absl::Status& outcome);
+  void Compact();
+  void OnCompacted(const absl::Status& outcome);
   void DoLater(std::function<void()> job);
   void Fail(const absl::Status& status);
 
@@ -153,11 +159,16 @@ class VolumeServer {
   std::atomic<std::uint64_t> next_stream_{0};
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> compaction_cancelled_{false};
 
   // Of the seat's holder.
   std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
   std::optional<Core::Region> region_;  // taken for the store, not yet part of it
   bool region_handed_over_ = false;     // it is durable, and being made part of it
+  bool compacting_ = false;
+  std::uint64_t compaction_begun_ms_ = 0;
+  std::uint64_t next_compaction_ms_ = 0;
+  std::uint64_t compacted_removals_ = 0;  // when the last compaction began
   absl::flat_hash_map<StreamId, Outgoing> streams_;
 
   mutable Mutex queue_mutex_;

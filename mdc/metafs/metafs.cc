@@ -344,7 +344,12 @@ std::vector<Region> MetaFs::regions() const {
 
 std::uint64_t MetaFs::FreeBytes() const {
   MutexLock lock(mutex_);
-  return chunks_.available(ChunkUse::kTable) * chunk_bytes_;
+  std::uint64_t chunks = chunks_.available(ChunkUse::kTable);
+  // Whoever needs those commits the removals first.
+  for (const Dying& dying : dying_) {
+    if (dying.file.use_count() == 1) chunks += CountChunks(dying.file->runs_);
+  }
+  return chunks * chunk_bytes_;
 }
 
 std::uint64_t MetaFs::SizeBytes() const {

@@ -102,9 +102,19 @@ def test_both_hosts_fill_it(cluster, room):
     await_free(cluster.ws1, free - MIB)
 
 
+def make_when_there_is_room(path):
+    for _ in range(100_000):
+        try:
+            return os.mkdir(path)
+        except OSError as full:
+            if full.errno != errno.ENOSPC:
+                raise
+    raise AssertionError(f"no room for {path} in a store that was emptied")
+
+
 @pytest.mark.seconds(600)
 def test_full_metadata(cluster, room):
-    """Attributes fill the metadata store: ENOSPC, and deleting works."""
+    """Attributes fill the metadata store: ENOSPC, and deleting makes room again."""
     value = os.urandom(60_000)
     count = 0
     with pytest.raises(OSError) as error:
@@ -121,3 +131,7 @@ def test_full_metadata(cluster, room):
     for name in os.listdir(room[0]):
         os.unlink(f"{room[0]}/{name}")
     assert os.listdir(room[1]) == []
+    # The store compacts itself, because it is full, and has room then.
+    for number in range(50):
+        make_when_there_is_room(f"{room[0]}/new{number}")
+    assert len(os.listdir(room[1])) == 50
