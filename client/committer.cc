@@ -83,7 +83,10 @@ Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
     range.set_length_blocks(length_blocks);
   });
   if (std::exchange(f.dirty.size, false)) message.set_size_bytes(f.attr.size_bytes());
-  if (std::exchange(f.dirty.mtime, false)) *message.mutable_mtime() = f.attr.mtime();
+  const bool mtime = std::exchange(f.dirty.mtime, false);
+  plan->wrote = f.committing_wrote = std::exchange(f.dirty.wrote, false);
+  // That bytes were written is told by their time, also where utimensat(2) has set another since.
+  if (mtime || plan->wrote) *message.mutable_mtime() = f.attr.mtime();
   message.set_kill_suid_sgid(std::exchange(f.dirty.kill_set_id, false));
   message.set_kill_sgid(std::exchange(f.dirty.kill_sgid, false));
   plan->mtime = f.committing_mtime = message.has_mtime();
@@ -134,6 +137,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.commit_running = false;
   f.committing.Clear();
   f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
+  f.committing_wrote = false;
   if (plan->holds_file) f.exclusive_user = false;
   f.changed.NotifyAll();
   if (f.era != plan->era) return;  // the loss is noted already
@@ -152,6 +156,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     f.dirty.mtime = f.dirty.mtime || plan->mtime;
     f.dirty.kill_set_id = f.dirty.kill_set_id || plan->kill_set_id;
     f.dirty.kill_sgid = f.dirty.kill_sgid || plan->kill_sgid;
+    f.dirty.wrote = f.dirty.wrote || plan->wrote;
     if (f.dirty.any()) NoteDirty(f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.

@@ -62,6 +62,7 @@ class Committer {
     bool mtime = false;
     bool kill_set_id = false;
     bool kill_sgid = false;
+    bool wrote = false;
   };
   using PlanRef = std::shared_ptr<Plan>;
 

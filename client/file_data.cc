@@ -75,6 +75,13 @@ class FileDataImpl : public FileData {
     file->OverlayOn(attr);
   }
 
+  bool WroteUntold(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return false;
+    MutexLock lock(file->mutex);
+    return file->dirty.wrote || file->committing_wrote;
+  }
+
   void NoteAccess(const v1::Attr& attr, AtimePolicy policy) override {
     if (policy == AtimePolicy::kNone) return;
     const FileRef file = context_.table.Get(attr.inode());

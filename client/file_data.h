@@ -95,6 +95,8 @@ class FileData : public SessionEvents {
   // Puts the size and times that this object owns into attributes from the controller, and learns
   // from them what it does not own.
   virtual void Overlay(v1::Attr& attr) const = 0;
+  // Whether bytes were written here of which the controller does not know yet.
+  virtual bool WroteUntold(std::uint64_t inode) const = 0;
 
   // A directory or symbolic link, of which `attr` is known (but for the number: perhaps nothing),
   // has been read.

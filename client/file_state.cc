@@ -167,7 +167,7 @@ void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
   }
   attr.mutable_mtime()->set_seconds(write.time.seconds);
   attr.mutable_mtime()->set_nanoseconds(write.time.nanoseconds);
-  dirty.mtime = true;
+  dirty.mtime = dirty.wrote = true;
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
   if (!write.by_root && set_id != 0) {

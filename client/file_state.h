@@ -44,7 +44,10 @@ struct DirtyData {
   bool mtime = false;
   bool kill_set_id = false;
   bool kill_sgid = false;  // without group execution too; with kill_set_id only
-  bool any() const { return size || mtime || kill_set_id || !blocks.empty() || !unflushed.empty(); }
+  bool wrote = false;      // bytes: what a program was trusted with goes
+  bool any() const {
+    return size || mtime || kill_set_id || wrote || !blocks.empty() || !unflushed.empty();
+  }
 };
 
 struct FileState : std::enable_shared_from_this<FileState> {
@@ -93,6 +96,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way
   bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
+  bool committing_wrote ABSL_GUARDED_BY(mutex) = false;
   bool listed ABSL_GUARDED_BY(mutex) = false;          // with the committer
   std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;    // counts what was made dirty …
   std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable

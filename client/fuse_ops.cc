@@ -79,12 +79,16 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   ReplyEntry(req, request.vfs().Lookup({parent, name}, request.caller()));
 }
 
-// Inode numbers are the controller's and never used twice, so there is no table to shrink.
-void OnForget(fuse_req_t req, fuse_ino_t, std::uint64_t) {
+// Inode numbers are the controller's and never used twice, so there is no table of them to shrink;
+// lookups are not counted: the kernel forgets an inode as a whole.
+void OnForget(fuse_req_t req, fuse_ino_t inode, std::uint64_t) {
+  static_cast<FuseFileSystem*>(fuse_req_userdata(req))->vfs.Forget(inode);
   fuse_reply_none(req);
 }
 
-void OnForgetMulti(fuse_req_t req, std::size_t, fuse_forget_data*) {
+void OnForgetMulti(fuse_req_t req, std::size_t count, fuse_forget_data* forgets) {
+  Vfs& vfs = static_cast<FuseFileSystem*>(fuse_req_userdata(req))->vfs;
+  for (const fuse_forget_data& forget : std::span(forgets, count)) vfs.Forget(forget.ino);
   fuse_reply_none(req);
 }
 

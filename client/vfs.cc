@@ -23,6 +23,25 @@ constexpr std::uint32_t kReadDirBytes = 32 * 1024;
 constexpr std::uint32_t kDataFields = v1::SetAttr::SIZE | v1::SetAttr::ATIME | v1::SetAttr::MTIME |
                                       v1::SetAttr::ATIME_NOW | v1::SetAttr::MTIME_NOW;
 
+constexpr std::string_view kCapability = "security.capability";
+
+v1::Time WallNow() {
+  return ToProto(SystemClock().WallNow());
+}
+
+// Out of a list in the form of listxattr(2).
+void DropName(std::string& names, std::string_view name) {
+  for (std::size_t at = 0; at < names.size();) {
+    const std::size_t end = names.find('\0', at);
+    if (end == names.npos) return;
+    if (std::string_view(names).substr(at, end - at) == name) {
+      names.erase(at, end + 1 - at);
+      return;
+    }
+    at = end + 1;
+  }
+}
+
 bool IsAclName(std::string_view name) {
   return name == "system.posix_acl_access" || name == "system.posix_acl_default";
 }
@@ -104,7 +123,7 @@ void Vfs::NoteRead(std::uint64_t inode, AtimePolicy policy, bool due) {
 // The kernel asks for the ACL of every directory on a path, and for the capability of every
 // program.
 bool Vfs::KnowsNoXattr(std::uint64_t inode, std::string_view name) {
-  if (!IsAclName(name) && name != "security.capability") return false;
+  if (!IsAclName(name) && name != kCapability) return false;
   const std::optional<v1::Attr> attr = names_.GetAttr(inode);
   return attr && !attr->xattrs() && session_.LeaseHolds();
 }
@@ -173,13 +192,27 @@ absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const 
   return CallForEntry(std::move(request), caller);
 }
 
+std::optional<v1::Attr> Vfs::Victim(const NameIn& at) {
+  auto found = names_.Lookup(at.parent, at.name);
+  if (!found || found->absent) return std::nullopt;
+  const bool last = S_ISDIR(found->attr.mode()) || found->attr.nlink() <= 1;
+  return last ? std::optional(std::move(found->attr)) : std::nullopt;
+}
+
+bool Vfs::IsRemoved(std::uint64_t inode, const absl::Status& status) const {
+  return ErrnoOf(status) == ESTALE && removed_.Has(inode);
+}
+
 absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller) {
+  std::optional<v1::Attr> victim = Victim(at);
   v1::Request request;
   v1::Unlink& unlink = *request.mutable_unlink();
   unlink.set_parent(at.parent);
   unlink.set_name(at.name.data(), at.name.size());
   unlink.set_directory(directory);
-  return Call(std::move(request), caller).status();
+  absl::Status status = Call(std::move(request), caller).status();
+  if (status.ok() && victim) removed_.Add(*std::move(victim), WallNow());
+  return status;
 }
 
 absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t flags,
@@ -187,6 +220,8 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
   if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) {
     return ErrnoStatus(EINVAL, absl::StrCat("rename flags ", flags, " do not exist here"));
   }
+  std::optional<v1::Attr> victim;
+  if ((flags & RENAME_EXCHANGE) == 0) victim = Victim(to);
   v1::Request request;
   v1::Rename& rename = *request.mutable_rename();
   rename.set_parent(from.parent);
@@ -194,7 +229,9 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
   rename.set_new_parent(to.parent);
   rename.set_new_name(to.name.data(), to.name.size());
   rename.set_flags(flags);
-  return Call(std::move(request), caller).status();
+  absl::Status status = Call(std::move(request), caller).status();
+  if (status.ok() && victim) removed_.Add(*std::move(victim), WallNow());
+  return status;
 }
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
@@ -221,7 +258,12 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
   }
   v1::Request request;
   request.mutable_get_attr()->set_inode(inode);
-  if (InodeNumber(inode) != kRootInode) return CallForAttr(std::move(request), caller);
+  if (InodeNumber(inode) != kRootInode) {
+    absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), caller);
+    if (ErrnoOf(attr.status()) != ESTALE) return attr;
+    const std::optional<v1::Attr> removed = removed_.Find(inode);
+    return removed ? *removed : attr;
+  }
 
   const AwayInterrupt away(session_, caller.interrupt);
   const Caller root_caller{.credentials = caller.credentials, .interrupt = &away};
@@ -236,6 +278,13 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
 }
 
 absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
+  absl::StatusOr<v1::Attr> attr = SetAttrOfNamed(set, caller);
+  if (!IsRemoved(set.inode(), attr.status())) return attr;
+  const std::optional<v1::Attr> removed = removed_.Set(set, WallNow());
+  return removed ? *removed : attr;
+}
+
+absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& caller) {
   if ((set.fields() & kDataFields) != 0) {
     Caller setter = caller;
     if ((set.fields() & v1::SetAttr::SIZE) != 0 && caller.credentials.uid() != 0) AddGroups(setter);
@@ -271,12 +320,20 @@ absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view 
   v1::GetXattr& get = *request.mutable_get_xattr();
   get.set_inode(inode);
   get.set_name(name.data(), name.size());
-  return CallForData(std::move(request), caller);
+  absl::StatusOr<std::string> value = CallForData(std::move(request), caller);
+  if (IsRemoved(inode, value.status())) return ErrnoStatus(ENODATA);
+  // It goes with the commit of what was written.
+  if (value.ok() && name == kCapability && data_.WroteUntold(inode)) return ErrnoStatus(ENODATA);
+  return value;
 }
 
 absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
   Caller setter = caller;
   if (IsAclName(set.name())) AddGroups(setter);
+  // Else the commit of what was written before would take it away.
+  if (set.name() == kCapability && data_.WroteUntold(set.inode())) {
+    if (absl::Status told = data_.Fsync(set.inode(), Context(caller)); !told.ok()) return told;
+  }
   v1::Request request;
   *request.mutable_set_xattr() = std::move(set);
   return Call(std::move(request), setter).status();
@@ -285,7 +342,10 @@ absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
 absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& caller) {
   v1::Request request;
   request.mutable_list_xattr()->set_inode(inode);
-  return CallForData(std::move(request), caller);
+  absl::StatusOr<std::string> names = CallForData(std::move(request), caller);
+  if (IsRemoved(inode, names.status())) return std::string();
+  if (names.ok() && data_.WroteUntold(inode)) DropName(*names, kCapability);
+  return names;
 }
 
 absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller) {

@@ -8,6 +8,7 @@
 //   3. What the controller sent is checked where a consequence could reach memory or the kernel's
 //   tree:
 //      names, and that a reply is of the kind asked for (EIO otherwise).
+//   4. What this client took the last name from has attributes until the kernel forgets it.
 // Permissions are checked by the kernel before a call arrives. Errors are errno statuses.
 // Threads: all methods may be called concurrently; they wait for the controller and the LUNs.
 #pragma once
@@ -26,6 +27,7 @@
 #include "client/dir_handle.h"
 #include "client/file_data.h"
 #include "client/name_cache.h"
+#include "client/removed_inodes.h"
 #include "client/session.h"
 #include "proto/mdc.pb.h"
 #include "volume/mutex.h"
@@ -70,6 +72,8 @@ class Vfs {
   absl::StatusOr<std::string> ReadLink(std::uint64_t inode, const Caller& caller);
 
   // ---- inodes ----
+  // The kernel has no reference to it any more.
+  void Forget(std::uint64_t inode) { removed_.Forget(inode); }
   // The root's attributes, and StatFs, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
@@ -116,6 +120,11 @@ class Vfs {
 
  private:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
+  // The inode that `at` is known to lead to, before it is removed.
+  std::optional<v1::Attr> Victim(const NameIn& at);
+  // True when `status` only says that the controller has let go of a removed inode.
+  bool IsRemoved(std::uint64_t inode, const absl::Status& status) const;
+  absl::StatusOr<v1::Attr> SetAttrOfNamed(v1::SetAttr set, const Caller& caller);
   absl::StatusOr<v1::Attr> CallToCreate(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.
   void NoteRead(std::uint64_t inode, AtimePolicy policy, bool due);
@@ -130,6 +139,7 @@ class Vfs {
   FileData& data_;
   NameCache& names_;
   const VfsOptions options_;
+  RemovedInodes removed_;
 
   Mutex last_mutex_;
   v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);          // as last seen

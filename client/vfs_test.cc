@@ -82,6 +82,7 @@ class FakeFileData : public FileData {
     attr.set_inode(inode);
     return attr;
   }
+  bool WroteUntold(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
   void OpenDirectory(std::uint64_t) override {}
   void Opened(std::uint64_t inode, const v1::Attr&) override { opened = inode; }
@@ -96,6 +97,7 @@ class FakeFileData : public FileData {
   std::uint32_t set_fields = 0;
   std::uint64_t opened = 0;
   bool opened_for_write = false;
+  bool wrote = false;
 };
 
 constexpr char kAclName[] = "system.posix_acl_access";
@@ -188,6 +190,52 @@ TEST_F(VfsTest, AReplyOfAnotherKindIsAnIoError) {
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(1, caller_).status()), EIO);
   EXPECT_EQ(ErrnoOf(vfs_.ReadLink(1, caller_).status()), EIO);
   EXPECT_EQ(ErrnoOf(vfs_.StatFs(caller_).status()), EIO);
+}
+
+TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {
+  v1::Request looked;
+  looked.mutable_lookup()->set_parent(1);
+  looked.mutable_lookup()->set_name("d");
+  v1::Reply reply;
+  reply.add_cacheable(1);
+  reply.add_cacheable(7);
+  v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
+  attr.set_inode(7);
+  attr.set_mode(S_IFDIR | 0755);
+  attr.set_nlink(2);
+  names_.OnReply(looked, reply);
+  ASSERT_TRUE(vfs_.Unlink({1, "d"}, true, caller_).ok());
+  names_.OnRecall(7);
+
+  ReplyError(ESTALE);
+  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink(), 0u);
+  v1::SetAttr set;
+  set.set_inode(7);
+  set.set_fields(v1::SetAttr::MODE);
+  set.set_mode(0700);
+  ReplyError(ESTALE);
+  EXPECT_EQ(vfs_.SetAttr(set, caller_)->mode(), S_IFDIR | 0700u);
+  ReplyError(ESTALE);
+  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(7, kAclName, caller_).status()), ENODATA);
+  ReplyError(ESTALE);
+  EXPECT_EQ(*vfs_.ListXattr(7, caller_), "");
+  vfs_.Forget(7);
+  ReplyError(ESTALE);
+  EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), ESTALE);
+}
+
+TEST_F(VfsTest, CapabilitiesGoWithWhatIsWritten) {
+  constexpr char kName[] = "security.capability";
+  const auto reply_with = [&](std::string data) {
+    session_.replies.emplace_back().mutable_data()->set_data(std::move(data));
+  };
+  reply_with("x");
+  EXPECT_EQ(*vfs_.GetXattr(7, kName, caller_), "x");
+  data_.wrote = true;
+  reply_with("x");
+  EXPECT_EQ(ErrnoOf(vfs_.GetXattr(7, kName, caller_).status()), ENODATA);
+  reply_with(std::string("user.a\0security.capability\0user.b\0", 34));
+  EXPECT_EQ(*vfs_.ListXattr(7, caller_), std::string("user.a\0user.b\0", 14));
 }
 
 TEST_F(VfsTest, CreateOpensForTheSession) {

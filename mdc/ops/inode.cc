@@ -83,7 +83,11 @@ absl::Status ClearPrivileges(OpContext& ctx, InodeNumber inode, v1::InodeRecord&
     record.set_mode(mode);
     ctx.txn.Changed(inode);
   }
-  if (record.xattr_name_bytes() == 0) return absl::OkStatus();
+  return DropCapability(ctx, inode, record);
+}
+
+absl::Status DropCapability(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  if (!S_ISREG(record.mode()) || record.xattr_name_bytes() == 0) return absl::OkStatus();
   constexpr std::string_view kCapability = "security.capability";
   std::string key = schema::XattrKey(inode, kCapability);
   const absl::StatusOr<std::optional<std::string>> capability = ctx.txn.Get(key);

@@ -32,6 +32,8 @@ absl::StatusOr<v1::InodeRecord*> RegularFile(Txn& txn, InodeNumber inode);
 // The record of an inode that an entry names: DATA_LOSS where LiveDirectory says ESTALE.
 absl::StatusOr<v1::InodeRecord*> NamedInode(Txn& txn, InodeNumber inode);
 
+// As any write does: a regular file's security.capability goes.
+absl::Status DropCapability(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record);
 // As a write or chown by another than root does: set-user-id goes, set-group-id where the group may
 // execute, and security.capability. Regular files only; others stay as they are. Does not touch
 // times.

@@ -189,6 +189,9 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
   if (commit.kill_suid_sgid()) {
     if (absl::Status s = ClearPrivileges(ctx, inode, record); !s.ok()) return s;
   }
+  if (commit.has_mtime()) {  // bytes were written
+    if (absl::Status s = DropCapability(ctx, inode, record); !s.ok()) return s;
+  }
   if (commit.kill_sgid()) record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
   // The change was when the write was, which stat(2) has shown since: a commit does not move ctime
   // (tar would call the file changed while it reads it).

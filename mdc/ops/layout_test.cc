@@ -229,6 +229,25 @@ TEST_F(LayoutTest, TimesAndSetIdBitsFollowTheCommit) {
   EXPECT_EQ(a_.Do(request, true), EINVAL);
 }
 
+TEST_F(LayoutTest, AWriteTakesCapabilities) {
+  v1::Request set;
+  set.mutable_set_xattr()->set_inode(file_);
+  set.mutable_set_xattr()->set_name("security.capability");
+  set.mutable_set_xattr()->set_value("x");
+  v1::Request get;
+  get.mutable_get_xattr()->set_inode(file_);
+  get.mutable_get_xattr()->set_name("security.capability");
+  v1::Request request;
+  v1::LayoutCommit& commit = *request.mutable_layout_commit();
+  commit.set_inode(file_);
+  for (const bool wrote : {false, true}) {
+    ASSERT_EQ(a_.Do(set, true), 0);
+    if (wrote) commit.mutable_mtime()->set_seconds(77);
+    ASSERT_EQ(a_.Do(request, true), 0);
+    EXPECT_EQ(a_.Do(get), wrote ? ENODATA : 0);
+  }
+}
+
 TEST_F(LayoutTest, AnOpenTakesItsTokenAlongWhereItIsFree) {
   Client b{world_, 2};
   b.Register();

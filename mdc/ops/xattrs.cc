@@ -21,6 +21,8 @@ constexpr std::size_t kMaxNameBytes = 255;
 bool Begins(std::string_view name, std::string_view prefix) {
   return name.substr(0, prefix.size()) == prefix;
 }
+constexpr std::string_view kCapability = "security.capability";
+
 bool IsAcl(std::string_view name) {
   return name == kAccessAcl || name == kDefaultAcl;
 }
@@ -128,6 +130,11 @@ absl::Status SetAcl(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
   return is_new ? absl::OkStatus() : Drop(ctx, inode, record, set.name());
 }
 
+// What a host has written and not told of takes capabilities away, those of before only.
+absl::Status SettleWrites(OpContext& ctx, InodeNumber inode, std::string_view name) {
+  return name == kCapability ? ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED) : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status GetXattr(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
@@ -140,6 +147,7 @@ absl::Status GetXattr(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   absl::StatusOr<std::optional<std::string>> value = Find(ctx.txn, inode, **record, name);
   if (!value.ok()) return value.status();
   if (!value->has_value()) return ErrnoStatus(ENODATA);
+  if (absl::Status settled = SettleWrites(ctx, inode, name); !settled.ok()) return settled;
   reply.mutable_data()->set_data(std::move(**value));
   return absl::OkStatus();
 }
@@ -156,6 +164,7 @@ absl::Status SetXattr(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   }
   const absl::StatusOr<v1::InodeRecord*> found = InodeToChange(ctx, inode, set.name());
   if (!found.ok()) return found.status();
+  if (absl::Status settled = SettleWrites(ctx, inode, set.name()); !settled.ok()) return settled;
   v1::InodeRecord& record = **found;
   const absl::StatusOr<std::optional<std::string>> old = Find(ctx.txn, inode, record, set.name());
   if (!old.ok()) return old.status();

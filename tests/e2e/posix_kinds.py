@@ -1,4 +1,5 @@
 """What the stories have in common: users, and inodes of every kind."""
+import errno
 import os
 import stat
 
@@ -22,3 +23,11 @@ def make(t: Twin, kind, name, mode=0o644):
 
 
 KINDS = ["file", "dir", "fifo", "socket", "char", "block", "symlink"]
+
+
+def tried(call, *arguments):
+    """Its result, or the name of its errno."""
+    try:
+        return call(*arguments)
+    except OSError as error:
+        return errno.errorcode[error.errno]

@@ -169,6 +169,37 @@ def test_handles(cluster, room):
     assert caught.value.errno == errno.ESTALE
 
 
+def test_handles_that_are_no_more(cluster, room):
+    one, two = room
+    write(f"{one}/file", b"content")
+    os.mkdir(f"{one}/folder")
+    file, folder = handle_of(f"{one}/file"), handle_of(f"{one}/folder")
+    holder = os.open(f"{one}/file", os.O_RDONLY)
+    os.unlink(f"{one}/file")
+    os.rmdir(f"{one}/folder")
+    descriptor = open_handle(cluster.ws1, file)  # it is open, so it is there
+    assert os.read(descriptor, 100) == b"content"
+    os.close(descriptor)
+    os.close(holder)
+    for mount in (cluster.ws1, cluster.ws2):
+        for handle in (file, folder):
+            eventually(lambda: refused(lambda: open_handle(mount, handle)) == errno.ESTALE)
+    write(f"{two}/other")
+    other = handle_of(f"{two}/other")
+    for position in range(other.bytes):  # any other inode, or generation
+        forged = FileHandle.from_buffer_copy(other)
+        forged.handle[position] ^= 0x41
+        assert refused(lambda: open_handle(cluster.ws2, forged)) in (errno.ESTALE, None)
+
+
+def refused(call):
+    try:
+        os.close(call())
+    except OSError as error:
+        return error.errno
+    return None
+
+
 # ---- and more ---------------------------------------------------------------------------------
 
 def test_birth_time(room):
@@ -270,3 +301,51 @@ def test_cookies_outlive_a_controller(cluster, room):
     stay = {f"n{number:05}" for number in range(3000) if number % 7}
     assert len(seen) == len(set(seen))
     assert stay <= set(seen)
+
+
+def test_removed_and_held_by_path_only(room):
+    one, _ = room
+    for make in (lambda path: write(path), os.mkfifo, lambda path: os.symlink("x", path)):
+        make(f"{one}/x")
+        held = os.open(f"{one}/x", os.O_PATH | os.O_NOFOLLOW)
+        before = os.fstat(held)
+        os.unlink(f"{one}/x")
+        after = os.fstat(held)
+        assert (after.st_nlink, after.st_mode) == (0, before.st_mode)
+        os.close(held)
+
+
+def test_what_cannot_be_asked_for(room):
+    one, _ = room
+    write(f"{one}/file", b"x" * 65536)
+    write(f"{one}/other")
+    descriptor = os.open(f"{one}/file", os.O_RDWR)
+    for mode in (0x08, 0x20):  # FUSE has no FALLOC_FL_COLLAPSE_RANGE and INSERT_RANGE
+        assert libc.fallocate(descriptor, mode, ctypes.c_long(0), ctypes.c_long(16384)) == -1
+        assert ctypes.get_errno() == errno.EOPNOTSUPP
+    assert os.fstat(descriptor).st_size == 65536
+    os.close(descriptor)
+    whiteout, exchange = 4, 2
+    for flags in (whiteout, whiteout | exchange):
+        assert libc.renameat2(-100, os.fsencode(f"{one}/file"), -100, os.fsencode(f"{one}/new"),
+                              flags) == -1
+        assert ctypes.get_errno() == errno.EINVAL
+    assert sorted(os.listdir(one)) == ["file", "other"]
+
+
+def test_capabilities_of_programs(room):
+    """What is written takes them away at once; what was written before they came does not."""
+    one, two = room
+    name, value = "security.capability", bytes.fromhex("0100000201000000000000000000000000000000")
+    for mount in (one, two):
+        write(f"{one}/program", b"old")
+        os.setxattr(f"{mount}/program", name, value)  # the write is not told of yet
+        os.utime(f"{one}/program", (5, 5))
+        os.sync()
+        assert os.getxattr(f"{one}/program", name) == os.getxattr(f"{two}/program", name) == value
+    with open(f"{one}/program", "r+b", buffering=0) as file:
+        file.write(b"new")
+        os.utime(file.fileno(), (5, 5))
+        for mount in (one, two):
+            assert refused(lambda: os.getxattr(f"{mount}/program", name)) == errno.ENODATA
+            assert name not in os.listxattr(f"{mount}/program")
