@@ -112,7 +112,7 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;
-  options.on_reply = [this, file = f.shared_from_this(), ticket](const v1::Reply& reply) {
+  options.on_reply = [this, range, file = f.shared_from_this(), ticket](const v1::Reply& reply) {
     FileState& state = *file;
     MutexLock lock(state.mutex);
     // Nobody waits any more, or the token is on its way back: then the controller may think that
@@ -123,6 +123,12 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     }
     ticket->malformed = state.Install(reply.layout(), context_.session->session_id());
     if (!ticket->malformed.ok()) return;
+    if (!range.allocate) {
+      const v1::LayoutReply& layout = reply.layout();
+      const std::uint64_t end = layout.file_block() + layout.length_blocks();
+      state.AdaptWindow({range.offset_bytes, range.length_bytes}, end * context_.io->block_bytes(),
+                        layout.extents_size());
+    }
     ticket->installed = true;
     ++state.pins;
   };

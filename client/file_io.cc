@@ -54,11 +54,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     if (length_bytes == 0) return Finding::Go();
     const auto unknown = f.Cover(offset_bytes, length_bytes, block_bytes, extents);
     if (!unknown) return Finding::Go();
-    // Whole windows: the next ones ask nothing.
-    const std::uint64_t window_bytes = std::max<std::uint64_t>(f.window_bytes, 64 * kMiB);
-    const std::uint64_t from = RoundDown(*unknown, 64 * kMiB);
-    const std::uint64_t to = std::max(offset_bytes + length_bytes, from + window_bytes);
-    return Finding::Fetch({from, to - from, false});
+    const FileState::Window window =
+        f.WindowAround(*unknown, offset_bytes + length_bytes, block_bytes);
+    return Finding::Fetch({window.offset_bytes, window.length_bytes, false});
   };
   AccessNeed need{.mode = v1::TOKEN_SHARED,
                   .first = {RoundDown(offset_bytes, block_bytes),

@@ -16,7 +16,8 @@ namespace {
 // An inode's known extents beyond that are forgotten and asked for again: some 50 MB of memory. (A
 // file of 100,000 pieces with a hole after each has 200,000.)
 constexpr std::size_t kMaxExtents = 500'000;
-constexpr std::uint64_t kMinWindowBytes = 64 * kMiB;
+// As many blocks as an answer surely describes, whatever the file looks like and the block size is.
+constexpr std::uint64_t kMinWindowBytes = 1 * kMiB;
 constexpr std::uint64_t kMaxWindowBytes = 1 * kGiB;
 // Few extents in an answer: the file is contiguous enough to ask for more of it at once.
 constexpr int kFewExtents = 64;
@@ -71,10 +72,27 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   }
   token = reply.mode();
   session = session_id;
-  window_bytes = std::max(window_bytes, kMinWindowBytes);
-  window_bytes = reply.extents_size() <= kFewExtents ? std::min(window_bytes * 2, kMaxWindowBytes)
-                                                     : std::max(window_bytes / 2, kMinWindowBytes);
   return absl::OkStatus();
+}
+
+FileState::Window FileState::WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes,
+                                          std::uint32_t block_bytes) const {
+  const FileBlock block(unknown_bytes / block_bytes);
+  // Behind what is known, it goes on; elsewhere whoever jumps about comes near again, before it or
+  // behind it.
+  const bool goes_on = block > FileBlock(0) && extents.Find(block - 1).has_value();
+  const std::uint64_t grain_bytes = std::min(window_bytes, kFirstWindowBytes);
+  const std::uint64_t from = RoundDown(unknown_bytes, goes_on ? block_bytes : grain_bytes);
+  const std::uint64_t to = std::min(std::max(end_bytes, from + window_bytes), kMaxFileBytes);
+  return {.offset_bytes = from, .length_bytes = to - from};
+}
+
+void FileState::AdaptWindow(const Window& asked, std::uint64_t described_to_bytes, int extents) {
+  if (described_to_bytes < asked.offset_bytes + asked.length_bytes) {
+    window_bytes = std::max(window_bytes / 4, kMinWindowBytes);
+  } else if (extents <= kFewExtents) {
+    window_bytes = std::min(window_bytes * 2, kMaxWindowBytes);
+  }
 }
 
 void FileState::TakeAttr(const v1::Attr& from) {

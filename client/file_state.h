@@ -51,6 +51,8 @@ struct DirtyData {
 };
 
 struct FileState : std::enable_shared_from_this<FileState> {
+  static constexpr std::uint64_t kFirstWindowBytes = 64 * kMiB;
+
   explicit FileState(std::uint64_t inode_number) : inode(inode_number) {}
 
   const std::uint64_t inode;
@@ -65,10 +67,10 @@ struct FileState : std::enable_shared_from_this<FileState> {
   std::uint64_t era ABSL_GUARDED_BY(mutex) = 0;
   v1::Attr attr ABSL_GUARDED_BY(mutex);
   ExtentMap extents ABSL_GUARDED_BY(mutex);
-  std::uint64_t window_bytes ABSL_GUARDED_BY(mutex) = 0;  // to ask for at a time
-  bool fetching ABSL_GUARDED_BY(mutex) = false;           // a LayoutGet is under way
-  bool tail_allocated ABSL_GUARDED_BY(mutex) = false;     // there may be blocks beyond the end
-  std::uint32_t pins ABSL_GUARDED_BY(mutex) = 0;  // grants whose asker has not used them yet
+  std::uint64_t window_bytes ABSL_GUARDED_BY(mutex) = kFirstWindowBytes;  // see AdaptWindow
+  bool fetching ABSL_GUARDED_BY(mutex) = false;        // a LayoutGet is under way
+  bool tail_allocated ABSL_GUARDED_BY(mutex) = false;  // there may be blocks beyond the end
+  std::uint32_t pins ABSL_GUARDED_BY(mutex) = 0;       // grants whose asker has not used them yet
 
   // ---- recall: direct requests wait from kDraining on, those of the page cache too from kClosed
   // on; a grant still gets its one use. From kReturning on nobody is at work, and no grant is taken
@@ -116,6 +118,18 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // Takes in a grant. EIO when it is malformed; nothing is changed then.
   absl::Status Install(const v1::LayoutReply& reply, std::uint64_t session_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What to ask for, when [unknown, end) has to be known and nothing is known at `unknown`: more
+  // than that, so that the next ones ask nothing.
+  struct Window {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t length_bytes = 0;
+  };
+  Window WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes,
+                      std::uint32_t block_bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Learns from the answer how much an answer holds: `described_to_bytes` of what was asked for.
+  void AdaptWindow(const Window& asked, std::uint64_t described_to_bytes, int extents)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
   // Attributes that came with no grant: of a token's holder they change neither size nor mtime.
   void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // As TakeAttr, unless they are older than what is known.

@@ -11,6 +11,8 @@ namespace {
 
 // What the controller counts as the first entry behind "." and "..".
 constexpr std::uint64_t kFirstCookie = 3;
+// A directory with more names than that part of the cache gets no more from listings.
+constexpr std::size_t kListedShare = 8;
 
 // absl's containers look up by its own string_view, which is not std's in Debian's build.
 absl::string_view Key(std::string_view name) {
@@ -144,7 +146,12 @@ void NameCache::Renamed(const v1::Rename& rename) {
 }
 
 void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
-  Node* const directory = Find(request.inode());
+  Node* directory = Find(request.inode());
+  // Whoever lists a very large directory has seldom use for all of it.
+  if (directory != nullptr && directory->names_weight > max_weight_ / kListedShare) {
+    directory->listed_to = 0;
+    directory = nullptr;
+  }
   for (const v1::ReadDirReply::Entry& entry : listing.entries()) {
     if (entry.cookie() < kFirstCookie) continue;
     if (entry.has_attr()) SetAttr(entry.attr());
@@ -167,7 +174,7 @@ void NameCache::Clear() {
   MutexLock lock(mutex_);
   nodes_.clear();
   uses_.clear();
-  names_ = 0;
+  names_weight_ = 0;
   dropped_.clear();
   returning_.clear();
 }
@@ -182,9 +189,9 @@ void NameCache::Returned(const std::vector<std::uint64_t>& inodes) {
   for (const std::uint64_t inode : inodes) returning_.erase(inode);
 }
 
-std::size_t NameCache::items() const {
+std::size_t NameCache::weight() const {
   MutexLock lock(mutex_);
-  return nodes_.size() + names_;
+  return WeightLocked();
 }
 
 // ---- nodes ------------------------------------------------------------------------------------
@@ -210,13 +217,20 @@ void NameCache::Hold(std::uint64_t inode) {
 void NameCache::Drop(std::uint64_t inode) {
   const auto found = nodes_.find(inode);
   if (found == nodes_.end()) return;
-  names_ -= found->second->names.size();
+  names_weight_ -= found->second->names_weight;
   uses_.erase(found->second->use);
   nodes_.erase(found);
 }
 
+std::size_t NameCache::WeightLocked() const {
+  return nodes_.size() * kNodeWeight + names_weight_;
+}
+
+// Makes room for a while: a client that works through many inodes would else send a message with
+// each.
 void NameCache::Shrink() {
-  while (nodes_.size() + names_ > max_items_ && !uses_.empty()) {
+  if (WeightLocked() <= max_weight_) return;
+  while (WeightLocked() > max_weight_ - max_weight_ / 64 && !uses_.empty()) {
     const std::uint64_t inode = uses_.back();
     Drop(inode);
     returning_.insert(inode);
@@ -233,14 +247,25 @@ void NameCache::SetAttr(const v1::Attr& attr) {
 }
 
 void NameCache::SetName(Node& directory, std::string_view name, std::uint64_t inode) {
-  const auto [entry, added] = directory.names.insert_or_assign(Key(name), inode);
-  names_ += added ? 1 : 0;
+  if (inode == 0 && directory.complete) {  // what is not there is absent
+    EraseName(directory, name);
+    return;
+  }
+  if (!directory.names.insert_or_assign(Key(name), inode).second) return;
+  directory.names_weight += WeightOf(name);
+  names_weight_ += WeightOf(name);
+}
+
+void NameCache::EraseName(Node& directory, std::string_view name) {
+  if (directory.names.erase(Key(name)) == 0) return;
+  directory.names_weight -= WeightOf(name);
+  names_weight_ -= WeightOf(name);
 }
 
 void NameCache::ForgetName(Node& directory, std::string_view name) {
   directory.complete = false;
   directory.listed_to = 0;
-  names_ -= directory.names.erase(Key(name));
+  EraseName(directory, name);
 }
 
 }  // namespace reel::client

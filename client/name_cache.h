@@ -7,9 +7,9 @@
 // Invariants:
 //   1. There is a node for an inode only while its token is held.
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
-//   3. At most max_items nodes and names are kept; beyond it the nodes longest unused are dropped,
-//      and their tokens are given back (TakeDropped). A token on its way back is not taken again
-//      before the controller has answered (Returned).
+//   3. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
+//      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
+//      on its way back is not taken again before the controller has answered (Returned).
 // Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks. Threads:
 // all methods may be called concurrently; those that change something by the receiving thread only.
 #pragma once
@@ -31,8 +31,12 @@ namespace reel::client {
 
 class NameCache {
  public:
-  static constexpr std::size_t kDefaultMaxItems = 262'144;
-  explicit NameCache(std::size_t max_items = kDefaultMaxItems) : max_items_(max_items) {}
+  // One unit of weight stands for some 100 bytes: 150 MB at most. A directory of a million names
+  // that this client made fits, and stays complete; of one that it lists, an eighth is kept.
+  static constexpr std::size_t kNodeWeight = 5;
+  static constexpr std::size_t kDefaultMaxWeight = 1'500'000;
+  static std::size_t WeightOf(std::string_view name) { return 1 + name.size() / 64; }
+  explicit NameCache(std::size_t max_weight = kDefaultMaxWeight) : max_weight_(max_weight) {}
 
   // ---- what is known; nullopt where the controller has to be asked ----
 
@@ -57,13 +61,14 @@ class NameCache {
   // The controller has taken these tokens back.
   void Returned(const std::vector<std::uint64_t>& inodes);
 
-  std::size_t items() const;
+  std::size_t weight() const;
 
  private:
   struct Node {
     std::optional<v1::Attr> attr;
     std::optional<std::string> link;
     absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
+    std::size_t names_weight = 0;
     bool complete = false;
     std::uint64_t listed_to =
         0;  // a listing from the start, without a gap, has come to this cookie
@@ -75,9 +80,11 @@ class NameCache {
   void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::size_t WeightLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetName(Node& directory, std::string_view name, std::uint64_t inode)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void LookedUp(const v1::Lookup& lookup, const v1::Reply& reply)
@@ -88,11 +95,11 @@ class NameCache {
   void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::size_t max_items_;
+  const std::size_t max_weight_;
   mutable Mutex mutex_;
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_ ABSL_GUARDED_BY(mutex_);
   std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
-  std::size_t names_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes
   std::vector<std::uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };

@@ -102,7 +102,7 @@ TEST_F(NameCacheTest, ARecallOfADirectoryTakesItsNames) {
   EXPECT_TRUE(cache_.GetAttr(10));
   cache_.OnRecall(10);
   EXPECT_FALSE(cache_.GetAttr(10));
-  EXPECT_EQ(cache_.items(), 0u);
+  EXPECT_EQ(cache_.weight(), 0u);
 }
 
 TEST_F(NameCacheTest, FollowsThisClientsOwnChanges) {
@@ -175,7 +175,7 @@ TEST_F(NameCacheTest, AListingWithAGapTellsNothingOfAbsence) {
 }
 
 TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
-  NameCache small(4);
+  NameCache small(4 * NameCache::kNodeWeight);
   for (std::uint64_t inode = 10; inode < 20; ++inode) {
     v1::Request request;
     request.mutable_get_attr()->set_inode(inode);
@@ -185,7 +185,7 @@ TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
     small.OnReply(request, reply);
     EXPECT_TRUE(small.GetAttr(inode));
   }
-  EXPECT_EQ(small.items(), 4u);
+  EXPECT_EQ(small.weight(), 4 * NameCache::kNodeWeight);
   const std::vector<std::uint64_t> dropped = small.TakeDropped();
   ASSERT_EQ(dropped.size(), 6u);
   EXPECT_EQ(dropped[0], 10u);
@@ -199,6 +199,71 @@ TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
   small.Returned(dropped);
   small.OnReply(request, reply);
   EXPECT_TRUE(small.GetAttr(10));
+}
+
+// While a client fills a directory, the files that it is done with make room, not the directory:
+// else each further create would ask the controller whether its name is free.
+TEST_F(NameCacheTest, ALargeDirectoryStaysCompleteAndGivesTokensBackInLumps) {
+  constexpr std::uint64_t kFiles = 8'000;
+  NameCache cache(10'000);
+  v1::Request request;
+  request.mutable_create()->set_parent(kDir);
+  request.mutable_create()->set_mode(S_IFDIR | 0755);
+  request.mutable_create()->set_name("dir");
+  v1::Reply reply;
+  const auto create = [&](std::uint64_t inode, std::uint32_t mode) {
+    reply.clear_cacheable();
+    reply.add_cacheable(inode);
+    *reply.mutable_entry()->mutable_attr() = AttrOf(inode, mode);
+    cache.OnReply(request, reply);
+  };
+  create(2, S_IFDIR | 0755);
+  request.mutable_create()->set_parent(2);
+  std::size_t messages = 0, dropped = 0;
+  for (std::uint64_t file = 0; file < kFiles; ++file) {
+    const std::string name = absl::StrCat("file", file);
+    const auto found = cache.Lookup(2, name);  // what the kernel asks before it creates
+    ASSERT_TRUE(found && found->absent) << name;
+    request.mutable_create()->set_name(name);
+    create(10 + file, S_IFREG | 0644);
+    const std::vector<std::uint64_t> back = cache.TakeDropped();
+    messages += back.empty() ? 0 : 1;
+    dropped += back.size();
+  }
+  EXPECT_GE(dropped, kFiles - 2'000);
+  EXPECT_LE(messages, dropped / 10);
+  EXPECT_LE(cache.weight(), 10'000u);
+  EXPECT_FALSE(cache.Lookup(2, "file0"));  // its attributes are asked for again
+}
+
+TEST_F(NameCacheTest, AListingOfALargeDirectoryFillsOnlyAPartOfTheCache) {
+  NameCache cache(1'000);
+  v1::Request request;
+  request.mutable_read_dir()->set_inode(kDir);
+  for (std::uint64_t cookie = 3; cookie < 5'000; ++cookie) {
+    v1::Reply reply;
+    reply.add_cacheable(kDir);
+    v1::ReadDirReply::Entry& entry = *reply.mutable_read_dir()->add_entries();
+    entry.set_name(absl::StrCat("name", cookie));
+    entry.set_inode(100 + cookie);
+    entry.set_cookie(cookie);
+    reply.mutable_read_dir()->set_end(cookie == 4'999);
+    cache.OnReply(request, reply);
+    request.mutable_read_dir()->set_cookie(cookie);
+  }
+  EXPECT_LE(cache.weight(), 150u);
+  EXPECT_FALSE(cache.Lookup(kDir, "name4999"));  // not all is known
+}
+
+TEST_F(NameCacheTest, WhatIsGoneFromACompleteDirectoryTakesNoRoom) {
+  Listed(0, {1, 2, 3, 4}, true);
+  const std::size_t before = cache_.weight();
+  v1::Request request;
+  request.mutable_unlink()->set_parent(kDir);
+  request.mutable_unlink()->set_name("name4");
+  cache_.OnReply(request, v1::Reply());
+  EXPECT_EQ(Find("name4"), "-");
+  EXPECT_EQ(cache_.weight(), before - NameCache::WeightOf("name4"));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct FakeMdcOptions {
   std::uint64_t run_blocks = 5;    // longest run of one allocation
   std::uint64_t ahead_blocks = 4;  // given beyond what was asked for
   std::uint64_t max_blocks = 0;    // 0: as many as pool 0 has
+  std::size_t max_extents = 500;   // in an answer, not counting holes
 };
 
 class FakeMdc : public MdcConnector {

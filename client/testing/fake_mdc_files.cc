@@ -56,10 +56,15 @@ bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::
   v1::LayoutReply& layout = *reply.mutable_layout();
   layout.set_mode(file.holders[session.id].mode);
   layout.set_file_block(span.start.value());
+  std::vector<Extent> known = file.extents.Slice(span.start, length_blocks);
+  if (known.size() > options_.max_extents) {
+    known.resize(options_.max_extents);
+    length_blocks = known.back().end() - span.start;
+  }
   layout.set_length_blocks(length_blocks);
   ExtentMap full;
   full.Set({span.start, length_blocks, ExtentState::kHole, PoolId(), PoolBlock()});
-  for (const Extent& extent : file.extents.Slice(span.start, length_blocks)) full.Set(extent);
+  for (const Extent& extent : known) full.Set(extent);
   for (const Extent& extent : full.All()) *layout.add_extents() = ToProto(extent);
   *layout.mutable_attr() = file.attr;
   return true;

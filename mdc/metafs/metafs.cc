@@ -13,9 +13,11 @@
 namespace reel::metafs {
 namespace {
 
-// A log grows by what it has, within these bounds: each step costs a journal write.
-constexpr std::uint64_t kLeastLogChunks = 8;
-constexpr std::uint64_t kMostLogChunks = 64;
+constexpr std::uint64_t kFirstLogChunks = 8;
+// A log grows by what it has, within these bounds: each step costs a journal write, and zeroing
+// where the chunks were never a log's, which nobody who waits for a sync should notice.
+constexpr std::uint64_t kLeastLogStepChunks = 4;
+constexpr std::uint64_t kMostLogStepBytes = 4 * kMiB;
 constexpr std::uint64_t kFirstManifestChunks = 2;
 constexpr std::uint64_t kLeastClaimChunks = 16;
 constexpr std::uint64_t kMostReservedBytes = 1 * kGiB;
@@ -87,7 +89,7 @@ absl::StatusOr<FileRef> MetaFs::Create(std::string_view path) {
   }
   // A table enters the journal when it has a size; a log must be there before its first frame.
   if (file->kind == FileKind::kLog) {
-    const std::uint64_t chunks = IsManifest(name) ? kFirstManifestChunks : kLeastLogChunks;
+    const std::uint64_t chunks = IsManifest(name) ? kFirstManifestChunks : kFirstLogChunks;
     if (absl::Status s = Extend(*file, chunks * chunk_bytes_); !s.ok()) return s;
   }
   return file;
@@ -324,7 +326,8 @@ absl::Status MetaFs::Extend(File& file, std::uint64_t bytes) {
       for (const ChunkRun& run : runs) AppendRun(file.runs_, run);
       return s;
     }
-    if (has > 0) count = std::max(count, std::clamp(has, kLeastLogChunks, kMostLogChunks));
+    const std::uint64_t most = std::max(kLeastLogStepChunks, kMostLogStepBytes / chunk_bytes_);
+    if (has > 0) count = std::max(count, std::clamp(has, kLeastLogStepChunks, most));
     if (absl::Status s = TakeChunks(count, ChunkUse::kLog, runs, unclean); !s.ok()) return s;
   }
   const absl::Status zeroed = ZeroChunks(unclean);
