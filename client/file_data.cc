@@ -107,6 +107,9 @@ class FileDataImpl : public FileData {
   void NoteRead(const FileRef& file, AtimePolicy policy);
   void TellAccess(const FileRef& file, const v1::Time& time);
   void Reap();
+  using Uses = std::vector<std::pair<std::uint32_t, FileRef>>;
+  void ReturnTokens(Uses holders);
+  void ForgetExtents(Uses files, std::size_t known);
 
   DataContext context_;
   Committer committer_{context_};
@@ -334,15 +337,19 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
 
 // ---- bounds and end ---------------------------------------------------------------------------
 
-// Every second: returns the tokens that were unused the longest when there are too many, and
-// forgets the files of which nothing is held.
+// Every second: keeps within bounds what is held and known, and forgets the files of which nothing
+// is held.
 void FileDataImpl::Reap() {
   const std::uint32_t now = context_.table.Tick();
-  std::vector<std::pair<std::uint32_t, FileRef>> holders;
+  Uses holders;
+  Uses mapped;
+  std::size_t known = 0;
   std::vector<std::uint64_t> empty;
   for (FileRef& file : context_.table.All()) {
     const std::uint32_t last_use = file->last_use.load(std::memory_order_relaxed);
     MutexLock lock(file->mutex);
+    if (!file->extents.empty()) mapped.emplace_back(last_use, file);
+    known += file->extents.size();
     if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
     if (file->token != v1::TOKEN_NONE) {
       holders.emplace_back(last_use, file);
@@ -357,6 +364,12 @@ void FileDataImpl::Reap() {
              !f.fetching && f.recall == FileState::Recall::kNone;
     });
   }
+  ReturnTokens(std::move(holders));
+  if (known > context_.options.max_extents) ForgetExtents(std::move(mapped), known);
+}
+
+// Of the tokens that nobody uses, those that were unused the longest when there are too many.
+void FileDataImpl::ReturnTokens(Uses holders) {
   const std::size_t keep = context_.options.max_idle_tokens;
   if (holders.size() <= keep) return;
   const std::size_t surplus = holders.size() - keep;
@@ -366,6 +379,21 @@ void FileDataImpl::Reap() {
     const FileRef& file = holders[i].second;
     MutexLock lock(file->mutex);
     recaller_.Recall(*file, v1::TOKEN_NONE);
+  }
+}
+
+// Until there is room for a while. What is dirty or being committed is marked again in what comes
+// in (FileState::Install).
+void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
+  std::sort(files.begin(), files.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::size_t keep = context_.options.max_extents / 4 * 3;
+  for (const auto& [last_use, file] : files) {
+    if (known <= keep) return;
+    MutexLock lock(file->mutex);
+    if (!file->idle() || file->fetching) continue;
+    known -= std::min(known, file->extents.size());
+    file->extents.Clear();
   }
 }
 

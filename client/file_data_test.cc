@@ -475,6 +475,18 @@ TEST(FileDataTest, IdleTokensAreReturned) {
   while (cluster.mdc().CountOf(v1::Request::kLayoutReturn) < 4) std::this_thread::yield();
 }
 
+TEST(FileDataTest, KnownExtentsAreBounded) {
+  DataCluster cluster(
+      {.mdc = {.ahead_blocks = 0}, .data = {.commit_age_ms = 20, .max_extents = 8}});
+  const auto client = cluster.Mount();
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  for (std::uint64_t i = 0; i < 10; ++i) client->Write(inode, i * 8192, "x");
+  const std::uint64_t asked = cluster.mdc().CountOf(v1::Request::kLayoutGet);
+  while (cluster.mdc().CountOf(v1::Request::kLayoutGet) == asked) {
+    ASSERT_EQ(client->Read(inode, 3 * 8192, 2), std::string("x\0", 2));
+  }
+}
+
 TEST(FileDataTest, AFailedReadOrWriteIsAnError) {
   DataCluster cluster({.lun_threads = 0});
   const std::uint64_t inode = cluster.mdc().CreateFile();

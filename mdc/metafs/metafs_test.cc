@@ -142,6 +142,28 @@ TEST_F(MetaFsTest, ALogKeepsWhatWasSyncedInOneWriteAndOneFlush) {
   EXPECT_EQ(Get("/000001.log"), expected);
 }
 
+// New chunks are zeroed for a log: whoever waits for the sync that needs them waits for few.
+TEST_F(MetaFsTest, ALogTakesItsSpaceInSmallSteps) {
+  FaultyLun lun({.size_bytes = 160 << 20});
+  LunSpace space(lun);
+  FormatOptions format;
+  format.regions = {space.Whole()};
+  format.chunk_bytes = 1 << 20;
+  format.epoch = Epoch(1);
+  ASSERT_OK(MetaFs::Format(space, format));
+  const auto fs = MetaFs::Mount(space, {.epoch = Epoch(2), .read_only = false});
+  ASSERT_OK(fs.status());
+  const absl::StatusOr<FileRef> file = (*fs)->Create("/1.log");
+  ASSERT_OK(file.status());
+  LogAppender log(**fs, *file);
+  for (int i = 0; i < 48; ++i) {
+    const std::uint64_t writes = space.writes;
+    ASSERT_OK(log.Append(std::string(900 << 10, 'l')));
+    ASSERT_OK(log.Sync());
+    EXPECT_LE(space.writes, writes + 8) << i;
+  }
+}
+
 TEST_F(MetaFsTest, TheJournalMovesWhenItIsFull) {
   Put("/keep", "kept");
   for (int i = 0; i < 300; ++i) Put("/f" + std::to_string(i % 10), std::to_string(i));
