@@ -388,12 +388,13 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
   std::sort(files.begin(), files.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::size_t keep = context_.options.max_extents / 4 * 3;
-  for (const auto& [last_use, file] : files) {
+  for (const auto& use : files) {
     if (known <= keep) return;
-    MutexLock lock(file->mutex);
-    if (!file->idle() || file->fetching) continue;
-    known -= std::min(known, file->extents.size());
-    file->extents.Clear();
+    FileState& f = *use.second;
+    MutexLock lock(f.mutex);
+    if (!f.idle() || f.fetching) continue;
+    known -= std::min(known, f.extents.size());
+    f.extents.Clear();
   }
 }
 

@@ -146,8 +146,8 @@ def test_a_large_directory(cluster, room, capsys):
         print(f"\nscale: {entries['large']} entries; a create, first and last: LUN bytes "
               f"{size[0]:.0f} {size[1]:.0f}, LUN requests {requests[0]:.3f} {requests[1]:.3f}, "
               f"CPU us {cpu[0]:.0f} {cpu[1]:.0f}; by turns CPU us: create {create_us}, stat "
-              f"{stat_us} and {reads:.2f} reads; windows of {WINDOW} (s, requests, bytes): {windows[CYCLE]}, "
-              f"{windows[-1]}; ls -f: {grown} MiB more than {before}")
+              f"{stat_us} and {reads:.2f} reads; windows of {WINDOW} (s, requests, bytes): "
+              f"{windows[CYCLE]}, {windows[-1]}; ls -f: {grown} MiB more than {before}")
     assert listed == [entries["large"] + 3] * 2  # with ".", ".." and "small"
     assert grown["mdc1"] < 64 and grown["ws1"] < 64 and grown["ws2"] < 128, "ls -f takes memory"
     assert size[1] <= 1.25 * size[0] and requests[1] <= 1.25 * requests[0]
