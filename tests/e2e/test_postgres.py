@@ -101,8 +101,10 @@ class Server:
         mother = self.process.pid
         with contextlib.suppress(ProcessLookupError):
             os.kill(mother, signal.SIGSTOP)  # it makes no more of them
-        with open(f"/proc/{mother}/task/{mother}/children") as children:
-            ends = [os.pidfd_open(int(pid)) for pid in children.read().split()]
+        ends = []
+        with contextlib.suppress(FileNotFoundError):  # it has ended, the last of all
+            with open(f"/proc/{mother}/task/{mother}/children") as children:
+                ends = [os.pidfd_open(int(pid)) for pid in children.read().split()]
         for end in ends:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(end, signal.SIGKILL)
