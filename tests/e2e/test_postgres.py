@@ -198,6 +198,8 @@ def server(cluster):
     made = Server(cluster)
     made.fill()
     yield made
+    if made.process is not None and made.process.poll() is None:
+        made.stop()  # which leaves no shared memory behind
     made.kill()
 
 
