@@ -27,7 +27,7 @@ LogSource JournalSource(Space& space, const Superblock& superblock) {
         continue;
       }
       const std::uint64_t part = std::min<std::uint64_t>(to.size(), run_bytes - offset);
-      const absl::Status s = space.Read(run.first * chunk_bytes + offset, to.first(part));
+      absl::Status s = space.Read(run.first * chunk_bytes + offset, to.first(part));
       if (!s.ok()) return s;
       to = to.subspan(part);
       offset = 0;

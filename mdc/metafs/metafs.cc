@@ -231,8 +231,8 @@ absl::Status MetaFs::TransferChunks(const std::vector<ChunkRun>& runs, std::uint
     }
     const std::uint64_t length = std::min(left, run_bytes - offset_bytes);
     const std::uint64_t at = run.first * chunk_bytes_ + offset_bytes;
-    const absl::Status s = to.empty() ? space_.Write(at, from.subspan(done, length))
-                                      : space_.Read(at, to.subspan(done, length));
+    absl::Status s = to.empty() ? space_.Write(at, from.subspan(done, length))
+                                : space_.Read(at, to.subspan(done, length));
     if (!s.ok()) return s;
     offset_bytes = 0;
     done += length;
@@ -260,7 +260,7 @@ absl::Status MetaFs::WriteChunks(File& file, std::uint64_t offset_bytes,
     if (absl::Status s = Writable(); !s.ok()) return s;
     runs = file.runs_;
   }
-  const absl::Status s = TransferChunks(runs, offset_bytes, {}, from);
+  absl::Status s = TransferChunks(runs, offset_bytes, {}, from);
   // After the write: a commit that sees the mark flushes what was written.
   if (file.kind == FileKind::kTable) unflushed_tables_ = true;
   return s;
@@ -330,7 +330,7 @@ absl::Status MetaFs::Extend(File& file, std::uint64_t bytes) {
     if (has > 0) count = std::max(count, std::clamp(has, kLeastLogStepChunks, most));
     if (absl::Status s = TakeChunks(count, ChunkUse::kLog, runs, unclean); !s.ok()) return s;
   }
-  const absl::Status zeroed = ZeroChunks(unclean);
+  absl::Status zeroed = ZeroChunks(unclean);
   MutexLock lock(mutex_);
   for (const ChunkRun& run : runs) AppendRun(file.runs_, run);
   if (!zeroed.ok()) return zeroed;

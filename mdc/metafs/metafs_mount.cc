@@ -112,6 +112,7 @@ absl::Status MetaFs::LoadFiles(const JournalState& state, const MountOptions& op
       if (absl::Status s = chunks_.Use(run); !s.ok()) return s;
     }
     // From the youngest on: a repair that has lost a removal lets the older file go.
+    // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot compile this library's views.
     for (auto entry = state.files.rbegin(); entry != state.files.rend(); ++entry) {
       const FileRecord& record = entry->second;
       FileRef file(new File(record.id, record.kind, record.epoch));
