@@ -22,6 +22,8 @@ struct DataContext {
   Session* session = nullptr;
   std::unique_ptr<LunIo> io{};
   std::atomic<bool> stopping{false};
+  // What the first write of the last new file brought: the next new file is likely to get as much.
+  std::atomic<std::uint64_t> first_write_bytes{0};
 
   // Waits for any change of the file, or a while. EINTR, ETIMEDOUT (soft mount) or ESHUTDOWN when
   // the caller is to give up.

@@ -93,7 +93,10 @@ class FileDataImpl : public FileData {
   }
   absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;
   void OpenDirectory(std::uint64_t inode) override;
-  void Opened(std::uint64_t inode, const v1::Attr& attr) override;
+  std::uint64_t ExpectedBytes() const override {
+    return context_.first_write_bytes.load(std::memory_order_relaxed);
+  }
+  void Created(const v1::EntryReply& entry) override;
   void Close(std::uint64_t inode) override;
   void Stop() override;
 
@@ -103,7 +106,7 @@ class FileDataImpl : public FileData {
 
  private:
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
-  void CloseAtController(std::uint64_t inode, std::uint32_t count);
+  void CloseAtController(std::uint64_t inode, std::uint32_t count, bool lowers_token = false);
   void NoteRead(const FileRef& file, AtimePolicy policy);
   void TellAccess(const FileRef& file, const v1::Time& time);
   void Reap();
@@ -203,13 +206,21 @@ void FileDataImpl::OpenDirectory(std::uint64_t inode) {
   context_.session->Post(std::move(request));
 }
 
-void FileDataImpl::Opened(std::uint64_t inode, const v1::Attr& attr) {
-  const FileRef file = context_.table.Get(inode);
-  MutexLock lock(file->mutex);
-  ++file->opens;
-  ++file->controller_opens;
-  file->opened_to_write = true;  // whoever creates a file writes it
-  file->TakeAttr(attr);
+void FileDataImpl::Created(const v1::EntryReply& entry) {
+  const FileRef file = context_.table.Get(entry.attr().inode());
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  ++f.opens;
+  ++f.controller_opens;
+  f.opened_to_write = true;  // whoever creates a file writes it
+  // (A repeated answer brings no layout.)
+  if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
+    f.TakeAttr(entry.attr());
+    return;
+  }
+  const auto allocated = [](const v1::Extent& extent) { return extent.state() != v1::EXTENT_HOLE; };
+  f.tail_allocated =
+      std::any_of(entry.layout().extents().begin(), entry.layout().extents().end(), allocated);
 }
 
 void FileDataImpl::Close(std::uint64_t inode) {
@@ -218,15 +229,21 @@ void FileDataImpl::Close(std::uint64_t inode) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
+  if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
   f.opened_to_write = false;
-  CloseAtController(inode, std::exchange(f.controller_opens, 0));
   if (f.tail_allocated) committer_.NoteDirty(f);
+  // What is dirty goes first, and the token with it.
+  const bool lowers = f.token == v1::TOKEN_EXCLUSIVE && f.unused() && !f.dirty.any() &&
+                      !f.tail_allocated && f.controller_opens > 0;
+  if (lowers) f.token = v1::TOKEN_SHARED;
+  CloseAtController(inode, std::exchange(f.controller_opens, 0), lowers);
 }
 
-void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count) {
+void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count, bool lowers_token) {
   for (; count > 0; --count) {
     v1::Request request;
     request.mutable_close()->set_inode(inode);
+    request.mutable_close()->set_lowers_token(lowers_token && count == 1);
     context_.session->Post(std::move(request));
   }
 }

@@ -111,8 +111,12 @@ class FileData : public SessionEvents {
   // opendir(2): as Open, but nobody waits for it. A directory that is removed meanwhile then still
   // has attributes. Close ends it.
   virtual void OpenDirectory(std::uint64_t inode) = 0;
-  // After a Create with open = true, which has registered it already.
-  virtual void Opened(std::uint64_t inode, const v1::Attr& attr) = 0;
+  // How many bytes a new file is likely to get at once, judging by the last one: for
+  // Create.allocate_bytes.
+  virtual std::uint64_t ExpectedBytes() const = 0;
+  // The answer to a Create with open = true, which has registered the open already; from on_reply,
+  // so that a recall finds the token installed.
+  virtual void Created(const v1::EntryReply& entry) = 0;
   virtual void Close(std::uint64_t inode) = 0;
 
   // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.

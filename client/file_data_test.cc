@@ -218,6 +218,34 @@ TEST(FileDataTest, WritersOfOneFileKeepOutOfEachOthersBytes) {
   }
 }
 
+// Whoever looks at a finished file disturbs nobody.
+TEST(FileDataTest, AClosedFileKeepsNoTokenToWrite) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto writer = cluster.Mount();
+  const auto become_unwritten = [&] {
+    while (cluster.mdc().HasWriter(inode)) std::this_thread::yield();
+  };
+  ASSERT_TRUE(writer->data().Open(inode, true, {}).ok());
+  writer->Write(inode, 0, std::string(10'000, 'x'));
+  ASSERT_TRUE(cluster.mdc().HasWriter(inode));
+  writer->data().Close(inode);
+  become_unwritten();  // with the commit, when that is old enough
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 10'000u);
+  EXPECT_EQ(writer->Read(inode, 9'990, 100), std::string(10, 'x'));
+
+  ASSERT_TRUE(writer->data().Open(inode, true, {}).ok());
+  ASSERT_TRUE(writer->Truncate(inode, 1).ok());
+  ASSERT_TRUE(cluster.mdc().HasWriter(inode));
+  writer->data().Close(inode);
+  become_unwritten();  // with the close, as nothing is left to commit
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kLayoutReturn), 1u);
+  const auto reader = cluster.Mount();
+  EXPECT_EQ(reader->Read(inode, 0, 2), "x");
+  writer->Write(inode, 1, "y");
+  EXPECT_EQ(reader->Read(inode, 0, 2), "xy");
+}
+
 TEST(FileDataTest, AppendsOfTwoClientsNeverOverlap) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

@@ -227,6 +227,9 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .time = context_.clock.WallNow(),
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
         .in_group = in_group};
+    if (f.attr.size_bytes() == 0 && write.offset_bytes == 0) {
+      context_.first_write_bytes.store(data.size(), std::memory_order_relaxed);
+    }
     f.NoteWritten(written, write.extents, marks);
     committer_.NoteDirty(f);
     break;

@@ -90,11 +90,16 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return shared_users == 0 && !exclusive_user && pins == 0 && !commit_running;
   }
+  // Closed by all, and nothing of it is under way.
+  bool unused() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return opens == 0 && idle() && !fetching && recall == Recall::kNone;
+  }
 
   // ---- dirty
   DirtyData dirty ABSL_GUARDED_BY(mutex);
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
+  bool lowering ABSL_GUARDED_BY(mutex) = false;  // … and with it the token comes down to shared
   bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way
   bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;

@@ -70,12 +70,12 @@ bool OnlyAway(const absl::Status& status, const Caller& caller) {
   return ErrnoOf(status) == EINTR && !caller_interrupted;
 }
 
-void AddGroups(Caller& caller) {
-  if (caller.groups == nullptr) return;
-  for (const std::uint32_t group : caller.groups->Get()) caller.credentials.add_groups(group);
-}
-
 }  // namespace
+
+void Caller::AddGroups() {
+  if (groups == nullptr) return;
+  for (const std::uint32_t group : groups->Get()) credentials.add_groups(group);
+}
 
 absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
   CallOptions options;
@@ -100,17 +100,6 @@ absl::StatusOr<v1::Attr> Vfs::CallForAttr(v1::Request request, const Caller& cal
   if (attr->inode() == 0) return WrongReply("attributes");
   data_.Overlay(*attr);
   return std::move(*attr);
-}
-
-// With the umask; and with the caller's groups where the controller will ask whether set-group-id
-// may be given.
-absl::StatusOr<v1::Attr> Vfs::CallToCreate(v1::Request request, const Caller& caller) {
-  v1::Create& create = *request.mutable_create();
-  create.set_umask(caller.umask & 0777);
-  Caller creator = caller;
-  constexpr std::uint32_t kGroupProgram = S_ISGID | S_IXGRP;
-  if ((create.mode() & kGroupProgram) == kGroupProgram) AddGroups(creator);
-  return CallForEntry(std::move(request), creator);
 }
 
 void Vfs::NoteRead(std::uint64_t inode, AtimePolicy policy, bool due) {
@@ -158,37 +147,6 @@ absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   v1::Lookup& lookup = *request.mutable_lookup();
   lookup.set_parent(at.parent);
   lookup.set_name(at.name.data(), at.name.size());
-  return CallForEntry(std::move(request), caller);
-}
-
-absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
-                                   const Caller& caller) {
-  v1::Request request;
-  v1::Create& create = *request.mutable_create();
-  create.set_parent(at.parent);
-  create.set_name(at.name.data(), at.name.size());
-  create.set_mode(mode);
-  create.set_rdev(rdev);
-  return CallToCreate(std::move(request), caller);
-}
-
-absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
-                                      const Caller& caller) {
-  v1::Request request;
-  v1::Create& create = *request.mutable_create();
-  create.set_parent(at.parent);
-  create.set_name(at.name.data(), at.name.size());
-  create.set_mode(S_IFLNK | 0777);
-  create.set_symlink(target.data(), target.size());
-  return CallForEntry(std::move(request), caller);
-}
-
-absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const Caller& caller) {
-  v1::Request request;
-  v1::Link& link = *request.mutable_link();
-  link.set_inode(inode);
-  link.set_parent(to.parent);
-  link.set_name(to.name.data(), to.name.size());
   return CallForEntry(std::move(request), caller);
 }
 
@@ -287,7 +245,8 @@ absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
 absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& caller) {
   if ((set.fields() & kDataFields) != 0) {
     Caller setter = caller;
-    if ((set.fields() & v1::SetAttr::SIZE) != 0 && caller.credentials.uid() != 0) AddGroups(setter);
+    if ((set.fields() & v1::SetAttr::SIZE) != 0 && caller.credentials.uid() != 0)
+      setter.AddGroups();
     absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(setter));
     if (attr.ok()) data_.Overlay(*attr);
     return attr;
@@ -329,7 +288,7 @@ absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view 
 
 absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
   Caller setter = caller;
-  if (IsAclName(set.name())) AddGroups(setter);
+  if (IsAclName(set.name())) setter.AddGroups();
   // Else the commit of what was written before would take it away.
   if (set.name() == kCapability && data_.WroteUntold(set.inode())) {
     if (absl::Status told = data_.Fsync(set.inode(), Context(caller)); !told.ok()) return told;
@@ -408,39 +367,6 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
   return attr;
 }
 
-absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int flags,
-                                     const Caller& caller) {
-  v1::Request request;
-  v1::Create& create = *request.mutable_create();
-  create.set_parent(at.parent);
-  create.set_name(at.name.data(), at.name.size());
-  create.set_mode(S_IFREG | (mode & 07777));
-  create.set_open(true);
-  absl::StatusOr<v1::Attr> attr = CallToCreate(std::move(request), caller);
-  if (!attr.ok()) {
-    if (ErrnoOf(attr.status()) == EEXIST && (flags & O_EXCL) == 0) {
-      return ErrnoStatus(ESTALE, "another host has just created the name");
-    }
-    return attr;
-  }
-  data_.Opened(attr->inode(), *attr);
-  return attr;
-}
-
-absl::StatusOr<v1::Attr> Vfs::CreateUnnamed(std::uint64_t parent, std::uint32_t mode, int flags,
-                                            const Caller& caller) {
-  v1::Request request;
-  v1::Create& create = *request.mutable_create();
-  create.set_parent(parent);
-  create.set_mode(S_IFREG | (mode & 07777));
-  create.set_open(true);
-  create.set_unnamed(true);
-  create.set_linkable((flags & O_EXCL) == 0);
-  absl::StatusOr<v1::Attr> attr = CallToCreate(std::move(request), caller);
-  if (attr.ok()) data_.Opened(attr->inode(), *attr);
-  return attr;
-}
-
 absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                       std::span<std::byte> buffer, int flags, bool page_cache,
                                       const Caller& caller) {
@@ -468,7 +394,7 @@ absl::Status Vfs::Fsync(std::uint64_t inode, const Caller& caller) {
 absl::Status Vfs::Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                            std::uint64_t length_bytes, const Caller& caller) {
   Caller allocator = caller;
-  if (caller.credentials.uid() != 0) AddGroups(allocator);
+  if (caller.credentials.uid() != 0) allocator.AddGroups();
   return data_.Allocate(inode, mode, offset_bytes, length_bytes, Context(allocator));
 }
 

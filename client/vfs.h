@@ -40,6 +40,8 @@ struct Caller {
   const CallerGroups* groups = nullptr;
   std::uint32_t umask = 0;
   const Interrupt* interrupt = nullptr;
+
+  void AddGroups();  // to the credentials
 };
 
 struct NameIn {
@@ -125,7 +127,8 @@ class Vfs {
   // True when `status` only says that the controller has let go of a removed inode.
   bool IsRemoved(std::uint64_t inode, const absl::Status& status) const;
   absl::StatusOr<v1::Attr> SetAttrOfNamed(v1::SetAttr set, const Caller& caller);
-  absl::StatusOr<v1::Attr> CallToCreate(v1::Request request, const Caller& caller);
+  static Caller CompleteCreate(v1::Create& create, const Caller& caller);
+  absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.
   void NoteRead(std::uint64_t inode, AtimePolicy policy, bool due);
   // True when the inode is known to have no attribute of that name.

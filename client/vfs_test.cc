@@ -28,6 +28,8 @@ class FakeSession : public Session {
     v1::Reply reply = std::move(replies.front());
     replies.pop_front();
     if (reply.error() != 0) return ErrnoStatus(reply.error(), reply.message());
+    if (options.on_reply) options.on_reply(reply);
+    if (interrupted) return ErrnoStatus(EINTR);
     return reply;
   }
   void Post(v1::Request) override {}
@@ -38,6 +40,7 @@ class FakeSession : public Session {
   void Shutdown() override {}
 
   bool away = false;
+  bool interrupted = false;  // the caller has gone when the reply comes
   std::vector<v1::Request> requests;
   std::deque<v1::Reply> replies;
   std::uint32_t uid = 0;
@@ -85,8 +88,9 @@ class FakeFileData : public FileData {
   bool WroteUntold(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
   void OpenDirectory(std::uint64_t) override {}
-  void Opened(std::uint64_t inode, const v1::Attr&) override { opened = inode; }
-  void Close(std::uint64_t) override {}
+  std::uint64_t ExpectedBytes() const override { return 5'000; }
+  void Created(const v1::EntryReply& entry) override { opened = entry.attr().inode(); }
+  void Close(std::uint64_t inode) override { closed = inode; }
   void Stop() override {}
   void OnRecall(std::uint64_t, v1::TokenMode) override {}
   void OnEvicted() override {}
@@ -96,6 +100,7 @@ class FakeFileData : public FileData {
   std::vector<std::uint64_t> accessed;
   std::uint32_t set_fields = 0;
   std::uint64_t opened = 0;
+  std::uint64_t closed = 0;
   bool opened_for_write = false;
   bool wrote = false;
 };
@@ -243,7 +248,18 @@ TEST_F(VfsTest, CreateOpensForTheSession) {
   ASSERT_TRUE(vfs_.Create({1, "f"}, S_IFREG | 0644, O_WRONLY | O_CREAT, caller_).ok());
   EXPECT_TRUE(LastRequest().create().open());
   EXPECT_EQ(LastRequest().create().mode(), static_cast<std::uint32_t>(S_IFREG | 0644));
+  EXPECT_EQ(LastRequest().create().token(), v1::TOKEN_EXCLUSIVE);
+  EXPECT_EQ(LastRequest().create().allocate_bytes(), 5'000u);
   EXPECT_EQ(data_.opened, 9u);
+  EXPECT_EQ(data_.closed, 0u);
+}
+
+TEST_F(VfsTest, AFileWhoseCreatorWasInterruptedIsClosedAgain) {
+  ReplyEntry(9);
+  session_.interrupted = true;
+  EXPECT_EQ(ErrnoOf(vfs_.Create({1, "f"}, 0644, O_WRONLY | O_CREAT, caller_).status()), EINTR);
+  EXPECT_EQ(data_.opened, 9u);
+  EXPECT_EQ(data_.closed, 9u);
 }
 
 TEST_F(VfsTest, ANameThatAnotherHostMadeIsLookedUpAgain) {

@@ -68,6 +68,8 @@ std::optional<InodeNumber> TokenInode(const v1::Request& request) {
       return InodeNumber(request.layout_return().inode());
     case v1::Request::kAllocate:
       return InodeNumber(request.allocate().inode());
+    case v1::Request::kClose:
+      return InodeNumber(request.close().inode());
     default:
       return std::nullopt;
   }
@@ -75,9 +77,10 @@ std::optional<InodeNumber> TokenInode(const v1::Request& request) {
 
 // What is kept of a reply for its repetition: all but grants, which are made anew.
 std::string StoredForm(const v1::Reply& reply) {
-  if (!reply.has_layout()) return reply.SerializeAsString();
+  if (!reply.has_layout() && !reply.entry().has_layout()) return reply.SerializeAsString();
   v1::Reply bare = reply;
   bare.clear_layout();
+  if (bare.has_entry()) bare.mutable_entry()->clear_layout();
   return bare.SerializeAsString();
 }
 
@@ -344,6 +347,9 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
     GrantCaching(op, ctx, reply);
+    for (const InodeNumber inode : ctx.soon_wanted) {
+      SendRecalls(tokens_.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
+    }
     WriteBatch batch = ctx.txn.TakeBatch();
     if (slot != nullptr) {
       if (!batch.empty()) {
@@ -375,14 +381,10 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     slot->waits_for = waits_for;
   }
   reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
-  const auto token = TokenInode(op.request);
-  if (token) {
+  if (const auto token = TokenInode(op.request)) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
-    if (op.request.has_layout_return()) woken_.insert(*token);
+    if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
     if (orphans_.contains(*token)) QueueReap(*token);
-  } else if (op.request.has_close()) {
-    const InodeNumber closed(op.request.close().inode());
-    if (orphans_.contains(closed)) QueueReap(closed);
   }
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
@@ -400,6 +402,9 @@ void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Re
   reply.set_id(request.id());
   std::optional<OutputQueue::TokenOf> token;
   if (const auto inode = TokenInode(request)) token.emplace(session.id, *inode);
+  if (reply.entry().has_layout()) {  // granted to the file that the operation has made
+    token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
+  }
   outputs_.Emit(session.stream, std::move(reply), waits_for, token);
 }
 

@@ -51,6 +51,8 @@ struct OpContext {
   bool blocked_by_attr = false;                    // it is attribute tokens that they hold
   // Inodes that the reply tells about, so that the session may cache them; the core decides.
   std::vector<InodeNumber> described{};
+  // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
+  std::vector<InodeNumber> soon_wanted{};
   // What changes is an access time alone: those who cache the inode need not forget it.
   bool lazily_seen = false;
   // Inodes that this operation put on the orphan list: ReapOrphan is due once it has committed.

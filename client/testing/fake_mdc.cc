@@ -163,6 +163,13 @@ std::vector<Extent> FakeMdc::ExtentsOf(std::uint64_t inode) const {
   return files_.at(inode).extents.All();
 }
 
+bool FakeMdc::HasWriter(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  const auto& holders = files_.at(inode).holders;
+  return std::any_of(holders.begin(), holders.end(),
+                     [](const auto& holder) { return holder.second.mode == v1::TOKEN_EXCLUSIVE; });
+}
+
 std::uint64_t FakeMdc::OpensOf(std::uint64_t inode) const {
   MutexLock lock(mutex_);
   std::uint64_t sum = 0;
@@ -311,6 +318,9 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
     case v1::Request::kClose: {
       const auto open = session.opens.find(request.close().inode());
       if (open != session.opens.end() && --open->second == 0) session.opens.erase(open);
+      if (!request.close().lowers_token()) break;
+      Holder& holder = files_.at(request.close().inode()).holders[session.id];
+      holder.mode = std::min(holder.mode, v1::TOKEN_SHARED);
       break;
     }
     case v1::Request::kGetAttr:
@@ -327,6 +337,9 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       break;
     case v1::Request::kLayoutReturn: {
       returned = request.layout_return().inode();
+      if (request.layout_return().has_commit()) {
+        Commit(session, request.layout_return().commit(), reply);
+      }
       File& file = files_.at(returned);
       const auto holder = file.holders.find(session.id);
       if (holder == file.holders.end()) break;

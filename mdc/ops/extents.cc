@@ -102,6 +102,11 @@ absl::StatusOr<std::vector<Extent>> ReadExtents(Txn& txn, InodeNumber inode, Fil
 
 absl::StatusOr<FileBlock> ExtentEdit::LoadRange(FileBlock start, FileBlock end,
                                                 std::size_t max_extents) {
+  const absl::StatusOr<v1::InodeRecord*> record = ctx_.txn.Inode(inode_);
+  if (!record.ok()) return record.status();
+  if ((*record)->allocated_blocks() == 0 && (*record)->truncated_from() == 0) {
+    return kEndOfFileBlocks;
+  }
   FileBlock loaded_to = kEndOfFileBlocks;
   std::size_t count = 0;
   absl::Status damage;

@@ -30,6 +30,8 @@ constexpr std::uint64_t kMaxGetBytes = 1 * kGiB;
 constexpr std::uint64_t kMinAheadBytes = 1 * kMiB;
 constexpr std::uint64_t kMaxAheadBytes = 256 * kMiB;
 constexpr int kMaxCommitRanges = 65'536;
+// The most that a new file gets before anything is written.
+constexpr std::uint64_t kMaxNewFileBytes = 1 * kMiB;
 
 // Appends what lies in [next, extent), and the extent.
 void AddWithHole(FileBlock& next, const Extent& extent, v1::LayoutReply& layout) {
@@ -223,6 +225,29 @@ absl::Status FillLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord
   Describe(span.start, end, *extents, layout);
   layout.set_mode(mode);
   FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  return absl::OkStatus();
+}
+
+absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                          std::uint64_t allocate_bytes, v1::LayoutReply& layout) {
+  absl::Status allocated = ErrnoStatus(ENOSPC);
+  if (allocate_bytes > 0) {
+    const BlockSpan span =
+        BlocksOf(0, std::min(allocate_bytes, kMaxNewFileBytes), ctx.descriptor.block_bytes);
+    allocated = AllocateLayout(ctx, inode, record, span.start, span.length_blocks, layout);
+  }
+  // Without room the file is there, and its first write says so.
+  if (!allocated.ok() && ErrnoOf(allocated) != ENOSPC) return allocated;
+  if (!allocated.ok()) {
+    layout.Clear();
+    Describe(FileBlock(0), FileBlock(DivideUp(kDescribedBytes, ctx.descriptor.block_bytes)), {},
+             layout);
+  }
+  layout.set_mode(v1::TOKEN_EXCLUSIVE);
+  FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode] {
+    tokens.Grant(session, inode, v1::TOKEN_EXCLUSIVE);
+  });
   return absl::OkStatus();
 }
 

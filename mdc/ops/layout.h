@@ -14,6 +14,12 @@ absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply&
 absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
+// Grants the exclusive token of a file that this operation makes, which nobody else knows, with
+// `allocate_bytes` of unwritten blocks from its start where there is room; `layout` describes its
+// beginning.
+absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                          std::uint64_t allocate_bytes, v1::LayoutReply& layout);
+
 // The part of LayoutGet that Open shares: fills the layout of [offset, offset + length) and well
 // beyond. REQUIRES: the session may hold `mode`; the grant itself is the caller's.
 absl::Status FillLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,

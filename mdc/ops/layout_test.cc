@@ -92,6 +92,62 @@ TEST_F(LayoutTest, AllocatedBlocksAreUnwrittenUntilCommitted) {
   EXPECT_EQ(Blocks(), 3u);
 }
 
+TEST_F(LayoutTest, ANewFileComesWithItsTokenAndRoom) {
+  v1::Request create = Client::CreateOf("new", /*open=*/true);
+  create.mutable_create()->set_token(v1::TOKEN_EXCLUSIVE);
+  create.mutable_create()->set_allocate_bytes(2 * kBlock + 1);
+  ASSERT_EQ(a_.Do(create, true), 0);
+  const v1::LayoutReply layout = a_.last_.entry().layout();
+  file_ = a_.last_.entry().attr().inode();
+  EXPECT_EQ(layout.mode(), v1::TOKEN_EXCLUSIVE);
+  ASSERT_GE(layout.extents_size(), 1);
+  EXPECT_EQ(layout.extents(0).length_blocks(), 3u);
+  ASSERT_EQ(Commit({{0, 2}}, 2 * kBlock), 0);  // under the token, without another question
+  EXPECT_EQ(Shape(4), "wwu.");
+
+  Client b(world_, 2);
+  b.Register();
+  const std::uint64_t asked =
+      b.SendIn(0, Client::LayoutOf(file_, v1::TOKEN_SHARED, false, 0, kBlock));
+  world_.Run();
+  EXPECT_FALSE(b.Answered(asked));
+  ASSERT_EQ(a_.recalls_.size(), 1u);
+  EXPECT_EQ(a_.recalls_[0].inode(), file_);
+  v1::Request close;
+  close.mutable_close()->set_inode(file_);
+  close.mutable_close()->set_lowers_token(true);
+  ASSERT_EQ(a_.Do(close), 0);
+  EXPECT_TRUE(b.Answered(asked));
+}
+
+TEST_F(LayoutTest, ANewFileThatFindsNoRoomIsMadeAllTheSame) {
+  ASSERT_EQ(Get(0, world_.FreeBlocks(), true), 0);
+  v1::Request create = Client::CreateOf("new", /*open=*/true);
+  create.mutable_create()->set_token(v1::TOKEN_EXCLUSIVE);
+  create.mutable_create()->set_allocate_bytes(1);
+  ASSERT_EQ(a_.Do(create, true), 0);
+  file_ = a_.last_.entry().attr().inode();
+  EXPECT_EQ(a_.last_.entry().layout().extents(0).state(), v1::EXTENT_HOLE);
+  EXPECT_EQ(Get(0, 1, true), ENOSPC);
+}
+
+TEST_F(LayoutTest, AListingCallsForWhatItsWritersHaveClosed) {
+  v1::Request close;
+  close.mutable_close()->set_inode(file_);
+  ASSERT_EQ(a_.Do(close), 0);
+  Client b(world_, 2);
+  b.Register();
+  v1::Request list;
+  list.mutable_read_dir()->set_inode(1);
+  list.mutable_read_dir()->set_limit_bytes(4096);
+  list.mutable_read_dir()->set_attributes(true);
+  ASSERT_EQ(b.Do(list), 0);
+  ASSERT_EQ(a_.recalls_.size(), 1u);
+  EXPECT_EQ(a_.recalls_[0].mode(), v1::TOKEN_SHARED);
+  ASSERT_EQ(b.Do(list), 0);
+  EXPECT_EQ(a_.recalls_.size(), 1u);  // asked once
+}
+
 TEST_F(LayoutTest, TheSameRangeIsAllocatedOnce) {
   ASSERT_EQ(Get(0, 4, true), 0);
   const v1::LayoutReply first = a_.last_.layout();

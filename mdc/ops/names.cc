@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/layout.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/ops/xattrs.h"
 #include "mdc/schema.h"
@@ -140,6 +141,11 @@ absl::Status MakeInode(OpContext& ctx, const v1::Create& create, const Directory
     PutOnOrphanList(ctx, *inode);
   } else {
     AddEntry(ctx, parent, create.name(), *inode, record.mode() & S_IFMT);
+  }
+  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record.mode())) {
+    absl::Status granted = GrantNewFile(ctx, *inode, record, create.allocate_bytes(),
+                                        *reply.mutable_entry()->mutable_layout());
+    if (!granted.ok()) return granted;
   }
   ctx.described.push_back(*inode);
   FillAttr(*inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());

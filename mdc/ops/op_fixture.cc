@@ -83,6 +83,7 @@ absl::Status OpFixture::InContext(SessionId session,
                 .opens = opens_};
   const absl::Status status = body(ctx);
   blocked_ = ctx.blocked;
+  soon_wanted_ = ctx.soon_wanted;
   if (!status.ok()) {
     allocator_->Abandon();
     return status;

@@ -55,8 +55,10 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
 
 absl::Status Close(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   const InodeNumber inode(request.close().inode());
-  ctx.on_commit.push_back(
-      [&opens = ctx.opens, session = ctx.session, inode] { opens.Close(session, inode); });
+  ctx.on_commit.push_back([&ctx, inode, lowers = request.close().lowers_token()] {
+    ctx.opens.Close(ctx.session, inode);
+    if (lowers) ctx.tokens.Return(ctx.session, inode, v1::TOKEN_SHARED);
+  });
   return absl::OkStatus();
 }
 

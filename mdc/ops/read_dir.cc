@@ -70,7 +70,12 @@ absl::Status AddAttributes(OpContext& ctx, v1::ReadDirReply& reply) {
   for (v1::ReadDirReply::Entry& entry : *reply.mutable_entries()) {
     if (entry.cookie() < kFirstCookie) continue;
     const InodeNumber inode(entry.inode());
-    if (!ctx.tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_SHARED)) continue;
+    if (!ctx.tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_SHARED)) {
+      // A lookup of its own will wait for the writer; of those that are closed, now for all at
+      // once.
+      if (!ctx.opens.IsOpen(inode)) ctx.soon_wanted.push_back(inode);
+      continue;
+    }
     const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
     if (!record.ok()) return record.status();
     ctx.described.push_back(inode);

@@ -65,6 +65,10 @@ TEST_F(ReadDirTest, AttributesUnlessAnotherIsWriting) {
   EXPECT_FALSE(entries[0].has_attr());
   EXPECT_EQ(entries[2].attr().inode(), quiet);
   EXPECT_FALSE(entries[3].has_attr());
+  EXPECT_EQ(soon_wanted_, std::vector<InodeNumber>{InodeNumber(busy)});
+  opens_.Open(kOther, InodeNumber(busy));  // it goes on writing: nobody asks it to stop yet
+  List(kRoot, 4096, true);
+  EXPECT_TRUE(soon_wanted_.empty());
 }
 
 TEST_F(ReadDirTest, Refusals) {

@@ -1,0 +1,116 @@
+// Making inodes and names: open(O_CREAT), mknod, mkdir, symlink, link.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "client/vfs.h"
+#include "proto/status.h"
+
+namespace reel::client {
+
+// With the umask; and with the caller's groups where the controller will ask whether set-group-id
+// may be given.
+Caller Vfs::CompleteCreate(v1::Create& create, const Caller& caller) {
+  create.set_umask(caller.umask & 0777);
+  Caller creator = caller;
+  constexpr std::uint32_t kGroupProgram = S_ISGID | S_IXGRP;
+  if ((create.mode() & kGroupProgram) == kGroupProgram) creator.AddGroups();
+  return creator;
+}
+
+// With the token and room for its first bytes, so that writing it asks for nothing more.
+absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& caller) {
+  v1::Create& create = *request.mutable_create();
+  create.set_mode(S_IFREG | (create.mode() & 07777));
+  create.set_open(true);
+  create.set_token(v1::TOKEN_EXCLUSIVE);
+  create.set_allocate_bytes(data_.ExpectedBytes());
+  const Caller creator = CompleteCreate(create, caller);
+  // Whoever comes second, the answer or the caller who has given up, closes the file again.
+  struct Outcome {
+    std::atomic<bool> one_came{false};
+    std::atomic<std::uint64_t> inode{0};
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  CallOptions options;
+  options.credentials = &creator.credentials;
+  options.interrupt = creator.interrupt;
+  options.on_reply = [&data = data_, outcome](const v1::Reply& reply) {
+    const std::uint64_t inode = reply.entry().attr().inode();
+    if (inode == 0) return;
+    data.Created(reply.entry());
+    outcome->inode = inode;
+    if (outcome->one_came.exchange(true)) data.Close(inode);
+  };
+  absl::StatusOr<v1::Reply> reply = session_.Call(std::move(request), options);
+  if (!reply.ok()) {
+    if (outcome->one_came.exchange(true)) data_.Close(outcome->inode);
+    return reply.status();
+  }
+  v1::Attr* attr = reply->mutable_entry()->mutable_attr();
+  if (attr->inode() == 0) return ErrnoStatus(EIO, "the controller's reply carries no entry");
+  return std::move(*attr);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
+                                   const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(at.parent);
+  create.set_name(at.name.data(), at.name.size());
+  create.set_mode(mode);
+  create.set_rdev(rdev);
+  const Caller creator = CompleteCreate(create, caller);
+  return CallForEntry(std::move(request), creator);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
+                                      const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(at.parent);
+  create.set_name(at.name.data(), at.name.size());
+  create.set_mode(S_IFLNK | 0777);
+  create.set_symlink(target.data(), target.size());
+  return CallForEntry(std::move(request), caller);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const Caller& caller) {
+  v1::Request request;
+  v1::Link& link = *request.mutable_link();
+  link.set_inode(inode);
+  link.set_parent(to.parent);
+  link.set_name(to.name.data(), to.name.size());
+  return CallForEntry(std::move(request), caller);
+}
+
+absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int flags,
+                                     const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(at.parent);
+  create.set_name(at.name.data(), at.name.size());
+  create.set_mode(mode);
+  absl::StatusOr<v1::Attr> attr = CreateOpen(std::move(request), caller);
+  if (ErrnoOf(attr.status()) == EEXIST && (flags & O_EXCL) == 0) {
+    return ErrnoStatus(ESTALE, "another host has just created the name");
+  }
+  return attr;
+}
+
+absl::StatusOr<v1::Attr> Vfs::CreateUnnamed(std::uint64_t parent, std::uint32_t mode, int flags,
+                                            const Caller& caller) {
+  v1::Request request;
+  v1::Create& create = *request.mutable_create();
+  create.set_parent(parent);
+  create.set_mode(mode);
+  create.set_unnamed(true);
+  create.set_linkable((flags & O_EXCL) == 0);
+  return CreateOpen(std::move(request), caller);
+}
+
+}  // namespace reel::client
