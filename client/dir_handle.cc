@@ -11,8 +11,8 @@
 
 namespace reel::client {
 
-DirHandle::Found DirHandle::Find(std::uint64_t cookie, bool attributes) {
-  if (!kept_ || (attributes && !attributes_) || cookie < start_cookie_) return {};
+DirHandle::Found DirHandle::Find(std::uint64_t cookie) {
+  if (!kept_ || cookie < start_cookie_) return {};
   const auto& entries = reply_.entries();
   const bool in_sequence =
       next_ > 0 && next_ <= entries.size() && entries[next_ - 1].cookie() == cookie;
@@ -28,7 +28,7 @@ DirHandle::Found DirHandle::Find(std::uint64_t cookie, bool attributes) {
   return {reply_.end() ? Position::kEnd : Position::kUnknown, nullptr};
 }
 
-absl::Status DirHandle::Keep(std::uint64_t cookie, bool attributes, v1::ReadDirReply reply) {
+absl::Status DirHandle::Keep(std::uint64_t cookie, v1::ReadDirReply reply) {
   kept_ = false;
   std::uint64_t last = cookie;
   for (const v1::ReadDirReply::Entry& entry : reply.entries()) {
@@ -47,7 +47,6 @@ absl::Status DirHandle::Keep(std::uint64_t cookie, bool attributes, v1::ReadDirR
   }
   reply_ = std::move(reply);
   start_cookie_ = cookie;
-  attributes_ = attributes;
   next_ = 0;
   kept_ = true;
   return absl::OkStatus();

@@ -27,12 +27,11 @@ class DirHandle {
     Position position = Position::kUnknown;
     const v1::ReadDirReply::Entry* entry = nullptr;  // with kEntry
   };
-  // What the kept reply says of the entry behind `cookie`; it must have been asked for with at
-  // least these `attributes`.
-  Found Find(std::uint64_t cookie, bool attributes);
+  // What the kept reply says of the entry behind `cookie`.
+  Found Find(std::uint64_t cookie);
 
   // Keeps the reply to a request for entries behind `cookie`. EIO when it is not in order.
-  absl::Status Keep(std::uint64_t cookie, bool attributes, v1::ReadDirReply reply);
+  absl::Status Keep(std::uint64_t cookie, v1::ReadDirReply reply);
 
  private:
   const std::uint64_t inode_;
@@ -40,7 +39,6 @@ class DirHandle {
   v1::ReadDirReply reply_;
   std::uint64_t start_cookie_ = 0;
   bool kept_ = false;
-  bool attributes_ = false;
   int next_ = 0;  // where the last call left off, to find the next entry at once
 };
 

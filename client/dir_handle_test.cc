@@ -26,8 +26,8 @@ v1::ReadDirReply Listing(std::initializer_list<std::uint64_t> cookies, bool end)
 }
 
 // The cookie found behind `cookie`; 0 at the end, -1 when the handle does not know.
-std::int64_t Behind(DirHandle& handle, std::uint64_t cookie, bool attributes = false) {
-  const DirHandle::Found found = handle.Find(cookie, attributes);
+std::int64_t Behind(DirHandle& handle, std::uint64_t cookie) {
+  const DirHandle::Found found = handle.Find(cookie);
   if (found.position == Position::kUnknown) return -1;
   return found.entry == nullptr ? 0 : static_cast<std::int64_t>(found.entry->cookie());
 }
@@ -39,7 +39,7 @@ TEST(DirHandle, KnowsNothingAtFirst) {
 
 TEST(DirHandle, WalksAndSeeks) {
   DirHandle handle(7);
-  ASSERT_TRUE(handle.Keep(0, false, Listing({1, 2, 5, 9}, true)).ok());
+  ASSERT_TRUE(handle.Keep(0, Listing({1, 2, 5, 9}, true)).ok());
   EXPECT_EQ(Behind(handle, 0), 1);
   EXPECT_EQ(Behind(handle, 1), 2);
   EXPECT_EQ(Behind(handle, 2), 5);
@@ -52,18 +52,10 @@ TEST(DirHandle, WalksAndSeeks) {
 
 TEST(DirHandle, ALaterPieceKnowsOnlyItself) {
   DirHandle handle(7);
-  ASSERT_TRUE(handle.Keep(9, false, Listing({10, 11}, false)).ok());
+  ASSERT_TRUE(handle.Keep(9, Listing({10, 11}, false)).ok());
   EXPECT_EQ(Behind(handle, 8), -1);
   EXPECT_EQ(Behind(handle, 9), 10);
   EXPECT_EQ(Behind(handle, 11), -1);
-}
-
-TEST(DirHandle, AttributesMustHaveBeenAskedFor) {
-  DirHandle handle(7);
-  ASSERT_TRUE(handle.Keep(0, false, Listing({1}, true)).ok());
-  EXPECT_EQ(Behind(handle, 0, true), -1);
-  ASSERT_TRUE(handle.Keep(0, true, Listing({1}, true)).ok());
-  EXPECT_EQ(Behind(handle, 0, false), 1);
 }
 
 TEST(DirHandle, RefusesWhatIsNotInOrder) {
@@ -74,10 +66,10 @@ TEST(DirHandle, RefusesWhatIsNotInOrder) {
                                   Listing({std::uint64_t{1} << 63}, true), Listing({}, false),
                                   slash};
   for (const v1::ReadDirReply& reply : bad) {
-    EXPECT_EQ(ErrnoOf(handle.Keep(0, false, reply)), EIO) << reply.ShortDebugString();
+    EXPECT_EQ(ErrnoOf(handle.Keep(0, reply)), EIO) << reply.ShortDebugString();
     EXPECT_EQ(Behind(handle, 0), -1);
   }
-  EXPECT_EQ(ErrnoOf(handle.Keep(5, false, Listing({5}, true))), EIO);
+  EXPECT_EQ(ErrnoOf(handle.Keep(5, Listing({5}, true))), EIO);
 }
 
 }  // namespace

@@ -283,27 +283,17 @@ void OnReleasedir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
 }
 
 // The length of the entry when it fits into what is left, else one that exceeds it.
-std::size_t AddEntry(fuse_req_t req, std::span<char> left, const v1::ReadDirReply::Entry& entry,
-                     bool plus) {
-  const auto offset = static_cast<off_t>(entry.cookie());
-  if (!plus) {
-    struct stat stat {};
-    stat.st_ino = entry.inode();
-    stat.st_mode = entry.type();
-    return fuse_add_direntry(req, left.data(), left.size(), entry.name().c_str(), &stat, offset);
-  }
-  fuse_entry_param param{};  // inode 0: the kernel makes no entry of it ("." and "..")
-  if (entry.has_attr()) {
-    param = ToEntry(entry.attr());
-  } else {
-    param.attr.st_ino = entry.inode();
-    param.attr.st_mode = entry.type();
-  }
-  return fuse_add_direntry_plus(req, left.data(), left.size(), entry.name().c_str(), &param,
-                                offset);
+std::size_t AddEntry(fuse_req_t req, std::span<char> left, const v1::ReadDirReply::Entry& entry) {
+  struct stat stat {};
+  stat.st_ino = entry.inode();
+  stat.st_mode = entry.type();
+  return fuse_add_direntry(req, left.data(), left.size(), entry.name().c_str(), &stat,
+                           static_cast<off_t>(entry.cookie()));
 }
 
-void ReadDirectory(fuse_req_t req, std::size_t size, off_t offset, DirHandle& handle, bool plus) {
+// (No readdirplus: the kernel would make an inode of each entry, and ask for it again all the
+// same.)
+void OnReaddir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
   const Request request(req);
   const std::span<std::byte> memory = FuseSession::ReplyBuffer();
   const std::span<char> buffer(reinterpret_cast<char*>(memory.data()),
@@ -312,25 +302,16 @@ void ReadDirectory(fuse_req_t req, std::size_t size, off_t offset, DirHandle& ha
   auto cookie = static_cast<std::uint64_t>(offset);
   while (true) {
     const absl::StatusOr<const v1::ReadDirReply::Entry*> entry =
-        request.vfs().NextEntry(handle, cookie, plus, request.caller());
+        request.vfs().NextEntry(HandleOf(*info), cookie, request.caller());
     // What came before an error is handed on; the kernel will ask again from there.
     if (!entry.ok() && used == 0) return ReplyStatus(req, entry.status());
     if (!entry.ok() || *entry == nullptr) break;
-    const std::size_t length = AddEntry(req, buffer.subspan(used), **entry, plus);
+    const std::size_t length = AddEntry(req, buffer.subspan(used), **entry);
     if (length > buffer.size() - used) break;
     used += length;
     cookie = (*entry)->cookie();
   }
   fuse_reply_buf(req, buffer.data(), used);
-}
-
-void OnReaddir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info* info) {
-  ReadDirectory(req, size, offset, HandleOf(*info), /*plus=*/false);
-}
-
-void OnReaddirplus(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset,
-                   fuse_file_info* info) {
-  ReadDirectory(req, size, offset, HandleOf(*info), /*plus=*/true);
 }
 
 // What was acknowledged of names is durable already.
@@ -470,7 +451,6 @@ fuse_lowlevel_ops MakeTable() {
   ops.removexattr = OnRemovexattr;
   ops.opendir = OnOpendir;
   ops.readdir = OnReaddir;
-  ops.readdirplus = OnReaddirplus;
   ops.releasedir = OnReleasedir;
   ops.fsyncdir = OnFsyncdir;
   ops.open = OnOpen;

@@ -31,6 +31,7 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   MutexLock lock(mutex_);
   Node* const directory = Find(parent);
   if (directory == nullptr) return std::nullopt;
+  directory->looked_into = true;
   const auto entry = directory->names.find(Key(name));
   const bool known = entry != directory->names.end();
   if (!known && (!directory->complete || IsDots(name))) return std::nullopt;
@@ -40,6 +41,12 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   if (child == nullptr || !child->attr) return std::nullopt;
   Use(*child);
   return Found{.absent = false, .attr = *child->attr};
+}
+
+bool NameCache::TakeLookedInto(std::uint64_t directory) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(directory);
+  return node != nullptr && std::exchange(node->looked_into, false);
 }
 
 std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {

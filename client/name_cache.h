@@ -47,6 +47,9 @@ class NameCache {
   std::optional<Found> Lookup(std::uint64_t parent, std::string_view name);
   std::optional<v1::Attr> GetAttr(std::uint64_t inode);
   std::optional<std::string> ReadLink(std::uint64_t inode);
+  // Whether a name was looked up in the directory since the last call (false where its token is not
+  // held): then whoever lists it wants attributes.
+  bool TakeLookedInto(std::uint64_t directory);
 
   // ---- what the stream brings ----
 
@@ -70,6 +73,7 @@ class NameCache {
     absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
     std::size_t names_weight = 0;
     bool complete = false;
+    bool looked_into = false;
     std::uint64_t listed_to =
         0;  // a listing from the start, without a gap, has come to this cookie
     std::list<std::uint64_t>::iterator use;

@@ -319,10 +319,10 @@ absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const 
 // ----------------------------------------------------------------------------------
 
 absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
-                                                              std::uint64_t cookie, bool attributes,
+                                                              std::uint64_t cookie,
                                                               const Caller& caller) {
   if (cookie != 0) {
-    const DirHandle::Found found = handle.Find(cookie, attributes);
+    const DirHandle::Found found = handle.Find(cookie);
     if (found.position != DirHandle::Position::kUnknown) return found.entry;
   }
   v1::Request request;
@@ -330,21 +330,18 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   read.set_inode(handle.inode());
   read.set_cookie(cookie);
   read.set_limit_bytes(kReadDirBytes);
-  read.set_attributes(attributes);
+  // For the name cache: whoever lists a directory is likely to look at what is in it, and goes on
+  // doing so.
+  read.set_attributes(names_.TakeLookedInto(handle.inode()) || cookie == 0);
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
   if (!reply->has_read_dir()) return WrongReply("entries");
   if (!handle.no_atime()) {
     NoteRead(handle.inode(), options_.directory_atime, reply->read_dir().atime_due());
   }
-  v1::ReadDirReply* listing = reply->mutable_read_dir();
-  for (v1::ReadDirReply::Entry& entry : *listing->mutable_entries()) {
-    if (entry.has_attr()) data_.Overlay(*entry.mutable_attr());
-  }
-  if (absl::Status status = handle.Keep(cookie, attributes, std::move(*listing)); !status.ok()) {
-    return status;
-  }
-  return handle.Find(cookie, attributes).entry;
+  absl::Status status = handle.Keep(cookie, std::move(*reply->mutable_read_dir()));
+  if (!status.ok()) return status;
+  return handle.Find(cookie).entry;
 }
 
 // ---- files

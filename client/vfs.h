@@ -93,7 +93,7 @@ class Vfs {
   // with this handle. Entries come from the handle's last reply where that holds them; cookie 0
   // always asks anew.
   absl::StatusOr<const v1::ReadDirReply::Entry*> NextEntry(DirHandle& handle, std::uint64_t cookie,
-                                                           bool attributes, const Caller& caller);
+                                                           const Caller& caller);
 
   // ---- files ----
   absl::StatusOr<v1::Attr> Open(std::uint64_t inode, int flags, const Caller& caller);

@@ -139,7 +139,7 @@ class VfsTest : public ::testing::Test {
   // Reads from a cookie to the end, or to an error, which it returns.
   int ReadAll(DirHandle& handle, std::uint64_t cookie, std::vector<std::uint64_t>* cookies) {
     while (true) {
-      const auto entry = vfs_.NextEntry(handle, cookie, false, caller_);
+      const auto entry = vfs_.NextEntry(handle, cookie, caller_);
       if (!entry.ok()) return ErrnoOf(entry.status());
       if (*entry == nullptr) return 0;
       cookie = (*entry)->cookie();
@@ -268,6 +268,26 @@ TEST_F(VfsTest, ANameThatAnotherHostMadeIsLookedUpAgain) {
   ReplyError(EEXIST);
   EXPECT_EQ(ErrnoOf(vfs_.Create({1, "f"}, 0644, O_CREAT | O_EXCL, caller_).status()), EEXIST);
   EXPECT_EQ(data_.opened, 0u);
+}
+
+TEST_F(VfsTest, AListingBringsAttributesWhileSomebodyLooksAtThem) {
+  v1::Request made;
+  made.mutable_read_dir()->set_inode(1);
+  v1::Reply held;
+  held.add_cacheable(1);
+  names_.OnReply(made, held);
+  DirHandle handle(1);
+  ReplyListing({3, 4}, false);
+  ReplyListing({5, 6}, false);
+  ASSERT_EQ(ErrnoOf(vfs_.NextEntry(handle, 0, caller_).status()), 0);
+  EXPECT_TRUE(LastRequest().read_dir().attributes());
+  ASSERT_EQ(ErrnoOf(vfs_.NextEntry(handle, 4, caller_).status()), 0);
+  EXPECT_FALSE(LastRequest().read_dir().attributes());
+  ReplyEntry(9);
+  ASSERT_TRUE(vfs_.Lookup({1, "n6"}, caller_).ok());
+  ReplyListing({7}, true);
+  ASSERT_EQ(ErrnoOf(vfs_.NextEntry(handle, 6, caller_).status()), 0);
+  EXPECT_TRUE(LastRequest().read_dir().attributes());
 }
 
 TEST_F(VfsTest, OpenTellsWhetherItWrites) {
