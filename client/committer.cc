@@ -65,9 +65,8 @@ void Committer::NoteDirty(FileState& f) {
   }
 }
 
-Committer::PlanRef Committer::Begin(FileState& f, GivesBack gives_back) {
-  const bool release_tail =
-      gives_back != GivesBack::kNothing && f.tail_allocated && f.token == v1::TOKEN_EXCLUSIVE;
+Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
+  release_tail = release_tail && f.tail_allocated && f.token == v1::TOKEN_EXCLUSIVE;
   if (!f.dirty.any() && !release_tail) return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->file = f.shared_from_this();
@@ -76,8 +75,6 @@ Committer::PlanRef Committer::Begin(FileState& f, GivesBack gives_back) {
   plan->marks.swap(f.dirty.unflushed);
   f.dirty.blocks.TakeRanges(kMaxRanges, plan->blocks);
   plan->through = f.dirty.blocks.empty() ? f.changes : f.committed;
-  plan->lowers = gives_back == GivesBack::kTailAndToken && f.token == v1::TOKEN_EXCLUSIVE &&
-                 f.dirty.blocks.empty();
   v1::LayoutCommit& message = plan->message;
   message.set_inode(f.inode);
   plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
@@ -103,7 +100,7 @@ Committer::PlanRef Committer::Begin(FileState& f, GivesBack gives_back) {
     message.set_release_tail(true);
   }
   plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
-                !message.kill_suid_sgid() && !message.release_tail() && !plan->lowers;
+                !message.kill_suid_sgid() && !message.release_tail();
   f.committing = plan->blocks;
   f.commit_running = true;
   return plan;
@@ -127,31 +124,28 @@ void Committer::Execute(std::span<const PlanRef> plans) {
 void Committer::Send(const PlanRef& plan) {
   plan->sent = true;
   v1::Request request;
-  if (plan->lowers) {
-    FileState& f = *plan->file;
-    MutexLock lock(f.mutex);
-    if (f.era == plan->era) {
-      // As with a recall, when it is sent; what stat(2) shows stays right until it is answered.
-      f.token = std::min(f.token, v1::TOKEN_SHARED);
-      f.lowering = true;
-    }
-    v1::LayoutReturn& back = *request.mutable_layout_return();
-    back.set_inode(f.inode);
-    back.set_mode(v1::TOKEN_SHARED);
-    *back.mutable_commit() = std::move(plan->message);
-  } else {
-    *request.mutable_layout_commit() = std::move(plan->message);
-  }
+  *request.mutable_layout_commit() = std::move(plan->message);
   context_.session->Start(
       std::move(request),
       [this, plan](const absl::StatusOr<v1::Reply>& reply) { Finish(plan, reply.status()); },
       plan->session);
 }
 
+// A message of its own: if the commit carried it, a new controller, which is told of the lower
+// token first, would refuse the commit.
+void Committer::GiveUpWriting(FileState& f) {
+  if (f.token != v1::TOKEN_EXCLUSIVE) return;
+  f.token = v1::TOKEN_SHARED;
+  v1::Request request;
+  request.mutable_layout_return()->set_inode(f.inode);
+  request.mutable_layout_return()->set_mode(v1::TOKEN_SHARED);
+  context_.session->Post(std::move(request));
+}
+
 void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
-  f.commit_running = f.lowering = false;
+  f.commit_running = false;
   f.committing.Clear();
   f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
   f.committing_wrote = false;
@@ -161,6 +155,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.committed = std::max(f.committed, plan->through);
   if (status.ok()) {
     if (f.dirty.any()) NoteDirty(f);
+    if (f.unused() && !f.dirty.any() && !f.tail_allocated) GiveUpWriting(f);
     return;
   }
   if (!plan->sent) {
@@ -195,7 +190,7 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
       continue;
     }
-    const PlanRef plan = Begin(f, GivesBack::kNothing);
+    const PlanRef plan = Begin(f, false);
     if (plan == nullptr) break;
     f.mutex.Unlock();
     Execute({&plan, 1});
@@ -216,7 +211,7 @@ void Committer::ReleaseTail(const FileRef& file) {
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
-    if (!file->commit_running) plan = Begin(*file, GivesBack::kTail);
+    if (!file->commit_running) plan = Begin(*file, true);
   }
   if (plan == nullptr) return;
   Execute({&plan, 1});
@@ -238,7 +233,7 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
     if (!file->dirty.any() && !file->commit_running) continue;
     files.push_back(file);
     if (file->commit_running) continue;
-    if (PlanRef plan = Begin(*file, GivesBack::kNothing)) plans.push_back(std::move(plan));
+    if (PlanRef plan = Begin(*file, false)) plans.push_back(std::move(plan));
     if (plans.size() < kMaxPlans) continue;
     file->mutex.Unlock();
     execute();
@@ -284,11 +279,10 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
       if (file->dirty.any()) NoteDirty(*file);
       continue;
     }
-    // Closed by all: its blocks ahead go back, and the right to write, which would have to be
-    // recalled before anybody else may so much as look at its size. No one may enter meanwhile.
-    PlanRef plan = Begin(*file, file->unused() ? GivesBack::kTailAndToken : GivesBack::kNothing);
+    // Closed by all: its blocks ahead go back. No one may enter meanwhile.
+    PlanRef plan = Begin(*file, file->unused());
     if (plan == nullptr) continue;
-    plan->holds_file = plan->message.release_tail() || plan->lowers;
+    plan->holds_file = plan->message.release_tail();
     if (plan->holds_file) file->exclusive_user = true;
     plans.push_back(std::move(plan));
   }

@@ -56,7 +56,6 @@ class Committer {
     std::uint64_t session = 0;
     std::uint64_t through = 0;  // FileState::changes that it covers
     bool holds_file = false;    // exclusively, until it is done
-    bool lowers = false;        // the token, to shared
     bool empty = false;         // only the flush counts
     bool sent = false;
     bool size = false;  // what the message tells
@@ -67,15 +66,15 @@ class Committer {
   };
   using PlanRef = std::shared_ptr<Plan>;
 
-  // What goes back with a commit: nothing; blocks beyond the end; for a file that nobody uses,
-  // these and the right to write.
-  enum class GivesBack { kNothing, kTail, kTailAndToken };
   // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
-  PlanRef Begin(FileState& f, GivesBack gives_back) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  PlanRef Begin(FileState& f, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans);
   void Send(const PlanRef& plan);
   void Finish(const PlanRef& plan, const absl::Status& status);
+  // Of a file that all have closed: the right to write it would have to be recalled before anybody
+  // else may so much as look at its size. REQUIRES: unused, nothing dirty.
+  void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   void Main();
   std::vector<PlanRef> BeginDue(std::uint64_t now_ms);

@@ -246,6 +246,21 @@ TEST(FileDataTest, AClosedFileKeepsNoTokenToWrite) {
   EXPECT_EQ(reader->Read(inode, 0, 2), "xy");
 }
 
+TEST(FileDataTest, WhatAClosedFileCommitsOutlivesTheController) {
+  DataCluster cluster({.data = {.commit_age_ms = 1}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  for (std::uint64_t size = 1; size <= 20; ++size) {
+    ASSERT_TRUE(client->data().Open(inode, true, {}).ok());
+    client->Write(inode, size - 1, "x");
+    cluster.mdc().LoseReplies(true);
+    client->data().Close(inode);
+    for (std::uint64_t i = 0; i < size * 1'000; ++i) std::this_thread::yield();  // any moment
+    cluster.mdc().Restart();
+    while (cluster.mdc().AttrOf(inode).size_bytes() < size) std::this_thread::yield();
+  }
+}
+
 TEST(FileDataTest, AppendsOfTwoClientsNeverOverlap) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

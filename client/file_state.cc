@@ -114,7 +114,7 @@ void FileState::Learn(const v1::Attr& from) {
 
 void FileState::OverlayOn(v1::Attr& attributes) const {
   if (accessed && Later(*accessed, attributes.atime())) *attributes.mutable_atime() = *accessed;
-  if (token != v1::TOKEN_EXCLUSIVE && !lowering) return;
+  if (token != v1::TOKEN_EXCLUSIVE) return;
   attributes.set_size_bytes(attr.size_bytes());
   *attributes.mutable_mtime() = attr.mtime();
   if ((dirty.mtime || committing_mtime) && Later(attr.mtime(), attributes.ctime())) {
@@ -222,7 +222,7 @@ void FileState::Void() {
   dirty = DirtyData();
   committing.Clear();
   committed = changes;
-  tail_allocated = lowering = false;
+  tail_allocated = false;
   recall = Recall::kNone;
   next_recall.reset();
   ++recall_cycle;

@@ -99,7 +99,6 @@ struct FileState : std::enable_shared_from_this<FileState> {
   DirtyData dirty ABSL_GUARDED_BY(mutex);
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
-  bool lowering ABSL_GUARDED_BY(mutex) = false;  // … and with it the token comes down to shared
   bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way
   bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
