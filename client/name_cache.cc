@@ -101,7 +101,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
       }
       break;
     case v1::Request::kRename:
-      if (done) Renamed(request.rename());
+      if (done) Renamed(request.rename(), reply);
       break;
     default:
       break;
@@ -129,7 +129,7 @@ void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
   if (Node* child = Find(attr.inode())) child->complete = S_ISDIR(attr.mode());
 }
 
-void NameCache::Renamed(const v1::Rename& rename) {
+void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
   Node* const from = Find(rename.parent());
   Node* const to = Find(rename.new_parent());
   const auto known = [](const Node* node, const std::string& name) {
@@ -143,7 +143,8 @@ void NameCache::Renamed(const v1::Rename& rename) {
   if (moved && *moved != 0 && replaced) {
     if (*moved == *replaced) return;  // two names of one inode: rename(2) leaves both
     const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
-    SetName(*from, rename.name(), exchange ? *replaced : 0);
+    const std::uint64_t whiteout = reply.entry().attr().inode();  // 0: none was asked for
+    SetName(*from, rename.name(), exchange ? *replaced : whiteout);
     SetName(*to, rename.new_name(), *moved);
     return;
   }

@@ -95,7 +95,8 @@ class NameCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Created(const v1::Create& create, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Renamed(const v1::Rename& rename) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Renamed(const v1::Rename& rename, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -46,14 +46,21 @@ class NameCacheTest : public testing::Test {
     *reply.mutable_entry()->mutable_attr() = AttrOf(inode, mode);
     cache_.OnReply(request, reply);
   }
-  void Renamed(const std::string& from, const std::string& to, std::uint32_t flags = 0) {
+  // The reply tells of what stands at the old name where that is a `whiteout`.
+  void Renamed(const std::string& from, const std::string& to, std::uint32_t flags = 0,
+               std::uint64_t whiteout = 0) {
     v1::Request request;
     request.mutable_rename()->set_parent(kDir);
     request.mutable_rename()->set_name(from);
     request.mutable_rename()->set_new_parent(kDir);
     request.mutable_rename()->set_new_name(to);
     request.mutable_rename()->set_flags(flags);
-    cache_.OnReply(request, v1::Reply());
+    v1::Reply reply;
+    if (whiteout != 0) {
+      reply.add_cacheable(whiteout);
+      *reply.mutable_entry()->mutable_attr() = AttrOf(whiteout, S_IFCHR);
+    }
+    cache_.OnReply(request, reply);
   }
   void Listed(std::uint64_t from, const std::vector<std::uint64_t>& cookies, bool end) {
     v1::Request request;
@@ -133,6 +140,10 @@ TEST_F(NameCacheTest, RenamesMoveExchangeAndReplace) {
   Renamed("a", "b");
   EXPECT_EQ(Find("a"), "-");
   EXPECT_EQ(Find("b"), "20");
+  LookedUp("a", 30);
+  Renamed("a", "b", 4 /* RENAME_WHITEOUT */, 40);
+  EXPECT_EQ(Find("a"), "40");
+  EXPECT_EQ(Find("b"), "30");
   Renamed("b", "unknown");  // what it replaced is not known, nor whether it was the same inode
   EXPECT_EQ(Find("b"), "?");
   EXPECT_EQ(Find("unknown"), "?");

@@ -175,7 +175,7 @@ absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller)
 
 absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t flags,
                          const Caller& caller) {
-  if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0) {
+  if ((flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT)) != 0) {
     return ErrnoStatus(EINVAL, absl::StrCat("rename flags ", flags, " do not exist here"));
   }
   std::optional<v1::Attr> victim;

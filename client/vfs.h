@@ -68,7 +68,7 @@ class Vfs {
   absl::StatusOr<v1::Attr> Symlink(const NameIn& at, std::string_view target, const Caller& caller);
   absl::StatusOr<v1::Attr> Link(std::uint64_t inode, const NameIn& to, const Caller& caller);
   absl::Status Unlink(const NameIn& at, bool directory, const Caller& caller);
-  // EINVAL for flags other than RENAME_NOREPLACE and RENAME_EXCHANGE.
+  // EINVAL for flags other than RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT.
   absl::Status Rename(const NameIn& from, const NameIn& to, std::uint32_t flags,
                       const Caller& caller);
   absl::StatusOr<std::string> ReadLink(std::uint64_t inode, const Caller& caller);

@@ -308,15 +308,19 @@ TEST_F(VfsTest, SizeAndTimesAreFileDatas) {
   v1::Reply reply;
   reply.mutable_attr()->mutable_attr()->set_inode(3);
   session_.replies.push_back(reply);
+  caller_.groups = &groups_;
   ASSERT_TRUE(vfs_.SetAttr(set, caller_).ok());
   EXPECT_EQ(LastRequest().set_attr().fields(), set.fields());
+  EXPECT_EQ(session_.groups, 2) << "whether set-group-id may stay is asked with chown(2)";
 }
 
 TEST_F(VfsTest, RenameFlags) {
   EXPECT_TRUE(vfs_.Rename({1, "a"}, {2, "b"}, RENAME_EXCHANGE, caller_).ok());
   EXPECT_EQ(LastRequest().rename().flags(), static_cast<std::uint32_t>(RENAME_EXCHANGE));
-  EXPECT_EQ(ErrnoOf(vfs_.Rename({1, "a"}, {2, "b"}, RENAME_WHITEOUT, caller_)), EINVAL);
-  EXPECT_EQ(session_.requests.size(), 1u);
+  EXPECT_TRUE(vfs_.Rename({1, "a"}, {2, "b"}, RENAME_WHITEOUT, caller_).ok());
+  EXPECT_EQ(LastRequest().rename().flags(), static_cast<std::uint32_t>(RENAME_WHITEOUT));
+  EXPECT_EQ(ErrnoOf(vfs_.Rename({1, "a"}, {2, "b"}, 8, caller_)), EINVAL);
+  EXPECT_EQ(session_.requests.size(), 2u);
 }
 
 TEST_F(VfsTest, WhatIsKnownToHaveNoAclIsNotAskedForOne) {

@@ -48,6 +48,8 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     FillAttr(inode, **ctx.txn.Inode(inode), descriptor_, *reply.add_changed());
   }
   for (const InodeNumber inode : ctx.txn.DeletedInodes()) {
+    // No name leads there any more: nobody has to wait until the others know, too.
+    SendAttrRecalls(attr_tokens_.RecallOthers(session.id, inode, v1::TOKEN_NONE));
     if (attr_tokens_.Held(session.id, inode) != v1::TOKEN_NONE) {
       reply.add_changed()->set_inode(inode.value());
     }

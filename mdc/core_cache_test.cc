@@ -67,6 +67,16 @@ TEST_F(CacheTest, OnesOwnCacheIsToldAndNotRecalled) {
   ASSERT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
 }
 
+TEST_F(CacheTest, OthersLearnOfARemovalAndAreNotWaitedFor) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+  EXPECT_THAT(b_.attr_recalls_, ElementsAre(inode));
+  ASSERT_EQ(b_.Do(Client::AttrReturnOf({inode})), 0);
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), ESTALE);
+  EXPECT_THAT(Cacheable(b_), IsEmpty());
+}
+
 TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);

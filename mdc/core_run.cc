@@ -1,9 +1,12 @@
 // The one path of every operation: slot → run → miss, block or commit → reply.
+#include <linux/fs.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
 #include "mdc/core_impl.h"
 #include "mdc/ops/access.h"
 #include "mdc/ops/orphans.h"
@@ -48,6 +51,8 @@ bool GrowsStore(const v1::Request& request) {
     case v1::Request::kSetXattr:
     case v1::Request::kAllocate:
       return true;
+    case v1::Request::kRename:
+      return (request.rename().flags() & RENAME_WHITEOUT) != 0;
     case v1::Request::kLayoutGet:
       return request.layout_get().allocate();
     default:

@@ -9,8 +9,8 @@
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/layout.h"
+#include "mdc/ops/new_inode.h"
 #include "mdc/ops/orphans.h"
-#include "mdc/ops/xattrs.h"
 #include "mdc/schema.h"
 #include "mdc/token_table.h"
 #include "proto/convert.h"
@@ -57,58 +57,6 @@ absl::Status ValidateCreate(const v1::Create& create) {
   }
 }
 
-// Group and mode, as a set-group-id directory passes them on.
-void InheritGroup(const v1::Credentials& credentials, const v1::InodeRecord& parent,
-                  v1::InodeRecord& record) {
-  record.set_gid(credentials.gid());
-  if ((parent.mode() & S_ISGID) == 0) return;
-  record.set_gid(parent.gid());
-  if (S_ISDIR(record.mode())) {
-    record.set_mode(record.mode() | S_ISGID);
-  } else if ((record.mode() & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-             credentials.uid() != 0 && !InGroup(credentials, parent.gid())) {
-    // Nobody makes a program that runs as a group they are not in.
-    record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
-  }
-}
-
-void FillNewInode(const OpContext& ctx, const v1::Create& create, const Directory& parent,
-                  v1::InodeRecord& record) {
-  const std::uint32_t type = create.mode() & S_IFMT;
-  record.set_generation(ctx.next_sequence.value());
-  record.set_mode((type == 0 ? S_IFREG : type) | (create.mode() & 07777));
-  record.set_nlink(1);
-  record.set_uid(ctx.credentials.uid());
-  InheritGroup(ctx.credentials, *parent.record, record);
-  const v1::Time now = ToProto(ctx.now);
-  *record.mutable_atime() = now;
-  *record.mutable_mtime() = now;
-  *record.mutable_ctime() = now;
-  *record.mutable_btime() = now;
-  record.set_change(1);
-  record.set_project(parent.record->project());
-  if (!parent.record->affinity().empty()) record.set_affinity(parent.record->affinity());
-  if (S_ISREG(record.mode())) record.set_directory(parent.inode.value());
-  switch (type) {
-    case S_IFDIR:
-      record.set_nlink(2);
-      record.set_parent(parent.inode.value());
-      record.set_next_cookie(3);
-      break;
-    case S_IFLNK:
-      record.set_mode(S_IFLNK | 0777);
-      record.set_symlink(create.symlink());
-      record.set_size_bytes(create.symlink().size());
-      break;
-    case S_IFCHR:
-    case S_IFBLK:
-      record.set_rdev(create.rdev());
-      break;
-    default:
-      break;
-  }
-}
-
 // The inode that a name stands for, "." and ".." included.
 absl::StatusOr<InodeNumber> Resolve(Txn& txn, InodeNumber parent, const v1::InodeRecord& record,
                                     const std::string& name) {
@@ -121,34 +69,29 @@ absl::StatusOr<InodeNumber> Resolve(Txn& txn, InodeNumber parent, const v1::Inod
 }
 
 // The new inode, with its name where it gets one, and its open where one is asked for.
-absl::Status MakeInode(OpContext& ctx, const v1::Create& create, const Directory& parent,
-                       v1::Reply& reply) {
-  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn);
-  if (!inode.ok()) return inode.status();
-  v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
-  FillNewInode(ctx, create, parent, record);
-  absl::Status inherited =
-      InheritAcl(ctx, parent.inode, *parent.record, create.umask(), *inode, record);
-  if (!inherited.ok()) return inherited;
-  if (create.open() && S_ISREG(record.mode())) {
-    ctx.on_commit.push_back([&opens = ctx.opens, session = ctx.session, inode = *inode] {
-      opens.Open(session, inode);
-    });
+absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directory& parent,
+                         v1::Reply& reply) {
+  const absl::StatusOr<NewInode> made = MakeInode(ctx, create, parent);
+  if (!made.ok()) return made.status();
+  const auto& [inode, record] = *made;
+  if (create.open() && S_ISREG(record->mode())) {
+    ctx.on_commit.push_back(
+        [&opens = ctx.opens, session = ctx.session, inode = inode] { opens.Open(session, inode); });
   }
   if (create.unnamed()) {
-    record.set_nlink(0);
-    if (create.linkable()) record.set_flags(record.flags() | v1::INODE_FLAG_UNNAMED);
-    PutOnOrphanList(ctx, *inode);
+    record->set_nlink(0);
+    if (create.linkable()) record->set_flags(record->flags() | v1::INODE_FLAG_UNNAMED);
+    PutOnOrphanList(ctx, inode);
   } else {
-    AddEntry(ctx, parent, create.name(), *inode, record.mode() & S_IFMT);
+    AddEntry(ctx, parent, create.name(), inode, record->mode() & S_IFMT);
   }
-  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record.mode())) {
-    absl::Status granted = GrantNewFile(ctx, *inode, record, create.allocate_bytes(),
+  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode())) {
+    absl::Status granted = GrantNewFile(ctx, inode, *record, create.allocate_bytes(),
                                         *reply.mutable_entry()->mutable_layout());
     if (!granted.ok()) return granted;
   }
-  ctx.described.push_back(*inode);
-  FillAttr(*inode, record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  ctx.described.push_back(inode);
+  FillAttr(inode, *record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
   return absl::OkStatus();
 }
 
@@ -187,7 +130,9 @@ absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (absl::Status valid = ValidateCreate(create); !valid.ok()) return valid;
   const absl::StatusOr<Directory> parent = DirectoryToChange(ctx, create.parent(), false);
   if (create.unnamed()) {
-    return parent.ok() ? MakeInode(ctx, create, *parent, reply) : parent.status();
+    if (parent.ok()) return MakeAndName(ctx, create, *parent, reply);
+    const bool removed = ErrnoOf(parent.status()) == ENOENT;
+    return removed ? ErrnoStatus(EPERM, "the directory has been removed") : parent.status();
   }
   if (!parent.ok() && ErrnoOf(parent.status()) != EPERM) return parent.status();
   if (IsDots(create.name())) return ErrnoStatus(EEXIST);
@@ -200,7 +145,7 @@ absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (directory && parent->record->nlink() == std::numeric_limits<std::uint32_t>::max()) {
     return ErrnoStatus(EMLINK);
   }
-  return MakeInode(ctx, create, *parent, reply);
+  return MakeAndName(ctx, create, *parent, reply);
 }
 
 absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {

@@ -49,6 +49,12 @@ TEST_F(NamesTest, CreateRefusesWhatCannotBe) {
   opens_.Open(kMe, InodeNumber(gone));
   EXPECT_EQ(Rmdir(kRoot, "gone"), 0);
   EXPECT_EQ(Create(gone, "x", S_IFREG), ENOENT);
+  v1::Request unnamed;
+  unnamed.mutable_create()->set_parent(gone);
+  unnamed.mutable_create()->set_mode(S_IFREG | 0600);
+  unnamed.mutable_create()->set_open(true);
+  unnamed.mutable_create()->set_unnamed(true);
+  EXPECT_EQ(Do(mdc::Create, unnamed), EPERM);
   EXPECT_EQ(Lookup(gone, ".."), ENOENT);
   ExpectSound();
 }
@@ -324,8 +330,43 @@ TEST_F(NamesTest, RenameExchanges) {
   EXPECT_EQ(reply_.entry().attr().inode(), kRoot);
   EXPECT_EQ(Rename(d, "sub", kRoot, "none", RENAME_EXCHANGE), ENOENT);
   EXPECT_EQ(Rename(d, "sub", kRoot, "f", RENAME_EXCHANGE | RENAME_NOREPLACE), EINVAL);
-  EXPECT_EQ(Rename(d, "sub", kRoot, "f", RENAME_WHITEOUT), EINVAL);
+  EXPECT_EQ(Rename(d, "sub", kRoot, "f", RENAME_EXCHANGE | RENAME_WHITEOUT), EINVAL);
+  EXPECT_EQ(Rename(d, "sub", kRoot, "f", 8), EINVAL);
   EXPECT_EQ(Rename(d, ".", kRoot, "x"), EBUSY);
+  ExpectSound();
+}
+
+TEST_F(NamesTest, RenameLeavesAWhiteout) {
+  const std::uint64_t d = MakeDir(kRoot, "d"), sub = MakeDir(d, "sub");
+  const std::uint64_t file = MakeFile(d, "f"), other = MakeFile(kRoot, "other");
+  const auto expect_whiteout = [&](std::uint64_t parent, const std::string& name) {
+    EXPECT_EQ(Lookup(parent, name), 0);
+    EXPECT_EQ(reply_.entry().attr().mode(), std::uint32_t{S_IFCHR});
+    EXPECT_EQ(reply_.entry().attr().rdev(), 0u);
+    EXPECT_EQ(reply_.entry().attr().nlink(), 1u);
+    return reply_.entry().attr().inode();
+  };
+  EXPECT_EQ(Rename(d, "f", kRoot, "other", RENAME_WHITEOUT | RENAME_NOREPLACE), EEXIST);
+  EXPECT_EQ(Rename(d, "f", kRoot, "other", RENAME_WHITEOUT), 0);
+  const std::uint64_t told = reply_.entry().attr().inode();
+  EXPECT_EQ(expect_whiteout(d, "f"), told);
+  EXPECT_EQ(GetAttr(other), ESTALE);
+  EXPECT_EQ(Rename(d, "sub", d, "moved", RENAME_WHITEOUT), 0);
+  expect_whiteout(d, "sub");
+  EXPECT_EQ(Attributes(d).nlink(), 3u);
+  EXPECT_EQ(Rename(d, "moved", kRoot, "moved", RENAME_WHITEOUT | RENAME_NOREPLACE), 0);
+  EXPECT_EQ(Attributes(d).nlink(), 2u);
+  EXPECT_EQ(Lookup(sub, ".."), 0);
+  EXPECT_EQ(reply_.entry().attr().inode(), kRoot);
+  EXPECT_EQ(List(d).size(), 5u) << "three whiteouts";
+  // Two names of one inode: both stay, and nothing is left.
+  EXPECT_EQ(Link(file, kRoot, "twice"), 0);
+  reply_.Clear();
+  EXPECT_EQ(Rename(kRoot, "other", kRoot, "twice", RENAME_WHITEOUT), 0);
+  EXPECT_FALSE(reply_.has_entry());
+  EXPECT_EQ(Attributes(file).nlink(), 2u);
+  EXPECT_EQ(Unlink(d, "f"), 0);
+  EXPECT_EQ(GetAttr(told), ESTALE);
   ExpectSound();
 }
 

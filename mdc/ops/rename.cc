@@ -7,6 +7,7 @@
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/names.h"
+#include "mdc/ops/new_inode.h"
 #include "mdc/ops/removal.h"
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -83,25 +84,42 @@ absl::Status Exchange(OpContext& ctx, End& from, End& to) {
   return absl::OkStatus();
 }
 
+// The old name goes, or with RENAME_WHITEOUT stands for a new character device 0:0 from now on, by
+// which a union file system knows that the name hides one below it.
+absl::Status GiveUpName(OpContext& ctx, const End& from, bool whiteout, v1::Reply& reply) {
+  if (!whiteout) {
+    RemoveEntry(ctx, from.directory, from.name, *from.entry);
+    return absl::OkStatus();
+  }
+  v1::Create create;
+  create.set_mode(S_IFCHR);
+  const absl::StatusOr<NewInode> made = MakeInode(ctx, create, from.directory);
+  if (!made.ok()) return made.status();
+  ReplaceEntry(ctx, from.directory, from.name, *from.entry, made->inode, S_IFCHR);
+  ctx.described.push_back(made->inode);
+  FillAttr(made->inode, *made->record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  return absl::OkStatus();
+}
+
 // Moves onto a name that exists: its inode loses that name.
-absl::Status Replace(OpContext& ctx, End& from, End& to) {
+absl::Status Replace(OpContext& ctx, End& from, End& to, bool whiteout, v1::Reply& reply) {
   if (absl::Status changeable = CheckChangeable(ctx, to); !changeable.ok()) return changeable;
   if (from.is_directory() && !to.is_directory()) return ErrnoStatus(ENOTDIR);
   if (!from.is_directory() && to.is_directory()) return ErrnoStatus(EISDIR);
   if (to.is_directory() && to.record->entries() != 0) return ErrnoStatus(ENOTEMPTY);
-  RemoveEntry(ctx, from.directory, from.name, *from.entry);
+  if (absl::Status given = GiveUpName(ctx, from, whiteout, reply); !given.ok()) return given;
   ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
   SetParent(from, to.directory);
   TouchChange(ctx, from.entry->inode, *from.record);
   return TakeName(ctx, to.entry->inode, *to.record);
 }
 
-absl::Status Move(OpContext& ctx, End& from, End& to) {
+absl::Status Move(OpContext& ctx, End& from, End& to, bool whiteout, v1::Reply& reply) {
   if (absl::Status changeable = DirectoryToChange(ctx, to.directory.inode.value(), false).status();
       !changeable.ok()) {
     return changeable;
   }
-  RemoveEntry(ctx, from.directory, from.name, *from.entry);
+  if (absl::Status given = GiveUpName(ctx, from, whiteout, reply); !given.ok()) return given;
   AddEntry(ctx, to.directory, to.name, from.entry->inode, from.entry->type);
   SetParent(from, to.directory);
   TouchChange(ctx, from.entry->inode, *from.record);
@@ -110,12 +128,14 @@ absl::Status Move(OpContext& ctx, End& from, End& to) {
 
 }  // namespace
 
-absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply&) {
+absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const v1::Rename& rename = request.rename();
   const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
   const bool no_replace = (rename.flags() & RENAME_NOREPLACE) != 0;
-  if ((rename.flags() & ~std::uint32_t{RENAME_EXCHANGE | RENAME_NOREPLACE}) != 0 ||
-      (exchange && no_replace)) {
+  const bool whiteout = (rename.flags() & RENAME_WHITEOUT) != 0;
+  if ((rename.flags() & ~std::uint32_t{RENAME_EXCHANGE | RENAME_NOREPLACE | RENAME_WHITEOUT}) !=
+          0 ||
+      (exchange && (no_replace || whiteout))) {
     return ErrnoStatus(EINVAL, absl::StrCat("rename flags ", rename.flags(), " are not supported"));
   }
   if (absl::Status valid = ValidateName(rename.name()); !valid.ok()) return valid;
@@ -133,7 +153,8 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
   if (absl::Status loop = CheckLoop(ctx, *from, to->directory); !loop.ok()) return loop;
   if (exchange) return Exchange(ctx, *from, *to);
-  return to->entry.has_value() ? Replace(ctx, *from, *to) : Move(ctx, *from, *to);
+  return to->entry.has_value() ? Replace(ctx, *from, *to, whiteout, reply)
+                               : Move(ctx, *from, *to, whiteout, reply);
 }
 
 }  // namespace reel::mdc

@@ -4,8 +4,8 @@ import shutil
 import socket
 import subprocess
 
-from posix_kinds import KINDS, make
-from twin import EXCHANGE, NOREPLACE, link_open
+from posix_kinds import ALICE, KINDS, make
+from twin import EXCHANGE, NOREPLACE, WHITEOUT, link_open
 
 
 # ---- names ------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def links(t):
             t.unlink("y")
             t.changed("x", ".")
         t.see("x")
-        t.unlink("x")
+        t.rmdir("x") if kind == "dir" else t.unlink("x")
     t.file("f")
     t.both(os.link, "f", "f/x")
     with t.opened("f") as fd:
@@ -144,7 +144,8 @@ def links(t):
 def renames(t):
     for kind in KINDS:
         for other in KINDS + [None]:
-            for flags in (0, NOREPLACE, EXCHANGE, NOREPLACE | EXCHANGE, 8):
+            for flags in (0, NOREPLACE, EXCHANGE, WHITEOUT, WHITEOUT | NOREPLACE,
+                          WHITEOUT | EXCHANGE, NOREPLACE | EXCHANGE, 8):
                 make(t, kind, "a")
                 if other:
                     make(t, other, "b")
@@ -175,6 +176,43 @@ def renames(t):
         t.folder("r2")
         os.rename(t.path("r2"), t.path("r"))
         t.note("nlink of the replaced", os.fstat(fd).st_nlink)
+
+
+def whiteouts(t):
+    """RENAME_WHITEOUT: who owns what is left, and what can be done with it."""
+    t.folder("shared", 0o2777)
+    os.chown(t.path("shared"), 0, 4242)
+    os.chmod(t.path("shared"), 0o2777)
+    t.folder("sticky", 0o1777)
+    for user in (0, ALICE):
+        with t.user(user):
+            t.fd("shared/f", os.O_CREAT | os.O_RDWR)
+            t.mkdir("shared/d")
+            t.marks("shared")
+            t.rename2("shared/f", "shared/g", WHITEOUT)
+            t.changed("shared")
+            t.rename2("shared/d", "shared/e", WHITEOUT)
+        t.note("listed", sorted((entry.name, entry.is_dir(follow_symlinks=False))
+                                for entry in os.scandir(t.path("shared"))))
+        for name in ("f", "g", "d", "e", ""):
+            t.see(f"shared/{name}")
+        t.file("sticky/f")
+        with t.user(user):
+            t.fd("shared/f", os.O_RDWR)
+            t.both(os.rename, "shared/g", "shared/f")
+            t.unlink("shared/f")
+            t.unlink("shared/d")
+            t.rmdir("shared/e")
+            t.rename2("sticky/f", "sticky/g", WHITEOUT)
+        t.see("sticky/f")
+        t.do(shutil.rmtree, t.path("sticky"))
+        t.folder("sticky", 0o1777)
+    t.file("f")
+    os.link(t.path("f"), t.path("twice"))
+    t.rename2("f", "twice", WHITEOUT)
+    t.rename2("f", "f", WHITEOUT)
+    t.rename2("absent", "new", WHITEOUT)
+    t.see("f")
 
 
 def flagged(t):

@@ -325,12 +325,27 @@ def test_what_cannot_be_asked_for(room):
         assert ctypes.get_errno() == errno.EOPNOTSUPP
     assert os.fstat(descriptor).st_size == 65536
     os.close(descriptor)
-    whiteout, exchange = 4, 2
-    for flags in (whiteout, whiteout | exchange):
-        assert libc.renameat2(-100, os.fsencode(f"{one}/file"), -100, os.fsencode(f"{one}/new"),
-                              flags) == -1
-        assert ctypes.get_errno() == errno.EINVAL
-    assert sorted(os.listdir(one)) == ["file", "other"]
+
+
+def test_what_another_host_removed_is_stale_to_who_holds_it(room):
+    one, two = room
+    write(f"{one}/file")
+    os.mkdir(f"{one}/folder")
+    held = [os.open(f"{one}/{name}", os.O_PATH) for name in ("file", "folder")]
+    assert [os.fstat(descriptor).st_nlink for descriptor in held] == [1, 2]
+    os.unlink(f"{two}/file")
+    os.rmdir(f"{two}/folder")
+    for descriptor in held:
+        eventually(lambda: refused_stat(descriptor) == errno.ESTALE)
+        os.close(descriptor)
+
+
+def refused_stat(descriptor):
+    try:
+        os.fstat(descriptor)
+    except OSError as error:
+        return error.errno
+    return None
 
 
 def test_capabilities_of_programs(room):

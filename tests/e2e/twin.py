@@ -13,7 +13,9 @@ import stat
 import time
 
 AT_FDCWD = -100
-NOREPLACE, EXCHANGE = 1, 2
+NOREPLACE, EXCHANGE, WHITEOUT = 1, 2, 4
+CLOCK_REALTIME_COARSE = 5  # of linux/time.h; Python's time does not name it
+ENDED = "the story ended with"
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -101,9 +103,8 @@ class Twin:
         for name in names:
             found = os.lstat(self.path(name))
             self._times[name] = (found.st_atime_ns, found.st_mtime_ns, found.st_ctime_ns)
-        clock = time.CLOCK_REALTIME_COARSE
-        until = time.clock_gettime_ns(clock) + 1
-        while time.clock_gettime_ns(clock) <= until:
+        until = time.clock_gettime_ns(CLOCK_REALTIME_COARSE) + 1
+        while time.clock_gettime_ns(CLOCK_REALTIME_COARSE) <= until:
             time.sleep(0.001)  # tidy: sleep (the clock that file systems read has to move on)
         time.sleep(0.005)  # tidy: sleep (and by more than one of its ticks)
 
@@ -159,7 +160,7 @@ def tell(story, root):
             story(twin)
             outcome = twin.record
         except BaseException as error:  # noqa: B902: the parent shows it
-            outcome = twin.record + [("the story ended with", repr(error).replace(root, ""))]
+            outcome = twin.record + [(ENDED, repr(error).replace(root, ""))]
         with os.fdopen(write_end, "wb") as pipe:
             pickle.dump(outcome, pipe)
         os._exit(0)
@@ -167,6 +168,7 @@ def tell(story, root):
     with os.fdopen(read_end, "rb") as pipe:
         outcome = pickle.load(pipe)
     os.waitpid(child, 0)
+    assert not outcome or outcome[-1][0] != ENDED, f"the story broke off in {root}: {outcome[-1]}"
     return outcome
 
 
