@@ -280,7 +280,7 @@ absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view 
   get.set_inode(inode);
   get.set_name(name.data(), name.size());
   absl::StatusOr<std::string> value = CallForData(std::move(request), caller);
-  if (IsRemoved(inode, value.status())) return ErrnoStatus(ENODATA);
+  if (ErrnoOf(value.status()) == ESTALE) return removed_.GetXattr(inode, name);
   // It goes with the commit of what was written.
   if (value.ok() && name == kCapability && data_.WroteUntold(inode)) return ErrnoStatus(ENODATA);
   return value;
@@ -294,15 +294,18 @@ absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
     if (absl::Status told = data_.Fsync(set.inode(), Context(caller)); !told.ok()) return told;
   }
   v1::Request request;
-  *request.mutable_set_xattr() = std::move(set);
-  return Call(std::move(request), setter).status();
+  *request.mutable_set_xattr() = set;
+  const absl::Status status = Call(std::move(request), setter).status();
+  // (An ACL would have to change the mode.)
+  const bool gone = ErrnoOf(status) == ESTALE && !IsAclName(set.name());
+  return gone ? removed_.SetXattr(set, WallNow()) : status;
 }
 
 absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& caller) {
   v1::Request request;
   request.mutable_list_xattr()->set_inode(inode);
   absl::StatusOr<std::string> names = CallForData(std::move(request), caller);
-  if (IsRemoved(inode, names.status())) return std::string();
+  if (ErrnoOf(names.status()) == ESTALE) return removed_.ListXattr(inode);
   if (names.ok() && data_.WroteUntold(inode)) DropName(*names, kCapability);
   return names;
 }
@@ -312,7 +315,8 @@ absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const 
   v1::RemoveXattr& remove = *request.mutable_remove_xattr();
   remove.set_inode(inode);
   remove.set_name(name.data(), name.size());
-  return Call(std::move(request), caller).status();
+  const absl::Status status = Call(std::move(request), caller).status();
+  return ErrnoOf(status) == ESTALE ? removed_.RemoveXattr(inode, name, WallNow()) : status;
 }
 
 // ---- directories

@@ -110,7 +110,9 @@ absl::StatusOr<v1::Attr> Vfs::CreateUnnamed(std::uint64_t parent, std::uint32_t 
   create.set_mode(mode);
   create.set_unnamed(true);
   create.set_linkable((flags & O_EXCL) == 0);
-  return CreateOpen(std::move(request), caller);
+  absl::StatusOr<v1::Attr> attr = CreateOpen(std::move(request), caller);
+  if (IsRemoved(parent, attr.status())) return ErrnoStatus(EPERM, "a removed directory");
+  return attr;
 }
 
 }  // namespace reel::client

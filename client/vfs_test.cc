@@ -224,6 +224,8 @@ TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {
   EXPECT_EQ(ErrnoOf(vfs_.GetXattr(7, kAclName, caller_).status()), ENODATA);
   ReplyError(ESTALE);
   EXPECT_EQ(*vfs_.ListXattr(7, caller_), "");
+  ReplyError(ESTALE);
+  EXPECT_EQ(ErrnoOf(vfs_.CreateUnnamed(7, 0600, O_RDWR, caller_).status()), EPERM);
   vfs_.Forget(7);
   ReplyError(ESTALE);
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), ESTALE);

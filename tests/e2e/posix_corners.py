@@ -46,6 +46,12 @@ def removed_working_directory(t):
             t.do(os.chmod, ".", 0o700)
             t.do(os.chown, ".", 5, 6)
             t.do(os.access, ".", os.R_OK)
+            for call, rest in ((os.setxattr, ("user.a", b"1")), (os.getxattr, ("user.a",)),
+                               (os.setxattr, ("user.a", b"2", os.XATTR_CREATE)),
+                               (os.listxattr, ()), (os.removexattr, ("user.a",)),
+                               (os.removexattr, ("user.a",)), (os.listxattr, ())):
+                t.do(call, ".", *rest)
+            t.do(os.open, ".", os.O_TMPFILE | os.O_RDWR)
             t.do(os.open, ".", os.O_RDONLY)
             t.do(os.open, ".", os.O_RDONLY | os.O_DIRECTORY)
             t.do(os.open, ".", os.O_RDONLY | os.O_PATH)
