@@ -186,17 +186,9 @@ v1::SetAttr ToSetAttr(fuse_ino_t inode, const struct stat& attr, int to_set) {
   return set;
 }
 
-void OnSetattr(fuse_req_t req, fuse_ino_t inode, struct stat* attr, int to_set,
-               fuse_file_info* info) {
+void OnSetattr(fuse_req_t req, fuse_ino_t inode, struct stat* attr, int to_set, fuse_file_info*) {
   const Request request(req);
   v1::SetAttr set = ToSetAttr(inode, *attr, to_set);
-  // ftruncate(2), and open(2) with O_TRUNC, are changes also where the size stays. The kernel sends
-  // no time with them, and truncate(2) to 0 looks like the latter.
-  const bool truncates = (set.fields() & v1::SetAttr::SIZE) != 0;
-  if (truncates && (set.fields() & v1::SetAttr::MTIME) == 0 &&
-      (info != nullptr || set.size_bytes() == 0)) {
-    set.set_fields(set.fields() | v1::SetAttr::MTIME_NOW);
-  }
   ReplyAttr(req, request.vfs().SetAttr(std::move(set), request.caller()));
 }
 

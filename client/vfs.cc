@@ -251,9 +251,12 @@ absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& call
     if (attr.ok()) data_.Overlay(*attr);
     return attr;
   }
+  Caller setter = caller;
+  const bool chown = (set.fields() & (v1::SetAttr::UID | v1::SetAttr::GID)) != 0;
+  if (chown && caller.credentials.uid() != 0) AddGroups(setter);
   v1::Request request;
   *request.mutable_set_attr() = std::move(set);
-  return CallForAttr(std::move(request), caller);
+  return CallForAttr(std::move(request), setter);
 }
 
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {

@@ -74,10 +74,12 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
   if (Has(set, SetAttr::MODE) && S_ISLNK(record.mode())) return ErrnoStatus(EOPNOTSUPP);
   const bool immutable = (record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0;
   const bool append = (record.flags() & v1::INODE_FLAG_APPEND) != 0;
-  constexpr std::uint32_t kAllowedOnAppend =
-      SetAttr::FLAGS | SetAttr::ATIME_NOW | SetAttr::MTIME_NOW | SetAttr::KILL_SUID_SGID;
+  // Both times together may become "now": that is what touch(1) and an append do.
+  constexpr std::uint32_t kNow = SetAttr::ATIME_NOW | SetAttr::MTIME_NOW;
+  constexpr std::uint32_t kAllowedOnAppend = SetAttr::FLAGS | SetAttr::KILL_SUID_SGID;
+  const std::uint32_t but_now = (set.fields() & kNow) == kNow ? kNow : 0;
   if ((immutable && Has(set, ~std::uint32_t{SetAttr::FLAGS})) ||
-      (append && Has(set, ~kAllowedOnAppend))) {
+      (append && Has(set, ~(kAllowedOnAppend | but_now)))) {
     return ErrnoStatus(EPERM, absl::StrCat("inode ", set.inode(), " is immutable or append-only"));
   }
   if (Has(set, SetAttr::FLAGS)) {
@@ -92,20 +94,24 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
 }
 
 absl::Status ApplyOwner(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  // An owner who is not in the group may not pass its bit on, with or without group execution.
+  const bool keeps_sgid = S_ISDIR(record.mode()) || !Has(set, SetAttr::UID | SetAttr::GID) ||
+                          ctx.credentials.uid() == 0 || InGroup(ctx.credentials, record.gid());
   if (Has(set, SetAttr::UID)) record.set_uid(set.uid());
   if (Has(set, SetAttr::GID)) record.set_gid(set.gid());
   if (Has(set, SetAttr::UID | SetAttr::GID | SetAttr::KILL_SUID_SGID)) {
     absl::Status cleared = ClearPrivileges(ctx, InodeNumber(set.inode()), record);
     if (!cleared.ok()) return cleared;
   }
+  if (Has(set, SetAttr::MODE)) record.set_mode((record.mode() & S_IFMT) | (set.mode() & 07777));
+  if (!keeps_sgid) record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
   if (!Has(set, SetAttr::MODE)) return absl::OkStatus();
-  record.set_mode((record.mode() & S_IFMT) | (set.mode() & 07777));
   return FollowMode(ctx, InodeNumber(set.inode()), record);
 }
 
 absl::Status ApplySize(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
   const bool shrinks = set.size_bytes() <= record.size_bytes();
-  if (set.size_bytes() != record.size_bytes()) *record.mutable_mtime() = ToProto(ctx.now);
+  *record.mutable_mtime() = ToProto(ctx.now);  // a change also where the size stays
   record.set_size_bytes(set.size_bytes());
   if (!shrinks) return absl::OkStatus();
   // Blocks beyond the end go too, also those that fallocate(2) put there.
@@ -166,9 +172,6 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   const v1::TokenMode others = Has(set, v1::SetAttr::SIZE) ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
   if (absl::Status settled = ctx.RequireOthersAtMost(inode, others); !settled.ok()) return settled;
 
-  // truncate(2) to the size that the file has changes nothing (ftruncate and O_TRUNC send a time).
-  const bool changes = set.fields() != SetAttr::SIZE || set.size_bytes() != record.size_bytes();
-  const std::uint32_t mode = record.mode();
   if (absl::Status applied = ApplyOwner(ctx, set, record); !applied.ok()) return applied;
   if (Has(set, v1::SetAttr::SIZE)) {
     ClearSetGroupId(ctx.credentials, record);
@@ -178,7 +181,7 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
     record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
   }
   if (Has(set, v1::SetAttr::AFFINITY)) record.set_affinity(set.affinity());
-  if (changes || record.mode() != mode) TouchChange(ctx, inode, record);
+  TouchChange(ctx, inode, record);
   ApplyTimes(ctx, set, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();

@@ -87,18 +87,38 @@ TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
   EXPECT_EQ(SetAttr(set), EINVAL);
 }
 
-TEST_F(AttributesTest, TruncationToTheSameSizeChangesNothing) {
+TEST_F(AttributesTest, TruncationIsAChangeAlsoWhereTheSizeStays) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   EXPECT_EQ(Truncate(file, 100), 0);
   const v1::Attr before = Attributes(file);
   EXPECT_EQ(Truncate(file, 100), 0);
-  EXPECT_EQ(Attributes(file).ctime().seconds(), before.ctime().seconds());
-  EXPECT_EQ(Attributes(file).change(), before.change());
-  v1::SetAttr set = Set(file, v1::SetAttr::SIZE | v1::SetAttr::MTIME_NOW);  // ftruncate(2)
-  set.set_size_bytes(100);
-  EXPECT_EQ(SetAttr(set), 0);
   EXPECT_GT(Attributes(file).ctime().seconds(), before.ctime().seconds());
   EXPECT_GT(Attributes(file).mtime().seconds(), before.mtime().seconds());
+  EXPECT_GT(Attributes(file).change(), before.change());
+}
+
+TEST_F(AttributesTest, AnOwnerOutsideTheGroupPassesNoSetGroupIdOn) {
+  credentials_.set_uid(10);
+  credentials_.set_gid(20);
+  for (const bool member : {false, true}) {
+    const std::uint64_t file = MakeFile(kRoot, absl::StrCat("f", member));
+    const std::uint64_t dir = MakeDir(kRoot, absl::StrCat("d", member));
+    for (const std::uint64_t inode : {file, dir}) {
+      v1::SetAttr set = Set(inode, v1::SetAttr::MODE | v1::SetAttr::GID);
+      set.set_mode(02666);  // no group execution, so it lends no rights
+      set.set_gid(77);
+      credentials_.set_uid(0);
+      ASSERT_EQ(SetAttr(set), 0);
+      credentials_.set_uid(10);
+    }
+    if (member) credentials_.add_groups(77);
+    for (const std::uint64_t inode : {file, dir}) {
+      v1::SetAttr set = Set(inode, v1::SetAttr::GID);
+      set.set_gid(20);
+      ASSERT_EQ(SetAttr(set), 0);
+      EXPECT_EQ((Attributes(inode).mode() & S_ISGID) != 0, member || inode == dir);
+    }
+  }
 }
 
 TEST_F(AttributesTest, SizesAreForRegularFiles) {
@@ -121,10 +141,12 @@ TEST_F(AttributesTest, FlagsForbid) {
   EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_CASEFOLD), EOPNOTSUPP);
   EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_APPEND), 0);
   EXPECT_EQ(Truncate(file, 0), EPERM);
-  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), 0);
+  constexpr std::uint32_t kBothNow = v1::SetAttr::ATIME_NOW | v1::SetAttr::MTIME_NOW;
+  EXPECT_EQ(SetAttr(Set(file, kBothNow)), 0);
+  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), EPERM);
   EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME)), EPERM);
   EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_IMMUTABLE), 0);
-  EXPECT_EQ(SetAttr(Set(file, v1::SetAttr::MTIME_NOW)), EPERM);
+  EXPECT_EQ(SetAttr(Set(file, kBothNow)), EPERM);
   EXPECT_EQ(SetXattr(file, "user.x", "1"), EPERM);
   EXPECT_EQ(SetFlags(file, 0), 0);
   EXPECT_EQ(Truncate(file, 0), 0);

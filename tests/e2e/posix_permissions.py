@@ -123,6 +123,22 @@ def chown_rules(t):
     t.changed("f")
 
 
+def chown_by_owners(t):
+    """An owner outside the group takes set-group-id away also where nobody may execute."""
+    for kind in ("file", "dir", "fifo"):
+        for mode in (0o6777, 0o2666, 0o6666, 0o2711):
+            for user in ((ALICE, ALICE), (ALICE, ALICE, (4242,)), (ALICE, 4242), (0, 0),
+                         (BOB, 4242)):
+                for uid, gid in ((ALICE, -1), (-1, 4242), (-1, ALICE), (BOB, -1), (-1, 77)):
+                    make(t, kind, "x")
+                    os.chown(t.path("x"), ALICE, ALICE)
+                    os.chmod(t.path("x"), mode)
+                    with t.user(*user):
+                        t.chown("x", uid, gid)
+                    t.see("x")
+                    os.rmdir(t.path("x")) if kind == "dir" else os.unlink(t.path("x"))
+
+
 def set_group_id_directories(t):
     for mode in (0o777, 0o2777):
         for user in ((ALICE, ALICE), (ALICE, ALICE, (4242,)), (0, 0)):

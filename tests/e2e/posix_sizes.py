@@ -36,7 +36,6 @@ def truncation(t):
         t.changed("f")
     with t.opened("f", os.O_RDONLY) as fd:
         t.do(os.ftruncate, fd, 0)
-    t.truncate("f", 1 << 63 - 1)
 
 
 def times_of_data(t):
@@ -101,9 +100,8 @@ def setting_times(t):
             t.marks("x")
             t.do(utimensat, t.path("x"), access, modification)
             t.changed("x")
-            found = os.lstat(t.path("x"))
-            if now not in (access[1], modification[1]) and modification[0] != -5:
-                t.note("times", found.st_mtime_ns if modification[1] != omit else None)
+            if modification[1] < 1000000000 > access[1] and modification[0] != -5:
+                t.note("mtime", os.lstat(t.path("x")).st_mtime_ns)
             for user in (ALICE, BOB):
                 with t.user(user):
                     t.do(utimensat, t.path("x"), access, modification)
