@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "client/testing/data_cluster.h"
+#include "proto/convert.h"
 
 namespace reel::client {
 namespace {
@@ -479,6 +480,50 @@ TEST(FileDataTest, PagesThatMayBeChangedAreReadUnderTheExclusiveToken) {
   EXPECT_EQ(two->Read(inode, 0, 3), "new") << before;
   EXPECT_GE(invalidations, 1);
   one->data().Close(inode);
+}
+
+TEST(FileDataTest, FlagsKeepWhatIsOpenFromChanges) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, "text");
+  const auto chattr = [&](std::uint32_t flags) {
+    v1::SetAttr set;
+    set.set_inode(inode);
+    set.set_fields(v1::SetAttr::FLAGS);
+    set.set_flags(flags);
+    ASSERT_TRUE(client->data().SetAttr(set, {}).ok());
+  };
+  const auto write = [&](const FileData::IoContext& io) {
+    return ErrnoOf(client->TryWrite(inode, 4, "more", io).status());
+  };
+  const auto allocate = [&](std::uint32_t mode) {
+    return ErrnoOf(client->data().Allocate(inode, mode, 0, 2, {}));
+  };
+  constexpr std::uint32_t kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  chattr(v1::INODE_FLAG_IMMUTABLE);
+  EXPECT_EQ(write({}), EPERM);
+  EXPECT_EQ(write({.append = true}), EPERM);
+  EXPECT_EQ(allocate(kPunch), EPERM);
+  EXPECT_EQ(allocate(0), EPERM);
+  EXPECT_EQ(client->Read(inode, 0, 100), "text") << "no part of it is done before it is refused";
+  EXPECT_EQ(write({.page_cache = true}), 0) << "what a page took before is kept";
+  chattr(v1::INODE_FLAG_APPEND);
+  EXPECT_EQ(allocate(kPunch), EPERM);
+  EXPECT_EQ(allocate(FALLOC_FL_ZERO_RANGE), EPERM);
+  EXPECT_EQ(allocate(0), 0);
+  EXPECT_EQ(ErrnoOf(client->Truncate(inode, 1)), EPERM);
+  EXPECT_EQ(write({}), 0) << "only opening for anything but appending is refused";
+  EXPECT_EQ(client->Read(inode, 0, 100), "textmore");
+}
+
+TEST(FileDataTest, NothingIsReadBeyondWhereAFileCanEnd) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, "text");
+  EXPECT_EQ(client->Read(inode, kMaxFileBytes - 1, 10), "");
+  EXPECT_EQ(client->Read(inode, kMaxFileBytes + 5, 10), "");
 }
 
 TEST(FileDataTest, ASizeIsNotDurableBeforeTheZerosThatItShows) {

@@ -17,6 +17,7 @@ struct FileIo::WriteAccess {
   std::uint64_t offset_bytes = 0;
   std::span<const std::byte> data;
   bool append = false;
+  bool write_back = false;  // of pages that were written to long ago
 
   std::uint64_t era = 0;
   std::uint32_t mode = 0;  // the file's
@@ -37,10 +38,8 @@ struct FileIo::WriteAccess {
 absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offset_bytes,
                                          std::span<std::byte> buffer,
                                          const FileData::IoContext& io) {
-  if (buffer.empty()) return std::size_t{0};
-  if (absl::Status status = ValidateByteRange(offset_bytes, buffer.size()); !status.ok()) {
-    return status;
-  }
+  if (buffer.empty() || offset_bytes >= kMaxFileBytes) return std::size_t{0};
+  buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), kMaxFileBytes - offset_bytes));
   FileState& f = *file;
   ExtentList extents;
   std::uint64_t length_bytes = 0;
@@ -94,6 +93,10 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
 // ---- write ------------------------------------------------------------------------------------
 
 Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
+  // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open.
+  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
+    return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
+  }
   const std::uint64_t block_bytes = context_.io->block_bytes();
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const std::uint64_t size_bytes = f.attr.size_bytes();
@@ -196,6 +199,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   write.offset_bytes = offset_bytes;
   write.data = data;
   write.append = io.append;
+  write.write_back = io.page_cache;
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) return status;

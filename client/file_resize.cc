@@ -19,6 +19,14 @@ absl::StatusOr<v1::Attr> AttrOf(const absl::StatusOr<v1::Reply>& reply) {
   return reply->attr().attr();
 }
 
+// The inode flags with which the controller will refuse it: by then it is too late to leave the
+// bytes as they were.
+std::uint32_t ForbiddingFlags(const v1::Request& request) {
+  const bool allocates =
+      request.has_allocate() && (request.allocate().mode() & ~FALLOC_FL_KEEP_SIZE) == 0;
+  return v1::INODE_FLAG_IMMUTABLE | (allocates ? 0 : v1::INODE_FLAG_APPEND);
+}
+
 }  // namespace
 
 void FileResize::LeaveExclusive(const FileRef& file) {
@@ -72,8 +80,12 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
   const std::uint32_t block_bytes = context_.io->block_bytes();
   std::vector<Bytes> edges;
   std::vector<ExtentList> extents;
+  const std::uint32_t forbidding = ForbiddingFlags(request);
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    if ((f.attr.flags() & forbidding) != 0) {
+      return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable or append-only"));
+    }
     edges = edges_of(f.attr.size_bytes());
     std::erase_if(edges, [](const Bytes& edge) { return edge.from >= edge.to; });
     extents.assign(edges.size(), {});

@@ -243,17 +243,15 @@ absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
 }
 
 absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& caller) {
+  // These take set-group-id from a caller who is not in the file's group.
+  constexpr std::uint32_t kAsksForGroups = v1::SetAttr::SIZE | v1::SetAttr::UID | v1::SetAttr::GID;
+  Caller setter = caller;
+  if ((set.fields() & kAsksForGroups) != 0 && caller.credentials.uid() != 0) setter.AddGroups();
   if ((set.fields() & kDataFields) != 0) {
-    Caller setter = caller;
-    if ((set.fields() & v1::SetAttr::SIZE) != 0 && caller.credentials.uid() != 0)
-      setter.AddGroups();
     absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(setter));
     if (attr.ok()) data_.Overlay(*attr);
     return attr;
   }
-  Caller setter = caller;
-  const bool chown = (set.fields() & (v1::SetAttr::UID | v1::SetAttr::GID)) != 0;
-  if (chown && caller.credentials.uid() != 0) AddGroups(setter);
   v1::Request request;
   *request.mutable_set_attr() = std::move(set);
   return CallForAttr(std::move(request), setter);

@@ -127,6 +127,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
     }
     file.attr.set_size_bytes(set.size_bytes());
   }
+  if ((set.fields() & v1::SetAttr::FLAGS) != 0) file.attr.set_flags(set.flags());
   if ((set.fields() & v1::SetAttr::MODE) != 0) {
     file.attr.set_mode((file.attr.mode() & ~07777u) | set.mode());
   }

@@ -137,8 +137,11 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   const auto found = RegularFile(ctx.txn, inode);
   if (!found.ok()) return found.status();
   v1::InodeRecord& record = **found;
-  if ((record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0) {
-    return ErrnoStatus(EPERM, absl::StrCat("inode ", inode.value(), " is immutable"));
+  const bool clears = (allocate.mode() & ~FALLOC_FL_KEEP_SIZE) != 0;
+  const std::uint32_t forbidding = v1::INODE_FLAG_IMMUTABLE | (clears ? v1::INODE_FLAG_APPEND : 0);
+  if ((record.flags() & forbidding) != 0) {
+    return ErrnoStatus(EPERM,
+                       absl::StrCat("inode ", inode.value(), " is immutable or append-only"));
   }
   if (ctx.tokens.Held(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) {
     return ErrnoStatus(EPERM, absl::StrCat("an allocation for inode ", inode.value(),

@@ -265,6 +265,20 @@ TEST_F(LayoutTest, OtherModesAndMissingTokensAreRefused) {
   EXPECT_EQ(Fallocate(0, 0, kBlock), EPERM);
 }
 
+TEST_F(LayoutTest, AnAppendOnlyFileOnlyGrows) {
+  ASSERT_EQ(Get(0, 2, true), 0);
+  ASSERT_EQ(Commit({{0, 2}}, 2 * kBlock), 0);
+  v1::Request chattr;
+  chattr.mutable_set_attr()->set_inode(file_);
+  chattr.mutable_set_attr()->set_fields(v1::SetAttr::FLAGS);
+  chattr.mutable_set_attr()->set_flags(v1::INODE_FLAG_APPEND);
+  ASSERT_EQ(a_.Do(chattr, true), 0);
+  EXPECT_EQ(Fallocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kBlock), EPERM);
+  EXPECT_EQ(Fallocate(FALLOC_FL_ZERO_RANGE, 0, kBlock), EPERM);
+  EXPECT_EQ(Fallocate(0, 0, 4 * kBlock), 0);
+  EXPECT_EQ(Attributes().size_bytes(), 4 * kBlock);
+}
+
 TEST_F(LayoutTest, TimesAndSetIdBitsFollowTheCommit) {
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(file_);

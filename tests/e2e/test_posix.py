@@ -6,14 +6,15 @@ import tempfile
 import pytest
 
 import posix_corners
+import posix_data
 import posix_names
 import posix_permissions
 import posix_rights
 import posix_sizes
 from twin import differences, tell
 
-STORIES = [story for module in (posix_names, posix_permissions, posix_sizes,
-                                    posix_corners, posix_rights)
+STORIES = [story for module in (posix_names, posix_permissions, posix_sizes, posix_data,
+                                posix_corners, posix_rights)
            for story in vars(module).values()
            if getattr(story, "__module__", "") == module.__name__
            and story.__code__.co_varnames[:story.__code__.co_argcount] == ("t",)]
