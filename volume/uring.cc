@@ -9,6 +9,7 @@
 #include <initializer_list>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
@@ -122,15 +123,26 @@ void Uring::Start(int fd, LunRequest& request) {
     request.Complete(Outcome(request, TransferBlocking(fd, request)));
     return;
   }
+  if (first_.request == nullptr && free_.size() == kEntries) {
+    first_ = {&request, fd};
+    return;
+  }
+  if (first_.request != nullptr) Queue(std::exchange(first_, {}));
   while (free_.empty()) {
     SubmitAndWait(1);
     Reap();
   }
+  Queue({&request, fd});
+}
+
+void Uring::Queue(const Flight& flight) {
+  const int fd = flight.fd;
+  const LunRequest& request = *flight.request;
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   REEL_CHECK(sqe != nullptr, "the submission queue has room for every free flight");
   const std::uint16_t place = free_.back();
   free_.pop_back();
-  flights_[place] = {&request, fd};
+  flights_[place] = flight;
 
   const iovec* parts = request.parts.data();
   const bool read = request.kind == LunRequest::Kind::kRead;
@@ -154,6 +166,10 @@ void Uring::Start(int fd, LunRequest& request) {
 
 void Uring::Drain() {
   if (mode_ == Mode::kBlocking) return;
+  if (first_.request != nullptr) {
+    const Flight alone = std::exchange(first_, {});
+    alone.request->Complete(Outcome(*alone.request, TransferBlocking(alone.fd, *alone.request)));
+  }
   while (free_.size() < kEntries) {
     SubmitAndWait(static_cast<unsigned>(kEntries - free_.size()));
     Reap();

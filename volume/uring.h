@@ -1,7 +1,9 @@
 // The I/O engine of image files and block devices: one io_uring per thread.
 //
 // Start only fills a submission entry; Drain enters the kernel once for all that was started and
-// returns when all of it has completed. Where the kernel refuses io_uring (seccomp, a sysctl, an
+// returns when all of it has completed. A request that stays alone is performed with
+// preadv/pwritev: one system call as well, without the switch to a kernel thread and back that file
+// systems without asynchronous reads cost. Where the kernel refuses io_uring (seccomp, a sysctl, an
 // old kernel), Start performs each request at once with preadv/pwritev. Invariants:
 //   1. No more requests are in flight than the ring has entries, so completions are never dropped.
 //   2. Nothing is in flight between two batches of a thread.
@@ -47,11 +49,13 @@ class Uring {
     LunRequest* request = nullptr;
     int fd = -1;
   };
+  void Queue(const Flight& flight);
   void SubmitAndWait(unsigned completions);
   void Reap();
   void Finish(const Flight& flight, int result);
 
   Mode mode_;
+  Flight first_;  // started and not queued: nothing else is in flight
   io_uring ring_{};
   std::array<Flight, kEntries> flights_;  // by the entry's user data
   std::vector<std::uint16_t> free_;       // places of flights_ that are free
