@@ -123,7 +123,11 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   if (!volume.ok()) {
     return absl::Status(volume.status().code(),
                         absl::StrCat(volume.status().message(), " (looked in ",
-                                     absl::StrJoin(options_.luns, ", "), ")"));
+                                     absl::StrJoin(options_.luns, ", ",
+                                                   [](std::string* text, const std::string& name) {
+                                                     text->append(LunNameForPeople(name));
+                                                   }),
+                                     ")"));
   }
   volume_ = *std::move(volume);
   for (const std::string& warning : volume_.warnings) spdlog::warn("{}", warning);

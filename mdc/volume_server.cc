@@ -413,6 +413,7 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
       const Lun& lun = *volume_->luns[next++];
       entry.set_path(lun.name());
       entry.set_size_bytes(lun.size_bytes());
+      entry.set_reservations(lun.has_reservations());
     }
   }
   reply.set_fencing(reservations ? "none: this version does not use the LUNs' reservations"

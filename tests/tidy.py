@@ -32,7 +32,7 @@ ADAPTERS = {
     "OpenSSL": (r"openssl/.*", r"proto/(certificate|tls|tls_probe)\.(h|cc)|tools/pki\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/uring(_test)?\.(h|cc)"),
-    "libiscsi": (r"iscsi/.*", r"volume/iscsi_lun(_test)?\.(h|cc)"),
+    "libiscsi": (r"iscsi/.*", r"volume/iscsi_connection\.cc"),
 }
 
 MAX_LINES = 500

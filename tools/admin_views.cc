@@ -53,7 +53,8 @@ Json PoolJson(const v1::ShowReply::Pool& pool) {
     luns.push_back({{"name", lun.name()},
                     {"path", lun.path()},
                     {"size_bytes", lun.size_bytes()},
-                    {"stripe_set", lun.stripe_set()}});
+                    {"stripe_set", lun.stripe_set()},
+                    {"reservations", lun.reservations()}});
   }
   Json flags = Json::array(), affinities = Json::array();
   for (const std::string& flag : pool.flags()) flags.push_back(flag);
@@ -75,7 +76,7 @@ std::string ShowText(const v1::ShowReply& reply) {
                {"size", kRight},
                {"free", kRight},
                {"used", kRight}});
-  Table luns({{"LUN"}, {"pool"}, {"set", kRight}, {"size", kRight}, {"path"}});
+  Table luns({{"LUN"}, {"pool"}, {"set", kRight}, {"size", kRight}, {"fencing"}, {"path"}});
   for (const auto& pool : reply.pools()) {
     const std::uint64_t total = pool.total_bytes();
     const std::uint64_t used = total - std::min(total, pool.free_bytes());
@@ -84,7 +85,7 @@ std::string ShowText(const v1::ShowReply& reply) {
                FormatSize(total), FormatSize(pool.free_bytes()), Percent(used, total)});
     for (const auto& lun : pool.luns()) {
       luns.Add({lun.name(), pool.name(), absl::StrCat(lun.stripe_set()),
-                FormatSize(lun.size_bytes()), lun.path()});
+                FormatSize(lun.size_bytes()), lun.reservations() ? "yes" : "no", lun.path()});
     }
   }
   return absl::StrCat(

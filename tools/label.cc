@@ -38,6 +38,8 @@ struct Options {
   std::string force;                        // empty, or the path once more
   std::vector<std::string> patterns;
   bool json = false;
+
+  std::string shown() const { return LunNameForPeople(path); }
 };
 
 // What the LUN holds that an overwrite would destroy; empty when nothing.
@@ -55,7 +57,7 @@ absl::StatusOr<std::string> WhatWouldBeLost(Lun& lun) {
     case absl::StatusCode::kUnimplemented:
       return std::string("a label of a newer format");
     case absl::StatusCode::kNotFound:
-      return ProbeForeignContent(lun.name());
+      return ProbeForeignContent(lun);
     default:
       return reading.status();
   }
@@ -64,8 +66,8 @@ absl::StatusOr<std::string> WhatWouldBeLost(Lun& lun) {
 absl::Status RefuseToLose(const Options& options, const std::string& content) {
   if (content.empty() || options.force == options.path) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(options.path, ": holds ", content,
-                   "; nothing was changed. To destroy that, add --force ", options.path));
+      absl::StrCat(options.shown(), ": holds ", content,
+                   "; nothing was changed. To destroy that, add --force ", options.shown()));
 }
 
 // Takes away what might be recognised later: the first MiB, and the last, where partition tables
@@ -104,7 +106,7 @@ absl::Status WriteTo(const Options& options) {
                     .generation = 1,
                     .size_bytes = (*lun)->size_bytes()};
   if (absl::Status status = WriteLabel(**lun, label); !status.ok()) return status;
-  absl::PrintF("%s: labelled as LUN %s, %s, %s\n", options.path, label.name,
+  absl::PrintF("%s: labelled as LUN %s, %s, %s\n", options.shown(), label.name,
                FormatSize(label.size_bytes), label.lun.ToString());
   return absl::OkStatus();
 }
@@ -142,11 +144,12 @@ absl::Status Clear(const Options& options) {
   if (!is_free) {
     const absl::StatusOr<std::string> content = WhatWouldBeLost(**lun);
     if (!content.ok()) return content.status();
-    if (content->empty()) return absl::NotFoundError(absl::StrCat(options.path, ": has no label"));
+    if (content->empty())
+      return absl::NotFoundError(absl::StrCat(options.shown(), ": has no label"));
     if (absl::Status status = RefuseToLose(options, *content); !status.ok()) return status;
   }
   if (absl::Status status = WipeEnds(**lun); !status.ok()) return status;
-  absl::PrintF("%s: cleared\n", options.path);
+  absl::PrintF("%s: cleared\n", options.shown());
   return absl::OkStatus();
 }
 
@@ -239,8 +242,9 @@ absl::Status CheckUsage(const std::string& size, bool has_name, Options& options
     if (absl::Status status = ValidateLunName(options.name); !status.ok()) return status;
   }
   if (!options.force.empty() && options.force != options.path) {
-    return absl::InvalidArgumentError(absl::StrCat("--force ", options.force, " is not the path ",
-                                                   options.path, "; nothing was changed"));
+    return absl::InvalidArgumentError(absl::StrCat("--force ", LunNameForPeople(options.force),
+                                                   " is not the path ", options.shown(),
+                                                   "; nothing was changed"));
   }
   if (size.empty()) return absl::OkStatus();
   const absl::StatusOr<std::uint64_t> size_bytes = ParseSize(size);
@@ -262,13 +266,14 @@ int Main(int argc, char** argv) {
 
   CLI::App* write = app.add_subcommand("write", "Label a LUN");
   write->add_option("NAME", options.name, "1 to 64 of A-Z a-z 0-9 . _ -")->required();
-  write->add_option("PATH", options.path, "block device or image file")->required();
+  write->add_option("PATH", options.path, "block device, image file or iscsi:// URL")->required();
   write->add_option("--size", size, "make PATH as an image file of this size, such as 8G");
   CLI::App* list = app.add_subcommand("list", "List labelled LUNs");
-  list->add_option("PATTERN", options.patterns, "paths or globs; without any, the block devices");
+  list->add_option("PATTERN", options.patterns,
+                   "paths, globs or URLs; without any, the block devices");
   list->add_flag("--json", options.json, "machine-readable");
   CLI::App* clear = app.add_subcommand("clear", "Remove a LUN's label");
-  clear->add_option("PATH", options.path, "block device or image file")->required();
+  clear->add_option("PATH", options.path, "block device, image file or iscsi:// URL")->required();
   for (CLI::App* command : {write, clear}) {
     command->add_option("--force", options.force, "PATH once more: destroy what it holds");
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "volume/descriptor.h"
+#include "volume/iscsi_url.h"
 #include "volume/label.h"
 #include "volume/lun_scan.h"
 
@@ -67,7 +68,7 @@ absl::StatusOr<std::string> Picker::ByName(const LunReference& reference) {
   const FoundLun* member = nullptr;
   for (const FoundLun& lun : found_) {
     if (!lun.status.ok() || lun.reading.label.name != reference.text) continue;
-    const FoundLun*& slot = lun.reading.label.volume.is_nil() || Forced(lun.path) ? free : member;
+    const FoundLun*& slot = lun.reading.label.volume.is_nil() || Forced(lun.name) ? free : member;
     if (slot != nullptr && &slot == &free) {
       return absl::FailedPreconditionError(
           absl::StrCat("two LUNs are named \"", reference.text, "\": ", slot->path, " and ",
@@ -75,8 +76,8 @@ absl::StatusOr<std::string> Picker::ByName(const LunReference& reference) {
     }
     slot = &lun;
   }
-  if (free != nullptr) return free->path;
-  if (member != nullptr) return member->path;  // TakeLabel says what it belongs to
+  if (free != nullptr) return free->name;
+  if (member != nullptr) return member->name;  // TakeLabel says what it belongs to
   std::error_code error;
   const bool file = std::filesystem::exists(reference.text, error);
   return absl::NotFoundError(absl::StrCat(
@@ -86,6 +87,7 @@ absl::StatusOr<std::string> Picker::ByName(const LunReference& reference) {
                                                    : "; check its label (reel-label) and --luns")));
 }
 
+// What OpenLun takes.
 absl::StatusOr<std::string> Picker::PathOf(const LunReference& reference) {
   return reference.is_path() ? reference.text : ByName(reference);
 }
@@ -93,9 +95,10 @@ absl::StatusOr<std::string> Picker::PathOf(const LunReference& reference) {
 absl::Status Picker::TakeLabel(const LunReference& reference, const std::string& path,
                                PickedLun& picked) {
   const bool forced = Forced(path);
+  const std::string shown = LunNameForPeople(path);
   const auto refuse = [&](std::string_view holds) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " holds ", std::string(holds),
-                                                      "; to overwrite it, give --force ", path));
+    return absl::FailedPreconditionError(absl::StrCat(shown, " holds ", std::string(holds),
+                                                      "; to overwrite it, give --force ", shown));
   };
   auto reading = ReadLabel(*picked.lun);
   if (reading.ok() && !reading->label.volume.is_nil() && !forced) {
@@ -116,7 +119,7 @@ absl::Status Picker::TakeLabel(const LunReference& reference, const std::string&
   }
   // Also behind a good label: the copy outlives an mkfs of another kind at the start.
   if (!forced) {
-    const auto foreign = ProbeForeignContent(path);
+    const auto foreign = ProbeForeignContent(*picked.lun);
     if (!foreign.ok()) return foreign.status();
     if (!foreign->empty()) return refuse(*foreign);
   }
@@ -139,9 +142,9 @@ absl::StatusOr<PickedLun> Picker::Pick(const LunReference& reference) {
   if (!path.ok()) return path.status();
   const auto [earlier, is_new] = taken_.emplace(Canonical(*path), reference.text);
   if (!is_new) {
-    return absl::InvalidArgumentError(absl::StrCat("LUN \"", reference.text, "\" (", *path,
-                                                   ") is given twice: it is \"", earlier->second,
-                                                   "\" too"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("LUN \"", LunNameForPeople(reference.text), "\" (", LunNameForPeople(*path),
+                     ") is given twice: it is \"", LunNameForPeople(earlier->second), "\" too"));
   }
   auto lun = OpenLun(*path, options_.look_only ? LunAccess::kReadOnly : LunAccess::kReadWrite);
   if (!lun.ok()) return lun.status();
@@ -149,7 +152,7 @@ absl::StatusOr<PickedLun> Picker::Pick(const LunReference& reference) {
     if (absl::Status status = (*lun)->ClaimForThisProcess(); !status.ok()) return status;
   }
   PickedLun picked;
-  picked.facts.path = *path;
+  picked.facts.path = LunNameForPeople(*path);
   picked.facts.size_bytes = (*lun)->size_bytes();
   picked.facts.logical_block_bytes = (*lun)->logical_block_bytes();
   picked.facts.optimal_io_bytes = (*lun)->optimal_io_bytes();
@@ -171,7 +174,7 @@ absl::Status Picker::CheckForced() const {
   for (const auto& [canonical, given] : force_) {
     if (taken_.contains(canonical)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--force ", given, " names none of the volume's LUNs"));
+        absl::StrCat("--force ", LunNameForPeople(given), " names none of the volume's LUNs"));
   }
   return absl::OkStatus();
 }
@@ -197,6 +200,9 @@ absl::StatusOr<std::vector<std::vector<PickedLun>>> PickLuns(const VolumeDescrip
 
 std::string LunNameFromPath(const std::string& path) {
   std::string name = std::filesystem::path(path).filename().string();
+  if (const auto url = ParseIscsiUrl(path); url.ok()) {
+    name = absl::StrCat(url->target.substr(url->target.rfind(':') + 1), "-", url->lun);
+  }
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-'; },

@@ -38,17 +38,21 @@ absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, Lun
                      " bytes is not supported; use a device with blocks of 512 or 4096 bytes"));
   }
   const auto logical = static_cast<std::uint32_t>(logical_block_bytes);
-  return absl::WrapUnique(new BlockLun({.name = path,
-                                        .size_bytes = RoundDown(size_bytes, logical),
-                                        .logical_block_bytes = logical,
-                                        .optimal_io_bytes = optimal_io_bytes,
-                                        .read_only = access == LunAccess::kReadOnly},
-                                       std::move(fd)));
+  auto lun = absl::WrapUnique(new BlockLun({.name = path,
+                                            .size_bytes = RoundDown(size_bytes, logical),
+                                            .logical_block_bytes = logical,
+                                            .optimal_io_bytes = optimal_io_bytes,
+                                            .read_only = access == LunAccess::kReadOnly},
+                                           std::move(fd)));
+  lun->reservations_ = BlockReservations::Find(path, lun->fd());
+  return lun;
 }
 
 absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {
-  if (absl::Status status = CheckRange(offset_bytes, length_bytes); !status.ok()) return status;
-  if (absl::Status status = CheckWritable(); !status.ok()) return status;
+  if (absl::Status status = CheckLunRange(*this, offset_bytes, length_bytes); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckLunWritable(*this); !status.ok()) return status;
   std::uint64_t range[2] = {offset_bytes, length_bytes};
   if (ioctl(fd(), BLKDISCARD, &range) != 0) return Failed("discard", errno);
   return absl::OkStatus();

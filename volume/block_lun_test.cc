@@ -54,6 +54,7 @@ TEST_F(BlockLunTest, ReadsAndWritesInItsOwnLogicalBlocks) {
   const auto lun = Open();
   EXPECT_EQ(lun->size_bytes(), kDeviceBytes);
   EXPECT_EQ(lun->logical_block_bytes(), 512U);
+  EXPECT_FALSE(lun->has_reservations());  // a loop device takes no SCSI commands
   const AlignedBuffer out(4096);
   std::memset(out.data(), 'x', out.size());
   ASSERT_TRUE(lun->Write(3 * 512, out.span().first(512)).ok());

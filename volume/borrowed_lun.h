@@ -18,7 +18,7 @@ class BorrowedLun final : public Lun {
   std::uint64_t size_bytes() const override { return lun_.size_bytes(); }
   std::uint32_t logical_block_bytes() const override { return lun_.logical_block_bytes(); }
   std::uint32_t optimal_io_bytes() const override { return lun_.optimal_io_bytes(); }
-  bool has_reservations() const override { return lun_.has_reservations(); }
+  Reservations* reservations() const override { return lun_.reservations(); }
   bool read_only() const override { return lun_.read_only(); }
   void Start(LunRequest& request) override { lun_.Start(request); }
   absl::Status Flush() override { return lun_.Flush(); }
@@ -26,6 +26,7 @@ class BorrowedLun final : public Lun {
     return lun_.Discard(offset_bytes, length_bytes);
   }
   absl::Status ClaimForThisProcess() override { return lun_.ClaimForThisProcess(); }
+  absl::Status Reopen() override { return lun_.Reopen(); }
 
  private:
   Lun& lun_;

@@ -16,8 +16,8 @@ UniqueFd::~UniqueFd() {
 }
 
 void FdLun::Start(LunRequest& request) {
-  absl::Status status = CheckRange(request.offset_bytes, request.length_bytes);
-  if (request.kind == LunRequest::Kind::kWrite && status.ok()) status = CheckWritable();
+  absl::Status status = CheckLunRange(*this, request.offset_bytes, request.length_bytes);
+  if (request.kind == LunRequest::Kind::kWrite && status.ok()) status = CheckLunWritable(*this);
   if (!status.ok()) {
     request.Complete(std::move(status));
     return;
@@ -28,24 +28,6 @@ void FdLun::Start(LunRequest& request) {
 absl::Status FdLun::Flush() {
   if (fdatasync(fd()) != 0) return Failed("flush", errno);
   return absl::OkStatus();
-}
-
-absl::Status FdLun::CheckRange(std::uint64_t offset_bytes, std::uint64_t length_bytes) const {
-  if (offset_bytes % facts_.logical_block_bytes != 0 ||
-      length_bytes % facts_.logical_block_bytes != 0 || length_bytes == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("not a multiple of the logical block of ",
-                                                   facts_.logical_block_bytes, " bytes"));
-  }
-  if (offset_bytes > facts_.size_bytes || length_bytes > facts_.size_bytes - offset_bytes) {
-    return absl::OutOfRangeError(
-        absl::StrCat("beyond the end of the LUN at ", facts_.size_bytes, " bytes"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FdLun::CheckWritable() const {
-  if (!facts_.read_only) return absl::OkStatus();
-  return absl::FailedPreconditionError("the LUN was opened read-only");
 }
 
 absl::Status FdLun::Failed(const char* what, int error) const {

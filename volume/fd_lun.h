@@ -53,9 +53,6 @@ class FdLun : public Lun {
   FdLun(Facts facts, UniqueFd fd) : facts_(std::move(facts)), fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
-  // INVALID_ARGUMENT or OUT_OF_RANGE unless the range is aligned and lies on the LUN.
-  absl::Status CheckRange(std::uint64_t offset_bytes, std::uint64_t length_bytes) const;
-  absl::Status CheckWritable() const;
   // UNKNOWN, or UNIMPLEMENTED where errno says that the device cannot; with the LUN's name.
   absl::Status Failed(const char* what, int error) const;
 

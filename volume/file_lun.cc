@@ -37,8 +37,10 @@ absl::StatusOr<std::unique_ptr<Lun>> FileLun::Open(const std::string& path, LunA
 }
 
 absl::Status FileLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {
-  if (absl::Status status = CheckRange(offset_bytes, length_bytes); !status.ok()) return status;
-  if (absl::Status status = CheckWritable(); !status.ok()) return status;
+  if (absl::Status status = CheckLunRange(*this, offset_bytes, length_bytes); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckLunWritable(*this); !status.ok()) return status;
   if (fallocate(fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset_bytes),
                 static_cast<off_t>(length_bytes)) != 0) {
     return Failed("discard", errno);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "volume/lun_fault.h"
 #include "volume/uring.h"
 
 namespace reel {
@@ -14,10 +15,11 @@ namespace {
 constexpr std::size_t kMergeReach = 16;
 
 absl::Status Annotate(const Lun& lun, const LunRequest& request) {
-  return {request.status.code(),
-          absl::StrCat(lun.name(), ": ", request.kind == LunRequest::Kind::kRead ? "read" : "write",
-                       " of ", request.length_bytes, " bytes at offset ", request.offset_bytes,
-                       ": ", request.status.message())};
+  return WithText(
+      request.status,
+      absl::StrCat(lun.name(), ": ", request.kind == LunRequest::Kind::kRead ? "read" : "write",
+                   " of ", request.length_bytes, " bytes at offset ", request.offset_bytes, ": ",
+                   request.status.message()));
 }
 
 }  // namespace

@@ -61,7 +61,9 @@ absl::Status WriteLabel(Lun& lun, const Label& label);
 absl::Status ClearReservedArea(Lun& lun);
 
 // What else the LUN seems to hold (a partition table, a file system, LVM, …: libblkid's word), or
-// an empty string for nothing known. I/O errors are returned.
+// an empty string for nothing known. I/O errors are returned. Of a LUN that is no file or device,
+// its beginning and end are looked at.
+absl::StatusOr<std::string> ProbeForeignContent(Lun& lun);
 absl::StatusOr<std::string> ProbeForeignContent(const std::string& path);
 
 }  // namespace reel

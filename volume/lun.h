@@ -6,6 +6,8 @@
 //   2. A request completes exactly once, by LunRequest::Complete, with its final status; a short
 //      transfer is an error. Nothing is resent behind the caller's back.
 //   3. A completed write is durable only after a Flush that began after its completion.
+//   4. A path that was lost stays lost: it never logs in, registers or resends by itself
+//      (volume/lun_fault.h says what is known of its requests). Reopen is the caller's word.
 // Threads: all methods may be called concurrently, on overlapping ranges too (their outcome is then
 // any order of the logical blocks).
 #pragma once
@@ -23,6 +25,7 @@
 namespace reel {
 
 class IoBatch;
+class Reservations;
 
 // One vectored read or write. Owned by an IoBatch; the memory behind `parts` is the caller's and
 // outlives the completion.
@@ -43,15 +46,17 @@ class Lun {
  public:
   virtual ~Lun() = default;
 
-  // The path or URL that it was opened by, for messages and lists.
+  // The path or URL that it was opened by, for messages and lists (LunNameForPeople).
   virtual const std::string& name() const = 0;
   virtual std::uint64_t size_bytes() const = 0;
   // The unit that the device reads and writes whole, and the alignment of all requests.
   virtual std::uint32_t logical_block_bytes() const = 0;
   // The request size that the device asks for; 0 when it does not say.
   virtual std::uint32_t optimal_io_bytes() const { return 0; }
-  // False where the LUN cannot fence a host (image files): safety then rests on clocks alone.
-  virtual bool has_reservations() const { return false; }
+  // Null where the LUN cannot fence a host (image files): safety then rests on clocks alone. Lives
+  // as long as the LUN, and speaks for the path that carries its I/O.
+  virtual Reservations* reservations() const { return nullptr; }
+  bool has_reservations() const { return reservations() != nullptr; }
   virtual bool read_only() const { return false; }
 
   // Starts a request and returns without waiting; it may complete before Start returns.
@@ -66,19 +71,35 @@ class Lun {
   virtual absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) = 0;
 
   // Claims the LUN against other processes of this host until this object is destroyed:
-  // FAILED_PRECONDITION when another one holds it. (Between hosts: the arbitration block.)
+  // FAILED_PRECONDITION when another one holds it. (Between hosts: the arbitration block and
+  // reservations.)
   virtual absl::Status ClaimForThisProcess() = 0;
+
+  // After a lost path: a new one to the same LUN, with no registration. OK at once where the path
+  // still stands, or where there is none to lose. FAILED_PRECONDITION when another LUN answers;
+  // else the error of connecting, and the path stays lost.
+  virtual absl::Status Reopen() { return absl::OkStatus(); }
 
   // One blocking request. `buffer` is aligned as invariant 1 says.
   absl::Status Read(std::uint64_t offset_bytes, std::span<std::byte> buffer);
   absl::Status Write(std::uint64_t offset_bytes, std::span<const std::byte> buffer);
 };
 
+// Whether a request for the range can be started on `lun`: INVALID_ARGUMENT or OUT_OF_RANGE unless
+// it is aligned and lies on the LUN.
+absl::Status CheckLunRange(const Lun& lun, std::uint64_t offset_bytes, std::uint64_t length_bytes);
+// FAILED_PRECONDITION on one opened read-only.
+absl::Status CheckLunWritable(const Lun& lun);
+
 enum class LunAccess { kReadOnly, kReadWrite };
 
-// Opens an image file, a block device or (from a later version on) an iscsi:// URL, whichever
-// `name` is. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (neither a file nor a block device, or
-// a kind that this build does not know), each naming `name` and what to do.
+// Opens an image file, a block device or an iscsi:// URL (volume/iscsi_url.h), whichever `name` is.
+// NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (neither a file nor a block device, or a URL that
+// is none), UNAVAILABLE (no target answers), each naming `name` and what to do.
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess access);
+
+// What messages and lists show of a LUN's name: the name, without the secret that an iscsi:// URL
+// may carry.
+std::string LunNameForPeople(const std::string& name);
 
 }  // namespace reel

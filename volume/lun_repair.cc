@@ -29,7 +29,7 @@ std::vector<Candidate> ReadCandidates(const std::vector<std::string>& patterns) 
     const bool one = (found.status.ok() && !found.reading.label.volume.is_nil()) ||
                      absl::IsDataLoss(found.status);
     if (!one) continue;
-    const auto lun = OpenLun(found.path, LunAccess::kReadOnly);
+    const auto lun = OpenLun(found.name, LunAccess::kReadOnly);
     candidates.push_back({std::move(found), lun.ok() ? ReadDescriptor(**lun) : lun.status()});
   }
   return candidates;
@@ -178,7 +178,7 @@ absl::StatusOr<std::vector<LunMend>> MendLuns(const std::string& volume_name,
 
   std::map<const Member*, std::unique_ptr<Lun>> luns;
   for (const Member& member : members) {
-    auto lun = OpenLun(member.candidate->found.path, LunAccess::kReadWrite);
+    auto lun = OpenLun(member.candidate->found.name, LunAccess::kReadWrite);
     if (!lun.ok()) return lun.status();
     if (member.label.lun == descriptor.seat) {
       if (absl::Status status = (*lun)->ClaimForThisProcess(); !status.ok()) return status;

@@ -51,8 +51,8 @@ struct Member {
   }
 };
 
-absl::StatusOr<DescriptorReading> ReadDescriptorAt(const std::string& path) {
-  absl::StatusOr<std::unique_ptr<Lun>> lun = OpenLun(path, LunAccess::kReadOnly);
+absl::StatusOr<DescriptorReading> ReadDescriptorAt(const std::string& name) {
+  absl::StatusOr<std::unique_ptr<Lun>> lun = OpenLun(name, LunAccess::kReadOnly);
   if (!lun.ok()) return lun.status();
   return ReadDescriptor(**lun);
 }
@@ -61,7 +61,7 @@ std::vector<Member> ReadMembers(const std::vector<FoundLun>& found) {
   std::vector<Member> members;
   for (const FoundLun& lun : found) {
     if (!lun.status.ok() || lun.reading.label.volume.is_nil()) continue;
-    members.push_back({&lun, ReadDescriptorAt(lun.path)});
+    members.push_back({&lun, ReadDescriptorAt(lun.name)});
   }
   return members;
 }
@@ -212,7 +212,7 @@ absl::StatusOr<const FoundLun*> FindLun(const VolumeDescriptor& descriptor, cons
 // Opens the LUN and makes sure that it is still the one whose label was scanned.
 absl::StatusOr<std::unique_ptr<Lun>> OpenAt(const VolumeDescriptor& descriptor, const Place& place,
                                             const FoundLun& found, LunAccess access) {
-  absl::StatusOr<std::unique_ptr<Lun>> lun = OpenLun(found.path, access);
+  absl::StatusOr<std::unique_ptr<Lun>> lun = OpenLun(found.name, access);
   if (!lun.ok()) return lun.status();
   const absl::StatusOr<LabelReading> reading = ReadLabel(**lun);
   if (!reading.ok()) return reading.status();
@@ -291,10 +291,11 @@ std::vector<std::string> ExpandLunPatterns(const std::vector<std::string>& patte
 
 std::vector<FoundLun> ScanLuns(const std::vector<std::string>& patterns) {
   std::vector<FoundLun> found;
-  for (std::string& path : ExpandLunPatterns(patterns)) {
+  for (std::string& name : ExpandLunPatterns(patterns)) {
     FoundLun& lun = found.emplace_back();
-    lun.path = std::move(path);
-    absl::StatusOr<std::unique_ptr<Lun>> opened = OpenLun(lun.path, LunAccess::kReadOnly);
+    lun.path = LunNameForPeople(name);
+    lun.name = std::move(name);
+    absl::StatusOr<std::unique_ptr<Lun>> opened = OpenLun(lun.name, LunAccess::kReadOnly);
     if (!opened.ok()) {
       lun.status = opened.status();
       continue;

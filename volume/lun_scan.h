@@ -13,7 +13,8 @@
 namespace reel {
 
 struct FoundLun {
-  std::string path;
+  std::string path;     // as messages and lists show it
+  std::string name;     // what OpenLun takes: an iscsi:// URL may hold a secret
   absl::Status status;  // of opening and reading the label; the rest is valid when OK
   LabelReading reading;
 };

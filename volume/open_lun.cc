@@ -4,20 +4,17 @@
 
 #include <cerrno>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "volume/block_lun.h"
 #include "volume/file_lun.h"
+#include "volume/iscsi_lun.h"
+#include "volume/iscsi_url.h"
 #include "volume/lun.h"
 
 namespace reel {
 
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess access) {
-  if (absl::StartsWith(name, "iscsi://")) {
-    return absl::UnimplementedError(absl::StrCat(
-        name,
-        ": this build has no iSCSI initiator; log in with open-iscsi and name its block device"));
-  }
+  if (IsIscsiUrl(name)) return IscsiLun::Open(name, access);
   struct stat facts {};
   if (stat(name.c_str(), &facts) != 0) return OpenFailed(name, errno);
   if (S_ISBLK(facts.st_mode)) return BlockLun::Open(name, access);

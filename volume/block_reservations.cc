@@ -1,0 +1,189 @@
+#include "volume/block_reservations.h"
+
+#include <linux/pr.h>
+#include <scsi/sg.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <system_error>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "volume/check.h"
+#include "volume/lun_fault.h"
+
+namespace reel {
+namespace {
+
+using Outcome = ReservationResult::Outcome;
+
+// The kernel hands a SCSI status through as a positive result, and these are two of them.
+constexpr int kCheckCondition = 0x02;
+constexpr int kReservationConflict = 0x18;
+constexpr int kMaxAttentions = 8;
+constexpr int kNoEscalation = 0x100;  // the kernel's SG_SCSI_RESET_NO_ESCALATE, which glibc lacks
+constexpr unsigned kTimeoutMs = 20'000;
+constexpr std::size_t kMaxAnswerBytes = 65528;
+
+std::string ErrorText(int error) {
+  return std::generic_category().message(error);
+}
+
+// Errors of the call itself, before anything was sent.
+bool NeverSent(int error) {
+  return error == EOPNOTSUPP || error == ENOTTY || error == EPERM || error == EACCES ||
+         error == EINVAL || error == EFAULT || error == EBADF;
+}
+
+}  // namespace
+
+std::unique_ptr<BlockReservations> BlockReservations::Find(std::string name, int fd) {
+  auto found = absl::WrapUnique(new BlockReservations(std::move(name), fd));
+  std::vector<std::byte> answer(8);
+  return found->Ask(scsi::ReserveIn::kReadKeys, answer, "READ KEYS").ok() ? std::move(found)
+                                                                          : nullptr;
+}
+
+ReservationResult BlockReservations::Change(unsigned long request, void* argument,
+                                            const std::string& what) {
+  int result = kCheckCondition;
+  // CHECK CONDITION says that it was not executed; after a unit attention it will be.
+  for (int i = 0; i < kMaxAttentions && result == kCheckCondition; ++i) {
+    result = ioctl(fd_, request, argument);
+  }
+  const std::string text = absl::StrCat(name_, ": ", what, ": ");
+  if (result == 0) return {.outcome = Outcome::kDone, .status = absl::OkStatus()};
+  if (result == kReservationConflict) {
+    return {
+        .outcome = Outcome::kConflict,
+        .status = LunFaultStatus(LunFault::kFenced, absl::StrCat(text, "RESERVATION CONFLICT"))};
+  }
+  if (result == kCheckCondition) {
+    return {.outcome = Outcome::kNotDone,
+            .status = absl::UnknownError(absl::StrCat(text, "refused by the device"))};
+  }
+  if (result < 0 && NeverSent(errno)) {
+    return {.outcome = Outcome::kNotDone,
+            .status = absl::UnknownError(absl::StrCat(text, ErrorText(errno)))};
+  }
+  const std::string reason =
+      result < 0 ? ErrorText(errno) : absl::StrCat("result 0x", absl::Hex(result));
+  return {.outcome = Outcome::kUnknown,
+          .status = LunFaultStatus(LunFault::kUnknown,
+                                   absl::StrCat(text, reason, "; whether it was done is unknown"))};
+}
+
+ReservationResult BlockReservations::Register(std::uint64_t key) {
+  REEL_CHECK(key != 0, "0 stands for no key");
+  pr_registration argument{};
+  argument.new_key = key;
+  return Change(IOC_PR_REGISTER, &argument, "REGISTER");
+}
+
+ReservationResult BlockReservations::Unregister(std::uint64_t key) {
+  pr_registration argument{};
+  argument.old_key = key;
+  return Change(IOC_PR_REGISTER, &argument, "REGISTER of no key");
+}
+
+ReservationResult BlockReservations::Reserve(std::uint64_t key) {
+  pr_reservation argument{};
+  argument.key = key;
+  argument.type = PR_WRITE_EXCLUSIVE_REG_ONLY;
+  return Change(IOC_PR_RESERVE, &argument, "RESERVE");
+}
+
+ReservationResult BlockReservations::Preempt(std::uint64_t key, std::uint64_t victim) {
+  pr_preempt argument{};
+  argument.old_key = key;
+  argument.new_key = victim;
+  argument.type = PR_WRITE_EXCLUSIVE_REG_ONLY;
+  return Change(IOC_PR_PREEMPT, &argument, "PREEMPT");
+}
+
+ReservationResult BlockReservations::Clear(std::uint64_t key) {
+  pr_clear argument{};
+  argument.key = key;
+  return Change(IOC_PR_CLEAR, &argument, "CLEAR");
+}
+
+absl::Status BlockReservations::Ask(scsi::ReserveIn action, std::vector<std::byte>& answer,
+                                    const std::string& what) {
+  for (int i = 0; i < kMaxAttentions; ++i) {
+    scsi::Cdb cdb = scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(answer.size()));
+    std::array<unsigned char, 32> sense{};
+    sg_io_hdr_t request{};
+    request.interface_id = 'S';
+    request.dxfer_direction = SG_DXFER_FROM_DEV;
+    request.cmd_len = cdb.size;
+    request.cmdp = cdb.bytes.data();
+    request.dxferp = answer.data();
+    request.dxfer_len = static_cast<unsigned>(answer.size());
+    request.sbp = sense.data();
+    request.mx_sb_len = sense.size();
+    request.timeout = kTimeoutMs;
+    if (ioctl(fd_, SG_IO, &request) != 0) {
+      return absl::UnimplementedError(
+          absl::StrCat(name_, ": ", what, ": ", ErrorText(errno),
+                       "; only SCSI devices can be asked for their reservations"));
+    }
+    if (request.status == 0 && request.host_status == 0) {
+      const auto missing = static_cast<std::size_t>(std::max(0, request.resid));
+      answer.resize(answer.size() - std::min(answer.size(), missing));
+      return absl::OkStatus();
+    }
+    if (request.status != kCheckCondition) break;
+  }
+  return absl::UnknownError(absl::StrCat(name_, ": ", what, ": the device does not answer"));
+}
+
+absl::StatusOr<Registrations> BlockReservations::ReadKeys() {
+  for (std::size_t size : {std::size_t{1024}, kMaxAnswerBytes}) {
+    std::vector<std::byte> answer(size);
+    if (absl::Status status = Ask(scsi::ReserveIn::kReadKeys, answer, "READ KEYS"); !status.ok()) {
+      return status;
+    }
+    const auto keys = scsi::DecodeKeys(answer);
+    if (!keys.ok()) {
+      return absl::DataLossError(absl::StrCat(name_, ": ", keys.status().message()));
+    }
+    if (keys->length_bytes <= size) {
+      return Registrations{.generation = keys->generation, .keys = keys->keys};
+    }
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(name_, ": more registrations than an answer can hold"));
+}
+
+absl::StatusOr<std::optional<ReservationHolder>> BlockReservations::ReadHolder() {
+  std::vector<std::byte> answer(64);
+  absl::Status status = Ask(scsi::ReserveIn::kReadReservation, answer, "READ RESERVATION");
+  if (!status.ok()) return status;
+  const auto holder = scsi::DecodeHolder(answer);
+  if (!holder.ok()) {
+    return absl::DataLossError(absl::StrCat(name_, ": ", holder.status().message()));
+  }
+  if (!holder->has_value()) return std::nullopt;
+  return ReservationHolder{
+      .key = (*holder)->key,
+      .write_exclusive_registrants_only = (*holder)->type == scsi::kWriteExclusiveRegistrantsOnly};
+}
+
+ReservationResult BlockReservations::ResetLun() {
+  // The kernel ends its own commands on the way, and tells us when the device has answered.
+  int scope = SG_SCSI_RESET_DEVICE | kNoEscalation;
+  if (ioctl(fd_, SG_SCSI_RESET, &scope) == 0) {
+    return {.outcome = Outcome::kDone, .status = absl::OkStatus()};
+  }
+  const std::string text = absl::StrCat(name_, ": LOGICAL UNIT RESET: ", ErrorText(errno));
+  if (NeverSent(errno)) {
+    return {.outcome = Outcome::kNotDone, .status = absl::UnimplementedError(text)};
+  }
+  return {.outcome = Outcome::kUnknown,
+          .status = LunFaultStatus(LunFault::kUnknown, text + "; whether it was done is unknown")};
+}
+
+}  // namespace reel

@@ -1,0 +1,38 @@
+// What is known of a LUN request that failed, where the caller must know more than that it failed.
+//
+// The word travels inside the absl::Status, as a payload, and survives IoBatch. A status without
+// one says only that the request failed. Nothing here is ever retried by the LUN: what follows is
+// the session's to decide.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace reel {
+
+enum class LunFault {
+  kNone,     // OK, or a failure of which nothing more is known
+  kUnknown,  // the path was lost with the request on its way: it may have been done, in part or
+             // whole, and what the target holds of it may still be done later
+  kFenced,   // RESERVATION CONFLICT: this path's key is gone. This command was not executed; what
+             // that says of others on their way is for the session to ask
+  kAborted,  // the target ended it (a LUN reset by some host): it may have been done in part, and
+             // is over
+  kClosed,   // never sent: the path was lost before. Not done
+};
+
+// UNAVAILABLE (kUnknown, kClosed), ABORTED or PERMISSION_DENIED (kFenced). REQUIRES: not kNone.
+absl::Status LunFaultStatus(LunFault fault, const std::string& text);
+LunFault FaultOf(const absl::Status& status);
+
+inline bool IsFenced(const absl::Status& status) {
+  return FaultOf(status) == LunFault::kFenced;
+}
+// True where the request may have taken effect although it failed: kUnknown and kAborted.
+bool IsOutcomeUnknown(const absl::Status& status);
+
+// `status` with another text and the same word.
+absl::Status WithText(const absl::Status& status, const std::string& text);
+
+}  // namespace reel

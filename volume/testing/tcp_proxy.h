@@ -1,0 +1,60 @@
+// A TCP proxy on 127.0.0.1 between a test's two sides, that holds back, cuts or spoils what passes.
+//
+// Threads: all methods may be called concurrently; a thread of its own moves the bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "volume/fd_lun.h"
+#include "volume/mutex.h"
+
+namespace reel {
+
+class TcpProxy {
+ public:
+  // In front of 127.0.0.1:`port`.
+  explicit TcpProxy(int port);
+  ~TcpProxy();
+  TcpProxy(const TcpProxy&) = delete;
+  TcpProxy& operator=(const TcpProxy&) = delete;
+
+  int port() const { return port_; }
+  // How many connections were made to it so far.
+  int connections();
+  // From now on no byte from the server reaches a client, until Cut or the end.
+  void HoldAnswers();
+  // Turns one bit in the header of the next iSCSI answer, one that only a digest can tell of.
+  void SpoilNextAnswer();
+  // Waits until the clients have sent `bytes` since HoldAnswers. False after ten seconds.
+  bool AwaitRequests(std::uint64_t bytes);
+  // Ends all connections, on both sides.
+  void Cut();
+
+ private:
+  struct Pair {
+    UniqueFd client, server;
+  };
+  void Run();
+  void Accept();
+  // False when the pair has ended.
+  bool Forward(int from, int to, bool answer);
+
+  int port_ = 0;
+  const int server_port_;
+  UniqueFd listener_, wake_;
+  std::vector<std::unique_ptr<Pair>> pairs_;  // the thread's
+  Mutex mutex_;
+  CondVar changed_;
+  int connections_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool hold_ ABSL_GUARDED_BY(mutex_) = false;
+  bool spoil_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_;
+};
+
+}  // namespace reel
