@@ -8,14 +8,16 @@ import fcntl
 import json
 import os
 import random
+import secrets
 import shutil
 import socket
 
 from hosts import Client, Mdc, mounted
-from luns import ImageLuns, run_program
+from luns import ImageLuns, IscsiLuns, run_program
 from pki import Pki
 from process import LabError
 from spec import Spec
+from target import Target
 
 STATE_VERSION = 1
 # Below Linux's range of ports for outgoing connections, so that none of those takes ours while the
@@ -38,11 +40,14 @@ class Cluster:
     def __init__(self, directory, state):
         self.dir, self.state = directory, state
         self.spec = Spec.from_json(state["spec"])
-        self.luns = ImageLuns(directory, self.spec)
+        self.targets = [Target(name, self, **place)
+                        for name, place in state.get("targets", {}).items()]
+        self.luns = (IscsiLuns(directory, self.spec, self.targets[0]) if self.targets else
+                     ImageLuns(directory, self.spec))
         self.pki = Pki(directory, self.spec)
         self.mdcs = [Mdc(name, self, address) for name, address in state["mdcs"].items()]
         self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
-        self.hosts = self.mdcs + self.clients
+        self.hosts = self.targets + self.mdcs + self.clients
 
     @staticmethod
     def exists(directory):
@@ -86,6 +91,11 @@ class Cluster:
         state = {"version": STATE_VERSION, "made_dir": made_dir, "formatted": False,
                  "spec": spec.to_json(),
                  "mdcs": {f"mdc{i}": f"127.0.0.1:{free_port()}" for i in range(1, spec.mdcs + 1)}}
+        if spec.lun_backend == "iscsi":
+            state["targets"] = {"san1": {
+                "portal": f"127.0.0.1:{free_port()}",
+                # No two clusters' LUNs may be taken for each other.
+                "iqn": f"iqn.2026-11.org.reelfs.lab:{secrets.token_hex(6)}"}}
         cluster = Cluster(directory, state)
         cluster._save()
         return cluster
@@ -135,7 +145,7 @@ class Cluster:
         with open(path, "w") as config:
             config.write(f'name = "{spec.volume}"\nblock_size = "{spec.block_size}"\n'
                          f'stripe_breadth = "{spec.breadth}"\nstrategy = "{spec.strategy}"\n'
-                         f'luns = ["{self.luns.pattern()}"]\n')
+                         f'luns = {json.dumps(self.luns.patterns())}\n')
             for pool in spec.pools:
                 # JSON's lists of plain strings are TOML's too.
                 config.write(f'\n[[pool]]\nname = "{pool.name}"\nflags = {json.dumps(pool.flags)}\n'
@@ -149,11 +159,11 @@ class Cluster:
     def stop(self):
         """Clients first, so that their last changes find an MDC. Names those that did not go
         cleanly."""
-        return [host.name for host in self.clients + self.mdcs if not host.stop()]
+        return [host.name for host in self.clients + self.mdcs + self.targets if not host.stop()]
 
     def restart(self):
-        for mdc in self.mdcs:  # one that is down could not take the clients' last changes
-            mdc.start()
+        for host in self.targets + self.mdcs:  # without them the clients' last changes were lost
+            host.start()
         unclean = self.stop()
         for host in self.hosts:
             host.start()
@@ -162,7 +172,7 @@ class Cluster:
                            "(a busy mount, or a daemon that had to be killed)")
 
     def down(self):
-        if not all(mdc.running() for mdc in self.mdcs):
+        if not all(host.running() for host in self.targets + self.mdcs):
             for client in self.clients:  # they would wait for it, and all is removed anyway
                 client.process.kill()
         self.stop()

@@ -5,6 +5,7 @@ subclasses know what the daemon is told, and how it stops. A host in a network n
 virtual machine is another subclass of Process, handed to the same classes.
 """
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -36,6 +37,7 @@ class Host:
         self.name, self.cluster = name, cluster
         self.dir = os.path.join(cluster.dir, "hosts", name)
         self.log_path = os.path.join(self.dir, "log")
+        self.environment = {}
         self.process = Process(name, os.path.join(self.dir, "pid"), self.log_path)
 
     def running(self):
@@ -46,7 +48,7 @@ class Host:
             return
         os.makedirs(self.dir, exist_ok=True)
         self.prepare()
-        self.process.start(self.command())
+        self.process.start(self.command(), self.environment)
 
     def kill(self, signal_text):
         """As a person or a fault would: the signal, and for those that end it, wait for the end."""
@@ -86,7 +88,7 @@ class Mdc(Host):
         with open(os.path.join(self.dir, "mdc.toml"), "w") as config:
             config.write("".join(f'{key} = "{path}"\n' for key, path in tls.items()) +
                          f'listen = "{self.address}"\n'
-                         f'luns = ["{self.cluster.luns.pattern()}"]\n'
+                         f'luns = {json.dumps(self.cluster.luns.patterns())}\n'
                          f"session_lease_ms = {self.cluster.spec.session_lease_ms}\n\n"
                          f'[[volume]]\nname = "{self.cluster.spec.volume}"\n')
             with contextlib.suppress(FileNotFoundError):
@@ -129,7 +131,9 @@ class Client(Host):
 
     def command(self):
         cluster = self.cluster
-        options = f"mdc={','.join(cluster.mdc_addresses())},luns={cluster.luns.pattern()}"
+        options = f"mdc={','.join(cluster.mdc_addresses())}"
+        for pattern in cluster.luns.patterns():
+            options += f",luns={pattern}"
         for key, path in cluster.pki.files(self.name).items():
             options += f",{key}={path}"
         if cluster.spec.mount_options:

@@ -1,6 +1,5 @@
-"""The LUNs of a cluster: here, sparse image files in DIR/luns, labelled by reel-label.
-
-Another kind of LUN (iSCSI targets) is another class with the same four methods.
+"""The LUNs of a cluster, labelled by reel-label: sparse image files in DIR/luns, named to the hosts
+either as they are or, behind a target, by iscsi:// URLs.
 """
 import os
 import shutil
@@ -22,9 +21,15 @@ class ImageLuns:
     def __init__(self, directory, spec):
         self.dir, self.spec = os.path.join(directory, "luns"), spec
 
-    def pattern(self):
+    def patterns(self):
         """What daemons and tools are told to look through."""
-        return os.path.join(self.dir, "*.img")
+        return [os.path.join(self.dir, "*.img")]
+
+    def image(self, name):
+        return os.path.join(self.dir, name + ".img")
+
+    def names(self):
+        return [name for pool in self.spec.pools for name in pool.lun_names()]
 
     def make(self):
         """Labelled LUNs, from nothing: what an interrupted attempt left is taken away."""
@@ -32,8 +37,7 @@ class ImageLuns:
         os.makedirs(self.dir)
         for pool in self.spec.pools:
             for name in pool.lun_names():
-                run_program([self.spec.program("reel-label"), "write", name,
-                             os.path.join(self.dir, name + ".img"),
+                run_program([self.spec.program("reel-label"), "write", name, self.image(name),
                              "--size", format_size(pool.size_bytes)])
 
     def remove(self):
@@ -41,3 +45,29 @@ class ImageLuns:
 
     def exist(self):
         return os.path.isdir(self.dir)
+
+
+class IscsiLuns(ImageLuns):
+    """The same images, behind `target` (target.py)."""
+
+    def __init__(self, directory, spec, target):
+        super().__init__(directory, spec)
+        self.target = target
+
+    def patterns(self):
+        return [self.target.url(number) for number in range(1, len(self.names()) + 1)]
+
+    def make(self):
+        self.remove()
+        os.makedirs(self.dir)
+        for pool in self.spec.pools:
+            for name in pool.lun_names():
+                with open(self.image(name), "wb") as image:
+                    image.truncate(pool.size_bytes)
+        self.target.start()
+        for name, url in zip(self.names(), self.patterns()):
+            run_program([self.spec.program("reel-label"), "write", name, url])
+
+    def remove(self):
+        self.target.stop()
+        super().remove()

@@ -66,12 +66,18 @@ class Spec:
     strategy: str = "round"
     session_lease_ms: int = 10000
     tls: bool = False
+    lun_backend: str = "image"  # or "iscsi": the images behind a target
     mount_options: str = ""  # of every client, besides those that find the volume
 
     def check(self):
         if self.mdcs != 1:
             raise LabError(f"--mdcs {self.mdcs}: a cluster has exactly one MDC in this version "
                            "(there is no standby yet)")
+        if self.lun_backend not in ("image", "iscsi"):
+            raise LabError(f"--lun-backend {self.lun_backend}: image or iscsi")
+        if self.lun_backend == "iscsi" and not (installed_program("tgtd") and
+                                                installed_program("tgtadm")):
+            raise LabError("--lun-backend iscsi: no tgtd here; install Debian's package tgt")
         if not 0 <= self.clients <= 64:
             raise LabError(f"--clients {self.clients}: 0 to 64")
         for pool in self.pools:
@@ -160,7 +166,7 @@ def read_spec(arguments, old):
     fields = old.to_json() if old else {}
     if arguments.config:
         fields.update(_read_config(arguments.config))
-    for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls"):
+    for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     luns = fields.pop("luns", None)

@@ -118,7 +118,8 @@ class Cluster:
         for host in ("ws1", "ws2", "mdc1"):
             if self.hosts()[host]["pid"]:
                 self.kill(host, "TERM")
-        done = self.tool("fsck.reelfs", "reel", "--luns", self.luns(), "--json")
+        config = os.path.join(self.dir, "hosts", "mdc1", "mdc.toml")  # it names the LUNs
+        done = self.tool("fsck.reelfs", "reel", "--config", config, "--json")
         assert done.returncode == 0, f"fsck found something:\n{done.stdout}{done.stderr}"
         self.lab("up", "--bin", BIN)
         return json.loads(done.stdout)

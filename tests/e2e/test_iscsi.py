@@ -1,0 +1,83 @@
+"""A volume whose LUNs lie behind an iSCSI target: what it keeps, and what a lost SAN does to it."""
+import errno
+import os
+import shutil
+
+import pytest
+
+from cluster import Cluster, TOP, run
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = Cluster("--lun-backend", "iscsi", "--luns", "meta=1x2G,data=3x2G")
+    try:
+        yield made
+        made.guard_test()
+        made.fsck()
+    finally:
+        made.down()
+
+
+def test_a_tree_copied_through_one_mount_is_read_by_the_other(cluster):
+    source = os.path.join(TOP, "docs")
+    shutil.copytree(source, f"{cluster.ws1}/tree")
+    with open(f"{cluster.ws1}/large", "wb") as file:
+        for i in range(64):
+            file.write(bytes([i]) * (1 << 20))
+    run("diff", "-r", source, f"{cluster.ws2}/tree")
+    run("cmp", f"{cluster.ws1}/large", f"{cluster.ws2}/large")
+    cluster.fsck()
+    cluster.restart()
+    run("diff", "-r", source, f"{cluster.ws1}/tree")
+    assert os.path.getsize(f"{cluster.ws2}/large") == 64 << 20
+    assert cluster.hosts()["san1"]["state"] == "running"
+
+
+def test_direct_requests_of_many_sizes(cluster):
+    path = f"{cluster.ws1}/direct"
+    run("fio", "--name=direct", f"--filename={path}", "--size=64M", "--direct=1", "--rw=randrw",
+        "--bsrange=4k-2m", "--ioengine=io_uring", "--iodepth=16", "--verify=crc32c",
+        "--verify_state_save=0", "--randseed=7")
+    run("cmp", path, f"{cluster.ws2}/direct")
+
+
+def test_the_luns_can_fence_and_are_named_by_their_urls(cluster):
+    shown = cluster.reeladm("show")
+    luns = [lun for pool in shown["pools"] for lun in pool["luns"]]
+    assert len(luns) == 4
+    assert all(lun["reservations"] and lun["path"].startswith("iscsi://") for lun in luns)
+    patterns = [lun["path"] for lun in luns]
+    listed = cluster.tool("reel-label", "list", *patterns)
+    assert listed.returncode == 0 and "data3" in listed.stdout, listed.stderr
+    assert all(disk["state"] == "ok" for disk in cluster.reeladm("disks")["disks"])
+
+
+def test_labels_are_refused_what_a_served_volume_holds(cluster):
+    url = cluster.reeladm("show")["pools"][0]["luns"][0]["path"]
+    done = cluster.tool("reel-label", "write", "another", url)
+    assert done.returncode == 1 and url in done.stderr, done.stderr
+    done = cluster.tool("fsck.reelfs", "reel", "--luns", url)
+    assert done.returncode != 0
+
+
+def test_a_lost_san_is_an_error_and_what_was_synced_is_there_afterwards(cluster):
+    with open(f"{cluster.ws1}/synced", "wb") as file:
+        file.write(b"reel" * 100_000)
+        file.flush()
+        os.fsync(file.fileno())
+    # Opened before: without its LUNs the controller ends, and new names wait for it to come back.
+    fd = os.open(f"{cluster.ws2}/large", os.O_RDONLY)
+    assert os.pread(fd, 4096, 0) == bytes(4096)
+    cluster.kill("san1")
+    with pytest.raises(OSError) as lost:
+        os.pread(fd, 4096, 32 << 20)
+    assert lost.value.errno == errno.EIO
+    for host in ("ws1", "ws2", "mdc1"):
+        if cluster.hosts()[host]["pid"]:
+            cluster.kill(host)
+    os.close(fd)
+    for host in ("san1", "mdc1", "ws1", "ws2"):
+        cluster.start(host)
+    with open(f"{cluster.ws2}/synced", "rb") as file:
+        assert file.read() == b"reel" * 100_000
