@@ -42,8 +42,8 @@ bool NeverSent(int error) {
 
 std::unique_ptr<BlockReservations> BlockReservations::Find(std::string name, int fd) {
   auto found = absl::WrapUnique(new BlockReservations(std::move(name), fd));
-  std::vector<std::byte> answer(8);
-  return found->Ask(scsi::ReserveIn::kReadKeys, answer, "READ KEYS").ok() ? std::move(found)
+  std::array<std::byte, 8> buffer{};
+  return found->Ask(scsi::ReserveIn::kReadKeys, buffer, "READ KEYS").ok() ? std::move(found)
                                                                           : nullptr;
 }
 
@@ -110,18 +110,19 @@ ReservationResult BlockReservations::Clear(std::uint64_t key) {
   return Change(IOC_PR_CLEAR, &argument, "CLEAR");
 }
 
-absl::Status BlockReservations::Ask(scsi::ReserveIn action, std::vector<std::byte>& answer,
-                                    const std::string& what) {
+absl::StatusOr<std::span<const std::byte>> BlockReservations::Ask(scsi::ReserveIn action,
+                                                                  std::span<std::byte> buffer,
+                                                                  const std::string& what) {
   for (int i = 0; i < kMaxAttentions; ++i) {
-    scsi::Cdb cdb = scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(answer.size()));
+    scsi::Cdb cdb = scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(buffer.size()));
     std::array<unsigned char, 32> sense{};
     sg_io_hdr_t request{};
     request.interface_id = 'S';
     request.dxfer_direction = SG_DXFER_FROM_DEV;
     request.cmd_len = cdb.size;
     request.cmdp = cdb.bytes.data();
-    request.dxferp = answer.data();
-    request.dxfer_len = static_cast<unsigned>(answer.size());
+    request.dxferp = buffer.data();
+    request.dxfer_len = static_cast<unsigned>(buffer.size());
     request.sbp = sense.data();
     request.mx_sb_len = sense.size();
     request.timeout = kTimeoutMs;
@@ -132,8 +133,7 @@ absl::Status BlockReservations::Ask(scsi::ReserveIn action, std::vector<std::byt
     }
     if (request.status == 0 && request.host_status == 0) {
       const auto missing = static_cast<std::size_t>(std::max(0, request.resid));
-      answer.resize(answer.size() - std::min(answer.size(), missing));
-      return absl::OkStatus();
+      return buffer.first(buffer.size() - std::min(buffer.size(), missing));
     }
     if (request.status != kCheckCondition) break;
   }
@@ -142,11 +142,10 @@ absl::Status BlockReservations::Ask(scsi::ReserveIn action, std::vector<std::byt
 
 absl::StatusOr<Registrations> BlockReservations::ReadKeys() {
   for (std::size_t size : {std::size_t{1024}, kMaxAnswerBytes}) {
-    std::vector<std::byte> answer(size);
-    if (absl::Status status = Ask(scsi::ReserveIn::kReadKeys, answer, "READ KEYS"); !status.ok()) {
-      return status;
-    }
-    const auto keys = scsi::DecodeKeys(answer);
+    std::vector<std::byte> buffer(size);
+    const auto answer = Ask(scsi::ReserveIn::kReadKeys, buffer, "READ KEYS");
+    if (!answer.ok()) return answer.status();
+    const auto keys = scsi::DecodeKeys(*answer);
     if (!keys.ok()) {
       return absl::DataLossError(absl::StrCat(name_, ": ", keys.status().message()));
     }
@@ -159,10 +158,10 @@ absl::StatusOr<Registrations> BlockReservations::ReadKeys() {
 }
 
 absl::StatusOr<std::optional<ReservationHolder>> BlockReservations::ReadHolder() {
-  std::vector<std::byte> answer(64);
-  absl::Status status = Ask(scsi::ReserveIn::kReadReservation, answer, "READ RESERVATION");
-  if (!status.ok()) return status;
-  const auto holder = scsi::DecodeHolder(answer);
+  std::array<std::byte, 64> buffer{};
+  const auto answer = Ask(scsi::ReserveIn::kReadReservation, buffer, "READ RESERVATION");
+  if (!answer.ok()) return answer.status();
+  const auto holder = scsi::DecodeHolder(*answer);
   if (!holder.ok()) {
     return absl::DataLossError(absl::StrCat(name_, ": ", holder.status().message()));
   }

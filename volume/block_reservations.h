@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "volume/reservation.h"
@@ -31,8 +32,10 @@ class BlockReservations final : public Reservations {
   BlockReservations(std::string name, int fd) : name_(std::move(name)), fd_(fd) {}
 
   ReservationResult Change(unsigned long request, void* argument, const std::string& what);
-  // Fills `answer`; unit attentions are used up inside.
-  absl::Status Ask(scsi::ReserveIn action, std::vector<std::byte>& answer, const std::string& what);
+  // What of `buffer` was filled; unit attentions are used up inside.
+  absl::StatusOr<std::span<const std::byte>> Ask(scsi::ReserveIn action,
+                                                 std::span<std::byte> buffer,
+                                                 const std::string& what);
 
   const std::string name_;
   const int fd_;
