@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "client/fuse_interrupt.h"
+#include "client/fuse_locks.h"
 #include "client/fuse_reply.h"
 #include "client/fuse_session.h"
 
@@ -58,6 +59,7 @@ class Request {
   Request& operator=(const Request&) = delete;
 
   Vfs& vfs() const { return file_system_.vfs; }
+  FileLocks& locks() const { return file_system_.locks; }
   const Caller& caller() const { return caller_; }
   bool OpensDirect(int flags, const v1::Attr& attr) const {
     return client::OpensDirect(file_system_.cache, FuseSession::Current().direct_io_mmap(),
@@ -318,7 +320,8 @@ void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   const Request request(req);
   const absl::StatusOr<v1::Attr> attr = request.vfs().Open(inode, info->flags, request.caller());
   if (!attr.ok()) return ReplyStatus(req, attr.status());
-  if (!ReplyOpen(req, OpenFlags(request.OpensDirect(info->flags, *attr)))) {
+  if (!ReplyOpen(req, request.locks().NewHandle(),
+                 OpenFlags(request.OpensDirect(info->flags, *attr)))) {
     request.vfs().Close(inode);
   }
 }
@@ -331,13 +334,15 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
           ? request.vfs().CreateUnnamed(parent, mode, info->flags, request.caller())
           : request.vfs().Create({parent, name}, mode, info->flags, request.caller());
   if (!attr.ok()) return ReplyStatus(req, attr.status());
-  if (!ReplyCreate(req, *attr, OpenFlags(request.OpensDirect(info->flags, *attr)))) {
+  if (!ReplyCreate(req, *attr, request.locks().NewHandle(),
+                   OpenFlags(request.OpensDirect(info->flags, *attr)))) {
     request.vfs().Close(attr->inode());
   }
 }
 
-void OnRelease(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
+void OnRelease(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   const Request request(req);
+  request.locks().Release(inode, info->fh, request.caller().interrupt);
   request.vfs().Close(inode);
   fuse_reply_err(req, 0);
 }
@@ -454,6 +459,7 @@ fuse_lowlevel_ops MakeTable() {
   ops.fallocate = OnFallocate;
   ops.lseek = OnLseek;
   ops.ioctl = OnIoctl;
+  AddLockCalls(ops);
   return ops;
 }
 

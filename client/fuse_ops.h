@@ -1,10 +1,10 @@
 // The call table: each FUSE call becomes one call of Vfs, and its outcome one reply.
 //
-// Not in the table, on purpose: access (the kernel checks permissions), flush (nothing is held back
-// at close: the kernel notes the ENOSYS and stops asking), copy_file_range (the kernel copies by
-// reading and writing), locks (the kernel's own, valid within this host).
+// Not in the table, on purpose: access (the kernel checks permissions), copy_file_range (the kernel
+// copies by reading and writing).
 #pragma once
 
+#include "client/file_locks.h"
 #include "client/open_mode.h"
 #include "client/vfs.h"
 
@@ -15,6 +15,7 @@ namespace reel::client {
 // What the call table's functions get as userdata.
 struct FuseFileSystem {
   Vfs& vfs;
+  FileLocks& locks;
   CacheChoice cache = CacheChoice::kAuto;
 };
 

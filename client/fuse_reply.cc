@@ -187,13 +187,15 @@ std::uint32_t OpenFlags(bool direct) {
   return direct ? FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES : 0;
 }
 
-bool ReplyOpen(fuse_req_t request, std::uint32_t open_flags) {
+bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flags) {
   fuse_open_out out{};
+  out.fh = handle;
   out.open_flags = open_flags;
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out)) != -ENOENT;
 }
 
-bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint32_t open_flags) {
+bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint64_t handle,
+                 std::uint32_t open_flags) {
   struct {
     fuse_entry_out entry;
     fuse_open_out open;
@@ -203,6 +205,7 @@ bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint32_t open_fl
   out.entry.nodeid = attr.inode();
   out.entry.generation = attr.generation();
   out.entry.attr = ToFuseAttr(ToStat(attr));
+  out.open.fh = handle;
   out.open.open_flags = open_flags;
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out)) != -ENOENT;
 }

@@ -41,7 +41,9 @@ void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
 
 // FOPEN_DIRECT_IO with parallel writes, or the page cache. libfuse 3.14 cannot say the former.
 std::uint32_t OpenFlags(bool direct);
-bool ReplyOpen(fuse_req_t request, std::uint32_t open_flags);
-bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint32_t open_flags);
+// `handle`: by which later requests name the open file.
+bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flags);
+bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint64_t handle,
+                 std::uint32_t open_flags);
 
 }  // namespace reel::client

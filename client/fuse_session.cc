@@ -44,7 +44,8 @@ constexpr int kWakeSignal = SIGUSR2;
 
 constexpr unsigned kWantedCapabilities =
     FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_AUTO_INVAL_DATA |
-    FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_IOCTL_DIR;
+    FUSE_CAP_EXPORT_SUPPORT | FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_IOCTL_DIR |
+    FUSE_CAP_POSIX_LOCKS | FUSE_CAP_FLOCK_LOCKS;
 
 // libfuse says why a mount failed only through its log: the last line is kept for our error.
 thread_local std::string* captured_log = nullptr;

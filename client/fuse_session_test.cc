@@ -57,7 +57,9 @@ fuse_lowlevel_ops Table() {
   ops.getattr = [](fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
     ReplyAttr(req, AttrOf(inode));
   };
-  ops.open = [](fuse_req_t req, fuse_ino_t, fuse_file_info*) { ReplyOpen(req, OpenFlags(true)); };
+  ops.open = [](fuse_req_t req, fuse_ino_t, fuse_file_info*) {
+    ReplyOpen(req, 0, OpenFlags(true));
+  };
   ops.read = [](fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info*) {
     Seen& seen = Self(req);
     ++(FuseSession::IsPageCacheRequest() ? seen.page_reads : seen.direct_reads);

@@ -48,8 +48,9 @@ void RaiseReadAhead(const std::string& mount_point) {
 // Hands what a session tells to those whom it concerns.
 class Events final : public SessionEvents {
  public:
-  Events(FileData& data, NameCache& names, const std::unique_ptr<Session>& session)
-      : data_(data), names_(names), session_(session) {}
+  Events(FileData& data, NameCache& names, FileLocks& locks,
+         const std::unique_ptr<Session>& session)
+      : data_(data), names_(names), locks_(locks), session_(session) {}
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode) override { data_.OnRecall(inode, mode); }
   void OnRecallAttr(std::uint64_t inode) override {
@@ -65,9 +66,15 @@ class Events final : public SessionEvents {
   void OnStreamLost() override { names_.Clear(); }
   void OnEvicted() override {
     names_.Clear();
+    locks_.OnEvicted();
     data_.OnEvicted();
   }
-  std::vector<v1::Reclaim> CollectReclaims() override { return data_.CollectReclaims(); }
+  void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
+  std::vector<v1::Reclaim> CollectReclaims() override {
+    std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
+    locks_.AddTo(reclaims);
+    return reclaims;
+  }
 
  private:
   void Return(std::vector<std::uint64_t> inodes) {
@@ -81,6 +88,7 @@ class Events final : public SessionEvents {
 
   FileData& data_;
   NameCache& names_;
+  FileLocks& locks_;
   const std::unique_ptr<Session>& session_;  // set before there is anything to return
 };
 
@@ -99,7 +107,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
   });
 
-  events_ = std::make_unique<Events>(*data_, names_, session_);
+  events_ = std::make_unique<Events>(*data_, names_, locks_, session_);
 
   Session::Options session;
   session.volume = options_.volume;
@@ -131,13 +139,14 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   }
   volume_ = *std::move(volume);
   for (const std::string& warning : volume_.warnings) spdlog::warn("{}", warning);
+  locks_.Start(*session_);
   data_->Start(*session_, volume_);
   started_data_ = true;
 
   vfs_ = std::make_unique<Vfs>(
       *session_, *data_, names_,
       VfsOptions{.symlink_atime = options_.Atime(), .directory_atime = options_.DirectoryAtime()});
-  file_system_.emplace(FuseFileSystem{*vfs_, options_.cache});
+  file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;
   fuse.subtype = "reelfs";

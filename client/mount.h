@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "client/file_data.h"
+#include "client/file_locks.h"
 #include "client/fuse_ops.h"
 #include "client/fuse_session.h"
 #include "client/mdc_stream.h"
@@ -46,6 +47,7 @@ class Mount {
   std::unique_ptr<MdcConnector> connector_;
   std::unique_ptr<FileData> data_;
   NameCache names_;
+  FileLocks locks_;
   std::unique_ptr<SessionEvents> events_;  // to both of them
   std::unique_ptr<Session> session_;
   OpenVolume volume_;

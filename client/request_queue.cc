@@ -21,6 +21,8 @@ bool IsSessionBound(const v1::Request& request) {
     case v1::Request::kLayoutCommit:
     case v1::Request::kLayoutReturn:
     case v1::Request::kAllocate:
+    case v1::Request::kSetLock:
+    case v1::Request::kCancelLock:
     case v1::Request::kReclaim:
       return true;
     default:

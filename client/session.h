@@ -35,6 +35,8 @@ class SessionEvents {
   virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode) = 0;
   // An attribute token is wanted back, by AttrReturn; only with Options::caches_attributes.
   virtual void OnRecallAttr(std::uint64_t /*inode*/) {}
+  // An administrator took away what this client had locked of the inode.
+  virtual void OnLocksBroken(std::uint64_t /*inode*/) {}
   // Every reply to a request of ours, errors too, before all else that is done with it.
   virtual void OnReply(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
   // What the stream still had to bring is lost; it will be asked for again on the next one.

@@ -137,6 +137,8 @@ void SessionImpl::HandleCallback(const v1::Callback& callback) {
     events_.OnRecall(callback.recall_token().inode(), callback.recall_token().mode());
   } else if (callback.has_recall_attr()) {
     events_.OnRecallAttr(callback.recall_attr().inode());
+  } else if (callback.has_locks_broken()) {
+    events_.OnLocksBroken(callback.locks_broken().inode());
   } else if (callback.has_evicted()) {
     lease_.Void();
     evicted_ = true;

@@ -57,7 +57,9 @@ void AdminService::Accept(CallQueue& queue) {
   using ShowCall = Call<v1::ShowRequest, v1::ShowReply>;
   using StatCall = Call<v1::StatRequest, v1::StatReply>;
   using WhoCall = Call<v1::WhoRequest, v1::WhoReply>;
-  const auto describe = [](VolumeServer& volume, const Core& core, auto& call) {
+  using LocksCall = Call<v1::LocksRequest, v1::LocksReply>;
+  using BreakLocksCall = Call<v1::BreakLocksRequest, v1::LocksReply>;
+  const auto describe = [](VolumeServer& volume, Core& core, auto& call) {
     core.Describe(call.reply());
     volume.Complete(call.reply());
   };
@@ -79,8 +81,26 @@ void AdminService::Accept(CallQueue& queue) {
   AcceptKind<WhoCall>(
       &Service::RequestWho,
       [this](WhoCall& call) {
-        OnCore<WhoCall>(call, [](VolumeServer&, const Core& core, WhoCall& who) {
-          core.Describe(who.reply());
+        OnCore<WhoCall>(
+            call, [](VolumeServer&, Core& core, WhoCall& who) { core.Describe(who.reply()); });
+      },
+      queue);
+  AcceptKind<LocksCall>(
+      &Service::RequestLocks,
+      [this](LocksCall& call) {
+        OnCore<LocksCall>(call, [](VolumeServer&, Core& core, LocksCall& locks) {
+          core.Describe(locks.reply());
+        });
+      },
+      queue);
+  AcceptKind<BreakLocksCall>(
+      &Service::RequestBreakLocks,
+      [this](BreakLocksCall& call) {
+        OnCore<BreakLocksCall>(call, [](VolumeServer&, Core& core, BreakLocksCall& locks) {
+          const SessionId session(locks.request().session());
+          core.BreakLocks(InodeNumber(locks.request().inode()),
+                          session == SessionId(0) ? std::nullopt : std::optional(session),
+                          locks.reply());
         });
       },
       queue);
@@ -94,7 +114,7 @@ VolumeServer* AdminService::Find(const std::string& name) const {
 }
 
 template <typename AnyCall>
-void AdminService::OnCore(AnyCall& call, void (*describe)(VolumeServer&, const Core&, AnyCall&)) {
+void AdminService::OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&)) {
   const std::string& name = call.request().volume();
   VolumeServer* const volume = Find(name);
   if (volume == nullptr) {
@@ -102,8 +122,8 @@ void AdminService::OnCore(AnyCall& call, void (*describe)(VolumeServer&, const C
                              absl::StrCat("volume ", name, " is not served here")));
     return;
   }
-  const bool queued = volume->RunOnCore([&call, volume, describe](const Core& core) {
-    describe(*volume, core, call);
+  const bool queued = volume->RunOnCore([&call, volume, action](Core& core) {
+    action(*volume, core, call);
     call.Finish(grpc::Status::OK);
   });
   if (!queued) {

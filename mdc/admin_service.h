@@ -41,7 +41,7 @@ class AdminService {
   VolumeServer* Find(const std::string& name) const;
   // Answers the call with what `describe` puts into its reply, on the core's seat.
   template <typename AnyCall>
-  void OnCore(AnyCall& call, void (*describe)(VolumeServer&, const Core&, AnyCall&));
+  void OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&));
   void Volumes(v1::VolumesReply& reply) const;
   void Disks(Call<v1::DisksRequest, v1::DisksReply>& call);
   void ListDisks(v1::DisksReply& reply) const;

@@ -254,10 +254,18 @@ CoreOutputs CoreImpl::TakeOutputs() {
 }
 
 void CoreImpl::Settle() {
-  while (!woken_.empty() && health_.ok()) {
-    const InodeNumber inode = *woken_.begin();
-    woken_.erase(woken_.begin());
-    RunParked(inode);
+  while (health_.ok()) {
+    if (!woken_.empty()) {
+      const InodeNumber inode = *woken_.begin();
+      woken_.erase(woken_.begin());
+      RunParked(inode);
+    } else if (!unlocked_.empty()) {
+      const InodeNumber inode = *unlocked_.begin();
+      unlocked_.erase(unlocked_.begin());
+      RunLockWaits(inode);
+    } else {
+      return;
+    }
   }
 }
 

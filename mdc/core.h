@@ -98,6 +98,12 @@ class Core {
   virtual void Describe(v1::ShowReply& reply) const = 0;
   virtual void Describe(v1::StatReply& reply) const = 0;
   virtual void Describe(v1::WhoReply& reply) const = 0;
+  virtual void Describe(v1::LocksReply& reply) const = 0;
+
+  // Takes away what clients have locked of the inode, of one session or of all, and tells them;
+  // fills in what it was.
+  virtual void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
+                          v1::LocksReply& reply) = 0;
 
   // Not OK once the store has failed: the process must end.
   virtual absl::Status health() const = 0;

@@ -1,6 +1,7 @@
-// The core's inside; core.h is its face. Three files implement it:
+// The core's inside; core.h is its face. Five files implement it:
 //   core.cc           start, ticks, durability, removal of orphans, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_locks.cc     those who wait for advisory locks
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye, eviction
 //
 // The order of one session's operations. All but pure reads take effect in sending order: they go
@@ -28,6 +29,7 @@
 #include "absl/container/node_hash_map.h"
 #include "mdc/allocator.h"
 #include "mdc/core.h"
+#include "mdc/lock_table.h"
 #include "mdc/operation.h"
 #include "mdc/output_queue.h"
 #include "mdc/session_table.h"
@@ -55,6 +57,9 @@ class CoreImpl final : public Core {
   void Describe(v1::ShowReply& reply) const override;
   void Describe(v1::StatReply& reply) const override;
   void Describe(v1::WhoReply& reply) const override;
+  void Describe(v1::LocksReply& reply) const override;
+  void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
+                  v1::LocksReply& reply) override;
   absl::Status health() const override { return health_; }
 
  private:
@@ -115,6 +120,12 @@ class CoreImpl final : public Core {
   // Says what became of inodes that the session caches, and forgets tokens of those that are gone.
   void FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply);
 
+  // core_locks.cc
+  void ParkForLock(const PendingRef& op);
+  void RunLockWaits(InodeNumber inode);
+  void CancelLockWait(Session& session, std::uint64_t wait);
+  void DropLockWaits(const Session& session);
+
   // core_sessions.cc
   void OnHello(StreamId stream, const v1::Request& request);
   // The export of a client that says Hello; false: it gets none, and has been told so.
@@ -159,6 +170,7 @@ class CoreImpl final : public Core {
   TokenTable tokens_;
   TokenTable attr_tokens_;
   OpenTable opens_;
+  LockTable locks_;
   SessionTable sessions_;
   struct Stream {
     bool refused = false;     // nothing more is read from it
@@ -177,6 +189,8 @@ class CoreImpl final : public Core {
 
   absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
   absl::btree_set<InodeNumber> woken_;
+  absl::flat_hash_map<std::uint64_t, PendingRef> lock_waits_;
+  absl::btree_set<InodeNumber> unlocked_;  // locks on them have become weaker
 
   absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
   std::deque<InodeNumber> reap_queue_;        // those whose next step is due

@@ -37,6 +37,7 @@ bool IsRead(v1::Request::OpCase op) {
     case v1::Request::kListXattr:
     case v1::Request::kStatFs:
     case v1::Request::kAttrReturn:
+    case v1::Request::kTestLock:
       return true;
     default:
       return false;
@@ -247,7 +248,8 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .allocator = *allocator_,
                    .tokens = tokens_,
                    .attr_tokens = attr_tokens_,
-                   .opens = opens_};
+                   .opens = opens_,
+                   .locks = locks_};
 }
 
 absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
@@ -300,6 +302,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->request.mutable_layout_return()->clear_commit();
     return Run(op, from_queue);
   }
+  if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
   if (!status.ok() && ctx.blocked) {
     allocator_->Abandon();
     ++counters_.blocked;
@@ -391,6 +394,9 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
     if (orphans_.contains(*token)) QueueReap(*token);
   }
+  if (op.request.has_set_lock())
+    unlocked_.insert(InodeNumber(op.request.set_lock().lock().inode()));
+  if (op.request.has_cancel_lock()) CancelLockWait(session, op.request.cancel_lock().wait());
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
       woken_.insert(InodeNumber(inode));
@@ -469,6 +475,10 @@ void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
 }
 
 void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
+  if (op->request.has_set_lock()) {
+    ParkForLock(op);
+    return;
+  }
   op->queued_on = inode;
   parked_[inode].push_back(op);
 }

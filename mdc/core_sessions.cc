@@ -273,6 +273,16 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     }
     tokens_.Grant(session.id, inode, token.mode());
   }
+  for (const v1::FileLock& claim : request.reclaim().locks()) {
+    const absl::StatusOr<FileLock> lock = FromProto(claim, session.id);
+    if (!lock.ok() || lock->type == v1::LOCK_NONE) continue;
+    if (locks_.Conflict(*lock)) {
+      Evict(session, absl::StrCat("it claims a lock of inode ", lock->inode.value(),
+                                  " that stands in another's way"));
+      return;
+    }
+    locks_.Set(*lock);
+  }
   Answer(session, request, std::move(reply), Sequence());
   if (!request.reclaim().done()) return;
   session.phase = Session::Phase::kServing;
@@ -315,6 +325,7 @@ void CoreImpl::DropOperations(Session& session) {
       woken_.insert(inode);
     }
   }
+  DropLockWaits(session);
   for (auto& [ticket, entry] : tickets_) {
     for (const PendingRef& op : entry.waiters) {
       if (op->session == session.id) op->cancelled = true;
@@ -352,6 +363,7 @@ void CoreImpl::ReleaseHoldings(SessionId session) {
   for (const InodeNumber inode : opens_.Drop(session)) {
     if (orphans_.contains(inode)) QueueReap(inode);
   }
+  for (const InodeNumber inode : locks_.Drop(session)) unlocked_.insert(inode);
   allocator_->DropWindows(session);
 }
 

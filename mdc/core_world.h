@@ -275,6 +275,7 @@ class Client {
   std::vector<std::string> log_;  // everything that came, in order
   bool caches_ = false;           // asks for attribute tokens
   std::vector<std::uint64_t> attr_recalls_;
+  std::vector<std::uint64_t> broken_;  // inodes whose locks were taken away
   bool evicted_ = false;
   bool ended_ = false;  // by the controller
 };
@@ -317,6 +318,8 @@ inline void World::Run() {
       } else if (callback.has_recall_attr()) {
         client.log_.push_back(absl::StrCat("attr recall ", callback.recall_attr().inode()));
         client.attr_recalls_.push_back(callback.recall_attr().inode());
+      } else if (callback.has_locks_broken()) {
+        client.broken_.push_back(callback.locks_broken().inode());
       } else {
         client.evicted_ = true;
       }

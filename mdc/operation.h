@@ -1,12 +1,13 @@
 // What an operation is: a function of a request, the transaction and the controller's tables to a
 // reply.
 //
-// The core runs it; the operation neither waits nor does I/O. It may end in four ways:
+// The core runs it; the operation neither waits nor does I/O. It may end in five ways:
 //   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs
 //   the
 //     on-commit actions, and sends the reply when all that it saw is durable;
 //   - an errno status: nothing is applied, staged changes and allocations are dropped;
 //   - missed (txn.missed()): run again when fetched;
+//   - waiting for a lock (ctx.waits_for_lock): run again when one of the inode has become weaker;
 //   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
 //   changed. An operation that changes inodes is blocked by the core, too, while another session
 //   holds the attribute token of one of them.
@@ -29,6 +30,7 @@ namespace reel::mdc {
 
 class Allocator;
 class InodeNumbers;
+class LockTable;
 class OpenTable;
 class TokenTable;
 
@@ -44,11 +46,14 @@ struct OpContext {
   TokenTable& tokens;
   TokenTable& attr_tokens;  // shared ones only: who caches attributes, and a directory's names
   OpenTable& opens;
+  LockTable& locks;
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
   v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to
   bool blocked_by_attr = false;                    // it is attribute tokens that they hold
+  // Set when another owner's advisory lock is in the way, and the request is to wait for it.
+  bool waits_for_lock = false;
   // Inodes that the reply tells about, so that the session may cache them; the core decides.
   std::vector<InodeNumber> described{};
   // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.

@@ -2,6 +2,7 @@
 #include "mdc/ops/allocate.h"
 #include "mdc/ops/attributes.h"
 #include "mdc/ops/layout.h"
+#include "mdc/ops/locks.h"
 #include "mdc/ops/names.h"
 #include "mdc/ops/open.h"
 #include "mdc/ops/read_dir.h"
@@ -33,6 +34,9 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
   static constexpr OperationEntry kLayoutReturn{LayoutReturn, true, "layout_return"};
   static constexpr OperationEntry kAllocate{Allocate, true, "allocate"};
   static constexpr OperationEntry kAttrReturn{AttrReturn, false, "attr_return"};
+  static constexpr OperationEntry kSetLock{SetLock, false, "set_lock"};
+  static constexpr OperationEntry kTestLock{TestLock, false, "test_lock"};
+  static constexpr OperationEntry kCancelLock{CancelLock, false, "cancel_lock"};
 
   switch (op) {
     case v1::Request::kLookup:
@@ -77,6 +81,12 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
       return kAllocate;
     case v1::Request::kAttrReturn:
       return kAttrReturn;
+    case v1::Request::kSetLock:
+      return kSetLock;
+    case v1::Request::kTestLock:
+      return kTestLock;
+    case v1::Request::kCancelLock:
+      return kCancelLock;
     default:
       return kNone;
   }

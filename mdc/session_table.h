@@ -37,8 +37,9 @@ struct Pending {
   InodeNumber blocked_on;  // whose tokens stood in the way of its last run
   InodeNumber
       queued_on;  // stands in the queue of those who wait for this inode's tokens; 0: in none
-  absl::Status failed_commit;  // of a LayoutReturn, which is carried out without it
-  InodeNumber reap;            // not a request but the next step of this orphan's removal
+  std::uint64_t lock_wait = 0;  // its number among those who wait for locks; 0: it does not
+  absl::Status failed_commit;   // of a LayoutReturn, which is carried out without it
+  InodeNumber reap;             // not a request but the next step of this orphan's removal
 };
 using PendingRef = std::shared_ptr<Pending>;
 

@@ -116,7 +116,7 @@ void VolumeServer::StreamEnded(StreamId stream) {
   Queue(Ended{stream});
 }
 
-bool VolumeServer::RunOnCore(std::function<void(const Core&)> action) {
+bool VolumeServer::RunOnCore(std::function<void(Core&)> action) {
   {
     MutexLock lock(queue_mutex_);
     if (stopping_) return false;

@@ -77,7 +77,7 @@ class VolumeServer {
   // REQUIRES: nothing is posted for the stream afterwards.
   void StreamEnded(StreamId stream);
   // Runs on the core's seat, soon or at once; false when the server is stopping, and it never runs.
-  bool RunOnCore(std::function<void(const Core&)> action);
+  bool RunOnCore(std::function<void(Core&)> action);
 
   // What the core does not know: where the LUNs are; the store's counters.
   void Complete(v1::ShowReply& reply) const;
@@ -117,7 +117,7 @@ class VolumeServer {
   struct Compacted {
     absl::Status outcome;
   };
-  using Action = std::function<void(const Core&)>;
+  using Action = std::function<void(Core&)>;
   using Event =
       std::variant<Opened, Arrived, Ended, Durable, Fetched, RegionAdded, Compacted, Action>;
   struct Outgoing {

@@ -17,6 +17,8 @@ constexpr AdminCommand kCommands[] = {
     {"stat", "[PREFIX]", "counters of a volume since its MDC started; PREFIX picks some", 1,
      AdminStat},
     {"who", "", "the clients of a volume", 0, AdminWho},
+    {"locks", "[break INODE [SESSION]]", "advisory locks; break takes them from their holders", 3,
+     AdminLocks},
     {"help", "[COMMAND]", "what there is to say", 1, AdminHelp},
 };
 

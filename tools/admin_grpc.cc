@@ -40,6 +40,12 @@ class GrpcAdmin final : public AdminApi {
   absl::StatusOr<v1::WhoReply> Who(const std::string& volume) override {
     return OfVolume<v1::WhoReply, v1::WhoRequest>(&v1::Admin::Stub::Who, volume);
   }
+  absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) override {
+    return OfVolume<v1::LocksReply, v1::LocksRequest>(&v1::Admin::Stub::Locks, volume);
+  }
+  absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) override {
+    return Call<v1::LocksReply>(&v1::Admin::Stub::BreakLocks, request);
+  }
 
  private:
   template <typename Reply, typename Request>

@@ -30,6 +30,15 @@ class FakeApi final : public AdminApi {
     return Answer(who);
   }
 
+  absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) override {
+    asked = volume;
+    return Answer(locks);
+  }
+  absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) override {
+    asked_to_break = request;
+    return Answer(locks);
+  }
+
   void AddVolume(const std::string& name) {
     auto* volume = volumes.add_volumes();
     volume->set_name(name);
@@ -45,6 +54,8 @@ class FakeApi final : public AdminApi {
   v1::ShowReply show;
   v1::StatReply stat;
   v1::WhoReply who;
+  v1::LocksReply locks;
+  v1::BreakLocksRequest asked_to_break;
 
  private:
   template <typename Reply>
@@ -118,6 +129,25 @@ TEST_F(AdminTest, WhoShowsSessions) {
   session->mutable_registered()->set_seconds(1'700'000'000);
   EXPECT_THAT(Run({"who"}), ContainsRegex("ws1 +/reel"));
   EXPECT_EQ(RunJson({"who"})["sessions"][0]["registered"], "2023-11-14T22:13:20Z");
+}
+
+TEST_F(AdminTest, LocksAreListedAndBroken) {
+  context_.volume = "reel1";
+  EXPECT_EQ(ExitCode({"locks", "break", "7"}), 1);  // nobody holds one
+  auto* lock = api_.locks.add_locks();
+  lock->set_inode(7);
+  lock->set_kind("fcntl");
+  lock->set_type("write");
+  lock->set_last((std::uint64_t{1} << 63) - 1);
+  lock->set_session(12);
+  lock->set_host("ws1");
+  EXPECT_THAT(Run({"locks"}), ContainsRegex("fcntl +write +0 +end +12 +ws1 +0 +held"));
+  EXPECT_THAT(Run({"locks", "break", "7", "12"}), HasSubstr("Warning"));
+  EXPECT_EQ(api_.asked_to_break.inode(), 7u);
+  EXPECT_EQ(api_.asked_to_break.session(), 12u);
+  for (const char* wrong : {"0", "x", "-1"}) EXPECT_EQ(ExitCode({"locks", "break", wrong}), 2);
+  EXPECT_EQ(ExitCode({"locks", "show", "7"}), 2);
+  EXPECT_EQ(RunJson({"locks"})["locks"][0]["state"], "held");
 }
 
 TEST_F(AdminTest, SeveralVolumesNeedAChoice) {

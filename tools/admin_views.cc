@@ -1,5 +1,6 @@
 // The commands of reeladm that show what the MDC answers. JSON keys are those of proto/admin.proto.
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
@@ -215,6 +216,72 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
   }
   return context.json ? JsonLine({{"name", *volume}, {"sessions", std::move(sessions)}})
                       : table.ToString();
+}
+
+namespace {
+
+// To the end of a file, however far that is.
+constexpr std::uint64_t kToEnd = (std::uint64_t{1} << 63) - 1;
+
+absl::StatusOr<v1::LocksReply> BreakLocks(AdminContext& context, const std::string& volume,
+                                          const std::vector<std::string>& words) {
+  std::uint64_t inode = 0, session = 0;
+  if (words.size() < 3 || words[1] != "break" || !absl::SimpleAtoi(words[2], &inode) ||
+      inode == 0 || (words.size() > 3 && !absl::SimpleAtoi(words[3], &session))) {
+    return absl::InvalidArgumentError(
+        "use: locks [break INODE [SESSION]], with the numbers that \"locks\" shows");
+  }
+  v1::BreakLocksRequest request;
+  request.set_volume(volume);
+  request.set_inode(inode);
+  request.set_session(session);
+  auto reply = context.api.BreakLocks(request);
+  if (reply.ok() && reply->locks().empty()) {
+    return absl::NotFoundError(absl::StrCat("nobody holds a lock on inode ", inode,
+                                            session == 0 ? "" : " in that session"));
+  }
+  return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> AdminLocks(AdminContext& context,
+                                       const std::vector<std::string>& words) {
+  auto volume = ChosenVolume(context);
+  if (!volume.ok()) return volume.status();
+  const bool breaks = words.size() > 1;
+  auto reply = breaks ? BreakLocks(context, *volume, words) : context.api.Locks(*volume);
+  if (!reply.ok()) return reply.status();
+  Json locks = Json::array();
+  Table table({{"inode", kRight},
+               {"kind"},
+               {"type"},
+               {"first byte", kRight},
+               {"last byte", kRight},
+               {"session", kRight},
+               {"host"},
+               {"process", kRight},
+               {"state"}});
+  for (const auto& lock : reply->locks()) {
+    const std::string state = lock.waiting() ? "waits" : breaks ? "broken" : "held";
+    table.Add({absl::StrCat(lock.inode()), lock.kind(), lock.type(), absl::StrCat(lock.first()),
+               lock.last() >= kToEnd ? "end" : absl::StrCat(lock.last()),
+               absl::StrCat(lock.session()), lock.host(), absl::StrCat(lock.pid()), state});
+    locks.push_back({{"inode", lock.inode()},
+                     {"kind", lock.kind()},
+                     {"type", lock.type()},
+                     {"first", lock.first()},
+                     {"last", lock.last()},
+                     {"session", lock.session()},
+                     {"host", lock.host()},
+                     {"pid", lock.pid()},
+                     {"state", state}});
+  }
+  if (context.json) return JsonLine({{"locks", std::move(locks)}});
+  if (!breaks) return table.ToString();
+  return absl::StrCat(
+      "Warning: these processes go on in the belief that they hold what others may ",
+      "lock now; end them.\n\n", table.ToString());
 }
 
 }  // namespace reel::tools

@@ -80,7 +80,8 @@ absl::Status OpFixture::InContext(SessionId session,
                 .allocator = *allocator_,
                 .tokens = tokens_,
                 .attr_tokens = attr_tokens_,
-                .opens = opens_};
+                .opens = opens_,
+                .locks = locks_};
   const absl::Status status = body(ctx);
   blocked_ = ctx.blocked;
   soon_wanted_ = ctx.soon_wanted;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "mdc/allocator.h"
+#include "mdc/lock_table.h"
 #include "mdc/operation.h"
 #include "mdc/rocks_memory.h"
 #include "mdc/token_table.h"
@@ -77,6 +78,7 @@ class OpFixture : public testing::Test {
   TokenTable tokens_;
   TokenTable attr_tokens_;
   OpenTable opens_;
+  LockTable locks_;
   v1::Credentials credentials_;
   WallTime now_{1'000'000, 0};
   v1::Reply reply_;

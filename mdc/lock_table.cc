@@ -1,0 +1,176 @@
+#include "mdc/lock_table.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+
+absl::StatusOr<FileLock> FromProto(const v1::FileLock& lock, SessionId session) {
+  const bool known = v1::LockKind_IsValid(lock.kind()) && v1::LockType_IsValid(lock.type());
+  if (!known || lock.first() > lock.last() || lock.inode() == 0) {
+    return ErrnoStatus(EINVAL, absl::StrCat("a lock of kind ", lock.kind(), " and type ",
+                                            lock.type(), " on inode ", lock.inode(), ", bytes ",
+                                            lock.first(), " to ", lock.last()));
+  }
+  return FileLock{.inode = InodeNumber(lock.inode()),
+                  .owner = {session, lock.kind(), lock.owner()},
+                  .range = {lock.first(), lock.last()},
+                  .type = lock.type(),
+                  .pid = lock.pid()};
+}
+
+v1::FileLock ToProto(const FileLock& lock) {
+  v1::FileLock out;
+  out.set_inode(lock.inode.value());
+  out.set_kind(lock.owner.kind);
+  out.set_owner(lock.owner.number);
+  out.set_type(lock.type);
+  out.set_first(lock.range.first);
+  out.set_last(lock.range.last);
+  out.set_pid(lock.pid);
+  return out;
+}
+
+std::optional<FileLock> LockTable::Conflict(const FileLock& wanted) const {
+  const auto found = holders_.find(wanted.inode);
+  if (found == holders_.end()) return std::nullopt;
+  for (const Holder& holder : found->second) {
+    if (holder.owner == wanted.owner || holder.owner.kind != wanted.owner.kind) continue;
+    if (const auto piece = holder.locks.Conflict(wanted.range, wanted.type)) {
+      return FileLock{wanted.inode, holder.owner, piece->range, piece->type, holder.pid};
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<LockOwner> LockTable::Blockers(const FileLock& wanted) const {
+  std::vector<LockOwner> blockers;
+  const auto found = holders_.find(wanted.inode);
+  if (found == holders_.end()) return blockers;
+  for (const Holder& holder : found->second) {
+    if (holder.owner == wanted.owner || holder.owner.kind != wanted.owner.kind) continue;
+    if (holder.locks.Conflict(wanted.range, wanted.type)) blockers.push_back(holder.owner);
+  }
+  return blockers;
+}
+
+void LockTable::Set(const FileLock& lock) {
+  std::vector<Holder>& holders = holders_[lock.inode];
+  auto holder = std::find_if(holders.begin(), holders.end(),
+                             [&](const Holder& other) { return other.owner == lock.owner; });
+  if (holder == holders.end()) {
+    holders.push_back({.owner = lock.owner, .pid = lock.pid, .locks = {}});
+    holder = std::prev(holders.end());
+  }
+  std::uint64_t& count = counts_[lock.owner.session];
+  count -= holder->locks.size();
+  holder->locks.Set(lock.range, lock.type);
+  count += holder->locks.size();
+  if (count == 0) counts_.erase(lock.owner.session);
+  if (holder->locks.empty()) holders.erase(holder);
+  if (holders.empty()) holders_.erase(lock.inode);
+}
+
+std::vector<InodeNumber> LockTable::Drop(SessionId session) {
+  std::vector<InodeNumber> weaker;
+  for (auto it = holders_.begin(); it != holders_.end();) {
+    const std::size_t dropped = std::erase_if(
+        it->second, [&](const Holder& holder) { return holder.owner.session == session; });
+    if (dropped > 0) weaker.push_back(it->first);
+    it = it->second.empty() ? holders_.erase(it) : std::next(it);
+  }
+  counts_.erase(session);
+  std::vector<WaitKey> ended;
+  for (const auto& [key, wait] : waits_) {
+    if (wait.owner.session == session) ended.push_back(key);
+  }
+  for (const auto& [inode, number] : ended) EndWait(inode, number);
+  return weaker;
+}
+
+std::vector<FileLock> LockTable::Break(InodeNumber inode, SessionId session) {
+  std::vector<FileLock> broken;
+  const auto found = holders_.find(inode);
+  if (found == holders_.end()) return broken;
+  for (const Holder& holder : found->second) {
+    if (holder.owner.session != session) continue;
+    for (const ByteLocks::Piece& piece : holder.locks.All()) {
+      broken.push_back({inode, holder.owner, piece.range, piece.type, holder.pid});
+    }
+  }
+  for (FileLock lock : broken) {
+    lock.type = v1::LOCK_NONE;
+    Set(lock);
+  }
+  return broken;
+}
+
+bool LockTable::WouldDeadlock(const FileLock& wanted) const {
+  if (wanted.owner.kind != v1::LOCK_RANGES) return false;
+  std::set<LockOwner> seen;
+  std::vector<LockOwner> next = Blockers(wanted);
+  while (!next.empty()) {
+    const LockOwner owner = next.back();
+    next.pop_back();
+    if (owner == wanted.owner) return true;
+    if (!seen.insert(owner).second) continue;
+    for (auto it = waits_by_owner_.lower_bound({owner, {}});
+         it != waits_by_owner_.end() && it->first == owner; ++it) {
+      const std::vector<LockOwner> blockers = Blockers(waits_.at(it->second));
+      next.insert(next.end(), blockers.begin(), blockers.end());
+    }
+  }
+  return false;
+}
+
+std::uint64_t LockTable::AddWait(const FileLock& wanted) {
+  const WaitKey key(wanted.inode, ++last_wait_);
+  waits_.emplace(key, wanted);
+  waits_by_owner_.emplace(wanted.owner, key);
+  return last_wait_;
+}
+
+void LockTable::EndWait(InodeNumber inode, std::uint64_t number) {
+  const auto wait = waits_.find({inode, number});
+  if (wait == waits_.end()) return;
+  waits_by_owner_.erase({wait->second.owner, wait->first});
+  waits_.erase(wait);
+}
+
+std::vector<std::uint64_t> LockTable::WaitsFor(InodeNumber inode) const {
+  std::vector<std::uint64_t> found;
+  for (auto it = waits_.lower_bound({inode, 0}); it != waits_.end() && it->first.first == inode;
+       ++it) {
+    found.push_back(it->first.second);
+  }
+  return found;
+}
+
+std::uint64_t LockTable::CountOf(SessionId session) const {
+  const auto found = counts_.find(session);
+  return found == counts_.end() ? 0 : found->second;
+}
+
+std::vector<FileLock> LockTable::Held() const {
+  std::vector<FileLock> held;
+  for (const auto& [inode, holders] : holders_) {
+    for (const Holder& holder : holders) {
+      for (const ByteLocks::Piece& piece : holder.locks.All()) {
+        held.push_back({inode, holder.owner, piece.range, piece.type, holder.pid});
+      }
+    }
+  }
+  return held;
+}
+
+std::vector<FileLock> LockTable::Waiting() const {
+  std::vector<FileLock> waiting;
+  for (const auto& [key, wait] : waits_) waiting.push_back(wait);
+  return waiting;
+}
+
+}  // namespace reel::mdc

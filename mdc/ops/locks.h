@@ -1,0 +1,13 @@
+// Advisory locks: SetLock, TestLock, CancelLock.
+#pragma once
+
+#include "mdc/operation.h"
+
+namespace reel::mdc {
+
+absl::Status SetLock(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+absl::Status TestLock(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+// Checks the request; the core, which knows who waits, ends the wait.
+absl::Status CancelLock(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+
+}  // namespace reel::mdc
