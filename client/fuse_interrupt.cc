@@ -14,18 +14,9 @@
 #include "absl/strings/strip.h"
 
 namespace reel::client {
-namespace {
-
-constexpr std::chrono::milliseconds kPatience{1000};
-
-}  // namespace
 
 bool FuseInterrupt::interrupted() const {
-  if (fuse_req_interrupted(request_) == 0) return false;
-  if (IsBeingKilled(fuse_req_ctx(request_)->pid)) return true;
-  const auto now = std::chrono::steady_clock::now();
-  if (!seen_.has_value()) seen_ = now;
-  return now - *seen_ >= kPatience;
+  return fuse_req_interrupted(request_) != 0 && IsBeingKilled(fuse_req_ctx(request_)->pid);
 }
 
 bool IsBeingKilled(pid_t thread) {

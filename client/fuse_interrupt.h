@@ -1,15 +1,12 @@
-// Tells a waiting call that its caller has a signal.
+// Tells a waiting call that its caller is being killed.
 //
-// A fatal signal counts at once: a killed process is held until its request is answered. Another
-// one counts only when the call has gone on waiting for a while, for programs take EINTR from
-// open(2) or rename(2) as a failure, and many have timers or use signals to schedule their own
-// threads. Threads: used by the call's worker only.
+// A killed process is held until its request is answered, so a fatal signal ends the wait. No other
+// does, however long a controller is away, as on a local disk: programs take EINTR from open(2),
+// lseek(2) or fsync(2) as a failure (a database ends itself), and many have timers, or use signals
+// to wake their own threads. Threads: used by the call's worker only.
 #pragma once
 
 #include <fuse_lowlevel.h>
-
-#include <chrono>
-#include <optional>
 
 #include "client/session.h"
 
@@ -23,7 +20,6 @@ class FuseInterrupt : public Interrupt {
 
  private:
   const fuse_req_t request_;
-  mutable std::optional<std::chrono::steady_clock::time_point> seen_;
 };
 
 // Whether SIGKILL is pending for a thread (the kernel turns every fatal signal into it), by its

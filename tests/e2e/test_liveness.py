@@ -1,8 +1,10 @@
 """Mounts without a controller: they wait, can be killed, come back by themselves, and go."""
 import errno
 import os
+import select
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -51,6 +53,42 @@ def test_waiting_calls_end_when_the_controller_is_back(cluster, room):
         assert process.wait(timeout=60) == 0, process.stdout.read()
     assert sorted(os.listdir(room[1])) == ["copy", "file", "folder"]
     assert cluster.log("ws1").count("the controller is away") == before + 1
+
+
+CALLS_UNDER_A_TIMER = r"""
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)  # Python's own calls try again after EINTR
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+path = sys.argv[1].encode()
+file = os.open(path, os.O_RDWR)
+while True:
+    for call in (lambda: libc.lseek(file, 0, os.SEEK_END), lambda: libc.fsync(file),
+                 lambda: libc.close(libc.open(path, os.O_RDONLY)),
+                 lambda: libc.mkdir(path + b".dir", 0o755) or libc.rmdir(path + b".dir"),
+                 lambda: libc.truncate(path, 5) or libc.truncate(path, 4)):
+        if call() < 0:
+            sys.exit(os.strerror(ctypes.get_errno()))
+    print("round", flush=True)
+"""
+
+
+def test_a_caught_signal_fails_no_call(cluster, room):
+    """A database's timers, for one: EINTR from lseek(2) or fsync(2) would end it."""
+    write_synced(f"{room[0]}/file", b"text")
+    process = subprocess.Popen([sys.executable, "-c", CALLS_UNDER_A_TIMER, f"{room[0]}/file"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        for _ in range(3):
+            assert process.stdout.readline() == "round\n"
+            cluster.kill("mdc1")
+            while select.select([process.stdout], [], [], 1.5)[0]:  # until it has stood a while
+                assert process.stdout.readline() == "round\n"
+            cluster.start("mdc1")
+            assert process.stdout.readline() == "round\n"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_forced_unmount_without_a_controller(cluster, room):
