@@ -24,7 +24,10 @@ DirHandle::Found DirHandle::Find(std::uint64_t cookie) {
                          });
     next_ = static_cast<int>(behind - entries.begin());
   }
-  if (next_ < entries.size()) return {Position::kEntry, &entries[next_++]};
+  if (next_ < entries.size()) {
+    if (bound_cookie_ != 0 && entries[next_].cookie() >= bound_cookie_) return {Position::kEnd};
+    return {Position::kEntry, &entries[next_++]};
+  }
   return {reply_.end() ? Position::kEnd : Position::kUnknown, nullptr};
 }
 
@@ -45,6 +48,7 @@ absl::Status DirHandle::Keep(std::uint64_t cookie, v1::ReadDirReply reply) {
         EIO, absl::StrCat("directory ", inode_, ": the controller sent no entries behind cookie ",
                           cookie, " and no end"));
   }
+  if (cookie == 0) bound_cookie_ = reply.next_cookie();
   reply_ = std::move(reply);
   start_cookie_ = cookie;
   next_ = 0;

@@ -3,6 +3,8 @@
 //
 // A position in the stream is the cookie of the entry before it; cookies grow along the stream, are
 // stable, and are never reused, so any position may be asked for at any time (telldir, seekdir).
+// Names that came after the listing began are not in it: whoever renames what he lists comes to an
+// end.
 // Threads: one call at a time per handle (the kernel holds the open file's position lock).
 #pragma once
 
@@ -39,7 +41,8 @@ class DirHandle {
   v1::ReadDirReply reply_;
   std::uint64_t start_cookie_ = 0;
   bool kept_ = false;
-  int next_ = 0;  // where the last call left off, to find the next entry at once
+  std::uint64_t bound_cookie_ = 0;  // what is listed from the start ends before it; 0: not known
+  int next_ = 0;                    // where the last call left off, to find the next entry at once
 };
 
 }  // namespace reel::client

@@ -58,6 +58,33 @@ TEST(DirHandle, ALaterPieceKnowsOnlyItself) {
   EXPECT_EQ(Behind(handle, 11), -1);
 }
 
+TEST(DirHandle, EndsBeforeWhatCameAfterItsBeginning) {
+  DirHandle handle(7);
+  v1::ReadDirReply first = Listing({1, 2, 5}, false);
+  first.set_next_cookie(8);
+  ASSERT_TRUE(handle.Keep(0, first).ok());
+  v1::ReadDirReply second = Listing({7, 8, 9}, false);
+  second.set_next_cookie(10);
+  ASSERT_TRUE(handle.Keep(5, second).ok());
+  EXPECT_EQ(Behind(handle, 5), 7);
+  EXPECT_EQ(Behind(handle, 7), 0);
+  EXPECT_EQ(Behind(handle, 7), 0);
+  first.set_next_cookie(10);  // rewinddir(3)
+  ASSERT_TRUE(handle.Keep(0, first).ok());
+  ASSERT_TRUE(handle.Keep(5, second).ok());
+  EXPECT_EQ(Behind(handle, 7), 8);
+  EXPECT_EQ(Behind(handle, 8), 9);
+  EXPECT_EQ(Behind(handle, 9), -1);
+}
+
+TEST(DirHandle, WhatDoesNotBeginAtTheStartHasNoBound) {
+  DirHandle handle(7);
+  v1::ReadDirReply reply = Listing({6, 7}, true);
+  reply.set_next_cookie(7);
+  ASSERT_TRUE(handle.Keep(5, reply).ok());
+  EXPECT_EQ(Behind(handle, 6), 7);
+}
+
 TEST(DirHandle, RefusesWhatIsNotInOrder) {
   DirHandle handle(7);
   v1::ReadDirReply slash = Listing({1}, true);

@@ -104,6 +104,7 @@ absl::Status ReadDir(OpContext& ctx, const v1::Request& request, v1::Reply& repl
     if (absl::Status added = AddEntries(ctx, inode, read.cookie(), page); !added.ok()) return added;
   }
   out.set_end(!page.full());
+  out.set_next_cookie((*directory)->next_cookie());
   out.set_atime_due(AtimeDue(**directory, ctx.now));
   return read.attributes() ? AddAttributes(ctx, out) : absl::OkStatus();
 }

@@ -46,6 +46,7 @@ TEST_F(ReadDirTest, PagesAreBoundedAndComplete) {
 TEST_F(ReadDirTest, CookiesAreStableAndNeverReused) {
   for (char c = 'a'; c <= 'e'; ++c) MakeFile(kRoot, std::string(1, c));
   const std::uint64_t last = List(kRoot).back().cookie();
+  EXPECT_EQ(reply_.read_dir().next_cookie(), last + 1);
   EXPECT_EQ(Unlink(kRoot, "b"), 0);
   EXPECT_EQ(Unlink(kRoot, "e"), 0);
   MakeFile(kRoot, "e");

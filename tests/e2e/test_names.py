@@ -198,6 +198,27 @@ def test_listing_is_stable_while_names_come_and_go(room):
     assert sorted(left) == sorted(os.listdir(two))
 
 
+def test_whoever_renames_what_he_lists_comes_to_an_end(room):
+    one, two = room
+    names = {f"n{number:04}" for number in range(1500)}  # more than one reply holds
+    for name in names:
+        os.mknod(f"{one}/{name}")
+    seen = []
+    with os.scandir(two) as listing:
+        for entry in listing:
+            seen.append(entry.name)
+            assert len(seen) <= 2 * len(names), "there is no end"
+            os.rename(f"{two}/{entry.name}", f"{two}/moved")
+            os.rename(f"{two}/moved", f"{two}/{entry.name}")
+    assert set(seen) == names
+    folder = os.open(two, os.O_RDONLY)
+    assert set(os.listdir(folder)) == names
+    os.mknod(f"{one}/late")
+    os.lseek(folder, 0, os.SEEK_SET)
+    assert set(os.listdir(folder)) == names | {"late"}
+    os.close(folder)
+
+
 def test_statfs(cluster, room):
     one, two = room
     status = os.statvfs(one)
