@@ -27,7 +27,7 @@ def test_fio_verify(cluster, room, job):
     size = "512m" if LONG else "48m"
     run("fio", f"--name={job}", f"--directory={room[0]}", f"--size={size}", "--numjobs=2",
         "--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--verify_dump=0",
-        "--group_reporting", *FIO[job])
+        "--group_reporting", *FIO[job], cwd=cluster.scratch)  # where it leaves files of its own
 
 
 @pytest.mark.seconds(3600 if LONG else 600)
