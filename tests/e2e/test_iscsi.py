@@ -73,10 +73,10 @@ def test_a_lost_san_is_an_error_and_what_was_synced_is_there_afterwards(cluster)
     with pytest.raises(OSError) as lost:
         os.pread(fd, 4096, 32 << 20)
     assert lost.value.errno == errno.EIO
+    os.close(fd)
     for host in ("ws1", "ws2", "mdc1"):
         if cluster.hosts()[host]["pid"]:
             cluster.kill(host)
-    os.close(fd)
     for host in ("san1", "mdc1", "ws1", "ws2"):
         cluster.start(host)
     with open(f"{cluster.ws2}/synced", "rb") as file:
