@@ -207,16 +207,14 @@ void IscsiConnection::Submit(std::unique_ptr<IscsiCommand> command) {
     MutexLock lock(mutex_);
     if (!closed_) {
       inbox_.push_back(std::move(command));
-    } else {
-      outcome.kind = Kind::kClosed;
-      outcome.text = why_;
+      // Once for all that come before the thread looks.
+      if (asleep_.exchange(false)) eventfd_write(wake_.get(), 1);
+      return;
     }
+    outcome.kind = Kind::kClosed;
+    outcome.text = why_;
   }
-  if (command != nullptr) {
-    command->done(outcome);
-  } else if (asleep_.exchange(false)) {
-    eventfd_write(wake_.get(), 1);  // once for all that come before the thread looks
-  }
+  command->done(outcome);
 }
 
 ScsiOutcome IscsiConnection::Execute(IscsiCommand command) {
