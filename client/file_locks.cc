@@ -73,21 +73,28 @@ void FileLocks::Note(const Lock& lock) {
   if (owners.empty()) by_inode_.erase(lock.inode);
 }
 
-// What the owner has had in the range before, which is still what is noted.
+// What the owner has had in the range before, which is still what is noted: weaker locks as they
+// were, and nothing between them. (Never the whole range first: somebody waits for it.)
 void FileLocks::GiveBack(const Lock& lock) {
-  std::vector<ByteLocks::Piece> before = {{lock.range, v1::LOCK_NONE}};
+  std::vector<ByteLocks::Piece> before;
   {
     MutexLock guard(mutex_);
-    if (const Owner* owner = Find(lock)) {
-      const std::vector<ByteLocks::Piece> held = owner->locks.In(lock.range);
-      before.insert(before.end(), held.begin(), held.end());
-    }
+    if (const Owner* owner = Find(lock)) before = owner->locks.In(lock.range);
   }
-  for (const ByteLocks::Piece& piece : before) {
+  const auto set = [&](std::uint64_t first, std::uint64_t last, v1::LockType type) {
     Lock again = lock;
-    again.range = piece.range;
-    again.type = piece.type;
+    again.range = {first, last};
+    again.type = type;
     session_->Post(SetRequest(again));
+  };
+  std::uint64_t next = lock.range.first;
+  for (const auto& [range, type] : before) {
+    if (next < range.first) set(next, range.first - 1, v1::LOCK_NONE);
+    set(range.first, range.last, type);
+    next = range.last + 1;
+  }
+  if (before.empty() || before.back().range.last < lock.range.last) {
+    set(next, lock.range.last, v1::LOCK_NONE);
   }
 }
 

@@ -115,7 +115,7 @@ TEST_F(FileLocksTest, AGrantThatComesTooLateIsGivenBack) {
   EXPECT_EQ(Set(Of(v1::LOCK_EXCLUSIVE, 0, 9), /*wait=*/true), EINTR);
   EXPECT_EQ(Asked(), "rwc");
   session_.late(v1::Reply());
-  EXPECT_EQ(Asked(), "nr");  // what it had before
+  EXPECT_EQ(Asked(), "rn");  // what it had before
   EXPECT_EQ(Claims(), "0-4r ");
 }
 
