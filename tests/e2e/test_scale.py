@@ -125,8 +125,14 @@ def test_a_large_directory(cluster, room, capsys):
                 os.stat(f"{folder}/entry{number:08}")
         return work
 
-    stats = by_turns(Cost(cluster, "ws2"),
-                     {"small": stat(small[1], "small"), "large": stat(room[1], "large")})
+    # The first time from the LUNs, where the records are not in memory (two reads at most); then,
+    # by a client that knows nothing, from the controller's memory: how large the directory is makes
+    # no difference to that.
+    works = {"small": stat(small[1], "small"), "large": stat(room[1], "large")}
+    cold = by_turns(Cost(cluster, "ws2"), works)
+    cluster.kill("ws2", "TERM")
+    cluster.start("ws2")
+    stats = by_turns(Cost(cluster, "ws2"), works)
 
     before = {host: resident(cluster, host) for host in ("mdc1", "ws1", "ws2")}
     listed = []
@@ -139,15 +145,16 @@ def test_a_large_directory(cluster, room, capsys):
     requests, size = ([statistics.mean(window[unit] for window in cycle) / WINDOW
                        for cycle in cycles] for unit in (1, 2))
     cpu = [min(window[0] for window in cycle) / WINDOW * 1e6 for cycle in cycles]
-    create_us, stat_us = ({name: round(median_cpu_us(of[name], few)) for name in entries}
-                          for of in (creates, stats))
-    reads = sum(cost[1] for cost in stats["large"]) / (10 * few)
+    create_us, cold_us, stat_us = ({name: round(median_cpu_us(of[name], few)) for name in entries}
+                                   for of in (creates, cold, stats))
+    reads = sum(cost[1] for cost in cold["large"]) / (10 * few)
     with capsys.disabled():
         print(f"\nscale: {entries['large']} entries; a create, first and last: LUN bytes "
               f"{size[0]:.0f} {size[1]:.0f}, LUN requests {requests[0]:.3f} {requests[1]:.3f}, "
               f"CPU us {cpu[0]:.0f} {cpu[1]:.0f}; by turns CPU us: create {create_us}, stat "
-              f"{stat_us} and {reads:.2f} reads; windows of {WINDOW} (s, requests, bytes): "
-              f"{windows[CYCLE]}, {windows[-1]}; ls -f: {grown} MiB more than {before}")
+              f"{stat_us}, the first time {cold_us} and {reads:.2f} reads; windows of {WINDOW} "
+              f"(s, requests, bytes): {windows[CYCLE]}, {windows[-1]}; ls -f: {grown} MiB more "
+              f"than {before}")
     assert listed == [entries["large"] + 3] * 2  # with ".", ".." and "small"
     assert grown["mdc1"] < 64 and grown["ws1"] < 64 and grown["ws2"] < 128, "ls -f takes memory"
     assert size[1] <= 1.25 * size[0] and requests[1] <= 1.25 * requests[0]
