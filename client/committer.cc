@@ -134,7 +134,6 @@ void Committer::Send(const PlanRef& plan) {
 // A message of its own: if the commit carried it, a new controller, which is told of the lower
 // token first, would refuse the commit.
 void Committer::GiveUpWriting(FileState& f) {
-  if (f.token != v1::TOKEN_EXCLUSIVE) return;
   f.token = v1::TOKEN_SHARED;
   v1::Request request;
   request.mutable_layout_return()->set_inode(f.inode);
@@ -155,7 +154,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.committed = std::max(f.committed, plan->through);
   if (status.ok()) {
     if (f.dirty.any()) NoteDirty(f);
-    if (f.unused() && !f.dirty.any() && !f.tail_allocated) GiveUpWriting(f);
+    if (f.done_writing()) GiveUpWriting(f);
     return;
   }
   if (!plan->sent) {

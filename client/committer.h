@@ -72,8 +72,7 @@ class Committer {
   void Execute(std::span<const PlanRef> plans);
   void Send(const PlanRef& plan);
   void Finish(const PlanRef& plan, const absl::Status& status);
-  // Of a file that all have closed: the right to write it would have to be recalled before anybody
-  // else may so much as look at its size. REQUIRES: unused, nothing dirty.
+  // REQUIRES: done_writing.
   void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   void Main();

@@ -233,8 +233,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   f.opened_to_write = false;
   if (f.tail_allocated) committer_.NoteDirty(f);
   // What is dirty goes first, and the token with it.
-  const bool lowers = f.token == v1::TOKEN_EXCLUSIVE && f.unused() && !f.dirty.any() &&
-                      !f.tail_allocated && f.controller_opens > 0;
+  const bool lowers = f.done_writing() && f.controller_opens > 0;
   if (lowers) f.token = v1::TOKEN_SHARED;
   CloseAtController(inode, std::exchange(f.controller_opens, 0), lowers);
 }

@@ -99,12 +99,11 @@ void FileLocks::GiveBack(const Lock& lock) {
 }
 
 absl::Status FileLocks::Set(const Lock& lock, bool wait, const Interrupt* interrupt) {
+  if (IsLost(lock)) return Lost(lock);
   if (lock.type == v1::LOCK_NONE) {
-    if (IsLost(lock)) return Lost(lock);
     Unlock(lock, interrupt);
     return absl::OkStatus();
   }
-  if (IsLost(lock)) return Lost(lock);
   if (wait && waits_.fetch_add(1) >= kMaxWaits) {
     --waits_;
     return ErrnoStatus(ENOLCK, absl::StrCat(kMaxWaits, " processes wait for locks already"));
@@ -214,14 +213,16 @@ void FileLocks::AddTo(std::vector<v1::Reclaim>& reclaims) const {
   }
 }
 
+void FileLocks::Lose(Owners& owners) {
+  for (Owner& owner : owners) {
+    owner.locks = ByteLocks();
+    owner.lost = true;
+  }
+}
+
 void FileLocks::OnEvicted() {
   MutexLock guard(mutex_);
-  for (auto& [inode, owners] : by_inode_) {
-    for (Owner& owner : owners) {
-      owner.locks = ByteLocks();
-      owner.lost = true;
-    }
-  }
+  for (auto& [inode, owners] : by_inode_) Lose(owners);
   if (!by_inode_.empty()) {
     spdlog::error("the locks on {} files are lost with the session", by_inode_.size());
   }
@@ -232,10 +233,7 @@ void FileLocks::OnBroken(std::uint64_t inode) {
   const auto found = by_inode_.find(inode);
   if (found == by_inode_.end()) return;
   spdlog::error("inode {}: an administrator has broken its locks", inode);
-  for (Owner& owner : found->second) {
-    owner.locks = ByteLocks();
-    owner.lost = true;
-  }
+  Lose(found->second);
 }
 
 }  // namespace reel::client

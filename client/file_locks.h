@@ -82,6 +82,7 @@ class FileLocks {
   void GiveBack(const Lock& lock) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unlock(const Lock& lock, const Interrupt* interrupt);
   bool IsLost(const Lock& lock) ABSL_LOCKS_EXCLUDED(mutex_);
+  static void Lose(Owners& owners);
 
   Session* session_ = nullptr;
   mutable Mutex mutex_;

@@ -97,6 +97,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
 
   // ---- dirty
   DirtyData dirty ABSL_GUARDED_BY(mutex);
+  // The right to write is held, and nobody has a use for it: it would have to be recalled before
+  // anybody else may so much as look at the file's size.
+  bool done_writing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return token == v1::TOKEN_EXCLUSIVE && unused() && !dirty.any() && !tail_allocated;
+  }
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
   bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way

@@ -11,6 +11,16 @@
 #include "proto/status.h"
 
 namespace reel::client {
+namespace {
+
+v1::Request CreateOf(const NameIn& at) {
+  v1::Request request;
+  request.mutable_create()->set_parent(at.parent);
+  request.mutable_create()->set_name(at.name.data(), at.name.size());
+  return request;
+}
+
+}  // namespace
 
 // With the umask; and with the caller's groups where the controller will ask whether set-group-id
 // may be given.
@@ -58,10 +68,8 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
 
 absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
                                    const Caller& caller) {
-  v1::Request request;
+  v1::Request request = CreateOf(at);
   v1::Create& create = *request.mutable_create();
-  create.set_parent(at.parent);
-  create.set_name(at.name.data(), at.name.size());
   create.set_mode(mode);
   create.set_rdev(rdev);
   const Caller creator = CompleteCreate(create, caller);
@@ -70,10 +78,8 @@ absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::ui
 
 absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
                                       const Caller& caller) {
-  v1::Request request;
+  v1::Request request = CreateOf(at);
   v1::Create& create = *request.mutable_create();
-  create.set_parent(at.parent);
-  create.set_name(at.name.data(), at.name.size());
   create.set_mode(S_IFLNK | 0777);
   create.set_symlink(target.data(), target.size());
   return CallForEntry(std::move(request), caller);
@@ -90,10 +96,8 @@ absl::StatusOr<v1::Attr> Vfs::Link(std::uint64_t inode, const NameIn& to, const 
 
 absl::StatusOr<v1::Attr> Vfs::Create(const NameIn& at, std::uint32_t mode, int flags,
                                      const Caller& caller) {
-  v1::Request request;
+  v1::Request request = CreateOf(at);
   v1::Create& create = *request.mutable_create();
-  create.set_parent(at.parent);
-  create.set_name(at.name.data(), at.name.size());
   create.set_mode(mode);
   absl::StatusOr<v1::Attr> attr = CreateOpen(std::move(request), caller);
   if (ErrnoOf(attr.status()) == EEXIST && (flags & O_EXCL) == 0) {

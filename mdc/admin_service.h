@@ -39,7 +39,7 @@ class AdminService {
   void AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler, CallQueue& queue);
   grpc::Status CheckRole(const grpc::ServerContext& context) const;
   VolumeServer* Find(const std::string& name) const;
-  // Answers the call with what `describe` puts into its reply, on the core's seat.
+  // Answers the call with what `action` puts into its reply, on the core's seat.
   template <typename AnyCall>
   void OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&));
   void Volumes(v1::VolumesReply& reply) const;

@@ -1,6 +1,7 @@
 // The core's inside; core.h is its face. Five files implement it:
 //   core.cc           start, ticks, durability, removal of orphans, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_cache.cc     attribute tokens: what sessions may cache
 //   core_locks.cc     those who wait for advisory locks
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye, eviction
 //
@@ -189,8 +190,8 @@ class CoreImpl final : public Core {
 
   absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
   absl::btree_set<InodeNumber> woken_;
-  absl::flat_hash_map<std::uint64_t, PendingRef> lock_waits_;
-  absl::btree_set<InodeNumber> unlocked_;  // locks on them have become weaker
+  absl::flat_hash_map<std::uint64_t, PendingRef> lock_waits_;  // by LockTable's number
+  absl::btree_set<InodeNumber> unlocked_;                      // locks on them have become weaker
 
   absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
   std::deque<InodeNumber> reap_queue_;        // those whose next step is due

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "mdc/core_impl.h"
 #include "mdc/ops/access.h"
 #include "mdc/ops/orphans.h"
