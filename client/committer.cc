@@ -40,7 +40,7 @@ bool IsGone(const absl::Status& status) {
 
 void Committer::Start(std::function<void()> each_second) {
   each_second_ = std::move(each_second);
-  thread_ = std::thread([this] { Main(); });
+  thread_ = Thread([this] { Main(); });
 }
 
 void Committer::Stop() {
@@ -49,7 +49,7 @@ void Committer::Stop() {
     stopping_ = true;
     wake_.NotifyAll();
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
 }
 
 void Committer::NoteDirty(FileState& f) {

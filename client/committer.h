@@ -14,11 +14,11 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "client/data_context.h"
+#include "volume/thread.h"
 
 namespace reel::client {
 
@@ -89,7 +89,7 @@ class Committer {
   std::deque<Listed> dirty_ ABSL_GUARDED_BY(mutex_);  // oldest first; bounded by the inodes in use
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;       // some file has very many dirty ranges
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace reel::client

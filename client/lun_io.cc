@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
+#include "volume/thread.h"
 
 namespace reel::client {
 namespace {
@@ -20,12 +20,12 @@ constexpr std::size_t kFlushThreads = 16;
 class Bounce {
  public:
   explicit Bounce(std::size_t size_bytes) {
-    thread_local AlignedBuffer kept;
     if (size_bytes > kKeptBounceBytes) {
       own_ = AlignedBuffer(size_bytes);
       data_ = own_.data();
       return;
     }
+    AlignedBuffer& kept = ThreadBuffer();
     if (kept.size() < size_bytes) {
       kept = AlignedBuffer(std::max<std::size_t>(RoundUp(size_bytes, kIoAlignment), 256 << 10));
     }
@@ -218,10 +218,10 @@ absl::Status LunIo::Flush(const LunMarks& marks) {
   const auto flush_every = [&](std::size_t first) {
     for (std::size_t i = first; i < marks.size(); i += ways) outcomes[i] = FlushOne(marks[i]);
   };
-  std::vector<std::thread> others;  // devices flush side by side
-  for (std::size_t way = 1; way < ways; ++way) others.emplace_back(flush_every, way);
+  std::vector<Thread> others;  // devices flush side by side
+  for (std::size_t way = 1; way < ways; ++way) others.emplace_back([&, way] { flush_every(way); });
   if (ways > 0) flush_every(0);
-  for (std::thread& thread : others) thread.join();
+  for (Thread& thread : others) thread.Join();
   for (absl::Status& outcome : outcomes) {
     if (!outcome.ok()) return std::move(outcome);
   }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/event_router.h"
 #include "spdlog/spdlog.h"
 #include "volume/env.h"
 
@@ -45,53 +46,6 @@ void RaiseReadAhead(const std::string& mount_point) {
   std::ofstream(absl::StrCat("/sys/class/bdi/", device, "/read_ahead_kb")) << kReadAheadKib;
 }
 
-// Hands what a session tells to those whom it concerns.
-class Events final : public SessionEvents {
- public:
-  Events(FileData& data, NameCache& names, FileLocks& locks,
-         const std::unique_ptr<Session>& session)
-      : data_(data), names_(names), locks_(locks), session_(session) {}
-
-  void OnRecall(std::uint64_t inode, v1::TokenMode mode) override { data_.OnRecall(inode, mode); }
-  void OnRecallAttr(std::uint64_t inode) override {
-    names_.OnRecall(inode);
-    Return({inode});
-  }
-  void OnReply(const v1::Request& request, const v1::Reply& reply) override {
-    names_.OnReply(request, reply);
-    if (std::vector<std::uint64_t> dropped = names_.TakeDropped(); !dropped.empty()) {
-      Return(std::move(dropped));
-    }
-  }
-  void OnStreamLost() override { names_.Clear(); }
-  void OnEvicted() override {
-    names_.Clear();
-    locks_.OnEvicted();
-    data_.OnEvicted();
-  }
-  void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
-  std::vector<v1::Reclaim> CollectReclaims() override {
-    std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
-    locks_.AddTo(reclaims);
-    return reclaims;
-  }
-
- private:
-  void Return(std::vector<std::uint64_t> inodes) {
-    v1::Request request;
-    request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
-    session_->Start(std::move(request),
-                    [this, inodes = std::move(inodes)](const absl::StatusOr<v1::Reply>&) {
-                      names_.Returned(inodes);
-                    });
-  }
-
-  FileData& data_;
-  NameCache& names_;
-  FileLocks& locks_;
-  const std::unique_ptr<Session>& session_;  // set before there is anything to return
-};
-
 }  // namespace
 
 Mount::~Mount() {
@@ -107,7 +61,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
   });
 
-  events_ = std::make_unique<Events>(*data_, names_, locks_, session_);
+  events_ = std::make_unique<EventRouter>(*data_, names_, locks_, session_);
 
   Session::Options session;
   session.volume = options_.volume;

@@ -138,7 +138,7 @@ void SessionImpl::WriterMain() {
 
 absl::Status SessionImpl::Begin() {
   if (options_.mdcs.empty()) return absl::InvalidArgumentError("no controller is named (mdc=)");
-  watch_ = std::thread([this] { WatchMain(); });
+  watch_ = Thread([this] { WatchMain(); });
   std::vector<std::string> refusals;
   absl::Status last;
   for (; next_mdc_ < options_.mdcs.size(); ++next_mdc_) {
@@ -156,8 +156,8 @@ absl::Status SessionImpl::Begin() {
     return absl::UnavailableError(
         absl::StrCat("no controller serves volume ", options_.volume, ": ", reasons));
   }
-  receiver_ = std::thread([this] { ReceiverMain(); });
-  writer_ = std::thread([this] { WriterMain(); });
+  receiver_ = Thread([this] { ReceiverMain(); });
+  writer_ = Thread([this] { WriterMain(); });
   return absl::OkStatus();
 }
 
@@ -185,8 +185,8 @@ void SessionImpl::Shutdown() {
     watch_wake_.NotifyAll();
     backoff_.NotifyAll();
   }
-  for (std::thread* thread : {&receiver_, &writer_, &watch_}) {
-    if (thread->joinable()) thread->join();
+  for (Thread* thread : {&receiver_, &writer_, &watch_}) {
+    if (thread->joinable()) thread->Join();
   }
   lease_.Void();
 }

@@ -10,13 +10,13 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "client/lease.h"
 #include "client/request_queue.h"
 #include "client/session.h"
 #include "volume/mutex.h"
+#include "volume/thread.h"
 #include "volume/uuid.h"
 
 namespace reel::client {
@@ -91,7 +91,7 @@ class SessionImpl : public Session {
   PendingCallPtr renewal_ ABSL_GUARDED_BY(mutex_);  // the one on its way
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread receiver_, writer_, watch_;
+  Thread receiver_, writer_, watch_;
 };
 
 }  // namespace reel::client

@@ -34,14 +34,14 @@ void WorkerPool::Main() {
 }
 
 void WorkerPool::Stop() {
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     threads.swap(threads_);
     wake_.NotifyAll();
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.Join();
 }
 
 }  // namespace reel::client

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "volume/mutex.h"
+#include "volume/thread.h"
 
 namespace reel::client {
 
@@ -32,7 +32,7 @@ class WorkerPool {
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client

@@ -11,6 +11,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/write_batch.h"
+#include "volume/mutex.h"
 
 namespace reel::mdc {
 namespace {
@@ -88,8 +89,36 @@ class RocksCursor final : public Cursor {
 
 }  // namespace
 
+// Bytes that the log has grown by on the LUN since RocksDB began it.
+using LogGrowth = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+struct MetaDb::Engine {
+  absl::Status Usable() const {
+    MutexLock lock(mutex);
+    return broken;
+  }
+  absl::Status Broken(absl::Status why) {
+    MutexLock lock(mutex);
+    if (broken.ok()) broken = why;
+    return why;
+  }
+  // The last keys of the tables of the lowest level, ascending. A compaction from one to the next
+  // needs little space for what it makes; one of everything may need as much as there is.
+  std::vector<std::string> LowestTableEnds() const;
+
+  const Options options;
+  const std::shared_ptr<rocksdb::Statistics> statistics;
+  const LogGrowth log_bytes;
+  const std::unique_ptr<rocksdb::DB> db;
+  std::atomic<std::uint64_t> removals{0};
+  mutable Mutex mutex{};
+  absl::Status broken ABSL_GUARDED_BY(mutex){};
+};
+
+namespace {
+
 // A new memtable comes with a new log.
-class MetaDb::MemtableListener final : public rocksdb::EventListener {
+class MemtableListener final : public rocksdb::EventListener {
  public:
   explicit MemtableListener(LogGrowth log_bytes) : log_bytes_(std::move(log_bytes)) {}
   void OnMemTableSealed(const rocksdb::MemTableInfo&) override { *log_bytes_ = 0; }
@@ -98,21 +127,9 @@ class MetaDb::MemtableListener final : public rocksdb::EventListener {
   const LogGrowth log_bytes_;
 };
 
-void WriteBatch::Put(std::string key, std::string value) {
-  changes_.push_back({std::move(key), std::move(value), false});
-}
+}  // namespace
 
-void WriteBatch::Delete(std::string key) {
-  changes_.push_back({std::move(key), {}, true});
-}
-
-MetaDb::MetaDb(Options options, std::unique_ptr<rocksdb::DB> db,
-               std::shared_ptr<rocksdb::Statistics> statistics, LogGrowth log_bytes)
-    : options_(options),
-      statistics_(std::move(statistics)),
-      log_bytes_(std::move(log_bytes)),
-      db_(std::move(db)) {}
-
+MetaDb::MetaDb(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 MetaDb::~MetaDb() = default;
 
 absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Options& options) {
@@ -162,24 +179,16 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   const rocksdb::Status opened = options.read_only ? rocksdb::DB::OpenForReadOnly(rocks, kName, &db)
                                                    : rocksdb::DB::Open(rocks, kName, &db);
   if (!opened.ok()) return FromRocks(opened, "open");
-  return std::unique_ptr<MetaDb>(new MetaDb(options, std::unique_ptr<rocksdb::DB>(db),
-                                            rocks.statistics, std::move(log_bytes)));
-}
-
-absl::Status MetaDb::Usable() const {
-  MutexLock lock(mutex_);
-  return broken_;
-}
-
-absl::Status MetaDb::Broken(absl::Status why) {
-  MutexLock lock(mutex_);
-  if (broken_.ok()) broken_ = why;
-  return why;
+  return std::unique_ptr<MetaDb>(
+      new MetaDb(std::unique_ptr<Engine>(new Engine{.options = options,
+                                                    .statistics = rocks.statistics,
+                                                    .log_bytes = std::move(log_bytes),
+                                                    .db = std::unique_ptr<rocksdb::DB>(db)})));
 }
 
 absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier tier) const {
-  if (absl::Status s = Usable(); !s.ok()) return s;
-  const rocksdb::Status s = db_->Get(ReadOptionsFor(tier), ToSlice(key), value);
+  if (absl::Status s = engine_->Usable(); !s.ok()) return s;
+  const rocksdb::Status s = engine_->db->Get(ReadOptionsFor(tier), ToSlice(key), value);
   if (s.ok()) return Found::kYes;
   if (s.IsNotFound()) return Found::kNo;
   if (s.IsIncomplete()) return Found::kNotInMemory;
@@ -188,63 +197,65 @@ absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier
 
 std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view start, Tier tier,
                                      ScanFrom from) const {
-  return std::make_unique<RocksCursor>(*db_, prefix, start, tier, from);
+  return std::make_unique<RocksCursor>(*engine_->db, prefix, start, tier, from);
 }
 
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
-  if (absl::Status s = Usable(); !s.ok()) return s;
+  if (absl::Status s = engine_->Usable(); !s.ok()) return s;
   rocksdb::WriteBatch changes;
   std::uint64_t bytes = 0, removals = 0;
   for (const WriteBatch::Change& change : batch.changes()) {
     const rocksdb::Status s =
         change.remove ? changes.Delete(change.key) : changes.Put(change.key, change.value);
-    if (!s.ok()) return Broken(FromRocks(s, "batch"));
+    if (!s.ok()) return engine_->Broken(FromRocks(s, "batch"));
     bytes += change.key.size() + change.value.size();
     removals += change.remove ? 1 : 0;
   }
-  const rocksdb::Status s = db_->Write(rocksdb::WriteOptions(), &changes);
-  if (!s.ok()) return Broken(FromRocks(s, "apply"));
-  *log_bytes_ += bytes;
-  removals_ += removals;
+  const rocksdb::Status s = engine_->db->Write(rocksdb::WriteOptions(), &changes);
+  if (!s.ok()) return engine_->Broken(FromRocks(s, "apply"));
+  *engine_->log_bytes += bytes;
+  engine_->removals += removals;
   return last_applied();
 }
 
 absl::StatusOr<Sequence> MetaDb::Sync() {
-  if (absl::Status s = Usable(); !s.ok()) return s;
+  if (absl::Status s = engine_->Usable(); !s.ok()) return s;
   const Sequence durable = last_applied();
-  if (const rocksdb::Status s = db_->SyncWAL(); !s.ok()) return Broken(FromRocks(s, "sync"));
-  if ((*log_bytes_ += kSyncBytes) > kLogToWriteBuffer * options_.write_buffer_bytes) {
-    *log_bytes_ = 0;
+  if (const rocksdb::Status s = engine_->db->SyncWAL(); !s.ok())
+    return engine_->Broken(FromRocks(s, "sync"));
+  if ((*engine_->log_bytes += kSyncBytes) >
+      kLogToWriteBuffer * engine_->options.write_buffer_bytes) {
+    *engine_->log_bytes = 0;
     rocksdb::FlushOptions flush;
     flush.wait = false;
     flush.allow_write_stall = true;
-    if (const rocksdb::Status s = db_->Flush(flush); !s.ok()) {
-      return Broken(FromRocks(s, "cut the log"));
+    if (const rocksdb::Status s = engine_->db->Flush(flush); !s.ok()) {
+      return engine_->Broken(FromRocks(s, "cut the log"));
     }
   }
   return durable;
 }
 
 absl::Status MetaDb::Compact(std::atomic<bool>& cancelled) {
-  if (absl::Status s = Usable(); !s.ok()) return s;
+  if (absl::Status s = engine_->Usable(); !s.ok()) return s;
   rocksdb::CompactRangeOptions options;
   options.exclusive_manual_compaction = false;
   options.canceled = &cancelled;
-  const std::vector<std::string> ends = LowestTableEnds();
+  const std::vector<std::string> ends = engine_->LowestTableEnds();
   for (std::size_t i = 0; i <= ends.size() && !cancelled; ++i) {
     const rocksdb::Slice begin = ToSlice(i == 0 ? std::string_view() : ends[i - 1]);
     const rocksdb::Slice end = ToSlice(i == ends.size() ? std::string_view() : ends[i]);
-    const rocksdb::Status s =
-        db_->CompactRange(options, i == 0 ? nullptr : &begin, i == ends.size() ? nullptr : &end);
-    if (!s.ok() && !cancelled) return Broken(FromRocks(s, "compact"));
+    const rocksdb::Status s = engine_->db->CompactRange(options, i == 0 ? nullptr : &begin,
+                                                        i == ends.size() ? nullptr : &end);
+    if (!s.ok() && !cancelled) return engine_->Broken(FromRocks(s, "compact"));
   }
   if (cancelled) return absl::CancelledError("metadata store: compaction was cancelled");
   return absl::OkStatus();
 }
 
-std::vector<std::string> MetaDb::LowestTableEnds() const {
+std::vector<std::string> MetaDb::Engine::LowestTableEnds() const {
   std::vector<rocksdb::LiveFileMetaData> tables;
-  db_->GetLiveFilesMetaData(&tables);
+  db->GetLiveFilesMetaData(&tables);
   int lowest = 0;
   for (const rocksdb::LiveFileMetaData& table : tables) lowest = std::max(lowest, table.level);
   std::vector<std::string> ends;
@@ -255,19 +266,25 @@ std::vector<std::string> MetaDb::LowestTableEnds() const {
   return ends;
 }
 
+std::uint64_t MetaDb::removals() const {
+  return engine_->removals;
+}
+
 Sequence MetaDb::last_applied() const {
-  return Sequence(db_->GetLatestSequenceNumber());
+  return Sequence(engine_->db->GetLatestSequenceNumber());
 }
 
 absl::Status MetaDb::VerifyChecksums() const {
-  return FromRocks(db_->VerifyChecksum(), "verify checksums");
+  return FromRocks(engine_->db->VerifyChecksum(), "verify checksums");
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> MetaDb::Counters() const {
-  const auto ticker = [&](std::uint32_t which) { return statistics_->getTickerCount(which); };
+  const auto ticker = [&](std::uint32_t which) {
+    return engine_->statistics->getTickerCount(which);
+  };
   const auto property = [&](const std::string& name) {
     std::uint64_t value = 0;
-    db_->GetIntProperty(name, &value);
+    engine_->db->GetIntProperty(name, &value);
     return value;
   };
   return {

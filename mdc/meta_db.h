@@ -21,13 +21,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "volume/mutex.h"
 #include "volume/types.h"
 
 namespace rocksdb {
-class DB;
 class Env;
-class Statistics;
 }  // namespace rocksdb
 
 namespace reel::mdc {
@@ -40,8 +37,10 @@ enum class Tier {
 // One atomic change: puts and deletes, applied in order.
 class WriteBatch {
  public:
-  void Put(std::string key, std::string value);
-  void Delete(std::string key);
+  void Put(std::string key, std::string value) {
+    changes_.push_back({std::move(key), std::move(value), false});
+  }
+  void Delete(std::string key) { changes_.push_back({std::move(key), {}, true}); }
   bool empty() const { return changes_.empty(); }
 
   struct Change {
@@ -110,7 +109,7 @@ class MetaDb {
   // From any thread, beside everything else.
   absl::Status Compact(std::atomic<bool>& cancelled);
   // Keys removed since the store was opened.
-  std::uint64_t removals() const { return removals_; }
+  std::uint64_t removals() const;
 
   Sequence last_applied() const;
 
@@ -121,25 +120,10 @@ class MetaDb {
   std::vector<std::pair<std::string, std::uint64_t>> Counters() const;
 
  private:
-  class MemtableListener;
-  // Bytes that the log has grown by on the LUN since RocksDB began it.
-  using LogGrowth = std::shared_ptr<std::atomic<std::uint64_t>>;
+  struct Engine;  // RocksDB; the simulator links one of its own, in memory
+  explicit MetaDb(std::unique_ptr<Engine> engine);
 
-  MetaDb(Options options, std::unique_ptr<rocksdb::DB> db,
-         std::shared_ptr<rocksdb::Statistics> statistics, LogGrowth log_bytes);
-  absl::Status Usable() const;
-  // The last keys of the tables of the lowest level, ascending. A compaction from one to the next
-  // needs little space for what it makes; one of everything may need as much as there is.
-  std::vector<std::string> LowestTableEnds() const;
-  absl::Status Broken(absl::Status why);
-
-  const Options options_;
-  const std::shared_ptr<rocksdb::Statistics> statistics_;
-  const LogGrowth log_bytes_;
-  std::atomic<std::uint64_t> removals_{0};
-  const std::unique_ptr<rocksdb::DB> db_;
-  mutable Mutex mutex_;
-  absl::Status broken_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace reel::mdc

@@ -24,16 +24,6 @@ absl::Status Annotate(const Lun& lun, const LunRequest& request) {
 
 }  // namespace
 
-void LunRequest::Complete(absl::Status outcome) {
-  status = std::move(outcome);
-  IoBatch* const owner = batch;
-  if (owner->outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    // The waiter may have seen zero and gone by now. Notifying uses the address alone, never the
-    // value, and a wake-up too many at a reused address is harmless: all waits are loops.
-    owner->outstanding_.notify_all();
-  }
-}
-
 void IoBatch::Add(Lun& lun, LunRequest::Kind kind, std::uint64_t offset_bytes, iovec memory) {
   while (memory.iov_len > kMaxRequestBytes) {
     Add(lun, kind, offset_bytes, {memory.iov_base, kMaxRequestBytes});
@@ -76,9 +66,7 @@ absl::Status IoBatch::Run() {
     entry.lun->Start(entry.request);
   }
   Uring::DrainThisThread();
-  for (std::uint32_t left; (left = outstanding_.load(std::memory_order_acquire)) != 0;) {
-    outstanding_.wait(left, std::memory_order_acquire);
-  }
+  Await();
   for (const Entry& entry : entries_) {
     if (!entry.request.status.ok()) return Annotate(*entry.lun, entry.request);
   }

@@ -44,6 +44,7 @@ class IoBatch {
     absl::InlinedVector<iovec, 2> parts;
   };
   bool MergeInto(Entry& entry, iovec memory);
+  void Await();  // until nothing is outstanding
 
   absl::InlinedVector<Entry, 4> entries_;  // addresses are stable from Run on, when LUNs take them
   std::atomic<std::uint32_t> outstanding_{0};

@@ -1,8 +1,10 @@
 // A thin annotated mutex over std::mutex: clang's -Wthread-safety checks GUARDED_BY, and TSan
 // understands it (it does not understand Debian's uninstrumented absl::Mutex).
 //
-// The lock order of the whole system is in docs/architecture.md. No lock is held across an RPC, LUN
-// I/O or a FUSE reply.
+// With volume/thread.h this is a seam at link time: what the methods do stands in volume/thread.cc,
+// and a simulator links a scheduler of its own in its place, under which simulated threads take
+// turns. The lock order of the whole system is in docs/locking.md. No lock
+// is held across an RPC, LUN I/O or a FUSE reply.
 #pragma once
 
 #include <chrono>
@@ -15,8 +17,8 @@ namespace reel {
 
 class ABSL_LOCKABLE Mutex {
  public:
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
-  void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION();
+  void Unlock() ABSL_UNLOCK_FUNCTION();
   // Tells the analysis that the caller holds it (in lambdas and callbacks).
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
@@ -42,24 +44,12 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 // in a loop on the condition.
 class CondVar {
  public:
-  void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    condition_.wait(lock);
-    lock.release();
-  }
+  void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // False when the time ran out.
   bool WaitFor(Mutex& mutex, std::chrono::milliseconds timeout)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // wait_until on system_clock's sibling: wait_for would use pthread_cond_clockwait, which GCC
-    // 12's TSan does not intercept.
-    const bool notified = condition_.wait_until(lock, std::chrono::system_clock::now() + timeout) ==
-                          std::cv_status::no_timeout;
-    lock.release();
-    return notified;
-  }
-  void NotifyOne() { condition_.notify_one(); }
-  void NotifyAll() { condition_.notify_all(); }
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void NotifyOne();
+  void NotifyAll();
 
  private:
   std::condition_variable condition_;

@@ -1,0 +1,71 @@
+// Threads and mutexes of the machine. A simulator links others in place of this file.
+#include "volume/thread.h"
+
+#include <thread>
+#include <utility>
+
+#include "volume/check.h"
+#include "volume/mutex.h"
+
+namespace reel {
+
+void Mutex::Lock() {
+  mutex_.lock();
+}
+
+void Mutex::Unlock() {
+  mutex_.unlock();
+}
+
+void CondVar::Wait(Mutex& mutex) {
+  std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+  condition_.wait(lock);
+  lock.release();
+}
+
+bool CondVar::WaitFor(Mutex& mutex, std::chrono::milliseconds timeout) {
+  std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+  // wait_until on system_clock's sibling: wait_for would use pthread_cond_clockwait, which GCC
+  // 12's TSan does not intercept.
+  const bool notified = condition_.wait_until(lock, std::chrono::system_clock::now() + timeout) ==
+                        std::cv_status::no_timeout;
+  lock.release();
+  return notified;
+}
+
+void CondVar::NotifyOne() {
+  condition_.notify_one();
+}
+
+void CondVar::NotifyAll() {
+  condition_.notify_all();
+}
+
+struct Thread::Running {
+  std::thread thread;
+};
+
+Thread::Thread() = default;
+Thread::Thread(std::function<void()> main)
+    : running_(std::make_unique<Running>(Running{std::thread(std::move(main))})) {}
+Thread::Thread(Thread&&) noexcept = default;
+Thread& Thread::operator=(Thread&& other) noexcept {
+  REEL_CHECK(!joinable(), "a thread is joined before its place is taken");
+  running_ = std::move(other.running_);
+  return *this;
+}
+Thread::~Thread() {
+  REEL_CHECK(!joinable(), "a thread is joined before it is destroyed");
+}
+
+void Thread::Join() {
+  running_->thread.join();
+  running_.reset();
+}
+
+AlignedBuffer& ThreadBuffer() {
+  thread_local AlignedBuffer buffer;
+  return buffer;
+}
+
+}  // namespace reel

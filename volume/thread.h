@@ -1,0 +1,33 @@
+// A thread, as the client's logic starts one: std::thread, or in the simulator one of many that
+// take turns. Part of the seam of volume/mutex.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "volume/aligned_buffer.h"
+
+namespace reel {
+
+class Thread {
+ public:
+  Thread();  // none
+  explicit Thread(std::function<void()> main);
+  Thread(Thread&&) noexcept;
+  Thread& operator=(Thread&&) noexcept;  // REQUIRES: not joinable
+  ~Thread();                             // REQUIRES: not joinable
+
+  // True from the start of the thread to its Join.
+  bool joinable() const { return running_ != nullptr; }
+  // Waits for its end. REQUIRES: joinable, and not called by itself.
+  void Join();
+
+ private:
+  struct Running;
+  std::unique_ptr<Running> running_;
+};
+
+// Memory of the calling thread's own, which it keeps until it ends; of size 0 at first.
+AlignedBuffer& ThreadBuffer();
+
+}  // namespace reel
