@@ -66,7 +66,7 @@ void Committer::NoteDirty(FileState& f) {
 }
 
 Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
-  release_tail = release_tail && f.tail_allocated && f.token == v1::TOKEN_EXCLUSIVE;
+  release_tail = release_tail && f.tail_allocated && f.token.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
   if (!f.dirty.any() && !release_tail) return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->file = f.shared_from_this();
@@ -134,7 +134,7 @@ void Committer::Send(const PlanRef& plan) {
 // A message of its own: if the commit carried it, a new controller, which is told of the lower
 // token first, would refuse the commit.
 void Committer::GiveUpWriting(FileState& f) {
-  f.token = v1::TOKEN_SHARED;
+  f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
   v1::Request request;
   request.mutable_layout_return()->set_inode(f.inode);
   request.mutable_layout_return()->set_mode(v1::TOKEN_SHARED);
@@ -171,7 +171,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     if (f.dirty.any()) NoteDirty(f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
-    f.token = v1::TOKEN_NONE;
+    f.token.Clear();
     f.extents.Clear();
   }
   if (f.opens == 0 && IsGone(status)) return;

@@ -20,7 +20,9 @@ class EventRouter final : public SessionEvents {
               const std::unique_ptr<Session>& session)
       : data_(data), names_(names), locks_(locks), session_(session) {}
 
-  void OnRecall(std::uint64_t inode, v1::TokenMode mode) override { data_.OnRecall(inode, mode); }
+  void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override {
+    data_.OnRecall(inode, mode, span);
+  }
   void OnRecallAttr(std::uint64_t inode) override {
     names_.OnRecall(inode);
     Return({inode});

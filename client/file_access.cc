@@ -26,12 +26,12 @@ struct FileAccess::Ticket {
 };
 
 // Who may go on while the token is on its way back.
-bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+bool FileAccess::Admitted(FileState& f, const Finding& finding, const FileData::IoContext& io,
                           const Attempt& attempt) {
   if (f.recall == Recall::kNone) return true;
-  if (attempt.pinned && f.token >= need.mode) return true;
+  if (attempt.pinned && finding.has_token) return true;
   if (f.recall != Recall::kDraining || !io.page_cache) return false;
-  if (f.token >= need.mode) return true;
+  if (finding.has_token) return true;
   recaller_.Bypass(f);
   return false;
 }
@@ -58,14 +58,12 @@ absl::Status FileAccess::Enter(FileState& f, const AccessNeed& need, const FileD
   Attempt attempt;
   absl::Status status;
   while (status.ok()) {
-    if (!Admitted(f, need, io, attempt)) {
-      Unpin(f, attempt);
-      status = context_.Wait(f, io.interrupt);
-      continue;
-    }
-    const Finding finding = f.token >= need.mode ? look() : Finding::Fetch(need.first);
+    const Finding finding = look();
     if (finding.kind == Finding::Kind::kFail) {
       status = finding.failure;
+    } else if (!Admitted(f, finding, io, attempt)) {
+      Unpin(f, attempt);
+      status = context_.Wait(f, io.interrupt);
     } else if (finding.kind == Finding::Kind::kWait) {
       status = context_.Wait(f, io.interrupt);
     } else if (finding.kind == Finding::Kind::kFetch) {
@@ -109,6 +107,8 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
   get.set_offset_bytes(range.offset_bytes);
   get.set_length_bytes(range.length_bytes);
   get.set_allocate(range.allocate);
+  get.set_token_first_block(range.token.first.value());
+  get.set_token_length_blocks(LengthForMessage(range.token));
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;

@@ -1,7 +1,7 @@
 // Who may use a file's bytes when: the way in and out of a FileState for every operation.
 //
-// A caller says which token it needs and decides, under the lock and again after every wait,
-// whether the known extents suffice. Entered, it may do I/O without the lock until it leaves. What
+// A caller decides, under the lock and again after every wait, whether the token held and the known
+// extents suffice. Entered, it may do I/O without the lock until it leaves. What
 // is missing is fetched by one LayoutGet at a time. Threads: all methods may be called
 // concurrently.
 #pragma once
@@ -15,7 +15,9 @@
 
 namespace reel::client {
 
+// What to ask the controller for: the token of some blocks, and the extents of a range of bytes.
 struct FetchRange {
+  TokenSpan token{};
   std::uint64_t offset_bytes = 0;
   std::uint64_t length_bytes = 0;
   bool allocate = false;
@@ -25,19 +27,22 @@ struct FetchRange {
 struct Finding {
   enum class Kind { kGo, kWait, kFetch, kFail };
   Kind kind = Kind::kGo;
+  bool has_token = true;  // only extents are missing, if anything
   FetchRange fetch{};
   absl::Status failure{};
 
   static Finding Go() { return {}; }
   static Finding Wait() { return {.kind = Kind::kWait}; }
   static Finding Fetch(FetchRange range) { return {.kind = Kind::kFetch, .fetch = range}; }
+  static Finding FetchToken(FetchRange range) {
+    return {.kind = Kind::kFetch, .has_token = false, .fetch = range};
+  }
   static Finding Fail(absl::Status why) { return {.kind = Kind::kFail, .failure = std::move(why)}; }
 };
 
 struct AccessNeed {
   v1::TokenMode mode = v1::TOKEN_SHARED;
   bool exclusive = false;  // alone among this client's users of the file
-  FetchRange first{};      // what to ask for when the token itself is missing
 };
 
 class FileAccess {
@@ -60,7 +65,7 @@ class FileAccess {
     bool pinned = false;  // this operation's grant is still to be used
     int fruitless = 0;    // answers that brought nothing in a row
   };
-  bool Admitted(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+  bool Admitted(FileState& f, const Finding& finding, const FileData::IoContext& io,
                 const Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   absl::Status Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
                      const FileData::IoContext& io, Attempt& attempt)

@@ -36,6 +36,7 @@ class FileDataImpl : public FileData {
   void Start(Session& session, OpenVolume& volume) override {
     context_.session = &session;
     context_.io = std::make_unique<LunIo>(volume);
+    context_.table.SetBlockBytes(context_.io->block_bytes());
     committer_.Start([this] { Reap(); });
     started_ = true;
   }
@@ -100,7 +101,7 @@ class FileDataImpl : public FileData {
   void Close(std::uint64_t inode) override;
   void Stop() override;
 
-  void OnRecall(std::uint64_t inode, v1::TokenMode mode) override;
+  void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
   void OnEvicted() override;
   std::vector<v1::Reclaim> CollectReclaims() override;
 
@@ -136,8 +137,8 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
     ++f.opens;
     f.opened_to_write = f.opened_to_write || write;
     registered = f.controller_opens > 0;
-    if (registered && !context_.session->checks_opens() && f.token != v1::TOKEN_NONE &&
-        f.recall == FileState::Recall::kNone) {
+    if (registered && !context_.session->checks_opens() &&
+        f.token.Has(kWholeFile, v1::TOKEN_SHARED) && f.recall == FileState::Recall::kNone) {
       v1::Attr attr = f.attr;
       f.OverlayOn(attr);
       return attr;
@@ -234,7 +235,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   if (f.tail_allocated) committer_.NoteDirty(f);
   // What is dirty goes first, and the token with it.
   const bool lowers = f.done_writing() && f.controller_opens > 0;
-  if (lowers) f.token = v1::TOKEN_SHARED;
+  if (lowers) f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
   CloseAtController(inode, std::exchange(f.controller_opens, 0), lowers);
 }
 
@@ -310,16 +311,16 @@ absl::Status FileDataImpl::Allocate(std::uint64_t inode, std::uint32_t mode,
 
 // ---- session events ---------------------------------------------------------------------------
 
-void FileDataImpl::OnRecall(std::uint64_t inode, v1::TokenMode mode) {
+void FileDataImpl::OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) {
   const FileRef file = context_.table.Get(inode);
   MutexLock lock(file->mutex);
-  recaller_.Recall(*file, mode);
+  recaller_.Recall(*file, {.span = span, .mode = mode});
 }
 
 void FileDataImpl::OnEvicted() {
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
-    if (file->token != v1::TOKEN_NONE) recaller_.Invalidate(file);
+    if (!file->token.empty()) recaller_.Invalidate(file);
     file->Void();
     if (file->opens == 0) continue;
     v1::Request request;
@@ -342,10 +343,12 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
       open.set_inode(file->inode);
       open.set_count(file->controller_opens);
     }
-    if (file->token != v1::TOKEN_NONE) {
+    for (const TokenRanges::Piece& piece : file->token.pieces()) {
       v1::HeldToken& token = *reclaim->add_tokens();
       token.set_inode(file->inode);
-      token.set_mode(file->token);
+      token.set_mode(piece.mode);
+      token.set_first_block(piece.span.first.value());
+      token.set_length_blocks(LengthForMessage(piece.span));
     }
   }
   return reclaims;
@@ -367,7 +370,7 @@ void FileDataImpl::Reap() {
     if (!file->extents.empty()) mapped.emplace_back(last_use, file);
     known += file->extents.size();
     if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
-    if (file->token != v1::TOKEN_NONE) {
+    if (!file->token.empty()) {
       holders.emplace_back(last_use, file);
     } else if (now - last_use > 1) {
       empty.push_back(file->inode);
@@ -376,8 +379,8 @@ void FileDataImpl::Reap() {
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
-      return f.opens == 0 && f.token == v1::TOKEN_NONE && !f.dirty.any() && f.idle() &&
-             !f.fetching && f.recall == FileState::Recall::kNone;
+      return f.opens == 0 && f.token.empty() && !f.dirty.any() && f.idle() && !f.fetching &&
+             f.recall == FileState::Recall::kNone;
     });
   }
   ReturnTokens(std::move(holders));
@@ -394,7 +397,7 @@ void FileDataImpl::ReturnTokens(Uses holders) {
   for (std::size_t i = 0; i < surplus; ++i) {
     const FileRef& file = holders[i].second;
     MutexLock lock(file->mutex);
-    recaller_.Recall(*file, v1::TOKEN_NONE);
+    recaller_.Recall(*file, {});
   }
 }
 

@@ -43,23 +43,23 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   FileState& f = *file;
   ExtentList extents;
   std::uint64_t length_bytes = 0;
-  const std::uint32_t block_bytes = context_.io->block_bytes();
+  v1::TokenMode mode = v1::TOKEN_SHARED;
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    const TokenSpan span = f.SpanOf(offset_bytes, offset_bytes + buffer.size());
+    if (!f.token.Has(span, mode)) {
+      return Finding::FetchToken({span, offset_bytes, buffer.size(), false});
+    }
     const std::uint64_t size_bytes = f.attr.size_bytes();
     length_bytes = offset_bytes < size_bytes
                        ? std::min<std::uint64_t>(buffer.size(), size_bytes - offset_bytes)
                        : 0;
     if (length_bytes == 0) return Finding::Go();
-    const auto unknown = f.Cover(offset_bytes, length_bytes, block_bytes, extents);
+    const auto unknown = f.Cover(offset_bytes, length_bytes, extents);
     if (!unknown) return Finding::Go();
-    const FileState::Window window =
-        f.WindowAround(*unknown, offset_bytes + length_bytes, block_bytes);
-    return Finding::Fetch({window.offset_bytes, window.length_bytes, false});
+    const FileState::Window window = f.WindowAround(*unknown, offset_bytes + length_bytes);
+    return Finding::Fetch({span, window.offset_bytes, window.length_bytes, false});
   };
-  AccessNeed need{.mode = v1::TOKEN_SHARED,
-                  .first = {RoundDown(offset_bytes, block_bytes),
-                            std::max<std::uint64_t>(64 * kMiB, buffer.size())}};
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
@@ -67,8 +67,11 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       MutexLock lock(f.mutex);
       // A mapped page turns dirty without a word, and is written back as a whole: another host may
       // not have changed it meanwhile.
-      if (io.page_cache && f.opened_to_write) need.mode = v1::TOKEN_EXCLUSIVE;
-      if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
+      if (io.page_cache && f.opened_to_write) mode = v1::TOKEN_EXCLUSIVE;
+      if (absl::Status status = access_.Enter(f, {.mode = mode}, io, look); !status.ok()) {
+        return status;
+      }
+      f.NoteUse(offset_bytes, offset_bytes + length_bytes);
       era = f.era;
       if (io.page_cache) ++f.page_reads;
     }
@@ -93,13 +96,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
 // ---- write ------------------------------------------------------------------------------------
 
 Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
-  // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open.
-  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
-    return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
-  }
-  const std::uint64_t block_bytes = context_.io->block_bytes();
+  const std::uint64_t block_bytes = f.block_bytes;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
-  const std::uint64_t size_bytes = f.attr.size_bytes();
+  const std::uint64_t size_bytes = f.attr.size_bytes();  // without the token, a guess
   if (write.append) write.offset_bytes = size_bytes;
   if (absl::Status status = ValidateByteRange(write.offset_bytes, write.data.size());
       !status.ok()) {
@@ -107,23 +106,31 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   }
   const std::uint64_t from = write.offset_bytes;
   const std::uint64_t to = write.end_bytes();
-  const auto allocate_from = [&](std::uint64_t at) {
-    return Finding::Fetch({at, RoundUp(to, block_bytes) - at, true});
+  const TokenSpan span = f.SpanOf(from, to);
+  const auto allocate_from = [&](std::uint64_t at) -> FetchRange {
+    return {span, at, RoundUp(to, block_bytes) - at, true};
   };
-  if (const auto unknown = f.Cover(from, to - from, context_.io->block_bytes(), write.extents)) {
-    return allocate_from(*unknown);
+  if (!f.token.Has(span, v1::TOKEN_EXCLUSIVE)) {
+    return Finding::FetchToken(allocate_from(RoundDown(from, block_bytes)));
+  }
+  // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open.
+  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
+    return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
+  }
+  if (const auto unknown = f.Cover(from, to - from, write.extents)) {
+    return Finding::Fetch(allocate_from(*unknown));
   }
   for (const Extent& extent : write.extents) {
     if (extent.state != ExtentState::kHole) continue;
-    return allocate_from(
-        std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes));
+    return Finding::Fetch(allocate_from(
+        std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes)));
   }
 
   write.gap_from_bytes = write.gap_to_bytes = 0;
   if (from > size_bytes && size_bytes % block_bytes != 0) {
     const FileBlock last(size_bytes / block_bytes);
     const std::optional<Extent> extent = f.extents.Find(last);
-    if (!extent) return Finding::Fetch({last.value() * block_bytes, block_bytes, false});
+    if (!extent) return Finding::Fetch({span, last.value() * block_bytes, block_bytes, false});
     if (extent->state == ExtentState::kWritten) {
       write.gap_from_bytes = size_bytes;
       write.gap_to_bytes = std::min(from, RoundUp(size_bytes, block_bytes));
@@ -154,21 +161,15 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
 absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
                                 const FileData::IoContext& io) {
   FileState& f = *file;
-  const std::uint64_t block_bytes = context_.io->block_bytes();
   MutexLock lock(f.mutex);
-  // Without the token the size is a guess, good enough to ask for.
-  const std::uint64_t from =
-      RoundDown(write.append ? f.attr.size_bytes() : write.offset_bytes, block_bytes);
-  const std::uint64_t to = RoundUp(
-      (write.append ? f.attr.size_bytes() : write.offset_bytes) + write.data.size(), block_bytes);
-  const AccessNeed need{
-      .mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append, .first = {from, to - from, true}};
+  const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append};
   absl::Status status = access_.Enter(f, need, io, [&]() -> Finding {
     f.mutex.AssertHeld();
     return LookForWrite(f, write);
   });
   if (!status.ok()) return status;
   f.Lock(write.locks);
+  f.NoteUse(write.offset_bytes, write.end_bytes());
   write.era = f.era;
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
@@ -227,7 +228,6 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     const FileState::Written written{
         .offset_bytes = write.offset_bytes,
         .end_bytes = write.end_bytes(),
-        .block_bytes = context_.io->block_bytes(),
         .time = context_.clock.WallNow(),
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
         .in_group = in_group};

@@ -27,6 +27,10 @@ std::uint32_t ForbiddingFlags(const v1::Request& request) {
   return v1::INODE_FLAG_IMMUTABLE | (allocates ? 0 : v1::INODE_FLAG_APPEND);
 }
 
+Finding FetchWhole(const FileState& f) {
+  return Finding::FetchToken({kWholeFile, 0, f.block_bytes, false});
+}
+
 }  // namespace
 
 void FileResize::LeaveExclusive(const FileRef& file) {
@@ -77,12 +81,12 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
                                              EdgesOf edges_of, Apply apply,
                                              const FileData::IoContext& io) {
   FileState& f = *file;
-  const std::uint32_t block_bytes = context_.io->block_bytes();
   std::vector<Bytes> edges;
   std::vector<ExtentList> extents;
   const std::uint32_t forbidding = ForbiddingFlags(request);
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    if (!f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) return FetchWhole(f);
     if ((f.attr.flags() & forbidding) != 0) {
       return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable or append-only"));
     }
@@ -91,14 +95,13 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     extents.assign(edges.size(), {});
     for (std::size_t i = 0; i < edges.size(); ++i) {
       const std::uint64_t length_bytes = edges[i].to - edges[i].from;
-      if (const auto unknown = f.Cover(edges[i].from, length_bytes, block_bytes, extents[i])) {
-        return Finding::Fetch({*unknown, block_bytes, false});
+      if (const auto unknown = f.Cover(edges[i].from, length_bytes, extents[i])) {
+        return Finding::Fetch({kWholeFile, *unknown, f.block_bytes, false});
       }
     }
     return Finding::Go();
   };
-  const AccessNeed need{
-      .mode = v1::TOKEN_EXCLUSIVE, .exclusive = true, .first = {0, block_bytes, false}};
+  const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = true};
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
@@ -113,7 +116,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     bool valid = false;
     {
       MutexLock lock(f.mutex);
-      valid = submitted && f.era == era && f.token == v1::TOKEN_EXCLUSIVE;
+      valid = submitted && f.era == era && f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
     }
     if (status.ok() && valid) return CallHeld(file, request, std::move(apply), io);
     LeaveExclusive(file);
@@ -132,10 +135,11 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
   bool was_dirty = false;
   {
     MutexLock lock(f.mutex);
-    const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE,
-                          .exclusive = true,
-                          .first = {0, context_.io->block_bytes(), false}};
-    absl::Status status = access_.Enter(f, need, io, [] { return Finding::Go(); });
+    const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = true};
+    absl::Status status = access_.Enter(f, need, io, [&f] {
+      f.mutex.AssertHeld();
+      return f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) ? Finding::Go() : FetchWhole(f);
+    });
     if (!status.ok()) return status;
     was_dirty = std::exchange(f.dirty.mtime, false);
   }
@@ -147,7 +151,7 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
   absl::StatusOr<v1::Attr> attr = CallHeld(file, std::move(request), apply, io);
   if (attr.ok() || !was_dirty) return attr;
   MutexLock lock(f.mutex);
-  if (f.token == v1::TOKEN_EXCLUSIVE) {
+  if (f.token.Most() == v1::TOKEN_EXCLUSIVE) {
     f.dirty.mtime = true;
     ++f.changes;
     committer_.NoteDirty(f);
@@ -184,7 +188,7 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
     bool owned = false;
     {
       MutexLock lock(f.mutex);
-      owned = f.token == v1::TOKEN_EXCLUSIVE;
+      owned = f.token.Most() == v1::TOKEN_EXCLUSIVE;
     }
     if (owned && (set.fields() & (v1::SetAttr::MTIME | v1::SetAttr::MTIME_NOW)) != 0) {
       attr = SetTimes(file, std::move(set), io);
@@ -265,12 +269,16 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
   // From `at` on through what is known.
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    const TokenSpan span{.first = f.SpanOf(at, kMaxFileBytes).first};
+    if (!f.token.Has(span, v1::TOKEN_SHARED)) {
+      return Finding::FetchToken({span, RoundDown(at, block_bytes), block_bytes, false});
+    }
     const std::uint64_t size_bytes = f.attr.size_bytes();
     bool first = true;
     for (; at < size_bytes; first = false) {
       const std::optional<Extent> extent = f.extents.Find(FileBlock(at / block_bytes));
       if (!extent && first) {
-        return Finding::Fetch({RoundDown(at, block_bytes),
+        return Finding::Fetch({span, RoundDown(at, block_bytes),
                                std::max<std::uint64_t>(f.window_bytes, 64 * kMiB), false});
       }
       if (!extent) return Finding::Go();  // the next window, after a breath
@@ -282,11 +290,10 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
     at = size_bytes;
     return Finding::Go();
   };
-  const AccessNeed need{.mode = v1::TOKEN_SHARED,
-                        .first = {RoundDown(offset_bytes, block_bytes), 64 * kMiB}};
   while (!found && !beyond) {
     MutexLock lock(f.mutex);
-    if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
+    absl::Status status = access_.Enter(f, {.mode = v1::TOKEN_SHARED}, io, look);
+    if (!status.ok()) return status;
     access_.Leave(f, false);
   }
   // The end counts as a hole, but only for those that begin before it.

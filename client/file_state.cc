@@ -37,46 +37,81 @@ void KeepWritten(const Extent& old_extent, ExtentMap& extents) {
 }  // namespace
 
 absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t session_id) {
+  const absl::StatusOr<TokenSpan> granted =
+      ParseTokenSpan(reply.token_first_block(), reply.token_length_blocks());
+  if (!granted.ok()) return ErrnoStatus(EIO, std::string(granted.status().message()));
+  const FileBlock start(reply.file_block());
+  if (reply.length_blocks() > 0 &&
+      !granted->Contains({.first = start, .end = start + reply.length_blocks()})) {
+    return ErrnoStatus(EIO, "a layout describes blocks that its token does not cover");
+  }
   std::vector<Extent> answer;
   for (const v1::Extent& extent : reply.extents()) {
     absl::StatusOr<Extent> parsed = FromProto(extent);
     if (!parsed.ok()) return ErrnoStatus(EIO, std::string(parsed.status().message()));
     answer.push_back(*parsed);
   }
-  const v1::TokenMode before = token;
   std::vector<Extent> written;
-  if (before == v1::TOKEN_NONE) {
+  if (token.empty() || extents.size() + answer.size() > kMaxExtents) {
     extents.Clear();
-  } else if (extents.size() + answer.size() > kMaxExtents) {
-    extents.Clear();
-  } else if (before == v1::TOKEN_EXCLUSIVE && reply.length_blocks() > 0) {
-    for (const Extent& known :
-         extents.Slice(FileBlock(reply.file_block()), reply.length_blocks())) {
+  } else if (reply.length_blocks() > 0) {
+    for (const Extent& known : extents.Slice(start, reply.length_blocks())) {
       if (known.state == ExtentState::kWritten) written.push_back(known);
     }
   }
   for (const Extent& extent : answer) extents.Set(extent);
   for (const Extent& known : written) KeepWritten(known, extents);
-  const auto mark = [&](FileBlock start, std::uint64_t length_blocks) {
+  const auto mark = [&](FileBlock first, std::uint64_t length_blocks) {
     mutex.AssertHeld();
-    extents.MarkWritten(start, length_blocks);
+    extents.MarkWritten(first, length_blocks);
   };
   if (reply.length_blocks() > 0) {
-    dirty.blocks.ForEachIn(FileBlock(reply.file_block()), reply.length_blocks(), mark);
-    committing.ForEachIn(FileBlock(reply.file_block()), reply.length_blocks(), mark);
+    dirty.blocks.ForEachIn(start, reply.length_blocks(), mark);
+    committing.ForEachIn(start, reply.length_blocks(), mark);
   }
-  if (reply.has_attr() && before == v1::TOKEN_EXCLUSIVE) {
-    TakeAttr(reply.attr());
-  } else if (reply.has_attr()) {
-    attr = reply.attr();
-  }
-  token = reply.mode();
+  if (reply.has_attr()) TakeAttr(reply.attr());
+  token.Raise(*granted, reply.mode());
   session = session_id;
   return absl::OkStatus();
 }
 
-FileState::Window FileState::WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes,
-                                          std::uint32_t block_bytes) const {
+TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes) const {
+  const std::uint64_t first_byte = std::min(from_bytes, attr.size_bytes());
+  const FileBlock first((to_bytes > attr.size_bytes() ? first_byte : from_bytes) / block_bytes);
+  if (to_bytes > attr.size_bytes()) return {.first = first};
+  return {.first = first, .end = FileBlock(DivideUp(to_bytes, block_bytes))};
+}
+
+TokenSpan FileState::YieldFor(const TokenSpan& recalled_span) const {
+  TokenSpan yielded = recalled_span;
+  if (last_used.end <= recalled_span.first) {
+    yielded.end = kEndOfFileBlocks;
+  } else if (recalled_span.end <= last_used.first) {
+    yielded = {.first = FileBlock(0), .end = last_used.first};
+  }
+  return yielded;
+}
+
+bool FileState::DirtyIn(const TokenSpan& span) const {
+  if (!dirty.any()) return false;
+  bool blocks = false;
+  dirty.blocks.ForEachIn(span.first, span.end - span.first,
+                         [&](FileBlock, std::uint64_t) { blocks = true; });
+  // A size is taken from who holds all from the size that the controller knows on.
+  if (blocks || dirty.size) return true;
+  // Whoever holds nothing exclusively any more has told all that it changed.
+  TokenRanges left = token;
+  left.Lower(span, v1::TOKEN_SHARED);
+  return left.Most() != v1::TOKEN_EXCLUSIVE;
+}
+
+void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
+  token.Lower(span, mode);
+  if (mode == v1::TOKEN_NONE) extents.Erase(span.first, span.end - span.first);
+}
+
+FileState::Window FileState::WindowAround(std::uint64_t unknown_bytes,
+                                          std::uint64_t end_bytes) const {
   const FileBlock block(unknown_bytes / block_bytes);
   // Behind what is known, it goes on; elsewhere whoever jumps about comes near again, before it or
   // behind it.
@@ -96,12 +131,17 @@ void FileState::AdaptWindow(const Window& asked, std::uint64_t described_to_byte
 }
 
 void FileState::TakeAttr(const v1::Attr& from) {
-  if (token == v1::TOKEN_NONE) {
+  if (token.empty()) {
     attr = from;
     return;
   }
-  const std::uint64_t size_bytes = attr.size_bytes();
-  const v1::Time mtime = attr.mtime();
+  const bool knows_all = token.Has(kWholeFile, v1::TOKEN_SHARED);
+  const bool knows_size = token.Has(EndSpan(), v1::TOKEN_SHARED);
+  const bool knows_mtime =
+      knows_all || ((dirty.mtime || committing_mtime) && Later(attr.mtime(), from.mtime()));
+  const std::uint64_t size_bytes =
+      knows_size ? attr.size_bytes() : std::max(attr.size_bytes(), from.size_bytes());
+  const v1::Time mtime = knows_mtime ? attr.mtime() : from.mtime();
   attr = from;
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
@@ -114,10 +154,14 @@ void FileState::Learn(const v1::Attr& from) {
 
 void FileState::OverlayOn(v1::Attr& attributes) const {
   if (accessed && Later(*accessed, attributes.atime())) *attributes.mutable_atime() = *accessed;
-  if (token != v1::TOKEN_EXCLUSIVE) return;
-  attributes.set_size_bytes(attr.size_bytes());
-  *attributes.mutable_mtime() = attr.mtime();
-  if ((dirty.mtime || committing_mtime) && Later(attr.mtime(), attributes.ctime())) {
+  if (token.Most() != v1::TOKEN_EXCLUSIVE) return;
+  const bool told = !dirty.mtime && !committing_mtime;
+  if (token.Has(EndSpan(), v1::TOKEN_EXCLUSIVE)) attributes.set_size_bytes(attr.size_bytes());
+  if (token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) ||
+      (!told && Later(attr.mtime(), attributes.mtime()))) {
+    *attributes.mutable_mtime() = attr.mtime();
+  }
+  if (!told && Later(attr.mtime(), attributes.ctime())) {
     *attributes.mutable_ctime() = attr.mtime();
   }
   if (dirty.kill_set_id || committing_kill_set_id) {
@@ -128,8 +172,7 @@ void FileState::OverlayOn(v1::Attr& attributes) const {
 }
 
 std::optional<std::uint64_t> FileState::Cover(std::uint64_t offset_bytes,
-                                              std::uint64_t length_bytes, std::uint32_t block_bytes,
-                                              ExtentList& list) const {
+                                              std::uint64_t length_bytes, ExtentList& list) const {
   list.clear();
   const BlockSpan span = BlocksOf(offset_bytes, length_bytes, block_bytes);
   const FileBlock end = span.start + span.length_blocks;
@@ -169,7 +212,7 @@ void FileState::Unlock(const BlockLocks& held) {
 void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
                             const LunMarks& marks) {
   const BlockSpan span =
-      BlocksOf(write.offset_bytes, write.end_bytes - write.offset_bytes, write.block_bytes);
+      BlocksOf(write.offset_bytes, write.end_bytes - write.offset_bytes, block_bytes);
   const FileBlock end = span.start + span.length_blocks;
   for (const Extent& extent : used) {
     if (extent.state != ExtentState::kUnwritten) continue;
@@ -216,7 +259,7 @@ bool FileState::AccessTold(const v1::Time& time) {
 void FileState::Void() {
   ++era;
   if (dirty.any() || !committing.empty()) write_error = EIO;
-  token = v1::TOKEN_NONE;
+  token.Clear();
   session = 0;
   extents.Clear();
   dirty = DirtyData();

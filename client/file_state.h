@@ -2,15 +2,19 @@
 //
 // Plain state and its own rules; who waits for what is file_access's, who commits is committer's.
 // Invariants:
-//   1. Nothing below `token` is meaningful while it is TOKEN_NONE, but `attr` as a hint.
+//   1. Nothing below `token` is meaningful while it is empty, but `attr` as a hint. Extents are
+//      known only of blocks that it covers; the size is exact while it covers all blocks from that
+//      of the end of file on, else it is what the file has at least. Only who holds those blocks
+//      exclusively raises it.
 //   2. Blocks in `dirty` and `committing` hold data on the LUNs that the controller still calls
 //      unwritten; `extents` calls them written.
-//   3. A LayoutGet is under way only while nobody holds the inode exclusively.
+//   3. A LayoutGet is under way only while nobody here uses the file alone.
 //   4. `era` grows whenever the session that granted all this is lost: work begun in an earlier era
 //      must not touch the state.
 // Threads: everything under `mutex`, but the atomics.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -22,6 +26,7 @@
 #include "client/block_set.h"
 #include "client/lun_io.h"
 #include "proto/mdc.pb.h"
+#include "proto/token_ranges.h"
 #include "volume/env.h"
 #include "volume/extent_map.h"
 #include "volume/mutex.h"
@@ -53,16 +58,18 @@ struct DirtyData {
 struct FileState : std::enable_shared_from_this<FileState> {
   static constexpr std::uint64_t kFirstWindowBytes = 64 * kMiB;
 
-  explicit FileState(std::uint64_t inode_number) : inode(inode_number) {}
+  FileState(std::uint64_t inode_number, std::uint32_t volume_block_bytes)
+      : inode(inode_number), block_bytes(volume_block_bytes) {}
 
   const std::uint64_t inode;
+  const std::uint32_t block_bytes;
   std::atomic<std::uint32_t> last_use{0};
 
   mutable Mutex mutex;
   CondVar changed;  // any of the below
 
   // ---- what the controller granted
-  v1::TokenMode token ABSL_GUARDED_BY(mutex) = v1::TOKEN_NONE;
+  TokenRanges token ABSL_GUARDED_BY(mutex);
   std::uint64_t session ABSL_GUARDED_BY(mutex) = 0;  // that it was granted to
   std::uint64_t era ABSL_GUARDED_BY(mutex) = 0;
   v1::Attr attr ABSL_GUARDED_BY(mutex);
@@ -77,10 +84,20 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // in.
   enum class Recall : std::uint8_t { kNone, kDraining, kClosed, kReturning };
   Recall recall ABSL_GUARDED_BY(mutex) = Recall::kNone;
-  v1::TokenMode recall_mode ABSL_GUARDED_BY(mutex) = v1::TOKEN_NONE;
-  std::optional<v1::TokenMode> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
+  struct Recalled {
+    TokenSpan span{};
+    v1::TokenMode mode = v1::TOKEN_NONE;  // it comes down to
+    // Both at once.
+    void Add(const Recalled& other) {
+      span = span.Hull(other.span);
+      mode = std::min(mode, other.mode);
+    }
+  };
+  Recalled recalled ABSL_GUARDED_BY(mutex);                    // meaningless with kNone
+  std::optional<Recalled> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
   std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
   std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
+  TokenSpan last_used ABSL_GUARDED_BY(mutex);           // by the last read or write
 
   // ---- who is at work
   std::uint32_t shared_users ABSL_GUARDED_BY(mutex) = 0;
@@ -100,7 +117,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // The right to write is held, and nobody has a use for it: it would have to be recalled before
   // anybody else may so much as look at the file's size.
   bool done_writing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return token == v1::TOKEN_EXCLUSIVE && unused() && !dirty.any() && !tail_allocated;
+    return token.Most() == v1::TOKEN_EXCLUSIVE && unused() && !dirty.any() && !tail_allocated;
   }
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
@@ -133,11 +150,30 @@ struct FileState : std::enable_shared_from_this<FileState> {
     std::uint64_t offset_bytes = 0;
     std::uint64_t length_bytes = 0;
   };
-  Window WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes,
-                      std::uint32_t block_bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  Window WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Learns from the answer how much an answer holds: `described_to_bytes` of what was asked for.
   void AdaptWindow(const Window& asked, std::uint64_t described_to_bytes, int extents)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // What it takes to know the size, or exclusively to raise it.
+  TokenSpan EndSpan() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return {.first = FileBlock(attr.size_bytes() / block_bytes)};
+  }
+  // What it takes to read or write [from, to); beyond what the size is at least, the end as well.
+  TokenSpan SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    last_used = {FileBlock(from_bytes / block_bytes), FileBlock(DivideUp(to_bytes, block_bytes))};
+  }
+  // What the token's holder gives up when that is recalled: what lies away from its own place in
+  // the file goes as a whole, so that not each step of the other one's recalls more.
+  TokenSpan YieldFor(const TokenSpan& recalled_span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Whether a commit has to come before the token of the span is lowered.
+  bool DirtyIn(const TokenSpan& span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The token of the span comes down to `mode`.
+  void LowerToken(const TokenSpan& span, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Attributes that came with no grant: of a token's holder they change neither size nor mtime.
   void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -148,8 +184,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // The extents that cover [offset, offset + length), appended to `list`; the first byte that is
   // unknown, if any. REQUIRES: length > 0.
   std::optional<std::uint64_t> Cover(std::uint64_t offset_bytes, std::uint64_t length_bytes,
-                                     std::uint32_t block_bytes, ExtentList& list) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+                                     ExtentList& list) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   bool Conflicts(const BlockLocks& wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Lock(const BlockLocks& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -159,7 +194,6 @@ struct FileState : std::enable_shared_from_this<FileState> {
   struct Written {
     std::uint64_t offset_bytes = 0;
     std::uint64_t end_bytes = 0;
-    std::uint32_t block_bytes = 0;
     WallTime time;
     bool by_root = true;
     bool in_group = true;  // the writer is in the file's group

@@ -18,6 +18,8 @@ namespace reel::client {
 
 class FileTable {
  public:
+  // Once, before any use.
+  void SetBlockBytes(std::uint32_t block_bytes) { block_bytes_ = block_bytes; }
   // Made when it is not there. Counts as a use.
   FileRef Get(std::uint64_t inode);
   // Null when it is not there.
@@ -41,6 +43,7 @@ class FileTable {
 
   static constexpr std::size_t kShards = 64;
   std::array<Shard, kShards> shards_;
+  std::uint32_t block_bytes_ = 0;  // the volume's
   std::atomic<std::size_t> size_{0};
   std::atomic<std::uint32_t> tick_{1};
 };

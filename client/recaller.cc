@@ -19,17 +19,15 @@ using Recall = FileState::Recall;
 
 }  // namespace
 
-void Recaller::Recall(FileState& f, v1::TokenMode mode) {
+void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
   if (f.recall == Recall::kReturning) {
-    f.next_recall = std::min(mode, f.next_recall.value_or(f.recall_mode));
+    if (!f.next_recall) f.next_recall = recalled;
+    f.next_recall->Add(recalled);
     return;
   }
-  if (f.recall != Recall::kNone) {
-    f.recall_mode = std::min(f.recall_mode, mode);
-    return;
-  }
+  if (f.recall != Recall::kNone) return f.recalled.Add(recalled);
   f.recall = Recall::kDraining;
-  f.recall_mode = mode;
+  f.recalled = recalled;
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
   pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
@@ -78,30 +76,50 @@ void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
     }
     if (f.recall_cycle != cycle) return;
     f.recall = Recall::kReturning;
-    release_tail = f.recall_mode == v1::TOKEN_NONE;
+    f.recalled.span = f.YieldFor(f.recalled.span);
+    release_tail = f.recalled.mode == v1::TOKEN_NONE && f.recalled.span.Contains(f.EndSpan());
   }
   if (release_tail) committer_.ReleaseTail(file);
-  while (!committer_.Clean(file, nullptr).ok()) {
-    if (context_.stopping) return;
-  }
-  v1::Request request;
   std::uint64_t session = 0;
-  {
-    MutexLock lock(f.mutex);
-    if (f.recall_cycle != cycle) return;
-    // Lowered when it is sent, not when it is answered: a new controller hears of the lower one.
-    f.token = std::min(f.token, f.recall_mode);
-    if (f.token == v1::TOKEN_NONE) f.extents.Clear();
-    request.mutable_layout_return()->set_inode(f.inode);
-    request.mutable_layout_return()->set_mode(f.recall_mode);
-    session = f.session;
-  }
+  auto request = Yield(file, cycle, session);
+  if (!request) return;
   context_.session->Start(
-      std::move(request),
+      *std::move(request),
       [this, file, cycle](const absl::StatusOr<v1::Reply>& reply) {
         Returned(file, cycle, reply.status());
       },
       session);
+}
+
+std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cycle,
+                                           std::uint64_t& session) {
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  // A commit goes first: without the token it would be refused. Once: what the LUNs did not take
+  // stays dirty.
+  bool clean = false;
+  while (f.recall_cycle == cycle && (f.commit_running || (!clean && f.DirtyIn(f.recalled.span)))) {
+    if (context_.stopping) return std::nullopt;
+    if (f.commit_running) {
+      (void)context_.Wait(f, nullptr);
+      continue;
+    }
+    f.mutex.Unlock();
+    clean = committer_.Clean(file, nullptr).ok();
+    f.mutex.Lock();
+  }
+  if (f.recall_cycle != cycle) return std::nullopt;
+  // Lowered when it is sent, not when it is answered: a new controller hears of the lower one.
+  const FileState::Recalled& back = f.recalled;
+  f.LowerToken(back.span, back.mode);
+  session = f.session;
+  v1::Request request;
+  v1::LayoutReturn& message = *request.mutable_layout_return();
+  message.set_inode(f.inode);
+  message.set_mode(back.mode);
+  message.set_first_block(back.span.first.value());
+  message.set_length_blocks(LengthForMessage(back.span));
+  return request;
 }
 
 void Recaller::Returned(const FileRef& file, std::uint64_t cycle, const absl::Status& status) {
@@ -113,8 +131,9 @@ void Recaller::Returned(const FileRef& file, std::uint64_t cycle, const absl::St
                  std::string(status.message()));
   }
   f.recall = Recall::kNone;
+  const FileState::Recalled answered = f.recalled;
   if (const auto next = std::exchange(f.next_recall, std::nullopt)) {
-    if (*next < f.token) Recall(f, *next);
+    if (!answered.span.Contains(next->span) || answered.mode > next->mode) Recall(f, *next);
   }
   f.changed.NotifyAll();
 }

@@ -25,8 +25,9 @@ class Recaller {
   Recaller(DataContext& context, Committer& committer)
       : context_(context), committer_(committer), pool_(kMaxThreads) {}
 
-  // Lowers the token to at most `mode`. Returns at once.
-  void Recall(FileState& f, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // Lowers the token as recalled, or further. Returns at once.
+  void Recall(FileState& f, const FileState::Recalled& recalled)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // A page-cache request waits that the old token does not allow.
   void Bypass(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Drops the kernel's pages of a file whose token was lost.
@@ -37,6 +38,10 @@ class Recaller {
   static constexpr std::size_t kMaxThreads = 32;
 
   void Drain(const FileRef& file, std::uint64_t cycle);
+  // Lowers the token, for which all that it still has to tell is committed: the message to send.
+  // Nothing when the recall is void.
+  std::optional<v1::Request> Yield(const FileRef& file, std::uint64_t cycle,
+                                   std::uint64_t& session);
   void Return(const FileRef& file, std::uint64_t cycle);
   void Returned(const FileRef& file, std::uint64_t cycle, const absl::Status& status);
 

@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "client/mdc_stream.h"
 #include "proto/mdc.pb.h"
+#include "proto/token_ranges.h"
 #include "volume/descriptor.h"
 #include "volume/env.h"
 
@@ -32,7 +33,7 @@ namespace reel::client {
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
-  virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode) = 0;
+  virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) = 0;
   // An attribute token is wanted back, by AttrReturn; only with Options::caches_attributes.
   virtual void OnRecallAttr(std::uint64_t /*inode*/) {}
   // An administrator took away what this client had locked of the inode.

@@ -134,7 +134,9 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
 
 void SessionImpl::HandleCallback(const v1::Callback& callback) {
   if (callback.has_recall_token()) {
-    events_.OnRecall(callback.recall_token().inode(), callback.recall_token().mode());
+    const v1::RecallToken& recall = callback.recall_token();
+    const auto span = ParseTokenSpan(recall.first_block(), recall.length_blocks());
+    events_.OnRecall(recall.inode(), recall.mode(), span.value_or(kWholeFile));
   } else if (callback.has_recall_attr()) {
     events_.OnRecallAttr(callback.recall_attr().inode());
   } else if (callback.has_locks_broken()) {

@@ -18,7 +18,7 @@ namespace {
 
 class Events : public SessionEvents {
  public:
-  void OnRecall(std::uint64_t, v1::TokenMode) override {}
+  void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
   void OnEvicted() override { ++evictions; }
   std::vector<v1::Reclaim> CollectReclaims() override {
     ++reclaims;

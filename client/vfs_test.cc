@@ -92,7 +92,7 @@ class FakeFileData : public FileData {
   void Created(const v1::EntryReply& entry) override { opened = entry.attr().inode(); }
   void Close(std::uint64_t inode) override { closed = inode; }
   void Stop() override {}
-  void OnRecall(std::uint64_t, v1::TokenMode) override {}
+  void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
   void OnEvicted() override {}
   std::vector<v1::Reclaim> CollectReclaims() override { return {}; }
 

@@ -103,6 +103,7 @@ class CoreImpl final : public Core {
   absl::Status CheckAllowed(const Pending& op, OpContext& ctx) const;
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
   bool StandsInLine(const Pending& op) const;
+  bool OthersWait(const Pending& op) const;
   // Runs those whose wait for the store is over.
   void Resume(const std::vector<PendingRef>& waiters);
   // `waiter` may be null: nothing waits for it yet.

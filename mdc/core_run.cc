@@ -228,12 +228,17 @@ void CoreImpl::RunParked(InodeNumber inode) {
 // A request that would raise a token waits behind those that wait already, so that a writer is not
 // starved by a stream of readers; one under recall gets nothing new before it has answered.
 bool CoreImpl::StandsInLine(const Pending& op) const {
-  v1::TokenMode wanted = v1::TOKEN_NONE;
-  if (op.request.has_layout_get()) wanted = op.request.layout_get().mode();
-  if (op.request.has_open()) wanted = op.request.open().token();
+  const v1::LayoutGet& get = op.request.layout_get();
+  const auto span = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
+  const InodeNumber inode(get.inode());
+  return span.ok() && parked_.contains(inode) &&
+         tokens_.Held(op.session, inode, *span) < get.mode();
+}
+
+bool CoreImpl::OthersWait(const Pending& op) const {
   const auto inode = TokenInode(op.request);
-  if (!inode || wanted == v1::TOKEN_NONE) return false;
-  return tokens_.Held(op.session, *inode) < wanted && parked_.contains(*inode);
+  const auto queue = inode ? parked_.find(*inode) : parked_.end();
+  return queue != parked_.end() && queue->second.size() > (op.queued_on == *inode ? 1 : 0);
 }
 
 OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials) {
@@ -274,6 +279,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (tier == Tier::kAll) ++counters_.inline_reads;
   Txn txn(db_, in_flight_, tier);
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
+  ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
   absl::Status status;
   absl::StatusOr<bool> reaped = false;
@@ -308,7 +314,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     if (ctx.blocked_by_attr) {
       SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, v1::TOKEN_NONE));
     } else {
-      SendRecalls(tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+      SendRecalls(
+          tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most, ctx.blocked_span));
     }
     op->blocked_on = *ctx.blocked;
     return Outcome::kBlocked;
@@ -491,6 +498,8 @@ void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
     v1::Callback callback;
     callback.mutable_recall_token()->set_inode(recall.inode.value());
     callback.mutable_recall_token()->set_mode(recall.mode);
+    callback.mutable_recall_token()->set_first_block(recall.span.first.value());
+    callback.mutable_recall_token()->set_length_blocks(LengthForMessage(recall.span));
     outputs_.Emit(session->stream, std::move(callback), Sequence(),
                   OutputQueue::TokenOf(recall.session, recall.inode));
   }

@@ -265,13 +265,15 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
   for (const v1::HeldToken& token : request.reclaim().tokens()) {
     const InodeNumber inode(token.inode());
     const bool exclusive = token.mode() == v1::TOKEN_EXCLUSIVE;
-    if (token.mode() != v1::TOKEN_SHARED && !exclusive) continue;
-    if (!tokens_.OthersAtMost(session.id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED)) {
+    const auto span = ParseTokenSpan(token.first_block(), token.length_blocks());
+    if ((token.mode() != v1::TOKEN_SHARED && !exclusive) || !span.ok()) continue;
+    if (!tokens_.OthersAtMost(session.id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED,
+                              *span)) {
       Evict(session, absl::StrCat("it claims a token of inode ", inode.value(),
                                   " that another session holds"));
       return;
     }
-    tokens_.Grant(session.id, inode, token.mode());
+    tokens_.Grant(session.id, inode, token.mode(), *span);
   }
   for (const v1::FileLock& claim : request.reclaim().locks()) {
     const absl::StatusOr<FileLock> lock = FromProto(claim, session.id);

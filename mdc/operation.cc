@@ -11,10 +11,17 @@
 
 namespace reel::mdc {
 
-absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed) {
-  if (tokens.OthersAtMost(session, inode, allowed)) return absl::OkStatus();
+absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed,
+                                            const TokenSpan& span) {
+  if (tokens.OthersAtMost(session, inode, allowed, span)) return absl::OkStatus();
+  return Block(inode, allowed, span);
+}
+
+absl::Status OpContext::Block(InodeNumber inode, v1::TokenMode others_at_most,
+                              const TokenSpan& span) {
   blocked = inode;
-  blocked_at_most = allowed;
+  blocked_at_most = others_at_most;
+  blocked_span = span;
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for tokens of inode ", inode.value()));
 }
 

@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "mdc/txn.h"
 #include "proto/mdc.pb.h"
+#include "proto/token_ranges.h"
 #include "volume/descriptor.h"
 #include "volume/env.h"
 
@@ -50,10 +51,13 @@ struct OpContext {
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
-  v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to
+  v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to …
+  TokenSpan blocked_span{};                        // … in these blocks
   bool blocked_by_attr = false;                    // it is attribute tokens that they hold
   // Set when another owner's advisory lock is in the way, and the request is to wait for it.
   bool waits_for_lock = false;
+  // Others stand in line for tokens of the inode that the request is about.
+  bool others_wait = false;
   // Inodes that the reply tells about, so that the session may cache them; the core decides.
   std::vector<InodeNumber> described{};
   // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
@@ -64,9 +68,13 @@ struct OpContext {
   std::vector<InodeNumber> orphans{};
   std::vector<std::function<void()>> on_commit{};
 
-  // Returns OK when no session but this one holds more than `allowed` on the inode; otherwise notes
-  // the recall, marks the operation blocked and returns an error to propagate.
-  absl::Status RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed);
+  // Returns OK when no session but this one holds more than `allowed` of the inode's blocks in the
+  // span; otherwise notes the recall, marks the operation blocked and returns an error to
+  // propagate.
+  absl::Status RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed,
+                                   const TokenSpan& span = kWholeFile);
+  // Blocks the operation until the span's tokens have changed; an error to propagate.
+  absl::Status Block(InodeNumber inode, v1::TokenMode others_at_most, const TokenSpan& span);
   // The same for attribute tokens, of which others may hold none.
   absl::Status RequireUncached(InodeNumber inode);
 };

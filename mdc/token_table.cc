@@ -4,94 +4,120 @@
 
 namespace reel::mdc {
 
-v1::TokenMode TokenTable::Held(SessionId session, InodeNumber inode) const {
+const TokenTable::Holder* TokenTable::Find(SessionId session, InodeNumber inode) const {
   const auto found = holders_.find(inode);
-  if (found == holders_.end()) return v1::TOKEN_NONE;
+  if (found == holders_.end()) return nullptr;
   for (const Holder& holder : found->second) {
-    if (holder.session == session) return holder.mode;
+    if (holder.session == session) return &holder;
   }
-  return v1::TOKEN_NONE;
+  return nullptr;
 }
 
-bool TokenTable::OthersAtMost(SessionId session, InodeNumber inode, v1::TokenMode allowed) const {
+v1::TokenMode TokenTable::Held(SessionId session, InodeNumber inode, const TokenSpan& span) const {
+  const Holder* holder = Find(session, inode);
+  return holder == nullptr ? v1::TOKEN_NONE : holder->held.Least(span);
+}
+
+v1::TokenMode TokenTable::Most(SessionId session, InodeNumber inode) const {
+  const Holder* holder = Find(session, inode);
+  return holder == nullptr ? v1::TOKEN_NONE : holder->held.Most();
+}
+
+bool TokenTable::OthersAtMost(SessionId session, InodeNumber inode, v1::TokenMode allowed,
+                              const TokenSpan& span) const {
   const auto found = holders_.find(inode);
   if (found == holders_.end()) return true;
   return std::all_of(found->second.begin(), found->second.end(), [&](const Holder& holder) {
-    return holder.session == session || holder.mode <= allowed;
+    return holder.session == session || holder.held.Most(span) <= allowed;
   });
 }
 
+TokenSpan TokenTable::WidestAround(SessionId session, InodeNumber inode, v1::TokenMode allowed,
+                                   const TokenSpan& span) const {
+  TokenSpan widest;
+  const auto found = holders_.find(inode);
+  if (found == holders_.end()) return widest;
+  for (const Holder& holder : found->second) {
+    if (holder.session == session) continue;
+    const TokenSpan room = holder.held.WidestAround(span, allowed);
+    widest.first = std::max(widest.first, room.first);
+    widest.end = std::min(widest.end, room.end);
+  }
+  return widest;
+}
+
 std::vector<Recall> TokenTable::RecallOthers(SessionId session, InodeNumber inode,
-                                             v1::TokenMode allowed) {
+                                             v1::TokenMode allowed, const TokenSpan& span) {
   std::vector<Recall> recalls;
   const auto found = holders_.find(inode);
   if (found == holders_.end()) return recalls;
   for (Holder& holder : found->second) {
-    if (holder.session == session || holder.mode <= allowed) continue;
-    if (holder.recalled && holder.recalled_to <= allowed) continue;
-    holder.recalled = true;
-    holder.recalled_to = allowed;
-    recalls.push_back({holder.session, inode, allowed});
+    if (holder.session == session || holder.held.Most(span) <= allowed) continue;
+    const bool out =
+        std::any_of(holder.recalled.begin(), holder.recalled.end(), [&](const Pending& pending) {
+          return pending.mode <= allowed && pending.span.Contains(span);
+        });
+    if (out) continue;
+    holder.recalled.push_back({span, allowed});
+    recalls.push_back({holder.session, inode, allowed, span});
   }
   return recalls;
 }
 
-bool TokenTable::RecallPending(SessionId session, InodeNumber inode) const {
-  const auto found = holders_.find(inode);
-  if (found == holders_.end()) return false;
-  return std::any_of(found->second.begin(), found->second.end(), [&](const Holder& holder) {
-    return holder.session == session && holder.recalled;
-  });
+bool TokenTable::RecallPending(SessionId session, InodeNumber inode, const TokenSpan& span) const {
+  const Holder* holder = Find(session, inode);
+  return holder != nullptr &&
+         std::any_of(holder->recalled.begin(), holder->recalled.end(),
+                     [&](const Pending& pending) { return pending.span.Overlaps(span); });
 }
 
 bool TokenTable::AnyRecallPending(InodeNumber inode) const {
   const auto found = holders_.find(inode);
   return found != holders_.end() &&
          std::any_of(found->second.begin(), found->second.end(),
-                     [](const Holder& holder) { return holder.recalled; });
+                     [](const Holder& holder) { return !holder.recalled.empty(); });
 }
 
 std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
   std::vector<Recall> recalls;
   for (const auto& [inode, holders] : holders_) {
     for (const Holder& holder : holders) {
-      if (holder.session == session && holder.recalled) {
-        recalls.push_back({session, inode, holder.recalled_to});
+      if (holder.session != session) continue;
+      for (const Pending& pending : holder.recalled) {
+        recalls.push_back({session, inode, pending.mode, pending.span});
       }
     }
   }
   return recalls;
 }
 
-void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode) {
-  if (mode == v1::TOKEN_NONE) return;
+void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
+                       const TokenSpan& span) {
+  if (mode == v1::TOKEN_NONE || span.empty()) return;
   std::vector<Holder>& holders = holders_[inode];
   for (Holder& holder : holders) {
-    if (holder.session != session) continue;
-    holder.mode = std::max(holder.mode, mode);
-    return;
+    if (holder.session == session) return holder.held.Raise(span, mode);
   }
-  holders.push_back({session, mode});
+  Holder& holder = holders.emplace_back();
+  holder.session = session;
+  holder.held.Raise(span, mode);
   ++counts_[session];
 }
 
-bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode) {
+bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode,
+                        const TokenSpan& span) {
   const auto found = holders_.find(inode);
   if (found == holders_.end()) return false;
   std::vector<Holder>& holders = found->second;
   const auto holder = std::find_if(holders.begin(), holders.end(),
                                    [&](const Holder& h) { return h.session == session; });
   if (holder == holders.end()) return false;
-  bool changed = false;
-  if (mode < holder->mode) {
-    holder->mode = mode;
-    changed = true;
-  }
-  if (holder->recalled && holder->mode <= holder->recalled_to) {
-    holder->recalled = false;
-    changed = true;
-  }
-  if (holder->mode == v1::TOKEN_NONE) {
+  bool changed = holder->held.Most(span) > mode;
+  holder->held.Lower(span, mode);
+  changed |= std::erase_if(holder->recalled, [&](const Pending& pending) {
+               return holder->held.Most(pending.span) <= pending.mode;
+             }) > 0;
+  if (holder->held.empty()) {
     holders.erase(holder);
     if (holders.empty()) holders_.erase(found);
     const auto count = counts_.find(session);

@@ -1,9 +1,9 @@
-// Who may cache an inode's data: tokens (one per session and inode, whole file) and opens.
+// Who may cache an inode's data: tokens (per session and inode, ranges of blocks) and opens.
 //
-// A token is shared or exclusive; two sessions never hold one inode exclusive-with-anything. Pure
+// A token is shared or exclusive; of no block do two sessions hold exclusive-with-anything. Pure
 // policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
 // protocol names them in mdc.proto (TokenMode, RecallToken). A second table holds the attribute
-// tokens, all of them shared (RecallAttr). Threads: the core thread.
+// tokens, all of them shared and of the whole file (RecallAttr). Threads: the core thread.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "proto/mdc.pb.h"
+#include "proto/token_ranges.h"
 #include "volume/types.h"
 
 namespace reel::mdc {
@@ -19,43 +20,61 @@ struct Recall {
   SessionId session;
   InodeNumber inode;
   v1::TokenMode mode;  // lower to at most this
+  TokenSpan span;
 };
 
 class TokenTable {
  public:
-  v1::TokenMode Held(SessionId session, InodeNumber inode) const;
-  // True when every other session holds at most `allowed`.
-  bool OthersAtMost(SessionId session, InodeNumber inode, v1::TokenMode allowed) const;
-  // The recalls still to be sent so that others come down to `allowed`; each is returned once until
-  // it is answered (a stronger one again).
-  std::vector<Recall> RecallOthers(SessionId session, InodeNumber inode, v1::TokenMode allowed);
-  // True while a recall is out on the session's token: no regrant to it before it has answered, so
-  // that a waiting session is not starved.
-  bool RecallPending(SessionId session, InodeNumber inode) const;
+  // The weakest mode that the session holds in the span; the strongest.
+  v1::TokenMode Held(SessionId session, InodeNumber inode,
+                     const TokenSpan& span = kWholeFile) const;
+  v1::TokenMode Most(SessionId session, InodeNumber inode) const;
+  // True when every other session holds at most `allowed` in the span.
+  bool OthersAtMost(SessionId session, InodeNumber inode, v1::TokenMode allowed,
+                    const TokenSpan& span = kWholeFile) const;
+  // The widest span around `span` of which that is true. REQUIRES: OthersAtMost of `span`.
+  TokenSpan WidestAround(SessionId session, InodeNumber inode, v1::TokenMode allowed,
+                         const TokenSpan& span) const;
+  // The recalls still to be sent so that others come down to `allowed` in the span; each is
+  // returned once until it is answered (a stronger or wider one again).
+  std::vector<Recall> RecallOthers(SessionId session, InodeNumber inode, v1::TokenMode allowed,
+                                   const TokenSpan& span = kWholeFile);
+  // True while a recall is out on the session's token of blocks in the span: no regrant of them to
+  // it before it has answered, so that a waiting session is not starved.
+  bool RecallPending(SessionId session, InodeNumber inode,
+                     const TokenSpan& span = kWholeFile) const;
   // True while a recall is out on anybody's token of the inode: somebody waits for it.
   bool AnyRecallPending(InodeNumber inode) const;
   // All of the session's recalls that are out: sent again when its stream was replaced.
   std::vector<Recall> PendingRecalls(SessionId session) const;
 
-  // REQUIRES: OthersAtMost(session, inode, mode == EXCLUSIVE ? NONE : SHARED). Never lowers.
-  void Grant(SessionId session, InodeNumber inode, v1::TokenMode mode);
-  // Lowers to at most `mode`; true when that ended a recall or changed anything others may wait
-  // for.
-  bool Return(SessionId session, InodeNumber inode, v1::TokenMode mode);
+  // REQUIRES: OthersAtMost(session, inode, mode == EXCLUSIVE ? NONE : SHARED, span). Never lowers.
+  void Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
+             const TokenSpan& span = kWholeFile);
+  // Lowers to at most `mode` in the span; true when that ended a recall or changed anything others
+  // may wait for.
+  bool Return(SessionId session, InodeNumber inode, v1::TokenMode mode,
+              const TokenSpan& span = kWholeFile);
   // The inode is gone: nobody holds anything of it.
   void Forget(InodeNumber inode);
   // Everything of the session is gone; the inodes on which others may wait.
   std::vector<InodeNumber> Drop(SessionId session);
 
+  // How many inodes the session holds a token of.
   std::uint64_t CountOf(SessionId session) const;
 
  private:
+  struct Pending {
+    TokenSpan span;
+    v1::TokenMode mode = v1::TOKEN_NONE;
+  };
   struct Holder {
     SessionId session;
-    v1::TokenMode mode = v1::TOKEN_NONE;
-    bool recalled = false;
-    v1::TokenMode recalled_to = v1::TOKEN_NONE;
+    TokenRanges held;
+    std::vector<Pending> recalled;  // and not yet answered
   };
+  const Holder* Find(SessionId session, InodeNumber inode) const;
+
   absl::flat_hash_map<InodeNumber, std::vector<Holder>> holders_;
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
 };

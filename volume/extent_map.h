@@ -15,6 +15,9 @@
 
 namespace reel {
 
+// Beyond the last block of the largest file: "to the end" is kEndOfFileBlocks - start.
+inline constexpr FileBlock kEndOfFileBlocks{std::uint64_t{1} << 50};
+
 enum class ExtentState : std::uint8_t {
   kHole = 0,       // known to be absent: reads as zeros, needs allocation before a write
   kUnwritten = 1,  // allocated, reads as zeros

@@ -166,8 +166,9 @@ std::vector<Extent> FakeMdc::ExtentsOf(std::uint64_t inode) const {
 bool FakeMdc::HasWriter(std::uint64_t inode) const {
   MutexLock lock(mutex_);
   const auto& holders = files_.at(inode).holders;
-  return std::any_of(holders.begin(), holders.end(),
-                     [](const auto& holder) { return holder.second.mode == v1::TOKEN_EXCLUSIVE; });
+  return std::any_of(holders.begin(), holders.end(), [](const auto& holder) {
+    return holder.second.held.Most() == v1::TOKEN_EXCLUSIVE;
+  });
 }
 
 std::uint64_t FakeMdc::OpensOf(std::uint64_t inode) const {
@@ -251,17 +252,19 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
   // Recalls that went out on a stream that ended.
   for (const auto& [inode, file] : files_) {
     const auto holder = file.holders.find(session->id);
-    if (holder == file.holders.end() || !holder->second.recalled) continue;
-    SendRecall(*session, inode, holder->second.recalled_to);
+    if (holder == file.holders.end()) continue;
+    for (const Recalled& recalled : holder->second.recalled) SendRecall(*session, inode, recalled);
   }
 }
 
-void FakeMdc::SendRecall(ClientSession& session, std::uint64_t inode, v1::TokenMode mode) {
+void FakeMdc::SendRecall(ClientSession& session, std::uint64_t inode, const Recalled& recalled) {
   if (session.stream == nullptr) return;
   v1::ServerFrame frame;
   v1::RecallToken& recall = *frame.add_callbacks()->mutable_recall_token();
   recall.set_inode(inode);
-  recall.set_mode(mode);
+  recall.set_mode(recalled.mode);
+  recall.set_first_block(recalled.span.first.value());
+  recall.set_length_blocks(LengthForMessage(recalled.span));
   session.stream->Push(std::move(frame));
 }
 
@@ -307,7 +310,8 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
         session.opens[open.inode()] = open.count();
       }
       for (const v1::HeldToken& token : request.reclaim().tokens()) {
-        files_.at(token.inode()).holders[session.id].mode = token.mode();
+        const TokenSpan span = *ParseTokenSpan(token.first_block(), token.length_blocks());
+        files_.at(token.inode()).holders[session.id].held.Raise(span, token.mode());
       }
       if (request.reclaim().done()) session.must_reclaim = false;
       break;
@@ -320,7 +324,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       if (open != session.opens.end() && --open->second == 0) session.opens.erase(open);
       if (!request.close().lowers_token()) break;
       Holder& holder = files_.at(request.close().inode()).holders[session.id];
-      holder.mode = std::min(holder.mode, v1::TOKEN_SHARED);
+      holder.held.Lower(kWholeFile, v1::TOKEN_SHARED);
       break;
     }
     case v1::Request::kGetAttr:
@@ -343,9 +347,13 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       File& file = files_.at(returned);
       const auto holder = file.holders.find(session.id);
       if (holder == file.holders.end()) break;
-      holder->second.mode = std::min(holder->second.mode, request.layout_return().mode());
-      if (holder->second.mode <= holder->second.recalled_to) holder->second.recalled = false;
-      if (holder->second.mode == v1::TOKEN_NONE) file.holders.erase(holder);
+      const v1::LayoutReturn& back = request.layout_return();
+      TokenRanges& held = holder->second.held;
+      held.Lower(*ParseTokenSpan(back.first_block(), back.length_blocks()), back.mode());
+      std::erase_if(holder->second.recalled, [&](const Recalled& recalled) {
+        return held.Most(recalled.span) <= recalled.mode;
+      });
+      if (held.empty()) file.holders.erase(holder);
       break;
     }
     case v1::Request::kAllocate:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "client/mdc_stream.h"
+#include "proto/token_ranges.h"
 #include "volume/descriptor.h"
 #include "volume/extent_map.h"
 #include "volume/mutex.h"
@@ -74,10 +75,13 @@ class FakeMdc : public MdcConnector {
     std::vector<Slot> slots;
     std::map<std::uint64_t, std::uint32_t> opens;
   };
-  struct Holder {
+  struct Recalled {
+    TokenSpan span;
     v1::TokenMode mode = v1::TOKEN_NONE;
-    bool recalled = false;
-    v1::TokenMode recalled_to = v1::TOKEN_NONE;
+  };
+  struct Holder {
+    TokenRanges held;
+    std::vector<Recalled> recalled;
   };
   struct Parked {
     std::uint64_t session;
@@ -105,12 +109,17 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed)
+  bool OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed, const TokenSpan& span)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the session may be granted around a span that it may be granted.
+  TokenSpan WidestAround(const File& file, std::uint64_t session, v1::TokenMode allowed,
+                         const TokenSpan& span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Holds(const File& file, std::uint64_t session, const TokenSpan& span = kWholeFile) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunParked(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Answer(ClientSession& session, const v1::Request& request, v1::Reply reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SendRecall(ClientSession& session, std::uint64_t inode, v1::TokenMode mode)
+  void SendRecall(ClientSession& session, std::uint64_t inode, const Recalled& recalled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropSession(ClientSession& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeBlocks(File& file, FileBlock start, std::uint64_t length_blocks)

@@ -8,18 +8,42 @@
 #include "proto/convert.h"
 
 namespace reel::client {
+namespace {
 
-bool FakeMdc::OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed) {
+constexpr std::uint64_t kDescribedBytes = 64 * kMiB;
+
+}  // namespace
+
+bool FakeMdc::OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed,
+                           const TokenSpan& span) {
   bool free = true;
   for (auto& [id, holder] : file.holders) {
-    if (id == session || holder.mode <= allowed) continue;
+    if (id == session || holder.held.Most(span) <= allowed) continue;
     free = false;
-    if (holder.recalled && holder.recalled_to <= allowed) continue;
-    holder.recalled = true;
-    holder.recalled_to = allowed;
-    SendRecall(sessions_.at(id), file.attr.inode(), allowed);
+    const bool out =
+        std::any_of(holder.recalled.begin(), holder.recalled.end(),
+                    [&](const Recalled& r) { return r.mode <= allowed && r.span.Contains(span); });
+    if (out) continue;
+    holder.recalled.push_back({span, allowed});
+    SendRecall(sessions_.at(id), file.attr.inode(), holder.recalled.back());
   }
   return free;
+}
+
+TokenSpan FakeMdc::WidestAround(const File& file, std::uint64_t session, v1::TokenMode allowed,
+                                const TokenSpan& span) const {
+  TokenSpan widest;
+  for (const auto& [id, holder] : file.holders) {
+    if (id == session) continue;
+    const TokenSpan room = holder.held.WidestAround(span, allowed);
+    widest = {std::max(widest.first, room.first), std::min(widest.end, room.end)};
+  }
+  return widest;
+}
+
+bool FakeMdc::Holds(const File& file, std::uint64_t session, const TokenSpan& span) const {
+  const auto held = file.holders.find(session);
+  return held != file.holders.end() && held->second.held.Has(span, v1::TOKEN_EXCLUSIVE);
 }
 
 bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::Reply& reply) {
@@ -30,40 +54,46 @@ bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::
     return true;
   }
   File& file = found->second;
-  const auto held = file.holders.find(session.id);
-  const v1::TokenMode have = held == file.holders.end() ? v1::TOKEN_NONE : held->second.mode;
-  if (have < get.mode()) {
-    const bool exclusive = get.mode() == v1::TOKEN_EXCLUSIVE;
-    if (!OthersAtMost(file, session.id, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED)) {
-      return false;
-    }
-    if (held != file.holders.end() && held->second.recalled) return false;
-    file.holders[session.id].mode = get.mode();
+  const TokenSpan asked = *ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
+  Holder& mine = file.holders[session.id];
+  const v1::TokenMode allowed =
+      get.mode() == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+  if (!mine.held.Has(asked, get.mode())) {
+    if (!OthersAtMost(file, session.id, allowed, asked)) return false;
+    if (!mine.recalled.empty()) return false;
   }
+  const TokenSpan token = WidestAround(file, session.id, allowed, asked);
+  mine.held.Raise(token, get.mode());
   const BlockSpan span =
       BlocksOf(get.offset_bytes(), get.length_bytes(), static_cast<std::uint32_t>(block_bytes_));
-  std::uint64_t length_blocks = span.length_blocks;
+  std::uint64_t length_blocks = get.allocate()
+                                    ? span.length_blocks
+                                    : std::max(span.length_blocks, kDescribedBytes / block_bytes_);
   if (get.allocate()) {
-    if (file.holders[session.id].mode != v1::TOKEN_EXCLUSIVE) Wrong("allocation without token");
+    const TokenSpan range{span.start, span.start + length_blocks};
+    if (!mine.held.Has(range, v1::TOKEN_EXCLUSIVE)) Wrong("allocation without token");
     if (!TakeBlocks(file, span.start, length_blocks)) {
       reply.set_error(ENOSPC);
       return true;
     }
-    if (TakeBlocks(file, span.start + length_blocks, options_.ahead_blocks)) {
-      length_blocks += options_.ahead_blocks;
-    }
+    const std::uint64_t ahead = std::min(options_.ahead_blocks, token.end - range.end);
+    if (TakeBlocks(file, range.end, ahead)) length_blocks += ahead;
   }
+  const FileBlock start = std::clamp(span.start, token.first, token.end);
+  length_blocks = std::min(span.start + length_blocks, token.end) - start;
   v1::LayoutReply& layout = *reply.mutable_layout();
-  layout.set_mode(file.holders[session.id].mode);
-  layout.set_file_block(span.start.value());
-  std::vector<Extent> known = file.extents.Slice(span.start, length_blocks);
+  layout.set_mode(get.mode());
+  layout.set_token_first_block(token.first.value());
+  layout.set_token_length_blocks(LengthForMessage(token));
+  layout.set_file_block(start.value());
+  std::vector<Extent> known = file.extents.Slice(start, length_blocks);
   if (known.size() > options_.max_extents) {
     known.resize(options_.max_extents);
-    length_blocks = known.back().end() - span.start;
+    length_blocks = known.back().end() - start;
   }
   layout.set_length_blocks(length_blocks);
   ExtentMap full;
-  full.Set({span.start, length_blocks, ExtentState::kHole, PoolId(), PoolBlock()});
+  full.Set({start, length_blocks, ExtentState::kHole, PoolId(), PoolBlock()});
   for (const Extent& extent : known) full.Set(extent);
   for (const Extent& extent : full.All()) *layout.add_extents() = ToProto(extent);
   *layout.mutable_attr() = file.attr;
@@ -87,8 +117,16 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
   const auto found = files_.find(commit.inode());
   if (found == files_.end()) return reply.set_error(ENOENT);
   File& file = found->second;
-  const auto held = file.holders.find(session.id);
-  if (held == file.holders.end() || held->second.mode != v1::TOKEN_EXCLUSIVE) {
+  const FileBlock end_of_file(file.attr.size_bytes() / block_bytes_);
+  const bool grows = commit.has_size_bytes() && commit.size_bytes() != file.attr.size_bytes();
+  bool may = file.holders[session.id].held.Most() == v1::TOKEN_EXCLUSIVE;
+  if (grows || commit.release_tail()) may = may && Holds(file, session.id, {.first = end_of_file});
+  for (const v1::BlockRange& range : commit.written()) {
+    const FileBlock first(range.file_block());
+    may = may && Holds(file, session.id, {first, first + range.length_blocks()});
+  }
+  if (grows && commit.size_bytes() < file.attr.size_bytes()) Wrong("a commit shrinks a file");
+  if (!may) {
     Wrong("a commit without the exclusive token");
     return reply.set_error(EPERM);
   }
@@ -117,10 +155,8 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
 
 void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply) {
   File& file = files_.at(set.inode());
-  const auto held = file.holders.find(session.id);
-  const bool owner = held != file.holders.end() && held->second.mode == v1::TOKEN_EXCLUSIVE;
   if ((set.fields() & v1::SetAttr::SIZE) != 0) {
-    if (!owner) Wrong("truncation without the exclusive token");
+    if (!Holds(file, session.id)) Wrong("truncation without the exclusive token");
     const std::uint64_t kept = std::min(file.attr.size_bytes(), set.size_bytes());
     if (set.size_bytes() < file.attr.size_bytes()) {
       FreeBlocks(file, FileBlock(DivideUp(kept, block_bytes_)), 1 << 30);
@@ -138,8 +174,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
 
 void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply) {
   File& file = files_.at(allocate.inode());
-  const auto held = file.holders.find(session.id);
-  if (held == file.holders.end() || held->second.mode != v1::TOKEN_EXCLUSIVE) {
+  if (!Holds(file, session.id)) {
     Wrong("fallocate without the exclusive token");
   }
   const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();

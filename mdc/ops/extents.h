@@ -24,8 +24,6 @@
 namespace reel::mdc {
 
 inline constexpr std::uint64_t kExtentRegionBlocks = 8192;
-// Beyond the last block of the largest file: "to the end" is kEndOfFileBlocks - start.
-inline constexpr FileBlock kEndOfFileBlocks{std::uint64_t{1} << 50};
 
 // The allocated pieces of [start, start + length), cut to it, in order; what lies between them is a
 // hole. At most `limit` of them: then nothing is said of what follows the last one. Sees the store

@@ -76,17 +76,31 @@ std::uint64_t AheadOf(const v1::InodeRecord& record, const ExtentEdit& edit, Fil
   return continues ? std::clamp(start.value(), least, most) : 0;
 }
 
-absl::Status RequireMode(OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
-  const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
-  if (absl::Status alone = ctx.RequireOthersAtMost(inode, others); !alone.ok()) return alone;
-  if (ctx.tokens.Held(ctx.session, inode) < mode && ctx.tokens.RecallPending(ctx.session, inode)) {
-    // Another session waits for this one's token: first the answer, then its turn comes again.
-    ctx.blocked = inode;
-    ctx.blocked_at_most = others;
-    return ErrnoStatus(EAGAIN, "the token is being recalled");
+constexpr v1::TokenMode MostOfOthers(v1::TokenMode mode) {
+  return mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+}
+
+absl::Status RequireMode(OpContext& ctx, InodeNumber inode, v1::TokenMode mode,
+                         const TokenSpan& span) {
+  const v1::TokenMode others = MostOfOthers(mode);
+  if (absl::Status free = ctx.RequireOthersAtMost(inode, others, span); !free.ok()) return free;
+  // Another session waits for this one's token: first the answer, then its turn comes again.
+  if (ctx.tokens.Held(ctx.session, inode, span) < mode &&
+      ctx.tokens.RecallPending(ctx.session, inode, span)) {
+    return ctx.Block(inode, others, span);
   }
   // Its holder, and nobody else, knows size and times.
   return mode == v1::TOKEN_EXCLUSIVE ? ctx.RequireUncached(inode) : absl::OkStatus();
+}
+
+void GrantOnCommit(OpContext& ctx, InodeNumber inode, v1::TokenMode mode, const TokenSpan& span,
+                   v1::LayoutReply& layout) {
+  layout.set_mode(mode);
+  layout.set_token_first_block(span.first.value());
+  layout.set_token_length_blocks(LengthForMessage(span));
+  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode, span] {
+    tokens.Grant(session, inode, mode, span);
+  });
 }
 
 absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
@@ -94,12 +108,14 @@ absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::Ino
   return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
 }
 
-// Allocates what is missing of the range, and describes it and what was taken ahead.
+// Allocates what is missing of the range, and describes it and what was taken ahead, which `limit`
+// ends.
 absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
-                            FileBlock start, std::uint64_t length_blocks, v1::LayoutReply& layout) {
+                            FileBlock start, std::uint64_t length_blocks, FileBlock limit,
+                            v1::LayoutReply& layout) {
   const std::uint32_t block_bytes = ctx.descriptor.block_bytes;
   const FileBlock end = start + length_blocks;
-  const std::uint64_t beyond = std::min(kMaxAheadBytes / block_bytes, kEndOfFileBlocks - end);
+  const std::uint64_t beyond = std::min(kMaxAheadBytes / block_bytes, limit - end);
   ExtentEdit edit(ctx, inode);
   if (absl::Status s = edit.Load(start, length_blocks); !s.ok()) return s;
   const absl::StatusOr<FileBlock> loaded = edit.LoadAhead(end, beyond, kMaxAheadExtents);
@@ -136,6 +152,23 @@ absl::Status ValidateCommit(const v1::LayoutCommit& commit) {
   return absl::OkStatus();
 }
 
+// Each block that was written, and for what is done to the end of the file all blocks from there
+// on, has to be held exclusively; for times alone, any.
+bool MayCommit(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+               const v1::LayoutCommit& commit) {
+  const auto holds = [&](const TokenSpan& span) {
+    return ctx.tokens.Held(ctx.session, inode, span) == v1::TOKEN_EXCLUSIVE;
+  };
+  if (ctx.tokens.Most(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) return false;
+  const FileBlock end_of_file(record.size_bytes() / ctx.descriptor.block_bytes);
+  const bool grows = commit.has_size_bytes() && commit.size_bytes() != record.size_bytes();
+  if ((grows || commit.release_tail()) && !holds({.first = end_of_file})) return false;
+  return std::all_of(commit.written().begin(), commit.written().end(), [&](const auto& range) {
+    const FileBlock first(range.file_block());
+    return holds({.first = first, .end = first + range.length_blocks()});
+  });
+}
+
 // Preallocated blocks beyond the end go back; what fallocate(2) asked for stays.
 absl::Status ReleaseTail(ExtentEdit& edit, FileBlock first) {
   const std::uint64_t length = kEndOfFileBlocks - first;
@@ -153,13 +186,13 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
   const auto found = RegularFile(ctx.txn, inode);
   if (!found.ok()) return found.status();
   v1::InodeRecord& record = **found;
-  if (ctx.tokens.Held(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) {
-    return ErrnoStatus(
-        EPERM, absl::StrCat("a commit of inode ", inode.value(), " without its exclusive token"));
-  }
   const std::uint64_t size = commit.has_size_bytes() ? commit.size_bytes() : record.size_bytes();
   if (size < record.size_bytes()) {
     return ErrnoStatus(EINVAL, "a commit does not shrink a file; SetAttr does");
+  }
+  if (!MayCommit(ctx, inode, record, commit)) {
+    return ErrnoStatus(
+        EPERM, absl::StrCat("a commit of inode ", inode.value(), " without its exclusive token"));
   }
   const bool content = commit.written_size() > 0 || size != record.size_bytes() ||
                        commit.has_mtime() || commit.kill_suid_sgid() || commit.kill_sgid();
@@ -210,21 +243,24 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
 
 }  // namespace
 
-absl::Status FillLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
-                        std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,
-                        v1::LayoutReply& layout) {
+absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                         std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,
+                         const TokenSpan& token, v1::LayoutReply& layout) {
   const std::uint32_t block_bytes = ctx.descriptor.block_bytes;
   const BlockSpan span = BlocksOf(offset_bytes, length_bytes, block_bytes);
-  const std::uint64_t length =
-      std::min(std::max(span.length_blocks, DivideUp(kDescribedBytes, block_bytes)),
-               kEndOfFileBlocks - span.start);
-  auto extents = ReadExtents(ctx.txn, inode, span.start, length, kMaxReplyExtents);
-  if (!extents.ok()) return extents.status();
-  const FileBlock end =
-      extents->size() < kMaxReplyExtents ? span.start + length : extents->back().end();
-  Describe(span.start, end, *extents, layout);
-  layout.set_mode(mode);
+  const FileBlock start = std::clamp(span.start, token.first, token.end);
+  const FileBlock asked_end = span.start + span.length_blocks;
+  const FileBlock least_end =
+      start + std::min(DivideUp(kDescribedBytes, block_bytes), kEndOfFileBlocks - start);
+  const FileBlock limit = std::min(token.end, std::max(asked_end, least_end));
+  if (start < limit) {
+    auto extents = ReadExtents(ctx.txn, inode, start, limit - start, kMaxReplyExtents);
+    if (!extents.ok()) return extents.status();
+    const bool all = extents->size() < kMaxReplyExtents;
+    Describe(start, all ? limit : extents->back().end(), *extents, layout);
+  }
   FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  GrantOnCommit(ctx, inode, mode, token, layout);
   return absl::OkStatus();
 }
 
@@ -234,7 +270,8 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
   if (allocate_bytes > 0) {
     const BlockSpan span =
         BlocksOf(0, std::min(allocate_bytes, kMaxNewFileBytes), ctx.descriptor.block_bytes);
-    allocated = AllocateLayout(ctx, inode, record, span.start, span.length_blocks, layout);
+    allocated = AllocateLayout(ctx, inode, record, span.start, span.length_blocks, kEndOfFileBlocks,
+                               layout);
   }
   // Without room the file is there, and its first write says so.
   if (!allocated.ok() && ErrnoOf(allocated) != ENOSPC) return allocated;
@@ -243,11 +280,8 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
     Describe(FileBlock(0), FileBlock(DivideUp(kDescribedBytes, ctx.descriptor.block_bytes)), {},
              layout);
   }
-  layout.set_mode(v1::TOKEN_EXCLUSIVE);
   FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
-  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode] {
-    tokens.Grant(session, inode, v1::TOKEN_EXCLUSIVE);
-  });
+  GrantOnCommit(ctx, inode, v1::TOKEN_EXCLUSIVE, kWholeFile, layout);
   return absl::OkStatus();
 }
 
@@ -261,31 +295,37 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   if (absl::Status valid = ValidateByteRange(get.offset_bytes(), get.length_bytes()); !valid.ok()) {
     return valid;
   }
+  const auto asked = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
+  if (!asked.ok()) return ErrnoStatus(EINVAL, std::string(asked.status().message()));
+  const BlockSpan blocks =
+      BlocksOf(get.offset_bytes(), get.length_bytes(), ctx.descriptor.block_bytes);
+  const TokenSpan range{.first = blocks.start, .end = blocks.start + blocks.length_blocks};
+  if (get.allocate() && !asked->Contains(range)) {
+    return ErrnoStatus(EINVAL, "an allocation outside the token that it asks for");
+  }
   const auto found = RegularFile(ctx.txn, inode);
   if (!found.ok()) return found.status();
   const v1::InodeRecord& record = **found;
   if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
-  if (absl::Status may = RequireMode(ctx, inode, get.mode()); !may.ok()) return may;
+  if (absl::Status may = RequireMode(ctx, inode, get.mode(), *asked); !may.ok()) return may;
 
+  // Where many want the file at once, each gets what it needs: more would be recalled at once.
+  const TokenSpan token =
+      ctx.others_wait
+          ? *asked
+          : ctx.tokens.WidestAround(ctx.session, inode, MostOfOthers(get.mode()), *asked);
   v1::LayoutReply& layout = *reply.mutable_layout();
-  const v1::TokenMode mode = std::max(get.mode(), ctx.tokens.Held(ctx.session, inode));
-  const BlockSpan span =
-      BlocksOf(get.offset_bytes(), get.length_bytes(), ctx.descriptor.block_bytes);
-  if (get.allocate()) {
-    const std::uint64_t length =
-        std::min(span.length_blocks, kMaxGetBytes / ctx.descriptor.block_bytes);
-    absl::Status s = AllocateLayout(ctx, inode, record, span.start, length, layout);
-    if (!s.ok()) return s;
-    layout.set_mode(mode);
-    FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
-  } else {
-    absl::Status s =
-        FillLayout(ctx, inode, record, get.offset_bytes(), get.length_bytes(), mode, layout);
-    if (!s.ok()) return s;
+  if (!get.allocate()) {
+    return GrantLayout(ctx, inode, record, get.offset_bytes(), get.length_bytes(), get.mode(),
+                       token, layout);
   }
-  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode] {
-    tokens.Grant(session, inode, mode);
-  });
+  const std::uint64_t length =
+      std::min(blocks.length_blocks, kMaxGetBytes / ctx.descriptor.block_bytes);
+  absl::Status allocated =
+      AllocateLayout(ctx, inode, record, range.first, length, token.end, layout);
+  if (!allocated.ok()) return allocated;
+  FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  GrantOnCommit(ctx, inode, get.mode(), token, layout);
   return absl::OkStatus();
 }
 
@@ -309,15 +349,16 @@ absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply&
   if (back.mode() != v1::TOKEN_NONE && back.mode() != v1::TOKEN_SHARED) {
     return ErrnoStatus(EINVAL, absl::StrCat("a return to mode ", back.mode()));
   }
+  const auto span = ParseTokenSpan(back.first_block(), back.length_blocks());
+  if (!span.ok()) return ErrnoStatus(EINVAL, std::string(span.status().message()));
   if (back.has_commit()) {
     if (back.commit().inode() != 0 && back.commit().inode() != back.inode()) {
       return ErrnoStatus(EINVAL, "a return with a commit of another inode");
     }
     if (absl::Status s = ApplyCommit(ctx, inode, back.commit(), reply); !s.ok()) return s;
   }
-  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode = back.mode()] {
-    tokens.Return(session, inode, mode);
-  });
+  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode = back.mode(),
+                           span = *span] { tokens.Return(session, inode, mode, span); });
   return absl::OkStatus();
 }
 

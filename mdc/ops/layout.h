@@ -20,10 +20,10 @@ absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply&
 absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                           std::uint64_t allocate_bytes, v1::LayoutReply& layout);
 
-// The part of LayoutGet that Open shares: fills the layout of [offset, offset + length) and well
-// beyond. REQUIRES: the session may hold `mode`; the grant itself is the caller's.
-absl::Status FillLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
-                        std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,
-                        v1::LayoutReply& layout);
+// The part of LayoutGet that Open shares: grants `token` and describes, as far as it reaches,
+// [offset, offset + length) and well beyond. REQUIRES: the session may hold `mode` there.
+absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                         std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,
+                         const TokenSpan& token, v1::LayoutReply& layout);
 
 }  // namespace reel::mdc

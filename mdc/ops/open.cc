@@ -39,12 +39,9 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   }
   const bool wants_token = open.token() == v1::TOKEN_SHARED || open.token() == v1::TOKEN_EXCLUSIVE;
   if (wants_token && S_ISREG(record.mode()) && MayGrant(ctx, inode, open.token())) {
-    const v1::TokenMode mode = std::max(open.token(), ctx.tokens.Held(ctx.session, inode));
-    absl::Status s = FillLayout(ctx, inode, record, 0, 1, mode, *reply.mutable_layout());
+    absl::Status s =
+        GrantLayout(ctx, inode, record, 0, 1, open.token(), kWholeFile, *reply.mutable_layout());
     if (!s.ok()) return s;
-    ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode] {
-      tokens.Grant(session, inode, mode);
-    });
   } else {
     FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   }

@@ -1,0 +1,173 @@
+// Several hosts write one file: by ranges of it, without losing each other's bytes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "client/testing/data_cluster.h"
+
+namespace reel::client {
+namespace {
+
+std::string Stamp(std::uint64_t writer, std::uint64_t round, std::size_t length) {
+  return std::string(length, static_cast<char>('a' + (writer * 7 + round) % 26));
+}
+
+struct Records {
+  std::uint64_t offset, length, count;
+};
+
+class DisjointWriters : public testing::TestWithParam<Records> {};
+
+// Neighbouring records belong to different hosts, and share blocks and stripes with theirs.
+TEST_P(DisjointWriters, KeepEveryByte) {
+  constexpr std::uint64_t kClients = 3, kRounds = 3;
+  const Records records = GetParam();
+  DataCluster cluster({.block_bytes = 16384});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (std::uint64_t c = 0; c < kClients; ++c) clients.push_back(cluster.Mount());
+  std::vector<std::thread> threads;
+  for (std::uint64_t c = 0; c < kClients; ++c) {
+    threads.emplace_back([&, c] {
+      std::mt19937_64 random(c);
+      for (std::uint64_t round = 0; round < kRounds; ++round) {
+        for (std::uint64_t r = c; r < records.count; r += kClients) {
+          const std::uint64_t at = records.offset + r * records.length;
+          const std::string bytes = Stamp(c, round, records.length);
+          clients[c]->Write(inode, at, bytes);
+          const std::uint64_t toss = random() % 16;
+          if (toss < 4) {
+            ASSERT_EQ(clients[c]->Read(inode, at, bytes.size()), bytes) << "record " << r;
+          } else if (toss == 4) {
+            ASSERT_TRUE(clients[c]->Fsync(inode).ok());
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& client : clients) {
+    const std::uint64_t end = records.offset + records.count * records.length;
+    const std::string all = client->Read(inode, 0, end + 100);
+    ASSERT_EQ(all.size(), end);
+    for (std::uint64_t r = 0; r < records.count; ++r) {
+      ASSERT_EQ(all.substr(records.offset + r * records.length, records.length),
+                Stamp(r % kClients, kRounds - 1, records.length))
+          << "record " << r;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, DisjointWriters,
+                         testing::Values(Records{0, 512, 300}, Records{777, 4000, 150},
+                                         Records{0, 16384, 90}, Records{100, 70'000, 30}));
+
+TEST(FileRangesTest, WritersFarFromEachOtherAskOnce) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  one->Write(inode, 0, std::string(400'000, 'o'));
+  two->Write(inode, 200'000, "t");
+  one->Write(inode, 0, "o");
+  const std::uint64_t returns = cluster.mdc().CountOf(v1::Request::kLayoutReturn);
+  for (std::uint64_t i = 1; i < 40; ++i) {
+    one->Write(inode, i * 1'000, "1");
+    two->Write(inode, 200'000 + i * 1'000, "2");
+    ASSERT_EQ(one->Read(inode, i * 1'000, 1), "1");
+  }
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kLayoutReturn), returns);
+  EXPECT_EQ(one->Read(inode, 201'000, 1), "2");
+  EXPECT_EQ(two->Read(inode, 1'000, 1), "1");
+}
+
+TEST(FileRangesTest, AReaderBehindAWriterTakesWhatLiesBehindIt) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto writer = cluster.Mount();
+  const auto reader = cluster.Mount();
+  const std::string bytes(300'000, 'w');
+  writer->Write(inode, 0, bytes);
+  ASSERT_TRUE(writer->Fsync(inode).ok());
+  writer->Write(inode, bytes.size(), "w");  // its place
+  ASSERT_TRUE(reader->data().Open(inode, false, {}).ok());
+  ASSERT_EQ(reader->Read(inode, 0, 1'000), bytes.substr(0, 1'000));
+  const std::uint64_t returns = cluster.mdc().CountOf(v1::Request::kLayoutReturn);
+  for (std::uint64_t at = 0; at + 8'192 < bytes.size(); at += 8'192) {
+    ASSERT_EQ(reader->Read(inode, at, 4'096), bytes.substr(0, 4'096));
+    writer->Write(inode, bytes.size() + at, "w");
+  }
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kLayoutReturn), returns);
+  reader->data().Close(inode);
+}
+
+TEST(FileRangesTest, AppendsOfManyHostsStayWhole) {
+  constexpr std::uint64_t kClients = 3, kLines = 40;
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (std::uint64_t c = 0; c < kClients; ++c) clients.push_back(cluster.Mount());
+  std::vector<std::thread> threads;
+  for (std::uint64_t c = 0; c < kClients; ++c) {
+    threads.emplace_back([&, c] {
+      for (std::uint64_t i = 0; i < kLines; ++i) {
+        clients[c]->Write(inode, 0, Stamp(c, 0, 1 + (c * 31 + i * 977) % 9'000) + "\n",
+                          {.append = true});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string all = clients[0]->Read(inode, 0, 4 << 20);
+  std::vector<std::uint64_t> lines(kClients);
+  for (std::size_t at = 0; at < all.size();) {
+    const std::size_t end = all.find('\n', at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string line = all.substr(at, end - at);
+    const std::uint64_t c = [&] {
+      std::uint64_t i = 0;
+      while (i < kClients && Stamp(i, 0, 1)[0] != line[0]) ++i;
+      return i;
+    }();
+    ASSERT_LT(c, kClients);
+    ASSERT_EQ(line, Stamp(c, 0, 1 + (c * 31 + lines[c] * 977) % 9'000)) << "line " << lines[c];
+    ++lines[c];
+    at = end + 1;
+  }
+  EXPECT_EQ(lines, std::vector<std::uint64_t>(kClients, kLines));
+}
+
+// A size is never larger than the file, nor does it fall while a file only grows.
+TEST(FileRangesTest, ReadersSeeAGrowingFileGrow) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto writer = cluster.Mount();
+  const auto other = cluster.Mount();
+  const auto reader = cluster.Mount();
+  std::atomic<std::uint64_t> written{0};
+  std::atomic<bool> done{false};
+  std::thread grows([&] {
+    for (int i = 0; i < 60; ++i) {
+      TestClient& client = i % 7 == 6 ? *other : *writer;
+      const std::uint64_t at = client.Write(inode, 0, std::string(3'001, 'g'), {.append = true});
+      written = at + 3'001;
+    }
+    done = true;
+  });
+  std::uint64_t seen = 0;
+  while (!done) {
+    const std::uint64_t before = written;
+    const std::string all = reader->Read(inode, 0, 1 << 20);
+    ASSERT_GE(all.size(), before);
+    ASSERT_GE(all.size(), seen);
+    ASSERT_EQ(all, std::string(all.size(), 'g'));
+    seen = all.size();
+  }
+  grows.join();
+  EXPECT_EQ(reader->Read(inode, 0, 1 << 20).size(), 60u * 3'001);
+}
+
+}  // namespace
+}  // namespace reel::client
