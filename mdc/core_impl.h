@@ -1,6 +1,7 @@
-// The core's inside; core.h is its face. Five files implement it:
+// The core's inside; core.h is its face. Six files implement it:
 //   core.cc           start, ticks, durability, removal of orphans, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_locks.cc     those who wait for advisory locks
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye, eviction
@@ -92,7 +93,6 @@ class CoreImpl final : public Core {
   bool AdmitToSlot(Session& session, const v1::Request& request, const char* name);
   void Replay(Session& session, Slot& slot, const v1::Request& request);
   void RunLane(Session& session);
-  void RunParked(InodeNumber inode);
   // Runs an operation that is in no queue, and puts it into one if it has to wait.
   void Advance(const PendingRef& op);
   Outcome Run(const PendingRef& op, bool from_queue);
@@ -102,16 +102,21 @@ class CoreImpl final : public Core {
   // What the session's export and the squashed caller's rights allow.
   absl::Status CheckAllowed(const Pending& op, OpContext& ctx) const;
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
-  bool StandsInLine(const Pending& op) const;
-  bool OthersWait(const Pending& op) const;
   // Runs those whose wait for the store is over.
   void Resume(const std::vector<PendingRef>& waiters);
   // `waiter` may be null: nothing waits for it yet.
   void Fetch(Miss miss, const PendingRef& waiter);
-  void Park(const PendingRef& op, InodeNumber inode);
-  void SendRecalls(const std::vector<Recall>& recalls);
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
               Sequence waits_for);
+
+  // core_tokens.cc
+  void Park(const PendingRef& op, InodeNumber inode);
+  // Runs those parked on the inode, in their order, until one has to wait on.
+  void RunParked(InodeNumber inode);
+  bool StandsInLine(const Pending& op) const;
+  // Somebody else stands in line for the inode of a LayoutGet.
+  bool OthersWait(const Pending& op) const;
+  void SendRecalls(const std::vector<Recall>& recalls);
 
   // core_cache.cc
   void SendAttrRecalls(const std::vector<Recall>& recalls);

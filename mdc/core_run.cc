@@ -203,44 +203,6 @@ void CoreImpl::Advance(const PendingRef& op) {
   if (Run(op, /*from_queue=*/false) == Outcome::kBlocked) Park(op, op->blocked_on);
 }
 
-void CoreImpl::RunParked(InodeNumber inode) {
-  for (;;) {
-    const auto queue = parked_.find(inode);
-    if (queue == parked_.end()) return;
-    if (queue->second.empty()) {
-      parked_.erase(queue);
-      return;
-    }
-    const PendingRef op = queue->second.front();
-    if (!op->cancelled) {
-      if (op->fetching || !health_.ok()) return;
-      const Outcome outcome = Run(op, /*from_queue=*/true);
-      if (outcome == Outcome::kMissed) return;
-      if (outcome == Outcome::kBlocked && op->blocked_on == inode) return;
-      op->queued_on = InodeNumber(0);
-      if (outcome == Outcome::kBlocked) Park(op, op->blocked_on);
-    }
-    // Found again: running it may have changed the map.
-    parked_[inode].pop_front();
-  }
-}
-
-// A request that would raise a token waits behind those that wait already, so that a writer is not
-// starved by a stream of readers; one under recall gets nothing new before it has answered.
-bool CoreImpl::StandsInLine(const Pending& op) const {
-  const v1::LayoutGet& get = op.request.layout_get();
-  const auto span = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
-  const InodeNumber inode(get.inode());
-  return span.ok() && parked_.contains(inode) &&
-         tokens_.Held(op.session, inode, *span) < get.mode();
-}
-
-bool CoreImpl::OthersWait(const Pending& op) const {
-  const auto inode = TokenInode(op.request);
-  const auto queue = inode ? parked_.find(*inode) : parked_.end();
-  return queue != parked_.end() && queue->second.size() > (op.queued_on == *inode ? 1 : 0);
-}
-
 OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials) {
   return OpContext{.txn = txn,
                    .session = session,
@@ -478,31 +440,6 @@ void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
     }
   }
   Settle();
-}
-
-void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
-  if (op->request.has_set_lock()) {
-    ParkForLock(op);
-    return;
-  }
-  op->queued_on = inode;
-  parked_[inode].push_back(op);
-}
-
-void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
-  for (const Recall& recall : recalls) {
-    ++counters_.recalls;
-    const Session* session = sessions_.Find(recall.session);
-    // Without a stream it goes out when the session resumes, or is settled by the eviction.
-    if (session == nullptr || session->stream == kNoStream) continue;
-    v1::Callback callback;
-    callback.mutable_recall_token()->set_inode(recall.inode.value());
-    callback.mutable_recall_token()->set_mode(recall.mode);
-    callback.mutable_recall_token()->set_first_block(recall.span.first.value());
-    callback.mutable_recall_token()->set_length_blocks(LengthForMessage(recall.span));
-    outputs_.Emit(session->stream, std::move(callback), Sequence(),
-                  OutputQueue::TokenOf(recall.session, recall.inode));
-  }
 }
 
 }  // namespace reel::mdc

@@ -67,6 +67,42 @@ TEST(TokenTable, AReturnByWhoHoldsNothingIsIgnored) {
   EXPECT_FALSE(table.Return(kA, kFile, v1::TOKEN_NONE));
 }
 
+TokenSpan Span(std::uint64_t first, std::uint64_t end) {
+  return {.first = FileBlock(first), .end = FileBlock(end)};
+}
+
+TEST(TokenTable, RangesOfOneFileBelongToMany) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE, Span(0, 10));
+  table.Grant(kB, kFile, v1::TOKEN_EXCLUSIVE, Span(20, 30));
+  EXPECT_TRUE(table.OthersAtMost(kC, kFile, v1::TOKEN_NONE, Span(10, 20)));
+  EXPECT_FALSE(table.OthersAtMost(kC, kFile, v1::TOKEN_SHARED, Span(10, 21)));
+  EXPECT_EQ(table.WidestAround(kC, kFile, v1::TOKEN_NONE, Span(12, 13)), Span(10, 20));
+  EXPECT_EQ(table.WidestAround(kA, kFile, v1::TOKEN_NONE, Span(12, 13)), Span(0, 20));
+  EXPECT_EQ(table.Held(kA, kFile, Span(0, 10)), v1::TOKEN_EXCLUSIVE);
+  EXPECT_EQ(table.Held(kA, kFile), v1::TOKEN_NONE);
+  EXPECT_EQ(table.Most(kA, kFile), v1::TOKEN_EXCLUSIVE);
+  EXPECT_EQ(table.CountOf(kA), 1u);
+}
+
+TEST(TokenTable, ARecallIsOfARangeAndAnsweredByAWiderOne) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE);
+  const auto recalls = table.RecallOthers(kB, kFile, v1::TOKEN_NONE, Span(10, 20));
+  ASSERT_EQ(recalls.size(), 1u);
+  EXPECT_EQ(recalls[0].span, Span(10, 20));
+  EXPECT_TRUE(table.RecallOthers(kC, kFile, v1::TOKEN_SHARED, Span(12, 14)).empty());
+  EXPECT_EQ(table.RecallOthers(kC, kFile, v1::TOKEN_NONE, Span(15, 25)).size(), 1u);
+  EXPECT_TRUE(table.RecallPending(kA, kFile, Span(19, 40)));
+  EXPECT_FALSE(table.RecallPending(kA, kFile, Span(30, 40)));
+
+  EXPECT_TRUE(table.Return(kA, kFile, v1::TOKEN_NONE, Span(10, 20)));
+  EXPECT_EQ(table.PendingRecalls(kA).size(), 1u);
+  EXPECT_TRUE(table.Return(kA, kFile, v1::TOKEN_NONE, Span(20, 100)));
+  EXPECT_FALSE(table.AnyRecallPending(kFile));
+  EXPECT_EQ(table.Held(kA, kFile, Span(0, 10)), v1::TOKEN_EXCLUSIVE);
+}
+
 TEST(OpenTable, CountsPerSessionAndInAll) {
   OpenTable table;
   table.Open(kA, kFile, 2);
