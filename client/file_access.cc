@@ -132,9 +132,11 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     ticket->installed = true;
     ++state.pins;
   };
+  if (io.page_cache) ++f.page_fetches;
   f.mutex.Unlock();
   const absl::Status status = context_.session->Call(std::move(request), options).status();
   f.mutex.Lock();
+  if (io.page_cache) --f.page_fetches;
   f.fetching = false;
   f.changed.NotifyAll();
   ticket->waiting = false;

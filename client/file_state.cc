@@ -258,7 +258,7 @@ bool FileState::AccessTold(const v1::Time& time) {
 
 void FileState::Void() {
   ++era;
-  if (dirty.any() || !committing.empty()) write_error = EIO;
+  if (dirty.any() || committed < changes) write_error = EIO;
   token.Clear();
   session = 0;
   extents.Clear();

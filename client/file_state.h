@@ -97,7 +97,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   std::optional<Recalled> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
   std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
   std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
-  TokenSpan last_used ABSL_GUARDED_BY(mutex);           // by the last read or write
+  // Page-cache requests that wait for the controller, with the kernel's pages locked.
+  std::uint32_t page_fetches ABSL_GUARDED_BY(mutex) = 0;
+  TokenSpan last_used ABSL_GUARDED_BY(mutex);  // by the last read or write
 
   // ---- who is at work
   std::uint32_t shared_users ABSL_GUARDED_BY(mutex) = 0;

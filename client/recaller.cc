@@ -31,6 +31,8 @@ void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
   pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
+  // What they wait for may be behind this recall's answer, and the invalidation waits for them.
+  if (f.page_fetches > 0) Bypass(f);
 }
 
 void Recaller::Bypass(FileState& f) {
@@ -51,7 +53,9 @@ void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {
     std::uint64_t page_reads = 0;
     {
       MutexLock lock(f.mutex);
-      if (f.recall_cycle != cycle || f.recall != Recall::kDraining) return;
+      // Also when it is overtaken already: the pages are old all the same.
+      const bool overtaken = f.recall_cycle != cycle || f.recall != Recall::kDraining;
+      if (overtaken && round > 1) return;
       page_reads = f.page_reads;
     }
     context_.invalidate_pages(f.inode);

@@ -181,6 +181,11 @@ std::uint64_t FakeMdc::OpensOf(std::uint64_t inode) const {
   return sum;
 }
 
+std::uint64_t FakeMdc::WaitingFor(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  return files_.at(inode).parked.size();
+}
+
 std::uint64_t FakeMdc::CountOf(v1::Request::OpCase op) const {
   MutexLock lock(mutex_);
   const auto it = counts_.find(op);

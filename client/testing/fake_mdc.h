@@ -52,6 +52,8 @@ class FakeMdc : public MdcConnector {
   v1::Attr AttrOf(std::uint64_t inode) const;
   std::vector<Extent> ExtentsOf(std::uint64_t inode) const;
   std::uint64_t OpensOf(std::uint64_t inode) const;
+  // How many requests wait for tokens of the file.
+  std::uint64_t WaitingFor(std::uint64_t inode) const;
   // True when some session may write the file.
   bool HasWriter(std::uint64_t inode) const;
   // How often it carried out an operation ("set_attr"), repetitions not counted.
