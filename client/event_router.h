@@ -14,7 +14,7 @@
 
 namespace reel::client {
 
-class EventRouter final : public SessionEvents {
+class EventRouter : public SessionEvents {
  public:
   EventRouter(FileData& data, NameCache& names, FileLocks& locks,
               const std::unique_ptr<Session>& session)

@@ -69,6 +69,8 @@ absl::Status FileAccess::Enter(FileState& f, const AccessNeed& need, const FileD
     } else if (finding.kind == Finding::Kind::kFetch) {
       const bool busy = f.fetching || f.exclusive_user ||
                         (f.exclusive_waiters > 0 && !attempt.pinned && !io.page_cache);
+      // A grant that does not suffice is not held on to: its recall may stand before the next one.
+      Unpin(f, attempt);
       status =
           busy ? context_.Wait(f, io.interrupt) : Fetch(f, need.mode, finding.fetch, io, attempt);
     } else if (TakePlace(f, need, attempt)) {

@@ -32,13 +32,16 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   Node* const directory = Find(parent);
   if (directory == nullptr) return std::nullopt;
   directory->looked_into = true;
+  if (own_changes_.TouchName(parent, name)) return std::nullopt;
   const auto entry = directory->names.find(Key(name));
   const bool known = entry != directory->names.end();
   if (!known && (!directory->complete || IsDots(name))) return std::nullopt;
   Use(*directory);
   if (!known || entry->second == 0) return Found{.absent = true, .attr = {}};
   Node* const child = Find(entry->second);
-  if (child == nullptr || !child->attr) return std::nullopt;
+  if (child == nullptr || !child->attr || own_changes_.TouchInode(entry->second)) {
+    return std::nullopt;
+  }
   Use(*child);
   return Found{.absent = false, .attr = *child->attr};
 }
@@ -52,7 +55,7 @@ bool NameCache::TakeLookedInto(std::uint64_t directory) {
 std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
-  if (node == nullptr) return std::nullopt;
+  if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
 }
@@ -63,6 +66,31 @@ std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
   if (node == nullptr) return std::nullopt;
   Use(*node);
   return node->link;
+}
+
+// ---- what this client changes itself ----------------------------------------------------------
+
+// A name that goes takes a link from its inode, where that is known.
+OwnChanges::Change NameCache::BeginChange(const v1::Request& request) {
+  OwnChanges::Change change = OwnChanges::Of(request);
+  MutexLock lock(mutex_);
+  if (request.has_unlink() || request.has_rename()) {
+    for (const auto& [parent, name] : change.names) {
+      Node* const directory = Find(parent);
+      const auto entry = directory == nullptr ? decltype(directory->names.end())()
+                                              : directory->names.find(Key(name));
+      const bool known = directory != nullptr && entry != directory->names.end();
+      const bool absent = known ? entry->second == 0 : directory != nullptr && directory->complete;
+      if (!absent) change.inodes.push_back(known ? entry->second : 0);
+    }
+  }
+  own_changes_.Begin(change);
+  return change;
+}
+
+void NameCache::EndChange(const OwnChanges::Change& change) {
+  MutexLock lock(mutex_);
+  own_changes_.End(change);
 }
 
 // ---- what the stream brings -------------------------------------------------------------------

@@ -10,8 +10,9 @@
 //   3. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
-// Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks. Threads:
-// all methods may be called concurrently; those that change something by the receiving thread only.
+// Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks.
+// Threads: all methods may be called concurrently; what the stream brings comes from the receiving
+// thread only.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "client/own_changes.h"
 #include "proto/mdc.pb.h"
 #include "volume/mutex.h"
 
@@ -50,6 +52,14 @@ class NameCache {
   // Whether a name was looked up in the directory since the last call (false where its token is not
   // held): then whoever lists it wants attributes.
   bool TakeLookedInto(std::uint64_t directory);
+
+  // ---- what this client changes itself ----
+
+  // Until EndChange, what the request may change is not known here. With each request of names or
+  // attributes, before it is sent; from any thread.
+  OwnChanges::Change BeginChange(const v1::Request& request);
+  // However the request ended, after OnReply.
+  void EndChange(const OwnChanges::Change& change);
 
   // ---- what the stream brings ----
 
@@ -105,6 +115,7 @@ class NameCache {
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_ ABSL_GUARDED_BY(mutex_);
   std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes
+  OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };

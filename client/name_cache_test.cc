@@ -89,6 +89,35 @@ class NameCacheTest : public testing::Test {
   NameCache cache_;
 };
 
+// The controller may have made it, and shown it to others, before its answer is here.
+TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
+  LookedUp("old", 7);
+  LookedUp("new", 0);
+  v1::Request rename;
+  rename.mutable_rename()->set_parent(kDir);
+  rename.mutable_rename()->set_name("old");
+  rename.mutable_rename()->set_new_parent(kDir);
+  rename.mutable_rename()->set_new_name("new");
+  const OwnChanges::Change change = cache_.BeginChange(rename);
+  EXPECT_FALSE(cache_.Lookup(kDir, "old"));
+  EXPECT_FALSE(cache_.Lookup(kDir, "new"));
+  EXPECT_FALSE(cache_.GetAttr(7));
+  cache_.EndChange(change);
+  EXPECT_TRUE(cache_.Lookup(kDir, "old"));
+  EXPECT_TRUE(cache_.GetAttr(7));
+}
+
+TEST_F(NameCacheTest, ARemovalOfWhatIsNotKnownMayTouchAnyInode) {
+  LookedUp("known", 7);
+  v1::Request unlink;
+  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_name("unknown");
+  const OwnChanges::Change change = cache_.BeginChange(unlink);
+  EXPECT_FALSE(cache_.GetAttr(7));
+  cache_.EndChange(change);
+  EXPECT_TRUE(cache_.GetAttr(7));
+}
+
 TEST_F(NameCacheTest, KnowsWhatItWasToldAndMayKeep) {
   EXPECT_EQ(Find("a"), "?");
   LookedUp("a", 10);

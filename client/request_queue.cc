@@ -30,6 +30,13 @@ bool IsSessionBound(const v1::Request& request) {
   }
 }
 
+// Requests that mean nothing on another stream: a reclaim is made anew for each, and so are recalls
+// of attribute tokens. (Nothing is cached after a loss. A late return would give up a token that
+// was granted meanwhile, by a new session or a new epoch.)
+bool IsStreamBound(const PendingCallPtr& call) {
+  return call->request.has_reclaim() || call->request.has_attr_return();
+}
+
 }  // namespace
 
 bool IsMutation(const v1::Request& request) {
@@ -146,18 +153,16 @@ bool RequestQueue::Remove(const PendingCallPtr& call) {
 void RequestQueue::StreamLost() {
   Queue slotted, unslotted;
   for (auto& [id, call] : sent_) {
-    // A reclaim is made anew for each new stream; a read that nobody waits for is not repeated.
-    const bool wanted = call->request.op_case() != v1::Request::kReclaim &&
-                        (!call->abandoned || call->on_done || IsMutation(call->request));
+    // A read that nobody waits for is not repeated.
+    const bool wanted =
+        !IsStreamBound(call) && (!call->abandoned || call->on_done || IsMutation(call->request));
     if (!wanted) continue;
     call->state = PendingCall::State::kQueued;
     (call->request.slot() != 0 ? slotted : unslotted).push_back(std::move(call));
   }
   sent_.clear();
   unslotted_sent_ = 0;
-  std::erase_if(ready_unslotted_, [](const PendingCallPtr& call) {
-    return call->request.op_case() == v1::Request::kReclaim;
-  });
+  std::erase_if(ready_unslotted_, IsStreamBound);
   ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
   ready_unslotted_.insert(ready_unslotted_.begin(), unslotted.begin(), unslotted.end());
 }

@@ -1,7 +1,8 @@
 // The requests of a session that are not answered yet: which wait, which are sent, which go again.
 //
 // A request waits for a slot (mutations, in their order), then for the stream, then for its reply.
-// After a lost stream the sent ones go again, first and in their order. When the session is over,
+// After a lost stream the sent ones go again, first and in their order, but for what is about that
+// stream alone: reclaims, and returns of attribute tokens. When the session is over,
 // what was sent and changes the volume is given up (its outcome is unknown), and so is everything
 // that only meant something to that session (layouts, tokens, closes); the rest waits for the next
 // session. Bounded by its callers: one request per waiting thread, and one post per inode held.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/request_queue.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/status.h"
 #include "volume/env.h"
@@ -242,6 +243,20 @@ TEST_F(ShortLeaseTest, TheLeaseIsRenewedWithoutCalls) {
     EXPECT_TRUE(session->LeaseHolds());
     return mdc.CountOf(v1::Request::kRenew) >= 6;
   });
+}
+
+// A token that is given back late would be one that was granted meanwhile.
+TEST(RequestQueueTest, ReturnsOfAttributeTokensDieWithTheirStream) {
+  RequestQueue queue;
+  for (const bool sent : {true, false}) {
+    v1::Request request;
+    request.mutable_attr_return()->add_inodes(1);
+    queue.Add(std::make_shared<PendingCall>(std::move(request)));
+    if (sent) queue.TakeFrame(0);
+  }
+  ASSERT_TRUE(queue.CanSend());
+  queue.StreamLost();
+  EXPECT_FALSE(queue.CanSend());
 }
 
 }  // namespace

@@ -81,7 +81,15 @@ absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
   CallOptions options;
   options.credentials = &caller.credentials;
   options.interrupt = caller.interrupt;
+  NoteChange(request, options);
   return session_.Call(std::move(request), options);
+}
+
+void Vfs::NoteChange(const v1::Request& request, CallOptions& options) {
+  OwnChanges::Change change = names_.BeginChange(request);
+  if (change.empty()) return;
+  options.on_done = [&names = names_, change = std::move(change)](
+                        const absl::StatusOr<v1::Reply>&) { names.EndChange(change); };
 }
 
 absl::StatusOr<v1::Attr> Vfs::CallForEntry(v1::Request request, const Caller& caller) {

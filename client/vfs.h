@@ -8,7 +8,8 @@
 //   3. What the controller sent is checked where a consequence could reach memory or the kernel's
 //   tree:
 //      names, and that a reply is of the kind asked for (EIO otherwise).
-//   4. What this client took the last name from has attributes until the kernel forgets it.
+//   4. What a change of this client's own may touch is asked for until it is answered.
+//   5. What this client took the last name from has attributes until the kernel forgets it.
 // Permissions are checked by the kernel before a call arrives. Errors are errno statuses.
 // Threads: all methods may be called concurrently; they wait for the controller and the LUNs.
 #pragma once
@@ -122,6 +123,8 @@ class Vfs {
 
  private:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
+  // Until the request is done, the cache knows nothing of what it may change.
+  void NoteChange(const v1::Request& request, CallOptions& options);
   // The inode that `at` is known to lead to, before it is removed.
   std::optional<v1::Attr> Victim(const NameIn& at);
   // True when `status` only says that the controller has let go of a removed inode.

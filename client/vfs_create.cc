@@ -56,6 +56,7 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
     outcome->inode = inode;
     if (outcome->one_came.exchange(true)) data.Close(inode);
   };
+  NoteChange(request, options);
   absl::StatusOr<v1::Reply> reply = session_.Call(std::move(request), options);
   if (!reply.ok()) {
     if (outcome->one_came.exchange(true)) data_.Close(outcome->inode);

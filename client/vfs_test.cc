@@ -18,6 +18,11 @@ namespace {
 class FakeSession : public Session {
  public:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override {
+    const absl::StatusOr<v1::Reply> outcome = Answer(std::move(request), options);
+    if (options.on_done) options.on_done(outcome);
+    return outcome;
+  }
+  absl::StatusOr<v1::Reply> Answer(v1::Request request, const CallOptions& options) {
     uid = options.credentials == nullptr ? 0 : options.credentials->uid();
     groups = options.credentials == nullptr ? 0 : options.credentials->groups_size();
     requests.push_back(std::move(request));

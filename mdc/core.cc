@@ -293,7 +293,10 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
                   done.status().ToString());
     return;
   }
-  for (const InodeNumber gone : ctx.txn.DeletedInodes()) attr_tokens_.Forget(gone);
+  for (const InodeNumber gone : ctx.txn.DeletedInodes()) {
+    attr_tokens_.Forget(gone);
+    woken_.insert(gone);
+  }
   Commit(ctx, ctx.txn.TakeBatch());
   if (!*done) {
     QueueReap(inode);

@@ -54,6 +54,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
       reply.add_changed()->set_inode(inode.value());
     }
     attr_tokens_.Forget(inode);
+    woken_.insert(inode);  // who waits for the token learns that the inode is gone
   }
 }
 
@@ -62,7 +63,7 @@ void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
   for (const Recall& recall : recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);
-    if (session == nullptr || session->stream == kNoStream) continue;
+    if (session == nullptr || session->stream == kNoStream || session->recalls_due) continue;
     v1::Callback callback;
     callback.mutable_recall_attr()->set_inode(recall.inode.value());
     outputs_.EmitLast(session->stream, std::move(callback));

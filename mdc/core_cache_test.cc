@@ -77,6 +77,33 @@ TEST_F(CacheTest, OthersLearnOfARemovalAndAreNotWaitedFor) {
   EXPECT_THAT(Cacheable(b_), IsEmpty());
 }
 
+TEST_F(CacheTest, WhoWaitsForTheTokenOfAnInodeLearnsThatItIsGone) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  v1::Request chmod;
+  chmod.mutable_set_attr()->set_inode(inode);
+  chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
+  const std::uint64_t id = a_.SendIn(1, chmod);
+  world_.Run();
+  ASSERT_FALSE(a_.Answered(id));
+  ASSERT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
+  ASSERT_TRUE(a_.Answered(id));
+  EXPECT_EQ(a_.Answer(id).error(), ESTALE);
+}
+
+// A second answer to one recall would give up what was granted after the first.
+TEST_F(CacheTest, WhoResumesIsAskedOnceForWhatIsWantedBack) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(a_.Resume(), 0);
+  v1::Request chmod;
+  chmod.mutable_set_attr()->set_inode(inode);
+  chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
+  b_.SendIn(1, chmod);
+  world_.Run();
+  world_.Pass(200, {&a_, &b_});
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(inode));
+}
+
 TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
