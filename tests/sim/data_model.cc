@@ -1,0 +1,232 @@
+#include "tests/sim/data_model.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr std::uint32_t kForeign = std::numeric_limits<std::uint32_t>::max();
+
+// A stamp stands eight times in its cell.
+std::uint64_t StampOf(std::uint32_t write, std::uint64_t cell) {
+  return (std::uint64_t{write} << 32) | (std::uint64_t{0x5eed} << 16) | cell;
+}
+
+}  // namespace
+
+std::string DataModel::Describe(std::uint32_t write) const {
+  if (write == 0) return "zeros";
+  const Write& w = writes_[write];
+  return absl::StrCat(w.zeros ? "zeroing " : "write ", write, " of host ", w.who.host, " (inode ",
+                      w.inode, ", cells ", w.first, "+", w.cells, ", ", w.began, " to ",
+                      w.ended == kNever ? "?" : absl::StrCat(w.ended), w.lost ? ", lost" : "",
+                      w.durable ? ", durable" : "", ")");
+}
+
+// ---- writing ----------------------------------------------------------------------------------
+
+std::uint32_t DataModel::BeginWrite(std::uint64_t inode, Who who, Range range, bool zeros) {
+  Write& write = writes_.emplace_back();
+  write.inode = inode;
+  write.who = who;
+  write.began = scheduler_.now();
+  write.cells = range.length_bytes / kCellBytes;
+  write.zeros = zeros;
+  const auto number = static_cast<std::uint32_t>(writes_.size() - 1);
+  Place(number, range.offset_bytes / kCellBytes);
+  return number;
+}
+
+std::uint32_t DataModel::BeginAppend(std::uint64_t inode, Who who, std::uint64_t length_bytes) {
+  Write& write = writes_.emplace_back();
+  write.inode = inode;
+  write.who = who;
+  write.began = scheduler_.now();
+  write.cells = length_bytes / kCellBytes;
+  write.append = true;
+  return static_cast<std::uint32_t>(writes_.size() - 1);
+}
+
+void DataModel::Place(std::uint32_t write, std::uint64_t first) {
+  Write& w = writes_[write];
+  w.first = first;
+  w.placed = true;
+  File& file = files_[w.inode];
+  if (file.empty()) {
+    file.resize(kMaxFileBytes / kCellBytes, {Version{.write = 0, .seen = 0, .durable = true}});
+  }
+  for (std::uint64_t cell = first; cell < std::min(first + w.cells, file.size()); ++cell) {
+    file[cell].push_back({.write = write});
+  }
+}
+
+void DataModel::Fill(std::uint32_t write, std::span<std::byte> data) const {
+  for (std::size_t at = 0; at < data.size(); at += sizeof(std::uint64_t)) {
+    const std::uint64_t stamp = StampOf(write, at / kCellBytes);
+    std::memcpy(data.data() + at, &stamp, sizeof(stamp));
+  }
+}
+
+void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
+  Write& w = writes_[write];
+  if (offset_bytes % kCellBytes != 0) {
+    return Violate(absl::StrCat("append ", write, " went to byte ", offset_bytes));
+  }
+  const std::uint64_t first = offset_bytes / kCellBytes;
+  if (!w.placed) return Place(write, first);
+  if (w.first != first) {
+    Violate(absl::StrCat(Describe(write), " was seen elsewhere than at cell ", first));
+  }
+}
+
+void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
+  if (!ok) return;
+  Write& w = writes_[write];
+  w.ended = scheduler_.now();
+  w.durable = durable;
+  w.lost = !durable && Unaware(w.who.host);
+}
+
+// ---- reading ----------------------------------------------------------------------------------
+
+Micros DataModel::Over(const Version& version) const {
+  const Write& write = writes_[version.write];
+  if (version.write == 0) return 0;
+  return std::min(version.seen, write.lost ? kNever : write.ended);
+}
+
+std::uint32_t DataModel::WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes) {
+  std::uint64_t stamp = 0;
+  std::memcpy(&stamp, bytes, sizeof(stamp));
+  for (std::size_t at = 0; at < kCellBytes; at += sizeof(stamp)) {
+    if (std::memcmp(bytes, bytes + at, sizeof(stamp)) != 0) return kForeign;
+  }
+  if (stamp == 0) return 0;
+  const auto write = static_cast<std::uint32_t>(stamp >> 32);
+  if (write == 0 || write >= writes_.size() || writes_[write].zeros) return kForeign;
+  const std::uint64_t place = stamp & 0xffff;
+  if (stamp != StampOf(write, place) || writes_[write].inode != inode || place > cell) {
+    return kForeign;
+  }
+  if (!writes_[write].placed) Place(write, cell - place);
+  return writes_[write].first + place == cell ? write : kForeign;
+}
+
+void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint64_t cell,
+                          std::uint32_t shown, bool suspect) {
+  ++cells_checked_;
+  std::vector<Version>& versions = files_[inode][cell];
+  // The last beginning among what was over before the read began.
+  Micros newest = 0;
+  std::uint32_t newest_write = 0;
+  for (const Version& version : versions) {
+    if (Over(version) >= began || writes_[version.write].began < newest) continue;
+    newest = writes_[version.write].began;
+    newest_write = version.write;
+  }
+  Version* match = nullptr;
+  bool many = false;
+  bool present = false;
+  for (Version& version : versions) {
+    const bool same =
+        shown == 0 ? version.write == 0 || writes_[version.write].zeros : version.write == shown;
+    if (!same) continue;
+    present = true;
+    if (Over(version) < newest) continue;
+    many = match != nullptr;
+    match = &version;
+  }
+  if (match != nullptr) {
+    if (many || suspect) return;
+    match->seen = std::min(match->seen, scheduler_.now());
+    if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
+      match->durable = true;
+    }
+    return;
+  }
+  if (suspect && present) return;
+  Violate(absl::StrCat("host ", who.host, " read ", shown == 0 ? "zeros" : Describe(shown),
+                       " in cell ", cell, " of inode ", inode, " from ", began, " to ",
+                       scheduler_.now(), ", but ", Describe(newest_write), " is newer"));
+}
+
+void DataModel::EndRead(std::uint64_t inode, Who who, Micros began, Range range,
+                        std::span<const std::byte> data, bool suspect) {
+  if (!files_.contains(inode)) Place(BeginWrite(inode, who, {0, 0}, true), 0);
+  const std::size_t before = violations_.size();
+  for (std::uint64_t at = 0; at < range.length_bytes; at += kCellBytes) {
+    const std::uint64_t cell = (range.offset_bytes + at) / kCellBytes;
+    std::uint32_t shown = 0;
+    if (at + kCellBytes <= data.size()) {
+      shown = WriteAt(inode, cell, data.data() + at);
+    } else if (at < data.size()) {
+      shown = kForeign;
+    }
+    if (shown == kForeign) {
+      std::uint64_t stamp = 0;
+      if (at + 8 <= data.size()) std::memcpy(&stamp, data.data() + at, 8);
+      Violate(absl::StrCat("host ", who.host, " read bytes in cell ", cell, " of inode ", inode,
+                           " that no write put there: ", absl::Hex(stamp)));
+    } else {
+      CheckCell(inode, who, began, cell, shown, suspect);
+    }
+    if (violations_.size() > before) return;  // one is enough
+  }
+}
+
+void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
+  for (Write& write : writes_) {
+    if (write.inode != inode || write.who.host != who.host || write.durable) continue;
+    if (write.ended > began) continue;
+    if (!ok) {
+      write.forgiven = write.forgiven || write.lost;
+      continue;
+    }
+    if (write.forgiven || (write.lost && write.who.handle != who.handle)) continue;
+    if (Unaware(who.host)) continue;
+    write.lost = false;
+    write.durable = true;
+  }
+}
+
+// ---- losses -----------------------------------------------------------------------------------
+
+void DataModel::SessionOver(int host) {
+  unaware_[host] = true;
+  last_over_[host] = scheduler_.now();
+  bool any = false;
+  for (Write& write : writes_) {
+    if (write.who.host != host || write.durable || write.ended == kNever) continue;
+    write.lost = any = true;
+  }
+  if (any) ForgetSeen();
+}
+
+void DataModel::PowerFailed() {
+  for (Write& write : writes_) {
+    if (!write.durable) write.lost = true;
+  }
+  ForgetSeen();
+}
+
+// What is lost may be gone, although it was seen.
+void DataModel::ForgetSeen() {
+  for (auto& [inode, file] : files_) {
+    for (std::vector<Version>& versions : file) {
+      for (Version& version : versions) {
+        if (!version.durable && writes_[version.write].lost) version.seen = kNever;
+      }
+    }
+  }
+}
+
+std::vector<std::uint64_t> DataModel::Files() const {
+  std::vector<std::uint64_t> files;
+  for (const auto& [inode, file] : files_) files.push_back(inode);
+  return files;
+}
+
+}  // namespace reel::sim

@@ -1,0 +1,111 @@
+// What reads of files may return: a register for each cell of each file, checked byte for byte.
+//
+// Every write fills its cells with stamps that name the write and the cell, so that a read knows
+// where each byte comes from. A cell may show a write that began before the read ended, unless
+// another one that began after it had ended was itself over when the read began; once a read has
+// shown a write, it counts as over. What a host wrote and did not sync may be lost with its
+// session; what was synced, or what another host has read, may not. A hole and what lies beyond
+// the end read as zeros: punch and truncate are writes of zeros. Threads: one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/scheduler.h"
+
+namespace reel::sim {
+
+class DataModel {
+ public:
+  static constexpr std::uint64_t kCellBytes = 64;
+  static constexpr std::uint64_t kMaxFileBytes = 40 << 10;
+  static constexpr std::uint64_t kToEnd = kMaxFileBytes;
+
+  struct Who {
+    int host = 0;
+    std::uint64_t handle = 0;  // the open file
+  };
+  struct Range {
+    std::uint64_t offset_bytes = 0;
+    std::uint64_t length_bytes = 0;
+  };
+
+  explicit DataModel(Scheduler& scheduler) : scheduler_(scheduler) {}
+
+  // ---- what the workload does; all ranges are of whole cells
+  std::uint32_t BeginWrite(std::uint64_t inode, Who who, Range range, bool zeros);
+  std::uint32_t BeginAppend(std::uint64_t inode, Who who, std::uint64_t length_bytes);
+  // The bytes that a write of this number has.
+  void Fill(std::uint32_t write, std::span<std::byte> data) const;
+  void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
+  // `durable`: it was an operation of the controller's.
+  void EndWrite(std::uint32_t write, bool ok, bool durable);
+  // `data` is what came back, `range` what was asked for; the rest lies beyond the end. With
+  // `suspect` only where the bytes come from is checked.
+  void EndRead(std::uint64_t inode, Who who, Micros began, Range range,
+               std::span<const std::byte> data, bool suspect);
+  void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+
+  // ---- what befalls hosts
+  // Others may get what it held. Until it has noticed, what it takes for done may be lost, too.
+  void SessionOver(int host);
+  void SessionNoticed(int host) { unaware_.erase(host); }
+  bool Unaware(int host) const { return unaware_.contains(host); }
+  // Whether it has lost a session since then.
+  bool LostSessionSince(int host, Micros time) const {
+    const auto last = last_over_.find(host);
+    return last != last_over_.end() && last->second >= time;
+  }
+  void PowerFailed();
+
+  const std::vector<std::string>& violations() const { return violations_; }
+  std::uint64_t cells_checked() const { return cells_checked_; }
+  std::vector<std::uint64_t> Files() const;
+
+ private:
+  struct Write {
+    std::uint64_t inode = 0;
+    Who who;
+    Micros began = 0;
+    Micros ended = kNever;  // as its caller was told
+    std::uint64_t first = 0, cells = 0;
+    bool zeros = false;
+    bool append = false;
+    bool placed = false;    // `first` is known
+    bool lost = false;      // its session ended, and nobody has synced it since
+    bool forgiven = false;  // fsync told of the loss
+    bool durable = false;
+  };
+  // Of one write in one cell. It may be over there before its caller knows, and durable.
+  struct Version {
+    std::uint32_t write = 0;
+    Micros seen = kNever;
+    bool durable = false;
+  };
+  using File = std::vector<std::vector<Version>>;
+
+  Micros Over(const Version& version) const;
+  void ForgetSeen();
+  void Place(std::uint32_t write, std::uint64_t first);
+  std::uint32_t WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes);
+  void CheckCell(std::uint64_t inode, Who who, Micros began, std::uint64_t cell,
+                 std::uint32_t shown, bool suspect);
+  void Violate(std::string text) { violations_.push_back(std::move(text)); }
+  std::string Describe(std::uint32_t write) const;
+
+  Scheduler& scheduler_;
+  std::vector<Write> writes_{1};  // [0]: what every file begins with
+  std::map<std::uint64_t, File> files_;
+  std::map<int, bool> unaware_;
+  std::map<int, Micros> last_over_;
+  std::vector<std::string> violations_;
+  std::uint64_t cells_checked_ = 0;
+};
+
+}  // namespace reel::sim

@@ -1,0 +1,193 @@
+#include "tests/sim/history.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/checker.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/workload.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr Micros kLimit = 600'000 * kMs;
+constexpr std::int64_t kOperations = 500;
+
+class History {
+ public:
+  History(std::uint64_t seed, bool verbose)
+      : scheduler_(seed), cluster_(scheduler_, verbose), shared_{cluster_, names_} {}
+
+  Outcome Run();
+
+ private:
+  void Main();
+  void MakeDirectories(Machine& machine);
+  void StartPrograms(Machine& machine);
+  void AwaitPrograms();
+  // As another machine sees it, when all is over.
+  void LookAtAll();
+  void StopAll();
+  void CheckVolume();
+  void CheckNames();
+  template <typename Body>
+  void On(Machine& machine, Body body) {
+    scheduler_.Join(scheduler_.Spawn(machine.host(), body));
+  }
+  Random& random() { return scheduler_.random(); }
+
+  Scheduler scheduler_;
+  Cluster cluster_;
+  NameHistory names_;
+  Shared shared_;
+  std::map<int, int> running_;  // programs by host
+  std::unique_ptr<Faults> faults_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  Coverage coverage_;
+};
+
+void History::MakeDirectories(Machine& machine) {
+  On(machine, [&] {
+    for (int i = 0; i < NameHistory::kDirectories; ++i) {
+      const auto made = machine.vfs().Make({1, absl::StrCat("d", i)}, S_IFDIR | 0755, 0, {});
+      if (made.ok()) shared_.directories[i] = made->inode();
+    }
+  });
+}
+
+void History::StartPrograms(Machine& machine) {
+  const std::uint64_t count = random().Between(2, 3);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ++running_[machine.host()];
+    Program& program = *programs_.emplace_back(std::make_unique<Program>(shared_, machine));
+    scheduler_.Spawn(machine.host(), [this, &program, host = machine.host()] {
+      program.Run();
+      --running_[host];
+    });
+  }
+}
+
+void History::AwaitPrograms() {
+  const auto runs = [&] {
+    return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
+      return entry.second > 0 && scheduler_.alive(entry.first);
+    });
+  };
+  while (runs()) scheduler_.Sleep(20 * kMs);
+}
+
+void History::LookAtAll() {
+  if (Machine* machine = cluster_.AddMachine()) {
+    Program program(shared_, *machine);
+    On(*machine, [&] { program.ReadAll(); });
+  }
+}
+
+void History::StopAll() {
+  for (const auto& machine : cluster_.machines()) {
+    if (cluster_.alive(*machine) && machine->session() != nullptr) {
+      On(*machine, [&] { machine->Stop(); });
+    }
+  }
+  // Sessions of the dead run out, and what they had open is removed.
+  for (int i = 0; !cluster_.controller().Quiet(); ++i) {
+    if (i == 200) return cluster_.Violate("sessions or orphans are left when all is over");
+    scheduler_.Sleep(100 * kMs);
+  }
+  cluster_.controller().Stop();
+}
+
+void History::CheckVolume() {
+  const std::unique_ptr<mdc::MetaDb> db = cluster_.controller().store().Open();
+  const std::vector<mdc::Run> regions;
+  mdc::CheckVolume({*db, cluster_.descriptor(), regions},
+                   {.on_phase = [](std::string_view) {},
+                    .on_problem =
+                        [&](const mdc::Problem& problem) {
+                          cluster_.Violate(absl::StrCat("fsck: ", problem.code, ": ", problem.where,
+                                                        ": ", problem.what));
+                        }});
+}
+
+void History::CheckNames() {
+  std::string why;
+  switch (names_.Check(why)) {
+    case NameHistory::Verdict::kExplained:
+      break;
+    case NameHistory::Verdict::kNoOrder:
+      cluster_.Violate(why);
+      break;
+    case NameHistory::Verdict::kUndecided:
+      ++coverage_.undecided;
+      break;
+  }
+}
+
+void History::Main() {
+  const std::uint64_t clients = random().Between(3, 4);
+  shared_.page_cache = random().OneIn(2);
+  if (random().OneIn(3)) shared_.mix.use_file = 16;
+  if (random().OneIn(4)) shared_.mix.use_file = 1;
+  shared_.left = kOperations;
+  for (std::uint64_t i = 0; i < clients; ++i) {
+    if (cluster_.AddMachine() == nullptr) return;
+  }
+  MakeDirectories(*cluster_.machines()[0]);
+  for (std::uint64_t i = 0; i < clients; ++i) StartPrograms(*cluster_.machines()[i]);
+  faults_ = std::make_unique<Faults>(cluster_, [this](Machine& m) { StartPrograms(m); });
+  faults_->Run(static_cast<int>(random().Between(3, 6)));
+  AwaitPrograms();
+  LookAtAll();
+  StopAll();
+}
+
+Outcome History::Run() {
+  if (!scheduler_.Run([this] { Main(); }, kLimit)) {
+    cluster_.Violate("the cluster hangs");
+  } else {
+    CheckVolume();
+  }
+  CheckNames();
+  Outcome outcome;
+  Coverage& c = coverage_;
+  if (faults_ != nullptr) c.faults = faults_->counts();
+  c.operations = names_.size() + shared_.done;
+  c.unanswered = shared_.errors;
+  c.cells_checked = cluster_.data().cells_checked();
+  c.locks = cluster_.locks().granted();
+  for (const auto& machine : cluster_.machines()) {
+    c.page_hits += machine->pages().hits();
+    c.pages_invalidated += machine->pages().invalidated();
+  }
+  const Controller::Totals totals = cluster_.controller().totals();
+  c.evictions = totals.evictions;
+  c.recalls = totals.recalls;
+  c.replays = totals.replays;
+  c.blocked = totals.blocked;
+  c.misses = totals.misses;
+  c.reaped = totals.reaped;
+  c.epochs = totals.crashes + 1;
+  c.lost_batches = totals.lost_batches;
+  c.lost_blocks = cluster_.lost_blocks();
+  c.simulated_ms = scheduler_.now() / kMs;
+  c.switches = scheduler_.switches();
+  outcome.coverage = c;
+  outcome.violations = cluster_.Violations();
+  scheduler_.Trace(c.operations);
+  scheduler_.Trace(c.cells_checked);
+  scheduler_.Trace(scheduler_.now());
+  outcome.hash = scheduler_.trace_hash();
+  return outcome;
+}
+
+}  // namespace
+
+Outcome RunHistory(std::uint64_t seed, bool verbose) {
+  // Never destroyed: the fibers of crashed machines stay where they are.
+  return (*new History(seed, verbose)).Run();
+}
+
+}  // namespace reel::sim

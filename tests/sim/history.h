@@ -1,0 +1,33 @@
+// One history: a cluster, its programs and its faults, all from one seed, and the verdict.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/sim/faults.h"
+
+namespace reel::sim {
+
+// What happened, for the record of what the histories cover. Plain numbers: it goes through a pipe.
+struct Coverage {
+  std::array<std::uint32_t, kFaults> faults{};
+  std::uint64_t operations = 0, unanswered = 0;
+  std::uint64_t cells_checked = 0, locks = 0, page_hits = 0, pages_invalidated = 0;
+  std::uint64_t evictions = 0, recalls = 0, replays = 0, blocked = 0, misses = 0, reaped = 0;
+  std::uint64_t epochs = 0, lost_batches = 0, lost_blocks = 0;
+  std::uint64_t undecided = 0;
+  std::uint64_t simulated_ms = 0, switches = 0;
+};
+
+struct Outcome {
+  std::uint64_t hash = 0;  // of all that happened
+  Coverage coverage;
+  std::vector<std::string> violations;
+};
+
+// `verbose`: prints what happens. Once in a process: what a crashed machine held stays there.
+Outcome RunHistory(std::uint64_t seed, bool verbose);
+
+}  // namespace reel::sim

@@ -1,0 +1,160 @@
+// The models themselves: what they must let pass, and what not.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "tests/sim/data_model.h"
+#include "tests/sim/lock_model.h"
+#include "tests/sim/name_history.h"
+
+namespace reel::sim {
+namespace {
+
+using Kind = NameOp::Kind;
+using Verdict = NameHistory::Verdict;
+
+class NamesTest : public testing::Test {
+ protected:
+  void Add(Kind kind, int slot, std::uint64_t inode, int error, std::uint64_t began,
+           std::uint64_t ended) {
+    const bool made = kind == Kind::kCreate || (kind == Kind::kLookup && error == 0);
+    history_.Begin({.kind = kind,
+                    .slot = slot,
+                    .inode = inode,
+                    .mode = made ? S_IFREG | 0644u : 0u,
+                    .error = error,
+                    .known = ended != NameOp::kNever,
+                    .began = began,
+                    .ended = ended});
+  }
+  Verdict Check() {
+    std::string why;
+    return history_.Check(why);
+  }
+  NameHistory history_;
+};
+
+TEST_F(NamesTest, AnAnswerMayComeFromAnyMomentOfTheCall) {
+  Add(Kind::kCreate, 0, 7, 0, 10, 30);
+  Add(Kind::kLookup, 0, 0, ENOENT, 15, 25);
+  Add(Kind::kLookup, 0, 7, 0, 16, 26);
+  EXPECT_EQ(Check(), Verdict::kExplained);
+}
+
+TEST_F(NamesTest, NobodySeesTheOldAfterTheNew) {
+  Add(Kind::kCreate, 0, 7, 0, 10, 30);
+  Add(Kind::kLookup, 0, 7, 0, 15, 20);
+  Add(Kind::kLookup, 0, 0, ENOENT, 21, 25);
+  EXPECT_EQ(Check(), Verdict::kNoOrder);
+}
+
+TEST_F(NamesTest, WhatWasAnsweredIsNotLost) {
+  Add(Kind::kCreate, 0, 7, 0, 10, 20);
+  Add(Kind::kLookup, 0, 0, ENOENT, 30, 40);
+  EXPECT_EQ(Check(), Verdict::kNoOrder);
+}
+
+TEST_F(NamesTest, WhatWasNotAnsweredMayHaveHappenedLateOrNever) {
+  Add(Kind::kCreate, 0, 0, 0, 10, NameOp::kNever);
+  Add(Kind::kLookup, 0, 0, ENOENT, 30, 40);
+  Add(Kind::kLookup, 0, 9, 0, 50, 60);
+  EXPECT_EQ(Check(), Verdict::kExplained);
+  Add(Kind::kLookup, 0, 0, ENOENT, 70, 80);
+  EXPECT_EQ(Check(), Verdict::kNoOrder);
+}
+
+TEST_F(NamesTest, ARetriedRemovalIsDoneOnce) {
+  Add(Kind::kCreate, 0, 7, 0, 10, 20);
+  Add(Kind::kUnlink, 0, 0, ENOENT, 30, 40);
+  EXPECT_EQ(Check(), Verdict::kNoOrder);
+}
+
+class DataTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kCell = DataModel::kCellBytes;
+  // In a world in which time goes by with each step.
+  template <typename Steps>
+  void In(Steps steps) {
+    ASSERT_TRUE(scheduler_.Run(steps, 1000 * kMs));
+  }
+  void Pass() { scheduler_.Sleep(100); }
+  std::uint32_t Write(int host, std::uint64_t offset_bytes, bool durable = false) {
+    const std::uint32_t write = model_.BeginWrite(5, {host, 1}, {offset_bytes, kCell}, false);
+    Pass();
+    model_.EndWrite(write, true, durable);
+    Pass();
+    return write;
+  }
+  // A read that shows these bytes.
+  bool Shows(int host, std::uint64_t offset_bytes, std::uint32_t write) {
+    Pass();
+    std::vector<std::byte> bytes(kCell);
+    if (write != 0) model_.Fill(write, bytes);
+    const std::size_t before = model_.violations().size();
+    const Micros began = scheduler_.now();
+    Pass();
+    model_.EndRead(5, {host, 1}, began, {offset_bytes, kCell}, bytes, false);
+    return model_.violations().size() == before;
+  }
+
+  Scheduler scheduler_{1};
+  DataModel model_{scheduler_};
+};
+
+TEST_F(DataTest, AReadShowsTheLastWriteAndNoOther) {
+  In([&] {
+    const std::uint32_t first = Write(1, 0);
+    const std::uint32_t second = Write(2, 0);
+    EXPECT_TRUE(Shows(3, 0, second));
+    EXPECT_FALSE(Shows(3, 0, first));
+    EXPECT_FALSE(Shows(3, 0, 0));
+    EXPECT_FALSE(Shows(3, kCell, first));  // bytes of another place
+    EXPECT_TRUE(Shows(3, kCell, 0));
+  });
+}
+
+TEST_F(DataTest, OfWritesAtOnceEitherIsShownButNotTheOldAfterTheNew) {
+  In([&] {
+    const std::uint32_t old = Write(1, 0);
+    const std::uint32_t fresh = model_.BeginWrite(5, {2, 1}, {0, kCell}, false);
+    Pass();
+    EXPECT_TRUE(Shows(3, 0, old));
+    EXPECT_TRUE(Shows(3, 0, fresh));
+    EXPECT_FALSE(Shows(3, 0, old));
+  });
+}
+
+TEST_F(DataTest, WhatWasNotSyncedMayGoWithItsSession) {
+  In([&] {
+    const std::uint32_t synced = Write(1, 0);
+    model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
+    Write(1, 0);
+    model_.SessionOver(1);
+    EXPECT_TRUE(Shows(2, 0, synced));
+    EXPECT_FALSE(Shows(2, 0, 0));
+  });
+}
+
+TEST_F(DataTest, FsyncMayNotPassOverALoss) {
+  In([&] {
+    Write(1, 0);
+    model_.SessionOver(1);
+    model_.SessionNoticed(1);
+    model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
+    EXPECT_FALSE(Shows(2, 0, 0));
+  });
+}
+
+TEST(LocksTest, TwoHostsExcludeEachOther) {
+  LockModel locks;
+  locks.Granted({.inode = 1, .host = 1, .owner = 1, .first = 0, .last = 9, .exclusive = true});
+  locks.Granted({.inode = 1, .host = 2, .owner = 1, .first = 10, .last = 19, .exclusive = true});
+  EXPECT_TRUE(locks.violations().empty());
+  locks.GivenUp(1, 1, 1);
+  locks.Granted({.inode = 1, .host = 3, .owner = 1, .first = 5, .last = 15, .exclusive = false});
+  EXPECT_EQ(locks.violations().size(), 1u);
+}
+
+}  // namespace
+}  // namespace reel::sim

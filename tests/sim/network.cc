@@ -1,0 +1,156 @@
+#include "tests/sim/network.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace reel::sim {
+namespace {
+
+constexpr Micros kConnectTimeout = 1000 * kMs;
+// When a server learns at the latest that a stream was cut.
+constexpr Micros kSilentEnd = 400 * kMs;
+
+}  // namespace
+
+class SimStream final : public client::MdcStream {
+ public:
+  SimStream(Network& network, Network::WireRef wire) : network_(network), wire_(std::move(wire)) {}
+  ~SimStream() override { Cancel(); }
+
+  bool Send(const v1::ClientFrame& frame) override {
+    if (wire_->client_ended) return false;
+    network_.scheduler_.At(network_.Arrival(*wire_, wire_->last_up),
+                           [&network = network_, wire = wire_, frame] {
+                             if (wire->cut || wire->server_ended || !network.server_->up()) return;
+                             network.server_->OnFrame(wire->id, frame);
+                           });
+    return true;
+  }
+  bool Receive(v1::ServerFrame* frame) override {
+    while (wire_->inbox.empty() && !wire_->client_ended) network_.scheduler_.Park(wire_.get());
+    if (wire_->inbox.empty()) return false;
+    *frame = std::move(wire_->inbox.front());
+    wire_->inbox.pop_front();
+    return true;
+  }
+  void Cancel() override {
+    if (wire_->client_ended) return;
+    wire_->inbox.clear();
+    network_.EndAtClient(wire_);
+    network_.EndAtServer(wire_, network_.Arrival(*wire_, wire_->last_up));
+  }
+  absl::Status Finish() override { return absl::UnavailableError("the stream ended"); }
+
+ private:
+  Network& network_;
+  const Network::WireRef wire_;
+};
+
+class SimConnector final : public client::MdcConnector {
+ public:
+  SimConnector(Network& network, int host) : network_(network), host_(host) {}
+
+  absl::StatusOr<std::unique_ptr<client::MdcStream>> Connect(const std::string&) override {
+    Scheduler& scheduler = network_.scheduler_;
+    const Micros held = network_.held_until_[host_];
+    const Micros began = scheduler.now();
+    if (held > began) scheduler.Sleep(std::min(held - began, kConnectTimeout));
+    scheduler.Sleep(scheduler.random().Between(100, 2000));
+    if (!network_.server_->up() || network_.held_until_[host_] > scheduler.now()) {
+      return absl::UnavailableError("nobody answers");
+    }
+    auto wire = std::make_shared<Network::Wire>();
+    wire->id = ++network_.last_id_;
+    wire->host = host_;
+    network_.wires_[wire->id] = wire;
+    network_.server_->OnOpened(wire->id);
+    return std::make_unique<SimStream>(network_, wire);
+  }
+
+ private:
+  Network& network_;
+  const int host_;
+};
+
+std::unique_ptr<client::MdcConnector> Network::ConnectorOf(int host) {
+  return std::make_unique<SimConnector>(*this, host);
+}
+
+// When a frame that is sent now arrives: after the one before it.
+Micros Network::Arrival(const Wire& wire, Micros& last) {
+  Random& random = scheduler_.random();
+  const Micros delay = random.Between(30, random.OneIn(12) ? 8000 : 300);
+  last = std::max({scheduler_.now() + delay, last + 1, held_until_[wire.host]});
+  return last;
+}
+
+void Network::Send(std::uint64_t stream, v1::ServerFrame frame) {
+  const auto found = wires_.find(stream);
+  if (found == wires_.end() || found->second->server_ended) return;
+  const WireRef wire = found->second;
+  scheduler_.At(Arrival(*wire, wire->last_down), [this, wire, frame = std::move(frame)]() mutable {
+    if (wire->cut || wire->client_ended) return;
+    wire->inbox.push_back(std::move(frame));
+    scheduler_.WakeAll(wire.get());
+  });
+}
+
+void Network::End(std::uint64_t stream) {
+  const auto found = wires_.find(stream);
+  if (found == wires_.end()) return;
+  const WireRef wire = found->second;
+  scheduler_.At(Arrival(*wire, wire->last_down), [this, wire] { EndAtClient(wire); });
+  EndAtServer(wire, scheduler_.now());
+}
+
+void Network::EndAtClient(const WireRef& wire) {
+  wire->client_ended = true;
+  scheduler_.WakeAll(wire.get());
+}
+
+void Network::EndAtServer(const WireRef& wire, Micros when) {
+  scheduler_.At(when, [this, wire] {
+    wires_.erase(wire->id);
+    if (std::exchange(wire->server_ended, true) || !server_->up()) return;
+    server_->OnEnded(wire->id);
+  });
+}
+
+// Sometimes what is on its way still arrives.
+void Network::CutWire(const WireRef& wire) {
+  Random& random = scheduler_.random();
+  wire->cut = random.OneIn(2);
+  scheduler_.At(scheduler_.now() + random.Below(5 * kMs), [this, wire] {
+    wire->cut = true;
+    EndAtClient(wire);
+  });
+  EndAtServer(wire, scheduler_.now() + random.Below(random.OneIn(2) ? 5 * kMs : kSilentEnd));
+}
+
+void Network::Cut(int host) {
+  for (const auto& [id, wire] : std::map(wires_)) {
+    if (wire->host == host) CutWire(wire);
+  }
+}
+
+void Network::HoldBack(int host, Micros until) {
+  held_until_[host] = until;
+}
+
+void Network::CutAll() {
+  for (const auto& [id, wire] : std::exchange(wires_, {})) {
+    wire->cut = wire->server_ended = true;
+    scheduler_.After(scheduler_.random().Below(20 * kMs),
+                     [this, wire = wire] { EndAtClient(wire); });
+  }
+}
+
+void Network::Forget(int host) {
+  for (const auto& [id, wire] : std::map(wires_)) {
+    if (wire->host != host) continue;
+    wire->cut = scheduler_.random().OneIn(2);
+    EndAtServer(wire, scheduler_.now() + scheduler_.random().Below(kSilentEnd));
+  }
+}
+
+}  // namespace reel::sim

@@ -1,0 +1,242 @@
+// Operations on names; those on files are in workload_files.cc.
+#include "tests/sim/workload.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr std::string_view kNames[NameHistory::kNames] = {"a", "b", "c", "d", "e"};
+
+bool IsAnswer(const absl::Status& status) {
+  switch (ErrnoOf(status)) {
+    case 0:
+    case ENOENT:
+    case EEXIST:
+    case ENOTDIR:
+    case EISDIR:
+    case ENOTEMPTY:
+    case EINVAL:
+    case EPERM:
+      return true;
+    default:
+      return false;  // ESTALE, EIO: a session that ended, or an inode that is gone
+  }
+}
+
+void TakeAttr(const v1::Attr& attr, NameOp& op) {
+  op.inode = attr.inode();
+  op.mode = attr.mode();
+  op.nlink = S_ISDIR(attr.mode()) ? 0 : attr.nlink();
+}
+
+}  // namespace
+
+client::NameIn Program::At(int slot) const {
+  return {shared_.directories[slot / NameHistory::kNames], kNames[slot % NameHistory::kNames]};
+}
+
+std::size_t Program::Begin(NameOp op) {
+  op.began = now();
+  op.host = machine_.host();
+  op.in_session = !data().Unaware(op.host);
+  op.known = false;
+  return shared_.names.Begin(std::move(op));
+}
+
+bool Program::Ended(std::size_t number, const absl::Status& status) {
+  NameOp& op = shared_.names.at(number);
+  const bool by_number =
+      op.kind == Kind::kChmod || op.kind == Kind::kGetAttr || op.kind == Kind::kLink;
+  const int error = status.ok() ? 0 : ErrnoOf(status);
+  op.error = error;
+  op.known = status.ok() || IsAnswer(status);
+  // An inode that is gone; after a lost session the same errno says nothing.
+  if (by_number && error == ESTALE) {
+    op.known = op.kind != Kind::kLink && op.in_session &&
+               !data().LostSessionSince(machine_.host(), op.began);
+  }
+  if (op.known) op.ended = now();
+  if (!op.known) ++shared_.errors;
+  shared_.cluster.scheduler().Trace(MixHash(number, static_cast<std::uint64_t>(error)));
+  Log([&] { return op.ToString(); });
+  return op.known;
+}
+
+// ---- one operation ----------------------------------------------------------------------------
+
+Program::Kind Program::AnyKind() {
+  const Mix& mix = shared_.mix;
+  const std::pair<int, Kind> parts[] = {
+      {mix.lookup, Kind::kLookup}, {mix.create, Kind::kCreate}, {mix.make_dir, Kind::kMakeDir},
+      {mix.remove, Kind::kUnlink}, {mix.rename, Kind::kRename}, {mix.link, Kind::kLink},
+      {mix.list, Kind::kList},     {mix.chmod, Kind::kChmod},   {mix.get_attr, Kind::kGetAttr},
+  };
+  int all = 0;
+  for (const auto& [part, kind] : parts) all += part;
+  auto chosen = static_cast<int>(random().Below(static_cast<std::uint64_t>(all)));
+  for (const auto& [part, kind] : parts) {
+    if ((chosen -= part) < 0) return kind;
+  }
+  return Kind::kLookup;
+}
+
+void Program::OneOperation() {
+  const Mix& mix = shared_.mix;
+  if (random().Below(20) < static_cast<std::uint64_t>(mix.use_file)) return OpenAndUse(AnySlot());
+  const int slot = AnySlot();
+  switch (AnyKind()) {
+    case Kind::kLookup:
+      Lookup(slot);
+      break;
+    case Kind::kCreate:
+      Create(slot);
+      break;
+    case Kind::kMakeDir:
+      MakeDirectory(slot);
+      break;
+    case Kind::kUnlink:
+    case Kind::kRemoveDir:
+      Remove(slot, random().OneIn(4));
+      break;
+    case Kind::kRename:
+      Rename(slot, AnySlot());
+      break;
+    case Kind::kLink:
+      Link(slot, AnySlot());
+      break;
+    case Kind::kList:
+      List(slot / NameHistory::kNames);
+      break;
+    case Kind::kChmod:
+      Chmod(slot);
+      break;
+    case Kind::kGetAttr:
+      GetAttr(slot);
+      break;
+  }
+}
+
+void Program::Run() {
+  while (Continue()) {
+    OneOperation();
+    shared_.cluster.scheduler().Sleep(
+        random().Between(50, random().OneIn(8) ? 400 * kMs : 8 * kMs));
+  }
+}
+
+void Program::ReadAll() {
+  for (int slot = 0; slot < NameHistory::kSlots; ++slot) {
+    v1::Attr attr;
+    const std::uint64_t inode = Lookup(slot, &attr);
+    if (inode == 0 || !S_ISREG(attr.mode())) continue;
+    if (!machine_.vfs().Open(inode, O_RDONLY, caller_).ok()) continue;
+    Read(inode, {0, DataModel::kMaxFileBytes});
+    machine_.vfs().Close(inode);
+  }
+  for (int directory = 0; directory < NameHistory::kDirectories; ++directory) List(directory);
+}
+
+// ---- names ------------------------------------------------------------------------------------
+
+std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
+  const std::size_t number = Begin({.kind = Kind::kLookup, .slot = slot});
+  const absl::StatusOr<v1::Attr> attr = machine_.vfs().Lookup(At(slot), caller_);
+  if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
+  if (!Ended(number, attr.status()) || !attr.ok()) return 0;
+  if (out != nullptr) *out = *attr;
+  return attr->inode();
+}
+
+void Program::Create(int slot) {
+  const std::uint32_t mode = 0600 + static_cast<std::uint32_t>(random().Below(64));
+  const std::size_t number = Begin({.kind = Kind::kCreate, .slot = slot, .mode = S_IFREG | mode});
+  const absl::StatusOr<v1::Attr> attr =
+      machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
+  if (attr.ok()) shared_.names.at(number).inode = attr->inode();
+  Ended(number, attr.status());
+  if (!attr.ok()) return;
+  UseFile(attr->inode());
+  machine_.vfs().Close(attr->inode());
+}
+
+void Program::MakeDirectory(int slot) {
+  const std::uint32_t mode = 0700 + static_cast<std::uint32_t>(random().Below(64));
+  const std::size_t number = Begin({.kind = Kind::kMakeDir, .slot = slot, .mode = S_IFDIR | mode});
+  const absl::StatusOr<v1::Attr> attr = machine_.vfs().Make(At(slot), S_IFDIR | mode, 0, caller_);
+  if (attr.ok()) shared_.names.at(number).inode = attr->inode();
+  Ended(number, attr.status());
+}
+
+void Program::Remove(int slot, bool directory) {
+  const std::size_t number =
+      Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
+  Ended(number, machine_.vfs().Unlink(At(slot), directory, caller_));
+}
+
+void Program::Rename(int from, int to) {
+  constexpr std::uint32_t kFlags[] = {0, 0, 0, RENAME_NOREPLACE, RENAME_EXCHANGE};
+  const std::uint32_t flags = kFlags[random().Below(std::size(kFlags))];
+  if (from == to) return;
+  const std::size_t number =
+      Begin({.kind = Kind::kRename, .slot = from, .slot_to = to, .flags = flags});
+  Ended(number, machine_.vfs().Rename(At(from), At(to), flags, caller_));
+}
+
+void Program::Link(int from, int to) {
+  v1::Attr attr;
+  if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode())) return;
+  const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode()});
+  Ended(number, machine_.vfs().Link(attr.inode(), At(to), caller_).status());
+}
+
+void Program::List(int directory) {
+  const std::size_t number = Begin({.kind = Kind::kList, .directory = directory});
+  client::DirHandle handle(shared_.directories[directory]);
+  machine_.vfs().OpenDirectory(handle.inode());
+  absl::Status status;
+  std::uint64_t cookie = 0;
+  for (;;) {
+    const auto entry = machine_.vfs().NextEntry(handle, cookie, caller_);
+    status = entry.status();
+    if (!entry.ok() || *entry == nullptr) break;
+    cookie = (*entry)->cookie();
+    for (int name = 0; name < NameHistory::kNames; ++name) {
+      if ((*entry)->name() != kNames[name]) continue;
+      shared_.names.at(number).listed.emplace_back(directory * NameHistory::kNames + name,
+                                                   (*entry)->inode());
+    }
+  }
+  Ended(number, status);
+  machine_.vfs().Close(handle.inode());
+}
+
+void Program::Chmod(int slot) {
+  v1::Attr attr;
+  if (Lookup(slot, &attr) == 0) return;
+  const std::uint32_t mode = 0600 + static_cast<std::uint32_t>(random().Below(64));
+  const std::size_t number = Begin({.kind = Kind::kChmod, .inode = attr.inode(), .mode = mode});
+  v1::SetAttr set;
+  set.set_inode(attr.inode());
+  set.set_fields(v1::SetAttr::MODE);
+  set.set_mode(mode);
+  Ended(number, machine_.vfs().SetAttr(set, caller_).status());
+}
+
+void Program::GetAttr(int slot) {
+  v1::Attr found;
+  if (Lookup(slot, &found) == 0) return;
+  const std::size_t number = Begin({.kind = Kind::kGetAttr, .inode = found.inode()});
+  const absl::StatusOr<v1::Attr> attr = machine_.vfs().GetAttr(found.inode(), caller_);
+  if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
+  Ended(number, attr.status());
+}
+
+}  // namespace reel::sim

@@ -1,0 +1,214 @@
+// Operations on the bytes of files, and locks.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+#include "tests/sim/workload.h"
+#include "volume/aligned_buffer.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr std::uint64_t kCell = DataModel::kCellBytes;
+constexpr std::uint64_t kLockUnit = 16;  // ranges of locks are a few of these
+std::uint64_t g_last_handle = 0;
+
+}  // namespace
+
+// Small and large ranges, at the edges of pages and blocks and in the middle of them.
+DataModel::Range Program::AnyRange() {
+  constexpr std::uint64_t kPage = 4096;
+  constexpr std::uint64_t kMax = DataModel::kMaxFileBytes - 4 * kPage;
+  std::uint64_t offset = random().Below(kMax / kCell) * kCell;
+  if (random().OneIn(2)) offset = offset / kPage * kPage;
+  std::uint64_t length = kCell * random().Between(1, 16);
+  if (random().OneIn(2)) length = kPage * random().Between(1, 3);
+  return {offset, length};
+}
+
+void Program::OpenAndUse(int slot) {
+  v1::Attr attr;
+  if (Lookup(slot, &attr) == 0 || !S_ISREG(attr.mode())) return;
+  const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode(), O_RDWR, caller_);
+  Log([&] { return absl::StrCat("open inode ", attr.inode(), ": ", opened.status().ToString()); });
+  if (!opened.ok()) return;
+  UseFile(attr.inode());
+  machine_.vfs().Close(attr.inode());
+}
+
+void Program::UseFile(std::uint64_t inode) {
+  handle_ = ++g_last_handle;
+  const std::uint64_t times = random().Between(1, 5);
+  for (std::uint64_t i = 0; i < times && Continue(); ++i) {
+    const std::uint64_t what = random().Below(32);
+    if (what < 11) {
+      Read(inode, AnyRange());
+    } else if (what < 21) {
+      Write(inode, AnyRange());
+    } else if (what < 24) {
+      Append(inode, kCell * random().Between(1, 40));
+    } else if (what < 27) {
+      Fsync(inode);
+    } else if (what < 28) {
+      Truncate(inode, AnyRange().offset_bytes);
+    } else if (what < 29) {
+      Punch(inode, AnyRange());
+    } else {
+      LockAndHold(inode);
+    }
+    if (random().OneIn(3)) shared_.cluster.scheduler().Sleep(random().Between(10, 5 * kMs));
+  }
+}
+
+void Program::Read(std::uint64_t inode, DataModel::Range range) {
+  AlignedBuffer buffer(RoundUp(range.length_bytes, kIoAlignment));
+  const Micros began = now();
+  absl::StatusOr<PageCache::ReadResult> result;
+  const std::span<std::byte> wanted = buffer.span().first(range.length_bytes);
+  if (Cached()) {
+    result = machine_.pages().Read(machine_.vfs(), inode, range.offset_bytes, wanted, caller_);
+  } else {
+    const absl::StatusOr<std::size_t> length =
+        machine_.vfs().Read(inode, range.offset_bytes, wanted, 0, false, caller_);
+    result =
+        length.ok() ? absl::StatusOr<PageCache::ReadResult>({*length, false}) : length.status();
+  }
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] read inode ", inode, " at ", range.offset_bytes,
+                        "+", range.length_bytes, ": ",
+                        result.ok() ? absl::StrCat(result->length) : result.status().ToString());
+  });
+  shared_.cluster.scheduler().Trace(result.ok() ? result->length : 1);
+  ++shared_.done;
+  if (!result.ok()) return;
+  data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
+}
+
+void Program::Write(std::uint64_t inode, DataModel::Range range) {
+  const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
+  AlignedBuffer buffer(range.length_bytes);
+  data().Fill(number, buffer.span());
+  const Micros began = now();
+  Log([&] {
+    return absl::StrCat("begins write ", number, " of inode ", inode, " at ", range.offset_bytes,
+                        "+", range.length_bytes);
+  });
+  absl::Status status;
+  if (Cached()) {
+    status =
+        machine_.pages().Write(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
+  } else {
+    status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), 0, false, caller_);
+  }
+  data().EndWrite(number, status.ok(), false);
+  shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
+  ++shared_.done;
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] write ", number, ": ", status.ToString());
+  });
+}
+
+void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
+  if (Cached()) return;  // (the kernel does it there, with the size that it knows)
+  const std::uint32_t number = data().BeginAppend(inode, Who(), length_bytes);
+  AlignedBuffer buffer(length_bytes);
+  data().Fill(number, buffer.span());
+  const Micros began = now();
+  client::FileData::IoContext io;
+  io.credentials = &caller_.credentials;
+  io.append = true;
+  const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
+  if (at.ok()) data().EndAppend(number, *at);
+  data().EndWrite(number, at.ok(), false);
+  ++shared_.done;
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] append ", number, " to inode ", inode, ", ",
+                        length_bytes, ": ",
+                        at.ok() ? absl::StrCat("at ", *at) : at.status().ToString());
+  });
+}
+
+void Program::Fsync(std::uint64_t inode) {
+  const Micros began = now();
+  const absl::Status status = machine_.vfs().Fsync(inode, caller_);
+  data().EndFsync(inode, Who(), began, status.ok());
+  ++shared_.done;
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] fsync inode ", inode, ": ", status.ToString());
+  });
+}
+
+void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
+  if (Cached()) machine_.pages().BeginChange(inode);
+  const std::uint64_t length = DataModel::kToEnd - size_bytes;
+  const std::uint32_t number = data().BeginWrite(inode, Who(), {size_bytes, length}, true);
+  const Micros began = now();
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(v1::SetAttr::SIZE);
+  set.set_size_bytes(size_bytes);
+  const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
+  if (Cached()) machine_.pages().EndChange(inode, size_bytes, length);
+  data().EndWrite(number, status.ok(), true);
+  ++shared_.done;
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] truncate ", number, " of inode ", inode, " to ",
+                        size_bytes, ": ", status.ToString());
+  });
+}
+
+void Program::Punch(std::uint64_t inode, DataModel::Range range) {
+  if (Cached()) machine_.pages().BeginChange(inode);
+  const std::uint32_t number = data().BeginWrite(inode, Who(), range, true);
+  const Micros began = now();
+  const absl::Status status =
+      machine_.vfs().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, range.offset_bytes,
+                              range.length_bytes, caller_);
+  if (Cached()) machine_.pages().EndChange(inode, range.offset_bytes, range.length_bytes);
+  // Parts of blocks are zeroed by writes of the client's, and synced like those.
+  data().EndWrite(number, status.ok(), false);
+  ++shared_.done;
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] punch ", number, " of inode ", inode, " at ",
+                        range.offset_bytes, "+", range.length_bytes, ": ", status.ToString());
+  });
+}
+
+// Each open file is an owner of its own, as with locks of open file descriptions.
+void Program::LockAndHold(std::uint64_t inode) {
+  const std::uint64_t first = random().Below(4) * kLockUnit;
+  client::FileLocks::Lock lock{.inode = inode,
+                               .kind = v1::LOCK_RANGES,
+                               .owner = handle_,
+                               .handle = handle_,
+                               .range = {first, first + kLockUnit * random().Between(1, 3) - 1},
+                               .type = random().OneIn(3) ? v1::LOCK_SHARED : v1::LOCK_EXCLUSIVE,
+                               .pid = 1};
+  const Micros began = now();
+  const absl::Status status = machine_.locks().Set(lock, random().OneIn(2), nullptr);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] lock of inode ", inode, " by ", handle_, ": ",
+                        status.ToString());
+  });
+  ++shared_.done;
+  if (!status.ok()) return machine_.locks().Release(inode, handle_, nullptr);
+  LockModel& model = shared_.cluster.locks();
+  if (!data().Unaware(machine_.host())) {
+    model.Granted({.inode = inode,
+                   .host = machine_.host(),
+                   .owner = handle_,
+                   .first = lock.range.first,
+                   .last = lock.range.last,
+                   .exclusive = lock.type == v1::LOCK_EXCLUSIVE});
+  }
+  shared_.cluster.scheduler().Sleep(random().Between(10, 10 * kMs));
+  model.GivenUp(inode, machine_.host(), handle_);
+  machine_.locks().Release(inode, handle_, nullptr);
+}
+
+}  // namespace reel::sim
