@@ -173,6 +173,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     // The controller sees this file otherwise: begin anew with what it says.
     f.token.Clear();
     f.extents.Clear();
+    context_.RegisterOpens(f);
   }
   if (f.opens == 0 && IsGone(status)) return;
   f.write_error = ErrnoOf(status) == ESTALE ? EIO : ErrnoOf(status);
@@ -198,8 +199,23 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
   return absl::OkStatus();
 }
 
-absl::Status Committer::Sync(const FileRef& file, const Interrupt* interrupt) {
-  if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
+bool Committer::FlushData(const FileRef& file) {
+  LunMarks marks;
+  {
+    MutexLock lock(file->mutex);
+    const DirtyData& dirty = file->dirty;
+    if (file->commit_running || !dirty.blocks.empty() || dirty.size || dirty.kill_set_id) {
+      return false;
+    }
+    marks = dirty.unflushed;  // they stay: the commit passes over what is flushed
+  }
+  return context_.io->Flush(marks).ok();
+}
+
+absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrupt* interrupt) {
+  if (!data_only || !FlushData(file)) {
+    if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
+  }
   MutexLock lock(file->mutex);
   const int errno_value = std::exchange(file->write_error, 0);
   if (errno_value == 0) return absl::OkStatus();

@@ -38,8 +38,9 @@ class Committer {
   // any, stays for TakeError. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
   // no lock.
   absl::Status Clean(const FileRef& file, const Interrupt* interrupt);
-  // Clean, then the error that an fsync reports, once.
-  absl::Status Sync(const FileRef& file, const Interrupt* interrupt);
+  // Clean (or with `data_only` a flush, where that is enough), then the error that an fsync
+  // reports, once.
+  absl::Status Sync(const FileRef& file, bool data_only, const Interrupt* interrupt);
   // Everything dirty, of every inode. The first error. EINTR after `limit_ms`, if not 0.
   absl::Status SyncAll(std::uint64_t limit_ms);
   // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
@@ -66,6 +67,9 @@ class Committer {
   };
   using PlanRef = std::shared_ptr<Plan>;
 
+  // Flushes the LUNs, where the controller knows all that it takes to read the data. False: Clean
+  // is needed.
+  bool FlushData(const FileRef& file);
   // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
   PlanRef Begin(FileState& f, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.

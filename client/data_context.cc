@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include "proto/status.h"
 
@@ -24,6 +25,20 @@ absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
   file.mutex.Lock();
   if (timed_out) return ErrnoStatus(ETIMEDOUT, "no controller answers");
   return absl::OkStatus();
+}
+
+void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {
+  const bool told = file.opens == 0 || std::exchange(file.registered, true);
+  v1::Request request;
+  request.mutable_open()->set_inode(file.inode);
+  if (!told && done) {
+    session->Start(std::move(request),
+                   [done = std::move(done)](const absl::StatusOr<v1::Reply>&) { done(); });
+  } else if (!told) {
+    session->Post(std::move(request));
+  } else if (done) {
+    done();
+  }
 }
 
 }  // namespace reel::client

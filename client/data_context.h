@@ -25,6 +25,11 @@ struct DataContext {
   // What the first write of the last new file brought: the next new file is likely to get as much.
   std::atomic<std::uint64_t> first_write_bytes{0};
 
+  // Tells the controller of the opens here, unless it knows. While a token is held that is not
+  // needed: it keeps an inode of which anybody holds one.
+  void RegisterOpens(FileState& file, std::function<void()> done = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
   // Waits for any change of the file, or a while. EINTR, ETIMEDOUT (soft mount) or ESHUTDOWN when
   // the caller is to give up.
   absl::Status Wait(FileState& file, const Interrupt* interrupt)

@@ -2,6 +2,8 @@
 // Threads: as SessionEvents.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -33,7 +35,10 @@ class EventRouter : public SessionEvents {
       Return(std::move(dropped));
     }
   }
-  void OnStreamLost() override { names_.Clear(); }
+  void OnStreamLost() override {
+    names_.Clear();
+    data_.OnStreamLost();
+  }
   void OnEvicted() override {
     names_.Clear();
     locks_.OnEvicted();
@@ -47,7 +52,18 @@ class EventRouter : public SessionEvents {
   }
 
  private:
+  // Behind the opens of directories that these tokens alone have kept.
   void Return(std::vector<std::uint64_t> inodes) {
+    auto left = std::make_shared<std::atomic<std::size_t>>(inodes.size());
+    const auto sent = std::make_shared<std::vector<std::uint64_t>>(std::move(inodes));
+    for (const std::uint64_t inode : *sent) {
+      data_.RegisterOpens(inode, [this, left, sent] {
+        if (left->fetch_sub(1) == 1) SendReturn(*sent);
+      });
+    }
+  }
+
+  void SendReturn(std::vector<std::uint64_t> inodes) {
     v1::Request request;
     request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
     session_->Start(std::move(request),

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -55,12 +56,25 @@ class FileAccess {
                      absl::FunctionRef<Finding()> look) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Leave(FileState& f, bool exclusive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
+  // For a stream that has come to `at_bytes`, under a token of `mode`: when less is known beyond
+  // that than it will soon use, asks for the next part, and waits for nothing. REQUIRES: no lock
+  // held.
+  void FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
+                  const FileData::IoContext& io);
+
   // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
   absl::Status AwaitLease(const FileData::IoContext& io);
   bool LeaseHolds() const { return context_.session->LeaseHolds(); }
 
  private:
   struct Ticket;  // a LayoutGet under way
+  // What the stream lacks, if anything; nothing when it cannot be asked for now.
+  std::optional<FetchRange> LackedAhead(const FileState& f, v1::TokenMode mode,
+                                        std::uint64_t at_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // Takes in what a LayoutGet for `range` brought. EIO when that is malformed.
+  absl::Status TakeIn(FileState& f, const FetchRange& range, const v1::LayoutReply& layout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   struct Attempt {
     bool pinned = false;  // this operation's grant is still to be used
     int fruitless = 0;    // answers that brought nothing in a row

@@ -55,7 +55,8 @@ class FileDataImpl : public FileData {
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
     const FileRef file = context_.table.Find(inode);
-    return file == nullptr ? absl::OkStatus() : committer_.Sync(file, io.interrupt);
+    if (file == nullptr) return absl::OkStatus();
+    return committer_.Sync(file, io.data_only, io.interrupt);
   }
   absl::Status SyncAll() override { return committer_.SyncAll(0); }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) override {
@@ -94,6 +95,7 @@ class FileDataImpl : public FileData {
   }
   absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;
   void OpenDirectory(std::uint64_t inode) override;
+  void RegisterOpens(std::uint64_t inode, std::function<void()> done) override;
   std::uint64_t ExpectedBytes() const override {
     return context_.first_write_bytes.load(std::memory_order_relaxed);
   }
@@ -102,12 +104,13 @@ class FileDataImpl : public FileData {
   void Stop() override;
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
+  void OnStreamLost() override;
   void OnEvicted() override;
   std::vector<v1::Reclaim> CollectReclaims() override;
 
  private:
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
-  void CloseAtController(std::uint64_t inode, std::uint32_t count, bool lowers_token = false);
+  void CloseAtController(std::uint64_t inode, bool lowers_token = false);
   void NoteRead(const FileRef& file, AtimePolicy policy);
   void TellAccess(const FileRef& file, const v1::Time& time);
   void Reap();
@@ -127,7 +130,6 @@ class FileDataImpl : public FileData {
 
 // ---- opens ------------------------------------------------------------------------------------
 
-// One open at the controller stands for all here, so that repeating a message does no harm.
 absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, const IoContext& io) {
   const FileRef file = context_.table.Get(inode);
   FileState& f = *file;
@@ -136,10 +138,10 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
     MutexLock lock(f.mutex);
     ++f.opens;
     f.opened_to_write = f.opened_to_write || write;
-    registered = f.controller_opens > 0;
-    if (registered && !context_.session->checks_opens() &&
+    registered = f.registered;
+    if (io.known != nullptr && !context_.session->checks_opens() &&
         f.token.Has(kWholeFile, v1::TOKEN_SHARED) && f.recall == FileState::Recall::kNone) {
-      v1::Attr attr = f.attr;
+      v1::Attr attr = *io.known;
       f.OverlayOn(attr);
       return attr;
     }
@@ -180,10 +182,10 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
     FileState& f = *file;
     MutexLock lock(f.mutex);
     if (f.opens == 0) {  // its caller has given up
-      CloseAtController(f.inode, 1);
+      CloseAtController(f.inode);
       return;
     }
-    ++f.controller_opens;
+    f.registered = true;
     // A grant that comes at a bad moment is left aside: the controller may think that more is held.
     if (reply.has_layout() && f.recall == FileState::Recall::kNone && !f.exclusive_user) {
       (void)f.Install(reply.layout(), context_.session->session_id());
@@ -200,11 +202,15 @@ void FileDataImpl::OpenDirectory(std::uint64_t inode) {
   const FileRef directory = context_.table.Get(inode);
   MutexLock lock(directory->mutex);
   ++directory->opens;
-  if (directory->controller_opens > 0) return;
-  directory->controller_opens = 1;
-  v1::Request request;
-  request.mutable_open()->set_inode(inode);
-  context_.session->Post(std::move(request));
+}
+
+void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done) {
+  const FileRef file = context_.table.Find(inode);
+  if (file != nullptr) {
+    MutexLock lock(file->mutex);
+    if (file->token.empty()) return context_.RegisterOpens(*file, std::move(done));
+  }
+  done();
 }
 
 void FileDataImpl::Created(const v1::EntryReply& entry) {
@@ -212,7 +218,7 @@ void FileDataImpl::Created(const v1::EntryReply& entry) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
   ++f.opens;
-  ++f.controller_opens;
+  f.registered = true;
   f.opened_to_write = true;  // whoever creates a file writes it
   // (A repeated answer brings no layout.)
   if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
@@ -234,18 +240,16 @@ void FileDataImpl::Close(std::uint64_t inode) {
   f.opened_to_write = false;
   if (f.tail_allocated) committer_.NoteDirty(f);
   // What is dirty goes first, and the token with it.
-  const bool lowers = f.done_writing() && f.controller_opens > 0;
+  const bool lowers = f.done_writing();
   if (lowers) f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
-  CloseAtController(inode, std::exchange(f.controller_opens, 0), lowers);
+  if (std::exchange(f.registered, false) || lowers) CloseAtController(inode, lowers);
 }
 
-void FileDataImpl::CloseAtController(std::uint64_t inode, std::uint32_t count, bool lowers_token) {
-  for (; count > 0; --count) {
-    v1::Request request;
-    request.mutable_close()->set_inode(inode);
-    request.mutable_close()->set_lowers_token(lowers_token && count == 1);
-    context_.session->Post(std::move(request));
-  }
+void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {
+  v1::Request request;
+  request.mutable_close()->set_inode(inode);
+  request.mutable_close()->set_lowers_token(lowers_token);
+  context_.session->Post(std::move(request));
 }
 
 // ---- access times -----------------------------------------------------------------------------
@@ -317,16 +321,20 @@ void FileDataImpl::OnRecall(std::uint64_t inode, v1::TokenMode mode, const Token
   recaller_.Recall(*file, {.span = span, .mode = mode});
 }
 
+// The attribute tokens are gone, which have kept the open directories.
+void FileDataImpl::OnStreamLost() {
+  for (const FileRef& file : context_.table.All()) {
+    MutexLock lock(file->mutex);
+    if (file->token.empty()) context_.RegisterOpens(*file);
+  }
+}
+
 void FileDataImpl::OnEvicted() {
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
     if (!file->token.empty()) recaller_.Invalidate(file);
     file->Void();
-    if (file->opens == 0) continue;
-    v1::Request request;
-    request.mutable_open()->set_inode(file->inode);
-    file->controller_opens = 1;
-    context_.session->Post(std::move(request));
+    context_.RegisterOpens(*file);
   }
 }
 
@@ -338,11 +346,8 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
     if (reclaim->opens_size() + reclaim->tokens_size() >= kReclaimEntries) {
       reclaim = &reclaims.emplace_back();
     }
-    if (file->controller_opens > 0) {
-      v1::OpenCount& open = *reclaim->add_opens();
-      open.set_inode(file->inode);
-      open.set_count(file->controller_opens);
-    }
+    file->registered = file->opens > 0;
+    if (file->registered) reclaim->add_opens(file->inode);
     for (const TokenRanges::Piece& piece : file->token.pieces()) {
       v1::HeldToken& token = *reclaim->add_tokens();
       token.set_inode(file->inode);

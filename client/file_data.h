@@ -66,11 +66,13 @@ class FileData : public SessionEvents {
     const v1::Credentials* credentials = nullptr;
     const Interrupt* interrupt = nullptr;
     const CallerGroups* groups = nullptr;
-    bool page_cache = false;   // a request of the kernel's page cache, not of an application
-    bool append = false;       // O_APPEND: the offset given is ignored, the end of file counts
-    bool sync = false;         // O_SYNC or O_DSYNC: durable before the return
-    bool no_atime = false;     // O_NOATIME
-    std::uint32_t access = 0;  // Open: R_OK, W_OK bits, for a controller that checks opens
+    bool page_cache = false;  // a request of the kernel's page cache, not of an application
+    bool append = false;      // O_APPEND: the offset given is ignored, the end of file counts
+    bool sync = false;        // O_SYNC or O_DSYNC: durable before the return
+    bool data_only = false;   // with `sync`, Fsync: what it takes to read the data, as fdatasync(2)
+    bool no_atime = false;    // O_NOATIME
+    std::uint32_t access = 0;         // Open: R_OK, W_OK bits, for a controller that checks opens
+    const v1::Attr* known = nullptr;  // Open: the attributes, where a token for them is held
   };
 
   // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to
@@ -82,7 +84,8 @@ class FileData : public SessionEvents {
   virtual absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
                                               std::span<const std::byte> data,
                                               const IoContext& io) = 0;
-  // Data flushed, metadata committed and durable.
+  // Data flushed, metadata committed and durable. With `data_only`, bytes that lie where the file
+  // had bytes already need no commit: their time of change is told later.
   virtual absl::Status Fsync(std::uint64_t inode, const IoContext& io) = 0;
   // Everything dirty, of every inode (syncfs, unmount).
   virtual absl::Status SyncAll() = 0;
@@ -105,12 +108,16 @@ class FileData : public SessionEvents {
   // has been read.
   virtual void NoteAccess(const v1::Attr& attr, AtimePolicy policy) = 0;
 
-  // Opens: registered with the controller (so an unlinked file lives on) and counted here for
-  // reclaim.
+  // Opens: counted here, and registered with the controller (so an unlinked file lives on) at the
+  // latest before the token goes back that keeps the inode without.
   virtual absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) = 0;
-  // opendir(2): as Open, but nobody waits for it. A directory that is removed meanwhile then still
-  // has attributes. Close ends it.
+  // opendir(2): as Open, but the controller is told only by RegisterOpens: at once, or before its
+  // attribute token goes back, which keeps a directory as well. One that is removed meanwhile then
+  // still has attributes. Close ends it.
   virtual void OpenDirectory(std::uint64_t inode) = 0;
+  // Tells the controller of an inode's opens where no data token keeps it and it does not know.
+  // `done` runs when it does: at once, or on the receiving thread.
+  virtual void RegisterOpens(std::uint64_t inode, std::function<void()> done) = 0;
   // How many bytes a new file is likely to get at once, judging by the last one: for
   // Create.allocate_bytes.
   virtual std::uint64_t ExpectedBytes() const = 0;

@@ -219,6 +219,26 @@ TEST(FileDataTest, WritersOfOneFileKeepOutOfEachOthersBytes) {
   }
 }
 
+TEST(FileDataTest, WhatWasThereIsSyncedWithoutTheController) {
+  DataCluster cluster({.data = {.commit_age_ms = 1'000'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  const auto commits = [&] { return cluster.mdc().CountOf(v1::Request::kLayoutCommit); };
+  client->Write(inode, 0, std::string(10'000, 'a'));
+  ASSERT_TRUE(client->data().Fsync(inode, {.data_only = true}).ok());
+  EXPECT_EQ(commits(), 1u);  // blocks and size
+  client->Write(inode, 100, std::string(5'000, 'b'));
+  ASSERT_TRUE(client->data().Fsync(inode, {.data_only = true}).ok());
+  EXPECT_EQ(commits(), 1u);
+  for (int i = 0; i < 3; ++i) cluster.lun(i).Crash(1);  // loses what was not flushed
+  EXPECT_EQ(client->Read(inode, 100, 5'000), std::string(5'000, 'b'));
+  ASSERT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(commits(), 2u);  // the time
+  client->Write(inode, 9'999, "cc");
+  ASSERT_TRUE(client->data().Fsync(inode, {.data_only = true}).ok());
+  EXPECT_EQ(commits(), 3u);  // the size
+}
+
 // Whoever looks at a finished file disturbs nobody.
 TEST(FileDataTest, AClosedFileKeepsNoTokenToWrite) {
   DataCluster cluster({});

@@ -20,6 +20,7 @@ struct FileIo::WriteAccess {
   bool write_back = false;  // of pages that were written to long ago
 
   std::uint64_t era = 0;
+  bool stream = false;     // it continues the last one
   std::uint32_t mode = 0;  // the file's
   std::uint32_t gid = 0;
   ExtentList extents;
@@ -63,6 +64,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
+    bool stream = false;
     {
       MutexLock lock(f.mutex);
       // A mapped page turns dirty without a word, and is written back as a whole: another host may
@@ -71,10 +73,11 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       if (absl::Status status = access_.Enter(f, {.mode = mode}, io, look); !status.ok()) {
         return status;
       }
-      f.NoteUse(offset_bytes, offset_bytes + length_bytes);
+      stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes);
       era = f.era;
       if (io.page_cache) ++f.page_reads;
     }
+    if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
     const bool submitted = access_.LeaseHolds();
     if (submitted && length_bytes > 0) {
@@ -169,7 +172,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   });
   if (!status.ok()) return status;
   f.Lock(write.locks);
-  f.NoteUse(write.offset_bytes, write.end_bytes());
+  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes());
   write.era = f.era;
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
@@ -204,6 +207,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) return status;
+    if (write.stream) access_.FetchAhead(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
     absl::Status status;
     LunMarks marks;
     const bool submitted = access_.LeaseHolds();
@@ -239,7 +243,8 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     break;
   }
   if (io.sync) {
-    if (absl::Status status = committer_.Sync(file, io.interrupt); !status.ok()) return status;
+    absl::Status status = committer_.Sync(file, io.data_only, io.interrupt);
+    if (!status.ok()) return status;
   }
   return write.offset_bytes;
 }

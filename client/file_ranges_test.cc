@@ -84,6 +84,26 @@ TEST(FileRangesTest, WritersFarFromEachOtherAskOnce) {
   EXPECT_EQ(two->Read(inode, 1'000, 1), "1");
 }
 
+// While a token keeps a file, the controller need not know that it is open.
+TEST(FileRangesTest, AnOpenIsToldBeforeTheLastTokenGoes) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  one->Write(inode, 0, "text");
+  ASSERT_TRUE(one->Fsync(inode).ok());
+  const v1::Attr known = cluster.mdc().AttrOf(inode);
+  ASSERT_TRUE(one->data().Open(inode, false, {.known = &known}).ok());
+  EXPECT_EQ(cluster.mdc().OpensOf(inode), 0u);
+  two->Write(inode, 0, "T");
+  EXPECT_EQ(cluster.mdc().OpensOf(inode), 1u);
+  one->data().Close(inode);
+  EXPECT_EQ(one->Read(inode, 0, 4), "Text");
+  while (cluster.mdc().OpensOf(inode) != 0) std::this_thread::yield();
+  EXPECT_TRUE(one->data().Open(inode, false, {}).ok());  // nothing known: it is asked
+  EXPECT_EQ(cluster.mdc().OpensOf(inode), 1u);
+}
+
 TEST(FileRangesTest, AReaderBehindAWriterTakesWhatLiesBehindIt) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

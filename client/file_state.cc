@@ -269,7 +269,7 @@ void FileState::Void() {
   recall = Recall::kNone;
   next_recall.reset();
   ++recall_cycle;
-  controller_opens = 0;
+  registered = false;
   changed.NotifyAll();
 }
 

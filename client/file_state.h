@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "client/atime_policy.h"
@@ -99,7 +100,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
   // Page-cache requests that wait for the controller, with the kernel's pages locked.
   std::uint32_t page_fetches ABSL_GUARDED_BY(mutex) = 0;
-  TokenSpan last_used ABSL_GUARDED_BY(mutex);  // by the last read or write
+  TokenSpan last_used ABSL_GUARDED_BY(mutex);              // by the last read or write
+  std::uint64_t used_to_bytes ABSL_GUARDED_BY(mutex) = 0;  // where that ended
 
   // ---- who is at work
   std::uint32_t shared_users ABSL_GUARDED_BY(mutex) = 0;
@@ -137,8 +139,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool telling_access ABSL_GUARDED_BY(mutex) = false;
 
   // ---- opens
-  std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;             // here
-  std::uint32_t controller_opens ABSL_GUARDED_BY(mutex) = 0;  // that the controller counts for them
+  std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;  // here
+  // The controller knows; else a token alone keeps the inode.
+  bool registered ABSL_GUARDED_BY(mutex) = false;
   // Some open here was for writing, since the last time that there was none: what the page cache
   // reads may be mapped and changed without asking, so it needs the exclusive token.
   bool opened_to_write ABSL_GUARDED_BY(mutex) = false;
@@ -165,9 +168,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // What it takes to read or write [from, to); beyond what the size is at least, the end as well.
   TokenSpan SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  void NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes)
+  // True when it continues the last one: a stream.
+  bool NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     last_used = {FileBlock(from_bytes / block_bytes), FileBlock(DivideUp(to_bytes, block_bytes))};
+    return std::exchange(used_to_bytes, to_bytes) == from_bytes && from_bytes != 0;
   }
   // What the token's holder gives up when that is recalled: what lies away from its own place in
   // the file goes as a whole, so that not each step of the other one's recalls more.

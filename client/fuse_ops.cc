@@ -369,9 +369,9 @@ void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t siz
   fuse_reply_write(req, size);
 }
 
-void OnFsync(fuse_req_t req, fuse_ino_t inode, int, fuse_file_info*) {
+void OnFsync(fuse_req_t req, fuse_ino_t inode, int data_only, fuse_file_info*) {
   const Request request(req);
-  ReplyStatus(req, request.vfs().Fsync(inode, request.caller()));
+  ReplyStatus(req, request.vfs().Fsync(inode, data_only != 0, request.caller()));
 }
 
 void OnFallocate(fuse_req_t req, fuse_ino_t inode, int mode, off_t offset, off_t length,

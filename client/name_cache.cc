@@ -19,6 +19,23 @@ absl::string_view Key(std::string_view name) {
   return {name.data(), name.size()};
 }
 
+bool ChangesSpace(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kCreate:
+    case v1::Request::kUnlink:
+    case v1::Request::kRename:
+    case v1::Request::kLayoutCommit:
+    case v1::Request::kAllocate:
+      return true;
+    case v1::Request::kLayoutGet:
+      return request.layout_get().allocate();
+    case v1::Request::kSetAttr:
+      return (request.set_attr().fields() & v1::SetAttr::SIZE) != 0;
+    default:
+      return false;
+  }
+}
+
 bool IsDots(std::string_view name) {
   return name == "." || name == "..";
 }
@@ -52,12 +69,32 @@ bool NameCache::TakeLookedInto(std::uint64_t directory) {
   return node != nullptr && std::exchange(node->looked_into, false);
 }
 
+bool NameCache::Holds(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  return nodes_.contains(inode);
+}
+
+std::shared_ptr<const v1::ReadDirReply> NameCache::Page(std::uint64_t directory,
+                                                        std::uint64_t cookie) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(directory);
+  if (node == nullptr || own_changes_.TouchNamesOf(directory)) return nullptr;
+  Use(*node);
+  const auto page = node->pages.find(cookie);
+  return page == node->pages.end() ? nullptr : page->second;
+}
+
 std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
   if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
+}
+
+std::optional<v1::StatFsReply> NameCache::Space() const {
+  MutexLock lock(mutex_);
+  return space_;
 }
 
 std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
@@ -103,7 +140,11 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
   if (reply.has_entry()) SetAttr(reply.entry().attr());
   for (const v1::Attr& attr : reply.changed()) SetAttr(attr);
   const bool done = reply.error() == 0;
+  if (ChangesSpace(request)) space_.reset();
   switch (request.op_case()) {
+    case v1::Request::kStatFs:
+      if (done) space_ = reply.stat_fs();
+      break;
     case v1::Request::kLookup:
       LookedUp(request.lookup(), reply);
       break;
@@ -194,11 +235,27 @@ void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listi
     if (directory != nullptr) SetName(*directory, entry.name(), entry.inode());
   }
   if (directory == nullptr) return;
+  KeepPage(*directory, request.cookie(), listing);
   const bool continues = request.cookie() == 0 || request.cookie() == directory->listed_to;
   if (!continues) return;
   directory->listed_to =
       listing.entries_size() > 0 ? listing.entries(listing.entries_size() - 1).cookie() : 0;
   if (listing.end()) directory->complete = true;
+}
+
+void NameCache::KeepPage(Node& directory, std::uint64_t cookie, const v1::ReadDirReply& listing) {
+  if (!directory.attr) return;  // no change of it would be noticed
+  auto page = std::make_shared<v1::ReadDirReply>(listing);
+  for (v1::ReadDirReply::Entry& entry : *page->mutable_entries()) entry.clear_attr();
+  const std::size_t weight = 1 + page->entries_size();
+  if (!directory.pages.emplace(cookie, std::move(page)).second) return;
+  directory.pages_weight += weight;
+  names_weight_ += weight;
+}
+
+void NameCache::DropPages(Node& directory) {
+  names_weight_ -= std::exchange(directory.pages_weight, 0);
+  directory.pages.clear();
 }
 
 void NameCache::OnRecall(std::uint64_t inode) {
@@ -213,6 +270,7 @@ void NameCache::Clear() {
   names_weight_ = 0;
   dropped_.clear();
   returning_.clear();
+  space_.reset();
 }
 
 std::vector<std::uint64_t> NameCache::TakeDropped() {
@@ -253,7 +311,7 @@ void NameCache::Hold(std::uint64_t inode) {
 void NameCache::Drop(std::uint64_t inode) {
   const auto found = nodes_.find(inode);
   if (found == nodes_.end()) return;
-  names_weight_ -= found->second->names_weight;
+  names_weight_ -= found->second->names_weight + found->second->pages_weight;
   uses_.erase(found->second->use);
   nodes_.erase(found);
 }
@@ -278,6 +336,7 @@ void NameCache::SetAttr(const v1::Attr& attr) {
   if (attr.mode() == 0) {
     Drop(attr.inode());  // the inode is gone
   } else if (Node* node = Find(attr.inode())) {
+    if (!node->attr || node->attr->change() != attr.change()) DropPages(*node);
     node->attr = attr;
   }
 }

@@ -7,6 +7,7 @@
 // Invariants:
 //   1. There is a node for an inode only while its token is held.
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
+//      Its listing is kept in the parts in which it came, until a name in it changes.
 //   3. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
@@ -49,6 +50,12 @@ class NameCache {
   std::optional<Found> Lookup(std::uint64_t parent, std::string_view name);
   std::optional<v1::Attr> GetAttr(std::uint64_t inode);
   std::optional<std::string> ReadLink(std::uint64_t inode);
+  bool Holds(std::uint64_t inode) const;
+  // The part of a directory's listing behind `cookie`, as it came from the controller, but for the
+  // attributes; null where it has to be asked for.
+  std::shared_ptr<const v1::ReadDirReply> Page(std::uint64_t directory, std::uint64_t cookie);
+  // The volume's usage, as the last StatFs said, and unless this client has changed it since.
+  std::optional<v1::StatFsReply> Space() const;
   // Whether a name was looked up in the directory since the last call (false where its token is not
   // held): then whoever lists it wants attributes.
   bool TakeLookedInto(std::uint64_t directory);
@@ -82,6 +89,9 @@ class NameCache {
     std::optional<std::string> link;
     absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
     std::size_t names_weight = 0;
+    // Parts of its listing, by the cookie that each begins behind.
+    absl::flat_hash_map<std::uint64_t, std::shared_ptr<const v1::ReadDirReply>> pages;
+    std::size_t pages_weight = 0;
     bool complete = false;
     bool looked_into = false;
     std::uint64_t listed_to =
@@ -107,6 +117,9 @@ class NameCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Renamed(const v1::Rename& rename, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepPage(Node& directory, std::uint64_t cookie, const v1::ReadDirReply& listing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropPages(Node& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -114,9 +127,10 @@ class NameCache {
   mutable Mutex mutex_;
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_ ABSL_GUARDED_BY(mutex_);
   std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
-  std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes
+  std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::StatFsReply> space_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -118,6 +118,39 @@ TEST_F(NameCacheTest, ARemovalOfWhatIsNotKnownMayTouchAnyInode) {
   EXPECT_TRUE(cache_.GetAttr(7));
 }
 
+TEST_F(NameCacheTest, KeepsAListingUntilTheDirectoryChanges) {
+  const auto tell = [&](std::uint64_t change) {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(kDir);
+    v1::Reply reply;
+    reply.add_cacheable(kDir);
+    *reply.mutable_attr()->mutable_attr() = AttrOf(kDir);
+    reply.mutable_attr()->mutable_attr()->set_change(change);
+    cache_.OnReply(request, reply);
+  };
+  Listed(0, {3}, true);
+  EXPECT_EQ(cache_.Page(kDir, 0), nullptr);  // a change would not be noticed
+  tell(1);
+  Listed(0, {3, 4}, false);
+  Listed(4, {5}, true);
+  tell(1);
+  ASSERT_NE(cache_.Page(kDir, 0), nullptr);
+  EXPECT_EQ(cache_.Page(kDir, 0)->entries_size(), 2);
+  EXPECT_FALSE(cache_.Page(kDir, 0)->entries(0).has_attr());
+  ASSERT_NE(cache_.Page(kDir, 4), nullptr);
+  EXPECT_TRUE(cache_.Page(kDir, 4)->end());
+  EXPECT_EQ(cache_.Page(kDir, 3), nullptr);  // none begins there
+  const std::size_t weight = cache_.weight();
+  tell(2);
+  EXPECT_EQ(cache_.Page(kDir, 0), nullptr);
+  EXPECT_LT(cache_.weight(), weight);
+  Listed(0, {3}, true);
+  EXPECT_NE(cache_.Page(kDir, 0), nullptr);
+  cache_.OnRecall(kDir);
+  EXPECT_EQ(cache_.Page(kDir, 0), nullptr);
+  EXPECT_FALSE(cache_.Holds(kDir));
+}
+
 TEST_F(NameCacheTest, KnowsWhatItWasToldAndMayKeep) {
   EXPECT_EQ(Find("a"), "?");
   LookedUp("a", 10);

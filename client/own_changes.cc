@@ -58,6 +58,11 @@ bool OwnChanges::TouchName(std::uint64_t directory, std::string_view name) const
   return !names_.empty() && names_.contains({directory, std::string(name)});
 }
 
+bool OwnChanges::TouchNamesOf(std::uint64_t directory) const {
+  const auto first = names_.lower_bound({directory, ""});
+  return first != names_.end() && first->first.first == directory;
+}
+
 bool OwnChanges::TouchInode(std::uint64_t inode) const {
   return !inodes_.empty() && (inodes_.contains(inode) || inodes_.contains(0));
 }

@@ -32,6 +32,7 @@ class OwnChanges {
   void End(const Change& change);
 
   bool TouchName(std::uint64_t directory, std::string_view name) const;
+  bool TouchNamesOf(std::uint64_t directory) const;
   bool TouchInode(std::uint64_t inode) const;
 
  private:

@@ -116,6 +116,7 @@ std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cy
   // Lowered when it is sent, not when it is answered: a new controller hears of the lower one.
   const FileState::Recalled& back = f.recalled;
   f.LowerToken(back.span, back.mode);
+  if (f.token.empty()) context_.RegisterOpens(f);
   session = f.session;
   v1::Request request;
   v1::LayoutReturn& message = *request.mutable_layout_return();

@@ -89,7 +89,7 @@ class Vfs {
   absl::Status RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller);
 
   // ---- directories ----
-  void OpenDirectory(std::uint64_t inode) { data_.OpenDirectory(inode); }
+  void OpenDirectory(std::uint64_t inode);
   // The entry behind `cookie` in the stream, or null at the end. It stays valid until the next call
   // with this handle. Entries come from the handle's last reply where that holds them; cookie 0
   // always asks anew.
@@ -114,7 +114,7 @@ class Vfs {
   absl::Status Write(std::uint64_t inode, std::uint64_t offset_bytes,
                      std::span<const std::byte> data, int flags, bool page_cache,
                      const Caller& caller);
-  absl::Status Fsync(std::uint64_t inode, const Caller& caller);
+  absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                         std::uint64_t length_bytes, const Caller& caller);
   // SEEK_DATA and SEEK_HOLE; EINVAL for others (the kernel does those itself).
@@ -150,6 +150,7 @@ class Vfs {
   Mutex last_mutex_;
   v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);          // as last seen
   v1::StatFsReply space_ ABSL_GUARDED_BY(last_mutex_);  // as last seen; empty before
+  std::uint64_t space_at_ms_ ABSL_GUARDED_BY(last_mutex_) = 0;
 };
 
 }  // namespace reel::client

@@ -93,6 +93,10 @@ class FakeFileData : public FileData {
   bool WroteUntold(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
   void OpenDirectory(std::uint64_t) override {}
+  void RegisterOpens(std::uint64_t inode, std::function<void()> done) override {
+    registered.push_back(inode);
+    done();
+  }
   std::uint64_t ExpectedBytes() const override { return 5'000; }
   void Created(const v1::EntryReply& entry) override { opened = entry.attr().inode(); }
   void Close(std::uint64_t inode) override { closed = inode; }
@@ -103,6 +107,7 @@ class FakeFileData : public FileData {
 
   IoContext last;
   std::vector<std::uint64_t> accessed;
+  std::vector<std::uint64_t> registered;
   std::uint32_t set_fields = 0;
   std::uint64_t opened = 0;
   std::uint64_t closed = 0;
@@ -422,6 +427,20 @@ TEST_F(VfsTest, DirectoriesAreReadInPiecesAndFromAnywhere) {
   ReplyListing({1, 9}, true);
   EXPECT_EQ(ReadAll(handle, 0, &cookies), 0);
   EXPECT_EQ(cookies, (std::vector<std::uint64_t>{1, 9}));
+}
+
+TEST_F(VfsTest, AnOpenDirectoryIsRegisteredUnlessATokenKeepsIt) {
+  vfs_.OpenDirectory(7);
+  EXPECT_EQ(data_.registered, (std::vector<std::uint64_t>{7}));
+  v1::Request request;
+  request.mutable_get_attr()->set_inode(7);
+  v1::Reply reply;
+  reply.add_cacheable(7);
+  reply.mutable_attr()->mutable_attr()->set_inode(7);
+  reply.mutable_attr()->mutable_attr()->set_mode(S_IFDIR);
+  names_.OnReply(request, reply);
+  vfs_.OpenDirectory(7);
+  EXPECT_EQ(data_.registered.size(), 1u);
 }
 
 TEST_F(VfsTest, AListingThatGoesInCirclesEnds) {

@@ -23,7 +23,6 @@ namespace {
 constexpr std::uint32_t kProtocol = 1;
 constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxMountPointBytes = 4096;
-constexpr std::uint32_t kMaxOpenCount = 1 << 20;  // of one inode by one session, in a reclaim
 
 // A client that answers by itself cannot tell its squashed callers from the others.
 bool MayCache(const Session& session, const v1::Hello& hello) {
@@ -260,8 +259,8 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     Answer(session, request, std::move(reply), Sequence());
     return;
   }
-  for (const v1::OpenCount& open : request.reclaim().opens()) {
-    opens_.Open(session.id, InodeNumber(open.inode()), std::min(open.count(), kMaxOpenCount));
+  for (const std::uint64_t inode : request.reclaim().opens()) {
+    opens_.Open(session.id, InodeNumber(inode));
   }
   for (const v1::HeldToken& token : request.reclaim().tokens()) {
     const InodeNumber inode(token.inode());

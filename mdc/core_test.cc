@@ -117,8 +117,7 @@ TEST_F(CoreTest, ARepeatedMutationIsAnsweredAfterARestartToo) {
   ASSERT_EQ(a_.Resume(), 0);
   EXPECT_TRUE(a_.must_reclaim_);
   v1::Reclaim reclaim;
-  reclaim.add_opens()->set_inode(inode);
-  reclaim.mutable_opens(0)->set_count(1);
+  reclaim.add_opens(inode);
   ASSERT_EQ(a_.Reclaim(reclaim), 0);
   --a_.sequences_[1];
   EXPECT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);  // done once; not ENOENT

@@ -160,18 +160,13 @@ std::uint64_t TokenTable::CountOf(SessionId session) const {
   return found == counts_.end() ? 0 : found->second;
 }
 
-void OpenTable::Open(SessionId session, InodeNumber inode, std::uint32_t count) {
-  if (count == 0) return;
-  by_session_[session][inode] += count;
-  total_[inode] += count;
+void OpenTable::Open(SessionId session, InodeNumber inode) {
+  if (by_session_[session].insert(inode).second) ++total_[inode];
 }
 
 bool OpenTable::Close(SessionId session, InodeNumber inode) {
   const auto mine = by_session_.find(session);
-  if (mine == by_session_.end()) return false;
-  const auto entry = mine->second.find(inode);
-  if (entry == mine->second.end()) return false;
-  if (--entry->second == 0) mine->second.erase(entry);
+  if (mine == by_session_.end() || mine->second.erase(inode) == 0) return false;
   if (mine->second.empty()) by_session_.erase(mine);
   const auto total = total_.find(inode);
   if (--total->second > 0) return false;
@@ -179,21 +174,18 @@ bool OpenTable::Close(SessionId session, InodeNumber inode) {
   return true;
 }
 
-std::uint32_t OpenTable::CountOf(SessionId session, InodeNumber inode) const {
+bool OpenTable::IsOpenBy(SessionId session, InodeNumber inode) const {
   const auto mine = by_session_.find(session);
-  if (mine == by_session_.end()) return 0;
-  const auto entry = mine->second.find(inode);
-  return entry == mine->second.end() ? 0 : entry->second;
+  return mine != by_session_.end() && mine->second.contains(inode);
 }
 
 std::vector<InodeNumber> OpenTable::Drop(SessionId session) {
   std::vector<InodeNumber> closed;
   const auto mine = by_session_.find(session);
   if (mine == by_session_.end()) return closed;
-  for (const auto& [inode, count] : mine->second) {
+  for (const InodeNumber inode : mine->second) {
     const auto total = total_.find(inode);
-    total->second -= count;
-    if (total->second > 0) continue;
+    if (--total->second > 0) continue;
     total_.erase(total);
     closed.push_back(inode);
   }
@@ -204,10 +196,7 @@ std::vector<InodeNumber> OpenTable::Drop(SessionId session) {
 
 std::uint64_t OpenTable::CountOf(SessionId session) const {
   const auto mine = by_session_.find(session);
-  if (mine == by_session_.end()) return 0;
-  std::uint64_t sum = 0;
-  for (const auto& [inode, count] : mine->second) sum += count;
-  return sum;
+  return mine == by_session_.end() ? 0 : mine->second.size();
 }
 
 }  // namespace reel::mdc

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "proto/mdc.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/types.h"
@@ -79,21 +80,21 @@ class TokenTable {
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
 };
 
-// How often each session has each inode open.
+// Which sessions have which inodes open.
 class OpenTable {
  public:
-  void Open(SessionId session, InodeNumber inode, std::uint32_t count = 1);
-  // True when that was the last open of the inode by anyone. Unknown opens are ignored.
+  void Open(SessionId session, InodeNumber inode);
+  // True when nobody has it open any more, and this session had. Unknown opens are ignored.
   bool Close(SessionId session, InodeNumber inode);
   bool IsOpen(InodeNumber inode) const { return total_.contains(inode); }
-  std::uint32_t CountOf(SessionId session, InodeNumber inode) const;
+  bool IsOpenBy(SessionId session, InodeNumber inode) const;
   // The inodes that nobody has open any more after the session is gone.
   std::vector<InodeNumber> Drop(SessionId session);
   std::uint64_t CountOf(SessionId session) const;
 
  private:
-  absl::flat_hash_map<SessionId, absl::flat_hash_map<InodeNumber, std::uint32_t>> by_session_;
-  absl::flat_hash_map<InodeNumber, std::uint32_t> total_;
+  absl::flat_hash_map<SessionId, absl::flat_hash_set<InodeNumber>> by_session_;
+  absl::flat_hash_map<InodeNumber, std::uint32_t> total_;  // sessions
 };
 
 }  // namespace reel::mdc

@@ -103,16 +103,17 @@ TEST(TokenTable, ARecallIsOfARangeAndAnsweredByAWiderOne) {
   EXPECT_EQ(table.Held(kA, kFile, Span(0, 10)), v1::TOKEN_EXCLUSIVE);
 }
 
-TEST(OpenTable, CountsPerSessionAndInAll) {
+TEST(OpenTable, IsOpenWhileAnySessionHasIt) {
   OpenTable table;
-  table.Open(kA, kFile, 2);
+  table.Open(kA, kFile);
+  table.Open(kA, kFile);  // again: that changes nothing
   table.Open(kB, kFile);
+  EXPECT_TRUE(table.IsOpenBy(kA, kFile));
   EXPECT_FALSE(table.Close(kA, kFile));
-  EXPECT_EQ(table.CountOf(kA, kFile), 1u);
-  EXPECT_TRUE(table.Drop(kB).empty());
+  EXPECT_FALSE(table.IsOpenBy(kA, kFile));
+  EXPECT_FALSE(table.Close(kA, kFile));  // not its own any more
   EXPECT_TRUE(table.IsOpen(kFile));
-  EXPECT_FALSE(table.Close(kB, kFile));  // not its own
-  EXPECT_TRUE(table.Close(kA, kFile));
+  EXPECT_TRUE(table.Close(kB, kFile));
   EXPECT_FALSE(table.IsOpen(kFile));
 }
 

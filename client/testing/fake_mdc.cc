@@ -175,8 +175,7 @@ std::uint64_t FakeMdc::OpensOf(std::uint64_t inode) const {
   MutexLock lock(mutex_);
   std::uint64_t sum = 0;
   for (const auto& [id, session] : sessions_) {
-    const auto it = session.opens.find(inode);
-    if (it != session.opens.end()) sum += it->second;
+    sum += session.opens.count(inode);
   }
   return sum;
 }
@@ -311,9 +310,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
     case v1::Request::kGoodbye:
       break;
     case v1::Request::kReclaim:
-      for (const v1::OpenCount& open : request.reclaim().opens()) {
-        session.opens[open.inode()] = open.count();
-      }
+      for (const std::uint64_t inode : request.reclaim().opens()) session.opens.insert(inode);
       for (const v1::HeldToken& token : request.reclaim().tokens()) {
         const TokenSpan span = *ParseTokenSpan(token.first_block(), token.length_blocks());
         files_.at(token.inode()).holders[session.id].held.Raise(span, token.mode());
@@ -321,12 +318,11 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       if (request.reclaim().done()) session.must_reclaim = false;
       break;
     case v1::Request::kOpen:
-      ++session.opens[request.open().inode()];
+      session.opens.insert(request.open().inode());
       *reply.mutable_attr()->mutable_attr() = files_.at(request.open().inode()).attr;
       break;
     case v1::Request::kClose: {
-      const auto open = session.opens.find(request.close().inode());
-      if (open != session.opens.end() && --open->second == 0) session.opens.erase(open);
+      session.opens.erase(request.close().inode());
       if (!request.close().lowers_token()) break;
       Holder& holder = files_.at(request.close().inode()).holders[session.id];
       holder.held.Lower(kWholeFile, v1::TOKEN_SHARED);

@@ -75,7 +75,7 @@ class FakeMdc : public MdcConnector {
     bool evicted = false;
     bool must_reclaim = false;
     std::vector<Slot> slots;
-    std::map<std::uint64_t, std::uint32_t> opens;
+    std::set<std::uint64_t> opens;
   };
   struct Recalled {
     TokenSpan span;

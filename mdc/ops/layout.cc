@@ -103,11 +103,6 @@ void GrantOnCommit(OpContext& ctx, InodeNumber inode, v1::TokenMode mode, const 
   });
 }
 
-absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
-  if (record.nlink() > 0 || ctx.opens.IsOpen(inode)) return absl::OkStatus();
-  return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
-}
-
 // Allocates what is missing of the range, and describes it and what was taken ahead, which `limit`
 // ends.
 absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
@@ -242,6 +237,14 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
 }
 
 }  // namespace
+
+absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
+  if (record.nlink() > 0 || ctx.opens.IsOpen(inode) ||
+      ctx.tokens.Most(ctx.session, inode) != v1::TOKEN_NONE) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
+}
 
 absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                          std::uint64_t offset_bytes, std::uint64_t length_bytes, v1::TokenMode mode,

@@ -14,6 +14,10 @@ absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply&
 absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
+// ESTALE for an inode without a name, unless somebody has it open, or this session holds a token of
+// it: then it may have it open without having said so.
+absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record);
+
 // Grants the exclusive token of a file that this operation makes, which nobody else knows, with
 // `allocate_bytes` of unwritten blocks from its start where there is room; `layout` describes its
 // beginning.

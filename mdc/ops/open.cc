@@ -31,9 +31,7 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   const auto found = ctx.txn.Inode(inode);
   if (!found.ok()) return found.status();
   const v1::InodeRecord& record = **found;
-  if (record.nlink() == 0 && !ctx.opens.IsOpen(inode)) {
-    return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
-  }
+  if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
   if (open.write() && (record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0) {
     return ErrnoStatus(EPERM, absl::StrCat("inode ", inode.value(), " is immutable"));
   }

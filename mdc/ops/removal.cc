@@ -24,6 +24,10 @@ absl::StatusOr<v1::InodeRecord*> InodeToUnname(OpContext& ctx, const Entry& entr
 }
 
 absl::Status TakeName(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  // Who holds a directory's attribute token may have it open without having said so.
+  if (S_ISDIR(record.mode())) {
+    if (absl::Status alone = ctx.RequireUncached(inode); !alone.ok()) return alone;
+  }
   record.set_nlink(S_ISDIR(record.mode()) || record.nlink() == 0 ? 0 : record.nlink() - 1);
   TouchChange(ctx, inode, record);
   return record.nlink() == 0 ? DropInode(ctx, inode) : absl::OkStatus();

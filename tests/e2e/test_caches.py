@@ -3,6 +3,7 @@ import contextlib
 import os
 import random
 import stat
+import subprocess
 import threading
 
 import pytest
@@ -142,6 +143,83 @@ def test_what_is_known_costs_no_round_trip(cluster, room):
     after = cluster.counters()
     asked = sum(after[name] - before[name] for name in ("op.lookup", "op.get_attr"))
     assert asked <= 5  # the absent name, once
+
+
+def operations(cluster):
+    """What the controller has been asked for, once nothing is on its way any more."""
+    def count():
+        return {name: value for name, value in cluster.counters().items()
+                if name.startswith("op.") and value}
+    before, now = None, count()
+    while now != before:
+        before, now = now, count()
+    return now
+
+
+def asked_for(cluster, action):
+    before = operations(cluster)
+    result = action()
+    after = operations(cluster)
+    return result, {name: value - before.get(name, 0) for name, value in after.items()
+                    if value != before.get(name, 0)}
+
+
+def test_a_second_look_asks_nothing(cluster, room):
+    """A tree listed with all attributes, and a file read, for the second time: out of the client's
+    own memory, also by a client that had no part in writing them."""
+    files = 30_000 if os.environ.get("REEL_LONG") else 3_000
+    for folder in range(30):
+        os.mkdir(os.path.join(room[0], f"d{folder}"))
+        for number in range(files // 30):
+            with open(os.path.join(room[0], f"d{folder}", f"f{number}"), "w") as file:
+                file.write(f"text {number}")
+    cluster.restart()  # nothing is left to be told by those who wrote them
+    for place in room:
+        find = ("find", place, "-printf", "%i %M %n %u %s %t %P\n")
+        first = subprocess.run(find, check=True, capture_output=True).stdout
+        again, asked = asked_for(
+            cluster, lambda: subprocess.run(find, check=True, capture_output=True).stdout)
+        assert asked == {}
+        assert again == first
+        assert first.count(b"\n") == files + 31
+
+        path = os.path.join(place, "d7", "f5")
+        first = subprocess.run(("cat", path), check=True, capture_output=True).stdout
+        again, asked = asked_for(
+            cluster, lambda: subprocess.run(("cat", path), check=True, capture_output=True).stdout)
+        assert asked == {}
+        assert again == first == b"text 5"
+
+
+def test_what_is_open_unknown_to_the_controller_lives_on(cluster, room):
+    """A file and a directory opened out of the caches, then removed by the other host."""
+    folder = os.path.join(room[0], "folder")
+    path = os.path.join(folder, "file")
+    os.mkdir(folder)
+    with open(path, "w") as file:
+        file.write("text" * 5_000)
+        file.flush()
+        os.fsync(file.fileno())
+    with open(path) as file:
+        file.read()
+    os.listdir(folder)
+
+    def open_both():
+        return os.open(path, os.O_RDONLY), os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    (file, directory), asked = asked_for(cluster, open_both)
+    assert asked == {}
+    os.unlink(os.path.join(room[1], "folder", "file"))
+    os.rmdir(os.path.join(room[1], "folder"))
+    assert os.fstat(file).st_nlink == 0
+    assert os.pread(file, 30_000, 0) == b"text" * 5_000
+    assert os.fstat(directory).st_nlink == 0
+    assert os.listdir(directory) == []
+    cluster.kill("mdc1")  # both are claimed in the new epoch
+    cluster.start("mdc1")
+    assert os.pread(file, 30_000, 0) == b"text" * 5_000
+    assert os.fstat(directory).st_nlink == 0
+    os.close(file)
+    os.close(directory)
 
 
 def test_a_client_that_died_holds_nobody_up(cluster, room):
