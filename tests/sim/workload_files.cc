@@ -135,7 +135,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
 
 void Program::Fsync(std::uint64_t inode) {
   const Micros began = now();
-  const absl::Status status = machine_.vfs().Fsync(inode, caller_);
+  const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
   data().EndFsync(inode, Who(), began, status.ok());
   ++shared_.done;
   Log([&] {
