@@ -127,7 +127,13 @@ void Committer::Send(const PlanRef& plan) {
   *request.mutable_layout_commit() = std::move(plan->message);
   context_.session->Start(
       std::move(request),
-      [this, plan](const absl::StatusOr<v1::Reply>& reply) { Finish(plan, reply.status()); },
+      [this, plan](const absl::StatusOr<v1::Reply>& reply) {
+        if (reply.ok() && reply->has_attr()) {
+          MutexLock lock(plan->file->mutex);
+          if (plan->file->era == plan->era) plan->file->Learn(reply->attr().attr());
+        }
+        Finish(plan, reply.status());
+      },
       plan->session);
 }
 

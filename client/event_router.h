@@ -2,7 +2,6 @@
 // Threads: as SessionEvents.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,6 +35,7 @@ class EventRouter : public SessionEvents {
     }
   }
   void OnStreamLost() override {
+    ++streams_lost_;
     names_.Clear();
     data_.OnStreamLost();
   }
@@ -52,13 +52,14 @@ class EventRouter : public SessionEvents {
   }
 
  private:
-  // Behind the opens of directories that these tokens alone have kept.
+  // Behind the opens of directories that these tokens alone have kept. Not on another stream than
+  // that which they were recalled on: they may have been granted anew there.
   void Return(std::vector<std::uint64_t> inodes) {
-    auto left = std::make_shared<std::atomic<std::size_t>>(inodes.size());
+    const auto left = std::make_shared<std::size_t>(inodes.size());
     const auto sent = std::make_shared<std::vector<std::uint64_t>>(std::move(inodes));
     for (const std::uint64_t inode : *sent) {
-      data_.RegisterOpens(inode, [this, left, sent] {
-        if (left->fetch_sub(1) == 1) SendReturn(*sent);
+      data_.RegisterOpens(inode, [this, left, sent, stream = streams_lost_] {
+        if (--*left == 0 && stream == streams_lost_) SendReturn(*sent);
       });
     }
   }
@@ -76,6 +77,7 @@ class EventRouter : public SessionEvents {
   NameCache& names_;
   FileLocks& locks_;
   const std::unique_ptr<Session>& session_;  // set before there is anything to return
+  std::uint64_t streams_lost_ = 0;           // the receiving thread's
 };
 
 }  // namespace reel::client

@@ -73,6 +73,8 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Find(attr.inode());
     if (file == nullptr) return;
     MutexLock lock(file->mutex);
+    // It came before what this client has told or heard since, whoever looks at it only now.
+    if (attr.change() < file->attr.change()) attr = file->attr;
     file->Learn(attr);
     file->OverlayOn(attr);
   }
