@@ -41,6 +41,18 @@ TEST(FileAttributesTest, SetGroupIdWithoutExecutionGoesWithTheWriteOfAStranger) 
   }
 }
 
+// The answer to another's question may be on its way while what was written is committed.
+TEST(FileAttributesTest, AnAnswerFromBeforeACommitDoesNotTakeTheSizeBack) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  v1::Attr attr = cluster.mdc().AttrOf(inode);
+  client->Write(inode, 0, "text");
+  EXPECT_EQ(cluster.Mount()->Read(inode, 0, 4), "text");  // which takes the right to write away
+  client->data().Overlay(attr);
+  EXPECT_EQ(attr.size_bytes(), 4u);
+}
+
 TEST(FileAttributesTest, AReadIsToldOnceUntilTheFileChanges) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

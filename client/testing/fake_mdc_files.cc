@@ -151,6 +151,8 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
   if (commit.release_tail()) {
     FreeBlocks(file, FileBlock(DivideUp(file.attr.size_bytes(), block_bytes_)), 1 << 30);
   }
+  file.attr.set_change(file.attr.change() + 1);
+  *reply.mutable_attr()->mutable_attr() = file.attr;
 }
 
 void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply) {
