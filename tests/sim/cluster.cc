@@ -63,15 +63,15 @@ Machine* Cluster::AddMachine() {
   std::vector<Disk*> disks;
   for (const auto& disk : disks_) disks.push_back(disk.get());
   const int host = static_cast<int>(machines_.size()) + 1;
-  Machine& machine =
-      *machines_.emplace_back(std::make_unique<Machine>(host, network_, std::move(disks)));
+  Machine& machine = *machines_.emplace_back(
+      std::make_unique<Machine>(host, scheduler_, network_, std::move(disks)));
   machine.weather().on_write = [this, &machine] { OnWrite(machine); };
   machine.SetOnNoticed([this, host] {
     Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
     data_.SessionNoticed(host);
   });
   const auto mounted = std::make_shared<std::optional<bool>>();
-  scheduler_.Spawn(host, [this, &machine, mounted] { *mounted = machine.Start(scheduler_); });
+  scheduler_.Spawn(host, [this, &machine, mounted] { *mounted = machine.Start(); });
   while (!mounted->has_value() && scheduler_.alive(host)) scheduler_.Sleep(kMs);
   if (!scheduler_.alive(host)) return nullptr;
   if (!**mounted) {
@@ -121,7 +121,7 @@ void Cluster::OnSessionOver(int host) {
 // file's by now.
 void Cluster::OnWrite(Machine& machine) {
   const std::uint64_t session = machine.session()->session_id();
-  if (session == 0 || !controller_.up() || controller_.HasSession(session)) return;
+  if (!controller_.up() || controller_.HasSession(session)) return;
   Violate(absl::StrCat("host ", machine.host(), " writes to a LUN under session ", session,
                        ", which is over"));
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "volume/types.h"
 
 namespace reel::sim {
 namespace {
@@ -175,6 +176,13 @@ void DataModel::EndRead(std::uint64_t inode, Who who, Micros began, Range range,
     }
     if (violations_.size() > before) return;  // one is enough
   }
+}
+
+void DataModel::EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes) {
+  constexpr std::uint64_t kLookedAtBytes = 16 * kCellBytes;
+  const std::uint64_t from = RoundUp(size_bytes, kCellBytes);
+  if (!files_.contains(inode) || from >= kMaxFileBytes) return;
+  EndRead(inode, who, began, {from, std::min(kLookedAtBytes, kMaxFileBytes - from)}, {}, false);
 }
 
 void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {

@@ -50,6 +50,8 @@ class DataModel {
   // `suspect` only where the bytes come from is checked.
   void EndRead(std::uint64_t inode, Who who, Micros began, Range range,
                std::span<const std::byte> data, bool suspect);
+  // A file's size was told: nothing may have to be seen beyond it.
+  void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
   void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
 
   // ---- what befalls hosts

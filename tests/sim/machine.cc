@@ -23,8 +23,8 @@ class WatchedRouter final : public client::EventRouter {
 
 }  // namespace
 
-bool Machine::Start(Scheduler& scheduler) {
-  data_ = client::FileData::Create({}, scheduler,
+bool Machine::Start() {
+  data_ = client::FileData::Create({}, clock_,
                                    [this](std::uint64_t inode) { pages_.Invalidate(inode); });
   events_ = std::make_unique<WatchedRouter>(client::EventRouter(*data_, names_, locks_, session_),
                                             on_noticed_);
@@ -36,17 +36,17 @@ bool Machine::Start(Scheduler& scheduler) {
   options.caches_attributes = true;
   for (int i = 0; session_ == nullptr; ++i) {
     if (i == kTries) return false;
-    auto connected = client::Session::Connect(options, *connector_, *events_, scheduler);
+    auto connected = client::Session::Connect(options, *connector_, *events_, clock_);
     if (connected.ok()) {
       session_ = *std::move(connected);
     } else {
-      scheduler.Sleep(300 * kMs);
+      scheduler_.Sleep(300 * kMs);
     }
   }
   volume_.descriptor = session_->descriptor();
   for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
   locks_.Start(*session_);
-  data_->Start(*session_, volume_);
+  static_cast<void>(data_->Start(*session_, volume_));
   vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_, client::VfsOptions{});
   return true;
 }

@@ -16,13 +16,36 @@
 
 namespace reel::sim {
 
+// A host's clock: another time than the controller's, and a little faster or slower.
+class HostClock final : public Clock {
+ public:
+  HostClock(const Scheduler& scheduler, Random& random)
+      : scheduler_(scheduler),
+        offset_ms_(random.Below(1'000'000)),
+        per_mille_(random.Between(kSlowest, kFastest)) {}
+  std::uint64_t NowMs() const override {
+    return offset_ms_ + scheduler_.now() * per_mille_ / (1000 * kMs);
+  }
+  WallTime WallNow() const override { return scheduler_.WallNow(); }
+
+ private:
+  static constexpr std::uint64_t kSlowest = 980, kFastest = 1020;
+  const Scheduler& scheduler_;
+  const std::uint64_t offset_ms_;
+  const std::uint64_t per_mille_;
+};
+
 class Machine {
  public:
-  Machine(int host, Network& network, std::vector<Disk*> disks)
-      : host_(host), connector_(network.ConnectorOf(host)), disks_(std::move(disks)) {}
+  Machine(int host, Scheduler& scheduler, Network& network, std::vector<Disk*> disks)
+      : host_(host),
+        scheduler_(scheduler),
+        clock_(scheduler, scheduler.random()),
+        connector_(network.ConnectorOf(host)),
+        disks_(std::move(disks)) {}
 
   // Registers, until a controller answers; gives up after a while.
-  bool Start(Scheduler& scheduler);
+  bool Start();
   // As an unmount.
   void Stop();
 
@@ -38,6 +61,8 @@ class Machine {
 
  private:
   const int host_;
+  Scheduler& scheduler_;
+  const HostClock clock_;
   const std::unique_ptr<client::MdcConnector> connector_;
   const std::vector<Disk*> disks_;
   Path::Weather weather_;

@@ -146,11 +146,17 @@ void Program::ReadAll() {
 
 // ---- names ------------------------------------------------------------------------------------
 
+void Program::NoteSize(const v1::Attr& attr, Micros began) {
+  if (!S_ISREG(attr.mode())) return;
+  data().EndStat(attr.inode(), Who(), began, attr.size_bytes());
+}
+
 std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
   const std::size_t number = Begin({.kind = Kind::kLookup, .slot = slot});
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().Lookup(At(slot), caller_);
   if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
   if (!Ended(number, attr.status()) || !attr.ok()) return 0;
+  NoteSize(*attr, shared_.names.at(number).began);
   if (out != nullptr) *out = *attr;
   return attr->inode();
 }
@@ -237,6 +243,7 @@ void Program::GetAttr(int slot) {
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().GetAttr(found.inode(), caller_);
   if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
   Ended(number, attr.status());
+  if (attr.ok()) NoteSize(*attr, shared_.names.at(number).began);
 }
 
 }  // namespace reel::sim

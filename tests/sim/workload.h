@@ -57,7 +57,8 @@ class Program {
   int AnySlot() { return static_cast<int>(random().Below(NameHistory::kSlots)); }
   client::NameIn At(int slot) const;
   Kind AnyKind();
-  // Begins an operation on names; Known and Unknown end it.
+  void NoteSize(const v1::Attr& attr, Micros began);
+  // Begins an operation on names.
   std::size_t Begin(NameOp op);
   // Whether the answer says anything: after a lost session it does not.
   bool Ended(std::size_t number, const absl::Status& status);
