@@ -106,13 +106,13 @@ Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
   return plan;
 }
 
-void Committer::Execute(std::span<const PlanRef> plans) {
+void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interrupt) {
   LunMarks marks;
   for (const PlanRef& plan : plans) MergeMarks(plan->marks, marks);
-  absl::Status flushed = context_.io->Flush(marks);
+  absl::Status flushed = context_.io->Flush(marks, interrupt);
   for (const PlanRef& plan : plans) {
     // After a failure each learns about its own LUNs only.
-    absl::Status status = flushed.ok() ? flushed : context_.io->Flush(plan->marks);
+    absl::Status status = flushed.ok() ? flushed : context_.io->Flush(plan->marks, interrupt);
     if (!status.ok() || plan->empty) {
       Finish(plan, status);
     } else {
@@ -147,6 +147,21 @@ void Committer::GiveUpWriting(FileState& f) {
   context_.session->Post(std::move(request));
 }
 
+void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
+  f.dirty.size = f.dirty.size || plan.size;
+  f.dirty.mtime = f.dirty.mtime || plan.mtime;
+  f.dirty.kill_set_id = f.dirty.kill_set_id || plan.kill_set_id;
+  f.dirty.kill_sgid = f.dirty.kill_sgid || plan.kill_sgid;
+  f.dirty.wrote = f.dirty.wrote || plan.wrote;
+  if (f.dirty.any()) NoteDirty(f);
+}
+
+void Committer::PutBack(const Plan& plan, FileState& f) {
+  f.dirty.blocks.Add(plan.blocks);
+  MergeMarks(plan.marks, f.dirty.unflushed);
+  PutBackAttributes(plan, f);
+}
+
 void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
@@ -157,6 +172,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   if (plan->holds_file) f.exclusive_user = false;
   f.changed.NotifyAll();
   if (f.era != plan->era) return;  // the loss is noted already
+  if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
   f.committed = std::max(f.committed, plan->through);
   if (status.ok()) {
     if (f.dirty.any()) NoteDirty(f);
@@ -169,12 +185,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
       f.mutex.AssertHeld();
       f.extents.Erase(start, length_blocks);
     });
-    f.dirty.size = f.dirty.size || plan->size;
-    f.dirty.mtime = f.dirty.mtime || plan->mtime;
-    f.dirty.kill_set_id = f.dirty.kill_set_id || plan->kill_set_id;
-    f.dirty.kill_sgid = f.dirty.kill_sgid || plan->kill_sgid;
-    f.dirty.wrote = f.dirty.wrote || plan->wrote;
-    if (f.dirty.any()) NoteDirty(f);
+    PutBackAttributes(*plan, f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
     f.token.Clear();
@@ -199,13 +210,17 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
     const PlanRef plan = Begin(f, false);
     if (plan == nullptr) break;
     f.mutex.Unlock();
-    Execute({&plan, 1});
+    Execute({&plan, 1}, interrupt);
     f.mutex.Lock();
+    if (!f.commit_running && f.committed < through && interrupt != nullptr &&
+        interrupt->interrupted()) {
+      return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
+    }
   }
   return absl::OkStatus();
 }
 
-bool Committer::FlushData(const FileRef& file) {
+bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
   LunMarks marks;
   {
     MutexLock lock(file->mutex);
@@ -215,11 +230,11 @@ bool Committer::FlushData(const FileRef& file) {
     }
     marks = dirty.unflushed;  // they stay: the commit passes over what is flushed
   }
-  return context_.io->Flush(marks).ok();
+  return context_.io->Flush(marks, interrupt).ok();
 }
 
 absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrupt* interrupt) {
-  if (!data_only || !FlushData(file)) {
+  if (!data_only || !FlushData(file, interrupt)) {
     if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
   }
   MutexLock lock(file->mutex);
@@ -235,7 +250,7 @@ void Committer::ReleaseTail(const FileRef& file) {
     if (!file->commit_running) plan = Begin(*file, true);
   }
   if (plan == nullptr) return;
-  Execute({&plan, 1});
+  Execute({&plan, 1}, nullptr);
   MutexLock lock(file->mutex);
   while (file->commit_running && context_.Wait(*file, nullptr).ok()) {
   }
@@ -246,7 +261,7 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
   std::vector<FileRef> files;
   std::vector<PlanRef> plans;
   const auto execute = [&] {
-    Execute(plans);
+    Execute(plans, nullptr);
     plans.clear();
   };
   for (const FileRef& file : context_.table.All()) {
@@ -322,7 +337,8 @@ void Committer::Main() {
       if (stopping_) return;
     }
     const std::uint64_t now_ms = context_.clock.NowMs();
-    if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty()) Execute(plans);
+    if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty())
+      Execute(plans, nullptr);
     if (now_ms - second_ms >= 1000) {
       second_ms = now_ms;
       if (each_second_) each_second_();

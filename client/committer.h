@@ -69,13 +69,16 @@ class Committer {
 
   // Flushes the LUNs, where the controller knows all that it takes to read the data. False: Clean
   // is needed.
-  bool FlushData(const FileRef& file);
+  bool FlushData(const FileRef& file, const Interrupt* interrupt);
   // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
   PlanRef Begin(FileState& f, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
-  void Execute(std::span<const PlanRef> plans);
+  void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan);
   void Finish(const PlanRef& plan, const absl::Status& status);
+  // What was to be committed is dirty again: all of it, or only what lies on no LUN.
+  void PutBack(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void PutBackAttributes(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // REQUIRES: done_writing.
   void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 

@@ -1,5 +1,5 @@
 // What the parts of the data path share.
-// Threads: `session` and `io` are set once, before any inode is used.
+// Threads: `session`, `paths` and `io` are set once, before any inode is used.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include "client/file_state.h"
 #include "client/file_table.h"
 #include "client/lun_io.h"
+#include "client/lun_paths.h"
 #include "client/session.h"
 
 namespace reel::client {
@@ -20,6 +21,7 @@ struct DataContext {
   std::function<void(std::uint64_t inode)> invalidate_pages;
   FileTable table{};
   Session* session = nullptr;
+  std::unique_ptr<LunPaths> paths{};
   std::unique_ptr<LunIo> io{};
   std::atomic<bool> stopping{false};
   // What the first write of the last new file brought: the next new file is likely to get as much.

@@ -34,6 +34,9 @@ class EventRouter : public SessionEvents {
       Return(std::move(dropped));
     }
   }
+  void OnRegistered(std::uint64_t session, std::uint64_t key) override {
+    data_.OnRegistered(session, key);
+  }
   void OnStreamLost() override {
     ++streams_lost_;
     names_.Clear();

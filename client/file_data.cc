@@ -33,12 +33,17 @@ class FileDataImpl : public FileData {
             .options = options, .clock = clock, .invalidate_pages = std::move(invalidate_pages)} {}
   ~FileDataImpl() override { Stop(); }
 
-  void Start(Session& session, OpenVolume& volume) override {
+  absl::Status Start(Session& session, OpenVolume& volume) override {
     context_.session = &session;
-    context_.io = std::make_unique<LunIo>(volume);
+    context_.paths = std::make_unique<LunPaths>(
+        volume, session, context_.clock,
+        LunPaths::Options{.soft_timeout_ms = context_.options.soft_timeout_ms});
+    context_.io = std::make_unique<LunIo>(volume, *context_.paths);
     context_.table.SetBlockBytes(context_.io->block_bytes());
     committer_.Start([this] { Reap(); });
     started_ = true;
+    paths_.store(context_.paths.get());
+    return context_.paths->Begin();
   }
 
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
@@ -107,6 +112,10 @@ class FileDataImpl : public FileData {
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
   void OnStreamLost() override;
+  void OnRegistered(std::uint64_t session, std::uint64_t key) override {
+    // (Before Start there are none, and Begin asks the session.)
+    if (LunPaths* const paths = paths_.load()) paths->OnRegistered(session, key);
+  }
   void OnEvicted() override;
   std::vector<v1::Reclaim> CollectReclaims() override;
 
@@ -121,6 +130,7 @@ class FileDataImpl : public FileData {
   void ForgetExtents(Uses files, std::size_t known);
 
   DataContext context_;
+  std::atomic<LunPaths*> paths_{nullptr};  // context_'s, for the receiving thread
   Committer committer_{context_};
   Recaller recaller_{context_, committer_};
   FileAccess access_{context_, recaller_};
@@ -426,6 +436,7 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
 
 void FileDataImpl::Stop() {
   if (std::exchange(stopped_, true) || !started_) return;
+  context_.paths->GiveUpAt(context_.clock.NowMs() + kStopTimeoutMs / 2);
   const absl::Status status = committer_.SyncAll(kStopTimeoutMs);
   if (!status.ok()) {
     spdlog::error("unmounting although not everything written could be committed: {}",
@@ -436,8 +447,10 @@ void FileDataImpl::Stop() {
     MutexLock lock(file->mutex);
     file->changed.NotifyAll();
   }
+  context_.paths->Stop();
   committer_.Stop();
   recaller_.Stop();
+  if (!context_.paths->End()) context_.session->NoteUnfinished();
 }
 
 }  // namespace

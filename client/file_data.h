@@ -43,6 +43,9 @@ struct FileDataOptions {
   // Known of all files together, about: 200 MB. Beyond it those of the files that were unused the
   // longest are forgotten, and asked for again when they are needed.
   std::size_t max_extents = 2'000'000;
+  // How long a request waits for a LUN whose path is lost, before it ends with ETIMEDOUT. 0: for
+  // ever.
+  std::uint32_t soft_timeout_ms = 0;
 };
 
 // The supplementary groups of the process that asks: dear to find out, and seldom needed.
@@ -59,8 +62,9 @@ class FileData : public SessionEvents {
   static std::unique_ptr<FileData> Create(
       const FileDataOptions& options, const Clock& clock,
       std::function<void(std::uint64_t inode)> invalidate_pages);
-  // Once, after Session::Connect and the opening of the LUNs; both outlive this object.
-  virtual void Start(Session& session, OpenVolume& volume) = 0;
+  // Once, after Session::Connect and the opening of the LUNs; both outlive this object. Not OK:
+  // this host could not be registered on a LUN, which the message names.
+  virtual absl::Status Start(Session& session, OpenVolume& volume) = 0;
 
   struct IoContext {
     const v1::Credentials* credentials = nullptr;
@@ -128,7 +132,7 @@ class FileData : public SessionEvents {
 
   // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.
   // The tokens go with the session's Goodbye: Session::Shutdown follows, then this object's
-  // destruction.
+  // destruction. The registrations on the LUNs are taken away.
   virtual void Stop() = 0;
 };
 

@@ -20,7 +20,8 @@ struct FileIo::WriteAccess {
   bool write_back = false;  // of pages that were written to long ago
 
   std::uint64_t era = 0;
-  bool stream = false;     // it continues the last one
+  bool stream = false;  // it continues the last one
+  IoPermit permit;
   std::uint32_t mode = 0;  // the file's
   std::uint32_t gid = 0;
   ExtentList extents;
@@ -65,6 +66,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
     bool stream = false;
+    IoPermit permit{.interrupt = io.interrupt};
     {
       MutexLock lock(f.mutex);
       // A mapped page turns dirty without a word, and is written back as a whole: another host may
@@ -75,13 +77,15 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       }
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes);
       era = f.era;
+      permit.session = f.session;
       if (io.page_cache) ++f.page_reads;
     }
     if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
-    const bool submitted = access_.LeaseHolds();
+    bool submitted = access_.LeaseHolds();
     if (submitted && length_bytes > 0) {
-      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer);
+      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
+      submitted = !IsPermitOver(status);
     }
     bool valid = false;
     {
@@ -174,6 +178,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   f.Lock(write.locks);
   write.stream = f.NoteUse(write.offset_bytes, write.end_bytes());
   write.era = f.era;
+  write.permit = {.session = f.session, .interrupt = io.interrupt};
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
   return status;
@@ -210,13 +215,15 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (write.stream) access_.FetchAhead(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
     absl::Status status;
     LunMarks marks;
-    const bool submitted = access_.LeaseHolds();
+    bool submitted = access_.LeaseHolds();
     if (submitted && write.gap_to_bytes != 0) {
-      status = Zero(write.gap_extents, write.gap_from_bytes, write.gap_to_bytes, marks);
+      status =
+          Zero(write.gap_extents, write.gap_from_bytes, write.gap_to_bytes, marks, write.permit);
     }
     if (submitted && status.ok()) {
-      status = context_.io->Write(write.extents, write.offset_bytes, data, marks);
+      status = context_.io->Write(write.extents, write.offset_bytes, data, marks, write.permit);
     }
+    submitted = submitted && !IsPermitOver(status);
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
@@ -250,14 +257,14 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
 }
 
 absl::Status FileIo::Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
-                          std::uint64_t to_bytes, LunMarks& marks) {
+                          std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit) {
   const std::uint64_t block_bytes = context_.io->block_bytes();
   for (const Extent& extent : extents) {
     const std::uint64_t from = std::max(from_bytes, extent.file_block.value() * block_bytes);
     const std::uint64_t to = std::min(to_bytes, extent.end().value() * block_bytes);
     if (from >= to || extent.state != ExtentState::kWritten) continue;
     const AlignedBuffer zeros = AlignedBuffer::Zeroed(to - from);
-    absl::Status status = context_.io->Write({&extent, 1}, from, zeros.span(), marks);
+    absl::Status status = context_.io->Write({&extent, 1}, from, zeros.span(), marks, permit);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -24,7 +24,7 @@ class FileIo {
   // Zeros over [from, to) where it is written. REQUIRES: the file is held exclusively, or the
   // blocks locked; `extents` cover the range.
   absl::Status Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
-                    std::uint64_t to_bytes, LunMarks& marks);
+                    std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit);
 
  private:
   struct WriteAccess;

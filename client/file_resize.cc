@@ -59,15 +59,15 @@ absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, v1::Request r
 }
 
 absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
-                                   const std::vector<ExtentList>& extents) {
+                                   const std::vector<ExtentList>& extents, const IoPermit& permit) {
   LunMarks marks;
   absl::Status status;
   for (std::size_t i = 0; i < edges.size() && status.ok(); ++i) {
-    status = file_io_.Zero(extents[i], edges[i].from, edges[i].to, marks);
+    status = file_io_.Zero(extents[i], edges[i].from, edges[i].to, marks, permit);
   }
   if (marks.empty()) return status;
   // A size that is durable before these zeros are would show what they hide.
-  if (status.ok()) status = context_.io->Flush(marks);
+  if (status.ok()) status = context_.io->Flush(marks, permit.interrupt);
   if (status.ok()) return status;
   FileState& f = *file;
   MutexLock lock(f.mutex);
@@ -105,14 +105,22 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
+    IoPermit permit{.interrupt = io.interrupt};
     {
       MutexLock lock(f.mutex);
       if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
       era = f.era;
+      permit.session = f.session;
     }
     absl::Status status = committer_.Clean(file, io.interrupt);
-    const bool submitted = access_.LeaseHolds();
-    if (status.ok() && submitted) status = ZeroEdges(file, edges, extents);
+    bool submitted = access_.LeaseHolds();
+    if (status.ok() && submitted) {
+      status = ZeroEdges(file, edges, extents, permit);
+      if (IsPermitOver(status)) {  // once more, under the next one
+        submitted = false;
+        status = absl::OkStatus();
+      }
+    }
     bool valid = false;
     {
       MutexLock lock(f.mutex);

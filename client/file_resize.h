@@ -36,7 +36,7 @@ class FileResize {
   absl::StatusOr<v1::Attr> Reshape(const FileRef& file, v1::Request request, EdgesOf edges_of,
                                    Apply apply, const FileData::IoContext& io);
   absl::Status ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
-                         const std::vector<ExtentList>& extents);
+                         const std::vector<ExtentList>& extents, const IoPermit& permit);
   absl::StatusOr<v1::Attr> SetTimes(const FileRef& file, v1::SetAttr set,
                                     const FileData::IoContext& io);
   absl::StatusOr<v1::Attr> CallHeld(const FileRef& file, v1::Request request, Apply apply,

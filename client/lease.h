@@ -25,6 +25,22 @@ constexpr std::uint64_t RenewalTimeoutMs(std::uint64_t lease_ms) {
   return std::max<std::uint64_t>(lease_ms / 2, 1000);
 }
 
+// A LUN path that cannot be mended is tried again after 100 ms, then twice that each time, at most
+// 2 s.
+constexpr std::uint64_t PathRetryMs(std::uint32_t failures) {
+  return std::min<std::uint64_t>(std::uint64_t{100} << std::min<std::uint32_t>(failures, 10),
+                                 2'000);
+}
+// A mount waits that long until its paths are registered: longer than the controller needs to fence
+// a session that this host has left behind.
+constexpr std::uint64_t FirstRegistrationMs() {
+  return 30'000;
+}
+// An unmount waits that long for I/O in flight before it gives the registrations up.
+constexpr std::uint64_t LastIoMs() {
+  return 2'000;
+}
+
 class Lease {
  public:
   // A renewal that was sent at `sent_ms` is answered.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,8 @@ namespace {
 // A thread keeps a bounce buffer up to that size: the largest request of the kernel, and its edges.
 constexpr std::size_t kKeptBounceBytes = 3 << 20;
 constexpr std::size_t kFlushThreads = 16;
+// How often a wait for another's flush looks for an interrupt.
+constexpr std::chrono::milliseconds kPoll{50};
 
 // Memory for one transfer of this thread; contents are undefined.
 class Bounce {
@@ -68,7 +71,8 @@ void MergeMarks(const LunMarks& from, LunMarks& into) {
   }
 }
 
-LunIo::LunIo(OpenVolume& volume) : volume_(volume), stripes_(volume.descriptor) {
+LunIo::LunIo(OpenVolume& volume, LunPaths& paths)
+    : volume_(volume), paths_(paths), stripes_(volume.descriptor) {
   unit_bytes_ = 512;
   for (const std::unique_ptr<Lun>& lun : volume_.luns) {
     unit_bytes_ = std::max(unit_bytes_, lun->logical_block_bytes());
@@ -76,22 +80,18 @@ LunIo::LunIo(OpenVolume& volume) : volume_(volume), stripes_(volume.descriptor) 
   }
 }
 
-// [from, to) in units, memory[0] being byte `from`.
-absl::Status LunIo::Transfer(std::span<const Extent> extents, LunRequest::Kind kind,
-                             std::uint64_t from_bytes, std::uint64_t to_bytes, std::byte* memory,
-                             LunMarks* marks) {
+absl::Status LunIo::Gather(std::span<const Extent> extents, LunRequest::Kind kind,
+                           const Range& range, IoBatch& batch, LunPaths::LunList& luns) const {
   const std::uint64_t block_bytes = stripes_.block_bytes();
   thread_local std::vector<LunPiece> pieces;
-  IoBatch batch;
-  LunMarks touched;
-  std::uint64_t covered_bytes = from_bytes;
+  std::uint64_t covered_bytes = range.from_bytes;
   for (const Extent& extent : extents) {
     const std::uint64_t start = extent.file_block.value() * block_bytes;
-    const std::uint64_t from = std::max(from_bytes, start);
-    const std::uint64_t to = std::min(to_bytes, extent.end().value() * block_bytes);
+    const std::uint64_t from = std::max(range.from_bytes, start);
+    const std::uint64_t to = std::min(range.to_bytes, extent.end().value() * block_bytes);
     if (from >= to) continue;
     covered_bytes = to;
-    std::byte* at = memory + (from - from_bytes);
+    std::byte* at = range.memory + (from - range.from_bytes);
     if (kind == LunRequest::Kind::kRead && extent.state != ExtentState::kWritten) {
       std::memset(at, 0, to - from);
       continue;
@@ -103,33 +103,48 @@ absl::Status LunIo::Transfer(std::span<const Extent> extents, LunRequest::Kind k
     for (const LunPiece& piece : pieces) {
       batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
       at += piece.length_bytes;
-      if (marks != nullptr) MergeMarks({LunMark{piece.lun, 0, 0}}, touched);
+      if (std::find(luns.begin(), luns.end(), piece.lun) == luns.end()) luns.push_back(piece.lun);
     }
   }
-  if (covered_bytes != to_bytes) {
-    return ErrnoStatus(EIO, absl::StrCat("the layout ends at byte ", covered_bytes, " of ",
-                                         to_bytes, "; the controller sent it incomplete"));
+  if (covered_bytes == range.to_bytes) return absl::OkStatus();
+  return ErrnoStatus(EIO, absl::StrCat("the layout ends at byte ", covered_bytes, " of ",
+                                       range.to_bytes, "; the controller sent it incomplete"));
+}
+
+absl::Status LunIo::Transfer(std::span<const Extent> extents, LunRequest::Kind kind,
+                             const Range& range, LunMarks* marks, const IoPermit& permit) {
+  for (;;) {
+    IoBatch batch;
+    LunPaths::LunList luns;
+    if (absl::Status s = Gather(extents, kind, range, batch, luns); !s.ok()) return s;
+    if (batch.empty()) return absl::OkStatus();
+    if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
+    const absl::Status status = batch.Run();
+    const bool again =
+        paths_.Leave(luns, [&](std::uint32_t lun) { return batch.FailureOn(*volume_.luns[lun]); });
+    if (marks != nullptr) {
+      for (const std::uint32_t lun : luns) {
+        const std::uint64_t write = ++flushers_[lun]->writes;
+        MergeMarks({LunMark{lun, write, write}}, *marks);
+      }
+    }
+    if (status.ok()) return status;
+    if (!again) return Annotate(status);
   }
-  if (batch.empty()) return absl::OkStatus();
-  const absl::Status status = batch.Run();
-  if (marks != nullptr) {
-    for (LunMark& mark : touched) mark.first = mark.last = ++flushers_[mark.lun]->writes;
-    MergeMarks(touched, *marks);
-  }
-  return status.ok() ? status : Annotate(status);
 }
 
 absl::Status LunIo::Read(std::span<const Extent> extents, std::uint64_t offset_bytes,
-                         std::uint64_t length_bytes, std::span<std::byte> buffer) {
+                         std::uint64_t length_bytes, std::span<std::byte> buffer,
+                         const IoPermit& permit) {
   const std::uint64_t from = RoundDown(offset_bytes, unit_bytes_);
   const std::uint64_t to = RoundUp(offset_bytes + length_bytes, unit_bytes_);
   if (from == offset_bytes && to - from <= RoundUp(buffer.size(), kIoAlignment) &&
       IsAligned(buffer.data(), unit_bytes_)) {
-    return Transfer(extents, LunRequest::Kind::kRead, from, to, buffer.data(), nullptr);
+    return Transfer(extents, LunRequest::Kind::kRead, {from, to, buffer.data()}, nullptr, permit);
   }
   const Bounce bounce(to - from);
   absl::Status status =
-      Transfer(extents, LunRequest::Kind::kRead, from, to, bounce.data(), nullptr);
+      Transfer(extents, LunRequest::Kind::kRead, {from, to, bounce.data()}, nullptr, permit);
   if (status.ok()) {
     std::memcpy(buffer.data(), bounce.data() + (offset_bytes - from), length_bytes);
   }
@@ -137,7 +152,8 @@ absl::Status LunIo::Read(std::span<const Extent> extents, std::uint64_t offset_b
 }
 
 absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
-                          std::span<const std::byte> data, LunMarks& marks) {
+                          std::span<const std::byte> data, LunMarks& marks,
+                          const IoPermit& permit) {
   const std::uint64_t block_bytes = stripes_.block_bytes();
   const std::uint64_t end = offset_bytes + data.size();
   const bool head_whole =
@@ -148,8 +164,8 @@ absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_
   const std::uint64_t to = RoundUp(end, tail_whole ? block_bytes : unit_bytes_);
   if (from == offset_bytes && to == end && IsAligned(data.data(), unit_bytes_)) {
     // Only read from.
-    return Transfer(extents, LunRequest::Kind::kWrite, from, to,
-                    const_cast<std::byte*>(data.data()), &marks);
+    return Transfer(extents, LunRequest::Kind::kWrite,
+                    {from, to, const_cast<std::byte*>(data.data())}, &marks, permit);
   }
   const Bounce bounce(to - from);
   // What surrounds the data: zeros in an unwritten block, the old bytes in a written one (Read
@@ -158,16 +174,16 @@ absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_
   const std::uint64_t tail_unit = RoundDown(end, unit_bytes_);
   std::memset(bounce.data(), 0, head_unit - from);
   if (head_unit != offset_bytes) {
-    absl::Status status =
-        Transfer(extents, LunRequest::Kind::kRead, head_unit, head_unit + unit_bytes_,
-                 bounce.data() + (head_unit - from), nullptr);
+    absl::Status status = Transfer(
+        extents, LunRequest::Kind::kRead,
+        {head_unit, head_unit + unit_bytes_, bounce.data() + (head_unit - from)}, nullptr, permit);
     if (!status.ok()) return status;
   }
   if (tail_unit != end) {
     std::byte* const tail = bounce.data() + (tail_unit - from);
     if (tail_unit != head_unit || head_unit == offset_bytes) {
-      absl::Status status = Transfer(extents, LunRequest::Kind::kRead, tail_unit,
-                                     tail_unit + unit_bytes_, tail, nullptr);
+      absl::Status status = Transfer(extents, LunRequest::Kind::kRead,
+                                     {tail_unit, tail_unit + unit_bytes_, tail}, nullptr, permit);
       if (!status.ok()) return status;
     }
     std::memset(tail + unit_bytes_, 0, to - tail_unit - unit_bytes_);
@@ -175,10 +191,18 @@ absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_
     std::memset(bounce.data() + (end - from), 0, to - end);
   }
   std::memcpy(bounce.data() + (offset_bytes - from), data.data(), data.size());
-  return Transfer(extents, LunRequest::Kind::kWrite, from, to, bounce.data(), &marks);
+  return Transfer(extents, LunRequest::Kind::kWrite, {from, to, bounce.data()}, &marks, permit);
 }
 
-absl::Status LunIo::FlushOne(const LunMark& mark) {
+absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
+  for (;;) {
+    if (absl::Status s = paths_.Enter({&lun, 1}, {.interrupt = interrupt}); !s.ok()) return s;
+    absl::Status status = volume_.luns[lun]->Flush();
+    if (!paths_.Leave({&lun, 1}, [&](std::uint32_t) { return status; })) return status;
+  }
+}
+
+absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
   Flusher& flusher = *flushers_[mark.lun];
   const std::string& name = volume_.luns[mark.lun]->name();
   std::uint64_t covers = 0;
@@ -186,7 +210,10 @@ absl::Status LunIo::FlushOne(const LunMark& mark) {
     MutexLock lock(flusher.mutex);
     // Flushes of one LUN follow each other: whoever waits meanwhile shares the next one.
     while (flusher.running && flusher.flushed.load() < mark.last) {
-      flusher.done.Wait(flusher.mutex);
+      if (interrupt != nullptr && interrupt->interrupted()) {
+        return ErrnoStatus(EINTR, "interrupted while waiting for a flush");
+      }
+      flusher.done.WaitFor(flusher.mutex, kPoll);
     }
     if (mark.first <= flusher.lost_through && mark.last > flusher.lost_after) {
       return ErrnoStatus(EIO, absl::StrCat("an earlier flush of ", name, " failed"));
@@ -195,12 +222,15 @@ absl::Status LunIo::FlushOne(const LunMark& mark) {
     flusher.running = true;
     covers = flusher.writes.load();
   }
-  const absl::Status status = volume_.luns[mark.lun]->Flush();
+  const absl::Status status = FlushLun(mark.lun, interrupt);
+  const bool given_up = ErrnoOf(status) == EINTR;
   {
     MutexLock lock(flusher.mutex);
     flusher.running = false;
     const std::uint64_t flushed = flusher.flushed.load();
-    if (!status.ok()) {
+    if (given_up) {
+      // Nothing is lost: whoever comes next tries again.
+    } else if (!status.ok()) {
       if (flusher.lost_through <= flushed) flusher.lost_after = flushed;
       flusher.lost_through = covers;
     } else {
@@ -208,15 +238,16 @@ absl::Status LunIo::FlushOne(const LunMark& mark) {
     }
     flusher.done.NotifyAll();
   }
-  if (status.ok()) return status;
+  if (status.ok() || given_up) return status;
   return ErrnoStatus(EIO, absl::StrCat("flush of ", name, " failed: ", status.message()));
 }
 
-absl::Status LunIo::Flush(const LunMarks& marks) {
+absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
   std::vector<absl::Status> outcomes(marks.size());
   const std::size_t ways = std::min(marks.size(), kFlushThreads);
   const auto flush_every = [&](std::size_t first) {
-    for (std::size_t i = first; i < marks.size(); i += ways) outcomes[i] = FlushOne(marks[i]);
+    for (std::size_t i = first; i < marks.size(); i += ways)
+      outcomes[i] = FlushOne(marks[i], interrupt);
   };
   std::vector<Thread> others;  // devices flush side by side
   for (std::size_t way = 1; way < ways; ++way) others.emplace_back([&, way] { flush_every(way); });

@@ -6,8 +6,10 @@
 //   2. An unwritten block is written whole, zero-filled around the data; of a written one only the
 //      logical blocks touched are, read first where they are touched in part.
 //   3. A flush covers a mark if it began after the write that made the mark.
-// Errors are EIO and name LUN and offset. Threads: all methods may be called concurrently; the
-// caller keeps writers of one logical block apart.
+//   4. Requests go out on paths that stand, under a session whose lease holds (client/lun_paths.h);
+//      what a lost path or a reset ended is done again there.
+// Errors are EIO and name LUN and offset, and those of LunPaths::Enter. Threads: all methods may be
+// called concurrently; the caller keeps writers of one logical block apart.
 #pragma once
 
 #include <atomic>
@@ -19,6 +21,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "client/lun_paths.h"
 #include "volume/extent_map.h"
 #include "volume/io_batch.h"
 #include "volume/lun_scan.h"
@@ -41,8 +44,8 @@ void MergeMarks(const LunMarks& from, LunMarks& into);
 
 class LunIo {
  public:
-  // `volume` outlives this object.
-  explicit LunIo(OpenVolume& volume);
+  // Both outlive this object.
+  LunIo(OpenVolume& volume, LunPaths& paths);
 
   std::uint32_t block_bytes() const { return stripes_.block_bytes(); }
   // The alignment of I/O: the largest logical block of the volume's LUNs.
@@ -51,14 +54,15 @@ class LunIo {
   // Fills buffer[0, length). `buffer` is aligned, and larger than `length` at least up to the unit.
   // REQUIRES: `extents` cover the range, in order.
   absl::Status Read(std::span<const Extent> extents, std::uint64_t offset_bytes,
-                    std::uint64_t length_bytes, std::span<std::byte> buffer);
+                    std::uint64_t length_bytes, std::span<std::byte> buffer,
+                    const IoPermit& permit);
   // REQUIRES: `extents` cover the range, in order, without holes.
   absl::Status Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
-                     std::span<const std::byte> data, LunMarks& marks);
+                     std::span<const std::byte> data, LunMarks& marks, const IoPermit& permit);
   // Makes what the marks stand for durable; LUNs that were flushed since then are passed over. The
   // first error, after all were tried. What a failed flush should have made durable counts as lost
-  // for good, also when a later flush succeeds.
-  absl::Status Flush(const LunMarks& marks);
+  // for good, also when a later flush succeeds. EINTR: given up, nothing is lost.
+  absl::Status Flush(const LunMarks& marks, const Interrupt* interrupt);
 
  private:
   struct Flusher {
@@ -71,12 +75,22 @@ class LunIo {
     std::atomic<std::uint64_t> writes{0};   // completed
     std::atomic<std::uint64_t> flushed{0};  // those are durable
   };
-  absl::Status Transfer(std::span<const Extent> extents, LunRequest::Kind kind,
-                        std::uint64_t from_bytes, std::uint64_t to_bytes, std::byte* memory,
-                        LunMarks* marks);
-  absl::Status FlushOne(const LunMark& mark);
+  // [from, to) in units, memory[0] being byte `from`.
+  struct Range {
+    std::uint64_t from_bytes = 0;
+    std::uint64_t to_bytes = 0;
+    std::byte* memory = nullptr;
+  };
+  absl::Status Transfer(std::span<const Extent> extents, LunRequest::Kind kind, const Range& range,
+                        LunMarks* marks, const IoPermit& permit);
+  // Fills the batch, and the list of its LUNs.
+  absl::Status Gather(std::span<const Extent> extents, LunRequest::Kind kind, const Range& range,
+                      IoBatch& batch, LunPaths::LunList& luns) const;
+  absl::Status FlushOne(const LunMark& mark, const Interrupt* interrupt);
+  absl::Status FlushLun(std::uint32_t lun, const Interrupt* interrupt);
 
   OpenVolume& volume_;
+  LunPaths& paths_;
   const StripeMap stripes_;
   std::uint32_t unit_bytes_ = 0;
   std::vector<std::unique_ptr<Flusher>> flushers_;  // by LUN

@@ -57,9 +57,12 @@ Mount::~Mount() {
 
 absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_);
-  data_ = FileData::Create({.atime = options_.Atime()}, SystemClock(), [this](std::uint64_t inode) {
-    if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
-  });
+  data_ = FileData::Create({.atime = options_.Atime(), .soft_timeout_ms = options_.soft_timeout_ms},
+                           SystemClock(), [this](std::uint64_t inode) {
+                             if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {
+                               fuse->Invalidate(inode);
+                             }
+                           });
 
   events_ = std::make_unique<EventRouter>(*data_, names_, locks_, session_);
 
@@ -94,8 +97,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   volume_ = *std::move(volume);
   for (const std::string& warning : volume_.warnings) spdlog::warn("{}", warning);
   locks_.Start(*session_);
-  data_->Start(*session_, volume_);
   started_data_ = true;
+  if (absl::Status status = data_->Start(*session_, volume_); !status.ok()) return status;
 
   vfs_ = std::make_unique<Vfs>(
       *session_, *data_, names_,

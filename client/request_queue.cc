@@ -24,6 +24,7 @@ bool IsSessionBound(const v1::Request& request) {
     case v1::Request::kSetLock:
     case v1::Request::kCancelLock:
     case v1::Request::kReclaim:
+    case v1::Request::kNewKey:
       return true;
     default:
       return false;

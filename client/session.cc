@@ -168,7 +168,7 @@ void SessionImpl::Shutdown() {
     joined_ = true;
     if (live_ && !closing_) {
       v1::Request request;
-      request.mutable_goodbye();
+      request.mutable_goodbye()->set_unfinished(unfinished_);
       auto goodbye = std::make_shared<PendingCall>(std::move(request));
       queue_.Add(goodbye);
       closing_ = true;

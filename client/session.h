@@ -42,6 +42,9 @@ class SessionEvents {
   virtual void OnReply(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
   // What the stream still had to bring is lost; it will be asked for again on the next one.
   virtual void OnStreamLost() {}
+  // A new session was registered, with this reservation key (0: none). Before anything is granted
+  // to it.
+  virtual void OnRegistered(std::uint64_t /*session*/, std::uint64_t /*key*/) {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
   // After a reconnection into a new epoch: what this client holds, to be claimed again.
@@ -108,13 +111,18 @@ class Session {
   // True while no controller answers: calls wait. Takes no lock, so an Interrupt may ask.
   virtual bool Away() const { return false; }
   virtual bool LeaseHolds() const = 0;
-  virtual std::uint64_t session_id() const = 0;
+  virtual std::uint64_t session_id() const = 0;  // 0 while there is none
+  // The reservation key that the session began with; 0: none.
+  virtual std::uint64_t key() const { return 0; }
   // How the controller exports the volume, as of the last registration: every change is EROFS;
   // opens have to ask it, because it knows callers by other identities than the kernel does.
   virtual bool read_only() const { return false; }
   virtual bool checks_opens() const { return false; }
   // The volume descriptor that the controller sent at registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
+
+  // What was sent to LUNs on lost paths may still be executed: Goodbye says so.
+  virtual void NoteUnfinished() {}
 
   // Says Goodbye (if a controller answers within a second) and ends the threads. Calls in progress
   // and later ones fail with ESHUTDOWN.

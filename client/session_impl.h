@@ -37,6 +37,8 @@ class SessionImpl : public Session {
   bool Away() const override { return away_.load(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
   std::uint64_t session_id() const override { return session_id_.load(); }
+  std::uint64_t key() const override { return key_.load(); }
+  void NoteUnfinished() override { unfinished_ = true; }
   bool read_only() const override { return read_only_.load(); }
   bool checks_opens() const override { return checks_opens_.load(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
@@ -67,6 +69,8 @@ class SessionImpl : public Session {
   VolumeDescriptor descriptor_;  // set by Begin
   Lease lease_;
   std::atomic<std::uint64_t> session_id_{0};
+  std::atomic<std::uint64_t> key_{0};
+  std::atomic<bool> unfinished_{false};
   std::atomic<bool> read_only_{false};
   std::atomic<bool> checks_opens_{false};
 

@@ -249,6 +249,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
   read_only_.store(hello->read_only());
   checks_opens_.store(hello->check_opens());
   lease_.Renew(sent_ms, hello->lease_ms());
+  if (!resumed) key_ = hello->key();
   {
     MutexLock lock(mutex_);
     session_id_ = hello->session();
@@ -257,6 +258,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
     renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_);
     if (!resumed) queue_.SessionBegins(hello->slots());
   }
+  if (!resumed) events_.OnRegistered(hello->session(), hello->key());
   if (resumed && hello->must_reclaim()) SendReclaims();
   MutexLock lock(mutex_);
   live_ = true;

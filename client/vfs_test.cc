@@ -58,7 +58,7 @@ class FakeSession : public Session {
 // Owns the size of every inode: 4711.
 class FakeFileData : public FileData {
  public:
-  void Start(Session&, OpenVolume&) override {}
+  absl::Status Start(Session&, OpenVolume&) override { return absl::OkStatus(); }
   absl::StatusOr<std::size_t> Read(std::uint64_t, std::uint64_t, std::span<std::byte> buffer,
                                    const IoContext& io) override {
     last = io;

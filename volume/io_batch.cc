@@ -73,4 +73,11 @@ absl::Status IoBatch::Run() {
   return absl::OkStatus();
 }
 
+absl::Status IoBatch::FailureOn(const Lun& lun) const {
+  for (const Entry& entry : entries_) {
+    if (entry.lun == &lun && !entry.request.status.ok()) return entry.request.status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace reel

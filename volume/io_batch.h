@@ -34,6 +34,9 @@ class IoBatch {
   // of adding, naming LUN and offset.
   absl::Status Run();
 
+  // The first failure on this LUN, as the LUN said it. REQUIRES: run.
+  absl::Status FailureOn(const Lun& lun) const;
+
   bool empty() const { return entries_.empty(); }
 
  private:

@@ -39,7 +39,8 @@ class TestClient {
     auto connected = Session::Connect(session, mdc, *data_, SystemClock());
     EXPECT_TRUE(connected.ok()) << connected.status();
     session_ = *std::move(connected);
-    data_->Start(*session_, volume_);
+    const absl::Status started = data_->Start(*session_, volume_);
+    EXPECT_TRUE(started.ok()) << started;
   }
   ~TestClient() {
     data_->Stop();

@@ -46,7 +46,7 @@ bool Machine::Start() {
   volume_.descriptor = session_->descriptor();
   for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
   locks_.Start(*session_);
-  static_cast<void>(data_->Start(*session_, volume_));
+  if (!data_->Start(*session_, volume_).ok()) return false;
   vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_, client::VfsOptions{});
   return true;
 }

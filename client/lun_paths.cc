@@ -1,0 +1,319 @@
+#include "client/lun_paths.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/lease.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+#include "volume/lun_fault.h"
+#include "volume/reservation.h"
+#include "volume/reservation_key.h"
+
+namespace reel::client {
+namespace {
+
+using Outcome = ReservationResult::Outcome;
+
+constexpr std::size_t kMenders = 16;
+// How often a wait looks for an interrupt, and for the time.
+constexpr std::chrono::milliseconds kPoll{50};
+
+// Whether the outcome is one that mending the path answers.
+bool IsForMending(LunFault fault) {
+  return fault == LunFault::kClosed || fault == LunFault::kUnknown || fault == LunFault::kFenced;
+}
+
+}  // namespace
+
+class LunPaths::Stopping final : public Interrupt {
+ public:
+  explicit Stopping(const std::atomic<bool>& stopping) : stopping_(stopping) {}
+  bool interrupted() const override { return stopping_.load(); }
+
+ private:
+  const std::atomic<bool>& stopping_;
+};
+
+LunPaths::LunPaths(OpenVolume& volume, Session& session, const Clock& clock, const Options& options)
+    : session_(session), clock_(clock), options_(options), menders_(kMenders) {
+  for (const std::unique_ptr<Lun>& lun : volume.luns) {
+    paths_.push_back(std::make_unique<Path>());
+    paths_.back()->lun = lun.get();
+  }
+  std::size_t next = 0;
+  for (const Pool& pool : volume.descriptor.pools) {
+    for (const StripeSet& set : pool.sets) {
+      for (const LunEntry& entry : set.luns) {
+        if (next == paths_.size()) return;
+        Path& path = *paths_[next++];
+        path.uuid = entry.lun;
+        path.may_write = (pool.flags & Pool::kData) != 0 && path.lun->has_reservations() &&
+                         !path.lun->read_only();
+      }
+    }
+  }
+}
+
+LunPaths::~LunPaths() {
+  Stop();
+}
+
+bool LunPaths::NeedsKey(const Path& path) const {
+  MutexLock lock(mutex_);
+  return granted_key_ != 0 && path.may_write;
+}
+
+// ---- in and out -------------------------------------------------------------------------------
+
+void LunPaths::Exit(Path& path) {
+  if (path.users.fetch_sub(1) != (kClosed | 1)) return;
+  MutexLock lock(mutex_);
+  changed_.NotifyAll();
+}
+
+// The id is looked at on both sides: a later session's lease is not this one's.
+bool LunPaths::PermitHolds(const IoPermit& permit) const {
+  return permit.session == 0 || (session_.session_id() == permit.session && session_.LeaseHolds() &&
+                                 session_.session_id() == permit.session);
+}
+
+absl::Status LunPaths::Enter(std::span<const std::uint32_t> luns, const IoPermit& permit) {
+  std::uint64_t since_ms = 0;  // of waiting
+  for (;;) {
+    if (stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    std::size_t entered = 0;
+    bool open = true;
+    while (open && entered < luns.size()) {
+      open = (paths_[luns[entered++]]->users.fetch_add(1) & kClosed) == 0;
+    }
+    const bool permitted = PermitHolds(permit);
+    if (open && permitted) return absl::OkStatus();
+    for (std::size_t i = 0; i < entered; ++i) Exit(*paths_[luns[i]]);
+    if (!permitted) return absl::CancelledError("the session or its lease is over");
+    if (since_ms == 0) since_ms = clock_.NowMs();
+    if (absl::Status s = AwaitOpen(luns, permit, since_ms); !s.ok()) return s;
+  }
+}
+
+absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPermit& permit,
+                                 std::uint64_t since_ms) {
+  MutexLock lock(mutex_);
+  for (;;) {
+    const auto closed = std::find_if(luns.begin(), luns.end(), [&](std::uint32_t lun) {
+      return (paths_[lun]->users.load() & kClosed) != 0;
+    });
+    // What else may end the wait, the caller looks for.
+    if (closed == luns.end() || stopping_ || !PermitHolds(permit)) return absl::OkStatus();
+    if (permit.interrupt != nullptr && permit.interrupt->interrupted()) {
+      return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
+    }
+    const std::uint64_t now_ms = clock_.NowMs();
+    const std::string why = absl::StrCat(
+        paths_[*closed]->lun->name(), ": the path is lost: ", paths_[*closed]->problem.message());
+    if (options_.soft_timeout_ms != 0 && now_ms - since_ms >= options_.soft_timeout_ms) {
+      return ErrnoStatus(ETIMEDOUT, why);
+    }
+    const std::uint64_t give_up_ms = give_up_ms_;
+    if (give_up_ms != 0 && now_ms >= give_up_ms) return ErrnoStatus(EIO, why);
+    changed_.WaitFor(mutex_, kPoll);
+  }
+}
+
+bool LunPaths::Leave(std::span<const std::uint32_t> luns,
+                     absl::FunctionRef<absl::Status(std::uint32_t)> outcome) {
+  bool again = false;
+  bool failed = false;
+  for (const std::uint32_t lun : luns) {
+    Path& path = *paths_[lun];
+    const absl::Status status = outcome(lun);
+    const LunFault fault = FaultOf(status);
+    if (IsForMending(fault)) {
+      Close(path);
+      MutexLock lock(mutex_);
+      path.problem = status;
+      StartMending(path);
+    }
+    if (fault != LunFault::kNone) again = true;
+    if (!status.ok() && fault == LunFault::kNone) failed = true;
+    Exit(path);
+  }
+  return again && !failed;
+}
+
+// ---- mending ----------------------------------------------------------------------------------
+
+void LunPaths::Close(Path& path) {
+  path.users.fetch_or(kClosed);
+}
+
+// REQUIRES: closed.
+void LunPaths::StartMending(Path& path) {
+  if (std::exchange(path.mending, true)) return;
+  path.failures = 0;
+  menders_.Run([this, &path] { Mend(path); });
+}
+
+void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
+  MutexLock lock(mutex_);
+  if (session == granted_session_) return;
+  granted_session_ = session;
+  granted_key_ = key;
+  for (const std::unique_ptr<Path>& path : paths_) {
+    if (key == 0 || !path->may_write) continue;
+    Close(*path);
+    path->again = path->mending;
+    StartMending(*path);
+  }
+}
+
+// False when the time ran out, or Stop came first.
+bool LunPaths::AwaitEmpty(const Path& path, std::uint64_t limit_ms) {
+  const std::uint64_t until_ms = clock_.NowMs() + limit_ms;
+  MutexLock lock(mutex_);
+  while ((path.users.load() & ~kClosed) != 0) {
+    if (limit_ms == 0 ? stopping_.load() : clock_.NowMs() >= until_ms) return false;
+    changed_.WaitFor(mutex_, kPoll);
+  }
+  return true;
+}
+
+void LunPaths::Mend(Path& path) {
+  if (!AwaitEmpty(path, 0)) return;
+  std::uint64_t session = 0;
+  absl::Status status = TryMend(path, &session);
+  MutexLock lock(mutex_);
+  if (stopping_) return;
+  const bool said = path.problem.message() == status.message();
+  path.problem = status;
+  // What changed meanwhile may have come in time.
+  const bool again = std::exchange(path.again, false) && session != granted_session_;
+  if (status.ok() && !again && (session == 0 || session == session_.session_id())) {
+    path.mending = false;
+    path.users.fetch_and(~kClosed);
+    changed_.NotifyAll();
+    return;
+  }
+  if (!status.ok()) {
+    if (!said) {
+      spdlog::error("{}: not usable yet, it is tried again: {}", path.lun->name(),
+                    std::string(status.message()));
+    }
+    changed_.NotifyAll();
+    const std::uint64_t until_ms = clock_.NowMs() + PathRetryMs(path.failures++);
+    while (!stopping_ && !again && !path.again && clock_.NowMs() < until_ms) {
+      changed_.WaitFor(mutex_, kPoll);
+    }
+  }
+  menders_.Run([this, &path] { Mend(path); });
+}
+
+// `*session`: for which it is registered now; 0: it needs no key.
+absl::Status LunPaths::TryMend(Path& path, std::uint64_t* session) {
+  if (absl::Status s = path.lun->Reopen(); !s.ok()) return s;
+  if (!NeedsKey(path)) return absl::OkStatus();
+  *session = session_.session_id();
+  if (*session == 0) return absl::UnavailableError("there is no session with a controller");
+  const absl::StatusOr<std::uint64_t> key = KeyFor(path, *session);
+  if (!key.ok()) return key.status();
+  absl::Status status = Register(path, *key);
+  if (status.ok()) {
+    spdlog::info("{}: registered with key {}", path.lun->name(), KeyText(*key));
+  }
+  return status;
+}
+
+// The session's own key is for one path each; every later path gets one that is granted for it.
+absl::StatusOr<std::uint64_t> LunPaths::KeyFor(Path& path, std::uint64_t session) {
+  {
+    MutexLock lock(mutex_);
+    if (granted_session_ == session && path.granted_for != session) {
+      path.granted_for = session;
+      return granted_key_;
+    }
+  }
+  v1::Request request;
+  request.mutable_new_key()->set_lun(path.uuid.ToBytes());
+  const Stopping stopping(stopping_);
+  CallOptions options;
+  options.interrupt = &stopping;
+  const absl::StatusOr<v1::Reply> reply = session_.Call(std::move(request), options);
+  if (!reply.ok()) return reply.status();
+  if (reply->key().key() == 0) {
+    return ErrnoStatus(EIO, "the controller's answer to NewKey has no key");
+  }
+  return reply->key().key();
+}
+
+absl::Status LunPaths::Register(Path& path, std::uint64_t key) const {
+  Reservations& reservations = *path.lun->reservations();
+  if (path.key != 0) {
+    const ReservationResult gone = reservations.Unregister(path.key);
+    // A conflict: it was not registered here any more.
+    if (!gone.done() && gone.outcome != Outcome::kConflict) return gone.status;
+    path.key = 0;
+  }
+  const ReservationResult result = reservations.Register(key);
+  if (result.outcome == Outcome::kConflict) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path.lun->name(),
+                     ": this host is registered there already, by another mount or one that has "
+                     "just ended, or by a controller; iscsi:// URLs give each a path of its own"));
+  }
+  if (!result.done()) return result.status;
+  path.key = key;
+  const absl::StatusOr<Registrations> registrations = reservations.ReadKeys();
+  if (!registrations.ok()) return registrations.status();
+  const auto& keys = registrations->keys;
+  if (std::find(keys.begin(), keys.end(), key) != keys.end()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(path.lun->name(), ": the key that was registered is not there"));
+}
+
+// ---- begin and end ----------------------------------------------------------------------------
+
+absl::Status LunPaths::Begin() {
+  OnRegistered(session_.session_id(), session_.key());
+  const std::uint64_t until_ms = clock_.NowMs() + FirstRegistrationMs();
+  MutexLock lock(mutex_);
+  for (;;) {
+    const auto waits =
+        std::find_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->mending; });
+    if (waits == paths_.end()) return absl::OkStatus();
+    if (clock_.NowMs() >= until_ms) {
+      return absl::UnavailableError(
+          absl::StrCat("this host cannot be registered on ", (*waits)->lun->name(), ": ",
+                       (*waits)->problem.ok() ? "no answer" : (*waits)->problem.message()));
+    }
+    changed_.WaitFor(mutex_, kPoll);
+  }
+}
+
+void LunPaths::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  menders_.Stop();
+}
+
+bool LunPaths::End() {
+  bool clean = true;
+  for (const std::unique_ptr<Path>& path : paths_) {
+    const bool lost = (path->users.load() & kClosed) != 0;
+    Close(*path);
+    const bool empty = AwaitEmpty(*path, LastIoMs());
+    if (path->key == 0) {
+      clean = clean && !lost && empty;
+    } else {
+      clean = !lost && empty && path->lun->reservations()->Unregister(path->key).done() && clean;
+    }
+  }
+  return clean;
+}
+
+}  // namespace reel::client

@@ -1,0 +1,127 @@
+// The paths from this host to a volume's LUNs: which of them may be used, and by whom.
+//
+// Where a LUN for data has reservations, its path is registered with a key that the controller has
+// granted to this session for it, and is usable only then. A path that was lost, or whose key is
+// registered no longer, is mended here: opened anew, and registered under a new key, which the
+// controller grants when nothing that was sent on the old path can land any more. Meanwhile
+// requests wait, and are done again. Invariants:
+//   1. I/O of a session goes out only while that session is the current one and its lease holds:
+//      looked at after the paths were entered.
+//   2. A path gets another key only while nobody is in: nothing that was judged under the old
+//      session, or before the old path was drained, goes out under the new key.
+// Threads: all methods may be called concurrently, except that End comes last.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "client/session.h"
+#include "client/worker_pool.h"
+#include "volume/env.h"
+#include "volume/lun_scan.h"
+#include "volume/mutex.h"
+#include "volume/uuid.h"
+
+namespace reel::client {
+
+// Under which session's layout I/O is done, and who can give it up.
+struct IoPermit {
+  std::uint64_t session = 0;  // 0: it changes no bytes, so any will do
+  const Interrupt* interrupt = nullptr;
+};
+
+// True of the status of I/O that was not done, because the session or its lease is over.
+inline bool IsPermitOver(const absl::Status& status) {
+  return absl::IsCancelled(status);
+}
+
+class LunPaths {
+ public:
+  using LunList = absl::InlinedVector<std::uint32_t, 4>;
+  struct Options {
+    std::uint32_t soft_timeout_ms = 0;  // waits end with ETIMEDOUT after that; 0: never
+  };
+
+  // All of them outlive it.
+  LunPaths(OpenVolume& volume, Session& session, const Clock& clock, const Options& options);
+  ~LunPaths();
+  LunPaths(const LunPaths&) = delete;
+  LunPaths& operator=(const LunPaths&) = delete;
+
+  // Waits until every path is registered for the session. The first error that waiting does not
+  // mend; UNAVAILABLE after a while.
+  absl::Status Begin();
+  // A new session has begun; its keys replace the old one's. Does not block.
+  void OnRegistered(std::uint64_t session, std::uint64_t key);
+
+  // Waits until all these paths may be used, and holds them so until Leave. Not OK: nothing is
+  // held. IsPermitOver, EINTR, ETIMEDOUT (soft), EIO (after GiveUpAt), ESHUTDOWN (after Stop).
+  absl::Status Enter(std::span<const std::uint32_t> luns, const IoPermit& permit);
+  // `outcome` tells of each LUN what became of its requests. True: what failed is worth doing
+  // again, from Enter on.
+  bool Leave(std::span<const std::uint32_t> luns,
+             absl::FunctionRef<absl::Status(std::uint32_t)> outcome);
+
+  // From then on no wait goes on.
+  void GiveUpAt(std::uint64_t when_ms) { give_up_ms_ = when_ms; }
+  void Stop();
+  // Takes the registrations away. False: something that was sent on a lost path may still be
+  // executed, or a key may still be there. REQUIRES: Stop.
+  bool End();
+
+ private:
+  struct Path {
+    Lun* lun = nullptr;
+    Uuid uuid;
+    // Reads need no key: neither a volume that is only read nor a LUN with nothing but metadata is
+    // registered for. (So no fault of a client can reach these.)
+    bool may_write = false;
+    // How many are in, and kClosed while nobody may come in.
+    std::atomic<std::uint32_t> users{0};
+    // Under mutex_.
+    bool mending = false;
+    bool again = false;             // something changed while it was being mended
+    std::uint32_t failures = 0;     // of mending, in a row
+    std::uint64_t granted_for = 0;  // the session whose first key was used here
+    absl::Status problem;           // of the last try
+    // Of who mends it.
+    std::uint64_t key = 0;  // registered, as far as is known
+  };
+  static constexpr std::uint32_t kClosed = 1U << 31;
+  class Stopping;  // the interrupt of calls to the controller
+
+  bool NeedsKey(const Path& path) const;
+  void Close(Path& path);
+  void StartMending(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Mend(Path& path);
+  absl::Status TryMend(Path& path, std::uint64_t* session);
+  absl::StatusOr<std::uint64_t> KeyFor(Path& path, std::uint64_t session);
+  absl::Status Register(Path& path, std::uint64_t key) const;
+  bool AwaitEmpty(const Path& path, std::uint64_t limit_ms);
+  void Exit(Path& path);
+  bool PermitHolds(const IoPermit& permit) const;
+  absl::Status AwaitOpen(std::span<const std::uint32_t> luns, const IoPermit& permit,
+                         std::uint64_t since_ms);
+
+  Session& session_;
+  const Clock& clock_;
+  const Options options_;
+  std::vector<std::unique_ptr<Path>> paths_;  // by LUN
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::uint64_t granted_session_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t granted_key_ ABSL_GUARDED_BY(mutex_) = 0;
+  WorkerPool menders_;
+};
+
+}  // namespace reel::client
