@@ -9,6 +9,14 @@
 
 namespace reel::mdc {
 
+namespace {
+
+grpc::Status Stopping() {
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping");
+}
+
+}  // namespace
+
 AdminService::AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns,
                            bool tls)
     : volumes_(std::move(volumes)),
@@ -58,6 +66,8 @@ void AdminService::Accept(CallQueue& queue) {
   using StatCall = Call<v1::StatRequest, v1::StatReply>;
   using WhoCall = Call<v1::WhoRequest, v1::WhoReply>;
   using LocksCall = Call<v1::LocksRequest, v1::LocksReply>;
+  using EvictCall = Call<v1::EvictRequest, v1::EvictReply>;
+  using ReservationsCall = Call<v1::ReservationsRequest, v1::ReservationsReply>;
   using BreakLocksCall = Call<v1::BreakLocksRequest, v1::LocksReply>;
   const auto describe = [](VolumeServer& volume, Core& core, auto& call) {
     core.Describe(call.reply());
@@ -104,6 +114,10 @@ void AdminService::Accept(CallQueue& queue) {
         });
       },
       queue);
+  AcceptKind<EvictCall>(
+      &Service::RequestEvict, [this](EvictCall& call) { Evict(call); }, queue);
+  AcceptKind<ReservationsCall>(
+      &Service::RequestReservations, [this](ReservationsCall& call) { Reservations(call); }, queue);
 }
 
 VolumeServer* AdminService::Find(const std::string& name) const {
@@ -113,8 +127,8 @@ VolumeServer* AdminService::Find(const std::string& name) const {
   return nullptr;
 }
 
-template <typename AnyCall>
-void AdminService::OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&)) {
+template <typename AnyCall, typename Action>
+void AdminService::OnVolume(AnyCall& call, Action action) {
   const std::string& name = call.request().volume();
   VolumeServer* const volume = Find(name);
   if (volume == nullptr) {
@@ -122,13 +136,41 @@ void AdminService::OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, An
                              absl::StrCat("volume ", name, " is not served here")));
     return;
   }
-  const bool queued = volume->RunOnCore([&call, volume, action](Core& core) {
-    action(*volume, core, call);
+  const bool queued = volume->RunOnCore([volume, action](Core& core) { action(*volume, core); });
+  if (!queued) call.Finish(Stopping());
+}
+
+template <typename AnyCall>
+void AdminService::OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&)) {
+  OnVolume(call, [&call, action](VolumeServer& volume, Core& core) {
+    action(volume, core, call);
     call.Finish(grpc::Status::OK);
   });
-  if (!queued) {
-    call.Finish(grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping"));
-  }
+}
+
+void AdminService::Evict(Call<v1::EvictRequest, v1::EvictReply>& call) {
+  OnVolume(call, [&call](VolumeServer&, Core& core) {
+    const absl::Status status =
+        core.EvictSession(SessionId(call.request().session()), "an administrator ended it");
+    call.Finish(
+        grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message())));
+  });
+}
+
+// The core knows whose the keys are, the LUNs which there are.
+void AdminService::Reservations(Call<v1::ReservationsRequest, v1::ReservationsReply>& call) {
+  OnVolume(call, [&call](VolumeServer& volume, Core& core) {
+    v1::WhoReply who;
+    core.Describe(who);
+    std::map<std::uint64_t, std::string> known;
+    for (const v1::WhoReply::Session& session : who.sessions()) {
+      const std::string owner = absl::StrCat("session ", session.session(), " of ", session.host());
+      for (const std::uint64_t key : session.keys()) known[key] = owner;
+    }
+    const bool queued = volume.ListReservations(std::move(known), call.reply(),
+                                                [&call] { call.Finish(grpc::Status::OK); });
+    if (!queued) call.Finish(Stopping());
+  });
 }
 
 void AdminService::Volumes(v1::VolumesReply& reply) const {

@@ -39,10 +39,15 @@ class AdminService {
   void AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler, CallQueue& queue);
   grpc::Status CheckRole(const grpc::ServerContext& context) const;
   VolumeServer* Find(const std::string& name) const;
+  // Runs `action(volume, core)` on the core's seat, to answer the call; else answers it.
+  template <typename AnyCall, typename Action>
+  void OnVolume(AnyCall& call, Action action);
   // Answers the call with what `action` puts into its reply, on the core's seat.
   template <typename AnyCall>
   void OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&));
   void Volumes(v1::VolumesReply& reply) const;
+  void Evict(Call<v1::EvictRequest, v1::EvictReply>& call);
+  void Reservations(Call<v1::ReservationsRequest, v1::ReservationsReply>& call);
   void Disks(Call<v1::DisksRequest, v1::DisksReply>& call);
   void ListDisks(v1::DisksReply& reply) const;
   void DiskMain();

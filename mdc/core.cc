@@ -109,7 +109,8 @@ absl::Status CoreImpl::Begin() {
   return absl::OkStatus();
 }
 
-// Sessions of earlier epochs may resume; those whose eviction had begun are over now.
+// Sessions of earlier epochs may resume; those whose eviction had begun are fenced, again perhaps,
+// or over now. Nobody knows any more what these held: nothing is given away before they are off.
 absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
   return ForEach(db_, schema::Family::kSession,
                  [&](const schema::ParsedKey& key, std::string_view value) -> absl::Status {
@@ -120,7 +121,7 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                        !s.ok()) {
                      return s;
                    }
-                   if (session.record.evicted()) {
+                   if (session.record.evicted() && !MustFence(session)) {
                      batch.Delete(schema::SessionKey(id));
                      const std::string prefix = schema::ReplyPrefix(id);
                      auto cursor = db_.Scan(prefix, prefix, Tier::kAll);
@@ -136,6 +137,14 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                    }
                    session.client = *client;
                    session.phase = Session::Phase::kMustReclaim;
+                   if (session.record.evicted()) {
+                     session.phase = Session::Phase::kEnding;
+                     session.ending.stage = FenceRun::Stage::kDue;
+                     for (const v1::SessionKey& known : session.record.keys()) {
+                       session.ending.victims.push_back(known.key());
+                     }
+                     fencing_.insert(id);
+                   }
                    session.holds_up_grace = true;
                    session.lease_until_ms = started_ms_ + options_.session_lease_ms;
                    session.slots.resize(options_.slots + 1);
@@ -211,7 +220,7 @@ void CoreImpl::OnTick() {
   std::vector<Session*> over;
   for (auto& [id, session] : sessions_.all()) {
     if (gap > kTickGapMs) session->lease_until_ms += gap;
-    if (session->phase == Session::Phase::kEvicting) continue;
+    if (session->phase == Session::Phase::kEnding) continue;
     if (std::exchange(session->recalls_due, false)) {
       SendRecalls(tokens_.PendingRecalls(id));
       SendAttrRecalls(attr_tokens_.PendingRecalls(id));
@@ -223,6 +232,7 @@ void CoreImpl::OnTick() {
     Evict(*session, session->lease_until_ms < now ? "its lease ran out"
                                                   : "it did not say in time what it holds");
   }
+  AdvanceFences();
   Reap(kReapSteps);
   Settle();
 }
@@ -232,15 +242,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   in_flight_.Durable(sequence);
   allocator_->Durable(sequence);
   outputs_.Durable(sequence);
-  if (evicting_ > 0) {
-    std::vector<Session*> over;
-    for (auto& [id, session] : sessions_.all()) {
-      if (session->phase == Session::Phase::kEvicting && session->evicted_at <= sequence) {
-        over.push_back(session.get());
-      }
-    }
-    for (Session* session : over) Forget(*session);
-  }
+  AdvanceFences();
   Reap(kReapSteps);
   Settle();
 }
@@ -249,6 +251,7 @@ CoreOutputs CoreImpl::TakeOutputs() {
   CoreOutputs outputs;
   outputs_.Take(outputs);
   outputs.fetches = std::exchange(fetches_, {});
+  outputs.fences = std::exchange(fences_, {});
   outputs.wants_sync = std::exchange(wants_sync_, false);
   return outputs;
 }
@@ -375,6 +378,7 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
       }
     }
   }
+  DescribeAlarms(reply);
 }
 
 void CoreImpl::Describe(v1::StatReply& reply) const {
@@ -420,6 +424,8 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
     out.set_operations(session->operations);
     out.set_certificate(session->record.certificate());
     out.set_exported(ExportText(session->exported));
+    out.set_state(StateOf(*session));
+    for (const v1::SessionKey& key : session->record.keys()) out.add_keys(key.key());
   }
 }
 

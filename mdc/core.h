@@ -18,7 +18,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -31,17 +33,30 @@
 #include "proto/mdc.pb.h"
 #include "volume/descriptor.h"
 #include "volume/env.h"
+#include "volume/uuid.h"
 
 namespace reel::mdc {
 
 using StreamId = StrongNumber<struct StreamTag>;  // one connection; made by the server
 using TicketId = StrongNumber<struct TicketTag>;  // one fetch
+using FenceId = StrongNumber<struct FenceTag>;    // one order to fence
 
 struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
   std::uint32_t slots = 64;
   std::uint32_t max_sessions = 4096;
+  // LUNs of the volume can cut hosts off: each session gets a key, and is fenced by it before
+  // others get what it held. Else its lease alone protects.
+  bool reservations = false;
   std::vector<Export> exports;  // the first that matches rules; none: rw, nobody squashed
+};
+
+// What became of an order to fence. Unknown is not done.
+struct FenceOutcome {
+  bool done = false;
+  std::string problem{};  // when not done
+  // Where a LUN could not be reset: what was sent before may still be executing for that long.
+  std::uint64_t quarantine_ms = 0;
 };
 
 struct CoreOutputs {
@@ -53,9 +68,17 @@ struct CoreOutputs {
     TicketId ticket;
     Miss miss;
   };
+  // Take the victims' registrations away and wait for what they had sent; then OnFenced.
+  struct Fence {
+    FenceId id;
+    std::vector<std::uint64_t> victims{};
+    std::optional<Uuid> lun{};  // nullopt: on all
+    bool drain = true;          // also where no victim is registered
+  };
   std::vector<Send> sends;
   std::vector<StreamId> ends;  // streams to end after the sends
   std::vector<Fetch> fetches;
+  std::vector<Fence> fences;
   bool wants_sync = false;  // batches were applied: a Sync, then OnDurable
 };
 
@@ -75,6 +98,9 @@ class Core {
   virtual void OnTick() = 0;  // at least every 100 ms: leases, grace
   virtual void OnDurable(Sequence sequence) = 0;
   virtual void OnFetched(TicketId ticket) = 0;
+  virtual void OnFenced(FenceId fence, const FenceOutcome& outcome) = 0;
+  // Session keys that were seen registered on LUNs: those of no session are fenced.
+  virtual void OnKeysSeen(const std::vector<std::uint64_t>& keys) = 0;
   virtual CoreOutputs TakeOutputs() = 0;
 
   // What makes the metadata store grow is executed, held back, or refused with ENOSPC, until told
@@ -104,6 +130,11 @@ class Core {
   // fills in what it was.
   virtual void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                           v1::LocksReply& reply) = 0;
+
+  // Keys that may be registered on LUNs, with the session that each belongs to.
+  virtual std::map<std::uint64_t, SessionId> KnownKeys() const = 0;
+  // As if the session's lease had run out. NOT_FOUND.
+  virtual absl::Status EvictSession(SessionId session, std::string_view reason) = 0;
 
   // Not OK once the store has failed: the process must end.
   virtual absl::Status health() const = 0;

@@ -4,7 +4,8 @@
 //   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_locks.cc     those who wait for advisory locks
-//   core_sessions.cc  Hello, Reclaim and grace, Goodbye, eviction
+//   core_sessions.cc  Hello, Reclaim and grace, Goodbye
+//   core_fencing.cc   eviction, reservation keys, and fences
 //
 // The order of one session's operations. All but pure reads take effect in sending order: they go
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
@@ -19,6 +20,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +53,8 @@ class CoreImpl final : public Core {
   void OnTick() override;
   void OnDurable(Sequence sequence) override;
   void OnFetched(TicketId ticket) override;
+  void OnFenced(FenceId fence, const FenceOutcome& outcome) override;
+  void OnKeysSeen(const std::vector<std::uint64_t>& keys) override;
   CoreOutputs TakeOutputs() override;
   void OnStoreSpace(StoreSpace space) override;
   absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
@@ -62,6 +66,8 @@ class CoreImpl final : public Core {
   void Describe(v1::LocksReply& reply) const override;
   void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                   v1::LocksReply& reply) override;
+  std::map<std::uint64_t, SessionId> KnownKeys() const override;
+  absl::Status EvictSession(SessionId id, std::string_view reason) override;
   absl::Status health() const override { return health_; }
 
  private:
@@ -148,14 +154,36 @@ class CoreImpl final : public Core {
   void Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message);
   void RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message);
   void DropOperations(Session& session);
-  void Evict(Session& session, std::string_view reason);
-  // Drops all that the session held and forgets it; returns the commit's sequence.
+  // Its record goes and others get what it held, at once; returns the commit's sequence.
   Sequence Forget(Session& session);
+  // REQUIRES: its record is gone.
+  void Release(Session& session);
   void ReleaseHoldings(SessionId session);
   bool InGrace() const { return grace_sessions_ > 0; }
   // The session holds up grace no longer; when it was the last one, everybody is served.
   void LeaveGrace(Session& session);
   void OnGraceOver();
+
+  // core_fencing.cc
+  // A key that was never used; nullopt: the epoch has no more.
+  std::optional<std::uint64_t> TakeKey();
+  bool MustFence(const Session& session) const {
+    return options_.reservations && !session.record.keys().empty();
+  }
+  // Records that the session is over. `drain`: what it had sent may still be executing, even where
+  // its keys are gone.
+  bool BeginEnding(Session& session, bool drain);
+  void Evict(Session& session, std::string_view reason);
+  void ForgetRecord(Session& session);
+  void Order(FenceRun& run);
+  void AdvanceFences();
+  void AdvanceEnding(Session& session, std::uint64_t now_ms);
+  // The session's run that waits for the outcome of this order; null: none does.
+  static FenceRun* FindFence(Session& session, FenceId fence);
+  void OnNewKey(Session& session, const v1::Request& request);
+  void AdvanceRekeys(Session& session, std::uint64_t now_ms);
+  static std::string StateOf(const Session& session);
+  void DescribeAlarms(v1::ShowReply& reply) const;
 
   MetaDb& db_;
   const VolumeDescriptor descriptor_;
@@ -169,7 +197,10 @@ class CoreImpl final : public Core {
   std::uint64_t started_ms_ = 0;
   std::uint64_t last_tick_ms_ = 0;
   std::uint32_t grace_sessions_ = 0;  // those that hold up the end of grace
-  std::uint32_t evicting_ = 0;        // sessions in that phase
+  std::uint64_t last_key_ = 0;        // of this epoch
+  std::uint64_t last_fence_ = 0;
+  std::vector<CoreOutputs::Fence> fences_;
+  absl::btree_set<SessionId> fencing_;  // sessions that are ending, or wait for a key
 
   InFlight in_flight_;
   std::unique_ptr<Allocator> allocator_;

@@ -1,9 +1,8 @@
-// Sessions: Hello, Reclaim and grace, Goodbye, eviction.
+// Sessions: Hello, Reclaim and grace, Goodbye.
 //
-// An eviction is recorded durably before anything that the session held is given to others: a
-// controller that dies in between finds the record and completes it. A session that says Goodbye,
-// or registers anew under the same client identity, holds nothing by its own word, and is forgotten
-// at once.
+// A session that says Goodbye, or registers anew under the same client identity, holds nothing by
+// its own word: without keys it is forgotten at once, with keys when they are off the LUNs. How
+// sessions end against their will is core_fencing.cc's.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -52,7 +51,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
     Refuse(stream, request.id(), ENOTCONN, "the first message of a stream must be a Hello");
     return;
   }
-  if (session->phase == Session::Phase::kEvicting) return;
+  if (session->phase == Session::Phase::kEnding) return;
   RenewLease(*session);
   switch (request.op_case()) {
     case v1::Request::kRenew:
@@ -63,6 +62,9 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       break;
     case v1::Request::kGoodbye:
       OnGoodbye(*session, request);
+      break;
+    case v1::Request::kNewKey:
+      OnNewKey(*session, request);
       break;
     default:
       if (session->phase == Session::Phase::kMustReclaim) {
@@ -152,12 +154,17 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   Export exported;
   if (!FindExport(stream, request, request.hello().host(), exported)) return;
   if (Session* old = sessions_.FindByClient(client);
-      old != nullptr && old->phase != Session::Phase::kEvicting) {
+      old != nullptr && old->phase != Session::Phase::kEnding) {
     if (old->record.certificate() != streams_[stream].certificate) {
       Refuse(stream, request.id(), EPERM, "the client's identity belongs to another client");
       return;
     }
-    Forget(*old);
+    // It holds nothing by its own word; but what it had sent may still be executing.
+    if (MustFence(*old)) {
+      Evict(*old, "its client registered anew");
+    } else {
+      Forget(*old);
+    }
   }
   if (!health_.ok()) return;
   if (sessions_.size() >= options_.max_sessions) {
@@ -183,6 +190,15 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session.exported = std::move(exported);
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
+  if (options_.reservations && session.exported.access != Export::Access::kReadOnly) {
+    const std::optional<std::uint64_t> key = TakeKey();
+    if (!key) {
+      RefuseHello(stream, request.id(), ENOSPC,
+                  "this epoch has no reservation keys left; restart the controller");
+      return;
+    }
+    session.record.add_keys()->set_key(*key);
+  }
   volume.set_next_session(session.id.value() + 1);
   WriteBatch batch;
   batch.Put(schema::VolumeKey(), volume.SerializeAsString());
@@ -201,7 +217,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
 
 void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& client) {
   Session* session = sessions_.Find(SessionId(request.hello().resume_session()));
-  if (session == nullptr || session->phase == Session::Phase::kEvicting) {
+  if (session == nullptr || session->phase == Session::Phase::kEnding) {
     RefuseHello(stream, request.id(), ESTALE, "the session was evicted; register a new one");
     return;
   }
@@ -242,6 +258,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   }
   hello.set_read_only(session.exported.access == Export::Access::kReadOnly);
   hello.set_check_opens(hello.read_only() || session.exported.squash != Export::Squash::kNone);
+  if (!session.record.keys().empty()) hello.set_key(session.record.keys(0).key());
   hello.set_must_reclaim(session.phase == Session::Phase::kMustReclaim);
   reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
   Answer(session, request, std::move(reply), waits_for);
@@ -308,7 +325,12 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
   const StreamId stream = session.stream;
   spdlog::info("volume {}: session {} of {} says goodbye", descriptor_.name, session.id.value(),
                session.record.host());
-  const Sequence sequence = Forget(session);
+  Sequence sequence;
+  if (!MustFence(session)) {
+    sequence = Forget(session);
+  } else if (BeginEnding(session, /*drain=*/request.goodbye().unfinished())) {
+    sequence = session.ending.recorded_at;
+  }
   v1::Reply reply;
   reply.set_id(request.id());
   reply.set_sequence(VolumeSequence(sequence).value());
@@ -337,25 +359,6 @@ void CoreImpl::DropOperations(Session& session) {
   session.waiting = 0;
 }
 
-void CoreImpl::Evict(Session& session, std::string_view reason) {
-  spdlog::warn("volume {}: session {} of {} is evicted: {}", descriptor_.name, session.id.value(),
-               session.record.host(), reason);
-  session.record.set_evicted(true);
-  WriteBatch batch;
-  batch.Put(schema::SessionKey(session.id), session.record.SerializeAsString());
-  if (!Apply(batch, &session.evicted_at)) return;
-  session.phase = Session::Phase::kEvicting;
-  ++evicting_;
-  ++counters_.evictions;
-  DropOperations(session);
-  if (session.stream == kNoStream) return;
-  v1::Callback callback;
-  callback.mutable_evicted()->set_reason(std::string(reason));
-  outputs_.Emit(session.stream, std::move(callback), session.evicted_at);
-  outputs_.Emit(session.stream, OutputQueue::End{}, session.evicted_at);
-  streams_[session.stream].refused = true;
-}
-
 void CoreImpl::ReleaseHoldings(SessionId session) {
   for (const InodeNumber inode : tokens_.Drop(session)) {
     woken_.insert(inode);
@@ -369,22 +372,19 @@ void CoreImpl::ReleaseHoldings(SessionId session) {
   allocator_->DropWindows(session);
 }
 
+void CoreImpl::Release(Session& session) {
+  ReleaseHoldings(session.id);
+  const bool held_up = std::exchange(session.holds_up_grace, false);
+  fencing_.erase(session.id);
+  sessions_.Remove(session.id);
+  if (held_up && --grace_sessions_ == 0) OnGraceOver();
+}
+
 Sequence CoreImpl::Forget(Session& session) {
   DropOperations(session);
-  ReleaseHoldings(session.id);
-  WriteBatch batch;
-  batch.Delete(schema::SessionKey(session.id));
-  for (std::uint32_t slot = 1; slot < session.slots.size(); ++slot) {
-    if (session.slots[slot].sequence == 0) continue;
-    batch.Delete(schema::ReplyKey(session.id, slot));
-  }
-  Sequence sequence;
-  if (!Apply(batch, &sequence)) return sequence;
-  if (session.phase == Session::Phase::kEvicting) --evicting_;
-  const SessionId id = session.id;
-  const bool held_up = std::exchange(session.holds_up_grace, false);
-  sessions_.Remove(id);
-  if (held_up && --grace_sessions_ == 0) OnGraceOver();
+  ForgetRecord(session);
+  const Sequence sequence = session.forgotten_at.value_or(Sequence());
+  Release(session);
   return sequence;
 }
 

@@ -91,6 +91,9 @@ class World {
   CoreOptions options_;
   std::unique_ptr<Core> core_;
   bool hold_syncs_ = false;  // while true nothing becomes durable
+  // What is ordered to be fenced, in order; answered at once unless held.
+  std::vector<CoreOutputs::Fence> fences_;
+  bool hold_fences_ = false;
   std::uint64_t last_stream_ = 0;
   std::map<StreamId, Client*> clients_;
 
@@ -154,6 +157,7 @@ class Client {
     if (!Answered(id)) return -1;
     if (Answer(id).error() == 0) {
       session_ = Answer(id).hello().session();
+      key_ = Answer(id).hello().key();
       must_reclaim_ = Answer(id).hello().must_reclaim();
     }
     return Answer(id).error();
@@ -266,6 +270,7 @@ class Client {
   Uuid uuid_;
   StreamId stream_;
   std::uint64_t session_ = 0;
+  std::uint64_t key_ = 0;
   bool must_reclaim_ = false;
   std::uint64_t last_id_ = 0;
   std::map<std::uint32_t, std::uint64_t> sequences_;
@@ -343,6 +348,11 @@ inline void World::Run() {
         for (; cursor->Valid(); cursor->Next()) value = std::string(cursor->value());
       }
       core_->OnFetched(fetch.ticket);
+    }
+    for (const CoreOutputs::Fence& fence : outputs.fences) {
+      quiet = 0;
+      fences_.push_back(fence);
+      if (!hold_fences_) core_->OnFenced(fence.id, {.done = true});
     }
     if (!hold_syncs_) {
       const auto durable = db_->Sync();

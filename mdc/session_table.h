@@ -9,11 +9,13 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "mdc/core.h"
+#include "mdc/fence_run.h"
 #include "mdc/txn.h"
 #include "proto/mdc.pb.h"
 #include "proto/records.pb.h"
@@ -56,7 +58,14 @@ struct Session {
   enum class Phase {
     kMustReclaim,  // known from an earlier epoch, has not said what it holds
     kServing,
-    kEvicting,  // its eviction is recorded, not yet durable
+    kEnding,  // evicted, or it said Goodbye; keeps what it held until it can do no more harm
+  };
+  // A key for a new path to one LUN, on its way.
+  struct Rekey {
+    FenceRun run;  // of the keys that it replaces
+    std::uint64_t key = 0;
+    StreamId stream;  // who waits for it
+    std::uint64_t request = 0;
   };
   SessionId id;
   v1::SessionRecord record;
@@ -72,7 +81,9 @@ struct Session {
   std::uint64_t operations = 0;
   bool caches_attributes = false;  // as its stream's Hello said
   bool recalls_due = false;        // resumed: what was recalled on its old stream goes out again
-  Sequence evicted_at;             // kEvicting: when that is durable, the session can be forgotten
+  std::vector<Rekey> rekeys;       // one a LUN
+  FenceRun ending;                 // kEnding
+  std::optional<Sequence> forgotten_at;  // kEnding: its record is gone when that is durable
 };
 
 class SessionTable {

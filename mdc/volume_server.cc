@@ -57,6 +57,9 @@ absl::Status VolumeServer::OpenStore() {
     return absl::Status(s.code(),
                         absl::StrCat("volume ", options_.volume, " is in use: ", s.message()));
   }
+  auto fencer = TakeSeat();
+  if (!fencer.ok()) return fencer.status();
+  options_.core.reservations = (*fencer)->any();
   StoreOptions store_options;
   store_options.cache_bytes = options_.cache_bytes;
   auto store = Store::Open(*volume_, store_options);
@@ -68,7 +71,7 @@ absl::Status VolumeServer::OpenStore() {
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());
-  return absl::OkStatus();
+  return StartFencing(*std::move(fencer));
 }
 
 void VolumeServer::StartThreads() {
@@ -235,6 +238,7 @@ void VolumeServer::Deliver() {
       job_wanted_.NotifyOne();
     }
   }
+  for (CoreOutputs::Fence& fence : outputs.fences) fencing_->Order(std::move(fence));
   std::vector<StreamId> touched;
   for (CoreOutputs::Send& send : outputs.sends) {
     const auto found = streams_.find(send.stream);
@@ -394,19 +398,20 @@ void VolumeServer::OnRegionAdded(const absl::Status& outcome) {
   next_growth_ms_ = clock_.NowMs() + kGrowthRetryMs;
 }
 
+void VolumeServer::EndWith(const absl::Status& status) {
+  if (!failed_.exchange(true)) options_.on_failure(status);
+}
+
 void VolumeServer::Fail(const absl::Status& status) {
-  if (failed_.exchange(true)) return;
-  options_.on_failure(absl::Status(
-      status.code(), absl::StrCat("volume ", options_.volume,
-                                  ": the metadata store failed, and whether its last commit is "
-                                  "durable is decided by recovery at the next start: ",
-                                  status.message())));
+  EndWith(absl::Status(status.code(),
+                       absl::StrCat("volume ", options_.volume,
+                                    ": the metadata store failed, and whether its last commit is "
+                                    "durable is decided by recovery at the next start: ",
+                                    status.message())));
 }
 
 void VolumeServer::Complete(v1::ShowReply& reply) const {
   std::size_t next = 0;
-  bool reservations = !volume_->luns.empty();
-  for (const auto& lun : volume_->luns) reservations = reservations && lun->has_reservations();
   for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
     for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {
       if (next >= volume_->luns.size()) return;
@@ -416,8 +421,7 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
       entry.set_reservations(lun.has_reservations());
     }
   }
-  reply.set_fencing(reservations ? "none: this version does not use the LUNs' reservations"
-                                 : "none: not all LUNs have reservations; safety rests on leases");
+  DescribeFencing(reply);
 }
 
 void VolumeServer::Complete(v1::StatReply& reply) const {
@@ -445,6 +449,8 @@ absl::Status VolumeServer::Stop() {
     queue_changed_.NotifyOne();
   }
   core_thread_.join();
+  v1::WhoReply who;
+  core_->Describe(who);
   compaction_cancelled_ = true;
   {
     MutexLock lock(work_mutex_);
@@ -458,6 +464,9 @@ absl::Status VolumeServer::Stop() {
   if (status.ok()) status = store_->db().Sync().status();
   core_.reset();
   store_.reset();
+  // While there are sessions the reservation stays, and keeps those out that were fenced.
+  const bool leave = status.ok() && who.sessions().empty();
+  fencing_->Stop(leave ? [](Fencer& fencer) { fencer.Leave(); } : FenceThread::Action());
   return status;
 }
 

@@ -5,11 +5,13 @@
 //                   visitor, for one batch), else by the resident core thread, which also ticks
 //   commit thread   one Sync covers every batch applied before it; the next group gathers meanwhile
 //   reader threads  fetch keys that were not in memory; enlarge the store
+//   fence thread    cuts sessions off the LUNs, and watches this controller's own hold on them
 // Invariants:
 //   1. Only who holds the seat touches the core, from Open's return to Stop's last step.
 //   2. The queue is bounded by its streams: each lets in no more than it has been told was taken
 //      (StreamPeer::Taken), and the other events are bounded by what the core has under way.
-//   3. When the store fails, `on_failure` is called once and is expected to end the process:
+//   3. When the store fails, or the LUNs go to another controller, `on_failure` is called once and
+//   is expected to end the process:
 //      whether the last commit is durable is not known, and nothing may be said about it.
 // Threads: all public methods may be called concurrently, except that Stop comes last and once.
 #pragma once
@@ -18,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +32,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "mdc/core.h"
+#include "mdc/fence_thread.h"
 #include "mdc/store.h"
 #include "volume/env.h"
 #include "volume/lun_scan.h"
@@ -82,6 +86,10 @@ class VolumeServer {
   // What the core does not know: where the LUNs are; the store's counters.
   void Complete(v1::ShowReply& reply) const;
   void Complete(v1::StatReply& reply) const;
+  // What the LUNs say of their reservations, with `known` as of the core, some time later on the
+  // fence thread: then `done` runs there. False when the server is stopping, and it never runs.
+  bool ListReservations(std::map<std::uint64_t, std::string> known, v1::ReservationsReply& reply,
+                        std::function<void()> done);
 
   // For the counters "wire.…".
   struct WireCounters {
@@ -128,7 +136,10 @@ class VolumeServer {
 
   VolumeServer(VolumeServerOptions options, const Clock& clock);
   absl::Status OpenStore();
+  absl::StatusOr<std::unique_ptr<Fencer>> TakeSeat();
   void StartThreads();
+  absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
+  void DescribeFencing(v1::ShowReply& reply) const;
 
   void Queue(Event event);
   void CoreMain();
@@ -147,13 +158,15 @@ class VolumeServer {
   void Compact();
   void OnCompacted(const absl::Status& outcome);
   void DoLater(std::function<void()> job);
-  void Fail(const absl::Status& status);
+  void Fail(const absl::Status& status);  // of the store
+  void EndWith(const absl::Status& status);
 
   VolumeServerOptions options_;
   const Clock& clock_;
   std::unique_ptr<OpenVolume> volume_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Core> core_;
+  std::unique_ptr<FenceThread> fencing_;
   Epoch epoch_;
   WireCounters wire_;
   std::atomic<std::uint64_t> next_stream_{0};

@@ -22,6 +22,8 @@ class AdminApi {
   virtual absl::StatusOr<v1::ShowReply> Show(const std::string& volume) = 0;
   virtual absl::StatusOr<v1::StatReply> Stat(const std::string& volume) = 0;
   virtual absl::StatusOr<v1::WhoReply> Who(const std::string& volume) = 0;
+  virtual absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) = 0;
+  virtual absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& volume) = 0;
   virtual absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) = 0;
   virtual absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) = 0;
 };

@@ -40,6 +40,13 @@ class GrpcAdmin final : public AdminApi {
   absl::StatusOr<v1::WhoReply> Who(const std::string& volume) override {
     return OfVolume<v1::WhoReply, v1::WhoRequest>(&v1::Admin::Stub::Who, volume);
   }
+  absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) override {
+    return Call<v1::EvictReply>(&v1::Admin::Stub::Evict, request);
+  }
+  absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& volume) override {
+    return OfVolume<v1::ReservationsReply, v1::ReservationsRequest>(&v1::Admin::Stub::Reservations,
+                                                                    volume);
+  }
   absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) override {
     return OfVolume<v1::LocksReply, v1::LocksRequest>(&v1::Admin::Stub::Locks, volume);
   }

@@ -30,6 +30,14 @@ class FakeApi final : public AdminApi {
     return Answer(who);
   }
 
+  absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) override {
+    asked_to_evict = request;
+    return Answer(v1::EvictReply());
+  }
+  absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& volume) override {
+    asked = volume;
+    return Answer(reservations);
+  }
   absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) override {
     asked = volume;
     return Answer(locks);
@@ -56,6 +64,8 @@ class FakeApi final : public AdminApi {
   v1::WhoReply who;
   v1::LocksReply locks;
   v1::BreakLocksRequest asked_to_break;
+  v1::EvictRequest asked_to_evict;
+  v1::ReservationsReply reservations;
 
  private:
   template <typename Reply>
@@ -90,6 +100,41 @@ TEST_F(AdminTest, VolumesAsTableAndJson) {
   const auto json = RunJson({"volumes"});
   EXPECT_EQ(json["volumes"][0]["name"], "reel1");
   EXPECT_EQ(json["volumes"][0]["epoch"], 3);
+}
+
+TEST_F(AdminTest, AlarmsAreShown) {
+  api_.AddVolume("reel1");
+  api_.show.add_alarms("lun7 does not answer");
+  EXPECT_THAT(Run({"show"}), HasSubstr("ALARM: lun7 does not answer\n"));
+  EXPECT_EQ(RunJson({"show"})["alarms"][0], "lun7 does not answer");
+}
+
+TEST_F(AdminTest, EvictNamesOneSession) {
+  api_.AddVolume("reel1");
+  EXPECT_EQ(ExitCode({"evict"}), 2);
+  EXPECT_EQ(ExitCode({"evict", "ws1"}), 2);
+  EXPECT_THAT(Run({"evict", "17"}), HasSubstr("Session 17 is ending"));
+  EXPECT_EQ(api_.asked_to_evict.session(), 17U);
+  EXPECT_EQ(api_.asked_to_evict.volume(), "reel1");
+  EXPECT_EQ(RunJson({"evict", "17"})["evicted"], 17);
+}
+
+TEST_F(AdminTest, ReservationsSayWhoseEachKeyIs) {
+  api_.AddVolume("reel1");
+  auto* lun = api_.reservations.add_luns();
+  lun->set_name("data1");
+  auto* key = lun->add_keys();
+  key->set_key(0x12ab);
+  key->set_owner("controller");
+  key->set_holder(true);
+  key->set_paths(2);
+  api_.reservations.add_luns()->set_problem("no answer");
+  const std::string text = Run({"reservations"});
+  EXPECT_THAT(text, ContainsRegex("data1 +0x00000000000012ab +controller +yes +2"));
+  EXPECT_THAT(text, HasSubstr("no answer"));
+  const auto json = RunJson({"reservations"});
+  EXPECT_EQ(json["luns"][0]["keys"][0]["owner"], "controller");
+  EXPECT_EQ(json["luns"][1]["problem"], "no answer");
 }
 
 TEST_F(AdminTest, ShowCountsInIecUnits) {

@@ -89,11 +89,16 @@ std::string ShowText(const v1::ShowReply& reply) {
                 FormatSize(lun.size_bytes()), lun.reservations() ? "yes" : "no", lun.path()});
     }
   }
-  return absl::StrCat(
-      "Volume ", reply.name(), ", UUID ", UuidText(reply.volume()), "\n", "Made ",
-      LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n", "Block size ",
-      FormatSize(reply.block_bytes()), ", strategy ", reply.strategy(), ", seat LUN ", reply.seat(),
-      "\n", "Fencing: ", reply.fencing(), "\n\n", pools.ToString(), "\n", luns.ToString());
+  return absl::StrCat("Volume ", reply.name(), ", UUID ", UuidText(reply.volume()), "\n", "Made ",
+                      LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n",
+                      "Block size ", FormatSize(reply.block_bytes()), ", strategy ",
+                      reply.strategy(), ", seat LUN ", reply.seat(), "\n",
+                      "Fencing: ", reply.fencing(), "\n",
+                      absl::StrJoin(reply.alarms(), "",
+                                    [](std::string* out, const std::string& alarm) {
+                                      absl::StrAppend(out, "ALARM: ", alarm, "\n");
+                                    }),
+                      "\n", pools.ToString(), "\n", luns.ToString());
 }
 
 }  // namespace
@@ -139,8 +144,9 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
   auto reply = context.api.Show(*volume);
   if (!reply.ok()) return reply.status();
   if (!context.json) return ShowText(*reply);
-  Json pools = Json::array();
+  Json pools = Json::array(), alarms = Json::array();
   for (const auto& pool : reply->pools()) pools.push_back(PoolJson(pool));
+  for (const std::string& alarm : reply->alarms()) alarms.push_back(alarm);
   return JsonLine({{"name", reply->name()},
                    {"volume", UuidText(reply->volume())},
                    {"map_generation", reply->map_generation()},
@@ -149,6 +155,7 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
                    {"created", IsoText(reply->created())},
                    {"seat", reply->seat()},
                    {"fencing", reply->fencing()},
+                   {"alarms", std::move(alarms)},
                    {"pools", std::move(pools)}});
 }
 
@@ -191,6 +198,7 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
                {"export"},
                {"since"},
                {"connected"},
+               {"state"},
                {"lease left", kRight},
                {"opens", kRight},
                {"tokens", kRight},
@@ -198,7 +206,7 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
   for (const auto& session : reply->sessions()) {
     table.Add({absl::StrCat(session.session()), session.host(), session.certificate(),
                session.mount_point(), session.exported(), LocalText(session.registered()),
-               session.connected() ? "yes" : "no",
+               session.connected() ? "yes" : "no", session.state(),
                absl::FormatDuration(absl::Milliseconds(session.lease_left_ms())),
                absl::StrCat(session.opens()), absl::StrCat(session.tokens()),
                absl::StrCat(session.operations())});
@@ -209,6 +217,7 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
                         {"export", session.exported()},
                         {"registered", IsoText(session.registered())},
                         {"connected", session.connected()},
+                        {"state", session.state()},
                         {"lease_left_ms", session.lease_left_ms()},
                         {"opens", session.opens()},
                         {"tokens", session.tokens()},

@@ -1,4 +1,4 @@
-// reel-label: labels LUNs, lists them, and clears them.
+// reel-label: labels LUNs, lists them, and clears them; and their reservations.
 //
 // A device that holds a label, a partition table or a known file system is left alone, unless
 // --force repeats its very path. Exit codes: 0 done, 1 failed, 2 usage.
@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/label_reservations.h"
 #include "volume/aligned_buffer.h"
 #include "volume/fd_lun.h"
 #include "volume/label.h"
@@ -274,6 +275,11 @@ int Main(int argc, char** argv) {
   list->add_flag("--json", options.json, "machine-readable");
   CLI::App* clear = app.add_subcommand("clear", "Remove a LUN's label");
   clear->add_option("PATH", options.path, "block device, image file or iscsi:// URL")->required();
+  CLI::App* reservations = app.add_subcommand("reservations", "List a LUN's SCSI-3 registrations");
+  reservations->add_option("PATH", options.path, "block device or iscsi:// URL")->required();
+  CLI::App* unreserve = app.add_subcommand("unreserve", "Clear a LUN's SCSI-3 registrations");
+  unreserve->add_option("PATH", options.path, "block device or iscsi:// URL")->required();
+  unreserve->add_option("--force", options.force, "PATH once more: nobody uses the LUN any more");
   for (CLI::App* command : {write, clear}) {
     command->add_option("--force", options.force, "PATH once more: destroy what it holds");
   }
@@ -286,6 +292,10 @@ int Main(int argc, char** argv) {
   if (list->parsed()) return List(options);
   if (absl::Status status = CheckUsage(size, write->parsed(), options); !status.ok()) {
     return Report(status, kUsage);
+  }
+  if (reservations->parsed()) return Report(ListReservations(options.path), kFailed);
+  if (unreserve->parsed()) {
+    return Report(ClearReservations(options.path, !options.force.empty()), kFailed);
   }
   return Report(write->parsed() ? Write(options) : Clear(options), kFailed);
 }

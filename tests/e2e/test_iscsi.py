@@ -1,11 +1,14 @@
 """A volume whose LUNs lie behind an iSCSI target: what it keeps, and what a lost SAN does to it."""
 import errno
+import mmap
 import os
 import shutil
+import subprocess
+import threading
 
 import pytest
 
-from cluster import Cluster, TOP, run
+from cluster import BIN, Cluster, TOP, run
 
 
 @pytest.fixture(scope="module")
@@ -61,23 +64,49 @@ def test_labels_are_refused_what_a_served_volume_holds(cluster):
     assert done.returncode != 0
 
 
-def test_a_lost_san_is_an_error_and_what_was_synced_is_there_afterwards(cluster):
+def bring_back(cluster):
+    """The SAN, and the controller, which ends by itself without its metadata LUN."""
+    while cluster.hosts()["mdc1"]["pid"]:
+        threading.Event().wait(0.05)
+    for host in ("san1", "mdc1"):
+        cluster.start(host)
+
+
+def test_a_lost_san_is_waited_for_and_what_was_synced_is_there_afterwards(cluster):
     with open(f"{cluster.ws1}/synced", "wb") as file:
         file.write(b"reel" * 100_000)
         file.flush()
         os.fsync(file.fileno())
-    # Opened before: without its LUNs the controller ends, and new names wait for it to come back.
-    fd = os.open(f"{cluster.ws2}/large", os.O_RDONLY)
-    assert os.pread(fd, 4096, 0) == bytes(4096)
     cluster.kill("san1")
-    with pytest.raises(OSError) as lost:
-        os.pread(fd, 4096, 32 << 20)
-    assert lost.value.errno == errno.EIO
-    os.close(fd)
-    for host in ("ws1", "ws2", "mdc1"):
-        if cluster.hosts()[host]["pid"]:
-            cluster.kill(host)
-    for host in ("san1", "mdc1", "ws1", "ws2"):
-        cluster.start(host)
-    with open(f"{cluster.ws2}/synced", "rb") as file:
-        assert file.read() == b"reel" * 100_000
+    # Of a file whose blocks the mount knows: only the LUNs are asked, and they are not there.
+    reader = subprocess.Popen(["dd", f"if={cluster.ws2}/large", "of=/dev/null", "bs=1M",
+                               "iflag=direct"], stderr=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        reader.wait(timeout=1)
+    bring_back(cluster)
+    assert reader.wait(timeout=60) == 0, reader.stderr.read()
+    for mount in (cluster.ws1, cluster.ws2):
+        with open(f"{mount}/synced", "rb") as file:
+            assert file.read() == b"reel" * 100_000
+
+
+def test_a_soft_mount_says_that_the_san_is_lost(cluster):
+    directory = os.path.join(cluster.scratch, "soft")
+    os.mkdir(directory)
+    where = cluster.hosts()["mdc1"]["where"]
+    luns = ",".join(f"luns={lun['path']}" for pool in cluster.reeladm("show")["pools"]
+                    for lun in pool["luns"])
+    run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
+        f"mdc={where},{luns},soft,timeout=500,log={directory}.log")
+    try:
+        fd = os.open(f"{directory}/large", os.O_RDONLY | os.O_DIRECT)
+        buffer = mmap.mmap(-1, 4096)
+        assert os.preadv(fd, [buffer], 0) == 4096
+        cluster.kill("san1")
+        with pytest.raises(OSError) as lost:
+            os.preadv(fd, [buffer], 0)
+        assert lost.value.errno == errno.ETIMEDOUT
+        os.close(fd)
+    finally:
+        bring_back(cluster)
+        run("umount", directory, timeout=60)

@@ -7,7 +7,9 @@
 // and makes such requests of the image whose path ends in LUN, where they touch bytes [FIRST, END),
 // take DELAY_MS longer and then, if DELAY_MS is 0, fail. REEL_LUN_COUNTS is a prefix: PREFIX.PID
 // holds what the process asked of its LUNs so far, as four native 64-bit numbers (requests and
-// bytes read, requests and bytes written).
+// bytes read, requests and bytes written). REEL_LUN_JOURNAL is a prefix too: PREFIX.PID gets a line
+//   BOOTTIME_MS OFFSET LENGTH LUN
+// for each write, when it is handed to the image.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,6 +26,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "volume/env.h"
 #include "volume/file_lun.h"
 #include "volume/lun.h"
 
@@ -49,6 +53,25 @@ Counts* SharedCounts() {
     return map == MAP_FAILED ? own : static_cast<Counts*>(map);
   }();
   return counts;
+}
+
+// The journal of this process's writes; -1 where none is wanted.
+int Journal() {
+  static const int fd = [] {
+    const char* prefix = std::getenv("REEL_LUN_JOURNAL");
+    if (prefix == nullptr) return -1;
+    const std::string path = std::string(prefix) + "." + std::to_string(getpid());
+    return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  }();
+  return fd;
+}
+
+void Note(const Lun& lun, const LunRequest& request) {
+  if (Journal() < 0) return;
+  const std::string line = absl::StrCat(SystemClock().NowMs(), " ", request.offset_bytes, " ",
+                                        request.length_bytes, " ", lun.name(), "\n");
+  // One line is one append, whole or not at all.
+  if (write(Journal(), line.data(), line.size()) < 0) std::abort();
 }
 
 struct Fault {
@@ -91,6 +114,7 @@ class FailingLun final : public Lun {
     if (Fails(read ? "read" : "write", request.offset_bytes, request.length_bytes)) {
       request.Complete(absl::UnknownError("Input/output error (injected)"));
     } else {
+      if (!read) Note(*this, request);
       lun_->Start(request);
     }
   }

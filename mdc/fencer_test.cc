@@ -1,0 +1,218 @@
+#include "mdc/fencer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "volume/aligned_buffer.h"
+#include "volume/lun_fault.h"
+#include "volume/reservation_key.h"
+#include "volume/testing/faulty_lun.h"
+#include "volume/testing/sample_volume.h"
+#include "volume/testing/shared_lun.h"
+
+namespace reel::mdc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// LUN 0 holds the metadata, LUN 1 data; any number of controllers and sessions reach both.
+class FencerTest : public testing::Test {
+ protected:
+  FencerTest() {
+    descriptor_ = SampleVolume({{1, {{64, 1}}}, {1, {{64, 1}}}}, 4096);
+    descriptor_.pools[0].flags = Pool::kMetadata;
+    descriptor_.pools[1].flags = Pool::kData;
+  }
+  struct Controller {
+    OpenVolume volume;
+    std::unique_ptr<Fencer> fencer;
+    std::uint64_t quarantine_ms = 0;
+  };
+  std::unique_ptr<Controller> Start(const std::string& host) {
+    auto made = std::make_unique<Controller>();
+    made->volume.descriptor = descriptor_;
+    for (SharedLun* lun : {&meta_, &data_}) made->volume.luns.push_back(lun->NewPath(host));
+    made->fencer = std::make_unique<Fencer>(made->volume);
+    return made;
+  }
+  std::unique_ptr<Controller> Seated(const std::string& host, std::uint64_t epoch) {
+    auto made = Start(host);
+    const absl::Status status = made->fencer->Take(Epoch(epoch), &made->quarantine_ms);
+    EXPECT_TRUE(status.ok()) << status;
+    return made;
+  }
+  std::uint64_t KeyOf(std::uint64_t number) const {
+    return MakeSessionKey(descriptor_.volume, Epoch(1), number);
+  }
+  static FenceOutcome Fence(Controller& controller, std::uint64_t victim, bool drain = true) {
+    return controller.fencer->Fence(
+        {.id = FenceId(1), .victims = {victim}, .lun = {}, .drain = drain});
+  }
+  static absl::Status Watch(Controller& controller, std::vector<std::uint64_t>* seen = nullptr) {
+    std::vector<std::uint64_t> keys;
+    std::vector<std::string> problems;
+    const absl::Status status = controller.fencer->Watch(keys, problems);
+    if (seen != nullptr) *seen = keys;
+    EXPECT_THAT(problems, IsEmpty());
+    return status;
+  }
+
+  VolumeDescriptor descriptor_;
+  FaultyLun meta_bytes_, data_bytes_;
+  SharedLun meta_{meta_bytes_}, data_{data_bytes_};
+};
+
+TEST_F(FencerTest, TakesFreshLunsAndGivesThemUpAgain) {
+  auto mdc = Seated("mdc", 1);
+  EXPECT_TRUE(mdc->fencer->all());
+  for (SharedLun* lun : {&meta_, &data_}) {
+    EXPECT_THAT(lun->Keys(), ElementsAre(lun->Holder()));
+    EXPECT_EQ(lun->resets(), 0) << "there was nobody to wait for";
+  }
+  EXPECT_TRUE(Watch(*mdc).ok());
+  mdc->fencer->Leave();
+  EXPECT_THAT(meta_.Keys(), IsEmpty());
+  EXPECT_EQ(data_.Holder(), 0U);
+}
+
+TEST_F(FencerTest, TakesTheSeatFromADeadControllerAndKeepsSessions) {
+  auto dead = Seated("dead", 1);
+  auto host = data_.NewPath("host");
+  ASSERT_TRUE(host->reservations()->Register(KeyOf(5)).done());
+  dead.reset();
+  auto next = Seated("next", 2);
+  EXPECT_THAT(meta_.Keys(), ElementsAre(meta_.Holder()));
+  EXPECT_THAT(data_.Keys(), SizeIs(2));
+  EXPECT_TRUE(PartsOfKey(descriptor_.volume, data_.Holder())->epoch == Epoch(2));
+  EXPECT_EQ(meta_.resets(), 1);
+  ASSERT_TRUE(next->fencer->Sweep({{KeyOf(5), SessionId(1)}}, &next->quarantine_ms).ok());
+  EXPECT_THAT(data_.Keys(), SizeIs(2));
+  ASSERT_TRUE(next->fencer->Sweep({}, &next->quarantine_ms).ok());
+  EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
+}
+
+TEST_F(FencerTest, ALiveControllerThatWasReplacedLearnsIt) {
+  auto first = Seated("first", 1);
+  auto second = Seated("second", 2);
+  EXPECT_TRUE(IsFenced(first->volume.luns[0]->Write(0, AlignedBuffer::Zeroed(4096).span())));
+  EXPECT_FALSE(Watch(*first).ok());
+  EXPECT_TRUE(Watch(*second).ok());
+  // And does not take it back.
+  std::uint64_t quarantine_ms = 0;
+  auto again = Start("again");
+  EXPECT_THAT(std::string(again->fencer->Take(Epoch(1), &quarantine_ms).message()),
+              HasSubstr("later epoch"));
+  EXPECT_TRUE(Watch(*second).ok());
+}
+
+TEST_F(FencerTest, WhatIsNotOfThisVolumeIsLeftAlone) {
+  auto stranger = data_.NewPath("stranger");
+  ASSERT_TRUE(stranger->reservations()->Register(0xabcdef).done());
+  ASSERT_TRUE(stranger->reservations()->Reserve(0xabcdef).done());
+  auto mdc = Start("mdc");
+  const absl::Status status = mdc->fencer->Take(Epoch(1), &mdc->quarantine_ms);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("0x0000000000abcdef"));
+  EXPECT_EQ(data_.Holder(), 0xabcdefU);
+}
+
+TEST_F(FencerTest, AnUnknownOutcomeIsAskedFor) {
+  for (const bool carried_out : {false, true}) {
+    auto old = Seated("old", 1);
+    auto mdc = Start("mdc");
+    meta_.LoseNextChange(carried_out);
+    data_.LoseNextChange(carried_out);
+    const absl::Status status = mdc->fencer->Take(Epoch(2), &mdc->quarantine_ms);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(Watch(*mdc).ok());
+    EXPECT_THAT(meta_.Keys(), ElementsAre(meta_.Holder()));
+    mdc->fencer->Leave();
+  }
+}
+
+TEST_F(FencerTest, AFencedSessionCannotWriteAndNothingOfItLands) {
+  auto mdc = Seated("mdc", 1);
+  auto host = data_.NewPath("host");
+  ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
+  data_.HoldWrites();
+  std::thread writer([&] {
+    EXPECT_EQ(FaultOf(host->Write(0, AlignedBuffer::Zeroed(4096).span())), LunFault::kAborted);
+  });
+  while (data_.held_writes() == 0) std::this_thread::yield();
+  const FenceOutcome outcome = Fence(*mdc, KeyOf(7));
+  EXPECT_TRUE(outcome.done) << outcome.problem;
+  EXPECT_EQ(outcome.quarantine_ms, 0U);
+  writer.join();
+  EXPECT_EQ(data_.held_writes(), 0U);
+  data_.ReleaseWrites();
+  EXPECT_TRUE(IsFenced(host->Write(0, AlignedBuffer::Zeroed(4096).span())));
+}
+
+TEST_F(FencerTest, APoliteFenceResetsOnlyWhereSomethingIsLeft) {
+  auto mdc = Seated("mdc", 1);
+  auto host = data_.NewPath("host");
+  ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
+  EXPECT_TRUE(Fence(*mdc, KeyOf(7), /*drain=*/false).done);
+  EXPECT_EQ(meta_.resets(), 0);
+  EXPECT_EQ(data_.resets(), 1);
+}
+
+TEST_F(FencerTest, WithoutAResetThereIsAQuarantine) {
+  auto mdc = Seated("mdc", 1);
+  data_.SetHasReset(false);
+  const FenceOutcome outcome = Fence(*mdc, KeyOf(7));
+  EXPECT_TRUE(outcome.done);
+  EXPECT_GE(outcome.quarantine_ms, 30'000U);
+}
+
+TEST_F(FencerTest, AFenceThatIsUnknownIsNotDone) {
+  auto mdc = Seated("mdc", 1);
+  auto host = data_.NewPath("host");
+  ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
+  data_.SetUnreachable(true);
+  data_.Cut("mdc");
+  EXPECT_FALSE(Fence(*mdc, KeyOf(7)).done);
+  data_.SetUnreachable(false);
+  data_.LoseNextChange(false);
+  EXPECT_TRUE(Fence(*mdc, KeyOf(7)).done);
+  EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
+}
+
+TEST_F(FencerTest, ALostDataLunIsMendedUnderANewKey) {
+  auto mdc = Seated("mdc", 1);
+  const std::uint64_t before = data_.Holder();
+  data_.Cut("mdc");
+  EXPECT_TRUE(Watch(*mdc).ok());
+  EXPECT_NE(data_.Holder(), before);
+  EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
+  data_.Restart();
+  EXPECT_EQ(data_.Holder(), 0U);
+  EXPECT_TRUE(Fence(*mdc, KeyOf(3)).done) << "the reservation is taken before it is relied on";
+  EXPECT_NE(data_.Holder(), 0U);
+}
+
+TEST_F(FencerTest, ALostMetadataLunEndsTheSeat) {
+  auto mdc = Seated("mdc", 1);
+  meta_.Cut("mdc");
+  EXPECT_FALSE(Fence(*mdc, KeyOf(3)).done);
+  EXPECT_FALSE(Watch(*mdc).ok());
+  EXPECT_EQ(FaultOf(mdc->volume.luns[0]->Write(0, AlignedBuffer::Zeroed(4096).span())),
+            LunFault::kClosed);
+}
+
+TEST_F(FencerTest, SessionKeysAreSeen) {
+  auto mdc = Seated("mdc", 1);
+  auto host = data_.NewPath("host");
+  ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
+  std::vector<std::uint64_t> seen;
+  EXPECT_TRUE(Watch(*mdc, &seen).ok());
+  EXPECT_THAT(seen, ElementsAre(KeyOf(7)));
+}
+
+}  // namespace
+}  // namespace reel::mdc
