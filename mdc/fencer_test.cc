@@ -147,9 +147,9 @@ TEST_F(FencerTest, AFencedSessionCannotWriteAndNothingOfItLands) {
   const FenceOutcome outcome = Fence(*mdc, KeyOf(7));
   EXPECT_TRUE(outcome.done) << outcome.problem;
   EXPECT_EQ(outcome.quarantine_ms, 0U);
-  writer.join();
   EXPECT_EQ(data_.held_writes(), 0U);
   data_.ReleaseWrites();
+  writer.join();
   EXPECT_TRUE(IsFenced(host->Write(0, AlignedBuffer::Zeroed(4096).span())));
 }
 
