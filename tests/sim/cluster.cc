@@ -1,5 +1,6 @@
 #include "tests/sim/cluster.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -40,32 +41,52 @@ VolumeDescriptor Describe() {
 
 }  // namespace
 
-Cluster::Cluster(Scheduler& scheduler, bool verbose)
+std::vector<std::unique_ptr<Disk>> Cluster::MakeDisks(const VolumeDescriptor& descriptor,
+                                                      bool reservations) {
+  const std::uint64_t size_bytes = kMiB + kRows * kBreadthBlocks * kBlockBytes;
+  std::vector<std::unique_ptr<Disk>> disks;
+  for (const LunEntry& lun : descriptor.pools[0].sets[0].luns) {
+    disks.push_back(std::make_unique<Disk>(lun.name, size_bytes, reservations));
+  }
+  return disks;
+}
+
+std::vector<Disk*> Cluster::Disks() const {
+  std::vector<Disk*> disks;
+  for (const auto& disk : disks_) disks.push_back(disk.get());
+  return disks;
+}
+
+Cluster::Cluster(Scheduler& scheduler, bool reservations, bool verbose)
     : scheduler_(scheduler),
       verbose_(verbose),
       descriptor_(Describe()),
+      reservations_(reservations),
+      disks_(MakeDisks(descriptor_, reservations)),
       network_(scheduler),
       data_(scheduler),
       controller_(scheduler, network_,
                   {.descriptor = descriptor_,
                    .session_lease_ms = kLeaseMs,
+                   .disks = Disks(),
                    .on_session_over = [this](int host) { OnSessionOver(host); },
                    .log = verbose ? [this](const std::string& text) { Print(text); }
                                   : std::function<void(const std::string&)>()}) {
-  const std::uint64_t size_bytes = kMiB + kRows * kBreadthBlocks * kBlockBytes;
-  for (const LunEntry& lun : descriptor_.pools[0].sets[0].luns) {
-    disks_.push_back(std::make_unique<Disk>(lun.name, size_bytes));
-  }
   controller_.Start();
 }
 
 Machine* Cluster::AddMachine() {
-  std::vector<Disk*> disks;
-  for (const auto& disk : disks_) disks.push_back(disk.get());
   const int host = static_cast<int>(machines_.size()) + 1;
-  Machine& machine = *machines_.emplace_back(
-      std::make_unique<Machine>(host, scheduler_, network_, std::move(disks)));
-  machine.weather().on_write = [this, &machine] { OnWrite(machine); };
+  Machine& machine =
+      *machines_.emplace_back(std::make_unique<Machine>(host, scheduler_, network_, Disks()));
+  machine.weather().on_submit = [this, &machine] {
+    const std::uint64_t session = machine.session()->session_id();
+    if (!reservations_) CheckSession(machine, session, "writes to a LUN");
+    return session;
+  };
+  machine.weather().on_land = [this, &machine](std::uint64_t session) {
+    if (reservations_) CheckSession(machine, session, "has a write land on a LUN");
+  };
   machine.SetOnNoticed([this, host] {
     Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
     data_.SessionNoticed(host);
@@ -80,6 +101,13 @@ Machine* Cluster::AddMachine() {
   }
   Log([&] { return absl::StrCat("host ", host, " has mounted the volume"); });
   return &machine;
+}
+
+bool Cluster::HasIo(const Machine& machine) const {
+  return std::any_of(disks_.begin(), disks_.end(), [&](const auto& disk) {
+    return std::any_of(disk->flights().begin(), disk->flights().end(),
+                       [&](const auto& flight) { return flight->host == machine.host(); });
+  });
 }
 
 // ---- what befalls them ------------------------------------------------------------------------
@@ -119,10 +147,9 @@ void Cluster::OnSessionOver(int host) {
 
 // A write under a session that the controller has given up may land on blocks that are another
 // file's by now.
-void Cluster::OnWrite(Machine& machine) {
-  const std::uint64_t session = machine.session()->session_id();
+void Cluster::CheckSession(const Machine& machine, std::uint64_t session, const char* what) {
   if (!controller_.up() || controller_.HasSession(session)) return;
-  Violate(absl::StrCat("host ", machine.host(), " writes to a LUN under session ", session,
+  Violate(absl::StrCat("host ", machine.host(), " ", what, " under session ", session,
                        ", which is over"));
 }
 

@@ -24,12 +24,15 @@ class Cluster {
  public:
   static constexpr std::uint32_t kLeaseMs = 2000;
 
-  Cluster(Scheduler& scheduler, bool verbose);
+  Cluster(Scheduler& scheduler, bool reservations, bool verbose);
 
   // A new host, mounted; null when it crashed before, or could not (which is a violation).
   Machine* AddMachine();
   const std::vector<std::unique_ptr<Machine>>& machines() const { return machines_; }
   bool alive(const Machine& machine) const { return scheduler_.alive(machine.host()); }
+
+  // Whether it waits for a LUN.
+  bool HasIo(const Machine& machine) const;
 
   // ---- what befalls them
   void CrashMachine(Machine& machine);
@@ -58,13 +61,17 @@ class Cluster {
 
  private:
   void OnSessionOver(int host);
-  void OnWrite(Machine& machine);
+  void CheckSession(const Machine& machine, std::uint64_t session, const char* what);
+  static std::vector<std::unique_ptr<Disk>> MakeDisks(const VolumeDescriptor& descriptor,
+                                                      bool reservations);
+  std::vector<Disk*> Disks() const;
   void Print(const std::string& text);
 
   Scheduler& scheduler_;
   const bool verbose_;
   const VolumeDescriptor descriptor_;
-  std::vector<std::unique_ptr<Disk>> disks_;
+  const bool reservations_;
+  const std::vector<std::unique_ptr<Disk>> disks_;
   Network network_;
   DataModel data_;
   LockModel locks_;

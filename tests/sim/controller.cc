@@ -12,6 +12,8 @@ namespace {
 
 constexpr Micros kTick = 50 * kMs;
 constexpr std::size_t kLoggedBytes = 400;
+// Of its lives; below are the clients'.
+constexpr int kFirstHost = 40;
 
 }  // namespace
 
@@ -28,21 +30,56 @@ Controller::Controller(Scheduler& scheduler, Network& network, Options options)
 void Controller::Start() {
   ++life_;
   syncing_ = wants_sync_ = false;
+  orders_.clear();
+  host_ = kFirstHost + static_cast<int>(life_);
+  scheduler_.Spawn(host_, [this, life = life_] { Boot(life); });
+}
+
+// A life that ends meanwhile ends here: its host is dead.
+void Controller::Boot(std::uint64_t life) {
+  const bool fences = options_.disks.front()->reserves();
+  volume_.descriptor = options_.descriptor;
+  volume_.luns.clear();
+  for (Disk* disk : options_.disks) {
+    volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
+  }
+  std::uint64_t quarantine_ms = 0;
+  auto fencer = std::make_unique<mdc::Fencer>(volume_);
+  if (fences) failure_.Update(fencer->Take(Epoch(life), &quarantine_ms));
   store_.set_all_in_memory(true);
   mdc::CoreOptions core_options;
   core_options.session_lease_ms = options_.session_lease_ms;
   core_options.slots = 4;
+  core_options.reservations = fences;
   absl::StatusOr<std::unique_ptr<mdc::Core>> core =
       mdc::Core::Start(*db_, options_.descriptor, scheduler_, core_options);
-  if (!core.ok()) {
-    failure_ = core.status();
-    return;
-  }
+  failure_.Update(core.status());
+  if (!core.ok()) return;
+  if (fences) failure_.Update(fencer->Sweep((*core)->KnownKeys(), &quarantine_ms));
+  fencer_ = std::move(fencer);
   core_ = *std::move(core);
   store_.set_all_in_memory(false);
   Deliver();
   NoteSessions();
-  scheduler_.After(kTick, [this, life = life_] { Tick(life); });
+  scheduler_.After(kTick, [this, life] { Tick(life); });
+  if (fences) FenceOrdered(life);
+}
+
+void Controller::FenceOrdered(std::uint64_t life) {
+  while (life == life_ && core_ != nullptr) {
+    if (orders_.empty()) {
+      scheduler_.Park(&orders_);
+      continue;
+    }
+    const mdc::CoreOutputs::Fence order = std::move(orders_.front());
+    orders_.pop_front();
+    const mdc::FenceOutcome outcome = fencer_->Fence(order);
+    if (life != life_ || core_ == nullptr) return;
+    if (outcome.done) ++totals_.fences;
+    core_->OnFenced(order.id, outcome);
+    NoteSessions();
+    Deliver();
+  }
 }
 
 void Controller::Crash() {
@@ -51,6 +88,7 @@ void Controller::Crash() {
   ++totals_.crashes;
   core_.reset();
   ++life_;
+  scheduler_.Kill(host_);
   totals_.lost_batches += store_.Crash();
   network_.CutAll();
 }
@@ -111,6 +149,8 @@ void Controller::Deliver() {
       Deliver();
     });
   }
+  for (mdc::CoreOutputs::Fence& order : outputs.fences) orders_.push_back(std::move(order));
+  if (!outputs.fences.empty()) scheduler_.WakeAll(&orders_);
   if (outputs.wants_sync) {
     wants_sync_ = true;
     Sync();

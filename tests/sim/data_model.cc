@@ -207,8 +207,8 @@ void DataModel::SessionOver(int host) {
   last_over_[host] = scheduler_.now();
   bool any = false;
   for (Write& write : writes_) {
-    if (write.who.host != host || write.durable || write.ended == kNever) continue;
-    write.lost = any = true;
+    if (write.who.host != host || write.durable) continue;
+    write.lost = any = true;  // what is under way may have been seen, and be done again later
   }
   if (any) ForgetSeen();
 }

@@ -6,6 +6,8 @@ namespace reel::sim {
 namespace {
 
 constexpr Micros kLease = Cluster::kLeaseMs * kMs;
+constexpr int kLooksForIo = 500;
+constexpr Micros kLook = 40;
 
 }  // namespace
 
@@ -73,6 +75,9 @@ void Faults::Befall(Fault fault) {
       const bool within = fault == Fault::kPause;
       const Micros time =
           within ? random().Between(kMs, kLease / 2) : random().Between(kLease, 2 * kLease);
+      // What it is in the middle of goes on afterwards.
+      for (int i = 0; i < kLooksForIo && !cluster_.HasIo(*machine); ++i) scheduler().Sleep(kLook);
+      if (!cluster_.alive(*machine)) break;
       scheduler().Pause(host);
       ++under_way_;
       scheduler().After(time, [this, host] {

@@ -19,7 +19,9 @@ constexpr std::int64_t kOperations = 500;
 class History {
  public:
   History(std::uint64_t seed, bool verbose)
-      : scheduler_(seed), cluster_(scheduler_, verbose), shared_{cluster_, names_} {}
+      : scheduler_(seed),
+        cluster_(scheduler_, scheduler_.random().OneIn(2), verbose),
+        shared_{cluster_, names_} {}
 
   Outcome Run();
 
@@ -169,6 +171,7 @@ Outcome History::Run() {
   c.blocked = totals.blocked;
   c.misses = totals.misses;
   c.reaped = totals.reaped;
+  c.fences = totals.fences;
   c.epochs = totals.crashes + 1;
   c.lost_batches = totals.lost_batches;
   c.lost_blocks = cluster_.lost_blocks();

@@ -150,6 +150,7 @@ class Runner {
     add("operations blocked", c.blocked);
     add("reads of absent keys", c.misses);
     add("orphans removed", c.reaped);
+    add("fences", c.fences);
     add("new epochs", c.epochs - 1);
     add("unsynced batches lost", c.lost_batches);
     add("unflushed blocks lost", c.lost_blocks);

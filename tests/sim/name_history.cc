@@ -78,6 +78,7 @@ class Search {
   void Restore(const Step& step);
   bool MayBeNext(std::size_t at, std::uint64_t earliest_end) const;
   std::string Stuck() const;
+  bool LinksUnknown() const;
 
   const std::vector<NameOp>& ops_;
   std::unordered_map<std::uint64_t, int> index_;  // inode numbers whose making is known
@@ -336,6 +337,14 @@ std::string Search::Stuck() const {
   return text + "\n";
 }
 
+// A file of which nobody knows who made it has got a second name: that the two are one file, which
+// a rename between them shows, is more than this tree knows.
+bool Search::LinksUnknown() const {
+  return std::any_of(ops_.begin(), ops_.end(), [&](const NameOp& op) {
+    return op.kind == NameOp::Kind::kLink && op.error == 0 && IndexOf(op.inode) == 0;
+  });
+}
+
 NameHistory::Verdict Search::Run(std::string& why) {
   std::uint64_t steps = 0;
   std::size_t deepest = 0;
@@ -351,6 +360,7 @@ NameHistory::Verdict Search::Run(std::string& why) {
       stuck = Stuck();
     }
     if (!GoBack()) {
+      if (LinksUnknown()) return NameHistory::Verdict::kUndecided;
       why = absl::StrCat("no order of the operations on names explains their answers; ", deepest,
                          " of ", ops_.size(), " fit, and then none of these:\n", stuck);
       return NameHistory::Verdict::kNoOrder;
