@@ -188,8 +188,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     PutBackAttributes(*plan, f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
-    f.token.Clear();
-    f.extents.Clear();
+    f.LowerToken(kWholeFile, v1::TOKEN_NONE);
     context_.RegisterOpens(f);
   }
   if (f.opens == 0 && IsGone(status)) return;

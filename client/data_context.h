@@ -24,6 +24,7 @@ struct DataContext {
   std::unique_ptr<LunPaths> paths{};
   std::unique_ptr<LunIo> io{};
   std::atomic<bool> stopping{false};
+  std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
   // What the first write of the last new file brought: the next new file is likely to get as much.
   std::atomic<std::uint64_t> first_write_bytes{0};
 

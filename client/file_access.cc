@@ -62,6 +62,7 @@ bool FileAccess::TakePlace(FileState& f, const AccessNeed& need, const Attempt& 
   if (need.exclusive) {
     if (f.shared_users > 0 || f.exclusive_user || f.fetching || f.commit_running) return false;
     f.exclusive_user = true;
+    ++f.data_changes;  // what it is about to do
     return true;
   }
   if (f.exclusive_user || (f.exclusive_waiters > 0 && !attempt.pinned)) return false;
@@ -142,11 +143,11 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     ticket->installed = true;
     ++state.pins;
   };
-  if (io.page_cache) ++f.page_fetches;
+  if (io.page_cache) ++f.page_fetches[mode];
   f.mutex.Unlock();
   const absl::Status status = context_.session->Call(std::move(request), options).status();
   f.mutex.Lock();
-  if (io.page_cache) --f.page_fetches;
+  if (io.page_cache) --f.page_fetches[mode];
   f.fetching = false;
   f.changed.NotifyAll();
   ticket->waiting = false;

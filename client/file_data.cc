@@ -248,6 +248,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
+  f.read_chunks.clear();
   if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
   f.opened_to_write = false;
   if (f.tail_allocated) committer_.NoteDirty(f);
@@ -450,7 +451,11 @@ void FileDataImpl::Stop() {
   context_.paths->Stop();
   committer_.Stop();
   recaller_.Stop();
+<<<<<<< HEAD
   if (!context_.paths->End()) context_.session->NoteUnfinished();
+=======
+  file_io_.Stop();
+>>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
 }
 
 }  // namespace

@@ -33,6 +33,7 @@
 #include "client/session.h"
 #include "proto/mdc.pb.h"
 #include "volume/lun_scan.h"
+#include "volume/types.h"
 
 namespace reel::client {
 
@@ -43,9 +44,14 @@ struct FileDataOptions {
   // Known of all files together, about: 200 MB. Beyond it those of the files that were unused the
   // longest are forgotten, and asked for again when they are needed.
   std::size_t max_extents = 2'000'000;
+<<<<<<< HEAD
   // How long a request waits for a LUN whose path is lost, before it ends with ETIMEDOUT. 0: for
   // ever.
   std::uint32_t soft_timeout_ms = 0;
+=======
+  std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
+  bool always_read_ahead = false;                   // also where the LUNs are fast
+>>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
 };
 
 // The supplementary groups of the process that asks: dear to find out, and seldom needed.
@@ -70,6 +76,7 @@ class FileData : public SessionEvents {
     const v1::Credentials* credentials = nullptr;
     const Interrupt* interrupt = nullptr;
     const CallerGroups* groups = nullptr;
+    bool read_ahead = false;  // a stream may be read ahead of
     bool page_cache = false;  // a request of the kernel's page cache, not of an application
     bool append = false;      // O_APPEND: the offset given is ignored, the end of file counts
     bool sync = false;        // O_SYNC or O_DSYNC: durable before the return

@@ -48,7 +48,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   v1::TokenMode mode = v1::TOKEN_SHARED;
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
-    const TokenSpan span = f.SpanOf(offset_bytes, offset_bytes + buffer.size());
+    const TokenSpan span = f.SpanOf(offset_bytes, offset_bytes + buffer.size(), io.page_cache);
     if (!f.token.Has(span, mode)) {
       return Finding::FetchToken({span, offset_bytes, buffer.size(), false});
     }
@@ -82,11 +82,22 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     }
     if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
+<<<<<<< HEAD
     bool submitted = access_.LeaseHolds();
     if (submitted && length_bytes > 0) {
       status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
       submitted = !IsPermitOver(status);
+=======
+    const bool submitted = access_.LeaseHolds();
+    const bool ahead = stream && io.read_ahead;
+    if (submitted && length_bytes > 0 &&
+        !(ahead && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes)))) {
+      const std::uint64_t began_ms = context_.clock.NowMs();
+      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer);
+      read_ahead_.NoteLunRead(length_bytes, began_ms);
+>>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
     }
+    if (ahead && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
     bool valid = false;
     {
       MutexLock lock(f.mutex);
@@ -113,7 +124,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   }
   const std::uint64_t from = write.offset_bytes;
   const std::uint64_t to = write.end_bytes();
-  const TokenSpan span = f.SpanOf(from, to);
+  const TokenSpan span = f.SpanOf(from, to, write.write_back);
   const auto allocate_from = [&](std::uint64_t at) -> FetchRange {
     return {span, at, RoundUp(to, block_bytes) - at, true};
   };

@@ -7,13 +7,15 @@
 
 #include "client/committer.h"
 #include "client/file_access.h"
+#include "client/read_ahead.h"
 
 namespace reel::client {
 
 class FileIo {
  public:
   FileIo(DataContext& context, FileAccess& access, Committer& committer)
-      : context_(context), access_(access), committer_(committer) {}
+      : context_(context), access_(access), committer_(committer), read_ahead_(context) {}
+  void Stop() { read_ahead_.Stop(); }
 
   absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const FileData::IoContext& io);
@@ -36,6 +38,7 @@ class FileIo {
   DataContext& context_;
   FileAccess& access_;
   Committer& committer_;
+  ReadAhead read_ahead_;
 };
 
 }  // namespace reel::client

@@ -75,11 +75,20 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   return absl::OkStatus();
 }
 
-TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes) const {
+TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes,
+                            bool page_cache) const {
+  if (page_cache) return kWholeFile;
   const std::uint64_t first_byte = std::min(from_bytes, attr.size_bytes());
   const FileBlock first((to_bytes > attr.size_bytes() ? first_byte : from_bytes) / block_bytes);
   if (to_bytes > attr.size_bytes()) return {.first = first};
   return {.first = first, .end = FileBlock(DivideUp(to_bytes, block_bytes))};
+}
+
+bool FileState::PageWaitsForToken() const {
+  for (std::size_t mode = 0; mode < page_fetches.size(); ++mode) {
+    if (page_fetches[mode] > 0 && token.Least() < static_cast<v1::TokenMode>(mode)) return true;
+  }
+  return false;
 }
 
 TokenSpan FileState::YieldFor(const TokenSpan& recalled_span) const {
@@ -107,6 +116,7 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   token.Lower(span, mode);
+  if (mode == v1::TOKEN_NONE) ++data_changes;
   if (mode == v1::TOKEN_NONE) extents.Erase(span.first, span.end - span.first);
 }
 
@@ -237,6 +247,7 @@ void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
     attr.set_mode(attr.mode() & ~set_id);
   }
   ++changes;
+  ++data_changes;
 }
 
 bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
@@ -258,6 +269,8 @@ bool FileState::AccessTold(const v1::Time& time) {
 
 void FileState::Void() {
   ++era;
+  ++data_changes;
+  read_chunks.clear();
   if (dirty.any() || committed < changes) write_error = EIO;
   token.Clear();
   session = 0;

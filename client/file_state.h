@@ -15,8 +15,11 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +31,7 @@
 #include "client/lun_io.h"
 #include "proto/mdc.pb.h"
 #include "proto/token_ranges.h"
+#include "volume/aligned_buffer.h"
 #include "volume/env.h"
 #include "volume/extent_map.h"
 #include "volume/mutex.h"
@@ -41,6 +45,51 @@ struct BlockLock {
   bool alone = false;
 };
 using BlockLocks = absl::InlinedVector<BlockLock, 4>;
+
+// The memory that chunks read ahead take, counted for all files together; given back with them.
+class ReadMemory {
+ public:
+  ReadMemory() = default;
+  // Nothing when `all` would pass `limit_bytes`.
+  static ReadMemory Take(std::atomic<std::uint64_t>& all, std::uint64_t bytes,
+                         std::uint64_t limit_bytes) {
+    if (all.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit_bytes) {
+      return ReadMemory(&all, bytes);
+    }
+    all.fetch_sub(bytes, std::memory_order_relaxed);
+    return ReadMemory();
+  }
+  ReadMemory(ReadMemory&& other) noexcept { *this = std::move(other); }
+  ReadMemory& operator=(ReadMemory&& other) noexcept {
+    std::swap(all_, other.all_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~ReadMemory() {
+    if (all_ != nullptr) all_->fetch_sub(bytes_, std::memory_order_relaxed);
+  }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  ReadMemory(std::atomic<std::uint64_t>* all, std::uint64_t bytes) : all_(all), bytes_(bytes) {}
+  std::atomic<std::uint64_t>* all_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// A part of a file that is read before it is asked for (client/read_ahead.h). Its state is under
+// the file's mutex; the rest is its reader's alone until it is kRead, and nobody changes it then.
+struct ReadChunk {
+  enum class State : std::uint8_t { kReading, kRead, kFailed };
+  State state = State::kReading;
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t length_bytes = 0;
+  std::uint64_t data_changes = 0;  // FileState's, when it began
+  ExtentList extents;
+  AlignedBuffer buffer;
+  ReadMemory held;
+  std::uint64_t end_bytes() const { return offset_bytes + length_bytes; }
+};
+using ReadChunkRef = std::shared_ptr<ReadChunk>;
 
 // Metadata that the controller does not know yet.
 struct DirtyData {
@@ -98,8 +147,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
   std::optional<Recalled> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
   std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
   std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
-  // Page-cache requests that wait for the controller, with the kernel's pages locked.
-  std::uint32_t page_fetches ABSL_GUARDED_BY(mutex) = 0;
+  // Page-cache requests that wait for the controller, with the kernel's pages locked, by the mode
+  // in which they want the file.
+  std::array<std::uint32_t, v1::TokenMode_ARRAYSIZE> page_fetches ABSL_GUARDED_BY(mutex) = {};
+  // One of them wants more than is held: its answer may be behind that of a recall.
+  bool PageWaitsForToken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   TokenSpan last_used ABSL_GUARDED_BY(mutex);              // by the last read or write
   std::uint64_t used_to_bytes ABSL_GUARDED_BY(mutex) = 0;  // where that ended
 
@@ -115,6 +167,12 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool unused() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return opens == 0 && idle() && !fetching && recall == Recall::kNone;
   }
+
+  // ---- read ahead
+  std::deque<ReadChunkRef> read_chunks ABSL_GUARDED_BY(mutex);  // in order, without gaps
+  std::size_t read_chunks_wanted ABSL_GUARDED_BY(mutex) = 0;    // grows while they are of use
+  // Counts what makes bytes that were read before not those that would be read now.
+  std::uint64_t data_changes ABSL_GUARDED_BY(mutex) = 0;
 
   // ---- dirty
   DirtyData dirty ABSL_GUARDED_BY(mutex);
@@ -166,7 +224,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
     return {.first = FileBlock(attr.size_bytes() / block_bytes)};
   }
   // What it takes to read or write [from, to); beyond what the size is at least, the end as well.
-  TokenSpan SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes) const
+  // Pages of the kernel's cache take the whole file, so that none is dirty where a request for
+  // another one has to wait: its recall may then be answered before all pages are dropped.
+  TokenSpan SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes, bool page_cache = false) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // True when it continues the last one: a stream.
   bool NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes)

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "proto/address.h"
+#include "volume/size.h"
 #include "volume/toml_reader.h"
 
 namespace reel::client {
@@ -124,6 +125,10 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
       return Wrong(absl::StrCat("option cache=", value, ": wants auto, direct or page"));
     }
     options.cache = choice->second;
+  } else if (key == "readahead") {
+    absl::StatusOr<std::uint64_t> size = ParseSize(value);
+    if (!size.ok()) return Wrong(absl::StrCat("option readahead: ", size.status().message()));
+    options.read_ahead_bytes = *size;
   } else if (key == "threads") {
     absl::StatusOr<std::uint32_t> number = Number("threads", value, 1, kMaxThreads);
     if (!number.ok()) return number.status();
@@ -298,6 +303,7 @@ Options:
   ro                          read only
   cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
                               only for files opened with O_DIRECT (page)
+  readahead=SIZE              memory for what streams will want next (256M); 0: none
   nommap                      with cache=auto: behave as on kernels before 6.6
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds

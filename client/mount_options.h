@@ -17,6 +17,7 @@
 #include "client/atime_policy.h"
 #include "client/open_mode.h"
 #include "proto/tls.h"
+#include "volume/types.h"
 
 namespace reel::client {
 
@@ -41,6 +42,7 @@ struct MountOptions {
   bool directory_atime = true;
   std::uint32_t threads = 16;         // idle workers kept
   std::uint32_t soft_timeout_ms = 0;  // 0: wait for ever
+  std::uint64_t read_ahead_bytes = 256 * kMiB;
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6

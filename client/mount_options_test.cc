@@ -56,6 +56,8 @@ TEST(MountOptions, Table) {
   EXPECT_EQ(WithOptions("cache=page").cache, CacheChoice::kPageCache);
   EXPECT_EQ(WithOptions("cache=direct").cache, CacheChoice::kDirect);
   EXPECT_EQ(WithOptions("threads=3").threads, 3u);
+  EXPECT_EQ(WithOptions("readahead=8M").read_ahead_bytes, 8u << 20);
+  EXPECT_EQ(WithOptions("readahead=0").read_ahead_bytes, 0u);
   EXPECT_EQ(WithOptions("soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   EXPECT_EQ(WithOptions("timeout=500,soft").soft_timeout_ms, 500u);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");

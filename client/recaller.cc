@@ -31,8 +31,8 @@ void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
   pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
-  // What they wait for may be behind this recall's answer, and the invalidation waits for them.
-  if (f.page_fetches > 0) Bypass(f);
+  // The invalidation would wait for it.
+  if (f.PageWaitsForToken()) Bypass(f);
 }
 
 void Recaller::Bypass(FileState& f) {

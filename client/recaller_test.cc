@@ -31,31 +31,25 @@ TEST(RecallerTest, ARecallDoesNotWaitForAPageThatWaitsForTheController) {
   holder->on_invalidate = [&, may = holder_may_yield.get_future().share()](std::uint64_t) {
     if (holder_waits) may.wait();
   };
-  // The holder writes from block 30 on, the writer before it; of that the pages have the first.
-  holder->Write(inode, 0, std::string(40 * kBlock, 'h'));
-  holder->Write(inode, 30 * kBlock, "H");
-  ASSERT_TRUE(holder->Fsync(inode).ok());
-  for (const auto& client : {pages.get(), writer.get()}) {
-    ASSERT_TRUE(client->data().Open(inode, false, {}).ok());  // learns the size
-  }
-  writer->Write(inode, 0, "W");
-  ASSERT_EQ(pages->Read(inode, 0, 1, {.page_cache = true}), "W");
+  holder->Write(inode, 0, std::string(kBlock, 'h'));
+  ASSERT_EQ(pages->Read(inode, 0, 1, {.page_cache = true}), "h");
   holder_waits = true;
-  // One page waits for the holder; while it does, the writer wants what the pages' token covers.
+  // A page that is to be written waits for the holder; while it does, the writer wants the token
+  // that there is for the other pages.
   std::thread fill([&] {
-    EXPECT_EQ(pages->Read(inode, 30 * kBlock, 1, {.page_cache = true}), "H");
+    pages->Write(inode, 0, std::string(kBlock, 'p'), {.page_cache = true});
     fill_done.set_value();
   });
   while (cluster.mdc().WaitingFor(inode) == 0) std::this_thread::yield();
   const std::uint64_t returns = cluster.mdc().CountOf(v1::Request::kLayoutReturn);
-  std::thread write([&] { writer->Write(inode, 0, "w"); });
+  std::thread write([&] { writer->Write(inode, kBlock, "w"); });
   while (cluster.mdc().CountOf(v1::Request::kLayoutReturn) == returns) std::this_thread::yield();
   EXPECT_EQ(invalidated, 0);
   holder_may_yield.set_value();
   write.join();
   fill.join();
   while (invalidated == 0) std::this_thread::yield();  // late, but it comes
-  EXPECT_EQ(pages->Read(inode, 0, 1), "w");
+  EXPECT_EQ(pages->Read(inode, 0, 2 * kBlock), std::string(kBlock, 'p') + "w");
 }
 
 }  // namespace

@@ -409,6 +409,7 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
                                       const Caller& caller) {
   FileData::IoContext io = Context(caller);
   io.no_atime = (flags & O_NOATIME) != 0;
+  io.read_ahead = !page_cache && (flags & O_DIRECT) == 0;
   io.page_cache = page_cache;
   return data_.Read(inode, offset_bytes, buffer, io);
 }

@@ -78,6 +78,7 @@ class Program {
   void UseFile(std::uint64_t inode);
   DataModel::Range AnyRange();
   DataModel::Who Who() const { return {machine_.host(), handle_}; }
+  void Scan(std::uint64_t inode, DataModel::Range range);
   void Read(std::uint64_t inode, DataModel::Range range);
   void Write(std::uint64_t inode, DataModel::Range range);
   void Append(std::uint64_t inode, std::uint64_t length_bytes);

@@ -47,7 +47,7 @@ void Program::UseFile(std::uint64_t inode) {
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     const std::uint64_t what = random().Below(32);
     if (what < 11) {
-      Read(inode, AnyRange());
+      random().OneIn(4) ? Scan(inode, AnyRange()) : Read(inode, AnyRange());
     } else if (what < 21) {
       Write(inode, AnyRange());
     } else if (what < 24) {
@@ -87,6 +87,15 @@ void Program::Read(std::uint64_t inode, DataModel::Range range) {
   ++shared_.done;
   if (!result.ok()) return;
   data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
+}
+
+// Reads that continue each other, which the client reads ahead of.
+void Program::Scan(std::uint64_t inode, DataModel::Range range) {
+  const std::uint64_t parts = random().Between(3, 8);
+  range.length_bytes = std::max(RoundDown(range.length_bytes / parts, kCell), kCell);
+  for (std::uint64_t i = 0; i < parts; ++i, range.offset_bytes += range.length_bytes) {
+    Read(inode, range);
+  }
 }
 
 void Program::Write(std::uint64_t inode, DataModel::Range range) {
