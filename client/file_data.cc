@@ -451,11 +451,8 @@ void FileDataImpl::Stop() {
   context_.paths->Stop();
   committer_.Stop();
   recaller_.Stop();
-<<<<<<< HEAD
-  if (!context_.paths->End()) context_.session->NoteUnfinished();
-=======
   file_io_.Stop();
->>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
+  if (!context_.paths->End()) context_.session->NoteUnfinished();
 }
 
 }  // namespace

@@ -44,14 +44,11 @@ struct FileDataOptions {
   // Known of all files together, about: 200 MB. Beyond it those of the files that were unused the
   // longest are forgotten, and asked for again when they are needed.
   std::size_t max_extents = 2'000'000;
-<<<<<<< HEAD
   // How long a request waits for a LUN whose path is lost, before it ends with ETIMEDOUT. 0: for
   // ever.
   std::uint32_t soft_timeout_ms = 0;
-=======
   std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
   bool always_read_ahead = false;                   // also where the LUNs are fast
->>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
 };
 
 // The supplementary groups of the process that asks: dear to find out, and seldom needed.

@@ -20,7 +20,8 @@ struct FileIo::WriteAccess {
   bool write_back = false;  // of pages that were written to long ago
 
   std::uint64_t era = 0;
-  bool stream = false;  // it continues the last one
+  std::optional<std::uint64_t> sent_era;  // in which some of it may have reached the LUNs
+  bool stream = false;                    // it continues the last one
   IoPermit permit;
   std::uint32_t mode = 0;  // the file's
   std::uint32_t gid = 0;
@@ -78,24 +79,18 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes);
       era = f.era;
       permit.session = f.session;
-      if (io.page_cache) ++f.page_reads;
+      if (io.page_cache) ++f.page_fills;
     }
     if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
-<<<<<<< HEAD
     bool submitted = access_.LeaseHolds();
-    if (submitted && length_bytes > 0) {
-      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
-      submitted = !IsPermitOver(status);
-=======
-    const bool submitted = access_.LeaseHolds();
     const bool ahead = stream && io.read_ahead;
     if (submitted && length_bytes > 0 &&
-        !(ahead && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes)))) {
+        !(ahead && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes), io.interrupt))) {
       const std::uint64_t began_ms = context_.clock.NowMs();
-      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer);
+      status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
+      submitted = !IsPermitOver(status);
       read_ahead_.NoteLunRead(length_bytes, began_ms);
->>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
     }
     if (ahead && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
     bool valid = false;
@@ -114,6 +109,11 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
 // ---- write ------------------------------------------------------------------------------------
 
 Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
+  // Others may have seen it and overwritten it since: not a second time.
+  if (write.sent_era && *write.sent_era != f.era) {
+    return Finding::Fail(
+        ErrnoStatus(EIO, "the session with the controller ended while this was being written"));
+  }
   const std::uint64_t block_bytes = f.block_bytes;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const std::uint64_t size_bytes = f.attr.size_bytes();  // without the token, a guess
@@ -188,6 +188,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   if (!status.ok()) return status;
   f.Lock(write.locks);
   write.stream = f.NoteUse(write.offset_bytes, write.end_bytes());
+  if (io.page_cache) ++f.page_fills;  // what was written stays in the kernel's pages
   write.era = f.era;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
   write.mode = f.attr.mode();
@@ -234,12 +235,12 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (submitted && status.ok()) {
       status = context_.io->Write(write.extents, write.offset_bytes, data, marks, write.permit);
     }
+    if (submitted) write.sent_era = write.era;
     submitted = submitted && !IsPermitOver(status);
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
     access_.Leave(f, io.append);
-    // Under a new session it is done again: the blocks may be others now.
     if (!submitted || f.era != write.era) continue;
     if (!status.ok()) {
       MergeMarks(marks, f.dirty.unflushed);

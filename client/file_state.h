@@ -84,6 +84,7 @@ struct ReadChunk {
   std::uint64_t offset_bytes = 0;
   std::uint64_t length_bytes = 0;
   std::uint64_t data_changes = 0;  // FileState's, when it began
+  std::uint64_t session = 0;       // likewise
   ExtentList extents;
   AlignedBuffer buffer;
   ReadMemory held;
@@ -146,7 +147,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   Recalled recalled ABSL_GUARDED_BY(mutex);                    // meaningless with kNone
   std::optional<Recalled> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
   std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
-  std::uint64_t page_reads ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
+  std::uint64_t page_fills ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
   // Page-cache requests that wait for the controller, with the kernel's pages locked, by the mode
   // in which they want the file.
   std::array<std::uint32_t, v1::TokenMode_ARRAYSIZE> page_fetches ABSL_GUARDED_BY(mutex) = {};

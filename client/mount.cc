@@ -57,21 +57,12 @@ Mount::~Mount() {
 
 absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_);
-<<<<<<< HEAD
-  data_ = FileData::Create({.atime = options_.Atime(), .soft_timeout_ms = options_.soft_timeout_ms},
-                           SystemClock(), [this](std::uint64_t inode) {
-                             if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {
-                               fuse->Invalidate(inode);
-                             }
-                           });
-=======
-  data_ = FileData::Create(
-      {.atime = options_.Atime(), .max_read_ahead_bytes = options_.read_ahead_bytes}, SystemClock(),
-      [this](std::uint64_t inode) {
-        if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire))
-          fuse->Invalidate(inode);
-      });
->>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
+  const FileDataOptions data{.atime = options_.Atime(),
+                             .soft_timeout_ms = options_.soft_timeout_ms,
+                             .max_read_ahead_bytes = options_.read_ahead_bytes};
+  data_ = FileData::Create(data, SystemClock(), [this](std::uint64_t inode) {
+    if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
+  });
 
   events_ = std::make_unique<EventRouter>(*data_, names_, locks_, session_);
 

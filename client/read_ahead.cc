@@ -32,7 +32,8 @@ bool ReadAhead::Pays() const {
   return read_mib_ >= kLeastMib && read_ms_ >= kSlowMsPerMib * read_mib_;
 }
 
-bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::byte> buffer) {
+bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::byte> buffer,
+                     const Interrupt* interrupt) {
   const std::uint64_t end_bytes = offset_bytes + buffer.size();
   std::vector<ReadChunkRef> parts;
   {
@@ -46,7 +47,9 @@ bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::by
     }
     bool usable = at >= end_bytes;
     for (const ReadChunkRef& chunk : parts) {
-      while (usable && chunk->state == ReadChunk::State::kReading) f.changed.Wait(f.mutex);
+      while (usable && chunk->state == ReadChunk::State::kReading) {
+        usable = context_.Wait(f, interrupt).ok();
+      }
       usable = usable && chunk->state == ReadChunk::State::kRead &&
                chunk->data_changes == f.data_changes;
     }
@@ -110,19 +113,18 @@ ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
   chunk->offset_bytes = offset_bytes;
   chunk->length_bytes = end_bytes - offset_bytes;
   chunk->data_changes = f.data_changes;
+  chunk->session = f.session;
   ++f.shared_users;
   return chunk;
 }
 
 void ReadAhead::Read(const FileRef& file, const ReadChunkRef& chunk) {
-  // With room for the logical blocks at both its ends.
-  chunk->buffer = AlignedBuffer(RoundUp(chunk->length_bytes, kIoAlignment) + 2 * kIoAlignment);
+  chunk->buffer = AlignedBuffer(RoundUp(chunk->length_bytes, kIoAlignment));
   const std::uint64_t began_ms = context_.clock.NowMs();
-  const bool holds = context_.session->LeaseHolds();
-  const bool read = holds && context_.io
-                                 ->Read(chunk->extents, chunk->offset_bytes, chunk->length_bytes,
-                                        chunk->buffer.span())
-                                 .ok();
+  const bool read = context_.io
+                        ->Read(chunk->extents, chunk->offset_bytes, chunk->length_bytes,
+                               chunk->buffer.span(), {.session = chunk->session})
+                        .ok();
   if (read) NoteLunRead(chunk->length_bytes, began_ms);
   MutexLock lock(file->mutex);
   --file->shared_users;

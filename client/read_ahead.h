@@ -33,8 +33,10 @@ class ReadAhead {
   void Stop() { pool_.Stop(); }
 
   // Copies [offset, + buffer.size()) when all of it has been, or is being, read ahead; waits for
-  // the latter. REQUIRES: the file is entered to read that range, which ends within it.
-  bool Take(FileState& f, std::uint64_t offset_bytes, std::span<std::byte> buffer);
+  // the latter, unless interrupted. REQUIRES: the file is entered to read that range, which ends
+  // within it.
+  bool Take(FileState& f, std::uint64_t offset_bytes, std::span<std::byte> buffer,
+            const Interrupt* interrupt);
   // A stream has come to `at_bytes`: begins to read what follows.
   void Continue(const FileRef& file, std::uint64_t at_bytes);
   // How long a read of the LUNs took: what decides whether reading ahead pays.

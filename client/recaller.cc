@@ -50,18 +50,18 @@ void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {
   FileState& f = *file;
   bool stale_pages = false;
   for (int round = 1;; ++round) {
-    std::uint64_t page_reads = 0;
+    std::uint64_t page_fills = 0;
     {
       MutexLock lock(f.mutex);
       // Also when it is overtaken already: the pages are old all the same.
       const bool overtaken = f.recall_cycle != cycle || f.recall != Recall::kDraining;
       if (overtaken && round > 1) return;
-      page_reads = f.page_reads;
+      page_fills = f.page_fills;
     }
     context_.invalidate_pages(f.inode);
     MutexLock lock(f.mutex);
     if (f.recall_cycle != cycle || f.recall != Recall::kDraining) return;
-    stale_pages = f.page_reads != page_reads;
+    stale_pages = f.page_fills != page_fills;
     if (stale_pages && round < kMaxRounds) continue;
     f.recall = Recall::kClosed;
     break;

@@ -23,13 +23,8 @@ class WatchedRouter final : public client::EventRouter {
 
 }  // namespace
 
-<<<<<<< HEAD
 bool Machine::Start() {
-  data_ = client::FileData::Create({}, clock_,
-=======
-bool Machine::Start(Scheduler& scheduler) {
-  data_ = client::FileData::Create({.always_read_ahead = true}, scheduler,
->>>>>>> fd53a4f (Read ahead of streams where the LUNs are slow)
+  data_ = client::FileData::Create({.always_read_ahead = true}, clock_,
                                    [this](std::uint64_t inode) { pages_.Invalidate(inode); });
   events_ = std::make_unique<WatchedRouter>(client::EventRouter(*data_, names_, locks_, session_),
                                             on_noticed_);
