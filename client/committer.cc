@@ -220,14 +220,14 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
 }
 
 bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
+  FileState& f = *file;
   LunMarks marks;
   {
-    MutexLock lock(file->mutex);
-    const DirtyData& dirty = file->dirty;
-    if (file->commit_running || !dirty.blocks.empty() || dirty.size || dirty.kill_set_id) {
+    MutexLock lock(f.mutex);
+    if (f.commit_running || !f.dirty.blocks.empty() || f.dirty.size || f.dirty.kill_set_id) {
       return false;
     }
-    marks = dirty.unflushed;  // they stay: the commit passes over what is flushed
+    marks = f.dirty.unflushed;  // they stay: the commit passes over what is flushed
   }
   return context_.io->Flush(marks, interrupt).ok();
 }

@@ -92,9 +92,9 @@ std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   return node->attr;
 }
 
-std::optional<v1::StatFsReply> NameCache::Space() const {
+std::uint64_t NameCache::space_changes() const {
   MutexLock lock(mutex_);
-  return space_;
+  return space_changes_;
 }
 
 std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
@@ -140,11 +140,8 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
   if (reply.has_entry()) SetAttr(reply.entry().attr());
   for (const v1::Attr& attr : reply.changed()) SetAttr(attr);
   const bool done = reply.error() == 0;
-  if (ChangesSpace(request)) space_.reset();
+  if (ChangesSpace(request)) ++space_changes_;
   switch (request.op_case()) {
-    case v1::Request::kStatFs:
-      if (done) space_ = reply.stat_fs();
-      break;
     case v1::Request::kLookup:
       LookedUp(request.lookup(), reply);
       break;
@@ -270,7 +267,6 @@ void NameCache::Clear() {
   names_weight_ = 0;
   dropped_.clear();
   returning_.clear();
-  space_.reset();
 }
 
 std::vector<std::uint64_t> NameCache::TakeDropped() {

@@ -54,8 +54,8 @@ class NameCache {
   // The part of a directory's listing behind `cookie`, as it came from the controller, but for the
   // attributes; null where it has to be asked for.
   std::shared_ptr<const v1::ReadDirReply> Page(std::uint64_t directory, std::uint64_t cookie);
-  // The volume's usage, as the last StatFs said, and unless this client has changed it since.
-  std::optional<v1::StatFsReply> Space() const;
+  // Counts what this client has done to the volume's usage.
+  std::uint64_t space_changes() const;
   // Whether a name was looked up in the directory since the last call (false where its token is not
   // held): then whoever lists it wants attributes.
   bool TakeLookedInto(std::uint64_t directory);
@@ -130,7 +130,7 @@ class NameCache {
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
-  std::optional<v1::StatFsReply> space_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };
 

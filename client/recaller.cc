@@ -95,15 +95,13 @@ void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
       session);
 }
 
-std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cycle,
-                                           std::uint64_t& session) {
-  FileState& f = *file;
-  MutexLock lock(f.mutex);
-  // A commit goes first: without the token it would be refused. Once: what the LUNs did not take
-  // stays dirty.
+// It goes first: without the token it would be refused. Once: what the LUNs did not take stays
+// dirty.
+bool Recaller::Commit(FileState& f, std::uint64_t cycle) {
+  const FileRef file = f.shared_from_this();
   bool clean = false;
   while (f.recall_cycle == cycle && (f.commit_running || (!clean && f.DirtyIn(f.recalled.span)))) {
-    if (context_.stopping) return std::nullopt;
+    if (context_.stopping) return false;
     if (f.commit_running) {
       (void)context_.Wait(f, nullptr);
       continue;
@@ -112,9 +110,16 @@ std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cy
     clean = committer_.Clean(file, nullptr).ok();
     f.mutex.Lock();
   }
-  if (f.recall_cycle != cycle) return std::nullopt;
+  return f.recall_cycle == cycle;
+}
+
+std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cycle,
+                                           std::uint64_t& session) {
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  if (!Commit(f, cycle)) return std::nullopt;
   // Lowered when it is sent, not when it is answered: a new controller hears of the lower one.
-  const FileState::Recalled& back = f.recalled;
+  const FileState::Recalled back = f.recalled;
   f.LowerToken(back.span, back.mode);
   if (f.token.empty()) context_.RegisterOpens(f);
   session = f.session;

@@ -38,6 +38,9 @@ class Recaller {
   static constexpr std::size_t kMaxThreads = 32;
 
   void Drain(const FileRef& file, std::uint64_t cycle);
+  // Has told the controller what the part of the token that is recalled covers. False: the recall
+  // is void.
+  bool Commit(FileState& f, std::uint64_t cycle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Lowers the token, for which all that it still has to tell is committed: the message to send.
   // Nothing when the recall is void.
   std::optional<v1::Request> Yield(const FileRef& file, std::uint64_t cycle,

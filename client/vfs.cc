@@ -19,7 +19,8 @@ namespace {
 // Names, and 32 bytes for each, of one ReadDir reply: some 700 entries.
 constexpr std::uint32_t kReadDirBytes = 32 * 1024;
 
-// What other hosts take and free shows that late in statfs(2); what this one does shows at once.
+// What other hosts take and free shows that late in statfs(2). What this one does shows at once:
+// for so long after it the controller, which frees in steps, is asked each time.
 constexpr std::uint64_t kSpaceAgeMs = 10'000;
 
 // Fields that FileData may own while it holds the token.
@@ -270,9 +271,13 @@ absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& call
 
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
   {
+    const std::uint64_t now_ms = SystemClock().NowMs();
+    const std::uint64_t changes = names_.space_changes();
     MutexLock lock(last_mutex_);
-    if (names_.Space() && session_.LeaseHolds() &&
-        SystemClock().NowMs() - space_at_ms_ < kSpaceAgeMs) {
+    if (std::exchange(space_changes_, changes) != changes) space_changed_ms_ = now_ms;
+    const bool quiet = space_changed_ms_ == 0 || now_ms - space_changed_ms_ >= kSpaceAgeMs;
+    if (quiet && space_at_ms_ != 0 && now_ms - space_at_ms_ < kSpaceAgeMs &&
+        session_.LeaseHolds()) {
       return space_;
     }
   }

@@ -148,9 +148,11 @@ class Vfs {
   RemovedInodes removed_;
 
   Mutex last_mutex_;
-  v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);          // as last seen
-  v1::StatFsReply space_ ABSL_GUARDED_BY(last_mutex_);  // as last seen; empty before
-  std::uint64_t space_at_ms_ ABSL_GUARDED_BY(last_mutex_) = 0;
+  v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);                       // as last seen
+  v1::StatFsReply space_ ABSL_GUARDED_BY(last_mutex_);               // as last seen; empty before
+  std::uint64_t space_at_ms_ ABSL_GUARDED_BY(last_mutex_) = 0;       // 0: never
+  std::uint64_t space_changes_ ABSL_GUARDED_BY(last_mutex_) = 0;     // as last looked at, …
+  std::uint64_t space_changed_ms_ ABSL_GUARDED_BY(last_mutex_) = 0;  // … and when that was new
 };
 
 }  // namespace reel::client
