@@ -18,9 +18,10 @@ grpc::Status Stopping() {
 }  // namespace
 
 AdminService::AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns,
-                           bool tls)
+                           ConnectionGate& gate, bool tls)
     : volumes_(std::move(volumes)),
       patterns_(std::move(patterns)),
+      gate_(gate),
       tls_(tls),
       disk_thread_([this] { DiskMain(); }) {}
 
@@ -51,6 +52,7 @@ void AdminService::AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handl
       [this, handler = std::move(handler)](AnyCall& call) {
         const grpc::Status allowed = CheckRole(call.context());
         if (allowed.ok()) {
+          gate_.Welcome(call.context().peer());
           handler(call);
         } else {
           call.Finish(allowed);

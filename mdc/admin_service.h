@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "mdc/call_queue.h"
+#include "mdc/connection_gate.h"
 #include "mdc/volume_server.h"
 #include "proto/admin.grpc.pb.h"
 #include "volume/mutex.h"
@@ -18,8 +19,9 @@ namespace reel::mdc {
 
 class AdminService {
  public:
-  // `patterns`: where Disks looks for LUNs. The servers outlive every call.
-  AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns, bool tls);
+  // `patterns`: where Disks looks for LUNs. The servers and the gate outlive every call.
+  AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns,
+               ConnectionGate& gate, bool tls);
   ~AdminService() { Stop(); }
 
   grpc::Service* grpc() { return &service_; }
@@ -55,6 +57,7 @@ class AdminService {
   Service service_;
   const std::vector<VolumeServer*> volumes_;
   const std::vector<std::string> patterns_;
+  ConnectionGate& gate_;
   const bool tls_;
   Mutex mutex_;
   CondVar changed_;

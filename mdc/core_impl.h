@@ -34,6 +34,7 @@
 #include "mdc/allocator.h"
 #include "mdc/core.h"
 #include "mdc/lock_table.h"
+#include "mdc/log_limit.h"
 #include "mdc/operation.h"
 #include "mdc/output_queue.h"
 #include "mdc/session_table.h"
@@ -90,6 +91,8 @@ class CoreImpl final : public Core {
   Sequence VolumeSequence(Sequence sequence) const;
   void Reap(std::uint32_t steps);
   void QueueReap(InodeNumber inode);
+  void KeepForLateOpens(const std::vector<InodeNumber>& removed);
+  void EndLateOpens(std::uint64_t now_ms);
   void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<bool>& done);
   // Runs whatever waits for tokens that have changed, until nothing more changes.
   void Settle();
@@ -233,8 +236,14 @@ class CoreImpl final : public Core {
   absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
   std::deque<InodeNumber> reap_queue_;        // those whose next step is due
   absl::flat_hash_set<InodeNumber> reap_queued_;
+  struct Leaving {
+    std::uint64_t until_ms;
+    InodeNumber inode;
+  };
+  std::deque<Leaving> leaving_;  // orphans that may still be opened, in order of their time
 
   mutable Counters counters_;
+  LogLimit refusals_;
 };
 
 }  // namespace reel::mdc

@@ -22,6 +22,8 @@ namespace {
 constexpr std::uint32_t kProtocol = 1;
 constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxMountPointBytes = 4096;
+// A million opens, tokens and locks each.
+constexpr std::uint64_t kMaxReclaimBytes = std::uint64_t{256} << 20;
 
 // A client that answers by itself cannot tell its squashed callers from the others.
 bool MayCache(const Session& session, const v1::Hello& hello) {
@@ -90,8 +92,10 @@ void CoreImpl::OnStreamEnded(StreamId stream) {
 void CoreImpl::Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message) {
   // Once per stream: it is over with this.
   const Session* session = sessions_.FindByStream(stream);
-  spdlog::warn("volume {}: stream {} of {} is ended: {}", descriptor_.name, stream.value(),
-               session != nullptr ? session->record.host() : "an unknown client", message);
+  if (const auto more = refusals_.Admit(clock_.NowMs())) {
+    spdlog::warn("volume {}: stream {} of {} is ended: {}{}", descriptor_.name, stream.value(),
+                 session != nullptr ? session->record.host() : "an unknown client", message, *more);
+  }
   ++counters_.refused;
   v1::Reply reply;
   reply.set_id(id);
@@ -237,6 +241,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   if (session->phase == Session::Phase::kMustReclaim) {
     // Reclaiming starts over: what an earlier stream brought would be counted twice.
     ReleaseHoldings(session->id);
+    session->reclaimed_bytes = 0;
   }
   AnswerHello(*session, request, Sequence());
   // Recalls may have been lost with the old stream. They follow with the next tick, not in one
@@ -274,6 +279,11 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     reply.set_error(EINVAL);
     reply.set_message("there is nothing to reclaim in this epoch");
     Answer(session, request, std::move(reply), Sequence());
+    return;
+  }
+  session.reclaimed_bytes += request.reclaim().ByteSizeLong();
+  if (session.reclaimed_bytes > kMaxReclaimBytes) {
+    Evict(session, "it claims more than any client holds");
     return;
   }
   for (const std::uint64_t inode : request.reclaim().opens()) {

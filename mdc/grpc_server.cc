@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "proto/grpc_tls.h"
 
 namespace reel::mdc {
@@ -13,16 +12,25 @@ namespace {
 // A client whose host is gone is noticed by its lease; this only frees the connection.
 constexpr int kKeepaliveMs = 10'000;
 constexpr std::chrono::milliseconds kStopWait(500);
+// Of one connection: a workstation's mounts have one each, benchmarks many in one process.
+constexpr int kMaxStreams = 1024;
+// Without any stream.
+constexpr int kMaxIdleMs = 60'000;
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const std::string& listen, std::vector<VolumeServer*> volumes,
-    std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls) {
-  auto server = absl::WrapUnique(
-      new GrpcServer(std::move(volumes), std::move(lun_patterns), tls.has_value()));
+    std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls,
+    const ConnectionGate::Options& connections) {
+  auto gate = ConnectionGate::Listen(listen, connections);
+  if (!gate.ok()) return gate.status();
+  auto server = absl::WrapUnique(new GrpcServer(*std::move(gate), std::move(volumes),
+                                                std::move(lun_patterns), tls.has_value()));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(listen, ServerCredentialsOf(tls), &server->port_);
+  const std::shared_ptr acceptor(builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      ServerCredentialsOf(tls)));
   builder.RegisterService(server->sessions_.grpc());
   builder.RegisterService(server->admin_.grpc());
   server->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
@@ -37,16 +45,18 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   // A fixed window: gRPC's estimate of the bandwidth costs a ping and its answer for every message.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kMaxFrameBytes);
-  // Two daemons never share one address, which Linux would allow.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || server->port_ == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", listen, ": is another daemon using the address?"));
-  }
+  if (server->server_ == nullptr) return absl::InternalError("gRPC does not start");
   server->queue_->Start();
   server->sessions_.Accept(*server->queue_);
   server->admin_.Accept(*server->queue_);
+  server->gate_->Start([acceptor](int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    acceptor->HandleNewConnection(&connection);
+  });
   return server;
 }
 
@@ -56,6 +66,7 @@ GrpcServer::~GrpcServer() {
 
 void GrpcServer::Stop() {
   if (server_ == nullptr) return;
+  gate_->Stop();
   admin_.Stop();
   server_->Shutdown(std::chrono::system_clock::now() + kStopWait);
   server_->Wait();

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
 #include "mdc/admin_service.h"
+#include "mdc/connection_gate.h"
 #include "mdc/service.h"
 #include "mdc/volume_server.h"
 #include "proto/tls.h"
@@ -23,23 +24,27 @@ class GrpcServer {
   // UNAVAILABLE: the address cannot be had.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       const std::string& listen, std::vector<VolumeServer*> volumes,
-      std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls = std::nullopt);
+      std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls = std::nullopt,
+      const ConnectionGate::Options& connections = {});
   ~GrpcServer();
 
-  int port() const { return port_; }
+  int port() const { return gate_->port(); }
   // Ends all calls. After it, nothing of gRPC calls the volumes any more. REQUIRES: the volumes are
   // stopped.
   void Stop();
 
  private:
-  GrpcServer(std::vector<VolumeServer*> volumes, std::vector<std::string> lun_patterns, bool tls)
-      : sessions_(volumes, tls), admin_(std::move(volumes), std::move(lun_patterns), tls) {}
+  GrpcServer(std::unique_ptr<ConnectionGate> gate, std::vector<VolumeServer*> volumes,
+             std::vector<std::string> lun_patterns, bool tls)
+      : gate_(std::move(gate)),
+        sessions_(volumes, *gate_, tls),
+        admin_(std::move(volumes), std::move(lun_patterns), *gate_, tls) {}
 
+  const std::unique_ptr<ConnectionGate> gate_;
   SessionService sessions_;
   AdminService admin_;
   std::unique_ptr<CallQueue> queue_;
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
 };
 
 }  // namespace reel::mdc

@@ -4,9 +4,11 @@
 // wrong arguments or configuration, 3 a volume is in use by another process, or LUNs of it are
 // missing.
 #include <signal.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -29,6 +31,8 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kUnavailable = 3;
+
+constexpr rlim_t kDescriptors = 32'768;
 
 int Complain(int code, const std::string& what) {
   std::fprintf(stderr, "reel-mdcd: %s\n", what.c_str());
@@ -66,6 +70,14 @@ void StartLog(const std::string& level) {
   _exit(kFailed);
 }
 
+// The gate admits as many as there are descriptors for; a shell's limit of 1024 is select(2)'s.
+void AllowManyConnections() {
+  rlimit descriptors{};
+  if (getrlimit(RLIMIT_NOFILE, &descriptors) != 0) return;
+  descriptors.rlim_cur = std::min<rlim_t>(descriptors.rlim_max, kDescriptors);
+  setrlimit(RLIMIT_NOFILE, &descriptors);
+}
+
 int Serve(const Config& config, std::optional<TlsMaterial> tls) {
   // Before the first thread, so that every thread blocks them and only sigwait sees them.
   sigset_t signals;
@@ -101,6 +113,7 @@ int Serve(const Config& config, std::optional<TlsMaterial> tls) {
     }
   }
   const bool has_tls = tls.has_value();
+  AllowManyConnections();
   auto server = GrpcServer::Start(config.listen, served, std::move(patterns), std::move(tls));
   if (!server.ok()) return Complain(kFailed, std::string(server.status().message()));
   spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,

@@ -1,10 +1,12 @@
 #include "mdc/service.h"
 
 #include <cerrno>
+#include <chrono>
 #include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "grpcpp/alarm.h"
 #include "proto/grpc_tls.h"
 #include "spdlog/spdlog.h"
 
@@ -14,11 +16,19 @@ namespace {
 constexpr std::size_t kMaxQueuedRequests = 1024;
 constexpr std::size_t kMaxUnsentBytes = 64 << 20;
 
+// What all streams share.
+struct StreamContext {
+  v1::Mdc::AsyncService& service;
+  CallQueue& queue;
+  const std::vector<VolumeServer*>& volumes;
+  ConnectionGate& gate;
+  const bool tls;
+  LogLimit& refusals;
+};
+
 class SessionStream final : public StreamPeer, public std::enable_shared_from_this<SessionStream> {
  public:
-  SessionStream(v1::Mdc::AsyncService& service, CallQueue& queue,
-                const std::vector<VolumeServer*>& volumes, bool tls)
-      : service_(service), queue_(queue), volumes_(volumes), tls_(tls) {}
+  explicit SessionStream(const StreamContext& shared) : shared_(shared) {}
 
   // Waits for a client. The steps under way own the stream, and so does the volume's core until it
   // has seen it end.
@@ -27,16 +37,18 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
     context_.AsyncNotifyWhenDone(ended_.tag());
     MutexLock lock(mutex_);
     ++steps_;
-    service_.RequestSession(&context_, &rpc_, queue_.get(), queue_.get(), accepted_.tag());
+    shared_.service.RequestSession(&context_, &rpc_, shared_.queue.get(), shared_.queue.get(),
+                                   accepted_.tag());
   }
 
   void Send(v1::ServerFrame frame) override {
     MutexLock lock(mutex_);
-    if (finished_ || ending_) return;
+    if (finished_ || ending_ || cut_off_) return;
     unsent_bytes_ += frame.ByteSizeLong();
     if (unsent_bytes_ > kMaxUnsentBytes) {
       spdlog::warn("stream {} from {} is cut off: {} bytes of replies are not read",
                    stream_.value(), context_.peer(), unsent_bytes_);
+      cut_off_ = true;
       context_.TryCancel();
       return;
     }
@@ -62,10 +74,14 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
  private:
   void OnAccepted(bool ok) {
     if (!ok) return StepDone();  // the server is shutting down
-    std::make_shared<SessionStream>(service_, queue_, volumes_, tls_)->Accept();
+    std::make_shared<SessionStream>(shared_)->Accept();
     {
       MutexLock lock(mutex_);
-      ++steps_;  // ended_, which comes for every call that was accepted
+      steps_ += 2;  // ended_, which comes for every call that was accepted, and the alarm
+      hello_due_.Set(shared_.queue.get(),
+                     std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(shared_.gate.options().unknown_ms),
+                     overdue_.tag());
       Read();
     }
     StepDone();
@@ -103,8 +119,15 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
     StepDone();
   }
 
+  // No Hello came in time; false: Hello came, or the stream has ended.
+  void OnOverdue(bool due) {
+    if (due) context_.TryCancel();
+    StepDone();
+  }
+
   // The client is gone, or the call was answered.
   void OnEnded() {
+    hello_due_.Cancel();
     EndOfInput();
     StepDone();
   }
@@ -129,11 +152,13 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       return Reject(std::move(reply), grpc::StatusCode::FAILED_PRECONDITION);
     }
     std::string certificate;
-    if (tls_) {
+    if (shared_.tls) {
       auto peer = PeerWithRole(*context_.auth_context(), TlsRole::kClient, "mounting");
       if (!peer.ok()) {
-        spdlog::warn("a mount from {} is refused: {}", context_.peer(),
-                     std::string(peer.status().message()));
+        if (const auto more = shared_.refusals.Admit(SystemClock().NowMs())) {
+          spdlog::warn("a mount from {} is refused: {}{}", context_.peer(),
+                       std::string(peer.status().message()), *more);
+        }
         reply.set_id(incoming_.requests(0).id());
         reply.set_error(EACCES);
         reply.set_message(std::string(peer.status().message()));
@@ -142,8 +167,10 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       certificate = std::move(peer->name);
     }
     const std::string& name = incoming_.requests(0).hello().volume();
-    for (VolumeServer* volume : volumes_) {
+    for (VolumeServer* volume : shared_.volumes) {
       if (volume->name() != name) continue;
+      shared_.gate.Welcome(context_.peer());
+      hello_due_.Cancel();
       volume_ = volume;
       stream_ = volume->AddStream(shared_from_this(), std::move(certificate));
       return true;
@@ -195,10 +222,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
     }
   }
 
-  v1::Mdc::AsyncService& service_;
-  CallQueue& queue_;
-  const std::vector<VolumeServer*>& volumes_;
-  const bool tls_;
+  const StreamContext shared_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<v1::ServerFrame, v1::ClientFrame> rpc_{&context_};
   Step accepted_{[this](bool ok) { OnAccepted(ok); }};
@@ -206,6 +230,8 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
   Step written_{[this](bool ok) { OnWritten(ok); }};
   Step finish_{[this](bool) { StepDone(); }};
   Step ended_{[this](bool) { OnEnded(); }};
+  Step overdue_{[this](bool due) { OnOverdue(due); }};
+  grpc::Alarm hello_due_;
 
   // Of reading: one step at a time.
   v1::ClientFrame incoming_;
@@ -222,6 +248,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
   bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;  // it reads no replies
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::Status outcome_ ABSL_GUARDED_BY(mutex_) = grpc::Status::OK;
@@ -230,7 +257,8 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
 }  // namespace
 
 void SessionService::Accept(CallQueue& queue) {
-  std::make_shared<SessionStream>(service_, queue, volumes_, tls_)->Accept();
+  std::make_shared<SessionStream>(StreamContext{service_, queue, volumes_, gate_, tls_, refusals_})
+      ->Accept();
 }
 
 }  // namespace reel::mdc

@@ -5,7 +5,8 @@
 //   core: a client that sends faster than it is served is slowed down by the transport.
 //   2. A client that does not read its replies is cut off when kMaxUnsentBytes have piled up.
 //   3. The next frame is read when the last one has been posted: frames keep their order.
-//   4. With TLS, a stream is served only for a certificate with the role client; the volume knows
+//   4. A stream that has not said Hello within the gate's time for the unknown is ended.
+//   5. With TLS, a stream is served only for a certificate with the role client; the volume knows
 //      its name.
 // Threads: frames come in on the call queue's thread; whoever holds a core's seat sends.
 #pragma once
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "mdc/call_queue.h"
+#include "mdc/connection_gate.h"
+#include "mdc/log_limit.h"
 #include "mdc/volume_server.h"
 #include "proto/mdc.grpc.pb.h"
 
@@ -24,9 +27,9 @@ inline constexpr int kMaxFrameBytes = 4 << 20;
 
 class SessionService {
  public:
-  // The servers outlive every call.
-  SessionService(std::vector<VolumeServer*> volumes, bool tls)
-      : volumes_(std::move(volumes)), tls_(tls) {}
+  // The servers and the gate outlive every call.
+  SessionService(std::vector<VolumeServer*> volumes, ConnectionGate& gate, bool tls)
+      : volumes_(std::move(volumes)), gate_(gate), tls_(tls) {}
 
   grpc::Service* grpc() { return &service_; }
   // Accepts streams from now on, until the server is shut down.
@@ -35,7 +38,9 @@ class SessionService {
  private:
   v1::Mdc::AsyncService service_;
   const std::vector<VolumeServer*> volumes_;
+  ConnectionGate& gate_;
   const bool tls_;
+  LogLimit refusals_;
 };
 
 }  // namespace reel::mdc

@@ -79,6 +79,7 @@ struct Session {
   std::deque<PendingRef> lane;  // ordered operations that have not taken effect; all, during grace
   std::uint32_t waiting = 0;    // operations anywhere but done
   std::uint64_t operations = 0;
+  std::uint64_t reclaimed_bytes = 0;  // kMustReclaim: of what it has said it holds
   bool caches_attributes = false;  // as its stream's Hello said
   bool recalls_due = false;        // resumed: what was recalled on its old stream goes out again
   std::vector<Rekey> rekeys;       // one a LUN
