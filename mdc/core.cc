@@ -297,6 +297,8 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
     return;
   }
   for (const InodeNumber gone : ctx.txn.DeletedInodes()) {
+    // Whoever has looked at it since it lost its name still answers for it.
+    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
     attr_tokens_.Forget(gone);
     woken_.insert(gone);
   }

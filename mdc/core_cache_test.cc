@@ -77,6 +77,18 @@ TEST_F(CacheTest, OthersLearnOfARemovalAndAreNotWaitedFor) {
   EXPECT_THAT(Cacheable(b_), IsEmpty());
 }
 
+TEST_F(CacheTest, WhoLooksAtAnInodeWithoutANameForgetsItWhenItGoes) {
+  const std::uint64_t inode = a_.Create("file", /*open=*/true);
+  ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);  // A has it open
+  EXPECT_THAT(Cacheable(b_), ElementsAre(inode));
+  ASSERT_EQ(a_.Do(Client::CloseOf(inode)), 0);
+  world_.Pass(200, {&a_, &b_});
+  EXPECT_THAT(b_.attr_recalls_, ElementsAre(inode));
+  ASSERT_EQ(b_.Do(Client::AttrReturnOf({inode})), 0);
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), ESTALE);
+}
+
 TEST_F(CacheTest, WhoWaitsForTheTokenOfAnInodeLearnsThatItIsGone) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);

@@ -80,10 +80,10 @@ struct Session {
   std::uint32_t waiting = 0;    // operations anywhere but done
   std::uint64_t operations = 0;
   std::uint64_t reclaimed_bytes = 0;  // kMustReclaim: of what it has said it holds
-  bool caches_attributes = false;  // as its stream's Hello said
-  bool recalls_due = false;        // resumed: what was recalled on its old stream goes out again
-  std::vector<Rekey> rekeys;       // one a LUN
-  FenceRun ending;                 // kEnding
+  bool caches_attributes = false;     // as its stream's Hello said
+  bool recalls_due = false;           // resumed: what was recalled on its old stream goes out again
+  std::vector<Rekey> rekeys;          // one a LUN
+  FenceRun ending;                    // kEnding
   std::optional<Sequence> forgotten_at;  // kEnding: its record is gone when that is durable
 };
 
