@@ -65,6 +65,26 @@ void Committer::NoteDirty(FileState& f) {
   }
 }
 
+void Committer::NoteMemoryShort() {
+  MutexLock lock(mutex_);
+  if (std::exchange(memory_short_, true)) return;
+  wake_.NotifyAll();
+}
+
+// Without commits: each would flush the LUNs.
+void Committer::RelieveMemory() {
+  std::vector<FileRef> files;
+  {
+    MutexLock lock(mutex_);
+    memory_short_ = false;
+    for (const Listed& listed : dirty_) files.push_back(listed.file);
+  }
+  for (const FileRef& file : files) {
+    MutexLock lock(file->mutex);
+    write_behind_.Start(*file, WriteBehind::kAllBytes);
+  }
+}
+
 Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
   release_tail = release_tail && f.tail_allocated && f.token.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
   if (!f.dirty.any() && !release_tail) return nullptr;
@@ -188,17 +208,18 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     PutBackAttributes(*plan, f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
+    f.memory.Clear();
     f.LowerToken(kWholeFile, v1::TOKEN_NONE);
     context_.RegisterOpens(f);
   }
   if (f.opens == 0 && IsGone(status)) return;
-  f.write_error = ErrnoOf(status) == ESTALE ? EIO : ErrnoOf(status);
-  spdlog::error("inode {}: what was written last is lost: {}", f.inode,
-                std::string(status.message()));
+  f.NoteLoss(status);
 }
 
 absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
   FileState& f = *file;
+  absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  if (!flushed.ok()) return flushed;
   MutexLock lock(f.mutex);
   const std::uint64_t through = f.changes;
   while (f.committed < through) {
@@ -232,17 +253,26 @@ bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
   return context_.io->Flush(marks, interrupt).ok();
 }
 
-absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrupt* interrupt) {
+absl::Status Committer::Sync(const FileRef& file, bool data_only, std::uint64_t handle,
+                             const Interrupt* interrupt) {
+  context_.synced_ms = context_.clock.NowMs();
+  absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  if (!flushed.ok()) return flushed;
   if (!data_only || !FlushData(file, interrupt)) {
     if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
   }
+  return TellLoss(file, handle);
+}
+
+absl::Status Committer::TellLoss(const FileRef& file, std::uint64_t handle) {
   MutexLock lock(file->mutex);
-  const int errno_value = std::exchange(file->write_error, 0);
+  const int errno_value = file->write_error.Tell(handle);
   if (errno_value == 0) return absl::OkStatus();
   return ErrnoStatus(errno_value, "an earlier write of this file was lost");
 }
 
 void Committer::ReleaseTail(const FileRef& file) {
+  (void)write_behind_.Flush(file, WriteBehind::kAllBytes, nullptr);  // one commit tells of all
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
@@ -263,9 +293,18 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
     Execute(plans, nullptr);
     plans.clear();
   };
-  for (const FileRef& file : context_.table.All()) {
+  const std::vector<FileRef> all = context_.table.All();
+  for (const FileRef& file : all) {
     MutexLock lock(file->mutex);
-    if (!file->dirty.any() && !file->commit_running) continue;
+    write_behind_.Start(*file, WriteBehind::kAllBytes);
+  }
+  for (const FileRef& file : all) {
+    absl::Status status = write_behind_.Flush(file, WriteBehind::kAllBytes, &deadline);
+    if (!status.ok()) return status;
+  }
+  for (const FileRef& file : all) {
+    MutexLock lock(file->mutex);
+    if (!file->dirty.any() && !file->commit_running && !file->write_error.untold()) continue;
     files.push_back(file);
     if (file->commit_running) continue;
     if (PlanRef plan = Begin(*file, false)) plans.push_back(std::move(plan));
@@ -286,14 +325,25 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
     // What a commit of its own age left over.
     if (absl::Status status = Clean(file, &deadline); !status.ok()) return status;
     MutexLock lock(file->mutex);
-    if (first.ok() && file->write_error != 0) {
-      first = ErrnoStatus(file->write_error, absl::StrCat("inode ", file->inode, " lost writes"));
+    if (first.ok() && file->write_error.untold()) {
+      first = ErrnoStatus(file->write_error.last(),
+                          absl::StrCat("inode ", file->inode, " lost writes"));
     }
   }
   return first;
 }
 
 // ---- by age -----------------------------------------------------------------------------------
+
+bool Committer::AwaitsMemory(FileState& f) {
+  if (f.memory.empty()) return false;
+  // (Whoever still has it open may write on; but a closed file is of use to others.)
+  const std::uint32_t age_ms = f.opens == 0 ? 0 : context_.options.write_behind_age_ms;
+  write_behind_.Start(f, WriteBehind::kAllBytes, age_ms);
+  NoteDirty(f);
+  // Nothing is on the LUNs that would have to be told.
+  return f.dirty.blocks.empty() && f.dirty.unflushed.empty();
+}
 
 std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
   std::vector<FileRef> due;
@@ -310,6 +360,7 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
   for (const FileRef& file : due) {
     MutexLock lock(file->mutex);
     file->listed = false;
+    if (AwaitsMemory(*file)) continue;
     if (file->commit_running) {
       if (file->dirty.any()) NoteDirty(*file);
       continue;
@@ -329,12 +380,15 @@ void Committer::Main() {
       std::clamp<std::uint32_t>(context_.options.commit_age_ms / 4, 5, 250));
   std::uint64_t second_ms = context_.clock.NowMs();
   for (;;) {
+    bool relieve = false;
     {
       MutexLock lock(mutex_);
       if (stopping_) return;
-      if (!urgent_) wake_.WaitFor(mutex_, period);
+      if (!urgent_ && !memory_short_) wake_.WaitFor(mutex_, period);
       if (stopping_) return;
+      relieve = memory_short_;
     }
+    if (relieve) RelieveMemory();
     const std::uint64_t now_ms = context_.clock.NowMs();
     if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty())
       Execute(plans, nullptr);

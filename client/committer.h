@@ -3,8 +3,9 @@
 // Invariants:
 //   1. A block is called written only after a flush that began after its bytes were on the LUN.
 //   2. One commit of an inode runs at a time; what becomes dirty meanwhile waits for the next.
-//   3. What cannot be committed is reported by the next fsync of the inode, once, and forgotten
-//   here.
+//   3. What cannot be committed is told by WriteError, and forgotten here.
+//   4. What a file has in memory goes to the LUNs before a commit that somebody waits for, and with
+//      age.
 // Many inodes share one flush, and their commits travel together. Threads: all methods may be
 // called concurrently; a thread of its own commits what has become old. Lock order: a FileState,
 // then this.
@@ -18,13 +19,15 @@
 
 #include "absl/status/status.h"
 #include "client/data_context.h"
+#include "client/write_behind.h"
 #include "volume/thread.h"
 
 namespace reel::client {
 
 class Committer {
  public:
-  explicit Committer(DataContext& context) : context_(context) {}
+  Committer(DataContext& context, WriteBehind& write_behind)
+      : context_(context), write_behind_(write_behind) {}
   ~Committer() { Stop(); }
 
   // `each_second` is called from the committing thread.
@@ -34,13 +37,21 @@ class Committer {
   // The file became dirty, or its tail is to be released: it is committed in time.
   void NoteDirty(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
+  // Memory for writes runs short: what is in it begins to go, old or not.
+  void RelieveMemory();
+  // As that, soon.
+  void NoteMemoryShort();
+
   // Waits until everything that was dirty at the call is committed or lost; the file's error, if
-  // any, stays for TakeError. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
+  // any, is told by Sync. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
   // no lock.
   absl::Status Clean(const FileRef& file, const Interrupt* interrupt);
   // Clean (or with `data_only` a flush, where that is enough), then the error that an fsync
-  // reports, once.
-  absl::Status Sync(const FileRef& file, bool data_only, const Interrupt* interrupt);
+  // reports, once to each open file.
+  absl::Status Sync(const FileRef& file, bool data_only, std::uint64_t handle,
+                    const Interrupt* interrupt);
+  // What of the file's writes was lost, once to each open file that could know of them.
+  static absl::Status TellLoss(const FileRef& file, std::uint64_t handle);
   // Everything dirty, of every inode. The first error. EINTR after `limit_ms`, if not 0.
   absl::Status SyncAll(std::uint64_t limit_ms);
   // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
@@ -82,10 +93,14 @@ class Committer {
   // REQUIRES: done_writing.
   void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
+  // What a file in turn has in memory begins to go. True: and its commit is worth waiting for that.
+  bool AwaitsMemory(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+
   void Main();
   std::vector<PlanRef> BeginDue(std::uint64_t now_ms);
 
   DataContext& context_;
+  WriteBehind& write_behind_;
   std::function<void()> each_second_;
   Mutex mutex_;
   CondVar wake_;
@@ -95,6 +110,7 @@ class Committer {
   };
   std::deque<Listed> dirty_ ABSL_GUARDED_BY(mutex_);  // oldest first; bounded by the inodes in use
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;       // some file has very many dirty ranges
+  bool memory_short_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Thread thread_;
 };

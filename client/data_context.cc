@@ -4,27 +4,86 @@
 #include <chrono>
 #include <utility>
 
+#include "client/own_changes.h"
 #include "proto/status.h"
+#include "spdlog/spdlog.h"
 
 namespace reel::client {
 namespace {
 
 // How often a wait looks for an interrupt.
 constexpr std::chrono::milliseconds kPoll{50};
+// For so long after an fsync another one is expected.
+constexpr std::uint64_t kSyncingMs = 1000;
 
 }  // namespace
 
 absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
   if (stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
   if (file.changed.WaitFor(file.mutex, kPoll)) return absl::OkStatus();
+  file.mutex.Unlock();
+  absl::Status status = GoesOn(interrupt);
+  file.mutex.Lock();
+  return status;
+}
+
+absl::Status DataContext::AwaitMemory(const Interrupt* interrupt) {
+  if (stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  return behind_memory.AwaitRoom(kPoll) ? absl::OkStatus() : GoesOn(interrupt);
+}
+
+absl::Status DataContext::GoesOn(const Interrupt* interrupt) const {
   if (interrupt != nullptr && interrupt->interrupted()) {
     return ErrnoStatus(EINTR, "interrupted while waiting for the file's token");
   }
-  file.mutex.Unlock();
-  const bool timed_out = session->TimedOut();
-  file.mutex.Lock();
-  if (timed_out) return ErrnoStatus(ETIMEDOUT, "no controller answers");
+  if (session->TimedOut()) return ErrnoStatus(ETIMEDOUT, "no controller answers");
   return absl::OkStatus();
+}
+
+absl::Status DataContext::AwaitLease(const Interrupt* interrupt) {
+  while (!session->LeaseHolds()) {
+    v1::Request request;
+    request.mutable_renew();
+    CallOptions call;
+    call.interrupt = interrupt;
+    absl::Status status = session->Call(std::move(request), call).status();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void DataContext::HastenConfirmation(const FileState& file) const {
+  if (!MayWrite(file) && clock.NowMs() < synced_ms + kSyncingMs) session->AskConfirmed();
+}
+
+void DataContext::LoseTold(std::uint64_t first) {
+  for (const FileRef& file : table.All()) {
+    MutexLock lock(file->mutex);
+    if (file->told < first || file->opens == 0) continue;
+    file->NoteLoss(ErrnoStatus(EIO, "the file was lost with the session"));
+  }
+}
+
+void DataContext::LoseAttributes(const v1::Request& change) {
+  for (const std::uint64_t inode : OwnChanges::Of(change).inodes) {
+    const FileRef file = table.Find(inode);
+    if (file == nullptr) continue;
+    MutexLock lock(file->mutex);
+    file->attr.set_change(0);
+  }
+}
+
+void DataContext::DropMemory() {
+  std::uint64_t bytes = 0;
+  std::size_t files = 0;
+  for (const FileRef& file : table.All()) {
+    MutexLock lock(file->mutex);
+    if (file->memory.empty()) continue;
+    bytes += file->memory.bytes();
+    ++files;
+    file->memory.Clear();
+  }
+  if (files > 0) spdlog::error("{} bytes written to {} files never reached a LUN", bytes, files);
 }
 
 void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {

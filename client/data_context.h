@@ -25,6 +25,8 @@ struct DataContext {
   std::unique_ptr<LunIo> io{};
   std::atomic<bool> stopping{false};
   std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
+  MemoryBudget behind_memory{options.max_write_behind_bytes};
+  std::atomic<std::uint64_t> synced_ms{0};  // when a file was last fsynced
   // What the first write of the last new file brought: the next new file is likely to get as much.
   std::atomic<std::uint64_t> first_write_bytes{0};
 
@@ -33,10 +35,36 @@ struct DataContext {
   void RegisterOpens(FileState& file, std::function<void()> done = nullptr)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
+  // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
+  absl::Status AwaitLease(const Interrupt* interrupt);
+
+  // Waits a while for room in `behind_memory`. As Wait.
+  absl::Status AwaitMemory(const Interrupt* interrupt);
+
   // Waits for any change of the file, or a while. EINTR, ETIMEDOUT (soft mount) or ESHUTDOWN when
   // the caller is to give up.
   absl::Status Wait(FileState& file, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
+  // What was told under this number and later is lost, and open files with it.
+  void LoseTold(std::uint64_t first);
+  // A change of attributes that was told is lost: the controller's are newer than what is known.
+  void LoseAttributes(const v1::Request& change);
+
+  // At the end: what could not be flushed in time is lost.
+  void DropMemory();
+
+  // Whether the file is known to be durable, so that its blocks may be written.
+  bool MayWrite(const FileState& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex) {
+    return file.told == 0 || session->Confirmed(file.told);
+  }
+
+  // A write to a file that may not be written yet will soon be asked to be durable, where programs
+  // have fsynced lately: then that is no more to be waited for.
+  void HastenConfirmation(const FileState& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
+  // Whether a wait that has lasted for a while is to go on.
+  absl::Status GoesOn(const Interrupt* interrupt) const;
 };
 
 }  // namespace reel::client

@@ -13,7 +13,7 @@ namespace reel::client {
 
 DirHandle::Found DirHandle::Find(std::uint64_t cookie) {
   if (!kept_ || cookie < start_cookie_) return {};
-  const auto& entries = reply_.entries();
+  const auto& entries = reply_->entries();
   const bool in_sequence =
       next_ > 0 && next_ <= entries.size() && entries[next_ - 1].cookie() == cookie;
   if (!in_sequence) {
@@ -28,13 +28,13 @@ DirHandle::Found DirHandle::Find(std::uint64_t cookie) {
     if (bound_cookie_ != 0 && entries[next_].cookie() >= bound_cookie_) return {Position::kEnd};
     return {Position::kEntry, &entries[next_++]};
   }
-  return {reply_.end() ? Position::kEnd : Position::kUnknown, nullptr};
+  return {reply_->end() ? Position::kEnd : Position::kUnknown, nullptr};
 }
 
-absl::Status DirHandle::Keep(std::uint64_t cookie, v1::ReadDirReply reply) {
+absl::Status DirHandle::Keep(std::uint64_t cookie, std::shared_ptr<const v1::ReadDirReply> reply) {
   kept_ = false;
   std::uint64_t last = cookie;
-  for (const v1::ReadDirReply::Entry& entry : reply.entries()) {
+  for (const v1::ReadDirReply::Entry& entry : reply->entries()) {
     if (entry.cookie() <= last || entry.cookie() > std::numeric_limits<std::int64_t>::max() ||
         !ValidateName(entry.name()).ok()) {
       return ErrnoStatus(
@@ -43,12 +43,12 @@ absl::Status DirHandle::Keep(std::uint64_t cookie, v1::ReadDirReply reply) {
     }
     last = entry.cookie();
   }
-  if (reply.entries().empty() && !reply.end()) {
+  if (reply->entries().empty() && !reply->end()) {
     return ErrnoStatus(
         EIO, absl::StrCat("directory ", inode_, ": the controller sent no entries behind cookie ",
                           cookie, " and no end"));
   }
-  if (cookie == 0) bound_cookie_ = reply.next_cookie();
+  if (cookie == 0) bound_cookie_ = reply->next_cookie();
   reply_ = std::move(reply);
   start_cookie_ = cookie;
   next_ = 0;

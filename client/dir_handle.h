@@ -33,12 +33,14 @@ class DirHandle {
   Found Find(std::uint64_t cookie);
 
   // Keeps the reply to a request for entries behind `cookie`. EIO when it is not in order.
-  absl::Status Keep(std::uint64_t cookie, v1::ReadDirReply reply);
+  absl::Status Keep(std::uint64_t cookie, std::shared_ptr<const v1::ReadDirReply> reply);
+  // REQUIRES: one was kept.
+  const v1::ReadDirReply& kept() const { return *reply_; }
 
  private:
   const std::uint64_t inode_;
   const bool no_atime_;
-  v1::ReadDirReply reply_;
+  std::shared_ptr<const v1::ReadDirReply> reply_;
   std::uint64_t start_cookie_ = 0;
   bool kept_ = false;
   std::uint64_t bound_cookie_ = 0;  // what is listed from the start ends before it; 0: not known

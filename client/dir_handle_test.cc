@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <initializer_list>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "proto/status.h"
 
@@ -25,6 +27,10 @@ v1::ReadDirReply Listing(std::initializer_list<std::uint64_t> cookies, bool end)
   return reply;
 }
 
+absl::Status Keep(DirHandle& handle, std::uint64_t cookie, v1::ReadDirReply reply) {
+  return handle.Keep(cookie, std::make_shared<const v1::ReadDirReply>(std::move(reply)));
+}
+
 // The cookie found behind `cookie`; 0 at the end, -1 when the handle does not know.
 std::int64_t Behind(DirHandle& handle, std::uint64_t cookie) {
   const DirHandle::Found found = handle.Find(cookie);
@@ -39,7 +45,7 @@ TEST(DirHandle, KnowsNothingAtFirst) {
 
 TEST(DirHandle, WalksAndSeeks) {
   DirHandle handle(7);
-  ASSERT_TRUE(handle.Keep(0, Listing({1, 2, 5, 9}, true)).ok());
+  ASSERT_TRUE(Keep(handle, 0, Listing({1, 2, 5, 9}, true)).ok());
   EXPECT_EQ(Behind(handle, 0), 1);
   EXPECT_EQ(Behind(handle, 1), 2);
   EXPECT_EQ(Behind(handle, 2), 5);
@@ -52,7 +58,7 @@ TEST(DirHandle, WalksAndSeeks) {
 
 TEST(DirHandle, ALaterPieceKnowsOnlyItself) {
   DirHandle handle(7);
-  ASSERT_TRUE(handle.Keep(9, Listing({10, 11}, false)).ok());
+  ASSERT_TRUE(Keep(handle, 9, Listing({10, 11}, false)).ok());
   EXPECT_EQ(Behind(handle, 8), -1);
   EXPECT_EQ(Behind(handle, 9), 10);
   EXPECT_EQ(Behind(handle, 11), -1);
@@ -62,16 +68,16 @@ TEST(DirHandle, EndsBeforeWhatCameAfterItsBeginning) {
   DirHandle handle(7);
   v1::ReadDirReply first = Listing({1, 2, 5}, false);
   first.set_next_cookie(8);
-  ASSERT_TRUE(handle.Keep(0, first).ok());
+  ASSERT_TRUE(Keep(handle, 0, first).ok());
   v1::ReadDirReply second = Listing({7, 8, 9}, false);
   second.set_next_cookie(10);
-  ASSERT_TRUE(handle.Keep(5, second).ok());
+  ASSERT_TRUE(Keep(handle, 5, second).ok());
   EXPECT_EQ(Behind(handle, 5), 7);
   EXPECT_EQ(Behind(handle, 7), 0);
   EXPECT_EQ(Behind(handle, 7), 0);
   first.set_next_cookie(10);  // rewinddir(3)
-  ASSERT_TRUE(handle.Keep(0, first).ok());
-  ASSERT_TRUE(handle.Keep(5, second).ok());
+  ASSERT_TRUE(Keep(handle, 0, first).ok());
+  ASSERT_TRUE(Keep(handle, 5, second).ok());
   EXPECT_EQ(Behind(handle, 7), 8);
   EXPECT_EQ(Behind(handle, 8), 9);
   EXPECT_EQ(Behind(handle, 9), -1);
@@ -81,7 +87,7 @@ TEST(DirHandle, WhatDoesNotBeginAtTheStartHasNoBound) {
   DirHandle handle(7);
   v1::ReadDirReply reply = Listing({6, 7}, true);
   reply.set_next_cookie(7);
-  ASSERT_TRUE(handle.Keep(5, reply).ok());
+  ASSERT_TRUE(Keep(handle, 5, reply).ok());
   EXPECT_EQ(Behind(handle, 6), 7);
 }
 
@@ -93,10 +99,10 @@ TEST(DirHandle, RefusesWhatIsNotInOrder) {
                                   Listing({std::uint64_t{1} << 63}, true), Listing({}, false),
                                   slash};
   for (const v1::ReadDirReply& reply : bad) {
-    EXPECT_EQ(ErrnoOf(handle.Keep(0, reply)), EIO) << reply.ShortDebugString();
+    EXPECT_EQ(ErrnoOf(Keep(handle, 0, reply)), EIO) << reply.ShortDebugString();
     EXPECT_EQ(Behind(handle, 0), -1);
   }
-  EXPECT_EQ(ErrnoOf(handle.Keep(5, Listing({5}, true))), EIO);
+  EXPECT_EQ(ErrnoOf(Keep(handle, 5, Listing({5}, true))), EIO);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/layout_ahead.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -14,13 +15,6 @@ namespace {
 
 // Answers that do not bring what was asked for: then the controller's view is broken.
 constexpr int kMaxFruitless = 16;
-
-// How far a stream looks ahead: what a fast one moves in some 50 ms at least …
-constexpr std::uint64_t kMinAheadBytes = 8 * kMiB;
-// … and far enough to go on without a controller for as long as its successor takes.
-constexpr std::uint64_t kMaxAheadBytes = 512 * kMiB;
-// Extents looked at for where the known part ends.
-constexpr int kMaxAheadExtents = 256;
 
 using Recall = FileState::Recall;
 
@@ -37,6 +31,12 @@ v1::Request RequestFor(std::uint64_t inode, v1::TokenMode mode, const FetchRange
   return request;
 }
 
+// Whether the first of what was asked for is known now.
+bool Begins(const FileState& f, const FetchRange& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+  const std::optional<Extent> first = f.extents.Find(FileBlock(range.offset_bytes / f.block_bytes));
+  return first && !(range.allocate && first->state == ExtentState::kHole);
+}
+
 }  // namespace
 
 struct FileAccess::Ticket {
@@ -44,6 +44,7 @@ struct FileAccess::Ticket {
   std::uint64_t era = 0;
   bool waiting = true;
   bool installed = false;
+  bool brought = false;  // … and what was asked for is in it
   absl::Status malformed;
 };
 
@@ -52,6 +53,7 @@ bool FileAccess::Admitted(FileState& f, const Finding& finding, const FileData::
                           const Attempt& attempt) {
   if (f.recall == Recall::kNone) return true;
   if (attempt.pinned && finding.has_token) return true;
+  if (finding.uses && !io.page_cache && !finding.uses->Overlaps(f.yielded)) return true;
   if (f.recall != Recall::kDraining || !io.page_cache) return false;
   if (finding.has_token) return true;
   recaller_.Bypass(f);
@@ -76,8 +78,9 @@ void FileAccess::Unpin(FileState& f, Attempt& attempt) {
   f.changed.NotifyAll();
 }
 
-absl::Status FileAccess::Enter(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
-                               absl::FunctionRef<Finding()> look) {
+absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need,
+                                          const FileData::IoContext& io,
+                                          absl::FunctionRef<Finding()> look) {
   Attempt attempt;
   absl::Status status;
   while (status.ok()) {
@@ -90,15 +93,24 @@ absl::Status FileAccess::Enter(FileState& f, const AccessNeed& need, const FileD
     } else if (finding.kind == Finding::Kind::kWait) {
       status = context_.Wait(f, io.interrupt);
     } else if (finding.kind == Finding::Kind::kFetch) {
-      const bool busy = f.fetching || f.exclusive_user ||
+      // A grant is used before anybody asks for more: its user may have to wait until no LayoutGet
+      // is under way, and its recall for its user, and a LayoutGet for the answer to that.
+      const bool busy = f.fetching || f.exclusive_user || f.pins > (attempt.pinned ? 1 : 0) ||
                         (f.exclusive_waiters > 0 && !attempt.pinned && !io.page_cache);
       // A grant that does not suffice is not held on to: its recall may stand before the next one.
       Unpin(f, attempt);
       status =
           busy ? context_.Wait(f, io.interrupt) : Fetch(f, need.mode, finding.fetch, io, attempt);
     } else if (TakePlace(f, need, attempt)) {
+      Entered entered{.exclusive = need.exclusive};
+      if (f.recall != Recall::kNone && !attempt.pinned && !need.exclusive && finding.uses &&
+          !finding.uses->Overlaps(f.yielded)) {
+        entered.beside_round = f.beside_round;
+        ++f.beside;
+        f.passed = true;
+      }
       Unpin(f, attempt);
-      return absl::OkStatus();
+      return entered;
     } else {
       if (need.exclusive) ++f.exclusive_waiters;
       status = context_.Wait(f, io.interrupt);
@@ -109,11 +121,12 @@ absl::Status FileAccess::Enter(FileState& f, const AccessNeed& need, const FileD
   return status;
 }
 
-void FileAccess::Leave(FileState& f, bool exclusive) {
-  if (exclusive) {
+void FileAccess::Leave(FileState& f, const Entered& entered) {
+  if (entered.exclusive) {
     f.exclusive_user = false;
   } else {
     --f.shared_users;
+    if (entered.beside_round == f.beside_round) --f.beside;
   }
   f.changed.NotifyAll();
 }
@@ -129,7 +142,8 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;
-  options.on_reply = [this, range, file = f.shared_from_this(), ticket](const v1::Reply& reply) {
+  options.on_reply = [this, mode, range, file = f.shared_from_this(),
+                      ticket](const v1::Reply& reply) {
     FileState& state = *file;
     MutexLock lock(state.mutex);
     // Nobody waits any more, or the token is on its way back: then the controller may think that
@@ -141,13 +155,17 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     ticket->malformed = TakeIn(state, range, reply.layout());
     if (!ticket->malformed.ok()) return;
     ticket->installed = true;
+    ticket->brought = state.token.Has(range.token, mode) && Begins(state, range);
     ++state.pins;
   };
+  const bool page_asks_token = io.page_cache && !f.token.Has(range.token, mode);
   if (io.page_cache) ++f.page_fetches[mode];
+  if (page_asks_token) ++f.page_token_fetches;
   f.mutex.Unlock();
   const absl::Status status = context_.session->Call(std::move(request), options).status();
   f.mutex.Lock();
   if (io.page_cache) --f.page_fetches[mode];
+  if (page_asks_token) --f.page_token_fetches;
   f.fetching = false;
   f.changed.NotifyAll();
   ticket->waiting = false;
@@ -159,6 +177,10 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
   const bool session_ended = ErrnoOf(status) == ESTALE;  // or the file is gone: then it stays so
   if (!status.ok() && !session_ended) return status;
   if (!ticket->installed && !session_ended) return absl::OkStatus();
+  if (ticket->brought) {  // others may be quicker to use it, again and again
+    attempt.fruitless = 0;
+    return absl::OkStatus();
+  }
   if (++attempt.fruitless <= kMaxFruitless) return absl::OkStatus();
   if (!status.ok()) return status;
   return ErrnoStatus(EIO, absl::StrCat("inode ", f.inode, ": the controller's layout never covers ",
@@ -169,42 +191,15 @@ absl::Status FileAccess::TakeIn(FileState& f, const FetchRange& range,
                                 const v1::LayoutReply& layout) {
   absl::Status installed = f.Install(layout, context_.session->session_id());
   if (!installed.ok() || range.allocate) return installed;
-  const std::uint64_t end = layout.file_block() + layout.length_blocks();
-  f.AdaptWindow({range.offset_bytes, range.length_bytes}, end * f.block_bytes,
+  const FileBlock end = FileBlock(layout.file_block()) + layout.length_blocks();
+  // Where the token ends, the answer had to; that says nothing of how much one holds.
+  if (layout.token_length_blocks() != 0 &&
+      layout.token_first_block() + layout.token_length_blocks() <= end.value()) {
+    return installed;
+  }
+  f.AdaptWindow({range.offset_bytes, range.length_bytes}, end.value() * f.block_bytes,
                 layout.extents_size());
   return installed;
-}
-
-std::optional<FetchRange> FileAccess::LackedAhead(const FileState& f, v1::TokenMode mode,
-                                                  std::uint64_t at_bytes) const {
-  if (f.fetching || f.recall != Recall::kNone || f.exclusive_user || f.exclusive_waiters > 0) {
-    return std::nullopt;
-  }
-  const bool writes = mode == v1::TOKEN_EXCLUSIVE;
-  const auto usable = [&](const std::optional<Extent>& extent) {
-    return extent && !(writes && extent->state == ExtentState::kHole);
-  };
-  const std::uint64_t ahead_bytes = std::clamp(at_bytes / 4, kMinAheadBytes, kMaxAheadBytes);
-  // Beyond its end nobody reads.
-  const std::uint64_t end_bytes = writes ? kMaxFileBytes : f.attr.size_bytes();
-  if (at_bytes >= end_bytes) return std::nullopt;
-  const FileBlock last((std::min(at_bytes + ahead_bytes, end_bytes) - 1) / f.block_bytes);
-  const TokenSpan span{.first = FileBlock(at_bytes / f.block_bytes), .end = last + 1};
-  if (usable(f.extents.Find(last)) || !f.token.Has(span, mode)) return std::nullopt;
-  FileBlock known = span.first;
-  for (int i = 0; i < kMaxAheadExtents && known <= last; ++i) {
-    const std::optional<Extent> extent = f.extents.Find(known);
-    if (!usable(extent)) break;
-    known = extent->end();
-  }
-  if (known > last) return std::nullopt;
-  const std::uint64_t from_bytes = known.value() * f.block_bytes;
-  if (writes && from_bytes >= f.attr.size_bytes()) {  // the controller adds to it as the file grows
-    return FetchRange{span, from_bytes, f.block_bytes, true};
-  }
-  if (f.extents.Find(known)) return std::nullopt;  // a hole, which may be meant to stay one
-  const FileState::Window window = f.WindowAround(from_bytes, from_bytes + f.block_bytes);
-  return FetchRange{span, window.offset_bytes, window.length_bytes, false};
 }
 
 void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
@@ -214,8 +209,13 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
   std::optional<FetchRange> range;
   {
     MutexLock lock(f.mutex);
-    range = LackedAhead(f, mode, at_bytes);
-    if (!range || context_.stopping) return;
+    // (With a recall in progress no grant is taken in.)
+    if (f.fetching || f.pins > 0 || f.recall != Recall::kNone || f.exclusive_user ||
+        f.exclusive_waiters > 0 || context_.stopping) {
+      return;
+    }
+    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksAhead(f, at_bytes) : LayoutAhead(f, at_bytes);
+    if (!range) return;
     f.fetching = true;
     if (range->allocate) f.tail_allocated = true;
     era = f.era;
@@ -235,18 +235,6 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
         if (state.recall != Recall::kReturning) (void)TakeIn(state, range, reply->layout());
       },
       session);
-}
-
-absl::Status FileAccess::AwaitLease(const FileData::IoContext& io) {
-  while (!context_.session->LeaseHolds()) {
-    v1::Request request;
-    request.mutable_renew();
-    CallOptions options;
-    options.interrupt = io.interrupt;
-    absl::Status status = context_.session->Call(std::move(request), options).status();
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace reel::client

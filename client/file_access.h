@@ -11,6 +11,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/data_context.h"
 #include "client/recaller.h"
 
@@ -31,8 +32,10 @@ struct Finding {
   bool has_token = true;  // only extents are missing, if anything
   FetchRange fetch{};
   absl::Status failure{};
+  std::optional<TokenSpan> uses{};  // with kGo: all that it needs of the token
 
   static Finding Go() { return {}; }
+  static Finding GoUsing(const TokenSpan& span) { return {.uses = span}; }
   static Finding Wait() { return {.kind = Kind::kWait}; }
   static Finding Fetch(FetchRange range) { return {.kind = Kind::kFetch, .fetch = range}; }
   static Finding FetchToken(FetchRange range) {
@@ -46,15 +49,22 @@ struct AccessNeed {
   bool exclusive = false;  // alone among this client's users of the file
 };
 
+// Who has entered, for Leave.
+struct Entered {
+  bool exclusive = false;
+  std::uint64_t beside_round = 0;  // 0: not beside a recall
+};
+
 class FileAccess {
  public:
   FileAccess(DataContext& context, Recaller& recaller) : context_(context), recaller_(recaller) {}
 
   // Waits until the operation may begin; `look` runs under the lock, and its last finding was kGo.
   // On error the file is not entered.
-  absl::Status Enter(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
-                     absl::FunctionRef<Finding()> look) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  void Leave(FileState& f, bool exclusive) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::StatusOr<Entered> Enter(FileState& f, const AccessNeed& need, const FileData::IoContext& io,
+                                absl::FunctionRef<Finding()> look)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void Leave(FileState& f, const Entered& entered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // For a stream that has come to `at_bytes`, under a token of `mode`: when less is known beyond
   // that than it will soon use, asks for the next part, and waits for nothing. REQUIRES: no lock
@@ -63,15 +73,13 @@ class FileAccess {
                   const FileData::IoContext& io);
 
   // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
-  absl::Status AwaitLease(const FileData::IoContext& io);
+  absl::Status AwaitLease(const FileData::IoContext& io) {
+    return context_.AwaitLease(io.interrupt);
+  }
   bool LeaseHolds() const { return context_.session->LeaseHolds(); }
 
  private:
   struct Ticket;  // a LayoutGet under way
-  // What the stream lacks, if anything; nothing when it cannot be asked for now.
-  std::optional<FetchRange> LackedAhead(const FileState& f, v1::TokenMode mode,
-                                        std::uint64_t at_bytes) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Takes in what a LayoutGet for `range` brought. EIO when that is malformed.
   absl::Status TakeIn(FileState& f, const FetchRange& range, const v1::LayoutReply& layout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
@@ -85,7 +93,7 @@ class FileAccess {
                      const FileData::IoContext& io, Attempt& attempt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   static void Unpin(FileState& f, Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  bool TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt)
+  static bool TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   DataContext& context_;

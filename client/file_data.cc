@@ -60,8 +60,16 @@ class FileDataImpl : public FileData {
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
     const FileRef file = context_.table.Find(inode);
+    absl::Status status;
+    if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
+    if (status.ok()) status = context_.session->Sync(io.interrupt);
+    return status;
+  }
+  absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
+    if (context_.options.flush_on_close) return Fsync(inode, io);
+    const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return absl::OkStatus();
-    return committer_.Sync(file, io.data_only, io.interrupt);
+    return Committer::TellLoss(file, io.handle);
   }
   absl::Status SyncAll() override { return committer_.SyncAll(0); }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) override {
@@ -106,7 +114,7 @@ class FileDataImpl : public FileData {
   std::uint64_t ExpectedBytes() const override {
     return context_.first_write_bytes.load(std::memory_order_relaxed);
   }
-  void Created(const v1::EntryReply& entry) override;
+  void Created(const v1::EntryReply& entry, std::uint64_t handle) override;
   void Close(std::uint64_t inode) override;
   void Stop() override;
 
@@ -116,6 +124,8 @@ class FileDataImpl : public FileData {
     // (Before Start there are none, and Begin asks the session.)
     if (LunPaths* const paths = paths_.load()) paths->OnRegistered(session, key);
   }
+  void OnRedone(const v1::Request& request, const v1::Reply& reply) override;
+  void OnToldLost(std::uint64_t first) override { context_.LoseTold(first); }
   void OnEvicted() override;
   std::vector<v1::Reclaim> CollectReclaims() override;
 
@@ -131,11 +141,12 @@ class FileDataImpl : public FileData {
 
   DataContext context_;
   std::atomic<LunPaths*> paths_{nullptr};  // context_'s, for the receiving thread
-  Committer committer_{context_};
+  WriteBehind write_behind_{context_};
+  Committer committer_{context_, write_behind_};
   Recaller recaller_{context_, committer_};
   FileAccess access_{context_, recaller_};
-  FileIo file_io_{context_, access_, committer_};
-  FileResize resize_{context_, access_, file_io_, committer_};
+  FileIo file_io_{context_, access_, write_behind_, committer_};
+  FileResize resize_{context_, access_, file_io_, write_behind_, committer_};
   bool started_ = false;
   bool stopped_ = false;
 };
@@ -149,6 +160,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   {
     MutexLock lock(f.mutex);
     ++f.opens;
+    f.newest_handle = std::max(f.newest_handle, io.handle);
     f.opened_to_write = f.opened_to_write || write;
     registered = f.registered;
     if (io.known != nullptr && !context_.session->checks_opens() &&
@@ -225,13 +237,15 @@ void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done
   done();
 }
 
-void FileDataImpl::Created(const v1::EntryReply& entry) {
+void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle) {
   const FileRef file = context_.table.Get(entry.attr().inode());
   FileState& f = *file;
   MutexLock lock(f.mutex);
   ++f.opens;
+  f.newest_handle = std::max(f.newest_handle, handle);
   f.registered = true;
   f.opened_to_write = true;  // whoever creates a file writes it
+  f.told = context_.session->told();
   // (A repeated answer brings no layout.)
   if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
     f.TakeAttr(entry.attr());
@@ -242,6 +256,20 @@ void FileDataImpl::Created(const v1::EntryReply& entry) {
       std::any_of(entry.layout().extents().begin(), entry.layout().extents().end(), allocated);
 }
 
+void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) {
+  if (reply.error() != 0) context_.LoseAttributes(request);
+  if (!request.has_create() || !request.create().open()) return;
+  const FileRef file = context_.table.Find(reply.entry().attr().inode());
+  bool registered = false;
+  if (file != nullptr) {
+    MutexLock lock(file->mutex);
+    file->TakeOtherBlocks(reply, context_.session->session_id());
+    registered = file->opens > 0;
+    context_.RegisterOpens(*file);  // who has opened it since
+  }
+  if (!registered) CloseAtController(reply.entry().attr().inode());
+}
+
 void FileDataImpl::Close(std::uint64_t inode) {
   const FileRef file = context_.table.Find(inode);
   if (file == nullptr) return;
@@ -249,6 +277,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
   f.read_chunks.clear();
+  f.write_error.AllClosed();
   if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
   f.opened_to_write = false;
   if (f.tail_allocated) committer_.NoteDirty(f);
@@ -387,6 +416,7 @@ void FileDataImpl::Reap() {
     MutexLock lock(file->mutex);
     if (!file->extents.empty()) mapped.emplace_back(last_use, file);
     known += file->extents.size();
+    if (now - last_use > 1) file->read_chunks.clear();
     if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
     if (!file->token.empty()) {
       holders.emplace_back(last_use, file);
@@ -397,8 +427,8 @@ void FileDataImpl::Reap() {
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
-      return f.opens == 0 && f.token.empty() && !f.dirty.any() && f.idle() && !f.fetching &&
-             f.recall == FileState::Recall::kNone;
+      return f.opens == 0 && f.token.empty() && !f.dirty.any() && f.memory.empty() && f.idle() &&
+             !f.fetching && f.recall == FileState::Recall::kNone;
     });
   }
   ReturnTokens(std::move(holders));
@@ -431,7 +461,7 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
     MutexLock lock(f.mutex);
     if (!f.idle() || f.fetching) continue;
     known -= std::min(known, f.extents.size());
-    f.extents.Clear();
+    f.ForgetExtents();
   }
 }
 
@@ -449,9 +479,11 @@ void FileDataImpl::Stop() {
     file->changed.NotifyAll();
   }
   context_.paths->Stop();
+  write_behind_.Stop();
   committer_.Stop();
   recaller_.Stop();
   file_io_.Stop();
+  context_.DropMemory();
   if (!context_.paths->End()) context_.session->NoteUnfinished();
 }
 

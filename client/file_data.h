@@ -4,10 +4,10 @@
 // to the controller (written blocks, size, times). Invariants:
 //   1. Data I/O happens only under a token of the right mode and a lease that holds (checked before
 //      submission, and after a read before its bytes are handed on).
-//   2. A write that was acknowledged lies in the LUNs; its metadata is *dirty* until committed: by
-//   Fsync,
-//      by a recall, by age (about a second), by pressure, at unmount. Before a commit the LUNs
-//      written to are flushed, so that no block is called written whose bytes could still be lost.
+//   2. A large write that was acknowledged lies in the LUNs, a small one in memory until it is
+//      flushed; its metadata is *dirty* until committed: by Fsync, by a recall, by age (about a
+//      second), by pressure, at unmount. Before a commit the LUNs written to are flushed, so that
+//      no block is called written whose bytes could still be lost.
 //   3. On recall: no new direct I/O, kernel pages invalidated (from a thread that holds no lock),
 //   I/O in
 //      flight awaited, dirty metadata committed, then LayoutReturn. Requests of the page cache
@@ -49,6 +49,13 @@ struct FileDataOptions {
   std::uint32_t soft_timeout_ms = 0;
   std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
   bool always_read_ahead = false;                   // also where the LUNs are fast
+  // Small writes stay in memory for a while, of all files together about that much; 0: none does.
+  std::uint64_t max_write_behind_bytes = 64 * kMiB;
+  std::uint64_t max_behind_write_bytes = 512 * kKiB;   // larger ones go straight to the LUNs, …
+  double behind_ms_per_mib = 4;                        // … unless those take longer for a stream
+  std::uint64_t write_behind_window_bytes = 1 * kMiB;  // flushed together; a power of two
+  std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about
+  bool flush_on_close = false;                         // close(2) is an fsync(2), too
 };
 
 // The supplementary groups of the process that asks: dear to find out, and seldom needed.
@@ -77,8 +84,11 @@ class FileData : public SessionEvents {
     bool page_cache = false;  // a request of the kernel's page cache, not of an application
     bool append = false;      // O_APPEND: the offset given is ignored, the end of file counts
     bool sync = false;        // O_SYNC or O_DSYNC: durable before the return
+    bool direct = false;      // O_DIRECT: straight to the LUNs
     bool data_only = false;   // with `sync`, Fsync: what it takes to read the data, as fdatasync(2)
     bool no_atime = false;    // O_NOATIME
+    // The open file, known by a number that grows with each: it is told of lost writes once.
+    std::uint64_t handle = 0;
     std::uint32_t access = 0;         // Open: R_OK, W_OK bits, for a controller that checks opens
     const v1::Attr* known = nullptr;  // Open: the attributes, where a token for them is held
   };
@@ -95,6 +105,9 @@ class FileData : public SessionEvents {
   // Data flushed, metadata committed and durable. With `data_only`, bytes that lie where the file
   // had bytes already need no commit: their time of change is told later.
   virtual absl::Status Fsync(std::uint64_t inode, const IoContext& io) = 0;
+  // One descriptor of an open file is closed: as Fsync with `flush_on_close`, else only what writes
+  // before have already come to.
+  virtual absl::Status Flush(std::uint64_t inode, const IoContext& io) = 0;
   // Everything dirty, of every inode (syncfs, unmount).
   virtual absl::Status SyncAll() = 0;
 
@@ -131,7 +144,7 @@ class FileData : public SessionEvents {
   virtual std::uint64_t ExpectedBytes() const = 0;
   // The answer to a Create with open = true, which has registered the open already; from on_reply,
   // so that a recall finds the token installed.
-  virtual void Created(const v1::EntryReply& entry) = 0;
+  virtual void Created(const v1::EntryReply& entry, std::uint64_t handle) = 0;
   virtual void Close(std::uint64_t inode) = 0;
 
   // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.

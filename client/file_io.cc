@@ -19,9 +19,15 @@ struct FileIo::WriteAccess {
   bool append = false;
   bool write_back = false;  // of pages that were written to long ago
 
+  bool small = false;        // enough that it may stay in memory for now, …
+  bool behind = false;       // … and does
+  bool clears_tail = false;  // the rest of its last block is to become zeros
+
   std::uint64_t era = 0;
+  std::uint64_t told = 0;  // what is to be durable before it may go to the LUNs; 0: nothing
   std::optional<std::uint64_t> sent_era;  // in which some of it may have reached the LUNs
   bool stream = false;                    // it continues the last one
+  Entered entered;
   IoPermit permit;
   std::uint32_t mode = 0;  // the file's
   std::uint32_t gid = 0;
@@ -47,19 +53,32 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   ExtentList extents;
   std::uint64_t length_bytes = 0;
   v1::TokenMode mode = v1::TOKEN_SHARED;
+  bool from_memory = false;
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
     const TokenSpan span = f.SpanOf(offset_bytes, offset_bytes + buffer.size(), io.page_cache);
     if (!f.token.Has(span, mode)) {
-      return Finding::FetchToken({span, offset_bytes, buffer.size(), false});
+      // Whoever holds the end of the file may have gone far beyond the end that is known here, and
+      // is then not to be bothered for it.
+      const BlockSpan blocks = BlocksOf(offset_bytes, buffer.size(), f.block_bytes);
+      const TokenSpan needed{.first = blocks.start, .end = blocks.start + blocks.length_blocks};
+      const bool enough = io.page_cache || f.token.Has(needed, mode);
+      return Finding::FetchToken({enough ? span : needed, offset_bytes, buffer.size(), false});
     }
     const std::uint64_t size_bytes = f.attr.size_bytes();
     length_bytes = offset_bytes < size_bytes
                        ? std::min<std::uint64_t>(buffer.size(), size_bytes - offset_bytes)
                        : 0;
-    if (length_bytes == 0) return Finding::Go();
+    if (length_bytes == 0) return Finding::GoUsing(span);
+    const ByteRange range{offset_bytes, offset_bytes + length_bytes};
+    from_memory = f.memory.Covers(range);
+    if (from_memory) return Finding::GoUsing(span);
+    if (f.memory.Overlaps(range)) {
+      write_behind_.Start(f, range);
+      return Finding::Wait();
+    }
     const auto unknown = f.Cover(offset_bytes, length_bytes, extents);
-    if (!unknown) return Finding::Go();
+    if (!unknown) return Finding::GoUsing(span);
     const FileState::Window window = f.WindowAround(*unknown, offset_bytes + length_bytes);
     return Finding::Fetch({span, window.offset_bytes, window.length_bytes, false});
   };
@@ -68,35 +87,37 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     std::uint64_t era = 0;
     bool stream = false;
     IoPermit permit{.interrupt = io.interrupt};
+    Entered entered;
     {
       MutexLock lock(f.mutex);
       // A mapped page turns dirty without a word, and is written back as a whole: another host may
       // not have changed it meanwhile.
       if (io.page_cache && f.opened_to_write) mode = v1::TOKEN_EXCLUSIVE;
-      if (absl::Status status = access_.Enter(f, {.mode = mode}, io, look); !status.ok()) {
-        return status;
-      }
-      stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes);
+      const absl::StatusOr<Entered> place = access_.Enter(f, {.mode = mode}, io, look);
+      if (!place.ok()) return place.status();
+      entered = *place;
+      stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
       permit.session = f.session;
       if (io.page_cache) ++f.page_fills;
+      if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
     if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
     bool submitted = access_.LeaseHolds();
     const bool ahead = stream && io.read_ahead;
-    if (submitted && length_bytes > 0 &&
+    if (submitted && length_bytes > 0 && !from_memory &&
         !(ahead && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes), io.interrupt))) {
-      const std::uint64_t began_ms = context_.clock.NowMs();
+      const std::uint64_t began_ms = ahead ? context_.clock.NowMs() : 0;
       status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
       submitted = !IsPermitOver(status);
-      read_ahead_.NoteLunRead(length_bytes, began_ms);
+      if (ahead) read_ahead_.NoteLunRead(length_bytes, began_ms);
     }
     if (ahead && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
     bool valid = false;
     {
       MutexLock lock(f.mutex);
-      access_.Leave(f, false);
+      access_.Leave(f, entered);
       valid = submitted && f.era == era;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
@@ -144,12 +165,13 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
         std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes)));
   }
 
+  write.behind = StaysBehind(f, write);
   write.gap_from_bytes = write.gap_to_bytes = 0;
   if (from > size_bytes && size_bytes % block_bytes != 0) {
     const FileBlock last(size_bytes / block_bytes);
     const std::optional<Extent> extent = f.extents.Find(last);
     if (!extent) return Finding::Fetch({span, last.value() * block_bytes, block_bytes, false});
-    if (extent->state == ExtentState::kWritten) {
+    if (extent->state == ExtentState::kWritten && !write.behind) {
       write.gap_from_bytes = size_bytes;
       write.gap_to_bytes = std::min(from, RoundUp(size_bytes, block_bytes));
       write.gap_extents = {*extent};
@@ -165,15 +187,82 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   };
   const std::uint64_t first = from / block_bytes;
   const std::uint64_t end = DivideUp(to, block_bytes);
+  const ByteRange blocks{first * block_bytes, end * block_bytes};
   write.locks.clear();
-  write.locks.push_back({first, end, false});
+  write.locks.push_back({first, end, write.behind});
+  if (write.behind) {
+    if (f.memory.InFlight(blocks)) return Finding::Wait();
+  } else if (f.memory.Overlaps(blocks)) {
+    write_behind_.Start(f, blocks);
+    return Finding::Wait();
+  }
   if (alone_at(from, FileBlock(first))) write.locks.push_back({first, first + 1, true});
-  if (alone_at(to, FileBlock(end - 1))) write.locks.push_back({end - 1, end, true});
+  if (write.clears_tail || alone_at(to, FileBlock(end - 1)))
+    write.locks.push_back({end - 1, end, true});
   if (write.gap_to_bytes != 0) {
     const std::uint64_t last = size_bytes / block_bytes;
     write.locks.push_back({last, last + 1, true});
   }
-  return f.Conflicts(write.locks) ? Finding::Wait() : Finding::Go();
+  return f.Conflicts(write.locks) ? Finding::Wait() : Finding::GoUsing(span);
+}
+
+bool FileIo::StaysBehind(const FileState& f, WriteAccess& write) {
+  write.clears_tail = false;
+  // Whether the writer is in the file's group takes long to find out.
+  if (!write.small || (f.attr.mode() & (S_ISGID | S_IXGRP)) == S_ISGID) return false;
+  const std::uint64_t size_bytes = f.attr.size_bytes();
+  const std::uint64_t block_end = RoundUp(size_bytes, f.block_bytes);
+  if (write.end_bytes() <= size_bytes || size_bytes == block_end) return true;
+  if (f.zeros_to_bytes >= block_end) return true;
+  const std::optional<Extent> extent = f.extents.Find(FileBlock(size_bytes / f.block_bytes));
+  if (extent && extent->state == ExtentState::kUnwritten) return true;
+  // The size that it brings may be durable before its bytes are: nothing old may lie there then. So
+  // it goes to the LUNs, with zeros behind it for those that follow.
+  write.clears_tail = true;
+  return false;
+}
+
+// Before it enters: it waits for memory where that is short, and what lies there in its way goes
+// first.
+absl::Status FileIo::Prepare(const FileRef& file, const WriteAccess& write,
+                             const FileData::IoContext& io) {
+  if (!write.small) {
+    if (write.append) return absl::OkStatus();  // nobody knows yet where
+    const std::uint64_t block_bytes = file->block_bytes;
+    return write_behind_.Flush(
+        file, {RoundDown(write.offset_bytes, block_bytes), RoundUp(write.end_bytes(), block_bytes)},
+        io.interrupt);
+  }
+  while (!context_.behind_memory.has_room()) {
+    committer_.RelieveMemory();
+    if (absl::Status status = context_.AwaitMemory(io.interrupt); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void FileIo::NoteFirst(const FileState& f, const WriteAccess& write) {
+  if (f.attr.size_bytes() != 0 || write.offset_bytes != 0) return;
+  context_.first_write_bytes.store(write.data.size(), std::memory_order_relaxed);
+}
+
+void FileIo::NoteUnflushed(FileState& f, const LunMarks& marks) {
+  MergeMarks(marks, f.dirty.unflushed);
+  ++f.changes;
+  committer_.NoteDirty(f);
+}
+
+// All of a write that stays in memory for now, at once.
+void FileIo::PutBehind(FileState& f, const WriteAccess& write, const FileData::IoContext& io) {
+  NoteFirst(f, write);
+  const bool crowded = write_behind_.Put(f, write.offset_bytes, write.data);
+  f.NoteChange({.offset_bytes = write.offset_bytes,
+                .end_bytes = write.end_bytes(),
+                .time = context_.clock.WallNow(),
+                .by_root = io.credentials == nullptr || io.credentials->uid() == 0},
+               write.extents);
+  committer_.NoteDirty(f);
+  if (crowded) committer_.NoteMemoryShort();
+  context_.HastenConfirmation(f);
 }
 
 absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
@@ -181,19 +270,41 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   FileState& f = *file;
   MutexLock lock(f.mutex);
   const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append};
-  absl::Status status = access_.Enter(f, need, io, [&]() -> Finding {
+  const absl::StatusOr<Entered> entered = access_.Enter(f, need, io, [&]() -> Finding {
     f.mutex.AssertHeld();
     return LookForWrite(f, write);
   });
-  if (!status.ok()) return status;
-  f.Lock(write.locks);
-  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes());
+  if (!entered.ok()) return entered.status();
+  write.entered = *entered;
+  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), context_.clock.NowMs());
+  f.newest_handle = std::max(f.newest_handle, io.handle);
   if (io.page_cache) ++f.page_fills;  // what was written stays in the kernel's pages
+  if (write.behind) {
+    PutBehind(f, write, io);
+    access_.Leave(f, write.entered);
+    return absl::OkStatus();
+  }
+  write.told = context_.MayWrite(f) ? 0 : f.told;
+  if (write.told != 0) {
+    access_.Leave(f, write.entered);
+    return absl::OkStatus();
+  }
+  f.Lock(write.locks);
   write.era = f.era;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
-  return status;
+  return absl::OkStatus();
+}
+
+absl::Status FileIo::WriteNow(const WriteAccess& write, LunMarks& marks) {
+  const std::uint64_t to = RoundUp(write.end_bytes(), context_.io->block_bytes());
+  if (!write.clears_tail || to == write.end_bytes()) {
+    return context_.io->Write(write.extents, write.offset_bytes, write.data, marks, write.permit);
+  }
+  std::vector<std::byte> padded(to - write.offset_bytes);
+  std::copy(write.data.begin(), write.data.end(), padded.begin());
+  return context_.io->Write(write.extents, write.offset_bytes, padded, marks, write.permit);
 }
 
 // Looked up only where it matters: set-group-id without group execution, and a writer of another
@@ -221,11 +332,19 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   write.data = data;
   write.append = io.append;
   write.write_back = io.page_cache;
+  write.small = write_behind_.Takes(f, data.size(), io);
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
+    if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) return status;
     if (write.stream) access_.FetchAhead(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
+    if (write.behind) break;
     absl::Status status;
+    if (write.told != 0) {
+      status = context_.session->AwaitConfirmed(write.told, io.interrupt);
+      if (!status.ok()) return status;
+      continue;
+    }
     LunMarks marks;
     bool submitted = access_.LeaseHolds();
     if (submitted && write.gap_to_bytes != 0) {
@@ -233,19 +352,20 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
           Zero(write.gap_extents, write.gap_from_bytes, write.gap_to_bytes, marks, write.permit);
     }
     if (submitted && status.ok()) {
-      status = context_.io->Write(write.extents, write.offset_bytes, data, marks, write.permit);
+      const std::uint64_t began_ms = context_.clock.NowMs();
+      status = WriteNow(write, marks);
+      if (write.stream && status.ok()) write_behind_.NoteLunWrite(data.size(), began_ms);
     }
     if (submitted) write.sent_era = write.era;
     submitted = submitted && !IsPermitOver(status);
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
-    access_.Leave(f, io.append);
+    access_.Leave(f, write.entered);
+    if (!submitted || !status.ok()) f.zeros_to_bytes = 0;  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;
     if (!status.ok()) {
-      MergeMarks(marks, f.dirty.unflushed);
-      ++f.changes;
-      committer_.NoteDirty(f);
+      NoteUnflushed(f, marks);
       return status;
     }
     const FileState::Written written{
@@ -254,15 +374,16 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .time = context_.clock.WallNow(),
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
         .in_group = in_group};
-    if (f.attr.size_bytes() == 0 && write.offset_bytes == 0) {
-      context_.first_write_bytes.store(data.size(), std::memory_order_relaxed);
-    }
+    NoteFirst(f, write);
     f.NoteWritten(written, write.extents, marks);
+    if (write.clears_tail && f.attr.size_bytes() == write.end_bytes()) {
+      f.zeros_to_bytes = RoundUp(write.end_bytes(), f.block_bytes);
+    }
     committer_.NoteDirty(f);
     break;
   }
   if (io.sync) {
-    absl::Status status = committer_.Sync(file, io.data_only, io.interrupt);
+    absl::Status status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
     if (!status.ok()) return status;
   }
   return write.offset_bytes;

@@ -1,5 +1,6 @@
 // Read and write of file bytes under tokens.
 //
+// Small writes go to memory (client/write_behind.h), all others to the LUNs before they return.
 // Reads, and writes of whole blocks, of one file run side by side; a write that shares a block with
 // another one, raises the size over a partly used block, or appends, keeps to itself what it must.
 // Threads: all methods may be called concurrently.
@@ -8,13 +9,18 @@
 #include "client/committer.h"
 #include "client/file_access.h"
 #include "client/read_ahead.h"
+#include "client/write_behind.h"
 
 namespace reel::client {
 
 class FileIo {
  public:
-  FileIo(DataContext& context, FileAccess& access, Committer& committer)
-      : context_(context), access_(access), committer_(committer), read_ahead_(context) {}
+  FileIo(DataContext& context, FileAccess& access, WriteBehind& write_behind, Committer& committer)
+      : context_(context),
+        access_(access),
+        write_behind_(write_behind),
+        committer_(committer),
+        read_ahead_(context) {}
   void Stop() { read_ahead_.Stop(); }
 
   absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
@@ -32,11 +38,24 @@ class FileIo {
   struct WriteAccess;
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // Whether it may wait in memory for its way to the LUNs; with what it has to see to otherwise.
+  static bool StaysBehind(const FileState& file, WriteAccess& write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   static bool IsInGroup(const WriteAccess& write, const FileData::IoContext& io);
+  absl::Status Prepare(const FileRef& file, const WriteAccess& write,
+                       const FileData::IoContext& io);
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const FileData::IoContext& io);
+  void PutBehind(FileState& file, const WriteAccess& write, const FileData::IoContext& io)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  absl::Status WriteNow(const WriteAccess& write, LunMarks& marks);
+  void NoteFirst(const FileState& file, const WriteAccess& write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  void NoteUnflushed(FileState& file, const LunMarks& marks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
   DataContext& context_;
   FileAccess& access_;
+  WriteBehind& write_behind_;
   Committer& committer_;
   ReadAhead read_ahead_;
 };

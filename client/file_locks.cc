@@ -16,6 +16,14 @@ namespace {
 constexpr int kReclaimLocks = 4'096;  // in one message
 constexpr std::chrono::milliseconds kPoll(20);
 
+}  // namespace
+
+v1::Request SetRequest(const FileLocks::Lock& lock) {
+  v1::Request request;
+  *request.mutable_set_lock()->mutable_lock() = ToProto(lock);
+  return request;
+}
+
 v1::FileLock ToProto(const FileLocks::Lock& lock) {
   v1::FileLock out;
   out.set_inode(lock.inode);
@@ -28,64 +36,104 @@ v1::FileLock ToProto(const FileLocks::Lock& lock) {
   return out;
 }
 
-v1::Request SetRequest(const FileLocks::Lock& lock, std::uint64_t wait = 0) {
-  v1::Request request;
-  *request.mutable_set_lock()->mutable_lock() = ToProto(lock);
-  request.mutable_set_lock()->set_wait(wait);
-  return request;
-}
-
-absl::Status Lost(const FileLocks::Lock& lock) {
+absl::Status LostLocks(const FileLocks::Lock& lock) {
   return ErrnoStatus(EIO, absl::StrCat("inode ", lock.inode,
                                        ": the locks of this process were lost; close the file"));
 }
 
-}  // namespace
+// ---- what is held -----------------------------------------------------------------------------
+
+FileLocks::File* FileLocks::Find(std::uint64_t inode) {
+  const auto found = files_.find(inode);
+  return found == files_.end() ? nullptr : &found->second;
+}
 
 FileLocks::Owner* FileLocks::Find(const Lock& lock) {
-  const auto found = by_inode_.find(lock.inode);
-  if (found == by_inode_.end()) return nullptr;
-  for (Owner& owner : found->second) {
+  File* const file = Find(lock.inode);
+  if (file == nullptr) return nullptr;
+  for (Owner& owner : file->owners) {
     if (owner.kind == lock.kind && owner.number == lock.owner) return &owner;
   }
   return nullptr;
 }
 
-bool FileLocks::IsLost(const Lock& lock) {
-  MutexLock guard(mutex_);
-  const Owner* const owner = Find(lock);
-  return owner != nullptr && owner->lost;
-}
-
 void FileLocks::Note(const Lock& lock) {
-  MutexLock guard(mutex_);
   Owner* owner = Find(lock);
   if (owner == nullptr) {
     if (lock.type == v1::LOCK_NONE) return;
-    owner = &by_inode_[lock.inode].emplace_back(Owner{
+    owner = &files_[lock.inode].owners.emplace_back(Owner{
         .kind = lock.kind, .number = lock.owner, .pid = lock.pid, .locks = {}, .handles = {}});
   }
+  File& file = *Find(lock.inode);
+  const std::uint64_t before = owner->locks.size();
   owner->locks.Set(lock.range, lock.type);
-  if (lock.type != v1::LOCK_NONE) owner->handles.insert(lock.handle);
+  file.pieces += owner->locks.size() - before;
+  if (file.token != 0) token_pieces_ += owner->locks.size() - before;
+  if (lock.type != v1::LOCK_NONE && lock.kind != v1::LOCK_WRITER) {
+    owner->handles.insert(lock.handle);
+  }
   if (!owner->locks.empty() || owner->lost) return;
-  Owners& owners = by_inode_[lock.inode];
-  owners.erase(owners.begin() + (owner - owners.data()));
-  if (owners.empty()) by_inode_.erase(lock.inode);
+  file.owners.erase(file.owners.begin() + (owner - file.owners.data()));
+  Forget(lock.inode);
+}
+
+void FileLocks::Lose(File& file) {
+  std::erase_if(file.owners, [&](const Owner& owner) {  // nobody is there to be told
+    return owner.kind == v1::LOCK_WRITER ? file.writers.empty() : owner.handles.empty();
+  });
+  for (Owner& owner : file.owners) {
+    if (!owner.lost && owner.kind == v1::LOCK_WRITER) ++lost_writers_;
+    owner.locks = ByteLocks();
+    owner.lost = true;
+  }
+  if (file.token != 0) token_pieces_ -= file.pieces;
+  file.pieces = 0;
+}
+
+void FileLocks::Forget(std::uint64_t inode) {
+  const auto found = files_.find(inode);
+  if (found == files_.end()) return;
+  if (found->second.unused()) files_.erase(found);
+}
+
+// ---- with the controller's word ---------------------------------------------------------------
+
+bool FileLocks::BeginCall(std::uint64_t inode) {
+  MutexLock guard(mutex_);
+  File& file = files_[inode];
+  const bool alone = file.calls++ == 0 && file.token == 0;
+  return alone && file.pieces < kMaxTokenPieces && tokens_.size() < kMaxTokens &&
+         !contended_.contains(inode);
+}
+
+void FileLocks::EndCall(std::uint64_t inode) {
+  MutexLock guard(mutex_);
+  if (File* file = Find(inode)) --file->calls;
+  Forget(inode);
+}
+
+void FileLocks::OnGranted(const Lock& lock, std::uint64_t token) {
+  MutexLock guard(mutex_);
+  Note(lock);
+  if (token != 0) Take(lock.inode, token);
 }
 
 // What the owner has had in the range before, which is still what is noted: weaker locks as they
 // were, and nothing between them. (Never the whole range first: somebody waits for it.)
-void FileLocks::GiveBack(const Lock& lock) {
+void FileLocks::GiveBack(const Lock& lock, std::uint64_t token) {
   std::vector<ByteLocks::Piece> before;
   {
     MutexLock guard(mutex_);
+    if (token != 0) return PostReturn(lock.inode, token, files_[lock.inode]);
     if (const Owner* owner = Find(lock)) before = owner->locks.In(lock.range);
   }
   const auto set = [&](std::uint64_t first, std::uint64_t last, v1::LockType type) {
     Lock again = lock;
     again.range = {first, last};
     again.type = type;
-    session_->Post(SetRequest(again));
+    (void)BeginCall(lock.inode);
+    session_->Start(SetRequest(again), [this, inode = lock.inode](
+                                           const absl::StatusOr<v1::Reply>&) { EndCall(inode); });
   };
   std::uint64_t next = lock.range.first;
   for (const auto& [range, type] : before) {
@@ -99,30 +147,41 @@ void FileLocks::GiveBack(const Lock& lock) {
 }
 
 absl::Status FileLocks::Set(const Lock& lock, bool wait, const Interrupt* interrupt) {
-  if (IsLost(lock)) return Lost(lock);
+  if (std::optional<absl::Status> decided = SetHere(lock, wait)) return *std::move(decided);
   if (lock.type == v1::LOCK_NONE) {
-    Unlock(lock, interrupt);
+    UnlockByCall(lock, interrupt);
     return absl::OkStatus();
   }
   if (wait && waits_.fetch_add(1) >= kMaxWaits) {
     --waits_;
     return ErrnoStatus(ENOLCK, absl::StrCat(kMaxWaits, " processes wait for locks already"));
   }
+  absl::Status status = SetByCall(lock, wait, interrupt);
+  if (wait) --waits_;
+  return status;
+}
+
+absl::Status FileLocks::SetByCall(const Lock& lock, bool wait, const Interrupt* interrupt) {
+  v1::Request request = SetRequest(lock);
   const std::uint64_t number = wait ? ++last_wait_ : 0;
+  request.mutable_set_lock()->set_wait(number);
+  request.mutable_set_lock()->set_take(BeginCall(lock.inode));
   // Whoever comes second, the grant or the caller who gave up, takes the lock back.
   const auto one_came = std::make_shared<std::atomic<bool>>(false);
   CallOptions options;
   options.interrupt = interrupt;
-  options.on_reply = [this, lock, one_came](const v1::Reply&) {
+  options.on_reply = [this, lock, one_came](const v1::Reply& reply) {
     if (one_came->exchange(true)) {
-      GiveBack(lock);
+      if (lock.kind == v1::LOCK_WRITER) return OnLateWriter(lock, reply.lock_token());
+      GiveBack(lock, reply.lock_token());
     } else {
-      Note(lock);
+      OnGranted(lock, reply.lock_token());
     }
   };
-  options.on_done = [](const absl::StatusOr<v1::Reply>&) {};  // sent although nobody waits
-  absl::Status status = session_->Call(SetRequest(lock, number), options).status();
-  if (wait) --waits_;
+  options.on_done = [this, inode = lock.inode](const absl::StatusOr<v1::Reply>&) {
+    EndCall(inode);
+  };
+  absl::Status status = session_->Call(std::move(request), options).status();
   if (status.ok()) return status;
   const int error = ErrnoOf(status);
   const bool gave_up = error == EINTR || error == ETIMEDOUT;
@@ -132,19 +191,25 @@ absl::Status FileLocks::Set(const Lock& lock, bool wait, const Interrupt* interr
     cancel.mutable_cancel_lock()->set_wait(number);
     session_->Post(std::move(cancel));
   }
-  return error == ESTALE ? Lost(lock) : status;
+  return error == ESTALE ? LostLocks(lock) : status;
+}
+
+void FileLocks::Unlock(const Lock& lock, const Interrupt* interrupt) {
+  if (!SetHere(lock, /*wait=*/false)) UnlockByCall(lock, interrupt);
 }
 
 // It is carried out once, whoever waits for it.
-void FileLocks::Unlock(const Lock& lock, const Interrupt* interrupt) {
+void FileLocks::UnlockByCall(const Lock& lock, const Interrupt* interrupt) {
   struct Outcome {
     Mutex mutex;
     CondVar changed;
     bool done ABSL_GUARDED_BY(mutex) = false;
   };
   const auto outcome = std::make_shared<Outcome>();
+  (void)BeginCall(lock.inode);
   session_->Start(SetRequest(lock), [this, lock, outcome](const absl::StatusOr<v1::Reply>& reply) {
-    if (reply.ok()) Note(lock);
+    if (reply.ok()) OnGranted(lock, /*token=*/0);
+    EndCall(lock.inode);
     MutexLock guard(outcome->mutex);
     outcome->done = true;
     outcome->changed.NotifyAll();
@@ -158,7 +223,11 @@ void FileLocks::Unlock(const Lock& lock, const Interrupt* interrupt) {
 
 absl::StatusOr<std::optional<v1::FileLock>> FileLocks::Test(const Lock& lock,
                                                             const Interrupt* interrupt) {
-  if (IsLost(lock)) return Lost(lock);
+  {
+    MutexLock guard(mutex_);
+    if (const Owner* owner = Find(lock); owner != nullptr && owner->lost) return LostLocks(lock);
+    if (const File* file = UnderToken(lock.inode)) return ConflictIn(*file, lock);
+  }
   v1::Request request;
   *request.mutable_test_lock()->mutable_lock() = ToProto(lock);
   CallOptions options;
@@ -181,12 +250,13 @@ void FileLocks::Flush(std::uint64_t inode, std::uint64_t owner, const Interrupt*
 }
 
 void FileLocks::Release(std::uint64_t inode, std::uint64_t handle, const Interrupt* interrupt) {
+  DropWriter(inode, handle);
   std::vector<Lock> gone;
   {
     MutexLock guard(mutex_);
-    const auto found = by_inode_.find(inode);
-    if (found == by_inode_.end()) return;
-    for (Owner& owner : found->second) {
+    File* const file = Find(inode);
+    if (file == nullptr) return;
+    for (Owner& owner : file->owners) {
       if (owner.handles.erase(handle) == 0 || !owner.handles.empty()) continue;
       owner.lost = false;
       gone.push_back(
@@ -196,10 +266,12 @@ void FileLocks::Release(std::uint64_t inode, std::uint64_t handle, const Interru
   for (const Lock& lock : gone) Unlock(lock, interrupt);
 }
 
-void FileLocks::AddTo(std::vector<v1::Reclaim>& reclaims) const {
+// ---- session events ---------------------------------------------------------------------------
+
+void FileLocks::Reclaim(std::vector<v1::Reclaim>& reclaims) {
   MutexLock guard(mutex_);
-  for (const auto& [inode, owners] : by_inode_) {
-    for (const Owner& owner : owners) {
+  for (const auto& [inode, file] : files_) {
+    for (const Owner& owner : file.owners) {
       for (const ByteLocks::Piece& piece : owner.locks.All()) {
         if (reclaims.back().locks_size() >= kReclaimLocks) reclaims.emplace_back();
         *reclaims.back().add_locks() = ToProto({.inode = inode,
@@ -211,29 +283,30 @@ void FileLocks::AddTo(std::vector<v1::Reclaim>& reclaims) const {
       }
     }
   }
-}
-
-void FileLocks::Lose(Owners& owners) {
-  for (Owner& owner : owners) {
-    owner.locks = ByteLocks();
-    owner.lost = true;
-  }
+  DropTokens();
 }
 
 void FileLocks::OnEvicted() {
   MutexLock guard(mutex_);
-  for (auto& [inode, owners] : by_inode_) Lose(owners);
-  if (!by_inode_.empty()) {
-    spdlog::error("the locks on {} files are lost with the session", by_inode_.size());
+  std::size_t lost = 0;
+  for (auto& [inode, file] : files_) {
+    lost += file.owners.empty() ? 0 : 1;
+    Lose(file);
   }
+  if (lost != 0) spdlog::error("the locks on {} files are lost with the session", lost);
+  DropTokens();
+  absl::erase_if(files_, [](const auto& entry) { return entry.second.unused(); });
 }
 
 void FileLocks::OnBroken(std::uint64_t inode) {
   MutexLock guard(mutex_);
-  const auto found = by_inode_.find(inode);
-  if (found == by_inode_.end()) return;
-  spdlog::error("inode {}: an administrator has broken its locks", inode);
-  Lose(found->second);
+  File* const file = Find(inode);
+  if (file == nullptr) return;
+  if (!file->owners.empty()) {
+    spdlog::error("inode {}: an administrator has broken its locks", inode);
+  }
+  Lose(*file);
+  if (file->token != 0) ReturnToken(inode, *file);
 }
 
 }  // namespace reel::client

@@ -15,6 +15,12 @@ std::string Stamp(std::uint64_t writer, std::uint64_t round, std::size_t length)
   return std::string(length, static_cast<char>('a' + (writer * 7 + round) % 26));
 }
 
+std::vector<std::unique_ptr<TestClient>> MountAll(DataCluster& cluster, std::uint64_t count) {
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (std::uint64_t i = 0; i < count; ++i) clients.push_back(cluster.Mount());
+  return clients;
+}
+
 struct Records {
   std::uint64_t offset, length, count;
 };
@@ -27,8 +33,7 @@ TEST_P(DisjointWriters, KeepEveryByte) {
   const Records records = GetParam();
   DataCluster cluster({.block_bytes = 16384});
   const std::uint64_t inode = cluster.mdc().CreateFile();
-  std::vector<std::unique_ptr<TestClient>> clients;
-  for (std::uint64_t c = 0; c < kClients; ++c) clients.push_back(cluster.Mount());
+  const auto clients = MountAll(cluster, kClients);
   std::vector<std::thread> threads;
   for (std::uint64_t c = 0; c < kClients; ++c) {
     threads.emplace_back([&, c] {
@@ -128,8 +133,7 @@ TEST(FileRangesTest, AppendsOfManyHostsStayWhole) {
   constexpr std::uint64_t kClients = 3, kLines = 40;
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
-  std::vector<std::unique_ptr<TestClient>> clients;
-  for (std::uint64_t c = 0; c < kClients; ++c) clients.push_back(cluster.Mount());
+  const auto clients = MountAll(cluster, kClients);
   std::vector<std::thread> threads;
   for (std::uint64_t c = 0; c < kClients; ++c) {
     threads.emplace_back([&, c] {

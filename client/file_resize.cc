@@ -35,7 +35,7 @@ Finding FetchWhole(const FileState& f) {
 
 void FileResize::LeaveExclusive(const FileRef& file) {
   MutexLock lock(file->mutex);
-  access_.Leave(*file, true);
+  access_.Leave(*file, {.exclusive = true});
 }
 
 // The file is held exclusively until the reply is here, whoever still waits for it.
@@ -53,7 +53,7 @@ absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, v1::Request r
     FileState& f = *file;
     MutexLock lock(f.mutex);
     if (f.era == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
-    access_.Leave(f, true);
+    access_.Leave(f, {.exclusive = true});
   };
   return AttrOf(context_.session->Call(std::move(request), options));
 }
@@ -77,6 +77,17 @@ absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>
   return status;
 }
 
+std::optional<std::uint64_t> FileResize::CoverEdges(const FileState& f,
+                                                    const std::vector<Bytes>& edges,
+                                                    std::vector<ExtentList>& extents) {
+  extents.assign(edges.size(), {});
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const auto unknown = f.Cover(edges[i].from, edges[i].to - edges[i].from, extents[i]);
+    if (unknown) return unknown;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request request,
                                              EdgesOf edges_of, Apply apply,
                                              const FileData::IoContext& io) {
@@ -84,22 +95,21 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
   std::vector<Bytes> edges;
   std::vector<ExtentList> extents;
   const std::uint32_t forbidding = ForbiddingFlags(request);
+  std::optional<std::uint64_t> sent_era;  // in which edges may have been zeroed
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    // Others may have seen that and written there since: not a second time.
+    if (sent_era && *sent_era != f.era) {
+      return Finding::Fail(ErrnoStatus(EIO, "the session with the controller ended meanwhile"));
+    }
     if (!f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) return FetchWhole(f);
     if ((f.attr.flags() & forbidding) != 0) {
       return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable or append-only"));
     }
     edges = edges_of(f.attr.size_bytes());
     std::erase_if(edges, [](const Bytes& edge) { return edge.from >= edge.to; });
-    extents.assign(edges.size(), {});
-    for (std::size_t i = 0; i < edges.size(); ++i) {
-      const std::uint64_t length_bytes = edges[i].to - edges[i].from;
-      if (const auto unknown = f.Cover(edges[i].from, length_bytes, extents[i])) {
-        return Finding::Fetch({kWholeFile, *unknown, f.block_bytes, false});
-      }
-    }
-    return Finding::Go();
+    const auto unknown = CoverEdges(f, edges, extents);
+    return unknown ? Finding::Fetch({kWholeFile, *unknown, f.block_bytes, false}) : Finding::Go();
   };
   const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = true};
   for (;;) {
@@ -108,13 +118,19 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     IoPermit permit{.interrupt = io.interrupt};
     {
       MutexLock lock(f.mutex);
-      if (absl::Status status = access_.Enter(f, need, io, look); !status.ok()) return status;
+      const absl::Status status = access_.Enter(f, need, io, look).status();
+      if (!status.ok()) return status;
       era = f.era;
       permit.session = f.session;
     }
     absl::Status status = committer_.Clean(file, io.interrupt);
     bool submitted = access_.LeaseHolds();
+    {
+      MutexLock lock(f.mutex);  // what was in memory has made unwritten blocks written ones
+      submitted = submitted && f.era == era && !CoverEdges(f, edges, extents);
+    }
     if (status.ok() && submitted) {
+      if (!edges.empty()) sent_era = era;
       status = ZeroEdges(file, edges, extents, permit);
       if (IsPermitOver(status)) {  // once more, under the next one
         submitted = false;
@@ -125,6 +141,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     {
       MutexLock lock(f.mutex);
       valid = submitted && f.era == era && f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
+      f.zeros_to_bytes = 0;  // the end will be elsewhere
     }
     if (status.ok() && valid) return CallHeld(file, request, std::move(apply), io);
     LeaveExclusive(file);
@@ -144,10 +161,11 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
   {
     MutexLock lock(f.mutex);
     const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = true};
-    absl::Status status = access_.Enter(f, need, io, [&f] {
+    const auto look = [&f] {
       f.mutex.AssertHeld();
       return f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) ? Finding::Go() : FetchWhole(f);
-    });
+    };
+    const absl::Status status = access_.Enter(f, need, io, look).status();
     if (!status.ok()) return status;
     was_dirty = std::exchange(f.dirty.mtime, false);
   }
@@ -298,11 +316,15 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
     at = size_bytes;
     return Finding::Go();
   };
+  // What is in memory only would pass for a hole.
+  if (absl::Status s = write_behind_.Flush(file, WriteBehind::kAllBytes, io.interrupt); !s.ok()) {
+    return s;
+  }
   while (!found && !beyond) {
     MutexLock lock(f.mutex);
-    absl::Status status = access_.Enter(f, {.mode = v1::TOKEN_SHARED}, io, look);
-    if (!status.ok()) return status;
-    access_.Leave(f, false);
+    const absl::StatusOr<Entered> entered = access_.Enter(f, {.mode = v1::TOKEN_SHARED}, io, look);
+    if (!entered.ok()) return entered.status();
+    access_.Leave(f, *entered);
   }
   // The end counts as a hole, but only for those that begin before it.
   if (beyond && (data || offset_bytes >= at)) return ErrnoStatus(ENXIO, "no such data or hole");

@@ -13,8 +13,13 @@ namespace reel::client {
 
 class FileResize {
  public:
-  FileResize(DataContext& context, FileAccess& access, FileIo& file_io, Committer& committer)
-      : context_(context), access_(access), file_io_(file_io), committer_(committer) {}
+  FileResize(DataContext& context, FileAccess& access, FileIo& file_io, WriteBehind& write_behind,
+             Committer& committer)
+      : context_(context),
+        access_(access),
+        file_io_(file_io),
+        write_behind_(write_behind),
+        committer_(committer) {}
 
   absl::StatusOr<v1::Attr> SetAttr(const FileRef& file, v1::SetAttr set,
                                    const FileData::IoContext& io);
@@ -35,6 +40,11 @@ class FileResize {
 
   absl::StatusOr<v1::Attr> Reshape(const FileRef& file, v1::Request request, EdgesOf edges_of,
                                    Apply apply, const FileData::IoContext& io);
+  // The extents of each edge; the first byte that is unknown, if any.
+  static std::optional<std::uint64_t> CoverEdges(const FileState& file,
+                                                 const std::vector<Bytes>& edges,
+                                                 std::vector<ExtentList>& extents)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   absl::Status ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
                          const std::vector<ExtentList>& extents, const IoPermit& permit);
   absl::StatusOr<v1::Attr> SetTimes(const FileRef& file, v1::SetAttr set,
@@ -46,6 +56,7 @@ class FileResize {
   DataContext& context_;
   FileAccess& access_;
   FileIo& file_io_;
+  WriteBehind& write_behind_;
   Committer& committer_;
 };
 

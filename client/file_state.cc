@@ -9,6 +9,7 @@
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "proto/times.h"
+#include "spdlog/spdlog.h"
 
 namespace reel::client {
 namespace {
@@ -34,6 +35,13 @@ void KeepWritten(const Extent& old_extent, ExtentMap& extents) {
   }
 }
 
+// At most to where files end.
+ByteRange BytesOf(const TokenSpan& span, std::uint64_t block_bytes) {
+  const std::uint64_t last = kMaxFileBytes / block_bytes;
+  return {std::min(span.first.value(), last) * block_bytes,
+          std::min(span.end.value(), last) * block_bytes};
+}
+
 }  // namespace
 
 absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t session_id) {
@@ -53,7 +61,7 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   }
   std::vector<Extent> written;
   if (token.empty() || extents.size() + answer.size() > kMaxExtents) {
-    extents.Clear();
+    ForgetExtents();
   } else if (reply.length_blocks() > 0) {
     for (const Extent& known : extents.Slice(start, reply.length_blocks())) {
       if (known.state == ExtentState::kWritten) written.push_back(known);
@@ -75,6 +83,44 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   return absl::OkStatus();
 }
 
+void FileState::ForgetExtents() {
+  std::vector<Extent> kept;
+  for (const DirtyWindowRef& window : memory.WindowsIn({0, kMaxFileBytes})) {
+    const FileBlock first(window->ranges.front().from / block_bytes);
+    const FileBlock end(DivideUp(window->ranges.back().to, block_bytes));
+    for (const Extent& extent : extents.Slice(first, end - first)) kept.push_back(extent);
+  }
+  extents.Clear();
+  for (const Extent& extent : kept) extents.Set(extent);
+}
+
+void FileState::TakeOtherBlocks(const v1::Reply& made, std::uint64_t session_id) {
+  extents.Clear();
+  // Bytes in memory hold the token and its blocks. Without any, a lower token or the blocks at the
+  // end may be on their way back.
+  if (made.entry().has_layout() && !memory.empty()) {
+    (void)Install(made.entry().layout(), session_id);
+  }
+  if (made.error() == 0 && MemoryHasPlace()) return;
+  memory.Clear();
+  NoteLoss(ErrnoStatus(EIO, made.error() == 0
+                                ? "there was no room for it after the controller's failover"
+                                : "the file was lost in the controller's failover"));
+}
+
+bool FileState::MemoryHasPlace() const {
+  ExtentList found;
+  for (const DirtyWindowRef& window : memory.WindowsIn({0, kMaxFileBytes})) {
+    for (const ByteRange& range : window->ranges) {
+      if (Cover(range.from, range.to - range.from, found)) return false;
+      for (const Extent& extent : found) {
+        if (extent.state == ExtentState::kHole) return false;
+      }
+    }
+  }
+  return true;
+}
+
 TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes,
                             bool page_cache) const {
   if (page_cache) return kWholeFile;
@@ -85,6 +131,7 @@ TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes,
 }
 
 bool FileState::PageWaitsForToken() const {
+  if (page_token_fetches > 0) return true;
   for (std::size_t mode = 0; mode < page_fetches.size(); ++mode) {
     if (page_fetches[mode] > 0 && token.Least() < static_cast<v1::TokenMode>(mode)) return true;
   }
@@ -101,7 +148,25 @@ TokenSpan FileState::YieldFor(const TokenSpan& recalled_span) const {
   return yielded;
 }
 
+void FileState::BeginRecall(const Recalled& what) {
+  recalled = what;
+  yielded = YieldFor(what.span);
+  beside = 0;
+  ++beside_round;
+  passed = false;
+}
+
+FileBlock FileState::HeldTo(FileBlock first, v1::TokenMode mode) const {
+  for (const TokenRanges::Piece& piece : token.pieces()) {
+    if (piece.span.first <= first && first < piece.span.end && piece.mode >= mode) {
+      first = piece.span.end;
+    }
+  }
+  return first;
+}
+
 bool FileState::DirtyIn(const TokenSpan& span) const {
+  if (memory.Overlaps(BytesOf(span, block_bytes))) return true;
   if (!dirty.any()) return false;
   bool blocks = false;
   dirty.blocks.ForEachIn(span.first, span.end - span.first,
@@ -116,6 +181,7 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   token.Lower(span, mode);
+  zeros_to_bytes = 0;
   if (mode == v1::TOKEN_NONE) ++data_changes;
   if (mode == v1::TOKEN_NONE) extents.Erase(span.first, span.end - span.first);
 }
@@ -221,8 +287,13 @@ void FileState::Unlock(const BlockLocks& held) {
 
 void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
                             const LunMarks& marks) {
-  const BlockSpan span =
-      BlocksOf(write.offset_bytes, write.end_bytes - write.offset_bytes, block_bytes);
+  NoteChange(write, used);
+  NoteOnLuns({write.offset_bytes, write.end_bytes}, used, marks);
+}
+
+void FileState::NoteOnLuns(const ByteRange& range, std::span<const Extent> used,
+                           const LunMarks& marks) {
+  const BlockSpan span = BlocksOf(range.from, range.to - range.from, block_bytes);
   const FileBlock end = span.start + span.length_blocks;
   for (const Extent& extent : used) {
     if (extent.state != ExtentState::kUnwritten) continue;
@@ -232,7 +303,17 @@ void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
   }
   extents.MarkWritten(span.start, span.length_blocks);
   MergeMarks(marks, dirty.unflushed);
+  ++changes;
+}
+
+void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   if (write.end_bytes > attr.size_bytes()) {
+    const FileBlock last((write.end_bytes - 1) / block_bytes);
+    const bool whole = std::any_of(used.begin(), used.end(), [&](const Extent& extent) {
+      return extent.file_block <= last && last < extent.end() &&
+             extent.state == ExtentState::kUnwritten;
+    });
+    if (whole) zeros_to_bytes = (last.value() + 1) * block_bytes;
     attr.set_size_bytes(write.end_bytes);
     dirty.size = true;
   }
@@ -248,6 +329,13 @@ void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
   }
   ++changes;
   ++data_changes;
+}
+
+void FileState::NoteLoss(const absl::Status& why) {
+  const int errno_value = ErrnoOf(why);
+  write_error.Note(errno_value == ESTALE ? EIO : errno_value, newest_handle);
+  zeros_to_bytes = 0;
+  spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
 bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
@@ -271,9 +359,13 @@ void FileState::Void() {
   ++era;
   ++data_changes;
   read_chunks.clear();
-  if (dirty.any() || committed < changes) write_error = EIO;
+  if (dirty.any() || !memory.empty() || committed < changes) write_error.Note(EIO, newest_handle);
+  memory.Clear();
+  zeros_to_bytes = 0;
   token.Clear();
   session = 0;
+  told = 0;
+  attr.set_change(0);  // what the controller says from now on is newer
   extents.Clear();
   dirty = DirtyData();
   committing.Clear();
@@ -282,6 +374,8 @@ void FileState::Void() {
   recall = Recall::kNone;
   next_recall.reset();
   ++recall_cycle;
+  beside = 0;
+  ++beside_round;
   registered = false;
   changed.NotifyAll();
 }

@@ -8,8 +8,9 @@
 //      exclusively raises it.
 //   2. Blocks in `dirty` and `committing` hold data on the LUNs that the controller still calls
 //      unwritten; `extents` calls them written.
-//   3. A LayoutGet is under way only while nobody here uses the file alone.
-//   4. `era` grows whenever the session that granted all this is lost: work begun in an earlier era
+//   3. A LayoutGet begins only while nobody here uses the file alone, or has a grant still to use.
+//   4. What is in `memory` is on no LUN yet; its blocks are held exclusively, known, and no holes.
+//   5. `era` grows whenever the session that granted all this is lost: work begun in an earlier era
 //      must not touch the state.
 // Threads: everything under `mutex`, but the atomics.
 #pragma once
@@ -28,10 +29,13 @@
 
 #include "client/atime_policy.h"
 #include "client/block_set.h"
+#include "client/dirty_memory.h"
 #include "client/lun_io.h"
+#include "client/read_chunk.h"
+#include "client/stream_pace.h"
+#include "client/write_error.h"
 #include "proto/mdc.pb.h"
 #include "proto/token_ranges.h"
-#include "volume/aligned_buffer.h"
 #include "volume/env.h"
 #include "volume/extent_map.h"
 #include "volume/mutex.h"
@@ -45,52 +49,6 @@ struct BlockLock {
   bool alone = false;
 };
 using BlockLocks = absl::InlinedVector<BlockLock, 4>;
-
-// The memory that chunks read ahead take, counted for all files together; given back with them.
-class ReadMemory {
- public:
-  ReadMemory() = default;
-  // Nothing when `all` would pass `limit_bytes`.
-  static ReadMemory Take(std::atomic<std::uint64_t>& all, std::uint64_t bytes,
-                         std::uint64_t limit_bytes) {
-    if (all.fetch_add(bytes, std::memory_order_relaxed) + bytes <= limit_bytes) {
-      return ReadMemory(&all, bytes);
-    }
-    all.fetch_sub(bytes, std::memory_order_relaxed);
-    return ReadMemory();
-  }
-  ReadMemory(ReadMemory&& other) noexcept { *this = std::move(other); }
-  ReadMemory& operator=(ReadMemory&& other) noexcept {
-    std::swap(all_, other.all_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~ReadMemory() {
-    if (all_ != nullptr) all_->fetch_sub(bytes_, std::memory_order_relaxed);
-  }
-  std::uint64_t bytes() const { return bytes_; }
-
- private:
-  ReadMemory(std::atomic<std::uint64_t>* all, std::uint64_t bytes) : all_(all), bytes_(bytes) {}
-  std::atomic<std::uint64_t>* all_ = nullptr;
-  std::uint64_t bytes_ = 0;
-};
-
-// A part of a file that is read before it is asked for (client/read_ahead.h). Its state is under
-// the file's mutex; the rest is its reader's alone until it is kRead, and nobody changes it then.
-struct ReadChunk {
-  enum class State : std::uint8_t { kReading, kRead, kFailed };
-  State state = State::kReading;
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t length_bytes = 0;
-  std::uint64_t data_changes = 0;  // FileState's, when it began
-  std::uint64_t session = 0;       // likewise
-  ExtentList extents;
-  AlignedBuffer buffer;
-  ReadMemory held;
-  std::uint64_t end_bytes() const { return offset_bytes + length_bytes; }
-};
-using ReadChunkRef = std::shared_ptr<ReadChunk>;
 
 // Metadata that the controller does not know yet.
 struct DirtyData {
@@ -123,6 +81,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   TokenRanges token ABSL_GUARDED_BY(mutex);
   std::uint64_t session ABSL_GUARDED_BY(mutex) = 0;  // that it was granted to
   std::uint64_t era ABSL_GUARDED_BY(mutex) = 0;
+  // The number under which the session was told that this file exists. Until that is durable, none
+  // of its blocks may be written: they could become another file's.
+  std::uint64_t told ABSL_GUARDED_BY(mutex) = 0;
   v1::Attr attr ABSL_GUARDED_BY(mutex);
   ExtentMap extents ABSL_GUARDED_BY(mutex);
   std::uint64_t window_bytes ABSL_GUARDED_BY(mutex) = kFirstWindowBytes;  // see AdaptWindow
@@ -143,18 +104,36 @@ struct FileState : std::enable_shared_from_this<FileState> {
       span = span.Hull(other.span);
       mode = std::min(mode, other.mode);
     }
+    friend bool operator==(const Recalled&, const Recalled&) = default;
   };
   Recalled recalled ABSL_GUARDED_BY(mutex);                    // meaningless with kNone
   std::optional<Recalled> next_recall ABSL_GUARDED_BY(mutex);  // came while kReturning
   std::uint64_t recall_cycle ABSL_GUARDED_BY(mutex) = 0;
+  // What the recall in progress will take. Direct requests that need nothing of it go on beside it:
+  // a stream does not stand still because somebody reads what lies behind it.
+  TokenSpan yielded ABSL_GUARDED_BY(mutex);
+  std::uint32_t beside ABSL_GUARDED_BY(mutex) = 0;        // of shared_users, …
+  std::uint64_t beside_round ABSL_GUARDED_BY(mutex) = 1;  // … those that got this number; not 0
+  bool passed ABSL_GUARDED_BY(mutex) = false;             // somebody did
+  // Begins it, or makes it larger: whoever is at work then is waited for.
+  void BeginRecall(const Recalled& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Nobody whom it has to wait for is at work.
+  bool drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return shared_users == beside && !exclusive_user && pins == 0 && !commit_running;
+  }
   std::uint64_t page_fills ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
   // Page-cache requests that wait for the controller, with the kernel's pages locked, by the mode
   // in which they want the file.
   std::array<std::uint32_t, v1::TokenMode_ARRAYSIZE> page_fetches ABSL_GUARDED_BY(mutex) = {};
+  // Those of them that had no token when they asked. What another request has brought since then
+  // does not help them: they wait for their own answer.
+  std::uint32_t page_token_fetches ABSL_GUARDED_BY(mutex) = 0;
   // One of them wants more than is held: its answer may be behind that of a recall.
   bool PageWaitsForToken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  TokenSpan last_used ABSL_GUARDED_BY(mutex);              // by the last read or write
-  std::uint64_t used_to_bytes ABSL_GUARDED_BY(mutex) = 0;  // where that ended
+  TokenSpan last_used ABSL_GUARDED_BY(mutex);  // by the last read or write
+  StreamPace pace ABSL_GUARDED_BY(mutex);      // of reads and writes
+  // The most that a reading stream has had before it since it last asked for the token of more.
+  std::uint64_t most_ahead_bytes ABSL_GUARDED_BY(mutex) = 0;
 
   // ---- who is at work
   std::uint32_t shared_users ABSL_GUARDED_BY(mutex) = 0;
@@ -176,11 +155,16 @@ struct FileState : std::enable_shared_from_this<FileState> {
   std::uint64_t data_changes ABSL_GUARDED_BY(mutex) = 0;
 
   // ---- dirty
+  DirtyMemory memory ABSL_GUARDED_BY(mutex);
   DirtyData dirty ABSL_GUARDED_BY(mutex);
+  // From the end of file to there, if that is not less, the LUNs hold zeros (or unwritten blocks):
+  // the size may be raised so far without looking at what lies there.
+  std::uint64_t zeros_to_bytes ABSL_GUARDED_BY(mutex) = 0;
   // The right to write is held, and nobody has a use for it: it would have to be recalled before
   // anybody else may so much as look at the file's size.
   bool done_writing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return token.Most() == v1::TOKEN_EXCLUSIVE && unused() && !dirty.any() && !tail_allocated;
+    return token.Most() == v1::TOKEN_EXCLUSIVE && unused() && !dirty.any() && memory.empty() &&
+           !tail_allocated;
   }
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
@@ -191,14 +175,15 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool listed ABSL_GUARDED_BY(mutex) = false;          // with the committer
   std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;    // counts what was made dirty …
   std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable
-  int write_error ABSL_GUARDED_BY(mutex) = 0;          // errno for the next fsync
+  WriteError write_error ABSL_GUARDED_BY(mutex);
 
   // ---- the last read, until the controller knows of it
   std::optional<v1::Time> accessed ABSL_GUARDED_BY(mutex);
   bool telling_access ABSL_GUARDED_BY(mutex) = false;
 
   // ---- opens
-  std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;  // here
+  std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;          // here
+  std::uint64_t newest_handle ABSL_GUARDED_BY(mutex) = 0;  // of all who opened it so far
   // The controller knows; else a token alone keeps the inode.
   bool registered ABSL_GUARDED_BY(mutex) = false;
   // Some open here was for writing, since the last time that there was none: what the page cache
@@ -208,6 +193,14 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // Takes in a grant. EIO when it is malformed; nothing is changed then.
   absl::Status Install(const v1::LayoutReply& reply, std::uint64_t session_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // All that are not needed for what is in memory.
+  void ForgetExtents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The file was made again in a new epoch, with the blocks of this reply to its Create, or, with
+  // an error, could not be. Nothing has gone to the old ones.
+  void TakeOtherBlocks(const v1::Reply& made, std::uint64_t session_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Whether blocks are known for all that is in memory.
+  bool MemoryHasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What to ask for, when [unknown, end) has to be known and nothing is known at `unknown`: more
   // than that, so that the next ones ask nothing.
   struct Window {
@@ -229,12 +222,14 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // another one has to wait: its recall may then be answered before all pages are dropped.
   TokenSpan SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes, bool page_cache = false) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // True when it continues the last one: a stream.
-  bool NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes)
+  // True when it continues a stream.
+  bool NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes, std::uint64_t now_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     last_used = {FileBlock(from_bytes / block_bytes), FileBlock(DivideUp(to_bytes, block_bytes))};
-    return std::exchange(used_to_bytes, to_bytes) == from_bytes && from_bytes != 0;
+    return pace.Note(from_bytes, to_bytes, now_ms);
   }
+  // The block up to which all from `first` on are held in that mode at least.
+  FileBlock HeldTo(FileBlock first, v1::TokenMode mode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What the token's holder gives up when that is recalled: what lies away from its own place in
   // the file goes as a whole, so that not each step of the other one's recalls more.
   TokenSpan YieldFor(const TokenSpan& recalled_span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -268,6 +263,15 @@ struct FileState : std::enable_shared_from_this<FileState> {
   };
   void NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The two halves of that, where the bytes are only in memory at first: what everybody sees at
+  // once, …
+  void NoteChange(const Written& write, std::span<const Extent> used)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // … and that the bytes are on the LUNs.
+  void NoteOnLuns(const ByteRange& range, std::span<const Extent> used, const LunMarks& marks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What was acknowledged is lost.
+  void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // A read at `now`; true when the controller has to be told of it at once.
   bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

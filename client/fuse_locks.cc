@@ -84,11 +84,14 @@ void OnFlock(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, int operati
   ReplyStatus(req, LocksOf(req).Set(lock, (operation & LOCK_NB) == 0, &interrupt));
 }
 
-// Nothing of what was written is held back at close; but a process's ranges go with it.
+// close(2) of a descriptor: a process's ranges go with it, and it learns of lost writes.
 void OnFlush(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   const FuseInterrupt interrupt(req);
+  Caller caller;
+  caller.handle = info->fh;
+  caller.interrupt = &interrupt;
   LocksOf(req).Flush(inode, info->lock_owner, &interrupt);
-  fuse_reply_err(req, 0);
+  ReplyStatus(req, static_cast<FuseFileSystem*>(fuse_req_userdata(req))->vfs.Flush(inode, caller));
 }
 
 }  // namespace

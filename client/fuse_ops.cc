@@ -44,7 +44,7 @@ class FuseGroups : public CallerGroups {
 // One call in progress: who asks, and a way to learn that they gave up.
 class Request {
  public:
-  explicit Request(fuse_req_t request)
+  explicit Request(fuse_req_t request, std::uint64_t handle = 0)
       : file_system_(*static_cast<FuseFileSystem*>(fuse_req_userdata(request))),
         groups_(request),
         interrupt_(request) {
@@ -53,6 +53,7 @@ class Request {
     caller_.credentials.set_gid(context->gid);
     caller_.groups = &groups_;
     caller_.umask = context->umask;
+    caller_.handle = handle;
     caller_.interrupt = &interrupt_;
   }
   Request(const Request&) = delete;
@@ -61,6 +62,14 @@ class Request {
   Vfs& vfs() const { return file_system_.vfs; }
   FileLocks& locks() const { return file_system_.locks; }
   const Caller& caller() const { return caller_; }
+  std::uint64_t handle() const { return caller_.handle; }
+  static std::uint64_t NewHandle(fuse_req_t request) {
+    return static_cast<FuseFileSystem*>(fuse_req_userdata(request))->locks.NewHandle();
+  }
+  // Of attributes that came from vfs() just now.
+  Validity ValidityOf(const absl::StatusOr<v1::Attr>& attr) const {
+    return attr.ok() && vfs().MayShow(*attr) ? Validity::kMoment : Validity::kNone;
+  }
   bool OpensDirect(int flags, const v1::Attr& attr) const {
     return client::OpensDirect(file_system_.cache, FuseSession::Current().direct_io_mmap(),
                                {flags, attr.size_bytes()});
@@ -74,11 +83,11 @@ class Request {
 };
 
 // ---- names
-// ----------------------------------------------------------------------------------------
 
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   const Request request(req);
-  ReplyEntry(req, request.vfs().Lookup({parent, name}, request.caller()));
+  const absl::StatusOr<v1::Attr> attr = request.vfs().Lookup({parent, name}, request.caller());
+  ReplyEntry(req, attr, request.ValidityOf(attr));
 }
 
 // Inode numbers are the controller's and never used twice, so there is no table of them to shrink;
@@ -140,13 +149,12 @@ void OnReadlink(fuse_req_t req, fuse_ino_t inode) {
 }
 
 // ---- inodes
-// ---------------------------------------------------------------------------------------
 
 void OnGetattr(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
   const Request request(req);
   const absl::StatusOr<v1::Attr> attr = request.vfs().GetAttr(inode, request.caller());
-  if (FuseSession::IsStatx()) return ReplyStatx(req, attr);
-  ReplyAttr(req, attr);
+  const Validity validity = request.ValidityOf(attr);
+  FuseSession::IsStatx() ? ReplyStatx(req, attr, validity) : ReplyAttr(req, attr, validity);
 }
 
 void SetTime(const timespec& from, v1::Time* to) {
@@ -251,7 +259,6 @@ void OnRemovexattr(fuse_req_t req, fuse_ino_t inode, const char* name) {
 }
 
 // ---- directories
-// ----------------------------------------------------------------------------------
 
 DirHandle& HandleOf(const fuse_file_info& info) {
   return *reinterpret_cast<DirHandle*>(info.fh);
@@ -308,42 +315,59 @@ void OnReaddir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_
   fuse_reply_buf(req, buffer.data(), used);
 }
 
-// What was acknowledged of names is durable already.
 void OnFsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
-  fuse_reply_err(req, 0);
+  const Request request(req);
+  ReplyStatus(req, request.vfs().SyncNames(request.caller()));
 }
 
 // ---- files
-// ----------------------------------------------------------------------------------------
+
+void CloseFile(const Request& request, std::uint64_t inode) {
+  request.locks().Release(inode, request.caller().handle, request.caller().interrupt);
+  request.vfs().Close(inode);
+}
+
+// A file of a single writer, opened or made, that may not be written now is closed again.
+absl::Status BecomeWriter(const Request& request, fuse_req_t req, int flags, const v1::Attr& attr) {
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (!writes || (attr.flags() & v1::INODE_FLAG_SINGLE_WRITER) == 0) return absl::OkStatus();
+  const auto pid = static_cast<std::uint32_t>(fuse_req_ctx(req)->pid);
+  absl::Status alone = request.locks().BecomeWriter(attr.inode(), request.caller().handle, pid,
+                                                    request.caller().interrupt);
+  if (!alone.ok()) request.vfs().Close(attr.inode());
+  return alone;
+}
 
 void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
-  const Request request(req);
+  const Request request(req, Request::NewHandle(req));
   const absl::StatusOr<v1::Attr> attr = request.vfs().Open(inode, info->flags, request.caller());
   if (!attr.ok()) return ReplyStatus(req, attr.status());
-  if (!ReplyOpen(req, request.locks().NewHandle(),
-                 OpenFlags(request.OpensDirect(info->flags, *attr)))) {
-    request.vfs().Close(inode);
+  const absl::Status writer = BecomeWriter(request, req, info->flags, *attr);
+  if (!writer.ok()) return ReplyStatus(req, writer);
+  if (!ReplyOpen(req, request.handle(), OpenFlags(request.OpensDirect(info->flags, *attr)))) {
+    CloseFile(request, inode);
   }
 }
 
 void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
               fuse_file_info* info) {
-  const Request request(req);
+  const Request request(req, Request::NewHandle(req));
   const absl::StatusOr<v1::Attr> attr =
       FuseSession::IsTmpfile()
           ? request.vfs().CreateUnnamed(parent, mode, info->flags, request.caller())
           : request.vfs().Create({parent, name}, mode, info->flags, request.caller());
   if (!attr.ok()) return ReplyStatus(req, attr.status());
-  if (!ReplyCreate(req, *attr, request.locks().NewHandle(),
+  const absl::Status writer = BecomeWriter(request, req, info->flags, *attr);
+  if (!writer.ok()) return ReplyStatus(req, writer);
+  if (!ReplyCreate(req, *attr, request.handle(),
                    OpenFlags(request.OpensDirect(info->flags, *attr)))) {
-    request.vfs().Close(attr->inode());
+    CloseFile(request, attr->inode());
   }
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
-  const Request request(req);
-  request.locks().Release(inode, info->fh, request.caller().interrupt);
-  request.vfs().Close(inode);
+  const Request request(req, info->fh);
+  CloseFile(request, inode);
   fuse_reply_err(req, 0);
 }
 
@@ -361,7 +385,9 @@ void OnRead(fuse_req_t req, fuse_ino_t inode, std::size_t size, off_t offset,
 
 void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t size, off_t offset,
              fuse_file_info* info) {
-  const Request request(req);
+  const Request request(req, info->fh);
+  const absl::Status alone = request.locks().CheckWriter(inode);
+  if (!alone.ok()) return ReplyStatus(req, alone);
   const absl::Status status = request.vfs().Write(
       inode, static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
       info->flags, FuseSession::IsPageCacheRequest(), request.caller());
@@ -369,8 +395,8 @@ void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t siz
   fuse_reply_write(req, size);
 }
 
-void OnFsync(fuse_req_t req, fuse_ino_t inode, int data_only, fuse_file_info*) {
-  const Request request(req);
+void OnFsync(fuse_req_t req, fuse_ino_t inode, int data_only, fuse_file_info* info) {
+  const Request request(req, info->fh);
   ReplyStatus(req, request.vfs().Fsync(inode, data_only != 0, request.caller()));
 }
 

@@ -14,6 +14,15 @@ namespace {
 
 constexpr std::uint32_t kStatBlockBytes = 512;
 
+// The kernel rounds it up to its clock's next tick.
+constexpr std::uint32_t kMomentNs = 1'000;
+std::uint32_t NanosecondsOf(Validity validity) {
+  return validity == Validity::kMoment ? kMomentNs : 0;
+}
+double SecondsOf(Validity validity) {
+  return NanosecondsOf(validity) / 1e9;
+}
+
 timespec ToTimespec(const v1::Time& time) {
   timespec result{};
   result.tv_sec = time.seconds();
@@ -100,13 +109,12 @@ struct stat ToStat(const v1::Attr& attr) {
   return stat;
 }
 
-fuse_entry_param ToEntry(const v1::Attr& attr) {
+fuse_entry_param ToEntry(const v1::Attr& attr, Validity validity) {
   fuse_entry_param entry{};
   entry.ino = attr.inode();
   entry.generation = attr.generation();
   entry.attr = ToStat(attr);
-  entry.attr_timeout = kCacheSeconds;
-  entry.entry_timeout = kCacheSeconds;
+  entry.attr_timeout = SecondsOf(validity);
   return entry;
 }
 
@@ -145,17 +153,17 @@ void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bo
   fuse_reply_ioctl(request, 0, &reply, sizeof(reply));
 }
 
-void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
+void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validity validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   const struct stat stat = ToStat(*attr);
-  fuse_reply_attr(request, &stat, kCacheSeconds);
+  fuse_reply_attr(request, &stat, SecondsOf(validity));
 }
 
-void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validity validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
-  static_assert(kCacheSeconds == 0.0, "the validity fields are left at zero");
   const struct stat from = ToStat(*attr);
   StatxOut out;
+  out.valid_nanoseconds = NanosecondsOf(validity);
   Statx& to = out.stat;
   to.mask = STATX_BASIC_STATS | STATX_BTIME;
   to.blksize = static_cast<std::uint32_t>(from.st_blksize);
@@ -177,9 +185,9 @@ void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
   fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out));
 }
 
-void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr) {
+void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validity validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
-  const fuse_entry_param entry = ToEntry(*attr);
+  const fuse_entry_param entry = ToEntry(*attr, validity);
   fuse_reply_entry(request, &entry);
 }
 
@@ -201,7 +209,6 @@ bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint64_t handle,
     fuse_open_out open;
   } out{};
   static_assert(sizeof(out) == sizeof(fuse_entry_out) + sizeof(fuse_open_out));
-  static_assert(kCacheSeconds == 0.0, "the validity fields are left at zero");
   out.entry.nodeid = attr.inode();
   out.entry.generation = attr.generation();
   out.entry.attr = ToFuseAttr(ToStat(attr));

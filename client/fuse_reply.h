@@ -16,15 +16,19 @@
 
 namespace reel::client {
 
-// How long the kernel may go on without asking: not at all, since names and attributes have no
-// tokens.
-inline constexpr double kCacheSeconds = 0.0;
+// For how long the kernel may take what a reply says of an inode for valid. Names it asks for each
+// time: there is no way to take one back that does not need the directory's lock.
+enum class Validity {
+  kNone,
+  // Until the next tick of its clock but one: for the system call that looked the inode up.
+  kMoment,
+};
 
 // What stat(2) shows as st_blksize: cp, cat and their like read and write in pieces of that size.
 inline constexpr std::uint32_t kPreferredIoBytes = 1 << 20;
 
 struct stat ToStat(const v1::Attr& attr);
-fuse_entry_param ToEntry(const v1::Attr& attr);
+fuse_entry_param ToEntry(const v1::Attr& attr, Validity validity);
 
 // The flags of chattr(1) (FS_*_FL), as far as they are kept, and InodeFlag bits.
 std::uint32_t ToFileFlags(std::uint32_t inode_flags);
@@ -34,10 +38,13 @@ std::uint32_t FromFileFlags(std::uint32_t file_flags);
 void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bool extended);
 
 void ReplyStatus(fuse_req_t request, const absl::Status& status);
-void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
+void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+               Validity validity = Validity::kNone);
 // The reply of STATX, with the birth time.
-void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
-void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr);
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+                Validity validity = Validity::kNone);
+void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+                Validity validity = Validity::kNone);
 
 // FOPEN_DIRECT_IO with parallel writes, or the page cache. libfuse 3.14 cannot say the former.
 std::uint32_t OpenFlags(bool direct);

@@ -319,11 +319,19 @@ void FuseSession::End() {
 }
 
 void FuseSession::Invalidate(std::uint64_t inode) {
+  Notify(inode, 0);
+}
+
+void FuseSession::InvalidateAttributes(std::uint64_t inode) {
+  Notify(inode, -1);
+}
+
+void FuseSession::Notify(std::uint64_t inode, std::int64_t first_byte) {
   notify_fd = fd_;
-  const int error = fuse_lowlevel_notify_inval_inode(session_, inode, 0, 0);
+  const int error = fuse_lowlevel_notify_inval_inode(session_, inode, first_byte, 0);
   // ENOENT: the kernel does not know the inode, so it has no pages of it. ENODEV: unmounted.
   if (error != 0 && error != -ENOENT && error != -ENODEV) {
-    spdlog::warn("dropping cached pages of inode {}: {}", inode, std::strerror(-error));
+    spdlog::warn("telling the kernel to forget inode {}: {}", inode, std::strerror(-error));
   }
 }
 

@@ -71,6 +71,9 @@ class FuseSession {
   // Drops the kernel's pages, and its attributes, of an inode. Waits for page-cache requests in
   // flight: never from a worker, nor under a lock that a request needs.
   void Invalidate(std::uint64_t inode);
+  // Its attributes alone. Waits for an inode that the kernel is about to forget, and so perhaps for
+  // its pages: from a worker only for one that its request holds.
+  void InvalidateAttributes(std::uint64_t inode);
 
   bool ended() const;
   // Detaches the mount from the tree at once, even when it is busy. Files open in it fail from then
@@ -110,6 +113,8 @@ class FuseSession {
   void End();
   // False when the worker is to end.
   bool ServeOne(Worker& worker);
+  // The kernel's pages from there on, and attributes; attributes alone where it is negative.
+  void Notify(std::uint64_t inode, std::int64_t first_byte);
   void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/mdc_stream.h"
+#include "proto/grpc_channel.h"
 #include "proto/grpc_tls.h"
 #include "proto/mdc.grpc.pb.h"
 #include "proto/tls_probe.h"
@@ -19,6 +20,10 @@ namespace {
 constexpr int kMaxMessageBytes = 8 << 20;  // frames are at most 4 MiB
 constexpr std::chrono::milliseconds kConnectTimeout{2000};
 constexpr std::uint32_t kProbeTimeoutMs = 1000;
+// The same, where there are other controllers to try.
+constexpr std::chrono::milliseconds kShortConnectTimeout{700};
+constexpr std::uint32_t kShortProbeTimeoutMs = 200;
+constexpr std::chrono::milliseconds kWhereTimeout{500};
 // A peer that vanished without closing its connections is noticed in that time, twice.
 constexpr int kKeepaliveMs = 5000;
 
@@ -47,10 +52,40 @@ class GrpcStream : public MdcStream {
 
 class GrpcConnector : public MdcConnector {
  public:
-  explicit GrpcConnector(std::optional<TlsMaterial> tls)
-      : tls_(std::move(tls)), credentials_(ChannelCredentialsOf(tls_)) {}
+  GrpcConnector(std::optional<TlsMaterial> tls, bool one_of_several)
+      : tls_(std::move(tls)),
+        credentials_(ChannelCredentialsOf(tls_)),
+        connect_timeout_(one_of_several ? kShortConnectTimeout : kConnectTimeout),
+        probe_timeout_ms_(one_of_several ? kShortProbeTimeoutMs : kProbeTimeoutMs) {}
 
   absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) override {
+    std::shared_ptr<grpc::Channel> channel = NewChannel(address);
+    if (!ConnectsWithin(*channel, connect_timeout_)) {
+      absl::Status found = ProbeMdc(address, tls_ ? &*tls_ : nullptr, probe_timeout_ms_);
+      if (!found.ok()) return found;
+      return absl::UnavailableError(
+          absl::StrCat("no connection within ", connect_timeout_.count(), " ms"));
+    }
+    return std::make_unique<GrpcStream>(std::move(channel));
+  }
+
+  absl::StatusOr<MdcPlace> Where(const std::string& address, const std::string& volume) override {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kWhereTimeout);
+    v1::WhereRequest request;
+    request.set_volume(volume);
+    v1::WhereReply reply;
+    const grpc::Status status =
+        v1::Mdc::NewStub(NewChannel(address))->Where(&context, request, &reply);
+    if (!status.ok()) {
+      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                          status.error_message());
+    }
+    return MdcPlace{.here = reply.here(), .epoch = reply.epoch(), .address = reply.address()};
+  }
+
+ private:
+  std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) const {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
     arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -64,26 +99,20 @@ class GrpcConnector : public MdcConnector {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     // A metadata LAN is never behind a web proxy, whatever the environment says.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    std::shared_ptr<grpc::Channel> channel =
-        grpc::CreateCustomChannel(address, credentials_, arguments);
-    if (!channel->WaitForConnected(std::chrono::system_clock::now() + kConnectTimeout)) {
-      absl::Status found = ProbeMdc(address, tls_ ? &*tls_ : nullptr, kProbeTimeoutMs);
-      if (!found.ok()) return found;
-      return absl::UnavailableError(
-          absl::StrCat("no connection within ", kConnectTimeout.count(), " ms"));
-    }
-    return std::make_unique<GrpcStream>(std::move(channel));
+    return grpc::CreateCustomChannel(address, credentials_, arguments);
   }
 
- private:
   const std::optional<TlsMaterial> tls_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const std::chrono::milliseconds connect_timeout_;
+  const std::uint32_t probe_timeout_ms_;
 };
 
 }  // namespace
 
-std::unique_ptr<MdcConnector> MakeGrpcConnector(std::optional<TlsMaterial> tls) {
-  return std::make_unique<GrpcConnector>(std::move(tls));
+std::unique_ptr<MdcConnector> MakeGrpcConnector(std::optional<TlsMaterial> tls,
+                                                bool one_of_several) {
+  return std::make_unique<GrpcConnector>(std::move(tls), one_of_several);
 }
 
 }  // namespace reel::client

@@ -20,6 +20,16 @@ constexpr std::uint64_t LeaseMarginMs(std::uint64_t lease_ms) {
 constexpr std::uint64_t RenewalPeriodMs(std::uint64_t lease_ms) {
   return std::max<std::uint64_t>(lease_ms / 3, 1);
 }
+// Where a standby may take over, oftener: a new controller serves nobody before all have noticed,
+// and one that hears no renewals gives up (docs/failover.md).
+constexpr std::uint64_t RenewalPeriodMs(std::uint64_t lease_ms, std::size_t controllers) {
+  return std::min<std::uint64_t>(RenewalPeriodMs(lease_ms), controllers > 1 ? 500 : lease_ms);
+}
+// Where a controller is silent for that long, the others are asked, once every so often, whether
+// one of them serves the volume by now.
+constexpr std::uint64_t SilenceMs() {
+  return 500;
+}
 // A controller that leaves a renewal unanswered for that long is taken for dead.
 constexpr std::uint64_t RenewalTimeoutMs(std::uint64_t lease_ms) {
   return std::max<std::uint64_t>(lease_ms / 2, 1000);

@@ -1,8 +1,5 @@
 #include "client/mount.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -10,9 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/event_router.h"
 #include "spdlog/spdlog.h"
-#include "volume/env.h"
+#include "volume/host_name.h"
 
 namespace reel::client {
 namespace {
@@ -23,12 +19,6 @@ constexpr std::uint32_t kDrainMs = 3'000;
 constexpr std::uint32_t kAbortedDrainMs = 2'000;
 
 constexpr std::uint32_t kReadAheadKib = 4 * kMaxFuseRequestBytes / 1024;
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 // The kernel starts a FUSE mount with 128 KiB of read-ahead, whatever the handshake says. Only
 // reads through the page cache see it, and a mount without it is merely slower there.
@@ -56,15 +46,22 @@ Mount::~Mount() {
 }
 
 absl::Status Mount::Start(std::function<void()> on_end) {
-  connector_ = MakeGrpcConnector(tls_);
+  connector_ = MakeGrpcConnector(tls_, options_.mdcs.size() > 1);
   const FileDataOptions data{.atime = options_.Atime(),
                              .soft_timeout_ms = options_.soft_timeout_ms,
-                             .max_read_ahead_bytes = options_.read_ahead_bytes};
+                             .max_read_ahead_bytes = options_.read_ahead_bytes,
+                             .max_write_behind_bytes = options_.write_behind_bytes,
+                             .flush_on_close = options_.flush_on_close};
   data_ = FileData::Create(data, SystemClock(), [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
   });
 
-  events_ = std::make_unique<EventRouter>(*data_, names_, locks_, session_);
+  const auto forget_attributes = [this](std::uint64_t inode) {
+    if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {
+      fuse->InvalidateAttributes(inode);
+    }
+  };
+  events_ = std::make_unique<EventRouter>(*data_, names_, locks_, session_, forget_attributes);
 
   Session::Options session;
   session.volume = options_.volume;
@@ -73,6 +70,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   session.mount_point = options_.mount_point;
   session.soft_timeout_ms = options_.soft_timeout_ms;
   session.caches_attributes = true;
+  session.told_at_once = !options_.durable_names;
+  session.program = REEL_VERSION;
   absl::StatusOr<std::unique_ptr<Session>> connected =
       Session::Connect(std::move(session), *connector_, *events_, SystemClock());
   if (!connected.ok()) return connected.status();
@@ -100,9 +99,10 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   started_data_ = true;
   if (absl::Status status = data_->Start(*session_, volume_); !status.ok()) return status;
 
-  vfs_ = std::make_unique<Vfs>(
-      *session_, *data_, names_,
-      VfsOptions{.symlink_atime = options_.Atime(), .directory_atime = options_.DirectoryAtime()});
+  vfs_ = std::make_unique<Vfs>(*session_, *data_, names_,
+                               VfsOptions{.symlink_atime = options_.Atime(),
+                                          .directory_atime = options_.DirectoryAtime(),
+                                          .forget_attributes = forget_attributes});
   file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;
@@ -130,6 +130,7 @@ bool Mount::Stop() {
   data_->Stop();
   started_data_ = false;
   session_->Shutdown();
+  events_->Stop();
   if (!fuse_->StopWorkers(kAbortedDrainMs)) return false;
   invalidator_.store(nullptr, std::memory_order_release);
   return true;

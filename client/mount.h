@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "client/event_router.h"
 #include "client/file_data.h"
 #include "client/file_locks.h"
 #include "client/fuse_ops.h"
@@ -48,7 +49,7 @@ class Mount {
   std::unique_ptr<FileData> data_;
   NameCache names_;
   FileLocks locks_;
-  std::unique_ptr<SessionEvents> events_;  // to both of them
+  std::unique_ptr<EventRouter> events_;
   std::unique_ptr<Session> session_;
   OpenVolume volume_;
   std::unique_ptr<Vfs> vfs_;

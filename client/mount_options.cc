@@ -79,6 +79,7 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
   const bool access_time = ApplyAtime(word, options);
   if (Contains(kKernel, word)) {
     options.kernel_options.emplace_back(word);
+    options.durable_names = options.durable_names || word == "sync" || word == "dirsync";
   } else if (access_time) {
     return absl::OkStatus();  // the kernel, which keeps none, needs not be told
   } else if (word == "ro") {
@@ -91,6 +92,8 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.allow_other = true;
   } else if (word == "noallow_other") {
     options.allow_other = false;
+  } else if (word == "flush_on_close") {
+    options.flush_on_close = true;
   } else if (word == "nommap") {
     options.direct_io_mmap = false;
   } else if (!Contains(kIgnored, word)) {
@@ -129,6 +132,10 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint64_t> size = ParseSize(value);
     if (!size.ok()) return Wrong(absl::StrCat("option readahead: ", size.status().message()));
     options.read_ahead_bytes = *size;
+  } else if (key == "writebehind") {
+    absl::StatusOr<std::uint64_t> size = ParseSize(value);
+    if (!size.ok()) return Wrong(absl::StrCat("option writebehind: ", size.status().message()));
+    options.write_behind_bytes = *size;
   } else if (key == "threads") {
     absl::StatusOr<std::uint32_t> number = Number("threads", value, 1, kMaxThreads);
     if (!number.ok()) return number.status();
@@ -304,6 +311,8 @@ Options:
   cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
                               only for files opened with O_DIRECT (page)
   readahead=SIZE              memory for what streams will want next (256M); 0: none
+  writebehind=SIZE            memory for small writes on their way to the LUNs (64M); 0: none
+  flush_on_close              close(2) waits until what was written is durable
   nommap                      with cache=auto: behave as on kernels before 6.6
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds
@@ -311,7 +320,8 @@ Options:
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
   log=FILE                    log there rather than to the system's log
   relatime, strictatime, noatime, nodiratime      as in mount(8); relatime is the default
-  nosuid, nodev, noexec, sync, dirsync            as in mount(8)
+  dirsync                     names are durable when the call returns, whatever the controller
+  nosuid, nodev, noexec, sync                     as in mount(8)
 
 Exit status, as mount(8): 0 mounted, 1 wrong usage, 2 system error, 32 mount failed.
 )";

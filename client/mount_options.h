@@ -43,6 +43,9 @@ struct MountOptions {
   std::uint32_t threads = 16;         // idle workers kept
   std::uint32_t soft_timeout_ms = 0;  // 0: wait for ever
   std::uint64_t read_ahead_bytes = 256 * kMiB;
+  std::uint64_t write_behind_bytes = 64 * kMiB;
+  bool flush_on_close = false;
+  bool durable_names = false;  // changes of names and attributes are durable when a call returns
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6

@@ -58,6 +58,13 @@ TEST(MountOptions, Table) {
   EXPECT_EQ(WithOptions("threads=3").threads, 3u);
   EXPECT_EQ(WithOptions("readahead=8M").read_ahead_bytes, 8u << 20);
   EXPECT_EQ(WithOptions("readahead=0").read_ahead_bytes, 0u);
+  EXPECT_EQ(WithOptions("ro").write_behind_bytes, 64u << 20);
+  EXPECT_EQ(WithOptions("writebehind=1M").write_behind_bytes, 1u << 20);
+  EXPECT_EQ(WithOptions("writebehind=0").write_behind_bytes, 0u);
+  EXPECT_FALSE(WithOptions("ro").flush_on_close);
+  EXPECT_TRUE(WithOptions("flush_on_close").flush_on_close);
+  EXPECT_FALSE(WithOptions("noexec").durable_names);
+  EXPECT_TRUE(WithOptions("dirsync,nodev").durable_names);
   EXPECT_EQ(WithOptions("soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   EXPECT_EQ(WithOptions("timeout=500,soft").soft_timeout_ms, 500u);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");

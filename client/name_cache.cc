@@ -3,6 +3,7 @@
 #include <linux/fs.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 constexpr std::uint64_t kFirstCookie = 3;
 // A directory with more names than that part of the cache gets no more from listings.
 constexpr std::size_t kListedShare = 8;
+// As many subdirectories are looked at for where a walk has come to.
+constexpr std::ptrdiff_t kWalkLook = 1024;
 
 // absl's containers look up by its own string_view, which is not std's in Debian's build.
 absl::string_view Key(std::string_view name) {
@@ -84,12 +87,61 @@ std::shared_ptr<const v1::ReadDirReply> NameCache::Page(std::uint64_t directory,
   return page == node->pages.end() ? nullptr : page->second;
 }
 
+// Looks for the place near where the walk was, or near the start, so that no directory is too large
+// for it.
+std::vector<std::uint64_t> NameCache::NextOfWalk(std::uint64_t parent, std::uint64_t directory,
+                                                 std::size_t siblings) {
+  MutexLock lock(mutex_);
+  std::vector<std::uint64_t> next;
+  Node* const node = parent == directory ? nullptr : Find(parent);
+  if (node == nullptr) return next;
+  const std::vector<std::uint64_t>& all = node->subdirectories;
+  const auto find = [&](std::size_t from) -> std::optional<std::size_t> {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(std::min(from, all.size()));
+    const auto end = begin + std::min<std::ptrdiff_t>(kWalkLook, all.end() - begin);
+    const auto at = std::find(begin, end, directory);
+    if (at == end) return std::nullopt;
+    return at - all.begin();
+  };
+  std::optional<std::size_t> at = find(node->walked_to);
+  if (!at) at = find(0);
+  if (!at) return next;
+  const bool walks = *at == 0 || *at == node->walked_to;
+  node->walked_to = *at + 1;
+  if (!walks) return next;
+  Node* const within = Find(directory);
+  if (within != nullptr && !within->subdirectories.empty() &&
+      !IsPageKnown(within->subdirectories.front())) {
+    next.push_back(within->subdirectories.front());
+  }
+  for (std::size_t i = *at + 1; i < all.size() && i <= *at + siblings; ++i) {
+    if (!IsPageKnown(all[i])) next.push_back(all[i]);
+  }
+  return next;
+}
+
+bool NameCache::IsPageKnown(std::uint64_t directory) {
+  const Node* const node = Find(directory);
+  return node != nullptr && node->pages.contains(0);
+}
+
 std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
   if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
+}
+
+bool NameCache::Show(const v1::Attr& attr) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(attr.inode());
+  if (node == nullptr || !node->attr || node->attr->change() != attr.change() ||
+      own_changes_.TouchInode(attr.inode())) {
+    return false;
+  }
+  node->shown = true;
+  return true;
 }
 
 std::uint64_t NameCache::space_changes() const {
@@ -108,7 +160,8 @@ std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
 // ---- what this client changes itself ----------------------------------------------------------
 
 // A name that goes takes a link from its inode, where that is known.
-OwnChanges::Change NameCache::BeginChange(const v1::Request& request) {
+OwnChanges::Change NameCache::BeginChange(const v1::Request& request,
+                                          std::vector<std::uint64_t>& shown) {
   OwnChanges::Change change = OwnChanges::Of(request);
   MutexLock lock(mutex_);
   if (request.has_unlink() || request.has_rename()) {
@@ -122,6 +175,10 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request) {
     }
   }
   own_changes_.Begin(change);
+  for (const std::uint64_t inode : change.inodes) {
+    Node* const node = Find(inode);
+    if (node != nullptr && std::exchange(node->shown, false)) shown.push_back(inode);
+  }
   return change;
 }
 
@@ -235,6 +292,7 @@ void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listi
   KeepPage(*directory, request.cookie(), listing);
   const bool continues = request.cookie() == 0 || request.cookie() == directory->listed_to;
   if (!continues) return;
+  NoteSubdirectories(*directory, request.cookie() == 0, listing);
   directory->listed_to =
       listing.entries_size() > 0 ? listing.entries(listing.entries_size() - 1).cookie() : 0;
   if (listing.end()) directory->complete = true;
@@ -242,22 +300,51 @@ void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listi
 
 void NameCache::KeepPage(Node& directory, std::uint64_t cookie, const v1::ReadDirReply& listing) {
   if (!directory.attr) return;  // no change of it would be noticed
-  auto page = std::make_shared<v1::ReadDirReply>(listing);
-  for (v1::ReadDirReply::Entry& entry : *page->mutable_entries()) entry.clear_attr();
+  auto page = std::make_shared<v1::ReadDirReply>();
+  page->set_end(listing.end());
+  page->set_atime_due(listing.atime_due());
+  page->set_next_cookie(listing.next_cookie());
+  page->mutable_entries()->Reserve(listing.entries_size());
+  for (const v1::ReadDirReply::Entry& entry : listing.entries()) {  // attributes are kept elsewhere
+    v1::ReadDirReply::Entry& kept = *page->add_entries();
+    kept.set_name(entry.name());
+    kept.set_inode(entry.inode());
+    kept.set_type(entry.type());
+    kept.set_cookie(entry.cookie());
+  }
   const std::size_t weight = 1 + page->entries_size();
   if (!directory.pages.emplace(cookie, std::move(page)).second) return;
   directory.pages_weight += weight;
   names_weight_ += weight;
 }
 
+void NameCache::NoteSubdirectories(Node& directory, bool from_start,
+                                   const v1::ReadDirReply& listing) {
+  if (directory.pages.empty()) return;
+  if (from_start) {
+    directory.subdirectories.clear();
+    directory.walked_to = 0;
+  }
+  for (const v1::ReadDirReply::Entry& entry : listing.entries()) {
+    if (entry.cookie() < kFirstCookie || !S_ISDIR(entry.type())) continue;
+    directory.subdirectories.push_back(entry.inode());
+  }
+}
+
 void NameCache::DropPages(Node& directory) {
   names_weight_ -= std::exchange(directory.pages_weight, 0);
   directory.pages.clear();
+  directory.subdirectories.clear();
+  directory.walked_to = 0;
 }
 
-void NameCache::OnRecall(std::uint64_t inode) {
+bool NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
+  const Node* const node = Find(inode);
+  const bool shown = node != nullptr && node->shown;
   Drop(inode);
+  if (shown) returning_.insert(inode);
+  return shown;
 }
 
 void NameCache::Clear() {

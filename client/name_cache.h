@@ -8,7 +8,9 @@
 //   1. There is a node for an inode only while its token is held.
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
 //      Its listing is kept in the parts in which it came, until a name in it changes.
-//   3. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
+//   3. What the kernel was told to take for valid (Show) is told back to it before the token goes
+//      back, and before a change of this client's own is sent.
+//   4. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
 // Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks.
@@ -54,6 +56,15 @@ class NameCache {
   // The part of a directory's listing behind `cookie`, as it came from the controller, but for the
   // attributes; null where it has to be asked for.
   std::shared_ptr<const v1::ReadDirReply> Page(std::uint64_t directory, std::uint64_t cookie);
+  // A walk through the subdirectories of `parent` has come to `directory`: at most `siblings` that
+  // follow it there, and the first one within, as far as the beginnings of their listings are not
+  // known. Nothing when that is no walk: when the one before it was not the last that was asked
+  // for.
+  std::vector<std::uint64_t> NextOfWalk(std::uint64_t parent, std::uint64_t directory,
+                                        std::size_t siblings);
+  // Whether the kernel may take these attributes for valid: they are what the controller said last,
+  // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
+  bool Show(const v1::Attr& attr);
   // Counts what this client has done to the volume's usage.
   std::uint64_t space_changes() const;
   // Whether a name was looked up in the directory since the last call (false where its token is not
@@ -63,8 +74,9 @@ class NameCache {
   // ---- what this client changes itself ----
 
   // Until EndChange, what the request may change is not known here. With each request of names or
-  // attributes, before it is sent; from any thread.
-  OwnChanges::Change BeginChange(const v1::Request& request);
+  // attributes, before it is sent; from any thread. Adds to `shown` what the kernel takes for valid
+  // of it.
+  OwnChanges::Change BeginChange(const v1::Request& request, std::vector<std::uint64_t>& shown);
   // However the request ended, after OnReply.
   void EndChange(const OwnChanges::Change& change);
 
@@ -72,7 +84,9 @@ class NameCache {
 
   // Errors are told too.
   void OnReply(const v1::Request& request, const v1::Reply& reply);
-  void OnRecall(std::uint64_t inode);
+  // True: the kernel takes the inode's attributes for valid. Then the token is on its way back
+  // until Returned.
+  bool OnRecall(std::uint64_t inode);
   // No token is held any more.
   void Clear();
 
@@ -92,8 +106,13 @@ class NameCache {
     // Parts of its listing, by the cookie that each begins behind.
     absl::flat_hash_map<std::uint64_t, std::shared_ptr<const v1::ReadDirReply>> pages;
     std::size_t pages_weight = 0;
+    // Those of its entries, in the order of a listing from the start without a gap; goes with the
+    // pages. A walk has come to the one before `walked_to`.
+    std::vector<std::uint64_t> subdirectories;
+    std::size_t walked_to = 0;
     bool complete = false;
     bool looked_into = false;
+    bool shown = false;  // the kernel may take `attr` for valid
     std::uint64_t listed_to =
         0;  // a listing from the start, without a gap, has come to this cookie
     std::list<std::uint64_t>::iterator use;
@@ -119,6 +138,8 @@ class NameCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepPage(Node& directory, std::uint64_t cookie, const v1::ReadDirReply& listing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPageKnown(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void NoteSubdirectories(Node& directory, bool from_start, const v1::ReadDirReply& listing);
   void DropPages(Node& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -87,7 +87,32 @@ class NameCacheTest : public testing::Test {
   }
 
   NameCache cache_;
+  std::vector<std::uint64_t> shown_;
 };
+
+TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
+  LookedUp("a", 7);
+  v1::Attr other = AttrOf(7);
+  other.set_change(1);
+  EXPECT_FALSE(cache_.Show(other)) << "older or newer than what is known";
+  EXPECT_FALSE(cache_.OnRecall(7));
+  EXPECT_FALSE(cache_.Show(AttrOf(7))) << "without a token";
+  LookedUp("a", 7);
+  EXPECT_TRUE(cache_.Show(AttrOf(7)));
+  EXPECT_TRUE(cache_.OnRecall(7));
+  LookedUp("a", 7);
+  EXPECT_FALSE(cache_.Show(AttrOf(7))) << "its token is on the way back";
+  cache_.Returned({7});
+  LookedUp("a", 7);
+  EXPECT_TRUE(cache_.Show(AttrOf(7)));
+  v1::Request chmod;
+  chmod.mutable_set_attr()->set_inode(7);
+  const OwnChanges::Change change = cache_.BeginChange(chmod, shown_);
+  EXPECT_EQ(shown_, std::vector<std::uint64_t>{7});
+  EXPECT_FALSE(cache_.Show(AttrOf(7)));
+  cache_.EndChange(change);
+  EXPECT_FALSE(cache_.OnRecall(7)) << "that was told already";
+}
 
 // The controller may have made it, and shown it to others, before its answer is here.
 TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
@@ -98,7 +123,7 @@ TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
   rename.mutable_rename()->set_name("old");
   rename.mutable_rename()->set_new_parent(kDir);
   rename.mutable_rename()->set_new_name("new");
-  const OwnChanges::Change change = cache_.BeginChange(rename);
+  const OwnChanges::Change change = cache_.BeginChange(rename, shown_);
   EXPECT_FALSE(cache_.Lookup(kDir, "old"));
   EXPECT_FALSE(cache_.Lookup(kDir, "new"));
   EXPECT_FALSE(cache_.GetAttr(7));
@@ -112,7 +137,7 @@ TEST_F(NameCacheTest, ARemovalOfWhatIsNotKnownMayTouchAnyInode) {
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kDir);
   unlink.mutable_unlink()->set_name("unknown");
-  const OwnChanges::Change change = cache_.BeginChange(unlink);
+  const OwnChanges::Change change = cache_.BeginChange(unlink, shown_);
   EXPECT_FALSE(cache_.GetAttr(7));
   cache_.EndChange(change);
   EXPECT_TRUE(cache_.GetAttr(7));

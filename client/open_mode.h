@@ -14,7 +14,7 @@ namespace reel::client {
 enum class CacheChoice {
   kAuto,       // by the table in open_mode.cc
   kDirect,     // never the page cache
-  kPageCache,  // always, but for O_DIRECT opens
+  kPageCache,  // always, but for O_DIRECT and O_APPEND
 };
 
 struct OpenRequest {

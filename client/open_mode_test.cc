@@ -27,9 +27,11 @@ TEST(OpenMode, Table) {
       {CacheChoice::kAuto, kNoMmap, O_WRONLY, kSmall, kDirect},
       {CacheChoice::kAuto, kNoMmap, O_RDONLY, kStreamBytes, kCached},
       {CacheChoice::kAuto, kNoMmap, O_RDONLY, kLarge, kDirect},
+      {CacheChoice::kAuto, kNoMmap, O_RDWR | O_APPEND, kSmall, kDirect},
       {CacheChoice::kDirect, kNoMmap, O_RDWR, kSmall, kDirect},
       {CacheChoice::kPageCache, kMmap, O_WRONLY, kLarge, kCached},
       {CacheChoice::kPageCache, kMmap, O_RDWR | O_DIRECT, kSmall, kDirect},
+      {CacheChoice::kPageCache, kMmap, O_WRONLY | O_APPEND, kSmall, kDirect},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(OpensDirect(row.choice, row.direct_io_mmap, {row.flags, row.size_bytes}), row.direct)

@@ -8,28 +8,21 @@
 namespace reel::client {
 namespace {
 
-// Milliseconds for a MiB from which on it pays. Clocks count in milliseconds, so that only many
-// reads together tell.
+// Milliseconds for a MiB from which on it pays.
 constexpr double kSlowMsPerMib = 0.3;
-constexpr double kLeastMib = 8;     // read before that is judged
-constexpr double kMemoryMib = 256;  // then half of what was seen is forgotten
 
 }  // namespace
 
 void ReadAhead::NoteLunRead(std::uint64_t bytes, std::uint64_t began_ms) {
   const std::uint64_t now_ms = context_.clock.NowMs();
   MutexLock lock(mutex_);
-  read_ms_ += static_cast<double>(now_ms - began_ms);
-  read_mib_ += static_cast<double>(bytes) / static_cast<double>(kMiB);
-  if (read_mib_ < kMemoryMib) return;
-  read_ms_ /= 2;
-  read_mib_ /= 2;
+  pace_.Note(bytes, now_ms - began_ms);
 }
 
 bool ReadAhead::Pays() const {
   if (context_.options.max_read_ahead_bytes == 0) return false;
   if (context_.options.always_read_ahead) return true;
-  return read_mib_ >= kLeastMib && read_ms_ >= kSlowMsPerMib * read_mib_;
+  return pace_.SlowerThan(kSlowMsPerMib);
 }
 
 bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::byte> buffer,
@@ -105,6 +98,7 @@ ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
   const std::uint64_t end_bytes =
       std::min(RoundDown(offset_bytes, kChunkBytes) + kChunkBytes, size_bytes);
   if (!f.token.Has(f.SpanOf(offset_bytes, end_bytes), v1::TOKEN_SHARED)) return nullptr;
+  if (f.memory.Overlaps({offset_bytes, end_bytes})) return nullptr;
   auto chunk = std::make_shared<ReadChunk>();
   if (f.Cover(offset_bytes, end_bytes - offset_bytes, chunk->extents)) return nullptr;
   chunk->held = ReadMemory::Take(context_.read_ahead_bytes, end_bytes - offset_bytes,

@@ -10,7 +10,8 @@
 //   the
 //      stream reads for itself.
 //   3. All chunks together take at most FileDataOptions::max_read_ahead_bytes, one file's at most
-//      kMaxChunks. They go when the file is closed by all, or changed.
+//      kMaxChunks. They go when the file is closed by all, was not used for a second or two, or has
+//      changed.
 // It is used only where the LUNs are slow enough for it to pay: on the fastest ones a copy costs
 // more than the wait. Threads: all methods may be called concurrently.
 #pragma once
@@ -20,6 +21,7 @@
 #include <span>
 
 #include "client/data_context.h"
+#include "client/lun_pace.h"
 #include "client/worker_pool.h"
 
 namespace reel::client {
@@ -39,7 +41,7 @@ class ReadAhead {
             const Interrupt* interrupt);
   // A stream has come to `at_bytes`: begins to read what follows.
   void Continue(const FileRef& file, std::uint64_t at_bytes);
-  // How long a read of the LUNs took: what decides whether reading ahead pays.
+  // How long a stream's read of the LUNs took: what decides whether reading ahead pays.
   void NoteLunRead(std::uint64_t bytes, std::uint64_t began_ms);
 
  private:
@@ -52,9 +54,7 @@ class ReadAhead {
   DataContext& context_;
   WorkerPool pool_;
   mutable Mutex mutex_;
-  // Of the last reads of the LUNs, together.
-  double read_ms_ ABSL_GUARDED_BY(mutex_) = 0;
-  double read_mib_ ABSL_GUARDED_BY(mutex_) = 0;
+  LunPace pace_ ABSL_GUARDED_BY(mutex_){/*memory_mib=*/256};
 };
 
 }  // namespace reel::client

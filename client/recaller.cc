@@ -25,9 +25,14 @@ void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
     f.next_recall->Add(recalled);
     return;
   }
-  if (f.recall != Recall::kNone) return f.recalled.Add(recalled);
+  if (f.recall != Recall::kNone) {
+    FileState::Recalled both = f.recalled;
+    both.Add(recalled);
+    if (both != f.recalled) f.BeginRecall(both);
+    return;
+  }
   f.recall = Recall::kDraining;
-  f.recalled = recalled;
+  f.BeginRecall(recalled);
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
   pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
@@ -39,7 +44,7 @@ void Recaller::Bypass(FileState& f) {
   if (f.recall != Recall::kDraining) return;
   f.recall = Recall::kClosed;
   const std::uint64_t cycle = f.recall_cycle;
-  pool_.Run([this, file = f.shared_from_this(), cycle] { Return(file, cycle); });
+  bypasses_.Run([this, file = f.shared_from_this(), cycle] { Return(file, cycle); });
 }
 
 void Recaller::Invalidate(const FileRef& file) {
@@ -75,12 +80,14 @@ void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
   bool release_tail = false;
   {
     MutexLock lock(f.mutex);
-    while (f.recall_cycle == cycle && !f.idle()) {
+    while (f.recall_cycle == cycle && !f.drained()) {
       if (!context_.Wait(f, nullptr).ok() && context_.stopping) return;
     }
     if (f.recall_cycle != cycle) return;
     f.recall = Recall::kReturning;
-    f.recalled.span = f.YieldFor(f.recalled.span);
+    // Where nobody relied on it, its place by now counts.
+    if (!f.passed) f.yielded = f.YieldFor(f.recalled.span);
+    f.recalled.span = f.yielded;
     release_tail = f.recalled.mode == v1::TOKEN_NONE && f.recalled.span.Contains(f.EndSpan());
   }
   if (release_tail) committer_.ReleaseTail(file);

@@ -23,7 +23,7 @@ namespace reel::client {
 class Recaller {
  public:
   Recaller(DataContext& context, Committer& committer)
-      : context_(context), committer_(committer), pool_(kMaxThreads) {}
+      : context_(context), committer_(committer), pool_(kMaxThreads), bypasses_(kMaxThreads) {}
 
   // Lowers the token as recalled, or further. Returns at once.
   void Recall(FileState& f, const FileState::Recalled& recalled)
@@ -32,7 +32,10 @@ class Recaller {
   void Bypass(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Drops the kernel's pages of a file whose token was lost.
   void Invalidate(const FileRef& file);
-  void Stop() { pool_.Stop(); }
+  void Stop() {
+    pool_.Stop();
+    bypasses_.Stop();
+  }
 
  private:
   static constexpr std::size_t kMaxThreads = 32;
@@ -51,6 +54,8 @@ class Recaller {
   DataContext& context_;
   Committer& committer_;
   WorkerPool pool_;
+  // Those that invalidate may all be waiting for pages that are locked until one of these is done.
+  WorkerPool bypasses_;
 };
 
 }  // namespace reel::client

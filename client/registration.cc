@@ -16,10 +16,6 @@ absl::Status Refusal(const HelloFrom& from, const v1::Reply& reply) {
   switch (reply.error()) {
     case ENOENT:
       return ErrnoStatus(ENOENT, absl::StrCat("no volume ", from.volume, " here"));
-    case EPROTONOSUPPORT:
-      return ErrnoStatus(EPROTONOSUPPORT,
-                         absl::StrCat("the controller does not speak protocol version ",
-                                      kProtocolVersion, "; install matching versions"));
     default:
       return ErrnoStatus(reply.error() > 0 && reply.error() < 4096 ? reply.error() : EIO,
                          reply.message());
@@ -28,13 +24,19 @@ absl::Status Refusal(const HelloFrom& from, const v1::Reply& reply) {
 
 }  // namespace
 
-absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from) {
+absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from,
+                                        std::string* active) {
   v1::ClientFrame frame;
   v1::Request& request = *frame.add_requests();
   request.set_id(kHelloId);
   v1::Hello& hello = *request.mutable_hello();
-  hello.set_protocol_min(kProtocolVersion);
-  hello.set_protocol_max(kProtocolVersion);
+  hello.set_protocol_min(from.protocol.oldest);
+  hello.set_protocol_max(from.protocol.newest);
+  if (from.protocol.newest >= 2) {
+    const std::uint64_t unwanted = from.told_at_once ? 0 : v1::FEATURE_PROVISIONAL;
+    hello.set_features(SpokenFeatures(from.protocol) & ~unwanted);
+    hello.set_program(from.program);
+  }
   hello.set_volume(from.volume);
   hello.set_client(from.incarnation.ToBytes());
   hello.set_host(from.host);
@@ -47,10 +49,16 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
   while (stream.Receive(&answer)) {
     for (v1::Reply& reply : *answer.mutable_replies()) {
       if (reply.id() != kHelloId) continue;
+      *active = reply.active();
       if (reply.error() != 0) return Refusal(from, reply);
       v1::HelloReply& result = *reply.mutable_hello();
       if (result.session() == 0 || result.slots() == 0 || result.lease_ms() == 0) {
         return ErrnoStatus(EIO, "the controller's answer to Hello lacks session, slots or lease");
+      }
+      if (result.protocol() < from.protocol.oldest || result.protocol() > from.protocol.newest) {
+        return ErrnoStatus(EPROTONOSUPPORT,
+                           absl::StrCat("the controller chose protocol version ", result.protocol(),
+                                        ", and this client speaks ", ProtocolText(from.protocol)));
       }
       return std::move(result);
     }

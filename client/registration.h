@@ -8,12 +8,12 @@
 #include "absl/status/statusor.h"
 #include "client/mdc_stream.h"
 #include "proto/mdc.pb.h"
+#include "proto/protocol.h"
 #include "volume/descriptor.h"
 #include "volume/uuid.h"
 
 namespace reel::client {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
 // A controller that leaves a Hello unanswered for that long is given up for the next one.
 inline constexpr std::uint64_t kHandshakeTimeoutMs = 5000;
 
@@ -25,10 +25,16 @@ struct HelloFrom {
   std::uint64_t resume_session = 0;
   std::uint64_t map_generation = 0;
   bool caches_attributes = false;
+  bool told_at_once = true;
+  ProtocolRange protocol{};
+  std::string program{};  // this client's release
 };
 
 // UNAVAILABLE when the stream ended first (its Finish says why); else the controller's own errno.
-absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from);
+// Of a standby EREMOTE, and `*active` is whom it named. EPROTONOSUPPORT: no common protocol
+// version, and which program is to be upgraded.
+absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from,
+                                        std::string* active);
 
 // The volume descriptor of a reply to a first Hello; DATA_LOSS when there is none or it is damaged.
 absl::StatusOr<VolumeDescriptor> DescriptorOf(const v1::HelloReply& reply);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 
 namespace reel::client {
@@ -23,6 +24,7 @@ bool IsSessionBound(const v1::Request& request) {
     case v1::Request::kAllocate:
     case v1::Request::kSetLock:
     case v1::Request::kCancelLock:
+    case v1::Request::kLockReturn:
     case v1::Request::kReclaim:
     case v1::Request::kNewKey:
       return true;
@@ -83,7 +85,7 @@ void RequestQueue::Add(PendingCallPtr call) {
 }
 
 void RequestQueue::AddFirst(std::vector<PendingCallPtr> calls) {
-  for (PendingCallPtr& call : calls) call->order = 0;
+  for (PendingCallPtr& call : calls) call->order = kReclaimOrder;
   ready_unslotted_.insert(ready_unslotted_.begin(), calls.begin(), calls.end());
 }
 
@@ -112,7 +114,7 @@ v1::ClientFrame RequestQueue::TakeFrame(std::uint64_t now_ms) {
     queue.pop_front();
     if (call->request.id() == 0) call->request.set_id(next_id_++);
     if (call->request.slot() == 0) ++unslotted_sent_;
-    call->state = PendingCall::State::kSent;
+    if (call->told == 0) call->state = PendingCall::State::kSent;
     call->ever_sent = true;
     call->sent_ms = now_ms;
     *frame.add_requests() = call->request;  // kept, to be sent again if the stream is lost
@@ -127,6 +129,7 @@ PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
   if (it == sent_.end()) return nullptr;
   PendingCallPtr call = std::move(it->second);
   sent_.erase(it);
+  if (call->told != 0) return call;  // keeps its slot until that is confirmed
   if (call->request.slot() != 0) {
     slots_.Release(call->request.slot());
     GiveSlots();
@@ -134,6 +137,53 @@ PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
     --unslotted_sent_;
   }
   return call;
+}
+
+PendingCallPtr RequestQueue::Told(const v1::Reply& reply) {
+  const auto it = sent_.find(reply.id());
+  if (it == sent_.end() || it->second->request.slot() == 0 || it->second->told != 0) return nullptr;
+  PendingCallPtr call = std::move(it->second);
+  sent_.erase(it);
+  call->told = next_told_++;
+  call->told_sequence = reply.sequence();
+  *call->redo.mutable_time() = reply.provisional().time();
+  call->redo.set_inode(reply.entry().attr().inode());
+  call->redo.set_generation(reply.entry().attr().generation());
+  told_.emplace(call->told, call);
+  return call;
+}
+
+void RequestQueue::Durable(std::uint64_t sequence) {
+  std::vector<PendingCallPtr> confirmed;
+  for (const auto& [number, call] : told_) {
+    if (!call->redoing && call->told_sequence <= sequence) confirmed.push_back(call);
+  }
+  for (const PendingCallPtr& call : confirmed) Confirmed(call);
+}
+
+void RequestQueue::Confirmed(const PendingCallPtr& call) {
+  if (told_.erase(call->told) == 0) return;
+  slots_.Release(call->request.slot());
+  GiveSlots();
+}
+
+void RequestQueue::Resumed(bool new_epoch, bool knows) {
+  Queue again;
+  for (const auto& [number, call] : told_) {
+    if (!new_epoch && !call->redoing) continue;
+    call->redoing = true;
+    call->order = knows ? kRedoOrder : kFirstOrder;
+    call->request.clear_redo();
+    call->done_anew = call->done_anew || (new_epoch && !knows);
+    if (new_epoch && knows) *call->request.mutable_redo() = call->redo;
+    again.push_back(call);
+  }
+  ready_slotted_.insert(ready_slotted_.begin(), again.begin(), again.end());
+}
+
+bool RequestQueue::Redoing() const {
+  return std::any_of(told_.begin(), told_.end(),
+                     [](const auto& entry) { return entry.second->redoing; });
 }
 
 bool RequestQueue::Remove(const PendingCallPtr& call) {
@@ -154,6 +204,7 @@ bool RequestQueue::Remove(const PendingCallPtr& call) {
 void RequestQueue::StreamLost() {
   Queue slotted, unslotted;
   for (auto& [id, call] : sent_) {
+    if (call->told != 0) continue;  // the next session's epoch decides
     // A read that nobody waits for is not repeated.
     const bool wanted =
         !IsStreamBound(call) && (!call->abandoned || call->on_done || IsMutation(call->request));
@@ -164,12 +215,14 @@ void RequestQueue::StreamLost() {
   sent_.clear();
   unslotted_sent_ = 0;
   std::erase_if(ready_unslotted_, IsStreamBound);
+  std::erase_if(ready_slotted_, [](const PendingCallPtr& call) { return call->told != 0; });
   ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
   ready_unslotted_.insert(ready_unslotted_.begin(), unslotted.begin(), unslotted.end());
 }
 
 std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   StreamLost();
+  told_.clear();
   std::vector<std::pair<PendingCallPtr, int>> doomed;
   const Queue slotted = std::exchange(ready_slotted_, {});
   const Queue unslotted = std::exchange(ready_unslotted_, {});
@@ -198,12 +251,16 @@ void RequestQueue::SessionBegins(std::uint32_t slots) {
 
 std::vector<PendingCallPtr> RequestQueue::TakeAll() {
   std::vector<PendingCallPtr> all;
-  for (auto& [id, call] : sent_) all.push_back(std::move(call));
+  for (auto& [id, call] : sent_) {
+    if (call->told == 0) all.push_back(std::move(call));
+  }
   for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &waiting_}) {
-    all.insert(all.end(), queue->begin(), queue->end());
+    std::copy_if(queue->begin(), queue->end(), std::back_inserter(all),
+                 [](const PendingCallPtr& call) { return call->told == 0; });
     queue->clear();
   }
   sent_.clear();
+  told_.clear();
   unslotted_sent_ = 0;
   return all;
 }

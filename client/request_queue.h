@@ -6,6 +6,9 @@
 // what was sent and changes the volume is given up (its outcome is unknown), and so is everything
 // that only meant something to that session (layouts, tokens, closes); the rest waits for the next
 // session. Bounded by its callers: one request per waiting thread, and one post per inode held.
+//
+// What was answered provisionally is *told*: done for its caller, but kept with its slot until it
+// is durable. In a new epoch it goes before everything else, in the order in which it was told.
 // Threads: externally synchronised.
 #pragma once
 
@@ -39,9 +42,14 @@ struct PendingCall {
   std::function<void(const absl::StatusOr<v1::Reply>&)> on_done;
   State state = State::kQueued;
   bool ever_sent = false;
-  bool abandoned = false;     // its caller was interrupted
-  std::uint64_t sent_ms = 0;  // last time
-  std::uint64_t order = 0;    // of sending, once ready
+  bool abandoned = false;           // its caller was interrupted
+  std::uint64_t sent_ms = 0;        // last time
+  std::uint64_t order = 0;          // of sending, once ready
+  std::uint64_t told = 0;           // its number among those answered provisionally; 0: it was not
+  std::uint64_t told_sequence = 0;  // the volume sequence that is to be durable
+  bool redoing = false;             // told, but perhaps lost: it goes out again (its state stays)
+  bool done_anew = false;           // … to a controller that cannot make it come out the same
+  v1::Redo redo;
   absl::StatusOr<v1::Reply> outcome = absl::UnknownError("not answered");  // valid when kDone
   CondVar done;
 };
@@ -60,6 +68,26 @@ class RequestQueue {
   // The request that this reply answers, no longer pending; null when there is none.
   PendingCallPtr Answered(std::uint64_t id);
 
+  // The request that this provisional reply answers; null when there is none.
+  PendingCallPtr Told(const v1::Reply& reply);
+  // All changes up to this volume sequence are durable.
+  void Durable(std::uint64_t sequence);
+  // What was told of this request is durable.
+  void Confirmed(const PendingCallPtr& call);
+  // The number up to which all that was told is durable.
+  std::uint64_t confirmed() const {
+    return told_.empty() ? next_told_ - 1 : told_.begin()->first - 1;
+  }
+  // So much was told that slots may run out.
+  bool ToldMuch() const { return 2 * told_.size() >= slots_.count(); }
+  // On a new stream: what was told and may be lost goes again, in a new epoch all of it. `knows`:
+  // the controller can make it come out the same.
+  void Resumed(bool new_epoch, bool knows);
+
+  // Some of what was told goes again, and has no answer yet.
+  bool Redoing() const;
+  bool AnySent() const { return !sent_.empty(); }
+
   // Takes back a request that was never sent; false when it was.
   bool Remove(const PendingCallPtr& call);
 
@@ -77,14 +105,18 @@ class RequestQueue {
   void MakeReady(PendingCallPtr call);
   void GiveSlots();
 
+  static constexpr std::uint64_t kRedoOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
+
   SlotTable slots_;
   std::uint64_t next_id_ = 1;
-  std::uint64_t next_order_ = 1;
+  std::uint64_t next_order_ = kFirstOrder;
+  std::uint64_t next_told_ = 1;
   std::uint64_t unslotted_sent_ = 0;
   Queue waiting_;        // mutations without a slot, in order
   Queue ready_slotted_;  // both by order
   Queue ready_unslotted_;
   std::map<std::uint64_t, PendingCallPtr> sent_;  // by id: the order of sending
+  std::map<std::uint64_t, PendingCallPtr> told_;  // by number; those that go again are sent, too
 };
 
 }  // namespace reel::client

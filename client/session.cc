@@ -9,11 +9,13 @@
 #include "absl/strings/str_join.h"
 #include "client/session_impl.h"
 #include "proto/status.h"
+#include "spdlog/spdlog.h"
 
 namespace reel::client {
 namespace {
 
 constexpr std::uint64_t kGoodbyeTimeoutMs = 1000;
+constexpr std::uint64_t kRedoTimeoutMs = 10'000;
 // How often a waiting call looks for an interrupt: a signal is answered within that time.
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
@@ -73,6 +75,42 @@ void SessionImpl::Start(v1::Request request,
     }
   }
   if (call->on_done) call->on_done(refusal);
+}
+
+void SessionImpl::PostSync() {
+  if (closing_ || std::exchange(syncing_, true)) return;
+  v1::Request request;
+  request.mutable_sync();
+  auto sync = std::make_shared<PendingCall>(std::move(request));
+  sync->on_done = [this](const absl::StatusOr<v1::Reply>&) {
+    MutexLock lock(mutex_);
+    syncing_ = false;
+  };
+  queue_.Add(std::move(sync));
+  writer_wake_.NotifyOne();
+}
+
+void SessionImpl::AskConfirmed() {
+  if (Confirmed(last_told_.load())) return;
+  MutexLock lock(mutex_);
+  PostSync();
+}
+
+absl::Status SessionImpl::AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) {
+  if (Confirmed(told)) return absl::OkStatus();
+  v1::Request request;
+  request.mutable_sync();
+  CallOptions options;
+  options.interrupt = interrupt;
+  return Call(std::move(request), options).status();
+}
+
+absl::Status SessionImpl::Sync(const Interrupt* interrupt) {
+  absl::Status status = AwaitConfirmed(last_told_.load(), interrupt);
+  if (status.ok() && lost_.exchange(false)) {
+    return ErrnoStatus(EIO, "changes of names were lost with the session");
+  }
+  return status;
 }
 
 bool SessionImpl::TimedOut() const {
@@ -140,12 +178,7 @@ absl::Status SessionImpl::Begin() {
   if (options_.mdcs.empty()) return absl::InvalidArgumentError("no controller is named (mdc=)");
   watch_ = Thread([this] { WatchMain(); });
   std::vector<std::string> refusals;
-  absl::Status last;
-  for (; next_mdc_ < options_.mdcs.size(); ++next_mdc_) {
-    last = TryRegister(options_.mdcs[next_mdc_]);
-    if (last.ok()) break;
-    refusals.push_back(absl::StrCat(options_.mdcs[next_mdc_], ": ", last.message()));
-  }
+  const absl::Status last = FirstRegistration(refusals);
   if (!last.ok()) {
     const bool clear = ErrnoOf(last) == ENOENT || absl::IsNotFound(last);
     const std::string reasons = absl::StrJoin(refusals, "; ");
@@ -158,6 +191,7 @@ absl::Status SessionImpl::Begin() {
   }
   receiver_ = Thread([this] { ReceiverMain(); });
   writer_ = Thread([this] { WriterMain(); });
+  if (options_.mdcs.size() > 1) scout_ = Thread([this] { ScoutMain(); });
   return absl::OkStatus();
 }
 
@@ -166,6 +200,12 @@ void SessionImpl::Shutdown() {
     MutexLock lock(mutex_);
     if (joined_) return;
     joined_ = true;
+    // Where a controller comes back soon, it is to get what it may have lost, before the goodbye.
+    const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
+    while (session_id_ != 0 && queue_.confirmed() < last_told_.load() &&
+           (!live_ || queue_.Redoing()) && clock_.NowMs() < patience_ms) {
+      idle_.WaitFor(mutex_, kInterruptPoll);
+    }
     if (live_ && !closing_) {
       v1::Request request;
       request.mutable_goodbye()->set_unfinished(unfinished_);
@@ -178,14 +218,19 @@ void SessionImpl::Shutdown() {
         goodbye->done.WaitFor(mutex_, kInterruptPoll);
       }
     }
+    if (queue_.confirmed() < last_told_.load()) {
+      spdlog::error("volume {}: unmounting although changes of names may not be durable",
+                    options_.volume);
+    }
     closing_ = true;
     ending_ = true;
     if (stream_ != nullptr) stream_->Cancel();
     writer_wake_.NotifyAll();
     watch_wake_.NotifyAll();
     backoff_.NotifyAll();
+    scout_wake_.NotifyAll();
   }
-  for (Thread* thread : {&receiver_, &writer_, &watch_}) {
+  for (Thread* thread : {&receiver_, &writer_, &watch_, &scout_}) {
     if (thread->joinable()) thread->Join();
   }
   lease_.Void();

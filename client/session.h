@@ -2,14 +2,13 @@
 //
 // Invariants:
 //   1. A mutation that was sent is answered exactly once: after a reconnection it is sent again
-//   with the
-//      same slot and sequence, never under another session.
+//   with the same slot and sequence, never under another session.
 //   2. Replies and callbacks of one stream are handed over in the order in which they came, on the
-//   one
-//      receiving thread: `on_reply` and SessionEvents run there and must not block.
+//   one receiving thread: `on_reply` and SessionEvents run there and must not block.
 //   3. LeaseHolds() turns false before the controller may give away what this client holds: it
-//   counts
-//      from the *sending* of the last answered renewal, on CLOCK_BOOTTIME, less a margin.
+//   counts from the *sending* of the last answered renewal, on CLOCK_BOOTTIME, less a margin.
+//   4. What the controller told provisionally is sent again in a new epoch, until it is durable; it
+//   is lost only with the session.
 // Threads: all public methods may be called concurrently.
 #pragma once
 
@@ -23,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "client/mdc_stream.h"
 #include "proto/mdc.pb.h"
+#include "proto/protocol.h"
 #include "proto/token_ranges.h"
 #include "volume/descriptor.h"
 #include "volume/env.h"
@@ -36,15 +36,23 @@ class SessionEvents {
   virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) = 0;
   // An attribute token is wanted back, by AttrReturn; only with Options::caches_attributes.
   virtual void OnRecallAttr(std::uint64_t /*inode*/) {}
+  // A lock token is wanted back, by LockReturn; `contended`: by another session.
+  virtual void OnRecallLocks(std::uint64_t /*inode*/, std::uint64_t /*token*/, bool /*contended*/) {
+  }
   // An administrator took away what this client had locked of the inode.
   virtual void OnLocksBroken(std::uint64_t /*inode*/) {}
   // Every reply to a request of ours, errors too, before all else that is done with it.
   virtual void OnReply(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
+  // What was told of this request was lost with its epoch, and has been done again: like this. With
+  // an error, it could not be.
+  virtual void OnRedone(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
   // What the stream still had to bring is lost; it will be asked for again on the next one.
   virtual void OnStreamLost() {}
   // A new session was registered, with this reservation key (0: none). Before anything is granted
   // to it.
   virtual void OnRegistered(std::uint64_t /*session*/, std::uint64_t /*key*/) {}
+  // What was told under this number, and later, may be lost with the session: OnEvicted follows.
+  virtual void OnToldLost(std::uint64_t /*first*/) {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
   // After a reconnection into a new epoch: what this client holds, to be claimed again.
@@ -81,6 +89,9 @@ class Session {
     // one.
     std::uint32_t soft_timeout_ms = 0;
     bool caches_attributes = false;  // the controller may grant attribute tokens
+    bool told_at_once = true;        // of changes of names and attributes, before they are durable
+    ProtocolRange protocol = SpokenProtocol();
+    std::string program{};  // this client's release, for people
   };
 
   // Connects and registers, with one try per controller: NOT_FOUND (no such volume), UNAVAILABLE
@@ -105,6 +116,22 @@ class Session {
   virtual void Start(v1::Request request,
                      std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
                      std::uint64_t session = 0);
+
+  // ---- what was told before it was durable ----
+  // On the receiving thread: the number of the reply that is being handed over, if it is
+  // provisional; else 0.
+  virtual std::uint64_t told() const { return 0; }
+  virtual std::uint64_t last_told() const { return 0; }
+  // Whether what was told under this number, and before, is durable. Takes no lock.
+  virtual bool Confirmed(std::uint64_t /*told*/) const { return true; }
+  // Asks for what was told to become durable soon; whoever asks looks again later.
+  virtual void AskConfirmed() {}
+  // Waits until it is. Errors as Call's.
+  virtual absl::Status AwaitConfirmed(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
+    return absl::OkStatus();
+  }
+  // Waits until all that was told is durable. EIO, once, after some of it may have been lost.
+  virtual absl::Status Sync(const Interrupt* /*interrupt*/) { return absl::OkStatus(); }
 
   // True while the controller has been away for longer than soft_timeout_ms allows.
   virtual bool TimedOut() const { return false; }

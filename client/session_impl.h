@@ -1,10 +1,11 @@
-// The one implementation of Session: calls on the callers' threads, and three of its own.
+// The one implementation of Session: calls on the callers' threads, and four of its own.
 //
 // The receiving thread owns the stream: it alone replaces it, registers anew, and hands over
 // replies and callbacks. The writer sends what callers left behind; the watch renews the lease and
-// ends streams on which nothing comes. A stream is sent on by one thread at a time (`sending_`),
-// without the lock. Threads: as Session says. Lock order: `mutex_` last, and never held across a
-// send, an event or a reply's function.
+// ends streams on which nothing comes; the scout, where there are several controllers, asks the
+// others when the one that serves us is silent. A stream is sent on by one thread at a time
+// (`sending_`), without the lock. Threads: as Session says. Lock order: `mutex_` last, and never
+// held across a send, an event or a reply's function.
 #pragma once
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "client/lease.h"
+#include "client/mdc_search.h"
 #include "client/request_queue.h"
 #include "client/session.h"
 #include "volume/mutex.h"
@@ -24,7 +26,11 @@ namespace reel::client {
 class SessionImpl : public Session {
  public:
   SessionImpl(Options options, MdcConnector& connector, SessionEvents& events, const Clock& clock)
-      : options_(std::move(options)), connector_(connector), events_(events), clock_(clock) {}
+      : options_(std::move(options)),
+        connector_(connector),
+        events_(events),
+        clock_(clock),
+        search_(options_.mdcs) {}
   ~SessionImpl() override { Shutdown(); }
 
   absl::Status Begin();
@@ -33,6 +39,12 @@ class SessionImpl : public Session {
   void Post(v1::Request request) override { Start(std::move(request), {}, 0); }
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
              std::uint64_t session) override;
+  std::uint64_t told() const override { return told_; }
+  std::uint64_t last_told() const override { return last_told_.load(); }
+  bool Confirmed(std::uint64_t told) const override { return confirmed_.load() >= told; }
+  void AskConfirmed() override;
+  absl::Status AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) override;
+  absl::Status Sync(const Interrupt* interrupt) override;
   bool TimedOut() const override;
   bool Away() const override { return away_.load(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
@@ -54,12 +66,20 @@ class SessionImpl : public Session {
   void ReceiverMain();
   void ReceiveUntilLost();
   void HandleReply(v1::Reply& reply);
+  void HandleProvisional(v1::Reply& reply);
+  void HandleRedone(const PendingCallPtr& call, const v1::Reply& reply);
+  void PostSync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteConfirmed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleCallback(const v1::Callback& callback);
   void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);
   void SessionIsOver(const std::string& why);
   // Tries the controllers in turn until one takes the session; false when the session is to end.
   bool Reconnect();
-  absl::Status TryRegister(const std::string& address);
+  // `*active` is whom a standby names.
+  absl::Status TryRegister(const std::string& address, std::string* active);
+  // One try at each controller; more, where one of them stands by. `refusals` says why it failed.
+  absl::Status FirstRegistration(std::vector<std::string>& refusals);
+  void ScoutMain();
   void SendReclaims() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -76,11 +96,15 @@ class SessionImpl : public Session {
 
   // Of the receiving thread (and of Begin, before it runs).
   Uuid incarnation_ = Uuid::Random();
-  std::size_t next_mdc_ = 0;
   bool evicted_ = false;
+  std::uint64_t told_ = 0;
+  bool told_of_protocol_ = false;  // a controller with which there is no common version
 
   mutable Mutex mutex_;
-  CondVar writer_wake_, watch_wake_, idle_, backoff_;
+  CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_;
+  MdcSearch search_ ABSL_GUARDED_BY(mutex_);
+  std::string address_ ABSL_GUARDED_BY(mutex_);  // of the controller that serves us
+  std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<MdcStream> stream_ ABSL_GUARDED_BY(mutex_);
   bool live_ ABSL_GUARDED_BY(mutex_) = false;     // registered on stream_: requests may go
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;  // one thread is in stream_->Send
@@ -95,7 +119,14 @@ class SessionImpl : public Session {
   PendingCallPtr renewal_ ABSL_GUARDED_BY(mutex_);  // the one on its way
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
 
-  Thread receiver_, writer_, watch_;
+  std::atomic<std::uint64_t> last_told_{0};
+  std::atomic<std::uint64_t> confirmed_{0};
+  std::atomic<bool> lost_{false};                 // of what was told; nobody has been told of that
+  bool syncing_ ABSL_GUARDED_BY(mutex_) = false;  // a Sync that nobody waits for is on its way
+
+  std::atomic<std::uint64_t> heard_ms_{0};  // when something came from the controller last
+
+  Thread receiver_, writer_, watch_, scout_;
 };
 
 }  // namespace reel::client

@@ -13,8 +13,6 @@
 namespace reel::client {
 namespace {
 
-constexpr std::uint64_t kBackoffFirstMs = 100;
-constexpr std::uint64_t kBackoffLastMs = 1000;
 // How often the watch looks at the clock: well within a renewal period, and never busy.
 std::chrono::milliseconds WatchPeriod(std::uint64_t lease_ms) {
   return std::chrono::milliseconds(std::clamp<std::uint64_t>(lease_ms / 10, 5, 200));
@@ -48,9 +46,11 @@ void SessionImpl::WatchMain() {
       }
     } else if (now_ms >= renew_at_ms_) {
       v1::Request request;
-      request.mutable_renew();
+      const std::uint64_t period_ms = RenewalPeriodMs(lease_ms_, options_.mdcs.size());
+      request.mutable_renew()->set_next_ms(
+          options_.mdcs.size() > 1 ? static_cast<std::uint32_t>(period_ms) : 0);
       renewal_ = std::make_shared<PendingCall>(std::move(request));
-      renew_at_ms_ = now_ms + RenewalPeriodMs(lease_ms_);
+      renew_at_ms_ = now_ms + period_ms;
       queue_.Add(renewal_);
       Pump();
     }
@@ -82,6 +82,7 @@ void SessionImpl::ReceiveUntilLost() {
   }
   v1::ServerFrame frame;
   while (!evicted_ && stream->Receive(&frame)) {
+    heard_ms_.store(clock_.NowMs(), std::memory_order_relaxed);
     for (v1::Reply& reply : *frame.mutable_replies()) HandleReply(reply);
     for (const v1::Callback& callback : frame.callbacks()) HandleCallback(callback);
     frame.Clear();
@@ -106,17 +107,65 @@ void SessionImpl::ReceiveUntilLost() {
   }
 }
 
+void SessionImpl::NoteConfirmed() {
+  confirmed_.store(queue_.confirmed());
+}
+
+void SessionImpl::HandleProvisional(v1::Reply& reply) {
+  PendingCallPtr call;
+  {
+    MutexLock lock(mutex_);
+    call = queue_.Told(reply);
+    if (call == nullptr) return;
+    last_told_.store(call->told);
+    queue_.Durable(reply.provisional().durable());
+    NoteConfirmed();
+    if (queue_.ToldMuch()) PostSync();
+    if (queue_.CanSend()) writer_wake_.NotifyOne();
+  }
+  told_ = call->told;
+  events_.OnReply(call->request, reply);
+  if (call->on_reply) std::exchange(call->on_reply, nullptr)(reply);
+  told_ = 0;
+  Complete(call, std::move(reply));
+}
+
+// Its caller has had its answer. One that came out otherwise is lost, and so are the blocks of a
+// file that it had made: by now they may be another's.
+void SessionImpl::HandleRedone(const PendingCallPtr& call, const v1::Reply& reply) {
+  const absl::Status status = StatusOf(reply);
+  if (!status.ok() || reply.entry().attr().inode() != call->redo.inode()) {
+    spdlog::error("volume {}: a change that was told before the failover is lost: {}",
+                  options_.volume, status.ok() ? "it came out otherwise" : status.ToString());
+    lost_ = true;
+    v1::Reply lost;
+    lost.set_error(EIO);
+    lost.mutable_entry()->mutable_attr()->set_inode(call->redo.inode());
+    events_.OnRedone(call->request, lost);
+  } else if (reply.redone() || call->done_anew) {
+    events_.OnRedone(call->request, reply);
+  }
+  MutexLock lock(mutex_);
+  queue_.Confirmed(call);
+  NoteConfirmed();
+  if (queue_.CanSend()) writer_wake_.NotifyOne();
+}
+
 void SessionImpl::HandleReply(v1::Reply& reply) {
+  if (reply.has_provisional()) return HandleProvisional(reply);
   PendingCallPtr call;
   {
     MutexLock lock(mutex_);
     call = queue_.Answered(reply.id());
     if (call == nullptr) return;
+    queue_.Durable(reply.sequence());
+    NoteConfirmed();
     if (queue_.CanSend()) writer_wake_.NotifyOne();  // a slot came free
     if (call->request.op_case() == v1::Request::kRenew && reply.error() == 0) {
       lease_.Renew(call->sent_ms, lease_ms_);
     }
   }
+  if (call->told != 0) return HandleRedone(call, reply);
   events_.OnReply(call->request, reply);
   const absl::Status status = StatusOf(reply);
   if (call->request.op_case() == v1::Request::kReclaim && !status.ok()) {
@@ -139,8 +188,15 @@ void SessionImpl::HandleCallback(const v1::Callback& callback) {
     events_.OnRecall(recall.inode(), recall.mode(), span.value_or(kWholeFile));
   } else if (callback.has_recall_attr()) {
     events_.OnRecallAttr(callback.recall_attr().inode());
+  } else if (callback.has_recall_locks()) {
+    const v1::RecallLocks& recall = callback.recall_locks();
+    events_.OnRecallLocks(recall.inode(), recall.token(), recall.contended());
   } else if (callback.has_locks_broken()) {
     events_.OnLocksBroken(callback.locks_broken().inode());
+  } else if (callback.has_farewell()) {
+    const v1::Farewell& farewell = callback.farewell();
+    spdlog::info("volume {}: {}{}", options_.volume, farewell.reason(),
+                 farewell.stopped() ? "; waiting until it is started again" : "");
   } else if (callback.has_evicted()) {
     lease_.Void();
     evicted_ = true;
@@ -150,7 +206,7 @@ void SessionImpl::HandleCallback(const v1::Callback& callback) {
 }
 
 void SessionImpl::Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome) {
-  if (call->on_done) call->on_done(outcome);
+  if (call->on_done) std::exchange(call->on_done, nullptr)(outcome);
   {
     MutexLock lock(mutex_);
     call->outcome = std::move(outcome);
@@ -168,11 +224,16 @@ void SessionImpl::SessionIsOver(const std::string& why) {
   incarnation_ = Uuid::Random();
   evicted_ = false;
   std::vector<std::pair<PendingCallPtr, int>> doomed;
+  std::uint64_t first_lost = 0;
   {
     MutexLock lock(mutex_);
     session_id_ = 0;
+    first_lost = queue_.confirmed() + 1;
+    if (first_lost <= last_told_) lost_ = true;  // before anybody takes it for confirmed
     doomed = queue_.SessionOver();
+    NoteConfirmed();
   }
+  if (first_lost <= last_told_) events_.OnToldLost(first_lost);
   events_.OnEvicted();
   for (const auto& [call, errno_value] : doomed) {
     Complete(call, ErrnoStatus(errno_value, "the session with the controller ended meanwhile"));
@@ -180,33 +241,39 @@ void SessionImpl::SessionIsOver(const std::string& why) {
 }
 
 bool SessionImpl::Reconnect() {
-  std::uint64_t backoff_ms = kBackoffFirstMs;
-  for (;;) {
-    for (std::size_t i = 0; i < options_.mdcs.size(); ++i) {
-      {
-        MutexLock lock(mutex_);
-        if (ending_ || closing_) return false;
+  for (std::uint32_t rounds = 0;;) {
+    std::string address;
+    {
+      MutexLock lock(mutex_);
+      if (ending_ || closing_) return false;
+      address = search_.Next();
+      if (address.empty()) {
+        backoff_.WaitFor(
+            mutex_, std::chrono::milliseconds(SearchBackoffMs(options_.mdcs.size(), rounds++)));
+        continue;
       }
-      if (evicted_) SessionIsOver("evicted");
-      const std::string& address = options_.mdcs[next_mdc_];
-      absl::Status status = TryRegister(address);
-      if (ErrnoOf(status) == ESTALE && session_id_ != 0) {
-        SessionIsOver("the controller has given it up");
-        status = TryRegister(address);
-      }
-      if (status.ok()) {
-        spdlog::info("volume {}: the controller is back, at {}", options_.volume, address);
-        return true;
-      }
-      next_mdc_ = (next_mdc_ + 1) % options_.mdcs.size();
+    }
+    if (evicted_) SessionIsOver("evicted");
+    const std::uint64_t began_ms = clock_.NowMs();
+    std::string active;
+    absl::Status status = TryRegister(address, &active);
+    if (ErrnoOf(status) == ESTALE && session_id_ != 0) {
+      SessionIsOver("the controller has given it up");
+      status = TryRegister(address, &active);
+    }
+    if (status.ok()) {
+      spdlog::info("volume {}: the controller is back, at {}", options_.volume, address);
+      return true;
+    }
+    if (ErrnoOf(status) == EPROTONOSUPPORT && !std::exchange(told_of_protocol_, true)) {
+      spdlog::error("volume {}: {}: {}", options_.volume, address, std::string(status.message()));
     }
     MutexLock lock(mutex_);
-    if (!ending_) backoff_.WaitFor(mutex_, std::chrono::milliseconds(backoff_ms));
-    backoff_ms = std::min(backoff_ms * 2, kBackoffLastMs);
+    search_.Failed(address, clock_.NowMs() - began_ms, active);
   }
 }
 
-absl::Status SessionImpl::TryRegister(const std::string& address) {
+absl::Status SessionImpl::TryRegister(const std::string& address, std::string* active) {
   absl::StatusOr<std::unique_ptr<MdcStream>> connected = connector_.Connect(address);
   if (!connected.ok()) return connected.status();
   MdcStream* stream = connected->get();
@@ -226,8 +293,11 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
                        .incarnation = incarnation_,
                        .resume_session = session_id_,
                        .map_generation = descriptor_.generation,
-                       .caches_attributes = options_.caches_attributes};
-  absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from);
+                       .caches_attributes = options_.caches_attributes,
+                       .told_at_once = options_.told_at_once,
+                       .protocol = options_.protocol,
+                       .program = options_.program};
+  absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from, active);
   absl::Status status = hello.status();
   if (status.ok() && descriptor_.generation == 0) {
     absl::StatusOr<VolumeDescriptor> descriptor = DescriptorOf(*hello);
@@ -253,10 +323,17 @@ absl::Status SessionImpl::TryRegister(const std::string& address) {
   {
     MutexLock lock(mutex_);
     session_id_ = hello->session();
+    search_.Prefer(address);
+    address_ = address;
+    epoch_ = hello->epoch();
     handshake_until_ms_ = 0;
     lease_ms_ = hello->lease_ms();
-    renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_);
+    renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_, options_.mdcs.size());
     if (!resumed) queue_.SessionBegins(hello->slots());
+    if (resumed) {
+      const bool knows = (hello->features() & v1::FEATURE_PROVISIONAL) != 0;
+      queue_.Resumed(hello->must_reclaim(), knows);
+    }
   }
   if (!resumed) events_.OnRegistered(hello->session(), hello->key());
   if (resumed && hello->must_reclaim()) SendReclaims();

@@ -16,9 +16,6 @@
 namespace reel::client {
 namespace {
 
-// Names, and 32 bytes for each, of one ReadDir reply: some 700 entries.
-constexpr std::uint32_t kReadDirBytes = 32 * 1024;
-
 // What other hosts take and free shows that late in statfs(2). What this one does shows at once:
 // for so long after it the controller, which frees in steps, is asked each time.
 constexpr std::uint64_t kSpaceAgeMs = 10'000;
@@ -48,6 +45,16 @@ void DropName(std::string& names, std::string_view name) {
 
 bool IsAclName(std::string_view name) {
   return name == "system.posix_acl_access" || name == "system.posix_acl_default";
+}
+
+// Whether an inode could have such an attribute; for other names the controller has an error of its
+// own.
+bool IsKeptXattr(std::string_view name) {
+  if (IsAclName(name)) return true;
+  for (const std::string_view prefix : {"user.", "trusted.", "security."}) {
+    if (name.size() > prefix.size() && name.substr(0, prefix.size()) == prefix) return true;
+  }
+  return false;
 }
 
 absl::Status WrongReply(const char* wanted) {
@@ -90,8 +97,10 @@ absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
 }
 
 void Vfs::NoteChange(const v1::Request& request, CallOptions& options) {
-  OwnChanges::Change change = names_.BeginChange(request);
+  std::vector<std::uint64_t> shown;
+  OwnChanges::Change change = names_.BeginChange(request, shown);
   if (change.empty()) return;
+  for (const std::uint64_t inode : shown) options_.forget_attributes(inode);
   options.on_done = [&names = names_, change = std::move(change)](
                         const absl::StatusOr<v1::Reply>&) { names.EndChange(change); };
 }
@@ -122,9 +131,8 @@ void Vfs::NoteRead(std::uint64_t inode, AtimePolicy policy, bool due) {
 }
 
 // The kernel asks for the ACL of every directory on a path, and for the capability of every
-// program.
-bool Vfs::KnowsNoXattr(std::uint64_t inode, std::string_view name) {
-  if (!IsAclName(name) && name != kCapability) return false;
+// program; ls -l for all attributes of every file.
+bool Vfs::KnowsNoXattrs(std::uint64_t inode) {
   const std::optional<v1::Attr> attr = names_.GetAttr(inode);
   return attr && !attr->xattrs() && session_.LeaseHolds();
 }
@@ -141,6 +149,7 @@ FileData::IoContext Vfs::Context(const Caller& caller) {
   io.credentials = &caller.credentials;
   io.groups = caller.groups;
   io.interrupt = caller.interrupt;
+  io.handle = caller.handle;
   return io;
 }
 
@@ -165,6 +174,7 @@ absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
 std::optional<v1::Attr> Vfs::Victim(const NameIn& at) {
   auto found = names_.Lookup(at.parent, at.name);
   if (!found || found->absent) return std::nullopt;
+  data_.Overlay(found->attr);  // its size may be known here only
   const bool last = S_ISDIR(found->attr.mode()) || found->attr.nlink() <= 1;
   return last ? std::optional(std::move(found->attr)) : std::nullopt;
 }
@@ -299,7 +309,7 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
 
 absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view name,
                                           const Caller& caller) {
-  if (KnowsNoXattr(inode, name)) return ErrnoStatus(ENODATA);
+  if (IsKeptXattr(name) && KnowsNoXattrs(inode)) return ErrnoStatus(ENODATA);
   v1::Request request;
   v1::GetXattr& get = *request.mutable_get_xattr();
   get.set_inode(inode);
@@ -327,6 +337,7 @@ absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
 }
 
 absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& caller) {
+  if (KnowsNoXattrs(inode)) return std::string();
   v1::Request request;
   request.mutable_list_xattr()->set_inode(inode);
   absl::StatusOr<std::string> names = CallForData(std::move(request), caller);
@@ -351,6 +362,12 @@ void Vfs::OpenDirectory(std::uint64_t inode) {
   data_.OpenDirectory(inode);
   // In this order: a recall in between finds it open.
   if (!names_.Holds(inode)) data_.RegisterOpens(inode, [] {});
+  ForgetUnlessHeld(inode);
+}
+
+// The kernel cannot be told of an inode whose lookup it has not taken in yet. By now it has.
+void Vfs::ForgetUnlessHeld(std::uint64_t inode) {
+  if (!names_.Holds(inode)) options_.forget_attributes(inode);
 }
 
 absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
@@ -359,14 +376,24 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   if (cookie != 0) {
     const DirHandle::Found found = handle.Find(cookie);
     if (found.position != DirHandle::Position::kUnknown) return found.entry;
+  } else if (absl::Status status = ahead_.Await(handle.inode(), caller.interrupt); !status.ok()) {
+    return status;
   }
-  if (const auto page = names_.Page(handle.inode(), cookie); page && session_.LeaseHolds()) {
+  absl::StatusOr<ListingPart> part = Listing(handle, cookie, caller);
+  if (!part.ok()) return part.status();
+  if (absl::Status kept = handle.Keep(cookie, *std::move(part)); !kept.ok()) return kept;
+  if (cookie == 0) ahead_.Follow(handle.inode(), handle.kept(), caller.credentials);
+  return handle.Find(cookie).entry;
+}
+
+absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint64_t cookie,
+                                              const Caller& caller) {
+  if (auto page = names_.Page(handle.inode(), cookie); page && session_.LeaseHolds()) {
     const auto attr = names_.GetAttr(handle.inode());
     if (cookie == 0 && attr && !handle.no_atime()) {
       data_.NoteAccess(*attr, options_.directory_atime);
     }
-    if (absl::Status kept = handle.Keep(cookie, *page); !kept.ok()) return kept;
-    return handle.Find(cookie).entry;
+    return page;
   }
   v1::Request request;
   v1::ReadDir& read = *request.mutable_read_dir();
@@ -382,9 +409,7 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   if (!handle.no_atime()) {
     NoteRead(handle.inode(), options_.directory_atime, reply->read_dir().atime_due());
   }
-  absl::Status status = handle.Keep(cookie, std::move(*reply->mutable_read_dir()));
-  if (!status.ok()) return status;
-  return handle.Find(cookie).entry;
+  return std::make_shared<const v1::ReadDirReply>(std::move(*reply->mutable_read_dir()));
 }
 
 // ---- files
@@ -398,6 +423,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
   if (known && session_.LeaseHolds()) io.known = &*known;
   absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, io);
   if (!attr.ok()) return attr;
+  ForgetUnlessHeld(inode);
   data_.Overlay(*attr);
   // The kernel, which asks no FUSE file system for these flags, leaves them to us.
   const bool immutable = (attr->flags() & v1::INODE_FLAG_IMMUTABLE) != 0;
@@ -428,6 +454,7 @@ absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
   io.append = (flags & O_APPEND) != 0;
   io.sync = (flags & (O_SYNC | O_DSYNC)) != 0;
   io.data_only = (flags & O_SYNC) != O_SYNC;
+  io.direct = (flags & O_DIRECT) != 0;
   return data_.Write(inode, offset_bytes, data, io).status();
 }
 
@@ -435,6 +462,10 @@ absl::Status Vfs::Fsync(std::uint64_t inode, bool data_only, const Caller& calle
   FileData::IoContext io = Context(caller);
   io.data_only = data_only;
   return data_.Fsync(inode, io);
+}
+
+absl::Status Vfs::Flush(std::uint64_t inode, const Caller& caller) {
+  return data_.Flush(inode, Context(caller));
 }
 
 absl::Status Vfs::Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -27,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "client/dir_handle.h"
 #include "client/file_data.h"
+#include "client/listing_ahead.h"
 #include "client/name_cache.h"
 #include "client/removed_inodes.h"
 #include "client/session.h"
@@ -40,6 +42,7 @@ struct Caller {
   v1::Credentials credentials;  // without supplementary groups
   const CallerGroups* groups = nullptr;
   std::uint32_t umask = 0;
+  std::uint64_t handle = 0;  // the open file that is used, or made
   const Interrupt* interrupt = nullptr;
 
   void AddGroups();  // to the credentials
@@ -53,13 +56,16 @@ struct NameIn {
 struct VfsOptions {
   AtimePolicy symlink_atime = AtimePolicy::kRelative;
   AtimePolicy directory_atime = AtimePolicy::kRelative;
+  // The kernel shall take nothing for valid that it knows of the inode; called by whoever changes
+  // it.
+  std::function<void(std::uint64_t inode)> forget_attributes = [](std::uint64_t) {};
 };
 
 class Vfs {
  public:
   // All outlive this object.
   Vfs(Session& session, FileData& data, NameCache& names, const VfsOptions& options)
-      : session_(session), data_(data), names_(names), options_(options) {}
+      : session_(session), data_(data), names_(names), options_(options), ahead_(session, names) {}
 
   // ---- names ----
   absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);
@@ -80,6 +86,8 @@ class Vfs {
   // The root's attributes, and StatFs, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
+  // Whether the kernel may take these attributes, which came from here just now, for valid.
+  bool MayShow(const v1::Attr& attr) { return session_.LeaseHolds() && names_.Show(attr); }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
   absl::StatusOr<std::string> GetXattr(std::uint64_t inode, std::string_view name,
@@ -115,6 +123,10 @@ class Vfs {
                      std::span<const std::byte> data, int flags, bool page_cache,
                      const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
+  // fsync(2) of a directory.
+  absl::Status SyncNames(const Caller& caller) { return session_.Sync(caller.interrupt); }
+  // close(2) of a descriptor: the error that it ends with.
+  absl::Status Flush(std::uint64_t inode, const Caller& caller);
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                         std::uint64_t length_bytes, const Caller& caller);
   // SEEK_DATA and SEEK_HOLE; EINVAL for others (the kernel does those itself).
@@ -123,8 +135,14 @@ class Vfs {
 
  private:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
+  // The part of a listing behind `cookie`, from the cache or the controller.
+  using ListingPart = std::shared_ptr<const v1::ReadDirReply>;
+  absl::StatusOr<ListingPart> Listing(const DirHandle& handle, std::uint64_t cookie,
+                                      const Caller& caller);
   // Until the request is done, the cache knows nothing of what it may change.
   void NoteChange(const v1::Request& request, CallOptions& options);
+  // Where the token is not held, the kernel's attributes of the inode are not valid.
+  void ForgetUnlessHeld(std::uint64_t inode);
   // The inode that `at` is known to lead to, before it is removed.
   std::optional<v1::Attr> Victim(const NameIn& at);
   // True when `status` only says that the controller has let go of a removed inode.
@@ -134,8 +152,8 @@ class Vfs {
   absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.
   void NoteRead(std::uint64_t inode, AtimePolicy policy, bool due);
-  // True when the inode is known to have no attribute of that name.
-  bool KnowsNoXattr(std::uint64_t inode, std::string_view name);
+  // True when the inode is known to have no extended attributes.
+  bool KnowsNoXattrs(std::uint64_t inode);
   absl::StatusOr<v1::Attr> CallForEntry(v1::Request request, const Caller& caller);
   absl::StatusOr<v1::Attr> CallForAttr(v1::Request request, const Caller& caller);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
@@ -146,6 +164,7 @@ class Vfs {
   NameCache& names_;
   const VfsOptions options_;
   RemovedInodes removed_;
+  ListingAhead ahead_;
 
   Mutex last_mutex_;
   v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);                       // as last seen

@@ -49,10 +49,10 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   CallOptions options;
   options.credentials = &creator.credentials;
   options.interrupt = creator.interrupt;
-  options.on_reply = [&data = data_, outcome](const v1::Reply& reply) {
+  options.on_reply = [&data = data_, outcome, handle = creator.handle](const v1::Reply& reply) {
     const std::uint64_t inode = reply.entry().attr().inode();
     if (inode == 0) return;
-    data.Created(reply.entry());
+    data.Created(reply.entry(), handle);
     outcome->inode = inode;
     if (outcome->one_came.exchange(true)) data.Close(inode);
   };

@@ -70,6 +70,7 @@ class FakeFileData : public FileData {
     return offset;
   }
   absl::Status Fsync(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
+  absl::Status Flush(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
   absl::Status SyncAll() override { return absl::OkStatus(); }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext&) override {
     set_fields = set.fields();
@@ -98,7 +99,9 @@ class FakeFileData : public FileData {
     done();
   }
   std::uint64_t ExpectedBytes() const override { return 5'000; }
-  void Created(const v1::EntryReply& entry) override { opened = entry.attr().inode(); }
+  void Created(const v1::EntryReply& entry, std::uint64_t) override {
+    opened = entry.attr().inode();
+  }
   void Close(std::uint64_t inode) override { closed = inode; }
   void Stop() override {}
   void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
@@ -399,6 +402,11 @@ TEST_F(VfsTest, OpenFlagsReachTheWrite) {
   EXPECT_TRUE(data_.last.append && data_.last.sync && !data_.last.page_cache);
   ASSERT_TRUE(vfs_.Write(1, 0, data, 0, true, caller_).ok());
   EXPECT_TRUE(!data_.last.append && !data_.last.sync && data_.last.page_cache);
+  EXPECT_FALSE(data_.last.direct);
+  caller_.handle = 7;
+  ASSERT_TRUE(vfs_.Write(1, 0, data, O_RDWR | O_DIRECT, false, caller_).ok());
+  EXPECT_TRUE(data_.last.direct);
+  EXPECT_EQ(data_.last.handle, 7u);
 }
 
 TEST_F(VfsTest, SeekIsForDataAndHoles) {

@@ -11,18 +11,34 @@ namespace reel::mdc {
 
 namespace {
 
-grpc::Status Stopping() {
-  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping");
+// Where a standby's answer names the active controller.
+constexpr char kActiveTrailer[] = "reel-active";
+
+std::string TextOf(const VolumeRole::Active& active) {
+  if (!active.address.empty()) return absl::StrCat("the active one is ", active.address);
+  return active.stopped ? "the volume is stopped, until \"reeladm start\"" : "no MDC is active";
 }
 
 }  // namespace
 
-AdminService::AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns,
-                           ConnectionGate& gate, bool tls)
+grpc::Status AdminService::Stopping() {
+  return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the controller is stopping");
+}
+
+const VolumeRole* AdminService::RoleOf(const std::string& volume) const {
+  for (const VolumeRole* role : volumes_) {
+    if (role->name() == volume) return role;
+  }
+  return nullptr;
+}
+
+AdminService::AdminService(std::vector<VolumeRole*> volumes, std::vector<std::string> patterns,
+                           ConnectionGate& gate, bool tls, AboutDaemon about)
     : volumes_(std::move(volumes)),
       patterns_(std::move(patterns)),
       gate_(gate),
       tls_(tls),
+      about_(std::move(about)),
       disk_thread_([this] { DiskMain(); }) {}
 
 void AdminService::Stop() {
@@ -44,21 +60,19 @@ grpc::Status AdminService::CheckRole(const grpc::ServerContext& context) const {
   return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, why);
 }
 
-template <typename AnyCall>
-void AdminService::AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler,
-                              CallQueue& queue) {
-  AnyCall::Accept(
-      service_, ask,
-      [this, handler = std::move(handler)](AnyCall& call) {
-        const grpc::Status allowed = CheckRole(call.context());
-        if (allowed.ok()) {
-          gate_.Welcome(call.context().peer());
-          handler(call);
-        } else {
-          call.Finish(allowed);
-        }
-      },
-      queue);
+grpc::Status AdminService::CheckProtocol(grpc::ServerContext& context) const {
+  if (about_.protocol.newest < 2) return grpc::Status::OK;  // which said nothing of versions
+  context.AddTrailingMetadata(kProtocolMetadata, EncodeProtocol(about_.protocol));
+  const auto& metadata = context.client_metadata();
+  const auto said = metadata.find(kProtocolMetadata);
+  ProtocolRange theirs;
+  if (said != metadata.end()) theirs = DecodeProtocol({said->second.data(), said->second.size()});
+  const auto common = CommonProtocol({absl::StrCat("reeladm at ", context.peer()), theirs},
+                                     {absl::StrCat("reel-mdcd on ", about_.host), about_.protocol});
+  if (common.ok()) return grpc::Status::OK;
+  const std::string why(common.status().message());
+  spdlog::warn("administration from {} is refused: {}", context.peer(), why);
+  return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, why);
 }
 
 void AdminService::Accept(CallQueue& queue) {
@@ -100,19 +114,25 @@ void AdminService::Accept(CallQueue& queue) {
   AcceptKind<LocksCall>(
       &Service::RequestLocks,
       [this](LocksCall& call) {
-        OnCore<LocksCall>(call, [](VolumeServer&, Core& core, LocksCall& locks) {
-          core.Describe(locks.reply());
+        OnVolume(call, [&call](VolumeServer&, Core& core) {
+          core.FetchLocks(std::nullopt, [&core, &call] {
+            core.Describe(call.reply());
+            call.Finish(grpc::Status::OK);
+          });
         });
       },
       queue);
   AcceptKind<BreakLocksCall>(
       &Service::RequestBreakLocks,
       [this](BreakLocksCall& call) {
-        OnCore<BreakLocksCall>(call, [](VolumeServer&, Core& core, BreakLocksCall& locks) {
-          const SessionId session(locks.request().session());
-          core.BreakLocks(InodeNumber(locks.request().inode()),
-                          session == SessionId(0) ? std::nullopt : std::optional(session),
-                          locks.reply());
+        OnVolume(call, [&call](VolumeServer&, Core& core) {
+          const InodeNumber inode(call.request().inode());
+          const SessionId session(call.request().session());
+          core.FetchLocks(inode, [&core, &call, inode, session] {
+            core.BreakLocks(inode, session == SessionId(0) ? std::nullopt : std::optional(session),
+                            call.reply());
+            call.Finish(grpc::Status::OK);
+          });
         });
       },
       queue);
@@ -120,34 +140,23 @@ void AdminService::Accept(CallQueue& queue) {
       &Service::RequestEvict, [this](EvictCall& call) { Evict(call); }, queue);
   AcceptKind<ReservationsCall>(
       &Service::RequestReservations, [this](ReservationsCall& call) { Reservations(call); }, queue);
+  AcceptSeatCalls(queue);
 }
 
-VolumeServer* AdminService::Find(const std::string& name) const {
-  for (VolumeServer* volume : volumes_) {
-    if (volume->name() == name) return volume;
+VolumeServer* AdminService::Find(grpc::ServerContext& context, const std::string& name,
+                                 grpc::Status* why) const {
+  if (const VolumeRole* role = RoleOf(name)) {
+    if (VolumeServer* server = role->server()) return server;
+    const VolumeRole::Active active = role->active();
+    context.AddTrailingMetadata(kActiveTrailer, active.address);
+    *why =
+        grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
+                     absl::StrCat("this MDC is a standby of volume ", name, "; ", TextOf(active)));
+    return nullptr;
   }
+  *why = grpc::Status(grpc::StatusCode::NOT_FOUND,
+                      absl::StrCat("volume ", name, " is not served here"));
   return nullptr;
-}
-
-template <typename AnyCall, typename Action>
-void AdminService::OnVolume(AnyCall& call, Action action) {
-  const std::string& name = call.request().volume();
-  VolumeServer* const volume = Find(name);
-  if (volume == nullptr) {
-    call.Finish(grpc::Status(grpc::StatusCode::NOT_FOUND,
-                             absl::StrCat("volume ", name, " is not served here")));
-    return;
-  }
-  const bool queued = volume->RunOnCore([volume, action](Core& core) { action(*volume, core); });
-  if (!queued) call.Finish(Stopping());
-}
-
-template <typename AnyCall>
-void AdminService::OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&)) {
-  OnVolume(call, [&call, action](VolumeServer& volume, Core& core) {
-    action(volume, core, call);
-    call.Finish(grpc::Status::OK);
-  });
 }
 
 void AdminService::Evict(Call<v1::EvictRequest, v1::EvictReply>& call) {
@@ -176,12 +185,26 @@ void AdminService::Reservations(Call<v1::ReservationsRequest, v1::ReservationsRe
 }
 
 void AdminService::Volumes(v1::VolumesReply& reply) const {
-  for (const VolumeServer* volume : volumes_) {
+  reply.set_host(about_.host);
+  reply.set_address(about_.address);
+  reply.set_program(about_.program);
+  reply.set_protocol(ProtocolText(about_.protocol));
+  for (const VolumeRole* role : volumes_) {
     v1::VolumesReply::Volume& out = *reply.add_volumes();
-    out.set_name(volume->name());
-    out.set_volume(volume->descriptor().volume.ToBytes());
-    out.set_role("active");
-    out.set_epoch(volume->epoch().value());
+    const VolumeServer* server = role->server();
+    const VolumeRole::Active active = role->active();
+    out.set_name(role->name());
+    out.set_volume(role->volume().ToBytes());
+    out.set_role(server != nullptr ? "active" : "standby");
+    out.set_epoch((server != nullptr ? server->epoch() : active.epoch).value());
+    out.set_active(active.address);
+    out.set_active_host(active.host);
+    out.set_holder(role->holder().ToBytes());
+    out.set_stopped(server == nullptr && active.stopped);
+    out.set_maintenance(server != nullptr ? server->maintenance() : active.maintenance);
+    if (active.host.empty()) continue;
+    out.set_active_protocol(ProtocolText(active.protocol));
+    out.set_active_program(active.program);
   }
 }
 
@@ -218,8 +241,9 @@ void AdminService::ListDisks(v1::DisksReply& reply) const {
                        : "one copy of the label is damaged");
     if (label.volume.is_nil()) continue;
     disk.set_volume(label.volume.ToString());
-    for (const VolumeServer* volume : volumes_) {
-      const VolumeDescriptor& descriptor = volume->descriptor();
+    for (const VolumeRole* role : volumes_) {
+      if (role->server() == nullptr) continue;
+      const VolumeDescriptor& descriptor = role->server()->descriptor();
       if (descriptor.volume == label.volume && label.pool < descriptor.pools.size()) {
         disk.set_pool(descriptor.pools[label.pool].name);
       }

@@ -11,17 +11,31 @@
 
 #include "mdc/call_queue.h"
 #include "mdc/connection_gate.h"
+#include "mdc/volume_role.h"
 #include "mdc/volume_server.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/protocol.h"
 #include "volume/mutex.h"
 
 namespace reel::mdc {
 
+// This daemon, as administrators are told of it, and what they can tell it.
+struct AboutDaemon {
+  std::string host;       // its name
+  std::string address;    // HOST:PORT for clients
+  std::string program{};  // its release
+  ProtocolRange protocol = SpokenProtocol();
+  // Begins to leave the seats of all volumes, this one's in that way; does not wait for it.
+  std::function<void(const std::string& volume, const SeatFarewell& how)> leave{};
+  // Lets the standby of a volume take a seat that nobody has.
+  std::function<void(const std::string& volume)> take{};
+};
+
 class AdminService {
  public:
-  // `patterns`: where Disks looks for LUNs. The servers and the gate outlive every call.
-  AdminService(std::vector<VolumeServer*> volumes, std::vector<std::string> patterns,
-               ConnectionGate& gate, bool tls);
+  // `patterns`: where Disks looks for LUNs. The roles and the gate outlive every call.
+  AdminService(std::vector<VolumeRole*> volumes, std::vector<std::string> patterns,
+               ConnectionGate& gate, bool tls, AboutDaemon about);
   ~AdminService() { Stop(); }
 
   grpc::Service* grpc() { return &service_; }
@@ -39,8 +53,13 @@ class AdminService {
   // Accepts calls of one kind; `handler` gets those of administrators.
   template <typename AnyCall>
   void AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler, CallQueue& queue);
+  static grpc::Status Stopping();
   grpc::Status CheckRole(const grpc::ServerContext& context) const;
-  VolumeServer* Find(const std::string& name) const;
+  // Answers with this daemon's protocol versions; not OK: the caller speaks none of them.
+  grpc::Status CheckProtocol(grpc::ServerContext& context) const;
+  // The volume's server here; null: `*why` says that there is none, or where there is one.
+  VolumeServer* Find(grpc::ServerContext& context, const std::string& name,
+                     grpc::Status* why) const;
   // Runs `action(volume, core)` on the core's seat, to answer the call; else answers it.
   template <typename AnyCall, typename Action>
   void OnVolume(AnyCall& call, Action action);
@@ -48,6 +67,12 @@ class AdminService {
   template <typename AnyCall>
   void OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&));
   void Volumes(v1::VolumesReply& reply) const;
+  void Fail(Call<v1::FailRequest, v1::FailReply>& call);
+  void StopVolume(Call<v1::StopRequest, v1::StopReply>& call);
+  void StartVolume(Call<v1::StartRequest, v1::StartReply>& call);
+  void Maintenance(Call<v1::MaintenanceRequest, v1::MaintenanceReply>& call);
+  void AcceptSeatCalls(CallQueue& queue);
+  const VolumeRole* RoleOf(const std::string& volume) const;
   void Evict(Call<v1::EvictRequest, v1::EvictReply>& call);
   void Reservations(Call<v1::ReservationsRequest, v1::ReservationsReply>& call);
   void Disks(Call<v1::DisksRequest, v1::DisksReply>& call);
@@ -55,15 +80,51 @@ class AdminService {
   void DiskMain();
 
   Service service_;
-  const std::vector<VolumeServer*> volumes_;
+  const std::vector<VolumeRole*> volumes_;
   const std::vector<std::string> patterns_;
   ConnectionGate& gate_;
   const bool tls_;
+  const AboutDaemon about_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread disk_thread_;
 };
+
+template <typename AnyCall>
+void AdminService::AcceptKind(typename AnyCall::Ask ask, typename AnyCall::Handler handler,
+                              CallQueue& queue) {
+  AnyCall::Accept(
+      service_, ask,
+      [this, handler = std::move(handler)](AnyCall& call) {
+        grpc::Status allowed = CheckRole(call.context());
+        if (allowed.ok()) allowed = CheckProtocol(call.context());
+        if (allowed.ok()) {
+          gate_.Welcome(call.context().peer());
+          handler(call);
+        } else {
+          call.Finish(allowed);
+        }
+      },
+      queue);
+}
+
+template <typename AnyCall, typename Action>
+void AdminService::OnVolume(AnyCall& call, Action action) {
+  grpc::Status why;
+  VolumeServer* const volume = Find(call.context(), call.request().volume(), &why);
+  if (volume == nullptr) return call.Finish(why);
+  const bool queued = volume->RunOnCore([volume, action](Core& core) { action(*volume, core); });
+  if (!queued) call.Finish(Stopping());
+}
+
+template <typename AnyCall>
+void AdminService::OnCore(AnyCall& call, void (*action)(VolumeServer&, Core&, AnyCall&)) {
+  OnVolume(call, [&call, action](VolumeServer& volume, Core& core) {
+    action(volume, core, call);
+    call.Finish(grpc::Status::OK);
+  });
+}
 
 }  // namespace reel::mdc

@@ -5,6 +5,7 @@
 // Threads: Start and Stop from one thread; steps may be started by any.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -13,22 +14,6 @@
 #include "grpcpp/grpcpp.h"
 
 namespace reel::mdc {
-
-// Something that gRPC was asked to do (its tag), and what follows when that is done. It outlives
-// the doing. `then` runs on the queue's thread; false: it was not done, the call or the server
-// ends.
-class Step {
- public:
-  explicit Step(std::function<void(bool)> then) : then_(std::move(then)) {}
-  Step(const Step&) = delete;
-  Step& operator=(const Step&) = delete;
-
-  void* tag() { return this; }
-  void Done(bool ok) { then_(ok); }
-
- private:
-  const std::function<void(bool)> then_;
-};
 
 class CallQueue {
  public:
@@ -40,22 +25,57 @@ class CallQueue {
   void Start() {
     thread_ = std::thread([this] { Poll(); });
   }
-  // REQUIRES: the server is shut down, and nobody starts steps any more.
+  // Waits for the steps under way, and for those that they start: gRPC aborts where one is started
+  // on a queue that was shut down. REQUIRES: the server is shut down, which ends all of them.
   void Stop() {
     if (!thread_.joinable()) return;
+    for (int left = under_way_.load(); left != 0; left = under_way_.load()) under_way_.wait(left);
     queue_->Shutdown();
     thread_.join();
   }
 
  private:
-  void Poll() {
-    void* tag = nullptr;
-    for (bool ok = false; queue_->Next(&tag, &ok);) static_cast<Step*>(tag)->Done(ok);
+  friend class Step;
+  void Poll();
+  void Ended() {
+    if (--under_way_ == 0) under_way_.notify_all();
   }
 
   const std::unique_ptr<grpc::ServerCompletionQueue> queue_;
+  std::atomic<int> under_way_{0};
   std::thread thread_;
 };
+
+// Something that gRPC was asked to do (its tag), and what follows when that is done. It outlives
+// the doing. `then` runs on the queue's thread; false: it was not done, the call or the server
+// ends.
+class Step {
+ public:
+  Step(CallQueue& queue, std::function<void(bool)> then) : queue_(queue), then_(std::move(then)) {}
+  Step(const Step&) = delete;
+  Step& operator=(const Step&) = delete;
+
+  // For one doing.
+  void* tag() {
+    ++queue_.under_way_;
+    return this;
+  }
+  void Done(bool ok) { then_(ok); }
+  // It will never be done, and gRPC will not say so.
+  void Forget() { queue_.Ended(); }
+
+ private:
+  CallQueue& queue_;
+  const std::function<void(bool)> then_;
+};
+
+inline void CallQueue::Poll() {
+  void* tag = nullptr;
+  for (bool ok = false; queue_->Next(&tag, &ok);) {
+    static_cast<Step*>(tag)->Done(ok);  // which may be the end of the step
+    Ended();
+  }
+}
 
 // A unary call, from the moment when one is waited for to its answer; owns itself in between.
 // `Handler` is called with each that comes, and sees to it that Finish is called, once.
@@ -100,8 +120,8 @@ class UnaryCall {
   Request request_;
   Reply reply_;
   grpc::ServerAsyncResponseWriter<Reply> writer_{&context_};
-  Step accepted_{[this](bool ok) { OnAccepted(ok); }};
-  Step finished_{[this](bool) { delete this; }};
+  Step accepted_{queue_, [this](bool ok) { OnAccepted(ok); }};
+  Step finished_{queue_, [this](bool) { delete this; }};
 };
 
 }  // namespace reel::mdc

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/address.h"
+#include "volume/arbitration_block.h"
 #include "volume/label.h"
 #include "volume/toml_reader.h"
 
@@ -18,6 +19,7 @@ constexpr std::size_t kMaxVolumes = 64;
 constexpr std::size_t kMaxExports = 256;
 constexpr std::string_view kAccess[] = {"rw", "ro", "none"};
 constexpr std::string_view kSquash[] = {"none", "root", "all"};
+constexpr std::string_view kNames[] = {"durable", "early"};  // when they are answered
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
 
 std::vector<std::string> ReadPatterns(TomlTable& table) {
@@ -84,10 +86,24 @@ absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::strin
   return volume;
 }
 
+bool IsHostAndPort(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::uint32_t port = 0;
+  return colon != std::string::npos && colon != 0 && text.size() <= kMaxSeatAddressBytes &&
+         absl::SimpleAtoi(text.substr(colon + 1), &port) && port <= 65'535;
+}
+
+// Every address of this host: nothing that another host could connect to.
+bool IsAnyAddress(const std::string& listen) {
+  return listen.starts_with("0.0.0.0:") || listen.starts_with("[::]:");
+}
+
 absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& source) {
   TomlTable table(root, source);
   Config config;
   config.listen = table.Text("listen").value_or("");
+  config.advertise =
+      table.Text("advertise").value_or(IsAnyAddress(config.listen) ? "" : config.listen);
   config.tls.ca = table.Text("tls_ca").value_or("");
   config.tls.cert = table.Text("tls_cert").value_or("");
   config.tls.key = table.Text("tls_key").value_or("");
@@ -95,8 +111,12 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   // Below a second a busy host would be evicted; above ten minutes nobody would wait for its files.
   const auto lease_ms = table.Number("session_lease_ms", 1'000, 600'000);
   config.session_lease_ms = static_cast<std::uint32_t>(lease_ms.value_or(config.session_lease_ms));
+  const auto seat_ms = table.Number("seat_ms", kMinSeatMs, kMaxSeatMs);
+  config.seat_ms = static_cast<std::uint32_t>(seat_ms.value_or(config.seat_ms));
   const auto cache_mib = table.Number("cache_mib", 8, 1 << 20);
   config.cache_mib = static_cast<std::uint32_t>(cache_mib.value_or(config.cache_mib));
+  config.tells_at_once =
+      table.Choice("names", kNames).value_or(std::string(kNames[0])) == kNames[1];
   config.log_level = table.Choice("log_level", kLogLevels).value_or(config.log_level);
   const auto volumes = table.Tables("volume", kMaxVolumes);
   // Unknown keys first: a key that is missing may be one that is misspelt.
@@ -107,6 +127,9 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
                                   kDefaultMdcPort, "\""));
   } else if (absl::Status s = ValidateListenAddress(config.listen, config.tls.any()); !s.ok()) {
     table.Fail("listen", std::string(s.message()));
+  } else if (!config.advertise.empty() && !IsHostAndPort(config.advertise)) {
+    table.Fail("advertise", absl::StrCat("advertise = \"", absl::CHexEscape(config.advertise),
+                                         "\" is not HOST:PORT"));
   } else if (volumes.empty()) {
     table.Fail(root, absl::StrCat("1 to ", kMaxVolumes, " [[volume]] tables are needed"));
   }
@@ -122,10 +145,7 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
 }  // namespace
 
 absl::Status ValidateListenAddress(const std::string& listen, bool tls) {
-  const std::size_t colon = listen.rfind(':');
-  std::uint32_t port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(listen.substr(colon + 1), &port) || port > 65'535) {
+  if (!IsHostAndPort(listen)) {
     return absl::InvalidArgumentError(
         absl::StrCat("listen = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
   }

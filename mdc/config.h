@@ -1,12 +1,17 @@
 // The configuration of reel-mdcd: one TOML file.
 //
 //   listen = "127.0.0.1:7440"      where clients and reeladm connect; without TLS, loopback only
+//   advertise = "mdc1:7440"        by which clients reach it, where listen does not say
+//                                  that (0.0.0.0:7440)
 //   tls_ca = "/etc/reelfs/tls/ca.crt"      whose certificates are believed
 //   tls_cert = "/etc/reelfs/tls/mdc1.crt"  one's own, with the role mdc
 //   tls_key = "/etc/reelfs/tls/mdc1.key"
 //   luns = ["/dev/disk/by-id/*"]   where to look for LUNs: shell patterns
 //   session_lease_ms = 10000
+//   seat_ms = 1500                 term of the active controller (mdc/seat_times.h)
 //   cache_mib = 512                metadata cached in memory, per volume
+//   names = "durable"              when a change of names is answered: when it is durable, or at
+//                                  once ("early"), if all controllers know of that
 //   log_level = "info"
 //   [[volume]]
 //   name = "reel"
@@ -26,6 +31,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/exports.h"
+#include "mdc/seat_times.h"
 #include "proto/tls.h"
 
 namespace reel::mdc {
@@ -39,9 +45,12 @@ struct Config {
     std::vector<Export> exports;    // in the file's order
   };
   std::string listen;
+  std::string advertise;
   TlsFiles tls;
   std::vector<std::string> luns;
   std::uint32_t session_lease_ms = 10'000;
+  bool tells_at_once = false;  // of changes of names, before they are durable
+  std::uint32_t seat_ms = kDefaultSeatMs;
   std::uint32_t cache_mib = 512;
   std::string log_level = "info";
   std::vector<Volume> volumes;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,12 +19,6 @@
 namespace reel::mdc {
 namespace {
 
-// Steps of removal per tick and per sync: enough to keep up with any client, few enough that nobody
-// waits long behind them.
-constexpr std::uint32_t kReapSteps = 64;
-// A tick that comes later than this: the process itself was stopped, and nobody's lease ran
-// meanwhile.
-constexpr std::uint64_t kTickGapMs = 1000;
 // How long known sessions may take to say what they hold, in leases, however alive they seem.
 constexpr std::uint64_t kReclaimLeases = 3;
 
@@ -83,12 +78,15 @@ absl::Status CoreImpl::Begin() {
         volume.format() == schema::kFormat ? ", but of another volume" : "; this program knows 1"));
   }
 
-  started_ms_ = last_tick_ms_ = clock_.NowMs();
-  epoch_ = Epoch(volume.epoch() + 1);
+  started_ms_ = clock_.NowMs();
+  session_clock_.Start();
+  epoch_ = std::max(Epoch(volume.epoch() + 1), options_.epoch);
+  lock_tokens_.Begin(epoch_);
   sequence_base_ = volume.sequence_base();
   WriteBatch batch;
   volume.set_epoch(epoch_.value());
   volume.set_clean(false);
+  volume.set_next_inode(volume.next_inode() + InodeNumbers::kMaxLost);
   batch.Put(schema::VolumeKey(), volume.SerializeAsString());
   if (absl::Status s = LoadSessions(batch); !s.ok()) return s;
   if (absl::Status s = LoadReplies(); !s.ok()) return s;
@@ -146,7 +144,7 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                      fencing_.insert(id);
                    }
                    session.holds_up_grace = true;
-                   session.lease_until_ms = started_ms_ + options_.session_lease_ms;
+                   session.lease_until_ms = session_clock_.NowMs() + options_.session_lease_ms;
                    session.slots.resize(options_.slots + 1);
                    for (Slot& slot : session.slots) slot.resumed = true;
                    ++grace_sessions_;
@@ -196,7 +194,7 @@ Sequence CoreImpl::VolumeSequence(Sequence sequence) const {
   return sequence + sequence_base_;
 }
 
-bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence) {
+bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, SessionId told) {
   auto applied = db_.Apply(batch);
   if (!applied.ok()) {
     health_ = absl::Status(applied.status().code(),
@@ -205,35 +203,43 @@ bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence) {
     return false;
   }
   *sequence = *applied;
-  in_flight_.Applied(batch, *applied);
+  in_flight_.Applied(batch, *applied, told);
   ++counters_.batches;
-  wants_sync_ = true;
+  (haste == Haste::kNow ? wants_sync_ : may_sync_) = true;
   return true;
 }
 
 void CoreImpl::OnTick() {
   if (!health_.ok()) return;
-  const std::uint64_t now = clock_.NowMs();
-  const std::uint64_t gap = now - std::min(now, last_tick_ms_);
-  last_tick_ms_ = now;
-  const std::uint64_t reclaim_until = started_ms_ + kReclaimLeases * options_.session_lease_ms;
-  std::vector<Session*> over;
+  session_clock_.Observe();
+  const std::uint64_t now = session_clock_.NowMs();
+  const std::uint64_t reclaim_until = kReclaimLeases * options_.session_lease_ms;
+  std::vector<std::pair<Session*, std::string_view>> over;
   for (auto& [id, session] : sessions_.all()) {
-    if (gap > kTickGapMs) session->lease_until_ms += gap;
     if (session->phase == Session::Phase::kEnding) continue;
     if (std::exchange(session->recalls_due, false)) {
       SendRecalls(tokens_.PendingRecalls(id));
       SendAttrRecalls(attr_tokens_.PendingRecalls(id));
+      for (const LockToken& token : lock_tokens_.All()) {
+        if (token.session == id && token.recalled) SendLockRecall(token);
+      }
     }
-    const bool too_slow = session->phase == Session::Phase::kMustReclaim && now > reclaim_until;
-    if (session->lease_until_ms < now || too_slow) over.push_back(session.get());
+    if (session->lease_until_ms < now) {
+      over.emplace_back(session.get(), "its lease ran out");
+    } else if (session->phase == Session::Phase::kMustReclaim && now > reclaim_until) {
+      over.emplace_back(session.get(), "it did not say in time what it holds");
+    } else if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) {
+      // By returns of single blocks, which are never refused.
+      over.emplace_back(session.get(), "it holds tokens of too many pieces");
+    }
   }
-  for (Session* session : over) {
-    Evict(*session, session->lease_until_ms < now ? "its lease ran out"
-                                                  : "it did not say in time what it holds");
-  }
+  for (const auto& [session, reason] : over) Evict(*session, reason);
+  unheard_ = IsUnheard();
+  wants_sync_ = wants_sync_ || may_sync_;
   AdvanceFences();
-  Reap(kReapSteps);
+  EndLockFetches();
+  EndLateOpens(clock_.NowMs());
+  Reap();
   Settle();
 }
 
@@ -243,7 +249,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   allocator_->Durable(sequence);
   outputs_.Durable(sequence);
   AdvanceFences();
-  Reap(kReapSteps);
+  Reap();
   Settle();
 }
 
@@ -252,7 +258,9 @@ CoreOutputs CoreImpl::TakeOutputs() {
   outputs_.Take(outputs);
   outputs.fetches = std::exchange(fetches_, {});
   outputs.fences = std::exchange(fences_, {});
-  outputs.wants_sync = std::exchange(wants_sync_, false);
+  outputs.unheard = std::exchange(unheard_, false);
+  outputs.wants_sync = wants_sync_ || (may_sync_ && outputs_.AnyWaits());
+  if (outputs.wants_sync) wants_sync_ = may_sync_ = false;
   return outputs;
 }
 
@@ -266,48 +274,15 @@ void CoreImpl::Settle() {
       const InodeNumber inode = *unlocked_.begin();
       unlocked_.erase(unlocked_.begin());
       RunLockWaits(inode);
+      RunLockTokenWaits(inode);
+      EndLockFetches();
+    } else if (!redone_.empty()) {
+      Session* const session = sessions_.Find(*redone_.begin());
+      redone_.erase(redone_.begin());
+      if (session != nullptr) EndReclaim(*session);
     } else {
       return;
     }
-  }
-}
-
-void CoreImpl::QueueReap(InodeNumber inode) {
-  if (reap_queued_.insert(inode).second) reap_queue_.push_back(inode);
-}
-
-void CoreImpl::Reap(std::uint32_t steps) {
-  if (InGrace()) return;
-  for (; steps > 0 && !reap_queue_.empty() && health_.ok(); --steps) {
-    auto op = std::make_shared<Pending>();
-    op->reap = reap_queue_.front();
-    reap_queue_.pop_front();
-    reap_queued_.erase(op->reap);
-    if (opens_.IsOpen(op->reap)) continue;
-    Advance(op);
-  }
-}
-
-void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<bool>& done) {
-  if (!done.ok()) {
-    allocator_->Abandon();
-    orphans_.erase(inode);
-    spdlog::error("volume {}: inode {} cannot be removed: {}", descriptor_.name, inode.value(),
-                  done.status().ToString());
-    return;
-  }
-  for (const InodeNumber gone : ctx.txn.DeletedInodes()) {
-    // Whoever has looked at it since it lost its name still answers for it.
-    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
-    attr_tokens_.Forget(gone);
-    woken_.insert(gone);
-  }
-  Commit(ctx, ctx.txn.TakeBatch());
-  if (!*done) {
-    QueueReap(inode);
-  } else if (!opens_.IsOpen(inode)) {
-    orphans_.erase(inode);
-    ++counters_.reaped;
   }
 }
 
@@ -356,6 +331,7 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
   reply.set_name(descriptor_.name);
   reply.set_volume(descriptor_.volume.ToBytes());
   reply.set_map_generation(descriptor_.generation);
+  reply.set_maintenance(maintenance_);
   reply.set_block_bytes(descriptor_.block_bytes);
   constexpr const char* kStrategies[] = {"round", "fill", "balance"};
   reply.set_strategy(kStrategies[static_cast<int>(descriptor_.strategy)]);
@@ -412,7 +388,7 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
 }
 
 void CoreImpl::Describe(v1::WhoReply& reply) const {
-  const std::uint64_t now = clock_.NowMs();
+  const std::uint64_t now = session_clock_.NowMs();
   for (const auto& [id, session] : sessions_.all()) {
     v1::WhoReply::Session& out = *reply.add_sessions();
     out.set_session(id.value());
@@ -427,6 +403,8 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
     out.set_certificate(session->record.certificate());
     out.set_exported(ExportText(session->exported));
     out.set_state(StateOf(*session));
+    out.set_protocol(session->stream == kNoStream ? 0 : session->protocol);
+    out.set_program(session->program);
     for (const v1::SessionKey& key : session->record.keys()) out.add_keys(key.key());
   }
 }

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,7 @@
 #include "mdc/txn.h"
 #include "proto/admin.pb.h"
 #include "proto/mdc.pb.h"
+#include "proto/protocol.h"
 #include "volume/descriptor.h"
 #include "volume/env.h"
 #include "volume/uuid.h"
@@ -44,11 +46,21 @@ using FenceId = StrongNumber<struct FenceTag>;    // one order to fence
 struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
   std::uint32_t slots = 64;
+  Epoch epoch{};  // of the seat; the next one, where that is higher
   std::uint32_t max_sessions = 4096;
   // LUNs of the volume can cut hosts off: each session gets a key, and is fenced by it before
   // others get what it held. Else its lease alone protects.
   bool reservations = false;
+  // Clients that know other controllers, and that have all been silent for that long, are taken for
+  // cut off from this one (CoreOutputs::unheard). 0: never.
+  std::uint64_t unheard_limit_ms = 0;
   std::vector<Export> exports;  // the first that matches rules; none: rw, nobody squashed
+  bool maintenance = false;     // as SetMaintenance
+  // Sessions that know of it are told of their changes of names and attributes before these are
+  // durable. Whoever follows in the seat must know of it, too.
+  bool tells_at_once = false;
+  ProtocolRange protocol = SpokenProtocol();
+  std::string host{};  // this controller's, for people
 };
 
 // What became of an order to fence. Unknown is not done.
@@ -79,6 +91,7 @@ struct CoreOutputs {
   std::vector<StreamId> ends;  // streams to end after the sends
   std::vector<Fetch> fetches;
   std::vector<Fence> fences;
+  bool unheard = false;     // nobody is heard any more, and a standby might be
   bool wants_sync = false;  // batches were applied: a Sync, then OnDurable
 };
 
@@ -126,6 +139,9 @@ class Core {
   virtual void Describe(v1::WhoReply& reply) const = 0;
   virtual void Describe(v1::LocksReply& reply) const = 0;
 
+  // Asks the sessions that decide about locks by themselves what is locked, of one inode or of all;
+  // `then` runs on the core thread when they have answered, or after a second.
+  virtual void FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) = 0;
   // Takes away what clients have locked of the inode, of one session or of all, and tells them;
   // fills in what it was.
   virtual void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
@@ -135,6 +151,12 @@ class Core {
   virtual std::map<std::uint64_t, SessionId> KnownKeys() const = 0;
   // As if the session's lease had run out. NOT_FOUND.
   virtual absl::Status EvictSession(SessionId session, std::string_view reason) = 0;
+
+  // In maintenance no new sessions are registered; those that there are go on, and resume.
+  virtual void SetMaintenance(bool on) = 0;
+  // Tells the clients that know such a word that this controller is about to end their streams;
+  // `stopped`: nobody serves the volume before an administrator starts it.
+  virtual void SayFarewell(const std::string& reason, bool stopped) = 0;
 
   // Not OK once the store has failed: the process must end.
   virtual absl::Status health() const = 0;

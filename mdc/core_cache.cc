@@ -5,12 +5,6 @@
 #include "mdc/ops/inode.h"
 
 namespace reel::mdc {
-namespace {
-
-// A session may hold so many attribute tokens, some 100 bytes each.
-constexpr std::uint64_t kMaxAttrTokens = 1 << 20;
-
-}  // namespace
 
 absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
   if (ctx.lazily_seen) return absl::OkStatus();
@@ -30,7 +24,7 @@ void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply)
     const std::size_t waiting = queue == parked_.end() ? 0 : queue->second.size();
     if (waiting > (op.queued_on == inode ? 1 : 0)) continue;
     if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) {
-      if (attr_tokens_.CountOf(session.id) >= kMaxAttrTokens ||
+      if (!attr_tokens_.HasRoom(session.id) ||
           !tokens_.OthersAtMost(session.id, inode, v1::TOKEN_SHARED)) {
         continue;
       }

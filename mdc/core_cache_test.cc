@@ -116,6 +116,81 @@ TEST_F(CacheTest, WhoResumesIsAskedOnceForWhatIsWantedBack) {
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(inode));
 }
 
+TEST_F(CacheTest, WhoFoundANameMayOpenItAlthoughItIsRemovedMeanwhile) {
+  const std::uint64_t inode = a_.Create("file");
+  const auto remove = [&](std::uint64_t removed) {
+    ASSERT_EQ(b_.Do(Client::LookupOf("file")), 0);
+    const std::uint64_t unlink = a_.SendIn(1, Client::UnlinkOf("file"));
+    world_.Run();
+    EXPECT_FALSE(a_.Answered(unlink));
+    ASSERT_EQ(b_.Do(Client::AttrReturnOf({1})), 0);
+    ASSERT_EQ(b_.Do(Client::AttrReturnOf({removed})), 0);
+    ASSERT_TRUE(a_.Answered(unlink));
+  };
+  remove(inode);
+  ASSERT_EQ(b_.Do(Client::OpenOf(inode)), 0);
+  world_.Pass(1000, {&a_, &b_});
+  EXPECT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  ASSERT_EQ(b_.Do(Client::CloseOf(inode)), 0);
+  EXPECT_EQ(b_.Do(Client::OpenOf(inode)), ESTALE);
+
+  const std::uint64_t next = a_.Create("file");
+  remove(next);
+  world_.Pass(1000, {&a_, &b_});  // nobody came
+  EXPECT_EQ(b_.Do(Client::OpenOf(next)), ESTALE);
+  EXPECT_EQ(world_.Counter("orphans.now"), 0u);
+}
+
+TEST_F(CacheTest, WhoFindsNoSpaceWaitsForWhatIsBeingRemoved) {
+  constexpr std::uint64_t kPiece = 64 << 20;
+  const auto fill = [](std::uint64_t inode, std::uint64_t piece) {
+    return Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true, piece * kPiece, kPiece);
+  };
+  const std::uint64_t big = b_.Create("big");
+  std::uint64_t pieces = 0;
+  while (pieces < 100 && b_.Do(fill(big, pieces), true) == 0) ++pieces;
+  ASSERT_GT(pieces, 4u);
+  ASSERT_LT(pieces, 100u);
+  ASSERT_EQ(b_.Do(Client::ReturnOf(big), true), 0);
+  const std::uint64_t next = b_.Create("next");
+  ASSERT_EQ(b_.Do(fill(next, 0), true), ENOSPC);
+
+  ASSERT_EQ(a_.Do(Client::LookupOf("big")), 0);  // and may open it, for a moment longer
+  const std::uint64_t unlink = b_.SendIn(1, Client::UnlinkOf("big"));
+  world_.Run();
+  ASSERT_EQ(a_.Do(Client::AttrReturnOf({1})), 0);
+  ASSERT_EQ(a_.Do(Client::AttrReturnOf({big})), 0);
+  ASSERT_TRUE(b_.Answered(unlink));
+  const std::uint64_t first = b_.SendIn(1, fill(next, 0));
+  world_.Pass(100, {&a_, &b_});
+  ASSERT_TRUE(b_.Answered(first));
+  EXPECT_EQ(b_.Answer(first).error(), 0);
+  for (std::uint64_t piece = 1; piece < pieces; ++piece) {
+    EXPECT_EQ(b_.Do(fill(next, piece), true), 0) << piece;
+  }
+  EXPECT_EQ(b_.Do(fill(next, pieces), true), ENOSPC);
+}
+
+TEST_F(CacheTest, WhoFindsNoSpaceDoesNotWaitWhereNothingComesBack) {
+  const std::uint64_t inode = a_.Create("file", /*open=*/true);
+  ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true), true), 0);
+  ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+  ASSERT_EQ(a_.Do(Client::CloseOf(inode)), 0);
+  ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);  // each of these queues a step of removal
+  world_.Pass(500, {&a_, &b_});
+  constexpr std::uint64_t kPiece = 256 << 20;
+  const std::uint64_t big = b_.Create("big");
+  int error = 0;
+  for (std::uint64_t piece = 0; error == 0 && piece < 100; ++piece) {
+    const auto request = Client::LayoutOf(big, v1::TOKEN_EXCLUSIVE, true, piece * kPiece, kPiece);
+    const std::uint64_t id = b_.SendIn(1, request);
+    world_.Run();  // no time goes by
+    ASSERT_TRUE(b_.Answered(id));
+    error = b_.Answer(id).error();
+  }
+  EXPECT_EQ(error, ENOSPC);
+}
+
 TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);

@@ -1,9 +1,11 @@
-// The core's inside; core.h is its face. Six files implement it:
-//   core.cc           start, ticks, durability, removal of orphans, what administration sees
+// The core's inside; core.h is its face. Nine files implement it:
+//   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_told.cc      what a session is told before it is durable
 //   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_locks.cc     those who wait for advisory locks
+//   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
 //
@@ -20,6 +22,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,9 +37,11 @@
 #include "mdc/allocator.h"
 #include "mdc/core.h"
 #include "mdc/lock_table.h"
+#include "mdc/lock_tokens.h"
 #include "mdc/log_limit.h"
 #include "mdc/operation.h"
 #include "mdc/output_queue.h"
+#include "mdc/session_clock.h"
 #include "mdc/session_table.h"
 #include "mdc/token_table.h"
 
@@ -65,10 +70,13 @@ class CoreImpl final : public Core {
   void Describe(v1::StatReply& reply) const override;
   void Describe(v1::WhoReply& reply) const override;
   void Describe(v1::LocksReply& reply) const override;
+  void FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) override;
   void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                   v1::LocksReply& reply) override;
   std::map<std::uint64_t, SessionId> KnownKeys() const override;
   absl::Status EvictSession(SessionId id, std::string_view reason) override;
+  void SetMaintenance(bool on) override { maintenance_ = on; }
+  void SayFarewell(const std::string& reason, bool stopped) override;
   absl::Status health() const override { return health_; }
 
  private:
@@ -87,15 +95,28 @@ class CoreImpl final : public Core {
   absl::Status LoadSessions(WriteBatch& batch);
   absl::Status LoadReplies();
   absl::Status LoadOrphans();
-  bool Apply(const WriteBatch& batch, Sequence* sequence);
+  // When a batch is to be durable: as soon as possible, or when somebody waits for it, but with the
+  // next tick.
+  enum class Haste { kNow, kWhenAsked };
+  bool Apply(const WriteBatch& batch, Sequence* sequence, Haste haste = Haste::kNow,
+             SessionId told = SessionId());
   Sequence VolumeSequence(Sequence sequence) const;
-  void Reap(std::uint32_t steps);
+  // Runs whatever waits for tokens that have changed, until nothing more changes.
+  void Settle();
+
+  // core_reap.cc
+  // The next steps of removal.
+  void Reap();
   void QueueReap(InodeNumber inode);
   void KeepForLateOpens(const std::vector<InodeNumber>& removed);
   void EndLateOpens(std::uint64_t now_ms);
   void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<bool>& done);
-  // Runs whatever waits for tokens that have changed, until nothing more changes.
-  void Settle();
+  // Space of what was removed has yet to come back.
+  bool SpaceComesBack() const;
+  // Of an operation that found no space: false when none comes back in time, else it is blocked
+  // until all of that has.
+  bool AwaitSpace(const PendingRef& op);
+  void EndWaitsForSpace();
 
   // core_run.cc
   void Operate(Session& session, v1::Request request);
@@ -106,7 +127,8 @@ class CoreImpl final : public Core {
   void Advance(const PendingRef& op);
   Outcome Run(const PendingRef& op, bool from_queue);
   void Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply);
-  Sequence Commit(OpContext& ctx, const WriteBatch& batch);
+  Sequence Commit(OpContext& ctx, const WriteBatch& batch, Haste haste,
+                  SessionId told = SessionId());
   void Prefetch(const Pending& op);
   // What the session's export and the squashed caller's rights allow.
   absl::Status CheckAllowed(const Pending& op, OpContext& ctx) const;
@@ -117,6 +139,13 @@ class CoreImpl final : public Core {
   void Fetch(Miss miss, const PendingRef& waiter);
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
               Sequence waits_for);
+
+  // core_told.cc
+  // Whether the outcome may be told before it is durable.
+  bool MayTellAtOnce(const Pending& op, const OpContext& ctx) const;
+  static bool MayRedo(const Session& session, const v1::Request& request);
+  // The session is served once it has said what it holds, and done again what was lost.
+  void EndReclaim(Session& session);
 
   // core_tokens.cc
   void Park(const PendingRef& op, InodeNumber inode);
@@ -140,10 +169,21 @@ class CoreImpl final : public Core {
   void ParkForLock(const PendingRef& op);
   void RunLockWaits(InodeNumber inode);
   void CancelLockWait(Session& session, std::uint64_t wait);
+  // Takes a request that waits out of those who do; null: there is none of that number.
+  PendingRef TakeLockWait(SessionId session, std::uint64_t wait);
   void DropLockWaits(const Session& session);
+  void RecallLocks(InodeNumber inode, bool contended);
+  void SendLockRecall(const LockToken& token);
+  // Runs those who have waited for the inode's lock token, once it is back.
+  void RunLockTokenWaits(InodeNumber inode);
+  // Answers administration, where all is here that it waits for, or its time is over.
+  void EndLockFetches();
 
   // core_sessions.cc
   void OnHello(StreamId stream, const v1::Request& request);
+  // The protocol version that is spoken with who says this Hello.
+  absl::StatusOr<std::uint32_t> Negotiate(const v1::Hello& hello) const;
+  void Equip(Session& session, const v1::Hello& hello);
   // The export of a client that says Hello; false: it gets none, and has been told so.
   bool FindExport(StreamId stream, const v1::Request& request, std::string_view host,
                   Export& found);
@@ -153,6 +193,7 @@ class CoreImpl final : public Core {
   void OnReclaim(Session& session, const v1::Request& request);
   void OnGoodbye(Session& session, const v1::Request& request);
   void RenewLease(Session& session);
+  bool IsUnheard() const;
   // An answer with an error, and the end of the stream: for what no correct client sends.
   void Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message);
   void RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message);
@@ -193,12 +234,13 @@ class CoreImpl final : public Core {
   std::string framed_descriptor_;
   const Clock& clock_;
   const CoreOptions options_;
+  bool maintenance_ = options_.maintenance;
   absl::Status health_;
 
   Epoch epoch_;
   std::uint64_t sequence_base_ = 0;
   std::uint64_t started_ms_ = 0;
-  std::uint64_t last_tick_ms_ = 0;
+  SessionClock session_clock_{clock_, options_.session_lease_ms};
   std::uint32_t grace_sessions_ = 0;  // those that hold up the end of grace
   std::uint64_t last_key_ = 0;        // of this epoch
   std::uint64_t last_fence_ = 0;
@@ -212,6 +254,7 @@ class CoreImpl final : public Core {
   TokenTable attr_tokens_;
   OpenTable opens_;
   LockTable locks_;
+  LockTokens lock_tokens_;
   SessionTable sessions_;
   struct Stream {
     bool refused = false;     // nothing more is read from it
@@ -221,6 +264,8 @@ class CoreImpl final : public Core {
   OutputQueue outputs_;
   std::vector<CoreOutputs::Fetch> fetches_;
   bool wants_sync_ = false;
+  bool may_sync_ = false;  // there are batches that are not durable, and nobody was in haste
+  bool unheard_ = false;
   StoreSpace store_space_ = StoreSpace::kAmple;
   std::vector<PendingRef> held_back_;  // until the store has grown; marked as fetching
 
@@ -230,8 +275,17 @@ class CoreImpl final : public Core {
 
   absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
   absl::btree_set<InodeNumber> woken_;
+  absl::btree_set<SessionId> redone_;                          // their last Redo is done
   absl::flat_hash_map<std::uint64_t, PendingRef> lock_waits_;  // by LockTable's number
-  absl::btree_set<InodeNumber> unlocked_;                      // locks on them have become weaker
+  absl::btree_set<InodeNumber> unlocked_;  // locks on them have become weaker, or known
+  // Those who wait for an inode's lock token to come back, in the order in which they came.
+  absl::flat_hash_map<InodeNumber, std::vector<PendingRef>> lock_token_waits_;
+  struct LockFetch {
+    absl::flat_hash_set<std::uint64_t> tokens;  // by number
+    std::uint64_t until_ms = 0;
+    std::function<void()> then;
+  };
+  std::vector<LockFetch> lock_fetches_;
 
   absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
   std::deque<InodeNumber> reap_queue_;        // those whose next step is due
@@ -241,6 +295,8 @@ class CoreImpl final : public Core {
     InodeNumber inode;
   };
   std::deque<Leaving> leaving_;  // orphans that may still be opened, in order of their time
+  std::uint64_t reaps_ = 0;      // steps of removal under way
+  Sequence last_reap_;           // of the last one's commit
 
   mutable Counters counters_;
   LogLimit refusals_;

@@ -1,4 +1,4 @@
-// Advisory locks: who waits for them, and what administration does with them.
+// Advisory locks: who waits for them or for a lock token, and what administration does with them.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -9,11 +9,18 @@
 namespace reel::mdc {
 namespace {
 
+// Administration waits that long for what sessions lock by themselves.
+constexpr std::uint64_t kLockFetchMs = 1'000;
+
+const char* NameOf(v1::LockKind kind) {
+  return kind == v1::LOCK_WHOLE ? "flock" : kind == v1::LOCK_WRITER ? "writer" : "fcntl";
+}
+
 void AddLock(const FileLock& lock, const SessionTable& sessions, bool waiting,
              v1::LocksReply& reply) {
   v1::LocksReply::Lock& out = *reply.add_locks();
   out.set_inode(lock.inode.value());
-  out.set_kind(lock.owner.kind == v1::LOCK_WHOLE ? "flock" : "fcntl");
+  out.set_kind(NameOf(lock.owner.kind));
   out.set_type(lock.type == v1::LOCK_EXCLUSIVE ? "write" : "read");
   out.set_first(lock.range.first);
   out.set_last(lock.range.last);
@@ -45,14 +52,42 @@ void CoreImpl::RunLockWaits(InodeNumber inode) {
   }
 }
 
+void CoreImpl::RunLockTokenWaits(InodeNumber inode) {
+  const auto waits = lock_token_waits_.find(inode);
+  if (waits == lock_token_waits_.end()) return;
+  const std::vector<PendingRef> ops = std::move(waits->second);
+  lock_token_waits_.erase(waits);
+  for (const PendingRef& op : ops) {
+    if (op->cancelled || !health_.ok()) continue;
+    if (Run(op, /*from_queue=*/true) == Outcome::kBlocked) Park(op, op->blocked_on);
+  }
+}
+
+PendingRef CoreImpl::TakeLockWait(SessionId session, std::uint64_t wait) {
+  const auto is_meant = [&](const PendingRef& op) {
+    return op->session == session && op->request.has_set_lock() &&
+           op->request.set_lock().wait() == wait;
+  };
+  for (auto it = lock_waits_.begin(); it != lock_waits_.end(); ++it) {
+    if (!is_meant(it->second)) continue;
+    PendingRef taken = it->second;
+    locks_.EndWait(InodeNumber(taken->request.set_lock().lock().inode()), taken->lock_wait);
+    lock_waits_.erase(it);
+    return taken;
+  }
+  for (auto& [inode, ops] : lock_token_waits_) {
+    const auto found = std::find_if(ops.begin(), ops.end(), is_meant);
+    if (found == ops.end()) continue;
+    PendingRef taken = *found;
+    ops.erase(found);
+    return taken;
+  }
+  return nullptr;
+}
+
 void CoreImpl::CancelLockWait(Session& session, std::uint64_t wait) {
-  const auto found = std::find_if(lock_waits_.begin(), lock_waits_.end(), [&](const auto& entry) {
-    return entry.second->session == session.id && entry.second->request.set_lock().wait() == wait;
-  });
-  if (found == lock_waits_.end()) return;
-  const PendingRef op = found->second;
-  lock_waits_.erase(found);
-  locks_.EndWait(InodeNumber(op->request.set_lock().lock().inode()), op->lock_wait);
+  const PendingRef op = TakeLockWait(session.id, wait);
+  if (op == nullptr) return;
   --session.waiting;
   v1::Reply reply;
   reply.set_error(EINTR);
@@ -66,6 +101,57 @@ void CoreImpl::DropLockWaits(const Session& session) {
     locks_.EndWait(InodeNumber(op.request.set_lock().lock().inode()), op.lock_wait);
     return true;
   });
+  for (auto& [inode, ops] : lock_token_waits_) {
+    std::erase_if(ops, [&](const PendingRef& op) { return op->session == session.id; });
+  }
+}
+
+// ---- tokens -----------------------------------------------------------------------------------
+
+void CoreImpl::RecallLocks(InodeNumber inode, bool contended) {
+  if (lock_tokens_.Recall(inode, contended)) SendLockRecall(*lock_tokens_.Find(inode));
+}
+
+// Behind the reply that granted it. Without a stream it goes out when the session resumes, or is
+// settled by the eviction.
+void CoreImpl::SendLockRecall(const LockToken& token) {
+  ++counters_.recalls;
+  const Session* session = sessions_.Find(token.session);
+  if (session == nullptr || session->stream == kNoStream || session->recalls_due) return;
+  v1::Callback callback;
+  callback.mutable_recall_locks()->set_inode(token.inode.value());
+  callback.mutable_recall_locks()->set_token(token.number);
+  callback.mutable_recall_locks()->set_contended(token.contended);
+  outputs_.EmitLast(session->stream, std::move(callback));
+}
+
+// ---- administration ---------------------------------------------------------------------------
+
+void CoreImpl::FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) {
+  LockFetch fetch;
+  fetch.until_ms = clock_.NowMs() + kLockFetchMs;
+  fetch.then = std::move(then);
+  for (const LockToken& token : lock_tokens_.All()) {
+    if (inode && token.inode != *inode) continue;
+    fetch.tokens.insert(token.number);
+    RecallLocks(token.inode, /*contended=*/false);
+  }
+  lock_fetches_.push_back(std::move(fetch));
+  EndLockFetches();
+}
+
+void CoreImpl::EndLockFetches() {
+  if (lock_fetches_.empty()) return;
+  absl::flat_hash_set<std::uint64_t> out;
+  for (const LockToken& token : lock_tokens_.All()) out.insert(token.number);
+  std::vector<LockFetch> over;
+  std::erase_if(lock_fetches_, [&](LockFetch& fetch) {
+    absl::erase_if(fetch.tokens, [&](std::uint64_t number) { return !out.contains(number); });
+    if (!fetch.tokens.empty() && clock_.NowMs() < fetch.until_ms) return false;
+    over.push_back(std::move(fetch));
+    return true;
+  });
+  for (const LockFetch& fetch : over) fetch.then();
 }
 
 void CoreImpl::Describe(v1::LocksReply& reply) const {
@@ -77,8 +163,9 @@ void CoreImpl::BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                           v1::LocksReply& reply) {
   for (const auto& [id, holder] : sessions_.all()) {
     if (session && *session != id) continue;
+    const bool decides = lock_tokens_.Break(inode, id);
     const std::vector<FileLock> broken = locks_.Break(inode, id);
-    if (broken.empty()) continue;
+    if (broken.empty() && !decides) continue;
     for (const FileLock& lock : broken) AddLock(lock, sessions_, false, reply);
     unlocked_.insert(inode);
     spdlog::warn("volume {}: an administrator breaks the locks of {} on inode {}", descriptor_.name,

@@ -10,6 +10,7 @@
 #include "mdc/ops/access.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/schema.h"
+#include "proto/convert.h"
 #include "proto/records.pb.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
@@ -117,7 +118,9 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   op->squashed = Squash(session.exported, *op->request.mutable_credentials());
   op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
   ++session.waiting;
-  if (InGrace()) {
+  const bool redo = op->request.has_redo();
+  if (redo) ++session.redos;
+  if (InGrace() && !redo) {
     session.lane.push_back(std::move(op));
   } else if (!op->ordered) {
     Advance(op);
@@ -165,8 +168,10 @@ void CoreImpl::Replay(Session& session, Slot& slot, const v1::Request& request) 
     reply.set_message("the stored reply is damaged; run fsck.reelfs");
   }
   ++counters_.replays;
-  // Grants are made anew: an open that the old epoch registered died with it.
-  if (slot.resumed && reply.error() == 0 && request.has_create() && request.create().open()) {
+  // Grants are made anew: an open that the old epoch registered died with it. (Who does it again
+  // says by itself what it still has open.)
+  if (slot.resumed && reply.error() == 0 && request.has_create() && request.create().open() &&
+      !request.has_redo()) {
     opens_.Open(session.id, InodeNumber(reply.entry().attr().inode()));
   }
   slot.resumed = false;
@@ -175,10 +180,10 @@ void CoreImpl::Replay(Session& session, Slot& slot, const v1::Request& request) 
 }
 
 void CoreImpl::RunLane(Session& session) {
-  while (!session.lane.empty() && !InGrace() && session.phase == Session::Phase::kServing &&
-         health_.ok()) {
+  while (!session.lane.empty() && session.phase != Session::Phase::kEnding && health_.ok()) {
     const PendingRef op = session.lane.front();
-    if (op->fetching) return;
+    const bool served = !InGrace() && session.phase == Session::Phase::kServing;
+    if (op->fetching || !(served || op->request.has_redo())) return;
     if (!op->ordered) {
       session.lane.pop_front();
       Advance(op);
@@ -215,7 +220,8 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .tokens = tokens_,
                    .attr_tokens = attr_tokens_,
                    .opens = opens_,
-                   .locks = locks_};
+                   .locks = locks_,
+                   .lock_tokens = lock_tokens_};
 }
 
 absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
@@ -227,6 +233,11 @@ absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
 }
 
 CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
+  // Each answer to its recalls has queued another step, and the first one was enough.
+  if (op->reap != InodeNumber(0) && !orphans_.contains(op->reap)) {
+    --reaps_;
+    return Outcome::kDone;
+  }
   // An open answers without its token rather than wait; LayoutGet waits its turn.
   if (!from_queue && op->request.has_layout_get() && StandsInLine(*op)) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
@@ -239,8 +250,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   }
   const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
   if (tier == Tier::kAll) ++counters_.inline_reads;
-  Txn txn(db_, in_flight_, tier);
+  Txn txn(db_, in_flight_, tier, op->session);
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
+  if (op->request.has_redo()) {
+    ctx.redo = &op->request.redo();
+    ctx.now = reel::FromProto(ctx.redo->time()).value_or(ctx.now);
+  }
+  ctx.others_knew = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
   absl::Status status;
@@ -261,6 +277,10 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     Fetch(*txn.missed(), op);
     return Outcome::kMissed;
   }
+  if (ErrnoOf(status) == ENOSPC && op->reap == InodeNumber(0) && !op->request.has_set_xattr() &&
+      AwaitSpace(op)) {
+    return Outcome::kBlocked;
+  }
   if (!status.ok() && !ctx.blocked && op->request.layout_return().has_commit()) {
     // A return is never refused for its commit's sake: others wait for the token. The error is
     // told.
@@ -268,6 +288,12 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->failed_commit = std::move(status);
     op->request.mutable_layout_return()->clear_commit();
     return Run(op, from_queue);
+  }
+  op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();
+  if (op->waits_for_lock_token) {
+    op->blocked_on = *ctx.waits_for_lock_token;
+    RecallLocks(op->blocked_on, lock_tokens_.Find(op->blocked_on)->session != op->session);
+    return Outcome::kBlocked;
   }
   if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
   if (!status.ok() && ctx.blocked) {
@@ -292,9 +318,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
 
 // Applies what the operation staged, and settles the tables. Returns the commit's sequence; 0 when
 // there was nothing to commit, or when the store has failed.
-Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch) {
+Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, SessionId told) {
   Sequence sequence;
-  if (!batch.empty() && !Apply(batch, &sequence)) {
+  if (!batch.empty() && !Apply(batch, &sequence, haste, told)) {
     allocator_->Abandon();
     return sequence;
   }
@@ -314,12 +340,16 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   ++counters_
         .operations[static_cast<std::size_t>(op.request.op_case()) % counters_.operations.size()];
   Sequence waits_for = ctx.txn.seen();
+  if (op.request.has_sync()) waits_for = db_.last_applied();
+  const bool at_once = status.ok() && MayTellAtOnce(op, ctx);
   Slot* slot = op.request.slot() != 0 ? &session.slots[op.request.slot()] : nullptr;
   if (status.ok()) {
     if (!op.failed_commit.ok()) {
       reply.set_error(ErrnoOf(op.failed_commit));
       reply.set_message(std::string(op.failed_commit.message()));
     }
+    // Stored too: who asks once more has to learn that the blocks are others than it was told.
+    if (op.request.has_redo()) reply.set_redone(true);
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
     GrantCaching(op, ctx, reply);
@@ -335,8 +365,10 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    waits_for = std::max(waits_for, Commit(ctx, batch));
+    waits_for = std::max(waits_for, at_once ? Commit(ctx, batch, Haste::kWhenAsked, op.session)
+                                            : Commit(ctx, batch, Haste::kNow));
     if (!health_.ok()) return;
+    KeepForLateOpens(ctx.late_opens);
   } else {
     allocator_->Abandon();
     ++counters_.errors;
@@ -357,6 +389,13 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     slot->waits_for = waits_for;
   }
   reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
+  if (at_once && waits_for > outputs_.durable()) {
+    v1::Provisional& provisional = *reply.mutable_provisional();
+    provisional.set_durable(VolumeSequence(outputs_.durable()).value());
+    *provisional.mutable_time() = ToProto(ctx.now);
+    waits_for = Sequence();
+  }
+  if (op.request.has_redo() && --session.redos == 0) redone_.insert(session.id);
   if (const auto token = TokenInode(op.request)) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
     if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
@@ -364,7 +403,11 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   }
   if (op.request.has_set_lock())
     unlocked_.insert(InodeNumber(op.request.set_lock().lock().inode()));
-  if (op.request.has_cancel_lock()) CancelLockWait(session, op.request.cancel_lock().wait());
+  if (op.request.has_lock_return()) {
+    unlocked_.insert(InodeNumber(op.request.lock_return().inode()));
+  }
+  if (op.request.has_cancel_lock() && status.ok())
+    CancelLockWait(session, op.request.cancel_lock().wait());
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
       woken_.insert(InodeNumber(inode));
@@ -433,8 +476,13 @@ void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
     if (op->cancelled) continue;
     if (op->queued_on != InodeNumber(0)) {
       woken_.insert(op->queued_on);
-    } else if (op->reap == InodeNumber(0) && op->ordered) {
-      RunLane(*sessions_.Find(op->session));
+      continue;
+    }
+    Session* const session = op->reap == InodeNumber(0) ? sessions_.Find(op->session) : nullptr;
+    const bool in_lane =
+        session != nullptr && !session->lane.empty() && session->lane.front() == op;
+    if (in_lane) {
+      RunLane(*session);
     } else {
       Advance(op);
     }

@@ -19,9 +19,9 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint32_t kProtocol = 1;
 constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxMountPointBytes = 4096;
+constexpr std::size_t kMaxProgramBytes = 64;
 // A million opens, tokens and locks each.
 constexpr std::uint64_t kMaxReclaimBytes = std::uint64_t{256} << 20;
 
@@ -57,6 +57,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
   RenewLease(*session);
   switch (request.op_case()) {
     case v1::Request::kRenew:
+      session->renews_within_ms = request.renew().next_ms();
       Answer(*session, request, {}, Sequence());
       break;
     case v1::Request::kReclaim:
@@ -69,8 +70,11 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       OnNewKey(*session, request);
       break;
     default:
-      if (session->phase == Session::Phase::kMustReclaim) {
+      if (session->phase == Session::Phase::kMustReclaim && !session->reclaimed &&
+          !request.has_redo()) {
         Refuse(stream, request.id(), EPROTO, "in a new epoch, Reclaim comes first");
+      } else if (request.has_redo() && (session->reclaimed || !MayRedo(*session, request))) {
+        Refuse(stream, request.id(), EPROTO, "there is nothing to be done again");
       } else {
         Operate(*session, std::move(request));
       }
@@ -120,10 +124,9 @@ void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
     Refuse(stream, request.id(), EPROTO, "a second Hello on one stream");
     return;
   }
-  if (hello.protocol_min() > kProtocol || hello.protocol_max() < kProtocol) {
-    Refuse(stream, request.id(), EPROTONOSUPPORT,
-           absl::StrCat("the client speaks protocol ", hello.protocol_min(), " to ",
-                        hello.protocol_max(), ", this controller ", kProtocol));
+  const auto protocol = Negotiate(hello);
+  if (!protocol.ok()) {
+    Refuse(stream, request.id(), EPROTONOSUPPORT, std::string(protocol.status().message()));
     return;
   }
   if (hello.volume() != descriptor_.name) {
@@ -143,6 +146,22 @@ void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
   }
 }
 
+absl::StatusOr<std::uint32_t> CoreImpl::Negotiate(const v1::Hello& hello) const {
+  return CommonProtocol(
+      {absl::StrCat("mount.reelfs on ", hello.host().substr(0, kMaxHostBytes)),
+       ProtocolOf(hello.protocol_min(), hello.protocol_max())},
+      {absl::StrCat("reel-mdcd on ", options_.host.empty() ? "its host" : options_.host),
+       options_.protocol});
+}
+
+// What this stream's Hello brings, which its session has until the next one's.
+void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
+  session.caches_attributes = MayCache(session, hello);
+  session.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
+  session.features = hello.features() & SpokenFeatures(options_.protocol);
+  session.program = hello.program().substr(0, kMaxProgramBytes);
+}
+
 bool CoreImpl::FindExport(StreamId stream, const v1::Request& request, std::string_view host,
                           Export& found) {
   const std::string& certificate = streams_[stream].certificate;
@@ -157,6 +176,7 @@ bool CoreImpl::FindExport(StreamId stream, const v1::Request& request, std::stri
 void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid& client) {
   Export exported;
   if (!FindExport(stream, request, request.hello().host(), exported)) return;
+  session_clock_.Heard();  // also where it will be refused, for want of sessions that run out
   if (Session* old = sessions_.FindByClient(client);
       old != nullptr && old->phase != Session::Phase::kEnding) {
     if (old->record.certificate() != streams_[stream].certificate) {
@@ -171,6 +191,12 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
     }
   }
   if (!health_.ok()) return;
+  if (maintenance_) {
+    RefuseHello(stream, request.id(), EBUSY,
+                absl::StrCat("volume ", descriptor_.name, " is in maintenance, and takes no new ",
+                             "mounts; \"reeladm maintenance off\" ends that"));
+    return;
+  }
   if (sessions_.size() >= options_.max_sessions) {
     RefuseHello(stream, request.id(), EMFILE,
                 absl::StrCat("the volume has ", sessions_.size(), " sessions, the most allowed"));
@@ -212,7 +238,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
 
   Session& added = sessions_.Add(std::move(session));
   sessions_.Attach(added, stream);
-  added.caches_attributes = MayCache(added, request.hello());
+  Equip(added, request.hello());
   RenewLease(added);
   spdlog::info("volume {}: session {} for {} at {}", descriptor_.name, added.id.value(),
                added.record.host(), added.record.mount_point());
@@ -231,7 +257,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   }
   if (!FindExport(stream, request, session->record.host(), session->exported)) return;
   const StreamId before = sessions_.Attach(*session, stream);
-  session->caches_attributes = MayCache(*session, request.hello());
+  Equip(*session, request.hello());
   if (before != kNoStream) {
     outputs_.Emit(before, OutputQueue::End{}, Sequence());
     streams_[before].refused = true;
@@ -242,6 +268,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     // Reclaiming starts over: what an earlier stream brought would be counted twice.
     ReleaseHoldings(session->id);
     session->reclaimed_bytes = 0;
+    session->reclaimed = false;
   }
   AnswerHello(*session, request, Sequence());
   // Recalls may have been lost with the old stream. They follow with the next tick, not in one
@@ -253,7 +280,8 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
   v1::Reply reply;
   v1::HelloReply& hello = *reply.mutable_hello();
-  hello.set_protocol(kProtocol);
+  hello.set_protocol(session.protocol);
+  hello.set_features(session.features);
   hello.set_session(session.id.value());
   hello.set_epoch(epoch_.value());
   hello.set_lease_ms(options_.session_lease_ms);
@@ -270,7 +298,21 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
 }
 
 void CoreImpl::RenewLease(Session& session) {
-  session.lease_until_ms = clock_.NowMs() + options_.session_lease_ms;
+  session_clock_.Heard();
+  session.lease_until_ms = session_clock_.NowMs() + options_.session_lease_ms;
+}
+
+// Only who has come to this controller in this epoch counts, so one that nobody can reach from the
+// start does not pass the seat on for ever; and only who has promised to renew often enough.
+bool CoreImpl::IsUnheard() const {
+  if (options_.unheard_limit_ms == 0 || maintenance_) return false;  // no standby would follow
+  if (session_clock_.SilentMs() <= options_.unheard_limit_ms) return false;
+  return std::ranges::any_of(sessions_.all(), [&](const auto& known) {
+    const Session& session = *known.second;
+    const std::uint64_t within_ms = session.renews_within_ms;
+    return session.stream != kNoStream && session.phase != Session::Phase::kEnding &&
+           within_ms != 0 && 2 * within_ms <= options_.unheard_limit_ms;
+  });
 }
 
 void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
@@ -313,9 +355,8 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     locks_.Set(*lock);
   }
   Answer(session, request, std::move(reply), Sequence());
-  if (!request.reclaim().done()) return;
-  session.phase = Session::Phase::kServing;
-  LeaveGrace(session);
+  session.reclaimed = request.reclaim().done();
+  EndReclaim(session);
 }
 
 void CoreImpl::LeaveGrace(Session& session) {
@@ -349,6 +390,16 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
   streams_[stream].refused = true;
 }
 
+void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
+  for (const auto& [id, session] : sessions_.all()) {
+    if (session->stream == kNoStream || (session->features & v1::FEATURE_FAREWELL) == 0) continue;
+    v1::Callback callback;
+    callback.mutable_farewell()->set_reason(reason);
+    callback.mutable_farewell()->set_stopped(stopped);
+    outputs_.Emit(session->stream, std::move(callback), Sequence());
+  }
+}
+
 void CoreImpl::DropOperations(Session& session) {
   for (const PendingRef& op : session.lane) op->cancelled = true;
   session.lane.clear();
@@ -367,6 +418,7 @@ void CoreImpl::DropOperations(Session& session) {
   }
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
+  session.redos = 0;
 }
 
 void CoreImpl::ReleaseHoldings(SessionId session) {
@@ -379,6 +431,7 @@ void CoreImpl::ReleaseHoldings(SessionId session) {
     if (orphans_.contains(inode)) QueueReap(inode);
   }
   for (const InodeNumber inode : locks_.Drop(session)) unlocked_.insert(inode);
+  for (const InodeNumber inode : lock_tokens_.Drop(session)) unlocked_.insert(inode);
   allocator_->DropWindows(session);
 }
 

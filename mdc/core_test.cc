@@ -39,12 +39,63 @@ TEST_F(CoreTest, HelloThatCannotBeServedIsRefused) {
     spoil(hello);
     return a_.Do(request);
   };
-  EXPECT_EQ(refused([](v1::Hello& h) { h.set_protocol_min(2), h.set_protocol_max(3); }),
+  EXPECT_EQ(refused([](v1::Hello& h) { h.set_protocol_min(8), h.set_protocol_max(9); }),
             EPROTONOSUPPORT);
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_volume("other"); }), ENOENT);
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_client("short"); }), EINVAL);
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_resume_session(77); }), ESTALE);
   EXPECT_EQ(world_.Sessions(), 0u);
+}
+
+TEST_F(CoreTest, TheNewestCommonProtocolIsSpokenAndFeaturesAreThoseThatBothHave) {
+  const auto hello = [&](std::uint32_t oldest, std::uint32_t newest, std::uint64_t features) {
+    a_.Connect();
+    v1::Request request;
+    v1::Hello& said = *request.mutable_hello();
+    said.set_protocol_min(oldest);
+    said.set_protocol_max(newest);
+    said.set_features(features);
+    said.set_volume("reel");
+    said.set_host("ws1");
+    said.set_client(a_.uuid_.ToBytes());
+    return a_.Do(request);
+  };
+  const std::uint64_t all = ~std::uint64_t{0};
+  ASSERT_EQ(hello(1, 1, 0), 0);  // as before there were ranges
+  EXPECT_EQ(a_.last_.hello().protocol(), 1U);
+  EXPECT_EQ(a_.last_.hello().features(), 0U);
+  const ProtocolRange ours = SpokenProtocol();
+  ASSERT_EQ(hello(1, ours.newest + 3, all), 0);
+  EXPECT_EQ(a_.last_.hello().protocol(), ours.newest);
+  EXPECT_EQ(a_.last_.hello().features(), SpokenFeatures(ours));
+  EXPECT_EQ(hello(ours.newest + 1, ours.newest + 2, all), EPROTONOSUPPORT);
+  EXPECT_EQ(a_.last_.message(),
+            absl::StrCat("no common protocol version: mount.reelfs on ws1 speaks ", ours.newest + 1,
+                         " to ", ours.newest + 2, ", reel-mdcd on its host speaks ",
+                         ProtocolText(ours), "; upgrade reel-mdcd on its host"));
+}
+
+TEST_F(CoreTest, AFarewellGoesToThoseWhoKnowTheWord) {
+  const auto hello = [](Client& client, std::uint64_t features) {
+    client.Connect();
+    v1::Request request;
+    v1::Hello& said = *request.mutable_hello();
+    said.set_protocol_min(1);
+    said.set_protocol_max(2);
+    said.set_features(features);
+    said.set_volume("reel");
+    said.set_client(client.uuid_.ToBytes());
+    return client.Do(request);
+  };
+  ASSERT_EQ(hello(a_, v1::FEATURE_FAREWELL), 0);
+  ASSERT_EQ(hello(b_, 0), 0);
+  world_.core_->SayFarewell("it goes", /*stopped=*/true);
+  world_.Run();
+  ASSERT_EQ(a_.farewells_.size(), 1U);
+  EXPECT_EQ(a_.farewells_[0].reason(), "it goes");
+  EXPECT_TRUE(a_.farewells_[0].stopped());
+  EXPECT_TRUE(b_.farewells_.empty());
+  EXPECT_FALSE(b_.evicted_);
 }
 
 TEST_F(CoreTest, TheDescriptorComesToThoseWhoLackIt) {
@@ -470,6 +521,7 @@ TEST_F(CoreTest, AnUnlinkedFileLivesUntilItsLastClose) {
   world_.Pass(200, {&a_, &b_});
   EXPECT_EQ(world_.FreeBlocks(), free_before);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
+  EXPECT_EQ(world_.Counter("orphans.reaped"), 1u) << "whatever has queued its removal";
 }
 
 TEST_F(CoreTest, OrphansOfADeadClientGoWithItsSession) {

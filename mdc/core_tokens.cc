@@ -6,6 +6,10 @@
 namespace reel::mdc {
 
 void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
+  if (op->waits_for_lock_token) {
+    lock_token_waits_[inode].push_back(op);
+    return;
+  }
   if (op->request.has_set_lock()) {
     ParkForLock(op);
     return;
@@ -27,7 +31,9 @@ void CoreImpl::RunParked(InodeNumber inode) {
       if (op->fetching || !health_.ok()) return;
       const Outcome outcome = Run(op, /*from_queue=*/true);
       if (outcome == Outcome::kMissed) return;
-      if (outcome == Outcome::kBlocked && op->blocked_on == inode) return;
+      if (outcome == Outcome::kBlocked && op->blocked_on == inode && !op->waits_for_lock_token) {
+        return;
+      }
       op->queued_on = InodeNumber(0);
       if (outcome == Outcome::kBlocked) Park(op, op->blocked_on);
     }

@@ -90,6 +90,7 @@ class World {
   VolumeDescriptor volume_;
   CoreOptions options_;
   std::unique_ptr<Core> core_;
+  bool unheard_ = false;     // it has said that it hears nobody
   bool hold_syncs_ = false;  // while true nothing becomes durable
   // What is ordered to be fenced, in order; answered at once unless held.
   std::vector<CoreOutputs::Fence> fences_;
@@ -147,6 +148,7 @@ class Client {
     v1::Hello& hello = *request.mutable_hello();
     hello.set_protocol_min(1);
     hello.set_protocol_max(1);
+    hello.set_features(features_);
     hello.set_volume("reel");
     hello.set_client(uuid_.ToBytes());
     hello.set_host(absl::StrCat("host", uuid_.bytes[0]));
@@ -277,10 +279,14 @@ class Client {
   std::map<std::uint64_t, v1::Reply> replies_;
   v1::Reply last_;
   std::vector<v1::RecallToken> recalls_;
-  std::vector<std::string> log_;  // everything that came, in order
-  bool caches_ = false;           // asks for attribute tokens
+  std::vector<std::string> log_;        // everything that came, in order
+  std::uint32_t renews_within_ms_ = 0;  // as it says; 0: it knows no other controller
+  std::uint64_t features_ = 0;          // Feature bits, as it says
+  bool caches_ = false;                 // asks for attribute tokens
   std::vector<std::uint64_t> attr_recalls_;
-  std::vector<std::uint64_t> broken_;  // inodes whose locks were taken away
+  std::vector<std::uint64_t> broken_;          // inodes whose locks were taken away
+  std::vector<std::uint64_t> recalled_locks_;  // lock tokens, by number
+  std::vector<v1::Farewell> farewells_;
   bool evicted_ = false;
   bool ended_ = false;  // by the controller
 };
@@ -307,6 +313,7 @@ inline bool World::Revive(MetaDb& db) {
 inline void World::Run() {
   for (int quiet = 0; quiet < 2 && !dead_;) {
     CoreOutputs outputs = core_->TakeOutputs();
+    unheard_ = unheard_ || outputs.unheard;
     ++quiet;
     for (CoreOutputs::Send& send : outputs.sends) {
       quiet = 0;
@@ -325,6 +332,10 @@ inline void World::Run() {
         client.attr_recalls_.push_back(callback.recall_attr().inode());
       } else if (callback.has_locks_broken()) {
         client.broken_.push_back(callback.locks_broken().inode());
+      } else if (callback.has_recall_locks()) {
+        client.recalled_locks_.push_back(callback.recall_locks().token());
+      } else if (callback.has_farewell()) {
+        client.farewells_.push_back(callback.farewell());
       } else {
         client.evicted_ = true;
       }
@@ -369,7 +380,7 @@ inline void World::Pass(std::uint64_t ms, std::vector<Client*> alive) {
     clock_.now_ms += 100;
     for (Client* client : alive) {
       v1::Request renew;
-      renew.mutable_renew();
+      renew.mutable_renew()->set_next_ms(client->renews_within_ms_);
       client->Send(renew);
     }
     core_->OnTick();

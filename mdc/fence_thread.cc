@@ -9,8 +9,9 @@
 
 namespace reel::mdc {
 
-FenceThread::FenceThread(std::unique_ptr<Fencer> fencer, Events events)
+FenceThread::FenceThread(std::unique_ptr<Fencer> fencer, const Clock& clock, Events events)
     : fencer_(std::move(fencer)),
+      clock_(clock),
       events_(std::move(events)),
       any_(fencer_->any()),
       all_(fencer_->all()),
@@ -46,21 +47,20 @@ void FenceThread::Stop(const Action& last) {
     stopping_ = true;
     wake_.NotifyOne();
   }
-  thread_.join();
+  thread_.Join();
   if (last) last(*fencer_);
 }
 
 void FenceThread::Main() {
-  using Clock = std::chrono::steady_clock;
-  const std::chrono::milliseconds period(ReservationWatchMs());
-  Clock::time_point next_watch = Clock::now() + period;
+  std::uint64_t next_watch_ms = clock_.NowMs() + ReservationWatchMs();
   for (;;) {
     Action action;
     {
       MutexLock lock(mutex_);
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(next_watch - Clock::now());
-      if (actions_.empty() && !stopping_ && left.count() > 0) wake_.WaitFor(mutex_, left);
+      const std::uint64_t now_ms = clock_.NowMs();
+      if (actions_.empty() && !stopping_ && now_ms < next_watch_ms) {
+        wake_.WaitFor(mutex_, std::chrono::milliseconds(next_watch_ms - now_ms));
+      }
       if (stopping_ && actions_.empty()) return;
       if (!actions_.empty()) {
         action = std::move(actions_.front());
@@ -68,9 +68,9 @@ void FenceThread::Main() {
       }
     }
     if (action) action(*fencer_);
-    if (Clock::now() < next_watch || lost_) continue;
+    if (clock_.NowMs() < next_watch_ms || lost_) continue;
     Watch();
-    next_watch = Clock::now() + period;
+    next_watch_ms = clock_.NowMs() + ReservationWatchMs();
   }
 }
 

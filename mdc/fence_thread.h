@@ -9,11 +9,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "mdc/fencer.h"
+#include "volume/env.h"
 #include "volume/mutex.h"
+#include "volume/thread.h"
 
 namespace reel::mdc {
 
@@ -26,7 +27,8 @@ class FenceThread {
   };
   using Action = std::function<void(Fencer&)>;
 
-  FenceThread(std::unique_ptr<Fencer> fencer, Events events);
+  // `clock` outlives it.
+  FenceThread(std::unique_ptr<Fencer> fencer, const Clock& clock, Events events);
   ~FenceThread() { Stop(); }
 
   // Bounded by the core: one a session and LUN is under way.
@@ -46,6 +48,7 @@ class FenceThread {
   void Watch();
 
   const std::unique_ptr<Fencer> fencer_;  // of the thread, and of Stop after it
+  const Clock& clock_;
   const Events events_;
   const bool any_;
   const bool all_;
@@ -56,7 +59,7 @@ class FenceThread {
   std::deque<Action> actions_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> problems_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace reel::mdc

@@ -1,7 +1,9 @@
 #include "mdc/fencer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/fence_times.h"
@@ -9,6 +11,7 @@
 #include "volume/env.h"
 #include "volume/lun_fault.h"
 #include "volume/reservation_key.h"
+#include "volume/thread.h"
 
 namespace reel::mdc {
 namespace {
@@ -129,6 +132,9 @@ ReservationResult Fencer::Adopt(Seat& seat, const View& view) const {
 
 absl::Status Fencer::Step(Seat& seat, const View& view, bool* settled, bool* preempted) {
   ReservationResult result{.outcome = Result::kDone, .status = absl::OkStatus()};
+  if (expected_ && view.holder != *expected_ && view.holder != seat.key) {
+    return absl::AbortedError("another controller is taking the seat");
+  }
   if (!view.Has(seat.key)) {
     result = RegisterAnew(seat, view);
     if (result.outcome == Result::kConflict) result = Adopt(seat, view);
@@ -178,11 +184,38 @@ absl::Status Fencer::Hold(std::size_t lun, bool reopen, std::uint64_t* quarantin
       preempted = !problem.ok();
     }
     if (settled && problem.ok()) return problem;
+    if (absl::IsAborted(problem) && FaultOf(problem) == LunFault::kNone) return problem;
     if (!problem.ok()) ++tries;
   }
   if (!problem.ok()) return problem;
   return absl::AbortedError(
       absl::StrCat(volume_.luns[lun]->name(), ": somebody else keeps changing its reservations"));
+}
+
+std::size_t Fencer::SeatIndex() const {
+  std::size_t index = 0;
+  while (volume_.luns[index].get() != &volume_.seat()) ++index;
+  return index;
+}
+
+bool Fencer::seat_key_rules() const {
+  return seats_[SeatIndex()].reservations != nullptr;
+}
+
+absl::StatusOr<std::uint64_t> Fencer::TakeSeatLun(Epoch epoch, std::uint64_t expected,
+                                                  std::uint64_t* quarantine_ms) {
+  epoch_ = epoch;
+  const std::size_t lun = SeatIndex();
+  Seat& seat = seats_[lun];
+  expected_ = expected;
+  const absl::Status held = Hold(lun, /*reopen=*/true, quarantine_ms);
+  expected_.reset();
+  if (held.ok()) return seat.key;
+  if (absl::IsAborted(held) && seat.key != 0) {
+    (void)seat.reservations->Unregister(std::exchange(seat.key, 0));
+  }
+  return absl::Status(held.code(),
+                      absl::StrCat("the reservation cannot be taken: ", held.message()));
 }
 
 absl::Status Fencer::Take(Epoch epoch, std::uint64_t* quarantine_ms) {
@@ -329,6 +362,13 @@ void Fencer::Leave() {
     }
     seat.key = 0;
   }
+}
+
+void WaitOut(const std::string& volume, std::uint64_t quarantine_ms) {
+  if (quarantine_ms == 0) return;
+  spdlog::warn("volume {}: its LUNs cannot be reset: waiting {} ms for what may still be executing",
+               volume, quarantine_ms);
+  SleepFor(std::chrono::milliseconds(quarantine_ms));
 }
 
 std::vector<Fencer::LunKeys> Fencer::List() {

@@ -11,11 +11,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "mdc/core.h"
 #include "volume/lun_scan.h"
 #include "volume/reservation.h"
@@ -30,6 +32,14 @@ class Fencer {
   // Some LUN, all LUNs have reservations that can be used.
   bool any() const { return used_ > 0; }
   bool all() const { return used_ == volume_.luns.size(); }
+
+  // The seat LUN has reservations: who has the seat is decided by them.
+  bool seat_key_rules() const;
+  // Takes the reservation of the seat LUN from `expected` (0: nobody), who is cut off by that: a
+  // compare-and-swap. The key that it is held by from now on. ABORTED: somebody else was faster,
+  // and nothing of ours stays there; else as Take.
+  absl::StatusOr<std::uint64_t> TakeSeatLun(Epoch epoch, std::uint64_t expected,
+                                            std::uint64_t* quarantine_ms);
 
   // Takes the seat on every LUN: registers, takes the reservation from an earlier controller, and
   // waits for what that one had sent. FAILED_PRECONDITION: something that is not of this volume is
@@ -75,6 +85,7 @@ class Fencer {
   absl::StatusOr<View> LookAnew(std::size_t lun, bool reopen);
   bool IsHeld(const Seat& seat, const View& view) const;
   absl::Status Hold(std::size_t lun, bool reopen, std::uint64_t* quarantine_ms);
+  std::size_t SeatIndex() const;
   // Does the next thing that is missing. OK, and `*settled` when nothing is.
   absl::Status Step(Seat& seat, const View& view, bool* settled, bool* preempted);
   absl::Status CheckOwners(std::size_t lun, const View& view) const;
@@ -87,6 +98,12 @@ class Fencer {
   std::vector<Seat> seats_;  // by LUN
   std::size_t used_ = 0;
   Epoch epoch_;
+  // While a reservation is taken from one holder only: from whom (0: nobody).
+  std::optional<std::uint64_t> expected_;
 };
+
+// Of LUNs that cannot be reset: what an earlier controller, or a session, had sent is over after
+// that.
+void WaitOut(const std::string& volume, std::uint64_t quarantine_ms);
 
 }  // namespace reel::mdc

@@ -80,6 +80,44 @@ TEST_F(FencerTest, TakesFreshLunsAndGivesThemUpAgain) {
   EXPECT_EQ(data_.Holder(), 0U);
 }
 
+TEST_F(FencerTest, OfSeveralThatTakeTheSeatLunOneGetsIt) {
+  auto old = Seated("old", 1);
+  const std::uint64_t seen = meta_.Holder();
+  auto first = Start("first"), second = Start("second");
+  const auto won = first->fencer->TakeSeatLun(Epoch(2), seen, &first->quarantine_ms);
+  ASSERT_TRUE(won.ok()) << won.status();
+  EXPECT_EQ(meta_.Holder(), *won);
+  EXPECT_EQ(meta_.resets(), 1) << "what the old one had sent is over";
+  const auto lost = second->fencer->TakeSeatLun(Epoch(2), seen, &second->quarantine_ms);
+  EXPECT_TRUE(absl::IsAborted(lost.status())) << lost.status();
+  EXPECT_THAT(meta_.Keys(), ElementsAre(*won)) << "nothing of the loser's stays";
+  EXPECT_FALSE(Watch(*old).ok());
+}
+
+TEST_F(FencerTest, TheSeatLunIsTakenFromNobodyElseThanWhoWasWatched) {
+  auto mdc = Start("mdc");
+  ASSERT_TRUE(mdc->fencer->TakeSeatLun(Epoch(1), 0, &mdc->quarantine_ms).ok()) << "it was free";
+  auto late = Start("late");
+  EXPECT_TRUE(
+      absl::IsAborted(late->fencer->TakeSeatLun(Epoch(2), 0, &late->quarantine_ms).status()));
+  EXPECT_TRUE(absl::IsAborted(
+      late->fencer->TakeSeatLun(Epoch(2), meta_.Holder() + 1, &late->quarantine_ms).status()));
+  EXPECT_TRUE(late->fencer->TakeSeatLun(Epoch(2), meta_.Holder(), &late->quarantine_ms).ok());
+}
+
+TEST_F(FencerTest, ASwapOfUnknownOutcomeIsAskedFor) {
+  for (const bool carried_out : {false, true}) {
+    auto old = Seated(carried_out ? "old2" : "old1", carried_out ? 3 : 1);
+    const std::uint64_t seen = meta_.Holder();
+    auto next = Start(carried_out ? "next2" : "next1");
+    meta_.LoseNextChange(carried_out);  // its registration
+    const auto won =
+        next->fencer->TakeSeatLun(Epoch(carried_out ? 4 : 2), seen, &next->quarantine_ms);
+    ASSERT_TRUE(won.ok()) << won.status();
+    EXPECT_EQ(meta_.Holder(), *won);
+  }
+}
+
 TEST_F(FencerTest, TakesTheSeatFromADeadControllerAndKeepsSessions) {
   auto dead = Seated("dead", 1);
   auto host = data_.NewPath("host");
@@ -178,9 +216,21 @@ TEST_F(FencerTest, AFenceThatIsUnknownIsNotDone) {
   data_.Cut("mdc");
   EXPECT_FALSE(Fence(*mdc, KeyOf(7)).done);
   data_.SetUnreachable(false);
-  data_.LoseNextChange(false);
+  data_.LoseNextChange(false);  // the registration of the path that was cut
   EXPECT_TRUE(Fence(*mdc, KeyOf(7)).done);
   EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
+}
+
+TEST_F(FencerTest, APreemptionOfUnknownOutcomeIsLookedAfter) {
+  auto mdc = Seated("mdc", 1);
+  auto host = data_.NewPath("host");
+  for (const bool carried_out : {false, true}) {
+    ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
+    data_.LoseNextChange(carried_out);
+    const FenceOutcome outcome = Fence(*mdc, KeyOf(7));
+    EXPECT_TRUE(outcome.done) << outcome.problem;
+    EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
+  }
 }
 
 TEST_F(FencerTest, ALostDataLunIsMendedUnderANewKey) {

@@ -20,13 +20,14 @@ constexpr int kMaxIdleMs = 60'000;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
-    const std::string& listen, std::vector<VolumeServer*> volumes,
+    const std::string& listen, std::vector<VolumeRole*> volumes,
     std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls,
-    const ConnectionGate::Options& connections) {
+    const ConnectionGate::Options& connections, AboutDaemon about) {
   auto gate = ConnectionGate::Listen(listen, connections);
   if (!gate.ok()) return gate.status();
-  auto server = absl::WrapUnique(new GrpcServer(*std::move(gate), std::move(volumes),
-                                                std::move(lun_patterns), tls.has_value()));
+  auto server =
+      absl::WrapUnique(new GrpcServer(*std::move(gate), std::move(volumes), std::move(lun_patterns),
+                                      tls.has_value(), std::move(about)));
   grpc::ServerBuilder builder;
   const std::shared_ptr acceptor(builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,

@@ -1,7 +1,9 @@
-// The daemon's gRPC server: both services on one address, over the volumes that it was given.
+// The daemon's gRPC server: both services on one address, over the volumes that it was given,
+// served or stood by for.
 // Threads: Start and Stop from one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,13 +21,13 @@ namespace reel::mdc {
 
 class GrpcServer {
  public:
-  // `listen` is HOST:PORT (0: any port). The volumes outlive the server. With `tls`, clients and
+  // `listen` is HOST:PORT (0: any port). The roles outlive the server. With `tls`, clients and
   // administrators are known by their certificates; without it everybody may do everything.
   // UNAVAILABLE: the address cannot be had.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
-      const std::string& listen, std::vector<VolumeServer*> volumes,
+      const std::string& listen, std::vector<VolumeRole*> volumes,
       std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls = std::nullopt,
-      const ConnectionGate::Options& connections = {});
+      const ConnectionGate::Options& connections = {}, AboutDaemon about = {});
   ~GrpcServer();
 
   int port() const { return gate_->port(); }
@@ -34,11 +36,11 @@ class GrpcServer {
   void Stop();
 
  private:
-  GrpcServer(std::unique_ptr<ConnectionGate> gate, std::vector<VolumeServer*> volumes,
-             std::vector<std::string> lun_patterns, bool tls)
+  GrpcServer(std::unique_ptr<ConnectionGate> gate, std::vector<VolumeRole*> volumes,
+             std::vector<std::string> lun_patterns, bool tls, AboutDaemon about)
       : gate_(std::move(gate)),
         sessions_(volumes, *gate_, tls),
-        admin_(std::move(volumes), std::move(lun_patterns), *gate_, tls) {}
+        admin_(std::move(volumes), std::move(lun_patterns), *gate_, tls, std::move(about)) {}
 
   const std::unique_ptr<ConnectionGate> gate_;
   SessionService sessions_;

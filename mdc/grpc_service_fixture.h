@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "mdc/candidate.h"
 #include "mdc/grpc_server.h"
 #include "mdc/test_volume.h"
 #include "proto/mdc.grpc.pb.h"
@@ -21,11 +22,12 @@ class ServiceTest : public testing::Test {
     options.volume = "reel";
     options.luns = volume_.paths();
     options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
-    auto server = VolumeServer::Open(options, SystemClock());
+    auto server = TakeAndServe(options, SeatOptions(), SystemClock());
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
-    auto grpc = GrpcServer::Start("127.0.0.1:0", {server_.get()}, volume_.paths(), std::nullopt,
-                                  connections);
+    role_.Serve(*server_);
+    auto grpc =
+        GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), std::nullopt, connections);
     EXPECT_TRUE(grpc.ok()) << grpc.status();
     grpc_ = *std::move(grpc);
     channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", grpc_->port()),
@@ -69,6 +71,7 @@ class ServiceTest : public testing::Test {
   }
 
   TestVolumeOnImages volume_;
+  VolumeRole role_{"reel"};
   std::unique_ptr<VolumeServer> server_;
   std::unique_ptr<GrpcServer> grpc_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -109,6 +109,15 @@ std::vector<FileLock> LockTable::Break(InodeNumber inode, SessionId session) {
   return broken;
 }
 
+bool LockTable::IsShared(InodeNumber inode, SessionId session) const {
+  const auto wait = waits_.lower_bound({inode, 0});
+  if (wait != waits_.end() && wait->first.first == inode) return true;
+  const auto found = holders_.find(inode);
+  return found != holders_.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [&](const Holder& holder) { return holder.owner.session != session; });
+}
+
 bool LockTable::WouldDeadlock(const FileLock& wanted) const {
   if (wanted.owner.kind != v1::LOCK_RANGES) return false;
   std::set<LockOwner> seen;

@@ -2,7 +2,7 @@
 // for them.
 //
 // Pure policy, as the token table. An owner is a session, a kind and the number by which that
-// client's kernel knows the holder; the two kinds do not see each other (as in Linux). Waits stand
+// client's kernel knows the holder; the kinds do not see each other (as in Linux). Waits stand
 // in the order in which they came; after a lock became weaker each of an inode's waits is tried
 // again, in that order. The controller keeps none of this on disk: clients claim their locks again
 // in a new epoch. Sources: fcntl(2), flock(2); the search for deadlocks is fs/locks.c's idea, with
@@ -55,6 +55,8 @@ class LockTable {
   std::vector<InodeNumber> Drop(SessionId session);
   // Everything that the session holds on the inode is gone; what that was.
   std::vector<FileLock> Break(InodeNumber inode, SessionId session);
+  // Another session holds locks of the inode, or somebody waits for one.
+  bool IsShared(InodeNumber inode, SessionId session) const;
 
   // True when the wait would never end, because some owner in its way waits for it in turn. Only
   // ranges are looked at, as in Linux.

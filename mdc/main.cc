@@ -1,8 +1,11 @@
 // reel-mdcd: the metadata controller daemon.
 //
-// Exit codes: 0 stopped in order, 1 failed (the store too: recovery decides at the next start), 2
-// wrong arguments or configuration, 3 a volume is in use by another process, or LUNs of it are
-// missing.
+// It serves each of its volumes, or stands by while another one does. Exit codes: 0 stopped in
+// order, 1 failed (the store too: recovery decides at the next start), 2 wrong arguments or
+// configuration, 3 a tool is at work on a volume, or LUNs of it are missing, 4 the seat was lost to
+// another controller, or could not be kept.
+#include <limits.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <systemd/sd-daemon.h>
@@ -11,19 +14,27 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "mdc/candidate.h"
 #include "mdc/config.h"
 #include "mdc/grpc_server.h"
+#include "mdc/service_watchdog.h"
 #include "mdc/volume_server.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "volume/env.h"
+#include "volume/host_name.h"
 
 namespace reel::mdc {
 namespace {
@@ -31,6 +42,9 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kUnavailable = 3;
+constexpr int kSeatLost = 4;
+// "reeladm fail" sends it to its own process, and so does a volume that hears no client any more.
+constexpr int kHandOverSignal = SIGUSR2;
 
 constexpr rlim_t kDescriptors = 32'768;
 
@@ -70,6 +84,19 @@ void StartLog(const std::string& level) {
   _exit(kFailed);
 }
 
+// Nor after the seat is another controller's.
+[[noreturn]] void DieOfSeat(const absl::Status& status) {
+  spdlog::critical("{}", std::string(status.message()));
+  _exit(kSeatLost);
+}
+
+// From the watchdog: no lock, no memory, no log that another thread may be holding.
+[[noreturn]] void DieOfTime() {
+  constexpr char kText[] = "reel-mdcd: the seat's term is over without a beat: ending\n";
+  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  _exit(kSeatLost);
+}
+
 // The gate admits as many as there are descriptors for; a shell's limit of 1024 is select(2)'s.
 void AllowManyConnections() {
   rlimit descriptors{};
@@ -78,43 +105,175 @@ void AllowManyConnections() {
   setrlimit(RLIMIT_NOFILE, &descriptors);
 }
 
-int Serve(const Config& config, std::optional<TlsMaterial> tls) {
-  // Before the first thread, so that every thread blocks them and only sigwait sees them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
+// One volume of the configuration: a candidate for its seat, and a server once it has that.
+class Volume {
+ public:
+  Volume(std::string name, ServiceWatchdog& watchdog)
+      : role_(std::move(name)), sign_(watchdog.Add()) {}
+  ~Volume() { StopStandingBy(); }
 
-  std::vector<std::unique_ptr<VolumeServer>> volumes;
-  std::vector<VolumeServer*> served;
-  for (const Config::Volume& entry : config.volumes) {
-    VolumeServerOptions options;
-    options.volume = entry.name;
-    options.luns = entry.luns;
-    options.core.session_lease_ms = config.session_lease_ms;
-    options.core.exports = entry.exports;
-    options.cache_bytes = std::uint64_t{config.cache_mib} << 20;
-    options.on_failure = DieOfStore;
-    auto volume = VolumeServer::Open(std::move(options), SystemClock());
-    if (!volume.ok()) {
-      const bool unavailable =
-          absl::IsNotFound(volume.status()) || absl::IsFailedPrecondition(volume.status());
-      return Complain(unavailable ? kUnavailable : kFailed, std::string(volume.status().message()));
+  VolumeRole& role() { return role_; }
+
+  // Until it is clear what this daemon is to the volume.
+  absl::Status Start(VolumeServerOptions options, const SeatOptions& seat) {
+    options.on_beat = [sign = sign_] { sign->Tell(); };
+    auto candidate = Candidate::Open(std::move(options), seat, role_, SystemClock());
+    if (!candidate.ok()) return candidate.status();
+    candidate_ = *std::move(candidate);
+    role_.SetHolder(seat.holder);
+    auto server = candidate_->Begin();
+    if (!server.ok()) return server.status();
+    if (*server != nullptr) {
+      Serve(*std::move(server));
+    } else {
+      const VolumeRole::Active active = role_.active();
+      spdlog::info("volume {}: a standby of {}{}", role_.name(),
+                   active.address.empty() ? "nobody" : active.address,
+                   active.stopped ? ": it is stopped, until \"reeladm start\"" : "");
+      thread_ = std::thread([this] { StandBy(); });
     }
-    served.push_back(volume->get());
-    volumes.push_back(*std::move(volume));
+    return absl::OkStatus();
   }
+
+  void StopStandingBy() {
+    if (!thread_.joinable()) return;
+    candidate_->Stop();
+    thread_.join();
+  }
+  void Order() { candidate_->Order(); }
+  absl::Status Stop(const SeatFarewell& farewell) {
+    StopStandingBy();
+    absl::Status status = server_ == nullptr ? absl::OkStatus() : server_->Stop(farewell);
+    sign_->Retire();
+    return status;
+  }
+
+ private:
+  void Serve(std::unique_ptr<VolumeServer> server) {
+    server_ = std::move(server);
+    role_.Serve(*server_);
+    sd_notifyf(0, "STATUS=active of %s", role_.name().c_str());
+  }
+  void StandBy() {
+    auto server = candidate_->StandBy();
+    if (!server.ok()) DieOfStore(server.status());
+    if (*server != nullptr) Serve(*std::move(server));
+  }
+
+  VolumeRole role_;
+  const std::shared_ptr<ServiceWatchdog::Sign> sign_;
+  std::unique_ptr<Candidate> candidate_;
+  std::unique_ptr<VolumeServer> server_;  // of the thread, while that runs
+  std::thread thread_;
+};
+
+// How the daemon leaves the seats that it has, as an administrator wants it. Threads: any.
+class Farewells {
+ public:
+  void Say(const std::string& volume, const SeatFarewell& farewell) {
+    MutexLock lock(mutex_);
+    volume_ = volume;
+    farewell_ = farewell;
+  }
+  // Of the volume that is meant; of the others what brings them to a controller soonest.
+  SeatFarewell Of(const std::string& volume) const {
+    MutexLock lock(mutex_);
+    if (volume == volume_) return farewell_;
+    return {.state = farewell_.stopped ? ArbitrationBlock::State::kFree : farewell_.state};
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::string volume_ ABSL_GUARDED_BY(mutex_);
+  SeatFarewell farewell_ ABSL_GUARDED_BY(mutex_){.state = ArbitrationBlock::State::kOffered};
+};
+
+SeatOptions SeatOf(const Config& config) {
+  SeatOptions seat;
+  seat.host = HostName();
+  seat.address = config.advertise;
+  seat.seat_ms = config.seat_ms;
+  seat.program = REEL_VERSION;
+  return seat;
+}
+
+VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry) {
+  VolumeServerOptions options;
+  options.volume = entry.name;
+  options.luns = entry.luns;
+  options.core.session_lease_ms = config.session_lease_ms;
+  options.core.tells_at_once = config.tells_at_once;
+  options.core.exports = entry.exports;
+  options.core.host = SeatOf(config).host;
+  options.cache_bytes = std::uint64_t{config.cache_mib} << 20;
+  options.on_failure = DieOfStore;
+  options.on_seat_lost = DieOfSeat;
+  options.on_seat_expired = DieOfTime;
+  options.core.unheard_limit_ms = UnheardLimitMs(config.seat_ms);
+  options.on_unheard = [] { kill(getpid(), kHandOverSignal); };
+  return options;
+}
+
+std::vector<std::string> AllPatterns(const Config& config) {
   std::vector<std::string> patterns = config.luns;
   for (const Config::Volume& entry : config.volumes) {
     if (entry.luns != config.luns) {
       patterns.insert(patterns.end(), entry.luns.begin(), entry.luns.end());
     }
   }
+  return patterns;
+}
+
+// How long the service manager waits for a sign of life; 0: it does not.
+std::uint64_t WatchdogMs() {
+  std::uint64_t us = 0;
+  return sd_watchdog_enabled(/*unset_environment=*/0, &us) > 0 ? us / 1000 : 0;
+}
+
+// Before the first thread, so that every thread blocks them and only sigwait sees them.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, kHandOverSignal}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+// The exit code; `*begin_anew`: this daemon has handed its volumes over, and becomes a standby.
+int Serve(const Config& config, std::optional<TlsMaterial> tls, bool* begin_anew) {
+  const sigset_t signals = BlockSignals();
+  ServiceWatchdog watchdog(WatchdogMs(), SystemClock(), [] { sd_notify(0, "WATCHDOG=1"); });
+  std::vector<std::unique_ptr<Volume>> volumes;
+  std::vector<VolumeRole*> roles;
+  for (const Config::Volume& entry : config.volumes) {
+    volumes.push_back(std::make_unique<Volume>(entry.name, watchdog));
+    roles.push_back(&volumes.back()->role());
+    if (absl::Status s = volumes.back()->Start(OptionsOf(config, entry), SeatOf(config)); !s.ok()) {
+      const bool unavailable = absl::IsNotFound(s) || absl::IsFailedPrecondition(s);
+      return Complain(unavailable ? kUnavailable : kFailed, std::string(s.message()));
+    }
+  }
   const bool has_tls = tls.has_value();
   AllowManyConnections();
-  auto server = GrpcServer::Start(config.listen, served, std::move(patterns), std::move(tls));
+  const SeatOptions seat = SeatOf(config);
+  Farewells farewells;
+  auto server = GrpcServer::Start(config.listen, roles, AllPatterns(config), std::move(tls), {},
+                                  {.host = seat.host,
+                                   .address = seat.address,
+                                   .program = seat.program,
+                                   .protocol = seat.protocol,
+                                   .leave =
+                                       [&](const std::string& volume, const SeatFarewell& how) {
+                                         farewells.Say(volume, how);
+                                         kill(getpid(), kHandOverSignal);
+                                       },
+                                   .take =
+                                       [&](const std::string& name) {
+                                         for (const auto& volume : volumes) {
+                                           if (volume->role().name() == name) volume->Order();
+                                         }
+                                       }});
   if (!server.ok()) return Complain(kFailed, std::string(server.status().message()));
   spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,
                (*server)->port(),
@@ -123,14 +282,17 @@ int Serve(const Config& config, std::optional<TlsMaterial> tls) {
 
   int received = 0;
   sigwait(&signals, &received);
-  spdlog::info("stopping: {}", sigabbrev_np(received));
-  sd_notify(0, "STOPPING=1");
+  *begin_anew = received == kHandOverSignal;
+  spdlog::info("{}: SIG{}", *begin_anew ? "handing over" : "stopping", sigabbrev_np(received));
+  if (!*begin_anew) sd_notify(0, "STOPPING=1");
   int code = 0;
   // Each volume ends its streams and makes everything durable; registered sessions stay in the
-  // store, and resume with the next start.
+  // store, and resume with the next controller.
   for (const auto& volume : volumes) {
-    if (absl::Status s = volume->Stop(); !s.ok()) {
-      spdlog::error("volume {}: {}", volume->name(), std::string(s.message()));
+    const SeatFarewell farewell =
+        *begin_anew ? farewells.Of(volume->role().name()) : SeatFarewell();
+    if (absl::Status s = volume->Stop(farewell); !s.ok()) {
+      spdlog::error("volume {}: {}", volume->role().name(), std::string(s.message()));
       code = kFailed;
     }
   }
@@ -138,12 +300,25 @@ int Serve(const Config& config, std::optional<TlsMaterial> tls) {
   return code;
 }
 
+// As a process just started: nothing that the old one had open or on its way is left. Where the
+// program was replaced meanwhile, it is the new one.
+int BeginAnew(char** argv) {
+  std::error_code error;
+  std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  constexpr std::string_view kReplaced = " (deleted)";
+  if (path.ends_with(kReplaced)) path.resize(path.size() - kReplaced.size());
+  close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  execv(path.c_str(), argv);
+  return Complain(kFailed, path + ": cannot be run anew");
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "The ReelFS metadata controller.\n\n"
-      "Serves the volumes that its configuration names, on the LUNs that their labels name.\n"
+      "Serves the volumes that its configuration names, on the LUNs that their labels name,\n"
+      "or stands by while another controller does.\n"
       "Exit codes: 0 stopped in order; 1 failed; 2 wrong arguments or configuration;\n"
-      "3 a volume is in use by another process, or LUNs of it are missing.",
+      "3 a tool is at work on a volume, or LUNs of it are missing; 4 the seat was lost.",
       "reel-mdcd");
   std::string path = kDefaultConfig;
   bool check = false;
@@ -161,7 +336,10 @@ int Main(int argc, char** argv) {
   if (!tls.ok()) return Complain(kUsage, std::string(tls.status().message()));
   if (check) return 0;
   StartLog(config->log_level);
-  return Serve(*config, *std::move(tls));
+  bool begin_anew = false;
+  const int code = Serve(*config, *std::move(tls), &begin_anew);
+  if (code != 0 || !begin_anew) return code;
+  return BeginAnew(argv);
 }
 
 }  // namespace

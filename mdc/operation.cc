@@ -32,18 +32,22 @@ absl::Status OpContext::RequireUncached(InodeNumber inode) {
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
 }
 
-absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn) {
-  absl::StatusOr<std::optional<std::string>> stored = txn.Get(schema::VolumeKey());
+absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told) {
+  absl::StatusOr<std::optional<std::string>> stored = txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
   if (!stored->has_value() || !volume.ParseFromString(**stored)) {
     return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
   }
   limit_ = volume.next_inode();
-  const InodeNumber taken(next_);
+  if (told != InodeNumber()) {
+    if (told <= kRootInode || told.value() >= told_limit_) {
+      return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was never given"));
+    }
+  }
+  const InodeNumber taken = told != InodeNumber() ? told : InodeNumber(next_);
   // The record's own word, not memory's: an operation that staged a range may not have committed.
   if (next_ >= limit_) volume.set_next_inode(next_ + kRange);
-  ++next_;
   volume.set_inodes(volume.inodes() + 1);
   txn.Put(schema::VolumeKey(), volume.SerializeAsString());
   return taken;

@@ -1,13 +1,14 @@
 // What an operation is: a function of a request, the transaction and the controller's tables to a
 // reply.
 //
-// The core runs it; the operation neither waits nor does I/O. It may end in five ways:
+// The core runs it; the operation neither waits nor does I/O. It may end in six ways:
 //   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs
 //   the
 //     on-commit actions, and sends the reply when all that it saw is durable;
 //   - an errno status: nothing is applied, staged changes and allocations are dropped;
 //   - missed (txn.missed()): run again when fetched;
 //   - waiting for a lock (ctx.waits_for_lock): run again when one of the inode has become weaker;
+//   - waiting for a lock token (ctx.waits_for_lock_token): run again when that has come back;
 //   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
 //   changed. An operation that changes inodes is blocked by the core, too, while another session
 //   holds the attribute token of one of them.
@@ -32,6 +33,7 @@ namespace reel::mdc {
 class Allocator;
 class InodeNumbers;
 class LockTable;
+class LockTokens;
 class OpenTable;
 class TokenTable;
 
@@ -48,6 +50,8 @@ struct OpContext {
   TokenTable& attr_tokens;  // shared ones only: who caches attributes, and a directory's names
   OpenTable& opens;
   LockTable& locks;
+  LockTokens& lock_tokens;
+  const v1::Redo* redo = nullptr;  // what the operation came out as in an earlier epoch
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
@@ -56,8 +60,13 @@ struct OpContext {
   bool blocked_by_attr = false;                    // it is attribute tokens that they hold
   // Set when another owner's advisory lock is in the way, and the request is to wait for it.
   bool waits_for_lock = false;
+  // Set when a session decides about the inode's advisory locks by itself: its token is to be
+  // recalled first.
+  std::optional<InodeNumber> waits_for_lock_token{};
   // Others stand in line for tokens of the inode that the request is about.
   bool others_wait = false;
+  // It had to wait for others, who knew what it changes: they may be about to open what it removes.
+  bool others_knew = false;
   // Inodes that the reply tells about, so that the session may cache them; the core decides.
   std::vector<InodeNumber> described{};
   // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
@@ -66,6 +75,7 @@ struct OpContext {
   bool lazily_seen = false;
   // Inodes that this operation put on the orphan list: ReapOrphan is due once it has committed.
   std::vector<InodeNumber> orphans{};
+  std::vector<InodeNumber> late_opens{};  // those of them that others may still open
   std::vector<std::function<void()>> on_commit{};
 
   // Returns OK when no session but this one holds more than `allowed` of the inode's blocks in the
@@ -79,20 +89,26 @@ struct OpContext {
   absl::Status RequireUncached(InodeNumber inode);
 };
 
-// Hands out inode numbers from durable ranges: a crash loses the rest of a range, never a number
-// twice.
+// Hands out inode numbers from durable ranges: a crash loses the rest of a range, and no number is
+// given twice.
 class InodeNumbers {
  public:
   static constexpr std::uint64_t kRange = 4096;
-  explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next) {}
-  // Takes a number and counts it in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode
-  // when the range is used up. A number taken by an operation that does not commit is simply
-  // skipped.
-  absl::StatusOr<InodeNumber> Take(Txn& txn);
+  // An epoch may have told of numbers so far beyond what is durable. So the next one begins that
+  // far behind it: a client that missed the end of one never means another's file by such a number.
+  static constexpr std::uint64_t kMaxLost = std::uint64_t{1} << 20;
+  // `next`: VolumeRecord.next_inode; what earlier epochs told of is below it.
+  explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next), told_limit_(next) {}
+  // The next number, counted in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode when
+  // the range is used up. Taken() follows when the operation commits; at most one in an operation.
+  // `told`: the number that an earlier epoch gave, to be taken again; EPROTO: it cannot have.
+  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber told = InodeNumber());
+  void Taken(InodeNumber inode) { next_ = std::max(next_, inode.value() + 1); }
 
  private:
   std::uint64_t next_;
   std::uint64_t limit_;  // the VolumeRecord.next_inode last seen: what a committed range covers
+  const std::uint64_t told_limit_;
 };
 
 // One family of operations: mdc/ops/*.h declare functions of this type.

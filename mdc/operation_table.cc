@@ -26,6 +26,7 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
   static constexpr OperationEntry kListXattr{ListXattr, false, "list_xattr"};
   static constexpr OperationEntry kRemoveXattr{RemoveXattr, true, "remove_xattr"};
   static constexpr OperationEntry kStatFs{StatFs, false, "stat_fs"};
+  static constexpr OperationEntry kSync{Sync, false, "sync"};
   static constexpr OperationEntry kOpen{Open, false, "open"};
   static constexpr OperationEntry kClose{Close, false, "close"};
   // Carries a slot when it allocates.
@@ -37,6 +38,7 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
   static constexpr OperationEntry kSetLock{SetLock, false, "set_lock"};
   static constexpr OperationEntry kTestLock{TestLock, false, "test_lock"};
   static constexpr OperationEntry kCancelLock{CancelLock, false, "cancel_lock"};
+  static constexpr OperationEntry kLockReturn{LockReturn, false, "lock_return"};
 
   switch (op) {
     case v1::Request::kLookup:
@@ -67,6 +69,8 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
       return kRemoveXattr;
     case v1::Request::kStatFs:
       return kStatFs;
+    case v1::Request::kSync:
+      return kSync;
     case v1::Request::kOpen:
       return kOpen;
     case v1::Request::kClose:
@@ -87,6 +91,8 @@ const OperationEntry& OperationFor(v1::Request::OpCase op) {
       return kTestLock;
     case v1::Request::kCancelLock:
       return kCancelLock;
+    case v1::Request::kLockReturn:
+      return kLockReturn;
     default:
       return kNone;
   }

@@ -42,6 +42,8 @@ class OutputQueue {
   void EmitLast(StreamId stream, Message message);
   void Durable(Sequence sequence);
   Sequence durable() const { return durable_; }
+  bool AnyWaits() const { return !waiting_.empty(); }
+  bool AnyWaits(StreamId stream) const { return LastWaitOf(stream) > durable_; }
 
   // What may leave, moved into `outputs`.
   void Take(CoreOutputs& outputs);

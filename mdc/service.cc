@@ -20,7 +20,7 @@ constexpr std::size_t kMaxUnsentBytes = 64 << 20;
 struct StreamContext {
   v1::Mdc::AsyncService& service;
   CallQueue& queue;
-  const std::vector<VolumeServer*>& volumes;
+  const std::vector<VolumeRole*>& volumes;
   ConnectionGate& gate;
   const bool tls;
   LogLimit& refusals;
@@ -73,7 +73,10 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
 
  private:
   void OnAccepted(bool ok) {
-    if (!ok) return StepDone();  // the server is shutting down
+    if (!ok) {  // the server is shutting down
+      ended_.Forget();
+      return StepDone();
+    }
     std::make_shared<SessionStream>(shared_)->Accept();
     {
       MutexLock lock(mutex_);
@@ -167,18 +170,29 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       certificate = std::move(peer->name);
     }
     const std::string& name = incoming_.requests(0).hello().volume();
-    for (VolumeServer* volume : shared_.volumes) {
-      if (volume->name() != name) continue;
+    reply.set_id(incoming_.requests(0).id());
+    for (const VolumeRole* role : shared_.volumes) {
+      if (role->name() != name) continue;
       shared_.gate.Welcome(context_.peer());
+      if (role->server() == nullptr) return SendOn(*role, std::move(reply));
       hello_due_.Cancel();
-      volume_ = volume;
-      stream_ = volume->AddStream(shared_from_this(), std::move(certificate));
+      volume_ = role->server();
+      stream_ = volume_->AddStream(shared_from_this(), std::move(certificate));
       return true;
     }
-    reply.set_id(incoming_.requests(0).id());
     reply.set_error(ENOENT);
     reply.set_message("no such volume here");
     return Reject(std::move(reply), grpc::StatusCode::NOT_FOUND);
+  }
+
+  bool SendOn(const VolumeRole& role, v1::Reply reply) {
+    reply.set_active(role.active().address);
+    reply.set_error(EREMOTE);
+    reply.set_message(role.active().stopped ? "the volume is stopped by an administrator"
+                      : reply.active().empty()
+                          ? "a standby; no controller is active"
+                          : absl::StrCat("a standby; the active controller is ", reply.active()));
+    return Reject(std::move(reply), grpc::StatusCode::FAILED_PRECONDITION);
   }
 
   bool Reject(v1::Reply reply, grpc::StatusCode code) {
@@ -225,12 +239,12 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
   const StreamContext shared_;
   grpc::ServerContext context_;
   grpc::ServerAsyncReaderWriter<v1::ServerFrame, v1::ClientFrame> rpc_{&context_};
-  Step accepted_{[this](bool ok) { OnAccepted(ok); }};
-  Step read_{[this](bool ok) { OnRead(ok); }};
-  Step written_{[this](bool ok) { OnWritten(ok); }};
-  Step finish_{[this](bool) { StepDone(); }};
-  Step ended_{[this](bool) { OnEnded(); }};
-  Step overdue_{[this](bool due) { OnOverdue(due); }};
+  Step accepted_{shared_.queue, [this](bool ok) { OnAccepted(ok); }};
+  Step read_{shared_.queue, [this](bool ok) { OnRead(ok); }};
+  Step written_{shared_.queue, [this](bool ok) { OnWritten(ok); }};
+  Step finish_{shared_.queue, [this](bool) { StepDone(); }};
+  Step ended_{shared_.queue, [this](bool) { OnEnded(); }};
+  Step overdue_{shared_.queue, [this](bool due) { OnOverdue(due); }};
   grpc::Alarm hello_due_;
 
   // Of reading: one step at a time.
@@ -256,7 +270,31 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
 
 }  // namespace
 
+void SessionService::Where(WhereCall& call) {
+  if (tls_) {
+    const auto peer = PeerWithRole(*call.context().auth_context(), TlsRole::kClient, "mounting");
+    if (!peer.ok()) {
+      return call.Finish(
+          grpc::Status(grpc::StatusCode::PERMISSION_DENIED, std::string(peer.status().message())));
+    }
+  }
+  for (const VolumeRole* role : volumes_) {
+    if (role->name() != call.request().volume()) continue;
+    gate_.Welcome(call.context().peer());
+    const VolumeServer* server = role->server();
+    const VolumeRole::Active active = role->active();
+    call.reply().set_here(server != nullptr);
+    call.reply().set_epoch((server != nullptr ? server->epoch() : active.epoch).value());
+    call.reply().set_address(active.address);
+    return call.Finish(grpc::Status::OK);
+  }
+  call.Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "no such volume here"));
+}
+
 void SessionService::Accept(CallQueue& queue) {
+  WhereCall::Accept(
+      service_, &v1::Mdc::AsyncService::RequestWhere, [this](WhereCall& call) { Where(call); },
+      queue);
   std::make_shared<SessionStream>(StreamContext{service_, queue, volumes_, gate_, tls_, refusals_})
       ->Accept();
 }

@@ -8,6 +8,8 @@
 //   4. A stream that has not said Hello within the gate's time for the unknown is ended.
 //   5. With TLS, a stream is served only for a certificate with the role client; the volume knows
 //      its name.
+//   6. A stream for a volume of which this daemon is a standby is ended with the address of the
+//      active controller.
 // Threads: frames come in on the call queue's thread; whoever holds a core's seat sends.
 #pragma once
 
@@ -18,6 +20,7 @@
 #include "mdc/call_queue.h"
 #include "mdc/connection_gate.h"
 #include "mdc/log_limit.h"
+#include "mdc/volume_role.h"
 #include "mdc/volume_server.h"
 #include "proto/mdc.grpc.pb.h"
 
@@ -27,17 +30,21 @@ inline constexpr int kMaxFrameBytes = 4 << 20;
 
 class SessionService {
  public:
-  // The servers and the gate outlive every call.
-  SessionService(std::vector<VolumeServer*> volumes, ConnectionGate& gate, bool tls)
+  // The roles and the gate outlive every call.
+  SessionService(std::vector<VolumeRole*> volumes, ConnectionGate& gate, bool tls)
       : volumes_(std::move(volumes)), gate_(gate), tls_(tls) {}
 
   grpc::Service* grpc() { return &service_; }
-  // Accepts streams from now on, until the server is shut down.
+  // Accepts streams, and questions for the active controller, from now on, until the server is shut
+  // down.
   void Accept(CallQueue& queue);
 
  private:
+  using WhereCall = UnaryCall<v1::Mdc::AsyncService, v1::WhereRequest, v1::WhereReply>;
+  void Where(WhereCall& call);
+
   v1::Mdc::AsyncService service_;
-  const std::vector<VolumeServer*> volumes_;
+  const std::vector<VolumeRole*> volumes_;
   ConnectionGate& gate_;
   const bool tls_;
   LogLimit refusals_;

@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include <cerrno>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -100,6 +102,68 @@ TEST_F(ServiceTest, StoppingEndsStreamsInOrder) {
   EXPECT_EQ(stub->Who(&context, request, &reply).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST_F(ServiceTest, AdministrationNegotiatesItsProtocol) {
+  auto stub = v1::Admin::NewStub(channel_);
+  const auto ask = [&](const char* said, std::string* answered) {
+    grpc::ClientContext context;
+    if (said != nullptr) context.AddMetadata(kProtocolMetadata, said);
+    v1::VolumesReply reply;
+    const grpc::Status status = stub->Volumes(&context, v1::VolumesRequest(), &reply);
+    const auto& trailers = context.GetServerTrailingMetadata();
+    const auto found = trailers.find(kProtocolMetadata);
+    if (found != trailers.end()) answered->assign(found->second.data(), found->second.size());
+    return status;
+  };
+  const std::string spoken = EncodeProtocol(SpokenProtocol());
+  for (const char* said : {static_cast<const char*>(nullptr), "1-1", "2-9", "nonsense"}) {
+    std::string answered;
+    EXPECT_TRUE(ask(said, &answered).ok());
+    EXPECT_EQ(answered, spoken);
+  }
+  std::string answered;
+  const grpc::Status refused = ask("8-9", &answered);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_NE(refused.error_message().find("speaks 8 to 9"), std::string::npos);
+  EXPECT_NE(refused.error_message().find("upgrade reel-mdcd on"), std::string::npos);
+  EXPECT_EQ(answered, spoken);
+}
+
+TEST_F(ServiceTest, AStandbyNamesTheActiveController) {
+  VolumeRole role("reel");
+  role.Know(Uuid::Random(), {.epoch = Epoch(7), .address = "mdc1:7440", .host = "studio1"});
+  auto standby = GrpcServer::Start("127.0.0.1:0", {&role}, {});
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*standby)->port()),
+                                           grpc::InsecureChannelCredentials());
+  Stream stream(channel);
+  ASSERT_TRUE(stream.Send(HelloTo("reel")));
+  const auto replies = stream.Receive(1);
+  ASSERT_EQ(replies.size(), 1u);
+  EXPECT_EQ(replies[0].error(), EREMOTE);
+  EXPECT_EQ(replies[0].active(), "mdc1:7440");
+  EXPECT_EQ(stream.rpc->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+
+  v1::WhereRequest where;
+  v1::WhereReply there;
+  where.set_volume("reel");
+  for (const bool serving : {false, true}) {
+    grpc::ClientContext context;
+    ASSERT_TRUE(
+        v1::Mdc::NewStub(serving ? channel_ : channel)->Where(&context, where, &there).ok());
+    EXPECT_EQ(there.here(), serving);
+    EXPECT_EQ(there.epoch(), serving ? server_->epoch().value() : 7);
+  }
+
+  grpc::ClientContext context;
+  v1::WhoRequest request;
+  v1::WhoReply who;
+  request.set_volume("reel");
+  const grpc::Status refused = v1::Admin::NewStub(channel)->Who(&context, request, &who);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(context.GetServerTrailingMetadata().find("reel-active")->second, "mdc1:7440");
+  (*standby)->Stop();
+}
+
 TEST_F(ServiceTest, AProbeTellsWhoIsThere) {
   const std::string address = absl::StrCat("127.0.0.1:", grpc_->port());
   EXPECT_TRUE(ProbeMdc(address, nullptr, 2000).ok());
@@ -115,7 +179,7 @@ TEST_F(ServiceTest, AdministrationAnswers) {
   v1::VolumesReply volumes;
   ASSERT_TRUE(stub->Volumes(&contexts[0], v1::VolumesRequest(), &volumes).ok());
   ASSERT_EQ(volumes.volumes_size(), 1);
-  EXPECT_EQ(volumes.volumes(0).epoch(), 1u);
+  EXPECT_EQ(volumes.volumes(0).epoch(), server_->epoch().value());
   v1::DisksReply disks;
   ASSERT_TRUE(stub->Disks(&contexts[1], v1::DisksRequest(), &disks).ok());
   ASSERT_EQ(disks.disks_size(), 2);

@@ -39,9 +39,11 @@ struct Pending {
   InodeNumber blocked_on;  // whose tokens stood in the way of its last run
   InodeNumber
       queued_on;  // stands in the queue of those who wait for this inode's tokens; 0: in none
-  std::uint64_t lock_wait = 0;  // its number among those who wait for locks; 0: it does not
-  absl::Status failed_commit;   // of a LayoutReturn, which is carried out without it
-  InodeNumber reap;             // not a request but the next step of this orphan's removal
+  std::uint64_t lock_wait = 0;        // its number among those who wait for locks; 0: it does not
+  bool waits_for_lock_token = false;  // its last run did
+  absl::Status failed_commit;         // of a LayoutReturn, which is carried out without it
+  InodeNumber reap;                   // not a request but the next step of this orphan's removal
+  std::uint64_t space_until_ms = 0;   // how long it waits for space at most; 0: it has found some
 };
 using PendingRef = std::shared_ptr<Pending>;
 
@@ -74,16 +76,23 @@ struct Session {
   Phase phase = Phase::kServing;
   bool holds_up_grace = false;  // counted by the core: grace ends when no session does
   StreamId stream = kNoStream;
-  std::uint64_t lease_until_ms = 0;
-  std::vector<Slot> slots;      // by number; [0] is unused
+  std::uint64_t lease_until_ms = 0;    // by the SessionClock
+  std::uint32_t renews_within_ms = 0;  // as it has said; 0: it knows no other controller
+  std::vector<Slot> slots;             // by number; [0] is unused
   std::deque<PendingRef> lane;  // ordered operations that have not taken effect; all, during grace
   std::uint32_t waiting = 0;    // operations anywhere but done
   std::uint64_t operations = 0;
   std::uint64_t reclaimed_bytes = 0;  // kMustReclaim: of what it has said it holds
-  bool caches_attributes = false;     // as its stream's Hello said
-  bool recalls_due = false;           // resumed: what was recalled on its old stream goes out again
-  std::vector<Rekey> rekeys;          // one a LUN
-  FenceRun ending;                    // kEnding
+  bool reclaimed = false;             // … and that this was all
+  std::uint32_t redos = 0;            // of what an earlier epoch told provisionally, not done yet
+  // As its stream's Hello said:
+  bool caches_attributes = false;
+  std::uint32_t protocol = 1;  // the version that is spoken on it
+  std::uint64_t features = 0;  // Feature bits that both know
+  std::string program;         // its release
+  bool recalls_due = false;    // resumed: what was recalled on its old stream goes out again
+  std::vector<Rekey> rekeys;   // one a LUN
+  FenceRun ending;             // kEnding
   std::optional<Sequence> forgotten_at;  // kEnding: its record is gone when that is durable
 };
 

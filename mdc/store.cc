@@ -21,7 +21,8 @@ constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 
 }  // namespace
 
-Store::Store(OpenVolume& volume, const StoreOptions& options) : options_(options), space_(volume) {}
+Store::Store(OpenVolume& volume, const StoreOptions& options)
+    : options_(options), space_(volume, options.may_write) {}
 
 Store::~Store() {
   db_.reset();
@@ -66,7 +67,7 @@ absl::Status Store::Mount() {
   if (!options_.read_only) {
     const auto reading = metafs::ReadSuperblock(space_);
     if (!reading.ok()) return reading.status();
-    mount.epoch = reading->superblock.epoch + 1;
+    mount.epoch = std::max(reading->superblock.epoch + 1, options_.epoch);
   }
   auto fs = metafs::MetaFs::Mount(space_, mount);
   if (!fs.ok()) return fs.status();

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +31,11 @@ namespace reel::mdc {
 
 struct StoreOptions {
   bool read_only = false;  // for fsck: the log is replayed in memory, nothing is written
+  Epoch epoch{};           // of the seat; the next one, where that is higher
   std::uint64_t cache_bytes = 512ull << 20;
   std::uint64_t write_buffer_bytes = 64ull << 20;
+  // Asked before each write to the LUNs, on any thread; what it refuses with ends the store.
+  std::function<absl::Status()> may_write{};
 };
 
 class Store {

@@ -95,13 +95,22 @@ void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
                        const TokenSpan& span) {
   if (mode == v1::TOKEN_NONE || span.empty()) return;
   std::vector<Holder>& holders = holders_[inode];
-  for (Holder& holder : holders) {
-    if (holder.session == session) return holder.held.Raise(span, mode);
+  auto holder = std::find_if(holders.begin(), holders.end(),
+                             [&](const Holder& h) { return h.session == session; });
+  if (holder == holders.end()) {
+    holders.emplace_back().session = session;
+    holder = holders.end() - 1;
   }
-  Holder& holder = holders.emplace_back();
-  holder.session = session;
-  holder.held.Raise(span, mode);
-  ++counts_[session];
+  const std::size_t before = holder->held.pieces().size();
+  holder->held.Raise(span, mode);
+  Count(session, before, holder->held.pieces().size());
+}
+
+void TokenTable::Count(SessionId session, std::size_t before, std::size_t after) {
+  if (before == after) return;
+  std::uint64_t& count = counts_[session];
+  count += after - before;
+  if (count == 0) counts_.erase(session);
 }
 
 bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode,
@@ -113,15 +122,15 @@ bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode
                                    [&](const Holder& h) { return h.session == session; });
   if (holder == holders.end()) return false;
   bool changed = holder->held.Most(span) > mode;
+  const std::size_t before = holder->held.pieces().size();
   holder->held.Lower(span, mode);
+  Count(session, before, holder->held.pieces().size());
   changed |= std::erase_if(holder->recalled, [&](const Pending& pending) {
                return holder->held.Most(pending.span) <= pending.mode;
              }) > 0;
   if (holder->held.empty()) {
     holders.erase(holder);
     if (holders.empty()) holders_.erase(found);
-    const auto count = counts_.find(session);
-    if (--count->second == 0) counts_.erase(count);
   }
   return changed;
 }
@@ -130,8 +139,7 @@ void TokenTable::Forget(InodeNumber inode) {
   const auto found = holders_.find(inode);
   if (found == holders_.end()) return;
   for (const Holder& holder : found->second) {
-    const auto count = counts_.find(holder.session);
-    if (--count->second == 0) counts_.erase(count);
+    Count(holder.session, holder.held.pieces().size(), 0);
   }
   holders_.erase(found);
 }

@@ -24,6 +24,10 @@ struct Recall {
   TokenSpan span;
 };
 
+// What a session may hold, some 100 bytes each. Clients keep far below by themselves.
+inline constexpr std::uint64_t kMaxTokenPieces = 1 << 20;
+inline constexpr std::uint64_t kMaxOpens = 1 << 20;
+
 class TokenTable {
  public:
   // The weakest mode that the session holds in the span; the strongest.
@@ -61,8 +65,10 @@ class TokenTable {
   // Everything of the session is gone; the inodes on which others may wait.
   std::vector<InodeNumber> Drop(SessionId session);
 
-  // How many inodes the session holds a token of.
+  // How many pieces the session holds, of all inodes.
   std::uint64_t CountOf(SessionId session) const;
+  // False: it is granted nothing more.
+  bool HasRoom(SessionId session) const { return CountOf(session) < kMaxTokenPieces; }
 
  private:
   struct Pending {
@@ -75,6 +81,7 @@ class TokenTable {
     std::vector<Pending> recalled;  // and not yet answered
   };
   const Holder* Find(SessionId session, InodeNumber inode) const;
+  void Count(SessionId session, std::size_t before, std::size_t after);
 
   absl::flat_hash_map<InodeNumber, std::vector<Holder>> holders_;
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;

@@ -85,6 +85,22 @@ TEST(TokenTable, RangesOfOneFileBelongToMany) {
   EXPECT_EQ(table.CountOf(kA), 1u);
 }
 
+TEST(TokenTable, PiecesCount) {
+  TokenTable table;
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE, Span(0, 10));
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE, Span(20, 30));
+  table.Grant(kA, InodeNumber(3), v1::TOKEN_SHARED);
+  EXPECT_EQ(table.CountOf(kA), 3u);
+  table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE, Span(10, 20));
+  EXPECT_EQ(table.CountOf(kA), 2u);
+  table.Return(kA, kFile, v1::TOKEN_SHARED, Span(10, 20));
+  EXPECT_EQ(table.CountOf(kA), 4u);
+  table.Forget(kFile);
+  EXPECT_EQ(table.CountOf(kA), 1u);
+  table.Return(kA, InodeNumber(3), v1::TOKEN_NONE);
+  EXPECT_EQ(table.CountOf(kA), 0u);
+}
+
 TEST(TokenTable, ARecallIsOfARangeAndAnsweredByAWiderOne) {
   TokenTable table;
   table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE);

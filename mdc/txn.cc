@@ -10,9 +10,9 @@
 
 namespace reel::mdc {
 
-void InFlight::Applied(const WriteBatch& batch, Sequence sequence) {
+void InFlight::Applied(const WriteBatch& batch, Sequence sequence, SessionId told) {
   for (const WriteBatch::Change& change : batch.changes()) {
-    by_key_[change.key] = sequence;
+    by_key_[change.key] = {sequence, told};
     order_.emplace_back(sequence, change.key);
   }
 }
@@ -21,7 +21,7 @@ void InFlight::Durable(Sequence sequence) {
   for (; order_head_ < order_.size() && order_[order_head_].first <= sequence; ++order_head_) {
     const auto it = by_key_.find(order_[order_head_].second);
     // A later change of the same key keeps it in flight.
-    if (it != by_key_.end() && it->second <= sequence) by_key_.erase(it);
+    if (it != by_key_.end() && it->second.sequence <= sequence) by_key_.erase(it);
   }
   if (order_head_ == order_.size()) {
     order_.clear();
@@ -32,10 +32,12 @@ void InFlight::Durable(Sequence sequence) {
   }
 }
 
-Sequence InFlight::SequenceOf(std::string_view key) const {
+Sequence InFlight::SequenceOf(std::string_view key, SessionId viewer) const {
   if (by_key_.empty()) return Sequence();
   const auto it = by_key_.find(absl::string_view(key.data(), key.size()));
-  return it == by_key_.end() ? Sequence() : it->second;
+  if (it == by_key_.end()) return Sequence();
+  const bool knows = viewer != SessionId() && it->second.told == viewer;
+  return knows ? Sequence() : it->second.sequence;
 }
 
 absl::Status Txn::Missed(Miss miss) {
@@ -45,7 +47,7 @@ absl::Status Txn::Missed(Miss miss) {
 }
 
 void Txn::Saw(std::string_view key) {
-  seen_ = std::max(seen_, in_flight_.SequenceOf(key));
+  seen_ = std::max(seen_, in_flight_.SequenceOf(key, viewer_));
 }
 
 absl::StatusOr<std::optional<std::string>> Txn::Get(const std::string& key) {
@@ -58,6 +60,13 @@ absl::StatusOr<std::optional<std::string>> Txn::Get(const std::string& key) {
   Saw(key);  // absence is seen too: it may be a deletion that is not durable
   if (*found == Found::kNo) return std::optional<std::string>();
   return std::optional<std::string>(std::move(value));
+}
+
+absl::StatusOr<std::optional<std::string>> Txn::GetCounts(const std::string& key) {
+  const Sequence seen = seen_;
+  auto value = Get(key);
+  seen_ = seen;
+  return value;
 }
 
 void Txn::Put(std::string key, std::string value) {

@@ -3,7 +3,9 @@
 // A read that memory cannot answer makes the transaction *missed*: the read returns kMissStatus,
 // the operation gives up at once, and the core runs it again from the start when a reader thread
 // has fetched the key. So an operation is a pure function of the store and never waits. It also
-// notes the highest not yet durable sequence among all it read, which its reply has to wait for.
+// notes the highest not yet durable sequence among all it read, which its reply has to wait for:
+// of changes that others made, or were not told of yet; what its own session was told of
+// provisionally, that session may see.
 // Invariants: an operation scans before it stages changes to what it scans (scans see the store
 // only). Threads: the core thread.
 #pragma once
@@ -27,13 +29,19 @@ namespace reel::mdc {
 // Keys changed by batches that are applied but not yet durable.
 class InFlight {
  public:
-  void Applied(const WriteBatch& batch, Sequence sequence);
+  // `told`: the session that learns of it at once, provisionally; 0: nobody does.
+  void Applied(const WriteBatch& batch, Sequence sequence, SessionId told = SessionId());
   void Durable(Sequence sequence);
-  // The sequence of the last change of `key` that is not durable; 0 when it is durable.
-  Sequence SequenceOf(std::string_view key) const;
+  // The sequence of the last change of `key` that is not durable, and that this session was not
+  // told of; 0 when there is none.
+  Sequence SequenceOf(std::string_view key, SessionId viewer = SessionId()) const;
 
  private:
-  absl::flat_hash_map<std::string, Sequence> by_key_;
+  struct Change {
+    Sequence sequence;
+    SessionId told;
+  };
+  absl::flat_hash_map<std::string, Change> by_key_;
   // … and the order in which they become durable (implementation's own)
   std::vector<std::pair<Sequence, std::string>> order_;
   std::size_t order_head_ = 0;
@@ -49,13 +57,15 @@ struct Miss {
 
 class Txn {
  public:
-  Txn(const MetaDb& db, const InFlight& in_flight, Tier tier)
-      : db_(db), in_flight_(in_flight), tier_(tier) {}
+  Txn(const MetaDb& db, const InFlight& in_flight, Tier tier, SessionId viewer = SessionId())
+      : db_(db), in_flight_(in_flight), tier_(tier), viewer_(viewer) {}
   Txn(const Txn&) = delete;
   Txn& operator=(const Txn&) = delete;
 
   // The staged or stored value; nullopt when absent.
   absl::StatusOr<std::optional<std::string>> Get(const std::string& key);
+  // The same of what operations only count in: its changes change places, so nobody waits for them.
+  absl::StatusOr<std::optional<std::string>> GetCounts(const std::string& key);
   void Put(std::string key, std::string value);
   void Delete(std::string key);
 
@@ -78,7 +88,8 @@ class Txn {
 
   // Set when a read missed: the operation's status means nothing then.
   const std::optional<Miss>& missed() const { return miss_; }
-  // The highest not yet durable sequence among all that was read; 0 when all was durable.
+  // The highest not yet durable sequence among all that was read and the viewer was not told of; 0
+  // when there is none.
   Sequence seen() const { return seen_; }
   // The staged changes, changed inodes included. Empties the transaction.
   WriteBatch TakeBatch();
@@ -95,6 +106,7 @@ class Txn {
   const MetaDb& db_;
   const InFlight& in_flight_;
   Tier tier_;
+  SessionId viewer_;
   std::optional<Miss> miss_;
   Sequence seen_;
   absl::flat_hash_map<std::string, std::optional<std::string>> staged_;

@@ -33,35 +33,47 @@ struct Overloaded : F... {
 template <typename... F>
 Overloaded(F...) -> Overloaded<F...>;
 
+std::string WordOf(const SeatFarewell& farewell) {
+  if (farewell.stopped) return "an administrator has stopped it";
+  return farewell.state == ArbitrationBlock::State::kOffered ? "its controller hands it over"
+                                                             : "its controller is stopping";
+}
+
 }  // namespace
 
 VolumeServer::VolumeServer(VolumeServerOptions options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock) {}
+    : options_(std::move(options)), clock_(clock) {
+  if (!options_.on_seat_lost) options_.on_seat_lost = options_.on_failure;
+}
 
 absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOptions options,
+                                                                 Office& office,
                                                                  const Clock& clock) {
   auto server = absl::WrapUnique(new VolumeServer(std::move(options), clock));
-  if (absl::Status s = server->OpenStore(); !s.ok()) return s;
+  server->volume_ = std::move(office.volume);
+  server->seat_ = std::move(office.seat);
+  if (absl::Status s = server->OpenStore(std::move(office.fencer)); !s.ok()) {
+    server->core_.reset();
+    server->store_.reset();
+    office.volume = std::move(server->volume_);
+    office.seat = std::move(server->seat_);
+    return s;
+  }
   server->StartThreads();
   return server;
 }
 
-absl::Status VolumeServer::OpenStore() {
-  auto volume = OpenVolumeByName(options_.volume, options_.luns, LunAccess::kReadWrite);
-  if (!volume.ok()) return volume.status();
-  volume_ = std::make_unique<OpenVolume>(*std::move(volume));
+absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
   for (const std::string& warning : volume_->warnings) {
     spdlog::warn("volume {}: {}", options_.volume, warning);
   }
-  if (absl::Status s = volume_->seat().ClaimForThisProcess(); !s.ok()) {
-    return absl::Status(s.code(),
-                        absl::StrCat("volume ", options_.volume, " is in use: ", s.message()));
-  }
-  auto fencer = TakeSeat();
-  if (!fencer.ok()) return fencer.status();
-  options_.core.reservations = (*fencer)->any();
+  options_.core.reservations = fencer->any();
+  options_.core.epoch = seat_->epoch();
+  maintenance_ = options_.core.maintenance = seat_->maintenance();
   StoreOptions store_options;
   store_options.cache_bytes = options_.cache_bytes;
+  store_options.epoch = seat_->epoch();
+  store_options.may_write = [this] { return CheckTerm(); };
   auto store = Store::Open(*volume_, store_options);
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
@@ -71,11 +83,11 @@ absl::Status VolumeServer::OpenStore() {
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());
-  return StartFencing(*std::move(fencer));
+  return StartFencing(std::move(fencer));
 }
 
 void VolumeServer::StartThreads() {
-  core_thread_ = std::thread([this] { CoreMain(); });
+  core_thread_ = Thread([this] { CoreMain(); });
   workers_.emplace_back([this] { CommitMain(); });
   for (int i = 0; i < kReaders; ++i) workers_.emplace_back([this] { ReaderMain(); });
 }
@@ -150,6 +162,7 @@ void VolumeServer::CoreMain() {
       // judged.
       if (clock_.NowMs() >= next_tick_ms) {
         core_->OnTick();
+        seat_->Progress();
         WatchSpace();
         Deliver();
         next_tick_ms = clock_.NowMs() + kTickMs;
@@ -160,6 +173,10 @@ void VolumeServer::CoreMain() {
     core_busy_ = false;
     // Who came after the last look found the seat taken, and left it to its holder.
     if (!queue_.empty()) resident_wants_ = true;
+  }
+  if (core_->health().ok()) {
+    core_->SayFarewell(WordOf(farewell_), farewell_.stopped);
+    Deliver();
   }
   for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
   streams_.clear();
@@ -224,6 +241,7 @@ void VolumeServer::Handle(Event event) {
 
 void VolumeServer::Deliver() {
   CoreOutputs outputs = core_->TakeOutputs();
+  if (!HoldsSeat()) return;
   if (outputs.wants_sync || !outputs.fetches.empty()) {
     MutexLock lock(work_mutex_);
     if (outputs.wants_sync) {
@@ -238,7 +256,7 @@ void VolumeServer::Deliver() {
       job_wanted_.NotifyOne();
     }
   }
-  for (CoreOutputs::Fence& fence : outputs.fences) fencing_->Order(std::move(fence));
+  FenceAndGiveWay(outputs);
   std::vector<StreamId> touched;
   for (CoreOutputs::Send& send : outputs.sends) {
     const auto found = streams_.find(send.stream);
@@ -279,6 +297,7 @@ void VolumeServer::CommitMain() {
       if (!wants_sync_) return;
       wants_sync_ = false;
     }
+    if (!HoldsSeat()) return;
     auto durable = store_->db().Sync();
     if (!durable.ok()) return Fail(durable.status());
     ++syncs_;
@@ -442,13 +461,15 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
             [](const auto& a, const auto& b) { return a.name() < b.name(); });
 }
 
-absl::Status VolumeServer::Stop() {
+absl::Status VolumeServer::Stop(const SeatFarewell& farewell) {
+  farewell_ = farewell;
   {
     MutexLock lock(queue_mutex_);
     stopping_ = true;
     queue_changed_.NotifyOne();
   }
-  core_thread_.join();
+  core_thread_.Join();
+  seat_->AllowLong();
   v1::WhoReply who;
   core_->Describe(who);
   compaction_cancelled_ = true;
@@ -458,12 +479,18 @@ absl::Status VolumeServer::Stop() {
     sync_wanted_.NotifyAll();
     job_wanted_.NotifyAll();
   }
-  for (std::thread& worker : workers_) worker.join();
+  for (Thread& worker : workers_) worker.Join();
   workers_.clear();
   absl::Status status = core_->PrepareStop();
   if (status.ok()) status = store_->db().Sync().status();
   core_.reset();
   store_.reset();
+  if (!status.ok()) {
+    seat_->Abandon();
+  } else if (absl::Status given = seat_->GiveUp(farewell); !given.ok()) {
+    spdlog::warn("volume {}: the next controller waits for the end of this one's term: {}",
+                 options_.volume, std::string(given.message()));
+  }
   // While there are sessions the reservation stays, and keeps those out that were fenced.
   const bool leave = status.ok() && who.sessions().empty();
   fencing_->Stop(leave ? [](Fencer& fencer) { fencer.Leave(); } : FenceThread::Action());

@@ -24,7 +24,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -33,10 +32,12 @@
 #include "absl/status/statusor.h"
 #include "mdc/core.h"
 #include "mdc/fence_thread.h"
+#include "mdc/held_seat.h"
 #include "mdc/store.h"
 #include "volume/env.h"
 #include "volume/lun_scan.h"
 #include "volume/mutex.h"
+#include "volume/thread.h"
 
 namespace reel::mdc {
 
@@ -59,15 +60,29 @@ struct VolumeServerOptions {
   CoreOptions core;
   std::uint64_t cache_bytes = 512ull << 20;
   std::function<void(const absl::Status&)> on_failure;
+  // The seat is another's, or its term is over: expected to end the process. None: on_failure.
+  std::function<void(const absl::Status&)> on_seat_lost;
+  // From the watchdog (mdc/watchdog.h): to end it at once, whatever else it is doing.
+  std::function<void()> on_seat_expired;
+  std::function<void()> on_beat;
+  // Clients that know other controllers have all fallen silent: expected to hand the seat over.
+  // Called once, on the core's seat.
+  std::function<void()> on_unheard;
+};
+
+// What a won seat brings with it (mdc/takeover.h).
+struct Office {
+  std::unique_ptr<OpenVolume> volume;
+  std::unique_ptr<Fencer> fencer;  // of `volume`; holds the LUNs that have reservations
+  std::unique_ptr<HeldSeat> seat;  // kept by beats
 };
 
 class VolumeServer {
  public:
-  // Finds, claims and opens the LUNs and the store, and starts a new epoch. NOT_FOUND: no such
-  // volume, or a LUN of it is missing. FAILED_PRECONDITION: another process serves it. `clock`
-  // outlives the server.
+  // Recovers the store of a volume whose seat is held, in that seat's epoch, and serves it. What is
+  // in `office` stays there where this fails. `clock` outlives the server.
   static absl::StatusOr<std::unique_ptr<VolumeServer>> Open(VolumeServerOptions options,
-                                                            const Clock& clock);
+                                                            Office& office, const Clock& clock);
   // As Stop, if that was not called.
   ~VolumeServer();
 
@@ -97,8 +112,15 @@ class VolumeServer {
   };
   WireCounters& wire() { return wire_; }
 
-  // Ends all streams, takes no more events, makes everything durable and closes the store.
-  absl::Status Stop();
+  // Writes down that the volume is, or is no longer, in maintenance: no standby takes it over by
+  // itself, and no new mounts are admitted. `done` runs when that is durable, on any thread.
+  // On the core's seat.
+  bool maintenance() const { return maintenance_; }
+  void SetMaintenance(Core& core, bool on, std::function<void(const absl::Status&)> done);
+
+  // Ends all streams, takes no more events, makes everything durable, closes the store and gives
+  // the seat up as `farewell` says.
+  absl::Status Stop(const SeatFarewell& farewell = {});
 
  private:
   struct Opened {
@@ -135,8 +157,7 @@ class VolumeServer {
   };
 
   VolumeServer(VolumeServerOptions options, const Clock& clock);
-  absl::Status OpenStore();
-  absl::StatusOr<std::unique_ptr<Fencer>> TakeSeat();
+  absl::Status OpenStore(std::unique_ptr<Fencer> fencer);
   void StartThreads();
   absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
   void DescribeFencing(v1::ShowReply& reply) const;
@@ -160,10 +181,19 @@ class VolumeServer {
   void DoLater(std::function<void()> job);
   void Fail(const absl::Status& status);  // of the store
   void EndWith(const absl::Status& status);
+  // Nothing that this controller knows may leave it, or be made durable, when it holds the seat no
+  // longer.
+  bool HoldsSeat();
+  // The same for whoever is about to write to the store; ABORTED.
+  absl::Status CheckTerm();
+  void LoseSeat(const std::string& why);
+  // What the core wants to be done about hosts that it does not hear.
+  void FenceAndGiveWay(CoreOutputs& outputs);
 
   VolumeServerOptions options_;
   const Clock& clock_;
   std::unique_ptr<OpenVolume> volume_;
+  std::unique_ptr<HeldSeat> seat_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<FenceThread> fencing_;
@@ -172,9 +202,11 @@ class VolumeServer {
   std::atomic<std::uint64_t> next_stream_{0};
   std::atomic<std::uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> maintenance_{false};
   std::atomic<bool> compaction_cancelled_{false};
 
   // Of the seat's holder.
+  bool unheard_ = false;                // and on_unheard was called
   std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
   std::optional<Core::Region> region_;  // taken for the store, not yet part of it
   bool region_handed_over_ = false;     // it is durable, and being made part of it
@@ -198,8 +230,9 @@ class VolumeServer {
   std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(work_mutex_);
   bool workers_stop_ ABSL_GUARDED_BY(work_mutex_) = false;
 
-  std::thread core_thread_;
-  std::vector<std::thread> workers_;
+  SeatFarewell farewell_;  // set before stopping_
+  Thread core_thread_;
+  std::vector<Thread> workers_;
 };
 
 }  // namespace reel::mdc

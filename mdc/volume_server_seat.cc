@@ -1,39 +1,34 @@
-// A volume's server and the LUNs' reservations: taking the seat, fencing, and what is shown of it.
-#include <chrono>
-#include <thread>
+// A volume's server, its seat and the LUNs' reservations: fencing, and what is shown of it.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mdc/metafs/superblock.h"
 #include "mdc/reservations_view.h"
 #include "mdc/volume_server.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
-namespace {
-
-// Of LUNs that cannot be reset: what an earlier controller had sent is over after that.
-void WaitOut(const std::string& volume, std::uint64_t quarantine_ms) {
-  if (quarantine_ms == 0) return;
-  spdlog::warn("volume {}: its LUNs cannot be reset: waiting {} ms for what may still be executing",
-               volume, quarantine_ms);
-  std::this_thread::sleep_for(std::chrono::milliseconds(quarantine_ms));
+void VolumeServer::LoseSeat(const std::string& why) {
+  if (failed_.exchange(true)) return;
+  options_.on_seat_lost(
+      absl::AbortedError(absl::StrCat("volume ", options_.volume, ": the seat is lost: ", why)));
 }
 
-}  // namespace
+void VolumeServer::FenceAndGiveWay(CoreOutputs& outputs) {
+  for (CoreOutputs::Fence& fence : outputs.fences) fencing_->Order(std::move(fence));
+  if (!outputs.unheard || std::exchange(unheard_, true) || !options_.on_unheard) return;
+  spdlog::warn("volume {}: none of its clients is heard any more; others may reach them",
+               options_.volume);
+  options_.on_unheard();
+}
 
-// Before the store is so much as read: an earlier controller may still be writing.
-absl::StatusOr<std::unique_ptr<Fencer>> VolumeServer::TakeSeat() {
-  auto fencer = std::make_unique<Fencer>(*volume_);
-  if (!fencer->any()) return fencer;
-  metafs::PoolSpace space(*volume_);
-  const auto reading = metafs::ReadSuperblock(space);
-  if (!reading.ok()) return reading.status();
-  std::uint64_t quarantine_ms = 0;
-  absl::Status status = fencer->Take(reading->superblock.epoch + 1, &quarantine_ms);
-  if (!status.ok()) return status;
-  WaitOut(options_.volume, quarantine_ms);
-  return fencer;
+bool VolumeServer::HoldsSeat() {
+  if (seat_->Holds()) return true;
+  LoseSeat("its term is over");
+  return false;
+}
+
+absl::Status VolumeServer::CheckTerm() {
+  return HoldsSeat() ? absl::OkStatus() : absl::AbortedError("the seat's term is over");
 }
 
 absl::Status VolumeServer::StartFencing(std::unique_ptr<Fencer> fencer) {
@@ -49,11 +44,18 @@ absl::Status VolumeServer::StartFencing(std::unique_ptr<Fencer> fencer) {
     Queue(Action([keys](Core& core) { core.OnKeysSeen(keys); }));
   };
   events.seat_lost = [this](const absl::Status& status) {
-    EndWith(absl::Status(status.code(), absl::StrCat("volume ", options_.volume,
-                                                     ": the seat is lost: ", status.message())));
+    LoseSeat(std::string(status.message()));
   };
-  fencing_ = std::make_unique<FenceThread>(std::move(fencer), std::move(events));
+  fencing_ = std::make_unique<FenceThread>(std::move(fencer), clock_, std::move(events));
   return absl::OkStatus();
+}
+
+void VolumeServer::SetMaintenance(Core& core, bool on,
+                                  std::function<void(const absl::Status&)> done) {
+  spdlog::warn("volume {}: maintenance {}", options_.volume, on ? "on" : "off");
+  core.SetMaintenance(on);
+  maintenance_ = on;
+  seat_->SetMaintenance(on, std::move(done));
 }
 
 bool VolumeServer::ListReservations(std::map<std::uint64_t, std::string> known,
@@ -73,6 +75,11 @@ void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
   } else {
     reply.set_fencing("none: the LUNs have no reservations, the lease alone protects");
   }
+  reply.set_arbitration(
+      volume_->seat().has_reservations()
+          ? "reservations: the seat LUN takes writes of one controller only"
+          : "the arbitration block alone: no controller may pause for longer than a tenth of its "
+            "term between a look at the clock and the write that it allowed");
   for (std::string& problem : fencing_->Problems()) reply.add_alarms(std::move(problem));
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "mdc/candidate.h"
 #include "mdc/checker.h"
 #include "mdc/test_volume.h"
 
@@ -83,7 +84,7 @@ class VolumeServerTest : public testing::Test {
     return options;
   }
   void Start(const Clock& clock = SystemClock()) {
-    auto server = VolumeServer::Open(Options(), clock);
+    auto server = TakeAndServe(Options(), SeatOptions(), clock);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -194,11 +195,11 @@ TEST_F(VolumeServerTest, WhatWasAnsweredIsThereAfterARestart) {
 
 TEST_F(VolumeServerTest, AVolumeIsServedOnce) {
   Start();
-  const auto second = VolumeServer::Open(Options(), SystemClock());
-  EXPECT_TRUE(absl::IsFailedPrecondition(second.status())) << second.status();
+  const auto second = TakeAndServe(Options(), SeatOptions(), SystemClock());
+  EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
   VolumeServerOptions other = Options();
   other.volume = "none";
-  EXPECT_TRUE(absl::IsNotFound(VolumeServer::Open(other, SystemClock()).status()));
+  EXPECT_TRUE(absl::IsNotFound(TakeAndServe(other, SeatOptions(), SystemClock()).status()));
 }
 
 TEST_F(VolumeServerTest, TheStoreTakesBlocksOfItsPoolBeforeItIsFull) {
@@ -288,7 +289,7 @@ TEST_F(VolumeServerTest, AdministrationSeesTheVolume) {
   EXPECT_EQ(show.seat(), "lun0");
   ASSERT_EQ(show.pools_size(), 1);
   EXPECT_EQ(show.pools(0).luns(1).path(), volume_.paths()[1]);
-  EXPECT_EQ(stat.epoch(), 1u);
+  EXPECT_EQ(stat.epoch(), server_->epoch().value());
   ASSERT_EQ(who.sessions_size(), 1);
   EXPECT_TRUE(who.sessions(0).connected());
 }

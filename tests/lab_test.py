@@ -19,7 +19,7 @@ if name in ("reel-mdcd", "mount.reelfs"):
     if os.environ.get("FAKE_FAILS") == name:
         sys.exit("the seat LUN is missing")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        notify.connect("\\0" + os.environ["NOTIFY_SOCKET"][1:])
+        notify.connect(os.environ["NOTIFY_SOCKET"])
         notify.send(b"STATUS=up\\nREADY=1")
     signal.sigwait([signal.SIGTERM])
 """
@@ -50,7 +50,7 @@ def lab(tmp_path):
 def test_up_starts_all_hosts_and_down_leaves_nothing(lab):
     assert lab("up", "--clients", "3").returncode == 0
     assert lab("status").returncode == 0
-    assert list(lab.hosts()) == ["mdc1", "ws1", "ws2", "ws3"]
+    assert list(lab.hosts()) == ["mdc1", "mdc2", "ws1", "ws2", "ws3"]
     pids = [host["pid"] for host in lab.hosts().values()]
     assert lab("down").returncode == 0
     assert not os.path.exists(lab.dir)
@@ -126,8 +126,44 @@ def test_pools_reach_labels_and_mkfs(lab, tmp_path):
     assert 'flags = ["data", "exclusive"]' in volume and 'affinities = ["online"]' in volume
 
 
+def test_hosts_in_namespaces_have_addresses_of_their_own(lab):
+    up = lab("up", "--backend", "netns")
+    if up.returncode != 0 and "--backend netns: " in up.stderr:
+        assert up.stderr.count("\n") == 1
+        pytest.skip(up.stderr)
+    assert up.returncode == 0, up.stderr
+    names = set(subprocess.run(["ip", "netns", "list"], capture_output=True,
+                               text=True).stdout.split())
+    with open(os.path.join(lab.dir, "lab.json")) as file:
+        mine = f"reel-{json.load(file)['network']['id']}-"
+    assert {f"{mine}{host}" for host in ("hub", "mdc1", "mdc2", "ws1", "ws2")} <= names
+    shown = lab("exec", "--host", "ws2", "--", "ip", "-br", "address").stdout
+    assert "10.77.0." in shown and "10.78.0." in shown
+    assert lab("partition", "ws2", "san").returncode == 0
+    assert lab.hosts()["ws2"]["cut"] == ["san"] and lab.hosts()["ws1"]["cut"] == []
+    subprocess.run(["ip", "netns", "delete", f"{mine}mdc2"], check=True)
+    assert lab("kill", "mdc2").returncode == 0
+    assert lab("up").returncode == 0, "what is missing is made"
+    assert lab.hosts()["ws2"]["cut"] == ["san"]
+    stranger = subprocess.Popen(["ip", "netns", "exec", f"{mine}ws1", "sleep", "600"])
+    assert lab("down").returncode == 0
+    assert stranger.wait() == -9
+    left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+    assert mine not in left
+
+
+def test_what_one_loopback_cannot_do_is_said(lab):
+    lab("up", "--clients", "0")
+    assert "--backend netns" in lab("partition", "mdc1", "lan").stderr
+    assert "--lun-delays" in lab("slow", "meta1", "10").stderr
+    assert lab("exec", "--", "echo", "here").stdout == "here\n"
+    assert "no host ws7" in lab("exec", "--host", "ws7", "--", "true").stderr
+
+
 @pytest.mark.parametrize("arguments, words", [
-    (["--mdcs", "2"], "exactly one MDC"),
+    (["--backend", "cloud"], "process or netns"),
+    (["--lun-delays"], "takes --lun-backend iscsi"),
+    (["--mdcs", "9"], "of which one is active"),
     (["--luns", "data"], "is not POOL=COUNTxSIZE"),
     (["--luns", "a=1xlots"], "is not a size"),
     (["--luns", "a=1x1G:fast"], "flags fast"),

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "mdc/candidate.h"
 #include "mdc/grpc_server.h"
 #include "mdc/test_volume.h"
 #include "proto/admin.grpc.pb.h"
@@ -27,9 +28,10 @@ class TlsTest : public testing::Test {
     options.volume = "reel";
     options.luns = volume_.paths();
     options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
-    auto server = VolumeServer::Open(options, SystemClock());
+    auto server = TakeAndServe(options, SeatOptions(), SystemClock());
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
+    role_.Serve(*server_);
     std::filesystem::remove_all(base_);
     std::filesystem::create_directories(base_);
     EXPECT_TRUE(reel::tools::InitPki(base_ + "/pki", 10).ok());
@@ -44,7 +46,7 @@ class TlsTest : public testing::Test {
 
   void Serve(const std::optional<TlsMaterial>& own) {
     if (grpc_ != nullptr) grpc_->Stop();
-    auto grpc = GrpcServer::Start("127.0.0.1:0", {server_.get()}, volume_.paths(), own);
+    auto grpc = GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), own);
     ASSERT_TRUE(grpc.ok()) << grpc.status();
     grpc_ = *std::move(grpc);
     address_ = absl::StrCat("127.0.0.1:", grpc_->port());
@@ -87,6 +89,7 @@ class TlsTest : public testing::Test {
   }
 
   TestVolumeOnImages volume_;
+  VolumeRole role_{"reel"};
   std::unique_ptr<VolumeServer> server_;
   std::unique_ptr<GrpcServer> grpc_;
   const std::string base_ = testing::TempDir() + "reel_service_test";

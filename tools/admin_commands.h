@@ -49,6 +49,11 @@ absl::StatusOr<std::string> AdminDisks(AdminContext&, const std::vector<std::str
 absl::StatusOr<std::string> AdminShow(AdminContext&, const std::vector<std::string>&);
 absl::StatusOr<std::string> AdminStat(AdminContext&, const std::vector<std::string>& words);
 absl::StatusOr<std::string> AdminWho(AdminContext&, const std::vector<std::string>&);
+absl::StatusOr<std::string> AdminFail(AdminContext&, const std::vector<std::string>&);
+absl::StatusOr<std::string> AdminActivate(AdminContext&, const std::vector<std::string>& words);
+absl::StatusOr<std::string> AdminStop(AdminContext&, const std::vector<std::string>&);
+absl::StatusOr<std::string> AdminStart(AdminContext&, const std::vector<std::string>& words);
+absl::StatusOr<std::string> AdminMaintenance(AdminContext&, const std::vector<std::string>& words);
 absl::StatusOr<std::string> AdminEvict(AdminContext&, const std::vector<std::string>& words);
 absl::StatusOr<std::string> AdminReservations(AdminContext&, const std::vector<std::string>&);
 absl::StatusOr<std::string> AdminLocks(AdminContext&, const std::vector<std::string>& words);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "proto/address.h"
 #include "volume/toml_reader.h"
 
@@ -57,12 +58,15 @@ absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::st
     return table.status();
   }
   Fill(given.mdc, "127.0.0.1");
-  auto address = MdcAddress(given.mdc);
-  if (!address.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the MDC's address ", address.status().message()));
+  given.mdcs.clear();
+  for (const std::string& one : std::vector<std::string>(absl::StrSplit(given.mdc, ','))) {
+    auto address = MdcAddress(one);
+    if (!address.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the MDC's address ", address.status().message()));
+    }
+    given.mdcs.push_back(*std::move(address));
   }
-  given.mdc = *std::move(address);
   return given;
 }
 

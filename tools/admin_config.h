@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/tls.h"
@@ -12,13 +13,14 @@ namespace reel::tools {
 inline constexpr char kAdminConfig[] = "/etc/reelfs/reeladm.toml";
 
 struct AdminConfig {
-  std::string mdc;     // "HOST:PORT"
-  std::string volume;  // may be empty
+  std::string mdc;                  // as it was given: "HOST[:PORT][,HOST[:PORT]…]"
+  std::vector<std::string> mdcs{};  // the same as HOST:PORT each, when completed
+  std::string volume;               // may be empty
   TlsFiles tls;
 };
 
-// mdc = "HOST:PORT", volume = "NAME", tls_ca, tls_cert and tls_key, all optional. INVALID_ARGUMENT
-// names the line.
+// mdc = "HOST[:PORT][,…]", volume = "NAME", tls_ca, tls_cert and tls_key, all optional.
+// INVALID_ARGUMENT names the line.
 absl::StatusOr<AdminConfig> ParseAdminConfig(std::string_view text, std::string_view source);
 
 // Fills what `given` leaves empty: from REELADM_MDC, REELADM_VOLUME and REELADM_TLS_CA, …_CERT and

@@ -1,4 +1,5 @@
-// The commands of reeladm that have to do with fencing. JSON keys are those of proto/admin.proto.
+// The commands of reeladm that have to do with fencing. JSON keys are those of
+// proto/admin.proto.
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"

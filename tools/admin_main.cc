@@ -40,8 +40,10 @@ int Main(int argc, char** argv) {
   std::vector<std::string> words;
   CLI::App app("Administers ReelFS.", kProgram);
   app.set_version_flag("--version", REEL_VERSION);
-  app.add_option("-m,--mdc", given.mdc,
-                 "HOST[:PORT] of the MDC (or $REELADM_MDC; else the one on this host)");
+  app.add_option(
+      "-m,--mdc", given.mdc,
+      "HOST[:PORT] of the MDC, or of all, separated by commas (or $REELADM_MDC; else the "
+      "one on this host)");
   app.add_option("-v,--volume", given.volume, "the volume (needed where there are several)");
   app.add_option("-c,--config", config, std::string("default: ") + kAdminConfig);
   app.add_option("--tls-ca", given.tls.ca, "the authority's certificate, PEM");
@@ -71,7 +73,7 @@ int Main(int argc, char** argv) {
     PrintError(kProgram, tls.status());
     return kUsage;
   }
-  const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdc, timeout_ms, *std::move(tls));
+  const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdcs, timeout_ms, *std::move(tls));
   AdminContext context{.api = *api, .volume = chosen->volume, .json = json};
   if (words.empty()) return RunAdminShell(context);
   auto outcome = RunAdminCommand(context, words);

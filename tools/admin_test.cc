@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
+#include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tools/admin_commands.h"
 #include "tools/admin_config.h"
@@ -11,6 +14,7 @@ namespace reel::tools {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class FakeApi final : public AdminApi {
@@ -30,6 +34,32 @@ class FakeApi final : public AdminApi {
     return Answer(who);
   }
 
+  absl::StatusOr<v1::FailReply> Fail(const v1::FailRequest& request) override {
+    orders.push_back(absl::StrCat("fail ", request.volume(), " to ", request.successor()));
+    if (on_order) on_order();
+    return Answer(v1::FailReply());
+  }
+  absl::StatusOr<v1::StopReply> Stop(const std::string& volume) override {
+    orders.push_back("stop " + volume);
+    if (on_order) on_order();
+    v1::StopReply reply;
+    reply.set_sessions(3);
+    return Answer(reply);
+  }
+  absl::StatusOr<v1::StartReply> Start(const std::string& volume) override {
+    orders.push_back("start " + volume);
+    if (on_order) on_order();
+    return Answer(v1::StartReply());
+  }
+  absl::StatusOr<v1::MaintenanceReply> Maintenance(const v1::MaintenanceRequest& request) override {
+    orders.push_back(absl::StrCat("maintenance ", request.on()));
+    return Answer(v1::MaintenanceReply());
+  }
+  std::vector<std::string> mdcs() const override { return {"mdc1:7440", "mdc2:7440"}; }
+  std::vector<MdcAnswer> Everywhere() override {
+    return {{"mdc1:7440", Answer(volumes)}, {"mdc2:7440", absl::UnavailableError("no answer")}};
+  }
+  std::unique_ptr<AdminApi> At(const std::string& mdc) override;
   absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) override {
     asked_to_evict = request;
     return Answer(v1::EvictReply());
@@ -53,10 +83,14 @@ class FakeApi final : public AdminApi {
     volume->set_volume(Uuid::Random().ToBytes());
     volume->set_role("active");
     volume->set_epoch(3);
+    volume->set_active("mdc1:7440");
+    volume->set_active_host("studio1");
   }
 
   absl::Status status;
   std::string asked;
+  std::vector<std::string> orders;
+  std::function<void()> on_order;  // what the daemons make of them
   v1::VolumesReply volumes;
   v1::DisksReply disks;
   v1::ShowReply show;
@@ -74,6 +108,52 @@ class FakeApi final : public AdminApi {
     return reply;
   }
 };
+
+// One controller of the cluster: the same answers, and the orders say whose they were.
+class Passed final : public AdminApi {
+ public:
+  Passed(FakeApi& all, std::string mdc) : all_(all), mdc_(std::move(mdc)) {}
+  absl::StatusOr<v1::VolumesReply> Volumes() override {
+    if (mdc_ == "mdc9:7440") return absl::UnavailableError("no answer");
+    return all_.Volumes();
+  }
+  absl::StatusOr<v1::FailReply> Fail(const v1::FailRequest& request) override {
+    all_.orders.push_back("at " + mdc_);
+    if (mdc_ == "mdc9:7440") return absl::UnavailableError("no answer");
+    return all_.Fail(request);
+  }
+  absl::StatusOr<v1::StartReply> Start(const std::string& volume) override {
+    all_.orders.push_back("at " + mdc_);
+    return all_.Start(volume);
+  }
+  absl::StatusOr<v1::DisksReply> Disks() override { return all_.Disks(); }
+  absl::StatusOr<v1::ShowReply> Show(const std::string& v) override { return all_.Show(v); }
+  absl::StatusOr<v1::StatReply> Stat(const std::string& v) override { return all_.Stat(v); }
+  absl::StatusOr<v1::WhoReply> Who(const std::string& v) override { return all_.Who(v); }
+  absl::StatusOr<v1::StopReply> Stop(const std::string& v) override { return all_.Stop(v); }
+  absl::StatusOr<v1::MaintenanceReply> Maintenance(const v1::MaintenanceRequest& r) override {
+    return all_.Maintenance(r);
+  }
+  absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& r) override { return all_.Evict(r); }
+  absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& v) override {
+    return all_.Reservations(v);
+  }
+  absl::StatusOr<v1::LocksReply> Locks(const std::string& v) override { return all_.Locks(v); }
+  absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& r) override {
+    return all_.BreakLocks(r);
+  }
+  std::vector<std::string> mdcs() const override { return {mdc_}; }
+  std::vector<MdcAnswer> Everywhere() override { return all_.Everywhere(); }
+  std::unique_ptr<AdminApi> At(const std::string& mdc) override { return all_.At(mdc); }
+
+ private:
+  FakeApi& all_;
+  const std::string mdc_;
+};
+
+std::unique_ptr<AdminApi> FakeApi::At(const std::string& mdc) {
+  return std::make_unique<Passed>(*this, mdc);
+}
 
 class AdminTest : public ::testing::Test {
  protected:
@@ -96,10 +176,11 @@ class AdminTest : public ::testing::Test {
 
 TEST_F(AdminTest, VolumesAsTableAndJson) {
   api_.AddVolume("reel1");
-  EXPECT_THAT(Run({"volumes"}), HasSubstr("reel1   active      3"));
+  EXPECT_THAT(Run({"volumes"}), HasSubstr("reel1   active      3  mdc1:7440 (studio1)"));
   const auto json = RunJson({"volumes"});
   EXPECT_EQ(json["volumes"][0]["name"], "reel1");
   EXPECT_EQ(json["volumes"][0]["epoch"], 3);
+  EXPECT_EQ(json["volumes"][0]["active"], "mdc1:7440");
 }
 
 TEST_F(AdminTest, AlarmsAreShown) {
@@ -107,6 +188,73 @@ TEST_F(AdminTest, AlarmsAreShown) {
   api_.show.add_alarms("lun7 does not answer");
   EXPECT_THAT(Run({"show"}), HasSubstr("ALARM: lun7 does not answer\n"));
   EXPECT_EQ(RunJson({"show"})["alarms"][0], "lun7 does not answer");
+}
+
+TEST_F(AdminTest, ActivateLetsTheActiveOneHandOverToThatStandby) {
+  api_.AddVolume("reel1");
+  auto& volume = *api_.volumes.mutable_volumes(0);
+  volume.set_role("standby");
+  volume.set_holder("who");
+  volume.set_active("mdc1:7440");
+  api_.on_order = [&] { volume.set_role("active"); };
+  EXPECT_THAT(Run({"activate", "mdc2"}), HasSubstr("served by the MDC at mdc2:7440"));
+  EXPECT_THAT(api_.orders, ElementsAre("at mdc1:7440", "fail reel1 to who"));
+  // It is there already.
+  api_.orders.clear();
+  EXPECT_EQ(RunJson({"activate"})["active"], "mdc1:7440");
+  EXPECT_THAT(api_.orders, ElementsAre());
+}
+
+TEST_F(AdminTest, ActivateTakesOverFromOneThatIsGone) {
+  api_.AddVolume("reel1");
+  auto& volume = *api_.volumes.mutable_volumes(0);
+  volume.set_role("standby");
+  volume.set_active("mdc9:7440");
+  api_.on_order = [&] { volume.set_role("active"); };
+  EXPECT_THAT(Run({"activate", "mdc2"}), HasSubstr("served by"));
+  EXPECT_THAT(api_.orders, ElementsAre("at mdc9:7440", "at mdc2:7440", "start reel1"));
+  EXPECT_EQ(ExitCode({"activate", "mdc9"}), 3);
+  EXPECT_EQ(ExitCode({"activate", "a b"}), 2);
+  volume.set_role("standby");
+  volume.set_stopped(true);
+  EXPECT_EQ(ExitCode({"activate", "mdc2"}), 1);
+}
+
+TEST_F(AdminTest, StopAndStart) {
+  api_.AddVolume("reel1");
+  auto& volume = *api_.volumes.mutable_volumes(0);
+  api_.on_order = [&] {
+    volume.set_stopped(!volume.stopped());
+    volume.set_role(volume.stopped() ? "standby" : "active");
+  };
+  EXPECT_THAT(Run({"stop"}), HasSubstr("3 clients wait"));
+  EXPECT_THAT(Run({"volumes"}), ContainsRegex("mdc1:7440 .studio1.  stopped"));
+  EXPECT_THAT(Run({"start", "mdc2"}), HasSubstr("served by the MDC at mdc2:7440"));
+  EXPECT_THAT(api_.orders, ElementsAre("stop reel1", "at mdc2:7440", "start reel1"));
+  EXPECT_EQ(RunJson({"start"})["active"], "mdc1:7440") << "it serves already";
+  EXPECT_EQ(RunJson({"stop"})["sessions"], 3);
+}
+
+TEST_F(AdminTest, MaintenanceIsToldAndShown) {
+  api_.AddVolume("reel1");
+  EXPECT_THAT(Run({"maintenance", "on"}), HasSubstr("is in maintenance"));
+  EXPECT_THAT(Run({"maintenance", "off"}), HasSubstr("is not in maintenance"));
+  EXPECT_THAT(api_.orders, ElementsAre("maintenance 1", "maintenance 0"));
+  EXPECT_EQ(ExitCode({"maintenance", "maybe"}), 2);
+  api_.volumes.mutable_volumes(0)->set_maintenance(true);
+  EXPECT_TRUE(RunJson({"maintenance"})["maintenance"]);
+}
+
+TEST_F(AdminTest, ShowTellsOfAllControllers) {
+  api_.AddVolume("reel1");
+  api_.volumes.set_program("0.9");
+  api_.volumes.set_protocol("1 to 2");
+  api_.volumes.set_host("studio1");
+  EXPECT_THAT(Run({"show"}), ContainsRegex("mdc1:7440  active +3  studio1  0.9 +1 to 2"));
+  EXPECT_THAT(Run({"show"}), HasSubstr("mdc2:7440  does not answer"));
+  const auto json = RunJson({"show"});
+  EXPECT_EQ(json["controllers"][0]["epoch"], 3);
+  EXPECT_EQ(json["controllers"][1]["problem"], "no answer");
 }
 
 TEST_F(AdminTest, EvictNamesOneSession) {
@@ -222,7 +370,8 @@ TEST(AdminConfigTest, ArgumentsGoBeforeTheFile) {
   EXPECT_EQ(config->volume, "reel1");
   EXPECT_THAT(ParseAdminConfig("mcd = \"x\"", "f").status().message(),
               HasSubstr("f:1: unknown key"));
-  EXPECT_EQ(CompleteAdminConfig({.mdc = "mdc1", .volume = {}, .tls = {}}, "")->mdc, "mdc1:7440");
+  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1,[::1]:7", .volume = {}, .tls = {}}, "")->mdcs,
+              ElementsAre("mdc1:7440", "[::1]:7"));
   EXPECT_THAT(
       CompleteAdminConfig({.mdc = "mdc1:x", .volume = {}, .tls = {}}, "").status().message(),
       HasSubstr("HOST:PORT"));

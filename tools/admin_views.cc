@@ -69,7 +69,39 @@ Json PoolJson(const v1::ShowReply::Pool& pool) {
           {"luns", std::move(luns)}};
 }
 
-std::string ShowText(const v1::ShowReply& reply) {
+std::string StateOf(const v1::VolumesReply::Volume& volume) {
+  return volume.stopped() ? "stopped" : volume.maintenance() ? "maintenance" : "";
+}
+
+// All controllers of the volume, as each says of itself.
+void AddControllers(const std::vector<MdcAnswer>& answers, const std::string& name, Table& table,
+                    Json& json) {
+  for (const MdcAnswer& answer : answers) {
+    std::string role = "does not answer";
+    v1::VolumesReply said;
+    std::uint64_t epoch = 0;
+    if (answer.volumes.ok()) {
+      role = "without this volume";
+      said = *answer.volumes;
+    }
+    for (const auto& volume : said.volumes()) {
+      if (volume.name() != name) continue;
+      role = volume.role();
+      epoch = volume.epoch();
+    }
+    table.Add({answer.address, role, epoch == 0 ? "-" : absl::StrCat(epoch), OrDash(said.host()),
+               OrDash(said.program()), OrDash(said.protocol())});
+    json.push_back({{"address", answer.address},
+                    {"role", role},
+                    {"epoch", epoch},
+                    {"host", said.host()},
+                    {"program", said.program()},
+                    {"protocol", said.protocol()},
+                    {"problem", std::string(answer.volumes.status().message())}});
+  }
+}
+
+std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
   Table pools({{"pool"},
                {"flags"},
                {"affinities"},
@@ -89,16 +121,18 @@ std::string ShowText(const v1::ShowReply& reply) {
                 FormatSize(lun.size_bytes()), lun.reservations() ? "yes" : "no", lun.path()});
     }
   }
-  return absl::StrCat("Volume ", reply.name(), ", UUID ", UuidText(reply.volume()), "\n", "Made ",
-                      LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n",
-                      "Block size ", FormatSize(reply.block_bytes()), ", strategy ",
-                      reply.strategy(), ", seat LUN ", reply.seat(), "\n",
-                      "Fencing: ", reply.fencing(), "\n",
-                      absl::StrJoin(reply.alarms(), "",
-                                    [](std::string* out, const std::string& alarm) {
-                                      absl::StrAppend(out, "ALARM: ", alarm, "\n");
-                                    }),
-                      "\n", pools.ToString(), "\n", luns.ToString());
+  return absl::StrCat(
+      "Volume ", reply.name(), ", UUID ", UuidText(reply.volume()), "\n", "Made ",
+      LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n", "Block size ",
+      FormatSize(reply.block_bytes()), ", strategy ", reply.strategy(), ", seat LUN ", reply.seat(),
+      "\n", "Fencing: ", reply.fencing(), "\n", "One active MDC by: ", reply.arbitration(), "\n",
+      reply.maintenance() ? "IN MAINTENANCE: no standby takes it over by itself, no new mounts\n"
+                          : "",
+      absl::StrJoin(reply.alarms(), "",
+                    [](std::string* out, const std::string& alarm) {
+                      absl::StrAppend(out, "ALARM: ", alarm, "\n");
+                    }),
+      "\n", controllers.ToString(), "\n", pools.ToString(), "\n", luns.ToString());
 }
 
 }  // namespace
@@ -107,14 +141,24 @@ absl::StatusOr<std::string> AdminVolumes(AdminContext& context, const std::vecto
   auto reply = context.api.Volumes();
   if (!reply.ok()) return reply.status();
   Json json = Json::array();
-  Table table({{"volume"}, {"role"}, {"epoch", kRight}, {"UUID"}});
+  Table table({{"volume"}, {"role"}, {"epoch", kRight}, {"active MDC"}, {"state"}, {"UUID"}});
   for (const auto& volume : reply->volumes()) {
     const std::string uuid = UuidText(volume.volume());
-    table.Add({volume.name(), volume.role(), absl::StrCat(volume.epoch()), uuid});
+    const std::string active = volume.active_host().empty()
+                                   ? volume.active()
+                                   : absl::StrCat(volume.active(), " (", volume.active_host(), ")");
+    table.Add({volume.name(), volume.role(), absl::StrCat(volume.epoch()), OrDash(active),
+               OrDash(StateOf(volume)), uuid});
     json.push_back({{"name", volume.name()},
                     {"volume", uuid},
                     {"role", volume.role()},
-                    {"epoch", volume.epoch()}});
+                    {"epoch", volume.epoch()},
+                    {"active", volume.active()},
+                    {"active_host", volume.active_host()},
+                    {"active_program", volume.active_program()},
+                    {"active_protocol", volume.active_protocol()},
+                    {"stopped", volume.stopped()},
+                    {"maintenance", volume.maintenance()}});
   }
   return context.json ? JsonLine({{"volumes", std::move(json)}}) : table.ToString();
 }
@@ -143,7 +187,11 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
   if (!volume.ok()) return volume.status();
   auto reply = context.api.Show(*volume);
   if (!reply.ok()) return reply.status();
-  if (!context.json) return ShowText(*reply);
+  Json mdcs = Json::array();
+  Table controllers(
+      {{"MDC"}, {"role"}, {"epoch", kRight}, {"host"}, {"release"}, {"protocol", kRight}});
+  AddControllers(context.api.Everywhere(), *volume, controllers, mdcs);
+  if (!context.json) return ShowText(*reply, controllers);
   Json pools = Json::array(), alarms = Json::array();
   for (const auto& pool : reply->pools()) pools.push_back(PoolJson(pool));
   for (const std::string& alarm : reply->alarms()) alarms.push_back(alarm);
@@ -155,6 +203,9 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
                    {"created", IsoText(reply->created())},
                    {"seat", reply->seat()},
                    {"fencing", reply->fencing()},
+                   {"arbitration", reply->arbitration()},
+                   {"maintenance", reply->maintenance()},
+                   {"controllers", std::move(mdcs)},
                    {"alarms", std::move(alarms)},
                    {"pools", std::move(pools)}});
 }
@@ -196,6 +247,8 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
                {"certificate"},
                {"mounted at"},
                {"export"},
+               {"release"},
+               {"protocol", kRight},
                {"since"},
                {"connected"},
                {"state"},
@@ -205,8 +258,9 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
                {"operations", kRight}});
   for (const auto& session : reply->sessions()) {
     table.Add({absl::StrCat(session.session()), session.host(), session.certificate(),
-               session.mount_point(), session.exported(), LocalText(session.registered()),
-               session.connected() ? "yes" : "no", session.state(),
+               session.mount_point(), session.exported(), OrDash(session.program()),
+               session.protocol() == 0 ? "-" : absl::StrCat(session.protocol()),
+               LocalText(session.registered()), session.connected() ? "yes" : "no", session.state(),
                absl::FormatDuration(absl::Milliseconds(session.lease_left_ms())),
                absl::StrCat(session.opens()), absl::StrCat(session.tokens()),
                absl::StrCat(session.operations())});
@@ -215,6 +269,8 @@ absl::StatusOr<std::string> AdminWho(AdminContext& context, const std::vector<st
                         {"certificate", session.certificate()},
                         {"mount_point", session.mount_point()},
                         {"export", session.exported()},
+                        {"program", session.program()},
+                        {"protocol", session.protocol()},
                         {"registered", IsoText(session.registered())},
                         {"connected", session.connected()},
                         {"state", session.state()},

@@ -16,7 +16,7 @@ namespace reel::tools {
 namespace {
 
 constexpr char kProgram[] = "fsck.reelfs";
-constexpr int kClean = 0, kCorrected = 1, kErrorsLeft = 4, kOperational = 8, kUsage = 16;
+constexpr int kClean = 0, kCorrected = 1, kErrorsLeft = 4, kUsage = 16;
 
 struct Arguments {
   FsckOptions options;
@@ -32,14 +32,16 @@ int Run(Arguments arguments) {
     return code;
   };
   auto patterns = LunPatterns(arguments.luns, arguments.config);
-  if (!patterns.ok()) return fail(patterns.status(), kOperational);
+  if (!patterns.ok()) return fail(patterns.status(), kOperationalError);
   arguments.options.patterns = *std::move(patterns);
   arguments.options.repair = arguments.repair || arguments.preen;
   arguments.options.rebuild = arguments.repair;
+  arguments.options.program = "fsck.reelfs " REEL_VERSION;
   FsckOutput output(arguments.options.volume, arguments.json, arguments.verbose);
   const auto result = CheckAndRepair(arguments.options, output);
   if (!result.ok()) {
-    return fail(result.status(), absl::IsDataLoss(result.status()) ? kErrorsLeft : kOperational);
+    return fail(result.status(),
+                absl::IsDataLoss(result.status()) ? kErrorsLeft : kOperationalError);
   }
   if (result->left > 0) return kErrorsLeft;
   return result->repairs > 0 ? kCorrected : kClean;

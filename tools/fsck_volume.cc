@@ -1,11 +1,19 @@
 #include "tools/fsck_volume.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
 #include <utility>
 
 #include "mdc/checker.h"
+#include "mdc/metafs/pool_space.h"
+#include "mdc/metafs/superblock.h"
 #include "mdc/repairer.h"
+#include "mdc/seat_check.h"
 #include "mdc/store.h"
 #include "mdc/store_repair.h"
+#include "mdc/tool_seat.h"
 #include "volume/env.h"
 #include "volume/lun_repair.h"
 #include "volume/lun_scan.h"
@@ -26,11 +34,10 @@ class Fsck {
 
   absl::StatusOr<FsckResult> Run() {
     FsckResult result{.repairing = options_.repair};
-    if (options_.repair) {
-      if (absl::Status status = MendReservedAreas(); !status.ok()) return status;
-      result.found = result.repairs = output_.count();
+    if (absl::Status status = options_.repair ? OpenAndMend() : Open(); !status.ok()) {
+      return status;
     }
-    if (absl::Status status = Open(); !status.ok()) return status;
+    result.found = result.repairs = output_.count();
     output_.Begin(FsckOutput::Stage::kCheck);
     const Findings found = Check();
     result.found += found.all();
@@ -48,41 +55,70 @@ class Fsck {
         output_.Problem({"repair", "repair", std::string(refusal_.message())});
       }
     }
-    output_.Finish(volume_.descriptor, result);
+    output_.Finish(volume().descriptor, result);
     return result;
   }
 
  private:
-  // Before anything else: without labels and a descriptor there is no volume.
-  absl::Status MendReservedAreas() {
+  // Before anything else: without labels and a descriptor there is no volume. The seat comes first
+  // of all: from here on no controller takes the volume, on whatever host.
+  absl::Status OpenAndMend() {
     output_.Begin(FsckOutput::Stage::kRepair);
-    const auto mends = MendLuns(options_.volume, options_.patterns);
+    auto found = OpenToMend(options_.volume, options_.patterns);
+    const bool mendable = found.ok();
+    if (absl::IsNotFound(found.status())) {
+      found = OpenVolumeByName(options_.volume, options_.patterns, LunAccess::kReadWrite);
+    }
+    if (!found.ok()) return found.status();
+    auto seat = mdc::ToolSeat::Take(*std::move(found), options_.program, LoseSeat, SystemClock());
+    if (!seat.ok()) return seat.status();
+    seat_ = *std::move(seat);
+    if (!mendable) return absl::OkStatus();
+    const auto mends = MendLuns(volume());
     if (!mends.ok()) return mends.status();
     if (!mends->empty()) output_.Phase("labels and descriptors");
     for (const LunMend& mend : *mends) output_.Action({"lun", mend.where, mend.what});
-    return absl::OkStatus();
+    // Whether all that is as everybody else will want it.
+    auto mended = OpenVolumeByName(options_.volume, options_.patterns, LunAccess::kReadOnly);
+    if (mended.ok()) volume().warnings = std::move(mended->warnings);
+    return mended.status();
   }
 
   absl::Status Open() {
-    auto volume = OpenVolumeByName(options_.volume, options_.patterns,
-                                   options_.repair ? LunAccess::kReadWrite : LunAccess::kReadOnly);
-    if (!volume.ok()) return volume.status();
-    volume_ = *std::move(volume);
-    return volume_.seat().ClaimForThisProcess();
+    auto opened = OpenVolumeByName(options_.volume, options_.patterns, LunAccess::kReadOnly);
+    if (!opened.ok()) return opened.status();
+    looked_at_ = *std::move(opened);
+    if (absl::Status s = looked_at_.seat().ClaimForThisProcess(); !s.ok()) return s;
+    // On another machine, or standing still on this one.
+    metafs::PoolSpace space(looked_at_);
+    const auto store = metafs::ReadSuperblock(space);
+    const Epoch written = store.ok() ? store->superblock.epoch : Epoch(0);
+    mdc::SeatOptions seat;
+    seat.volume = looked_at_.descriptor.volume;
+    return mdc::CheckUnserved(looked_at_.seat(), seat, written, SystemClock());
   }
+
+  // Nothing may be written any more, destructors included.
+  [[noreturn]] static void LoseSeat(const absl::Status& status) {
+    std::fprintf(stderr, "fsck.reelfs: the volume's seat is lost: %s; run it again\n",
+                 std::string(status.message()).c_str());
+    _exit(kOperationalError);
+  }
+
+  OpenVolume& volume() { return seat_ != nullptr ? seat_->volume() : looked_at_; }
 
   Findings Check() {
     Findings findings;
     output_.Phase("labels and descriptors");
-    for (const std::string& warning : volume_.warnings) {
+    for (const std::string& warning : volume().warnings) {
       output_.Problem({"lun", "LUN area", warning});
     }
     findings.luns = output_.count();
     output_.Phase("metadata store");
-    for (const std::string& line : mdc::Store::Check(volume_)) {
+    for (const std::string& line : mdc::Store::Check(volume())) {
       output_.Problem({"store", "metadata store", line});
     }
-    auto store = mdc::Store::Open(volume_, {.read_only = true, .cache_bytes = 64 * kMiB});
+    auto store = mdc::Store::Open(volume(), {.read_only = true, .cache_bytes = 64 * kMiB});
     if (!store.ok()) {
       output_.Problem({"store", "metadata store", std::string(store.status().message())});
       findings.store = output_.count() - findings.luns;
@@ -96,7 +132,7 @@ class Fsck {
         .on_phase = [&](std::string_view name) { output_.Phase(name); },
         .on_problem = [&](const mdc::Problem& problem) { output_.Problem(problem); }};
     findings.totals =
-        mdc::CheckVolume({(*store)->db(), volume_.descriptor, (*store)->regions()}, sink);
+        mdc::CheckVolume({(*store)->db(), volume().descriptor, (*store)->regions()}, sink);
     findings.records = output_.count() - findings.store - findings.luns;
     return findings;
   }
@@ -107,19 +143,19 @@ class Fsck {
     bool rebuilt = false;
     if (found.store > 0) {
       output_.Phase("metadata store");
-      const auto outcome = mdc::RepairStore(volume_, {.rebuild = options_.rebuild}, did);
+      const auto outcome = mdc::RepairStore(volume(), {.rebuild = options_.rebuild}, did);
       refusal_ = outcome.status();
       if (!outcome.ok()) return;
       rebuilt = *outcome == mdc::StoreRepair::kRebuilt;
     }
     if (found.records == 0 && !rebuilt) return;
-    auto store = mdc::Store::Open(volume_, {.cache_bytes = 64 * kMiB});
+    auto store = mdc::Store::Open(volume(), {.epoch = seat_->epoch(), .cache_bytes = 64 * kMiB});
     refusal_ = store.status();
     if (!store.ok()) return;
     const mdc::RepairSink sink{.on_phase = [&](std::string_view name) { output_.Phase(name); },
                                .on_action = did};
     refusal_ = mdc::RepairVolume({.db = (*store)->db(),
-                                  .descriptor = volume_.descriptor,
+                                  .descriptor = volume().descriptor,
                                   .regions = (*store)->regions(),
                                   .epoch = (*store)->fs().epoch(),
                                   .now = SystemClock().WallNow()},
@@ -129,7 +165,8 @@ class Fsck {
 
   const FsckOptions& options_;
   FsckOutput& output_;
-  OpenVolume volume_;
+  OpenVolume looked_at_;                 // by a check alone
+  std::unique_ptr<mdc::ToolSeat> seat_;  // of a repair
   absl::Status refusal_;
 };
 

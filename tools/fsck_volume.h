@@ -10,9 +10,13 @@
 
 namespace reel::tools {
 
+// Of fsck(8): the check could not be made.
+inline constexpr int kOperationalError = 8;
+
 struct FsckOptions {
   std::string volume;
   std::vector<std::string> patterns;
+  std::string program;  // this one and its release, for people
   bool repair = false;
   bool rebuild = false;  // also a repair that loses what cannot be read any more
 };

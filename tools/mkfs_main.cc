@@ -12,6 +12,7 @@
 #include "mdc/store.h"
 #include "nlohmann/json.hpp"
 #include "tools/cli.h"
+#include "tools/forced_luns.h"
 #include "tools/geometry.h"
 #include "tools/lun_picker.h"
 #include "tools/make_volume.h"
@@ -123,6 +124,10 @@ int Run(const Arguments& arguments) {
                                         .force = arguments.force,
                                         .look_only = arguments.dry_run});
   if (!picked.ok()) return fail(picked.status(), kFailed);
+  if (!arguments.dry_run) {
+    absl::Status status = CheckForcedLuns(*picked, Patterns(arguments, *description));
+    if (!status.ok()) return fail(status, kFailed);
+  }
   std::vector<std::vector<LunFacts>> facts;
   for (const auto& luns : *picked) {
     auto& pool = facts.emplace_back();

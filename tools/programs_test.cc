@@ -5,8 +5,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "nlohmann/json.hpp"
 #include "tools/program_fixture.h"
+#include "volume/arbitration_block.h"
+#include "volume/env.h"
 #include "volume/label.h"
 #include "volume/lun.h"
 
@@ -135,6 +140,7 @@ TEST_F(ProgramsTest, DamageIsReported) {
 TEST_F(ProgramsTest, DamageIsRepaired) {
   const std::string a = MakeImage("a.img");
   ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
+  ASSERT_EQ(Fsck("-y reel1").exit_code, 0);
   const auto sound = Checksums();
   const Outcome nothing = Fsck("-y reel1");
   EXPECT_EQ(nothing.exit_code, 0) << nothing.output;
@@ -172,6 +178,40 @@ TEST_F(ProgramsTest, TheHeadOfTheStoreIsMadeAnew) {
   EXPECT_THAT(repaired.output, HasSubstr("both slots made anew"));
   const Outcome again = Fsck("-y reel1");
   EXPECT_EQ(again.exit_code, 0) << again.output;
+}
+
+// As the controller of another host would serve it: no claim of this machine, but a seat that
+// beats.
+TEST_F(ProgramsTest, AVolumeThatAnotherHostServesIsLeftAlone) {
+  const std::string a = MakeImage("a.img"), b = MakeImage("b.img");
+  ASSERT_EQ(Mkfs("reel1 " + a + " " + b).exit_code, 0);
+  Overwrite(a, kLabelCopyOffset + 100, "x");
+  auto lun = OpenLun(a, LunAccess::kReadWrite);
+  ASSERT_TRUE(lun.ok()) << lun.status();
+  ArbitrationBlock block;
+  block.state = ArbitrationBlock::State::kHeld;
+  block.volume = ReadLabel(**lun)->label.volume;
+  block.seat_ms = 1500;
+  block.host = "mdc2";
+  block.address = "mdc2:7440";
+  ASSERT_TRUE(WriteArbitration(**lun, block).ok());
+  const auto before = Checksums();
+  std::atomic<bool> ended = false;
+  std::thread beats([&] {
+    for (; !ended; ++block.beat) EXPECT_TRUE(WriteArbitration(**lun, block).ok());
+  });
+  const std::string luns = " --luns '" + directory_ + "/*.img'";
+  // Also of a LUN that is not its seat's.
+  const Outcome outcomes[] = {Fsck("-y reel1"), Fsck("-n reel1"),
+                              Mkfs("reel2 " + a + " --force " + a + luns),
+                              Mkfs("reel2 " + b + " --force " + b + luns)};
+  ended = true;
+  beats.join();
+  for (const Outcome& refused : outcomes) {
+    EXPECT_NE(refused.exit_code, 0);
+    EXPECT_THAT(refused.output, HasSubstr("mdc2:7440"));
+  }
+  EXPECT_EQ(Checksums(), before);
 }
 
 TEST_F(ProgramsTest, AVolumeInUseIsNotRepaired) {

@@ -1,7 +1,5 @@
 #include "volume/iscsi_url.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "volume/host_name.h"
 #include "volume/lun.h"
 
 namespace reel {
@@ -272,9 +271,7 @@ absl::StatusOr<std::string> ChapSecret(const IscsiUrl& url) {
 std::string InitiatorName(const IscsiUrl& url) {
   if (!url.initiator.empty()) return url.initiator;
   if (std::string name = SystemInitiatorName(); !name.empty()) return name;
-  char host[65] = {};
-  if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') host[0] = 'h';
-  std::string name = absl::StrCat("iqn.2026-11.org.reelfs:", absl::AsciiStrToLower(host));
+  std::string name = absl::StrCat("iqn.2026-11.org.reelfs:", absl::AsciiStrToLower(HostName()));
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '.' && c != '-' && c != ':'; },

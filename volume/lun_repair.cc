@@ -1,5 +1,6 @@
 #include "volume/lun_repair.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -7,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/aligned_buffer.h"
+#include "volume/borrowed_lun.h"
 #include "volume/descriptor.h"
 #include "volume/label.h"
 #include "volume/lun_scan.h"
@@ -82,6 +84,17 @@ std::vector<Member> MembersOf(const VolumeDescriptor& descriptor) {
     }
   }
   return members;
+}
+
+// By the stripe map's flat index.
+std::vector<const LunEntry*> EntriesOf(const VolumeDescriptor& descriptor) {
+  std::vector<const LunEntry*> entries;
+  for (const Pool& pool : descriptor.pools) {
+    for (const StripeSet& set : pool.sets) {
+      for (const LunEntry& entry : set.luns) entries.push_back(&entry);
+    }
+  }
+  return entries;
 }
 
 // False when a member is not there, or twice.
@@ -167,33 +180,47 @@ absl::Status MendDescriptor(Lun& lun, const VolumeDescriptor& wanted,
 
 }  // namespace
 
-absl::StatusOr<std::vector<LunMend>> MendLuns(const std::string& volume_name,
-                                              const std::vector<std::string>& patterns) {
+absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
+                                      const std::vector<std::string>& patterns) {
+  const absl::Status nothing =
+      absl::NotFoundError("what is left names no volume that can be mended");
   const std::vector<Candidate> candidates = ReadCandidates(patterns);
   const VolumeDescriptor* best = FindBest(volume_name, candidates);
-  if (best == nullptr || MustStayReadOnly(*best)) return std::vector<LunMend>();
-  const VolumeDescriptor descriptor = *best;
-  std::vector<Member> members = MembersOf(descriptor);
-  if (!FindMembers(descriptor, candidates, members)) return std::vector<LunMend>();
-
-  std::map<const Member*, std::unique_ptr<Lun>> luns;
-  for (const Member& member : members) {
-    auto lun = OpenLun(member.candidate->found.name, LunAccess::kReadWrite);
-    if (!lun.ok()) return lun.status();
-    if (member.label.lun == descriptor.seat) {
-      if (absl::Status status = (*lun)->ClaimForThisProcess(); !status.ok()) return status;
+  if (best == nullptr || MustStayReadOnly(*best)) return nothing;
+  OpenVolume volume{.descriptor = *best, .luns = {}, .warnings = {}};
+  std::vector<Member> members = MembersOf(volume.descriptor);
+  if (!FindMembers(volume.descriptor, candidates, members)) return nothing;
+  std::map<Uuid, Lun*> open;  // a LUN that grew stands at several places, but is opened once
+  for (const LunEntry* entry : EntriesOf(volume.descriptor)) {
+    if (const auto known = open.find(entry->lun); known != open.end()) {
+      volume.luns.push_back(std::make_unique<BorrowedLun>(*known->second));
+      continue;
     }
-    luns[&member] = *std::move(lun);
+    const auto member = std::find_if(members.begin(), members.end(), [&](const Member& one) {
+      return one.label.lun == entry->lun;
+    });
+    auto lun = OpenLun(member->candidate->found.name, LunAccess::kReadWrite);
+    if (!lun.ok()) return lun.status();
+    open[entry->lun] = lun->get();
+    volume.luns.push_back(*std::move(lun));
   }
+  return volume;
+}
+
+absl::StatusOr<std::vector<LunMend>> MendLuns(OpenVolume& volume) {
+  const std::vector<const LunEntry*> entries = EntriesOf(volume.descriptor);
   std::vector<LunMend> mends;
-  for (const Member& member : members) {
+  for (const Member& member : MembersOf(volume.descriptor)) {
+    std::size_t index = 0;
+    while (entries[index]->lun != member.label.lun) ++index;
+    Lun& lun = *volume.luns[index];
     std::vector<std::string> done;
-    absl::Status status = MendDescriptor(*luns[&member], descriptor, done);
-    if (status.ok()) status = MendLabel(*luns[&member], member.label, done);
+    absl::Status status = MendDescriptor(lun, volume.descriptor, done);
+    if (status.ok()) status = MendLabel(lun, member.label, done);
     if (!status.ok()) return status;
     for (std::string& what : done) {
-      mends.push_back({absl::StrCat("LUN ", member.label.name, " (", luns[&member]->name(), ")"),
-                       std::move(what)});
+      mends.push_back(
+          {absl::StrCat("LUN ", member.label.name, " (", lun.name(), ")"), std::move(what)});
     }
   }
   return mends;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "volume/lun_scan.h"
 
 namespace reel {
 
@@ -19,10 +20,13 @@ struct LunMend {
   std::string what;   // was done to it
 };
 
-// What was done; all of it is durable. Nothing, and no error, when no descriptor of the volume is
-// left, or its LUNs are not all there and told apart: opening the volume then says why.
-// FAILED_PRECONDITION: the volume is in use; nothing was changed.
-absl::StatusOr<std::vector<LunMend>> MendLuns(const std::string& volume_name,
-                                              const std::vector<std::string>& patterns);
+// The volume by the best descriptor that is left, its LUNs open for writing; nothing is changed.
+// NOT_FOUND: no descriptor of it is left, or its LUNs are not all there and told apart; opening the
+// volume by OpenVolumeByName then says why.
+absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
+                                      const std::vector<std::string>& patterns);
+// What was done; all of it is durable. REQUIRES: `volume` is of OpenToMend, and nobody else's
+// meanwhile.
+absl::StatusOr<std::vector<LunMend>> MendLuns(OpenVolume& volume);
 
 }  // namespace reel

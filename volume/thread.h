@@ -1,7 +1,8 @@
-// A thread, as the client's logic starts one: std::thread, or in the simulator one of many that
-// take turns. Part of the seam of volume/mutex.h.
+// A thread, as the logic of clients and controllers starts one: std::thread, or in the simulator
+// one of many that take turns. Part of the seam of volume/mutex.h.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -26,6 +27,13 @@ class Thread {
   struct Running;
   std::unique_ptr<Running> running_;
 };
+
+// The calling thread stands still for so long.
+void SleepFor(std::chrono::milliseconds time);
+
+// Lets the calling thread run ahead of all that computes (SCHED_RR), where that is allowed: for
+// threads that hardly ever run, and on whose punctuality something depends.
+void RunAheadOfOthers();
 
 // Memory of the calling thread's own, which it keeps until it ends; of size 0 at first.
 AlignedBuffer& ThreadBuffer();

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "client/file_data.h"
 #include "client/session.h"
 #include "client/testing/fake_mdc.h"
+#include "client/testing/told_session.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
 #include "volume/borrowed_lun.h"
@@ -23,23 +25,36 @@
 
 namespace reel::client {
 
+// Stands still unless it is moved on.
+class ManualClock final : public Clock {
+ public:
+  std::uint64_t NowMs() const override { return now_ms_; }
+  WallTime WallNow() const override { return SystemClock().WallNow(); }
+  void Advance(std::uint64_t ms) { now_ms_ += ms; }
+
+ private:
+  std::atomic<std::uint64_t> now_ms_{1'000'000};
+};
+
 // One mount: a session and the file data on it.
 class TestClient {
  public:
   TestClient(FakeMdc& mdc, const VolumeDescriptor& descriptor,
-             const std::vector<std::unique_ptr<FaultyLun>>& luns, FileDataOptions options) {
+             const std::vector<std::unique_ptr<FaultyLun>>& luns, FileDataOptions options,
+             const Clock& clock) {
     volume_.descriptor = descriptor;
     for (const auto& lun : luns) volume_.luns.push_back(std::make_unique<BorrowedLun>(*lun));
-    data_ = FileData::Create(options, SystemClock(), [this](std::uint64_t inode) {
+    data_ = FileData::Create(options, clock, [this](std::uint64_t inode) {
       if (on_invalidate) on_invalidate(inode);
     });
     Session::Options session;
     session.volume = descriptor.name;
     session.mdcs = {"mdc:1"};
-    auto connected = Session::Connect(session, mdc, *data_, SystemClock());
+    auto connected = Session::Connect(session, mdc, *data_, clock);
     EXPECT_TRUE(connected.ok()) << connected.status();
     session_ = *std::move(connected);
-    const absl::Status started = data_->Start(*session_, volume_);
+    told_ = std::make_unique<ToldSession>(*session_);
+    const absl::Status started = data_->Start(*told_, volume_);
     EXPECT_TRUE(started.ok()) << started;
   }
   ~TestClient() {
@@ -50,6 +65,7 @@ class TestClient {
 
   FileData& data() { return *data_; }
   Session& session() { return *session_; }
+  ToldSession& told() { return *told_; }
 
   std::string Read(std::uint64_t inode, std::uint64_t offset, std::size_t length,
                    FileData::IoContext io = {}) {
@@ -83,6 +99,7 @@ class TestClient {
   OpenVolume volume_;
   std::unique_ptr<FileData> data_;
   std::unique_ptr<Session> session_;
+  std::unique_ptr<ToldSession> told_;
 };
 
 struct ClusterShape {
@@ -92,6 +109,7 @@ struct ClusterShape {
   int lun_threads = 2;
   FakeMdcOptions mdc{};
   FileDataOptions data{.commit_age_ms = 20};
+  const Clock* clock = &SystemClock();
 };
 
 class DataCluster {
@@ -116,7 +134,7 @@ class DataCluster {
   ~DataCluster() { EXPECT_EQ(mdc_->wrongs(), std::vector<std::string>()); }
 
   std::unique_ptr<TestClient> Mount() {
-    return std::make_unique<TestClient>(*mdc_, descriptor_, luns_, shape_.data);
+    return std::make_unique<TestClient>(*mdc_, descriptor_, luns_, shape_.data, *shape_.clock);
   }
   FakeMdc& mdc() { return *mdc_; }
   FaultyLun& lun(std::size_t i) { return *luns_[i]; }

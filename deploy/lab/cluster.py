@@ -3,43 +3,42 @@
 DIR/lab.json says what it consists of and is written before anything else is made, so that `down`
 finds everything, whenever `up` was interrupted. What runs is asked from the hosts, never stored.
 """
+import concurrent.futures
 import contextlib
 import fcntl
 import json
 import os
-import random
-import secrets
 import shutil
-import socket
+import subprocess
+import time
 
 from hosts import Client, Mdc, mounted
 from luns import ImageLuns, IscsiLuns, run_program
+from network import HUB, Network, NoNetwork
 from pki import Pki
+from places import places_of
 from process import LabError
 from spec import Spec
 from target import Target
 
 STATE_VERSION = 1
-# Below Linux's range of ports for outgoing connections, so that none of those takes ours while the
-# MDC is down.
-PORTS = range(20000, 32000)
+TAKEOVER_SECONDS = 30
 
 
-def free_port():
-    for port in random.sample(PORTS, 200):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise LabError(f"no free port in {PORTS.start}–{PORTS.stop - 1}")
+def _await(condition, problem, seconds=TAKEOVER_SECONDS, pause=0.05):
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > until:
+            raise LabError(problem)
+        time.sleep(pause)  # there is nothing to wait on: an MDC tells only who asks
+    return found
 
 
 class Cluster:
     def __init__(self, directory, state):
         self.dir, self.state = directory, state
         self.spec = Spec.from_json(state["spec"])
+        self.network = Network(**state["network"]) if "network" in state else NoNetwork()
         self.targets = [Target(name, self, **place)
                         for name, place in state.get("targets", {}).items()]
         self.luns = (IscsiLuns(directory, self.spec, self.targets[0]) if self.targets else
@@ -87,15 +86,9 @@ class Cluster:
         if not made_dir and os.listdir(directory):
             raise LabError(f"{directory}: is not empty, and no cluster of lab's")
         spec = read_spec(None)
-        os.makedirs(directory, exist_ok=True)
         state = {"version": STATE_VERSION, "made_dir": made_dir, "formatted": False,
-                 "spec": spec.to_json(),
-                 "mdcs": {f"mdc{i}": f"127.0.0.1:{free_port()}" for i in range(1, spec.mdcs + 1)}}
-        if spec.lun_backend == "iscsi":
-            state["targets"] = {"san1": {
-                "portal": f"127.0.0.1:{free_port()}",
-                # No two clusters' LUNs may be taken for each other.
-                "iqn": f"iqn.2026-11.org.reelfs.lab:{secrets.token_hex(6)}"}}
+                 "spec": spec.to_json(), **places_of(spec)}
+        os.makedirs(directory, exist_ok=True)
         cluster = Cluster(directory, state)
         cluster._save()
         return cluster
@@ -130,6 +123,7 @@ class Cluster:
         return [mdc.address for mdc in self.mdcs]
 
     def up(self):
+        self.network.make()
         if not self.state["formatted"]:
             self.luns.make()
             self._format()
@@ -154,12 +148,77 @@ class Cluster:
                     config.write(f"affinities = {json.dumps(pool.affinities)}\n")
                 if pool.stripe_breadth:
                     config.write(f'stripe_breadth = "{pool.stripe_breadth}"\n')
-        run_program([spec.program("mkfs.reelfs"), "--config", path])
+        run_program([spec.program("mkfs.reelfs"), "--config", path], self.network.inside(HUB))
 
-    def stop(self):
+    def stop(self, keep=()):
         """Clients first, so that their last changes find an MDC. Names those that did not go
         cleanly."""
-        return [host.name for host in self.clients + self.mdcs + self.targets if not host.stop()]
+        # Standbys before the active one, so that none of them takes over what is to stop as well.
+        mdcs = sorted(self.mdcs, key=lambda mdc: len(self.mdcs) > 1 and mdc.role() == "active")
+        return [host.name for host in self.clients + mdcs + self.targets
+                if host not in keep and not host.stop()]
+
+    def partition(self, name, net, heal=False):
+        self.network.cut(self.host(name).name, net, heal)
+
+    def slow(self, lun, ms):
+        if not self.targets:
+            raise LabError("LUNs can be slowed with --lun-backend iscsi --lun-delays")
+        self.targets[0].delay(lun, ms)
+
+    def active(self):
+        """The MDC that serves the volume, or None."""
+        # One that is cut off would keep us waiting.
+        pool = concurrent.futures.ThreadPoolExecutor(max_workers=len(self.mdcs))
+        asked = {pool.submit(mdc.role): mdc for mdc in self.mdcs}
+        pool.shutdown(wait=False)
+        for answered in concurrent.futures.as_completed(asked):
+            if answered.result() == "active":
+                return asked[answered]
+        return None
+
+    def fail(self):
+        """A controlled handover: the active MDC gives the volume to a standby. Who had it, who has
+        it."""
+        old = self.active()
+        if old is None:
+            raise LabError("no MDC is active")
+        if not any(mdc.role() == "standby" for mdc in self.mdcs):
+            raise LabError(f"{old.name} is active, and there is no standby")
+        if old.reeladm("fail") is None:
+            raise LabError(f"{old.name}: reeladm fail did not succeed (its log: {old.log_path})")
+        return old, self.await_active(lambda mdc: mdc is not old)
+
+    def await_active(self, wanted, seconds=TAKEOVER_SECONDS, pause=0.05):
+        """The MDC that is active, once there is one that is `wanted`."""
+        def found():
+            active = self.active()
+            return active if active is not None and wanted(active) else None
+        return _await(found, f"no MDC became active within {seconds} s", seconds, pause)
+
+    def await_role(self, mdc, *roles, pause=0.05):
+        _await(lambda: mdc.role() in roles, f"{mdc.name} did not become {' or '.join(roles)}",
+               pause=pause)
+
+    def await_whole(self):
+        """One MDC is active, and all others stand by."""
+        _await(lambda: sorted(mdc.role() for mdc in self.mdcs) ==
+               ["active"] + ["standby"] * (len(self.mdcs) - 1),
+               "there is not one active MDC, and standbys beside it")
+
+    def fsck(self):
+        """Stops everything cleanly, checks the volume on the bare LUNs and starts again. What fsck
+        said, with its exit status."""
+        for target in self.targets:
+            target.start()
+        self.stop(keep=self.targets)
+        config = os.path.join(self.mdcs[0].dir, "mdc.toml")  # it names the LUNs
+        done = subprocess.run(
+            self.network.inside(HUB) + [self.spec.program("fsck.reelfs"), self.spec.volume,
+                                        "--config", config, "--json"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.up()
+        return done
 
     def restart(self):
         for host in self.targets + self.mdcs:  # without them the clients' last changes were lost
@@ -182,6 +241,7 @@ class Cluster:
             with contextlib.suppress(FileNotFoundError):
                 os.rmdir(client.mount_point)
         self.luns.remove()
+        self.network.remove()
         self.pki.remove()
         shutil.rmtree(os.path.join(self.dir, "hosts"), ignore_errors=True)
         for name in ("volume.toml", "exports.toml", "lab.json.new", "lab.json"):

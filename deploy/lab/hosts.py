@@ -1,8 +1,7 @@
 """The hosts of a cluster: an Mdc or a Client, each one daemon with a directory of its own.
 
-Host holds all that has to do with *where* a daemon runs (here: a process of this machine); the
-subclasses know what the daemon is told, and how it stops. A host in a network namespace or in a
-virtual machine is another subclass of Process, handed to the same classes.
+Host holds all that has to do with *where* a daemon runs: a process of this machine, in its network
+(network.py); the subclasses know what the daemon is told, and how it stops.
 """
 import contextlib
 import json
@@ -10,9 +9,11 @@ import os
 import signal
 import subprocess
 
+from network import HUB
 from process import LabError, Process, STOP_SECONDS
 
 UMOUNT_SECONDS = 20
+REELADM_MS = 2000
 
 
 def parse_signal(text):
@@ -48,7 +49,8 @@ class Host:
             return
         os.makedirs(self.dir, exist_ok=True)
         self.prepare()
-        self.process.start(self.command(), self.environment)
+        self.process.start(self.cluster.network.inside(self.name) + self.command(),
+                           self.environment)
 
     def kill(self, signal_text):
         """As a person or a fault would: the signal, and for those that end it, wait for the end."""
@@ -70,7 +72,8 @@ class Host:
     def status(self):
         pid = self.process.pid()
         return {"host": self.name, "kind": self.kind, "state": "running" if pid else "stopped",
-                "pid": pid, "where": self.where(), "log": self.log_path}
+                "pid": pid, "where": self.where(), "log": self.log_path,
+                "cut": self.cluster.network.cuts(self.name)}
 
 
 class Mdc(Host):
@@ -83,13 +86,40 @@ class Mdc(Host):
     def where(self):
         return self.address
 
+    def reeladm(self, *words):
+        """What `reeladm --json WORDS` has to say to this very MDC, or None where it fails."""
+        tls = [part for key, path in self.cluster.pki.files("admin").items()
+               for part in ("--" + key.replace("_", "-"), path)]
+        try:
+            done = subprocess.run(
+                self.cluster.network.inside(HUB) +
+                [self.cluster.spec.program("reeladm"), "--mdc", self.address, "--json", *tls,
+                 "--volume", self.cluster.spec.volume, "--timeout-ms", str(REELADM_MS), *words],
+                stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            return json.loads(done.stdout) if done.returncode == 0 else None
+        except ValueError:
+            return None
+
+    def role(self):
+        """active, standby, or why it is neither."""
+        if not self.running():
+            return "stopped"
+        answer = self.reeladm("volumes")
+        return answer["volumes"][0]["role"] if answer else "does not answer"
+
+    def status(self):
+        role = {"role": self.role()} if len(self.cluster.mdcs) > 1 else {}
+        return {**super().status(), **role}
+
     def prepare(self):
         tls = self.cluster.pki.files(self.name)
         with open(os.path.join(self.dir, "mdc.toml"), "w") as config:
             config.write("".join(f'{key} = "{path}"\n' for key, path in tls.items()) +
                          f'listen = "{self.address}"\n'
                          f'luns = {json.dumps(self.cluster.luns.patterns())}\n'
-                         f"session_lease_ms = {self.cluster.spec.session_lease_ms}\n\n"
+                         f"session_lease_ms = {self.cluster.spec.session_lease_ms}\n"
+                         f"seat_ms = {self.cluster.spec.seat_ms}\n"
+                         f'names = "{self.cluster.spec.names}"\n\n'
                          f'[[volume]]\nname = "{self.cluster.spec.volume}"\n')
             with contextlib.suppress(FileNotFoundError):
                 with open(os.path.join(self.cluster.dir, "exports.toml")) as exports:
@@ -136,8 +166,8 @@ class Client(Host):
             options += f",luns={pattern}"
         for key, path in cluster.pki.files(self.name).items():
             options += f",{key}={path}"
-        if cluster.spec.mount_options:
-            options += "," + cluster.spec.mount_options
+        if wishes := cluster.spec.mount_options_of(self.name):
+            options += "," + wishes
         return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,
                 "-o", options, "-f"]
 

@@ -5,13 +5,15 @@ import os
 import shutil
 import subprocess
 
+from network import HUB
 from process import LabError
 from spec import format_size
 
 
-def run_program(command):
-    """Runs one of ReelFS's tools; its words become the error."""
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def run_program(command, inside=()):
+    """Runs one of ReelFS's tools (`inside`: network.py); its words become the error."""
+    done = subprocess.run([*inside, *command], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True)
     if done.returncode != 0:
         words = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
         raise LabError(f"{' '.join(command)}: {words}")
@@ -66,7 +68,8 @@ class IscsiLuns(ImageLuns):
                     image.truncate(pool.size_bytes)
         self.target.start()
         for name, url in zip(self.names(), self.patterns()):
-            run_program([self.spec.program("reel-label"), "write", name, url])
+            run_program([self.spec.program("reel-label"), "write", name, url],
+                        self.target.cluster.network.inside(HUB))
 
     def remove(self):
         self.target.stop()

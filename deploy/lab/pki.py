@@ -15,7 +15,8 @@ class Pki:
         self.remove()
         self._reeladm("init", self.dir)
         for mdc in mdcs:
-            self._issue("mdc", mdc.name, "--host", "127.0.0.1", "--host", "localhost")
+            self._issue("mdc", mdc.name, "--host", mdc.address.rsplit(":", 1)[0],
+                        "--host", "localhost")
         for client in clients:
             self._issue("client", client.name)
         self._issue("admin", "admin")

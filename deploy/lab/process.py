@@ -5,11 +5,11 @@ taken for it. Readiness is what the daemon says on its NOTIFY_SOCKET, and the en
 pidfd: nothing here polls or sleeps, and every wait is bounded.
 """
 import os
-import secrets
 import select
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 READY_SECONDS = 60
@@ -55,17 +55,18 @@ class Process:
 
     def start(self, command, environment=None):
         """Starts it and returns when it has said READY=1."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-            # An abstract name: no limit from a long directory, nothing to remove afterwards.
-            notify_name = f"reelfs-lab-{os.getpid()}-{secrets.token_hex(8)}"
-            notify.bind("\0" + notify_name)
+        # A name of a file, and a short one: abstract names are a network namespace's own.
+        with tempfile.TemporaryDirectory(prefix="reelfs-lab-") as place, \
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            notify_path = os.path.join(place, "notify")
+            notify.bind(notify_path)
             with open(self.log_path, "ab") as log:
                 log.write(f"--- lab: {' '.join(command)}\n".encode())
                 log.flush()
                 child = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                     start_new_session=True,
-                    env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": "@" + notify_name})
+                    env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": notify_path})
             started = _start_time(child.pid)
             with open(self.pid_path, "w") as record:
                 record.write(f"{child.pid} {started or 0}\n")

@@ -58,32 +58,50 @@ class PoolSpec:
 class Spec:
     bin: str
     pools: list
-    mdcs: int = 1
+    mdcs: int = 2
     clients: int = 2
     volume: str = "reel"
     block_size: str = "16KiB"
     breadth: str = "256KiB"
     strategy: str = "round"
     session_lease_ms: int = 10000
+    seat_ms: int = 1500
+    names: str = "durable"  # or "early", as in mdc.toml
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
-    mount_options: str = ""  # of every client, besides those that find the volume
+    lun_delays: bool = False  # each LUN of the target can be slowed
+    backend: str = "process"  # or "netns": each host in a network namespace of its own
+    # Besides those that find the volume: of every client, or a list, one for each in turn.
+    mount_options: str | list = ""
 
     def check(self):
-        if self.mdcs != 1:
-            raise LabError(f"--mdcs {self.mdcs}: a cluster has exactly one MDC in this version "
-                           "(there is no standby yet)")
+        if not 1 <= self.mdcs <= 8:
+            raise LabError(f"--mdcs {self.mdcs}: 1 to 8, of which one is active")
+        if self.names not in ("durable", "early"):
+            raise LabError(f"--names {self.names}: durable or early")
         if self.lun_backend not in ("image", "iscsi"):
             raise LabError(f"--lun-backend {self.lun_backend}: image or iscsi")
         if self.lun_backend == "iscsi" and not (installed_program("tgtd") and
                                                 installed_program("tgtadm")):
             raise LabError("--lun-backend iscsi: no tgtd here; install Debian's package tgt")
+        if self.backend not in ("process", "netns"):
+            raise LabError(f"--backend {self.backend}: process or netns")
+        if self.lun_delays and self.lun_backend != "iscsi":
+            raise LabError("--lun-delays: takes --lun-backend iscsi")
         if not 0 <= self.clients <= 64:
             raise LabError(f"--clients {self.clients}: 0 to 64")
+        if isinstance(self.mount_options, list) and len(self.mount_options) != self.clients:
+            raise LabError(f"mount_options: {len(self.mount_options)} for {self.clients} clients")
         for pool in self.pools:
             pool.check()
         if len({pool.name for pool in self.pools}) != len(self.pools):
             raise LabError("two pools have one name")
+
+    def mount_options_of(self, client):
+        """Of ws1, ws2, …"""
+        if isinstance(self.mount_options, str):
+            return self.mount_options
+        return self.mount_options[int(client.removeprefix("ws")) - 1]
 
     def program(self, name):
         return os.path.join(self.bin, name) if self.bin else installed_program(name)
@@ -166,9 +184,12 @@ def read_spec(arguments, old):
     fields = old.to_json() if old else {}
     if arguments.config:
         fields.update(_read_config(arguments.config))
-    for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend"):
+    for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
+                   "lun_delays", "backend", "seat_ms", "names"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
+    if fields.get("backend") == "netns":
+        fields.setdefault("tls", True)  # a controller serves a LAN in no other way
     luns = fields.pop("luns", None)
     if luns or "pools" not in fields:
         fields["pools"] = parse_luns(luns or DEFAULT_LUNS)

@@ -1,18 +1,23 @@
-"""The SAN of a cluster with iscsi:// LUNs: a tgtd of its own, on 127.0.0.1.
+"""The SAN of a cluster with iscsi:// LUNs: a tgtd of its own, on one portal.
 
 All that tgtd knows it is told anew at each start: one target, with the images as LUNs 1, 2, … Its
-control socket lies in the cluster's directory, so that it meets no other tgtd of this machine.
+control socket lies in the cluster's directory, so that it meets no other tgtd of this machine. With
+--lun-delays each LUN has a port of its own before it, where delays.py stands.
 """
+import contextlib
+import json
 import os
 import signal
 import subprocess
+import sys
 
 from hosts import Host
-from process import LabError
+from process import LabError, Process
 from spec import installed_program
 
 CONTROL_PORT = 1  # part of the socket's name, no more
 COMMAND_SECONDS = 20
+DELAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "delays.py")
 MAX_SOCKET_PATH = 100
 
 
@@ -22,13 +27,42 @@ class Target(Host):
     def __init__(self, name, cluster, portal, iqn):
         super().__init__(name, cluster)
         self.portal, self.iqn = portal, iqn
+        self.delays = Process(f"{name}'s delays", os.path.join(self.dir, "delays.pid"),
+                              os.path.join(self.dir, "delays.log"))
+        self.delays_path = os.path.join(self.dir, "delays.json")
         self.environment = {"TGT_IPC_SOCKET": os.path.join(self.dir, "control")}
 
     def where(self):
         return self.portal
 
     def url(self, lun):
-        return f"iscsi://{self.portal}/{self.iqn}/{lun}"
+        address, port = self.portal.rsplit(":", 1)
+        if self.cluster.spec.lun_delays:
+            port = int(port) + lun
+        return f"iscsi://{address}:{port}/{self.iqn}/{lun}"
+
+    def delay(self, name, ms):
+        """From now on each answer of that LUN comes so much later."""
+        if not self.cluster.spec.lun_delays:
+            raise LabError("LUNs can be slowed where the cluster was made by lab up --lun-delays")
+        names = self.cluster.luns.names()
+        if name not in names:
+            raise LabError(f"no LUN {name}; there are: {' '.join(names)}")
+        delays = {}
+        with contextlib.suppress(FileNotFoundError), open(self.delays_path) as file:
+            delays = json.load(file)
+        delays[str(1 + names.index(name))] = ms
+        self._delay(delays)
+
+    def delay_none(self):
+        if os.path.exists(self.delays_path):
+            self._delay({})
+
+    def _delay(self, delays):
+        with open(self.delays_path + ".new", "w") as file:
+            json.dump(delays, file)
+        os.replace(self.delays_path + ".new", self.delays_path)
+        self.delays.signal(signal.SIGHUP)
 
     def prepare(self):
         if len(self.environment["TGT_IPC_SOCKET"]) > MAX_SOCKET_PATH:
@@ -39,14 +73,19 @@ class Target(Host):
                 "--iscsi", f"portal={self.portal}"]
 
     def start(self):
-        if self.running():
-            return
-        super().start()
-        try:
-            self._configure()
-        except BaseException:
-            self.process.kill()
-            raise
+        if not self.running():
+            super().start()
+            try:
+                self._configure()
+            except BaseException:
+                self.process.kill()
+                raise
+        if self.cluster.spec.lun_delays and self.delays.pid() is None:
+            address, port = self.portal.rsplit(":", 1)
+            self.delays.start(
+                self.cluster.network.inside(self.name) +
+                [sys.executable, "-B", DELAYS, address, port, port,
+                 str(len(self.cluster.luns.names())), self.delays_path])
 
     def _configure(self):
         target = ("--lld", "iscsi", "--mode", "target", "--tid", "1")
@@ -73,6 +112,7 @@ class Target(Host):
                     break
         clean = self.process.wait_gone()
         self.process.kill()
+        self.delays.kill()
         return clean
 
     def _admin(self, *words):

@@ -1,6 +1,7 @@
 #include "mdc/metafs/pool_space.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,8 +15,9 @@ Region FirstRegion(const VolumeDescriptor& descriptor, std::uint64_t length_bloc
   return {PoolId(pool), PoolBlock(0), length_blocks};
 }
 
-PoolSpace::PoolSpace(const OpenVolume& volume)
+PoolSpace::PoolSpace(const OpenVolume& volume, MayWrite may_write)
     : volume_(volume),
+      may_write_(std::move(may_write)),
       map_(volume.descriptor),
       progress_(volume.luns.size()),
       regions_(std::make_shared<const std::vector<Region>>(
@@ -70,6 +72,10 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     left -= part;
   }
   if (left > 0) return absl::OutOfRangeError("metadata store: I/O beyond its regions");
+  // As near to the submission as can be: this may be the first that a paused process does.
+  if (kind == LunRequest::Kind::kWrite && may_write_) {
+    if (absl::Status s = may_write_(); !s.ok()) return s;
+  }
   IoBatch batch;
   for (const LunPiece& piece : pieces) {
     batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {memory, piece.length_bytes});

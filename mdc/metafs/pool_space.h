@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,9 +19,11 @@ namespace reel::metafs {
 
 class PoolSpace : public Space {
  public:
+  // Asked before each write to the LUNs, by whatever thread writes; it fails with this error.
+  using MayWrite = std::function<absl::Status()>;
   // Covers the head of the first metadata pool until SetRegions. REQUIRES: `volume` outlives the
   // space; its descriptor is valid.
-  explicit PoolSpace(const OpenVolume& volume);
+  explicit PoolSpace(const OpenVolume& volume, MayWrite may_write = {});
 
   std::uint32_t block_bytes() const override { return map_.block_bytes(); }
   std::uint64_t size_bytes() const override;
@@ -39,6 +42,7 @@ class PoolSpace : public Space {
                         std::uint64_t length_bytes, std::vector<LunPiece>& pieces);
 
   const OpenVolume& volume_;
+  const MayWrite may_write_;
   const StripeMap map_;
   std::vector<Progress> progress_;  // by flat LUN index
   mutable Mutex mutex_;

@@ -73,6 +73,16 @@ TEST_F(PoolSpaceTest, JoinsRegionsAndFlushesOnlyWhatWasWritten) {
   EXPECT_TRUE(absl::IsOutOfRange(Write(49 * 4096, 'd', 2 * 4096)));
 }
 
+TEST_F(PoolSpaceTest, WritesNothingThatItMayNot) {
+  bool may = true;
+  space_ = std::make_unique<PoolSpace>(
+      volume_, [&may] { return may ? absl::OkStatus() : absl::AbortedError("not any more"); });
+  ASSERT_TRUE(Write(0, 'a', 4096).ok());
+  may = false;
+  EXPECT_TRUE(absl::IsAborted(Write(0, 'b', 4096)));
+  EXPECT_EQ(Read(0, 4096), std::string(4096, 'a'));
+}
+
 TEST_F(PoolSpaceTest, AFailedFlushIsNotForgotten) {
   ASSERT_TRUE(Write(0, 'a', 4096).ok());
   luns_[1].FailFlush(1);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/settings.h"
 #include "mdc/ops/xattrs.h"
 #include "proto/status.h"
 
@@ -137,6 +138,7 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
 absl::Status MayChangeXattr(OpContext& ctx, std::uint64_t inode, const std::string& name) {
   return OnInode(ctx, inode, [&](const v1::InodeRecord& record) -> absl::Status {
     if (name.starts_with("user.")) return MayAccess(ctx, inode, record, kWrite);
+    if (IsSetting(name)) return RequireOwner(ctx, record, "changing a setting");
     if (name.starts_with("system.")) return RequireOwner(ctx, record, "changing an ACL");
     if (ctx.credentials.uid() == 0) return absl::OkStatus();
     return ErrnoStatus(EPERM, absl::StrCat("only root sets ", name));

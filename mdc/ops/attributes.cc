@@ -9,6 +9,7 @@
 #include "mdc/allocator.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/ops/settings.h"
 #include "mdc/ops/xattrs.h"
 #include "mdc/schema.h"
 #include "proto/convert.h"
@@ -169,6 +170,9 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
     return absl::OkStatus();
   }
   if (absl::Status valid = Validate(ctx, set, record); !valid.ok()) return valid;
+  if (Has(set, v1::SetAttr::SIZE)) {
+    if (absl::Status alone = RequireNoOtherWriter(ctx, inode, record); !alone.ok()) return alone;
+  }
   const v1::TokenMode others = Has(set, v1::SetAttr::SIZE) ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
   if (absl::Status settled = ctx.RequireOthersAtMost(inode, others); !settled.ok()) return settled;
 
@@ -198,7 +202,7 @@ absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& rep
 }
 
 absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
-  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.Get(schema::VolumeKey());
+  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
   if (!stored->has_value() || !volume.ParseFromString(**stored)) {
@@ -209,6 +213,10 @@ absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
   out.set_total_blocks(ctx.allocator.total_blocks());
   out.set_free_blocks(ctx.allocator.total_free_blocks());
   out.set_inodes(volume.inodes() + 1);
+  return absl::OkStatus();
+}
+
+absl::Status Sync(OpContext&, const v1::Request&, v1::Reply&) {
   return absl::OkStatus();
 }
 

@@ -312,6 +312,11 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
   if (absl::Status may = RequireMode(ctx, inode, get.mode(), *asked); !may.ok()) return may;
 
+  if (!ctx.tokens.HasRoom(ctx.session) &&
+      ctx.tokens.Held(ctx.session, inode, *asked) < get.mode()) {
+    return ErrnoStatus(ENFILE, absl::StrCat("the client holds ", kMaxTokenPieces, " tokens"));
+  }
+
   // Where many want the file at once, each gets what it needs: more would be recalled at once.
   const TokenSpan token =
       ctx.others_wait

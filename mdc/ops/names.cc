@@ -75,6 +75,9 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   if (!made.ok()) return made.status();
   const auto& [inode, record] = *made;
   if (create.open() && S_ISREG(record->mode())) {
+    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens) {
+      return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
+    }
     ctx.on_commit.push_back(
         [&opens = ctx.opens, session = ctx.session, inode = inode] { opens.Open(session, inode); });
   }
@@ -85,7 +88,8 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   } else {
     AddEntry(ctx, parent, create.name(), inode, record->mode() & S_IFMT);
   }
-  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode())) {
+  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode()) &&
+      ctx.tokens.HasRoom(ctx.session)) {
     absl::Status granted = GrantNewFile(ctx, inode, *record, create.allocate_bytes(),
                                         *reply.mutable_entry()->mutable_layout());
     if (!granted.ok()) return granted;

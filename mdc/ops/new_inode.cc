@@ -5,6 +5,7 @@
 #include "mdc/ops/inode.h"
 #include "mdc/ops/xattrs.h"
 #include "proto/convert.h"
+#include "proto/status.h"
 
 namespace reel::mdc {
 namespace {
@@ -39,6 +40,9 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
   *record.mutable_btime() = now;
   record.set_change(1);
   record.set_project(parent.record->project());
+  if (type == 0 || type == S_IFREG || type == S_IFDIR) {
+    record.set_flags(parent.record->flags() & v1::INODE_FLAG_SINGLE_WRITER);
+  }
   if (!parent.record->affinity().empty()) record.set_affinity(parent.record->affinity());
   if (S_ISREG(record.mode())) record.set_directory(parent.inode.value());
   switch (type) {
@@ -65,10 +69,18 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
 
 absl::StatusOr<NewInode> MakeInode(OpContext& ctx, const v1::Create& create,
                                    const Directory& parent) {
-  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn);
+  const InodeNumber told(ctx.redo != nullptr ? ctx.redo->inode() : 0);
+  if (told != InodeNumber()) {
+    const absl::StatusOr<v1::InodeRecord*> known = ctx.txn.Inode(told);
+    if (known.ok()) return ErrnoStatus(EPROTO, "an inode number to be made again is in use");
+    if (ErrnoOf(known.status()) != ESTALE) return known.status();
+  }
+  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, told);
   if (!inode.ok()) return inode.status();
   v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
   FillNewInode(ctx, create, parent, record);
+  ctx.on_commit.push_back([&numbers = ctx.inode_numbers, inode = *inode] { numbers.Taken(inode); });
+  if (told != InodeNumber()) record.set_generation(ctx.redo->generation());
   absl::Status inherited =
       InheritAcl(ctx, parent.inode, *parent.record, create.umask(), *inode, record);
   if (!inherited.ok()) return inherited;

@@ -81,7 +81,8 @@ absl::Status OpFixture::InContext(SessionId session,
                 .tokens = tokens_,
                 .attr_tokens = attr_tokens_,
                 .opens = opens_,
-                .locks = locks_};
+                .locks = locks_,
+                .lock_tokens = lock_tokens_};
   const absl::Status status = body(ctx);
   blocked_ = ctx.blocked;
   soon_wanted_ = ctx.soon_wanted;

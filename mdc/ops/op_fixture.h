@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "mdc/allocator.h"
 #include "mdc/lock_table.h"
+#include "mdc/lock_tokens.h"
 #include "mdc/operation.h"
 #include "mdc/rocks_memory.h"
 #include "mdc/token_table.h"
@@ -79,6 +80,7 @@ class OpFixture : public testing::Test {
   TokenTable attr_tokens_;
   OpenTable opens_;
   LockTable locks_;
+  LockTokens lock_tokens_;
   v1::Credentials credentials_;
   WallTime now_{1'000'000, 0};
   v1::Reply reply_;

@@ -17,7 +17,7 @@ namespace {
 // turn.
 bool MayGrant(const OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
   const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
-  return !ctx.tokens.AnyRecallPending(inode) &&
+  return ctx.tokens.HasRoom(ctx.session) && !ctx.tokens.AnyRecallPending(inode) &&
          ctx.tokens.OthersAtMost(ctx.session, inode, others) &&
          (mode != v1::TOKEN_EXCLUSIVE ||
           ctx.attr_tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_NONE));
@@ -34,6 +34,9 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
   if (open.write() && (record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0) {
     return ErrnoStatus(EPERM, absl::StrCat("inode ", inode.value(), " is immutable"));
+  }
+  if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !ctx.opens.IsOpenBy(ctx.session, inode)) {
+    return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
   }
   const bool wants_token = open.token() == v1::TOKEN_SHARED || open.token() == v1::TOKEN_EXCLUSIVE;
   if (wants_token && S_ISREG(record.mode()) && MayGrant(ctx, inode, open.token())) {

@@ -1,5 +1,7 @@
 #include "mdc/ops/orphans.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -41,7 +43,7 @@ absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::Ino
 }
 
 absl::Status CountInodeGone(OpContext& ctx) {
-  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.Get(schema::VolumeKey());
+  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
   if (!stored->has_value() || !volume.ParseFromString(**stored)) {
@@ -79,16 +81,18 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
   if (!record.ok()) return record.status();
   // A token, this session's own too, may have writes to the blocks under way: they wait for its
-  // return.
-  const bool in_use =
-      ctx.opens.IsOpen(inode) || !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE);
+  // return. What is done again is so before it is known who has what.
+  const bool in_use = ctx.redo != nullptr || ctx.opens.IsOpen(inode) ||
+                      !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE);
   const bool listed = (*record)->truncated_from() != 0;
-  if (!in_use && !listed) {
+  const bool may_be_opened = ctx.others_knew && S_ISREG((*record)->mode());
+  if (!in_use && !listed && !may_be_opened) {
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, **record);
     if (!gone.ok()) return gone.status();
     if (*gone) return absl::OkStatus();
   }
   PutOnOrphanList(ctx, inode);
+  if (may_be_opened) ctx.late_opens.push_back(inode);
   return absl::OkStatus();
 }
 

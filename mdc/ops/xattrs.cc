@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/acl.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/settings.h"
 #include "mdc/schema.h"
 #include "proto/status.h"
 
@@ -140,6 +141,7 @@ absl::Status SettleWrites(OpContext& ctx, InodeNumber inode, std::string_view na
 absl::Status GetXattr(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const InodeNumber inode(request.get_xattr().inode());
   const std::string& name = request.get_xattr().name();
+  if (IsSetting(name)) return GetSetting(ctx, inode, name, *reply.mutable_data()->mutable_data());
   if (absl::Status valid = ValidateName(name); !valid.ok()) return valid;
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
   if (!record.ok()) return record.status();
@@ -162,6 +164,7 @@ absl::Status SetXattr(OpContext& ctx, const v1::Request& request, v1::Reply&) {
     return ErrnoStatus(E2BIG, absl::StrCat("the attribute's value has ", set.value().size(),
                                            " bytes, over ", kMaxXattrValueBytes));
   }
+  if (IsSetting(set.name())) return ChangeSetting(ctx, inode, set.name(), set.value());
   const absl::StatusOr<v1::InodeRecord*> found = InodeToChange(ctx, inode, set.name());
   if (!found.ok()) return found.status();
   if (absl::Status settled = SettleWrites(ctx, inode, set.name()); !settled.ok()) return settled;
@@ -196,6 +199,7 @@ absl::Status ListXattr(OpContext& ctx, const v1::Request& request, v1::Reply& re
 absl::Status RemoveXattr(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   const InodeNumber inode(request.remove_xattr().inode());
   const std::string& name = request.remove_xattr().name();
+  if (IsSetting(name)) return ChangeSetting(ctx, inode, name, "");
   const absl::StatusOr<v1::InodeRecord*> found = InodeToChange(ctx, inode, name);
   if (!found.ok()) return found.status();
   v1::InodeRecord& record = **found;

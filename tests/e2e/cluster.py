@@ -1,4 +1,5 @@
 """The vocabulary of the end-to-end tests: a cluster run by deploy/lab/lab, and questions to it."""
+import hashlib
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import tempfile
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LAB = os.path.join(TOP, "deploy", "lab", "lab")
 BIN = os.environ.get("REEL_BIN", os.path.join(TOP, "build", "release", "bin"))
+FAILING = os.path.join(os.path.dirname(BIN), "failing")  # the same, on LUNs that can fail
 GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
 COMMAND_SECONDS = 3600 if os.environ.get("REEL_LONG") else 600
 TEST_SECONDS = 240
@@ -42,28 +44,55 @@ def scratch_directory():
     return tempfile.mkdtemp(prefix="reelfs-e2e-", dir=os.environ.get("TMPDIR", "/var/tmp"))
 
 
-class Cluster:
-    """One MDC and two clients; `scratch` is a local directory beside it."""
+# A host full of tests may let an MDC wait for longer than the default term. REEL_NAMES=early: all
+# tests that do not choose themselves have controllers that answer changes of names early.
+ONE_MDC = {"mdcs": 1, "seat_ms": 20_000, "names": os.environ.get("REEL_NAMES", "durable")}
 
-    def __init__(self, *up_arguments):
+
+class Cluster:
+    """One MDC (unless told otherwise) and its clients, mounted at `mounts`; `scratch` is a local
+    directory beside it.
+
+    As a test module asks for in its CLUSTER: the lab's configuration (deploy/lab/spec.py).
+    """
+
+    def __init__(self, bin=BIN, **configuration):
+        self.bin = bin
+        configuration = {**ONE_MDC, **configuration}
+        self.mdcs = [f"mdc{n}" for n in range(1, 1 + configuration["mdcs"])]
         self.base = scratch_directory()
         os.chmod(self.base, 0o755)  # for the tests that are other users
         self.dir = os.path.join(self.base, "cluster")
         self.scratch = os.path.join(self.base, "scratch")
         os.mkdir(self.scratch)
-        self.ws1, self.ws2 = os.path.join(self.dir, "ws1"), os.path.join(self.dir, "ws2")
+        self.clients = [f"ws{n}" for n in range(1, 1 + configuration.get("clients", 2))]
+        self.mounts = [os.path.join(self.dir, client) for client in self.clients]
+        self.ws1, self.ws2 = self.mounts[:2]
+        # A network of the cluster's own is reached from inside it only.
+        self.inside = [LAB, "exec", "--dir", self.dir, "--"] \
+            if configuration.get("backend") == "netns" else []
+        wishes = os.path.join(self.base, "lab.json")
+        with open(wishes, "w") as file:
+            json.dump(configuration, file)
         # Takes the cluster down when this process ends, however it ends.
-        self._guard = subprocess.Popen([sys.executable, "-B", GUARD, LAB, self.base],
-                                       stdin=subprocess.PIPE, text=True,
-                                       start_new_session=True)
-        self.lab("up", "--bin", BIN, *up_arguments)
+        self._guard = subprocess.Popen(
+            [sys.executable, "-B", GUARD, LAB, self.base, *self.clients, *self.mdcs],
+            stdin=subprocess.PIPE, text=True, start_new_session=True)
+        self.up("--config", wishes)
+
+    def up(self, *arguments):
+        """Starts what does not run."""
+        self.lab("up", "--bin", self.bin, *arguments)
+
+    def lab_command(self, verb):
+        return [LAB, verb, "--dir", self.dir]
 
     def lab(self, verb, *arguments):
-        return run(LAB, verb, "--dir", self.dir, *arguments)
+        return run(*self.lab_command(verb), *arguments)
 
     def lab_fails(self, verb, *arguments):
-        done = subprocess.run([LAB, verb, "--dir", self.dir, *arguments], capture_output=True,
-                              text=True, timeout=COMMAND_SECONDS, stdin=subprocess.DEVNULL)
+        done = subprocess.run([*self.lab_command(verb), *arguments], capture_output=True, text=True,
+                              timeout=COMMAND_SECONDS, stdin=subprocess.DEVNULL)
         assert done.returncode != 0
         return done.stderr
 
@@ -77,7 +106,7 @@ class Cluster:
         self.lab("restart")
 
     def hosts(self):
-        done = subprocess.run([LAB, "status", "--dir", self.dir, "--json"], text=True,
+        done = subprocess.run([*self.lab_command("status"), "--json"], text=True,
                               stdout=subprocess.PIPE, timeout=60, check=False)
         return {host["host"]: host for host in json.loads(done.stdout)["hosts"]}
 
@@ -85,15 +114,24 @@ class Cluster:
         return self.lab("logs", host)
 
     def tool(self, name, *arguments, **options):
-        return subprocess.run([os.path.join(BIN, name), *map(str, arguments)], text=True,
-                              capture_output=True, timeout=COMMAND_SECONDS,
+        return subprocess.run([*self.inside, os.path.join(self.bin, name), *map(str, arguments)],
+                              text=True, capture_output=True, timeout=COMMAND_SECONDS,
                               stdin=subprocess.DEVNULL, **options)
 
     def luns(self):
         return os.path.join(self.dir, "luns", "*.img")
 
+    def lun_digest(self, *names):
+        """Of what these LUNs hold."""
+        digest = hashlib.sha256()
+        for name in names:
+            with open(os.path.join(self.dir, "luns", name + ".img"), "rb") as image:
+                for chunk in iter(lambda: image.read(16 << 20), b""):
+                    digest.update(chunk)
+        return digest.hexdigest()
+
     def reeladm(self, *command):
-        """The JSON of `reeladm --json COMMAND`."""
+        """The JSON of `reeladm --json COMMAND`, of a cluster whose MDCs run."""
         tls = [part for key, path in self.tls_files("admin").items()
                for part in ("--" + key.replace("_", "-"), path)]
         done = self.tool("reeladm", "--mdc", self.hosts()["mdc1"]["where"], "--volume", "reel",
@@ -101,10 +139,17 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def active(self):
+        """The name of the MDC that serves the volume."""
+        active = [name for name, host in self.hosts().items() if host.get("role") == "active"]
+        assert len(active) == 1, self.hosts()
+        return active[0]
+
     def counters(self):
         """What the controller has counted since its start."""
         return {counter["name"]: int(counter["value"])
                 for counter in self.reeladm("stat")["counters"]}
+
     def tls_files(self, name, pki=None):
         """The keys of a holder's certificate files; empty when the cluster has no TLS."""
         pki = pki or os.path.join(self.dir, "pki")
@@ -115,13 +160,9 @@ class Cluster:
 
     def fsck(self):
         """Stops everything cleanly, checks the volume on the bare LUNs, starts again."""
-        for host in ("ws1", "ws2", "mdc1"):
-            if self.hosts()[host]["pid"]:
-                self.kill(host, "TERM")
-        config = os.path.join(self.dir, "hosts", "mdc1", "mdc.toml")  # it names the LUNs
-        done = self.tool("fsck.reelfs", "reel", "--config", config, "--json")
+        done = subprocess.run(self.lab_command("fsck"), text=True, capture_output=True,
+                              timeout=COMMAND_SECONDS, stdin=subprocess.DEVNULL)
         assert done.returncode == 0, f"fsck found something:\n{done.stdout}{done.stderr}"
-        self.lab("up", "--bin", BIN)
         return json.loads(done.stdout)
 
     def guard_test(self, seconds=TEST_SECONDS):

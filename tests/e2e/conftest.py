@@ -6,12 +6,19 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, LAB  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(LAB))
+
+import network  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    made = Cluster()
+def cluster(request):
+    wishes = getattr(request.module, "CLUSTER", {})
+    if wishes.get("backend") == "netns" and (problem := network.why_not()):
+        pytest.skip(f"--backend netns: {problem}")
+    made = Cluster(**wishes)
     try:
         yield made
         made.guard_test()
@@ -35,6 +42,6 @@ def bounded(cluster, request):
 
 @pytest.fixture
 def room(cluster, request):
-    """An empty directory of the volume for one test, seen by both clients: (on ws1, on ws2)."""
+    """An empty directory of the volume for one test, as each client sees it: on ws1, ws2, …"""
     os.mkdir(os.path.join(cluster.ws1, request.node.name))
-    return tuple(os.path.join(mount, request.node.name) for mount in (cluster.ws1, cluster.ws2))
+    return tuple(os.path.join(mount, request.node.name) for mount in cluster.mounts)

@@ -77,10 +77,13 @@ class Model:
     def __init__(self):
         self.names = {}  # name → File
         self.open = {}   # handle → File
+        self.earlier = []  # names as they were since the last sync, the oldest first
 
     def apply(self, op):
         """`op` was acknowledged."""
         kind, *rest = op
+        if kind in ("create", "rename", "link", "unlink"):
+            self.earlier.append(dict(self.names))
         if kind == "create":
             name, handle, file_id = rest
             self.names[name] = self.open[handle] = File(file_id)
@@ -93,13 +96,17 @@ class Model:
             handle, first, count, write, synced = rest
             self.open[handle].pending.append(("write", first, count, write))
             if synced:
-                self.open[handle].sync()
+                self._sync(handle)
         elif kind == "truncate":
             self.open[rest[0]].pending.append(("truncate", rest[1]))
         elif kind == "fsync":
-            self.open[rest[0]].sync()
+            self._sync(rest[0])
         else:
             self.names = names_after(self.names, op)
+
+    def _sync(self, handle):
+        self.open[handle].sync()
+        self.earlier = []
 
 
 def names_after(names, op):
@@ -139,9 +146,10 @@ class Wrong(AssertionError):
     pass
 
 
-def verify(directory, prefix, model, unfinished, crashed):
+def verify(directory, prefix, model, unfinished, crashed, alone=True):
     """Raises Wrong when the names that begin with `prefix`, or their files, are not what the record
-    allows. `crashed`: the writing host died, so what was not synced may be lost."""
+    allows. `crashed`: the writing host died, so what was not synced of files may be lost; not
+    `alone`: the controller did, too, and the last names may be lost with both."""
     found = {}
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -150,6 +158,9 @@ def verify(directory, prefix, model, unfinished, crashed):
     names = model.names
     if unfinished and found.keys() == names_after(names, unfinished).keys():
         names = names_after(names, unfinished)
+    elif crashed and not alone:
+        same = [old for old in model.earlier if found.keys() == old.keys()]
+        names = same[-1] if same else names
     if found.keys() != names.keys():
         raise Wrong(f"{directory}: lost {sorted(names.keys() - found.keys())}, unexpected "
                     f"{sorted(found.keys() - names.keys())}; unfinished: {unfinished}")

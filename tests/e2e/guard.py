@@ -1,4 +1,4 @@
-"""guard.py LAB BASE: watches over one cluster in BASE/cluster on behalf of a test process.
+"""guard.py LAB BASE HOST…: watches over one cluster in BASE/cluster on behalf of a test process.
 
 Each line on its input is a number of seconds within which the next must come, or "off"; when the
 time is over, all daemons are killed, which frees whoever hangs in a mount. At the end of the input
@@ -13,14 +13,14 @@ import sys
 
 
 def main():
-    lab, base = sys.argv[1:]
+    lab, base, *hosts = sys.argv[1:]
     cluster = os.path.join(base, "cluster")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests; we tidy up after them
     seconds, pending = None, b""
     while True:
         if not select.select([0], [], [], seconds)[0]:
             print(f"guard: a test hung for {seconds} s; killing its daemons", file=sys.stderr)
-            for host in ("ws1", "ws2", "mdc1"):
+            for host in hosts:
                 subprocess.run([lab, "logs", "--dir", cluster, host, "--lines", "20"])
                 subprocess.run([lab, "kill", "--dir", cluster, host])
             seconds = None

@@ -1,10 +1,13 @@
 """A file that is overwritten all the time, and what lies on the LUNs of it."""
+import glob
 import itertools
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 SIZE = 4 << 20
 
@@ -92,6 +95,24 @@ class Holder:
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
+
+
+def stop(pid):
+    """SIGSTOP at once; returns when the last thread stands still (on a busy host some run on until
+    the one that takes the signal gets a core)."""
+    os.kill(pid, signal.SIGSTOP)
+    limit = time.monotonic() + 30
+    while not all(_stands_still(task) for task in glob.glob(f"/proc/{pid}/task/*")):
+        assert time.monotonic() < limit, f"process {pid} does not stop"
+        time.sleep(0.001)  # tidy: sleep (polling)
+
+
+def _stands_still(task):
+    try:
+        with open(f"{task}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "T"
+    except FileNotFoundError:  # it has ended
+        return True
 
 
 def write_file(path, byte):

@@ -9,8 +9,7 @@ import select
 
 import pytest
 
-import cluster as e2e
-from cluster import Cluster
+from cluster import FAILING, Cluster
 
 DATA = ("data1.img", "data2.img")
 EVERYWHERE = f"{1 << 20} {1 << 40}"  # but the labels
@@ -41,9 +40,7 @@ def faults(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(faults):
-    before = e2e.BIN
-    e2e.BIN = os.path.join(os.path.dirname(before), "failing")
-    made = Cluster("--luns", "meta=1x1G,data=2x1G")
+    made = Cluster(bin=FAILING, luns="meta=1x1G,data=2x1G")
     try:
         yield made
         faults.clear()
@@ -51,7 +48,6 @@ def cluster(faults):
     finally:
         faults.clear()
         made.down()
-        e2e.BIN = before
 
 
 def outcome(call):
@@ -95,14 +91,20 @@ def test_reads_that_fail(cluster, faults, room):
         assert read(path) == content(number)
 
 
-def test_writes_that_fail(cluster, faults, room):
+@pytest.mark.parametrize("flags", (0, os.O_DSYNC))
+def test_writes_that_fail(cluster, faults, room, flags):
+    """The write itself tells of it, or where that was done in memory the next fsync, once."""
     paths = make_files(room[0])
     faults.set(f"write data1.img {EVERYWHERE} 0")
     errors = []
     for number, path in enumerate(paths):
-        with open(path, "r+b", buffering=0) as file:
-            errors.append(outcome(lambda: file.write(content(number, 1))))
-            assert outcome(lambda: os.fsync(file.fileno())) == 0
+        file = os.open(path, os.O_RDWR | flags)
+        written = outcome(lambda: os.write(file, content(number, 1)))
+        synced = outcome(lambda: os.fsync(file))
+        assert (synced if flags else written) == 0
+        errors.append(written or synced)
+        assert outcome(lambda: os.fsync(file)) == 0
+        os.close(file)
     assert set(errors) == {0, errno.EIO}, errors
     os.mkdir(os.path.join(room[0], "new"))
     assert outcome(lambda: make_files(os.path.join(room[0], "new"))) == errno.EIO

@@ -1,28 +1,17 @@
 """Hosts that stop and wake up, lost paths, controllers that die: on LUNs that can fence."""
 import errno
-import hashlib
 import os
 import signal
 import threading
 
 import pytest
 
-from cluster import Cluster, run
-from overwriting import FileWriters, Holder, SIZE, begin, open_writer, read_file, write_file
+from cluster import run
+from overwriting import (FileWriters, Holder, SIZE, begin, open_writer, read_file, stop,
+                         write_file)
 
-MIB = 1 << 20
+CLUSTER = {"lun_backend": "iscsi", "luns": "meta=1x1G,data=2x512M"}
 DATA = ("data1", "data2")
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    made = Cluster("--lun-backend", "iscsi", "--luns", "meta=1x1G,data=2x512M")
-    try:
-        yield made
-        made.guard_test()
-        made.fsck()
-    finally:
-        made.down()
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +26,7 @@ def everybody_runs(cluster):
 
 
 def images(cluster):
-    """What the data LUNs hold."""
-    digest = hashlib.sha256()
-    for name in DATA:
-        with open(os.path.join(cluster.dir, "luns", name + ".img"), "rb") as image:
-            for chunk in iter(lambda: image.read(16 * MIB), b""):
-                digest.update(chunk)
-    return digest.hexdigest()
+    return cluster.lun_digest(*DATA)
 
 
 def session_of(cluster, host):
@@ -105,7 +88,7 @@ def test_a_stopped_writer_is_fenced_and_wakes_up_to_an_error(cluster, room, writ
     with Holder(held_path) as holder:
         writing = writer(path, "A")
         assert holder.write("A", 1) == 0  # unsynced
-        os.kill(pid, signal.SIGSTOP)  # at once, with writes on their way
+        stop(pid)  # with writes on their way
         write_file(f"{room[1]}/file", b"B")  # waits for the lease and the fence
         assert session_of(cluster, "ws1") is None
         assert read_file(f"{room[1]}/file") == b"B" * SIZE

@@ -8,18 +8,9 @@ import threading
 
 import pytest
 
-from cluster import BIN, Cluster, TOP, run
+from cluster import BIN, TOP, run
 
-
-@pytest.fixture(scope="module")
-def cluster():
-    made = Cluster("--lun-backend", "iscsi", "--luns", "meta=1x2G,data=3x2G")
-    try:
-        yield made
-        made.guard_test()
-        made.fsck()
-    finally:
-        made.down()
+CLUSTER = {"lun_backend": "iscsi", "luns": "meta=1x2G,data=3x2G"}
 
 
 def test_a_tree_copied_through_one_mount_is_read_by_the_other(cluster):

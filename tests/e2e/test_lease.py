@@ -5,14 +5,12 @@ The programs are those of build/PRESET/failing, which keep a journal of their wr
 """
 import errno
 import os
-import signal
 import time
 
 import pytest
 
-import cluster as e2e
-from cluster import Cluster
-from overwriting import Holder, SIZE, begin, open_writer, read_file, write_file
+from cluster import Cluster, FAILING
+from overwriting import Holder, SIZE, begin, open_writer, read_file, stop, write_file
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +23,12 @@ def journal(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(journal):
-    before = e2e.BIN
-    e2e.BIN = os.path.join(os.path.dirname(before), "failing")
-    made = Cluster("--luns", "meta=1x1G,data=2x512M")
+    made = Cluster(bin=FAILING, luns="meta=1x1G,data=2x512M")
     try:
         yield made
         made.fsck()
     finally:
         made.down()
-        e2e.BIN = before
 
 
 def now_ms():
@@ -62,7 +57,7 @@ def test_a_woken_host_writes_nothing_that_its_lease_does_not_cover(cluster, room
     try:
         with Holder(held_path) as holder:
             assert holder.write("A", 1) == 0  # unsynced
-            os.kill(pid, signal.SIGSTOP)  # at once
+            stop(pid)
             stopped_ms = now_ms()
             begin(writer)  # its writes queue up
             write_file(f"{room[1]}/file", b"B")  # waits for the lease

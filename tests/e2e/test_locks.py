@@ -1,4 +1,5 @@
 """Advisory locks between hosts: fcntl(2) ranges, by process and by open file, and flock(2)."""
+import errno
 import json
 import os
 import re
@@ -9,22 +10,10 @@ import time
 
 import pytest
 
-from cluster import Cluster
-
+# Whoever waits for a dead host waits for its lease.
+CLUSTER = {"clients": 4, "session_lease_ms": 3000}
 PLAYER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lock_player.py")
 PATIENCE = 60
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    config = tmp_path_factory.mktemp("locks") / "lab.toml"
-    config.write_text("session_lease_ms = 3000\n")  # whoever waits for a dead host waits that long
-    made = Cluster("--config", str(config))
-    try:
-        yield made
-        made.fsck()
-    finally:
-        made.down()
 
 
 class Player:
@@ -209,6 +198,26 @@ def test_a_dead_hosts_locks_are_free_after_its_lease(cluster, players):
     cluster.start("ws1")
 
 
+def test_a_host_that_is_alone_asks_nobody(cluster, players):
+    a, b = players.pair
+
+    def asked():
+        return cluster.counters()["op.set_lock"]
+    assert a.lock(first=100, length=1) is None
+    before = asked()
+    for _ in range(50):
+        assert a.lock("write", first=0, length=10) is None
+        assert a.lock("none", first=0, length=10) is None
+    assert a.lock("read", first=5, length=10) is None
+    assert asked() == before
+    held = {(lock["first"], lock["last"], lock["type"])
+            for lock in cluster.reeladm("locks")["locks"]}
+    assert held == {(100, 100, "write"), (5, 14, "read")}
+    assert b.lock("write", first=10, length=1) == "EAGAIN"
+    assert b.lock("read", first=10, length=1) is None
+    assert a.lock("write", first=0, length=20) == "EAGAIN"
+
+
 def test_an_administrator_breaks_locks(cluster, players, room):
     a, b = players.pair
     assert a.lock() is None
@@ -224,11 +233,53 @@ def test_an_administrator_breaks_locks(cluster, players, room):
     assert a.lock("read") is None
 
 
+def open_for_writing(path):
+    """0 and closed again, or the errno."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o644))
+        return 0
+    except OSError as error:
+        return error.errno
+
+
+def test_a_single_writer(cluster, room):
+    """All read meanwhile; the next one comes when the last descriptor of this one is closed."""
+    one, two, *_ = room
+    os.setxattr(two, "reelfs.writers", b"single")
+    file = os.open(f"{one}/take", os.O_WRONLY | os.O_CREAT, 0o644)
+    assert os.getxattr(f"{two}/take", "reelfs.writers") == b"single"
+    assert open_for_writing(f"{one}/take") == 0  # its own host
+    os.write(file, b"first")
+    assert open_for_writing(f"{two}/take") == errno.EBUSY
+    with pytest.raises(OSError) as refused:
+        os.truncate(f"{two}/take", 0)
+    assert refused.value.errno == errno.EBUSY
+    with open(f"{two}/take", "rb") as reader:
+        assert reader.read() == b"first"
+    cluster.kill("mdc1")
+    cluster.start("mdc1")
+    assert open_for_writing(f"{two}/take") == errno.EBUSY
+    broken = cluster.reeladm("locks", "break", os.stat(f"{one}/take").st_ino)["locks"]
+    assert [lock["kind"] for lock in broken] == ["writer"]
+    assert open_for_writing(f"{two}/take") == 0
+    with pytest.raises(OSError) as refused:
+        os.write(file, b"late")
+    assert refused.value.errno == errno.EIO
+    os.close(file)
+    deadline = time.monotonic() + PATIENCE
+    while open_for_writing(f"{one}/take") != 0:  # close(2) does not wait for the kernel's RELEASE
+        assert time.monotonic() < deadline
+    os.setxattr(f"{one}/take", "reelfs.writers", b"many")
+    with open(f"{one}/take", "r+b"), open(f"{two}/take", "r+b"):
+        assert os.listxattr(f"{one}/take") == []
+
+
 @pytest.mark.parametrize("options", ["", "-rw", "-m"])
 def test_ping_pong(room, options):
-    """ctdb's own test of coherent locks (and bytes): each host's increments are the other's."""
+    """ctdb's own test of coherent locks (and bytes), on all hosts: each sees the increments."""
     command = ["timeout", "-s", "INT", "6", "ping_pong", *options.split()]
-    runs = [subprocess.Popen([*command, f"{directory}/pp", "3"], stdout=subprocess.PIPE,
+    locks = str(len(room) + 1)
+    runs = [subprocess.Popen([*command, f"{directory}/pp", locks], stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True) for directory in room]
     said = [run.communicate(timeout=PATIENCE)[0] for run in runs]
     for text in said:
@@ -236,4 +287,4 @@ def test_ping_pong(room, options):
         assert rates and max(rates) > 0, text
         assert "error" not in text.lower() and "fail" not in text.lower(), text
     if options == "-rw":
-        assert any("data increment = 2" in text for text in said), said
+        assert any(f"data increment = {len(room)}" in text for text in said), said

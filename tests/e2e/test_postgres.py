@@ -17,8 +17,10 @@ import time
 
 import pytest
 
-from cluster import Cluster, run
+from cluster import run
 
+# A short lease: whoever waits for a dead host waits that long.
+CLUSTER = {"session_lease_ms": 3000, "luns": "meta=1x2G,data=2x4G"}
 LONG = bool(os.environ.get("REEL_LONG"))
 SCALE = 20 if LONG else 1
 ROUNDS = 10 if LONG else 1
@@ -37,20 +39,6 @@ def program(name):
 
 def as_postgres(name, *arguments, **options):
     return run(*AS_POSTGRES, program(name), *arguments, **options)
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    config = tmp_path_factory.mktemp("postgres") / "lab.toml"
-    # A short lease: whoever waits for a dead host waits that long.
-    config.write_text('session_lease_ms = 3000\nluns = "meta=1x2G,data=2x4G"\n')
-    made = Cluster("--config", str(config))
-    try:
-        yield made
-        made.guard_test()
-        made.fsck()
-    finally:
-        made.down()
 
 
 class Server:

@@ -20,8 +20,7 @@ def stop(cluster):
 
 
 def start(cluster):
-    from cluster import BIN
-    cluster.lab("up", "--bin", BIN)
+    cluster.up()
 
 
 def fsck(cluster, *arguments):

@@ -5,23 +5,13 @@ import subprocess
 
 import pytest
 
-from cluster import Cluster, run
+from cluster import run
 
+CLUSTER = {"tls": True}
 EXPORTS = """
 [[volume.export]]
 clients = ["ws2"]
 """
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    made = Cluster("--tls")
-    try:
-        yield made
-        made.guard_test()
-        made.fsck()
-    finally:
-        made.down()
 
 
 @pytest.fixture

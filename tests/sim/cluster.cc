@@ -6,50 +6,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/checker.h"
+#include "mdc/store.h"
+#include "tests/sim/volume.h"
 
 namespace reel::sim {
 namespace {
 
-constexpr std::uint32_t kBlockBytes = 4096;
-constexpr std::uint32_t kBreadthBlocks = 4;
-constexpr std::uint64_t kRows = 64;  // 256 blocks, a MiB, on each of two LUNs
-
-VolumeDescriptor Describe() {
-  VolumeDescriptor volume;
-  volume.volume.bytes[0] = 9;
-  volume.name = "reel";
-  volume.generation = 1;
-  volume.block_bytes = kBlockBytes;
-  Pool pool;
-  pool.name = "data";
-  pool.flags = Pool::kMetadata | Pool::kData;
-  pool.breadth_blocks = kBreadthBlocks;
-  StripeSet set;
-  set.rows = kRows;
-  for (std::uint8_t i = 0; i < 2; ++i) {
-    LunEntry lun;
-    lun.lun.bytes[0] = static_cast<std::uint8_t>(i + 1);
-    lun.name = absl::StrCat("lun", i);
-    lun.data_start_bytes = kMiB;
-    set.luns.push_back(lun);
-  }
-  pool.sets = {set};
-  volume.pools = {pool};
-  volume.seat = set.luns[0].lun;
-  return volume;
+std::string AddressOf(int number) {
+  return absl::StrCat("mdc", number);
 }
 
 }  // namespace
-
-std::vector<std::unique_ptr<Disk>> Cluster::MakeDisks(const VolumeDescriptor& descriptor,
-                                                      bool reservations) {
-  const std::uint64_t size_bytes = kMiB + kRows * kBreadthBlocks * kBlockBytes;
-  std::vector<std::unique_ptr<Disk>> disks;
-  for (const LunEntry& lun : descriptor.pools[0].sets[0].luns) {
-    disks.push_back(std::make_unique<Disk>(lun.name, size_bytes, reservations));
-  }
-  return disks;
-}
 
 std::vector<Disk*> Cluster::Disks() const {
   std::vector<Disk*> disks;
@@ -57,42 +25,122 @@ std::vector<Disk*> Cluster::Disks() const {
   return disks;
 }
 
-Cluster::Cluster(Scheduler& scheduler, bool reservations, bool verbose)
+Cluster::Cluster(Scheduler& scheduler, const Options& options)
     : scheduler_(scheduler),
-      verbose_(verbose),
-      descriptor_(Describe()),
-      reservations_(reservations),
-      disks_(MakeDisks(descriptor_, reservations)),
+      options_(options),
+      disks_(FormattedDisks(options.reservations)),
       network_(scheduler),
       data_(scheduler),
-      controller_(scheduler, network_,
-                  {.descriptor = descriptor_,
-                   .session_lease_ms = kLeaseMs,
-                   .disks = Disks(),
-                   .on_session_over = [this](int host) { OnSessionOver(host); },
-                   .log = verbose ? [this](const std::string& text) { Print(text); }
-                                  : std::function<void(const std::string&)>()}) {
-  controller_.Start();
+      terms_(scheduler, options.reservations, [this](std::string what) { Violate(what); }) {
+  Rack& rack = Rack::Get();
+  rack.disks = Disks();
+  rack.places[0] = {&calm_, -1};
+  StoreEvents::Get().on_sessions = [this](const auto& sessions) { OnSessions(sessions); };
 }
+
+// ---- controllers ------------------------------------------------------------------------------
+
+void Cluster::Start() {
+  for (int number = 1; number <= options_.controllers; ++number) {
+    Daemon::Options options;
+    options.number = number;
+    options.address = AddressOf(number);
+    options.session_lease_ms = kLeaseMs;
+    options.seat_ms = kSeatMs;
+    options.tells_at_once = options_.tells_at_once;
+    for (Disk* disk : Disks()) options.luns.push_back(disk->name());
+    if (options_.verbose) options.log = [this](const std::string& text) { Print(text); };
+    Daemon& daemon = *controllers_.emplace_back(
+        std::make_unique<Daemon>(scheduler_, network_, std::move(options)));
+    daemon.weather().on_written = [this, &daemon](const Disk& disk, int host,
+                                                  std::uint64_t offset_bytes,
+                                                  std::span<const std::byte> bytes) {
+      terms_.OnWritten(disk, offset_bytes, bytes, host, daemon.number());
+    };
+  }
+  for (const auto& daemon : controllers_) daemon->Start();
+}
+
+void Cluster::Stop() {
+  Daemon* const active = Active();
+  for (const auto& daemon : controllers_) {
+    if (daemon.get() != active) daemon->Stop(/*offer=*/false, /*last=*/true);
+  }
+  if (active != nullptr) active->Stop(/*offer=*/false, /*last=*/true);
+  CheckVolume();
+}
+
+void Cluster::CheckVolume() {
+  auto volume = OpenOnHost0(disks_);
+  for (const std::string& problem : mdc::Store::Check(volume)) {
+    Violate(absl::StrCat("fsck: ", problem));
+  }
+  const auto store = mdc::Store::Open(volume, {.read_only = true});
+  if (!store.ok()) return Violate(absl::StrCat("fsck: ", store.status().ToString()));
+  mdc::CheckVolume(
+      {(*store)->db(), volume.descriptor, (*store)->regions()},
+      {.on_phase = [](std::string_view) {},
+       .on_problem =
+           [&](const mdc::Problem& problem) {
+             Violate(absl::StrCat("fsck: ", problem.code, ": ", problem.where, ": ", problem.what));
+           }});
+}
+
+Daemon* Cluster::Active() const {
+  Daemon* found = nullptr;
+  for (const auto& daemon : controllers_) {
+    if (!daemon->running() || (found != nullptr && !daemon->serves())) continue;
+    // Of two that think so, the later one is right.
+    if (found == nullptr || !found->serves() || daemon->Where().epoch > found->Where().epoch) {
+      found = daemon.get();
+    }
+  }
+  return found;
+}
+
+bool Cluster::Quiet() const {
+  const Daemon* const active = Active();
+  return active != nullptr && active->serves() && active->Counter("session.now") <= 1 &&
+         active->Counter("orphans.now") == 0;
+}
+
+std::uint64_t Cluster::ending_sessions() const {
+  return static_cast<std::uint64_t>(std::count_if(sessions_.begin(), sessions_.end(),
+                                                  [](const auto& s) { return s.second.evicted; }));
+}
+
+// From the record of its end on, which its host may learn of before others get what it held.
+void Cluster::OnSessions(const StoreEvents::Sessions& sessions) {
+  for (const auto& [session, facts] : std::exchange(sessions_, sessions)) {
+    const auto now = sessions.find(session);
+    if (!facts.evicted && (now == sessions.end() || now->second.evicted)) OnSessionOver(facts.host);
+  }
+}
+
+// ---- machines ---------------------------------------------------------------------------------
 
 Machine* Cluster::AddMachine() {
   const int host = static_cast<int>(machines_.size()) + 1;
-  Machine& machine =
-      *machines_.emplace_back(std::make_unique<Machine>(host, scheduler_, network_, Disks()));
+  std::vector<std::string> addresses;
+  for (int number = 1; number <= options_.controllers; ++number) {
+    addresses.push_back(AddressOf(number));
+  }
+  Machine& machine = *machines_.emplace_back(
+      std::make_unique<Machine>(host, scheduler_, network_, Disks(), std::move(addresses)));
   machine.weather().on_submit = [this, &machine] {
     const std::uint64_t session = machine.session()->session_id();
-    if (!reservations_) CheckSession(machine, session, "writes to a LUN");
+    if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");
     return session;
   };
   machine.weather().on_land = [this, &machine](std::uint64_t session) {
-    if (reservations_) CheckSession(machine, session, "has a write land on a LUN");
+    if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
   };
   machine.SetOnNoticed([this, host] {
     Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
     data_.SessionNoticed(host);
   });
   const auto mounted = std::make_shared<std::optional<bool>>();
-  scheduler_.Spawn(host, [this, &machine, mounted] { *mounted = machine.Start(); });
+  scheduler_.Spawn(host, [&machine, mounted] { *mounted = machine.Start(); });
   while (!mounted->has_value() && scheduler_.alive(host)) scheduler_.Sleep(kMs);
   if (!scheduler_.alive(host)) return nullptr;
   if (!**mounted) {
@@ -115,25 +163,30 @@ bool Cluster::HasIo(const Machine& machine) const {
 void Cluster::CrashMachine(Machine& machine) {
   if (!alive(machine)) return;
   Log([&] { return absl::StrCat("*** host ", machine.host(), " crashes"); });
+  machine.Crashed();
   scheduler_.Kill(machine.host());
   network_.Forget(machine.host());
 }
 
-void Cluster::CrashController(Micros down_for) {
-  if (!controller_.up()) return;
-  controller_.Crash();
-  Log([&] { return "*** the controller crashes"; });
-  scheduler_.After(down_for, [this] {
-    if (controller_.up()) return;
-    Log([&] { return "*** the controller starts again"; });
-    controller_.Start();
-  });
+// Where the lease protects, a host does not pause between a look at its clock and the write that
+// this allowed: that is assumed (docs/failover.md).
+bool Cluster::Pause(Daemon& controller) {
+  constexpr int kLooks = 4000;
+  constexpr Micros kLook = 40;
+  const auto is_a_moment = [&] {
+    return options_.reservations ? controller.IsAboutToWrite() : !controller.Writes();
+  };
+  for (int i = 0; i < kLooks && !is_a_moment(); ++i) scheduler_.Sleep(kLook);
+  if (!controller.running() || (!options_.reservations && controller.Writes())) return false;
+  controller.Pause();
+  Log([&] { return absl::StrCat("*** mdc", controller.number(), " stands still"); });
+  return true;
 }
 
 void Cluster::FailPower(Micros down_for) {
   Log([&] { return "*** power fails"; });
   for (const auto& machine : machines_) CrashMachine(*machine);
-  CrashController(down_for);
+  for (const auto& daemon : controllers_) daemon->Kill(down_for + random().Below(50 * kMs));
   for (const auto& disk : disks_) lost_blocks_ += disk->PowerFails(random());
   data_.PowerFailed();
 }
@@ -145,10 +198,10 @@ void Cluster::OnSessionOver(int host) {
   machines_[static_cast<std::size_t>(host - 1)]->pages().Suspect();
 }
 
-// A write under a session that the controller has given up may land on blocks that are another
+// A write under a session that the controllers have given up may land on blocks that are another
 // file's by now.
 void Cluster::CheckSession(const Machine& machine, std::uint64_t session, const char* what) {
-  if (!controller_.up() || controller_.HasSession(session)) return;
+  if (sessions_.contains(session)) return;
   Violate(absl::StrCat("host ", machine.host(), " ", what, " under session ", session,
                        ", which is over"));
 }
@@ -168,8 +221,17 @@ std::vector<std::string> Cluster::Violations() const {
   std::vector<std::string> all = violations_;
   all.insert(all.end(), data_.violations().begin(), data_.violations().end());
   all.insert(all.end(), locks_.violations().begin(), locks_.violations().end());
-  if (!controller_.failure().ok()) all.push_back(controller_.failure().ToString());
   return all;
+}
+
+Cluster::Totals Cluster::totals() const {
+  Totals totals;
+  for (const auto& disk : disks_) {
+    totals.refused_writes += disk->refusals();
+    totals.preemptions += disk->preemptions;
+    totals.unknowns += disk->unknowns;
+  }
+  return totals;
 }
 
 }  // namespace reel::sim

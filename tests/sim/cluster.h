@@ -1,4 +1,4 @@
-// The simulated cluster of one history: disks, network, controller and machines, and what can
+// The simulated cluster of one history: disks, network, controllers and machines, and what can
 // befall them.
 //
 // Machines are host 1 and up; one that crashed comes back as another host. Threads: fibers.
@@ -10,21 +10,35 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/controller.h"
+#include "tests/sim/daemon.h"
 #include "tests/sim/data_model.h"
 #include "tests/sim/lock_model.h"
 #include "tests/sim/luns.h"
 #include "tests/sim/machine.h"
+#include "tests/sim/meta_store.h"
 #include "tests/sim/network.h"
 #include "tests/sim/scheduler.h"
+#include "tests/sim/term_watch.h"
 
 namespace reel::sim {
 
 class Cluster {
  public:
   static constexpr std::uint32_t kLeaseMs = 2000;
+  static constexpr std::uint32_t kSeatMs = 600;
 
-  Cluster(Scheduler& scheduler, bool reservations, bool verbose);
+  struct Options {
+    bool reservations = false;
+    int controllers = 2;
+    bool tells_at_once = false;
+    bool verbose = false;
+  };
+  Cluster(Scheduler& scheduler, const Options& options);
+
+  // Starts the controllers.
+  void Start();
+  // Stops them all, and looks at what they leave.
+  void Stop();
 
   // A new host, mounted; null when it crashed before, or could not (which is a violation).
   Machine* AddMachine();
@@ -34,9 +48,18 @@ class Cluster {
   // Whether it waits for a LUN.
   bool HasIo(const Machine& machine) const;
 
+  // Who serves, or the next one that will; null while none runs.
+  Daemon* Active() const;
+  const std::vector<std::unique_ptr<Daemon>>& controllers() const { return controllers_; }
+  // Nothing is left to be done but to stop, by one host at most.
+  bool Quiet() const;
+  // Sessions whose end is recorded, and not yet over.
+  std::uint64_t ending_sessions() const;
+
   // ---- what befalls them
   void CrashMachine(Machine& machine);
-  void CrashController(Micros down_for);
+  // False: not now.
+  bool Pause(Daemon& controller);
   // Everything at once: hosts, controller, and the disks' caches.
   void FailPower(Micros down_for);
 
@@ -44,7 +67,7 @@ class Cluster {
   // Prints what happens, when asked to; `text` is only called then.
   template <typename Text>
   void Log(Text text) {
-    if (verbose_) Print(text());
+    if (options_.verbose) Print(text());
   }
   void Violate(std::string what);
   // All that the models found, too.
@@ -53,29 +76,34 @@ class Cluster {
   Scheduler& scheduler() { return scheduler_; }
   Random& random() { return scheduler_.random(); }
   Network& network() { return network_; }
-  Controller& controller() { return controller_; }
   DataModel& data() { return data_; }
   LockModel& locks() { return locks_; }
-  const VolumeDescriptor& descriptor() const { return descriptor_; }
+  const TermWatch& terms() const { return terms_; }
+  bool reservations() const { return options_.reservations; }
   std::uint64_t lost_blocks() const { return lost_blocks_; }
+  struct Totals {
+    std::uint64_t refused_writes = 0, preemptions = 0, unknowns = 0;
+  };
+  Totals totals() const;
 
  private:
+  void CheckVolume();
+  void OnSessions(const StoreEvents::Sessions& sessions);
   void OnSessionOver(int host);
   void CheckSession(const Machine& machine, std::uint64_t session, const char* what);
-  static std::vector<std::unique_ptr<Disk>> MakeDisks(const VolumeDescriptor& descriptor,
-                                                      bool reservations);
   std::vector<Disk*> Disks() const;
   void Print(const std::string& text);
 
   Scheduler& scheduler_;
-  const bool verbose_;
-  const VolumeDescriptor descriptor_;
-  const bool reservations_;
+  const Options options_;
   const std::vector<std::unique_ptr<Disk>> disks_;
   Network network_;
   DataModel data_;
   LockModel locks_;
-  Controller controller_;
+  TermWatch terms_;
+  std::vector<std::unique_ptr<Daemon>> controllers_;
+  const Path::Weather calm_{};
+  StoreEvents::Sessions sessions_;
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::string> violations_;
   std::uint64_t lost_blocks_ = 0;

@@ -190,10 +190,12 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
     if (write.inode != inode || write.who.host != who.host || write.durable) continue;
     if (write.ended > began) continue;
     if (!ok) {
-      write.forgiven = write.forgiven || write.lost;
+      // It was told, perhaps before the end of the session was seen here.
+      (write.who.handle == who.handle ? write.forgiven : write.doubted) = true;
       continue;
     }
-    if (write.forgiven || (write.lost && write.who.handle != who.handle)) continue;
+    const bool maybe_lost = write.lost || write.doubted;
+    if (write.forgiven || (maybe_lost && write.who.handle != who.handle)) continue;
     if (Unaware(who.host)) continue;
     write.lost = false;
     write.durable = true;

@@ -82,6 +82,7 @@ class DataModel {
     bool placed = false;    // `first` is known
     bool lost = false;      // its session ended, and nobody has synced it since
     bool forgiven = false;  // fsync told of the loss
+    bool doubted = false;   // … of another open file, which may have lost less
     bool durable = false;
   };
   // Of one write in one cell. It may be over there before its caller knows, and durable.

@@ -1,34 +1,64 @@
 #include "tests/sim/faults.h"
 
+#include <memory>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace reel::sim {
 namespace {
 
 constexpr Micros kLease = Cluster::kLeaseMs * kMs;
+constexpr Micros kSeat = Cluster::kSeatMs * kMs;
+// When all has healed, somebody serves within that time.
+constexpr Micros kServedWithin = 10'000 * kMs;
+constexpr Micros kForEver = 3'600'000 * kMs;
 constexpr int kLooksForIo = 500;
 constexpr Micros kLook = 40;
 
 }  // namespace
 
 const char* NameOf(Fault fault) {
-  static constexpr const char* kNames[kFaults] = {
-      "stream cut",       "delay",     "delay beyond lease",
-      "client crash",     "pause",     "pause beyond lease",
-      "controller crash", "slow LUNs", "power failure"};
+  static constexpr const char* kNames[kFaults] = {"stream cut",
+                                                  "delay",
+                                                  "delay beyond lease",
+                                                  "client crash",
+                                                  "pause",
+                                                  "pause beyond lease",
+                                                  "slow LUNs",
+                                                  "power failure",
+                                                  "mdc: killed",
+                                                  "mdc: killed in takeover",
+                                                  "mdc: disturbed in eviction",
+                                                  "mdc: all killed",
+                                                  "mdc: pause",
+                                                  "mdc: pause beyond term",
+                                                  "mdc: LAN cut",
+                                                  "mdc: SAN cut",
+                                                  "mdc: slow LUNs",
+                                                  "mdc: outcomes not told",
+                                                  "mdc: core stands still",
+                                                  "mdc: handed over"};
   return kNames[static_cast<int>(fault)];
 }
 
 Fault Faults::Any() {
   // The costly ones, which take most of what goes on with them, are rarer.
-  constexpr Fault kChoice[] = {
-      Fault::kCutStream, Fault::kCutStream,       Fault::kCutStream,       Fault::kHoldBack,
-      Fault::kHoldBack,  Fault::kHoldBackLong,    Fault::kCrashMachine,    Fault::kCrashMachine,
-      Fault::kPause,     Fault::kPauseLong,       Fault::kPauseLong,       Fault::kSlowLuns,
-      Fault::kSlowLuns,  Fault::kCrashController, Fault::kCrashController, Fault::kCrashController,
+  constexpr Fault kOfMachines[] = {
+      Fault::kCutStream,    Fault::kCutStream,    Fault::kCutStream, Fault::kHoldBack,
+      Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,     Fault::kPauseLong,
+      Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong, Fault::kSlowLuns,
+      Fault::kSlowLuns,
+  };
+  constexpr Fault kOfControllers[] = {
+      Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
+      Fault::kStand,   Fault::kStandLong,      Fault::kStandLong,      Fault::kCutLan,
+      Fault::kCutSan,  Fault::kSlowController, Fault::kLossy,          Fault::kLossy,
+      Fault::kKillAll, Fault::kHoldCore,       Fault::kHandOver,
   };
   if (random().OneIn(40)) return Fault::kFailPower;
-  return kChoice[random().Below(std::size(kChoice))];
+  if (random().OneIn(3)) return kOfControllers[random().Below(std::size(kOfControllers))];
+  return kOfMachines[random().Below(std::size(kOfMachines))];
 }
 
 Machine* Faults::AnyMachine() {
@@ -48,64 +78,187 @@ void Faults::Replace() {
   });
 }
 
+// Mostly the one that serves.
+Daemon* Faults::AnyController() {
+  Daemon* const active = cluster_.Active();
+  if (active != nullptr && !random().OneIn(5)) return active;
+  const auto& all = cluster_.controllers();
+  return all[random().Below(all.size())].get();
+}
+
+Micros Faults::DownTime() {
+  return random().Between(kMs, random().OneIn(4) ? kLease : 300 * kMs);
+}
+
+void Faults::For(Micros time, std::function<void()> heal) {
+  ++under_way_;
+  scheduler().After(time, [this, heal = std::move(heal)] {
+    heal();
+    --under_way_;
+  });
+}
+
 void Faults::Befall(Fault fault) {
-  Machine* const machine = AnyMachine();
-  if (machine == nullptr) return;
-  const int host = machine->host();
+  if (fault < Fault::kFailPower) {
+    Machine* const machine = AnyMachine();
+    if (machine != nullptr) BefallMachine(fault, *machine);
+  } else if (fault == Fault::kFailPower) {
+    ++counts_[static_cast<std::size_t>(fault)];
+    FailPower();
+  } else {
+    Daemon* const controller = AnyController();
+    if (controller->running()) BefallController(fault, *controller);
+  }
+}
+
+void Faults::BefallMachine(Fault fault, Machine& machine) {
+  const int host = machine.host();
   ++counts_[static_cast<std::size_t>(fault)];
   cluster_.Log([&] { return absl::StrCat("*** ", NameOf(fault), " (host ", host, ")"); });
+  const bool within = fault == Fault::kHoldBack || fault == Fault::kPause;
+  const Micros time =
+      within ? random().Between(kMs, kLease / 2) : random().Between(kLease, 2 * kLease);
   switch (fault) {
     case Fault::kCutStream:
       cluster_.network().Cut(host);
       break;
     case Fault::kHoldBack:
-    case Fault::kHoldBackLong: {
-      const bool within = fault == Fault::kHoldBack;
-      const Micros time =
-          within ? random().Between(10 * kMs, kLease / 2) : random().Between(kLease, 2 * kLease);
+    case Fault::kHoldBackLong:
       cluster_.network().HoldBack(host, scheduler().now() + time);
       break;
-    }
     case Fault::kCrashMachine:
-      cluster_.CrashMachine(*machine);
+      cluster_.CrashMachine(machine);
       Replace();
       break;
-    case Fault::kPause:
-    case Fault::kPauseLong: {
-      const bool within = fault == Fault::kPause;
-      const Micros time =
-          within ? random().Between(kMs, kLease / 2) : random().Between(kLease, 2 * kLease);
+    case Fault::kSlowLuns:
+      machine.weather().slow = true;
+      For(random().Between(50 * kMs, kLease), [&machine] { machine.weather().slow = false; });
+      break;
+    default:
       // What it is in the middle of goes on afterwards.
-      for (int i = 0; i < kLooksForIo && !cluster_.HasIo(*machine); ++i) scheduler().Sleep(kLook);
-      if (!cluster_.alive(*machine)) break;
+      for (int i = 0; i < kLooksForIo && !cluster_.HasIo(machine); ++i) scheduler().Sleep(kLook);
+      if (!cluster_.alive(machine)) break;
       scheduler().Pause(host);
-      ++under_way_;
-      scheduler().After(time, [this, host] {
+      For(time, [this, host] {
         scheduler().Resume(host);
         cluster_.Log([&] { return absl::StrCat("*** host ", host, " goes on"); });
-        --under_way_;
       });
       break;
-    }
-    case Fault::kCrashController:
-      cluster_.CrashController(random().Between(10 * kMs, random().OneIn(4) ? kLease : 300 * kMs));
-      break;
-    case Fault::kSlowLuns:
-      machine->weather().slow = true;
-      ++under_way_;
-      scheduler().After(random().Between(50 * kMs, kLease), [this, machine] {
-        machine->weather().slow = false;
-        --under_way_;
-      });
-      break;
-    case Fault::kFailPower: {
-      std::size_t count = 0;
-      for (const auto& m : cluster_.machines()) count += cluster_.alive(*m) ? 1 : 0;
-      cluster_.FailPower(random().Between(10 * kMs, kLease));
-      for (std::size_t i = 0; i < count; ++i) Replace();
-      break;
-    }
   }
+}
+
+void Faults::FailPower() {
+  std::size_t count = 0;
+  for (const auto& m : cluster_.machines()) count += cluster_.alive(*m) ? 1 : 0;
+  cluster_.FailPower(random().Between(10 * kMs, kLease));
+  for (std::size_t i = 0; i < count; ++i) Replace();
+}
+
+void Faults::BefallController(Fault fault, Daemon& controller) {
+  ++counts_[static_cast<std::size_t>(fault)];
+  cluster_.Log([&] { return absl::StrCat("*** ", NameOf(fault), ": ", controller.number()); });
+  Path::Weather& weather = controller.weather();
+  switch (fault) {
+    case Fault::kKill:
+      controller.Kill(DownTime());
+      break;
+    case Fault::kKillInTakeover:
+      KillInTakeover(controller);
+      break;
+    case Fault::kDisturbEviction:
+      if (Machine* victim = AnyMachine(); victim != nullptr) DisturbEviction(*victim);
+      break;
+    case Fault::kKillAll:
+      for (const auto& each : cluster_.controllers()) each->Kill(DownTime());
+      break;
+    case Fault::kStand:
+      Stand(controller, random().Between(kMs, kSeat / 2));
+      break;
+    case Fault::kStandLong:
+      Stand(controller, random().Between(kSeat, 4 * kSeat));
+      break;
+    case Fault::kCutLan:
+      cluster_.network().HoldBack(controller,
+                                  scheduler().now() + random().Between(50 * kMs, 2 * kLease));
+      break;
+    case Fault::kCutSan:
+      weather.cut = true;
+      For(random().Between(50 * kMs, kLease), [&weather] { weather.cut = false; });
+      break;
+    case Fault::kSlowController:
+      weather.slow = true;
+      For(random().Between(50 * kMs, kLease), [&weather] { weather.slow = false; });
+      break;
+    case Fault::kLossy:
+      weather.lossy = true;
+      weather.void_writes = random().OneIn(2);
+      For(random().Between(kSeat, 2 * kLease),
+          [&weather] { weather.lossy = weather.void_writes = false; });
+      break;
+    case Fault::kHoldCore:
+      controller.HoldCore(random().OneIn(3) ? random().Between(kMs, kSeat / 2) : kForEver);
+      break;
+    default:
+      ++under_way_;
+      scheduler().Spawn(0, [this, &controller] {
+        controller.Stop(/*offer=*/random().OneIn(2), /*last=*/false);
+        --under_way_;
+      });
+      break;
+  }
+}
+
+void Faults::Stand(Daemon& controller, Micros time) {
+  if (!cluster_.Pause(controller)) return;
+  For(time, [this, &controller] {
+    if (!controller.paused()) return;
+    cluster_.Log([&] { return absl::StrCat("*** mdc", controller.number(), " goes on"); });
+    controller.Resume();
+  });
+}
+
+void Faults::KillInTakeover(Daemon& controller) {
+  const std::uint64_t claims = cluster_.terms().claims();
+  controller.Kill(DownTime());
+  ++under_way_;
+  scheduler().Spawn(0, [this, claims] {
+    constexpr int kLooks = 3000;
+    for (int i = 0; i < kLooks && cluster_.terms().claims() == claims; ++i) {
+      scheduler().Sleep(kMs);
+    }
+    scheduler().Sleep(random().Below(random().OneIn(2) ? 3 * kMs : 200 * kMs));
+    if (Daemon* next = cluster_.Active(); next != nullptr) next->Kill(DownTime());
+    --under_way_;
+  });
+}
+
+// A machine falls silent with writes on their way, for longer than its lease; and when its end is
+// recorded, the controller falls too, or is not told what becomes of its fences.
+void Faults::DisturbEviction(Machine& victim) {
+  victim.weather().stuck = true;
+  scheduler().Sleep(random().Between(kMs, 200 * kMs));
+  if (!cluster_.alive(victim)) {
+    victim.weather().stuck = false;
+    return;
+  }
+  BefallMachine(Fault::kPauseLong, victim);
+  ++under_way_;
+  scheduler().Spawn(0, [this, &victim] {
+    constexpr Micros kOften = 100;
+    const Micros until = scheduler().now() + 2 * kLease;
+    while (scheduler().now() < until && cluster_.ending_sessions() == 0) scheduler().Sleep(kOften);
+    Daemon* const active = cluster_.Active();
+    if (active != nullptr && random().OneIn(2)) {
+      active->weather().lossy_fences = true;
+      scheduler().Sleep(random().Between(100 * kMs, kLease));
+      active->weather().lossy_fences = false;
+    } else if (active != nullptr) {
+      if (random().OneIn(2)) scheduler().Sleep(random().Below(2 * kMs));
+      active->Kill(DownTime());
+    }
+    victim.weather().stuck = false;
+    --under_way_;
+  });
 }
 
 void Faults::Run(int count) {
@@ -113,7 +266,20 @@ void Faults::Run(int count) {
     scheduler().Sleep(random().Between(5 * kMs, random().OneIn(3) ? 2 * kLease : 300 * kMs));
     Befall(Any());
   }
-  while (under_way_ > 0 || !cluster_.controller().up()) scheduler().Sleep(20 * kMs);
+  while (under_way_ > 0) scheduler().Sleep(20 * kMs);
+  AwaitService();
+}
+
+void Faults::AwaitService() {
+  const Micros until = scheduler().now() + kServedWithin + 2 * kLease;
+  while (scheduler().now() < until) {
+    const auto answered = std::make_shared<bool>(false);
+    Daemon* const active = cluster_.Active();
+    if (active != nullptr) active->Ask(answered);
+    scheduler().Sleep(50 * kMs);
+    if (*answered) return;
+  }
+  cluster_.Violate("nobody serves, long after all faults have passed");
 }
 
 }  // namespace reel::sim

@@ -17,11 +17,24 @@ enum class Fault : std::uint8_t {
   kCrashMachine,
   kPause,      // a host stands still, within its lease
   kPauseLong,  // … beyond it
-  kCrashController,
   kSlowLuns,
   kFailPower,
+  // ---- of controllers, mostly of the one that serves
+  kKill,
+  kKillInTakeover,  // … and its successor before it serves, or soon after
+  // Killed, or not told of its fences, when the end of a session is recorded, and not yet over.
+  kDisturbEviction,
+  kKillAll,
+  kStand,      // it stands still, within its term
+  kStandLong,  // … beyond it
+  kCutLan,
+  kCutSan,
+  kSlowController,  // its LUNs are
+  kLossy,           // what becomes of its writes to the arbitration block is not told
+  kHoldCore,        // its core stands still, and nothing else
+  kHandOver,
 };
-inline constexpr int kFaults = 9;
+inline constexpr int kFaults = 20;
 const char* NameOf(Fault fault);
 
 class Faults {
@@ -30,7 +43,8 @@ class Faults {
   Faults(Cluster& cluster, std::function<void(Machine&)> on_new_machine)
       : cluster_(cluster), on_new_machine_(std::move(on_new_machine)) {}
 
-  // So many, one after the other; each may outlast the next. Returns when all have passed.
+  // So many, one after the other; each may outlast the next. Returns when all have passed, and
+  // somebody serves.
   void Run(int count);
 
   const std::array<std::uint32_t, kFaults>& counts() const { return counts_; }
@@ -38,7 +52,18 @@ class Faults {
  private:
   Fault Any();
   void Befall(Fault fault);
+  void BefallMachine(Fault fault, Machine& machine);
+  void BefallController(Fault fault, Daemon& controller);
+  void FailPower();
+  void Stand(Daemon& controller, Micros time);
+  void DisturbEviction(Machine& victim);
+  void KillInTakeover(Daemon& controller);
+  void AwaitService();
+  Micros DownTime();
+  // Lasts for that long; `heal` ends it.
+  void For(Micros time, std::function<void()> heal);
   Machine* AnyMachine();
+  Daemon* AnyController();
   void Replace();
   Random& random() { return cluster_.random(); }
   Scheduler& scheduler() { return cluster_.scheduler(); }

@@ -1,11 +1,13 @@
 #include "tests/sim/luns.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "volume/check.h"
+#include "volume/label.h"
 #include "volume/lun_fault.h"
 
 namespace reel::sim {
@@ -13,28 +15,44 @@ namespace {
 
 // What a slow LUN takes at most for one request: well within the margin of a lease of 2 s.
 constexpr Micros kSlowest = 60 * kMs;
+// … one of a controller, where its seat's term alone protects.
+constexpr Micros kSlowestOfController = 8 * kMs;
 // … and for a write to one with reservations.
 constexpr Micros kLatest = 4000 * kMs;
+// A write may stay in its host that long (which pauses between its look at the lease and the
+// submission) before the target takes it in, or refuses it.
+constexpr Micros kLongestHold = 6'000 * kMs;
 constexpr std::byte kRubbish{0xa5};
 
-}  // namespace
-
-void Disk::Free::operator()(std::byte* bytes) const {
-  std::free(bytes);
+// Until the history's process ends.
+std::byte* NewPages(std::uint64_t size_bytes) {
+  void* const pages = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REEL_CHECK(pages != MAP_FAILED, "there is memory for a disk");
+  return static_cast<std::byte*>(pages);
 }
+
+}  // namespace
 
 Disk::Disk(std::string name, std::uint64_t size_bytes, bool reserves)
     : name_(std::move(name)),
       size_bytes_(size_bytes),
       reserves_(reserves),
-      bytes_(static_cast<std::byte*>(std::calloc(size_bytes, 1))),
+      bytes_(NewPages(size_bytes)),
       written_(size_bytes / kBlockBytes) {
   REEL_CHECK(size_bytes % kBlockBytes == 0, "a disk is made of blocks");
 }
 
+Disk::Disk(Disk&& content, bool reserves)
+    : name_(content.name_),
+      size_bytes_(content.size_bytes_),
+      reserves_(reserves),
+      bytes_(content.bytes_),
+      written_(std::move(content.written_)) {}
+
 void Disk::Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_t length_bytes) {
   for (std::uint64_t at = offset_bytes; at < offset_bytes + length_bytes; at += kBlockBytes) {
-    std::byte* const block = bytes_.get() + at;
+    std::byte* const block = bytes_ + at;
     if (!written_[at / kBlockBytes]) std::memset(block, static_cast<int>(kRubbish), kBlockBytes);
     written_[at / kBlockBytes] = true;
     const auto [safe, fresh] = unflushed_.try_emplace(at);
@@ -46,7 +64,7 @@ void Disk::Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_
 void Disk::Read(std::uint64_t offset_bytes, std::byte* data, std::uint64_t length_bytes) const {
   for (std::uint64_t at = 0; at < length_bytes; at += kBlockBytes) {
     if (written_[(offset_bytes + at) / kBlockBytes]) {
-      std::memcpy(data + at, bytes_.get() + offset_bytes + at, kBlockBytes);
+      std::memcpy(data + at, bytes_ + offset_bytes + at, kBlockBytes);
     } else {
       std::memset(data + at, static_cast<int>(kRubbish), kBlockBytes);
     }
@@ -61,7 +79,7 @@ std::size_t Disk::PowerFails(Random& random) {
   std::size_t lost = 0;
   for (const auto& [at, safe] : unflushed_) {
     if (random.OneIn(2)) continue;
-    std::memcpy(bytes_.get() + at, safe.data(), kBlockBytes);
+    std::memcpy(bytes_ + at, safe.data(), kBlockBytes);
     ++lost;
   }
   unflushed_.clear();
@@ -71,15 +89,133 @@ std::size_t Disk::PowerFails(Random& random) {
 void Disk::Reset() {
   for (const std::shared_ptr<Flight>& flight : std::exchange(flights_, {})) {
     flight->over = true;
-    if (!Scheduler::Get().alive(flight->host)) continue;
+    if (flight->request == nullptr || !Scheduler::Get().alive(flight->host)) continue;
     flight->request->Complete(LunFaultStatus(LunFault::kAborted, "ended by a reset"));
   }
 }
 
+bool Disk::Claim(int machine, int process) {
+  const auto [claim, fresh] = claims_.try_emplace(machine, process);
+  if (!fresh && !Scheduler::Get().alive(claim->second)) claim->second = process;
+  return claim->second == process;
+}
+
+void Disk::GiveUpClaim(int machine, int process) {
+  const auto claim = claims_.find(machine);
+  if (claim != claims_.end() && claim->second == process) claims_.erase(claim);
+}
+
+Path::Path(Disk& disk, int host, const Weather& weather, int machine)
+    : disk_(disk),
+      host_(host),
+      weather_(weather),
+      machine_(machine),
+      connection_(disk.NewConnection()) {
+  if (disk.reserves()) reservations_ = NewReservations(*this);
+}
+
+Path::~Path() {
+  if (claimed_) disk_.GiveUpClaim(machine_, host_);
+  // As a connection that is closed: its registration stays, and nobody can use it.
+}
+
+absl::Status Path::ClaimForThisProcess() {
+  if (machine_ < 0) return absl::OkStatus();
+  claimed_ = disk_.Claim(machine_, host_);
+  if (claimed_) return absl::OkStatus();
+  return absl::FailedPreconditionError("another process of this machine has the LUN");
+}
+
+// ---- paths that are lost ----------------------------------------------------------------------
+
+absl::Status Path::Look() {
+  if (weather_.cut && !lost_) {
+    if (!disk_.reserves()) return absl::UnavailableError("the LUN does not answer");
+    Lose();
+  }
+  return lost_ ? LunFaultStatus(LunFault::kClosed, "the path is lost") : absl::OkStatus();
+}
+
+absl::Status Path::Reopen() {
+  Scheduler::Get().Sleep(Scheduler::Get().random().Between(100, 2000));
+  if (weather_.cut) return absl::UnavailableError("no target answers");
+  if (!std::exchange(lost_, false)) return absl::OkStatus();
+  connection_ = disk_.NewConnection();
+  return absl::OkStatus();
+}
+
+void Path::Lose() {
+  lost_ = true;
+  for (const std::shared_ptr<Disk::Flight>& flight : std::list(disk_.flights())) {
+    if (flight->connection != connection_ || flight->request == nullptr) continue;
+    LunRequest& request = *flight->request;
+    flight->request = nullptr;
+    if (request.kind == LunRequest::Kind::kRead) {
+      flight->over = true;
+      disk_.flights().remove(flight);
+    } else {
+      LandLate(flight, request);
+    }
+    ++disk_.unknowns;
+    request.Complete(LunFaultStatus(LunFault::kUnknown, "the path was lost"));
+  }
+}
+
+// What the target has of it may be carried out some time later, or now, or never: until a reset, or
+// where the lease protects within the margin.
+void Path::LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& request) {
+  Scheduler& world = Scheduler::Get();
+  if (weather_.void_writes || world.random().OneIn(3)) {
+    flight->over = true;
+    disk_.flights().remove(flight);
+    return;
+  }
+  for (const iovec& part : request.parts) {
+    const auto* from = static_cast<const std::byte*>(part.iov_base);
+    flight->bytes.insert(flight->bytes.end(), from, from + part.iov_len);
+  }
+  const Micros late = disk_.reserves() ? kLatest : kSlowestOfController;
+  world.After(world.random().OneIn(2) ? 0 : world.random().Below(late),
+              [flight, &disk = disk_, &weather = weather_, at = request.offset_bytes] {
+                if (std::exchange(flight->over, true)) return;
+                disk.flights().remove(flight);
+                disk.Write(at, flight->bytes.data(), flight->bytes.size());
+                if (weather.on_written) weather.on_written(disk, flight->host, at, flight->bytes);
+              });
+}
+
+bool Path::LosesChange() const {
+  Random& random = Scheduler::Get().random();
+  return (weather_.lossy && random.OneIn(8)) || (weather_.lossy_fences && random.OneIn(2));
+}
+
+// In bad weather a write to the arbitration block fails, and its outcome is not told.
+bool Path::LoseOne(LunRequest& request) {
+  if (request.kind != LunRequest::Kind::kWrite || request.offset_bytes != kArbitrationOffset ||
+      !(weather_.void_writes || (weather_.lossy && Scheduler::Get().random().OneIn(2)))) {
+    return false;
+  }
+  auto flight = std::make_shared<Disk::Flight>(
+      Disk::Flight{.request = &request, .host = host_, .connection = connection_});
+  disk_.flights().push_back(flight);
+  if (disk_.reserves()) {
+    Lose();
+  } else {
+    flight->request = nullptr;
+    LandLate(flight, request);
+    ++disk_.unknowns;
+    request.Complete(absl::UnavailableError("no answer came"));
+  }
+  return true;
+}
+
+// ---- requests ---------------------------------------------------------------------------------
+
 // A write that a target has taken in may land after any lease, where a reset can end it.
 Micros Path::WriteDelay() {
   Random& random = Scheduler::Get().random();
-  if (disk_.reserves() && random.OneIn(weather_.slow ? 6 : 48)) {
+  const bool may_be_late = disk_.reserves() && (weather_.slow || !weather_.controller);
+  if (may_be_late && random.OneIn(weather_.slow ? 6 : 48)) {
     return random.Between(kMs, kLatest);
   }
   return Delay();
@@ -87,7 +223,10 @@ Micros Path::WriteDelay() {
 
 Micros Path::Delay() {
   Random& random = Scheduler::Get().random();
-  if (weather_.slow && random.OneIn(2)) return random.Between(kMs, kSlowest);
+  const bool bounded = weather_.controller && !disk_.reserves();
+  if (weather_.slow && random.OneIn(2)) {
+    return random.Between(kMs, bounded ? kSlowestOfController : kSlowest);
+  }
   return random.Between(20, random.OneIn(16) ? 3000 : 150);
 }
 
@@ -103,6 +242,9 @@ void Path::Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t 
         disk_.Read(request.offset_bytes + from, memory, to - from);
       } else {
         disk_.Write(request.offset_bytes + from, memory, to - from);
+        if (weather_.on_written) {
+          weather_.on_written(disk_, host_, request.offset_bytes + from, {memory, to - from});
+        }
       }
     }
     at += part.iov_len;
@@ -125,14 +267,50 @@ void Path::Land(Disk::Flight& flight, std::uint64_t from_bytes) {
 
 void Path::Start(LunRequest& request) {
   absl::Status valid = CheckLunRange(*this, request.offset_bytes, request.length_bytes);
+  if (valid.ok()) valid = Look();
   if (!valid.ok()) return request.Complete(std::move(valid));
+  if (LoseOne(request)) return;
+  const bool write = request.kind == LunRequest::Kind::kWrite;
+  const std::uint64_t session = write && weather_.on_submit ? weather_.on_submit() : 0;
+  Random& random = Scheduler::Get().random();
+  if (write && disk_.reserves() && weather_.controller && random.OneIn(4)) {
+    return Hold(request, random.Between(20, 400));
+  }
+  const bool may_be_held = write && disk_.reserves() && !weather_.controller;
+  const bool held = weather_.stuck || random.OneIn(weather_.slow ? 8 : 48);
+  if (!may_be_held || !held) return Arrive(request, session);
+  const bool long_held = weather_.stuck || random.OneIn(2);
+  Scheduler::Get().After(random.Between(long_held ? kLongestHold / 2 : kMs, kLongestHold),
+                         [this, &request, session] {
+                           if (Scheduler::Get().alive(host_)) Arrive(request, session);
+                         });
+}
+
+// Behind the look at the clock that allowed it, and not yet sent; when its host stands still, it is
+// sent when that goes on.
+void Path::Hold(LunRequest& request, Micros time) {
+  ++disk_.held[host_];
+  Scheduler::Get().After(time, [this, &request] {
+    --disk_.held[host_];
+    Scheduler& world = Scheduler::Get();
+    // What a process that ended had handed over may be sent all the same.
+    if (!world.alive(host_) && world.random().OneIn(2)) return;
+    if (world.alive(host_) && world.paused(host_)) return Hold(request, kMs);
+    if (absl::Status s = Look(); !s.ok()) return request.Complete(std::move(s));
+    Arrive(request, 0);
+  });
+}
+
+void Path::Arrive(LunRequest& request, std::uint64_t session) {
   Scheduler& scheduler = Scheduler::Get();
   const bool write = request.kind == LunRequest::Kind::kWrite;
-  if (write && disk_.reserves() && !disk_.MayWrite(host_)) {
+  if (write && disk_.reserves() && !disk_.MayWrite(connection_)) {
+    disk_.NoteRefusal();
+    if (weather_.refusals != nullptr) ++*weather_.refusals;
     return request.Complete(LunFaultStatus(LunFault::kFenced, "RESERVATION CONFLICT"));
   }
-  const std::uint64_t session = write && weather_.on_submit ? weather_.on_submit() : 0;
-  auto flight = std::make_shared<Disk::Flight>(Disk::Flight{&request, host_});
+  auto flight = std::make_shared<Disk::Flight>(
+      Disk::Flight{.request = &request, .host = host_, .connection = connection_});
   disk_.flights().push_back(flight);
   const Micros delay = write ? WriteDelay() : Delay();
   const std::uint64_t blocks = request.length_bytes / Disk::kBlockBytes;
@@ -140,11 +318,12 @@ void Path::Start(LunRequest& request) {
   if (blocks > 1 && scheduler.random().OneIn(4)) {
     half = scheduler.random().Below(blocks) * Disk::kBlockBytes;
     scheduler.After(delay / 2, [this, flight, half] {
-      if (!flight->over && Scheduler::Get().alive(host_)) Perform(*flight->request, 0, half);
+      if (flight->over || flight->request == nullptr || !Scheduler::Get().alive(host_)) return;
+      Perform(*flight->request, 0, half);
     });
   }
   scheduler.After(delay, [this, flight, half, write, session] {
-    if (std::exchange(flight->over, true)) return;
+    if (flight->request == nullptr || std::exchange(flight->over, true)) return;
     disk_.flights().remove(flight);
     if (write && weather_.on_land) weather_.on_land(session);
     Land(*flight, half);
@@ -152,6 +331,7 @@ void Path::Start(LunRequest& request) {
 }
 
 absl::Status Path::Flush() {
+  if (absl::Status s = Look(); !s.ok()) return s;
   disk_.Flush();
   Scheduler::Get().Sleep(Delay() * 2);
   return absl::OkStatus();
@@ -162,3 +342,32 @@ absl::Status Path::Discard(std::uint64_t, std::uint64_t) {
 }
 
 }  // namespace reel::sim
+
+// ---- by name ----------------------------------------------------------------------------------
+
+namespace reel::sim {
+
+Rack& Rack::Get() {
+  static Rack rack;
+  return rack;
+}
+
+}  // namespace reel::sim
+
+namespace reel {
+
+// In place of volume/open_lun.cc.
+absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess) {
+  sim::Rack& rack = sim::Rack::Get();
+  const int host = sim::Scheduler::Get().current_host();
+  const sim::Rack::Place& place = rack.places.at(host);
+  for (sim::Disk* disk : rack.disks) {
+    if (disk->name() != name) continue;
+    auto path = std::make_unique<sim::Path>(*disk, host, *place.weather, place.machine);
+    if (absl::Status s = path->Reopen(); !s.ok()) return s;
+    return path;
+  }
+  return absl::NotFoundError(name);
+}
+
+}  // namespace reel

@@ -4,7 +4,8 @@
 // is safe from a failure of power only after a flush that began later. Fresh blocks hold rubbish.
 // A path carries the requests of one host; when that host dies, each write under way happens or
 // does not, block by block. A disk may have persistent reservations (type 5): then a write is
-// judged as it comes in, and may land long after, until a reset ends it.
+// judged as it comes in, and may land long after, until a reset ends it; and a path that is lost
+// stays lost until it is opened anew, with what was on its way landing late, or not at all.
 // Threads: timers and fibers of one scheduler.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,8 @@ class Disk {
 
   // REQUIRES: size is a multiple of a block.
   Disk(std::string name, std::uint64_t size_bytes, bool reserves);
+  // With the content of another one, which is of no use any more.
+  Disk(Disk&& content, bool reserves);
   const std::string& name() const { return name_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
 
@@ -38,36 +42,53 @@ class Disk {
   // Of the blocks that were not flushed some are as they were before. Returns how many.
   std::size_t PowerFails(Random& random);
 
-  // ---- reservations, by the number of the host whose path it is
+  // ---- reservations, by the number of the connection
   struct Keys {
     std::map<int, std::uint64_t> registered;
     std::uint64_t holder = 0;
+    int holder_connection = 0;
     std::uint32_t generation = 0;
   };
   bool reserves() const { return reserves_; }
   Keys& keys() { return keys_; }
-  bool MayWrite(int host) const { return keys_.holder == 0 || keys_.registered.contains(host); }
+  bool MayWrite(int connection) const {
+    return keys_.holder == 0 || keys_.registered.contains(connection);
+  }
+  int NewConnection() { return ++last_connection_; }
+  void NoteRefusal() { ++refusals_; }
+  std::uint64_t refusals() const { return refusals_; }  // writes that met a conflict
   // A request on its way; over when it has been carried out or ended.
   struct Flight {
-    LunRequest* request = nullptr;
+    LunRequest* request = nullptr;  // null: a write whose path was lost, with `bytes` of its own
     int host = 0;
+    int connection = 0;
     bool over = false;
+    std::vector<std::byte> bytes{};
   };
   // In the order in which they came.
   std::list<std::shared_ptr<Flight>>& flights() { return flights_; }
   // Ends them all.
   void Reset();
 
+  // ---- what a process of a machine holds against that machine's other ones
+  bool Claim(int machine, int process);
+  void GiveUpClaim(int machine, int process);
+
+  // ---- counters
+  std::uint64_t preemptions = 0;
+  std::uint64_t unknowns = 0;  // outcomes that nobody was told
+  std::map<int, int> held;     // writes that are still in their host, by that
+
  private:
-  struct Free {
-    void operator()(std::byte* bytes) const;
-  };
   const std::string name_;
   const std::uint64_t size_bytes_;
   const bool reserves_;
   Keys keys_;
+  int last_connection_ = 0;
+  std::map<int, int> claims_;  // machines → processes
+  std::uint64_t refusals_ = 0;
   std::list<std::shared_ptr<Flight>> flights_;
-  const std::unique_ptr<std::byte, Free> bytes_;               // pages come as they are touched
+  std::byte* const bytes_;                                     // pages come as they are touched
   std::vector<bool> written_;                                  // by block; the others hold rubbish
   std::map<std::uint64_t, std::vector<std::byte>> unflushed_;  // blocks → what is safe of them
 };
@@ -76,14 +97,28 @@ class Path final : public Lun {
  public:
   // What a history does to the requests of a host.
   struct Weather {
-    bool slow = false;  // much, but less than what a lease's margin pays for, where that protects
+    bool slow = false;   // much, but less than what a lease's margin pays for, where that protects
+    bool stuck = false;  // writes to LUNs with reservations stay in the host for long
+    // A controller's: late only when it is slow, and where the lease protects never later than what
+    // the margin of its seat pays for.
+    bool controller = false;
+    bool cut = false;  // nothing passes
+    // What becomes of writes to the arbitration block is not told: of some of them, and they may be
+    // carried out; or of all, and none is.
+    bool lossy = false, void_writes = false;
+    bool lossy_fences = false;          // … and of many changes of reservations
+    std::uint64_t* refusals = nullptr;  // counts writes that met a conflict
     // The session that a write is submitted under; and what is told when one lands.
     std::function<std::uint64_t()> on_submit;
     std::function<void(std::uint64_t session)> on_land;
+    // Told of each write that lands, or a part of it does.
+    std::function<void(const Disk& disk, int host, std::uint64_t offset_bytes,
+                       std::span<const std::byte>)>
+        on_written;
   };
-  Path(Disk& disk, int host, const Weather& weather) : disk_(disk), host_(host), weather_(weather) {
-    if (disk.reserves()) reservations_ = NewReservations(disk, host);
-  }
+  // `machine`: whose claims it shares; -1: nobody claims.
+  Path(Disk& disk, int host, const Weather& weather, int machine = -1);
+  ~Path() override;
 
   const std::string& name() const override { return disk_.name(); }
   std::uint64_t size_bytes() const override { return disk_.size_bytes(); }
@@ -91,20 +126,53 @@ class Path final : public Lun {
   void Start(LunRequest& request) override;
   absl::Status Flush() override;
   absl::Status Discard(std::uint64_t, std::uint64_t) override;
-  absl::Status ClaimForThisProcess() override { return absl::OkStatus(); }
+  absl::Status ClaimForThisProcess() override;
+  absl::Status Reopen() override;
   Reservations* reservations() const override { return reservations_.get(); }
 
+  // ---- for its reservations
+  Disk& disk() const { return disk_; }
+  int connection() const { return connection_; }
+  // OK: it can carry a request. Looks at the weather first.
+  absl::Status Look();
+  // What becomes of a change of reservations now is not told.
+  bool LosesChange() const;
+  // All that is on its way ends as unknown.
+  void Lose();
+
  private:
-  static std::unique_ptr<Reservations> NewReservations(Disk& disk, int host);
+  static std::unique_ptr<Reservations> NewReservations(Path& path);
   Micros Delay();
   Micros WriteDelay();
+  // In its host.
+  void Hold(LunRequest& request, Micros time);
+  // At the target.
+  void Arrive(LunRequest& request, std::uint64_t session);
   void Land(Disk::Flight& flight, std::uint64_t from_bytes);
+  void LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& request);
   void Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t to_bytes);
+  bool LoseOne(LunRequest& request);
 
   Disk& disk_;
   const int host_;
   const Weather& weather_;
+  const int machine_;
+  bool claimed_ = false;
+  int connection_;
+  bool lost_ = false;
   std::unique_ptr<Reservations> reservations_;
+};
+
+// The disks of a history, for code that opens LUNs by their names (OpenLun): a controller's, or the
+// history's own, on whose host that runs.
+struct Rack {
+  struct Place {
+    const Path::Weather* weather = nullptr;
+    int machine = -1;
+  };
+  std::vector<Disk*> disks;
+  std::map<int, Place> places;  // by host
+  static Rack& Get();
 };
 
 }  // namespace reel::sim

@@ -7,11 +7,32 @@ namespace {
 
 constexpr int kTries = 100;
 
+// Little memory, small windows and short ages, so that writes take all the ways there are.
+client::FileDataOptions AnyOptions(Random& random) {
+  client::FileDataOptions options{.always_read_ahead = true};
+  options.max_write_behind_bytes = random.OneIn(5) ? 0 : 4 * kKiB << random.Below(6);
+  options.max_behind_write_bytes = kKiB << random.Below(5);
+  options.write_behind_window_bytes = 4 * kKiB << random.Below(4);
+  options.write_behind_age_ms = static_cast<std::uint32_t>(random.Between(5, 3000));
+  options.flush_on_close = random.OneIn(4);
+  return options;
+}
+
 // The client's own router, and a look at what passes.
 class WatchedRouter final : public client::EventRouter {
  public:
-  WatchedRouter(client::EventRouter router, const std::function<void()>& on_noticed)
-      : EventRouter(std::move(router)), on_noticed_(on_noticed) {}
+  WatchedRouter(client::FileData& data, client::NameCache& names, client::FileLocks& locks,
+                const std::unique_ptr<client::Session>& session,
+                std::function<void(std::uint64_t)> forget_attributes,
+                const std::function<void()>& on_noticed,
+                const std::function<void(std::uint64_t)>& on_told_lost)
+      : EventRouter(data, names, locks, session, std::move(forget_attributes)),
+        on_noticed_(on_noticed),
+        on_told_lost_(on_told_lost) {}
+  void OnToldLost(std::uint64_t first) override {
+    EventRouter::OnToldLost(first);
+    if (on_told_lost_) on_told_lost_(first);
+  }
   void OnEvicted() override {
     EventRouter::OnEvicted();
     if (on_noticed_) on_noticed_();
@@ -19,21 +40,26 @@ class WatchedRouter final : public client::EventRouter {
 
  private:
   const std::function<void()>& on_noticed_;
+  const std::function<void(std::uint64_t)>& on_told_lost_;
 };
 
 }  // namespace
 
 bool Machine::Start() {
-  data_ = client::FileData::Create({.always_read_ahead = true}, clock_,
+  const client::FileDataOptions data = AnyOptions(scheduler_.random());
+  flush_on_close_ = data.flush_on_close;
+  data_ = client::FileData::Create(data, clock_,
                                    [this](std::uint64_t inode) { pages_.Invalidate(inode); });
-  events_ = std::make_unique<WatchedRouter>(client::EventRouter(*data_, names_, locks_, session_),
-                                            on_noticed_);
+  const auto forget_attributes = [this](std::uint64_t inode) { attributes_.Forget(inode); };
+  events_ = std::make_unique<WatchedRouter>(*data_, names_, locks_, session_, forget_attributes,
+                                            on_noticed_, on_told_lost_);
   client::Session::Options options;
   options.volume = "reel";
-  options.mdcs = {"mdc"};
+  options.mdcs = controllers_;
   options.host = absl::StrCat(host_);
   options.mount_point = "/mnt";
   options.caches_attributes = true;
+  if (host_ % 3 == 0) options.protocol = {.oldest = 1, .newest = 1};
   for (int i = 0; session_ == nullptr; ++i) {
     if (i == kTries) return false;
     auto connected = client::Session::Connect(options, *connector_, *events_, clock_);
@@ -47,8 +73,16 @@ bool Machine::Start() {
   for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
   locks_.Start(*session_);
   if (!data_->Start(*session_, volume_).ok()) return false;
-  vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_, client::VfsOptions{});
+  vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,
+                                       client::VfsOptions{.forget_attributes = forget_attributes});
   return true;
+}
+
+void Machine::Crashed() {
+  if (session_ == nullptr || !on_told_lost_) return;
+  std::uint64_t first = session_->last_told() + 1;
+  while (first > 1 && !session_->Confirmed(first - 1)) --first;
+  if (first <= session_->last_told()) on_told_lost_(first);
 }
 
 void Machine::Stop() {

@@ -5,44 +5,32 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "client/event_router.h"
 #include "client/vfs.h"
+#include "tests/sim/attr_cache.h"
+#include "tests/sim/host_clock.h"
 #include "tests/sim/luns.h"
 #include "tests/sim/network.h"
 #include "tests/sim/page_cache.h"
 
 namespace reel::sim {
 
-// A host's clock: another time than the controller's, and a little faster or slower.
-class HostClock final : public Clock {
- public:
-  HostClock(const Scheduler& scheduler, Random& random)
-      : scheduler_(scheduler),
-        offset_ms_(random.Below(1'000'000)),
-        per_mille_(random.Between(kSlowest, kFastest)) {}
-  std::uint64_t NowMs() const override {
-    return offset_ms_ + scheduler_.now() * per_mille_ / (1000 * kMs);
-  }
-  WallTime WallNow() const override { return scheduler_.WallNow(); }
-
- private:
-  static constexpr std::uint64_t kSlowest = 980, kFastest = 1020;
-  const Scheduler& scheduler_;
-  const std::uint64_t offset_ms_;
-  const std::uint64_t per_mille_;
-};
-
 class Machine {
  public:
-  Machine(int host, Scheduler& scheduler, Network& network, std::vector<Disk*> disks)
+  // `controllers`: their addresses.
+  Machine(int host, Scheduler& scheduler, Network& network, std::vector<Disk*> disks,
+          std::vector<std::string> controllers)
       : host_(host),
         scheduler_(scheduler),
         clock_(scheduler, scheduler.random()),
         connector_(network.ConnectorOf(host)),
-        disks_(std::move(disks)) {}
+        disks_(std::move(disks)),
+        controllers_(std::move(controllers)),
+        attributes_(scheduler) {}
 
   // Registers, until a controller answers; gives up after a while.
   bool Start();
@@ -50,14 +38,22 @@ class Machine {
   void Stop();
 
   int host() const { return host_; }
+  bool flush_on_close() const { return flush_on_close_; }
   client::Vfs& vfs() { return *vfs_; }
   client::FileData& data() { return *data_; }
   client::FileLocks& locks() { return locks_; }
   client::Session* session() { return session_.get(); }
   PageCache& pages() { return pages_; }
+  AttrCache& attributes() { return attributes_; }
   Path::Weather& weather() { return weather_; }
   // Told when the client has noticed that its session is over, and has let go of all it held.
   void SetOnNoticed(std::function<void()> on_noticed) { on_noticed_ = std::move(on_noticed); }
+  // Told from which number on what the client was told provisionally may be lost.
+  void SetOnToldLost(std::function<void(std::uint64_t first)> on_told_lost) {
+    on_told_lost_ = std::move(on_told_lost);
+  }
+  // With the machine goes what only it could have made good.
+  void Crashed();
 
  private:
   const int host_;
@@ -65,12 +61,16 @@ class Machine {
   const HostClock clock_;
   const std::unique_ptr<client::MdcConnector> connector_;
   const std::vector<Disk*> disks_;
+  const std::vector<std::string> controllers_;
   Path::Weather weather_;
   PageCache pages_;
+  AttrCache attributes_;
+  bool flush_on_close_ = false;
   std::unique_ptr<client::FileData> data_;
   client::NameCache names_;
   client::FileLocks locks_;
   std::function<void()> on_noticed_;
+  std::function<void(std::uint64_t)> on_told_lost_;
   std::unique_ptr<client::SessionEvents> events_;
   std::unique_ptr<client::Session> session_;
   OpenVolume volume_;

@@ -5,6 +5,7 @@
 //   sim --seeds A..B [--jobs J] [--keep-going]
 //
 // A failure prints the seed, the violations and the history. Exit 1: some history failed.
+#include <malloc.h>
 #include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "spdlog/spdlog.h"
 #include "tests/sim/history.h"
+#include "tests/sim/volume.h"
 
 namespace reel::sim {
 namespace {
@@ -143,6 +145,7 @@ class Runner {
     add("cells checked", c.cells_checked);
     add("locks granted", c.locks);
     add("page cache hits", c.page_hits);
+    add("attributes not asked for", c.attr_hits);
     add("pages invalidated", c.pages_invalidated);
     add("evictions", c.evictions);
     add("recalls", c.recalls);
@@ -150,8 +153,17 @@ class Runner {
     add("operations blocked", c.blocked);
     add("reads of absent keys", c.misses);
     add("orphans removed", c.reaped);
-    add("fences", c.fences);
-    add("new epochs", c.epochs - 1);
+    add("keys preempted", c.fences);
+    add("writes refused by LUNs", c.refused_writes);
+    add("mdc: terms", c.terms);
+    add("mdc: takeovers", c.takeovers);
+    add("mdc: claims without a term", c.lost_claims);
+    add("mdc: writes refused", c.refused_controller_writes);
+    add("mdc: outcomes unknown", c.unknowns);
+    add("mdc: ended, store failed", c.store_failures);
+    add("mdc: ended, seat lost", c.seats_lost);
+    add("mdc: ended by watchdog", c.expiries);
+    add("mdc: ended before it served", c.failed_starts);
     add("unsynced batches lost", c.lost_batches);
     add("unflushed blocks lost", c.lost_blocks);
     add("orders undecided", c.undecided);
@@ -210,6 +222,9 @@ bool Parse(int count, char** values, Arguments& arguments) {
 }  // namespace reel::sim
 
 int main(int count, char** values) {
+  // Large buffers come and go all the time: their pages are kept.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   // Hash tables are ordered by addresses too: they are to be the same in every run.
   const int before = personality(0xffffffff);
   if (before >= 0 && (before & ADDR_NO_RANDOMIZE) == 0 &&
@@ -217,6 +232,10 @@ int main(int count, char** values) {
     execv("/proc/self/exe", values);
   }
   spdlog::set_level(spdlog::level::off);
+  if (const absl::Status s = reel::sim::FormatOnce(); !s.ok()) {
+    std::fprintf(stderr, "sim: no volume could be made: %s\n", s.ToString().c_str());
+    return 2;
+  }
   reel::sim::Arguments arguments;
   if (!reel::sim::Parse(count, values, arguments)) {
     std::fprintf(stderr,

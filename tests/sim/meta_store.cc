@@ -1,73 +1,251 @@
 #include "tests/sim/meta_store.h"
 
 #include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "mdc/meta_db.h"
+#include "mdc/schema.h"
+#include "proto/records.pb.h"
+#include "rocksdb/env.h"
+#include "tests/sim/scheduler.h"
+#include "volume/check.h"
+#include "volume/coding.h"
 
 namespace reel::sim {
-namespace {
 
-MetaStore* g_opening = nullptr;
-
-}  // namespace
-
-std::unique_ptr<mdc::MetaDb> MetaStore::Open() {
-  g_opening = this;
-  return *mdc::MetaDb::Open(nullptr, {});
-}
-
-void MetaStore::Apply(const mdc::WriteBatch& batch) {
-  ++last_;
-  for (const mdc::WriteBatch::Change& change : batch.changes()) {
-    const auto found = records_.find(change.key);
-    Undo& undo = undo_.emplace_back(Undo{last_, change.key, std::nullopt});
-    if (found != records_.end()) undo.value = std::move(found->second);
-    if (!change.remove) {
-      if (found != records_.end()) {
-        found->second = change.value;
-      } else {
-        records_.emplace(change.key, change.value);
-      }
-    } else if (found != records_.end()) {
-      records_.erase(found);
-    }
-  }
-}
-
-void MetaStore::MakeDurable(std::uint64_t sequence) {
-  while (!undo_.empty() && undo_.front().sequence <= sequence) undo_.pop_front();
-}
-
-std::size_t MetaStore::Crash() {
-  if (undo_.empty()) return 0;
-  const std::uint64_t first = undo_.front().sequence;
-  const std::uint64_t kept = random_.Between(first - 1, last_);
-  while (!undo_.empty() && undo_.back().sequence > kept) {
-    Undo& undo = undo_.back();
-    if (undo.value) {
-      records_[undo.key] = *std::move(undo.value);
-    } else {
-      records_.erase(undo.key);
-    }
-    undo_.pop_back();
-  }
-  undo_.clear();
-  return static_cast<std::size_t>(std::exchange(last_, kept) - kept);
+StoreEvents& StoreEvents::Get() {
+  static StoreEvents events;
+  return events;
 }
 
 }  // namespace reel::sim
 
 namespace reel::mdc {
 
-struct MetaDb::Engine {
-  sim::MetaStore& store;
+namespace {
+
+using sim::StoreEvents;
+using Records = std::map<std::string, std::string, std::less<>>;
+
+constexpr char kCurrent[] = "/CURRENT";
+constexpr char kNextCurrent[] = "/CURRENT.new";
+constexpr std::size_t kReadBytes = 64 << 10;
+constexpr std::uint64_t kMissesInReads = 64;
+
+absl::Status StatusOf(const rocksdb::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.IsCorruption()) return absl::DataLossError(status.ToString());
+  return absl::UnavailableError(status.ToString());
+}
+
+void PutNumber(std::string& to, std::uint64_t number) {
+  char bytes[8];
+  StoreU64(bytes, number);
+  to.append(bytes, sizeof(bytes));
+}
+
+void PutText(std::string& to, std::string_view text) {
+  PutNumber(to, text.size());
+  to.append(text);
+}
+
+// One batch in the log: its length in bytes, sequence, changes.
+std::string Encode(std::uint64_t sequence, const WriteBatch& batch) {
+  std::string body;
+  PutNumber(body, sequence);
+  for (const WriteBatch::Change& change : batch.changes()) {
+    PutText(body, change.key);
+    PutNumber(body, change.remove ? 1 : 0);
+    PutText(body, change.value);
+  }
+  std::string framed;
+  PutText(framed, body);
+  return framed;
+}
+
+// Reads what Encode wrote. The log has no byte that was not written, and no half batch.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view bytes) : rest_(bytes) {}
+  bool empty() const { return rest_.empty(); }
+  std::uint64_t Number() {
+    REEL_CHECK(rest_.size() >= 8, "a log of batches is whole");
+    const std::uint64_t number = LoadU64(rest_.data());
+    rest_.remove_prefix(8);
+    return number;
+  }
+  std::string_view Text() {
+    const std::uint64_t length = Number();
+    REEL_CHECK(rest_.size() >= length, "a log of batches is whole");
+    const std::string_view text = rest_.substr(0, length);
+    rest_.remove_prefix(length);
+    return text;
+  }
+
+ private:
+  std::string_view rest_;
 };
+
+absl::StatusOr<std::string> ReadWhole(rocksdb::Env& env, const std::string& name) {
+  std::unique_ptr<rocksdb::SequentialFile> file;
+  rocksdb::Status status = env.NewSequentialFile(name, &file, rocksdb::EnvOptions());
+  std::string whole;
+  const auto buffer = std::make_unique<char[]>(kReadBytes);
+  while (status.ok()) {
+    rocksdb::Slice part;
+    status = file->Read(kReadBytes, &part, buffer.get());
+    if (part.empty()) break;
+    whole.append(part.data(), part.size());
+  }
+  if (!status.ok()) return StatusOf(status);
+  return whole;
+}
+
+absl::Status WriteWhole(rocksdb::Env& env, const std::string& name, const std::string& text) {
+  std::unique_ptr<rocksdb::WritableFile> file;
+  rocksdb::Status status = env.NewWritableFile(name, &file, rocksdb::EnvOptions());
+  if (status.ok()) status = file->Append(text);
+  if (status.ok()) status = file->Sync();
+  if (status.ok()) status = file->Close();
+  return StatusOf(status);
+}
+
+// Follows the records of sessions from batch to batch, until they are durable.
+class SessionRecords {
+ public:
+  void Apply(std::uint64_t sequence, const WriteBatch::Change& change) {
+    const auto key = schema::Parse(change.key);
+    if (!key.ok() || key->family != schema::Family::kSession) return;
+    std::optional<StoreEvents::SessionFacts> facts;
+    v1::SessionRecord record;
+    if (!change.remove && record.ParseFromString(change.value)) {
+      facts.emplace();
+      facts->evicted = record.evicted();
+      REEL_CHECK(absl::SimpleAtoi(record.host(), &facts->host), "hosts are named by numbers");
+    }
+    waiting_.push_back({sequence, key->first, facts});
+  }
+  void Durable(std::uint64_t sequence) {
+    while (!waiting_.empty() && waiting_.front().sequence <= sequence) {
+      const Change& change = waiting_.front();
+      if (change.facts) {
+        sessions_[change.session] = *change.facts;
+      } else {
+        sessions_.erase(change.session);
+      }
+      waiting_.pop_front();
+    }
+  }
+  const StoreEvents::Sessions& sessions() const { return sessions_; }
+
+ private:
+  struct Change {
+    std::uint64_t sequence;
+    std::uint64_t session;
+    std::optional<StoreEvents::SessionFacts> facts;  // none: it is gone
+  };
+  std::deque<Change> waiting_;
+  StoreEvents::Sessions sessions_;
+};
+
+}  // namespace
+
+struct MetaDb::Engine {
+  rocksdb::Env& env;
+  const bool read_only;
+  Records records{};
+  std::unique_ptr<rocksdb::WritableFile> log{};
+  std::uint64_t last = 0;
+  bool misses = false;  // from the first sync after the start on
+  bool syncs = false;
+  absl::Status broken{};
+  int instance = ++StoreEvents::Get().instances;
+  SessionRecords sessions{};
+
+  absl::Status Recover();
+  absl::Status BeginLog(std::uint64_t number);
+  void Change(const WriteBatch::Change& change);
+  void TellSessions();
+  bool MissesNow() const { return misses && sim::Scheduler::Get().random().OneIn(kMissesInReads); }
+};
+
+void MetaDb::Engine::Change(const WriteBatch::Change& change) {
+  if (change.remove) {
+    records.erase(change.key);
+  } else {
+    records[change.key] = change.value;
+  }
+  sessions.Apply(last, change);
+}
+
+// Another store may have been opened meanwhile: what this one says then is old.
+void MetaDb::Engine::TellSessions() {
+  StoreEvents& events = StoreEvents::Get();
+  if (!read_only && instance == events.instances && events.on_sessions) {
+    events.on_sessions(sessions.sessions());
+  }
+}
+
+absl::Status MetaDb::Engine::Recover() {
+  std::uint64_t number = 0;
+  std::string old;
+  if (env.FileExists(kCurrent).ok()) {
+    const auto current = ReadWhole(env, kCurrent);
+    if (!current.ok()) return current.status();
+    if (!absl::SimpleAtoi(*current, &number)) return absl::DataLossError("CURRENT is no number");
+    old = absl::StrCat("/", number, ".log");
+    const auto bytes = ReadWhole(env, old);
+    if (!bytes.ok()) return bytes.status();
+    for (Decoder log(*bytes); !log.empty();) {
+      Decoder batch(log.Text());
+      last = batch.Number();
+      while (!batch.empty()) {
+        WriteBatch::Change change;
+        change.key = batch.Text();
+        change.remove = batch.Number() != 0;
+        change.value = batch.Text();
+        Change(change);
+      }
+    }
+  }
+  sessions.Durable(last);
+  TellSessions();
+  StoreEvents& events = StoreEvents::Get();
+  if (!read_only) events.lost_batches += events.last_applied - std::min(events.last_applied, last);
+  if (read_only) return absl::OkStatus();
+  if (absl::Status s = BeginLog(number + 1); !s.ok()) return s;
+  return old.empty() ? absl::OkStatus() : StatusOf(env.DeleteFile(old));
+}
+
+absl::Status MetaDb::Engine::BeginLog(std::uint64_t number) {
+  const std::string name = absl::StrCat("/", number, ".log");
+  WriteBatch all;
+  for (const auto& [key, value] : records) all.Put(key, value);
+  rocksdb::Status status = env.NewWritableFile(name, &log, rocksdb::EnvOptions());
+  if (status.ok()) status = log->Append(Encode(last, all));
+  if (status.ok()) status = log->Sync();
+  if (!status.ok()) return StatusOf(status);
+  if (absl::Status s = WriteWhole(env, kNextCurrent, absl::StrCat(number)); !s.ok()) return s;
+  status = env.RenameFile(kNextCurrent, kCurrent);
+  std::unique_ptr<rocksdb::Directory> directory;
+  if (status.ok()) status = env.NewDirectory("/", &directory);
+  if (status.ok()) status = directory->Fsync();
+  return StatusOf(status);
+}
 
 namespace {
 
 class MapCursor final : public Cursor {
  public:
-  MapCursor(const std::map<std::string, std::string, std::less<>>& records, std::string_view prefix,
-            std::string_view start, ScanFrom from, bool missing)
+  MapCursor(const Records& records, std::string_view prefix, std::string_view start, ScanFrom from,
+            bool missing)
       : records_(records), prefix_(prefix), missing_(missing), at_(records.end()) {
     if (missing) return;
     at_ = records_.lower_bound(std::max(prefix, start));
@@ -82,10 +260,10 @@ class MapCursor final : public Cursor {
   bool not_in_memory() const override { return missing_; }
 
  private:
-  const std::map<std::string, std::string, std::less<>>& records_;
+  const Records& records_;
   const std::string prefix_;
   const bool missing_;
-  std::map<std::string, std::string, std::less<>>::const_iterator at_;
+  Records::const_iterator at_;
 };
 
 }  // namespace
@@ -93,32 +271,50 @@ class MapCursor final : public Cursor {
 MetaDb::MetaDb(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
 MetaDb::~MetaDb() = default;
 
-absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env*, const Options&) {
-  return std::unique_ptr<MetaDb>(new MetaDb(std::unique_ptr<Engine>(new Engine{*sim::g_opening})));
+absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Options& options) {
+  auto engine = std::unique_ptr<Engine>(new Engine{*env, options.read_only});
+  if (absl::Status s = engine->Recover(); !s.ok()) return s;
+  return std::unique_ptr<MetaDb>(new MetaDb(std::move(engine)));
 }
 
 absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier tier) const {
-  if (tier == Tier::kMemory && engine_->store.MissesNow()) return Found::kNotInMemory;
-  const auto found = engine_->store.records().find(key);
-  if (found == engine_->store.records().end()) return Found::kNo;
+  if (tier == Tier::kMemory && engine_->MissesNow()) return Found::kNotInMemory;
+  const auto found = engine_->records.find(key);
+  if (found == engine_->records.end()) return Found::kNo;
   *value = found->second;
   return Found::kYes;
 }
 
 std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view start, Tier tier,
                                      ScanFrom from) const {
-  const bool missing = tier == Tier::kMemory && engine_->store.MissesNow();
-  return std::make_unique<MapCursor>(engine_->store.records(), prefix, start, from, missing);
+  const bool missing = tier == Tier::kMemory && engine_->MissesNow();
+  return std::make_unique<MapCursor>(engine_->records, prefix, start, from, missing);
 }
 
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
-  engine_->store.Apply(batch);
+  if (!engine_->broken.ok()) return engine_->broken;
+  ++engine_->last;
+  for (const WriteBatch::Change& change : batch.changes()) engine_->Change(change);
+  StoreEvents::Get().last_applied = engine_->last;
+  engine_->broken = StatusOf(engine_->log->Append(Encode(engine_->last, batch)));
+  if (!engine_->broken.ok()) return engine_->broken;
   return last_applied();
 }
 
 absl::StatusOr<Sequence> MetaDb::Sync() {
-  engine_->store.MakeDurable(engine_->store.last_applied());
-  return last_applied();
+  Engine& engine = *engine_;
+  if (!engine.broken.ok()) return engine.broken;
+  const std::uint64_t through = engine.last;
+  const int host = sim::Scheduler::Get().current_host();
+  ++StoreEvents::Get().syncing[host];
+  const absl::Status synced = StatusOf(engine.log->Sync());
+  --StoreEvents::Get().syncing[host];
+  engine.broken.Update(synced);
+  if (!synced.ok()) return synced;
+  engine.misses = std::exchange(engine.syncs, true);
+  engine.sessions.Durable(through);
+  engine.TellSessions();
+  return Sequence(through);
 }
 
 absl::Status MetaDb::Compact(std::atomic<bool>&) {
@@ -128,7 +324,7 @@ std::uint64_t MetaDb::removals() const {
   return 0;
 }
 Sequence MetaDb::last_applied() const {
-  return Sequence(engine_->store.last_applied());
+  return Sequence(engine_->last);
 }
 absl::Status MetaDb::VerifyChecksums() const {
   return absl::OkStatus();

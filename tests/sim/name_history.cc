@@ -219,6 +219,8 @@ int Search::Effect(const NameOp& op, std::size_t number) {
     case NameOp::Kind::kLink: {
       const int inode = IndexOf(op.inode);
       if (inode != 0 && Links(inode) == 0) return ESTALE;
+      // (Of an inode whose making was not answered it is not known here when it lost its name.)
+      if (inode == 0 && op.error == ENOENT) return ENOENT;
       if (tree_.slots[op.slot_to] != 0) return EEXIST;
       tree_.slots[op.slot_to] = inode != 0 ? inode : kSomeFile;
       return 0;
@@ -370,6 +372,14 @@ NameHistory::Verdict Search::Run(std::string& why) {
 }
 
 }  // namespace
+
+void NameHistory::Lost(int host, std::uint64_t first_told) {
+  for (NameOp& op : ops_) {
+    if (op.host != host || op.told < first_told) continue;
+    op.known = false;
+    op.ended = NameOp::kNever;
+  }
+}
 
 NameHistory::Verdict NameHistory::Check(std::string& why) const {
   std::vector<NameOp> telling;  // a read without an answer tells nothing

@@ -48,6 +48,7 @@ struct NameOp {
   std::uint64_t began = 0;
   std::uint64_t ended = kNever;
   int host = 0;
+  std::uint64_t told = 0;  // what its host had been told provisionally when it ended
   bool in_session = true;  // its host did not miss the end of its session when it began
 
   std::string ToString() const;
@@ -63,6 +64,9 @@ class NameHistory {
     ops_.push_back(std::move(op));
     return ops_.size() - 1;
   }
+  // What a host was told provisionally from this number on may be lost, and with it the truth of
+  // all that it saw since.
+  void Lost(int host, std::uint64_t first_told);
   NameOp& at(std::size_t number) { return ops_[number]; }
   std::size_t size() const { return ops_.size(); }
 

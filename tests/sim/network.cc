@@ -7,6 +7,8 @@ namespace reel::sim {
 namespace {
 
 constexpr Micros kConnectTimeout = 1000 * kMs;
+constexpr Micros kWhereTimeout = 500 * kMs;
+constexpr Micros kLook = 10 * kMs;
 // When a server learns at the latest that a stream was cut.
 constexpr Micros kSilentEnd = 400 * kMs;
 
@@ -19,11 +21,10 @@ class SimStream final : public client::MdcStream {
 
   bool Send(const v1::ClientFrame& frame) override {
     if (wire_->client_ended) return false;
-    network_.scheduler_.At(network_.Arrival(*wire_, wire_->last_up),
-                           [&network = network_, wire = wire_, frame] {
-                             if (wire->cut || wire->server_ended || !network.server_->up()) return;
-                             network.server_->OnFrame(wire->id, frame);
-                           });
+    network_.scheduler_.At(network_.Arrival(*wire_, wire_->last_up), [wire = wire_, frame] {
+      if (wire->cut || wire->server_ended || !wire->server->up()) return;
+      wire->server->OnFrame(wire->id, frame);
+    });
     return true;
   }
   bool Receive(v1::ServerFrame* frame) override {
@@ -50,21 +51,28 @@ class SimConnector final : public client::MdcConnector {
  public:
   SimConnector(Network& network, int host) : network_(network), host_(host) {}
 
-  absl::StatusOr<std::unique_ptr<client::MdcStream>> Connect(const std::string&) override {
-    Scheduler& scheduler = network_.scheduler_;
-    const Micros held = network_.held_until_[host_];
-    const Micros began = scheduler.now();
-    if (held > began) scheduler.Sleep(std::min(held - began, kConnectTimeout));
-    scheduler.Sleep(scheduler.random().Between(100, 2000));
-    if (!network_.server_->up() || network_.held_until_[host_] > scheduler.now()) {
+  absl::StatusOr<std::unique_ptr<client::MdcStream>> Connect(const std::string& address) override {
+    StreamServer& server = *network_.servers_.at(address);
+    if (!network_.Reach(host_, server, kConnectTimeout)) {
       return absl::UnavailableError("nobody answers");
     }
     auto wire = std::make_shared<Network::Wire>();
     wire->id = ++network_.last_id_;
     wire->host = host_;
+    wire->server = &server;
     network_.wires_[wire->id] = wire;
-    network_.server_->OnOpened(wire->id);
+    server.OnOpened(wire->id);
     return std::make_unique<SimStream>(network_, wire);
+  }
+
+  absl::StatusOr<client::MdcPlace> Where(const std::string& address, const std::string&) override {
+    StreamServer& server = *network_.servers_.at(address);
+    if (!network_.Reach(host_, server, kWhereTimeout)) {
+      return absl::UnavailableError("nobody answers");
+    }
+    const client::MdcPlace place = server.Where();
+    network_.scheduler_.Sleep(network_.scheduler_.random().Between(30, 300));
+    return place;
   }
 
  private:
@@ -76,11 +84,28 @@ std::unique_ptr<client::MdcConnector> Network::ConnectorOf(int host) {
   return std::make_unique<SimConnector>(*this, host);
 }
 
+Micros Network::HeldUntil(int host, const StreamServer& server) const {
+  const auto a = held_until_.find(host);
+  const auto b = servers_held_.find(&server);
+  return std::max(a == held_until_.end() ? 0 : a->second, b == servers_held_.end() ? 0 : b->second);
+}
+
+// A port that nobody listens on refuses at once; a process that stands still says nothing.
+bool Network::Reach(int host, const StreamServer& server, Micros timeout) {
+  const Micros until = scheduler_.now() + timeout;
+  const Micros held = HeldUntil(host, server);
+  if (held > scheduler_.now()) scheduler_.Sleep(std::min(held, until) - scheduler_.now());
+  scheduler_.Sleep(scheduler_.random().Between(100, 2000));
+  if (!server.up()) return false;
+  while (server.up() && !server.answers() && scheduler_.now() < until) scheduler_.Sleep(kLook);
+  return server.up() && server.answers() && HeldUntil(host, server) <= scheduler_.now();
+}
+
 // When a frame that is sent now arrives: after the one before it.
 Micros Network::Arrival(const Wire& wire, Micros& last) {
   Random& random = scheduler_.random();
   const Micros delay = random.Between(30, random.OneIn(12) ? 8000 : 300);
-  last = std::max({scheduler_.now() + delay, last + 1, held_until_[wire.host]});
+  last = std::max({scheduler_.now() + delay, last + 1, HeldUntil(wire.host, *wire.server)});
   return last;
 }
 
@@ -111,8 +136,8 @@ void Network::EndAtClient(const WireRef& wire) {
 void Network::EndAtServer(const WireRef& wire, Micros when) {
   scheduler_.At(when, [this, wire] {
     wires_.erase(wire->id);
-    if (std::exchange(wire->server_ended, true) || !server_->up()) return;
-    server_->OnEnded(wire->id);
+    if (std::exchange(wire->server_ended, true) || !wire->server->up()) return;
+    wire->server->OnEnded(wire->id);
   });
 }
 
@@ -137,8 +162,10 @@ void Network::HoldBack(int host, Micros until) {
   held_until_[host] = until;
 }
 
-void Network::CutAll() {
-  for (const auto& [id, wire] : std::exchange(wires_, {})) {
+void Network::CutAll(const StreamServer& server) {
+  for (const auto& [id, wire] : std::map(wires_)) {
+    if (wire->server != &server) continue;
+    wires_.erase(id);
     wire->cut = wire->server_ended = true;
     scheduler_.After(scheduler_.random().Below(20 * kMs),
                      [this, wire = wire] { EndAtClient(wire); });

@@ -1,10 +1,10 @@
-// The simulated network between clients and the controller: streams of frames, each late by a
+// The simulated network between clients and controllers: streams of frames, each late by a
 // different time, in order within a stream and in any order between streams.
 //
 // A stream can be cut: what was on its way is lost, in either direction or both, and each side
-// learns of it at its own time. A host's frames can be held back, as by a network that stands
-// still: they arrive afterwards, unless the stream ends first. Threads: Connect, Send and Receive
-// from fibers; the rest from timers too.
+// learns of it at its own time. A host's or a controller's frames can be held back, as by a network
+// that stands still: they arrive afterwards, unless the stream ends first. Threads: Connect, Send
+// and Receive from fibers; the rest from timers too.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "client/mdc_stream.h"
@@ -19,11 +20,13 @@
 
 namespace reel::sim {
 
-// The controller's side. Called by timers.
+// A controller's side. Called by timers, but Where.
 class StreamServer {
  public:
   virtual ~StreamServer() = default;
-  virtual bool up() const = 0;
+  virtual bool up() const = 0;       // a process listens
+  virtual bool answers() const = 0;  // and runs
+  virtual client::MdcPlace Where() const = 0;
   virtual void OnOpened(std::uint64_t stream) = 0;
   virtual void OnFrame(std::uint64_t stream, v1::ClientFrame frame) = 0;
   virtual void OnEnded(std::uint64_t stream) = 0;
@@ -32,7 +35,8 @@ class StreamServer {
 class Network {
  public:
   explicit Network(Scheduler& scheduler) : scheduler_(scheduler) {}
-  void SetServer(StreamServer* server) { server_ = server; }
+  // All of them before the first connection.
+  void AddServer(const std::string& address, StreamServer* server) { servers_[address] = server; }
 
   // Of a host; lives as long as the network.
   std::unique_ptr<client::MdcConnector> ConnectorOf(int host);
@@ -45,8 +49,9 @@ class Network {
   // ---- faults
   void Cut(int host);
   void HoldBack(int host, Micros until);
-  // The controller died: all streams end.
-  void CutAll();
+  void HoldBack(const StreamServer& server, Micros until) { servers_held_[&server] = until; }
+  // Its process died: all its streams end.
+  void CutAll(const StreamServer& server);
   // No connection is made any more, as the host is dead.
   void Forget(int host);
 
@@ -56,6 +61,7 @@ class Network {
   struct Wire {
     std::uint64_t id = 0;
     int host = 0;
+    StreamServer* server = nullptr;
     bool client_ended = false;  // as the client sees it
     bool server_ended = false;  // as the server sees it
     bool cut = false;           // nothing more arrives
@@ -63,16 +69,21 @@ class Network {
     Micros last_up = 0, last_down = 0;  // arrivals, for the order
   };
   using WireRef = std::shared_ptr<Wire>;
+  // Until when nothing passes between the two; in the past: it passes.
+  Micros HeldUntil(int host, const StreamServer& server) const;
+  // Whether the server can be reached, after a wait.
+  bool Reach(int host, const StreamServer& server, Micros timeout);
   Micros Arrival(const Wire& wire, Micros& last);
   void EndAtClient(const WireRef& wire);
   void EndAtServer(const WireRef& wire, Micros when);
   void CutWire(const WireRef& wire);
 
   Scheduler& scheduler_;
-  StreamServer* server_ = nullptr;
+  std::map<std::string, StreamServer*> servers_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, WireRef> wires_;
   std::map<int, Micros> held_until_;
+  std::map<const StreamServer*, Micros> servers_held_;
 };
 
 }  // namespace reel::sim

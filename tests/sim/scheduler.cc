@@ -45,7 +45,7 @@ jmp_buf g_main_loop;
 
 Scheduler::Scheduler(std::uint64_t seed) : random_(seed) {
   g_scheduler = this;
-  hosts_.resize(64);
+  hosts_.resize(kMaxHosts);
 }
 
 Scheduler::~Scheduler() = default;

@@ -38,6 +38,8 @@ class Scheduler final : public Clock {
   explicit Scheduler(std::uint64_t seed);
   ~Scheduler() override;
   static Scheduler& Get();
+  // Hosts are numbers below this; 0 is no machine but the world around them.
+  static constexpr int kMaxHosts = 512;
 
   // ---- running
   // `main` as a fiber of host 0, until it returns. False when the system hangs before that: nothing
@@ -72,6 +74,7 @@ class Scheduler final : public Clock {
   void Resume(int host);
   void Kill(int host);
   bool alive(int host) const;
+  bool paused(int host) const { return hosts_[static_cast<std::size_t>(host)].paused; }
   int current_host() const;
   AlignedBuffer& current_buffer();
 

@@ -72,6 +72,12 @@ void Thread::Join() {
   running_.reset();
 }
 
+void SleepFor(std::chrono::milliseconds time) {  // tidy: sleep: in simulated time
+  Scheduler::Get().Sleep(static_cast<sim::Micros>(time.count()) * sim::kMs);
+}
+
+void RunAheadOfOthers() {}
+
 AlignedBuffer& ThreadBuffer() {
   return Scheduler::Get().current_buffer();
 }

@@ -63,6 +63,7 @@ bool Program::Ended(std::size_t number, const absl::Status& status) {
     op.known = op.kind != Kind::kLink && op.in_session &&
                !data().LostSessionSince(machine_.host(), op.began);
   }
+  op.told = machine_.session()->last_told();
   if (op.known) op.ended = now();
   if (!op.known) ++shared_.errors;
   shared_.cluster.scheduler().Trace(MixHash(number, static_cast<std::uint64_t>(error)));
@@ -154,7 +155,13 @@ void Program::NoteSize(const v1::Attr& attr, Micros began) {
 std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
   const std::size_t number = Begin({.kind = Kind::kLookup, .slot = slot});
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().Lookup(At(slot), caller_);
-  if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
+  if (attr.ok()) {
+    NameOp& op = shared_.names.at(number);
+    TakeAttr(*attr, op);
+    // As on one machine: found first, looked at later, when a name of it may be gone. (What getattr
+    // says is of one moment.)
+    op.nlink = 0;
+  }
   if (!Ended(number, attr.status()) || !attr.ok()) return 0;
   NoteSize(*attr, shared_.names.at(number).began);
   if (out != nullptr) *out = *attr;
@@ -164,13 +171,14 @@ std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
 void Program::Create(int slot) {
   const std::uint32_t mode = 0600 + static_cast<std::uint32_t>(random().Below(64));
   const std::size_t number = Begin({.kind = Kind::kCreate, .slot = slot, .mode = S_IFREG | mode});
+  NextHandle();
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
   if (!attr.ok()) return;
   UseFile(attr->inode());
-  machine_.vfs().Close(attr->inode());
+  Close(attr->inode());
 }
 
 void Program::MakeDirectory(int slot) {
@@ -184,7 +192,9 @@ void Program::MakeDirectory(int slot) {
 void Program::Remove(int slot, bool directory) {
   const std::size_t number =
       Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
-  Ended(number, machine_.vfs().Unlink(At(slot), directory, caller_));
+  const absl::Status status = machine_.vfs().Unlink(At(slot), directory, caller_);
+  machine_.attributes().ForgetAll();
+  Ended(number, status);
 }
 
 void Program::Rename(int from, int to) {
@@ -193,18 +203,34 @@ void Program::Rename(int from, int to) {
   if (from == to) return;
   const std::size_t number =
       Begin({.kind = Kind::kRename, .slot = from, .slot_to = to, .flags = flags});
-  Ended(number, machine_.vfs().Rename(At(from), At(to), flags, caller_));
+  const absl::Status status = machine_.vfs().Rename(At(from), At(to), flags, caller_);
+  machine_.attributes().ForgetAll();
+  Ended(number, status);
 }
 
 void Program::Link(int from, int to) {
   v1::Attr attr;
   if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode())) return;
   const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode()});
-  Ended(number, machine_.vfs().Link(attr.inode(), At(to), caller_).status());
+  const absl::Status status = machine_.vfs().Link(attr.inode(), At(to), caller_).status();
+  machine_.attributes().Forget(attr.inode());
+  Ended(number, status);
+}
+
+// What is above the directories: whoever lists them behind it walks the tree.
+void Program::ListRoot() {
+  client::DirHandle handle(kRootInode.value());
+  (void)machine_.vfs().GetAttr(handle.inode(), caller_);  // its listing is kept with its attributes
+  for (std::uint64_t cookie = 0;;) {
+    const auto entry = machine_.vfs().NextEntry(handle, cookie, caller_);
+    if (!entry.ok() || *entry == nullptr) return;
+    cookie = (*entry)->cookie();
+  }
 }
 
 void Program::List(int directory) {
   const std::size_t number = Begin({.kind = Kind::kList, .directory = directory});
+  if (number % 2 == 0) ListRoot();
   client::DirHandle handle(shared_.directories[directory]);
   machine_.vfs().OpenDirectory(handle.inode());
   absl::Status status;
@@ -233,17 +259,26 @@ void Program::Chmod(int slot) {
   set.set_inode(attr.inode());
   set.set_fields(v1::SetAttr::MODE);
   set.set_mode(mode);
-  Ended(number, machine_.vfs().SetAttr(set, caller_).status());
+  const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
+  machine_.attributes().Forget(attr.inode());
+  Ended(number, status);
 }
 
+// By number, as of an open file; some look again and again.
 void Program::GetAttr(int slot) {
   v1::Attr found;
   if (Lookup(slot, &found) == 0) return;
-  const std::size_t number = Begin({.kind = Kind::kGetAttr, .inode = found.inode()});
-  const absl::StatusOr<v1::Attr> attr = machine_.vfs().GetAttr(found.inode(), caller_);
-  if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
-  Ended(number, attr.status());
-  if (attr.ok()) NoteSize(*attr, shared_.names.at(number).began);
+  const std::uint64_t times = random().OneIn(2) ? 1 : random().Between(2, 6);
+  for (std::uint64_t i = 0; i < times && Continue(); ++i) {
+    const std::size_t number = Begin({.kind = Kind::kGetAttr, .inode = found.inode()});
+    const absl::StatusOr<v1::Attr> attr =
+        machine_.attributes().Get(machine_.vfs(), found.inode(), caller_);
+    if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
+    Ended(number, attr.status());
+    if (!attr.ok()) return;
+    NoteSize(*attr, shared_.names.at(number).began);
+    shared_.cluster.scheduler().Sleep(random().Between(10, 3 * kMs));
+  }
 }
 
 }  // namespace reel::sim

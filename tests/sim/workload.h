@@ -70,22 +70,28 @@ class Program {
   void Remove(int slot, bool directory);
   void Rename(int from, int to);
   void Link(int from, int to);
+  void ListRoot();
   void List(int directory);
   void Chmod(int slot);
   void GetAttr(int slot);
 
   void OpenAndUse(int slot);
+  // The number of the open file that comes next.
+  void NextHandle();
   void UseFile(std::uint64_t inode);
+  void Close(std::uint64_t inode);
   DataModel::Range AnyRange();
   DataModel::Who Who() const { return {machine_.host(), handle_}; }
   void Scan(std::uint64_t inode, DataModel::Range range);
   void Read(std::uint64_t inode, DataModel::Range range);
   void Write(std::uint64_t inode, DataModel::Range range);
+  void WriteOn(std::uint64_t inode, DataModel::Range range);
   void Append(std::uint64_t inode, std::uint64_t length_bytes);
   void Fsync(std::uint64_t inode);
   void Truncate(std::uint64_t inode, std::uint64_t size_bytes);
   void Punch(std::uint64_t inode, DataModel::Range range);
   void LockAndHold(std::uint64_t inode);
+  bool LockOnce(std::uint64_t inode);
   bool Cached() const { return shared_.page_cache && machine_.host() % 2 == 0; }
 
   Shared& shared_;

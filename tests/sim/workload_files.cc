@@ -34,22 +34,39 @@ DataModel::Range Program::AnyRange() {
 void Program::OpenAndUse(int slot) {
   v1::Attr attr;
   if (Lookup(slot, &attr) == 0 || !S_ISREG(attr.mode())) return;
+  NextHandle();
   const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode(), O_RDWR, caller_);
   Log([&] { return absl::StrCat("open inode ", attr.inode(), ": ", opened.status().ToString()); });
   if (!opened.ok()) return;
   UseFile(attr.inode());
-  machine_.vfs().Close(attr.inode());
+  Close(attr.inode());
+}
+
+void Program::NextHandle() {
+  handle_ = caller_.handle = ++g_last_handle;
+}
+
+// close(2): it tells of losses, and with the mount's option it syncs.
+void Program::Close(std::uint64_t inode) {
+  const Micros began = now();
+  const absl::Status status = machine_.vfs().Flush(inode, caller_);
+  if (!status.ok() || machine_.flush_on_close()) {
+    data().EndFsync(inode, Who(), began, status.ok());
+  }
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] close inode ", inode, ": ", status.ToString());
+  });
+  machine_.vfs().Close(inode);
 }
 
 void Program::UseFile(std::uint64_t inode) {
-  handle_ = ++g_last_handle;
   const std::uint64_t times = random().Between(1, 5);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     const std::uint64_t what = random().Below(32);
     if (what < 11) {
       random().OneIn(4) ? Scan(inode, AnyRange()) : Read(inode, AnyRange());
     } else if (what < 21) {
-      Write(inode, AnyRange());
+      random().OneIn(3) ? WriteOn(inode, AnyRange()) : Write(inode, AnyRange());
     } else if (what < 24) {
       Append(inode, kCell * random().Between(1, 40));
     } else if (what < 27) {
@@ -98,6 +115,15 @@ void Program::Scan(std::uint64_t inode, DataModel::Range range) {
   }
 }
 
+// Small writes that continue each other, which the client sends on together.
+void Program::WriteOn(std::uint64_t inode, DataModel::Range range) {
+  const std::uint64_t parts = random().Between(3, 8);
+  range.length_bytes = std::max(RoundDown(range.length_bytes / parts, kCell), kCell);
+  for (std::uint64_t i = 0; i < parts; ++i, range.offset_bytes += range.length_bytes) {
+    Write(inode, range);
+  }
+}
+
 void Program::Write(std::uint64_t inode, DataModel::Range range) {
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
   AlignedBuffer buffer(range.length_bytes);
@@ -112,8 +138,10 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
     status =
         machine_.pages().Write(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
   } else {
-    status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), 0, false, caller_);
+    const int flags = random().OneIn(8) ? O_DIRECT : 0;
+    status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), flags, false, caller_);
   }
+  machine_.attributes().Forget(inode);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
   ++shared_.done;
@@ -131,7 +159,9 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   client::FileData::IoContext io;
   io.credentials = &caller_.credentials;
   io.append = true;
+  io.handle = handle_;
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
+  machine_.attributes().Forget(inode);
   if (at.ok()) data().EndAppend(number, *at);
   data().EndWrite(number, at.ok(), false);
   ++shared_.done;
@@ -162,6 +192,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   set.set_fields(v1::SetAttr::SIZE);
   set.set_size_bytes(size_bytes);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
+  machine_.attributes().Forget(inode);
   if (Cached()) machine_.pages().EndChange(inode, size_bytes, length);
   data().EndWrite(number, status.ok(), true);
   ++shared_.done;
@@ -178,6 +209,7 @@ void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   const absl::Status status =
       machine_.vfs().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, range.offset_bytes,
                               range.length_bytes, caller_);
+  machine_.attributes().Forget(inode);
   if (Cached()) machine_.pages().EndChange(inode, range.offset_bytes, range.length_bytes);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
   data().EndWrite(number, status.ok(), false);
@@ -188,8 +220,16 @@ void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   });
 }
 
-// Each open file is an owner of its own, as with locks of open file descriptions.
+// Each open file is an owner of its own, as with locks of open file descriptions. Some lock again
+// and again, as a database does: most of that is decided without the controller.
 void Program::LockAndHold(std::uint64_t inode) {
+  const std::uint64_t times = random().OneIn(2) ? 1 : random().Between(2, 8);
+  for (std::uint64_t i = 0; i < times && LockOnce(inode); ++i) {
+  }
+}
+
+// False: it was not granted.
+bool Program::LockOnce(std::uint64_t inode) {
   const std::uint64_t first = random().Below(4) * kLockUnit;
   client::FileLocks::Lock lock{.inode = inode,
                                .kind = v1::LOCK_RANGES,
@@ -205,7 +245,10 @@ void Program::LockAndHold(std::uint64_t inode) {
                         status.ToString());
   });
   ++shared_.done;
-  if (!status.ok()) return machine_.locks().Release(inode, handle_, nullptr);
+  if (!status.ok()) {
+    machine_.locks().Release(inode, handle_, nullptr);
+    return false;
+  }
   LockModel& model = shared_.cluster.locks();
   if (!data().Unaware(machine_.host())) {
     model.Granted({.inode = inode,
@@ -217,7 +260,14 @@ void Program::LockAndHold(std::uint64_t inode) {
   }
   shared_.cluster.scheduler().Sleep(random().Between(10, 10 * kMs));
   model.GivenUp(inode, machine_.host(), handle_);
-  machine_.locks().Release(inode, handle_, nullptr);
+  if (random().OneIn(2)) {
+    machine_.locks().Release(inode, handle_, nullptr);
+  } else {
+    lock.type = v1::LOCK_NONE;
+    lock.range = {0, client::FileLocks::kToEnd};
+    (void)machine_.locks().Set(lock, /*wait=*/false, nullptr);
+  }
+  return true;
 }
 
 }  // namespace reel::sim

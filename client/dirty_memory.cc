@@ -1,0 +1,180 @@
+#include "client/dirty_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "volume/types.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint64_t kPageBytes = 4096;
+
+// Merged with those that it overlaps or touches.
+void AddRange(ByteRange added, std::vector<ByteRange>& ranges) {
+  const auto first =
+      std::lower_bound(ranges.begin(), ranges.end(), added.from,
+                       [](const ByteRange& range, std::uint64_t from) { return range.to < from; });
+  auto last = first;
+  for (; last != ranges.end() && last->from <= added.to; ++last) {
+    added.from = std::min(added.from, last->from);
+    added.to = std::max(added.to, last->to);
+  }
+  if (first == last) {
+    ranges.insert(first, added);
+  } else {
+    *first = added;
+    ranges.erase(first + 1, last);
+  }
+}
+
+}  // namespace
+
+// ---- budget -----------------------------------------------------------------------------------
+
+bool MemoryBudget::Take(std::uint64_t bytes) {
+  const std::uint64_t before = used_bytes_.fetch_add(bytes);
+  return before <= limit_bytes_ / 2 && before + bytes > limit_bytes_ / 2;
+}
+
+void MemoryBudget::Give(std::uint64_t bytes) {
+  const std::uint64_t before = used_bytes_.fetch_sub(bytes);
+  if (before < limit_bytes_ || before - bytes >= limit_bytes_) return;
+  MutexLock lock(mutex_);
+  given_.NotifyAll();
+}
+
+bool MemoryBudget::AwaitRoom(std::chrono::milliseconds limit) {
+  MutexLock lock(mutex_);
+  if (!has_room()) given_.WaitFor(mutex_, limit);
+  return has_room();
+}
+
+// ---- a file's ---------------------------------------------------------------------------------
+
+bool DirtyWindow::Overlaps(const ByteRange& range) const {
+  return std::any_of(ranges.begin(), ranges.end(), [&](const ByteRange& dirty) {
+    return dirty.from < range.to && range.from < dirty.to;
+  });
+}
+
+bool DirtyWindow::Add(const ByteRange& range) {
+  AddRange(range, ranges);
+  std::uint64_t touched_bytes = 0;
+  const std::uint64_t end = DivideUp(range.to - offset_bytes, kPageBytes);
+  for (std::uint64_t page = (range.from - offset_bytes) / kPageBytes; page < end; ++page) {
+    if (touched[page]) continue;
+    touched[page] = true;
+    touched_bytes += kPageBytes;
+  }
+  held_bytes += touched_bytes;
+  return touched_bytes > 0 && budget.Take(touched_bytes);
+}
+
+void DirtyWindow::FillWithZeros(const ByteRange& range) {
+  std::uint64_t clean_from = range.from;
+  const auto zero_to = [&](std::uint64_t to) {
+    if (clean_from >= to) return;
+    std::memset(buffer.data() + (clean_from - offset_bytes), 0, to - clean_from);
+  };
+  for (const ByteRange& dirty : ranges) {
+    if (dirty.to <= range.from || range.to <= dirty.from) continue;
+    zero_to(dirty.from);
+    clean_from = std::max(clean_from, dirty.to);
+  }
+  zero_to(range.to);
+  Add(range);
+}
+
+DirtyMemory::Windows::const_iterator DirtyMemory::FirstBeyond(std::uint64_t offset_bytes) const {
+  auto at = windows_.upper_bound(offset_bytes);
+  if (at != windows_.begin() && std::prev(at)->second->end_bytes() > offset_bytes) --at;
+  return at;
+}
+
+std::uint64_t DirtyMemory::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [offset, window] : windows_) {
+    for (const ByteRange& range : window->ranges) sum += range.to - range.from;
+  }
+  return sum;
+}
+
+std::vector<DirtyWindowRef> DirtyMemory::WindowsIn(const ByteRange& range) const {
+  std::vector<DirtyWindowRef> found;
+  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+    if (at->second->Overlaps(range)) found.push_back(at->second);
+  }
+  return found;
+}
+
+bool DirtyMemory::Overlaps(const ByteRange& range) const {
+  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+    if (at->second->Overlaps(range)) return true;
+  }
+  return false;
+}
+
+bool DirtyMemory::InFlight(const ByteRange& range) const {
+  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+    if (at->second->in_flight) return true;
+  }
+  return false;
+}
+
+bool DirtyMemory::Covers(const ByteRange& range) const {
+  std::uint64_t covered = range.from;
+  for (auto at = FirstBeyond(range.from); at != windows_.end() && covered < range.to; ++at) {
+    const std::uint64_t before = covered;
+    for (const ByteRange& dirty : at->second->ranges) {
+      if (dirty.from <= covered && covered < dirty.to) covered = dirty.to;
+    }
+    if (covered == before) return false;
+  }
+  return covered >= range.to;
+}
+
+void DirtyMemory::Read(const ByteRange& range, std::byte* to) const {
+  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+    const DirtyWindow& window = *at->second;
+    const ByteRange part{std::max(range.from, window.offset_bytes),
+                         std::min(range.to, window.end_bytes())};
+    const std::span<const std::byte> bytes = window.BytesOf(part);
+    std::memcpy(to + (part.from - range.from), bytes.data(), bytes.size());
+  }
+}
+
+DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const std::byte> data,
+                                   const Place& place) {
+  Kept kept;
+  const std::uint64_t end_bytes = offset_bytes + data.size();
+  for (std::uint64_t at = offset_bytes; at < end_bytes;) {
+    const std::uint64_t start = RoundDown(at, place.window_bytes);
+    const ByteRange part{at, std::min(end_bytes, start + place.window_bytes)};
+    DirtyWindowRef& window = windows_[start];
+    if (window == nullptr) {
+      window = std::make_shared<DirtyWindow>(place.budget, start, place.window_bytes);
+      window->touched.resize(DivideUp(place.window_bytes, kPageBytes));
+      window->id = ++last_id_;
+      window->since_ms = place.now_ms;
+    }
+    std::memcpy(window->buffer.data() + (part.from - start), data.data() + (at - offset_bytes),
+                part.to - part.from);
+    kept.crowded = window->Add(part) || kept.crowded;
+    if (window->whole()) kept.whole.push_back(window);
+    at = part.to;
+  }
+  return kept;
+}
+
+void DirtyMemory::Remove(DirtyWindow& window) {
+  window.gone = true;
+  windows_.erase(window.offset_bytes);
+}
+
+void DirtyMemory::Clear() {
+  for (const auto& [offset, window] : windows_) window->gone = true;
+  windows_.clear();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,95 @@
+#include "client/dirty_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace reel::client {
+namespace {
+
+constexpr std::size_t kWindow = 16'384;
+
+class DirtyMemoryTest : public testing::Test {
+ protected:
+  DirtyMemory::Kept Put(std::uint64_t offset, const std::string& bytes) {
+    return memory_.Put(offset, std::as_bytes(std::span(bytes)),
+                       {.budget = budget_, .window_bytes = kWindow});
+  }
+  std::string Read(std::uint64_t from, std::uint64_t to) const {
+    std::string bytes(to - from, '?');
+    memory_.Read({from, to}, reinterpret_cast<std::byte*>(bytes.data()));
+    return bytes;
+  }
+
+  MemoryBudget budget_{65'536};
+  DirtyMemory memory_;
+};
+
+TEST_F(DirtyMemoryTest, KnowsWhichBytesItHas) {
+  EXPECT_TRUE(memory_.empty());
+  Put(100, std::string(50, 'a'));
+  Put(200, std::string(50, 'b'));
+  EXPECT_TRUE(memory_.Covers({100, 150}));
+  EXPECT_FALSE(memory_.Covers({100, 151}));
+  EXPECT_FALSE(memory_.Covers({99, 150}));
+  EXPECT_FALSE(memory_.Covers({100, 250}));
+  EXPECT_FALSE(memory_.Overlaps({150, 200}));
+  EXPECT_TRUE(memory_.Overlaps({149, 150}));
+  EXPECT_TRUE(memory_.Overlaps({0, 201}));
+  EXPECT_FALSE(memory_.Overlaps({250, kWindow * 4}));
+  EXPECT_EQ(memory_.bytes(), 100u);
+  Put(140, std::string(70, 'c'));  // joins them
+  EXPECT_TRUE(memory_.Covers({100, 250}));
+  EXPECT_EQ(memory_.bytes(), 150u);
+  EXPECT_EQ(Read(138, 212), "aa" + std::string(70, 'c') + "bb");
+}
+
+TEST_F(DirtyMemoryTest, ReachesOverWindows) {
+  const DirtyMemory::Kept kept = Put(kWindow - 10, std::string(kWindow + 20, 'x'));
+  ASSERT_EQ(kept.whole.size(), 1u);
+  EXPECT_EQ(kept.whole[0]->offset_bytes, kWindow);
+  EXPECT_EQ(memory_.WindowsIn({0, kWindow * 9}).size(), 3u);
+  EXPECT_EQ(memory_.WindowsIn({kWindow, kWindow + 1}).size(), 1u);
+  EXPECT_TRUE(memory_.WindowsIn({0, kWindow - 10}).empty());
+  EXPECT_TRUE(memory_.Covers({kWindow - 10, 2 * kWindow + 10}));
+  EXPECT_EQ(Read(kWindow - 1, kWindow + 1), "xx");
+  // Without the one in the middle, nothing reaches over it.
+  memory_.Remove(*kept.whole[0]);
+  EXPECT_FALSE(memory_.Covers({kWindow - 10, 2 * kWindow + 10}));
+  EXPECT_TRUE(memory_.Overlaps({kWindow - 10, 2 * kWindow + 10}));
+  EXPECT_TRUE(kept.whole[0]->gone);
+}
+
+TEST_F(DirtyMemoryTest, AWindowInFlightCountsWhole) {
+  Put(0, "x");
+  memory_.WindowsIn({0, 1})[0]->in_flight = true;
+  EXPECT_TRUE(memory_.InFlight({kWindow - 1, kWindow}));
+  EXPECT_FALSE(memory_.InFlight({kWindow, kWindow + 1}));
+}
+
+TEST_F(DirtyMemoryTest, FillsWhatIsCleanWithZeros) {
+  Put(10, "aa");
+  Put(20, "bb");
+  DirtyWindow& window = *memory_.WindowsIn({0, kWindow})[0];
+  window.FillWithZeros({8, 21});
+  ASSERT_EQ(window.ranges.size(), 1u);
+  EXPECT_EQ(Read(8, 22), std::string("\0\0aa\0\0\0\0\0\0\0\0bb", 14));
+}
+
+TEST_F(DirtyMemoryTest, CountsThePagesThatItTouches) {
+  EXPECT_FALSE(Put(0, std::string(kWindow, 'x')).crowded);
+  EXPECT_FALSE(Put(0, std::string(kWindow, 'y')).crowded);  // once
+  EXPECT_TRUE(Put(kWindow, std::string(kWindow + 1, 'x')).crowded);
+  EXPECT_FALSE(Put(2 * kWindow, std::string(kWindow, 'x')).crowded);  // that was said
+  EXPECT_TRUE(budget_.has_room());
+  Put(3 * kWindow, std::string(kWindow, 'x'));
+  EXPECT_FALSE(budget_.has_room());
+  memory_.Remove(*memory_.WindowsIn({0, 1})[0]);
+  EXPECT_TRUE(budget_.has_room());
+  memory_.Clear();
+  Put(0, std::string(kWindow, 'x'));
+  EXPECT_TRUE(Put(kWindow, std::string(kWindow + 1, 'x')).crowded);
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,135 @@
+// What was told provisionally: until when it is kept, and how it goes again.
+#include "client/request_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace reel::client {
+namespace {
+
+class ToldRequestsTest : public testing::Test {
+ protected:
+  ToldRequestsTest() { queue_.SessionBegins(4); }
+  PendingCallPtr Add(const std::string& name) {
+    v1::Request request;
+    request.mutable_create()->set_name(name);
+    auto call = std::make_shared<PendingCall>(std::move(request));
+    queue_.Add(call);
+    return call;
+  }
+  std::vector<std::string> Sent() {
+    std::vector<std::string> names;
+    while (queue_.CanSend()) {
+      const v1::ClientFrame frame = queue_.TakeFrame(0);
+      for (const v1::Request& request : frame.requests()) {
+        names.push_back(request.has_reclaim() ? "reclaim" : request.create().name());
+        if (request.has_redo()) names.back() += std::to_string(request.redo().inode());
+      }
+    }
+    return names;
+  }
+  void Tell(const PendingCallPtr& call, std::uint64_t sequence, std::uint64_t inode = 0) {
+    v1::Reply reply;
+    reply.set_id(call->request.id());
+    reply.set_sequence(sequence);
+    reply.mutable_provisional();
+    reply.mutable_entry()->mutable_attr()->set_inode(inode);
+    EXPECT_EQ(queue_.Told(reply), call);
+  }
+  void NewEpoch(bool knows = true) {
+    queue_.StreamLost();
+    queue_.Resumed(/*new_epoch=*/true, knows);
+    v1::Request reclaim;
+    reclaim.mutable_reclaim();
+    queue_.AddFirst({std::make_shared<PendingCall>(reclaim)});
+  }
+  using Names = std::vector<std::string>;
+  RequestQueue queue_;
+};
+
+TEST_F(ToldRequestsTest, KeepTheirSlotsUntilTheyAreDurable) {
+  std::vector<PendingCallPtr> calls;
+  for (const char* name : {"a", "b", "c", "d", "e"}) calls.push_back(Add(name));
+  EXPECT_EQ(Sent(), (Names{"a", "b", "c", "d"}));
+  Tell(calls[0], 10);
+  EXPECT_FALSE(queue_.ToldMuch());
+  Tell(calls[1], 11);
+  EXPECT_TRUE(queue_.ToldMuch());
+  EXPECT_EQ(Sent(), Names{});
+  EXPECT_EQ(queue_.confirmed(), 0u);
+  queue_.Durable(10);
+  EXPECT_EQ(queue_.confirmed(), calls[0]->told);
+  EXPECT_EQ(Sent(), Names{"e"});
+  queue_.Durable(11);
+  EXPECT_EQ(queue_.confirmed(), calls[1]->told);
+}
+
+TEST_F(ToldRequestsTest, GoFirstInANewEpochInTheOrderInWhichTheyWereTold) {
+  const auto a = Add("a"), b = Add("b"), c = Add("c");
+  Sent();
+  Tell(c, 10, 103);
+  Tell(a, 11, 101);
+  NewEpoch();
+  EXPECT_EQ(Sent(), (Names{"c103", "a101", "reclaim", "b"}));
+  // A sequence of another epoch says nothing of them.
+  queue_.Durable(1000);
+  EXPECT_EQ(queue_.confirmed(), 0u);
+  EXPECT_TRUE(queue_.Redoing());
+  // Lost again half way.
+  EXPECT_EQ(queue_.Answered(c->request.id()), c);
+  queue_.Confirmed(c);
+  EXPECT_EQ(queue_.confirmed(), c->told);
+  NewEpoch();
+  EXPECT_EQ(Sent(), (Names{"a101", "reclaim", "b"}));
+  EXPECT_EQ(queue_.Answered(a->request.id()), a);
+  queue_.Confirmed(a);
+  EXPECT_EQ(queue_.confirmed(), a->told);
+  EXPECT_FALSE(queue_.Redoing());
+}
+
+TEST_F(ToldRequestsTest, WhoseNewAnswerIsLostAskForItAgain) {
+  const auto a = Add("a"), b = Add("b");
+  Sent();
+  Tell(a, 10, 101);
+  NewEpoch();
+  Sent();
+  Tell(b, 20);  // of the new epoch, which goes on
+  queue_.StreamLost();
+  queue_.Resumed(/*new_epoch=*/false, /*knows=*/true);
+  EXPECT_EQ(Sent(), Names{"a"});
+  EXPECT_EQ(queue_.Answered(a->request.id()), a);
+}
+
+TEST_F(ToldRequestsTest, StayWhereTheyAreInTheSameEpoch) {
+  const auto a = Add("a");
+  Sent();
+  Tell(a, 10);
+  queue_.StreamLost();
+  queue_.Resumed(/*new_epoch=*/false, /*knows=*/true);
+  EXPECT_EQ(Sent(), Names{});
+  queue_.Durable(10);
+  EXPECT_EQ(queue_.confirmed(), a->told);
+}
+
+TEST_F(ToldRequestsTest, GoAsTheyWereToAControllerThatDoesNotKnowTheWord) {
+  const auto a = Add("a");
+  Sent();
+  Tell(a, 10, 101);
+  NewEpoch(false);
+  EXPECT_EQ(Sent(), (Names{"reclaim", "a"}));
+}
+
+TEST_F(ToldRequestsTest, EndWithTheSession) {
+  const auto a = Add("a");
+  Sent();
+  Tell(a, 10);
+  EXPECT_TRUE(queue_.SessionOver().empty());
+  queue_.SessionBegins(4);
+  EXPECT_EQ(Sent(), Names{});
+  EXPECT_EQ(queue_.confirmed(), a->told);
+}
+
+}  // namespace
+}  // namespace reel::client

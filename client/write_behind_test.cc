@@ -1,0 +1,392 @@
+#include "client/write_behind.h"
+
+#include <gtest/gtest.h>
+#include <linux/falloc.h>
+
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <thread>
+
+#include "client/testing/data_cluster.h"
+
+namespace reel::client {
+namespace {
+
+// Nothing is flushed or committed for its age.
+constexpr std::uint32_t kNeverMs = 3'600'000;
+
+class WriteBehindTest : public testing::Test {
+ protected:
+  WriteBehindTest() { shape_.data = {.commit_age_ms = kNeverMs, .write_behind_age_ms = kNeverMs}; }
+
+  DataCluster& cluster() {
+    if (cluster_ == nullptr) {
+      cluster_ = std::make_unique<DataCluster>(shape_);
+      inode_ = cluster_->mdc().CreateFile();
+    }
+    return *cluster_;
+  }
+  std::unique_ptr<TestClient> Mount() { return cluster().Mount(); }
+  std::uint64_t Writes() {
+    std::uint64_t writes = 0;
+    for (std::size_t i = 0; i < 3; ++i) writes += cluster().lun(i).counters().writes;
+    return writes;
+  }
+  void Evict(TestClient& client) {
+    const std::uint64_t session = client.session().session_id();
+    cluster().mdc().Evict(session);
+    while (client.session().session_id() == session || client.session().session_id() == 0) {
+      std::this_thread::yield();
+    }
+  }
+  int FsyncOf(TestClient& client, std::uint64_t handle) {
+    return ErrnoOf(client.data().Fsync(inode_, {.handle = handle}));
+  }
+
+  ClusterShape shape_;
+  std::unique_ptr<DataCluster> cluster_;
+  std::uint64_t inode_ = 0;
+};
+
+TEST_F(WriteBehindTest, ASmallWriteIsInMemoryUntilItIsSynced) {
+  const auto client = Mount();
+  client->Write(inode_, 0, "hello");
+  client->Write(inode_, 10'000, "world");
+  EXPECT_EQ(Writes(), 0u);
+  EXPECT_EQ(client->Read(inode_, 0, 5), "hello");
+  EXPECT_EQ(client->Read(inode_, 10'000, 100), "world");
+  EXPECT_EQ(Writes(), 0u);
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 10'005u);
+  const std::uint64_t synced = Writes();
+  EXPECT_GT(synced, 0u);
+  EXPECT_EQ(client->Read(inode_, 0, 20'000), "hello" + std::string(9'995, '\0') + "world");
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(Writes(), synced);
+}
+
+TEST_F(WriteBehindTest, NeighboursGoToTheLunsTogether) {
+  shape_.block_bytes = 65'536;
+  shape_.mdc.run_blocks = 1'000;
+  const auto client = Mount();
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    client->Write(inode_, i * 4'000, std::string(4'000, static_cast<char>('a' + i % 26)));
+  }
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_LE(Writes(), 7u);  // a piece for each stripe unit of 64 KiB
+  EXPECT_EQ(client->Read(inode_, 99 * 4'000, 5'000), std::string(4'000, 'a' + 99 % 26));
+}
+
+TEST_F(WriteBehindTest, AFullWindowGoesByItself) {
+  shape_.data.write_behind_window_bytes = 65'536;
+  const auto client = Mount();
+  for (std::uint64_t i = 0; i < 20; ++i) client->Write(inode_, i * 4'096, std::string(4'096, 'x'));
+  while (Writes() == 0) std::this_thread::yield();
+}
+
+TEST_F(WriteBehindTest, OtherClientsSeeItAtOnce) {
+  const auto one = Mount();
+  const auto two = Mount();
+  for (int i = 0; i < 20; ++i) {
+    const std::string bytes = "round " + std::to_string(i);
+    (i % 2 == 0 ? one : two)->Write(inode_, static_cast<std::uint64_t>(i) * 700, bytes);
+    EXPECT_EQ((i % 2 == 0 ? two : one)->Read(inode_, static_cast<std::uint64_t>(i) * 700, 100),
+              bytes);
+  }
+}
+
+TEST_F(WriteBehindTest, AgeAndClosingFlush) {
+  shape_.data = {.commit_age_ms = 1, .write_behind_age_ms = 1};
+  const auto client = Mount();
+  ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
+  client->Write(inode_, 0, "old");
+  while (cluster().mdc().AttrOf(inode_).size_bytes() != 3) std::this_thread::yield();
+  client->Write(inode_, 3, "er");
+  client->data().Close(inode_);
+  while (cluster().mdc().HasWriter(inode_)) std::this_thread::yield();
+  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 5u);
+}
+
+TEST_F(WriteBehindTest, LargeWritesAndSmallOnesKeepTheirOrder) {
+  const auto client = Mount();
+  const std::string large(600'000, 'L');
+  client->Write(inode_, 4'000, "under");
+  client->Write(inode_, 0, large);
+  EXPECT_EQ(client->Read(inode_, 0, 700'000), large);
+  client->Write(inode_, 4'000, "over");
+  std::string expected = large;
+  expected.replace(4'000, 4, "over");
+  EXPECT_EQ(client->Read(inode_, 0, 700'000), expected);
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(Mount()->Read(inode_, 0, 700'000), expected);
+}
+
+TEST_F(WriteBehindTest, AStreamIsWrittenBehindWhereTheLunsAreSlow) {
+  constexpr std::uint64_t kFrame = 530'000, kFrames = 20;
+  shape_.block_bytes = 65'536;
+  shape_.rows = 200;
+  shape_.mdc.run_blocks = 100'000;
+  const auto frame = [](std::uint64_t i) {
+    return std::string(kFrame, static_cast<char>('a' + i));
+  };
+  for (const bool slow : {false, true}) {
+    shape_.data.behind_ms_per_mib = slow ? 0 : 1e9;
+    cluster_ = nullptr;
+    const auto client = Mount();
+    for (std::uint64_t i = 0; i < kFrames; ++i) client->Write(inode_, i * kFrame, frame(i));
+    ASSERT_TRUE(client->Fsync(inode_).ok());
+    const std::uint64_t before = Writes();
+    client->Write(inode_, kFrames * kFrame, frame(kFrames));  // ends within a window
+    EXPECT_EQ(Writes() == before, slow);
+    EXPECT_EQ(client->Read(inode_, kFrames * kFrame, kFrame), frame(kFrames));
+    ASSERT_TRUE(client->Fsync(inode_).ok());
+    EXPECT_GT(Writes(), before);
+    const auto other = Mount();
+    for (std::uint64_t i = 0; i <= kFrames; ++i) {
+      ASSERT_EQ(other->Read(inode_, i * kFrame, kFrame), frame(i)) << i;
+    }
+  }
+}
+
+TEST_F(WriteBehindTest, WhoAsksForTheLunsGetsThem) {
+  const auto client = Mount();
+  client->Write(inode_, 0, std::string(100, 'd'), {.direct = true});
+  const std::uint64_t direct = Writes();
+  EXPECT_GT(direct, 0u);
+  client->Write(inode_, 0, std::string(100, 's'), {.sync = true});
+  EXPECT_GT(Writes(), direct);
+  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 100u);
+}
+
+TEST_F(WriteBehindTest, ShapeAndHolesKnowOfWhatIsInMemory) {
+  const auto client = Mount();
+  client->Write(inode_, 0, std::string(50'000, 'x'));
+  EXPECT_EQ(*client->data().Seek(inode_, 0, true, {}), 0u);
+  client->Write(inode_, 0, std::string(20'000, 'y'));
+  ASSERT_TRUE(client->data()
+                  .Allocate(inode_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1'000, 10'000, {})
+                  .ok());
+  client->Write(inode_, 40'000, std::string(20'000, 'z'));
+  ASSERT_TRUE(client->Truncate(inode_, 45'000).ok());
+  ASSERT_TRUE(client->Truncate(inode_, 60'000).ok());
+  std::string expected(50'000, 'x');
+  expected.replace(0, 20'000, 20'000, 'y');
+  expected.replace(1'000, 10'000, 10'000, '\0');
+  expected.replace(40'000, 10'000, 10'000, 'z');
+  expected.resize(45'000);
+  expected.resize(60'000);
+  EXPECT_EQ(client->Read(inode_, 0, 70'000), expected);
+}
+
+// The size that a write in memory brings may be durable before its bytes are.
+TEST_F(WriteBehindTest, OldBytesNeverShowWhereBytesWereLost) {
+  const auto writer = Mount();
+  ASSERT_TRUE(writer->data().Open(inode_, true, {}).ok());
+  writer->Write(inode_, 0, std::string(4'096, 'o'));
+  ASSERT_TRUE(writer->Truncate(inode_, 100).ok());
+  writer->Write(inode_, 100, "first");  // to the LUNs, and zeros behind it
+  const std::uint64_t cleared = Writes();
+  writer->Write(inode_, 105, "second");
+  writer->Write(inode_, 300, "third");
+  EXPECT_EQ(Writes(), cleared);
+  // Told by the commit of another change.
+  writer->Write(inode_, 8'192, std::string(600'000, 'L'));
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).FailRequest(1, LunRequest::Kind::kWrite);
+  EXPECT_EQ(FsyncOf(*writer, 1), EIO);
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).ClearFaults();
+  ASSERT_EQ(FsyncOf(*writer, 1), 0);
+  const std::string shown = Mount()->Read(inode_, 0, 4'096);
+  EXPECT_EQ(shown.find('o', 100), std::string::npos);
+  EXPECT_EQ(shown.size(), 4'096u);
+}
+
+// ---- files that are not known to be durable -----------------------------------------------------
+
+class ToldFileTest : public WriteBehindTest {
+ protected:
+  // A new file that the session was told of under number 7.
+  std::unique_ptr<TestClient> MountTold() {
+    auto client = Mount();
+    client->told().Tell(7);
+    v1::EntryReply entry;
+    *entry.mutable_attr() = cluster().mdc().AttrOf(inode_);
+    client->data().Created(entry, 1);
+    return client;
+  }
+  // What it does writes a block, and not before the file is known to be durable.
+  void WaitsForConfirmation(TestClient& client, const std::function<void()>& body) {
+    std::thread thread(body);
+    EXPECT_TRUE(client.told().AwaitWaiter());
+    EXPECT_EQ(Writes(), 0u);
+    client.told().Confirm(7);
+    thread.join();
+    EXPECT_EQ(Writes(), 1u);
+  }
+};
+
+TEST_F(ToldFileTest, NoBlockOfItIsWrittenBehind) {
+  const auto client = MountTold();
+  client->Write(inode_, 0, "hello");
+  WaitsForConfirmation(*client, [&] { EXPECT_TRUE(client->Fsync(inode_).ok()); });
+}
+
+TEST_F(ToldFileTest, NoBlockOfItIsWrittenAtOnce) {
+  const auto client = MountTold();
+  WaitsForConfirmation(*client, [&] { client->Write(inode_, 0, "hello", {.direct = true}); });
+}
+
+TEST_F(ToldFileTest, WhatCouldNotBeMadeAgainIsToldToWhoHasItOpen) {
+  const auto client = MountTold();
+  v1::Request create;
+  create.mutable_create()->set_open(true);
+  v1::Reply lost;
+  lost.set_error(EIO);
+  lost.mutable_entry()->mutable_attr()->set_inode(inode_);
+  client->data().OnRedone(create, lost);
+  client->told().Confirm(7);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+}
+
+TEST_F(ToldFileTest, WhatWasLostWithTheSessionIsToldToWhoHasItOpen) {
+  const auto client = MountTold();
+  client->data().OnToldLost(8);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  client->data().OnToldLost(7);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
+// Its token, or blocks at its end, may be on their way back.
+TEST_F(ToldFileTest, WithoutBytesInMemoryOtherBlocksAreNotTaken) {
+  const auto client = MountTold();
+  EXPECT_EQ(client->Read(inode_, 0, 5), "");  // under a shared token
+  v1::Request create;
+  create.mutable_create()->set_open(true);
+  v1::Reply made;
+  *made.mutable_entry()->mutable_attr() = cluster().mdc().AttrOf(inode_);
+  v1::LayoutReply& layout = *made.mutable_entry()->mutable_layout();
+  layout.set_mode(v1::TOKEN_EXCLUSIVE);
+  layout.set_length_blocks(1);
+  layout.add_extents()->set_length_blocks(1);
+  layout.mutable_extents(0)->set_state(v1::EXTENT_UNWRITTEN);
+  client->data().OnRedone(create, made);
+  client->told().Confirm(7);
+  client->Write(inode_, 0, "hello");  // with a token that it asks for: FakeMdc sees what is wrong
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 5u);
+}
+
+TEST_F(ToldFileTest, WhereProgramsSyncItsFirstWriteAsksAhead) {
+  const auto client = MountTold();
+  client->Write(inode_, 0, "hello");
+  EXPECT_EQ(client->told().asked(), 0);
+  const std::uint64_t other = cluster().mdc().CreateFile();
+  client->Write(other, 0, "hello");
+  ASSERT_TRUE(client->Fsync(other).ok());
+  client->Write(inode_, 5, "world");
+  EXPECT_EQ(client->told().asked(), 1);
+  client->told().Confirm(7);
+  client->Write(inode_, 10, "again");
+  EXPECT_EQ(client->told().asked(), 1);
+}
+
+TEST_F(WriteBehindTest, ALossIsToldToEachOpenFileOnce) {
+  const auto client = Mount();
+  ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+  ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 2}).ok());
+  client->Write(inode_, 0, "lost", {.handle = 1});
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).SetUnplugged(true);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).SetUnplugged(false);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 3}).ok());
+  EXPECT_EQ(FsyncOf(*client, 3), 0);
+  EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = 2})), EIO);  // close(2)
+  EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = 2})), 0);
+  EXPECT_EQ(client->Read(inode_, 0, 10), std::string(4, '\0'));
+}
+
+TEST_F(WriteBehindTest, WhatALostSessionHadInMemoryIsNeverWritten) {
+  const auto client = Mount();
+  const auto other = Mount();
+  ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
+  client->Write(inode_, 0, "kept");
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  client->Write(inode_, 0, "lost");
+  const std::uint64_t synced = Writes();
+  Evict(*client);
+  EXPECT_EQ(other->Read(inode_, 0, 10), "kept");
+  EXPECT_EQ(ErrnoOf(client->Fsync(inode_)), EIO);
+  EXPECT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(client->Read(inode_, 0, 10), "kept");
+  EXPECT_EQ(Writes(), synced);
+}
+
+TEST_F(WriteBehindTest, LittleMemoryIsEnough) {
+  shape_.data.max_write_behind_bytes = 32 * kKiB;
+  shape_.data.write_behind_window_bytes = 16 * kKiB;
+  const auto client = Mount();
+  std::string expected;
+  for (std::uint64_t i = 0; i < 150; ++i) {
+    const std::string bytes(3'000, static_cast<char>('a' + i % 26));
+    client->Write(inode_, expected.size(), bytes);
+    expected += bytes;
+  }
+  EXPECT_EQ(client->Read(inode_, 0, 500'000), expected);
+}
+
+TEST_F(WriteBehindTest, SeveralWritersOfOneFileKeepEveryByte) {
+  shape_.data.max_write_behind_bytes = 128 * kKiB;
+  shape_.data.write_behind_window_bytes = 8 * kKiB;
+  const auto client = Mount();
+  constexpr std::uint64_t kRecord = 777;
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = t; i < 400; i += 4) {
+        client->Write(inode_, i * kRecord, std::string(kRecord, static_cast<char>('a' + t)));
+        if (i % 50 != t) continue;
+        EXPECT_TRUE(client->Fsync(inode_).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string all = client->Read(inode_, 0, 400 * kRecord);
+  for (std::uint64_t i = 0; i < 400; ++i) {
+    ASSERT_EQ(all.substr(i * kRecord, kRecord),
+              std::string(kRecord, static_cast<char>('a' + i % 4)));
+  }
+}
+
+TEST_F(WriteBehindTest, FlushOnCloseMakesItDurable) {
+  shape_.data.flush_on_close = true;
+  const auto client = Mount();
+  client->Write(inode_, 0, "durable");
+  ASSERT_TRUE(client->data().Flush(inode_, {}).ok());
+  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 7u);
+}
+
+TEST_F(WriteBehindTest, AnUnmountFlushes) {
+  Mount()->Write(inode_, 0, "last words");
+  EXPECT_EQ(Mount()->Read(inode_, 0, 100), "last words");
+}
+
+// What a full volume has no blocks for is refused at once, not when it is flushed.
+TEST_F(WriteBehindTest, AFullVolumeRefusesTheWriteItself) {
+  shape_.mdc.max_blocks = 8;
+  shape_.mdc.ahead_blocks = 0;
+  const auto client = Mount();
+  std::uint64_t written = 0;
+  absl::StatusOr<std::uint64_t> outcome = std::uint64_t{0};
+  for (; outcome.ok() && written < 100; written += outcome.ok() ? 1 : 0) {
+    outcome = client->TryWrite(inode_, written * 4'096, std::string(4'096, 'x'));
+  }
+  EXPECT_EQ(ErrnoOf(outcome.status()), ENOSPC);
+  EXPECT_EQ(written, 8u);
+  EXPECT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(client->Read(inode_, 0, 100'000), std::string(8 * 4'096, 'x'));
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,49 @@
+// What went wrong with a file's writes after they had returned: told to each open file that may
+// have written them once, by fsync(2), a synchronous write or close(2), as Linux does.
+//
+// An error that nobody was told yet waits for whoever comes next, also where that one opened the
+// file later. Open files are known by numbers that grow with each open. Threads: externally
+// synchronised.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace reel::client {
+
+class WriteError {
+ public:
+  // `newest` is the last that was opened so far.
+  void Note(int errno_value, std::uint64_t newest) {
+    errno_ = errno_value;
+    newest_ = newest;
+    told_.clear();
+    told_any_ = false;
+  }
+  bool untold() const { return errno_ != 0 && !told_any_; }
+  int last() const { return errno_; }
+
+  // The errno that this one has not been told; 0: none.
+  int Tell(std::uint64_t handle) {
+    if (errno_ == 0 || (told_any_ && handle > newest_)) return 0;
+    if (std::find(told_.begin(), told_.end(), handle) != told_.end()) return 0;
+    told_any_ = true;
+    if (handle <= newest_) told_.push_back(handle);
+    return errno_;
+  }
+  // Nobody has the file open any more.
+  void AllClosed() {
+    if (!told_any_) return;
+    errno_ = 0;
+    told_.clear();
+  }
+
+ private:
+  int errno_ = 0;
+  std::uint64_t newest_ = 0;
+  bool told_any_ = false;
+  std::vector<std::uint64_t> told_;  // at most those that were open at the error
+};
+
+}  // namespace reel::client

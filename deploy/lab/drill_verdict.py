@@ -1,0 +1,116 @@
+"""What must be there after a drill, by what its programs were told is done.
+
+Each check notes lines that say what is wrong. What was acknowledged and is not there is lost; what
+is there twice, or although it was removed, was done twice.
+"""
+import fcntl
+import os
+
+from drill_load import FRAME_SECONDS, LINE_BYTES, LOCK_BYTES, line_of
+
+LATE_SECONDS = 1.0
+FRAMED = ("stream", "read")  # programs with a frame due each FRAME_SECONDS
+GAP_MS = 3000
+WORST_GAP_MS = {"kill-active": 5000}  # of one run; the median's limit is the same for all
+
+
+class Findings:
+    """`lost`, `doubled`, `locks`: lines, empty when all is well."""
+
+    def __init__(self):
+        self.lost, self.doubled, self.locks = [], [], []
+
+    def names(self, directory, expected):
+        found = set(os.listdir(directory))
+        self.lost += [f"{name} was made, and is not there" for name in sorted(expected - found)]
+        self.doubled += [f"{name} should not be there" for name in sorted(found - expected)]
+
+    def appends(self, path, told):
+        """`told`: who → how many lines were acknowledged, one after the other."""
+        with open(path) as file:
+            text = file.read()
+        if len(text) % LINE_BYTES:
+            self.lost.append(f"{path} has {len(text)} bytes, which are no whole lines")
+        counts = {}
+        for at in range(0, len(text), LINE_BYTES):
+            line = text[at:at + LINE_BYTES]
+            counts[line] = counts.get(line, 0) + 1
+        for who, count in told.items():
+            for number in range(count):
+                times = counts.pop(line_of(who, number), 0)
+                if times != 1:
+                    (self.lost if times == 0 else self.doubled).append(
+                        f"line {number} of {who} is there {times} times")
+        self.doubled += [f"{path} holds a line that nobody wrote: {line[:40]!r}"
+                         for line in counts]
+
+    def locked(self, path, first):
+        """Somebody else must hold the range."""
+        with open(path, "r+b") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, LOCK_BYTES, first)
+                self.locks.append(f"the lock from byte {first} on is not held any more")
+            except BlockingIOError:
+                pass
+
+
+def names_after(lines):
+    """What a storm's directory holds, by the changes that succeeded."""
+    names = set()
+    for line in lines:
+        if line["error"] is None:
+            kind, name, *more = line["op"]
+            if kind in ("rename", "remove"):
+                names.remove(name)
+            if kind != "remove":
+                names.add((more or [name])[0])
+    return names
+
+
+def longest_pause_ms(lines):
+    pauses = [after["done"] - before["done"] for before, after in zip(lines, lines[1:])]
+    return round(1000 * max(pauses, default=0))
+
+
+def late(lines, framed_until=None):
+    """With `framed_until`, also the frames that were due by then and have never come."""
+    done = sum(line["done"] - line["due"] > LATE_SECONDS for line in lines)
+    if framed_until is None or not lines:
+        return done
+    overdue = framed_until - LATE_SECONDS - lines[-1]["due"]
+    return done + max(int(overdue / FRAME_SECONDS), 0)
+
+
+def verdict_of(results, findings, fsck):
+    """One run in figures; `wrong` are lines for people."""
+    by = {}
+    for result in results:
+        by.setdefault(result["what"], []).append(result)
+    errors = [f"{result['program']}: {error}" for result in results for error in result["errors"]]
+    clean = fsck is None or fsck.returncode == 0
+    wrong = errors + findings.lost + findings.doubled + findings.locks
+    if not clean:
+        wrong.append(f"fsck: {(fsck.stdout + fsck.stderr).strip()[-500:]}")
+    return {"gap_ms": by["create"][0]["longest_pause_ms"], "errors": len(errors),
+            "lost": len(findings.lost), "doubled": len(findings.doubled),
+            "locks": "lost" if findings.locks else "held",
+            "late_frames": {what: sum(result["late"] for result in by[what])
+                            for what in FRAMED},
+            "fsck": "clean" if clean else "not clean", "wrong": wrong}
+
+
+def unmet(name, verdicts):
+    """Promises of time that the runs of a drill did not keep."""
+    gaps = sorted(verdict["gap_ms"] for verdict in verdicts)
+    median, worst = gaps[len(gaps) // 2], gaps[-1]
+    lines = []
+    if len(gaps) > 1 and median > GAP_MS:
+        lines.append(f"the median gap is {median} ms, and should be {GAP_MS} ms at most")
+    limit = WORST_GAP_MS.get(name, GAP_MS)
+    if worst > limit:
+        lines.append(f"the longest gap is {worst} ms, and should be {limit} ms at most")
+    for what in FRAMED:
+        frames = sum(verdict["late_frames"][what] for verdict in verdicts)
+        if frames:
+            lines.append(f"{frames} frames of the {what} program came more than a second late")
+    return lines

@@ -1,0 +1,46 @@
+"""Where the hosts of a new cluster are: ports of this machine's loopback that nobody uses, or
+addresses in networks of its own (network.py)."""
+import random
+import secrets
+import socket
+
+from network import ISCSI_PORT, MDC_PORT, addresses, why_not
+from process import LabError
+
+# Below Linux's range of ports for outgoing connections, so that none of those takes ours while the
+# MDC is down.
+PORTS = range(20000, 32000)
+
+
+def free_port():
+    for port in random.sample(PORTS, 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise LabError(f"no free port in {PORTS.start}–{PORTS.stop - 1}")
+
+
+def places_of(spec):
+    """Where the hosts of a new cluster are, as it is kept in its state."""
+    mdcs = [f"mdc{i}" for i in range(1, spec.mdcs + 1)]
+    # No two clusters' LUNs may be taken for each other.
+    iqn = f"iqn.2026-11.org.reelfs.lab:{secrets.token_hex(6)}"
+    target = spec.lun_backend == "iscsi"
+    if spec.backend == "process":
+        places = {"mdcs": {name: f"127.0.0.1:{free_port()}" for name in mdcs}}
+        if target:
+            places["targets"] = {"san1": {"portal": f"127.0.0.1:{free_port()}", "iqn": iqn}}
+        return places
+    if problem := why_not():
+        raise LabError(f"--backend netns: {problem}")
+    clients = [f"ws{i}" for i in range(1, spec.clients + 1)]
+    numbers = {name: number for number, name in enumerate(["san1"] * target + mdcs + clients, 11)}
+    places = {"network": {"id": secrets.token_hex(3), "numbers": numbers},
+              "mdcs": {name: f"{addresses(numbers[name])['lan']}:{MDC_PORT}" for name in mdcs}}
+    if target:
+        portal = f"{addresses(numbers['san1'])['san']}:{ISCSI_PORT}"
+        places["targets"] = {"san1": {"portal": portal, "iqn": iqn}}
+    return places

@@ -1,0 +1,32 @@
+// What a user chooses for a file, or for what will be made in a directory, by extended attributes
+// of the volume's own: they are fields of the inode, no stored attributes, and listxattr(2) does
+// not tell of them (so that copies do not take them along).
+//
+//   reelfs.writers   "many": hosts write the file at the same time; "single": while one has it open
+//                    for writing, open(2) for writing is EBUSY on the others. New files and
+//                    directories have what their directory has.
+// Threads: the core thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "mdc/operation.h"
+#include "volume/types.h"
+
+namespace reel::mdc {
+
+bool IsSetting(std::string_view name);
+
+// EOPNOTSUPP: no such setting, or none of such an inode.
+absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name,
+                        std::string& value);
+// Empty: back to the default. EPERM: the caller does not own the inode; EINVAL: no such value.
+absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view name,
+                           std::string_view value);
+
+// EBUSY when another host is the file's single writer; waits for its lock token first.
+absl::Status RequireNoOtherWriter(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record);
+
+}  // namespace reel::mdc

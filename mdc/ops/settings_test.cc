@@ -1,0 +1,64 @@
+#include "mdc/ops/settings.h"
+
+#include "mdc/ops/op_fixture.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::uint64_t kRoot = 1;
+const std::string kWriters = "reelfs.writers";
+
+class SettingsTest : public OpFixture {
+ protected:
+  std::string WritersOf(std::uint64_t inode) {
+    EXPECT_EQ(GetXattr(inode, kWriters), 0);
+    return reply_.data().data();
+  }
+  void BeWriter(SessionId session, std::uint64_t inode) {
+    locks_.Set({.inode = InodeNumber(inode),
+                .owner = {session, v1::LOCK_WRITER, 0},
+                .range = {0, 100},
+                .type = v1::LOCK_EXCLUSIVE});
+  }
+};
+
+TEST_F(SettingsTest, NewFilesHaveWhatTheirDirectoryHas) {
+  const std::uint64_t folder = MakeDir(kRoot, "folder");
+  EXPECT_EQ(WritersOf(folder), "many");
+  EXPECT_EQ(SetXattr(folder, kWriters, "single"), 0);
+  const std::uint64_t below = MakeDir(folder, "below");
+  const std::uint64_t file = MakeFile(below, "file");
+  EXPECT_EQ(WritersOf(file), "single");
+  EXPECT_EQ(Attributes(file).flags(), v1::INODE_FLAG_SINGLE_WRITER);
+  EXPECT_FALSE(Attributes(file).xattrs());
+  EXPECT_EQ(SetXattr(file, kWriters, "many"), 0);
+  EXPECT_EQ(WritersOf(file), "many");
+  EXPECT_EQ(SetFlags(below, v1::INODE_FLAG_APPEND), 0);  // chattr(1) leaves it alone
+  EXPECT_EQ(WritersOf(below), "single");
+}
+
+TEST_F(SettingsTest, WhatIsNoSettingIsRefused) {
+  const std::uint64_t file = MakeFile(kRoot, "file");
+  EXPECT_EQ(SetXattr(file, kWriters, "three"), EINVAL);
+  EXPECT_EQ(SetXattr(file, "reelfs.colour", "red"), EOPNOTSUPP);
+  EXPECT_EQ(GetXattr(file, "reelfs.colour"), EOPNOTSUPP);
+  std::uint64_t link = 0;
+  ASSERT_EQ(Create(kRoot, "link", S_IFLNK, &link, "file"), 0);
+  EXPECT_EQ(SetXattr(link, kWriters, "single"), EOPNOTSUPP);
+  credentials_.set_uid(1000);
+  EXPECT_EQ(SetXattr(file, kWriters, "single"), EPERM);
+}
+
+TEST_F(SettingsTest, ASingleWritersFileIsNotTruncatedByOthers) {
+  const std::uint64_t file = MakeFile(kRoot, "file");
+  BeWriter(kOther, file);
+  EXPECT_EQ(Truncate(file, 5), 0);
+  EXPECT_EQ(SetXattr(file, kWriters, "single"), 0);
+  EXPECT_EQ(Truncate(file, 6), EBUSY);
+  BeWriter(kMe, file);
+  locks_.Drop(kOther);
+  EXPECT_EQ(Truncate(file, 7), 0);
+}
+
+}  // namespace
+}  // namespace reel::mdc

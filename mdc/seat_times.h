@@ -1,0 +1,62 @@
+// How long what has to do with the seat takes: one formula each. The argument and the worked
+// timeline are in docs/failover.md.
+//
+// `seat_ms` is the term of an active controller: from the sending of a beat that the LUN carried
+// out. All hosts count it by CLOCK_BOOTTIME; nobody's clock has to agree with another's about more
+// than the length of such a term, within the margin.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace reel::mdc {
+
+inline constexpr std::uint32_t kDefaultSeatMs = 1'500;
+inline constexpr std::uint32_t kMinSeatMs = 1'000;
+inline constexpr std::uint32_t kMaxSeatMs = 60'000;
+
+// So often an active controller beats: five beats may be lost before its term is over.
+constexpr std::uint64_t BeatIntervalMs(std::uint64_t seat_ms) {
+  return std::max<std::uint64_t>(seat_ms / 6, 1);
+}
+// A beat that failed is tried again after that.
+constexpr std::uint64_t BeatRetryMs(std::uint64_t seat_ms) {
+  return std::max<std::uint64_t>(seat_ms / 30, 1);
+}
+// So often a standby looks.
+constexpr std::uint64_t SeatLookMs(std::uint64_t seat_ms) {
+  return std::clamp<std::uint64_t>(seat_ms / 15, 1, 100);
+}
+// Pays for clocks that run at different speeds and are read in whole milliseconds, and for the time
+// between an active controller's look at its clock and the execution of what that allowed.
+constexpr std::uint64_t SeatMarginMs(std::uint64_t seat_ms) {
+  return std::max<std::uint64_t>(seat_ms / 10, 20);
+}
+// A standby that has seen nothing change for that long may claim the seat.
+constexpr std::uint64_t ClaimAfterMs(std::uint64_t seat_ms) {
+  return seat_ms + SeatMarginMs(seat_ms);
+}
+// An active controller beats only while its core has moved within that time, ...
+constexpr std::uint64_t ProgressLimitMs(std::uint64_t seat_ms) {
+  return seat_ms;
+}
+// ... and one that still recovers, for at most that long.
+constexpr std::uint64_t RecoveryLimitMs() {
+  return 120'000;
+}
+// Clients that renew twice in that time or oftener and have all been silent for so long are cut off
+// from an active controller, or it from them.
+constexpr std::uint64_t UnheardLimitMs(std::uint64_t seat_ms) {
+  return std::max<std::uint64_t>(seat_ms, 1'200);
+}
+// A claim without reservations counts only if all of it, from the last look to the end of its
+// write, took no longer than that. The same on all hosts, whatever their terms are.
+constexpr std::uint64_t ClaimWriteMs() {
+  return 250;
+}
+// And then it waits that long, for writes of others that had looked before it wrote.
+constexpr std::uint64_t ClaimWaitMs(std::uint64_t claim_write_ms) {
+  return claim_write_ms + std::max<std::uint64_t>(claim_write_ms / 10, 5);
+}
+
+}  // namespace reel::mdc

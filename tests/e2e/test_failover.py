@@ -1,0 +1,34 @@
+"""Two controllers on image files: clocks alone keep them apart."""
+import failover
+
+CLUSTER = {"mdcs": 2, "seat_ms": 1500, "luns": "meta=1x1G,data=2x1G"}
+
+
+def test_a_killed_controller_is_replaced(cluster):
+    failover.a_killed_controller_is_replaced(cluster)
+
+
+def test_a_paused_controller_is_replaced_and_ends_when_it_wakes(cluster):
+    failover.a_paused_controller_is_replaced_and_ends_when_it_wakes(cluster)
+
+
+def test_a_handover_by_hand_disturbs_nobody(cluster):
+    failover.a_handover_by_hand_disturbs_nobody(cluster)
+
+
+def test_two_controllers_die_one_after_the_other(cluster, room):
+    failover.two_controllers_die_one_after_the_other(cluster, room)
+
+
+def test_all_controllers_die_and_one_comes_back(cluster, room):
+    failover.all_controllers_die_and_one_comes_back(cluster, room)
+
+
+def test_a_standby_says_who_is_active(cluster):
+    failover.a_standby_says_who_is_active(cluster)
+
+
+def test_show_says_what_keeps_two_controllers_apart(cluster):
+    shown = cluster.reeladm("show")
+    assert "arbitration block alone" in shown["arbitration"]
+    assert "lease alone" in shown["fencing"]

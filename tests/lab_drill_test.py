@@ -1,0 +1,95 @@
+"""How a drill judges: what is lost, what was done twice, and what was slower than promised."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "lab"))
+
+from drill_load import FRAME_SECONDS, line_of  # noqa: E402
+from drill_room import Load  # noqa: E402
+from drill_verdict import (Findings, late, longest_pause_ms, names_after,  # noqa: E402
+                           unmet, verdict_of)
+
+
+def told(op, error=None):
+    return {"op": op, "error": error}
+
+
+def verdict(gap_ms, late_frames=0):
+    return {"gap_ms": gap_ms, "late_frames": {"stream": 0, "read": late_frames}}
+
+
+def test_names_follow_the_changes_that_succeeded():
+    lines = [told(["make", "a"]), told(["rename", "a", "b"]), told(["link", "b", "c"]),
+             told(["make", "d"], "No space left"), told(["remove", "b"])]
+    assert names_after(lines) == {"c"}
+
+
+def test_names_that_are_missing_are_lost_and_others_were_made_twice(tmp_path):
+    for name in ("kept", "back again"):
+        (tmp_path / name).touch()
+    findings = Findings()
+    findings.names(tmp_path, {"kept", "gone"})
+    assert len(findings.lost) == 1 and "gone" in findings.lost[0]
+    assert len(findings.doubled) == 1 and "back again" in findings.doubled[0]
+
+
+def test_each_line_is_there_once(tmp_path):
+    log = tmp_path / "log"
+    log.write_text(line_of("ws1", 0) + line_of("ws2", 0) + line_of("ws1", 1))
+    findings = Findings()
+    findings.appends(log, {"ws1": 2, "ws2": 1})
+    assert findings.lost == findings.doubled == []
+    log.write_text(line_of("ws1", 0) * 2 + line_of("ws3", 0))
+    findings.appends(log, {"ws1": 2})
+    assert findings.lost == ["line 1 of ws1 is there 0 times"]
+    assert len(findings.doubled) == 2
+
+
+def test_a_torn_line_is_found(tmp_path):
+    log = tmp_path / "log"
+    log.write_text(line_of("ws1", 0)[:-1])
+    findings = Findings()
+    findings.appends(log, {"ws1": 1})
+    assert findings.lost
+
+
+def test_a_line_that_is_being_written_is_read_later(tmp_path):
+    load = Load.__new__(Load)
+    load.out, load._lines, load._read_bytes = tmp_path / "out", [], 0
+    seen = []
+    for text in ('{"n": 0}', '\n{"n"', ': 1}\n{"n": 2}\n'):
+        with open(load.out, "a") as out:
+            out.write(text)
+        seen.append([line["n"] for line in load.lines()])
+    assert seen == [[], [0], [0, 1, 2]]
+
+
+def test_pauses_and_late_frames():
+    lines = [{"due": due, "done": done} for due, done in ((0, 0.1), (1, 1.1), (2, 3.5), (3, 3.6))]
+    assert longest_pause_ms(lines) == 2400
+    assert late(lines) == 1
+
+
+def test_frames_that_never_came_are_late():
+    lines = [{"due": 0, "done": 0.1}, {"due": FRAME_SECONDS, "done": 0.2}]
+    assert late(lines, framed_until=1.0) == 0
+    assert late(lines, framed_until=2.02 + FRAME_SECONDS) == 24
+    assert late([], framed_until=9.0) == 0
+
+
+def test_a_verdict_counts_and_tells():
+    findings = Findings()
+    findings.lost.append("a name")
+    results = [{"what": what, "program": what, "errors": ["EIO"] * (what == "read"), "late": 0,
+                "longest_pause_ms": 1} for what in ("create", "stream", "read")]
+    judged = verdict_of(results, findings, None)
+    assert judged["errors"] == 1 and judged["lost"] == 1 and judged["locks"] == "held"
+    assert judged["wrong"] == ["read: EIO", "a name"]
+
+
+def test_what_is_promised_of_times():
+    assert unmet("cut-lan", [verdict(2900)]) == []
+    assert "3100 ms" in unmet("cut-lan", [verdict(3100)])[0]
+    assert unmet("kill-active", [verdict(2000), verdict(2000), verdict(4900)]) == []
+    assert len(unmet("kill-active", [verdict(3500), verdict(3500), verdict(5100)])) == 2
+    assert "2 frames" in unmet("fail", [verdict(10, late_frames=2)])[0]

@@ -1,0 +1,30 @@
+#include "tests/sim/term_watch.h"
+
+#include "absl/strings/str_cat.h"
+#include "volume/label.h"
+
+namespace reel::sim {
+
+void TermWatch::OnWritten(const Disk& disk, std::uint64_t offset_bytes,
+                          std::span<const std::byte> bytes, int host, int machine) {
+  if (offset_bytes == kArbitrationOffset) {
+    const auto block = DecodeArbitration(bytes);
+    if (!block.ok()) return violate_("a damaged arbitration block is written");
+    Epoch& known = epochs_[host];
+    if (known != block->epoch) ++claims_;
+    known = block->epoch;
+    return;
+  }
+  const Epoch epoch = epochs_[host];
+  if (epoch > epoch_) {
+    if (machine_ != 0 && machine_ != machine) ++takeovers_;
+    ++terms_;
+    machine_ = machine;
+    epoch_ = epoch;
+  } else if (epoch < epoch_ && (reservations_ || scheduler_.alive(host))) {
+    violate_(absl::StrCat("mdc", machine, " of epoch ", epoch.value(), " writes to ", disk.name(),
+                          " at ", offset_bytes, ", after epoch ", epoch_.value(), " has begun"));
+  }
+}
+
+}  // namespace reel::sim

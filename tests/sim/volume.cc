@@ -1,0 +1,98 @@
+#include "tests/sim/volume.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/core.h"
+#include "mdc/store.h"
+#include "volume/label.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr std::uint32_t kBlockBytes = 4096;
+constexpr std::uint32_t kBreadthBlocks = 4;
+// The metadata store's, on two LUNs together; and the rest, a MiB on each.
+constexpr std::uint64_t kRegionBlocks = 6144;
+constexpr std::uint64_t kRows = kRegionBlocks / (2 * kBreadthBlocks) + 64;
+
+VolumeDescriptor Describe() {
+  VolumeDescriptor volume;
+  volume.volume.bytes[0] = 9;
+  volume.name = "reel";
+  volume.generation = 1;
+  volume.block_bytes = kBlockBytes;
+  Pool pool;
+  pool.name = "data";
+  pool.flags = Pool::kMetadata | Pool::kData;
+  pool.breadth_blocks = kBreadthBlocks;
+  StripeSet set;
+  set.rows = kRows;
+  for (std::uint8_t i = 0; i < 2; ++i) {
+    LunEntry lun;
+    lun.lun.bytes[0] = static_cast<std::uint8_t>(i + 1);
+    lun.name = absl::StrCat("lun", i);
+    lun.data_start_bytes = kMiB;
+    set.luns.push_back(lun);
+  }
+  pool.sets = {set};
+  volume.pools = {pool};
+  volume.seat = set.luns[0].lun;
+  return volume;
+}
+
+const Path::Weather kCalm;
+std::vector<std::unique_ptr<Disk>> g_formatted;
+
+absl::Status Format(const Clock& clock) {
+  OpenVolume volume = OpenOnHost0(g_formatted);
+  for (std::uint32_t i = 0; i < volume.luns.size(); ++i) {
+    const LunEntry& entry = volume.descriptor.pools[0].sets[0].luns[i];
+    Label label;
+    label.lun = entry.lun;
+    label.name = entry.name;
+    label.volume = volume.descriptor.volume;
+    label.position = i;
+    label.generation = 1;
+    label.size_bytes = volume.luns[i]->size_bytes();
+    if (absl::Status s = WriteLabel(*volume.luns[i], label); !s.ok()) return s;
+    if (absl::Status s = WriteDescriptor(*volume.luns[i], volume.descriptor); !s.ok()) return s;
+  }
+  auto store = mdc::Store::Format(volume, kRegionBlocks, {});
+  if (!store.ok()) return store.status();
+  return mdc::FormatVolume((*store)->db(), volume.descriptor, (*store)->regions(), clock.WallNow());
+}
+
+}  // namespace
+
+absl::Status FormatOnce() {
+  constexpr Micros kLimit = 60'000 * kMs;
+  const std::uint64_t size_bytes = kMiB + kRows * kBreadthBlocks * kBlockBytes;
+  const VolumeDescriptor descriptor = Describe();
+  for (const LunEntry& lun : descriptor.pools[0].sets[0].luns) {
+    g_formatted.push_back(std::make_unique<Disk>(lun.name, size_bytes, /*reserves=*/false));
+  }
+  absl::Status status = absl::UnavailableError("the volume is not made");
+  Scheduler scheduler(0);
+  scheduler.Run([&] { status = Format(scheduler); }, kLimit);
+  for (const auto& disk : g_formatted) disk->Flush();
+  return status;
+}
+
+std::vector<std::unique_ptr<Disk>> FormattedDisks(bool reservations) {
+  std::vector<std::unique_ptr<Disk>> disks;
+  for (const auto& disk : g_formatted) {
+    disks.push_back(std::make_unique<Disk>(std::move(*disk), reservations));
+  }
+  return disks;
+}
+
+OpenVolume OpenOnHost0(const std::vector<std::unique_ptr<Disk>>& disks) {
+  OpenVolume volume;
+  volume.descriptor = Describe();
+  for (const auto& disk : disks) volume.luns.push_back(std::make_unique<Path>(*disk, 0, kCalm));
+  return volume;
+}
+
+}  // namespace reel::sim
