@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -15,9 +16,9 @@ constexpr std::string_view kUnits = "KMGTPE";
 
 absl::StatusOr<std::uint64_t> ParseSize(std::string_view text) {
   const auto bad = [text](std::string_view why) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", std::string(text.substr(0, 40)),
-                                                   "\" is not a size (", std::string(why),
-                                                   "); write it like 4096, 256KiB or 1GiB"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", absl::CHexEscape(std::string(text.substr(0, 40))), "\" is not a size (",
+                     std::string(why), "); write it like 4096, 256KiB or 1GiB"));
   };
   std::string_view rest = text;
   std::uint64_t number = 0;

@@ -23,6 +23,11 @@ TEST(Size, RefusesWhatCouldBeMisread) {
   }
 }
 
+TEST(Size, RefusesOnOneLine) {
+  EXPECT_EQ(ParseSize("2\n\x1b[2J").status().message(),
+            "\"2\\n\\x1b[2J\" is not a size (unknown unit); write it like 4096, 256KiB or 1GiB");
+}
+
 TEST(Size, PrintsTheLargestUnitRoundedDown) {
   EXPECT_EQ(FormatSize(0), "0 B");
   EXPECT_EQ(FormatSize(1023), "1023 B");
