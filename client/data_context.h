@@ -12,13 +12,17 @@
 #include "client/lun_io.h"
 #include "client/lun_paths.h"
 #include "client/session.h"
+#include "volume/buffer_pool.h"
 
 namespace reel::client {
 
 struct DataContext {
+  static constexpr std::size_t kBufferBytes = 1 * kMiB;
   FileDataOptions options;
   const Clock& clock;
   std::function<void(std::uint64_t inode)> invalidate_pages;
+  // What windows of streams and chunks read ahead lie in.
+  BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
   FileTable table{};
   Session* session = nullptr;
   std::unique_ptr<LunPaths> paths{};

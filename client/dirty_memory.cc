@@ -144,6 +144,20 @@ void DirtyMemory::Read(const ByteRange& range, std::byte* to) const {
   }
 }
 
+// New memory costs nothing where it is not touched, and memory used before costs nothing to touch.
+DirtyWindowRef DirtyMemory::NewWindow(std::uint64_t offset_bytes, const Place& place) {
+  const bool again = place.streams && place.buffers.buffer_bytes() == place.window_bytes;
+  auto window = std::make_shared<DirtyWindow>(
+      place.budget, offset_bytes,
+      again ? place.buffers.Take() : PooledBuffer(AlignedBuffer(place.window_bytes)));
+  const std::uint64_t pages = DivideUp(place.window_bytes, kPageBytes);
+  window->touched.resize(pages, again);
+  window->held_bytes = again ? pages * kPageBytes : 0;
+  window->id = ++last_id_;
+  window->since_ms = place.now_ms;
+  return window;
+}
+
 DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const std::byte> data,
                                    const Place& place) {
   Kept kept;
@@ -153,10 +167,8 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
     const ByteRange part{at, std::min(end_bytes, start + place.window_bytes)};
     DirtyWindowRef& window = windows_[start];
     if (window == nullptr) {
-      window = std::make_shared<DirtyWindow>(place.budget, start, place.window_bytes);
-      window->touched.resize(DivideUp(place.window_bytes, kPageBytes));
-      window->id = ++last_id_;
-      window->since_ms = place.now_ms;
+      window = NewWindow(start, place);
+      kept.crowded = place.budget.Take(window->held_bytes) || kept.crowded;
     }
     std::memcpy(window->buffer.data() + (part.from - start), data.data() + (at - offset_bytes),
                 part.to - part.from);

@@ -5,7 +5,8 @@
 // Invariants:
 //   1. The dirty ranges of a window are disjoint, sorted, and do not touch.
 //   2. Nothing is put into a window that is in flight: its bytes are the LUNs' business.
-//   3. Every window counts in the budget with the pages that it has touched.
+//   3. Every window counts in the budget with the pages that it has touched: all of them, where
+//      its memory was used before.
 // Threads: a file's memory under the file's mutex; the bytes of a window in flight are read without
 // it. A MemoryBudget's methods may be called concurrently.
 #pragma once
@@ -19,7 +20,7 @@
 #include <span>
 #include <vector>
 
-#include "volume/aligned_buffer.h"
+#include "volume/buffer_pool.h"
 #include "volume/mutex.h"
 
 namespace reel::client {
@@ -52,15 +53,15 @@ struct ByteRange {
 };
 
 struct DirtyWindow {
-  DirtyWindow(MemoryBudget& all_memory, std::uint64_t offset, std::size_t size_bytes)
-      : budget(all_memory), offset_bytes(offset), buffer(size_bytes) {}
+  DirtyWindow(MemoryBudget& all_memory, std::uint64_t offset, PooledBuffer memory)
+      : budget(all_memory), offset_bytes(offset), buffer(std::move(memory)) {}
   ~DirtyWindow() { budget.Give(held_bytes); }
   DirtyWindow(const DirtyWindow&) = delete;
   DirtyWindow& operator=(const DirtyWindow&) = delete;
 
   MemoryBudget& budget;
   const std::uint64_t offset_bytes;  // in the file, of buffer[0]
-  const AlignedBuffer buffer;
+  const PooledBuffer buffer;
   std::vector<ByteRange> ranges;  // dirty, in bytes of the file
   std::vector<bool> touched;      // by page of the buffer
   std::uint64_t held_bytes = 0;   // in the budget
@@ -101,7 +102,9 @@ class DirtyMemory {
 
   struct Place {
     MemoryBudget& budget;
+    BufferPool& buffers;           // for windows of their size
     std::size_t window_bytes = 0;  // the same for all of a file's
+    bool streams = false;          // windows will be filled
     std::uint64_t now_ms = 0;
   };
   struct Kept {
@@ -120,6 +123,7 @@ class DirtyMemory {
   using Windows = std::map<std::uint64_t, DirtyWindowRef>;  // by offset
   // The first whose end lies beyond.
   Windows::const_iterator FirstBeyond(std::uint64_t offset_bytes) const;
+  DirtyWindowRef NewWindow(std::uint64_t offset_bytes, const Place& place);
 
   Windows windows_;
   std::uint64_t last_id_ = 0;

@@ -113,7 +113,7 @@ ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
 }
 
 void ReadAhead::Read(const FileRef& file, const ReadChunkRef& chunk) {
-  chunk->buffer = AlignedBuffer(RoundUp(chunk->length_bytes, kIoAlignment));
+  chunk->buffer = context_.buffers.Take();
   const std::uint64_t began_ms = context_.clock.NowMs();
   const bool read = context_.io
                         ->Read(chunk->extents, chunk->offset_bytes, chunk->length_bytes,

@@ -28,7 +28,7 @@ namespace reel::client {
 
 class ReadAhead {
  public:
-  static constexpr std::uint64_t kChunkBytes = 1 * kMiB;
+  static constexpr std::uint64_t kChunkBytes = DataContext::kBufferBytes;
   static constexpr std::size_t kMaxChunks = 16;
 
   explicit ReadAhead(DataContext& context) : context_(context), pool_(kMaxChunks) {}

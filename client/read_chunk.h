@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "client/lun_io.h"
-#include "volume/aligned_buffer.h"
+#include "volume/buffer_pool.h"
 
 namespace reel::client {
 
@@ -52,7 +52,7 @@ struct ReadChunk {
   std::uint64_t data_changes = 0;  // FileState's, when it began
   std::uint64_t session = 0;       // likewise
   ExtentList extents;
-  AlignedBuffer buffer;
+  PooledBuffer buffer;
   ReadMemory held;
   std::uint64_t end_bytes() const { return offset_bytes + length_bytes; }
 };

@@ -61,8 +61,10 @@ bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const 
   const DirtyMemory::Kept kept =
       f.memory.Put(offset_bytes, data,
                    {.budget = context_.behind_memory,
+                    .buffers = context_.buffers,
                     .window_bytes = std::max<std::size_t>(
                         context_.options.write_behind_window_bytes, f.block_bytes),
+                    .streams = f.pace.streams(),
                     .now_ms = context_.clock.NowMs()});
   for (const DirtyWindowRef& window : kept.whole) Enqueue(f, window);
   return kept.crowded;

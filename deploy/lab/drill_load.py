@@ -149,29 +149,44 @@ def lock(path, first):
         paced(ASK_SECONDS, take)
 
 
-def frame_of(number, size):
-    mark = _NUMBER.pack(number)
-    return mark + bytes(size - 2 * len(mark)) + mark
+class Frame:
+    """A frame's bytes, which begin and end with its number: one buffer for all of them, since a new
+    one of megabytes costs as much as its copy."""
+
+    def __init__(self, size):
+        self.bytes = bytearray(size)
+        self.marks = (0, size - _NUMBER.size)
+
+    def number(self, number):
+        for mark in self.marks:
+            _NUMBER.pack_into(self.bytes, mark, number)
+        return self.bytes
+
+    def numbers(self):
+        return [_NUMBER.unpack_from(self.bytes, mark)[0] for mark in self.marks]
 
 
 def stream(path, size):
     size = int(size)
+    frame = Frame(size)
     with open(path, "wb", buffering=0) as file:
         def act(number):
-            if file.write(frame_of(number, size)) != size:
+            if file.write(frame.number(number)) != size:
                 raise OSError("a short write")
         paced(FRAME_SECONDS, act)
 
 
 def read(path, size, when):
     size = int(size)
+    frame = Frame(size)
     with open(path, "rb", buffering=0) as file:
         def act(number):
-            while len(frame := os.pread(file.fileno(), size, number * size)) < size:
+            while os.preadv(file.fileno(), [frame.bytes], number * size) < size:
                 if ended(MISSING_SECONDS):
                     raise Ended
-            if frame[:8] != _NUMBER.pack(number) or frame[-8:] != frame[:8]:
-                raise OSError(f"frame {number} holds {frame[:8].hex()} … {frame[-8:].hex()}")
+            if frame.numbers() != [number, number]:
+                raise OSError(f"frame {number} begins with {frame.numbers()[0]} and ends with "
+                              f"{frame.numbers()[1]}")
         paced(FRAME_SECONDS, act, first=float(when))
 
 

@@ -19,6 +19,8 @@ CONTROL_PORT = 1  # part of the socket's name, no more
 COMMAND_SECONDS = 20
 DELAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "delays.py")
 MAX_SOCKET_PATH = 100
+# It allocates each command's buffer anew: from memory that is there, not from the kernel's.
+MALLOC = "glibc.malloc.mmap_threshold=8388608:glibc.malloc.trim_threshold=67108864"
 
 
 class Target(Host):
@@ -30,7 +32,8 @@ class Target(Host):
         self.delays = Process(f"{name}'s delays", os.path.join(self.dir, "delays.pid"),
                               os.path.join(self.dir, "delays.log"))
         self.delays_path = os.path.join(self.dir, "delays.json")
-        self.environment = {"TGT_IPC_SOCKET": os.path.join(self.dir, "control")}
+        self.environment = {"TGT_IPC_SOCKET": os.path.join(self.dir, "control"),
+                            "GLIBC_TUNABLES": MALLOC}
 
     def where(self):
         return self.portal
