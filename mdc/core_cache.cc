@@ -39,7 +39,18 @@ void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply)
 void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply) {
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
-    FillAttr(inode, **ctx.txn.Inode(inode), descriptor_, *reply.add_changed());
+    const v1::InodeRecord& record = **ctx.txn.Inode(inode);
+    v1::Attr& changed = *reply.add_changed();
+    // What waits for a data token alone will go without being looked at: the recall of these
+    // attributes, and its answer, need not follow. (One that is on its way already has an answer.)
+    if (record.nlink() == 0 && !opens_.IsOpen(inode) &&
+        !attr_tokens_.RecallPending(session.id, inode)) {
+      changed.set_inode(inode.value());
+      attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
+      woken_.insert(inode);
+      continue;
+    }
+    FillAttr(inode, record, descriptor_, changed);
   }
   for (const InodeNumber inode : ctx.txn.DeletedInodes()) {
     // No name leads there any more: nobody has to wait until the others know, too.

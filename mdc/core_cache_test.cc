@@ -67,6 +67,38 @@ TEST_F(CacheTest, OnesOwnCacheIsToldAndNotRecalled) {
   ASSERT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
 }
 
+TEST_F(CacheTest, WhatWaitsForItsRemoversOwnDataTokenIsForgottenAtOnce) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
+  ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+  ASSERT_EQ(a_.last_.changed_size(), 1);
+  EXPECT_EQ(a_.last_.changed(0).inode(), inode);
+  EXPECT_EQ(a_.last_.changed(0).mode(), 0u);
+  world_.Pass(200, {&a_, &b_});
+  ASSERT_EQ(a_.recalls_.size(), 1u);
+  ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);
+  world_.Pass(200, {&a_, &b_});
+  EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
+  EXPECT_THAT(a_.attr_recalls_, IsEmpty());
+}
+
+TEST_F(CacheTest, ARecallOnItsWayIsAnsweredByItself) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_SHARED)), 0);
+  v1::Request chmod;
+  chmod.mutable_set_attr()->set_inode(inode);
+  chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
+  const std::uint64_t id = b_.SendIn(1, chmod);
+  world_.Run();
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(inode));
+  ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+  ASSERT_EQ(a_.last_.changed_size(), 1);
+  EXPECT_NE(a_.last_.changed(0).mode(), 0u);
+  EXPECT_FALSE(b_.Answered(id));
+  ASSERT_EQ(a_.Do(Client::AttrReturnOf({inode})), 0);
+  EXPECT_TRUE(b_.Answered(id));
+}
+
 TEST_F(CacheTest, OthersLearnOfARemovalAndAreNotWaitedFor) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
