@@ -97,7 +97,7 @@ class RecordWriter {
 class StoreRepairer {
  public:
   StoreRepairer(OpenVolume& volume, const StoreRepairOptions& options, const Did& did)
-      : volume_(volume), space_(volume), options_(options), did_(did) {}
+      : volume_(volume), space_(volume, options.may_write), options_(options), did_(did) {}
 
   absl::StatusOr<StoreRepair> Run() {
     if (absl::Status status = MendSuperblock(); !status.ok()) return status;

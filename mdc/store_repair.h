@@ -12,6 +12,8 @@ namespace reel::mdc {
 
 struct StoreRepairOptions {
   bool rebuild = true;  // also where records are lost by it
+  // As StoreOptions::may_write.
+  std::function<absl::Status()> may_write{};
 };
 
 enum class StoreRepair {

@@ -52,6 +52,10 @@ absl::StatusOr<std::unique_ptr<ToolSeat>> ToolSeat::Take(
   return held;
 }
 
+absl::Status ToolSeat::CheckTerm() const {
+  return won_.seat->Holds() ? absl::OkStatus() : absl::AbortedError("the seat's term is over");
+}
+
 ToolSeat::~ToolSeat() {
   if (won_.seat == nullptr) return;
   if (absl::Status s = won_.seat->GiveUp({}); !s.ok()) {

@@ -3,7 +3,7 @@
 //
 // The tool takes it as a controller does (fence, claim, beats), so on LUNs with reservations it may
 // write where nobody else may. What administrators want of the volume (stopped, maintenance) stays.
-// Threads: one; `lost` is called on a thread of this object.
+// Threads: one, where not said otherwise; `lost` is called on a thread of this object.
 #pragma once
 
 #include <functional>
@@ -28,6 +28,9 @@ class ToolSeat {
 
   OpenVolume& volume() { return *contest_.volume; }
   Epoch epoch() const { return won_.seat->epoch(); }
+  // ABORTED when its term is over: nothing may be written any more. To be asked before each write;
+  // any thread may.
+  absl::Status CheckTerm() const;
 
  private:
   ToolSeat() = default;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -105,6 +106,11 @@ class Fsck {
     _exit(kOperationalError);
   }
 
+  // One that stood still for longer than its term writes nothing more, before LoseSeat ends it.
+  std::function<absl::Status()> MayWrite() const {
+    return [this] { return seat_->CheckTerm(); };
+  }
+
   OpenVolume& volume() { return seat_ != nullptr ? seat_->volume() : looked_at_; }
 
   Findings Check() {
@@ -143,13 +149,15 @@ class Fsck {
     bool rebuilt = false;
     if (found.store > 0) {
       output_.Phase("metadata store");
-      const auto outcome = mdc::RepairStore(volume(), {.rebuild = options_.rebuild}, did);
+      const auto outcome =
+          mdc::RepairStore(volume(), {.rebuild = options_.rebuild, .may_write = MayWrite()}, did);
       refusal_ = outcome.status();
       if (!outcome.ok()) return;
       rebuilt = *outcome == mdc::StoreRepair::kRebuilt;
     }
     if (found.records == 0 && !rebuilt) return;
-    auto store = mdc::Store::Open(volume(), {.epoch = seat_->epoch(), .cache_bytes = 64 * kMiB});
+    auto store = mdc::Store::Open(
+        volume(), {.epoch = seat_->epoch(), .cache_bytes = 64 * kMiB, .may_write = MayWrite()});
     refusal_ = store.status();
     if (!store.ok()) return;
     const mdc::RepairSink sink{.on_phase = [&](std::string_view name) { output_.Phase(name); },
