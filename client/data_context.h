@@ -23,13 +23,13 @@ struct DataContext {
   std::function<void(std::uint64_t inode)> invalidate_pages;
   // What windows of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
+  std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
+  MemoryBudget behind_memory{options.max_write_behind_bytes};
   FileTable table{};
   Session* session = nullptr;
   std::unique_ptr<LunPaths> paths{};
   std::unique_ptr<LunIo> io{};
   std::atomic<bool> stopping{false};
-  std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
-  MemoryBudget behind_memory{options.max_write_behind_bytes};
   std::atomic<std::uint64_t> synced_ms{0};  // when a file was last fsynced
   // What the first write of the last new file brought: the next new file is likely to get as much.
   std::atomic<std::uint64_t> first_write_bytes{0};

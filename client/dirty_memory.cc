@@ -146,7 +146,7 @@ void DirtyMemory::Read(const ByteRange& range, std::byte* to) const {
 
 // New memory costs nothing where it is not touched, and memory used before costs nothing to touch.
 DirtyWindowRef DirtyMemory::NewWindow(std::uint64_t offset_bytes, const Place& place) {
-  const bool again = place.streams && place.buffers.buffer_bytes() == place.window_bytes;
+  const bool again = place.fills && place.buffers.buffer_bytes() == place.window_bytes;
   auto window = std::make_shared<DirtyWindow>(
       place.budget, offset_bytes,
       again ? place.buffers.Take() : PooledBuffer(AlignedBuffer(place.window_bytes)));

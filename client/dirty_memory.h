@@ -104,7 +104,7 @@ class DirtyMemory {
     MemoryBudget& budget;
     BufferPool& buffers;           // for windows of their size
     std::size_t window_bytes = 0;  // the same for all of a file's
-    bool streams = false;          // windows will be filled
+    bool fills = false;            // all of a window will be touched soon
     std::uint64_t now_ms = 0;
   };
   struct Kept {

@@ -11,10 +11,10 @@ constexpr std::size_t kWindow = 16'384;
 
 class DirtyMemoryTest : public testing::Test {
  protected:
-  DirtyMemory::Kept Put(std::uint64_t offset, const std::string& bytes, bool streams = false) {
+  DirtyMemory::Kept Put(std::uint64_t offset, const std::string& bytes, bool fills = false) {
     return memory_.Put(
         offset, std::as_bytes(std::span(bytes)),
-        {.budget = budget_, .buffers = buffers_, .window_bytes = kWindow, .streams = streams});
+        {.budget = budget_, .buffers = buffers_, .window_bytes = kWindow, .fills = fills});
   }
   std::string Read(std::uint64_t from, std::uint64_t to) const {
     std::string bytes(to - from, '?');
@@ -93,15 +93,15 @@ TEST_F(DirtyMemoryTest, CountsThePagesThatItTouches) {
   EXPECT_TRUE(Put(kWindow, std::string(kWindow + 1, 'x')).crowded);
 }
 
-TEST_F(DirtyMemoryTest, AStreamUsesItsMemoryAgain) {
-  Put(0, std::string(kWindow, 'x'), /*streams=*/true);
+TEST_F(DirtyMemoryTest, WhatFillsItsWindowsUsesTheirMemoryAgain) {
+  Put(0, std::string(kWindow, 'x'), /*fills=*/true);
   memory_.Clear();
   EXPECT_EQ(buffers_.kept_bytes(), kWindow);
   // It is there as a whole, and counts as such; what was in it is nobody's.
-  EXPECT_FALSE(Put(kWindow + 10, "ab", /*streams=*/true).crowded);
+  EXPECT_FALSE(Put(kWindow + 10, "ab", /*fills=*/true).crowded);
   EXPECT_EQ(buffers_.kept_bytes(), 0u);
-  EXPECT_FALSE(Put(2 * kWindow, "c", /*streams=*/true).crowded);
-  EXPECT_TRUE(Put(3 * kWindow, "d", /*streams=*/true).crowded);
+  EXPECT_FALSE(Put(2 * kWindow, "c", /*fills=*/true).crowded);
+  EXPECT_TRUE(Put(3 * kWindow, "d", /*fills=*/true).crowded);
   EXPECT_FALSE(memory_.Covers({kWindow + 9, kWindow + 11}));
   DirtyWindow& window = *memory_.WindowsIn({kWindow, 2 * kWindow})[0];
   window.FillWithZeros({kWindow + 8, kWindow + 14});

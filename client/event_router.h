@@ -40,13 +40,16 @@ class EventRouter : public SessionEvents {
     data_.OnRecall(inode, mode, span);
   }
   void OnRecallAttr(std::uint64_t inode) override {
-    if (names_.OnRecall(inode)) {
-      pool_.Run([this, inode, stream = streams_lost_.load()] {
-        forget_attributes_(inode);
-        Return({inode}, stream);
-      });
-    } else {
-      Return({inode}, streams_lost_);
+    switch (names_.OnRecall(inode)) {
+      case NameCache::Recall::kOnItsWay:
+        return;
+      case NameCache::Recall::kReturn:
+        return Return({inode}, streams_lost_);
+      case NameCache::Recall::kTellKernelFirst:
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          forget_attributes_(inode);
+          Return({inode}, stream);
+        });
     }
   }
   void OnReply(const v1::Request& request, const v1::Reply& reply) override {

@@ -254,7 +254,7 @@ void FileIo::NoteUnflushed(FileState& f, const LunMarks& marks) {
 // All of a write that stays in memory for now, at once.
 void FileIo::PutBehind(FileState& f, const WriteAccess& write, const FileData::IoContext& io) {
   NoteFirst(f, write);
-  const bool crowded = write_behind_.Put(f, write.offset_bytes, write.data);
+  const bool crowded = write_behind_.Put(f, write.offset_bytes, write.data, write.stream);
   f.NoteChange({.offset_bytes = write.offset_bytes,
                 .end_bytes = write.end_bytes(),
                 .time = context_.clock.WallNow(),

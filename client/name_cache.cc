@@ -338,13 +338,15 @@ void NameCache::DropPages(Node& directory) {
   directory.walked_to = 0;
 }
 
-bool NameCache::OnRecall(std::uint64_t inode) {
+NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
+  if (returning_.contains(inode)) return Recall::kOnItsWay;
   const Node* const node = Find(inode);
   const bool shown = node != nullptr && node->shown;
   Drop(inode);
-  if (shown) returning_.insert(inode);
-  return shown;
+  if (!shown) return Recall::kReturn;
+  returning_.insert(inode);
+  return Recall::kTellKernelFirst;
 }
 
 void NameCache::Clear() {

@@ -84,9 +84,11 @@ class NameCache {
 
   // Errors are told too.
   void OnReply(const v1::Request& request, const v1::Reply& reply);
-  // True: the kernel takes the inode's attributes for valid. Then the token is on its way back
-  // until Returned.
-  bool OnRecall(std::uint64_t inode);
+  // What is to be done about it: the token is to be given back, after the kernel was told where it
+  // takes the inode's attributes for valid (it is on its way then until Returned); or nothing, as
+  // it is on its way already, and a second return might take what was granted after the first.
+  enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kOnItsWay };
+  Recall OnRecall(std::uint64_t inode);
   // No token is held any more.
   void Clear();
 

@@ -10,6 +10,8 @@
 namespace reel::client {
 namespace {
 
+using Recall = NameCache::Recall;
+
 constexpr std::uint64_t kDir = 1;
 
 class NameCacheTest : public testing::Test {
@@ -95,11 +97,12 @@ TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
   v1::Attr other = AttrOf(7);
   other.set_change(1);
   EXPECT_FALSE(cache_.Show(other)) << "older or newer than what is known";
-  EXPECT_FALSE(cache_.OnRecall(7));
+  EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn);
   EXPECT_FALSE(cache_.Show(AttrOf(7))) << "without a token";
   LookedUp("a", 7);
   EXPECT_TRUE(cache_.Show(AttrOf(7)));
-  EXPECT_TRUE(cache_.OnRecall(7));
+  EXPECT_EQ(cache_.OnRecall(7), Recall::kTellKernelFirst);
+  EXPECT_EQ(cache_.OnRecall(7), Recall::kOnItsWay);
   LookedUp("a", 7);
   EXPECT_FALSE(cache_.Show(AttrOf(7))) << "its token is on the way back";
   cache_.Returned({7});
@@ -111,7 +114,7 @@ TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
   EXPECT_EQ(shown_, std::vector<std::uint64_t>{7});
   EXPECT_FALSE(cache_.Show(AttrOf(7)));
   cache_.EndChange(change);
-  EXPECT_FALSE(cache_.OnRecall(7)) << "that was told already";
+  EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn) << "that was told already";
 }
 
 // The controller may have made it, and shown it to others, before its answer is here.
@@ -294,6 +297,8 @@ TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
   *reply.mutable_attr()->mutable_attr() = AttrOf(10);
   small.OnReply(request, reply);
   EXPECT_FALSE(small.GetAttr(10));
+  // Nor is it sent again: the second one could come after another grant.
+  EXPECT_EQ(small.OnRecall(10), Recall::kOnItsWay);
   small.Returned(dropped);
   small.OnReply(request, reply);
   EXPECT_TRUE(small.GetAttr(10));

@@ -101,7 +101,7 @@ ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
   if (f.memory.Overlaps({offset_bytes, end_bytes})) return nullptr;
   auto chunk = std::make_shared<ReadChunk>();
   if (f.Cover(offset_bytes, end_bytes - offset_bytes, chunk->extents)) return nullptr;
-  chunk->held = ReadMemory::Take(context_.read_ahead_bytes, end_bytes - offset_bytes,
+  chunk->held = ReadMemory::Take(context_.read_ahead_bytes, kChunkBytes,
                                  context_.options.max_read_ahead_bytes);
   if (chunk->held.bytes() == 0) return nullptr;
   chunk->offset_bytes = offset_bytes;

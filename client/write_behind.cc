@@ -13,6 +13,9 @@
 namespace reel::client {
 namespace {
 
+// A stream of such pieces fills a window soon; one of smaller pieces may be a log's.
+constexpr std::size_t kFillingBytes = 64 * kKiB;
+
 // A wait ended; the LUNs have not refused anything.
 bool IsGivenUp(const absl::Status& status) {
   const int errno_value = ErrnoOf(status);
@@ -57,14 +60,15 @@ void WriteBehind::NoteLunWrite(std::uint64_t bytes, std::uint64_t began_ms) {
   pace_.Note(bytes, now_ms - began_ms);
 }
 
-bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const std::byte> data) {
+bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const std::byte> data,
+                      bool stream) {
   const DirtyMemory::Kept kept =
       f.memory.Put(offset_bytes, data,
                    {.budget = context_.behind_memory,
                     .buffers = context_.buffers,
                     .window_bytes = std::max<std::size_t>(
                         context_.options.write_behind_window_bytes, f.block_bytes),
-                    .streams = f.pace.streams(),
+                    .fills = stream && data.size() >= kFillingBytes,
                     .now_ms = context_.clock.NowMs()});
   for (const DirtyWindowRef& window : kept.whole) Enqueue(f, window);
   return kept.crowded;

@@ -46,9 +46,9 @@ class WriteBehind {
   // ones are kept, too.
   void NoteLunWrite(std::uint64_t bytes, std::uint64_t began_ms);
   // REQUIRES: the token is held exclusively, the extents cover the range without holes, nobody
-  // writes these blocks, and nothing of the range is in flight. True when memory runs short: the
-  // oldest should go.
-  bool Put(FileState& f, std::uint64_t offset_bytes, std::span<const std::byte> data)
+  // writes these blocks, and nothing of the range is in flight. `stream`: it continues what was
+  // written before. True when memory runs short: the oldest should go.
+  bool Put(FileState& f, std::uint64_t offset_bytes, std::span<const std::byte> data, bool stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // Begins to flush what the range has in memory since `age_ms` or longer; waits for nothing.

@@ -1,4 +1,5 @@
 // Attribute tokens: what sessions may cache of attributes and names, and how they are told.
+#include <algorithm>
 #include <utility>
 
 #include "mdc/core_impl.h"
@@ -41,10 +42,12 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
     v1::Attr& changed = *reply.add_changed();
-    // What waits for a data token alone will go without being looked at: the recall of these
-    // attributes, and its answer, need not follow. (One that is on its way already has an answer.)
-    if (record.nlink() == 0 && !opens_.IsOpen(inode) &&
-        !attr_tokens_.RecallPending(session.id, inode)) {
+    // What has just lost its last name, and is not open, will go without being looked at: the
+    // recall of these attributes, and its answer, need not follow. (One that is on its way already
+    // has an answer.)
+    const bool goes = record.nlink() == 0 && !opens_.IsOpen(inode) &&
+                      std::find(ctx.orphans.begin(), ctx.orphans.end(), inode) != ctx.orphans.end();
+    if (goes && !attr_tokens_.RecallPending(session.id, inode)) {
       changed.set_inode(inode.value());
       attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
       woken_.insert(inode);

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <map>
 
 #include "mdc/metafs/file_io.h"
@@ -292,7 +293,7 @@ TEST_F(StoreRepairTest, OneWhoseTermEndsCanBeRunAgain) {
   int runs = 1;
   for (int writes = 0;; writes += 1 + writes / 4, ++runs) {
     ASSERT_LT(writes, 100'000);
-    int left = writes;
+    std::atomic<int> left = writes;
     const auto outcome = Repair({.may_write = [&left] {
       return --left >= 0 ? absl::OkStatus() : absl::AbortedError("the term is over");
     }});

@@ -22,7 +22,7 @@ PooledBuffer BufferPool::Take() {
   return {AlignedBuffer(buffer_bytes_), *this};
 }
 
-std::size_t BufferPool::kept_bytes() {
+std::size_t BufferPool::kept_bytes() const {
   MutexLock lock(mutex_);
   return kept_.size() * buffer_bytes_;
 }

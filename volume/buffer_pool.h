@@ -13,6 +13,8 @@
 
 namespace reel {
 
+class BufferPool;
+
 // A buffer that goes back to where it came from; or one of no pool, which is freed.
 // Threads: as of any value.
 class PooledBuffer {
@@ -33,11 +35,10 @@ class PooledBuffer {
 
  private:
   friend class BufferPool;
-  PooledBuffer(AlignedBuffer buffer, class BufferPool& pool)
-      : buffer_(std::move(buffer)), pool_(&pool) {}
+  PooledBuffer(AlignedBuffer buffer, BufferPool& pool) : buffer_(std::move(buffer)), pool_(&pool) {}
 
   AlignedBuffer buffer_;
-  class BufferPool* pool_ = nullptr;
+  BufferPool* pool_ = nullptr;
 };
 
 // Threads: all methods may be called concurrently. It outlives its buffers.
@@ -48,7 +49,7 @@ class BufferPool {
       : buffer_bytes_(buffer_bytes), most_kept_(kept_bytes / buffer_bytes) {}
 
   std::size_t buffer_bytes() const { return buffer_bytes_; }
-  std::size_t kept_bytes();
+  std::size_t kept_bytes() const;
 
   // Its contents are undefined: what another file had there, too.
   PooledBuffer Take();
@@ -59,7 +60,7 @@ class BufferPool {
 
   const std::size_t buffer_bytes_;
   const std::size_t most_kept_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<AlignedBuffer> kept_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -8,6 +8,7 @@ read at the start and at each SIGHUP. Requests pass as they come, so a slow LUN 
 way as its users let it have. What nobody slows goes from socket to socket by splice(2).
 """
 import collections
+import contextlib
 import fcntl
 import json
 import os
@@ -37,7 +38,8 @@ def load(path):
 def pass_on(source, sink, delay):
     """Bytes from one socket to the other, each `delay()` seconds after it came; till one ends."""
     out_end, in_end = os.pipe()
-    fcntl.fcntl(in_end, fcntl.F_SETPIPE_SZ, CHUNK)
+    with contextlib.suppress(OSError):  # who is not root may have only small ones
+        fcntl.fcntl(in_end, fcntl.F_SETPIPE_SZ, CHUNK)
     held, held_bytes = collections.deque(), 0  # (bytes, due)
     try:
         while True:

@@ -76,6 +76,7 @@ def test_activate_moves_the_volume_to_the_one_that_is_named(cluster, room):
     where = addresses(cluster)
     with creating(cluster.ws1, os.path.basename(room[0])):
         for target in (second, first, second):
+            settle(cluster)
             done = told(cluster, "activate", where[target])
             assert done == {"name": "reel", "active": where[target]}
             assert cluster.active() == target
