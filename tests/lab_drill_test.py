@@ -6,8 +6,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from drill_load import FRAME_SECONDS, line_of  # noqa: E402
 from drill_room import Load  # noqa: E402
-from drill_verdict import (Findings, late, longest_pause_ms, names_after,  # noqa: E402
-                           unmet, verdict_of)
+from drill_verdict import (Findings, acknowledged, late, longest_pause_ms,  # noqa: E402
+                           names_after, names_of_failed, unmet, verdict_of)
 
 
 def told(op, error=None):
@@ -42,6 +42,25 @@ def test_each_line_is_there_once(tmp_path):
     log.write_text(line_of("ws1", 0) * 2 + line_of("ws3", 0))
     findings.appends(log, {"ws1": 2})
     assert findings.lost == ["line 1 of ws1 is there 0 times"]
+    assert len(findings.doubled) == 2
+
+
+def test_what_a_client_died_over_may_be_there_or_not(tmp_path):
+    lines = [told(["make", "a"]), told(["rename", "a", "b"], "Transport endpoint is not connected")]
+    room, log = tmp_path / "room", tmp_path / "log"
+    room.mkdir()
+    for found in ("a", "b"):
+        (room / found).touch()
+        findings = Findings()
+        findings.names(room, names_after(lines), names_of_failed(lines))
+        assert findings.lost == findings.doubled == []
+        (room / found).unlink()
+    assert acknowledged(lines) == 1
+    log.write_text(line_of("ws1", 0) + line_of("ws4", 1))
+    findings.appends(log, {"ws1": 1}, {"ws4": 1})
+    assert findings.lost == findings.doubled == []
+    log.write_text(line_of("ws4", 2) + line_of("ws4", 0) * 2)
+    findings.appends(log, {}, {"ws4": 1})
     assert len(findings.doubled) == 2
 
 
@@ -88,8 +107,10 @@ def test_a_verdict_counts_and_tells():
 
 
 def test_what_is_promised_of_times():
-    assert unmet("cut-lan", [verdict(2900)]) == []
-    assert "3100 ms" in unmet("cut-lan", [verdict(3100)])[0]
-    assert unmet("kill-active", [verdict(2000), verdict(2000), verdict(4900)]) == []
-    assert len(unmet("kill-active", [verdict(3500), verdict(3500), verdict(5100)])) == 2
-    assert "2 frames" in unmet("fail", [verdict(10, late_frames=2)])[0]
+    assert unmet("cut-lan", [verdict(2900)], 10_000) == []
+    assert "3100 ms" in unmet("cut-lan", [verdict(3100)], 10_000)[0]
+    assert unmet("kill-active", [verdict(2000), verdict(2000), verdict(4900)], 10_000) == []
+    assert len(unmet("kill-active", [verdict(3500), verdict(3500), verdict(5100)], 10_000)) == 2
+    assert unmet("kill-active-and-client", [verdict(12_900)], 10_000) == []
+    assert "13100 ms" in unmet("kill-active-and-client", [verdict(13_100)], 10_000)[0]
+    assert "2 frames" in unmet("fail", [verdict(10, late_frames=2)], 10_000)[0]

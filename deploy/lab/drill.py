@@ -80,6 +80,7 @@ def _run(cluster, name, behind, size):
         room.begin()
         time.sleep(QUIET_SECONDS)  # the load that the fault meets
         FAULTS[name](cluster, before, tell)
+        room.lose([client.name for client in cluster.clients if not client.running()])
         room.settle()
         findings = room.judge()
         results = [load.result() for load in room.loads]
@@ -121,7 +122,7 @@ def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
         raise
     verdicts = [run["verdict"] for run in done]
     wrong = [line for verdict in verdicts for line in verdict["wrong"]]
-    slow = unmet(name, verdicts)
+    slow = unmet(name, verdicts, cluster.spec.session_lease_ms)
     gaps = sorted(verdict["gap_ms"] for verdict in verdicts)
     summary = {"drill": name, "lun_bytes_per_second": round(rate), "frame_bytes": size,
                "gap_ms": {"median": gaps[len(gaps) // 2], "worst": gaps[-1]}, "wrong": wrong,

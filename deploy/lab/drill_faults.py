@@ -50,6 +50,17 @@ def _cut_active(cluster, active, tell, net):
     _await_other(cluster, active, tell)
 
 
+def kill_active_and_client(cluster, active, tell):
+    """What the client held is free when its lease is over: until then the new one waits for it."""
+    if len(cluster.clients) < 4:
+        raise LabError("this drill needs four clients: the last one is killed")
+    client = cluster.clients[-1]
+    tell(f"{active.name}, which is active, is killed, and {client.name} with it")
+    active.kill("KILL")
+    client.kill("KILL")
+    _await_other(cluster, active, tell)
+
+
 def kill_both(cluster, active, tell):
     other = next(mdc for mdc in cluster.mdcs if mdc is not active)
     for mdc in cluster.mdcs:
@@ -92,6 +103,7 @@ FAULTS = {
     "pause-active": pause_active,
     "cut-lan": functools.partial(_cut_active, net="lan"),
     "cut-san": functools.partial(_cut_active, net="san"),
+    "kill-active-and-client": kill_active_and_client,
     "kill-both": kill_both,
     "kill-active-twice": kill_active_twice,
     "disk-slow": disk_slow,

@@ -8,7 +8,8 @@ import sys
 import tempfile
 import time
 
-from drill_verdict import FRAMED, Findings, late, longest_pause_ms, names_after
+from drill_verdict import (FRAMED, Findings, acknowledged, late, longest_pause_ms, names_after,
+                           names_of_failed)
 from process import LabError
 
 LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "drill_load.py")
@@ -20,7 +21,7 @@ class Load:
     """One program, and what it has told so far."""
 
     def __init__(self, scratch, host, what, path, *more):
-        self.what, self.host, self.path = what, host, path
+        self.what, self.host, self.path, self.more = what, host, path, more
         self.name = f"{host} {what}"
         self.stopped = None  # when it was told to end
         self._lines, self._read_bytes = [], 0
@@ -70,6 +71,7 @@ class Room:
         self.cluster, self.behind, self.frame_bytes = cluster, behind, frame_bytes
         self.scratch = tempfile.mkdtemp(prefix="reelfs-drill-")
         self.loads = []
+        self.lost = []  # those whose host has died
 
     def path(self, host, *names):
         clients = self.cluster.clients
@@ -111,6 +113,14 @@ class Room:
     def of(self, what):
         return [load for load in self.loads if load.what == what]
 
+    def lose(self, hosts):
+        """These hosts have died, and their programs do nothing of use any more."""
+        self.lost = [load for load in self.loads if load.host in hosts]
+        self.loads = [load for load in self.loads if load.host not in hosts]
+        for load in self.lost:
+            load.process.kill()
+            load.process.wait()
+
     def settle(self):
         """Until the reader has come to what was written during the fault, and beyond."""
         creates, read = self.of("create")[0], self.of("read")[0]
@@ -122,22 +132,26 @@ class Room:
 
     def judge(self):
         findings = Findings()
-        for host in (1, 3):  # while they hold them
-            findings.locked(self.path(0, "locked"), 1000 * host)
+        for load in self.of("lock"):  # while they hold them
+            findings.locked(self.path(0, "locked"), load.more[0])
         for load in self.loads:
             load.stop()
         creates = self.of("create")[0]
         findings.names(self.path(1, "names"), {f"file{line['n']:06}" for line in creates.lines()
                                                if line["error"] is None})
-        for load in self.of("storm"):
-            room = os.path.basename(load.path)
-            findings.names(self.path(1, room), names_after(load.lines()))
-        findings.appends(self.path(0, "log"), {
-            f"ws{host + 1}": len(load.lines()) for host, load in zip((1, 2, 3), self.of("append"))})
+        for load in self.loads + self.lost:
+            if load.what == "storm":
+                lines = load.lines()
+                findings.names(self.path(1, os.path.basename(load.path)), names_after(lines),
+                               unsure=names_of_failed(lines) if load in self.lost else set())
+        findings.appends(self.path(0, "log"),
+                         {load.more[0]: len(load.lines()) for load in self.of("append")},
+                         {load.more[0]: acknowledged(load.lines()) for load in self.lost
+                          if load.what == "append"})
         return findings
 
     def end(self):
-        for load in self.loads:
+        for load in self.loads + self.lost:
             load.process.kill()
             load.process.wait()
         shutil.rmtree(self.scratch, ignore_errors=True)
