@@ -89,6 +89,8 @@ void Program::Read(std::uint64_t inode, DataModel::Range range) {
   const std::span<std::byte> wanted = buffer.span().first(range.length_bytes);
   if (Cached()) {
     result = machine_.pages().Read(machine_.vfs(), inode, range.offset_bytes, wanted, caller_);
+    // Page by page: the first of them may have been looked at before the session was lost.
+    if (result.ok() && data().LostSessionSince(Who().host, began)) result->suspect = true;
   } else {
     const absl::StatusOr<std::size_t> length =
         machine_.vfs().Read(inode, range.offset_bytes, wanted, 0, false, caller_);
