@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 
 #include "mdc/watchdog.h"
 #include "volume/coding.h"
@@ -76,6 +77,19 @@ class HeartbeatTest : public testing::Test {
     options.seat_ms = 60;  // short, for the waits between beats are real
     return options;
   }
+  // One that has told that another has the seat.
+  std::unique_ptr<Heartbeat> BeatUntilLost() {
+    Heartbeat::Events events;
+    events.lost = [this](const absl::Status&) {
+      ++times_lost_;
+      lost_.Tell();
+    };
+    AnotherTakesTheSeat();
+    auto heartbeat = std::make_unique<Heartbeat>(seat_, clock_, std::move(events));
+    clock_.now_ms += BeatIntervalMs(60);
+    lost_.Await();
+    return heartbeat;
+  }
   void AnotherTakesTheSeat() {
     ArbitrationBlock other;
     other.state = ArbitrationBlock::State::kHeld;
@@ -86,6 +100,8 @@ class HeartbeatTest : public testing::Test {
   CountingClock clock_;
   Port port_;
   Seat seat_{port_, clock_, Options()};
+  Happened lost_;
+  std::atomic<int> times_lost_ = 0;
 };
 
 TEST_F(HeartbeatTest, BeatsFollowTheClockWhileTheCoreMoves) {
@@ -138,29 +154,20 @@ TEST_F(HeartbeatTest, AChangeIsToldOfWhenABeatWithItIsDurable) {
 }
 
 TEST_F(HeartbeatTest, AChangeThatWillNeverBeMadeIsToldOf) {
-  Happened lost;
   absl::Status told;
-  Heartbeat::Events events;
-  events.lost = [&](const absl::Status&) { lost.Tell(); };
-  AnotherTakesTheSeat();
-  Heartbeat heartbeat(seat_, clock_, std::move(events));
-  clock_.now_ms += BeatIntervalMs(60);
-  lost.Await();
-  heartbeat.Change([](Seat& seat) { seat.SetMaintenance(true); },
-                   [&](const absl::Status& status) { told = status; });
-  heartbeat.Stop();
+  const auto heartbeat = BeatUntilLost();
+  heartbeat->Change([](Seat& seat) { seat.SetMaintenance(true); },
+                    [&](const absl::Status& status) { told = status; });
+  heartbeat->Stop();
   EXPECT_TRUE(absl::IsUnavailable(told)) << told;
 }
 
 TEST_F(HeartbeatTest, TellsOfALostSeatOnce) {
-  Happened lost;
-  Heartbeat::Events events;
-  events.lost = [&](const absl::Status&) { lost.Tell(); };
-  AnotherTakesTheSeat();
-  Heartbeat heartbeat(seat_, clock_, std::move(events));
-  clock_.now_ms += BeatIntervalMs(60);
-  lost.Await();
+  const auto heartbeat = BeatUntilLost();
   EXPECT_FALSE(seat_.Holds(clock_.NowMs()));
+  clock_.now_ms += BeatIntervalMs(60);
+  heartbeat->Stop();
+  EXPECT_EQ(times_lost_, 1);
 }
 
 TEST_F(HeartbeatTest, TheWatchdogWaitsForNobody) {
