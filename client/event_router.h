@@ -15,6 +15,7 @@
 
 #include "client/file_data.h"
 #include "client/file_locks.h"
+#include "client/kernel_names.h"
 #include "client/name_cache.h"
 #include "client/session.h"
 #include "client/worker_pool.h"
@@ -25,11 +26,12 @@ namespace reel::client {
 class EventRouter : public SessionEvents {
  public:
   // `forget_attributes(inode)`: the kernel shall take nothing for valid that it knows of the inode.
-  EventRouter(FileData& data, NameCache& names, FileLocks& locks,
+  EventRouter(FileData& data, NameCache& names, KernelNames& kernel_names, FileLocks& locks,
               const std::unique_ptr<Session>& session,
               std::function<void(std::uint64_t inode)> forget_attributes)
       : data_(data),
         names_(names),
+        kernel_names_(kernel_names),
         locks_(locks),
         session_(session),
         forget_attributes_(std::move(forget_attributes)) {}
@@ -50,13 +52,21 @@ class EventRouter : public SessionEvents {
           forget_attributes_(inode);
           Return({inode}, stream);
         });
+        return;
+      case NameCache::Recall::kTellOfNamesToo:
+        kernel_names_.Leave(inode);
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          forget_attributes_(inode);
+          kernel_names_.Forget();
+          Return({inode}, stream);
+        });
     }
   }
   void OnReply(const v1::Request& request, const v1::Reply& reply) override {
     names_.OnReply(request, reply);
     if (request.has_renew()) locks_.OnRenewed();
-    if (std::vector<std::uint64_t> dropped = names_.TakeDropped(); !dropped.empty()) {
-      Return(std::move(dropped), streams_lost_);
+    if (NameCache::Dropped dropped = names_.TakeDropped(); !dropped.inodes.empty()) {
+      ReturnDropped(std::move(dropped));
     }
   }
   void OnRegistered(std::uint64_t session, std::uint64_t key) override {
@@ -67,7 +77,7 @@ class EventRouter : public SessionEvents {
       MutexLock lock(mutex_);
       ++streams_lost_;
     }
-    names_.Clear();
+    ClearNames();
     data_.OnStreamLost();
   }
   void OnToldLost(std::uint64_t first) override { data_.OnToldLost(first); }
@@ -75,7 +85,7 @@ class EventRouter : public SessionEvents {
     data_.OnRedone(request, reply);
   }
   void OnEvicted() override {
-    names_.Clear();
+    ClearNames();
     locks_.OnEvicted();
     data_.OnEvicted();
   }
@@ -104,6 +114,22 @@ class EventRouter : public SessionEvents {
     }
   }
 
+  void ReturnDropped(NameCache::Dropped dropped) {
+    if (dropped.kept.empty()) return Return(std::move(dropped.inodes), streams_lost_);
+    pool_.Run([this, dropped = std::move(dropped), stream = streams_lost_.load()] {
+      for (const std::uint64_t inode : dropped.kept) forget_attributes_(inode);
+      kernel_names_.Forget();
+      Return(dropped.inodes, stream);
+    });
+  }
+
+  // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of
+  // directories the kernel can be told here: no request waits for one that it is about to forget.)
+  void ClearNames() {
+    for (const std::uint64_t directory : names_.Clear()) forget_attributes_(directory);
+    kernel_names_.Forget();
+  }
+
   void SendReturn(std::vector<std::uint64_t> inodes) {
     v1::Request request;
     request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
@@ -117,6 +143,7 @@ class EventRouter : public SessionEvents {
 
   FileData& data_;
   NameCache& names_;
+  KernelNames& kernel_names_;
   FileLocks& locks_;
   const std::unique_ptr<Session>& session_;  // set before there is anything to return
   const std::function<void(std::uint64_t inode)> forget_attributes_;

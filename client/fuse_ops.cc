@@ -14,80 +14,27 @@
 #include <utility>
 #include <vector>
 
-#include "client/fuse_interrupt.h"
+#include "client/fuse_files.h"
 #include "client/fuse_locks.h"
 #include "client/fuse_reply.h"
+#include "client/fuse_request.h"
 #include "client/fuse_session.h"
+#include "proto/status.h"
 
 namespace reel::client {
 namespace {
-
-class FuseGroups : public CallerGroups {
- public:
-  explicit FuseGroups(fuse_req_t request) : request_(request) {}
-  std::vector<std::uint32_t> Get() const override {
-    std::vector<gid_t> groups(64);
-    for (;;) {
-      const int count =
-          fuse_req_getgroups(request_, static_cast<int>(groups.size()), groups.data());
-      if (count < 0) return {};
-      const bool all = static_cast<std::size_t>(count) <= groups.size();
-      groups.resize(static_cast<std::size_t>(count));
-      if (all) return {groups.begin(), groups.end()};
-    }
-  }
-
- private:
-  const fuse_req_t request_;
-};
-
-// One call in progress: who asks, and a way to learn that they gave up.
-class Request {
- public:
-  explicit Request(fuse_req_t request, std::uint64_t handle = 0)
-      : file_system_(*static_cast<FuseFileSystem*>(fuse_req_userdata(request))),
-        groups_(request),
-        interrupt_(request) {
-    const fuse_ctx* context = fuse_req_ctx(request);
-    caller_.credentials.set_uid(context->uid);
-    caller_.credentials.set_gid(context->gid);
-    caller_.groups = &groups_;
-    caller_.umask = context->umask;
-    caller_.handle = handle;
-    caller_.interrupt = &interrupt_;
-  }
-  Request(const Request&) = delete;
-  Request& operator=(const Request&) = delete;
-
-  Vfs& vfs() const { return file_system_.vfs; }
-  FileLocks& locks() const { return file_system_.locks; }
-  const Caller& caller() const { return caller_; }
-  std::uint64_t handle() const { return caller_.handle; }
-  static std::uint64_t NewHandle(fuse_req_t request) {
-    return static_cast<FuseFileSystem*>(fuse_req_userdata(request))->locks.NewHandle();
-  }
-  // Of attributes that came from vfs() just now.
-  Validity ValidityOf(const absl::StatusOr<v1::Attr>& attr) const {
-    return attr.ok() && vfs().MayShow(*attr) ? Validity::kMoment : Validity::kNone;
-  }
-  bool OpensDirect(int flags, const v1::Attr& attr) const {
-    return client::OpensDirect(file_system_.cache, FuseSession::Current().direct_io_mmap(),
-                               {flags, attr.size_bytes()});
-  }
-
- private:
-  FuseFileSystem& file_system_;
-  FuseGroups groups_;
-  FuseInterrupt interrupt_;
-  Caller caller_;
-};
 
 // ---- names
 
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   const Request request(req);
-  const absl::StatusOr<v1::Attr> attr = request.vfs().Lookup({parent, name}, request.caller());
-  ReplyEntry(req, attr, request.ValidityOf(attr));
+  const NameIn at{parent, name};
+  const absl::StatusOr<v1::Attr> attr = request.vfs().Lookup(at, request.caller());
+  Validity validity = request.ValidityOf(attr);
+  if (attr.ok() || ErrnoOf(attr.status()) == ENOENT) {
+    validity.name_ns = request.vfs().ShowName(at, attr.ok() ? attr->inode() : 0);
+  }
+  ReplyEntry(req, attr, validity);
 }
 
 // Inode numbers are the controller's and never used twice, so there is no table of them to shrink;
@@ -320,101 +267,7 @@ void OnFsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
   ReplyStatus(req, request.vfs().SyncNames(request.caller()));
 }
 
-// ---- files
-
-void CloseFile(const Request& request, std::uint64_t inode) {
-  request.locks().Release(inode, request.caller().handle, request.caller().interrupt);
-  request.vfs().Close(inode);
-}
-
-// A file of a single writer, opened or made, that may not be written now is closed again.
-absl::Status BecomeWriter(const Request& request, fuse_req_t req, int flags, const v1::Attr& attr) {
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  if (!writes || (attr.flags() & v1::INODE_FLAG_SINGLE_WRITER) == 0) return absl::OkStatus();
-  const auto pid = static_cast<std::uint32_t>(fuse_req_ctx(req)->pid);
-  absl::Status alone = request.locks().BecomeWriter(attr.inode(), request.caller().handle, pid,
-                                                    request.caller().interrupt);
-  if (!alone.ok()) request.vfs().Close(attr.inode());
-  return alone;
-}
-
-void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
-  const Request request(req, Request::NewHandle(req));
-  const absl::StatusOr<v1::Attr> attr = request.vfs().Open(inode, info->flags, request.caller());
-  if (!attr.ok()) return ReplyStatus(req, attr.status());
-  const absl::Status writer = BecomeWriter(request, req, info->flags, *attr);
-  if (!writer.ok()) return ReplyStatus(req, writer);
-  if (!ReplyOpen(req, request.handle(), OpenFlags(request.OpensDirect(info->flags, *attr)))) {
-    CloseFile(request, inode);
-  }
-}
-
-void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
-              fuse_file_info* info) {
-  const Request request(req, Request::NewHandle(req));
-  const absl::StatusOr<v1::Attr> attr =
-      FuseSession::IsTmpfile()
-          ? request.vfs().CreateUnnamed(parent, mode, info->flags, request.caller())
-          : request.vfs().Create({parent, name}, mode, info->flags, request.caller());
-  if (!attr.ok()) return ReplyStatus(req, attr.status());
-  const absl::Status writer = BecomeWriter(request, req, info->flags, *attr);
-  if (!writer.ok()) return ReplyStatus(req, writer);
-  if (!ReplyCreate(req, *attr, request.handle(),
-                   OpenFlags(request.OpensDirect(info->flags, *attr)))) {
-    CloseFile(request, attr->inode());
-  }
-}
-
-void OnRelease(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
-  const Request request(req, info->fh);
-  CloseFile(request, inode);
-  fuse_reply_err(req, 0);
-}
-
-void OnRead(fuse_req_t req, fuse_ino_t inode, std::size_t size, off_t offset,
-            fuse_file_info* info) {
-  const Request request(req);
-  const std::span<std::byte> memory = FuseSession::ReplyBuffer();
-  const std::span<std::byte> buffer = memory.first(std::min(size, memory.size()));
-  const absl::StatusOr<std::size_t> length =
-      request.vfs().Read(inode, static_cast<std::uint64_t>(offset), buffer, info->flags,
-                         FuseSession::IsPageCacheRequest(), request.caller());
-  if (!length.ok()) return ReplyStatus(req, length.status());
-  fuse_reply_buf(req, reinterpret_cast<const char*>(buffer.data()), *length);
-}
-
-void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t size, off_t offset,
-             fuse_file_info* info) {
-  const Request request(req, info->fh);
-  const absl::Status alone = request.locks().CheckWriter(inode);
-  if (!alone.ok()) return ReplyStatus(req, alone);
-  const absl::Status status = request.vfs().Write(
-      inode, static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
-      info->flags, FuseSession::IsPageCacheRequest(), request.caller());
-  if (!status.ok()) return ReplyStatus(req, status);
-  fuse_reply_write(req, size);
-}
-
-void OnFsync(fuse_req_t req, fuse_ino_t inode, int data_only, fuse_file_info* info) {
-  const Request request(req, info->fh);
-  ReplyStatus(req, request.vfs().Fsync(inode, data_only != 0, request.caller()));
-}
-
-void OnFallocate(fuse_req_t req, fuse_ino_t inode, int mode, off_t offset, off_t length,
-                 fuse_file_info*) {
-  const Request request(req);
-  ReplyStatus(req, request.vfs().Allocate(inode, static_cast<std::uint32_t>(mode),
-                                          static_cast<std::uint64_t>(offset),
-                                          static_cast<std::uint64_t>(length), request.caller()));
-}
-
-void OnLseek(fuse_req_t req, fuse_ino_t inode, off_t offset, int whence, fuse_file_info*) {
-  const Request request(req);
-  const absl::StatusOr<std::uint64_t> found =
-      request.vfs().Seek(inode, static_cast<std::uint64_t>(offset), whence, request.caller());
-  if (!found.ok()) return ReplyStatus(req, found.status());
-  fuse_reply_lseek(req, static_cast<off_t>(*found));
-}
+// ---- flags
 
 void GetFileFlags(fuse_req_t req, fuse_ino_t inode, bool extended) {
   const Request request(req);
@@ -476,15 +329,8 @@ fuse_lowlevel_ops MakeTable() {
   ops.readdir = OnReaddir;
   ops.releasedir = OnReleasedir;
   ops.fsyncdir = OnFsyncdir;
-  ops.open = OnOpen;
-  ops.create = OnCreate;
-  ops.release = OnRelease;
-  ops.read = OnRead;
-  ops.write = OnWrite;
-  ops.fsync = OnFsync;
-  ops.fallocate = OnFallocate;
-  ops.lseek = OnLseek;
   ops.ioctl = OnIoctl;
+  AddFileCalls(ops);
   AddLockCalls(ops);
   return ops;
 }

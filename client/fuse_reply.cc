@@ -14,13 +14,9 @@ namespace {
 
 constexpr std::uint32_t kStatBlockBytes = 512;
 
-// The kernel rounds it up to its clock's next tick.
-constexpr std::uint32_t kMomentNs = 1'000;
-std::uint32_t NanosecondsOf(Validity validity) {
-  return validity == Validity::kMoment ? kMomentNs : 0;
-}
-double SecondsOf(Validity validity) {
-  return NanosecondsOf(validity) / 1e9;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+double ToSeconds(std::uint64_t nanoseconds) {
+  return static_cast<double>(nanoseconds) / kNsPerSecond;
 }
 
 timespec ToTimespec(const v1::Time& time) {
@@ -109,12 +105,13 @@ struct stat ToStat(const v1::Attr& attr) {
   return stat;
 }
 
-fuse_entry_param ToEntry(const v1::Attr& attr, Validity validity) {
+fuse_entry_param ToEntry(const v1::Attr& attr, const Validity& validity) {
   fuse_entry_param entry{};
   entry.ino = attr.inode();
   entry.generation = attr.generation();
   entry.attr = ToStat(attr);
-  entry.attr_timeout = SecondsOf(validity);
+  entry.attr_timeout = ToSeconds(validity.attr_ns);
+  entry.entry_timeout = ToSeconds(validity.name_ns);
   return entry;
 }
 
@@ -153,17 +150,19 @@ void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bo
   fuse_reply_ioctl(request, 0, &reply, sizeof(reply));
 }
 
-void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validity validity) {
+void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, const Validity& validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   const struct stat stat = ToStat(*attr);
-  fuse_reply_attr(request, &stat, SecondsOf(validity));
+  fuse_reply_attr(request, &stat, ToSeconds(validity.attr_ns));
 }
 
-void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validity validity) {
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+                const Validity& validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   const struct stat from = ToStat(*attr);
   StatxOut out;
-  out.valid_nanoseconds = NanosecondsOf(validity);
+  out.valid_seconds = validity.attr_ns / kNsPerSecond;
+  out.valid_nanoseconds = static_cast<std::uint32_t>(validity.attr_ns % kNsPerSecond);
   Statx& to = out.stat;
   to.mask = STATX_BASIC_STATS | STATX_BTIME;
   to.blksize = static_cast<std::uint32_t>(from.st_blksize);
@@ -185,9 +184,13 @@ void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validi
   fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out));
 }
 
-void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, Validity validity) {
-  if (!attr.ok()) return ReplyStatus(request, attr.status());
-  const fuse_entry_param entry = ToEntry(*attr, validity);
+void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+                const Validity& validity) {
+  const bool absent = ErrnoOf(attr.status()) == ENOENT && validity.name_ns > 0;
+  if (!attr.ok() && !absent) return ReplyStatus(request, attr.status());
+  fuse_entry_param entry{};  // of inode 0: absent
+  entry.entry_timeout = ToSeconds(validity.name_ns);
+  if (attr.ok()) entry = ToEntry(*attr, validity);
   fuse_reply_entry(request, &entry);
 }
 

@@ -16,19 +16,18 @@
 
 namespace reel::client {
 
-// For how long the kernel may take what a reply says of an inode for valid. Names it asks for each
-// time: there is no way to take one back that does not need the directory's lock.
-enum class Validity {
-  kNone,
-  // Until the next tick of its clock but one: for the system call that looked the inode up.
-  kMoment,
+// For how long the kernel may take what a reply says for valid, in nanoseconds: it rounds them up
+// to its clock's next tick. 0: not at all.
+struct Validity {
+  std::uint64_t attr_ns = 0;
+  std::uint64_t name_ns = 0;  // that the name leads there, or nowhere
 };
 
 // What stat(2) shows as st_blksize: cp, cat and their like read and write in pieces of that size.
 inline constexpr std::uint32_t kPreferredIoBytes = 1 << 20;
 
 struct stat ToStat(const v1::Attr& attr);
-fuse_entry_param ToEntry(const v1::Attr& attr, Validity validity);
+fuse_entry_param ToEntry(const v1::Attr& attr, const Validity& validity);
 
 // The flags of chattr(1) (FS_*_FL), as far as they are kept, and InodeFlag bits.
 std::uint32_t ToFileFlags(std::uint32_t inode_flags);
@@ -39,12 +38,13 @@ void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bo
 
 void ReplyStatus(fuse_req_t request, const absl::Status& status);
 void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
-               Validity validity = Validity::kNone);
+               const Validity& validity = {});
 // The reply of STATX, with the birth time.
 void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
-                Validity validity = Validity::kNone);
+                const Validity& validity = {});
+// The kernel keeps ENOENT, too, where the name is valid.
 void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
-                Validity validity = Validity::kNone);
+                const Validity& validity = {});
 
 // FOPEN_DIRECT_IO with parallel writes, or the page cache. libfuse 3.14 cannot say the former.
 std::uint32_t OpenFlags(bool direct);

@@ -35,6 +35,9 @@ constexpr std::uint32_t kDirectIoAllowMmapFlags2 = 1u << (36 - 32);
 constexpr std::uint32_t kOpTmpfile = 51;
 constexpr std::uint32_t kOpStatx = 52;
 
+// A notice newer than this system's <linux/fuse.h>: FUSE_NOTIFY_INC_EPOCH.
+constexpr std::int32_t kNotifyIncEpoch = 8;
+
 constexpr std::size_t kPageBytes = kIoAlignment;
 constexpr std::size_t kWriteHeaderBytes = sizeof(fuse_in_header) + sizeof(fuse_write_in);
 constexpr std::size_t kRequestBytes = kWriteHeaderBytes + kMaxFuseRequestBytes;
@@ -333,6 +336,13 @@ void FuseSession::Notify(std::uint64_t inode, std::int64_t first_byte) {
   if (error != 0 && error != -ENOENT && error != -ENODEV) {
     spdlog::warn("telling the kernel to forget inode {}: {}", inode, std::strerror(-error));
   }
+}
+
+bool FuseSession::ForgetNames() {
+  fuse_out_header notice{};
+  notice.len = sizeof(notice);
+  notice.error = kNotifyIncEpoch;
+  return ::write(fd_, &notice, sizeof(notice)) == sizeof(notice);
 }
 
 bool FuseSession::ended() const {

@@ -11,7 +11,7 @@
 //      another, up to max_threads. (A request may wait for a second one that the kernel sends on
 //      its behalf, such as the write-back of a page that a recall drops.) At the limit they wait in
 //      the kernel.
-// Threads: Invalidate and ended come from any thread; the others from the owner's.
+// Threads: what tells the kernel, and ended, come from any thread; the others from the owner's.
 #pragma once
 
 #include <atomic>
@@ -74,6 +74,11 @@ class FuseSession {
   // Its attributes alone. Waits for an inode that the kernel is about to forget, and so perhaps for
   // its pages: from a worker only for one that its request holds.
   void InvalidateAttributes(std::uint64_t inode);
+
+  // Names that the kernel keeps, of all directories; those in replies that are on their way, too.
+  // False where it cannot (before Linux 6.16). Takes none of its locks. Linux unmounts what is
+  // mounted on a directory that it comes to by such a name.
+  bool ForgetNames();
 
   bool ended() const;
   // Detaches the mount from the tree at once, even when it is busy. Files open in it fail from then

@@ -17,6 +17,7 @@
 
 #include "client/fuse_interrupt.h"
 #include "client/fuse_reply.h"
+#include "proto/status.h"
 #include "volume/aligned_buffer.h"
 
 namespace reel::client {
@@ -31,6 +32,8 @@ struct Seen {
   std::atomic<int> direct_reads{0};
   std::atomic<int> page_reads{0};
   std::atomic<int> waiting{0};
+  std::atomic<int> lookups{0};
+  std::uint64_t kept_ns = 0;  // for how long the kernel may take names for valid
   std::promise<void> release;
   std::shared_future<void> released{release.get_future()};
 };
@@ -51,8 +54,11 @@ v1::Attr AttrOf(fuse_ino_t inode) {
 fuse_lowlevel_ops Table() {
   fuse_lowlevel_ops ops{};
   ops.lookup = [](fuse_req_t req, fuse_ino_t, const char* name) {
-    if (std::string_view(name) == "f") return ReplyEntry(req, AttrOf(kFile));
-    fuse_reply_err(req, ENOENT);
+    Seen& seen = Self(req);
+    ++seen.lookups;
+    const bool there = std::string_view(name) == "f";
+    ReplyEntry(req, there ? absl::StatusOr<v1::Attr>(AttrOf(kFile)) : ErrnoStatus(ENOENT),
+               {.attr_ns = seen.kept_ns, .name_ns = seen.kept_ns});
   };
   ops.getattr = [](fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
     ReplyAttr(req, AttrOf(inode));
@@ -161,6 +167,22 @@ TEST_F(FuseSessionTest, RequestsThatWaitDoNotHoldUpOthers) {
   seen_.release.set_value();
   for (std::thread& reader : readers) reader.join();
   close(file);
+}
+
+TEST_F(FuseSessionTest, TheKernelKeepsNamesUntilItIsToldToForget) {
+  seen_.kept_ns = 3'600'000'000'000;
+  Mount();
+  if (!session_->ForgetNames()) GTEST_SKIP() << "this kernel cannot forget names";
+  const std::string there = directory_ + "/f";
+  const std::string absent = directory_ + "/none";
+  for (int round = 1; round <= 2; ++round) {
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(access(there.c_str(), F_OK), 0);
+      EXPECT_EQ(access(absent.c_str(), F_OK), -1);
+    }
+    EXPECT_EQ(seen_.lookups, 2 * round);
+    EXPECT_TRUE(session_->ForgetNames());
+  }
 }
 
 TEST_F(FuseSessionTest, EndsWhenItIsUnmounted) {

@@ -3,7 +3,7 @@
 // Counted from the *sending* of the last answered renewal, less a margin: the controller counts its
 // own lease from a later moment, so this one always ends first. The margin pays for clocks that run
 // at different speeds and for the time between a check and the submission that follows it. Threads:
-// Holds comes from any thread; the rest from one at a time.
+// Holds and LeftMs come from any thread; the rest from one at a time.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +61,10 @@ class Lease {
                     std::memory_order_release);
   }
   void Void() { until_ms_.store(0, std::memory_order_release); }
-  bool Holds(std::uint64_t now_ms) const {
-    return now_ms < until_ms_.load(std::memory_order_acquire);
+  bool Holds(std::uint64_t now_ms) const { return LeftMs(now_ms) > 0; }
+  std::uint64_t LeftMs(std::uint64_t now_ms) const {
+    const std::uint64_t until_ms = until_ms_.load(std::memory_order_acquire);
+    return until_ms > now_ms ? until_ms - now_ms : 0;
   }
 
  private:

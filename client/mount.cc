@@ -1,12 +1,12 @@
 #include "client/mount.h"
 
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/mount_table.h"
 #include "spdlog/spdlog.h"
 #include "volume/host_name.h"
 
@@ -23,15 +23,7 @@ constexpr std::uint32_t kReadAheadKib = 4 * kMaxFuseRequestBytes / 1024;
 // The kernel starts a FUSE mount with 128 KiB of read-ahead, whatever the handshake says. Only
 // reads through the page cache see it, and a mount without it is merely slower there.
 void RaiseReadAhead(const std::string& mount_point) {
-  std::ifstream mounts("/proc/self/mountinfo");
-  std::string line;
-  std::string device;
-  while (std::getline(mounts, line)) {
-    std::istringstream fields(line);
-    std::string id, parent, major_minor, root, where;
-    fields >> id >> parent >> major_minor >> root >> where;
-    if (where == mount_point) device = major_minor;  // the last one is on top
-  }
+  const std::string device = DeviceOfMount(mount_point);
   if (device.empty()) return;
   std::ofstream(absl::StrCat("/sys/class/bdi/", device, "/read_ahead_kb")) << kReadAheadKib;
 }
@@ -61,7 +53,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
       fuse->InvalidateAttributes(inode);
     }
   };
-  events_ = std::make_unique<EventRouter>(*data_, names_, locks_, session_, forget_attributes);
+  events_ = std::make_unique<EventRouter>(*data_, names_, kernel_names_, locks_, session_,
+                                          forget_attributes);
 
   Session::Options session;
   session.volume = options_.volume;
@@ -102,7 +95,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   vfs_ = std::make_unique<Vfs>(*session_, *data_, names_,
                                VfsOptions{.symlink_atime = options_.Atime(),
                                           .directory_atime = options_.DirectoryAtime(),
-                                          .forget_attributes = forget_attributes});
+                                          .forget_attributes = forget_attributes,
+                                          .kernel_names = &kernel_names_});
   file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;
@@ -120,7 +114,23 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse_ = *std::move(mounted);
   invalidator_.store(fuse_.get(), std::memory_order_release);
   RaiseReadAhead(options_.mount_point);
+  if (options_.keep_names) KeepNames();
   return absl::OkStatus();
+}
+
+void Mount::KeepNames() {
+  const std::string device = DeviceOfMount(options_.mount_point);
+  const bool kept =
+      !device.empty() &&
+      kernel_names_.Start({.forget =
+                               [this] {
+                                 FuseSession* const fuse = invalidator_;
+                                 return fuse != nullptr && fuse->ForgetNames();
+                               },
+                           .is_mounted_upon = [device] { return IsMountedUpon(device); }});
+  spdlog::info(
+      "{}: the kernel {}", options_.mount_point,
+      kept ? "keeps names" : "asks for every name (before Linux 6.16 it cannot be told to forget)");
 }
 
 bool Mount::Stop() {

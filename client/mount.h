@@ -16,6 +16,7 @@
 #include "client/file_locks.h"
 #include "client/fuse_ops.h"
 #include "client/fuse_session.h"
+#include "client/kernel_names.h"
 #include "client/mdc_stream.h"
 #include "client/mount_options.h"
 #include "client/name_cache.h"
@@ -43,11 +44,14 @@ class Mount {
   bool Stop();
 
  private:
+  void KeepNames();
+
   const MountOptions options_;
   const std::optional<TlsMaterial> tls_;
   std::unique_ptr<MdcConnector> connector_;
   std::unique_ptr<FileData> data_;
   NameCache names_;
+  KernelNames kernel_names_{names_, SystemClock()};
   FileLocks locks_;
   std::unique_ptr<EventRouter> events_;
   std::unique_ptr<Session> session_;

@@ -96,6 +96,8 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.flush_on_close = true;
   } else if (word == "nommap") {
     options.direct_io_mmap = false;
+  } else if (word == "nokeepnames") {
+    options.keep_names = false;
   } else if (!Contains(kIgnored, word)) {
     return absl::NotFoundError("no flag of ours");
   }
@@ -314,6 +316,7 @@ Options:
   writebehind=SIZE            memory for small writes on their way to the LUNs (64M); 0: none
   flush_on_close              close(2) waits until what was written is durable
   nommap                      with cache=auto: behave as on kernels before 6.6
+  nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds
   threads=N                   idle worker threads kept (16)

@@ -46,6 +46,7 @@ struct MountOptions {
   std::uint64_t write_behind_bytes = 64 * kMiB;
   bool flush_on_close = false;
   bool durable_names = false;  // changes of names and attributes are durable when a call returns
+  bool keep_names = true;      // by the kernel, where it can forget them
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6

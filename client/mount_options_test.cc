@@ -69,6 +69,8 @@ TEST(MountOptions, Table) {
   EXPECT_EQ(WithOptions("timeout=500,soft").soft_timeout_ms, 500u);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
+  EXPECT_TRUE(WithOptions("rw").keep_names);
+  EXPECT_FALSE(WithOptions("nokeepnames").keep_names);
   EXPECT_TRUE(WithOptions("ro").read_only);
   EXPECT_FALSE(WithOptions("ro,rw").read_only);
   EXPECT_TRUE(Parsed({"VOL", "/mnt", "-fvr"}).foreground);

@@ -52,6 +52,7 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   Node* const directory = Find(parent);
   if (directory == nullptr) return std::nullopt;
   directory->looked_into = true;
+  directory->in_kernel = true;
   if (own_changes_.TouchName(parent, name)) return std::nullopt;
   const auto entry = directory->names.find(Key(name));
   const bool known = entry != directory->names.end();
@@ -128,20 +129,11 @@ bool NameCache::IsPageKnown(std::uint64_t directory) {
 std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
-  if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
+  if (node == nullptr) return std::nullopt;
+  node->in_kernel = true;
+  if (own_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
-}
-
-bool NameCache::Show(const v1::Attr& attr) {
-  MutexLock lock(mutex_);
-  Node* const node = Find(attr.inode());
-  if (node == nullptr || !node->attr || node->attr->change() != attr.change() ||
-      own_changes_.TouchInode(attr.inode())) {
-    return false;
-  }
-  node->shown = true;
-  return true;
 }
 
 std::uint64_t NameCache::space_changes() const {
@@ -160,8 +152,7 @@ std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
 // ---- what this client changes itself ----------------------------------------------------------
 
 // A name that goes takes a link from its inode, where that is known.
-OwnChanges::Change NameCache::BeginChange(const v1::Request& request,
-                                          std::vector<std::uint64_t>& shown) {
+OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to_tell) {
   OwnChanges::Change change = OwnChanges::Of(request);
   MutexLock lock(mutex_);
   if (request.has_unlink() || request.has_rename()) {
@@ -177,7 +168,17 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request,
   own_changes_.Begin(change);
   for (const std::uint64_t inode : change.inodes) {
     Node* const node = Find(inode);
-    if (node != nullptr && std::exchange(node->shown, false)) shown.push_back(inode);
+    if (node != nullptr && std::exchange(node->shown, Shown::kNo) != Shown::kNo) {
+      to_tell.attributes.push_back(inode);
+    }
+  }
+  for (const auto& [parent, name] : change.names) {
+    Node* const directory = Find(parent);
+    if (directory == nullptr) continue;
+    to_tell.names |= directory->names_kept_in == epoch_;
+    if (directory->shown != Shown::kKept) continue;
+    directory->shown = Shown::kNo;
+    to_tell.attributes.push_back(parent);
   }
   return change;
 }
@@ -342,23 +343,29 @@ NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
   if (returning_.contains(inode)) return Recall::kOnItsWay;
   const Node* const node = Find(inode);
-  const bool shown = node != nullptr && node->shown;
+  const bool kept = node != nullptr && IsKept(*node);
+  const bool shown = kept || (node != nullptr && node->shown != Shown::kNo);
   Drop(inode);
   if (!shown) return Recall::kReturn;
   returning_.insert(inode);
-  return Recall::kTellKernelFirst;
+  return kept ? Recall::kTellOfNamesToo : Recall::kTellKernelFirst;
 }
 
-void NameCache::Clear() {
+std::vector<std::uint64_t> NameCache::Clear() {
   MutexLock lock(mutex_);
+  std::vector<std::uint64_t> kept;
+  for (const auto& [inode, node] : nodes_) {
+    if (node->shown == Shown::kKept) kept.push_back(inode);
+  }
   nodes_.clear();
   uses_.clear();
   names_weight_ = 0;
-  dropped_.clear();
+  dropped_ = {};
   returning_.clear();
+  return kept;
 }
 
-std::vector<std::uint64_t> NameCache::TakeDropped() {
+NameCache::Dropped NameCache::TakeDropped() {
   MutexLock lock(mutex_);
   return std::exchange(dropped_, {});
 }
@@ -411,9 +418,10 @@ void NameCache::Shrink() {
   if (WeightLocked() <= max_weight_) return;
   while (WeightLocked() > max_weight_ - max_weight_ / 64 && !uses_.empty()) {
     const std::uint64_t inode = uses_.back();
+    if (IsKept(*nodes_.at(inode))) dropped_.kept.push_back(inode);
     Drop(inode);
     returning_.insert(inode);
-    dropped_.push_back(inode);
+    dropped_.inodes.push_back(inode);
   }
 }
 

@@ -8,8 +8,8 @@
 //   1. There is a node for an inode only while its token is held.
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
 //      Its listing is kept in the parts in which it came, until a name in it changes.
-//   3. What the kernel was told to take for valid (Show) is told back to it before the token goes
-//      back, and before a change of this client's own is sent.
+//   3. What the kernel was told to take for valid (Show, ShowName) is told back to it before the
+//      token goes back, and before a change of this client's own is sent.
 //   4. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
@@ -64,7 +64,19 @@ class NameCache {
                                         std::size_t siblings);
   // Whether the kernel may take these attributes for valid: they are what the controller said last,
   // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
-  bool Show(const v1::Attr& attr);
+  // kKept: until then, or for as long as a name; a directory's, where `keep` is wished and the
+  // kernel has asked for something of it before. kMoment: for the system call that asks.
+  enum class Shown : std::uint8_t { kNo, kMoment, kKept };
+  Shown Show(const v1::Attr& attr, bool keep);
+  // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
+  // none). If so, OnRecall will speak of the directory.
+  bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode);
+  // The kernel does not know the inode any more.
+  void NoteForgotten(std::uint64_t inode);
+  // Around the forgetting of all that the kernel keeps; nothing more is kept meanwhile. False when
+  // there is nothing.
+  bool BeginForget();
+  void EndForget();
   // Counts what this client has done to the volume's usage.
   std::uint64_t space_changes() const;
   // Whether a name was looked up in the directory since the last call (false where its token is not
@@ -73,10 +85,15 @@ class NameCache {
 
   // ---- what this client changes itself ----
 
+  // What the kernel has to be told before a change is sent: which inodes' attributes it may take
+  // for valid no longer, and whether it keeps names that change.
+  struct ToTell {
+    std::vector<std::uint64_t> attributes;
+    bool names = false;
+  };
   // Until EndChange, what the request may change is not known here. With each request of names or
-  // attributes, before it is sent; from any thread. Adds to `shown` what the kernel takes for valid
-  // of it.
-  OwnChanges::Change BeginChange(const v1::Request& request, std::vector<std::uint64_t>& shown);
+  // attributes, before it is sent; from any thread.
+  OwnChanges::Change BeginChange(const v1::Request& request, ToTell& to_tell);
   // However the request ended, after OnReply.
   void EndChange(const OwnChanges::Change& change);
 
@@ -85,15 +102,21 @@ class NameCache {
   // Errors are told too.
   void OnReply(const v1::Request& request, const v1::Reply& reply);
   // What is to be done about it: the token is to be given back, after the kernel was told where it
-  // takes the inode's attributes for valid (it is on its way then until Returned); or nothing, as
-  // it is on its way already, and a second return might take what was granted after the first.
-  enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kOnItsWay };
+  // takes the inode's attributes for valid, or keeps names of it (it is on its way then until
+  // Returned); or nothing, as it is on its way already, and a second return might take what was
+  // granted after the first.
+  enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kTellOfNamesToo, kOnItsWay };
   Recall OnRecall(std::uint64_t inode);
-  // No token is held any more.
-  void Clear();
+  // No token is held any more. Returns the directories whose attributes the kernel keeps.
+  std::vector<std::uint64_t> Clear();
 
-  // Inodes whose nodes were dropped for want of room: their tokens are to be given back.
-  std::vector<std::uint64_t> TakeDropped();
+  // Inodes whose nodes were dropped for want of room: their tokens are to be given back, after the
+  // kernel was told of those that it `keeps`.
+  struct Dropped {
+    std::vector<std::uint64_t> inodes;
+    std::vector<std::uint64_t> kept;
+  };
+  Dropped TakeDropped();
   // The controller has taken these tokens back.
   void Returned(const std::vector<std::uint64_t>& inodes);
 
@@ -114,13 +137,19 @@ class NameCache {
     std::size_t walked_to = 0;
     bool complete = false;
     bool looked_into = false;
-    bool shown = false;  // the kernel may take `attr` for valid
+    bool in_kernel = false;    // it has asked for something of the inode
+    Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
+    // The last epochs in which the kernel was shown what it keeps, and names among that.
+    std::uint64_t kept_in = 0;
+    std::uint64_t names_kept_in = 0;
     std::uint64_t listed_to =
         0;  // a listing from the start, without a gap, has come to this cookie
     std::list<std::uint64_t>::iterator use;
   };
 
   Node* Find(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Keep(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const Node& node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Use(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,7 +181,11 @@ class NameCache {
   std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
+  Dropped dropped_ ABSL_GUARDED_BY(mutex_);
+  // Of what the kernel keeps, as it was forgotten for the last time.
+  std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool forgetting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // something, in this epoch
   std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };

@@ -11,6 +11,7 @@ namespace reel::client {
 namespace {
 
 using Recall = NameCache::Recall;
+using Shown = NameCache::Shown;
 
 constexpr std::uint64_t kDir = 1;
 
@@ -89,32 +90,95 @@ class NameCacheTest : public testing::Test {
   }
 
   NameCache cache_;
-  std::vector<std::uint64_t> shown_;
+  NameCache::ToTell to_tell_;
 };
 
 TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
   LookedUp("a", 7);
   v1::Attr other = AttrOf(7);
   other.set_change(1);
-  EXPECT_FALSE(cache_.Show(other)) << "older or newer than what is known";
+  EXPECT_EQ(cache_.Show(other, true), Shown::kNo) << "older or newer than what is known";
   EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn);
-  EXPECT_FALSE(cache_.Show(AttrOf(7))) << "without a token";
+  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kNo) << "without a token";
   LookedUp("a", 7);
-  EXPECT_TRUE(cache_.Show(AttrOf(7)));
+  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kMoment);
   EXPECT_EQ(cache_.OnRecall(7), Recall::kTellKernelFirst);
   EXPECT_EQ(cache_.OnRecall(7), Recall::kOnItsWay);
   LookedUp("a", 7);
-  EXPECT_FALSE(cache_.Show(AttrOf(7))) << "its token is on the way back";
+  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kNo) << "its token is on the way back";
   cache_.Returned({7});
   LookedUp("a", 7);
-  EXPECT_TRUE(cache_.Show(AttrOf(7)));
+  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kMoment);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(7);
-  const OwnChanges::Change change = cache_.BeginChange(chmod, shown_);
-  EXPECT_EQ(shown_, std::vector<std::uint64_t>{7});
-  EXPECT_FALSE(cache_.Show(AttrOf(7)));
+  const OwnChanges::Change change = cache_.BeginChange(chmod, to_tell_);
+  EXPECT_EQ(to_tell_.attributes, std::vector<std::uint64_t>{7});
+  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kNo);
   cache_.EndChange(change);
   EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn) << "that was told already";
+}
+
+TEST_F(NameCacheTest, NamesThatTheKernelKeepsAreItsDirectorys) {
+  LookedUp("a", 7);
+  LookedUp("none", 0);
+  EXPECT_TRUE(cache_.ShowName(kDir, "a", 7));
+  EXPECT_TRUE(cache_.ShowName(kDir, "none", 0));
+  EXPECT_FALSE(cache_.ShowName(kDir, "a", 8)) << "another inode by now";
+  EXPECT_FALSE(cache_.ShowName(kDir, "a", 0));
+  EXPECT_FALSE(cache_.ShowName(kDir, "b", 0)) << "perhaps there";
+  EXPECT_FALSE(cache_.ShowName(5, "a", 7)) << "without a token";
+  EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn) << "of the file itself nothing is kept";
+  EXPECT_EQ(cache_.OnRecall(kDir), Recall::kTellOfNamesToo);
+}
+
+TEST_F(NameCacheTest, WhatTheKernelHasForgottenIsNotToldAgain) {
+  LookedUp("a", 7);
+  EXPECT_FALSE(cache_.BeginForget()) << "it keeps nothing";
+  EXPECT_FALSE(cache_.ShowName(kDir, "a", 7)) << "while it is told";
+  cache_.EndForget();
+  ASSERT_TRUE(cache_.ShowName(kDir, "a", 7));
+  EXPECT_TRUE(cache_.BeginForget());
+  cache_.EndForget();
+  EXPECT_EQ(cache_.OnRecall(kDir), Recall::kReturn);
+}
+
+TEST_F(NameCacheTest, ChangesOfItsOwnTakeTheirDirectorysNamesFromTheKernel) {
+  LookedUp("a", 7);
+  v1::Request unlink;
+  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_name("a");
+  cache_.EndChange(cache_.BeginChange(unlink, to_tell_));
+  EXPECT_FALSE(to_tell_.names) << "it keeps none";
+  ASSERT_TRUE(cache_.ShowName(kDir, "a", 7));
+  const OwnChanges::Change change = cache_.BeginChange(unlink, to_tell_);
+  EXPECT_TRUE(to_tell_.names);
+  cache_.BeginForget();
+  cache_.EndForget();
+  EXPECT_FALSE(cache_.ShowName(kDir, "a", 7)) << "until it is answered";
+  cache_.EndChange(change);
+  EXPECT_TRUE(cache_.ShowName(kDir, "a", 7));
+}
+
+TEST_F(NameCacheTest, ADirectorysAttributesAreKeptOnceTheKernelKnowsIt) {
+  Created(kDir, "sub", 5, S_IFDIR | 0755);
+  const v1::Attr sub = AttrOf(5, S_IFDIR | 0755);
+  EXPECT_EQ(cache_.Show(sub, true), Shown::kMoment) << "it could not be told of it yet";
+  ASSERT_TRUE(cache_.GetAttr(5));
+  EXPECT_EQ(cache_.Show(sub, false), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(sub, true), Shown::kKept);
+  v1::Request make;
+  make.mutable_create()->set_parent(5);
+  make.mutable_create()->set_name("file");
+  const OwnChanges::Change change = cache_.BeginChange(make, to_tell_);
+  EXPECT_EQ(to_tell_.attributes, std::vector<std::uint64_t>{5}) << "its times are about to change";
+  EXPECT_EQ(cache_.Show(sub, true), Shown::kMoment);
+  cache_.EndChange(change);
+  EXPECT_EQ(cache_.Show(sub, true), Shown::kKept);
+  EXPECT_EQ(cache_.Clear(), std::vector<std::uint64_t>{5});
+  Created(kDir, "sub", 5, S_IFDIR | 0755);
+  ASSERT_TRUE(cache_.GetAttr(5));
+  cache_.NoteForgotten(5);
+  EXPECT_EQ(cache_.Show(sub, true), Shown::kMoment);
 }
 
 // The controller may have made it, and shown it to others, before its answer is here.
@@ -126,7 +190,7 @@ TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
   rename.mutable_rename()->set_name("old");
   rename.mutable_rename()->set_new_parent(kDir);
   rename.mutable_rename()->set_new_name("new");
-  const OwnChanges::Change change = cache_.BeginChange(rename, shown_);
+  const OwnChanges::Change change = cache_.BeginChange(rename, to_tell_);
   EXPECT_FALSE(cache_.Lookup(kDir, "old"));
   EXPECT_FALSE(cache_.Lookup(kDir, "new"));
   EXPECT_FALSE(cache_.GetAttr(7));
@@ -140,7 +204,7 @@ TEST_F(NameCacheTest, ARemovalOfWhatIsNotKnownMayTouchAnyInode) {
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kDir);
   unlink.mutable_unlink()->set_name("unknown");
-  const OwnChanges::Change change = cache_.BeginChange(unlink, shown_);
+  const OwnChanges::Change change = cache_.BeginChange(unlink, to_tell_);
   EXPECT_FALSE(cache_.GetAttr(7));
   cache_.EndChange(change);
   EXPECT_TRUE(cache_.GetAttr(7));
@@ -287,7 +351,7 @@ TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
     EXPECT_TRUE(small.GetAttr(inode));
   }
   EXPECT_EQ(small.weight(), 4 * NameCache::kNodeWeight);
-  const std::vector<std::uint64_t> dropped = small.TakeDropped();
+  const std::vector<std::uint64_t> dropped = small.TakeDropped().inodes;
   ASSERT_EQ(dropped.size(), 6u);
   EXPECT_EQ(dropped[0], 10u);
   // On its way back it is not taken again: the controller may have made the grant before.
@@ -329,7 +393,7 @@ TEST_F(NameCacheTest, ALargeDirectoryStaysCompleteAndGivesTokensBackInLumps) {
     ASSERT_TRUE(found && found->absent) << name;
     request.mutable_create()->set_name(name);
     create(10 + file, S_IFREG | 0644);
-    const std::vector<std::uint64_t> back = cache.TakeDropped();
+    const std::vector<std::uint64_t> back = cache.TakeDropped().inodes;
     messages += back.empty() ? 0 : 1;
     dropped += back.size();
   }

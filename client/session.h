@@ -138,6 +138,8 @@ class Session {
   // True while no controller answers: calls wait. Takes no lock, so an Interrupt may ask.
   virtual bool Away() const { return false; }
   virtual bool LeaseHolds() const = 0;
+  // For how many milliseconds it will hold, whatever happens.
+  virtual std::uint64_t LeaseLeftMs() const { return 0; }
   virtual std::uint64_t session_id() const = 0;  // 0 while there is none
   // The reservation key that the session began with; 0: none.
   virtual std::uint64_t key() const { return 0; }

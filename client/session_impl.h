@@ -48,6 +48,7 @@ class SessionImpl : public Session {
   bool TimedOut() const override;
   bool Away() const override { return away_.load(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
+  std::uint64_t LeaseLeftMs() const override { return lease_.LeftMs(clock_.NowMs()); }
   std::uint64_t session_id() const override { return session_id_.load(); }
   std::uint64_t key() const override { return key_.load(); }
   void NoteUnfinished() override { unfinished_ = true; }

@@ -97,10 +97,14 @@ absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
 }
 
 void Vfs::NoteChange(const v1::Request& request, CallOptions& options) {
-  std::vector<std::uint64_t> shown;
-  OwnChanges::Change change = names_.BeginChange(request, shown);
+  NameCache::ToTell to_tell;
+  OwnChanges::Change change = names_.BeginChange(request, to_tell);
   if (change.empty()) return;
-  for (const std::uint64_t inode : shown) options_.forget_attributes(inode);
+  if (KernelNames* const kernel_names = options_.kernel_names) {
+    for (const auto& [directory, name] : change.names) kernel_names->Leave(directory);
+    if (to_tell.names) kernel_names->Forget();
+  }
+  for (const std::uint64_t inode : to_tell.attributes) options_.forget_attributes(inode);
   options.on_done = [&names = names_, change = std::move(change)](
                         const absl::StatusOr<v1::Reply>&) { names.EndChange(change); };
 }

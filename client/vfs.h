@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "client/dir_handle.h"
 #include "client/file_data.h"
+#include "client/kernel_names.h"
 #include "client/listing_ahead.h"
 #include "client/name_cache.h"
 #include "client/removed_inodes.h"
@@ -59,6 +60,7 @@ struct VfsOptions {
   // The kernel shall take nothing for valid that it knows of the inode; called by whoever changes
   // it.
   std::function<void(std::uint64_t inode)> forget_attributes = [](std::uint64_t) {};
+  KernelNames* kernel_names = nullptr;  // null: the kernel keeps no names
 };
 
 class Vfs {
@@ -69,6 +71,9 @@ class Vfs {
 
   // ---- names ----
   absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);
+  // For how many nanoseconds the kernel may keep what Lookup just said: that a name leads to this
+  // inode, or to none (0). 0: not at all.
+  std::uint64_t ShowName(const NameIn& at, std::uint64_t inode);
   // mknod, mkdir: by the type in `mode`, to which umask or a default ACL are still to be applied.
   absl::StatusOr<v1::Attr> Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
                                 const Caller& caller);
@@ -82,12 +87,16 @@ class Vfs {
 
   // ---- inodes ----
   // The kernel has no reference to it any more.
-  void Forget(std::uint64_t inode) { removed_.Forget(inode); }
+  void Forget(std::uint64_t inode) {
+    removed_.Forget(inode);
+    names_.NoteForgotten(inode);
+  }
   // The root's attributes, and StatFs, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
-  // Whether the kernel may take these attributes, which came from here just now, for valid.
-  bool MayShow(const v1::Attr& attr) { return session_.LeaseHolds() && names_.Show(attr); }
+  // For how many nanoseconds the kernel may take these attributes, which came from here just now,
+  // for valid: 0, a moment (for the system call that asked), or as long as it keeps names.
+  std::uint64_t ShowAttr(const v1::Attr& attr);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
   absl::StatusOr<std::string> GetXattr(std::uint64_t inode, std::string_view name,
@@ -141,6 +150,8 @@ class Vfs {
                                       const Caller& caller);
   // Until the request is done, the cache knows nothing of what it may change.
   void NoteChange(const v1::Request& request, CallOptions& options);
+  // For how long the kernel keeps names by now, in nanoseconds.
+  std::uint64_t KeptNs() const;
   // Where the token is not held, the kernel's attributes of the inode are not valid.
   void ForgetUnlessHeld(std::uint64_t inode);
   // The inode that `at` is known to lead to, before it is removed.

@@ -39,6 +39,7 @@ class FakeSession : public Session {
   }
   void Post(v1::Request) override {}
   bool LeaseHolds() const override { return true; }
+  std::uint64_t LeaseLeftMs() const override { return 10'000; }
   std::uint64_t session_id() const override { return 1; }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   bool Away() const override { return away; }
@@ -164,7 +165,8 @@ class VfsTest : public ::testing::Test {
   FakeSession session_;
   FakeFileData data_;
   NameCache names_;
-  Vfs vfs_{session_, data_, names_, VfsOptions{}};
+  KernelNames kernel_names_{names_, SystemClock(), /*left_ms=*/0};
+  Vfs vfs_{session_, data_, names_, VfsOptions{.kernel_names = &kernel_names_}};
   Caller caller_;
   TwoGroups groups_;
 };
@@ -190,6 +192,33 @@ TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
   ASSERT_TRUE(root.ok()) << root.status();
   EXPECT_EQ(root->nlink(), 5u);
   EXPECT_TRUE(vfs_.StatFs(caller_).ok());
+}
+
+// Another host may see the change before this one hears that it is made.
+TEST_F(VfsTest, TheKernelForgetsNamesBeforeAChangeIsSent) {
+  std::vector<std::size_t> forgotten;  // how many requests had been sent
+  ASSERT_TRUE(kernel_names_.Start({.forget =
+                                       [&] {
+                                         forgotten.push_back(session_.requests.size());
+                                         return true;
+                                       },
+                                   .is_mounted_upon = [] { return false; }}));
+  forgotten.clear();
+  v1::Request lookup;
+  lookup.mutable_lookup()->set_parent(1);
+  lookup.mutable_lookup()->set_name("name");
+  v1::Reply absent;
+  absent.add_cacheable(1);
+  absent.set_error(ENOENT);
+  names_.OnReply(lookup, absent);
+  EXPECT_EQ(vfs_.ShowName({1, "name"}, 0), KernelNames::kKeptMs * 1'000'000);
+  EXPECT_EQ(vfs_.ShowName({1, "name"}, 7), 0) << "not there, as far as is known";
+  ReplyEntry(7);
+  EXPECT_TRUE(vfs_.Make({1, "name"}, S_IFDIR | 0755, 0, caller_).ok());
+  EXPECT_EQ(forgotten, std::vector<std::size_t>{0});
+  ReplyEntry(8);
+  EXPECT_TRUE(vfs_.Make({1, "other"}, S_IFDIR | 0755, 0, caller_).ok());
+  EXPECT_EQ(forgotten.size(), 1) << "it keeps nothing";
 }
 
 TEST_F(VfsTest, ErrnosPassThrough) {

@@ -145,6 +145,57 @@ def test_what_is_known_costs_no_round_trip(cluster, room):
     assert asked <= 5  # the absent name, once
 
 
+def found(path):
+    """What stat(2) of a name says."""
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def test_the_kernel_forgets_what_the_other_changes(cluster, room):
+    """Names that the kernel of one host keeps, there and absent, in a directory and above it, are
+    what the other one has made of them as soon as its call has returned."""
+    for number in range(20):
+        folder = os.path.join(room[0], f"d{number}", "e")
+        os.makedirs(folder)
+        with open(os.path.join(folder, "file"), "w") as file:
+            file.write("text")
+        mine, theirs = (os.path.join(place, f"d{number}") for place in room)
+        looks = [os.path.join(*names) for names in (("e", "file"), ("e", "new"), ("f", "file"))]
+        looks.append("e")
+        old, new = (os.path.join(mine, "e", name) for name in ("file", "new"))
+        changes = [lambda: os.rename(old, new), lambda: os.unlink(new), lambda: os.mkdir(old),
+                   lambda: os.rename(os.path.join(mine, "e"), os.path.join(mine, "f"))]
+        for change in changes if number % 2 == 0 else changes[3:]:
+            for path in looks * 3:
+                found(os.path.join(theirs, path))
+            change()
+            for path in looks:
+                here, there = (found(os.path.join(place, path)) for place in (mine, theirs))
+                assert here == there, path
+
+
+def test_what_is_mounted_within_stays(cluster, room):
+    """A mount on a directory of the volume survives that another host changes names around it."""
+    inner = os.path.join(room[0], "a", "inner")
+    os.makedirs(inner)
+    os.makedirs(os.path.join(room[1], "a", "other"))
+    # In a mount namespace of its own, as a container would have it.
+    script = ("mount -t tmpfs none \"$1\" && touch \"$1/here\" && echo mounted && read go"
+              " && ls \"$1\"")
+    with subprocess.Popen(("unshare", "--mount", "sh", "-c", script, "sh", inner),
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout.readline() == "mounted\n"
+        for number in range(3):
+            found(os.path.join(room[0], "a", "other", "name"))
+            found(os.path.join(room[0], "a", f"new{number}"))
+            os.mkdir(os.path.join(room[1], "a", f"new{number}"))
+            assert found(os.path.join(room[0], "a", f"new{number}"))
+        seen, _ = shell.communicate("go\n", timeout=60)
+    assert seen == "here\n"
+
+
 def operations(cluster):
     """What the controller has been asked for, once nothing is on its way any more."""
     def count():

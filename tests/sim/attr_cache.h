@@ -1,10 +1,11 @@
-// What the kernel of one host takes for valid of inodes' attributes: for a moment after each reply
-// that allows it, until it is told otherwise.
+// What the kernel of one host takes for valid of inodes' attributes: for a moment at least after
+// each reply that allows it, until it is told otherwise.
 //
 // As in Linux: a reply to a request that began before the kernel was told is not taken for valid.
 // Threads: fibers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -26,11 +27,12 @@ class AttrCache {
       return entries_[inode].attr;
     }
     absl::StatusOr<v1::Attr> attr = vfs.GetAttr(inode, caller);
-    if (!attr.ok() || !vfs.MayShow(*attr)) return attr;
+    const std::uint64_t valid_ns = attr.ok() ? vfs.ShowAttr(*attr) : 0;
+    if (valid_ns == 0) return attr;
     Entry& entry = entries_[inode];
     if (entry.version == version) {
       entry.attr = *attr;
-      entry.until = scheduler_.now() + kMoment;
+      entry.until = scheduler_.now() + std::max<Micros>(kMoment, valid_ns / 1000);
     }
     return attr;
   }

@@ -88,7 +88,8 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   Write& w = writes_[write];
   w.ended = scheduler_.now();
   w.durable = durable;
-  w.lost = !durable && Unaware(w.who.host);
+  // What it wrote before its session was lost is lost, too, where it returned after that.
+  w.lost = !durable && (Unaware(w.who.host) || LostSessionSince(w.who.host, w.began));
 }
 
 // ---- reading ----------------------------------------------------------------------------------

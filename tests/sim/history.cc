@@ -170,6 +170,7 @@ Outcome History::Run() {
   for (const auto& machine : cluster_.machines()) {
     c.page_hits += machine->pages().hits();
     c.attr_hits += machine->attributes().hits();
+    c.name_hits += machine->kept_names().hits();
     c.pages_invalidated += machine->pages().invalidated();
   }
   for (const auto& controller : cluster_.controllers()) {

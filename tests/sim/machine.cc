@@ -21,12 +21,12 @@ client::FileDataOptions AnyOptions(Random& random) {
 // The client's own router, and a look at what passes.
 class WatchedRouter final : public client::EventRouter {
  public:
-  WatchedRouter(client::FileData& data, client::NameCache& names, client::FileLocks& locks,
-                const std::unique_ptr<client::Session>& session,
+  WatchedRouter(client::FileData& data, client::NameCache& names, client::KernelNames& kernel_names,
+                client::FileLocks& locks, const std::unique_ptr<client::Session>& session,
                 std::function<void(std::uint64_t)> forget_attributes,
                 const std::function<void()>& on_noticed,
                 const std::function<void(std::uint64_t)>& on_told_lost)
-      : EventRouter(data, names, locks, session, std::move(forget_attributes)),
+      : EventRouter(data, names, kernel_names, locks, session, std::move(forget_attributes)),
         on_noticed_(on_noticed),
         on_told_lost_(on_told_lost) {}
   void OnToldLost(std::uint64_t first) override {
@@ -51,8 +51,18 @@ bool Machine::Start() {
   data_ = client::FileData::Create(data, clock_,
                                    [this](std::uint64_t inode) { pages_.Invalidate(inode); });
   const auto forget_attributes = [this](std::uint64_t inode) { attributes_.Forget(inode); };
-  events_ = std::make_unique<WatchedRouter>(*data_, names_, locks_, session_, forget_attributes,
-                                            on_noticed_, on_told_lost_);
+  events_ = std::make_unique<WatchedRouter>(*data_, names_, kernel_names_, locks_, session_,
+                                            forget_attributes, on_noticed_, on_told_lost_);
+  if (host_ % 4 != 0) {
+    // Somebody may have mounted something within: the kernel is not told then.
+    const bool mounted_upon = scheduler_.random().OneIn(8);
+    kernel_names_.Start({.forget =
+                             [this] {
+                               kept_names_.Forget();
+                               return true;
+                             },
+                         .is_mounted_upon = [mounted_upon] { return mounted_upon; }});
+  }
   client::Session::Options options;
   options.volume = "reel";
   options.mdcs = controllers_;
@@ -73,8 +83,9 @@ bool Machine::Start() {
   for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
   locks_.Start(*session_);
   if (!data_->Start(*session_, volume_).ok()) return false;
-  vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,
-                                       client::VfsOptions{.forget_attributes = forget_attributes});
+  vfs_ = std::make_unique<client::Vfs>(
+      *session_, *data_, names_,
+      client::VfsOptions{.forget_attributes = forget_attributes, .kernel_names = &kernel_names_});
   return true;
 }
 

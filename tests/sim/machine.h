@@ -14,6 +14,7 @@
 #include "tests/sim/attr_cache.h"
 #include "tests/sim/host_clock.h"
 #include "tests/sim/luns.h"
+#include "tests/sim/name_keeper.h"
 #include "tests/sim/network.h"
 #include "tests/sim/page_cache.h"
 
@@ -30,7 +31,9 @@ class Machine {
         connector_(network.ConnectorOf(host)),
         disks_(std::move(disks)),
         controllers_(std::move(controllers)),
-        attributes_(scheduler) {}
+        attributes_(scheduler),
+        kept_names_(scheduler, attributes_),
+        kernel_names_(names_, clock_, scheduler.random().OneIn(2) ? 0 : 500) {}
 
   // Registers, until a controller answers; gives up after a while.
   bool Start();
@@ -45,6 +48,7 @@ class Machine {
   client::Session* session() { return session_.get(); }
   PageCache& pages() { return pages_; }
   AttrCache& attributes() { return attributes_; }
+  NameKeeper& kept_names() { return kept_names_; }
   Path::Weather& weather() { return weather_; }
   // Told when the client has noticed that its session is over, and has let go of all it held.
   void SetOnNoticed(std::function<void()> on_noticed) { on_noticed_ = std::move(on_noticed); }
@@ -65,9 +69,11 @@ class Machine {
   Path::Weather weather_;
   PageCache pages_;
   AttrCache attributes_;
+  NameKeeper kept_names_;
   bool flush_on_close_ = false;
   std::unique_ptr<client::FileData> data_;
   client::NameCache names_;
+  client::KernelNames kernel_names_;
   client::FileLocks locks_;
   std::function<void()> on_noticed_;
   std::function<void(std::uint64_t)> on_told_lost_;

@@ -146,6 +146,7 @@ class Runner {
     add("locks granted", c.locks);
     add("page cache hits", c.page_hits);
     add("attributes not asked for", c.attr_hits);
+    add("names not asked for", c.name_hits);
     add("pages invalidated", c.pages_invalidated);
     add("evictions", c.evictions);
     add("recalls", c.recalls);

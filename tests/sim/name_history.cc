@@ -139,7 +139,8 @@ bool Search::AttrMatches(int inode, const NameOp& op) const {
   const Inode& i = inodes_[static_cast<std::size_t>(inode)];
   if (i.directory != S_ISDIR(op.mode)) return false;
   if (i.anonymous) return true;
-  return op.mode == i.mode &&
+  const bool permissions = (op.mode & ~S_IFMT) != 0;  // looked at with the name
+  return (!permissions || op.mode == i.mode) &&
          (i.directory || op.nlink == 0 || static_cast<int>(op.nlink) == Links(inode));
 }
 

@@ -154,13 +154,15 @@ void Program::NoteSize(const v1::Attr& attr, Micros began) {
 
 std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
   const std::size_t number = Begin({.kind = Kind::kLookup, .slot = slot});
-  const absl::StatusOr<v1::Attr> attr = machine_.vfs().Lookup(At(slot), caller_);
+  const NameKeeper::Found found = machine_.kept_names().Lookup(machine_.vfs(), At(slot), caller_);
+  const absl::StatusOr<v1::Attr>& attr = found.attr;
   if (attr.ok()) {
     NameOp& op = shared_.names.at(number);
     TakeAttr(*attr, op);
     // As on one machine: found first, looked at later, when a name of it may be gone. (What getattr
     // says is of one moment.)
     op.nlink = 0;
+    if (found.kept) op.mode &= S_IFMT;
   }
   if (!Ended(number, attr.status()) || !attr.ok()) return 0;
   NoteSize(*attr, shared_.names.at(number).began);
@@ -174,6 +176,7 @@ void Program::Create(int slot) {
   NextHandle();
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
+  machine_.kept_names().Changed(At(slot));
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
   if (!attr.ok()) return;
@@ -185,6 +188,7 @@ void Program::MakeDirectory(int slot) {
   const std::uint32_t mode = 0700 + static_cast<std::uint32_t>(random().Below(64));
   const std::size_t number = Begin({.kind = Kind::kMakeDir, .slot = slot, .mode = S_IFDIR | mode});
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().Make(At(slot), S_IFDIR | mode, 0, caller_);
+  machine_.kept_names().Changed(At(slot));
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
 }
@@ -193,6 +197,7 @@ void Program::Remove(int slot, bool directory) {
   const std::size_t number =
       Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
   const absl::Status status = machine_.vfs().Unlink(At(slot), directory, caller_);
+  machine_.kept_names().Changed(At(slot));
   machine_.attributes().ForgetAll();
   Ended(number, status);
 }
@@ -204,6 +209,8 @@ void Program::Rename(int from, int to) {
   const std::size_t number =
       Begin({.kind = Kind::kRename, .slot = from, .slot_to = to, .flags = flags});
   const absl::Status status = machine_.vfs().Rename(At(from), At(to), flags, caller_);
+  machine_.kept_names().Changed(At(from));
+  machine_.kept_names().Changed(At(to));
   machine_.attributes().ForgetAll();
   Ended(number, status);
 }
@@ -213,6 +220,7 @@ void Program::Link(int from, int to) {
   if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode())) return;
   const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode()});
   const absl::Status status = machine_.vfs().Link(attr.inode(), At(to), caller_).status();
+  machine_.kept_names().Changed(At(to));
   machine_.attributes().Forget(attr.inode());
   Ended(number, status);
 }

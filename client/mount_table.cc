@@ -1,0 +1,89 @@
+#include "client/mount_table.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace reel::client {
+namespace {
+
+// The first fields of a line; the others are not needed.
+struct Line {
+  std::string_view id, parent, device, root, where;
+};
+
+std::vector<Line> Parse(std::string_view table) {
+  std::vector<Line> lines;
+  const auto std_view = [](absl::string_view text) {
+    return std::string_view(text.data(), text.size());
+  };
+  for (absl::string_view text :
+       absl::StrSplit(absl::string_view(table.data(), table.size()), '\n')) {
+    const std::vector<absl::string_view> fields = absl::StrSplit(text, absl::MaxSplits(' ', 5));
+    if (fields.size() < 5) continue;
+    lines.push_back({std_view(fields[0]), std_view(fields[1]), std_view(fields[2]),
+                     std_view(fields[3]), std_view(fields[4])});
+  }
+  return lines;
+}
+
+std::string Read(const std::string& file) {
+  std::ifstream in(file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+std::string DeviceIn(std::string_view table, std::string_view mount_point) {
+  std::string_view device;
+  for (const Line& line : Parse(table)) {
+    if (line.where == mount_point) device = line.device;  // the last one is on top
+  }
+  return std::string(device);
+}
+
+bool IsMountedUponIn(std::string_view table, std::string_view device) {
+  const std::vector<Line> lines = Parse(table);
+  std::set<std::string_view> ours;
+  for (const Line& line : lines) {
+    if (line.device == device) ours.insert(line.id);
+  }
+  for (const Line& line : lines) {
+    if (line.parent != line.id && ours.contains(line.parent)) return true;
+  }
+  return false;
+}
+
+std::string DeviceOfMount(const std::string& mount_point) {
+  return DeviceIn(Read("/proc/self/mountinfo"), mount_point);
+}
+
+bool IsMountedUpon(const std::string& device) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), &closedir);
+  if (processes == nullptr) return IsMountedUponIn(Read("/proc/self/mountinfo"), device);
+  std::set<std::string> seen;  // namespaces
+  while (const dirent* entry = readdir(processes.get())) {
+    if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
+    const std::string process = absl::StrCat("/proc/", static_cast<const char*>(entry->d_name));
+    std::array<char, 64> name{};
+    const ssize_t length = readlink((process + "/ns/mnt").c_str(), name.data(), name.size());
+    if (length <= 0 || !seen.emplace(name.data(), static_cast<std::size_t>(length)).second)
+      continue;
+    if (IsMountedUponIn(Read(process + "/mountinfo"), device)) return true;
+  }
+  return false;
+}
+
+}  // namespace reel::client

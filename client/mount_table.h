@@ -1,0 +1,24 @@
+// What the system's table of mounts tells: proc(5), /proc/PID/mountinfo.
+//
+// Threads: pure functions, but for those that read /proc.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace reel::client {
+
+// The device ("0:42") of what is mounted on a directory, by the table of this process's mount
+// namespace; empty where nothing is. Asks nothing of the file system itself.
+std::string DeviceOfMount(const std::string& mount_point);
+
+// Whether something is mounted on a directory or file of the file system with that device, in the
+// mount namespace of any process (of those that this one may look at).
+bool IsMountedUpon(const std::string& device);
+
+// ---- the same, of one table ----
+
+std::string DeviceIn(std::string_view table, std::string_view mount_point);
+bool IsMountedUponIn(std::string_view table, std::string_view device);
+
+}  // namespace reel::client

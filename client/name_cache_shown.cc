@@ -1,0 +1,68 @@
+// What the kernel was shown of the cache, and may take for valid.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "client/name_cache.h"
+
+namespace reel::client {
+
+void NameCache::Keep(Node& node) {
+  node.kept_in = epoch_;
+  keeps_ = true;
+}
+
+bool NameCache::IsKept(const Node& node) const {
+  return node.kept_in == epoch_;
+}
+
+// What the kernel does not know yet it cannot be told to forget. And a change in a directory
+// changes its times: the kernel, which asks in the middle of one, may learn of the old ones after
+// it has heard of the change.
+NameCache::Shown NameCache::Show(const v1::Attr& attr, bool keep) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(attr.inode());
+  if (node == nullptr || !node->attr || node->attr->change() != attr.change() ||
+      own_changes_.TouchInode(attr.inode())) {
+    return Shown::kNo;
+  }
+  const bool kept = keep && node->in_kernel && !forgetting_ && S_ISDIR(attr.mode()) &&
+                    !own_changes_.TouchNamesOf(attr.inode());
+  if (kept) Keep(*node);
+  const Shown shown = kept ? Shown::kKept : Shown::kMoment;
+  node->shown = std::max(node->shown, shown);
+  return shown;
+}
+
+bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode) {
+  MutexLock lock(mutex_);
+  Node* const directory = Find(parent);
+  if (directory == nullptr || forgetting_ || own_changes_.TouchName(parent, name)) return false;
+  const auto entry = directory->names.find(absl::string_view(name.data(), name.size()));
+  const bool known = entry != directory->names.end();
+  if (!known && !directory->complete) return false;
+  if (inode != (known ? entry->second : 0)) return false;
+  Keep(*directory);
+  directory->names_kept_in = epoch_;
+  return true;
+}
+
+void NameCache::NoteForgotten(std::uint64_t inode) {
+  MutexLock lock(mutex_);
+  if (Node* const node = Find(inode)) node->in_kernel = false;
+}
+
+bool NameCache::BeginForget() {
+  MutexLock lock(mutex_);
+  forgetting_ = true;
+  return keeps_;
+}
+
+void NameCache::EndForget() {
+  MutexLock lock(mutex_);
+  forgetting_ = false;
+  keeps_ = false;
+  ++epoch_;
+}
+
+}  // namespace reel::client

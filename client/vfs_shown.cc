@@ -1,0 +1,46 @@
+// What the kernel may take for valid without asking again.
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "client/vfs.h"
+
+namespace reel::client {
+namespace {
+
+// The kernel rounds it up to its clock's next tick: a few milliseconds.
+constexpr std::uint64_t kMomentNs = 1'000;
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+// Ends long before the lease does, so that a process which stands still meanwhile, or a reply that
+// the kernel takes in late, does no harm.
+std::uint64_t Vfs::KeptNs() const {
+  return std::min(KernelNames::kKeptMs, session_.LeaseLeftMs() / 4) * kNsPerMs;
+}
+
+std::uint64_t Vfs::ShowAttr(const v1::Attr& attr) {
+  if (!session_.LeaseHolds()) return 0;
+  const std::uint64_t kept_ns = KeptNs();
+  const bool keep = kept_ns > 0 && S_ISDIR(attr.mode()) && options_.kernel_names != nullptr &&
+                    options_.kernel_names->MayKeep(attr.inode());
+  switch (names_.Show(attr, keep)) {
+    case NameCache::Shown::kNo:
+      return 0;
+    case NameCache::Shown::kMoment:
+      return kMomentNs;
+    case NameCache::Shown::kKept:
+      return kept_ns;
+  }
+  return 0;
+}
+
+std::uint64_t Vfs::ShowName(const NameIn& at, std::uint64_t inode) {
+  if (options_.kernel_names == nullptr) return 0;
+  const std::uint64_t kept_ns = KeptNs();
+  if (kept_ns == 0 || !options_.kernel_names->MayKeep(at.parent)) return 0;
+  return names_.ShowName(at.parent, at.name, inode) ? kept_ns : 0;
+}
+
+}  // namespace reel::client
