@@ -179,8 +179,9 @@ def test_the_kernel_forgets_what_the_other_changes(cluster, room):
 def test_what_is_mounted_within_stays(cluster, room):
     """A mount on a directory of the volume survives that another host changes names around it."""
     inner = os.path.join(room[0], "a", "inner")
-    os.makedirs(inner)
-    os.makedirs(os.path.join(room[1], "a", "other"))
+    # By the other host: of directories that this one changes its kernel keeps no names.
+    os.makedirs(os.path.join(room[1], "a", "inner"))
+    os.mkdir(os.path.join(room[1], "a", "other"))
     # In a mount namespace of its own, as a container would have it.
     script = ("mount -t tmpfs none \"$1\" && touch \"$1/here\" && echo mounted && read go"
               " && ls \"$1\"")
