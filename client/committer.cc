@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/attributes_ahead.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -119,6 +120,7 @@ Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
     f.tail_allocated = false;
     message.set_release_tail(true);
   }
+  plan->ahead = f.committing_ahead = std::exchange(f.dirty.ahead, std::nullopt);
   plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
                 !message.kill_suid_sgid() && !message.release_tail();
   f.committing = plan->blocks;
@@ -133,7 +135,7 @@ void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interru
   for (const PlanRef& plan : plans) {
     // After a failure each learns about its own LUNs only.
     absl::Status status = flushed.ok() ? flushed : context_.io->Flush(plan->marks, interrupt);
-    if (!status.ok() || plan->empty) {
+    if (!status.ok() || (plan->empty && !plan->ahead)) {
       Finish(plan, status);
     } else {
       Send(plan);
@@ -143,18 +145,37 @@ void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interru
 
 void Committer::Send(const PlanRef& plan) {
   plan->sent = true;
-  v1::Request request;
-  *request.mutable_layout_commit() = std::move(plan->message);
-  context_.session->Start(
-      std::move(request),
-      [this, plan](const absl::StatusOr<v1::Reply>& reply) {
-        if (reply.ok() && reply->has_attr()) {
-          MutexLock lock(plan->file->mutex);
-          if (plan->file->era == plan->era) plan->file->Learn(reply->attr().attr());
-        }
-        Finish(plan, reply.status());
-      },
-      plan->session);
+  plan->unanswered = (plan->empty ? 0 : 1) + (plan->ahead ? 1 : 0);
+  const auto start = [&](v1::Request request) {
+    context_.session->Start(
+        std::move(request),
+        [this, plan](const absl::StatusOr<v1::Reply>& reply) { Answered(plan, reply); },
+        plan->session);
+  };
+  // (With the last answer the plan may be gone.)
+  const std::optional<v1::SetAttr> ahead = plan->ahead;
+  if (!plan->empty) {
+    v1::Request request;
+    *request.mutable_layout_commit() = std::move(plan->message);
+    start(std::move(request));
+  }
+  if (ahead) {
+    v1::Request request;
+    *request.mutable_set_attr() = *ahead;
+    start(std::move(request));
+  }
+}
+
+void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
+  {
+    MutexLock lock(plan->file->mutex);
+    if (reply.ok() && reply->has_attr() && plan->file->era == plan->era) {
+      plan->file->Learn(reply->attr().attr());
+    }
+    plan->outcome.Update(reply.status());
+    if (--plan->unanswered > 0) return;
+  }
+  Finish(plan, plan->outcome);
 }
 
 // A message of its own: if the commit carried it, a new controller, which is told of the lower
@@ -173,6 +194,11 @@ void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
   f.dirty.kill_set_id = f.dirty.kill_set_id || plan.kill_set_id;
   f.dirty.kill_sgid = f.dirty.kill_sgid || plan.kill_sgid;
   f.dirty.wrote = f.dirty.wrote || plan.wrote;
+  if (plan.ahead) {
+    v1::SetAttr both = *plan.ahead;
+    if (f.dirty.ahead) MergeAhead(*f.dirty.ahead, both);
+    f.dirty.ahead = std::move(both);
+  }
   if (f.dirty.any()) NoteDirty(f);
 }
 
@@ -189,6 +215,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.committing.Clear();
   f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
   f.committing_wrote = false;
+  f.committing_ahead.reset();
   if (plan->holds_file) f.exclusive_user = false;
   f.changed.NotifyAll();
   if (f.era != plan->era) return;  // the loss is noted already

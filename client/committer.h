@@ -62,13 +62,16 @@ class Committer {
   struct Plan {
     FileRef file;
     v1::LayoutCommit message;
+    std::optional<v1::SetAttr> ahead;
     LunMarks marks;
     BlockSet blocks;
     std::uint64_t era = 0;
     std::uint64_t session = 0;
     std::uint64_t through = 0;  // FileState::changes that it covers
     bool holds_file = false;    // exclusively, until it is done
-    bool empty = false;         // only the flush counts
+    bool empty = false;         // nothing to say in `message`
+    int unanswered = 0;         // under the file's mutex, as `outcome`
+    absl::Status outcome;
     bool sent = false;
     bool size = false;  // what the message tells
     bool mtime = false;
@@ -86,6 +89,7 @@ class Committer {
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan);
+  void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
   void Finish(const PlanRef& plan, const absl::Status& status);
   // What was to be committed is dirty again: all of it, or only what lies on no LUN.
   void PutBack(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

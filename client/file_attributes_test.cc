@@ -1,6 +1,8 @@
 // What the data path does to an inode's attributes: set-id bits, access and modification times.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "client/file_data.h"
 #include "client/testing/data_cluster.h"
 
@@ -92,6 +94,80 @@ TEST(FileAttributesTest, ExplicitTimesWinOverThoseOfWrites) {
   EXPECT_TRUE(client->Fsync(inode).ok());
   EXPECT_EQ(cluster.mdc().AttrOf(inode).mtime().seconds(), 1234);
   EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 1u);
+}
+
+class AheadTest : public testing::Test {
+ protected:
+  AheadTest() { client_->Write(inode_, 0, "x"); }
+
+  std::optional<v1::Attr> SetMode(std::uint32_t mode) {
+    v1::SetAttr set;
+    set.set_inode(inode_);
+    set.set_fields(v1::SetAttr::MODE);
+    set.set_mode(mode);
+    return client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_));
+  }
+  std::uint32_t Mode(TestClient& client) {
+    v1::Attr attr = cluster_.mdc().AttrOf(inode_);
+    client.data().Overlay(attr);
+    return attr.mode() & 07777;
+  }
+
+  DataCluster cluster_{{.data = {.commit_age_ms = 60'000}}};
+  const std::uint64_t inode_ = cluster_.mdc().CreateFile(0100600);
+  const std::unique_ptr<TestClient> client_ = cluster_.Mount();
+};
+
+TEST_F(AheadTest, IsToldWithTheNextCommit) {
+  const auto attr = SetMode(0644);
+  ASSERT_TRUE(attr);
+  EXPECT_EQ(attr->mode(), 0100644u);
+  ASSERT_TRUE(SetMode(0640));
+  EXPECT_EQ(Mode(*client_), 0640u);
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 0u);
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u) << "both as one";
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100640u);
+  EXPECT_EQ(Mode(*client_), 0640u);
+}
+
+TEST_F(AheadTest, IsToldBeforeAnotherHostMayLook) {
+  ASSERT_TRUE(SetMode(0644));
+  const auto other = cluster_.Mount();
+  EXPECT_EQ(other->Read(inode_, 0, 1), "x");
+  EXPECT_EQ(Mode(*other), 0644u);
+  EXPECT_FALSE(SetMode(0600)) << "others may look now";
+}
+
+TEST_F(AheadTest, IsToldBeforeWhatIsSetOtherwise) {
+  ASSERT_TRUE(SetMode(0644));
+  EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
+  EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u);
+}
+
+TEST_F(AheadTest, ALaterWriteHasTheLastWordOnItsTime) {
+  v1::SetAttr set;
+  set.set_inode(inode_);
+  set.set_fields(v1::SetAttr::MTIME);
+  set.mutable_mtime()->set_seconds(1234);
+  ASSERT_TRUE(client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_)));
+  v1::Attr attr = cluster_.mdc().AttrOf(inode_);
+  client_->data().Overlay(attr);
+  EXPECT_EQ(attr.mtime().seconds(), 1234);
+  client_->Write(inode_, 0, "y");
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_GT(cluster_.mdc().AttrOf(inode_).mtime().seconds(), 1234);
+}
+
+TEST_F(AheadTest, IsLostWithItsSessionAndFsyncTells) {
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  ASSERT_TRUE(SetMode(0644));
+  cluster_.mdc().Evict(client_->session().session_id());
+  while (Mode(*client_) == 0644u) std::this_thread::yield();
+  EXPECT_FALSE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100600u);
 }
 
 }  // namespace

@@ -76,6 +76,12 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Get(set.inode());
     return resize_.SetAttr(file, std::move(set), io);
   }
+  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set, const v1::Attr& known) override {
+    return resize_.SetAhead(set, known);
+  }
+  absl::Status TellAhead(std::uint64_t inode, const IoContext& io) override {
+    return resize_.TellAhead(inode, io);
+  }
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                         std::uint64_t length_bytes, const IoContext& io) override;
   absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes, bool data,
@@ -91,21 +97,18 @@ class FileDataImpl : public FileData {
     file->Learn(attr);
     file->OverlayOn(attr);
   }
-
   bool WroteUntold(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;
     MutexLock lock(file->mutex);
     return file->dirty.wrote || file->committing_wrote;
   }
-
   void NoteAccess(const v1::Attr& attr, AtimePolicy policy) override {
     if (policy == AtimePolicy::kNone) return;
     const FileRef file = context_.table.Get(attr.inode());
-    {
-      MutexLock lock(file->mutex);
-      file->Learn(attr);
-    }
+    file->mutex.Lock();
+    file->Learn(attr);
+    file->mutex.Unlock();
     NoteRead(file, policy);
   }
   absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;

@@ -113,6 +113,14 @@ class FileData : public SessionEvents {
 
   // SetAttr with SIZE, ATIME or MTIME goes through here, since this object may own them.
   virtual absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) = 0;
+  // Sets them here, to be told with the next commit, where that may be; `known`: what the
+  // controller said last. Else nothing, and TellAhead has to go before whatever else is set.
+  virtual std::optional<v1::Attr> SetAhead(const v1::SetAttr& /*set*/, const v1::Attr& /*known*/) {
+    return std::nullopt;
+  }
+  virtual absl::Status TellAhead(std::uint64_t /*inode*/, const IoContext& /*io*/) {
+    return absl::OkStatus();
+  }
   virtual absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                                 std::uint64_t length_bytes, const IoContext& io) = 0;
   // lseek(2) with SEEK_DATA or SEEK_HOLE; ENXIO beyond the end.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/attributes_ahead.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -183,6 +184,38 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
     committer_.NoteDirty(f);
   }
   return attr;
+}
+
+std::optional<v1::Attr> FileResize::SetAhead(const v1::SetAttr& set, const v1::Attr& known) {
+  const FileRef file = context_.table.Find(set.inode());
+  if (file == nullptr) return std::nullopt;
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  const bool held = f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) && !f.exclusive_user &&
+                    f.recall == FileState::Recall::kNone && !f.dirty.kill_set_id &&
+                    !f.committing_kill_set_id;
+  if (!held || !context_.session->LeaseHolds() || !MayBeAhead(set, known)) return std::nullopt;
+  const v1::SetAttr ahead = AheadOf(set, context_.clock.WallNow());
+  if ((ahead.fields() & v1::SetAttr::ATIME) != 0) f.accessed.reset();
+  if ((ahead.fields() & v1::SetAttr::MTIME) != 0) f.dirty.mtime = false;
+  if (!f.dirty.ahead) f.dirty.ahead.emplace();
+  MergeAhead(ahead, *f.dirty.ahead);
+  f.OverlayAhead(f.attr);
+  ++f.changes;
+  committer_.NoteDirty(f);
+  v1::Attr attr = known;
+  f.OverlayOn(attr);
+  return attr;
+}
+
+absl::Status FileResize::TellAhead(std::uint64_t inode, const FileData::IoContext& io) {
+  const FileRef file = context_.table.Find(inode);
+  if (file == nullptr) return absl::OkStatus();
+  {
+    MutexLock lock(file->mutex);
+    if (!file->dirty.ahead && !file->committing_ahead) return absl::OkStatus();
+  }
+  return committer_.Clean(file, io.interrupt);
 }
 
 absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr set,

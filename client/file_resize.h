@@ -23,6 +23,8 @@ class FileResize {
 
   absl::StatusOr<v1::Attr> SetAttr(const FileRef& file, v1::SetAttr set,
                                    const FileData::IoContext& io);
+  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set, const v1::Attr& known);
+  absl::Status TellAhead(std::uint64_t inode, const FileData::IoContext& io);
   absl::Status Allocate(const FileRef& file, v1::Allocate allocate, const FileData::IoContext& io);
   absl::StatusOr<std::uint64_t> Seek(const FileRef& file, std::uint64_t offset_bytes, bool data,
                                      const FileData::IoContext& io);

@@ -1,5 +1,7 @@
 #include "client/file_state.h"
 
+#include "client/attributes_ahead.h"
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -168,6 +170,9 @@ FileBlock FileState::HeldTo(FileBlock first, v1::TokenMode mode) const {
 bool FileState::DirtyIn(const TokenSpan& span) const {
   if (memory.Overlaps(BytesOf(span, block_bytes))) return true;
   if (!dirty.any()) return false;
+  // Once another host writes, too, setting attributes may wait for that one, and it for this
+  // recall.
+  if (dirty.ahead) return true;
   bool blocks = false;
   dirty.blocks.ForEachIn(span.first, span.end - span.first,
                          [&](FileBlock, std::uint64_t) { blocks = true; });
@@ -222,6 +227,12 @@ void FileState::TakeAttr(const v1::Attr& from) {
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
   if (dirty.kill_set_id || committing_kill_set_id) OverlayOn(attr);
+  OverlayAhead(attr);
+}
+
+void FileState::OverlayAhead(v1::Attr& attributes) const {
+  if (committing_ahead) ShowAhead(*committing_ahead, attributes);
+  if (dirty.ahead) ShowAhead(*dirty.ahead, attributes);
 }
 
 void FileState::Learn(const v1::Attr& from) {
@@ -229,6 +240,7 @@ void FileState::Learn(const v1::Attr& from) {
 }
 
 void FileState::OverlayOn(v1::Attr& attributes) const {
+  OverlayAhead(attributes);
   if (accessed && Later(*accessed, attributes.atime())) *attributes.mutable_atime() = *accessed;
   if (token.Most() != v1::TOKEN_EXCLUSIVE) return;
   const bool told = !dirty.mtime && !committing_mtime;
@@ -320,6 +332,8 @@ void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   attr.mutable_mtime()->set_seconds(write.time.seconds);
   attr.mutable_mtime()->set_nanoseconds(write.time.nanoseconds);
   dirty.mtime = dirty.wrote = true;
+  if (dirty.ahead)
+    dirty.ahead->set_fields(dirty.ahead->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
   if (!write.by_root && set_id != 0) {
@@ -369,6 +383,7 @@ void FileState::Void() {
   extents.Clear();
   dirty = DirtyData();
   committing.Clear();
+  committing_ahead.reset();
   committed = changes;
   tail_allocated = false;
   recall = Recall::kNone;

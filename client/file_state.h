@@ -57,10 +57,11 @@ struct DirtyData {
   bool size = false;
   bool mtime = false;
   bool kill_set_id = false;
-  bool kill_sgid = false;  // without group execution too; with kill_set_id only
-  bool wrote = false;      // bytes: what a program was trusted with goes
+  bool kill_sgid = false;            // without group execution too; with kill_set_id only
+  bool wrote = false;                // bytes: what a program was trusted with goes
+  std::optional<v1::SetAttr> ahead;  // client/attributes_ahead.h
   bool any() const {
-    return size || mtime || kill_set_id || wrote || !blocks.empty() || !unflushed.empty();
+    return size || mtime || kill_set_id || wrote || ahead || !blocks.empty() || !unflushed.empty();
   }
 };
 
@@ -172,6 +173,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
   bool committing_wrote ABSL_GUARDED_BY(mutex) = false;
+  std::optional<v1::SetAttr> committing_ahead ABSL_GUARDED_BY(mutex);
   bool listed ABSL_GUARDED_BY(mutex) = false;          // with the committer
   std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;    // counts what was made dirty …
   std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable
@@ -243,6 +245,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // As TakeAttr, unless they are older than what is known.
   void Learn(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void OverlayOn(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What is set here and not told.
+  void OverlayAhead(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // The extents that cover [offset, offset + length), appended to `list`; the first byte that is
   // unknown, if any. REQUIRES: length > 0.

@@ -96,7 +96,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
                                VfsOptions{.symlink_atime = options_.Atime(),
                                           .directory_atime = options_.DirectoryAtime(),
                                           .forget_attributes = forget_attributes,
-                                          .kernel_names = &kernel_names_});
+                                          .kernel_names = &kernel_names_,
+                                          .durable_attributes = options_.durable_names});
   file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;

@@ -20,10 +20,6 @@ namespace {
 // for so long after it the controller, which frees in steps, is asked each time.
 constexpr std::uint64_t kSpaceAgeMs = 10'000;
 
-// Fields that FileData may own while it holds the token.
-constexpr std::uint32_t kDataFields = v1::SetAttr::SIZE | v1::SetAttr::ATIME | v1::SetAttr::MTIME |
-                                      v1::SetAttr::ATIME_NOW | v1::SetAttr::MTIME_NOW;
-
 constexpr std::string_view kCapability = "security.capability";
 
 v1::Time WallNow() {
@@ -261,28 +257,6 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
   return attr;
 }
 
-absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
-  absl::StatusOr<v1::Attr> attr = SetAttrOfNamed(set, caller);
-  if (!IsRemoved(set.inode(), attr.status())) return attr;
-  const std::optional<v1::Attr> removed = removed_.Set(set, WallNow());
-  return removed ? *removed : attr;
-}
-
-absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& caller) {
-  // These take set-group-id from a caller who is not in the file's group.
-  constexpr std::uint32_t kAsksForGroups = v1::SetAttr::SIZE | v1::SetAttr::UID | v1::SetAttr::GID;
-  Caller setter = caller;
-  if ((set.fields() & kAsksForGroups) != 0 && caller.credentials.uid() != 0) setter.AddGroups();
-  if ((set.fields() & kDataFields) != 0) {
-    absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(setter));
-    if (attr.ok()) data_.Overlay(*attr);
-    return attr;
-  }
-  v1::Request request;
-  *request.mutable_set_attr() = std::move(set);
-  return CallForAttr(std::move(request), setter);
-}
-
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
   {
     const std::uint64_t now_ms = SystemClock().NowMs();
@@ -328,6 +302,7 @@ absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view 
 absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
   Caller setter = caller;
   if (IsAclName(set.name())) setter.AddGroups();
+  if (absl::Status told = data_.TellAhead(set.inode(), Context(caller)); !told.ok()) return told;
   // Else the commit of what was written before would take it away.
   if (set.name() == kCapability && data_.WroteUntold(set.inode())) {
     if (absl::Status told = data_.Fsync(set.inode(), Context(caller)); !told.ok()) return told;
@@ -351,6 +326,7 @@ absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& ca
 }
 
 absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller) {
+  if (absl::Status told = data_.TellAhead(inode, Context(caller)); !told.ok()) return told;
   v1::Request request;
   v1::RemoveXattr& remove = *request.mutable_remove_xattr();
   remove.set_inode(inode);

@@ -61,6 +61,7 @@ struct VfsOptions {
   // it.
   std::function<void(std::uint64_t inode)> forget_attributes = [](std::uint64_t) {};
   KernelNames* kernel_names = nullptr;  // null: the kernel keeps no names
+  bool durable_attributes = false;      // when a call that sets them returns
 };
 
 class Vfs {
@@ -159,6 +160,7 @@ class Vfs {
   // True when `status` only says that the controller has let go of a removed inode.
   bool IsRemoved(std::uint64_t inode, const absl::Status& status) const;
   absl::StatusOr<v1::Attr> SetAttrOfNamed(v1::SetAttr set, const Caller& caller);
+  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set);
   static Caller CompleteCreate(v1::Create& create, const Caller& caller);
   absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.

@@ -125,7 +125,21 @@ void ApplyTimes(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
   if (Has(set, SetAttr::MTIME)) *record.mutable_mtime() = set.mtime();
   if (Has(set, SetAttr::ATIME_NOW)) *record.mutable_atime() = ToProto(ctx.now);
   if (Has(set, SetAttr::MTIME_NOW)) *record.mutable_mtime() = ToProto(ctx.now);
-  if (Has(set, SetAttr::CTIME)) *record.mutable_ctime() = set.ctime();
+}
+
+// The change itself is one of now, unless it says when it was: then that counts, if nothing else
+// has changed since.
+void ApplyChangeTime(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  const v1::Time before = record.ctime();
+  const v1::Time now = ToProto(ctx.now);
+  TouchChange(ctx, InodeNumber(set.inode()), record);
+  if (!Has(set, SetAttr::CTIME)) return;
+  if (!set.only_if_due()) {
+    *record.mutable_ctime() = set.ctime();
+    return;
+  }
+  const v1::Time& changed = Later(set.ctime(), now) ? now : set.ctime();
+  *record.mutable_ctime() = Later(changed, before) ? changed : before;
 }
 
 // The trace of a read: no change of the inode, so neither ctime nor the change counter move, and no
@@ -185,8 +199,8 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
     record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
   }
   if (Has(set, v1::SetAttr::AFFINITY)) record.set_affinity(set.affinity());
-  TouchChange(ctx, inode, record);
   ApplyTimes(ctx, set, record);
+  ApplyChangeTime(ctx, set, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }

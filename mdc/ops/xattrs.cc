@@ -131,9 +131,11 @@ absl::Status SetAcl(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
   return is_new ? absl::OkStatus() : Drop(ctx, inode, record, set.name());
 }
 
-// What a host has written and not told of takes capabilities away, those of before only.
+// What a host has written and not told of takes capabilities away, those of before only; and an ACL
+// follows the permissions that a host has set and not told of.
 absl::Status SettleWrites(OpContext& ctx, InodeNumber inode, std::string_view name) {
-  return name == kCapability ? ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED) : absl::OkStatus();
+  const bool depends = name == kCapability || name == kAccessAcl;
+  return depends ? ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED) : absl::OkStatus();
 }
 
 }  // namespace

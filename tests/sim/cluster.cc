@@ -193,6 +193,7 @@ void Cluster::FailPower(Micros down_for) {
 
 void Cluster::OnSessionOver(int host) {
   Log([&] { return absl::StrCat("the session of host ", host, " is over"); });
+  if (on_session_over_) on_session_over_(host, data_.LastSessionOver(host));
   data_.SessionOver(host);
   locks_.SessionOver(host);
   machines_[static_cast<std::size_t>(host - 1)]->pages().Suspect();

@@ -86,10 +86,16 @@ class Cluster {
   };
   Totals totals() const;
 
+  // Told when the controllers give a session up; `since`: when the host's one before was.
+  void SetOnSessionOver(std::function<void(int host, Micros since)> on_session_over) {
+    on_session_over_ = std::move(on_session_over);
+  }
+
  private:
   void CheckVolume();
   void OnSessions(const StoreEvents::Sessions& sessions);
   void OnSessionOver(int host);
+
   void CheckSession(const Machine& machine, std::uint64_t session, const char* what);
   std::vector<Disk*> Disks() const;
   void Print(const std::string& text);
@@ -107,6 +113,7 @@ class Cluster {
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::string> violations_;
   std::uint64_t lost_blocks_ = 0;
+  std::function<void(int host, Micros since)> on_session_over_;
 };
 
 }  // namespace reel::sim

@@ -59,6 +59,10 @@ class DataModel {
   void SessionOver(int host);
   void SessionNoticed(int host) { unaware_.erase(host); }
   bool Unaware(int host) const { return unaware_.contains(host); }
+  Micros LastSessionOver(int host) const {
+    const auto last = last_over_.find(host);
+    return last == last_over_.end() ? 0 : last->second;
+  }
   // Whether it has lost a session since then.
   bool LostSessionSince(int host, Micros time) const {
     const auto last = last_over_.find(host);

@@ -20,7 +20,10 @@ class History {
   History(std::uint64_t seed, bool verbose)
       : scheduler_(seed),
         cluster_(scheduler_, AnyOptions(scheduler_.random(), verbose)),
-        shared_{cluster_, names_} {}
+        shared_{cluster_, names_} {
+    cluster_.SetOnSessionOver(
+        [this](int host, Micros since) { names_.SessionOver(host, since, scheduler_.now()); });
+  }
 
   Outcome Run();
 

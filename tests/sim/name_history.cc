@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <unordered_set>
@@ -380,6 +381,26 @@ void NameHistory::Lost(int host, std::uint64_t first_told) {
     op.known = false;
     op.ended = NameOp::kNever;
   }
+}
+
+void NameHistory::SessionOver(int host, std::uint64_t since, std::uint64_t now) {
+  std::map<std::uint64_t, std::uint64_t> set;  // inodes, and since when
+  for (NameOp& op : ops_) {
+    if (op.host != host || op.began < since) continue;
+    const bool reads = op.kind == NameOp::Kind::kLookup || op.kind == NameOp::Kind::kGetAttr;
+    const bool sets = op.kind == NameOp::Kind::kChmod;
+    if (sets && op.known && op.error == 0) set.emplace(op.inode, op.began);
+    const auto at = set.find(op.inode);
+    if (at == set.end() || !(sets || reads) || op.ended < at->second) continue;
+    op.known = false;
+    op.ended = NameOp::kNever;
+  }
+  for (const auto& [inode, began] : set) untold_[{host, inode}] = now;
+}
+
+bool NameHistory::MayBeUntold(const NameOp& op) const {
+  const auto found = untold_.find({op.host, op.inode});
+  return found != untold_.end() && found->second >= op.began;
 }
 
 NameHistory::Verdict NameHistory::Check(std::string& why) const {

@@ -67,6 +67,11 @@ class NameHistory {
   // What a host was told provisionally from this number on may be lost, and with it the truth of
   // all that it saw since.
   void Lost(int host, std::uint64_t first_told);
+  // A host's session is over: what it set of attributes since `since` (its last session's end) it
+  // may not have told, and what it saw of those inodes since then may not be so.
+  void SessionOver(int host, std::uint64_t since, std::uint64_t now);
+  // Whether a read that has just ended may have seen such.
+  bool MayBeUntold(const NameOp& op) const;
   NameOp& at(std::size_t number) { return ops_[number]; }
   std::size_t size() const { return ops_.size(); }
 
@@ -75,6 +80,7 @@ class NameHistory {
   Verdict Check(std::string& why) const;
 
  private:
+  std::map<std::pair<int, std::uint64_t>, std::uint64_t> untold_;  // host, inode: until when
   std::vector<NameOp> ops_;
 };
 

@@ -58,6 +58,9 @@ bool Program::Ended(std::size_t number, const absl::Status& status) {
   const int error = status.ok() ? 0 : ErrnoOf(status);
   op.error = error;
   op.known = status.ok() || IsAnswer(status);
+  // What it set goes with the session, if it was not told.
+  if (op.kind == Kind::kChmod && data().LostSessionSince(op.host, op.began)) op.known = false;
+  if (shared_.names.MayBeUntold(op)) op.known = false;
   // An inode that is gone; after a lost session the same errno says nothing.
   if (by_number && error == ESTALE) {
     op.known = op.kind != Kind::kLink && op.in_session &&
@@ -154,15 +157,15 @@ void Program::NoteSize(const v1::Attr& attr, Micros began) {
 
 std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
   const std::size_t number = Begin({.kind = Kind::kLookup, .slot = slot});
-  const NameKeeper::Found found = machine_.kept_names().Lookup(machine_.vfs(), At(slot), caller_);
-  const absl::StatusOr<v1::Attr>& attr = found.attr;
+  const absl::StatusOr<v1::Attr> attr =
+      machine_.kept_names().Lookup(machine_.vfs(), At(slot), caller_);
   if (attr.ok()) {
     NameOp& op = shared_.names.at(number);
     TakeAttr(*attr, op);
-    // As on one machine: found first, looked at later, when a name of it may be gone. (What getattr
-    // says is of one moment.)
+    // As on one machine: found first, looked at later, when a name of it may be gone and its mode
+    // another. (What getattr says is of one moment.)
     op.nlink = 0;
-    if (found.kept) op.mode &= S_IFMT;
+    op.mode &= S_IFMT;
   }
   if (!Ended(number, attr.status()) || !attr.ok()) return 0;
   NoteSize(*attr, shared_.names.at(number).began);
@@ -260,15 +263,18 @@ void Program::List(int directory) {
 
 void Program::Chmod(int slot) {
   v1::Attr attr;
-  if (Lookup(slot, &attr) == 0) return;
+  if (Lookup(slot, &attr) != 0) ChmodOf(attr.inode());
+}
+
+void Program::ChmodOf(std::uint64_t inode) {
   const std::uint32_t mode = 0600 + static_cast<std::uint32_t>(random().Below(64));
-  const std::size_t number = Begin({.kind = Kind::kChmod, .inode = attr.inode(), .mode = mode});
+  const std::size_t number = Begin({.kind = Kind::kChmod, .inode = inode, .mode = mode});
   v1::SetAttr set;
-  set.set_inode(attr.inode());
+  set.set_inode(inode);
   set.set_fields(v1::SetAttr::MODE);
   set.set_mode(mode);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
-  machine_.attributes().Forget(attr.inode());
+  machine_.attributes().Forget(inode);
   Ended(number, status);
 }
 

@@ -73,6 +73,7 @@ class Program {
   void ListRoot();
   void List(int directory);
   void Chmod(int slot);
+  void ChmodOf(std::uint64_t inode);
   void GetAttr(int slot);
 
   void OpenAndUse(int slot);

@@ -62,7 +62,7 @@ void Program::Close(std::uint64_t inode) {
 void Program::UseFile(std::uint64_t inode) {
   const std::uint64_t times = random().Between(1, 5);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
-    const std::uint64_t what = random().Below(32);
+    const std::uint64_t what = random().Below(35);
     if (what < 11) {
       random().OneIn(4) ? Scan(inode, AnyRange()) : Read(inode, AnyRange());
     } else if (what < 21) {
@@ -75,8 +75,10 @@ void Program::UseFile(std::uint64_t inode) {
       Truncate(inode, AnyRange().offset_bytes);
     } else if (what < 29) {
       Punch(inode, AnyRange());
-    } else {
+    } else if (what < 32) {
       LockAndHold(inode);
+    } else {
+      ChmodOf(inode);
     }
     if (random().OneIn(3)) shared_.cluster.scheduler().Sleep(random().Between(10, 5 * kMs));
   }
