@@ -86,9 +86,11 @@ void Committer::RelieveMemory() {
   }
 }
 
-Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
-  release_tail = release_tail && f.tail_allocated && f.token.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
-  if (!f.dirty.any() && !release_tail) return nullptr;
+Committer::PlanRef Committer::Begin(FileState& f, What what) {
+  const bool release_tail = what == What::kAllAndTail && f.tail_allocated &&
+                            f.token.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
+  const bool dirty = what == What::kData ? f.dirty.any_of_data() : f.dirty.any();
+  if (!dirty && !release_tail) return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->file = f.shared_from_this();
   plan->era = f.era;
@@ -120,7 +122,10 @@ Committer::PlanRef Committer::Begin(FileState& f, bool release_tail) {
     f.tail_allocated = false;
     message.set_release_tail(true);
   }
-  plan->ahead = f.committing_ahead = std::exchange(f.dirty.ahead, std::nullopt);
+  if (what != What::kData) {
+    plan->ahead = f.committing_ahead = std::exchange(f.dirty.ahead, std::nullopt);
+    plan->through_ahead = f.set_ahead;
+  }
   plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
                 !message.kill_suid_sgid() && !message.release_tail();
   f.committing = plan->blocks;
@@ -215,12 +220,13 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.committing.Clear();
   f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
   f.committing_wrote = false;
-  f.committing_ahead.reset();
+  plan->ahead = std::exchange(f.committing_ahead, std::nullopt);
   if (plan->holds_file) f.exclusive_user = false;
   f.changed.NotifyAll();
   if (f.era != plan->era) return;  // the loss is noted already
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
   f.committed = std::max(f.committed, plan->through);
+  f.told_ahead = std::max(f.told_ahead, plan->through_ahead);
   if (status.ok()) {
     if (f.dirty.any()) NoteDirty(f);
     if (f.done_writing()) GiveUpWriting(f);
@@ -243,24 +249,28 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.NoteLoss(status);
 }
 
-absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt) {
+absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, What what) {
   FileState& f = *file;
   absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
   if (!flushed.ok()) return flushed;
   MutexLock lock(f.mutex);
   const std::uint64_t through = f.changes;
-  while (f.committed < through) {
+  const std::uint64_t ahead = what == What::kData ? 0 : f.set_ahead;
+  const auto clean = [&] {
+    f.mutex.AssertHeld();
+    return f.committed >= through && f.told_ahead >= ahead;
+  };
+  while (!clean()) {
     if (f.commit_running) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
       continue;
     }
-    const PlanRef plan = Begin(f, false);
+    const PlanRef plan = Begin(f, what);
     if (plan == nullptr) break;
     f.mutex.Unlock();
     Execute({&plan, 1}, interrupt);
     f.mutex.Lock();
-    if (!f.commit_running && f.committed < through && interrupt != nullptr &&
-        interrupt->interrupted()) {
+    if (!f.commit_running && !clean() && interrupt != nullptr && interrupt->interrupted()) {
       return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
     }
   }
@@ -286,7 +296,8 @@ absl::Status Committer::Sync(const FileRef& file, bool data_only, std::uint64_t 
   absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
   if (!flushed.ok()) return flushed;
   if (!data_only || !FlushData(file, interrupt)) {
-    if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
+    const What what = data_only ? What::kData : What::kAll;
+    if (absl::Status status = Clean(file, interrupt, what); !status.ok()) return status;
   }
   return TellLoss(file, handle);
 }
@@ -303,7 +314,7 @@ void Committer::ReleaseTail(const FileRef& file) {
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
-    if (!file->commit_running) plan = Begin(*file, true);
+    if (!file->commit_running) plan = Begin(*file, What::kAllAndTail);
   }
   if (plan == nullptr) return;
   Execute({&plan, 1}, nullptr);
@@ -334,7 +345,7 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
     if (!file->dirty.any() && !file->commit_running && !file->write_error.untold()) continue;
     files.push_back(file);
     if (file->commit_running) continue;
-    if (PlanRef plan = Begin(*file, false)) plans.push_back(std::move(plan));
+    if (PlanRef plan = Begin(*file, What::kAll)) plans.push_back(std::move(plan));
     if (plans.size() < kMaxPlans) continue;
     file->mutex.Unlock();
     execute();
@@ -393,7 +404,7 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
       continue;
     }
     // Closed by all: its blocks ahead go back. No one may enter meanwhile.
-    PlanRef plan = Begin(*file, file->unused());
+    PlanRef plan = Begin(*file, file->unused() ? What::kAllAndTail : What::kAll);
     if (plan == nullptr) continue;
     plan->holds_file = plan->message.release_tail();
     if (plan->holds_file) file->exclusive_user = true;

@@ -42,10 +42,14 @@ class Committer {
   // As that, soon.
   void NoteMemoryShort();
 
+  // Of what is dirty: all but attributes that are set ahead (fdatasync(2)); all; and preallocated
+  // blocks beyond the end go back, too.
+  enum class What : std::uint8_t { kData, kAll, kAllAndTail };
+
   // Waits until everything that was dirty at the call is committed or lost; the file's error, if
   // any, is told by Sync. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
   // no lock.
-  absl::Status Clean(const FileRef& file, const Interrupt* interrupt);
+  absl::Status Clean(const FileRef& file, const Interrupt* interrupt, What what = What::kAll);
   // Clean (or with `data_only` a flush, where that is enough), then the error that an fsync
   // reports, once to each open file.
   absl::Status Sync(const FileRef& file, bool data_only, std::uint64_t handle,
@@ -63,6 +67,7 @@ class Committer {
     FileRef file;
     v1::LayoutCommit message;
     std::optional<v1::SetAttr> ahead;
+    std::uint64_t through_ahead = 0;  // FileState::set_ahead that it covers
     LunMarks marks;
     BlockSet blocks;
     std::uint64_t era = 0;
@@ -85,7 +90,7 @@ class Committer {
   // is needed.
   bool FlushData(const FileRef& file, const Interrupt* interrupt);
   // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
-  PlanRef Begin(FileState& f, bool release_tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  PlanRef Begin(FileState& f, What what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan);

@@ -131,6 +131,15 @@ TEST_F(AheadTest, IsToldWithTheNextCommit) {
   EXPECT_EQ(Mode(*client_), 0640u);
 }
 
+TEST_F(AheadTest, DataAloneAreSyncedWithoutIt) {
+  ASSERT_TRUE(SetMode(0644));
+  EXPECT_TRUE(client_->data().Fsync(inode_, {.data_only = true}).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).size_bytes(), 1u);
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 0u);
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
+}
+
 TEST_F(AheadTest, IsToldBeforeAnotherHostMayLook) {
   ASSERT_TRUE(SetMode(0644));
   const auto other = cluster_.Mount();
@@ -159,6 +168,20 @@ TEST_F(AheadTest, ALaterWriteHasTheLastWordOnItsTime) {
   client_->Write(inode_, 0, "y");
   EXPECT_TRUE(client_->Fsync(inode_).ok());
   EXPECT_GT(cluster_.mdc().AttrOf(inode_).mtime().seconds(), 1234);
+}
+
+TEST_F(AheadTest, ALaterReadHasTheLastWordOnItsTime) {
+  v1::SetAttr set;
+  set.set_inode(inode_);
+  set.set_fields(v1::SetAttr::ATIME);
+  set.mutable_atime()->set_seconds(1234);
+  ASSERT_TRUE(client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_)));
+  EXPECT_EQ(client_->Read(inode_, 0, 1), "x");
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  v1::Attr attr = cluster_.mdc().AttrOf(inode_);
+  EXPECT_GT(attr.atime().seconds(), 1234);
+  client_->data().Overlay(attr);
+  EXPECT_GT(attr.atime().seconds(), 1234);
 }
 
 TEST_F(AheadTest, IsLostWithItsSessionAndFsyncTells) {

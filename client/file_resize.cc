@@ -201,7 +201,7 @@ std::optional<v1::Attr> FileResize::SetAhead(const v1::SetAttr& set, const v1::A
   if (!f.dirty.ahead) f.dirty.ahead.emplace();
   MergeAhead(ahead, *f.dirty.ahead);
   f.OverlayAhead(f.attr);
-  ++f.changes;
+  ++f.set_ahead;
   committer_.NoteDirty(f);
   v1::Attr attr = known;
   f.OverlayOn(attr);

@@ -358,6 +358,10 @@ bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
                                                   : AtimeDue(last, attr.mtime(), attr.ctime(), now);
   if (!due) return false;
   accessed = now;
+  // A time that was set before, and is told later, would take it back.
+  for (std::optional<v1::SetAttr>* ahead : {&committing_ahead, &dirty.ahead}) {
+    if (*ahead && ((*ahead)->fields() & v1::SetAttr::ATIME) != 0) *(*ahead)->mutable_atime() = now;
+  }
   return !std::exchange(telling_access, true);
 }
 
@@ -373,7 +377,8 @@ void FileState::Void() {
   ++era;
   ++data_changes;
   read_chunks.clear();
-  if (dirty.any() || !memory.empty() || committed < changes) write_error.Note(EIO, newest_handle);
+  const bool all_told = committed == changes && told_ahead == set_ahead;
+  if (dirty.any() || !memory.empty() || !all_told) write_error.Note(EIO, newest_handle);
   memory.Clear();
   zeros_to_bytes = 0;
   token.Clear();
@@ -385,6 +390,7 @@ void FileState::Void() {
   committing.Clear();
   committing_ahead.reset();
   committed = changes;
+  told_ahead = set_ahead;
   tail_allocated = false;
   recall = Recall::kNone;
   next_recall.reset();

@@ -60,8 +60,9 @@ struct DirtyData {
   bool kill_sgid = false;            // without group execution too; with kill_set_id only
   bool wrote = false;                // bytes: what a program was trusted with goes
   std::optional<v1::SetAttr> ahead;  // client/attributes_ahead.h
-  bool any() const {
-    return size || mtime || kill_set_id || wrote || ahead || !blocks.empty() || !unflushed.empty();
+  bool any() const { return ahead || any_of_data(); }
+  bool any_of_data() const {
+    return size || mtime || kill_set_id || wrote || !blocks.empty() || !unflushed.empty();
   }
 };
 
@@ -174,9 +175,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
   bool committing_wrote ABSL_GUARDED_BY(mutex) = false;
   std::optional<v1::SetAttr> committing_ahead ABSL_GUARDED_BY(mutex);
-  bool listed ABSL_GUARDED_BY(mutex) = false;          // with the committer
-  std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;    // counts what was made dirty …
-  std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable
+  std::uint64_t set_ahead ABSL_GUARDED_BY(mutex) = 0;   // counts what was set ahead …
+  std::uint64_t told_ahead ABSL_GUARDED_BY(mutex) = 0;  // … and up to where it is durable
+  bool listed ABSL_GUARDED_BY(mutex) = false;           // with the committer
+  std::uint64_t changes ABSL_GUARDED_BY(mutex) = 0;     // counts what was made dirty …
+  std::uint64_t committed ABSL_GUARDED_BY(mutex) = 0;   // … and up to where it is durable
   WriteError write_error ABSL_GUARDED_BY(mutex);
 
   // ---- the last read, until the controller knows of it

@@ -170,6 +170,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
     file.attr.set_mode((file.attr.mode() & ~07777u) | set.mode());
   }
   if ((set.fields() & v1::SetAttr::ACCESSED) != 0) *file.attr.mutable_atime() = set.atime();
+  if ((set.fields() & v1::SetAttr::ATIME) != 0) *file.attr.mutable_atime() = set.atime();
   if ((set.fields() & v1::SetAttr::MTIME) != 0) *file.attr.mutable_mtime() = set.mtime();
   *reply.mutable_attr()->mutable_attr() = file.attr;
 }
