@@ -15,8 +15,8 @@ namespace reel::client {
 // Whether `set` may be told later, of a file with these attributes.
 bool MayBeAhead(const v1::SetAttr& set, const v1::Attr& attr);
 
-// As it is told: times that are "now" are `now`, and so is ctime, unless that is later by then.
-v1::SetAttr AheadOf(const v1::SetAttr& set, WallTime now);
+// As it is told: times that are "now" are `now`, and so is ctime, if that moves it on.
+v1::SetAttr AheadOf(const v1::SetAttr& set, const v1::Attr& attr, WallTime now);
 
 // `ahead` becomes what both come to, one after the other.
 void MergeAhead(const v1::SetAttr& later, v1::SetAttr& ahead);

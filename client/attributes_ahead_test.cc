@@ -48,19 +48,22 @@ TEST(AttributesAhead, WhatChangesNothingElseAlong) {
 }
 
 TEST(AttributesAhead, TimesAreThoseOfTheCall) {
-  const SetAttr ahead = AheadOf(Set(SetAttr::ATIME_NOW | SetAttr::MODE, 0644), {5, 6});
+  const SetAttr ahead =
+      AheadOf(Set(SetAttr::ATIME_NOW | SetAttr::MODE, 0644), FileAttr(), {500, 6});
   EXPECT_EQ(ahead.fields(), SetAttr::ATIME | SetAttr::MODE | SetAttr::CTIME);
-  EXPECT_EQ(ahead.atime().seconds(), 5);
+  EXPECT_EQ(ahead.atime().seconds(), 500);
   EXPECT_EQ(ahead.ctime().nanoseconds(), 6);
   EXPECT_TRUE(ahead.only_if_due()) << "ctime never goes back";
+  EXPECT_EQ(AheadOf(Set(SetAttr::UID), FileAttr(), {7, 0}).ctime().seconds(), 100) << "slow clock";
+  EXPECT_EQ(AheadOf(Set(SetAttr::UID), FileAttr(), {7, 0}).ctime().nanoseconds(), 1u);
 }
 
 TEST(AttributesAhead, TheLaterOfTwoCounts) {
-  SetAttr ahead = AheadOf(Set(SetAttr::MODE, 0644), {200, 0});
+  SetAttr ahead = AheadOf(Set(SetAttr::MODE, 0644), FileAttr(), {200, 0});
   SetAttr owner = Set(SetAttr::UID);
   owner.set_uid(12);
-  MergeAhead(AheadOf(owner, {300, 0}), ahead);
-  MergeAhead(AheadOf(Set(SetAttr::MODE, 0640), {400, 0}), ahead);
+  MergeAhead(AheadOf(owner, FileAttr(), {300, 0}), ahead);
+  MergeAhead(AheadOf(Set(SetAttr::MODE, 0640), FileAttr(), {400, 0}), ahead);
   v1::Attr attr = FileAttr();
   ShowAhead(ahead, attr);
   EXPECT_EQ(attr.mode(), S_IFREG | 0640u);

@@ -140,26 +140,30 @@ void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interru
   for (const PlanRef& plan : plans) {
     // After a failure each learns about its own LUNs only.
     absl::Status status = flushed.ok() ? flushed : context_.io->Flush(plan->marks, interrupt);
-    if (!status.ok() || (plan->empty && !plan->ahead)) {
-      Finish(plan, status);
-    } else {
-      Send(plan);
-    }
+    const bool given_up = ErrnoOf(status) == EINTR;  // all of it is put back
+    const bool says_something = (status.ok() && !plan->empty) || (plan->ahead && !given_up);
+    says_something ? Send(plan, status) : Finish(plan, status);
   }
 }
 
-void Committer::Send(const PlanRef& plan) {
-  plan->sent = true;
-  plan->unanswered = (plan->empty ? 0 : 1) + (plan->ahead ? 1 : 0);
+// What is set ahead does not depend on what the LUNs have taken.
+void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
+  const bool commits = flushed.ok() && !plan->empty;
+  std::optional<v1::SetAttr> ahead;
+  {
+    MutexLock lock(plan->file->mutex);
+    ahead = plan->file->committing_ahead;
+    plan->sent = flushed.ok();
+    plan->outcome = flushed;
+    plan->unanswered = (commits ? 1 : 0) + (ahead ? 1 : 0);
+  }
   const auto start = [&](v1::Request request) {
     context_.session->Start(
         std::move(request),
         [this, plan](const absl::StatusOr<v1::Reply>& reply) { Answered(plan, reply); },
         plan->session);
   };
-  // (With the last answer the plan may be gone.)
-  const std::optional<v1::SetAttr> ahead = plan->ahead;
-  if (!plan->empty) {
+  if (commits) {
     v1::Request request;
     *request.mutable_layout_commit() = std::move(plan->message);
     start(std::move(request));
@@ -234,6 +238,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   }
   if (!plan->sent) {
     // The LUNs lost it: the blocks stay unwritten, which is what the controller thinks they are.
+    plan->ahead.reset();  // was told all the same
     plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
       f.mutex.AssertHeld();
       f.extents.Erase(start, length_blocks);

@@ -93,7 +93,7 @@ class Committer {
   PlanRef Begin(FileState& f, What what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
-  void Send(const PlanRef& plan);
+  void Send(const PlanRef& plan, const absl::Status& flushed);
   void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
   void Finish(const PlanRef& plan, const absl::Status& status);
   // What was to be committed is dirty again: all of it, or only what lies on no LUN.

@@ -126,7 +126,9 @@ class EventRouter : public SessionEvents {
   // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of
   // directories the kernel can be told here: no request waits for one that it is about to forget.)
   void ClearNames() {
-    for (const std::uint64_t directory : names_.Clear()) forget_attributes_(directory);
+    for (const std::uint64_t directory : names_.Clear(kernel_names_.NowMs())) {
+      forget_attributes_(directory);
+    }
     kernel_names_.Forget();
   }
 

@@ -195,7 +195,7 @@ std::optional<v1::Attr> FileResize::SetAhead(const v1::SetAttr& set, const v1::A
                     f.recall == FileState::Recall::kNone && !f.dirty.kill_set_id &&
                     !f.committing_kill_set_id;
   if (!held || !context_.session->LeaseHolds() || !MayBeAhead(set, known)) return std::nullopt;
-  const v1::SetAttr ahead = AheadOf(set, context_.clock.WallNow());
+  const v1::SetAttr ahead = AheadOf(set, known, context_.clock.WallNow());
   if ((ahead.fields() & v1::SetAttr::ATIME) != 0) f.accessed.reset();
   if ((ahead.fields() & v1::SetAttr::MTIME) != 0) f.dirty.mtime = false;
   if (!f.dirty.ahead) f.dirty.ahead.emplace();

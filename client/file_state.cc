@@ -332,8 +332,9 @@ void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   attr.mutable_mtime()->set_seconds(write.time.seconds);
   attr.mutable_mtime()->set_nanoseconds(write.time.nanoseconds);
   dirty.mtime = dirty.wrote = true;
-  if (dirty.ahead)
-    dirty.ahead->set_fields(dirty.ahead->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
+  for (std::optional<v1::SetAttr>* ahead : {&committing_ahead, &dirty.ahead}) {
+    if (*ahead) (*ahead)->set_fields((*ahead)->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
+  }
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
   if (!write.by_root && set_id != 0) {

@@ -30,7 +30,7 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   const Request request(req);
   const NameIn at{parent, name};
   const absl::StatusOr<v1::Attr> attr = request.vfs().Lookup(at, request.caller());
-  Validity validity = request.ValidityOf(attr);
+  Validity validity = request.ValidityOf(attr, /*knows_inode=*/false);
   if (attr.ok() || ErrnoOf(attr.status()) == ENOENT) {
     validity.name_ns = request.vfs().ShowName(at, attr.ok() ? attr->inode() : 0);
   }
@@ -100,7 +100,7 @@ void OnReadlink(fuse_req_t req, fuse_ino_t inode) {
 void OnGetattr(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
   const Request request(req);
   const absl::StatusOr<v1::Attr> attr = request.vfs().GetAttr(inode, request.caller());
-  const Validity validity = request.ValidityOf(attr);
+  const Validity validity = request.ValidityOf(attr, /*knows_inode=*/true);
   FuseSession::IsStatx() ? ReplyStatx(req, attr, validity) : ReplyAttr(req, attr, validity);
 }
 

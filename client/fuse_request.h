@@ -59,8 +59,8 @@ class Request {
     return static_cast<FuseFileSystem*>(fuse_req_userdata(request))->locks.NewHandle();
   }
   // Of attributes that came from vfs() just now.
-  Validity ValidityOf(const absl::StatusOr<v1::Attr>& attr) const {
-    return {.attr_ns = attr.ok() ? vfs().ShowAttr(*attr) : 0, .name_ns = 0};
+  Validity ValidityOf(const absl::StatusOr<v1::Attr>& attr, bool knows_inode) const {
+    return {.attr_ns = attr.ok() ? vfs().ShowAttr(*attr, knows_inode) : 0, .name_ns = 0};
   }
   CacheChoice cache() const { return file_system_.cache; }
 

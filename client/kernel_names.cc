@@ -47,8 +47,9 @@ void KernelNames::Forget() {
   if (keeps && kernel_.is_mounted_upon()) {
     const std::uint64_t now_ms = clock_.NowMs();
     look_at_ms_ = now_ms + kLookAgainMs;
+    MutexLock wait(waiting_);
     while (clock_.NowMs() < now_ms + kKeptMs + kSlackMs) {
-      never_.WaitFor(forgetting_, std::chrono::milliseconds(kSlackMs));
+      never_.WaitFor(waiting_, std::chrono::milliseconds(kSlackMs));
     }
   } else if (keeps) {
     kernel_.forget();

@@ -53,6 +53,7 @@ class KernelNames {
   bool MayKeep(std::uint64_t directory);
   // Its names are changing: the kernel gets none of them for a while.
   void Leave(std::uint64_t directory);
+  std::uint64_t NowMs() const { return clock_.NowMs(); }
   // Returns when the kernel has forgotten all that it kept.
   void Forget();
 
@@ -72,6 +73,7 @@ class KernelNames {
   std::atomic<std::uint64_t> look_at_ms_{0};  // something was mounted upon; 0: nothing was
 
   Mutex forgetting_;
+  Mutex waiting_;
   CondVar never_;  // (only its timeout ends a wait)
 
   Mutex mutex_;

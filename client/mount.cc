@@ -129,9 +129,8 @@ void Mount::KeepNames() {
                                  return fuse != nullptr && fuse->ForgetNames();
                                },
                            .is_mounted_upon = [device] { return IsMountedUpon(device); }});
-  spdlog::info(
-      "{}: the kernel {}", options_.mount_point,
-      kept ? "keeps names" : "asks for every name (before Linux 6.16 it cannot be told to forget)");
+  spdlog::info("{}: the kernel {}", options_.mount_point,
+               kept ? "keeps names" : "asks for every name: it cannot be told to forget them");
 }
 
 bool Mount::Stop() {

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <fstream>
@@ -17,9 +18,9 @@
 namespace reel::client {
 namespace {
 
-// The first fields of a line; the others are not needed.
+// The first fields of a line, and the rest of it.
 struct Line {
-  std::string_view id, parent, device, root, where;
+  std::string_view id, parent, device, root, where, rest;
 };
 
 std::vector<Line> Parse(std::string_view table) {
@@ -32,9 +33,18 @@ std::vector<Line> Parse(std::string_view table) {
     const std::vector<absl::string_view> fields = absl::StrSplit(text, absl::MaxSplits(' ', 5));
     if (fields.size() < 5) continue;
     lines.push_back({std_view(fields[0]), std_view(fields[1]), std_view(fields[2]),
-                     std_view(fields[3]), std_view(fields[4])});
+                     std_view(fields[3]), std_view(fields[4]),
+                     fields.size() > 5 ? std_view(fields[5]) : std::string_view()});
   }
   return lines;
+}
+
+// Of an overlay, which names its directories among its options.
+bool IsLayer(const std::vector<Line>& lines, std::string_view where) {
+  return std::any_of(lines.begin(), lines.end(), [&](const Line& line) {
+    return line.rest.find(" - overlay ") != line.rest.npos &&
+           line.rest.find(where) != line.rest.npos;
+  });
 }
 
 std::string Read(const std::string& file) {
@@ -62,6 +72,8 @@ bool IsMountedUponIn(std::string_view table, std::string_view device) {
   }
   for (const Line& line : lines) {
     if (line.parent != line.id && ours.contains(line.parent)) return true;
+    // (overlayfs gives up a layer whose names are forgotten.)
+    if (line.device == device && IsLayer(lines, line.where)) return true;
   }
   return false;
 }

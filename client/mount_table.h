@@ -12,8 +12,9 @@ namespace reel::client {
 // namespace; empty where nothing is. Asks nothing of the file system itself.
 std::string DeviceOfMount(const std::string& mount_point);
 
-// Whether something is mounted on a directory or file of the file system with that device, in the
-// mount namespace of any process (of those that this one may look at).
+// Whether something is mounted on a directory or file of the file system with that device, or an
+// overlay has one for a layer, in the mount namespace of any process (of those that this one may
+// look at).
 bool IsMountedUpon(const std::string& device);
 
 // ---- the same, of one table ----

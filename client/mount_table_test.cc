@@ -1,5 +1,7 @@
 #include "client/mount_table.h"
 
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace reel::client {
@@ -25,6 +27,14 @@ TEST(MountTable, KnowsWhatSomethingIsMountedUpon) {
   EXPECT_FALSE(IsMountedUponIn(kTable, "0:26"));
   EXPECT_FALSE(IsMountedUponIn(kTable, "0:99"));
   EXPECT_FALSE(IsMountedUponIn("", "0:26"));
+}
+
+TEST(MountTable, KnowsLayersOfOverlays) {
+  const std::string table =
+      std::string(kTable) +
+      "40 22 0:50 / /merged rw - overlay overlay rw,lowerdir=/mnt/edit/base,upperdir=/up\n";
+  EXPECT_TRUE(IsMountedUponIn(table, "0:26"));
+  EXPECT_FALSE(IsMountedUponIn(table, "0:28"));
 }
 
 TEST(MountTable, ReadsThatOfThisMachine) {

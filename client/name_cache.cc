@@ -52,7 +52,6 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   Node* const directory = Find(parent);
   if (directory == nullptr) return std::nullopt;
   directory->looked_into = true;
-  directory->in_kernel = true;
   if (own_changes_.TouchName(parent, name)) return std::nullopt;
   const auto entry = directory->names.find(Key(name));
   const bool known = entry != directory->names.end();
@@ -130,7 +129,6 @@ std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
   if (node == nullptr) return std::nullopt;
-  node->in_kernel = true;
   if (own_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
@@ -174,6 +172,10 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
   }
   for (const auto& [parent, name] : change.names) {
     Node* const directory = Find(parent);
+    if (returning_.contains(parent)) {  // the kernel may not have been told yet
+      to_tell.names = true;
+      to_tell.attributes.push_back(parent);
+    }
     if (directory == nullptr) continue;
     to_tell.names |= directory->names_kept_in == epoch_;
     if (directory->shown != Shown::kKept) continue;
@@ -351,11 +353,11 @@ NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   return kept ? Recall::kTellOfNamesToo : Recall::kTellKernelFirst;
 }
 
-std::vector<std::uint64_t> NameCache::Clear() {
+std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {
   MutexLock lock(mutex_);
   std::vector<std::uint64_t> kept;
   for (const auto& [inode, node] : nodes_) {
-    if (node->shown == Shown::kKept) kept.push_back(inode);
+    if (node->kept_until_ms > now_ms) kept.push_back(inode);
   }
   nodes_.clear();
   uses_.clear();
@@ -418,7 +420,8 @@ void NameCache::Shrink() {
   if (WeightLocked() <= max_weight_) return;
   while (WeightLocked() > max_weight_ - max_weight_ / 64 && !uses_.empty()) {
     const std::uint64_t inode = uses_.back();
-    if (IsKept(*nodes_.at(inode))) dropped_.kept.push_back(inode);
+    const Node& node = *nodes_.at(inode);
+    if (IsKept(node) || node.shown == Shown::kKept) dropped_.kept.push_back(inode);
     Drop(inode);
     returning_.insert(inode);
     dropped_.inodes.push_back(inode);

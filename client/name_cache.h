@@ -64,15 +64,13 @@ class NameCache {
                                         std::size_t siblings);
   // Whether the kernel may take these attributes for valid: they are what the controller said last,
   // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
-  // kKept: until then, or for as long as a name; a directory's, where `keep` is wished and the
-  // kernel has asked for something of it before. kMoment: for the system call that asks.
+  // kKept: until that time at the latest, a directory's (0: not at all); the kernel knows the
+  // inode. kMoment: for the system call that asks.
   enum class Shown : std::uint8_t { kNo, kMoment, kKept };
-  Shown Show(const v1::Attr& attr, bool keep);
+  Shown Show(const v1::Attr& attr, std::uint64_t kept_until_ms);
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
-  // none). If so, OnRecall will speak of the directory.
+  // none). If so, OnRecall will speak of the directory, and of the inode.
   bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode);
-  // The kernel does not know the inode any more.
-  void NoteForgotten(std::uint64_t inode);
   // Around the forgetting of all that the kernel keeps; nothing more is kept meanwhile. False when
   // there is nothing.
   bool BeginForget();
@@ -107,8 +105,8 @@ class NameCache {
   // granted after the first.
   enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kTellOfNamesToo, kOnItsWay };
   Recall OnRecall(std::uint64_t inode);
-  // No token is held any more. Returns the directories whose attributes the kernel keeps.
-  std::vector<std::uint64_t> Clear();
+  // No token is held any more. Returns the directories whose attributes the kernel keeps by now.
+  std::vector<std::uint64_t> Clear(std::uint64_t now_ms);
 
   // Inodes whose nodes were dropped for want of room: their tokens are to be given back, after the
   // kernel was told of those that it `keeps`.
@@ -137,11 +135,11 @@ class NameCache {
     std::size_t walked_to = 0;
     bool complete = false;
     bool looked_into = false;
-    bool in_kernel = false;    // it has asked for something of the inode
     Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
     // The last epochs in which the kernel was shown what it keeps, and names among that.
     std::uint64_t kept_in = 0;
     std::uint64_t names_kept_in = 0;
+    std::uint64_t kept_until_ms = 0;  // attributes, where they are kept
     std::uint64_t listed_to =
         0;  // a listing from the start, without a gap, has come to this cookie
     std::list<std::uint64_t>::iterator use;

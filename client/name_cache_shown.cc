@@ -16,19 +16,21 @@ bool NameCache::IsKept(const Node& node) const {
   return node.kept_in == epoch_;
 }
 
-// What the kernel does not know yet it cannot be told to forget. And a change in a directory
-// changes its times: the kernel, which asks in the middle of one, may learn of the old ones after
-// it has heard of the change.
-NameCache::Shown NameCache::Show(const v1::Attr& attr, bool keep) {
+// A change in a directory changes its times: the kernel, which asks in the middle of one, may learn
+// of the old ones after it has heard of the change.
+NameCache::Shown NameCache::Show(const v1::Attr& attr, std::uint64_t kept_until_ms) {
   MutexLock lock(mutex_);
   Node* const node = Find(attr.inode());
   if (node == nullptr || !node->attr || node->attr->change() != attr.change() ||
       own_changes_.TouchInode(attr.inode())) {
     return Shown::kNo;
   }
-  const bool kept = keep && node->in_kernel && !forgetting_ && S_ISDIR(attr.mode()) &&
+  const bool kept = kept_until_ms != 0 && !forgetting_ && S_ISDIR(attr.mode()) &&
                     !own_changes_.TouchNamesOf(attr.inode());
-  if (kept) Keep(*node);
+  if (kept) {
+    Keep(*node);
+    node->kept_until_ms = kept_until_ms;
+  }
   const Shown shown = kept ? Shown::kKept : Shown::kMoment;
   node->shown = std::max(node->shown, shown);
   return shown;
@@ -42,14 +44,13 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
   const bool known = entry != directory->names.end();
   if (!known && !directory->complete) return false;
   if (inode != (known ? entry->second : 0)) return false;
+  // What the kernel knows of the owner of what it comes to by name it does not ask for again.
+  Node* const child = inode == 0 ? nullptr : Find(inode);
+  if (inode != 0 && (child == nullptr || own_changes_.TouchInode(inode))) return false;
+  if (child != nullptr) Keep(*child);
   Keep(*directory);
   directory->names_kept_in = epoch_;
   return true;
-}
-
-void NameCache::NoteForgotten(std::uint64_t inode) {
-  MutexLock lock(mutex_);
-  if (Node* const node = Find(inode)) node->in_kernel = false;
 }
 
 bool NameCache::BeginForget() {

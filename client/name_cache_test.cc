@@ -97,23 +97,23 @@ TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
   LookedUp("a", 7);
   v1::Attr other = AttrOf(7);
   other.set_change(1);
-  EXPECT_EQ(cache_.Show(other, true), Shown::kNo) << "older or newer than what is known";
+  EXPECT_EQ(cache_.Show(other, 1'000), Shown::kNo) << "older or newer than what is known";
   EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn);
-  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kNo) << "without a token";
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "without a token";
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kMoment);
   EXPECT_EQ(cache_.OnRecall(7), Recall::kTellKernelFirst);
   EXPECT_EQ(cache_.OnRecall(7), Recall::kOnItsWay);
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kNo) << "its token is on the way back";
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "its token is on the way back";
   cache_.Returned({7});
   LookedUp("a", 7);
-  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kMoment);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(7);
   const OwnChanges::Change change = cache_.BeginChange(chmod, to_tell_);
   EXPECT_EQ(to_tell_.attributes, std::vector<std::uint64_t>{7});
-  EXPECT_EQ(cache_.Show(AttrOf(7), true), Shown::kNo);
+  EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo);
   cache_.EndChange(change);
   EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn) << "that was told already";
 }
@@ -127,8 +127,14 @@ TEST_F(NameCacheTest, NamesThatTheKernelKeepsAreItsDirectorys) {
   EXPECT_FALSE(cache_.ShowName(kDir, "a", 0));
   EXPECT_FALSE(cache_.ShowName(kDir, "b", 0)) << "perhaps there";
   EXPECT_FALSE(cache_.ShowName(5, "a", 7)) << "without a token";
-  EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn) << "of the file itself nothing is kept";
+  EXPECT_EQ(cache_.OnRecall(7), Recall::kTellOfNamesToo) << "its owner, which is not asked for";
   EXPECT_EQ(cache_.OnRecall(kDir), Recall::kTellOfNamesToo);
+  NameCache::ToTell to_tell;
+  v1::Request unlink;
+  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_name("a");
+  cache_.EndChange(cache_.BeginChange(unlink, to_tell));
+  EXPECT_TRUE(to_tell.names) << "the kernel may not have been told yet";
 }
 
 TEST_F(NameCacheTest, WhatTheKernelHasForgottenIsNotToldAgain) {
@@ -159,26 +165,23 @@ TEST_F(NameCacheTest, ChangesOfItsOwnTakeTheirDirectorysNamesFromTheKernel) {
   EXPECT_TRUE(cache_.ShowName(kDir, "a", 7));
 }
 
-TEST_F(NameCacheTest, ADirectorysAttributesAreKeptOnceTheKernelKnowsIt) {
+TEST_F(NameCacheTest, ADirectorysAttributesAreKeptForAWhile) {
   Created(kDir, "sub", 5, S_IFDIR | 0755);
   const v1::Attr sub = AttrOf(5, S_IFDIR | 0755);
-  EXPECT_EQ(cache_.Show(sub, true), Shown::kMoment) << "it could not be told of it yet";
-  ASSERT_TRUE(cache_.GetAttr(5));
-  EXPECT_EQ(cache_.Show(sub, false), Shown::kMoment);
-  EXPECT_EQ(cache_.Show(sub, true), Shown::kKept);
+  EXPECT_EQ(cache_.Show(sub, 0), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
   v1::Request make;
   make.mutable_create()->set_parent(5);
   make.mutable_create()->set_name("file");
   const OwnChanges::Change change = cache_.BeginChange(make, to_tell_);
   EXPECT_EQ(to_tell_.attributes, std::vector<std::uint64_t>{5}) << "its times are about to change";
-  EXPECT_EQ(cache_.Show(sub, true), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kMoment);
   cache_.EndChange(change);
-  EXPECT_EQ(cache_.Show(sub, true), Shown::kKept);
-  EXPECT_EQ(cache_.Clear(), std::vector<std::uint64_t>{5});
+  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
+  EXPECT_EQ(cache_.Clear(900), std::vector<std::uint64_t>{5});
   Created(kDir, "sub", 5, S_IFDIR | 0755);
-  ASSERT_TRUE(cache_.GetAttr(5));
-  cache_.NoteForgotten(5);
-  EXPECT_EQ(cache_.Show(sub, true), Shown::kMoment);
+  EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
+  EXPECT_TRUE(cache_.Clear(1'000).empty()) << "not any more";
 }
 
 // The controller may have made it, and shown it to others, before its answer is here.
@@ -251,7 +254,7 @@ TEST_F(NameCacheTest, KnowsWhatItWasToldAndMayKeep) {
   EXPECT_EQ(Find("b"), "-");
   EXPECT_EQ(Find("c"), "?");
   EXPECT_TRUE(cache_.GetAttr(10));
-  cache_.Clear();
+  cache_.Clear(0);
   LookedUp("a", 10, /*cacheable=*/false);
   EXPECT_EQ(Find("a"), "?");
 }

@@ -230,7 +230,7 @@ std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   slots_.Reset(0);
   for (const Queue* queue : {&slotted, &waiting, &unslotted}) {
     for (const PendingCallPtr& call : *queue) {
-      if (IsSessionBound(call->request)) {
+      if (call->session != 0 || IsSessionBound(call->request)) {
         doomed.emplace_back(call, ESTALE);
       } else if (IsMutation(call->request) && call->ever_sent) {
         doomed.emplace_back(call, EIO);

@@ -41,6 +41,7 @@ struct PendingCall {
   // Runs once, however it ended.
   std::function<void(const absl::StatusOr<v1::Reply>&)> on_done;
   State state = State::kQueued;
+  std::uint64_t session = 0;  // not under another one than this; 0: under any
   bool ever_sent = false;
   bool abandoned = false;           // its caller was interrupted
   std::uint64_t sent_ms = 0;        // last time

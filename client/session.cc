@@ -61,6 +61,7 @@ void SessionImpl::Start(v1::Request request,
                         std::uint64_t session) {
   auto call = std::make_shared<PendingCall>(std::move(request));
   call->on_done = std::move(on_done);
+  call->session = session;
   absl::Status refusal;
   {
     MutexLock lock(mutex_);

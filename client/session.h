@@ -147,6 +147,8 @@ class Session {
   // opens have to ask it, because it knows callers by other identities than the kernel does.
   virtual bool read_only() const { return false; }
   virtual bool checks_opens() const { return false; }
+  // Whether the controller knows attributes that were set ahead of it (client/attributes_ahead.h).
+  virtual bool sets_ahead() const { return false; }
   // The volume descriptor that the controller sent at registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
 

@@ -54,6 +54,7 @@ class SessionImpl : public Session {
   void NoteUnfinished() override { unfinished_ = true; }
   bool read_only() const override { return read_only_.load(); }
   bool checks_opens() const override { return checks_opens_.load(); }
+  bool sets_ahead() const override { return sets_ahead_.load(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void Shutdown() override;
 
@@ -93,6 +94,7 @@ class SessionImpl : public Session {
   std::atomic<std::uint64_t> key_{0};
   std::atomic<bool> unfinished_{false};
   std::atomic<bool> read_only_{false};
+  std::atomic<bool> sets_ahead_{false};
   std::atomic<bool> checks_opens_{false};
 
   // Of the receiving thread (and of Begin, before it runs).

@@ -88,16 +88,14 @@ class Vfs {
 
   // ---- inodes ----
   // The kernel has no reference to it any more.
-  void Forget(std::uint64_t inode) {
-    removed_.Forget(inode);
-    names_.NoteForgotten(inode);
-  }
+  void Forget(std::uint64_t inode) { removed_.Forget(inode); }
   // The root's attributes, and StatFs, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
   // For how many nanoseconds the kernel may take these attributes, which came from here just now,
-  // for valid: 0, a moment (for the system call that asked), or as long as it keeps names.
-  std::uint64_t ShowAttr(const v1::Attr& attr);
+  // for valid: 0, a moment (for the system call that asked), or, where it knows the inode (it has
+  // asked for its attributes), as long as it keeps names.
+  std::uint64_t ShowAttr(const v1::Attr& attr, bool knows_inode);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
   absl::StatusOr<std::string> GetXattr(std::uint64_t inode, std::string_view name,

@@ -20,12 +20,14 @@ std::uint64_t Vfs::KeptNs() const {
   return std::min(KernelNames::kKeptMs, session_.LeaseLeftMs() / 4) * kNsPerMs;
 }
 
-std::uint64_t Vfs::ShowAttr(const v1::Attr& attr) {
+std::uint64_t Vfs::ShowAttr(const v1::Attr& attr, bool knows_inode) {
   if (!session_.LeaseHolds()) return 0;
   const std::uint64_t kept_ns = KeptNs();
-  const bool keep = kept_ns > 0 && S_ISDIR(attr.mode()) && options_.kernel_names != nullptr &&
-                    options_.kernel_names->MayKeep(attr.inode());
-  switch (names_.Show(attr, keep)) {
+  KernelNames* const kernel_names = options_.kernel_names;
+  const bool keep = knows_inode && kept_ns > 0 && S_ISDIR(attr.mode()) && kernel_names != nullptr &&
+                    kernel_names->MayKeep(attr.inode());
+  // (Its own clock may have begun to count later.)
+  switch (names_.Show(attr, keep ? kernel_names->NowMs() + 2 * KernelNames::kKeptMs : 0)) {
     case NameCache::Shown::kNo:
       return 0;
     case NameCache::Shown::kMoment:

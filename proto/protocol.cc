@@ -9,7 +9,9 @@
 namespace reel {
 
 std::uint64_t SpokenFeatures(const ProtocolRange& range) {
-  return range.newest >= 2 ? v1::FEATURE_FAREWELL | v1::FEATURE_PROVISIONAL : v1::FEATURE_NONE;
+  constexpr std::uint64_t kAll =
+      v1::FEATURE_FAREWELL | v1::FEATURE_PROVISIONAL | v1::FEATURE_SET_AHEAD;
+  return range.newest >= 2 ? kAll : 0;
 }
 
 ProtocolRange ProtocolOf(std::uint32_t oldest, std::uint32_t newest) {

@@ -76,6 +76,7 @@ class ToldSession final : public Session {
   bool Away() const override { return session_.Away(); }
   bool read_only() const override { return session_.read_only(); }
   bool checks_opens() const override { return session_.checks_opens(); }
+  bool sets_ahead() const override { return session_.sets_ahead(); }
   void NoteUnfinished() override { session_.NoteUnfinished(); }
   bool LeaseHolds() const override { return session_.LeaseHolds(); }
   std::uint64_t session_id() const override { return session_.session_id(); }

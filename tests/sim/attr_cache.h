@@ -27,7 +27,7 @@ class AttrCache {
       return entries_[inode].attr;
     }
     absl::StatusOr<v1::Attr> attr = vfs.GetAttr(inode, caller);
-    const std::uint64_t valid_ns = attr.ok() ? vfs.ShowAttr(*attr) : 0;
+    const std::uint64_t valid_ns = attr.ok() ? vfs.ShowAttr(*attr, true) : 0;
     if (valid_ns == 0) return attr;
     Entry& entry = entries_[inode];
     if (entry.version == version) {
