@@ -157,6 +157,7 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
     plan->outcome = flushed;
     plan->unanswered = (commits ? 1 : 0) + (ahead ? 1 : 0);
   }
+  if (!commits && !ahead) return Finish(plan, flushed);  // lost with the session meanwhile
   const auto start = [&](v1::Request request) {
     context_.session->Start(
         std::move(request),

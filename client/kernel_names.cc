@@ -35,6 +35,7 @@ bool KernelNames::StillMountedUpon(std::uint64_t now_ms) {
 }
 
 void KernelNames::Leave(std::uint64_t directory) {
+  if (!enabled_) return;
   MutexLock lock(mutex_);
   if (left_until_ms_.size() >= kMaxLeft) left_until_ms_.clear();
   left_until_ms_[directory] = clock_.NowMs() + left_ms_;

@@ -128,8 +128,7 @@ bool NameCache::IsPageKnown(std::uint64_t directory) {
 std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
-  if (node == nullptr) return std::nullopt;
-  if (own_changes_.TouchInode(inode)) return std::nullopt;
+  if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
 }
