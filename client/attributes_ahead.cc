@@ -30,13 +30,7 @@ bool MayBeAhead(const SetAttr& set, const v1::Attr& attr) {
 SetAttr AheadOf(const SetAttr& set, const v1::Attr& attr, WallTime now) {
   SetAttr ahead = set;
   std::uint32_t fields = set.fields() | SetAttr::CTIME;
-  *ahead.mutable_ctime() = ToProto(now);
-  if (!Later(ahead.ctime(), attr.ctime())) {  // this host's clock is behind
-    constexpr std::uint32_t kLastNanosecond = 999'999'999;
-    const bool whole = attr.ctime().nanoseconds() >= kLastNanosecond;
-    ahead.mutable_ctime()->set_seconds(attr.ctime().seconds() + (whole ? 1 : 0));
-    ahead.mutable_ctime()->set_nanoseconds(whole ? 0 : attr.ctime().nanoseconds() + 1);
-  }
+  *ahead.mutable_ctime() = LaterThan(attr.ctime(), ToProto(now));  // (its clock may be behind)
   if (Has(set, SetAttr::ATIME_NOW)) {
     fields |= SetAttr::ATIME;
     *ahead.mutable_atime() = ToProto(now);

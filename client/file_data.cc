@@ -60,9 +60,10 @@ class FileDataImpl : public FileData {
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
     const FileRef file = context_.table.Find(inode);
+    const std::uint64_t told = context_.session->last_told();
     absl::Status status;
     if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
-    if (status.ok()) status = context_.session->Sync(io.interrupt);
+    if (status.ok()) status = context_.session->Sync(told, io.interrupt);
     return status;
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
@@ -117,7 +118,7 @@ class FileDataImpl : public FileData {
   std::uint64_t ExpectedBytes() const override {
     return context_.first_write_bytes.load(std::memory_order_relaxed);
   }
-  void Created(const v1::EntryReply& entry, std::uint64_t handle) override;
+  void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) override;
   void Close(std::uint64_t inode) override;
   void Stop() override;
 
@@ -240,7 +241,8 @@ void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done
   done();
 }
 
-void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle) {
+void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle,
+                           std::uint64_t told) {
   const FileRef file = context_.table.Get(entry.attr().inode());
   FileState& f = *file;
   MutexLock lock(f.mutex);
@@ -248,7 +250,7 @@ void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle) {
   f.newest_handle = std::max(f.newest_handle, handle);
   f.registered = true;
   f.opened_to_write = true;  // whoever creates a file writes it
-  f.told = context_.session->told();
+  f.told = told;
   // (A repeated answer brings no layout.)
   if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
     f.TakeAttr(entry.attr());

@@ -150,9 +150,10 @@ class FileData : public SessionEvents {
   // How many bytes a new file is likely to get at once, judging by the last one: for
   // Create.allocate_bytes.
   virtual std::uint64_t ExpectedBytes() const = 0;
-  // The answer to a Create with open = true, which has registered the open already; from on_reply,
-  // so that a recall finds the token installed.
-  virtual void Created(const v1::EntryReply& entry, std::uint64_t handle) = 0;
+  // The answer to a Create with open = true, which has registered the open already, and the number
+  // under which it was told (0: it is durable); from on_reply, or before anybody else can know the
+  // file, so that a recall finds the token installed.
+  virtual void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) = 0;
   virtual void Close(std::uint64_t inode) = 0;
 
   // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.

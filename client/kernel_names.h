@@ -13,7 +13,8 @@
 //   1. After Forget, no name that the kernel got before is valid there.
 //   2. A name is shown (NameCache::ShowName) only where MayKeep said so before.
 // Changes of this client's own, too, are preceded by Forget: another host may see one before this
-// one hears that it is made. So the kernel keeps names of directories that nobody changes.
+// one hears that it is made. So the kernel keeps names of directories that nobody changes, or that
+// this client holds alone.
 // Threads: all methods may be called concurrently.
 #pragma once
 
@@ -49,9 +50,10 @@ class KernelNames {
   // Nothing is kept before, nor where the kernel cannot forget. False then.
   bool Start(Kernel kernel);
 
-  // Whether the kernel may keep names of that directory, and its attributes as long.
-  bool MayKeep(std::uint64_t directory);
-  // Its names are changing: the kernel gets none of them for a while.
+  // Whether the kernel may keep names of that directory, and its attributes as long. `alone`: it is
+  // about names, and this client holds the directory alone.
+  bool MayKeep(std::uint64_t directory, bool alone = false);
+  // Its names are changing: else the kernel gets none of them for a while.
   void Leave(std::uint64_t directory);
   std::uint64_t NowMs() const { return clock_.NowMs(); }
   // Returns when the kernel has forgotten all that it kept.

@@ -97,7 +97,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
                                           .directory_atime = options_.DirectoryAtime(),
                                           .forget_attributes = forget_attributes,
                                           .kernel_names = &kernel_names_,
-                                          .durable_attributes = options_.durable_names});
+                                          .durable_metadata = options_.durable_names});
   file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;

@@ -176,7 +176,8 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
       to_tell.attributes.push_back(parent);
     }
     if (directory == nullptr) continue;
-    to_tell.names |= directory->names_kept_in == epoch_;
+    // (Of one that is held alone nobody else sees a change before the recall.)
+    to_tell.names |= directory->names_kept_in == epoch_ && directory->alone == 0;
     if (directory->shown != Shown::kKept) continue;
     directory->shown = Shown::kNo;
     to_tell.attributes.push_back(parent);
@@ -193,11 +194,13 @@ void NameCache::EndChange(const OwnChanges::Change& change) {
 
 void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
   MutexLock lock(mutex_);
+  if (request.has_foretold()) return CameOut(request, reply);
   for (const std::uint64_t inode : reply.cacheable()) Hold(inode);
-  if (reply.has_attr()) SetAttr(reply.attr().attr());
-  if (reply.has_layout()) SetAttr(reply.layout().attr());
-  if (reply.has_entry()) SetAttr(reply.entry().attr());
-  for (const v1::Attr& attr : reply.changed()) SetAttr(attr);
+  if (reply.has_attr()) LearnAttr(reply.attr().attr());
+  if (reply.has_layout()) LearnAttr(reply.layout().attr());
+  if (reply.has_entry()) LearnAttr(reply.entry().attr());
+  for (const v1::Attr& attr : reply.changed()) LearnAttr(attr);
+  HoldAlone(reply);
   const bool done = reply.error() == 0;
   if (ChangesSpace(request)) ++space_changes_;
   switch (request.op_case()) {
@@ -214,11 +217,13 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
       break;
     case v1::Request::kCreate:
       if (done) Created(request.create(), reply);
+      if (done) TakeUnborn(request, reply);
       break;
     case v1::Request::kLink:
       if (Node* node = done ? Find(request.link().parent()) : nullptr) {
         SetName(*node, request.link().name(), request.link().inode());
       }
+      if (Node* node = Find(request.link().inode())) node->made_in = 0;
       break;
     case v1::Request::kUnlink:
       if (Node* node = done ? Find(request.unlink().parent()) : nullptr) {
@@ -236,7 +241,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
 
 void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   Node* const directory = Find(lookup.parent());
-  if (directory == nullptr || IsDots(lookup.name())) return;
+  if (directory == nullptr || IsDots(lookup.name()) || ahead_.contains(lookup.parent())) return;
   if (reply.error() == 0) {
     SetName(*directory, lookup.name(), reply.entry().attr().inode());
   } else if (reply.error() == ENOENT) {
@@ -250,8 +255,11 @@ void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
   const v1::Attr& attr = reply.entry().attr();
   Node* const directory = create.unnamed() ? nullptr : Find(create.parent());
   if (directory != nullptr) SetName(*directory, create.name(), attr.inode());
-  // A new directory holds what this client puts into it, until others are let in.
-  if (Node* child = Find(attr.inode())) child->complete = S_ISDIR(attr.mode());
+  if (Node* child = Find(attr.inode())) {
+    // A new directory holds what this client puts into it, until others are let in.
+    child->complete = S_ISDIR(attr.mode());
+    if (directory != nullptr) child->made_in = directory->alone;
+  }
 }
 
 void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
@@ -265,6 +273,9 @@ void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
   };
   const auto moved = known(from, rename.name());
   const auto replaced = known(to, rename.new_name());
+  for (const auto& inode : {moved, replaced}) {
+    if (Node* const node = inode ? Find(*inode) : nullptr) node->made_in = 0;
+  }
   if (moved && *moved != 0 && replaced) {
     if (*moved == *replaced) return;  // two names of one inode: rename(2) leaves both
     const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
@@ -280,6 +291,8 @@ void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
 
 void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
   Node* directory = Find(request.inode());
+  // Names may have been made and removed here since it was read.
+  if (ahead_.contains(request.inode())) directory = nullptr;
   // Whoever lists a very large directory has seldom use for all of it.
   if (directory != nullptr && directory->names_weight > max_weight_ / kListedShare) {
     directory->listed_to = 0;
@@ -287,7 +300,7 @@ void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listi
   }
   for (const v1::ReadDirReply::Entry& entry : listing.entries()) {
     if (entry.cookie() < kFirstCookie) continue;
-    if (entry.has_attr()) SetAttr(entry.attr());
+    if (entry.has_attr()) LearnAttr(entry.attr());
     if (directory != nullptr) SetName(*directory, entry.name(), entry.inode());
   }
   if (directory == nullptr) return;
@@ -363,6 +376,7 @@ std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {
   names_weight_ = 0;
   dropped_ = {};
   returning_.clear();
+  ahead_.clear();
   return kept;
 }
 
@@ -418,13 +432,18 @@ std::size_t NameCache::WeightLocked() const {
 void NameCache::Shrink() {
   if (WeightLocked() <= max_weight_) return;
   while (WeightLocked() > max_weight_ - max_weight_ / 64 && !uses_.empty()) {
-    const std::uint64_t inode = uses_.back();
-    const Node& node = *nodes_.at(inode);
-    if (IsKept(node) || node.shown == Shown::kKept) dropped_.kept.push_back(inode);
-    Drop(inode);
-    returning_.insert(inode);
-    dropped_.inodes.push_back(inode);
+    GiveBack(uses_.back());
   }
+}
+
+// Its token is to be given back.
+void NameCache::GiveBack(std::uint64_t inode) {
+  const Node* const node = Find(inode);
+  if (node == nullptr) return;
+  if (IsKept(*node) || node->shown == Shown::kKept) dropped_.kept.push_back(inode);
+  Drop(inode);
+  returning_.insert(inode);
+  dropped_.inodes.push_back(inode);
 }
 
 void NameCache::SetAttr(const v1::Attr& attr) {

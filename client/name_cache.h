@@ -10,7 +10,9 @@
 //      Its listing is kept in the parts in which it came, until a name in it changes.
 //   3. What the kernel was told to take for valid (Show, ShowName) is told back to it before the
 //      token goes back, and before a change of this client's own is sent.
-//   4. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
+//   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links of
+//      what was made in it meanwhile. Then names are made and removed here first (name_cache_ahead).
+//   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
 // Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks.
@@ -19,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -28,6 +31,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "client/own_changes.h"
 #include "proto/mdc.pb.h"
 #include "volume/mutex.h"
@@ -95,6 +99,23 @@ class NameCache {
   // However the request ended, after OnReply.
   void EndChange(const OwnChanges::Change& change);
 
+  // ---- ahead of the controller ----
+
+  // How many more Creates in the directory this client would foretell, for Create.unborn.
+  std::uint32_t UnbornWanted(std::uint64_t directory);
+  // Whether this client holds it alone.
+  bool IsAlone(std::uint64_t directory);
+  // Sends what is done already; the number under which it was told, 0: it cannot be sent now.
+  using Foretell = absl::FunctionRef<std::uint64_t(const v1::Redo& as_told)>;
+  // Makes a regular file here, if its directory is held alone, and nothing of it needs the
+  // controller; nullopt: else. What it is made of is put into `create`; `send` also gets the reply
+  // that the controller will give. Nobody else learns of the file before `send` has returned.
+  std::optional<v1::Attr> CreateAhead(
+      v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
+      absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Redo& as_told)> send);
+  // Takes the only name of a regular file that was made here so; false: it could not.
+  bool UnlinkAhead(const v1::Unlink& unlink, const v1::Time& now, Foretell send);
+
   // ---- what the stream brings ----
 
   // Errors are told too.
@@ -133,6 +154,10 @@ class NameCache {
     // pages. A walk has come to the one before `walked_to`.
     std::vector<std::uint64_t> subdirectories;
     std::size_t walked_to = 0;
+    std::uint64_t alone = 0;  // the number under which it is held alone; 0: it is not
+    std::deque<v1::Unborn> unborn;
+    // The `alone` of the directory that it was made in, and has its only name in; 0: it was not.
+    std::uint64_t made_in = 0;
     bool complete = false;
     bool looked_into = false;
     Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
@@ -159,6 +184,18 @@ class NameCache {
   void EraseName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Attributes of what is not being changed ahead, unless they are older than what is known.
+  void LearnAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Node* FindAlone(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TouchAhead(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldAlone(const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeUnborn(const v1::Request& request, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CameOut(const v1::Request& request, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   void LookedUp(const v1::Lookup& lookup, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Created(const v1::Create& create, const v1::Reply& reply)
@@ -180,6 +217,9 @@ class NameCache {
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   Dropped dropped_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t last_alone_ ABSL_GUARDED_BY(mutex_) = 0;
+  // How many changes of a directory are foretold and not answered yet.
+  absl::flat_hash_map<std::uint64_t, std::uint32_t> ahead_ ABSL_GUARDED_BY(mutex_);
   // Of what the kernel keeps, as it was forgotten for the last time.
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
   bool forgetting_ ABSL_GUARDED_BY(mutex_) = false;

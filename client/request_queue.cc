@@ -141,11 +141,14 @@ PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
 
 PendingCallPtr RequestQueue::Told(const v1::Reply& reply) {
   const auto it = sent_.find(reply.id());
-  if (it == sent_.end() || it->second->request.slot() == 0 || it->second->told != 0) return nullptr;
+  if (it == sent_.end() || it->second->request.slot() == 0) return nullptr;
+  const bool foretold = it->second->request.has_foretold();
+  if (it->second->told != 0 && !foretold) return nullptr;
   PendingCallPtr call = std::move(it->second);
   sent_.erase(it);
-  call->told = next_told_++;
   call->told_sequence = reply.sequence();
+  if (foretold) return call;
+  call->told = next_told_++;
   *call->redo.mutable_time() = reply.provisional().time();
   call->redo.set_inode(reply.entry().attr().inode());
   call->redo.set_generation(reply.entry().attr().generation());
@@ -153,10 +156,31 @@ PendingCallPtr RequestQueue::Told(const v1::Reply& reply) {
   return call;
 }
 
+std::uint64_t RequestQueue::Foretell(const PendingCallPtr& call, const v1::Redo& as_told) {
+  if (!waiting_.empty() || ToldMuch()) return 0;
+  const std::optional<SlotTable::Slot> slot = slots_.Take();
+  if (!slot) return 0;
+  call->request.set_slot(slot->number);
+  call->request.set_slot_sequence(slot->sequence);
+  *call->request.mutable_foretold() = as_told;
+  call->redo = as_told;
+  call->told = next_told_++;
+  told_.emplace(call->told, call);
+  MakeReady(call);
+  return call->told;
+}
+
+bool RequestQueue::AnyProvisional(std::uint64_t through) const {
+  return std::any_of(told_.begin(), told_.upper_bound(through), [](const auto& entry) {
+    return entry.second->told_sequence != 0 || entry.second->redoing;
+  });
+}
+
 void RequestQueue::Durable(std::uint64_t sequence) {
   std::vector<PendingCallPtr> confirmed;
   for (const auto& [number, call] : told_) {
-    if (!call->redoing && call->told_sequence <= sequence) confirmed.push_back(call);
+    const bool answered = !call->redoing && call->told_sequence != 0;
+    if (answered && call->told_sequence <= sequence) confirmed.push_back(call);
   }
   for (const PendingCallPtr& call : confirmed) Confirmed(call);
 }
@@ -170,8 +194,15 @@ void RequestQueue::Confirmed(const PendingCallPtr& call) {
 void RequestQueue::Resumed(bool new_epoch, bool knows) {
   Queue again;
   for (const auto& [number, call] : told_) {
-    if (!new_epoch && !call->redoing) continue;
+    const bool unanswered = call->request.has_foretold() && call->told_sequence == 0;
+    if (!new_epoch && !call->redoing && !unanswered) continue;
+    if (!new_epoch && unanswered) {  // as it was
+      call->order = kRedoOrder;
+      again.push_back(call);
+      continue;
+    }
     call->redoing = true;
+    call->request.clear_foretold();
     call->order = knows ? kRedoOrder : kFirstOrder;
     call->request.clear_redo();
     call->done_anew = call->done_anew || (new_epoch && !knows);

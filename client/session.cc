@@ -94,10 +94,41 @@ void SessionImpl::PostSync() {
 void SessionImpl::AskConfirmed() {
   if (Confirmed(last_told_.load())) return;
   MutexLock lock(mutex_);
-  PostSync();
+  if (queue_.AnyProvisional(last_told_)) PostSync();
+}
+
+std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told) {
+  const auto call = std::make_shared<PendingCall>(std::move(request));
+  MutexLock lock(mutex_);
+  if (closing_ || !live_ || !LeaseHolds()) return 0;
+  const std::uint64_t told = queue_.Foretell(call, as_told);
+  if (told == 0) return 0;
+  last_told_ = told;
+  writer_wake_.NotifyOne();
+  return told;
+}
+
+absl::Status SessionImpl::AwaitAnswers(std::uint64_t told, const Interrupt* interrupt) {
+  while (!Confirmed(told) && !queue_.AnyProvisional(told)) {
+    if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    if (confirmed_more_.WaitFor(mutex_, kInterruptPoll)) continue;
+    if (interrupt != nullptr && interrupt->interrupted()) {
+      return ErrnoStatus(EINTR, "interrupted while waiting for the controller");
+    }
+    if (options_.soft_timeout_ms != 0 && !live_ &&
+        clock_.NowMs() - away_since_ms_ >= options_.soft_timeout_ms) {
+      return ErrnoStatus(ETIMEDOUT, "no controller answers");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SessionImpl::AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) {
+  if (Confirmed(told)) return absl::OkStatus();
+  {
+    MutexLock lock(mutex_);
+    if (absl::Status status = AwaitAnswers(told, interrupt); !status.ok()) return status;
+  }
   if (Confirmed(told)) return absl::OkStatus();
   v1::Request request;
   request.mutable_sync();
@@ -106,8 +137,8 @@ absl::Status SessionImpl::AwaitConfirmed(std::uint64_t told, const Interrupt* in
   return Call(std::move(request), options).status();
 }
 
-absl::Status SessionImpl::Sync(const Interrupt* interrupt) {
-  absl::Status status = AwaitConfirmed(last_told_.load(), interrupt);
+absl::Status SessionImpl::Sync(std::uint64_t told, const Interrupt* interrupt) {
+  absl::Status status = AwaitConfirmed(told, interrupt);
   if (status.ok() && lost_.exchange(false)) {
     return ErrnoStatus(EIO, "changes of names were lost with the session");
   }
@@ -203,8 +234,9 @@ void SessionImpl::Shutdown() {
     joined_ = true;
     // Where a controller comes back soon, it is to get what it may have lost, before the goodbye.
     const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
+    if (live_ && queue_.AnyProvisional(last_told_)) PostSync();
     while (session_id_ != 0 && queue_.confirmed() < last_told_.load() &&
-           (!live_ || queue_.Redoing()) && clock_.NowMs() < patience_ms) {
+           clock_.NowMs() < patience_ms) {
       idle_.WaitFor(mutex_, kInterruptPoll);
     }
     if (live_ && !closing_) {

@@ -118,6 +118,14 @@ class Session {
                      std::uint64_t session = 0);
 
   // ---- what was told before it was durable ----
+  // Whether the controller takes what is foretold.
+  virtual bool foretells() const { return false; }
+  // Sends a change of which the caller's program is told now that it is done, as `as_told` says: the
+  // caller holds alone what it takes for that. Its number among what was told; 0: it cannot be sent
+  // at once, nothing was done. Waits for nothing. SessionEvents::OnReply brings its answer.
+  virtual std::uint64_t Foretell(v1::Request /*request*/, const v1::Redo& /*as_told*/) {
+    return 0;
+  }
   // On the receiving thread: the number of the reply that is being handed over, if it is
   // provisional; else 0.
   virtual std::uint64_t told() const { return 0; }
@@ -126,12 +134,14 @@ class Session {
   virtual bool Confirmed(std::uint64_t /*told*/) const { return true; }
   // Asks for what was told to become durable soon; whoever asks looks again later.
   virtual void AskConfirmed() {}
-  // Waits until it is. Errors as Call's.
+  // Waits until it is, and all before. Errors as Call's.
   virtual absl::Status AwaitConfirmed(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
     return absl::OkStatus();
   }
-  // Waits until all that was told is durable. EIO, once, after some of it may have been lost.
-  virtual absl::Status Sync(const Interrupt* /*interrupt*/) { return absl::OkStatus(); }
+  // The same of all that was told up to this number. EIO, once, after something may have been lost.
+  virtual absl::Status Sync(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
+    return absl::OkStatus();
+  }
 
   // True while the controller has been away for longer than soft_timeout_ms allows.
   virtual bool TimedOut() const { return false; }

@@ -44,7 +44,9 @@ class SessionImpl : public Session {
   bool Confirmed(std::uint64_t told) const override { return confirmed_.load() >= told; }
   void AskConfirmed() override;
   absl::Status AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) override;
-  absl::Status Sync(const Interrupt* interrupt) override;
+  absl::Status Sync(std::uint64_t told, const Interrupt* interrupt) override;
+  bool foretells() const override { return foretells_.load(); }
+  std::uint64_t Foretell(v1::Request request, const v1::Redo& as_told) override;
   bool TimedOut() const override;
   bool Away() const override { return away_.load(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
@@ -69,7 +71,11 @@ class SessionImpl : public Session {
   void ReceiveUntilLost();
   void HandleReply(v1::Reply& reply);
   void HandleProvisional(v1::Reply& reply);
-  void HandleRedone(const PendingCallPtr& call, const v1::Reply& reply);
+  // The answer to what its caller has been told: redone, or foretold.
+  void HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply);
+  // Waits while what was told may be confirmed by answers that are on their way.
+  absl::Status AwaitAnswers(std::uint64_t told, const Interrupt* interrupt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostSync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteConfirmed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleCallback(const v1::Callback& callback);
@@ -95,6 +101,7 @@ class SessionImpl : public Session {
   std::atomic<bool> unfinished_{false};
   std::atomic<bool> read_only_{false};
   std::atomic<bool> sets_ahead_{false};
+  std::atomic<bool> foretells_{false};
   std::atomic<bool> checks_opens_{false};
 
   // Of the receiving thread (and of Begin, before it runs).
@@ -104,7 +111,7 @@ class SessionImpl : public Session {
   bool told_of_protocol_ = false;  // a controller with which there is no common version
 
   mutable Mutex mutex_;
-  CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_;
+  CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_, confirmed_more_;
   MdcSearch search_ ABSL_GUARDED_BY(mutex_);
   std::string address_ ABSL_GUARDED_BY(mutex_);  // of the controller that serves us
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -108,7 +108,8 @@ void SessionImpl::ReceiveUntilLost() {
 }
 
 void SessionImpl::NoteConfirmed() {
-  confirmed_.store(queue_.confirmed());
+  const std::uint64_t confirmed = queue_.confirmed();
+  if (confirmed_.exchange(confirmed) != confirmed) confirmed_more_.NotifyAll();
 }
 
 void SessionImpl::HandleProvisional(v1::Reply& reply) {
@@ -117,7 +118,7 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
     MutexLock lock(mutex_);
     call = queue_.Told(reply);
     if (call == nullptr) return;
-    last_told_.store(call->told);
+    last_told_.store(std::max(call->told, last_told_.load()));
     queue_.Durable(reply.provisional().durable());
     NoteConfirmed();
     if (queue_.ToldMuch()) PostSync();
@@ -132,11 +133,12 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
 
 // Its caller has had its answer. One that came out otherwise is lost, and so are the blocks of a
 // file that it had made: by now they may be another's.
-void SessionImpl::HandleRedone(const PendingCallPtr& call, const v1::Reply& reply) {
+void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply) {
   const absl::Status status = StatusOf(reply);
+  if (call->request.has_foretold()) events_.OnReply(call->request, reply);
   if (!status.ok() || reply.entry().attr().inode() != call->redo.inode()) {
-    spdlog::error("volume {}: a change that was told before the failover is lost: {}",
-                  options_.volume, status.ok() ? "it came out otherwise" : status.ToString());
+    spdlog::error("volume {}: a change that a program was told of is lost: {}", options_.volume,
+                  status.ok() ? "it came out otherwise" : status.ToString());
     lost_ = true;
     v1::Reply lost;
     lost.set_error(EIO);
@@ -165,7 +167,7 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
       lease_.Renew(call->sent_ms, lease_ms_);
     }
   }
-  if (call->told != 0) return HandleRedone(call, reply);
+  if (call->told != 0) return HandleAsTold(call, reply);
   events_.OnReply(call->request, reply);
   const absl::Status status = StatusOf(reply);
   if (call->request.op_case() == v1::Request::kReclaim && !status.ok()) {
@@ -318,6 +320,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
   const bool resumed = session_id_ != 0;
   read_only_.store(hello->read_only());
   checks_opens_.store(hello->check_opens());
+  foretells_.store((hello->features() & v1::FEATURE_FORETELL) != 0);
   sets_ahead_.store((hello->features() & v1::FEATURE_SET_AHEAD) != 0);
   lease_.Renew(sent_ms, hello->lease_ms());
   if (!resumed) key_ = hello->key();

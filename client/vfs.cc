@@ -190,7 +190,8 @@ absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller)
   unlink.set_parent(at.parent);
   unlink.set_name(at.name.data(), at.name.size());
   unlink.set_directory(directory);
-  absl::Status status = Call(std::move(request), caller).status();
+  absl::Status status;
+  if (!victim || !UnlinkAhead(request, caller)) status = Call(std::move(request), caller).status();
   if (status.ok() && victim) removed_.Add(*std::move(victim), WallNow());
   return status;
 }

@@ -61,7 +61,7 @@ struct VfsOptions {
   // it.
   std::function<void(std::uint64_t inode)> forget_attributes = [](std::uint64_t) {};
   KernelNames* kernel_names = nullptr;  // null: the kernel keeps no names
-  bool durable_attributes = false;      // when a call that sets them returns
+  bool durable_metadata = false;        // when a call that changes names or attributes returns
 };
 
 class Vfs {
@@ -132,7 +132,9 @@ class Vfs {
                      const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
   // fsync(2) of a directory.
-  absl::Status SyncNames(const Caller& caller) { return session_.Sync(caller.interrupt); }
+  absl::Status SyncNames(const Caller& caller) { 
+    return session_.Sync(session_.last_told(), caller.interrupt);
+  }
   // close(2) of a descriptor: the error that it ends with.
   absl::Status Flush(std::uint64_t inode, const Caller& caller);
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
@@ -159,6 +161,10 @@ class Vfs {
   bool IsRemoved(std::uint64_t inode, const absl::Status& status) const;
   absl::StatusOr<v1::Attr> SetAttrOfNamed(v1::SetAttr set, const Caller& caller);
   std::optional<v1::Attr> SetAhead(const v1::SetAttr& set);
+  // Whether this client may act ahead of the controller.
+  bool MayBeAhead() const;
+  std::optional<v1::Attr> CreateAhead(v1::Request& request, const Caller& creator);
+  bool UnlinkAhead(const v1::Request& request, const Caller& caller);
   static Caller CompleteCreate(v1::Create& create, const Caller& caller);
   absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.

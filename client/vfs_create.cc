@@ -5,9 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "client/vfs.h"
+#include "proto/convert.h"
 #include "proto/status.h"
 
 namespace reel::client {
@@ -38,8 +40,9 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   create.set_mode(S_IFREG | (create.mode() & 07777));
   create.set_open(true);
   create.set_token(v1::TOKEN_EXCLUSIVE);
-  create.set_allocate_bytes(data_.ExpectedBytes());
   const Caller creator = CompleteCreate(create, caller);
+  if (std::optional<v1::Attr> ahead = CreateAhead(request, creator)) return *std::move(ahead);
+  create.set_allocate_bytes(data_.ExpectedBytes());
   // Whoever comes second, the answer or the caller who has given up, closes the file again.
   struct Outcome {
     std::atomic<bool> one_came{false};
@@ -49,10 +52,11 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   CallOptions options;
   options.credentials = &creator.credentials;
   options.interrupt = creator.interrupt;
-  options.on_reply = [&data = data_, outcome, handle = creator.handle](const v1::Reply& reply) {
+  options.on_reply = [&data = data_, &session = session_, outcome,
+                      handle = creator.handle](const v1::Reply& reply) {
     const std::uint64_t inode = reply.entry().attr().inode();
     if (inode == 0) return;
-    data.Created(reply.entry(), handle);
+    data.Created(reply.entry(), handle, session.told());
     outcome->inode = inode;
     if (outcome->one_came.exchange(true)) data.Close(inode);
   };
@@ -65,6 +69,45 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   v1::Attr* attr = reply->mutable_entry()->mutable_attr();
   if (attr->inode() == 0) return ErrnoStatus(EIO, "the controller's reply carries no entry");
   return std::move(*attr);
+}
+
+// A regular file in a directory that this client holds alone. (What runs as another than who
+// executes it is not for the client to make.)
+std::optional<v1::Attr> Vfs::CreateAhead(v1::Request& request, const Caller& creator) {
+  v1::Create& create = *request.mutable_create();
+  if (create.unnamed() || !session_.foretells() || !MayBeAhead()) return {};
+  create.set_unborn_bytes(data_.ExpectedBytes());
+  std::optional<v1::Attr> attr;
+  if ((create.mode() & (S_ISUID | S_ISGID)) == 0) {
+    *request.mutable_credentials() = creator.credentials;
+    attr = names_.CreateAhead(create, creator.credentials, ToProto(SystemClock().WallNow()),
+                              [&](const v1::EntryReply& made, const v1::Redo& as_told) {
+                                create.set_allocate_bytes(made.layout().length_blocks() *
+                                                          session_.descriptor().block_bytes);
+                                const std::uint64_t told = session_.Foretell(request, as_told);
+                                if (told != 0) data_.Created(made, creator.handle, told);
+                                return told;
+                              });
+  }
+  if (!attr) {
+    create.set_unborn(names_.UnbornWanted(create.parent()));
+  } else if (options_.kernel_names != nullptr) {
+    options_.kernel_names->Leave(create.parent());
+  }
+  return attr;
+}
+
+bool Vfs::UnlinkAhead(const v1::Request& request, const Caller& caller) {
+  if (!session_.foretells() || !MayBeAhead()) return false;
+  v1::Request sent = request;
+  *sent.mutable_credentials() = caller.credentials;
+  const bool done = names_.UnlinkAhead(
+      request.unlink(), ToProto(SystemClock().WallNow()),
+      [&](const v1::Redo& as_told) { return session_.Foretell(std::move(sent), as_told); });
+  if (done && options_.kernel_names != nullptr) {
+    options_.kernel_names->Leave(request.unlink().parent());
+  }
+  return done;
 }
 
 absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,

@@ -25,9 +25,12 @@ absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
 
 // Where callers have other identities than the kernel knows, only the controller can say whether
 // they may.
+bool Vfs::MayBeAhead() const {
+  return !options_.durable_metadata && !session_.checks_opens() && !session_.read_only();
+}
+
 std::optional<v1::Attr> Vfs::SetAhead(const v1::SetAttr& set) {
-  if (options_.durable_attributes || !session_.sets_ahead()) return {};
-  if (session_.checks_opens() || session_.read_only()) return {};
+  if (!session_.sets_ahead() || !MayBeAhead()) return {};
   std::optional<v1::Attr> known = names_.GetAttr(set.inode());
   if (!known) return {};
   data_.Overlay(*known);

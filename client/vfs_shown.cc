@@ -41,7 +41,9 @@ std::uint64_t Vfs::ShowAttr(const v1::Attr& attr, bool knows_inode) {
 std::uint64_t Vfs::ShowName(const NameIn& at, std::uint64_t inode) {
   if (options_.kernel_names == nullptr) return 0;
   const std::uint64_t kept_ns = KeptNs();
-  if (kept_ns == 0 || !options_.kernel_names->MayKeep(at.parent)) return 0;
+  if (kept_ns == 0 || !options_.kernel_names->MayKeep(at.parent, names_.IsAlone(at.parent))) {
+    return 0;
+  }
   return names_.ShowName(at.parent, at.name, inode) ? kept_ns : 0;
 }
 

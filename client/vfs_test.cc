@@ -100,7 +100,7 @@ class FakeFileData : public FileData {
     done();
   }
   std::uint64_t ExpectedBytes() const override { return 5'000; }
-  void Created(const v1::EntryReply& entry, std::uint64_t) override {
+  void Created(const v1::EntryReply& entry, std::uint64_t, std::uint64_t) override {
     opened = entry.attr().inode();
   }
   void Close(std::uint64_t inode) override { closed = inode; }

@@ -211,7 +211,7 @@ class ToldFileTest : public WriteBehindTest {
     client->told().Tell(7);
     v1::EntryReply entry;
     *entry.mutable_attr() = cluster().mdc().AttrOf(inode_);
-    client->data().Created(entry, 1);
+    client->data().Created(entry, 1, client->told().told());
     return client;
   }
   // What it does writes a block, and not before the file is known to be durable.

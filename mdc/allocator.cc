@@ -17,6 +17,8 @@ using Extent = FreeIndex::Extent;
 
 // Preallocation never takes more than this part of what is left.
 constexpr std::uint64_t kAheadShare = 16;
+// A reservation is at most that part.
+constexpr std::uint64_t kReserveShare = 4096;
 // More pieces than this for one request: the volume is full for it.
 constexpr std::size_t kMaxRuns = 65'536;
 
@@ -24,6 +26,7 @@ class PoolAllocator : public Allocator {
  public:
   explicit PoolAllocator(const VolumeDescriptor& descriptor) : strategy_(descriptor.strategy) {
     pools_.reserve(descriptor.pools.size());
+    reserved_blocks_.resize(descriptor.pools.size());
     for (std::uint32_t i = 0; i < descriptor.pools.size(); ++i) {
       pools_.emplace_back(PoolId(i), descriptor);
     }
@@ -33,6 +36,9 @@ class PoolAllocator : public Allocator {
 
   absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) override;
   absl::Status Free(Txn& txn, const Run& run) override;
+  absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) override;
+  void Claim(Txn& txn, const Run& run) override;
+  void Unreserve(const Run& run) override;
   void Committed(Sequence sequence) override;
   void Abandon() override;
   void Durable(Sequence sequence) override;
@@ -55,7 +61,8 @@ class PoolAllocator : public Allocator {
 
  private:
   struct Change {
-    bool freed = false;
+    enum class Kind : std::uint8_t { kTaken, kClaimed, kFreed };
+    Kind kind = Kind::kTaken;
     Run run;
   };
   struct PendingFree {
@@ -64,6 +71,8 @@ class PoolAllocator : public Allocator {
   };
 
   static bool IsData(const FreeSpace& pool) { return (pool.pool().flags & Pool::kData) != 0; }
+  // Cuts runs out of what may be allocated.
+  absl::StatusOr<std::vector<Run>> Cut(const AllocationRequest& request);
   std::vector<FreeSpace*> Order(const AllocationRequest& request);
   void OrderByStrategy(std::vector<FreeSpace*>& pools) const;
   void Take(const AllocationRequest& request, const std::vector<FreeSpace*>& order,
@@ -77,6 +86,7 @@ class PoolAllocator : public Allocator {
   std::uint64_t round_ = 0;
   std::vector<Change> changes_;  // of the current operation, in order
   std::deque<PendingFree> pending_;
+  std::vector<std::uint64_t> reserved_blocks_;  // by pool
 };
 
 absl::Status PoolAllocator::LoadFrom(const MetaDb& db) {
@@ -189,8 +199,7 @@ void PoolAllocator::TakeAhead(const AllocationRequest& request, std::vector<Run>
   }
 }
 
-absl::StatusOr<std::vector<Run>> PoolAllocator::Allocate(Txn& txn,
-                                                         const AllocationRequest& request) {
+absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& request) {
   if (request.length_blocks == 0) return ErrnoStatus(EINVAL, "an allocation of no blocks");
   const std::vector<FreeSpace*> order = Order(request);
   std::uint64_t usable = 0;
@@ -228,12 +237,39 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Allocate(Txn& txn,
     return ErrnoStatus(ENOSPC, "no space left: what is free is too fragmented for one request");
   }
   if (request.ahead_blocks > 0) TakeAhead(request, runs);
+  return runs;
+}
 
-  for (const Run& run : runs) {
+absl::StatusOr<std::vector<Run>> PoolAllocator::Allocate(Txn& txn,
+                                                         const AllocationRequest& request) {
+  absl::StatusOr<std::vector<Run>> runs = Cut(request);
+  if (!runs.ok()) return runs;
+  for (const Run& run : *runs) {
     pools_[run.pool.value()].StoreTake(&txn, {run.start.value(), run.length_blocks});
-    changes_.push_back({false, run});
+    changes_.push_back({Change::Kind::kTaken, run});
   }
   return runs;
+}
+
+absl::StatusOr<std::vector<Run>> PoolAllocator::Reserve(const AllocationRequest& request) {
+  if (request.length_blocks > total_free_blocks() / kReserveShare) {
+    return ErrnoStatus(ENOSPC, "too little space is left for a reservation");
+  }
+  absl::StatusOr<std::vector<Run>> runs = Cut(request);
+  if (!runs.ok()) return runs;
+  for (const Run& run : *runs) reserved_blocks_[run.pool.value()] += run.length_blocks;
+  return runs;
+}
+
+void PoolAllocator::Claim(Txn& txn, const Run& run) {
+  pools_[run.pool.value()].StoreTake(&txn, {run.start.value(), run.length_blocks});
+  reserved_blocks_[run.pool.value()] -= run.length_blocks;
+  changes_.push_back({Change::Kind::kClaimed, run});
+}
+
+void PoolAllocator::Unreserve(const Run& run) {
+  reserved_blocks_[run.pool.value()] -= run.length_blocks;
+  pools_[run.pool.value()].Release({run.start.value(), run.length_blocks});
 }
 
 absl::Status PoolAllocator::Free(Txn& txn, const Run& run) {
@@ -246,13 +282,13 @@ absl::Status PoolAllocator::Free(Txn& txn, const Run& run) {
                                             "fsck.reelfs"));
   }
   pools_[run.pool.value()].StoreFree(&txn, extent);
-  changes_.push_back({true, run});
+  changes_.push_back({Change::Kind::kFreed, run});
   return absl::OkStatus();
 }
 
 void PoolAllocator::Committed(Sequence sequence) {
   for (const Change& change : changes_) {
-    if (change.freed) pending_.push_back({sequence, change.run});
+    if (change.kind == Change::Kind::kFreed) pending_.push_back({sequence, change.run});
   }
   changes_.clear();
 }
@@ -261,11 +297,15 @@ void PoolAllocator::Abandon() {
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     FreeSpace& pool = pools_[change->run.pool.value()];
     const Extent extent{change->run.start.value(), change->run.length_blocks};
-    if (change->freed) {
+    if (change->kind == Change::Kind::kFreed) {
       pool.StoreTake(nullptr, extent);
-    } else {
-      pool.StoreFree(nullptr, extent);
+      continue;
+    }
+    pool.StoreFree(nullptr, extent);
+    if (change->kind == Change::Kind::kTaken) {
       pool.Release(extent);
+    } else {
+      reserved_blocks_[change->run.pool.value()] += extent.length_blocks;
     }
   }
   changes_.clear();
@@ -286,8 +326,10 @@ absl::Status PoolAllocator::Check() const {
   std::vector<std::uint64_t> pending(pools_.size());
   for (const PendingFree& free : pending_) pending[free.run.pool.value()] += free.run.length_blocks;
   for (const Change& change : changes_) {
-    if (change.freed) pending[change.run.pool.value()] += change.run.length_blocks;
+    const bool freed = change.kind == Change::Kind::kFreed;
+    if (freed) pending[change.run.pool.value()] += change.run.length_blocks;
   }
+  for (std::size_t i = 0; i < pools_.size(); ++i) pending[i] += reserved_blocks_[i];
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     if (auto s = pools_[i].Check(pending[i]); !s.ok()) return s;
   }

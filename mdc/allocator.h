@@ -9,7 +9,7 @@
 //   2. Blocks that an operation frees enter the index only when its commit is durable (Durable), so
 //   that
 //      a crash never leaves one block with two owners. Their 'F' keys are in the freeing commit.
-//   3. Index ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
+//   3. Index ∪ reserved ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
 //   4. Everything that is done is a function of the store and the calls: no clock, no randomness.
 // Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run
 // of free blocks for what one client writes into one directory, and is given up before ENOSPC.
@@ -63,6 +63,14 @@ class Allocator {
   // Frees a run that the transaction's extents no longer name. DATA_LOSS when a block of it is free
   // already: the operation must fail.
   virtual absl::Status Free(Txn& txn, const Run& run) = 0;
+
+  // Runs of that length in all, kept in memory alone for a later operation, which claims them; taken
+  // only where plenty is left. ENOSPC.
+  virtual absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) = 0;
+  // The current operation allocates a reserved run.
+  virtual void Claim(Txn& txn, const Run& run) = 0;
+  // Nobody will.
+  virtual void Unreserve(const Run& run) = 0;
 
   // The current operation committed as `sequence`, or did not: settles what it took and freed.
   virtual void Committed(Sequence sequence) = 0;

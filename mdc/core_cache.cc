@@ -50,6 +50,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     if (goes && !attr_tokens_.RecallPending(session.id, inode)) {
       changed.set_inode(inode.value());
       attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
+      DropUnborn(session.id, inode);
       woken_.insert(inode);
       continue;
     }

@@ -1,9 +1,10 @@
-// The core's inside; core.h is its face. Nine files implement it:
+// The core's inside; core.h is its face. Ten files implement it:
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
 //   core_told.cc      what a session is told before it is durable
 //   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
+//   core_ahead.cc     what a session may do in a directory before the controller knows
 //   core_locks.cc     those who wait for advisory locks
 //   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
@@ -13,7 +14,7 @@
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
 // fetched. (LayoutGet and LayoutReturn must not change places: the client would believe in a token
 // that it has just given back.) Two kinds pass: reads, which a client that depends on an earlier
-// operation sends only after that one's reply; and whatever follows an operation that is *blocked*,
+// operation sends only after that one's reply (so not past what is foretold); and whatever follows an operation that is *blocked*,
 // because the answer that unblocks it may be behind it in the same lane. Passing a blocked
 // operation is safe: it has not taken effect and was not acknowledged, so nobody can have acted on
 // it yet.
@@ -44,6 +45,7 @@
 #include "mdc/session_clock.h"
 #include "mdc/session_table.h"
 #include "mdc/token_table.h"
+#include "mdc/unborn_table.h"
 
 namespace reel::mdc {
 
@@ -88,7 +90,7 @@ class CoreImpl final : public Core {
   struct Counters {
     std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
     std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
-    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
+    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0, foretold = 0;
   };
 
   // core.cc
@@ -164,6 +166,22 @@ class CoreImpl final : public Core {
   void GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Says what became of inodes that the session caches, and forgets tokens of those that are gone.
   void FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply);
+
+  // core_ahead.cc
+  // Blocks the operation while another session holds alone what it has looked at.
+  absl::Status RequireSettled(const Pending& op, OpContext& ctx);
+  // Makes the context of a foretold operation; false: its session may not foretell it.
+  bool TakeForetold(Pending& op, OpContext& ctx);
+  // Some of what waits in its lane is foretold.
+  static bool AnyForetold(const Session& session);
+  bool MayHoldAlone(const Session& session, InodeNumber directory) const;
+  // Another session wants to look at it.
+  void NoteShared(InodeNumber directory);
+  // Grants the directories that the operation has changed exclusively, and what may be made in
+  // them, where the request asks for that; and says so in the reply.
+  void GrantAlone(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  void GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  void DropUnborn(SessionId session, InodeNumber directory);
 
   // core_locks.cc
   void ParkForLock(const PendingRef& op);
@@ -252,6 +270,8 @@ class CoreImpl final : public Core {
   std::unique_ptr<InodeNumbers> inode_numbers_;
   TokenTable tokens_;
   TokenTable attr_tokens_;
+  UnbornTable unborn_;
+  absl::flat_hash_map<InodeNumber, std::uint64_t> shared_until_ms_;
   OpenTable opens_;
   LockTable locks_;
   LockTokens lock_tokens_;

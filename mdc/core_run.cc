@@ -1,6 +1,4 @@
 // The one path of every operation: slot → run → miss, block or commit → reply.
-#include <linux/fs.h>
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "mdc/core_impl.h"
 #include "mdc/ops/access.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/request_kinds.h"
 #include "mdc/schema.h"
 #include "proto/convert.h"
 #include "proto/records.pb.h"
@@ -26,60 +25,6 @@ constexpr std::uint32_t kMaxMisses = 8;
 constexpr std::uint32_t kMaxUnslotted = 4096;
 // How many of the operations behind a fetch have their own keys fetched at the same time.
 constexpr std::size_t kPrefetchLane = 64;
-
-bool IsRead(v1::Request::OpCase op) {
-  switch (op) {
-    case v1::Request::kLookup:
-    case v1::Request::kGetAttr:
-    case v1::Request::kReadDir:
-    case v1::Request::kReadLink:
-    case v1::Request::kGetXattr:
-    case v1::Request::kListXattr:
-    case v1::Request::kStatFs:
-    case v1::Request::kAttrReturn:
-    case v1::Request::kTestLock:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// What makes the metadata store larger, and has to wait or is refused when that is nearly full.
-bool GrowsStore(const v1::Request& request) {
-  switch (request.op_case()) {
-    case v1::Request::kCreate:
-    case v1::Request::kLink:
-    case v1::Request::kSetXattr:
-    case v1::Request::kAllocate:
-      return true;
-    case v1::Request::kRename:
-      return (request.rename().flags() & RENAME_WHITEOUT) != 0;
-    case v1::Request::kLayoutGet:
-      return request.layout_get().allocate();
-    default:
-      return false;
-  }
-}
-
-// The inode whose tokens the reply is about: it must not change places with its recalls.
-std::optional<InodeNumber> TokenInode(const v1::Request& request) {
-  switch (request.op_case()) {
-    case v1::Request::kOpen:
-      return InodeNumber(request.open().inode());
-    case v1::Request::kLayoutGet:
-      return InodeNumber(request.layout_get().inode());
-    case v1::Request::kLayoutCommit:
-      return InodeNumber(request.layout_commit().inode());
-    case v1::Request::kLayoutReturn:
-      return InodeNumber(request.layout_return().inode());
-    case v1::Request::kAllocate:
-      return InodeNumber(request.allocate().inode());
-    case v1::Request::kClose:
-      return InodeNumber(request.close().inode());
-    default:
-      return std::nullopt;
-  }
-}
 
 // What is kept of a reply for its repetition: all but grants, which are made anew.
 std::string StoredForm(const v1::Reply& reply) {
@@ -122,7 +67,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   if (redo) ++session.redos;
   if (InGrace() && !redo) {
     session.lane.push_back(std::move(op));
-  } else if (!op->ordered) {
+  } else if (!op->ordered && !AnyForetold(session)) {
     Advance(op);
   } else {
     session.lane.push_back(op);
@@ -256,6 +201,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     ctx.redo = &op->request.redo();
     ctx.now = reel::FromProto(ctx.redo->time()).value_or(ctx.now);
   }
+  const bool may_be = !op->request.has_foretold() || TakeForetold(*op, ctx);
   ctx.others_knew = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
@@ -264,11 +210,17 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (op->reap != InodeNumber(0)) {
     reaped = ReapOrphan(ctx, op->reap);
     status = reaped.status();
-  } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request)) {
+  } else if (!may_be) {
+    status = ErrnoStatus(EPROTO, "foretold without an exclusive token of the directory");
+  } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request) &&
+             ctx.foretold == nullptr) {
     status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
   } else {
     status = CheckAllowed(*op, ctx);
     if (status.ok()) status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
+    if (!txn.missed() && !ctx.blocked) {
+      if (absl::Status settled = RequireSettled(*op, ctx); !settled.ok()) status = settled;
+    }
     if (status.ok()) status = RequireUncached(ctx);
   }
   if (txn.missed()) {
@@ -300,6 +252,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     allocator_->Abandon();
     ++counters_.blocked;
     if (ctx.blocked_by_attr) {
+      if (!attr_tokens_.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
+        NoteShared(*ctx.blocked);
+      }
       SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, v1::TOKEN_NONE));
     } else {
       SendRecalls(
@@ -353,6 +308,8 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
     GrantCaching(op, ctx, reply);
+    GrantAlone(op, ctx, reply);
+    if (ctx.foretold != nullptr) ++counters_.foretold;
     for (const InodeNumber inode : ctx.soon_wanted) {
       SendRecalls(tokens_.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
     }
@@ -410,6 +367,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     CancelLockWait(session, op.request.cancel_lock().wait());
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
+      DropUnborn(op.session, InodeNumber(inode));
       woken_.insert(InodeNumber(inode));
     }
     reply.set_id(op.request.id());

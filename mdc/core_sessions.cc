@@ -432,6 +432,7 @@ void CoreImpl::ReleaseHoldings(SessionId session) {
   }
   for (const InodeNumber inode : locks_.Drop(session)) unlocked_.insert(inode);
   for (const InodeNumber inode : lock_tokens_.Drop(session)) unlocked_.insert(inode);
+  for (const mdc::Run& run : unborn_.Drop(session)) allocator_->Unreserve(run);
   allocator_->DropWindows(session);
 }
 

@@ -1,5 +1,7 @@
 #include "mdc/operation.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -32,7 +34,27 @@ absl::Status OpContext::RequireUncached(InodeNumber inode) {
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
 }
 
-absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told) {
+absl::Status OpContext::RequireSettled(InodeNumber inode) {
+  if (attr_tokens.OthersAtMost(session, inode, v1::TOKEN_SHARED)) return absl::OkStatus();
+  blocked = inode;
+  blocked_by_attr = true;
+  return ErrnoStatus(EAGAIN, absl::StrCat("waiting for what is ahead in inode ", inode.value()));
+}
+
+bool OpContext::IsSettled(InodeNumber inode, const v1::InodeRecord& record) const {
+  const auto settled = [&](InodeNumber of) {
+    return attr_tokens.OthersAtMost(session, of, v1::TOKEN_SHARED);
+  };
+  if (!attr_tokens.AnyExclusive()) return true;
+  return settled(inode) && (!S_ISREG(record.mode()) || settled(InodeNumber(record.directory())));
+}
+
+std::optional<InodeNumber> InodeNumbers::Reserve() {
+  if (next_ + kRangeRest >= limit_) return std::nullopt;
+  return InodeNumber(next_++);
+}
+
+absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told, bool reserved) {
   absl::StatusOr<std::optional<std::string>> stored = txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
@@ -40,14 +62,14 @@ absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told) {
     return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
   }
   limit_ = volume.next_inode();
-  if (told != InodeNumber()) {
+  if (told != InodeNumber() && !reserved) {
     if (told <= kRootInode || told.value() >= told_limit_) {
       return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was never given"));
     }
   }
   const InodeNumber taken = told != InodeNumber() ? told : InodeNumber(next_);
   // The record's own word, not memory's: an operation that staged a range may not have committed.
-  if (next_ >= limit_) volume.set_next_inode(next_ + kRange);
+  if (next_ + kRangeRest >= limit_) volume.set_next_inode(next_ + kRange);
   volume.set_inodes(volume.inodes() + 1);
   txn.Put(schema::VolumeKey(), volume.SerializeAsString());
   return taken;

@@ -36,6 +36,7 @@ class LockTable;
 class LockTokens;
 class OpenTable;
 class TokenTable;
+struct Unborn;
 
 struct OpContext {
   Txn& txn;
@@ -47,11 +48,13 @@ struct OpContext {
   InodeNumbers& inode_numbers;
   Allocator& allocator;
   TokenTable& tokens;
-  TokenTable& attr_tokens;  // shared ones only: who caches attributes, and a directory's names
+  TokenTable& attr_tokens;  // who caches attributes, and a directory's names
   OpenTable& opens;
   LockTable& locks;
   LockTokens& lock_tokens;
   const v1::Redo* redo = nullptr;  // what the operation came out as in an earlier epoch
+  const v1::Redo* foretold = nullptr;  // what its session has said that it comes out as
+  const Unborn* unborn = nullptr;      // Create, foretold: what the file is made of
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
@@ -87,6 +90,11 @@ struct OpContext {
   absl::Status Block(InodeNumber inode, v1::TokenMode others_at_most, const TokenSpan& span);
   // The same for attribute tokens, of which others may hold none.
   absl::Status RequireUncached(InodeNumber inode);
+  // The same where they may hold shared ones: nobody changes it ahead of the controller.
+  absl::Status RequireSettled(InodeNumber inode);
+  // Whether that holds of the inode, and of the directory that a file was made in: whoever changes
+  // that one ahead may have taken its name away.
+  bool IsSettled(InodeNumber inode, const v1::InodeRecord& record) const;
 };
 
 // Hands out inode numbers from durable ranges: a crash loses the rest of a range, and no number is
@@ -94,6 +102,7 @@ struct OpContext {
 class InodeNumbers {
  public:
   static constexpr std::uint64_t kRange = 4096;
+  static constexpr std::uint64_t kRangeRest = 256;  // the next range is taken with so many left
   // An epoch may have told of numbers so far beyond what is durable. So the next one begins that
   // far behind it: a client that missed the end of one never means another's file by such a number.
   static constexpr std::uint64_t kMaxLost = std::uint64_t{1} << 20;
@@ -101,8 +110,12 @@ class InodeNumbers {
   explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next), told_limit_(next) {}
   // The next number, counted in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode when
   // the range is used up. Taken() follows when the operation commits; at most one in an operation.
-  // `told`: the number that an earlier epoch gave, to be taken again; EPROTO: it cannot have.
-  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber told = InodeNumber());
+  // `told`: the number that an earlier epoch gave, or this one reserved, to be taken; EPROTO: it
+  // cannot have.
+  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber told = InodeNumber(),
+                                   bool reserved = false);
+  // A number for a later operation; nullopt where the durable range has few left.
+  std::optional<InodeNumber> Reserve();
   void Taken(InodeNumber inode) { next_ = std::max(next_, inode.value() + 1); }
 
  private:

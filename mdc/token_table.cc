@@ -94,6 +94,7 @@ std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
 void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
                        const TokenSpan& span) {
   if (mode == v1::TOKEN_NONE || span.empty()) return;
+  any_exclusive_ = any_exclusive_ || mode == v1::TOKEN_EXCLUSIVE;
   std::vector<Holder>& holders = holders_[inode];
   auto holder = std::find_if(holders.begin(), holders.end(),
                              [&](const Holder& h) { return h.session == session; });

@@ -3,7 +3,7 @@
 // A token is shared or exclusive; of no block do two sessions hold exclusive-with-anything. Pure
 // policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
 // protocol names them in mdc.proto (TokenMode, RecallToken). A second table holds the attribute
-// tokens, all of them shared and of the whole file (RecallAttr). Threads: the core thread.
+// tokens, of the whole inode; exclusive are those of directories at most (RecallAttr). Threads: the core thread.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,8 @@ class TokenTable {
   // Everything of the session is gone; the inodes on which others may wait.
   std::vector<InodeNumber> Drop(SessionId session);
 
+  // Whether anything was ever granted exclusively: until then nobody has to ask who holds it so.
+  bool AnyExclusive() const { return any_exclusive_; }
   // How many pieces the session holds, of all inodes.
   std::uint64_t CountOf(SessionId session) const;
   // False: it is granted nothing more.
@@ -85,6 +87,7 @@ class TokenTable {
 
   absl::flat_hash_map<InodeNumber, std::vector<Holder>> holders_;
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
+  bool any_exclusive_ = false;
 };
 
 // Which sessions have which inodes open.

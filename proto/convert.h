@@ -31,5 +31,7 @@ absl::Status ValidateByteRange(std::uint64_t offset_bytes, std::uint64_t length_
 // ENOENT for empty, ENAMETOOLONG over 255 bytes, EINVAL for '/' or NUL within, EEXIST-free check of
 // "." and ".." is the operation's own.
 absl::Status ValidateName(std::string_view name);
+// What an entry adds to its directory's size.
+inline constexpr std::uint64_t kEntryBytes = 32;
 
 }  // namespace reel

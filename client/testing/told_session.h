@@ -71,7 +71,9 @@ class ToldSession final : public Session {
              std::uint64_t session) override {
     session_.Start(std::move(request), std::move(on_done), session);
   }
-  absl::Status Sync(const Interrupt* interrupt) override { return session_.Sync(interrupt); }
+  absl::Status Sync(std::uint64_t told, const Interrupt* interrupt) override {
+    return session_.Sync(told, interrupt);
+  }
   bool TimedOut() const override { return session_.TimedOut(); }
   bool Away() const override { return session_.Away(); }
   bool read_only() const override { return session_.read_only(); }

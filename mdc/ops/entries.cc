@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/schema.h"
+#include "proto/convert.h"
 #include "proto/status.h"
 
 namespace reel::mdc {

@@ -11,7 +11,6 @@
 namespace reel::mdc {
 
 inline constexpr std::uint32_t kMaxLinks = 65'000;
-inline constexpr std::uint64_t kEntryBytes = 32;  // what an entry adds to its directory's size
 
 // The attributes as stat(2) shows them.
 void FillAttr(InodeNumber inode, const v1::InodeRecord& record, const VolumeDescriptor& descriptor,

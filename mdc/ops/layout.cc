@@ -11,6 +11,7 @@
 #include "mdc/ops/extents.h"
 #include "mdc/ops/inode.h"
 #include "mdc/token_table.h"
+#include "mdc/unborn_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "proto/times.h"
@@ -125,6 +126,24 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
     described = extents.back().end();
   }
   Describe(start, described, extents, layout);
+  return edit.Store();
+}
+
+// The new file gets what was reserved for it.
+absl::Status GiveReserved(OpContext& ctx, InodeNumber inode, const std::vector<Run>& runs,
+                          v1::LayoutReply& layout) {
+  if (runs.empty()) return ErrnoStatus(ENOSPC);
+  ExtentEdit edit(ctx, inode);
+  std::uint64_t length_blocks = 0;
+  for (const Run& run : runs) length_blocks += run.length_blocks;
+  if (absl::Status s = edit.Load(FileBlock(0), length_blocks); !s.ok()) return s;
+  FileBlock next(0);
+  for (const Run& run : runs) {
+    ctx.allocator.Claim(ctx.txn, run);
+    if (absl::Status s = edit.InsertUnwritten(next, run); !s.ok()) return s;
+    next = next + run.length_blocks;
+  }
+  Describe(FileBlock(0), next, edit.Allocated(FileBlock(0), length_blocks), layout);
   return edit.Store();
 }
 
@@ -267,10 +286,16 @@ absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecor
   return absl::OkStatus();
 }
 
+std::uint64_t NewFileBlocks(std::uint64_t allocate_bytes, std::uint32_t block_bytes) {
+  return DivideUp(std::min(allocate_bytes, kMaxNewFileBytes), block_bytes);
+}
+
 absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                           std::uint64_t allocate_bytes, v1::LayoutReply& layout) {
   absl::Status allocated = ErrnoStatus(ENOSPC);
-  if (allocate_bytes > 0) {
+  if (ctx.unborn != nullptr) {
+    allocated = GiveReserved(ctx, inode, ctx.unborn->runs, layout);
+  } else if (allocate_bytes > 0) {
     const BlockSpan span =
         BlocksOf(0, std::min(allocate_bytes, kMaxNewFileBytes), ctx.descriptor.block_bytes);
     allocated = AllocateLayout(ctx, inode, record, span.start, span.length_blocks, kEndOfFileBlocks,

@@ -24,6 +24,9 @@ absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::Ino
 absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                           std::uint64_t allocate_bytes, v1::LayoutReply& layout);
 
+// How many blocks that is at most.
+std::uint64_t NewFileBlocks(std::uint64_t allocate_bytes, std::uint32_t block_bytes);
+
 // The part of LayoutGet that Open shares: grants `token` and describes, as far as it reaches,
 // [offset, offset + length) and well beyond. REQUIRES: the session may hold `mode` there.
 absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,

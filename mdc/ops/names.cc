@@ -75,7 +75,7 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   if (!made.ok()) return made.status();
   const auto& [inode, record] = *made;
   if (create.open() && S_ISREG(record->mode())) {
-    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens) {
+    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && ctx.foretold == nullptr) {
       return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
     }
     ctx.on_commit.push_back(
@@ -88,8 +88,9 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   } else {
     AddEntry(ctx, parent, create.name(), inode, record->mode() & S_IFMT);
   }
-  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode()) &&
-      ctx.tokens.HasRoom(ctx.session)) {
+  // (Whoever has foretold the file counts on its token.)
+  const bool room = ctx.foretold != nullptr || ctx.tokens.HasRoom(ctx.session);
+  if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode()) && room) {
     absl::Status granted = GrantNewFile(ctx, inode, *record, create.allocate_bytes(),
                                         *reply.mutable_entry()->mutable_layout());
     if (!granted.ok()) return granted;

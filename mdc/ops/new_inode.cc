@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/xattrs.h"
+#include "mdc/unborn_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -69,18 +71,23 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
 
 absl::StatusOr<NewInode> MakeInode(OpContext& ctx, const v1::Create& create,
                                    const Directory& parent) {
-  const InodeNumber told(ctx.redo != nullptr ? ctx.redo->inode() : 0);
-  if (told != InodeNumber()) {
+  const v1::Redo* const as_told = ctx.foretold != nullptr ? ctx.foretold : ctx.redo;
+  const InodeNumber told(as_told != nullptr ? as_told->inode() : 0);
+  const bool reserved = ctx.foretold != nullptr;
+  if (reserved && (ctx.unborn == nullptr || ctx.unborn->inode != told)) {
+    return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was not reserved"));
+  }
+  if (told != InodeNumber() && !reserved) {
     const absl::StatusOr<v1::InodeRecord*> known = ctx.txn.Inode(told);
     if (known.ok()) return ErrnoStatus(EPROTO, "an inode number to be made again is in use");
     if (ErrnoOf(known.status()) != ESTALE) return known.status();
   }
-  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, told);
+  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, told, reserved);
   if (!inode.ok()) return inode.status();
   v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
   FillNewInode(ctx, create, parent, record);
   ctx.on_commit.push_back([&numbers = ctx.inode_numbers, inode = *inode] { numbers.Taken(inode); });
-  if (told != InodeNumber()) record.set_generation(ctx.redo->generation());
+  if (told != InodeNumber()) record.set_generation(as_told->generation());
   absl::Status inherited =
       InheritAcl(ctx, parent.inode, *parent.record, create.umask(), *inode, record);
   if (!inherited.ok()) return inherited;

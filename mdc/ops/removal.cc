@@ -52,7 +52,10 @@ absl::Status Unlink(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   const bool is_directory = S_ISDIR((*record)->mode());
   if (unlink.directory() && !is_directory) return ErrnoStatus(ENOTDIR);
   if (!unlink.directory() && is_directory) return ErrnoStatus(EISDIR);
-  if (is_directory && (*record)->entries() != 0) return ErrnoStatus(ENOTEMPTY);
+  if (is_directory) {
+    if (absl::Status settled = ctx.RequireSettled(entry.inode); !settled.ok()) return settled;
+    if ((*record)->entries() != 0) return ErrnoStatus(ENOTEMPTY);
+  }
 
   RemoveEntry(ctx, *parent, unlink.name(), entry);
   return TakeName(ctx, entry.inode, **record);

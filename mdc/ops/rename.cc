@@ -106,7 +106,10 @@ absl::Status Replace(OpContext& ctx, End& from, End& to, bool whiteout, v1::Repl
   if (absl::Status changeable = CheckChangeable(ctx, to); !changeable.ok()) return changeable;
   if (from.is_directory() && !to.is_directory()) return ErrnoStatus(ENOTDIR);
   if (!from.is_directory() && to.is_directory()) return ErrnoStatus(EISDIR);
-  if (to.is_directory() && to.record->entries() != 0) return ErrnoStatus(ENOTEMPTY);
+  if (to.is_directory()) {
+    if (absl::Status settled = ctx.RequireSettled(to.entry->inode); !settled.ok()) return settled;
+    if (to.record->entries() != 0) return ErrnoStatus(ENOTEMPTY);
+  }
   if (absl::Status given = GiveUpName(ctx, from, whiteout, reply); !given.ok()) return given;
   ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
   SetParent(from, to.directory);

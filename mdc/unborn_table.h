@@ -1,0 +1,44 @@
+// What sessions may make files of before the controller knows: inode numbers, with blocks reserved
+// for each, in one directory.
+//
+// In memory only: an epoch takes all of it with it, and gives none of the numbers again. Threads:
+// the core thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "mdc/allocator.h"
+#include "volume/types.h"
+
+namespace reel::mdc {
+
+struct Unborn {
+  InodeNumber inode;
+  std::uint64_t generation = 0;
+  std::vector<Run> runs;  // reserved
+};
+
+class UnbornTable {
+ public:
+  // In one directory of one session.
+  static constexpr std::size_t kMax = 64;
+
+  void Add(SessionId session, InodeNumber directory, Unborn unborn);
+  // Null: there is no such number. The pointer holds until the entry goes.
+  const Unborn* Find(SessionId session, InodeNumber directory, InodeNumber inode) const;
+  // It was made a file of.
+  void Born(SessionId session, InodeNumber directory, InodeNumber inode);
+  std::size_t CountOf(SessionId session, InodeNumber directory) const;
+  // The session makes none of these any more; the runs are to be given back.
+  std::vector<Run> Drop(SessionId session, InodeNumber directory);
+  std::vector<Run> Drop(SessionId session);
+
+ private:
+  std::map<std::pair<SessionId, InodeNumber>, std::map<InodeNumber, Unborn>> unborn_;
+};
+
+}  // namespace reel::mdc
