@@ -59,6 +59,9 @@ struct CoreOptions {
   // Sessions that know of it are told of their changes of names and attributes before these are
   // durable. Whoever follows in the seat must know of it, too.
   bool tells_at_once = false;
+  // A directory that another session wanted to see is nobody's alone for so long: hosts that take
+  // turns there would else wait for a recall each time.
+  std::uint64_t shared_ms = 2'000;
   ProtocolRange protocol = SpokenProtocol();
   std::string host{};  // this controller's, for people
 };

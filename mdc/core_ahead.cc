@@ -12,9 +12,6 @@
 namespace reel::mdc {
 namespace {
 
-// A directory that another session wanted to see is nobody's alone for so long: hosts that take
-// turns there would else wait for a recall each time.
-constexpr std::uint64_t kSharedMs = 2'000;
 constexpr std::size_t kMaxShared = 4'096;
 
 }  // namespace
@@ -48,7 +45,7 @@ bool CoreImpl::MayHoldAlone(const Session& session, InodeNumber directory) const
 
 void CoreImpl::NoteShared(InodeNumber directory) {
   if (shared_until_ms_.size() >= kMaxShared) shared_until_ms_.clear();
-  shared_until_ms_[directory] = clock_.NowMs() + kSharedMs;
+  shared_until_ms_[directory] = clock_.NowMs() + options_.shared_ms;
 }
 
 // Whoever has just changed a directory, when nobody else knew it, is likely to do so again.

@@ -63,6 +63,7 @@ mdc::VolumeServerOptions Daemon::ServerOptions(Process& process) {
   options.core.slots = 4;
   options.core.protocol = process.Protocol();
   options.core.tells_at_once = options_.tells_at_once;
+  options.core.shared_ms = 50;
   options.on_failure = [this, &process](const absl::Status& status) {
     End(process, totals_.failures, status.ToString(), RestartDelay());
   };
@@ -291,6 +292,7 @@ Daemon::Totals Daemon::totals() const {
   totals.evictions += Counter("session.evictions");
   totals.recalls += Counter("token.recalls");
   totals.replays += Counter("operation.replays");
+  totals.foretold += Counter("operation.foretold");
   totals.blocked += Counter("operation.blocked");
   totals.misses += Counter("operation.misses");
   totals.reaped += Counter("orphans.reaped");

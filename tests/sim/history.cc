@@ -145,6 +145,7 @@ void History::Main() {
   shared_.page_cache = random().OneIn(2);
   if (random().OneIn(3)) shared_.mix.use_file = 16;
   if (random().OneIn(4)) shared_.mix.use_file = 1;
+  if (random().OneIn(2)) shared_.mix.at_home = 64;
   shared_.left = kOperations;
   cluster_.Start();
   for (std::uint64_t i = 0; i < clients; ++i) {
@@ -181,6 +182,7 @@ Outcome History::Run() {
     c.evictions += totals.evictions;
     c.recalls += totals.recalls;
     c.replays += totals.replays;
+    c.foretold += totals.foretold;
     c.blocked += totals.blocked;
     c.misses += totals.misses;
     c.reaped += totals.reaped;

@@ -151,6 +151,7 @@ class Runner {
     add("evictions", c.evictions);
     add("recalls", c.recalls);
     add("stored replies sent again", c.replays);
+    add("changes foretold", c.foretold);
     add("operations blocked", c.blocked);
     add("reads of absent keys", c.misses);
     add("orphans removed", c.reaped);

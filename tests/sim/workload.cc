@@ -76,6 +76,13 @@ bool Program::Ended(std::size_t number, const absl::Status& status) {
 
 // ---- one operation ----------------------------------------------------------------------------
 
+int Program::AnySlot() {
+  const int slot = static_cast<int>(random().Below(NameHistory::kSlots));
+  const int at_home = shared_.mix.at_home;
+  if (at_home == 0 || !HasHome() || random().OneIn(at_home)) return slot;
+  return (machine_.host() - 1) * NameHistory::kNames + slot % NameHistory::kNames;
+}
+
 Program::Kind Program::AnyKind() {
   const Mix& mix = shared_.mix;
   const std::pair<int, Kind> parts[] = {
@@ -133,6 +140,9 @@ void Program::Run() {
     OneOperation();
     shared_.cluster.scheduler().Sleep(
         random().Between(50, random().OneIn(8) ? 400 * kMs : 8 * kMs));
+    if (shared_.mix.at_home != 0 && !HasHome()) {
+      shared_.cluster.scheduler().Sleep(random().Between(50, 1'000 * kMs));
+    }
   }
 }
 

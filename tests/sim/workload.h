@@ -19,6 +19,9 @@ namespace reel::sim {
 struct Mix {
   int lookup = 4, create = 3, make_dir = 1, remove = 3, rename = 2, link = 1, list = 1, chmod = 1,
       get_attr = 1, use_file = 6;
+  // Each of the first hosts works in a directory of its own, but for one operation in so many, and
+  // the others seldom do anything. 0: they do not.
+  int at_home = 0;
 };
 
 struct Shared {
@@ -54,7 +57,8 @@ class Program {
   }
   bool Continue() { return shared_.left-- > 0; }
 
-  int AnySlot() { return static_cast<int>(random().Below(NameHistory::kSlots)); }
+  int AnySlot();
+  bool HasHome() const { return machine_.host() <= NameHistory::kDirectories; }
   client::NameIn At(int slot) const;
   Kind AnyKind();
   void NoteSize(const v1::Attr& attr, Micros began);
