@@ -47,14 +47,16 @@ void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
 void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
               fuse_file_info* info) {
   const Request request(req, Request::NewHandle(req));
+  const bool named = !FuseSession::IsTmpfile();
   const absl::StatusOr<v1::Attr> attr =
-      FuseSession::IsTmpfile()
-          ? request.vfs().CreateUnnamed(parent, mode, info->flags, request.caller())
-          : request.vfs().Create({parent, name}, mode, info->flags, request.caller());
+      !named ? request.vfs().CreateUnnamed(parent, mode, info->flags, request.caller())
+             : request.vfs().Create({parent, name}, mode, info->flags, request.caller());
   if (!attr.ok()) return ReplyStatus(req, attr.status());
   const absl::Status writer = BecomeWriter(request, req, info->flags, *attr);
   if (!writer.ok()) return ReplyStatus(req, writer);
-  if (!ReplyCreate(req, *attr, request.handle(),
+  const Validity validity = named ? request.ValidityOf(NameIn{parent, name}, attr)
+                                  : request.ValidityOf(attr, /*knows_inode=*/false);
+  if (!ReplyCreate(req, *attr, validity, request.handle(),
                    OpenFlags(OpensDirect(request, info->flags, *attr)))) {
     CloseFile(request, attr->inode());
   }

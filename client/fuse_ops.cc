@@ -30,11 +30,7 @@ void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   const Request request(req);
   const NameIn at{parent, name};
   const absl::StatusOr<v1::Attr> attr = request.vfs().Lookup(at, request.caller());
-  Validity validity = request.ValidityOf(attr, /*knows_inode=*/false);
-  if (attr.ok() || ErrnoOf(attr.status()) == ENOENT) {
-    validity.name_ns = request.vfs().ShowName(at, attr.ok() ? attr->inode() : 0);
-  }
-  ReplyEntry(req, attr, validity);
+  ReplyEntry(req, attr, request.ValidityOf(at, attr));
 }
 
 // Inode numbers are the controller's and never used twice, so there is no table of them to shrink;

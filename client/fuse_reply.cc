@@ -205,8 +205,8 @@ bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flag
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out)) != -ENOENT;
 }
 
-bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint64_t handle,
-                 std::uint32_t open_flags) {
+bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, const Validity& validity,
+                 std::uint64_t handle, std::uint32_t open_flags) {
   struct {
     fuse_entry_out entry;
     fuse_open_out open;
@@ -214,6 +214,10 @@ bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint64_t handle,
   static_assert(sizeof(out) == sizeof(fuse_entry_out) + sizeof(fuse_open_out));
   out.entry.nodeid = attr.inode();
   out.entry.generation = attr.generation();
+  out.entry.attr_valid = validity.attr_ns / kNsPerSecond;
+  out.entry.attr_valid_nsec = validity.attr_ns % kNsPerSecond;
+  out.entry.entry_valid = validity.name_ns / kNsPerSecond;
+  out.entry.entry_valid_nsec = validity.name_ns % kNsPerSecond;
   out.entry.attr = ToFuseAttr(ToStat(attr));
   out.open.fh = handle;
   out.open.open_flags = open_flags;

@@ -50,7 +50,7 @@ void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
 std::uint32_t OpenFlags(bool direct);
 // `handle`: by which later requests name the open file.
 bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flags);
-bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, std::uint64_t handle,
-                 std::uint32_t open_flags);
+bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, const Validity& validity,
+                 std::uint64_t handle, std::uint32_t open_flags);
 
 }  // namespace reel::client

@@ -5,12 +5,14 @@
 
 #include <fuse_lowlevel.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <vector>
 
 #include "client/fuse_interrupt.h"
 #include "client/fuse_ops.h"
 #include "client/fuse_reply.h"
+#include "proto/status.h"
 
 namespace reel::client {
 
@@ -61,6 +63,14 @@ class Request {
   // Of attributes that came from vfs() just now.
   Validity ValidityOf(const absl::StatusOr<v1::Attr>& attr, bool knows_inode) const {
     return {.attr_ns = attr.ok() ? vfs().ShowAttr(*attr, knows_inode) : 0, .name_ns = 0};
+  }
+  // The same of what a name was just said to lead to, or of its absence (ENOENT).
+  Validity ValidityOf(const NameIn& at, const absl::StatusOr<v1::Attr>& attr) const {
+    Validity validity = ValidityOf(attr, /*knows_inode=*/false);
+    if (attr.ok() || ErrnoOf(attr.status()) == ENOENT) {
+      validity.name_ns = vfs().ShowName(at, attr.ok() ? attr->inode() : 0);
+    }
+    return validity;
   }
   CacheChoice cache() const { return file_system_.cache; }
 
