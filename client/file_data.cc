@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "client/access_times.h"
 #include "client/committer.h"
 #include "client/data_context.h"
 #include "client/file_access.h"
@@ -13,7 +14,6 @@
 #include "client/recaller.h"
 #include "proto/convert.h"
 #include "proto/status.h"
-#include "proto/times.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::client {
@@ -50,7 +50,7 @@ class FileDataImpl : public FileData {
                                    std::span<std::byte> buffer, const IoContext& io) override {
     const FileRef file = context_.table.Get(inode);
     absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
-    if (length.ok() && !buffer.empty() && !io.no_atime) NoteRead(file, context_.options.atime);
+    if (length.ok() && !buffer.empty() && !io.no_atime) access_times_.Note(file, context_.options.atime);
     return length;
   }
   absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
@@ -110,7 +110,7 @@ class FileDataImpl : public FileData {
     file->mutex.Lock();
     file->Learn(attr);
     file->mutex.Unlock();
-    NoteRead(file, policy);
+    access_times_.Note(file, policy);
   }
   absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;
   void OpenDirectory(std::uint64_t inode) override;
@@ -120,6 +120,19 @@ class FileDataImpl : public FileData {
   }
   void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) override;
   void Close(std::uint64_t inode) override;
+  std::uint64_t RemoveLast(std::uint64_t inode,
+                           absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return send(true);
+    MutexLock lock(file->mutex);
+    const bool lets_go = file->unused() && file->locks.empty();
+    const std::uint64_t told = send(lets_go);
+    if (told != 0 && lets_go) {
+      file->Reset();
+      file->accessed.reset();
+    }
+    return told;
+  }
   void Stop() override;
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
@@ -136,8 +149,6 @@ class FileDataImpl : public FileData {
  private:
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   void CloseAtController(std::uint64_t inode, bool lowers_token = false);
-  void NoteRead(const FileRef& file, AtimePolicy policy);
-  void TellAccess(const FileRef& file, const v1::Time& time);
   void Reap();
   using Uses = std::vector<std::pair<std::uint32_t, FileRef>>;
   void ReturnTokens(Uses holders);
@@ -147,6 +158,7 @@ class FileDataImpl : public FileData {
   std::atomic<LunPaths*> paths_{nullptr};  // context_'s, for the receiving thread
   WriteBehind write_behind_{context_};
   Committer committer_{context_, write_behind_};
+  AccessTimes access_times_{context_};
   Recaller recaller_{context_, committer_};
   FileAccess access_{context_, recaller_};
   FileIo file_io_{context_, access_, write_behind_, committer_};
@@ -299,40 +311,6 @@ void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {
   context_.session->Post(std::move(request));
 }
 
-// ---- access times -----------------------------------------------------------------------------
-
-void FileDataImpl::NoteRead(const FileRef& file, AtimePolicy policy) {
-  if (policy == AtimePolicy::kNone) return;
-  v1::Time time;
-  {
-    MutexLock lock(file->mutex);
-    time = ToProto(context_.clock.WallNow());
-    if (!file->NoteRead(policy, time)) return;
-  }
-  TellAccess(file, time);
-}
-
-// One message of an inode is under way at a time; the reads meanwhile make one more.
-void FileDataImpl::TellAccess(const FileRef& file, const v1::Time& time) {
-  v1::Request request;
-  v1::SetAttr& set = *request.mutable_set_attr();
-  set.set_inode(file->inode);
-  set.set_fields(v1::SetAttr::ACCESSED);
-  *set.mutable_atime() = time;
-  set.set_only_if_due(context_.options.atime != AtimePolicy::kStrict);
-  context_.session->Start(std::move(request),
-                          [this, file, time](const absl::StatusOr<v1::Reply>& reply) {
-                            v1::Time next;
-                            {
-                              MutexLock lock(file->mutex);
-                              if (!file->AccessTold(time) || !reply.ok()) return;
-                              next = *file->accessed;
-                              file->telling_access = true;
-                            }
-                            TellAccess(file, next);
-                          });
-}
-
 // ---- fallocate --------------------------------------------------------------------------------
 
 // In parts that the controller takes in one commit each; what came before an error stays, as with
@@ -411,6 +389,7 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
 // Every second: keeps within bounds what is held and known, and forgets the files of which nothing
 // is held.
 void FileDataImpl::Reap() {
+  access_times_.Tell();
   const std::uint32_t now = context_.table.Tick();
   Uses holders;
   Uses mapped;
@@ -432,7 +411,7 @@ void FileDataImpl::Reap() {
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
-      return f.opens == 0 && f.token.empty() && !f.dirty.any() && f.memory.empty() && f.idle() &&
+      return f.opens == 0 && f.token.empty() && !f.accessed && !f.dirty.any() && f.memory.empty() && f.idle() &&
              !f.fetching && f.recall == FileState::Recall::kNone;
     });
   }
@@ -472,6 +451,7 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
 
 void FileDataImpl::Stop() {
   if (std::exchange(stopped_, true) || !started_) return;
+  access_times_.Tell();
   context_.paths->GiveUpAt(context_.clock.NowMs() + kStopTimeoutMs / 2);
   const absl::Status status = committer_.SyncAll(kStopTimeoutMs);
   if (!status.ok()) {

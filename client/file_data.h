@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "client/atime_policy.h"
 #include "client/session.h"
@@ -155,6 +156,12 @@ class FileData : public SessionEvents {
   // file, so that a recall finds the token installed.
   virtual void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) = 0;
   virtual void Close(std::uint64_t inode) = 0;
+  // Sends the removal of a file's last name (`send` returns 0 where that cannot be sent): where
+  // nothing here uses the file it lets go of it, and what is known of its data is forgotten.
+  virtual std::uint64_t RemoveLast(std::uint64_t /*inode*/,
+                                   absl::FunctionRef<std::uint64_t(bool lets_go)> send) {
+    return send(false);
+  }
 
   // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.
   // The tokens go with the session's Goodbye: Session::Shutdown follows, then this object's

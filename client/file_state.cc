@@ -353,33 +353,34 @@ void FileState::NoteLoss(const absl::Status& why) {
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
-bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
+void FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
   const v1::Time& last = accessed && Later(*accessed, attr.atime()) ? *accessed : attr.atime();
   const bool due = policy == AtimePolicy::kStrict ? Later(now, last)
                                                   : AtimeDue(last, attr.mtime(), attr.ctime(), now);
-  if (!due) return false;
+  if (!due) return;
   accessed = now;
   // A time that was set before, and is told later, would take it back.
   for (std::optional<v1::SetAttr>* ahead : {&committing_ahead, &dirty.ahead}) {
     if (*ahead && ((*ahead)->fields() & v1::SetAttr::ATIME) != 0) *(*ahead)->mutable_atime() = now;
   }
-  return !std::exchange(telling_access, true);
 }
 
-bool FileState::AccessTold(const v1::Time& time) {
+void FileState::AccessTold(const v1::Time& time) {
   telling_access = false;
   if (Later(time, attr.atime())) *attr.mutable_atime() = time;
-  if (accessed && Later(*accessed, time)) return true;
-  accessed.reset();
-  return false;
+  if (accessed && !Later(*accessed, time)) accessed.reset();
 }
 
 void FileState::Void() {
+  const bool all_told = committed == changes && told_ahead == set_ahead;
+  if (dirty.any() || !memory.empty() || !all_told) write_error.Note(EIO, newest_handle);
+  Reset();
+}
+
+void FileState::Reset() {
   ++era;
   ++data_changes;
   read_chunks.clear();
-  const bool all_told = committed == changes && told_ahead == set_ahead;
-  if (dirty.any() || !memory.empty() || !all_told) write_error.Note(EIO, newest_handle);
   memory.Clear();
   zeros_to_bytes = 0;
   token.Clear();

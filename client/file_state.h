@@ -280,11 +280,13 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // A read at `now`; true when the controller has to be told of it at once.
-  bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // It has been told (or will not be); true when there was a later read meanwhile.
-  bool AccessTold(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // A read at `now`, of which the controller is to be told.
+  void NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // It has been told (or will not be).
+  void AccessTold(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
+  // Nothing is granted any more, nor to be told.
+  void Reset() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The session is lost, and with it all that was granted or not yet committed.
   void Void() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 };

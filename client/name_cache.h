@@ -10,8 +10,10 @@
 //      Its listing is kept in the parts in which it came, until a name in it changes.
 //   3. What the kernel was told to take for valid (Show, ShowName) is told back to it before the
 //      token goes back, and before a change of this client's own is sent.
-//   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links of
-//      what was made in it meanwhile. Then names are made and removed here first (name_cache_ahead).
+//   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
+//   of
+//      what was made in it meanwhile. Then names are made and removed here first
+//      (name_cache_ahead).
 //   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
@@ -105,16 +107,17 @@ class NameCache {
   std::uint32_t UnbornWanted(std::uint64_t directory);
   // Whether this client holds it alone.
   bool IsAlone(std::uint64_t directory);
-  // Sends what is done already; the number under which it was told, 0: it cannot be sent now.
-  using Foretell = absl::FunctionRef<std::uint64_t(const v1::Redo& as_told)>;
   // Makes a regular file here, if its directory is held alone, and nothing of it needs the
-  // controller; nullopt: else. What it is made of is put into `create`; `send` also gets the reply
-  // that the controller will give. Nobody else learns of the file before `send` has returned.
+  // controller; nullopt: else. `send` sends what is done already, and returns the number under
+  // which it was told (0: it cannot be sent now); it gets the reply that the controller will give.
+  // Nobody else learns of the file before it has returned.
   std::optional<v1::Attr> CreateAhead(
       v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Redo& as_told)> send);
   // Takes the only name of a regular file that was made here so; false: it could not.
-  bool UnlinkAhead(const v1::Unlink& unlink, const v1::Time& now, Foretell send);
+  bool UnlinkAhead(
+      const v1::Unlink& unlink, const v1::Time& now,
+      absl::FunctionRef<std::uint64_t(std::uint64_t inode, const v1::Redo& as_told)> send);
 
   // ---- what the stream brings ----
 

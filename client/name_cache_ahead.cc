@@ -104,7 +104,9 @@ std::optional<v1::Attr> NameCache::CreateAhead(
   return attr;
 }
 
-bool NameCache::UnlinkAhead(const v1::Unlink& unlink, const v1::Time& now, Foretell send) {
+bool NameCache::UnlinkAhead(
+    const v1::Unlink& unlink, const v1::Time& now,
+    absl::FunctionRef<std::uint64_t(std::uint64_t inode, const v1::Redo& as_told)> send) {
   MutexLock lock(mutex_);
   Node* const directory = FindAlone(unlink.parent());
   if (directory == nullptr || directory->attr->flags() != 0 || unlink.directory()) return false;
@@ -120,7 +122,7 @@ bool NameCache::UnlinkAhead(const v1::Unlink& unlink, const v1::Time& now, Foret
   v1::Redo as_told;
   *as_told.mutable_time() =
       LaterThan(child->attr->ctime(), LaterThan(directory->attr->ctime(), now));
-  if (send(as_told) == 0) return false;
+  if (send(inode, as_told) == 0) return false;
 
   SetName(*directory, unlink.name(), 0);
   TouchAhead(unlink.parent(), *directory, as_told.time(), -1);

@@ -101,9 +101,13 @@ bool Vfs::UnlinkAhead(const v1::Request& request, const Caller& caller) {
   if (!session_.foretells() || !MayBeAhead()) return false;
   v1::Request sent = request;
   *sent.mutable_credentials() = caller.credentials;
-  const bool done = names_.UnlinkAhead(
-      request.unlink(), ToProto(SystemClock().WallNow()),
-      [&](const v1::Redo& as_told) { return session_.Foretell(std::move(sent), as_told); });
+  const bool done = names_.UnlinkAhead(request.unlink(), ToProto(SystemClock().WallNow()),
+                                       [&](std::uint64_t inode, const v1::Redo& as_told) {
+                                         return data_.RemoveLast(inode, [&](bool lets_go) {
+                                           sent.mutable_unlink()->set_lets_go(lets_go);
+                                           return session_.Foretell(std::move(sent), as_told);
+                                         });
+                                       });
   if (done && options_.kernel_names != nullptr) {
     options_.kernel_names->Leave(request.unlink().parent());
   }

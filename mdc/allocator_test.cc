@@ -299,6 +299,28 @@ TEST_P(RandomAllocations, AgreeWithABitmap) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomAllocations, testing::Range(1, 7));
 
+TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
+  Make({DataPool("a", 4, 4, 4'096)});
+  const std::uint64_t free = allocator_->total_free_blocks();
+  const auto kept = allocator_->Reserve({.length_blocks = 3});
+  const auto dropped = allocator_->Reserve({.length_blocks = 2});
+  ASSERT_TRUE(kept.ok() && dropped.ok());
+  EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+  EXPECT_EQ(allocator_->total_free_blocks(), free);  // the store knows nothing of it
+  for (const bool commits : {false, true}) {         // the first one runs again
+    Txn txn(store_.db(), in_flight_, Tier::kAll);
+    for (const Run& run : *kept) allocator_->Claim(txn, run);
+    commits ? allocator_->Committed(Sequence(1)) : allocator_->Abandon();
+    EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+  }
+  for (const Run& run : *dropped) allocator_->Unreserve(run);
+  EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+  EXPECT_EQ(allocator_->total_free_blocks(), free - 3);
+  Txn txn(store_.db(), in_flight_, Tier::kAll);
+  EXPECT_TRUE(allocator_->Allocate(txn, {.length_blocks = free - 3}).ok());
+  EXPECT_EQ(ErrnoOf(allocator_->Reserve({.length_blocks = 1}).status()), ENOSPC);
+}
+
 TEST_F(AllocatorTest, DamagedFreeSpaceIsNamed) {
   Make({DataPool("a", 4, 8, 1)});
   WriteBatch batch;

@@ -19,7 +19,7 @@ constexpr std::size_t kMaxVolumes = 64;
 constexpr std::size_t kMaxExports = 256;
 constexpr std::string_view kAccess[] = {"rw", "ro", "none"};
 constexpr std::string_view kSquash[] = {"none", "root", "all"};
-constexpr std::string_view kNames[] = {"durable", "early"};  // when they are answered
+constexpr std::string_view kNames[] = {"durable", "ahead", "early"};  // when they are answered
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
 
 std::vector<std::string> ReadPatterns(TomlTable& table) {
@@ -115,8 +115,11 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   config.seat_ms = static_cast<std::uint32_t>(seat_ms.value_or(config.seat_ms));
   const auto cache_mib = table.Number("cache_mib", 8, 1 << 20);
   config.cache_mib = static_cast<std::uint32_t>(cache_mib.value_or(config.cache_mib));
-  config.tells_at_once =
-      table.Choice("names", kNames).value_or(std::string(kNames[0])) == kNames[1];
+  if (const auto names = table.Choice("names", kNames)) {
+    config.names = *names == kNames[0]   ? NamesTold::kDurable
+                   : *names == kNames[1] ? NamesTold::kAhead
+                                         : NamesTold::kEarly;
+  }
   config.log_level = table.Choice("log_level", kLogLevels).value_or(config.log_level);
   const auto volumes = table.Tables("volume", kMaxVolumes);
   // Unknown keys first: a key that is missing may be one that is misspelt.

@@ -10,8 +10,9 @@
 //   session_lease_ms = 10000
 //   seat_ms = 1500                 term of the active controller (mdc/seat_times.h)
 //   cache_mib = 512                metadata cached in memory, per volume
-//   names = "durable"              when a change of names is answered: when it is durable, or at
-//                                  once ("early"), if all controllers know of that
+//   names = "ahead"                when a change of names is answered: when it is "durable", at
+//                                  once ("early"), or at once by who works in a directory alone;
+//                                  the latter two if all controllers know of that
 //   log_level = "info"
 //   [[volume]]
 //   name = "reel"
@@ -31,6 +32,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/exports.h"
+#include "mdc/names_told.h"
 #include "mdc/seat_times.h"
 #include "proto/tls.h"
 
@@ -49,7 +51,7 @@ struct Config {
   TlsFiles tls;
   std::vector<std::string> luns;
   std::uint32_t session_lease_ms = 10'000;
-  bool tells_at_once = false;  // of changes of names, before they are durable
+  NamesTold names = NamesTold::kAhead;
   std::uint32_t seat_ms = kDefaultSeatMs;
   std::uint32_t cache_mib = 512;
   std::string log_level = "info";

@@ -29,7 +29,7 @@ TEST(Config, AWholeFile) {
   const auto config = ParseConfig(kGood, "file");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->session_lease_ms, 5000u);
-  EXPECT_FALSE(config->tells_at_once);
+  EXPECT_EQ(config->names, NamesTold::kAhead);
   EXPECT_EQ(config->cache_mib, 512u);
   ASSERT_EQ(config->volumes.size(), 2u);
   EXPECT_THAT(config->volumes[0].luns, ElementsAre("/dev/a", "/dev/b*"));
@@ -39,7 +39,10 @@ TEST(Config, AWholeFile) {
 TEST(Config, NamesAreAnsweredWhenTheyAreDurableOrEarlier) {
   const auto early = ParseConfig(std::string("names = \"early\"") + kGood, "file");
   ASSERT_TRUE(early.ok()) << early.status();
-  EXPECT_TRUE(early->tells_at_once);
+  EXPECT_EQ(early->names, NamesTold::kEarly);
+  const auto durable = ParseConfig(std::string("names = \"durable\"") + kGood, "file");
+  ASSERT_TRUE(durable.ok()) << durable.status();
+  EXPECT_EQ(durable->names, NamesTold::kDurable);
   EXPECT_THAT(Error(std::string("names = \"soon\"") + kGood), HasSubstr("names must be one of"));
 }
 

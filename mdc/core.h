@@ -29,6 +29,7 @@
 #include "mdc/allocator.h"
 #include "mdc/exports.h"
 #include "mdc/meta_db.h"
+#include "mdc/names_told.h"
 #include "mdc/txn.h"
 #include "proto/admin.pb.h"
 #include "proto/mdc.pb.h"
@@ -56,9 +57,8 @@ struct CoreOptions {
   std::uint64_t unheard_limit_ms = 0;
   std::vector<Export> exports;  // the first that matches rules; none: rw, nobody squashed
   bool maintenance = false;     // as SetMaintenance
-  // Sessions that know of it are told of their changes of names and attributes before these are
-  // durable. Whoever follows in the seat must know of it, too.
-  bool tells_at_once = false;
+  // Whoever follows in the seat must know of it, too, but with kDurable.
+  NamesTold names = NamesTold::kDurable;
   // A directory that another session wanted to see is nobody's alone for so long: hosts that take
   // turns there would else wait for a recall each time.
   std::uint64_t shared_ms = 2'000;

@@ -159,6 +159,9 @@ void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
   session.caches_attributes = MayCache(session, hello);
   session.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
   session.features = hello.features() & SpokenFeatures(options_.protocol);
+  if (options_.names == NamesTold::kDurable) {
+    session.features &= ~std::uint64_t{v1::FEATURE_FORETELL};
+  }
   session.program = hello.program().substr(0, kMaxProgramBytes);
 }
 

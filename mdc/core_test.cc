@@ -67,7 +67,8 @@ TEST_F(CoreTest, TheNewestCommonProtocolIsSpokenAndFeaturesAreThoseThatBothHave)
   const ProtocolRange ours = SpokenProtocol();
   ASSERT_EQ(hello(1, ours.newest + 3, all), 0);
   EXPECT_EQ(a_.last_.hello().protocol(), ours.newest);
-  EXPECT_EQ(a_.last_.hello().features(), SpokenFeatures(ours));
+  const std::uint64_t by_choice = v1::FEATURE_FORETELL;  // of the administrator
+  EXPECT_EQ(a_.last_.hello().features() | by_choice, SpokenFeatures(ours));
   EXPECT_EQ(hello(ours.newest + 1, ours.newest + 2, all), EPROTONOSUPPORT);
   EXPECT_EQ(a_.last_.message(),
             absl::StrCat("no common protocol version: mount.reelfs on ws1 speaks ", ours.newest + 1,

@@ -15,7 +15,7 @@ constexpr std::uint64_t kMaxAhead = 16'384;
 // Never past an answer that came before and waits: what that shows would be taken for the newer.
 bool CoreImpl::MayTellAtOnce(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
-  return options_.tells_at_once && (session.features & v1::FEATURE_PROVISIONAL) != 0 &&
+  return options_.names == NamesTold::kEarly && (session.features & v1::FEATURE_PROVISIONAL) != 0 &&
          op.request.slot() != 0 && !op.request.has_redo() && TellableAtOnce(op.request) &&
          ctx.txn.seen() == Sequence() && !outputs_.AnyWaits(session.stream) &&
          db_.last_applied().value() - outputs_.durable().value() < kMaxAhead;

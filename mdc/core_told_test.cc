@@ -12,7 +12,7 @@ namespace {
 class ToldTest : public testing::Test {
  protected:
   ToldTest() {
-    world_.options_.tells_at_once = true;
+    world_.options_.names = NamesTold::kEarly;
     world_.Restart();
     for (Client* client : {&a_, &b_}) {
       client->features_ = v1::FEATURE_PROVISIONAL;
@@ -135,7 +135,7 @@ TEST_F(ToldTest, SizesAreAnsweredWhenTheyAreDurable) {
 }
 
 TEST_F(ToldTest, OnlyWhereTheAdministratorWantsIt) {
-  world_.options_.tells_at_once = false;
+  world_.options_.names = NamesTold::kDurable;
   world_.Restart();
   ASSERT_EQ(a_.Resume(), 0);
   ASSERT_EQ(b_.Resume(), 0);

@@ -202,7 +202,7 @@ VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry)
   options.volume = entry.name;
   options.luns = entry.luns;
   options.core.session_lease_ms = config.session_lease_ms;
-  options.core.tells_at_once = config.tells_at_once;
+  options.core.names = config.names;
   options.core.exports = entry.exports;
   options.core.host = SeatOf(config).host;
   options.cache_bytes = std::uint64_t{config.cache_mib} << 20;

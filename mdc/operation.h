@@ -74,6 +74,8 @@ struct OpContext {
   std::vector<InodeNumber> described{};
   // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
   std::vector<InodeNumber> soon_wanted{};
+  // Whoever takes the last name of an inode gives its tokens of that back.
+  bool lets_go = false;
   // What changes is an access time alone: those who cache the inode need not forget it.
   bool lazily_seen = false;
   // Inodes that this operation put on the orphan list: ReapOrphan is due once it has committed.

@@ -82,8 +82,14 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
   if (!record.ok()) return record.status();
   // A token, this session's own too, may have writes to the blocks under way: they wait for its
   // return. What is done again is so before it is known who has what.
+  const SessionId returns = ctx.lets_go ? ctx.session : SessionId(0);
   const bool in_use = ctx.redo != nullptr || ctx.opens.IsOpen(inode) ||
-                      !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE);
+                      !ctx.tokens.OthersAtMost(returns, inode, v1::TOKEN_NONE);
+  if (ctx.lets_go) {
+    ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode] {
+      tokens.Return(session, inode, v1::TOKEN_NONE);
+    });
+  }
   const bool listed = (*record)->truncated_from() != 0;
   const bool may_be_opened = ctx.others_knew && S_ISREG((*record)->mode());
   if (!in_use && !listed && !may_be_opened) {

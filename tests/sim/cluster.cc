@@ -47,7 +47,7 @@ void Cluster::Start() {
     options.address = AddressOf(number);
     options.session_lease_ms = kLeaseMs;
     options.seat_ms = kSeatMs;
-    options.tells_at_once = options_.tells_at_once;
+    options.names = options_.names;
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());
     if (options_.verbose) options.log = [this](const std::string& text) { Print(text); };
     Daemon& daemon = *controllers_.emplace_back(

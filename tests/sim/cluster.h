@@ -30,7 +30,7 @@ class Cluster {
   struct Options {
     bool reservations = false;
     int controllers = 2;
-    bool tells_at_once = false;
+    mdc::NamesTold names = mdc::NamesTold::kDurable;
     bool verbose = false;
   };
   Cluster(Scheduler& scheduler, const Options& options);

@@ -62,7 +62,7 @@ mdc::VolumeServerOptions Daemon::ServerOptions(Process& process) {
   options.core.session_lease_ms = options_.session_lease_ms;
   options.core.slots = 4;
   options.core.protocol = process.Protocol();
-  options.core.tells_at_once = options_.tells_at_once;
+  options.core.names = options_.names;
   options.core.shared_ms = 50;
   options.on_failure = [this, &process](const absl::Status& status) {
     End(process, totals_.failures, status.ToString(), RestartDelay());
@@ -80,7 +80,7 @@ void Daemon::Start() {
   if (process_ != nullptr || stopped_) return;
   ++starts_;
   ++totals_.starts;
-  process_ = new Process(++g_last_host, options_.tells_at_once, scheduler_, scheduler_.random());
+  process_ = new Process(++g_last_host, options_.names != mdc::NamesTold::kDurable, scheduler_, scheduler_.random());
   Rack::Get().places[process_->host] = {&weather_, options_.number};
   scheduler_.Spawn(process_->host, [this, process = process_] { Main(*process); });
   scheduler_.Spawn(process_->host, [this, process = process_] { HandleCalls(*process); });

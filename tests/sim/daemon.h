@@ -34,7 +34,7 @@ class Daemon final : public StreamServer {
     std::uint32_t seat_ms = 600;
     std::uint64_t claim_write_ms = 60;
     std::vector<std::string> luns;
-    bool tells_at_once = false;  // of names; then all controllers are of this release
+    mdc::NamesTold names = mdc::NamesTold::kDurable;  // else all controllers are of this release
     std::function<void(const std::string&)> log{};  // when each message is to be told
   };
   Daemon(Scheduler& scheduler, Network& network, Options options);

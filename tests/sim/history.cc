@@ -31,7 +31,7 @@ class History {
   static Cluster::Options AnyOptions(Random& random, bool verbose) {
     return {.reservations = random.OneIn(2),
             .controllers = random.OneIn(4) ? 1 : 2,
-            .tells_at_once = !random.OneIn(3),
+            .names = static_cast<mdc::NamesTold>(random.Below(3)),
             .verbose = verbose};
   }
   void Main();

@@ -1,0 +1,40 @@
+#include "client/access_times.h"
+
+#include <utility>
+#include <vector>
+
+#include "proto/convert.h"
+
+namespace reel::client {
+
+void AccessTimes::Note(const FileRef& file, AtimePolicy policy) {
+  if (policy == AtimePolicy::kNone) return;
+  MutexLock lock(file->mutex);
+  file->NoteRead(policy, ToProto(context_.clock.WallNow()));
+}
+
+// One message of an inode is under way at a time.
+void AccessTimes::Tell() {
+  std::vector<std::pair<FileRef, v1::Time>> due;
+  for (const FileRef& file : context_.table.All()) {
+    MutexLock lock(file->mutex);
+    if (file->accessed && !std::exchange(file->telling_access, true)) {
+      due.emplace_back(file, *file->accessed);
+    }
+  }
+  for (const auto& [file, time] : due) {
+    v1::Request request;
+    v1::SetAttr& set = *request.mutable_set_attr();
+    set.set_inode(file->inode);
+    set.set_fields(v1::SetAttr::ACCESSED);
+    *set.mutable_atime() = time;
+    set.set_only_if_due(context_.options.atime != AtimePolicy::kStrict);
+    context_.session->Start(std::move(request),
+                            [file = file, time = time](const absl::StatusOr<v1::Reply>&) {
+                              MutexLock lock(file->mutex);
+                              file->AccessTold(time);
+                            });
+  }
+}
+
+}  // namespace reel::client

@@ -1,0 +1,226 @@
+// Directories that a session holds alone: who waits for it, and what it may foretell.
+#include "gmock/gmock.h"
+#include "mdc/core_world.h"
+
+namespace reel::mdc {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr std::uint64_t kRoot = 1;
+
+class AheadTest : public testing::Test {
+ protected:
+  AheadTest() {
+    world_.options_.names = NamesTold::kAhead;
+    world_.Restart();
+    for (Client* client : {&a_, &b_}) {
+      client->caches_ = true;
+      client->features_ = v1::FEATURE_PROVISIONAL | v1::FEATURE_FORETELL;
+      client->Register();
+    }
+  }
+  static v1::Request OpenOf(const std::string& name, std::uint32_t unborn = 0) {
+    v1::Request request = Client::CreateOf(name, /*open=*/true);
+    request.mutable_create()->set_token(v1::TOKEN_EXCLUSIVE);
+    request.mutable_create()->set_unborn(unborn);
+    request.mutable_create()->set_unborn_bytes(10'000);
+    return request;
+  }
+  // So that the root is held alone, with some numbers.
+  std::vector<v1::Unborn> HoldRoot(Client& client) {
+    client.Create("zeroth");  // takes the range that numbers are reserved from
+    EXPECT_EQ(client.Do(Client::LookupOf("nothing")), ENOENT);
+    EXPECT_EQ(client.Do(OpenOf("first", 3), true), 0);
+    EXPECT_THAT(Exclusive(client), ElementsAre(kRoot));
+    return {client.last_.unborn().begin(), client.last_.unborn().end()};
+  }
+  static std::vector<std::uint64_t> Exclusive(const Client& client) {
+    return {client.last_.exclusive().begin(), client.last_.exclusive().end()};
+  }
+  static v1::Request Foretold(v1::Request request, const v1::Unborn& unborn = {}) {
+    v1::Redo& as_told = *request.mutable_foretold();
+    as_told.mutable_time()->set_seconds(777);
+    as_told.set_inode(unborn.inode());
+    as_told.set_generation(unborn.generation());
+    return request;
+  }
+  bool Answered(Client& client, v1::Request request) {
+    const std::uint64_t id = client.Send(std::move(request));
+    world_.Run();
+    return client.Answered(id);
+  }
+
+  World world_;
+  Client a_{world_, 1}, b_{world_, 2};
+};
+
+TEST_F(AheadTest, WhoChangesADirectoryThatNobodyElseKnowsHoldsItAlone) {
+  a_.Create("unknown to it");
+  EXPECT_THAT(Exclusive(a_), IsEmpty());  // it does not cache the directory
+  HoldRoot(a_);
+  EXPECT_EQ(b_.Do(Client::LookupOf("x")), -1);
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(kRoot));
+}
+
+TEST_F(AheadTest, OnlyWhereTheAdministratorWantsIt) {
+  world_.options_.names = NamesTold::kDurable;
+  world_.Restart();
+  for (Client* client : {&a_, &b_}) client->Register();
+  EXPECT_EQ(a_.Do(Client::LookupOf("nothing")), ENOENT);
+  EXPECT_EQ(a_.Do(OpenOf("first", 3), true), 0);
+  EXPECT_THAT(Exclusive(a_), IsEmpty());
+  EXPECT_THAT(a_.last_.unborn(), IsEmpty());
+}
+
+TEST_F(AheadTest, OthersSeeNothingOfItBeforeTheRecallIsAnswered) {
+  HoldRoot(a_);
+  const std::uint64_t first = a_.last_.entry().attr().inode();
+  v1::Request list;
+  list.mutable_read_dir()->set_inode(kRoot);
+  v1::Request link;
+  link.mutable_link()->set_inode(first);
+  link.mutable_link()->set_parent(kRoot);
+  link.mutable_link()->set_name("other");
+  EXPECT_FALSE(Answered(b_, Client::LookupOf("first")));
+  EXPECT_FALSE(Answered(b_, Client::LookupOf("absent")));
+  EXPECT_FALSE(Answered(b_, list));
+  EXPECT_FALSE(Answered(b_, Client::GetAttrOf(kRoot)));
+  EXPECT_FALSE(Answered(b_, Client::GetAttrOf(first)));  // its links may be fewer by now
+  EXPECT_FALSE(Answered(b_, Client::OpenOf(first)));
+  const std::uint64_t absent = b_.SendIn(2, Client::UnlinkOf("absent"));
+  const std::uint64_t present = b_.SendIn(3, Client::CreateOf("first"));
+  const std::uint64_t linked = b_.SendIn(4, link);
+  world_.Run();
+  for (const std::uint64_t id : {absent, present, linked}) EXPECT_FALSE(b_.Answered(id));
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(kRoot));
+  EXPECT_EQ(a_.Do(Client::AttrReturnOf({kRoot})), 0);
+  EXPECT_EQ(a_.Do(Client::ReturnOf(first), true), 0);
+  EXPECT_TRUE(b_.Answered(absent));
+  EXPECT_TRUE(b_.Answered(present));
+  EXPECT_EQ(b_.Answer(present).error(), EEXIST);
+}
+
+TEST_F(AheadTest, ADirectoryIsNotFoundEmptyOrFullBeforeItsHolderHasSpoken) {
+  EXPECT_EQ(a_.Do(Client::LookupOf("nothing")), ENOENT);
+  v1::Request make = Client::CreateOf("sub");
+  make.mutable_create()->set_mode(S_IFDIR | 0755);
+  EXPECT_EQ(a_.Do(make, true), 0);
+  const std::uint64_t sub = a_.last_.entry().attr().inode();
+  EXPECT_THAT(Exclusive(a_), Contains(sub));
+  EXPECT_EQ(a_.Do(Client::AttrReturnOf({kRoot})), 0);
+  v1::Request remove = Client::UnlinkOf("sub");
+  remove.mutable_unlink()->set_directory(true);
+  const std::uint64_t removal = b_.SendIn(1, remove);
+  world_.Run();
+  EXPECT_FALSE(b_.Answered(removal));
+  EXPECT_THAT(a_.attr_recalls_, Contains(sub));
+}
+
+TEST_F(AheadTest, HostsThatTakeTurnsHoldNothingAlone) {
+  HoldRoot(a_);
+  EXPECT_EQ(b_.Do(Client::LookupOf("x")), -1);
+  EXPECT_EQ(a_.Do(Client::AttrReturnOf({kRoot})), 0);
+  EXPECT_EQ(b_.Do(Client::AttrReturnOf({kRoot})), 0);
+  EXPECT_EQ(a_.Do(Client::LookupOf("nothing")), ENOENT);
+  EXPECT_EQ(a_.Do(OpenOf("second", 3), true), 0);
+  EXPECT_THAT(Exclusive(a_), IsEmpty());
+  world_.Pass(2'100, {&a_, &b_});
+  EXPECT_EQ(a_.Do(OpenOf("third", 3), true), 0);
+  EXPECT_THAT(Exclusive(a_), ElementsAre(kRoot));
+}
+
+TEST_F(AheadTest, AForetoldFileComesOutAsItWasTold) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  ASSERT_THAT(unborn, SizeIs(3));
+  ASSERT_EQ(unborn[1].extents_size(), 1);
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("second", 1), unborn[1]), true), 0);
+  const v1::Attr& attr = a_.last_.entry().attr();
+  EXPECT_EQ(attr.inode(), unborn[1].inode());
+  EXPECT_EQ(attr.generation(), unborn[1].generation());
+  EXPECT_EQ(attr.mtime().seconds(), 777);
+  EXPECT_EQ(attr.change(), 1u);
+  EXPECT_EQ(attr.allocated_bytes(), 12'288u);
+  ASSERT_EQ(a_.last_.entry().layout().extents_size(), 1);
+  EXPECT_EQ(a_.last_.entry().layout().extents(0).pool_block(), unborn[1].extents(0).pool_block());
+  EXPECT_THAT(a_.last_.unborn(), SizeIs(1));
+  // Its number, and its blocks, are nobody else's.
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("third"), unborn[1]), true), EPROTO);
+  const std::uint64_t other = a_.Create("fourth");
+  for (const v1::Unborn& each : unborn) EXPECT_NE(other, each.inode());
+}
+
+TEST_F(AheadTest, NothingIsForetoldWithoutTheToken) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  v1::Unborn guessed = unborn[0];
+  guessed.set_inode(guessed.inode() + 1'000);
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("x"), guessed), true), EPROTO);
+  EXPECT_EQ(b_.Do(Foretold(OpenOf("x"), unborn[0]), true), EPROTO);
+  EXPECT_EQ(b_.Do(Foretold(Client::UnlinkOf("first")), true), EPROTO);
+  EXPECT_EQ(a_.Do(Client::AttrReturnOf({kRoot})), 0);
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("x"), unborn[0]), true), EPROTO);
+}
+
+TEST_F(AheadTest, AReturnTakesEffectBehindWhatWasForetoldBefore) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  const std::uint64_t found = b_.Send(Client::LookupOf("second"));
+  const std::uint64_t made = a_.SendIn(1, Foretold(OpenOf("second"), unborn[0]));
+  const std::uint64_t removed = a_.SendIn(2, Foretold(Client::UnlinkOf("first")));
+  a_.Send(Client::AttrReturnOf({kRoot}));
+  a_.SendIn(3, Client::ReturnOf(unborn[0].inode()));
+  world_.Run();
+  EXPECT_EQ(a_.Answer(made).error(), 0);
+  EXPECT_EQ(a_.Answer(removed).error(), 0);
+  ASSERT_TRUE(b_.Answered(found));
+  EXPECT_EQ(b_.Answer(found).error(), 0);
+  EXPECT_EQ(b_.Do(Client::LookupOf("first")), ENOENT);
+}
+
+TEST_F(AheadTest, WhoHasNoneLeftGetsOthers) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  EXPECT_EQ(a_.Do(OpenOf("second", 2), true), 0);
+  ASSERT_THAT(a_.last_.unborn(), SizeIs(2));
+  for (const v1::Unborn& each : unborn) {
+    EXPECT_THAT(a_.last_.unborn(0).inode(), Not(each.inode()));
+  }
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("x"), unborn[0]), true), EPROTO);
+  EXPECT_EQ(a_.Do(OpenOf("third", 1'000'000), true), 0);
+  EXPECT_THAT(a_.last_.unborn(), SizeIs(64));
+}
+
+TEST_F(AheadTest, WhoeverLetsGoOfARemovedFileIsNotAskedForIt) {
+  HoldRoot(a_);
+  const std::uint64_t first = a_.last_.entry().attr().inode();
+  EXPECT_EQ(a_.Do(Client::CloseOf(first)), 0);
+  v1::Request unlink = Foretold(Client::UnlinkOf("first"));
+  unlink.mutable_unlink()->set_lets_go(true);
+  EXPECT_EQ(a_.Do(unlink, true), 0);
+  world_.Pass(200, {&a_, &b_});
+  EXPECT_THAT(a_.recalls_, IsEmpty());
+  EXPECT_EQ(a_.Do(Client::GetAttrOf(first)), ESTALE);
+}
+
+TEST_F(AheadTest, WhatWasForetoldIsDoneAgainInANewEpoch) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  world_.Restart();
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(b_.Resume(), 0);
+  v1::Request redo = OpenOf("second");
+  *redo.mutable_redo() = Foretold(OpenOf("second"), unborn[2]).foretold();
+  EXPECT_EQ(a_.Do(redo, true), 0);
+  EXPECT_EQ(a_.last_.entry().attr().inode(), unborn[2].inode());
+  EXPECT_TRUE(a_.last_.redone());
+  ASSERT_EQ(a_.Reclaim(), 0);
+  ASSERT_EQ(b_.Reclaim(), 0);
+  // The others are nobody's, for ever.
+  EXPECT_EQ(a_.Do(Client::LookupOf("nothing")), ENOENT);
+  EXPECT_EQ(a_.Do(OpenOf("third", 1), true), 0);
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("x"), unborn[0]), true), EPROTO);
+}
+
+}  // namespace
+}  // namespace reel::mdc
