@@ -1,5 +1,5 @@
-// When files were read: noted at once, told to the controller within a second, one message for many
-// reads. (An access time is the one attribute that other hosts may see late.)
+// When files were read: noted at once, and told to the controller, of each file once a second at
+// most. (An access time is the one attribute that other hosts may see late.)
 //
 // Threads: all methods may be called concurrently.
 #pragma once
@@ -15,10 +15,12 @@ class AccessTimes {
 
   // The file, directory or link has been read just now.
   void Note(const FileRef& file, AtimePolicy policy);
-  // Tells of all that was read; each second, and at the end.
+  // Tells of all that was read and is not told; each second, and at the end.
   void Tell();
 
  private:
+  void TellOf(const FileRef& file, const v1::Time& time);
+
   DataContext& context_;
 };
 

@@ -300,10 +300,10 @@ TEST_P(RandomAllocations, AgreeWithABitmap) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomAllocations, testing::Range(1, 7));
 
 TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
-  Make({DataPool("a", 4, 4, 4'096)});
+  Make({DataPool("a", 1024, 16, 1)});
   const std::uint64_t free = allocator_->total_free_blocks();
-  const auto kept = allocator_->Reserve({.length_blocks = 3});
-  const auto dropped = allocator_->Reserve({.length_blocks = 2});
+  const auto kept = allocator_->Reserve(Blocks(3));
+  const auto dropped = allocator_->Reserve(Blocks(2));
   ASSERT_TRUE(kept.ok() && dropped.ok());
   EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
   EXPECT_EQ(allocator_->total_free_blocks(), free);  // the store knows nothing of it
@@ -317,8 +317,8 @@ TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
   EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
   EXPECT_EQ(allocator_->total_free_blocks(), free - 3);
   Txn txn(store_.db(), in_flight_, Tier::kAll);
-  EXPECT_TRUE(allocator_->Allocate(txn, {.length_blocks = free - 3}).ok());
-  EXPECT_EQ(ErrnoOf(allocator_->Reserve({.length_blocks = 1}).status()), ENOSPC);
+  EXPECT_TRUE(allocator_->Allocate(txn, Blocks(free - 3)).ok());
+  EXPECT_EQ(ErrnoOf(allocator_->Reserve(Blocks(1)).status()), ENOSPC);
 }
 
 TEST_F(AllocatorTest, DamagedFreeSpaceIsNamed) {
