@@ -41,7 +41,11 @@ class EventRouter : public SessionEvents {
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override {
     data_.OnRecall(inode, mode, span);
   }
-  void OnRecallAttr(std::uint64_t inode) override {
+  void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
+    if (to_shared) {
+      if (names_.OnShare(inode)) SendReturn({inode}, /*to_shared=*/true);
+      return;
+    }
     switch (names_.OnRecall(inode)) {
       case NameCache::Recall::kOnItsWay:
         return;
@@ -132,13 +136,14 @@ class EventRouter : public SessionEvents {
     kernel_names_.Forget();
   }
 
-  void SendReturn(std::vector<std::uint64_t> inodes) {
+  void SendReturn(std::vector<std::uint64_t> inodes, bool to_shared = false) {
     v1::Request request;
+    request.mutable_attr_return()->set_to_shared(to_shared);
     request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
-    session_->Start(std::move(request),
-                    [this, inodes = std::move(inodes)](const absl::StatusOr<v1::Reply>&) {
-                      names_.Returned(inodes);
-                    });
+    session_->Start(std::move(request), [this, inodes = std::move(inodes),
+                                         to_shared](const absl::StatusOr<v1::Reply>&) {
+      if (!to_shared) names_.Returned(inodes);
+    });
   }
 
   static constexpr std::size_t kMaxThreads = 4;

@@ -50,7 +50,8 @@ class FileDataImpl : public FileData {
                                    std::span<std::byte> buffer, const IoContext& io) override {
     const FileRef file = context_.table.Get(inode);
     absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
-    if (length.ok() && !buffer.empty() && !io.no_atime) access_times_.Note(file, context_.options.atime);
+    if (length.ok() && !buffer.empty() && !io.no_atime)
+      access_times_.Note(file, context_.options.atime);
     return length;
   }
   absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
@@ -60,10 +61,10 @@ class FileDataImpl : public FileData {
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
     const FileRef file = context_.table.Find(inode);
-    const std::uint64_t told = context_.session->last_told();
     absl::Status status;
     if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
-    if (status.ok()) status = context_.session->Sync(told, io.interrupt);
+    Session& session = *context_.session;  // (what the commit was answered is told of by now)
+    if (status.ok()) status = session.Sync(session.last_told(), io.interrupt);
     return status;
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
@@ -253,8 +254,7 @@ void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done
   done();
 }
 
-void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle,
-                           std::uint64_t told) {
+void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) {
   const FileRef file = context_.table.Get(entry.attr().inode());
   FileState& f = *file;
   MutexLock lock(f.mutex);
@@ -411,8 +411,8 @@ void FileDataImpl::Reap() {
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
-      return f.opens == 0 && f.token.empty() && !f.accessed && !f.dirty.any() && f.memory.empty() && f.idle() &&
-             !f.fetching && f.recall == FileState::Recall::kNone;
+      return f.opens == 0 && f.token.empty() && !f.accessed && !f.dirty.any() && f.memory.empty() &&
+             f.idle() && !f.fetching && f.recall == FileState::Recall::kNone;
     });
   }
   ReturnTokens(std::move(holders));

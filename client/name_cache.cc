@@ -233,6 +233,15 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
     case v1::Request::kRename:
       if (done) Renamed(request.rename(), reply);
       break;
+    case v1::Request::kSetAttr:  // where the blocks of its files are to lie may have changed
+      if (Node* node = Find(request.set_attr().inode())) node->unborn.clear();
+      break;
+    case v1::Request::kSetXattr:
+      if (Node* node = Find(request.set_xattr().inode())) node->unborn.clear();
+      break;
+    case v1::Request::kRemoveXattr:
+      if (Node* node = Find(request.remove_xattr().inode())) node->unborn.clear();
+      break;
     default:
       break;
   }
@@ -363,6 +372,16 @@ NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   if (!shown) return Recall::kReturn;
   returning_.insert(inode);
   return kept ? Recall::kTellOfNamesToo : Recall::kTellKernelFirst;
+}
+
+bool NameCache::OnShare(std::uint64_t directory) {
+  MutexLock lock(mutex_);
+  if (returning_.contains(directory)) return false;
+  if (Node* const node = Find(directory)) {
+    node->alone = 0;
+    node->unborn.clear();
+  }
+  return true;
 }
 
 std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {

@@ -129,6 +129,9 @@ class NameCache {
   // granted after the first.
   enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kTellOfNamesToo, kOnItsWay };
   Recall OnRecall(std::uint64_t inode);
+  // The directory is held alone no longer, and its token is to be returned so; false: it is on its
+  // way already.
+  bool OnShare(std::uint64_t directory);
   // No token is held any more. Returns the directories whose attributes the kernel keeps by now.
   std::vector<std::uint64_t> Clear(std::uint64_t now_ms);
 
@@ -161,6 +164,7 @@ class NameCache {
     std::deque<v1::Unborn> unborn;
     // The `alone` of the directory that it was made in, and has its only name in; 0: it was not.
     std::uint64_t made_in = 0;
+    bool removed = false;  // here, ahead: what replies say of its links is older
     bool complete = false;
     bool looked_into = false;
     Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid

@@ -11,15 +11,15 @@
 
 #include "client/name_cache.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 #include "proto/times.h"
 
 namespace reel::client {
 namespace {
 
-// So many at first; twice as many as were used up since, and at most.
+// So many at first, and for each that is used up, until there are kMaxUnborn.
 constexpr std::uint32_t kFirstUnborn = 4;
 constexpr std::uint32_t kMoreUnborn = 2;
-constexpr std::size_t kMaxUnborn = 16;
 
 v1::LayoutReply LayoutOf(const v1::Unborn& unborn, const v1::Attr& attr) {
   v1::LayoutReply layout;
@@ -37,7 +37,9 @@ v1::LayoutReply LayoutOf(const v1::Unborn& unborn, const v1::Attr& attr) {
 NameCache::Node* NameCache::FindAlone(std::uint64_t directory) {
   Node* const node = Find(directory);
   const bool alone = node != nullptr && node->alone != 0 && node->attr && node->attr->nlink() > 0 &&
-                     !own_changes_.TouchNamesOf(directory) && !own_changes_.TouchInode(directory);
+                     !own_changes_.TouchNamesOf(directory) && !own_changes_.TouchInode(directory) &&
+                     // Else it is told to forget them first.
+                     node->shown != Shown::kKept;
   return alone ? node : nullptr;
 }
 
@@ -76,6 +78,7 @@ std::optional<v1::Attr> NameCache::CreateAhead(
   attr.set_nlink(1);
   attr.set_uid(owner.uid());
   attr.set_gid(owner.gid());
+  attr.set_allocated_bytes(unborn.allocated_bytes());
   attr.set_change(1);
   attr.set_project(parent.project());
   for (v1::Time* of :
@@ -126,6 +129,7 @@ bool NameCache::UnlinkAhead(
 
   SetName(*directory, unlink.name(), 0);
   TouchAhead(unlink.parent(), *directory, as_told.time(), -1);
+  child->removed = true;
   child->attr->set_nlink(0);
   child->attr->set_change(child->attr->change() + 1);
   *child->attr->mutable_ctime() = as_told.time();
@@ -148,6 +152,7 @@ void NameCache::LearnAttr(const v1::Attr& attr) {
   if (attr.mode() != 0) {
     if (ahead_.contains(attr.inode())) return;
     const Node* const node = Find(attr.inode());
+    if (node != nullptr && node->removed && attr.nlink() > 0) return;
     if (node != nullptr && node->attr && node->attr->change() > attr.change()) return;
   }
   SetAttr(attr);
@@ -178,6 +183,9 @@ void NameCache::CameOut(const v1::Request& request, const v1::Reply& reply) {
     last = --ahead->second == 0;
     if (last) ahead_.erase(ahead);
   }
+  const std::uint64_t made = request.has_create() ? request.foretold().inode() : 0;
+  const auto& held = reply.cacheable();
+  if (made != 0 && std::find(held.begin(), held.end(), made) == held.end()) Drop(made);
   if (reply.error() != 0) {  // what is known of the directory is not so
     GiveBack(parent);
     return;

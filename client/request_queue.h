@@ -8,9 +8,9 @@
 // session. Bounded by its callers: one request per waiting thread, and one post per inode held.
 //
 // What was answered provisionally is *told*: done for its caller, but kept with its slot until it
-// is durable. In a new epoch it goes before everything else, in the order in which it was told. What
-// is *foretold* was told by this client itself, before it is sent.
-// Threads: externally synchronised.
+// is durable. In a new epoch it goes before everything else, in the order in which it was told.
+// What is *foretold* was told by this client itself, before it is sent. Threads: externally
+// synchronised.
 #pragma once
 
 #include <cstdint>
@@ -44,13 +44,14 @@ struct PendingCall {
   State state = State::kQueued;
   std::uint64_t session = 0;  // not under another one than this; 0: under any
   bool ever_sent = false;
-  bool abandoned = false;           // its caller was interrupted
-  std::uint64_t sent_ms = 0;        // last time
-  std::uint64_t order = 0;          // of sending, once ready
-  std::uint64_t told = 0;           // its number among those told of; 0: it was not
-  std::uint64_t told_sequence = 0;  // the volume sequence that is to be durable; 0: not answered yet
-  bool redoing = false;             // told, but perhaps lost: it goes out again (its state stays)
-  bool done_anew = false;           // … to a controller that cannot make it come out the same
+  bool abandoned = false;     // its caller was interrupted
+  std::uint64_t sent_ms = 0;  // last time
+  std::uint64_t order = 0;    // of sending, once ready
+  std::uint64_t told = 0;     // its number among those told of; 0: it was not
+  std::uint64_t told_sequence =
+      0;                   // the volume sequence that is to be durable; 0: not answered yet
+  bool redoing = false;    // told, but perhaps lost: it goes out again (its state stays)
+  bool done_anew = false;  // … to a controller that cannot make it come out the same
   v1::Redo redo;
   absl::StatusOr<v1::Reply> outcome = absl::UnknownError("not answered");  // valid when kDone
   CondVar done;
@@ -70,8 +71,8 @@ class RequestQueue {
   // The request that this reply answers, no longer pending; null when there is none.
   PendingCallPtr Answered(std::uint64_t id);
 
-  // Adds a request that is told of already, as `as_told`; its number. 0: it has no slot, or too much
-  // was told; nothing is added. REQUIRES: a mutation.
+  // Adds a request that is told of already, as `as_told`; its number. 0: it has no slot, or too
+  // much was told; nothing is added. REQUIRES: a mutation.
   std::uint64_t Foretell(const PendingCallPtr& call, const v1::Redo& as_told);
   // Something was answered provisionally, and is not known to be durable.
   bool AnyProvisional(std::uint64_t through) const;

@@ -234,9 +234,9 @@ void SessionImpl::Shutdown() {
     joined_ = true;
     // Where a controller comes back soon, it is to get what it may have lost, before the goodbye.
     const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
-    if (live_ && queue_.AnyProvisional(last_told_)) PostSync();
     while (session_id_ != 0 && queue_.confirmed() < last_told_.load() &&
            clock_.NowMs() < patience_ms) {
+      if (live_ && queue_.AnyProvisional(last_told_)) PostSync();
       idle_.WaitFor(mutex_, kInterruptPoll);
     }
     if (live_ && !closing_) {

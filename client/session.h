@@ -34,8 +34,9 @@ class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
   virtual void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) = 0;
-  // An attribute token is wanted back, by AttrReturn; only with Options::caches_attributes.
-  virtual void OnRecallAttr(std::uint64_t /*inode*/) {}
+  // An attribute token is wanted back, or shared, by AttrReturn; only with
+  // Options::caches_attributes.
+  virtual void OnRecallAttr(std::uint64_t /*inode*/, bool /*to_shared*/) {}
   // A lock token is wanted back, by LockReturn; `contended`: by another session.
   virtual void OnRecallLocks(std::uint64_t /*inode*/, std::uint64_t /*token*/, bool /*contended*/) {
   }
@@ -120,12 +121,10 @@ class Session {
   // ---- what was told before it was durable ----
   // Whether the controller takes what is foretold.
   virtual bool foretells() const { return false; }
-  // Sends a change of which the caller's program is told now that it is done, as `as_told` says: the
-  // caller holds alone what it takes for that. Its number among what was told; 0: it cannot be sent
-  // at once, nothing was done. Waits for nothing. SessionEvents::OnReply brings its answer.
-  virtual std::uint64_t Foretell(v1::Request /*request*/, const v1::Redo& /*as_told*/) {
-    return 0;
-  }
+  // Sends a change of which the caller's program is told now that it is done, as `as_told` says:
+  // the caller holds alone what it takes for that. Its number among what was told; 0: it cannot be
+  // sent at once, nothing was done. Waits for nothing. SessionEvents::OnReply brings its answer.
+  virtual std::uint64_t Foretell(v1::Request /*request*/, const v1::Redo& /*as_told*/) { return 0; }
   // On the receiving thread: the number of the reply that is being handed over, if it is
   // provisional; else 0.
   virtual std::uint64_t told() const { return 0; }

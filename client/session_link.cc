@@ -121,6 +121,7 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
     last_told_.store(std::max(call->told, last_told_.load()));
     queue_.Durable(reply.provisional().durable());
     NoteConfirmed();
+    if (call->request.has_foretold()) confirmed_more_.NotifyAll();  // one may ask for it now
     if (queue_.ToldMuch()) PostSync();
     if (queue_.CanSend()) writer_wake_.NotifyOne();
   }
@@ -189,7 +190,7 @@ void SessionImpl::HandleCallback(const v1::Callback& callback) {
     const auto span = ParseTokenSpan(recall.first_block(), recall.length_blocks());
     events_.OnRecall(recall.inode(), recall.mode(), span.value_or(kWholeFile));
   } else if (callback.has_recall_attr()) {
-    events_.OnRecallAttr(callback.recall_attr().inode());
+    events_.OnRecallAttr(callback.recall_attr().inode(), callback.recall_attr().to_shared());
   } else if (callback.has_recall_locks()) {
     const v1::RecallLocks& recall = callback.recall_locks();
     events_.OnRecallLocks(recall.inode(), recall.token(), recall.contended());

@@ -132,7 +132,7 @@ class Vfs {
                      const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
   // fsync(2) of a directory.
-  absl::Status SyncNames(const Caller& caller) { 
+  absl::Status SyncNames(const Caller& caller) {
     return session_.Sync(session_.last_told(), caller.interrupt);
   }
   // close(2) of a descriptor: the error that it ends with.

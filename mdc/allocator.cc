@@ -17,8 +17,8 @@ using Extent = FreeIndex::Extent;
 
 // Preallocation never takes more than this part of what is left.
 constexpr std::uint64_t kAheadShare = 16;
-// A reservation is at most that part.
-constexpr std::uint64_t kReserveShare = 4096;
+// All that is reserved of a pool is at most that part of what is free there.
+constexpr std::uint64_t kReserveShare = 64;
 // More pieces than this for one request: the volume is full for it.
 constexpr std::size_t kMaxRuns = 65'536;
 
@@ -252,13 +252,17 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Allocate(Txn& txn,
 }
 
 absl::StatusOr<std::vector<Run>> PoolAllocator::Reserve(const AllocationRequest& request) {
-  if (request.length_blocks > total_free_blocks() / kReserveShare) {
-    return ErrnoStatus(ENOSPC, "too little space is left for a reservation");
-  }
   absl::StatusOr<std::vector<Run>> runs = Cut(request);
   if (!runs.ok()) return runs;
-  for (const Run& run : *runs) reserved_blocks_[run.pool.value()] += run.length_blocks;
-  return runs;
+  bool room = true;
+  for (const Run& run : *runs) {
+    std::uint64_t& reserved = reserved_blocks_[run.pool.value()];
+    reserved += run.length_blocks;
+    room = room && reserved <= pools_[run.pool.value()].free_blocks() / kReserveShare;
+  }
+  if (room) return runs;
+  for (const Run& run : *runs) Unreserve(run);
+  return ErrnoStatus(ENOSPC, "too little space is left for a reservation");
 }
 
 void PoolAllocator::Claim(Txn& txn, const Run& run) {

@@ -64,8 +64,8 @@ class Allocator {
   // already: the operation must fail.
   virtual absl::Status Free(Txn& txn, const Run& run) = 0;
 
-  // Runs of that length in all, kept in memory alone for a later operation, which claims them; taken
-  // only where plenty is left. ENOSPC.
+  // Runs of that length in all, kept in memory alone for a later operation, which claims them;
+  // taken only where plenty is left. ENOSPC.
   virtual absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) = 0;
   // The current operation allocates a reserved run.
   virtual void Claim(Txn& txn, const Run& run) = 0;

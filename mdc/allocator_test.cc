@@ -300,7 +300,7 @@ TEST_P(RandomAllocations, AgreeWithABitmap) {
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomAllocations, testing::Range(1, 7));
 
 TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
-  Make({DataPool("a", 1024, 16, 1)});
+  Make({DataPool("a", 32, 16, 1)});
   const std::uint64_t free = allocator_->total_free_blocks();
   const auto kept = allocator_->Reserve(Blocks(3));
   const auto dropped = allocator_->Reserve(Blocks(2));

@@ -239,6 +239,7 @@ void CoreImpl::OnTick() {
   AdvanceFences();
   EndLockFetches();
   EndLateOpens(clock_.NowMs());
+  RecallIdle();
   Reap();
   Settle();
 }

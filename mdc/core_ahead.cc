@@ -8,11 +8,15 @@
 #include "mdc/ops/layout.h"
 #include "mdc/request_kinds.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::mdc {
 namespace {
 
 constexpr std::size_t kMaxShared = 4'096;
+// A directory in which nothing was made for so long is not held alone any longer: blocks are
+// reserved for it, and whoever looks there would wait for a host that has died.
+constexpr std::uint64_t kIdleMs = 10'000;
 
 }  // namespace
 
@@ -71,7 +75,7 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
   }
   inode_numbers_->Taken(InodeNumber(reply.entry().attr().inode()));  // with this commit
   const std::size_t has = unborn_.CountOf(op.session, parent);
-  const std::size_t room = UnbornTable::kMax - std::min(has, UnbornTable::kMax);
+  const std::size_t room = kMaxUnborn - std::min(has, kMaxUnborn);
   AllocationRequest space;
   space.length_blocks = NewFileBlocks(create.unborn_bytes(), descriptor_.block_bytes);
   space.affinity = (*ctx.txn.Inode(parent))->affinity();
@@ -87,6 +91,8 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
     v1::Unborn& told = *reply.add_unborn();
     told.set_inode(inode->value());
     told.set_generation(unborn.generation);
+    told.set_allocated_bytes(space.length_blocks * descriptor_.block_bytes);
+    if (unborn.runs.empty()) told.clear_allocated_bytes();
     FileBlock next(0);
     for (const mdc::Run& run : unborn.runs) {
       Extent extent;
@@ -98,7 +104,7 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
       *told.add_extents() = ToProto(extent);
       next = next + run.length_blocks;
     }
-    unborn_.Add(op.session, parent, std::move(unborn));
+    unborn_.Add(op.session, parent, std::move(unborn), clock_.NowMs());
   }
 }
 
@@ -107,7 +113,10 @@ bool CoreImpl::TakeForetold(Pending& op, OpContext& ctx) {
   const v1::Request& request = op.request;
   const InodeNumber parent(request.has_create() ? request.create().parent()
                                                 : request.unlink().parent());
-  if (!(request.has_create() || request.has_unlink()) || request.has_redo() ||
+  const v1::Create& create = request.create();
+  const bool makes_file = request.has_create() && create.open() && !create.unnamed() &&
+                          S_ISREG(create.mode()) && create.token() == v1::TOKEN_EXCLUSIVE;
+  if (!(makes_file || request.has_unlink()) || request.has_redo() ||
       attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
     return false;
   }
@@ -116,15 +125,23 @@ bool CoreImpl::TakeForetold(Pending& op, OpContext& ctx) {
   if (!request.has_create()) return true;
   const InodeNumber inode(request.foretold().inode());
   ctx.unborn = unborn_.Find(op.session, parent, inode);
-  ctx.on_commit.push_back([this, session = op.session, parent, inode] {
-    unborn_.Born(session, parent, inode);
-  });
+  ctx.on_commit.push_back(
+      [this, session = op.session, parent, inode] { unborn_.Born(session, parent, inode); });
   return true;
 }
 
 bool CoreImpl::AnyForetold(const Session& session) {
   return std::any_of(session.lane.begin(), session.lane.end(),
                      [](const PendingRef& op) { return op->request.has_foretold(); });
+}
+
+void CoreImpl::RecallIdle() {
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (now_ms < idle_looked_ms_ + kIdleMs / 10) return;
+  idle_looked_ms_ = now_ms;
+  for (const auto& [session, directory] : unborn_.Idle(now_ms - std::min(now_ms, kIdleMs))) {
+    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
+  }
 }
 
 void CoreImpl::DropUnborn(SessionId session, InodeNumber directory) {

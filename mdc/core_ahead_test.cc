@@ -189,7 +189,59 @@ TEST_F(AheadTest, WhoHasNoneLeftGetsOthers) {
   }
   EXPECT_EQ(a_.Do(Foretold(OpenOf("x"), unborn[0]), true), EPROTO);
   EXPECT_EQ(a_.Do(OpenOf("third", 1'000'000), true), 0);
-  EXPECT_THAT(a_.last_.unborn(), SizeIs(64));
+  EXPECT_THAT(a_.last_.unborn(), SizeIs(16));
+}
+
+TEST_F(AheadTest, WhoIsLookedAtHoldsOnWhatItKnows) {
+  HoldRoot(a_);
+  const std::uint64_t found = b_.Send(Client::LookupOf("absent"));
+  world_.Run();
+  v1::Request share = Client::AttrReturnOf({kRoot});
+  share.mutable_attr_return()->set_to_shared(true);
+  EXPECT_EQ(a_.Do(share), 0);
+  EXPECT_TRUE(b_.Answered(found));
+  a_.attr_recalls_.clear();
+  const std::uint64_t change = b_.SendIn(1, Client::CreateOf("other"));
+  world_.Run();
+  EXPECT_FALSE(b_.Answered(change));
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(kRoot));
+}
+
+TEST_F(AheadTest, NobodyHoldsAloneWhereNothingIsMade) {
+  HoldRoot(a_);
+  world_.Pass(9'000, {&a_, &b_});
+  EXPECT_THAT(a_.attr_recalls_, IsEmpty());
+  world_.Pass(3'000, {&a_, &b_});
+  EXPECT_THAT(a_.attr_recalls_, ElementsAre(kRoot));
+}
+
+TEST_F(AheadTest, WhatIsReservedForARemovedDirectoryGoesBack) {
+  const std::uint64_t free = world_.FreeBlocks();
+  a_.Create("zeroth");
+  EXPECT_EQ(a_.Do(Client::LookupOf("nothing")), ENOENT);
+  v1::Request make = Client::CreateOf("sub");
+  make.mutable_create()->set_mode(S_IFDIR | 0755);
+  EXPECT_EQ(a_.Do(make, true), 0);
+  const std::uint64_t sub = a_.last_.entry().attr().inode();
+  v1::Request within = OpenOf("file", 4);
+  within.mutable_create()->set_parent(sub);
+  EXPECT_EQ(a_.Do(within, true), 0);
+  const std::uint64_t file = a_.last_.entry().attr().inode();
+  const v1::Unborn unborn = a_.last_.unborn(0);
+  EXPECT_EQ(a_.Do(Client::CloseOf(file)), 0);
+  v1::Request unlink = Client::UnlinkOf("file");
+  unlink.mutable_unlink()->set_parent(sub);
+  unlink.mutable_unlink()->set_lets_go(true);
+  EXPECT_EQ(a_.Do(unlink, true), 0);
+  v1::Request remove = Client::UnlinkOf("sub");
+  remove.mutable_unlink()->set_directory(true);
+  EXPECT_EQ(a_.Do(remove, true), 0);
+  // All of the pool in one file: so nothing of it is kept for anybody.
+  const std::uint64_t all = a_.Create("all", /*open=*/true);
+  EXPECT_EQ(a_.Do(Client::LayoutOf(all, v1::TOKEN_EXCLUSIVE, true, 0, free * 4096), true), 0);
+  v1::Request late = Foretold(OpenOf("late"), unborn);
+  late.mutable_create()->set_parent(sub);
+  EXPECT_NE(a_.Do(late, true), 0);
 }
 
 TEST_F(AheadTest, WhoeverLetsGoOfARemovedFileIsNotAskedForIt) {

@@ -41,6 +41,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
+    if (record.nlink() == 0) DropUnborn(session.id, inode);
     v1::Attr& changed = *reply.add_changed();
     // What has just lost its last name, and is not open, will go without being looked at: the
     // recall of these attributes, and its answer, need not follow. (One that is on its way already
@@ -50,7 +51,6 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     if (goes && !attr_tokens_.RecallPending(session.id, inode)) {
       changed.set_inode(inode.value());
       attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
-      DropUnborn(session.id, inode);
       woken_.insert(inode);
       continue;
     }
@@ -63,6 +63,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
       reply.add_changed()->set_inode(inode.value());
     }
     attr_tokens_.Forget(inode);
+    DropUnborn(session.id, inode);
     woken_.insert(inode);  // who waits for the token learns that the inode is gone
   }
 }
@@ -75,6 +76,7 @@ void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
     if (session == nullptr || session->stream == kNoStream || session->recalls_due) continue;
     v1::Callback callback;
     callback.mutable_recall_attr()->set_inode(recall.inode.value());
+    callback.mutable_recall_attr()->set_to_shared(recall.mode == v1::TOKEN_SHARED);
     outputs_.EmitLast(session->stream, std::move(callback));
   }
 }

@@ -14,10 +14,10 @@
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
 // fetched. (LayoutGet and LayoutReturn must not change places: the client would believe in a token
 // that it has just given back.) Two kinds pass: reads, which a client that depends on an earlier
-// operation sends only after that one's reply (so not past what is foretold); and whatever follows an operation that is *blocked*,
-// because the answer that unblocks it may be behind it in the same lane. Passing a blocked
-// operation is safe: it has not taken effect and was not acknowledged, so nobody can have acted on
-// it yet.
+// operation sends only after that one's reply (so not past what is foretold); and whatever follows
+// an operation that is *blocked*, because the answer that unblocks it may be behind it in the same
+// lane. Passing a blocked operation is safe: it has not taken effect and was not acknowledged, so
+// nobody can have acted on it yet.
 #pragma once
 
 #include <array>
@@ -181,6 +181,8 @@ class CoreImpl final : public Core {
   // them, where the request asks for that; and says so in the reply.
   void GrantAlone(const Pending& op, OpContext& ctx, v1::Reply& reply);
   void GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  // Lets others look at directories in which nothing was made for long.
+  void RecallIdle();
   void DropUnborn(SessionId session, InodeNumber directory);
 
   // core_locks.cc
@@ -271,6 +273,7 @@ class CoreImpl final : public Core {
   TokenTable tokens_;
   TokenTable attr_tokens_;
   UnbornTable unborn_;
+  std::uint64_t idle_looked_ms_ = 0;
   absl::flat_hash_map<InodeNumber, std::uint64_t> shared_until_ms_;
   OpenTable opens_;
   LockTable locks_;

@@ -255,7 +255,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
       if (!attr_tokens_.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
         NoteShared(*ctx.blocked);
       }
-      SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, v1::TOKEN_NONE));
+      SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
     } else {
       SendRecalls(
           tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most, ctx.blocked_span));

@@ -6,8 +6,8 @@ namespace reel::mdc {
 // When sessions that know of it are told of their changes of names and attributes.
 enum class NamesTold {
   kDurable,  // when they are durable
-  kAhead,    // … but a session makes and removes names by itself in directories that it holds alone
-  kEarly,    // as kAhead; of the others at once
+  kAhead,  // … but a session makes and removes names by itself in directories that it holds alone
+  kEarly,  // as kAhead; of the others at once
 };
 
 }  // namespace reel::mdc

@@ -31,6 +31,7 @@ absl::Status OpContext::RequireUncached(InodeNumber inode) {
   if (attr_tokens.OthersAtMost(session, inode, v1::TOKEN_NONE)) return absl::OkStatus();
   blocked = inode;
   blocked_by_attr = true;
+  blocked_at_most = v1::TOKEN_NONE;
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
 }
 
@@ -38,6 +39,7 @@ absl::Status OpContext::RequireSettled(InodeNumber inode) {
   if (attr_tokens.OthersAtMost(session, inode, v1::TOKEN_SHARED)) return absl::OkStatus();
   blocked = inode;
   blocked_by_attr = true;
+  blocked_at_most = v1::TOKEN_SHARED;
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for what is ahead in inode ", inode.value()));
 }
 

@@ -52,7 +52,7 @@ struct OpContext {
   OpenTable& opens;
   LockTable& locks;
   LockTokens& lock_tokens;
-  const v1::Redo* redo = nullptr;  // what the operation came out as in an earlier epoch
+  const v1::Redo* redo = nullptr;      // what the operation came out as in an earlier epoch
   const v1::Redo* foretold = nullptr;  // what its session has said that it comes out as
   const Unborn* unborn = nullptr;      // Create, foretold: what the file is made of
 

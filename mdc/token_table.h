@@ -3,7 +3,8 @@
 // A token is shared or exclusive; of no block do two sessions hold exclusive-with-anything. Pure
 // policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
 // protocol names them in mdc.proto (TokenMode, RecallToken). A second table holds the attribute
-// tokens, of the whole inode; exclusive are those of directories at most (RecallAttr). Threads: the core thread.
+// tokens, of the whole inode; exclusive are those of directories at most (RecallAttr). Threads: the
+// core thread.
 #pragma once
 
 #include <cstdint>

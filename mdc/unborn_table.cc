@@ -14,46 +14,58 @@ void MoveRuns(std::map<InodeNumber, Unborn>& from, std::vector<Run>& to) {
 
 }  // namespace
 
-void UnbornTable::Add(SessionId session, InodeNumber directory, Unborn unborn) {
+void UnbornTable::Add(SessionId session, InodeNumber directory, Unborn unborn,
+                      std::uint64_t now_ms) {
+  Stock& stock = stocks_[{session, directory}];
+  stock.added_ms = now_ms;
   const InodeNumber inode = unborn.inode;
-  unborn_[{session, directory}].emplace(inode, std::move(unborn));
+  stock.unborn.emplace(inode, std::move(unborn));
 }
 
-const Unborn* UnbornTable::Find(SessionId session, InodeNumber directory,
-                                InodeNumber inode) const {
-  const auto known = unborn_.find({session, directory});
-  if (known == unborn_.end()) return nullptr;
-  const auto found = known->second.find(inode);
-  return found == known->second.end() ? nullptr : &found->second;
+const Unborn* UnbornTable::Find(SessionId session, InodeNumber directory, InodeNumber inode) const {
+  const auto stock = stocks_.find({session, directory});
+  if (stock == stocks_.end()) return nullptr;
+  const auto found = stock->second.unborn.find(inode);
+  return found == stock->second.unborn.end() ? nullptr : &found->second;
 }
 
 void UnbornTable::Born(SessionId session, InodeNumber directory, InodeNumber inode) {
-  const auto known = unborn_.find({session, directory});
-  if (known == unborn_.end()) return;
-  known->second.erase(inode);
-  if (known->second.empty()) unborn_.erase(known);
+  const auto stock = stocks_.find({session, directory});
+  if (stock == stocks_.end()) return;
+  stock->second.unborn.erase(inode);
+  if (stock->second.unborn.empty()) stocks_.erase(stock);
 }
 
 std::size_t UnbornTable::CountOf(SessionId session, InodeNumber directory) const {
-  const auto known = unborn_.find({session, directory});
-  return known == unborn_.end() ? 0 : known->second.size();
+  const auto stock = stocks_.find({session, directory});
+  return stock == stocks_.end() ? 0 : stock->second.unborn.size();
+}
+
+std::vector<std::pair<SessionId, InodeNumber>> UnbornTable::Idle(std::uint64_t since_ms) const {
+  std::vector<std::pair<SessionId, InodeNumber>> idle;
+  for (const auto& [of, stock] : stocks_) {
+    if (stock.added_ms < since_ms) idle.push_back(of);
+  }
+  return idle;
 }
 
 std::vector<Run> UnbornTable::Drop(SessionId session, InodeNumber directory) {
   std::vector<Run> runs;
-  const auto known = unborn_.find({session, directory});
-  if (known == unborn_.end()) return runs;
-  MoveRuns(known->second, runs);
-  unborn_.erase(known);
+  const auto stock = stocks_.find({session, directory});
+  if (stock == stocks_.end()) return runs;
+  MoveRuns(stock->second.unborn, runs);
+  stocks_.erase(stock);
   return runs;
 }
 
 std::vector<Run> UnbornTable::Drop(SessionId session) {
   std::vector<Run> runs;
-  const auto first = unborn_.lower_bound({session, InodeNumber(0)});
+  const auto first = stocks_.lower_bound({session, InodeNumber(0)});
   auto last = first;
-  for (; last != unborn_.end() && last->first.first == session; ++last) MoveRuns(last->second, runs);
-  unborn_.erase(first, last);
+  for (; last != stocks_.end() && last->first.first == session; ++last) {
+    MoveRuns(last->second.unborn, runs);
+  }
+  stocks_.erase(first, last);
   return runs;
 }
 

@@ -24,21 +24,24 @@ struct Unborn {
 
 class UnbornTable {
  public:
-  // In one directory of one session.
-  static constexpr std::size_t kMax = 64;
-
-  void Add(SessionId session, InodeNumber directory, Unborn unborn);
+  void Add(SessionId session, InodeNumber directory, Unborn unborn, std::uint64_t now_ms);
   // Null: there is no such number. The pointer holds until the entry goes.
   const Unborn* Find(SessionId session, InodeNumber directory, InodeNumber inode) const;
   // It was made a file of.
   void Born(SessionId session, InodeNumber directory, InodeNumber inode);
   std::size_t CountOf(SessionId session, InodeNumber directory) const;
+  // Directories in which nothing was added since then.
+  std::vector<std::pair<SessionId, InodeNumber>> Idle(std::uint64_t since_ms) const;
   // The session makes none of these any more; the runs are to be given back.
   std::vector<Run> Drop(SessionId session, InodeNumber directory);
   std::vector<Run> Drop(SessionId session);
 
  private:
-  std::map<std::pair<SessionId, InodeNumber>, std::map<InodeNumber, Unborn>> unborn_;
+  struct Stock {
+    std::map<InodeNumber, Unborn> unborn;
+    std::uint64_t added_ms = 0;  // last
+  };
+  std::map<std::pair<SessionId, InodeNumber>, Stock> stocks_;
 };
 
 }  // namespace reel::mdc

@@ -14,6 +14,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ struct ProtocolRange {
 ProtocolRange SpokenProtocol();
 // Feature bits (proto/mdc.proto) of this program, when it speaks that.
 std::uint64_t SpokenFeatures(const ProtocolRange& range);
+
+// As many numbers for files of one directory has a session in stock (Reply.unborn).
+inline constexpr std::size_t kMaxUnborn = 16;
 
 // As a peer said it; who said nothing, or what cannot be, speaks version 1.
 ProtocolRange ProtocolOf(std::uint32_t oldest, std::uint32_t newest);

@@ -296,10 +296,9 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
   if (ctx.unborn != nullptr) {
     allocated = GiveReserved(ctx, inode, ctx.unborn->runs, layout);
   } else if (allocate_bytes > 0) {
-    const BlockSpan span =
-        BlocksOf(0, std::min(allocate_bytes, kMaxNewFileBytes), ctx.descriptor.block_bytes);
-    allocated = AllocateLayout(ctx, inode, record, span.start, span.length_blocks, kEndOfFileBlocks,
-                               layout);
+    allocated = AllocateLayout(ctx, inode, record, FileBlock(0),
+                               NewFileBlocks(allocate_bytes, ctx.descriptor.block_bytes),
+                               kEndOfFileBlocks, layout);
   }
   // Without room the file is there, and its first write says so.
   if (!allocated.ok() && ErrnoOf(allocated) != ENOSPC) return allocated;
@@ -368,9 +367,10 @@ absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply&
 }
 
 absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply&) {
-  ctx.on_commit.push_back([&ctx, &request] {
-    for (const std::uint64_t inode : request.attr_return().inodes()) {
-      ctx.attr_tokens.Return(ctx.session, InodeNumber(inode), v1::TOKEN_NONE);
+  ctx.on_commit.push_back([&ctx, &back = request.attr_return()] {
+    for (const std::uint64_t inode : back.inodes()) {
+      ctx.attr_tokens.Return(ctx.session, InodeNumber(inode),
+                             back.to_shared() ? v1::TOKEN_SHARED : v1::TOKEN_NONE);
     }
   });
   return absl::OkStatus();

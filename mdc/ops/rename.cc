@@ -69,7 +69,11 @@ absl::Status CheckChangeable(OpContext& ctx, End& end) {
 }
 
 void SetParent(End& end, const Directory& parent) {
-  if (end.is_directory()) end.record->set_parent(parent.inode.value());
+  if (end.is_directory()) {
+    end.record->set_parent(parent.inode.value());
+  } else if (S_ISREG(end.record->mode())) {
+    end.record->set_directory(parent.inode.value());  // where it grows, and who may take its name
+  }
 }
 
 absl::Status Exchange(OpContext& ctx, End& from, End& to) {
