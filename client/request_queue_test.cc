@@ -121,6 +121,38 @@ TEST_F(ToldRequestsTest, GoAsTheyWereToAControllerThatDoesNotKnowTheWord) {
   EXPECT_EQ(Sent(), (Names{"reclaim", "a"}));
 }
 
+TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
+  const auto call = [](const std::string& name) {
+    v1::Request request;
+    request.mutable_create()->set_name(name);
+    return std::make_shared<PendingCall>(std::move(request));
+  };
+  v1::Redo as_told;
+  as_told.set_inode(101);
+  const auto a = call("a"), b = call("b"), late = call("late");
+  const auto waits = Add("waits");
+  EXPECT_EQ(queue_.Foretell(a, as_told), 1u);
+  as_told.set_inode(102);
+  EXPECT_EQ(queue_.Foretell(b, as_told), 2u);
+  EXPECT_EQ(queue_.Foretell(late, as_told), 0u);  // so many at a time
+  EXPECT_EQ(Sent(), (Names{"waits", "a", "b"}));
+  queue_.Durable(1000);  // says nothing of what has no answer
+  EXPECT_EQ(queue_.confirmed(), 0u);
+  EXPECT_FALSE(queue_.AnyProvisional(2));
+  // The same epoch: first of all, as it was.
+  queue_.StreamLost();
+  queue_.Resumed(/*new_epoch=*/false, /*knows=*/true);
+  EXPECT_TRUE(a->request.has_foretold());
+  EXPECT_EQ(Sent(), (Names{"a", "b", "waits"}));
+  EXPECT_EQ(queue_.Answered(a->request.id()), a);
+  queue_.Confirmed(a);
+  EXPECT_EQ(queue_.confirmed(), 1u);
+  // Another one: done again.
+  NewEpoch();
+  EXPECT_EQ(Sent(), (Names{"b102", "reclaim", "waits"}));
+  EXPECT_FALSE(b->request.has_foretold());
+}
+
 TEST_F(ToldRequestsTest, EndWithTheSession) {
   const auto a = Add("a");
   Sent();
