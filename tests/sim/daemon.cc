@@ -80,7 +80,8 @@ void Daemon::Start() {
   if (process_ != nullptr || stopped_) return;
   ++starts_;
   ++totals_.starts;
-  process_ = new Process(++g_last_host, options_.names != mdc::NamesTold::kDurable, scheduler_, scheduler_.random());
+  process_ = new Process(++g_last_host, options_.names != mdc::NamesTold::kDurable, scheduler_,
+                         scheduler_.random());
   Rack::Get().places[process_->host] = {&weather_, options_.number};
   scheduler_.Spawn(process_->host, [this, process = process_] { Main(*process); });
   scheduler_.Spawn(process_->host, [this, process = process_] { HandleCalls(*process); });
