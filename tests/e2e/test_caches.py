@@ -243,6 +243,33 @@ def test_a_second_look_asks_nothing(cluster, room):
         assert again == first == b"text 5"
 
 
+def test_who_is_alone_in_a_directory_waits_for_nobody(cluster, room):
+    """Files are made and removed before the controller knows, and the other host sees them so."""
+    if os.environ.get("REEL_NAMES") == "durable":
+        pytest.skip("the controller wants to be asked first")
+    one, two = (os.path.join(place, "mine") for place in room)
+    os.mkdir(one)
+    before = cluster.counters()["operation.foretold"]
+    for number in range(200):
+        with open(os.path.join(one, f"f{number}"), "w") as file:
+            file.write(f"text {number}")
+        if number % 2:
+            os.unlink(os.path.join(one, f"f{number}"))
+    assert sorted(os.listdir(two)) == sorted(f"f{number}" for number in range(0, 200, 2))
+    assert cluster.counters()["operation.foretold"] > before + 250
+    for number in range(0, 200, 2):
+        with open(os.path.join(two, f"f{number}")) as file:
+            assert file.read() == f"text {number}"
+    # Each change from now on, by turns, is seen by the other at once.
+    for number in range(0, 200, 2):
+        mine, theirs = (one, two) if number % 4 else (two, one)
+        os.unlink(os.path.join(mine, f"f{number}"))
+        assert not os.path.exists(os.path.join(theirs, f"f{number}"))
+        with open(os.path.join(mine, f"g{number}"), "x") as file:
+            file.write("new")
+        assert os.stat(os.path.join(theirs, f"g{number}")).st_size == 3
+
+
 def test_what_is_open_unknown_to_the_controller_lives_on(cluster, room):
     """A file and a directory opened out of the caches, then removed by the other host."""
     folder = os.path.join(room[0], "folder")
