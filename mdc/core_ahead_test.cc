@@ -180,6 +180,26 @@ TEST_F(AheadTest, AReturnTakesEffectBehindWhatWasForetoldBefore) {
   EXPECT_EQ(b_.Do(Client::LookupOf("first")), ENOENT);
 }
 
+TEST_F(AheadTest, NorDoesItPassWhatIsHeldBack) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  const std::uint64_t found = b_.Send(Client::LookupOf("second"));
+  world_.Run();
+  world_.core_->OnStoreSpace(Core::StoreSpace::kGrowing);
+  const std::uint64_t made = a_.SendIn(1, Foretold(OpenOf("second"), unborn[0]));
+  const std::uint64_t seen = a_.Send(Client::LookupOf("second"));
+  a_.Send(Client::AttrReturnOf({kRoot}));
+  world_.Run();
+  for (const std::uint64_t id : {made, seen}) EXPECT_FALSE(a_.Answered(id));
+  EXPECT_FALSE(b_.Answered(found));
+  world_.core_->OnStoreSpace(Core::StoreSpace::kAmple);
+  world_.Run();
+  EXPECT_EQ(a_.Answer(made).error(), 0);
+  EXPECT_EQ(a_.Answer(seen).error(), 0);
+  EXPECT_EQ(a_.Do(Client::ReturnOf(unborn[0].inode()), true), 0);
+  ASSERT_TRUE(b_.Answered(found));
+  EXPECT_EQ(b_.Answer(found).error(), 0);
+}
+
 TEST_F(AheadTest, WhoHasNoneLeftGetsOthers) {
   const std::vector<v1::Unborn> unborn = HoldRoot(a_);
   EXPECT_EQ(a_.Do(OpenOf("second", 2), true), 0);
