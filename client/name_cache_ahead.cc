@@ -21,6 +21,13 @@ namespace {
 constexpr std::uint32_t kFirstUnborn = 4;
 constexpr std::uint32_t kMoreUnborn = 2;
 
+// Small steps back of the hosts' clocks do not show; but a clock that was far ahead is no reason
+// for others to date what they make in the future, too.
+v1::Time NextTime(const v1::Time& than, const v1::Time& now) {
+  constexpr std::int64_t kSkewSeconds = 10;
+  return than.seconds() > now.seconds() + kSkewSeconds ? now : LaterThan(than, now);
+}
+
 v1::LayoutReply LayoutOf(const v1::Unborn& unborn, const v1::Attr& attr) {
   v1::LayoutReply layout;
   layout.set_mode(v1::TOKEN_EXCLUSIVE);
@@ -69,7 +76,7 @@ std::optional<v1::Attr> NameCache::CreateAhead(
   if (!absent || !plain || !ValidateName(create.name()).ok()) return std::nullopt;
 
   const v1::Unborn unborn = directory->unborn.front();
-  const v1::Time time = LaterThan(parent.ctime(), now);
+  const v1::Time time = NextTime(parent.ctime(), now);
   v1::EntryReply made;
   v1::Attr& attr = *made.mutable_attr();
   attr.set_inode(unborn.inode());
@@ -123,8 +130,7 @@ bool NameCache::UnlinkAhead(
     return false;
   }
   v1::Redo as_told;
-  *as_told.mutable_time() =
-      LaterThan(child->attr->ctime(), LaterThan(directory->attr->ctime(), now));
+  *as_told.mutable_time() = NextTime(child->attr->ctime(), NextTime(directory->attr->ctime(), now));
   if (send(inode, as_told) == 0) return false;
 
   SetName(*directory, unlink.name(), 0);

@@ -105,6 +105,17 @@ TEST_F(NameCacheAheadTest, AFileIsThereAtOnce) {
   EXPECT_EQ(Create("c"), std::nullopt);  // there is none left
 }
 
+TEST_F(NameCacheAheadTest, TimesGoOnWhereClocksDifferALittle) {
+  Stock(3);
+  now_.set_seconds(100);
+  ASSERT_TRUE(Create("a"));
+  now_.set_seconds(95);
+  EXPECT_EQ(Create("b")->mtime().seconds(), 100);
+  EXPECT_EQ(cache_.GetAttr(kDir)->mtime().nanoseconds(), 1u);
+  now_.set_seconds(50);
+  EXPECT_EQ(Create("c")->mtime().seconds(), 50);
+}
+
 TEST_F(NameCacheAheadTest, WhatCannotBeSentIsNotDone) {
   Stock(1);
   EXPECT_EQ(Create("a", /*sends=*/false), std::nullopt);
