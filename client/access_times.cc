@@ -20,9 +20,9 @@ void AccessTimes::Note(const FileRef& file, AtimePolicy policy) {
   TellOf(file, now);
 }
 
-void AccessTimes::Tell() {
+void AccessTimes::Tell(const std::vector<FileRef>& files) {
   std::vector<std::pair<FileRef, v1::Time>> due;
-  for (const FileRef& file : context_.table.All()) {
+  for (const FileRef& file : files) {
     MutexLock lock(file->mutex);
     if (!file->accessed || std::exchange(file->telling_access, true)) continue;
     file->access_told_tick = context_.table.tick();

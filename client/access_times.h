@@ -4,6 +4,8 @@
 // Threads: all methods may be called concurrently.
 #pragma once
 
+#include <vector>
+
 #include "client/atime_policy.h"
 #include "client/data_context.h"
 
@@ -15,8 +17,8 @@ class AccessTimes {
 
   // The file, directory or link has been read just now.
   void Note(const FileRef& file, AtimePolicy policy);
-  // Tells of all that was read and is not told; each second, and at the end.
-  void Tell();
+  // Tells of those that were read and of which that is not told; each second, and at the end.
+  void Tell(const std::vector<FileRef>& files);
 
  private:
   void TellOf(const FileRef& file, const v1::Time& time);

@@ -50,8 +50,8 @@ class FileDataImpl : public FileData {
                                    std::span<std::byte> buffer, const IoContext& io) override {
     const FileRef file = context_.table.Get(inode);
     absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
-    if (length.ok() && !buffer.empty() && !io.no_atime)
-      access_times_.Note(file, context_.options.atime);
+    const bool noted = length.ok() && !buffer.empty() && !io.no_atime;
+    if (noted) access_times_.Note(file, context_.options.atime);
     return length;
   }
   absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
@@ -389,13 +389,14 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
 // Every second: keeps within bounds what is held and known, and forgets the files of which nothing
 // is held.
 void FileDataImpl::Reap() {
-  access_times_.Tell();
+  std::vector<FileRef> files = context_.table.All();
+  access_times_.Tell(files);
   const std::uint32_t now = context_.table.Tick();
   Uses holders;
   Uses mapped;
   std::size_t known = 0;
   std::vector<std::uint64_t> empty;
-  for (FileRef& file : context_.table.All()) {
+  for (const FileRef& file : files) {
     const std::uint32_t last_use = file->last_use.load(std::memory_order_relaxed);
     MutexLock lock(file->mutex);
     if (!file->extents.empty()) mapped.emplace_back(last_use, file);
@@ -408,6 +409,7 @@ void FileDataImpl::Reap() {
       empty.push_back(file->inode);
     }
   }
+  files.clear();  // what is referred to is not dropped
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
@@ -451,7 +453,7 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
 
 void FileDataImpl::Stop() {
   if (std::exchange(stopped_, true) || !started_) return;
-  access_times_.Tell();
+  access_times_.Tell(context_.table.All());
   context_.paths->GiveUpAt(context_.clock.NowMs() + kStopTimeoutMs / 2);
   const absl::Status status = committer_.SyncAll(kStopTimeoutMs);
   if (!status.ok()) {

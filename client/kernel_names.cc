@@ -11,11 +11,12 @@ bool KernelNames::Start(Kernel kernel) {
   return true;
 }
 
-bool KernelNames::MayKeep(std::uint64_t directory, bool alone) {
-  if (!enabled_) return false;
+bool KernelNames::Keeps() {
+  return enabled_ && !StillMountedUpon(clock_.NowMs());
+}
+
+bool KernelNames::IsQuiet(std::uint64_t directory) {
   const std::uint64_t now_ms = clock_.NowMs();
-  if (StillMountedUpon(now_ms)) return false;
-  if (alone) return true;
   MutexLock lock(mutex_);
   const auto left = left_until_ms_.find(directory);
   if (left == left_until_ms_.end()) return true;

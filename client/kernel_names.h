@@ -11,7 +11,7 @@
 //
 // Invariants:
 //   1. After Forget, no name that the kernel got before is valid there.
-//   2. A name is shown (NameCache::ShowName) only where MayKeep said so before.
+//   2. A name is shown (NameCache::ShowName) only where Keeps said so before.
 // Changes of this client's own, too, are preceded by Forget: another host may see one before this
 // one hears that it is made. So the kernel keeps names of directories that nobody changes, or that
 // this client holds alone.
@@ -50,10 +50,12 @@ class KernelNames {
   // Nothing is kept before, nor where the kernel cannot forget. False then.
   bool Start(Kernel kernel);
 
-  // Whether the kernel may keep names of that directory, and its attributes as long. `alone`: it is
-  // about names, and this client holds the directory alone.
-  bool MayKeep(std::uint64_t directory, bool alone = false);
-  // Its names are changing: else the kernel gets none of them for a while.
+  // Whether the kernel may keep anything.
+  bool Keeps();
+  // Whether the directory was left a while ago: then the kernel gets its attributes again, and its
+  // names also where this client does not hold it alone.
+  bool IsQuiet(std::uint64_t directory);
+  // Its names are changing.
   void Leave(std::uint64_t directory);
   std::uint64_t NowMs() const { return clock_.NowMs(); }
   // Returns when the kernel has forgotten all that it kept.

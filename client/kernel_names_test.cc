@@ -46,7 +46,8 @@ class KernelNamesTest : public testing::Test {
     names_.OnReply(request, reply);
   }
   bool Show(const std::string& name, std::uint64_t directory = kDir) {
-    return kernel_names_.MayKeep(directory) && names_.ShowName(directory, name, 0);
+    return kernel_names_.Keeps() &&
+           names_.ShowName(directory, name, 0, kernel_names_.IsQuiet(directory));
   }
 
   RunningClock clock_;

@@ -234,13 +234,11 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
       if (done) Renamed(request.rename(), reply);
       break;
     case v1::Request::kSetAttr:  // where the blocks of its files are to lie may have changed
-      if (Node* node = Find(request.set_attr().inode())) node->unborn.clear();
-      break;
     case v1::Request::kSetXattr:
-      if (Node* node = Find(request.set_xattr().inode())) node->unborn.clear();
-      break;
     case v1::Request::kRemoveXattr:
-      if (Node* node = Find(request.remove_xattr().inode())) node->unborn.clear();
+      for (const std::uint64_t inode : OwnChanges::Of(request).inodes) {
+        if (Node* node = Find(inode)) node->unborn.clear();
+      }
       break;
     default:
       break;

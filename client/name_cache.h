@@ -75,8 +75,10 @@ class NameCache {
   enum class Shown : std::uint8_t { kNo, kMoment, kKept };
   Shown Show(const v1::Attr& attr, std::uint64_t kept_until_ms);
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
-  // none). If so, OnRecall will speak of the directory, and of the inode.
-  bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode);
+  // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
+  // has changed lately, which matters where it is not held alone.
+  bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
+                bool quiet = true);
   // Around the forgetting of all that the kernel keeps; nothing more is kept meanwhile. False when
   // there is nothing.
   bool BeginForget();
@@ -105,8 +107,6 @@ class NameCache {
 
   // How many more Creates in the directory this client would foretell, for Create.unborn.
   std::uint32_t UnbornWanted(std::uint64_t directory);
-  // Whether this client holds it alone.
-  bool IsAlone(std::uint64_t directory);
   // Makes a regular file here, if its directory is held alone, and nothing of it needs the
   // controller; nullopt: else. `send` sends what is done already, and returns the number under
   // which it was told (0: it cannot be sent now); it gets the reply that the controller will give.

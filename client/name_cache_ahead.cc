@@ -50,12 +50,6 @@ NameCache::Node* NameCache::FindAlone(std::uint64_t directory) {
   return alone ? node : nullptr;
 }
 
-bool NameCache::IsAlone(std::uint64_t directory) {
-  MutexLock lock(mutex_);
-  const Node* const node = Find(directory);
-  return node != nullptr && node->alone != 0;
-}
-
 std::uint32_t NameCache::UnbornWanted(std::uint64_t directory) {
   MutexLock lock(mutex_);
   const Node* const node = Find(directory);

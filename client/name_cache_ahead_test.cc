@@ -182,6 +182,15 @@ TEST_F(NameCacheAheadTest, WhoIsRecalledGoesOnNoMore) {
   EXPECT_FALSE(Unlink("a"));
 }
 
+TEST_F(NameCacheAheadTest, TheKernelKeepsNamesThatChangeOnlyWhereItIsAlone) {
+  Stock(1);
+  ASSERT_TRUE(Create("a"));
+  EXPECT_TRUE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/false));
+  EXPECT_TRUE(cache_.OnShare(kDir));
+  EXPECT_FALSE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/false));
+  EXPECT_TRUE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/true));
+}
+
 TEST_F(NameCacheAheadTest, BesideItsOwnChangesItWaits) {
   Stock(2);
   v1::Request rename;

@@ -36,10 +36,12 @@ NameCache::Shown NameCache::Show(const v1::Attr& attr, std::uint64_t kept_until_
   return shown;
 }
 
-bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode) {
+bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
+                         bool quiet) {
   MutexLock lock(mutex_);
   Node* const directory = Find(parent);
   if (directory == nullptr || forgetting_ || own_changes_.TouchName(parent, name)) return false;
+  if (!quiet && directory->alone == 0) return false;
   const auto entry = directory->names.find(absl::string_view(name.data(), name.size()));
   const bool known = entry != directory->names.end();
   if (!known && !directory->complete) return false;

@@ -48,8 +48,8 @@ struct PendingCall {
   std::uint64_t sent_ms = 0;  // last time
   std::uint64_t order = 0;    // of sending, once ready
   std::uint64_t told = 0;     // its number among those told of; 0: it was not
-  std::uint64_t told_sequence =
-      0;                   // the volume sequence that is to be durable; 0: not answered yet
+  // The volume sequence that is to be durable; 0: what was foretold is not answered yet.
+  std::uint64_t told_sequence = 0;
   bool redoing = false;    // told, but perhaps lost: it goes out again (its state stays)
   bool done_anew = false;  // … to a controller that cannot make it come out the same
   v1::Redo redo;

@@ -112,13 +112,7 @@ absl::Status SessionImpl::AwaitAnswers(std::uint64_t told, const Interrupt* inte
   while (!Confirmed(told) && !queue_.AnyProvisional(told)) {
     if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
     if (confirmed_more_.WaitFor(mutex_, kInterruptPoll)) continue;
-    if (interrupt != nullptr && interrupt->interrupted()) {
-      return ErrnoStatus(EINTR, "interrupted while waiting for the controller");
-    }
-    if (options_.soft_timeout_ms != 0 && !live_ &&
-        clock_.NowMs() - away_since_ms_ >= options_.soft_timeout_ms) {
-      return ErrnoStatus(ETIMEDOUT, "no controller answers");
-    }
+    if (absl::Status status = GoesOn(interrupt); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -146,9 +140,21 @@ absl::Status SessionImpl::Sync(std::uint64_t told, const Interrupt* interrupt) {
 }
 
 bool SessionImpl::TimedOut() const {
-  if (options_.soft_timeout_ms == 0) return false;
   MutexLock lock(mutex_);
-  return !live_ && clock_.NowMs() - away_since_ms_ >= options_.soft_timeout_ms;
+  return TimedOutLocked();
+}
+
+bool SessionImpl::TimedOutLocked() const {
+  return options_.soft_timeout_ms != 0 && !live_ &&
+         clock_.NowMs() - away_since_ms_ >= options_.soft_timeout_ms;
+}
+
+absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
+  if (interrupt != nullptr && interrupt->interrupted()) {
+    return ErrnoStatus(EINTR, "interrupted while waiting for the controller");
+  }
+  if (TimedOutLocked()) return ErrnoStatus(ETIMEDOUT, "no controller answers");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call,
@@ -160,18 +166,10 @@ absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call,
       continue;
     }
     if (call->done.WaitFor(mutex_, kInterruptPoll)) continue;
-    int errno_value = 0;
-    if (options.interrupt != nullptr && options.interrupt->interrupted()) {
-      errno_value = EINTR;
-    } else if (options_.soft_timeout_ms != 0 && !live_ &&
-               clock_.NowMs() - away_since_ms_ >= options_.soft_timeout_ms) {
-      errno_value = ETIMEDOUT;
-    }
-    if (errno_value == 0 || call->state == PendingCall::State::kDone) continue;
+    absl::Status status = GoesOn(options.interrupt);
+    if (status.ok() || call->state == PendingCall::State::kDone) continue;
     if (!queue_.Remove(call)) call->abandoned = true;
-    return ErrnoStatus(errno_value, errno_value == EINTR
-                                        ? "interrupted while waiting for the controller"
-                                        : "no controller answers");
+    return status;
   }
   return std::move(call->outcome);
 }

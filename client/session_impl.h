@@ -62,6 +62,9 @@ class SessionImpl : public Session {
 
  private:
   void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TimedOutLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a wait that has lasted for a while is to go on: EINTR, ETIMEDOUT.
+  absl::Status GoesOn(const Interrupt* interrupt) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<v1::Reply> Await(const PendingCallPtr& call, const CallOptions& options)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

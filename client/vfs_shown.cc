@@ -25,7 +25,7 @@ std::uint64_t Vfs::ShowAttr(const v1::Attr& attr, bool knows_inode) {
   const std::uint64_t kept_ns = KeptNs();
   KernelNames* const kernel_names = options_.kernel_names;
   const bool keep = knows_inode && kept_ns > 0 && S_ISDIR(attr.mode()) && kernel_names != nullptr &&
-                    kernel_names->MayKeep(attr.inode());
+                    kernel_names->Keeps() && kernel_names->IsQuiet(attr.inode());
   // (Its own clock may have begun to count later.)
   switch (names_.Show(attr, keep ? kernel_names->NowMs() + 2 * KernelNames::kKeptMs : 0)) {
     case NameCache::Shown::kNo:
@@ -39,12 +39,11 @@ std::uint64_t Vfs::ShowAttr(const v1::Attr& attr, bool knows_inode) {
 }
 
 std::uint64_t Vfs::ShowName(const NameIn& at, std::uint64_t inode) {
-  if (options_.kernel_names == nullptr) return 0;
+  KernelNames* const kernel_names = options_.kernel_names;
   const std::uint64_t kept_ns = KeptNs();
-  if (kept_ns == 0 || !options_.kernel_names->MayKeep(at.parent, names_.IsAlone(at.parent))) {
-    return 0;
-  }
-  return names_.ShowName(at.parent, at.name, inode) ? kept_ns : 0;
+  if (kernel_names == nullptr || kept_ns == 0 || !kernel_names->Keeps()) return 0;
+  const bool quiet = kernel_names->IsQuiet(at.parent);
+  return names_.ShowName(at.parent, at.name, inode, quiet) ? kept_ns : 0;
 }
 
 }  // namespace reel::client

@@ -91,8 +91,6 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
     v1::Unborn& told = *reply.add_unborn();
     told.set_inode(inode->value());
     told.set_generation(unborn.generation);
-    told.set_allocated_bytes(space.length_blocks * descriptor_.block_bytes);
-    if (unborn.runs.empty()) told.clear_allocated_bytes();
     FileBlock next(0);
     for (const mdc::Run& run : unborn.runs) {
       Extent extent;
@@ -104,6 +102,7 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
       *told.add_extents() = ToProto(extent);
       next = next + run.length_blocks;
     }
+    told.set_allocated_bytes(next.value() * descriptor_.block_bytes);
     unborn_.Add(op.session, parent, std::move(unborn), clock_.NowMs());
   }
 }

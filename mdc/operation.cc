@@ -27,20 +27,12 @@ absl::Status OpContext::Block(InodeNumber inode, v1::TokenMode others_at_most,
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for tokens of inode ", inode.value()));
 }
 
-absl::Status OpContext::RequireUncached(InodeNumber inode) {
-  if (attr_tokens.OthersAtMost(session, inode, v1::TOKEN_NONE)) return absl::OkStatus();
+absl::Status OpContext::RequireAttrAtMost(InodeNumber inode, v1::TokenMode allowed) {
+  if (attr_tokens.OthersAtMost(session, inode, allowed)) return absl::OkStatus();
   blocked = inode;
+  blocked_at_most = allowed;
   blocked_by_attr = true;
-  blocked_at_most = v1::TOKEN_NONE;
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
-}
-
-absl::Status OpContext::RequireSettled(InodeNumber inode) {
-  if (attr_tokens.OthersAtMost(session, inode, v1::TOKEN_SHARED)) return absl::OkStatus();
-  blocked = inode;
-  blocked_by_attr = true;
-  blocked_at_most = v1::TOKEN_SHARED;
-  return ErrnoStatus(EAGAIN, absl::StrCat("waiting for what is ahead in inode ", inode.value()));
 }
 
 bool OpContext::IsSettled(InodeNumber inode, const v1::InodeRecord& record) const {
@@ -56,7 +48,7 @@ std::optional<InodeNumber> InodeNumbers::Reserve() {
   return InodeNumber(next_++);
 }
 
-absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told, bool reserved) {
+absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told) {
   absl::StatusOr<std::optional<std::string>> stored = txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
@@ -64,11 +56,6 @@ absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told, bool 
     return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
   }
   limit_ = volume.next_inode();
-  if (told != InodeNumber() && !reserved) {
-    if (told <= kRootInode || told.value() >= told_limit_) {
-      return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was never given"));
-    }
-  }
   const InodeNumber taken = told != InodeNumber() ? told : InodeNumber(next_);
   // The record's own word, not memory's: an operation that staged a range may not have committed.
   if (next_ + kRangeRest >= limit_) volume.set_next_inode(next_ + kRange);

@@ -91,12 +91,17 @@ struct OpContext {
   // Blocks the operation until the span's tokens have changed; an error to propagate.
   absl::Status Block(InodeNumber inode, v1::TokenMode others_at_most, const TokenSpan& span);
   // The same for attribute tokens, of which others may hold none.
-  absl::Status RequireUncached(InodeNumber inode);
+  absl::Status RequireUncached(InodeNumber inode) {
+    return RequireAttrAtMost(inode, v1::TOKEN_NONE);
+  }
   // The same where they may hold shared ones: nobody changes it ahead of the controller.
-  absl::Status RequireSettled(InodeNumber inode);
+  absl::Status RequireSettled(InodeNumber inode) {
+    return RequireAttrAtMost(inode, v1::TOKEN_SHARED);
+  }
   // Whether that holds of the inode, and of the directory that a file was made in: whoever changes
   // that one ahead may have taken its name away.
   bool IsSettled(InodeNumber inode, const v1::InodeRecord& record) const;
+  absl::Status RequireAttrAtMost(InodeNumber inode, v1::TokenMode allowed);
 };
 
 // Hands out inode numbers from durable ranges: a crash loses the rest of a range, and no number is
@@ -112,10 +117,12 @@ class InodeNumbers {
   explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next), told_limit_(next) {}
   // The next number, counted in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode when
   // the range is used up. Taken() follows when the operation commits; at most one in an operation.
-  // `told`: the number that an earlier epoch gave, or this one reserved, to be taken; EPROTO: it
-  // cannot have.
-  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber told = InodeNumber(),
-                                   bool reserved = false);
+  // `told`: one that was given before, to be taken now.
+  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber told = InodeNumber());
+  // Whether an earlier epoch may have given the number.
+  bool MayBeOld(InodeNumber inode) const {
+    return inode > kRootInode && inode.value() < told_limit_;
+  }
   // A number for a later operation; nullopt where the durable range has few left.
   std::optional<InodeNumber> Reserve();
   void Taken(InodeNumber inode) { next_ = std::max(next_, inode.value() + 1); }

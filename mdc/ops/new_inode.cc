@@ -73,16 +73,18 @@ absl::StatusOr<NewInode> MakeInode(OpContext& ctx, const v1::Create& create,
                                    const Directory& parent) {
   const v1::Redo* const as_told = ctx.foretold != nullptr ? ctx.foretold : ctx.redo;
   const InodeNumber told(as_told != nullptr ? as_told->inode() : 0);
-  const bool reserved = ctx.foretold != nullptr;
-  if (reserved && (ctx.unborn == nullptr || ctx.unborn->inode != told)) {
+  if (ctx.foretold != nullptr && (ctx.unborn == nullptr || ctx.unborn->inode != told)) {
     return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was not reserved"));
   }
-  if (told != InodeNumber() && !reserved) {
+  if (told != InodeNumber() && ctx.foretold == nullptr) {
+    if (!ctx.inode_numbers.MayBeOld(told)) {
+      return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was never given"));
+    }
     const absl::StatusOr<v1::InodeRecord*> known = ctx.txn.Inode(told);
     if (known.ok()) return ErrnoStatus(EPROTO, "an inode number to be made again is in use");
     if (ErrnoOf(known.status()) != ESTALE) return known.status();
   }
-  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, told, reserved);
+  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, told);
   if (!inode.ok()) return inode.status();
   v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
   FillNewInode(ctx, create, parent, record);
