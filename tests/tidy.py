@@ -144,6 +144,19 @@ def check_sources_are_built(files):
             breach(path, 1, f"no target builds it: {cmake} does not name {name}")
 
 
+def check_mutations_apply():
+    """A promise that can no longer be taken away is not looked for any more either."""
+    folder = os.path.join("tests", "mutations")
+    for name in sorted(os.listdir(os.path.join(TOP, folder))):
+        path = os.path.join(folder, name)
+        if not name.endswith(".patch"):
+            continue
+        done = subprocess.run(["patch", "--dry-run", "--silent", "-p1", "-i", path], cwd=TOP,
+                              capture_output=True, check=False)
+        if done.returncode != 0:
+            breach(path, 1, "does not apply to the tree any more")
+
+
 def main():
     files = [path for path in tracked_files()
              if path.endswith((".h", ".cc", ".proto", ".py", ".cmake", ".txt", ".sh"))
@@ -152,6 +165,7 @@ def main():
     for path in files:
         check_file(path)
     check_sources_are_built(files)
+    check_mutations_apply()
     print("\n".join(breaches) if breaches else f"tidy: {len(files)} files, nothing to say")
     return 1 if breaches else 0
 
