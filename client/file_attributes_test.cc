@@ -56,6 +56,31 @@ TEST(FileAttributesTest, AnAnswerFromBeforeACommitDoesNotTakeTheSizeBack) {
   EXPECT_EQ(attr.size_bytes(), 4u);
 }
 
+// A file that is removed here before the controller hears of it lets go of bytes that nobody will
+// read, but not of the size that they gave it: someone may be looking at it just then.
+TEST(FileAttributesTest, ARemovedFileKeepsTheSizeThatWasWritten) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  v1::Attr before = cluster.mdc().AttrOf(inode);
+  client->Write(inode, 0, "text");
+  v1::Attr removed = before;
+  removed.set_nlink(0);
+  removed.set_change(before.change() + 1);
+  bool let_go = false;
+  EXPECT_EQ(client->data().RemoveLast(removed,
+                                      [&](bool lets_go) {
+                                        let_go = lets_go;
+                                        return 7;
+                                      }),
+            7u);
+  EXPECT_TRUE(let_go);
+  EXPECT_EQ(removed.size_bytes(), 4u);
+  client->data().Overlay(before);
+  EXPECT_EQ(before.size_bytes(), 4u);
+  EXPECT_EQ(before.nlink(), 0u);
+}
+
 TEST(FileAttributesTest, AReadIsToldOnceUntilTheFileChanges) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

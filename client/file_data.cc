@@ -121,16 +121,18 @@ class FileDataImpl : public FileData {
   }
   void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) override;
   void Close(std::uint64_t inode) override;
-  std::uint64_t RemoveLast(std::uint64_t inode,
+  std::uint64_t RemoveLast(v1::Attr& removed,
                            absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
-    const FileRef file = context_.table.Find(inode);
+    const FileRef file = context_.table.Find(removed.inode());
     if (file == nullptr) return send(true);
     MutexLock lock(file->mutex);
     const bool lets_go = file->unused() && file->locks.empty();
     const std::uint64_t told = send(lets_go);
     if (told != 0 && lets_go) {
+      file->OverlayOn(removed);
       file->Reset();
       file->accessed.reset();
+      file->attr = removed;  // for who still holds the attributes from before
     }
     return told;
   }

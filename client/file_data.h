@@ -158,7 +158,8 @@ class FileData : public SessionEvents {
   virtual void Close(std::uint64_t inode) = 0;
   // Sends the removal of a file's last name (`send` returns 0 where that cannot be sent): where
   // nothing here uses the file it lets go of it, and what is known of its data is forgotten.
-  virtual std::uint64_t RemoveLast(std::uint64_t /*inode*/,
+  // `removed` are its attributes from then on; what only its data told is added to them.
+  virtual std::uint64_t RemoveLast(v1::Attr& /*removed*/,
                                    absl::FunctionRef<std::uint64_t(bool lets_go)> send) {
     return send(false);
   }

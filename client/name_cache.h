@@ -114,10 +114,11 @@ class NameCache {
   std::optional<v1::Attr> CreateAhead(
       v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Redo& as_told)> send);
-  // Takes the only name of a regular file that was made here so; false: it could not.
+  // Takes the only name of a regular file that was made here so; false: it could not. `send` may
+  // add to the attributes that the file has from then on.
   bool UnlinkAhead(
       const v1::Unlink& unlink, const v1::Time& now,
-      absl::FunctionRef<std::uint64_t(std::uint64_t inode, const v1::Redo& as_told)> send);
+      absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Redo& as_told)> send);
 
   // ---- what the stream brings ----
 

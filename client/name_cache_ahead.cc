@@ -110,7 +110,7 @@ std::optional<v1::Attr> NameCache::CreateAhead(
 
 bool NameCache::UnlinkAhead(
     const v1::Unlink& unlink, const v1::Time& now,
-    absl::FunctionRef<std::uint64_t(std::uint64_t inode, const v1::Redo& as_told)> send) {
+    absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Redo& as_told)> send) {
   MutexLock lock(mutex_);
   Node* const directory = FindAlone(unlink.parent());
   if (directory == nullptr || directory->attr->flags() != 0 || unlink.directory()) return false;
@@ -125,14 +125,16 @@ bool NameCache::UnlinkAhead(
   }
   v1::Redo as_told;
   *as_told.mutable_time() = NextTime(child->attr->ctime(), NextTime(directory->attr->ctime(), now));
-  if (send(inode, as_told) == 0) return false;
+  v1::Attr removed = *child->attr;
+  removed.set_nlink(0);
+  removed.set_change(removed.change() + 1);
+  *removed.mutable_ctime() = as_told.time();
+  if (send(removed, as_told) == 0) return false;
 
   SetName(*directory, unlink.name(), 0);
   TouchAhead(unlink.parent(), *directory, as_told.time(), -1);
   child->removed = true;
-  child->attr->set_nlink(0);
-  child->attr->set_change(child->attr->change() + 1);
-  *child->attr->mutable_ctime() = as_told.time();
+  *child->attr = std::move(removed);
   return true;
 }
 

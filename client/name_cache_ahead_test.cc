@@ -58,7 +58,7 @@ class NameCacheAheadTest : public testing::Test {
     v1::Request request;
     request.mutable_unlink()->set_parent(kDir);
     request.mutable_unlink()->set_name(name);
-    return cache_.UnlinkAhead(request.unlink(), now_, [&](std::uint64_t, const v1::Redo& as_told) {
+    return cache_.UnlinkAhead(request.unlink(), now_, [&](v1::Attr&, const v1::Redo& as_told) {
       *request.mutable_foretold() = as_told;
       sent_.push_back(request);
       return sent_.size();

@@ -100,8 +100,8 @@ std::optional<v1::Attr> Vfs::CreateAhead(v1::Request& request, const Caller& cre
 bool Vfs::UnlinkAhead(const v1::Request& request, const Caller& caller) {
   if (!session_.foretells() || !MayBeAhead()) return false;
   const bool done = names_.UnlinkAhead(request.unlink(), ToProto(SystemClock().WallNow()),
-                                       [&](std::uint64_t inode, const v1::Redo& as_told) {
-                                         return data_.RemoveLast(inode, [&](bool lets_go) {
+                                       [&](v1::Attr& removed, const v1::Redo& as_told) {
+                                         return data_.RemoveLast(removed, [&](bool lets_go) {
                                            v1::Request sent = request;
                                            *sent.mutable_credentials() = caller.credentials;
                                            sent.mutable_unlink()->set_lets_go(lets_go);
