@@ -12,17 +12,21 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "client/name_cache.h"
 #include "proto/mdc.pb.h"
 
 namespace reel::client {
 
 class DirHandle {
  public:
-  explicit DirHandle(std::uint64_t inode, bool no_atime = false)
-      : inode_(inode), no_atime_(no_atime) {}
+  explicit DirHandle(std::uint64_t inode, bool no_atime = false,
+                     const NameCache::Listing& listing = {})
+      : inode_(inode), no_atime_(no_atime), listing_(listing) {}
 
   std::uint64_t inode() const { return inode_; }
   bool no_atime() const { return no_atime_; }  // opened with O_NOATIME
+  // What the kernel was told of it when this was opened.
+  const NameCache::Listing& listing() const { return listing_; }
 
   enum class Position { kUnknown, kEntry, kEnd };
   struct Found {
@@ -40,6 +44,7 @@ class DirHandle {
  private:
   const std::uint64_t inode_;
   const bool no_atime_;
+  const NameCache::Listing listing_;
   std::shared_ptr<const v1::ReadDirReply> reply_;
   std::uint64_t start_cookie_ = 0;
   bool kept_ = false;

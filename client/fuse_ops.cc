@@ -209,9 +209,11 @@ DirHandle& HandleOf(const fuse_file_info& info) {
 
 void OnOpendir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   const Request request(req);
-  auto handle = std::make_unique<DirHandle>(inode, (info->flags & O_NOATIME) != 0);
+  const NameCache::Listing listing = request.vfs().OpenDirectory(inode);
+  auto handle = std::make_unique<DirHandle>(inode, (info->flags & O_NOATIME) != 0, listing);
   info->fh = reinterpret_cast<std::uint64_t>(handle.get());
-  request.vfs().OpenDirectory(inode);
+  info->cache_readdir = listing.number != 0;
+  info->keep_cache = listing.kept;
   if (fuse_reply_open(req, info) != -ENOENT) {
     handle.release();
   } else {

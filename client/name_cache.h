@@ -79,6 +79,16 @@ class NameCache {
   // has changed lately, which matters where it is not held alone.
   bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
                 bool quiet = true);
+  // A directory's listing, which the kernel may keep as long as the token is held: of changes of
+  // this client's own it knows by itself. `number`, of this tenure of the token, for NoteListing;
+  // 0: no token is held. `kept`: what it has of it is of this tenure.
+  struct Listing {
+    std::uint64_t number = 0;
+    bool kept = false;
+  };
+  Listing ShowListing(std::uint64_t directory);
+  // The kernel has dropped what it had from before, and now it begins to list again.
+  void NoteListing(std::uint64_t directory, const Listing& listing);
   // Around the forgetting of all that the kernel keeps; nothing more is kept meanwhile. False when
   // there is nothing.
   bool BeginForget();
@@ -167,6 +177,7 @@ class NameCache {
     std::uint64_t made_in = 0;
     bool removed = false;  // here, ahead: what replies say of its links is older
     bool complete = false;
+    Listing listing;
     bool looked_into = false;
     Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
     // The last epochs in which the kernel was shown what it keeps, and names among that.
@@ -226,6 +237,7 @@ class NameCache {
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   Dropped dropped_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t last_alone_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_listing_ ABSL_GUARDED_BY(mutex_) = 0;
   // How many changes of a directory are foretold and not answered yet.
   absl::flat_hash_map<std::uint64_t, std::uint32_t> ahead_ ABSL_GUARDED_BY(mutex_);
   // Of what the kernel keeps, as it was forgotten for the last time.

@@ -55,6 +55,21 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
   return true;
 }
 
+NameCache::Listing NameCache::ShowListing(std::uint64_t directory) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(directory);
+  if (node == nullptr) return {};
+  if (node->listing.number == 0) node->listing.number = ++last_listing_;
+  return node->listing;
+}
+
+void NameCache::NoteListing(std::uint64_t directory, const Listing& listing) {
+  if (listing.number == 0 || listing.kept) return;
+  MutexLock lock(mutex_);
+  Node* const node = Find(directory);
+  if (node != nullptr && node->listing.number == listing.number) node->listing.kept = true;
+}
+
 bool NameCache::BeginForget() {
   MutexLock lock(mutex_);
   forgetting_ = true;

@@ -339,11 +339,14 @@ absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const 
 // ---- directories
 // ----------------------------------------------------------------------------------
 
-void Vfs::OpenDirectory(std::uint64_t inode) {
+NameCache::Listing Vfs::OpenDirectory(std::uint64_t inode) {
   data_.OpenDirectory(inode);
   // In this order: a recall in between finds it open.
   if (!names_.Holds(inode)) data_.RegisterOpens(inode, [] {});
   ForgetUnlessHeld(inode);
+  // (Nobody learns of who reads what the kernel keeps.)
+  if (options_.directory_atime == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
+  return names_.ShowListing(inode);
 }
 
 // The kernel cannot be told of an inode whose lookup it has not taken in yet. By now it has.
@@ -363,6 +366,7 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   absl::StatusOr<ListingPart> part = Listing(handle, cookie, caller);
   if (!part.ok()) return part.status();
   if (absl::Status kept = handle.Keep(cookie, *std::move(part)); !kept.ok()) return kept;
+  if (cookie == 0) names_.NoteListing(handle.inode(), handle.listing());
   if (cookie == 0) ahead_.Follow(handle.inode(), handle.kept(), caller.credentials);
   return handle.Find(cookie).entry;
 }

@@ -105,7 +105,8 @@ class Vfs {
   absl::Status RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller);
 
   // ---- directories ----
-  void OpenDirectory(std::uint64_t inode);
+  // How the kernel may keep its listing.
+  NameCache::Listing OpenDirectory(std::uint64_t inode);
   // The entry behind `cookie` in the stream, or null at the end. It stays valid until the next call
   // with this handle. Entries come from the handle's last reply where that holds them; cookie 0
   // always asks anew.

@@ -176,6 +176,31 @@ def test_the_kernel_forgets_what_the_other_changes(cluster, room):
                 assert here == there, path
 
 
+def test_a_listing_that_the_kernel_keeps_shows_what_the_other_changes(cluster, room):
+    """Also where the directory's times are set back behind the change, and in a listing that was
+    open before it."""
+    mine, theirs = room
+    shown = {f"f{number}" for number in range(300)}  # more than one request's worth
+    for name in shown:
+        with open(os.path.join(mine, name), "w"):
+            pass
+    times = os.stat(mine)
+    for number in range(10):
+        for place in (theirs, mine) * 3:
+            assert set(os.listdir(place)) == shown
+        handle = os.open(theirs, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            assert set(os.listdir(handle)) == shown
+            os.rename(os.path.join(mine, f"f{number}"), os.path.join(mine, f"g{number}"))
+            shown = shown - {f"f{number}"} | {f"g{number}"}
+            if number % 2 == 0:
+                os.utime(mine, ns=(times.st_atime_ns, times.st_mtime_ns))
+            assert set(os.listdir(theirs)) == shown
+            assert set(os.listdir(handle)) == shown
+        finally:
+            os.close(handle)
+
+
 def test_what_is_mounted_within_stays(cluster, room):
     """A mount on a directory of the volume survives that another host changes names around it."""
     inner = os.path.join(room[0], "a", "inner")

@@ -175,6 +175,7 @@ Outcome History::Run() {
     c.page_hits += machine->pages().hits();
     c.attr_hits += machine->attributes().hits();
     c.name_hits += machine->kept_names().hits();
+    c.listing_hits += machine->kept_listings().hits();
     c.pages_invalidated += machine->pages().invalidated();
   }
   for (const auto& controller : cluster_.controllers()) {

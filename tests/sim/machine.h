@@ -13,6 +13,7 @@
 #include "client/vfs.h"
 #include "tests/sim/attr_cache.h"
 #include "tests/sim/host_clock.h"
+#include "tests/sim/listing_keeper.h"
 #include "tests/sim/luns.h"
 #include "tests/sim/name_keeper.h"
 #include "tests/sim/network.h"
@@ -33,6 +34,7 @@ class Machine {
         controllers_(std::move(controllers)),
         attributes_(scheduler),
         kept_names_(scheduler, attributes_),
+        kept_listings_(scheduler, attributes_),
         kernel_names_(names_, clock_, scheduler.random().OneIn(2) ? 0 : 500) {}
 
   // Registers, until a controller answers; gives up after a while.
@@ -49,6 +51,12 @@ class Machine {
   PageCache& pages() { return pages_; }
   AttrCache& attributes() { return attributes_; }
   NameKeeper& kept_names() { return kept_names_; }
+  ListingKeeper& kept_listings() { return kept_listings_; }
+  // The end of a change of a name that this host has asked for.
+  void NameChanged(const client::NameIn& at) {
+    kept_names_.Changed(at);
+    kept_listings_.Changed(at.parent);
+  }
   Path::Weather& weather() { return weather_; }
   // Told when the client has noticed that its session is over, and has let go of all it held.
   void SetOnNoticed(std::function<void()> on_noticed) { on_noticed_ = std::move(on_noticed); }
@@ -70,6 +78,7 @@ class Machine {
   PageCache pages_;
   AttrCache attributes_;
   NameKeeper kept_names_;
+  ListingKeeper kept_listings_;
   bool flush_on_close_ = false;
   std::unique_ptr<client::FileData> data_;
   client::NameCache names_;

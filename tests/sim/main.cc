@@ -147,6 +147,7 @@ class Runner {
     add("page cache hits", c.page_hits);
     add("attributes not asked for", c.attr_hits);
     add("names not asked for", c.name_hits);
+    add("listings not asked for", c.listing_hits);
     add("pages invalidated", c.pages_invalidated);
     add("evictions", c.evictions);
     add("recalls", c.recalls);

@@ -189,7 +189,7 @@ void Program::Create(int slot) {
   NextHandle();
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
-  machine_.kept_names().Changed(At(slot));
+  machine_.NameChanged(At(slot));
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
   if (!attr.ok()) return;
@@ -201,7 +201,7 @@ void Program::MakeDirectory(int slot) {
   const std::uint32_t mode = 0700 + static_cast<std::uint32_t>(random().Below(64));
   const std::size_t number = Begin({.kind = Kind::kMakeDir, .slot = slot, .mode = S_IFDIR | mode});
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().Make(At(slot), S_IFDIR | mode, 0, caller_);
-  machine_.kept_names().Changed(At(slot));
+  machine_.NameChanged(At(slot));
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
 }
@@ -210,7 +210,7 @@ void Program::Remove(int slot, bool directory) {
   const std::size_t number =
       Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
   const absl::Status status = machine_.vfs().Unlink(At(slot), directory, caller_);
-  machine_.kept_names().Changed(At(slot));
+  machine_.NameChanged(At(slot));
   machine_.attributes().ForgetAll();
   Ended(number, status);
 }
@@ -222,8 +222,8 @@ void Program::Rename(int from, int to) {
   const std::size_t number =
       Begin({.kind = Kind::kRename, .slot = from, .slot_to = to, .flags = flags});
   const absl::Status status = machine_.vfs().Rename(At(from), At(to), flags, caller_);
-  machine_.kept_names().Changed(At(from));
-  machine_.kept_names().Changed(At(to));
+  machine_.NameChanged(At(from));
+  machine_.NameChanged(At(to));
   machine_.attributes().ForgetAll();
   Ended(number, status);
 }
@@ -233,7 +233,7 @@ void Program::Link(int from, int to) {
   if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode())) return;
   const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode()});
   const absl::Status status = machine_.vfs().Link(attr.inode(), At(to), caller_).status();
-  machine_.kept_names().Changed(At(to));
+  machine_.NameChanged(At(to));
   machine_.attributes().Forget(attr.inode());
   Ended(number, status);
 }
@@ -252,23 +252,15 @@ void Program::ListRoot() {
 void Program::List(int directory) {
   const std::size_t number = Begin({.kind = Kind::kList, .directory = directory});
   if (number % 2 == 0) ListRoot();
-  client::DirHandle handle(shared_.directories[directory]);
-  machine_.vfs().OpenDirectory(handle.inode());
-  absl::Status status;
-  std::uint64_t cookie = 0;
-  for (;;) {
-    const auto entry = machine_.vfs().NextEntry(handle, cookie, caller_);
-    status = entry.status();
-    if (!entry.ok() || *entry == nullptr) break;
-    cookie = (*entry)->cookie();
-    for (int name = 0; name < NameHistory::kNames; ++name) {
-      if ((*entry)->name() != kNames[name]) continue;
-      shared_.names.at(number).listed.emplace_back(directory * NameHistory::kNames + name,
-                                                   (*entry)->inode());
+  const absl::StatusOr<ListingKeeper::Names> names =
+      machine_.kept_listings().List(machine_.vfs(), shared_.directories[directory], caller_);
+  for (int slot = 0; names.ok() && slot < NameHistory::kNames; ++slot) {
+    for (const auto& [name, inode] : *names) {
+      if (name != kNames[slot]) continue;
+      shared_.names.at(number).listed.emplace_back(directory * NameHistory::kNames + slot, inode);
     }
   }
-  Ended(number, status);
-  machine_.vfs().Close(handle.inode());
+  Ended(number, names.status());
 }
 
 void Program::Chmod(int slot) {
