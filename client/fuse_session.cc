@@ -5,7 +5,6 @@
 #include <linux/fuse.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -40,7 +39,6 @@ constexpr std::uint32_t kOpStatx = 52;
 constexpr std::int32_t kNotifyIncEpoch = 8;
 
 constexpr std::size_t kPageBytes = kIoAlignment;
-static_assert(kPageBytes >= FuseRing::kHeadBytes);
 constexpr std::size_t kWriteHeaderBytes = sizeof(fuse_in_header) + sizeof(fuse_write_in);
 constexpr std::size_t kRequestBytes = kWriteHeaderBytes + kMaxFuseRequestBytes;
 // A worker that is asked to stop may be about to block in read(2), so it is asked again.
@@ -69,37 +67,26 @@ void OnFuseLog(fuse_log_level level, const char* format, va_list arguments) {
 
 void IgnoreSignal(int) {}
 
-std::size_t LengthOf(const iovec* parts, int count) {
-  std::size_t length = 0;
-  for (int i = 0; i < count; ++i) length += parts[i].iov_len;
-  return length;
-}
-
 }  // namespace
 
 struct FuseSession::Worker {
   explicit Worker(FuseSession& owner) : session(owner), buffer(kPageBytes + kMaxFuseRequestBytes) {}
-  std::atomic<std::int32_t>& idle() const { return queue != nullptr ? queue->idle : session.idle_; }
 
   // A request starts so that a WRITE's payload begins on the second page.
-  char* read_to() const { return payload() - kWriteHeaderBytes; }
-  char* payload() const { return reinterpret_cast<char*>(buffer.data()) + kPageBytes; }
-  fuse_in_header& header() const { return *reinterpret_cast<fuse_in_header*>(request); }
+  char* request() const {
+    return reinterpret_cast<char*>(buffer.data()) + kPageBytes - kWriteHeaderBytes;
+  }
+  fuse_in_header& header() const { return *reinterpret_cast<fuse_in_header*>(request()); }
 
   FuseSession& session;
   AlignedBuffer buffer;
-  char* request = nullptr;
-  Queue* queue = nullptr;  // else it reads /dev/fuse
-  std::unique_ptr<FuseRing> ring;
-  bool bound = false;        // to the queue's CPU
   std::uint32_t opcode = 0;  // as the kernel sent it
   std::thread thread;
   std::atomic<bool> reading{false};  // in read(2), or about to be
   bool finished = false;             // under the session's mutex
 };
 
-FuseSession::FuseSession(const Options& options)
-    : options_(options), nudgers_(options.max_threads) {}
+FuseSession::FuseSession(const Options& options) : options_(options) {}
 
 namespace {
 thread_local void* current_worker = nullptr;  // a FuseSession::Worker
@@ -116,7 +103,7 @@ std::span<std::byte> FuseSession::ReplyBuffer() {
 
 bool FuseSession::IsPageCacheRequest() {
   const Worker& worker = *static_cast<Worker*>(current_worker);
-  const char* arguments = worker.request + sizeof(fuse_in_header);
+  const char* arguments = worker.request() + sizeof(fuse_in_header);
   // A request from an application's buffer names its owner, one from the page cache does not.
   if (worker.header().opcode == FUSE_READ) {
     const auto& in = *reinterpret_cast<const fuse_read_in*>(arguments);
@@ -191,18 +178,12 @@ absl::Status FuseSession::Open(const fuse_lowlevel_ops& ops, void* userdata) {
 }
 
 absl::Status FuseSession::AwaitHandshake() {
-  pthread_getaffinity_np(pthread_self(), sizeof(cpus_), &cpus_);
   MutexLock lock(mutex_);
   for (std::uint32_t i = 0; i < options_.threads; ++i) {
     if (!StartWorker()) return absl::ResourceExhaustedError("cannot start a thread");
   }
   while (!ready_ && !ended_) changed_.Wait(mutex_);
   if (!ready_) return absl::FailedPreconditionError("the kernel ended the FUSE handshake");
-  for (const std::unique_ptr<Queue>& queue : queues_) {
-    if (!StartWorker(queue.get(), std::move(queue->ring))) {
-      return absl::ResourceExhaustedError("cannot start a thread");
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -216,7 +197,6 @@ FuseSession::~FuseSession() {
   }
   fuse_session_destroy(session_);
   if (fd_ >= 0) close(fd_);
-  nudgers_.Stop();  // whose requests have ended with the connection
 }
 
 void FuseSession::OnInit(void*, fuse_conn_info* connection) {
@@ -232,31 +212,22 @@ ssize_t FuseSession::WriteReply(int, iovec* parts, int count, void*) {
   if (current_worker == nullptr) return ::writev(notify_fd, parts, count);
   const Worker& worker = *static_cast<Worker*>(current_worker);
   const int fd = worker.session.fd_;
-  // (What the kernel is told unasked is no answer.)
-  if (worker.ring != nullptr && static_cast<fuse_out_header*>(parts[0].iov_base)->unique != 0) {
-    errno = worker.ring->Reply(parts, count);
-    return errno == 0 ? static_cast<ssize_t>(LengthOf(parts, count)) : -1;
-  }
   if (worker.header().opcode != FUSE_INIT || count != 2 ||
       parts[1].iov_len < sizeof(fuse_init_out)) {
     return ::writev(fd, parts, count);
   }
   // The kernel's INIT tells in the same flags what it knows.
-  const auto& in = *reinterpret_cast<const fuse_init_in*>(worker.request + sizeof(fuse_in_header));
-  const bool extended = worker.header().len >= sizeof(fuse_in_header) + sizeof(fuse_init_in) &&
-                        (in.flags & FUSE_INIT_EXT) != 0;
-  const std::uint32_t knows = extended ? in.flags2 : 0;
+  const auto& in =
+      *reinterpret_cast<const fuse_init_in*>(worker.request() + sizeof(fuse_in_header));
+  const bool knows = worker.header().len >= sizeof(fuse_in_header) + sizeof(fuse_init_in) &&
+                     (in.flags & FUSE_INIT_EXT) != 0 && (in.flags2 & kDirectIoAllowMmapFlags2) != 0;
   FuseSession& self = worker.session;
   fuse_init_out out;
   std::memcpy(&out, parts[1].iov_base, sizeof(out));
-  if ((knows & kDirectIoAllowMmapFlags2) != 0 && self.options_.direct_io_mmap) {
+  if (knows && self.options_.direct_io_mmap) {
     out.flags |= FUSE_INIT_EXT;
     out.flags2 |= kDirectIoAllowMmapFlags2;
     self.direct_io_mmap_.store(true, std::memory_order_release);
-  }
-  if (self.options_.io_uring && self.MakeRings((knows & FuseRing::kOfferedFlags2) != 0)) {
-    out.flags |= FUSE_INIT_EXT;
-    out.flags2 |= FuseRing::kOfferedFlags2;
   }
   iovec amended[2] = {parts[0], {&out, sizeof(out)}};
   fuse_out_header header;
@@ -272,44 +243,17 @@ ssize_t FuseSession::WriteReply(int, iovec* parts, int count, void*) {
   return written;
 }
 
-// All of them before the handshake ends: from then on the kernel waits for each queue's first
-// worker.
-bool FuseSession::MakeRings(bool offered) {
-  if (!offered) {
-    spdlog::warn(
-        "requests come through /dev/fuse: the kernel does not offer io_uring; Linux 6.14 and later "
-        "do when /sys/module/fuse/parameters/enable_uring says Y");
-    return false;
-  }
-  std::vector<std::unique_ptr<Queue>> queues(FuseRing::CountQueues());
-  for (std::size_t i = 0; i < queues.size(); ++i) {
-    queues[i] = std::make_unique<Queue>();
-    queues[i]->number = static_cast<std::uint16_t>(i);
-    absl::StatusOr<std::unique_ptr<FuseRing>> ring = FuseRing::Make(fd_, queues[i]->number);
-    if (!ring.ok()) {
-      spdlog::warn("requests come through /dev/fuse: {}", std::string(ring.status().message()));
-      return false;
-    }
-    queues[i]->ring = *std::move(ring);
-  }
-  queues_ = std::move(queues);
-  return !queues_.empty();
-}
-
-bool FuseSession::StartWorker(Queue* queue, std::unique_ptr<FuseRing> ring) {
+bool FuseSession::StartWorker() {
   Reap();
   if (running_ >= options_.max_threads) return false;
   workers_.push_back(std::make_unique<Worker>(*this));
   Worker& worker = *workers_.back();
-  worker.queue = queue;
-  worker.bound = ring != nullptr;
-  worker.ring = std::move(ring);
-  worker.idle().fetch_add(1, std::memory_order_relaxed);
+  idle_.fetch_add(1, std::memory_order_relaxed);
   try {
     worker.thread = std::thread([this, &worker] { Run(worker); });
   } catch (const std::system_error& error) {
     spdlog::warn("starting another worker: {}", error.what());
-    worker.idle().fetch_sub(1, std::memory_order_relaxed);
+    idle_.fetch_sub(1, std::memory_order_relaxed);
     workers_.pop_back();
     return false;
   }
@@ -328,124 +272,50 @@ void FuseSession::Reap() {
 void FuseSession::Run(Worker& worker) {
   pthread_setname_np(pthread_self(), "reel-fuse");
   current_worker = &worker;
-  if (worker.queue == nullptr || TakeSeat(worker)) {
-    while (!stop_.load(std::memory_order_acquire) && ServeOne(worker)) {
-    }
+  while (!stop_.load(std::memory_order_acquire) && ServeOne(worker)) {
   }
   current_worker = nullptr;
-  worker.idle().fetch_sub(1, std::memory_order_relaxed);
   MutexLock lock(mutex_);
   worker.finished = true;
   --running_;
   changed_.NotifyAll();
 }
 
-bool FuseSession::TakeSeat(Worker& worker) {
-  cpu_set_t cpus = cpus_;
-  if (worker.bound) {
-    CPU_ZERO(&cpus);
-    CPU_SET(worker.queue->number, &cpus);
-  }
-  // (Of a CPU that is not there the first worker runs anywhere, too.)
-  (void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-  int error = 0;
-  if (worker.ring == nullptr) {
-    absl::StatusOr<std::unique_ptr<FuseRing>> ring = FuseRing::Make(fd_, worker.queue->number);
-    if (ring.ok())
-      worker.ring = *std::move(ring);
-    else
-      error = ENOMEM;
-  }
-  if (error == 0) error = worker.ring->Join(worker.payload(), kMaxFuseRequestBytes);
-  if (error != 0) spdlog::warn("starting another worker: {}", std::strerror(error));
-  if (error == 0 && !worker.bound) Nudge(*worker.queue);
-  return error == 0;
-}
-
-void FuseSession::Nudge(const Queue& queue) {
-  nudgers_.Run([this, cpu = queue.number] {
-    const pid_t self = gettid();
-    {
-      MutexLock lock(mutex_);
-      if (ended_ || stop_) return;
-      nudging_.insert(self);
-    }
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    CPU_SET(cpu, &cpus);
-    (void)pthread_setaffinity_np(pthread_self(), sizeof(cpus), &cpus);
-    struct statfs ignored {};
-    (void)::statfs(options_.mount_point.c_str(), &ignored);
-    MutexLock lock(mutex_);
-    nudging_.erase(self);
-  });
-}
-
-bool FuseSession::ServeNudge(Worker& worker) {
-  const fuse_in_header& header = worker.header();
-  if (worker.queue == nullptr || header.opcode != FUSE_STATFS) return false;
-  {
-    MutexLock lock(mutex_);
-    if (!nudging_.contains(static_cast<pid_t>(header.pid))) return false;
-  }
-  fuse_out_header out{.len = sizeof(out), .error = -EAGAIN, .unique = header.unique};
-  const iovec part{&out, sizeof(out)};
-  worker.ring->Reply(&part, 1);
-  if (worker.ring->Drains()) Nudge(*worker.queue);
-  return true;
-}
-
-ssize_t FuseSession::Receive(Worker& worker) {
-  worker.reading.store(true, std::memory_order_relaxed);
-  ssize_t length = 0;
-  if (worker.ring != nullptr) {
-    length = worker.ring->Next(worker.request);
-  } else {
-    worker.request = worker.read_to();
-    length = ::read(fd_, worker.request, kRequestBytes);
-    if (length < 0) length = -errno;
-  }
-  worker.reading.store(false, std::memory_order_relaxed);
-  return length;
-}
-
-void FuseSession::NoteBusy(Worker& worker) {
-  if (worker.idle().fetch_sub(1, std::memory_order_relaxed) != 1) return;
-  MutexLock lock(mutex_);
-  if (!ended_ && !stop_.load(std::memory_order_relaxed)) StartWorker(worker.queue);
-}
-
 bool FuseSession::ServeOne(Worker& worker) {
-  const ssize_t length = Receive(worker);
+  worker.reading.store(true, std::memory_order_relaxed);
+  const ssize_t length = ::read(fd_, worker.request(), kRequestBytes);
+  worker.reading.store(false, std::memory_order_relaxed);
   if (length < 0) {
-    const int error = static_cast<int>(-length);
     // ENOENT: the request was interrupted before we had it.
-    if (error == EINTR || error == EAGAIN || error == ENOENT) return true;
-    // (Where a seat is refused the kernel goes on through /dev/fuse; if the connection is over,
-    // who reads that learns it, too.)
-    if (worker.queue != nullptr && error != ENOTCONN && error != ECONNABORTED) {
-      spdlog::warn("requests over io_uring: {}", std::strerror(error));
-    }
-    if (worker.queue != nullptr) return false;
-    if (error != ENODEV) spdlog::error("reading from /dev/fuse: {}", std::strerror(error));
+    if (errno == EINTR || errno == EAGAIN || errno == ENOENT) return true;
+    if (errno != ENODEV) spdlog::error("reading from /dev/fuse: {}", std::strerror(errno));
     End();
     return false;
   }
   if (static_cast<std::size_t>(length) < sizeof(fuse_in_header)) return true;
 
-  if (ServeNudge(worker)) return true;
-  NoteBusy(worker);
+  if (idle_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+    MutexLock lock(mutex_);
+    if (!ended_ && !stop_.load(std::memory_order_relaxed)) StartWorker();
+  }
   worker.opcode = worker.header().opcode;
   if (worker.opcode == kOpStatx) worker.header().opcode = FUSE_GETATTR;
   if (worker.opcode == kOpTmpfile) worker.header().opcode = FUSE_CREATE;
   fuse_buf request{};
   request.size = static_cast<std::size_t>(length);
-  request.mem = worker.request;
+  request.mem = worker.request();
   fuse_session_process_buf(session_, &request);
-  // (The kernel keeps a seat as long as there is a connection.)
-  return worker.idle().fetch_add(1, std::memory_order_relaxed) <
-             static_cast<std::int32_t>(options_.threads) ||
-         worker.queue != nullptr;
+  return BecomeIdle();
+}
+
+// In one step: who ends was never counted, so that whoever takes a request meanwhile sees how many
+// there are to read the next one.
+bool FuseSession::BecomeIdle() {
+  std::int32_t idle = idle_.load(std::memory_order_relaxed);
+  do {
+    if (idle >= static_cast<std::int32_t>(options_.threads)) return false;
+  } while (!idle_.compare_exchange_weak(idle, idle + 1, std::memory_order_relaxed));
+  return true;
 }
 
 void FuseSession::End() {

@@ -4,19 +4,14 @@
 // The read loop is our own: each worker reads a request into a buffer laid so that a WRITE's
 // payload falls on a page, which lets it go to the LUNs without a copy, and libfuse only decodes
 // it. Flags that libfuse 3.14 does not know are put into the INIT reply on its way to the kernel.
-// Where the kernel offers it, requests come over io_uring, each CPU's to workers of its own
-// (client/fuse_ring.h): the first is bound to that CPU, so that who asks once at a time is served
-// where it runs; those that help it while it is busy run anywhere.
 // Invariants:
 //   1. A request is answered by the worker that read it, before that worker reads another.
-//   2. While requests wait there is a worker to read them: the last idle worker (of a queue) that
-//      takes one starts another, up to max_threads. (A request may wait for a second one that the
-//      kernel sends on its behalf, such as the write-back of a page that a recall drops.) At the
-//      limit they wait in the kernel.
+//   2. While requests wait there is a worker to read them: the last idle worker that takes one
+//      starts another, up to max_threads. (A request may wait for a second one that the kernel
+//      sends on its behalf, such as the write-back of a page that a recall drops.) At the limit
+//      they wait in the kernel.
 // Threads: what tells the kernel, and ended, come from any thread; the others from the owner's.
 #pragma once
-
-#include <sched.h>
 
 #include <atomic>
 #include <cstddef>
@@ -29,11 +24,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/fuse_ring.h"
-#include "client/worker_pool.h"
 #include "volume/mutex.h"
 
 struct fuse_conn_info;
@@ -56,7 +48,6 @@ class FuseSession {
     std::uint32_t threads = 16;              // idle workers kept
     std::uint32_t max_threads = 512;
     std::uint32_t max_background = 128;  // asynchronous requests that the kernel keeps in flight
-    bool io_uring = false;  // takes requests over io_uring where the kernel offers it
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the
@@ -75,9 +66,6 @@ class FuseSession {
 
   // Whether files opened with FOPEN_DIRECT_IO can be mapped shared. Fixed by the handshake.
   bool direct_io_mmap() const { return direct_io_mmap_.load(std::memory_order_acquire); }
-
-  // Whether requests come over io_uring. Fixed by the handshake.
-  bool io_uring() const { return !queues_.empty(); }
 
   // Drops the kernel's pages, and its attributes, of an inode. Waits for page-cache requests in
   // flight: never from a worker, nor under a lock that a request needs.
@@ -116,12 +104,6 @@ class FuseSession {
 
  private:
   struct Worker;
-  // One CPU's requests.
-  struct Queue {
-    std::uint16_t number = 0;
-    std::unique_ptr<FuseRing> ring;  // of its first worker, until that starts
-    std::atomic<std::int32_t> idle{0};
-  };
 
   explicit FuseSession(const Options& options);
 
@@ -130,36 +112,25 @@ class FuseSession {
 
   absl::Status Open(const fuse_lowlevel_ops& ops, void* userdata);
   absl::Status AwaitHandshake();
-  bool MakeRings(bool offered);
-  bool StartWorker(Queue* queue = nullptr, std::unique_ptr<FuseRing> ring = nullptr)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StartWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(Worker& worker);
-  // At its queue. False: it cannot.
-  bool TakeSeat(Worker& worker);
   void End();
   // False when the worker is to end.
   bool ServeOne(Worker& worker);
-  // The length of a request, or a negative errno.
-  ssize_t Receive(Worker& worker);
-  // Starts another worker when the last idle one takes a request.
-  void NoteBusy(Worker& worker);
-  // Makes a request on the queue's CPU, for what waits there (FuseRing::Join); from a worker.
-  void Nudge(const Queue& queue);
-  // Answers it, if it is one.
-  bool ServeNudge(Worker& worker);
+  // False: there are enough.
+  bool BecomeIdle();
   // The kernel's pages from there on, and attributes; attributes alone where it is negative.
   void Notify(std::uint64_t inode, std::int64_t first_byte);
   void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   fuse_session* session_ = nullptr;
-  int fd_ = -1;       // /dev/fuse, as session_ has it
-  cpu_set_t cpus_{};  // where this process may run
+  int fd_ = -1;  // /dev/fuse, as session_ has it
   std::atomic<bool> direct_io_mmap_{false};
   std::atomic<bool> stop_{false};
+  // Workers that wait for a request, or are about to. (Of one that ends with the connection it is
+  // no matter.)
   std::atomic<std::int32_t> idle_{0};
-  std::vector<std::unique_ptr<Queue>> queues_;  // made before the handshake ends, if any
-  WorkerPool nudgers_;
 
   mutable Mutex mutex_;
   CondVar changed_;
@@ -167,7 +138,6 @@ class FuseSession {
   std::uint32_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_set<pid_t> nudging_ ABSL_GUARDED_BY(mutex_);  // threads
 };
 
 }  // namespace reel::client

@@ -108,7 +108,6 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   if (read_only && !options_.read_only) fuse.mount_options.emplace_back("ro");
   fuse.threads = options_.threads;
   fuse.direct_io_mmap = options_.direct_io_mmap;
-  fuse.io_uring = options_.io_uring;
   fuse.on_end = std::move(on_end);
   absl::StatusOr<std::unique_ptr<FuseSession>> mounted =
       FuseSession::Mount(fuse, FuseCallTable(), &*file_system_);

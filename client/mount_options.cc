@@ -96,8 +96,6 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.flush_on_close = true;
   } else if (word == "nommap") {
     options.direct_io_mmap = false;
-  } else if (word == "io_uring") {
-    options.io_uring = true;
   } else if (word == "nokeepnames") {
     options.keep_names = false;
   } else if (!Contains(kIgnored, word)) {
@@ -318,7 +316,6 @@ Options:
   writebehind=SIZE            memory for small writes on their way to the LUNs (64M); 0: none
   flush_on_close              close(2) waits until what was written is durable
   nommap                      with cache=auto: behave as on kernels before 6.6
-  io_uring                    requests come over io_uring, where the kernel offers it
   nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds

@@ -47,7 +47,6 @@ struct MountOptions {
   bool flush_on_close = false;
   bool durable_names = false;  // changes of names and attributes are durable when a call returns
   bool keep_names = true;      // by the kernel, where it can forget them
-  bool io_uring = false;       // requests come over it, where the kernel offers that
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6

@@ -71,8 +71,6 @@ TEST(MountOptions, Table) {
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
   EXPECT_TRUE(WithOptions("rw").keep_names);
   EXPECT_FALSE(WithOptions("nokeepnames").keep_names);
-  EXPECT_FALSE(WithOptions("rw").io_uring);
-  EXPECT_TRUE(WithOptions("io_uring").io_uring);
   EXPECT_TRUE(WithOptions("ro").read_only);
   EXPECT_FALSE(WithOptions("ro,rw").read_only);
   EXPECT_TRUE(Parsed({"VOL", "/mnt", "-fvr"}).foreground);
