@@ -213,6 +213,25 @@ TEST_F(NameCacheTest, ARemovalOfWhatIsNotKnownMayTouchAnyInode) {
   EXPECT_TRUE(cache_.GetAttr(7));
 }
 
+TEST_F(NameCacheTest, TheKernelKeepsAListingOfOneTenureOfTheToken) {
+  EXPECT_EQ(cache_.ShowListing(kDir).number, 0u);
+  LookedUp("a", 7);
+  const NameCache::Listing listing = cache_.ShowListing(kDir);
+  EXPECT_NE(listing.number, 0u);
+  EXPECT_FALSE(listing.kept);
+  EXPECT_FALSE(cache_.ShowListing(kDir).kept) << "nobody has listed it yet";
+  cache_.NoteListing(kDir, listing);
+  EXPECT_TRUE(cache_.ShowListing(kDir).kept);
+  EXPECT_EQ(cache_.ShowListing(kDir).number, listing.number);
+  cache_.OnRecall(kDir);
+  EXPECT_EQ(cache_.ShowListing(kDir).number, 0u);
+  cache_.Returned({kDir});
+  LookedUp("a", 7);
+  EXPECT_FALSE(cache_.ShowListing(kDir).kept);
+  cache_.NoteListing(kDir, listing);  // by a handle from before
+  EXPECT_FALSE(cache_.ShowListing(kDir).kept);
+}
+
 TEST_F(NameCacheTest, KeepsAListingUntilTheDirectoryChanges) {
   const auto tell = [&](std::uint64_t change) {
     v1::Request request;

@@ -480,37 +480,6 @@ TEST_F(VfsTest, AnOpenDirectoryIsRegisteredUnlessATokenKeepsIt) {
   EXPECT_EQ(data_.registered.size(), 1u);
 }
 
-TEST_F(VfsTest, TheKernelKeepsAListingAsLongAsTheTokenIsHeld) {
-  const auto hold = [this] {
-    v1::Request request;
-    request.mutable_get_attr()->set_inode(7);
-    v1::Reply reply;
-    reply.add_cacheable(7);
-    reply.mutable_attr()->mutable_attr()->set_inode(7);
-    reply.mutable_attr()->mutable_attr()->set_mode(S_IFDIR);
-    names_.OnReply(request, reply);
-  };
-  const auto list = [this](DirHandle& handle) {
-    std::vector<std::uint64_t> cookies;
-    ReplyListing({1, 2}, true);
-    EXPECT_EQ(ReadAll(handle, 0, &cookies), 0);
-  };
-  EXPECT_EQ(vfs_.OpenDirectory(7).number, 0u);
-  hold();
-  DirHandle first(7, false, vfs_.OpenDirectory(7));
-  EXPECT_NE(first.listing().number, 0u);
-  EXPECT_FALSE(first.listing().kept);
-  EXPECT_FALSE(vfs_.OpenDirectory(7).kept) << "nobody has listed it yet";
-  list(first);
-  EXPECT_TRUE(vfs_.OpenDirectory(7).kept);
-  names_.OnRecall(7);
-  EXPECT_EQ(vfs_.OpenDirectory(7).number, 0u);
-  names_.Returned({7});
-  hold();
-  list(first);
-  EXPECT_FALSE(vfs_.OpenDirectory(7).kept) << "what the kernel has is from before the recall";
-}
-
 TEST_F(VfsTest, AListingThatGoesInCirclesEnds) {
   DirHandle handle(1);
   std::vector<std::uint64_t> cookies;
