@@ -217,14 +217,14 @@ void OnOpendir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   if (fuse_reply_open(req, info) != -ENOENT) {
     handle.release();
   } else {
-    request.vfs().Close(inode);
+    request.vfs().CloseDirectory(inode, listing);
   }
 }
 
 void OnReleasedir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   const Request request(req);
-  delete &HandleOf(*info);
-  request.vfs().Close(inode);
+  const std::unique_ptr<DirHandle> handle(&HandleOf(*info));
+  request.vfs().CloseDirectory(inode, handle->listing());
   fuse_reply_err(req, 0);
 }
 

@@ -358,6 +358,7 @@ void NameCache::DropPages(Node& directory) {
   directory.pages.clear();
   directory.subdirectories.clear();
   directory.walked_to = 0;
+  directory.listing = {};
 }
 
 NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {

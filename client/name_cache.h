@@ -8,8 +8,8 @@
 //   1. There is a node for an inode only while its token is held.
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
 //      Its listing is kept in the parts in which it came, until a name in it changes.
-//   3. What the kernel was told to take for valid (Show, ShowName) is told back to it before the
-//      token goes back, and before a change of this client's own is sent.
+//   3. What the kernel was told to take for valid (Show, ShowName; not ShowListing) is told back to
+//      it before the token goes back, and before a change of this client's own is sent.
 //   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
 //   of
 //      what was made in it meanwhile. Then names are made and removed here first
@@ -79,9 +79,9 @@ class NameCache {
   // has changed lately, which matters where it is not held alone.
   bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
                 bool quiet = true);
-  // A directory's listing, which the kernel may keep as long as the token is held: of changes of
-  // this client's own it knows by itself. `number`, of this tenure of the token, for NoteListing;
-  // 0: no token is held. `kept`: what it has of it is of this tenure.
+  // A directory's listing, which the kernel may keep until a name in it changes; it is not told,
+  // but asks for it anew with the next opendir(3). `number`: of this state of the directory, for
+  // NoteListing; 0: it may not keep it. `kept`: what it has is of this state.
   struct Listing {
     std::uint64_t number = 0;
     bool kept = false;
@@ -177,7 +177,7 @@ class NameCache {
     std::uint64_t made_in = 0;
     bool removed = false;  // here, ahead: what replies say of its links is older
     bool complete = false;
-    Listing listing;
+    Listing listing;  // number 0: nobody has asked for it in this state
     bool looked_into = false;
     Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
     // The last epochs in which the kernel was shown what it keeps, and names among that.

@@ -58,7 +58,8 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
 NameCache::Listing NameCache::ShowListing(std::uint64_t directory) {
   MutexLock lock(mutex_);
   Node* const node = Find(directory);
-  if (node == nullptr) return {};
+  // (Of a change whose caller has given up the kernel learns nothing.)
+  if (node == nullptr || own_changes_.TouchNamesOf(directory)) return {};
   if (node->listing.number == 0) node->listing.number = ++last_listing_;
   return node->listing;
 }

@@ -346,7 +346,25 @@ NameCache::Listing Vfs::OpenDirectory(std::uint64_t inode) {
   ForgetUnlessHeld(inode);
   // (Nobody learns of who reads what the kernel keeps.)
   if (options_.directory_atime == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
-  return names_.ShowListing(inode);
+  return ShowListing(inode);
+}
+
+// Linux keeps one listing of a directory, to which any open that may adds what it reads where the
+// last entry left off: an open from before a change would put the old rest behind the new
+// beginning.
+NameCache::Listing Vfs::ShowListing(std::uint64_t inode) {
+  const NameCache::Listing listing = names_.ShowListing(inode);
+  if (listing.number == 0) return {};
+  MutexLock lock(listings_mutex_);
+  return listings_.insert(inode).second ? listing : NameCache::Listing();
+}
+
+void Vfs::CloseDirectory(std::uint64_t inode, const NameCache::Listing& listing) {
+  if (listing.number != 0) {
+    MutexLock lock(listings_mutex_);
+    listings_.erase(inode);
+  }
+  data_.Close(inode);
 }
 
 // The kernel cannot be told of an inode whose lookup it has not taken in yet. By now it has.
@@ -366,7 +384,7 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   absl::StatusOr<ListingPart> part = Listing(handle, cookie, caller);
   if (!part.ok()) return part.status();
   if (absl::Status kept = handle.Keep(cookie, *std::move(part)); !kept.ok()) return kept;
-  if (cookie == 0) names_.NoteListing(handle.inode(), handle.listing());
+  if (cookie == 0 && !handle.no_atime()) names_.NoteListing(handle.inode(), handle.listing());
   if (cookie == 0) ahead_.Follow(handle.inode(), handle.kept(), caller.credentials);
   return handle.Find(cookie).entry;
 }

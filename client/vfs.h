@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/dir_handle.h"
@@ -105,8 +106,10 @@ class Vfs {
   absl::Status RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller);
 
   // ---- directories ----
-  // How the kernel may keep its listing.
+  // How the kernel may keep its listing by this open: by one at a time.
   NameCache::Listing OpenDirectory(std::uint64_t inode);
+  // The end of that: `listing` is what it returned.
+  void CloseDirectory(std::uint64_t inode, const NameCache::Listing& listing);
   // The entry behind `cookie` in the stream, or null at the end. It stays valid until the next call
   // with this handle. Entries come from the handle's last reply where that holds them; cookie 0
   // always asks anew.
@@ -148,6 +151,7 @@ class Vfs {
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
   // The part of a listing behind `cookie`, from the cache or the controller.
   using ListingPart = std::shared_ptr<const v1::ReadDirReply>;
+  NameCache::Listing ShowListing(std::uint64_t inode);
   absl::StatusOr<ListingPart> Listing(const DirHandle& handle, std::uint64_t cookie,
                                       const Caller& caller);
   // Until the request is done, the cache knows nothing of what it may change.
@@ -183,6 +187,10 @@ class Vfs {
   const VfsOptions options_;
   RemovedInodes removed_;
   ListingAhead ahead_;
+
+  Mutex listings_mutex_;
+  // Directories of which some open may fill the kernel's listing.
+  absl::flat_hash_set<std::uint64_t> listings_ ABSL_GUARDED_BY(listings_mutex_);
 
   Mutex last_mutex_;
   v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);                       // as last seen

@@ -2,7 +2,7 @@
 //
 // As in Linux: until an opendir(3) that does not say that what is kept holds; while the directory
 // has the mtime that it had when the listing began; and while no change of a name in it that the
-// kernel has asked for itself has ended. Threads: fibers.
+// kernel has asked for itself has come out well. (One open at a time fills it.) Threads: fibers.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ class ListingKeeper {
     if (!listing.kept) kept_.erase(directory);
     absl::StatusOr<Names> names =
         listing.number == 0 ? Ask(vfs, handle, caller) : ListKept(vfs, handle, caller);
-    vfs.Close(directory);
+    vfs.CloseDirectory(directory, listing);
     return names;
   }
-  // The end of a change that the kernel has asked for.
+  // The good end of a change that the kernel has asked for.
   void Changed(std::uint64_t directory) { ++versions_[directory]; }
   std::uint64_t hits() const { return hits_; }
 

@@ -53,9 +53,9 @@ class Machine {
   NameKeeper& kept_names() { return kept_names_; }
   ListingKeeper& kept_listings() { return kept_listings_; }
   // The end of a change of a name that this host has asked for.
-  void NameChanged(const client::NameIn& at) {
+  void NameChanged(const client::NameIn& at, bool well) {
     kept_names_.Changed(at);
-    kept_listings_.Changed(at.parent);
+    if (well) kept_listings_.Changed(at.parent);
   }
   Path::Weather& weather() { return weather_; }
   // Told when the client has noticed that its session is over, and has let go of all it held.

@@ -189,7 +189,7 @@ void Program::Create(int slot) {
   NextHandle();
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
-  machine_.NameChanged(At(slot));
+  machine_.NameChanged(At(slot), attr.ok());
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
   if (!attr.ok()) return;
@@ -201,7 +201,7 @@ void Program::MakeDirectory(int slot) {
   const std::uint32_t mode = 0700 + static_cast<std::uint32_t>(random().Below(64));
   const std::size_t number = Begin({.kind = Kind::kMakeDir, .slot = slot, .mode = S_IFDIR | mode});
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().Make(At(slot), S_IFDIR | mode, 0, caller_);
-  machine_.NameChanged(At(slot));
+  machine_.NameChanged(At(slot), attr.ok());
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
 }
@@ -210,7 +210,7 @@ void Program::Remove(int slot, bool directory) {
   const std::size_t number =
       Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
   const absl::Status status = machine_.vfs().Unlink(At(slot), directory, caller_);
-  machine_.NameChanged(At(slot));
+  machine_.NameChanged(At(slot), status.ok());
   machine_.attributes().ForgetAll();
   Ended(number, status);
 }
@@ -222,8 +222,8 @@ void Program::Rename(int from, int to) {
   const std::size_t number =
       Begin({.kind = Kind::kRename, .slot = from, .slot_to = to, .flags = flags});
   const absl::Status status = machine_.vfs().Rename(At(from), At(to), flags, caller_);
-  machine_.NameChanged(At(from));
-  machine_.NameChanged(At(to));
+  machine_.NameChanged(At(from), status.ok());
+  machine_.NameChanged(At(to), status.ok());
   machine_.attributes().ForgetAll();
   Ended(number, status);
 }
@@ -233,7 +233,7 @@ void Program::Link(int from, int to) {
   if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode())) return;
   const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode()});
   const absl::Status status = machine_.vfs().Link(attr.inode(), At(to), caller_).status();
-  machine_.NameChanged(At(to));
+  machine_.NameChanged(At(to), status.ok());
   machine_.attributes().Forget(attr.inode());
   Ended(number, status);
 }
