@@ -223,6 +223,24 @@ TEST_F(NameCacheTest, TheKernelKeepsAListingOfOneTenureOfTheToken) {
   cache_.NoteListing(kDir, listing);
   EXPECT_TRUE(cache_.ShowListing(kDir).kept);
   EXPECT_EQ(cache_.ShowListing(kDir).number, listing.number);
+
+  v1::Request create;
+  create.mutable_create()->set_parent(kDir);
+  create.mutable_create()->set_name("b");
+  NameCache::ToTell to_tell;
+  const OwnChanges::Change change = cache_.BeginChange(create, to_tell);
+  EXPECT_EQ(cache_.ShowListing(kDir).number, 0u) << "a name is changing";
+  v1::Reply made;
+  v1::Attr& directory = *made.add_changed();
+  directory = AttrOf(kDir, S_IFDIR | 0755);
+  directory.set_change(7);
+  cache_.OnReply(create, made);
+  cache_.EndChange(change);
+  EXPECT_GT(cache_.ShowListing(kDir).number, listing.number);
+  EXPECT_FALSE(cache_.ShowListing(kDir).kept);
+  cache_.NoteListing(kDir, cache_.ShowListing(kDir));
+  EXPECT_TRUE(cache_.ShowListing(kDir).kept);
+
   cache_.OnRecall(kDir);
   EXPECT_EQ(cache_.ShowListing(kDir).number, 0u);
   cache_.Returned({kDir});
