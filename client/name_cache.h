@@ -11,8 +11,7 @@
 //   3. What the kernel was told to take for valid (Show, ShowName; not ShowListing) is told back to
 //      it before the token goes back, and before a change of this client's own is sent.
 //   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
-//   of
-//      what was made in it meanwhile. Then names are made and removed here first
+//      of what was made in it meanwhile. Then names are made and removed here first
 //      (name_cache_ahead).
 //   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
@@ -184,8 +183,8 @@ class NameCache {
     std::uint64_t kept_in = 0;
     std::uint64_t names_kept_in = 0;
     std::uint64_t kept_until_ms = 0;  // attributes, where they are kept
-    std::uint64_t listed_to =
-        0;  // a listing from the start, without a gap, has come to this cookie
+    // A listing from the start, without a gap, has come to this cookie.
+    std::uint64_t listed_to = 0;
     std::list<std::uint64_t>::iterator use;
   };
 

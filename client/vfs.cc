@@ -346,15 +346,11 @@ NameCache::Listing Vfs::OpenDirectory(std::uint64_t inode) {
   ForgetUnlessHeld(inode);
   // (Nobody learns of who reads what the kernel keeps.)
   if (options_.directory_atime == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
-  return ShowListing(inode);
-}
-
-// Linux keeps one listing of a directory, to which any open that may adds what it reads where the
-// last entry left off: an open from before a change would put the old rest behind the new
-// beginning.
-NameCache::Listing Vfs::ShowListing(std::uint64_t inode) {
   const NameCache::Listing listing = names_.ShowListing(inode);
   if (listing.number == 0) return {};
+  // Linux keeps one listing of a directory, to which any open that may adds what it reads where the
+  // last entry left off: an open from before a change would put the old rest behind the new
+  // beginning.
   MutexLock lock(listings_mutex_);
   return listings_.insert(inode).second ? listing : NameCache::Listing();
 }
@@ -384,8 +380,11 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   absl::StatusOr<ListingPart> part = Listing(handle, cookie, caller);
   if (!part.ok()) return part.status();
   if (absl::Status kept = handle.Keep(cookie, *std::move(part)); !kept.ok()) return kept;
-  if (cookie == 0 && !handle.no_atime()) names_.NoteListing(handle.inode(), handle.listing());
-  if (cookie == 0) ahead_.Follow(handle.inode(), handle.kept(), caller.credentials);
+  if (cookie == 0) {
+    // (Else who reads it next would not be noted as its reader.)
+    if (!handle.no_atime()) names_.NoteListing(handle.inode(), handle.listing());
+    ahead_.Follow(handle.inode(), handle.kept(), caller.credentials);
+  }
   return handle.Find(cookie).entry;
 }
 

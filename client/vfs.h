@@ -151,7 +151,6 @@ class Vfs {
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
   // The part of a listing behind `cookie`, from the cache or the controller.
   using ListingPart = std::shared_ptr<const v1::ReadDirReply>;
-  NameCache::Listing ShowListing(std::uint64_t inode);
   absl::StatusOr<ListingPart> Listing(const DirHandle& handle, std::uint64_t cookie,
                                       const Caller& caller);
   // Until the request is done, the cache knows nothing of what it may change.
