@@ -28,6 +28,18 @@ void AddRange(ByteRange added, std::vector<ByteRange>& ranges) {
   }
 }
 
+// What of `range` lies in none of `pieces`, which are sorted.
+template <typename Visit>
+void ForGaps(const ByteRange& range, const std::vector<ByteRange>& pieces, Visit visit) {
+  std::uint64_t from = range.from;
+  for (const ByteRange& piece : pieces) {
+    if (piece.to <= range.from || range.to <= piece.from) continue;
+    if (from < piece.from) visit(ByteRange{from, piece.from});
+    from = std::max(from, piece.to);
+  }
+  if (from < range.to) visit(ByteRange{from, range.to});
+}
+
 }  // namespace
 
 // ---- budget -----------------------------------------------------------------------------------
@@ -58,8 +70,19 @@ bool DirtyWindow::Overlaps(const ByteRange& range) const {
   });
 }
 
+bool DirtyWindow::Knows(const ByteRange& range) const {
+  return std::any_of(known.begin(), known.end(), [&](const ByteRange& piece) {
+    return piece.from <= range.from && range.to <= piece.to;
+  });
+}
+
 bool DirtyWindow::Add(const ByteRange& range) {
   AddRange(range, ranges);
+  AddRange(range, known);
+  return Touch(range);
+}
+
+bool DirtyWindow::Touch(const ByteRange& range) {
   std::uint64_t touched_bytes = 0;
   const std::uint64_t end = DivideUp(range.to - offset_bytes, kPageBytes);
   for (std::uint64_t page = (range.from - offset_bytes) / kPageBytes; page < end; ++page) {
@@ -72,18 +95,19 @@ bool DirtyWindow::Add(const ByteRange& range) {
 }
 
 void DirtyWindow::FillWithZeros(const ByteRange& range) {
-  std::uint64_t clean_from = range.from;
-  const auto zero_to = [&](std::uint64_t to) {
-    if (clean_from >= to) return;
-    std::memset(buffer.data() + (clean_from - offset_bytes), 0, to - clean_from);
-  };
-  for (const ByteRange& dirty : ranges) {
-    if (dirty.to <= range.from || range.to <= dirty.from) continue;
-    zero_to(dirty.from);
-    clean_from = std::max(clean_from, dirty.to);
-  }
-  zero_to(range.to);
+  ForGaps(range, ranges, [this](const ByteRange& clean) {
+    std::memset(buffer.data() + (clean.from - offset_bytes), 0, clean.to - clean.from);
+  });
   Add(range);
+}
+
+void DirtyWindow::Learn(const ByteRange& range, const std::byte* bytes) {
+  ForGaps(range, known, [&](const ByteRange& gap) {
+    std::memcpy(buffer.data() + (gap.from - offset_bytes), bytes + (gap.from - range.from),
+                gap.to - gap.from);
+  });
+  AddRange(range, known);
+  Touch(range);
 }
 
 DirtyMemory::Windows::const_iterator DirtyMemory::FirstBeyond(std::uint64_t offset_bytes) const {
@@ -126,8 +150,8 @@ bool DirtyMemory::Covers(const ByteRange& range) const {
   std::uint64_t covered = range.from;
   for (auto at = FirstBeyond(range.from); at != windows_.end() && covered < range.to; ++at) {
     const std::uint64_t before = covered;
-    for (const ByteRange& dirty : at->second->ranges) {
-      if (dirty.from <= covered && covered < dirty.to) covered = dirty.to;
+    for (const ByteRange& known : at->second->known) {
+      if (known.from <= covered && covered < known.to) covered = known.to;
     }
     if (covered == before) return false;
   }
@@ -153,8 +177,6 @@ DirtyWindowRef DirtyMemory::NewWindow(std::uint64_t offset_bytes, const Place& p
   const std::uint64_t pages = DivideUp(place.window_bytes, kPageBytes);
   window->touched.resize(pages, again);
   window->held_bytes = again ? pages * kPageBytes : 0;
-  window->id = ++last_id_;
-  window->since_ms = place.now_ms;
   return window;
 }
 
@@ -170,6 +192,11 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
       window = NewWindow(start, place);
       kept.crowded = place.budget.Take(window->held_bytes) || kept.crowded;
     }
+    if (!window->dirty()) {
+      ++dirty_windows_;
+      window->id = ++last_id_;
+      window->since_ms = place.now_ms;
+    }
     std::memcpy(window->buffer.data() + (part.from - start), data.data() + (at - offset_bytes),
                 part.to - part.from);
     kept.crowded = window->Add(part) || kept.crowded;
@@ -181,12 +208,42 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
 
 void DirtyMemory::Remove(DirtyWindow& window) {
   window.gone = true;
+  if (window.dirty()) --dirty_windows_;
   windows_.erase(window.offset_bytes);
 }
 
+void DirtyMemory::Keep(DirtyWindow& window) {
+  window.ranges.clear();
+  --dirty_windows_;
+  if (windows_.size() - dirty_windows_ <= kMostKept) return;
+  DirtyWindow* oldest = nullptr;
+  for (const auto& [offset, kept] : windows_) {
+    if (!kept->dirty() && (oldest == nullptr || kept->id < oldest->id)) oldest = kept.get();
+  }
+  Remove(*oldest);
+}
+
+void DirtyMemory::Forget(const ByteRange& range) {
+  ++forgotten_;
+  for (auto at = windows_.begin(); at != windows_.end();) {
+    DirtyWindow& window = *at->second;
+    if (window.end_bytes() <= range.from || range.to <= window.offset_bytes) {
+      ++at;
+    } else if (window.dirty()) {
+      window.known = window.ranges;
+      ++at;
+    } else {
+      window.gone = true;
+      at = windows_.erase(at);
+    }
+  }
+}
+
 void DirtyMemory::Clear() {
+  ++forgotten_;
   for (const auto& [offset, window] : windows_) window->gone = true;
   windows_.clear();
+  dirty_windows_ = 0;
 }
 
 }  // namespace reel::client

@@ -1,11 +1,14 @@
 // Bytes of a file that are in memory only: written by a program, and not yet on the LUNs.
 //
 // They lie in windows of the file, aligned to their own size; each knows which of its bytes are
-// dirty. A window goes to the LUNs as a whole, by client/write_behind.h, and is gone then.
-// Invariants:
-//   1. The dirty ranges of a window are disjoint, sorted, and do not touch.
-//   2. Nothing is put into a window that is in flight: its bytes are the LUNs' business.
-//   3. Every window counts in the budget with the pages that it has touched: all of them, where
+// dirty. A window goes to the LUNs as a whole, by client/write_behind.h. It may stay for a while
+// then, clean: what it *knows* need not be read to be overwritten in part, as a log's last block
+// is. Invariants:
+//   1. The dirty ranges of a window are disjoint, sorted, and do not touch; so are the known ones,
+//      of which they are part.
+//   2. What is known and clean is what the LUNs hold. Its owner makes it forget what changes there.
+//   3. Nothing is put into a window that is in flight: its bytes are the LUNs' business.
+//   4. Every window counts in the budget with the pages that it has touched: all of them, where
 //      its memory was used before.
 // Threads: a file's memory under the file's mutex; the bytes of a window in flight are read without
 // it. A MemoryBudget's methods may be called concurrently.
@@ -63,39 +66,51 @@ struct DirtyWindow {
   const std::uint64_t offset_bytes;  // in the file, of buffer[0]
   const PooledBuffer buffer;
   std::vector<ByteRange> ranges;  // dirty, in bytes of the file
+  std::vector<ByteRange> known;   // as a read would return them
   std::vector<bool> touched;      // by page of the buffer
   std::uint64_t held_bytes = 0;   // in the budget
-  std::uint64_t id = 0;           // grows from window to window of a file
-  std::uint64_t since_ms = 0;     // when it was made
+  std::uint64_t id = 0;           // grows from window to window of a file that becomes dirty
+  std::uint64_t since_ms = 0;     // when it became dirty
   bool queued = false;            // for a thread that will flush it
   bool in_flight = false;
   bool gone = false;  // from its file
 
   std::uint64_t end_bytes() const { return offset_bytes + buffer.size(); }
+  bool dirty() const { return !ranges.empty(); }
+  // REQUIRES: dirty.
   bool whole() const {
     return ranges.front().from == offset_bytes && ranges.front().to == end_bytes();
   }
   std::span<const std::byte> BytesOf(const ByteRange& range) const {
     return buffer.span().subspan(range.from - offset_bytes, range.to - range.from);
   }
+  // Some of the range is dirty.
   bool Overlaps(const ByteRange& range) const;
+  bool Knows(const ByteRange& range) const;
   // What is clean in the range becomes dirty, and zero. REQUIRES: the range lies in the window.
   void FillWithZeros(const ByteRange& range);
-  // The range is dirty from now on. True when the budget's half is passed with it.
+  // What is not known in the range is, from `bytes`, which the LUNs hold there. REQUIRES: as above.
+  void Learn(const ByteRange& range, const std::byte* bytes);
+  // The range is dirty from now on, and known. True when the budget's half is passed with it.
   bool Add(const ByteRange& range);
+
+ private:
+  bool Touch(const ByteRange& range);
 };
 using DirtyWindowRef = std::shared_ptr<DirtyWindow>;
 
 class DirtyMemory {
  public:
-  bool empty() const { return windows_.empty(); }
+  // Nothing is dirty.
+  bool empty() const { return dirty_windows_ == 0; }
   std::uint64_t last_id() const { return last_id_; }
-  std::uint64_t bytes() const;
+  std::uint64_t bytes() const;  // dirty ones
 
   // Some byte of the range is in memory only.
   bool Overlaps(const ByteRange& range) const;
   // A window that the range reaches into is on its way to the LUNs.
   bool InFlight(const ByteRange& range) const;
+  // All of the range is known.
   bool Covers(const ByteRange& range) const;
   // REQUIRES: it covers the range.
   void Read(const ByteRange& range, std::byte* to) const;
@@ -117,16 +132,26 @@ class DirtyMemory {
   // Those with a dirty byte in the range.
   std::vector<DirtyWindowRef> WindowsIn(const ByteRange& range) const;
   void Remove(DirtyWindow& window);
+  // Of what is dirty there, all is on the LUNs: it stays, and what has stayed longest may go.
+  // REQUIRES: nothing of it is in flight.
+  void Keep(DirtyWindow& window);
+  // Forgets what is known and clean in all windows that the range reaches into.
+  void Forget(const ByteRange& range);
+  std::uint64_t forgotten() const { return forgotten_; }  // counts those
   void Clear();
 
  private:
+  // Enough for a database that writes here and there.
+  static constexpr std::size_t kMostKept = 4;
   using Windows = std::map<std::uint64_t, DirtyWindowRef>;  // by offset
   // The first whose end lies beyond.
   Windows::const_iterator FirstBeyond(std::uint64_t offset_bytes) const;
   DirtyWindowRef NewWindow(std::uint64_t offset_bytes, const Place& place);
 
   Windows windows_;
+  std::size_t dirty_windows_ = 0;
   std::uint64_t last_id_ = 0;
+  std::uint64_t forgotten_ = 0;
 };
 
 }  // namespace reel::client

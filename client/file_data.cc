@@ -296,6 +296,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
   f.read_chunks.clear();
+  f.memory.Forget({0, kMaxFileBytes});
   f.write_error.AllClosed();
   if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
   f.opened_to_write = false;
@@ -403,7 +404,10 @@ void FileDataImpl::Reap() {
     MutexLock lock(file->mutex);
     if (!file->extents.empty()) mapped.emplace_back(last_use, file);
     known += file->extents.size();
-    if (now - last_use > 1) file->read_chunks.clear();
+    if (now - last_use > 1) {
+      file->read_chunks.clear();
+      file->memory.Forget({0, kMaxFileBytes});
+    }
     if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
     if (!file->token.empty()) {
       holders.emplace_back(last_use, file);

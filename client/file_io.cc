@@ -290,6 +290,9 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
     return absl::OkStatus();
   }
   f.Lock(write.locks);
+  for (const BlockLock& lock : write.locks) {
+    f.memory.Forget({lock.first * f.block_bytes, lock.end * f.block_bytes});
+  }
   write.era = f.era;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
   write.mode = f.attr.mode();
@@ -362,7 +365,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
     access_.Leave(f, write.entered);
-    if (!submitted || !status.ok()) f.zeros_to_bytes = 0;  // some of it may lie beyond the end
+    if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;
     if (!status.ok()) {
       NoteUnflushed(f, marks);

@@ -142,7 +142,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     {
       MutexLock lock(f.mutex);
       valid = submitted && f.era == era && f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
-      f.zeros_to_bytes = 0;  // the end will be elsewhere
+      f.ForgetContents();  // and the end will be elsewhere
     }
     if (status.ok() && valid) return CallHeld(file, request, std::move(apply), io);
     LeaveExclusive(file);

@@ -186,9 +186,14 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   token.Lower(span, mode);
-  zeros_to_bytes = 0;
+  ForgetContents();
   if (mode == v1::TOKEN_NONE) ++data_changes;
   if (mode == v1::TOKEN_NONE) extents.Erase(span.first, span.end - span.first);
+}
+
+void FileState::ForgetContents() {
+  zeros_to_bytes = 0;
+  memory.Forget({0, kMaxFileBytes});
 }
 
 FileState::Window FileState::WindowAround(std::uint64_t unknown_bytes,
@@ -349,7 +354,7 @@ void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
 void FileState::NoteLoss(const absl::Status& why) {
   const int errno_value = ErrnoOf(why);
   write_error.Note(errno_value == ESTALE ? EIO : errno_value, newest_handle);
-  zeros_to_bytes = 0;
+  ForgetContents();
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 

@@ -9,7 +9,8 @@
 //   2. Blocks in `dirty` and `committing` hold data on the LUNs that the controller still calls
 //      unwritten; `extents` calls them written.
 //   3. A LayoutGet begins only while nobody here uses the file alone, or has a grant still to use.
-//   4. What is in `memory` is on no LUN yet; its blocks are held exclusively, known, and no holes.
+//   4. What is dirty in `memory` is on no LUN yet; its blocks are held exclusively, known, and no
+//      holes. What is known and clean there is held exclusively, too.
 //   5. `era` grows whenever the session that granted all this is lost: work begun in an earlier era
 //      must not touch the state.
 // Threads: everything under `mutex`, but the atomics.
@@ -243,6 +244,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool DirtyIn(const TokenSpan& span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The token of the span comes down to `mode`.
   void LowerToken(const TokenSpan& span, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What the LUNs hold may be something else now.
+  void ForgetContents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Attributes that came with no grant: of a token's holder they change neither size nor mtime.
   void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -80,12 +80,12 @@ LunIo::LunIo(OpenVolume& volume, LunPaths& paths)
   }
 }
 
-absl::Status LunIo::Gather(std::span<const Extent> extents, LunRequest::Kind kind,
-                           const Range& range, IoBatch& batch, LunPaths::LunList& luns) const {
+absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& batch,
+                           LunPaths::LunList& luns) const {
   const std::uint64_t block_bytes = stripes_.block_bytes();
   thread_local std::vector<LunPiece> pieces;
   std::uint64_t covered_bytes = range.from_bytes;
-  for (const Extent& extent : extents) {
+  for (const Extent& extent : range.extents) {
     const std::uint64_t start = extent.file_block.value() * block_bytes;
     const std::uint64_t from = std::max(range.from_bytes, start);
     const std::uint64_t to = std::min(range.to_bytes, extent.end().value() * block_bytes);
@@ -111,12 +111,14 @@ absl::Status LunIo::Gather(std::span<const Extent> extents, LunRequest::Kind kin
                                        range.to_bytes, "; the controller sent it incomplete"));
 }
 
-absl::Status LunIo::Transfer(std::span<const Extent> extents, LunRequest::Kind kind,
-                             const Range& range, LunMarks* marks, const IoPermit& permit) {
+absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
+                             const IoPermit& permit) {
   for (;;) {
     IoBatch batch;
     LunPaths::LunList luns;
-    if (absl::Status s = Gather(extents, kind, range, batch, luns); !s.ok()) return s;
+    for (const Range& range : ranges) {
+      if (absl::Status s = Gather(kind, range, batch, luns); !s.ok()) return s;
+    }
     if (batch.empty()) return absl::OkStatus();
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
     const absl::Status status = batch.Run();
@@ -140,11 +142,12 @@ absl::Status LunIo::Read(std::span<const Extent> extents, std::uint64_t offset_b
   const std::uint64_t to = RoundUp(offset_bytes + length_bytes, unit_bytes_);
   if (from == offset_bytes && to - from <= RoundUp(buffer.size(), kIoAlignment) &&
       IsAligned(buffer.data(), unit_bytes_)) {
-    return Transfer(extents, LunRequest::Kind::kRead, {from, to, buffer.data()}, nullptr, permit);
+    const Range all{extents, from, to, buffer.data()};
+    return Transfer(LunRequest::Kind::kRead, {&all, 1}, nullptr, permit);
   }
   const Bounce bounce(to - from);
-  absl::Status status =
-      Transfer(extents, LunRequest::Kind::kRead, {from, to, bounce.data()}, nullptr, permit);
+  const Range all{extents, from, to, bounce.data()};
+  absl::Status status = Transfer(LunRequest::Kind::kRead, {&all, 1}, nullptr, permit);
   if (status.ok()) {
     std::memcpy(buffer.data(), bounce.data() + (offset_bytes - from), length_bytes);
   }
@@ -163,35 +166,44 @@ absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_
   const std::uint64_t from = RoundDown(offset_bytes, head_whole ? block_bytes : unit_bytes_);
   const std::uint64_t to = RoundUp(end, tail_whole ? block_bytes : unit_bytes_);
   if (from == offset_bytes && to == end && IsAligned(data.data(), unit_bytes_)) {
-    // Only read from.
-    return Transfer(extents, LunRequest::Kind::kWrite,
-                    {from, to, const_cast<std::byte*>(data.data())}, &marks, permit);
+    const Piece all{extents, offset_bytes, data};
+    return WriteUnits({&all, 1}, marks, permit);
   }
   const Bounce bounce(to - from);
   // What surrounds the data: zeros in an unwritten block, the old bytes in a written one (Read
   // gives both). One unit each, as unwritten blocks' other units are zeros.
   const std::uint64_t head_unit = RoundDown(offset_bytes, unit_bytes_);
   const std::uint64_t tail_unit = RoundDown(end, unit_bytes_);
+  absl::InlinedVector<Range, 2> edges;
   std::memset(bounce.data(), 0, head_unit - from);
   if (head_unit != offset_bytes) {
-    absl::Status status = Transfer(
-        extents, LunRequest::Kind::kRead,
-        {head_unit, head_unit + unit_bytes_, bounce.data() + (head_unit - from)}, nullptr, permit);
-    if (!status.ok()) return status;
+    edges.push_back(
+        {extents, head_unit, head_unit + unit_bytes_, bounce.data() + (head_unit - from)});
   }
   if (tail_unit != end) {
     std::byte* const tail = bounce.data() + (tail_unit - from);
     if (tail_unit != head_unit || head_unit == offset_bytes) {
-      absl::Status status = Transfer(extents, LunRequest::Kind::kRead,
-                                     {tail_unit, tail_unit + unit_bytes_, tail}, nullptr, permit);
-      if (!status.ok()) return status;
+      edges.push_back({extents, tail_unit, tail_unit + unit_bytes_, tail});
     }
     std::memset(tail + unit_bytes_, 0, to - tail_unit - unit_bytes_);
   } else {
     std::memset(bounce.data() + (end - from), 0, to - end);
   }
+  absl::Status status = Transfer(LunRequest::Kind::kRead, edges, nullptr, permit);
+  if (!status.ok()) return status;
   std::memcpy(bounce.data() + (offset_bytes - from), data.data(), data.size());
-  return Transfer(extents, LunRequest::Kind::kWrite, {from, to, bounce.data()}, &marks, permit);
+  const Range all{extents, from, to, bounce.data()};
+  return Transfer(LunRequest::Kind::kWrite, {&all, 1}, &marks, permit);
+}
+
+absl::Status LunIo::WriteUnits(std::span<const Piece> pieces, LunMarks& marks,
+                               const IoPermit& permit) {
+  absl::InlinedVector<Range, 4> ranges;
+  for (const Piece& piece : pieces) {
+    ranges.push_back({piece.extents, piece.offset_bytes, piece.offset_bytes + piece.data.size(),
+                      const_cast<std::byte*>(piece.data.data())});  // only read from
+  }
+  return Transfer(LunRequest::Kind::kWrite, ranges, &marks, permit);
 }
 
 absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
@@ -242,12 +254,22 @@ absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
   return ErrnoStatus(EIO, absl::StrCat("flush of ", name, " failed: ", status.message()));
 }
 
+bool LunIo::IsFlushed(const LunMark& mark) const {
+  const Flusher& flusher = *flushers_[mark.lun];
+  MutexLock lock(flusher.mutex);
+  const bool lost = mark.first <= flusher.lost_through && mark.last > flusher.lost_after;
+  return !lost && flusher.flushed.load() >= mark.last;
+}
+
 absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
-  std::vector<absl::Status> outcomes(marks.size());
-  const std::size_t ways = std::min(marks.size(), kFlushThreads);
+  LunMarks rest;
+  std::copy_if(marks.begin(), marks.end(), std::back_inserter(rest),
+               [this](const LunMark& mark) { return !IsFlushed(mark); });
+  std::vector<absl::Status> outcomes(rest.size());
+  const std::size_t ways = std::min(rest.size(), kFlushThreads);
   const auto flush_every = [&](std::size_t first) {
-    for (std::size_t i = first; i < marks.size(); i += ways)
-      outcomes[i] = FlushOne(marks[i], interrupt);
+    for (std::size_t i = first; i < rest.size(); i += ways)
+      outcomes[i] = FlushOne(rest[i], interrupt);
   };
   std::vector<Thread> others;  // devices flush side by side
   for (std::size_t way = 1; way < ways; ++way) others.emplace_back([&, way] { flush_every(way); });

@@ -59,6 +59,13 @@ class LunIo {
   // REQUIRES: `extents` cover the range, in order, without holes.
   absl::Status Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
                      std::span<const std::byte> data, LunMarks& marks, const IoPermit& permit);
+  struct Piece {
+    std::span<const Extent> extents;
+    std::uint64_t offset_bytes = 0;
+    std::span<const std::byte> data;
+  };
+  // Several of those at once, each of whole units (of unwritten blocks: whole blocks), and aligned.
+  absl::Status WriteUnits(std::span<const Piece> pieces, LunMarks& marks, const IoPermit& permit);
   // Makes what the marks stand for durable; LUNs that were flushed since then are passed over. The
   // first error, after all were tried. What a failed flush should have made durable counts as lost
   // for good, also when a later flush succeeds. EINTR: given up, nothing is lost.
@@ -66,7 +73,7 @@ class LunIo {
 
  private:
   struct Flusher {
-    Mutex mutex;
+    mutable Mutex mutex;
     CondVar done;
     bool running ABSL_GUARDED_BY(mutex) = false;
     // Writes in (lost_after, lost_through] were not made durable when they should have been.
@@ -77,15 +84,18 @@ class LunIo {
   };
   // [from, to) in units, memory[0] being byte `from`.
   struct Range {
+    std::span<const Extent> extents;
     std::uint64_t from_bytes = 0;
     std::uint64_t to_bytes = 0;
     std::byte* memory = nullptr;
   };
-  absl::Status Transfer(std::span<const Extent> extents, LunRequest::Kind kind, const Range& range,
-                        LunMarks* marks, const IoPermit& permit);
-  // Fills the batch, and the list of its LUNs.
-  absl::Status Gather(std::span<const Extent> extents, LunRequest::Kind kind, const Range& range,
-                      IoBatch& batch, LunPaths::LunList& luns) const;
+  absl::Status Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
+                        const IoPermit& permit);
+  // Adds to the batch, and to the list of its LUNs.
+  absl::Status Gather(LunRequest::Kind kind, const Range& range, IoBatch& batch,
+                      LunPaths::LunList& luns) const;
+  // Nothing that the mark stands for has yet to be flushed, or was lost.
+  bool IsFlushed(const LunMark& mark) const;
   absl::Status FlushOne(const LunMark& mark, const Interrupt* interrupt);
   absl::Status FlushLun(std::uint32_t lun, const Interrupt* interrupt);
 

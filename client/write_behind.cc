@@ -16,6 +16,12 @@ namespace {
 // A stream of such pieces fills a window soon; one of smaller pieces may be a log's.
 constexpr std::size_t kFillingBytes = 64 * kKiB;
 
+// What lies before and behind the bytes of a window is read at once where all of it is that much:
+// on a LUN, that takes hardly longer than its edges.
+constexpr std::uint64_t kReadAroundBytes = 64 * kKiB;
+// A window of more is a stream's, which does not come back.
+constexpr std::uint64_t kMostKeptBytes = 256 * kKiB;
+
 // A wait ended; the LUNs have not refused anything.
 bool IsGivenUp(const absl::Status& status) {
   const int errno_value = ErrnoOf(status);
@@ -30,7 +36,10 @@ struct WriteBehind::Flight {
     ExtentList extents;
   };
   DirtyWindowRef window;
-  std::vector<Part> parts;
+  std::uint64_t known_to = 0;   // as WorthKnowingTo
+  std::uint64_t forgotten = 0;  // DirtyMemory's count, when that was planned
+  std::vector<Part> reads;
+  std::vector<Part> parts;  // to be written
   BlockLocks locks;
   std::uint64_t era = 0;
   std::uint64_t session = 0;
@@ -83,7 +92,8 @@ void WriteBehind::Enqueue(FileState& f, const DirtyWindowRef& window) {
     window->queued = false;
     // What could not be done is tried again when it has grown older, or somebody asks for it.
     if (!context_.MayWrite(*file)) return context_.session->AskConfirmed();
-    if (!window->gone && !window->in_flight) (void)FlushWindow(*file, window, &stopping_);
+    if (window->gone || window->in_flight || !window->dirty()) return;
+    (void)FlushWindow(*file, window, &stopping_);
   });
 }
 
@@ -123,9 +133,6 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
   flight.window = window;
   flight.era = f.era;
   flight.session = f.session;
-  const std::uint64_t block_bytes = f.block_bytes;
-  flight.locks.push_back({window->ranges.front().from / block_bytes,
-                          DivideUp(window->ranges.back().to, block_bytes), true});
   window->in_flight = true;
   absl::Status status;
   while (status.ok() && f.era == flight.era && !context_.MayWrite(f)) {
@@ -134,7 +141,9 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
     status = context_.session->AwaitConfirmed(told, interrupt);
     f.mutex.Lock();
   }
-  while (status.ok() && f.era == flight.era && f.Conflicts(flight.locks)) {
+  while (status.ok() && f.era == flight.era) {
+    flight.locks = LocksFor(f, flight);
+    if (!f.Conflicts(flight.locks)) break;
     status = context_.Wait(f, interrupt);
   }
   const bool locked = status.ok() && f.era == flight.era;
@@ -168,9 +177,74 @@ void WriteBehind::FillUnwritten(const FileState& f, DirtyWindow& window) {
   }
 }
 
-absl::Status WriteBehind::Prepare(FileState& f, Flight& flight) {
+// How far to read when the end of the last unit has to be: who writes on from where it wrote last
+// will want what comes behind.
+std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f, const DirtyWindow& window) const {
+  const ByteRange& last = window.ranges.back();
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const std::uint64_t end = RoundUp(last.to, unit_bytes);
+  const bool goes_on = last.from == window.offset_bytes || window.Knows({last.from - 1, last.from});
+  const std::optional<Extent> block = f.extents.Find(FileBlock((last.to - 1) / f.block_bytes));
+  const bool reads =
+      block && block->state == ExtentState::kWritten && !window.Knows({last.to, end});
+  if (!goes_on || !reads) return end;
+  const FileBlock held = f.HeldTo(FileBlock(last.from / f.block_bytes), v1::TOKEN_EXCLUSIVE);
+  const std::uint64_t to =
+      std::min({end - unit_bytes + kReadAroundBytes, window.end_bytes(),
+                RoundUp(f.attr.size_bytes(), unit_bytes),
+                held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
+  if (to <= end) return end;
+  ExtentList extents;
+  return std::max(end, f.Cover(end, to - end, extents).value_or(to));
+}
+
+BlockLocks WriteBehind::LocksFor(const FileState& f, Flight& flight) const {
+  const DirtyWindow& window = *flight.window;
+  flight.known_to = WorthKnowingTo(f, window);
+  flight.forgotten = f.memory.forgotten();
+  return {{window.ranges.front().from / f.block_bytes, DivideUp(flight.known_to, f.block_bytes),
+           /*alone=*/true}};
+}
+
+absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
   FillUnwritten(f, *flight.window);
-  for (const ByteRange& range : flight.window->ranges) {
+  PlanReads(f, flight);
+  return flight.reads.empty() ? PlanWrites(f, flight) : absl::OkStatus();
+}
+
+void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
+  const DirtyWindow& window = *flight.window;
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const auto read = [&](std::uint64_t from, std::uint64_t to) {
+    f.mutex.AssertHeld();
+    Flight::Part part{.range = {from, to}, .extents = {}};
+    // (An error that this does not find is one that the write will find.)
+    if (!f.Cover(from, to - from, part.extents)) flight.reads.push_back(std::move(part));
+  };
+  for (const ByteRange& range : window.ranges) {
+    const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
+    const bool last = &range == &window.ranges.back();
+    const std::uint64_t to = last ? std::max(units.to, flight.known_to) : units.to;
+    const bool head = !window.Knows({units.from, range.from});
+    const bool tail = !window.Knows({range.to, units.to});
+    if (head && tail && to - units.from <= kReadAroundBytes) {
+      read(units.from, to);
+      continue;
+    }
+    if (head) read(units.from, units.from + unit_bytes);
+    if (tail) read(units.to - unit_bytes, to);
+  }
+}
+
+// Whole units.
+absl::Status WriteBehind::PlanWrites(const FileState& f, Flight& flight) const {
+  DirtyWindow& window = *flight.window;
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const std::vector<ByteRange> ranges = window.ranges;
+  for (const ByteRange& range : ranges) {
+    window.Add({RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)});
+  }
+  for (const ByteRange& range : window.ranges) {
     Flight::Part& part = flight.parts.emplace_back();
     part.range = range;
     const bool known = !f.Cover(range.from, range.to - range.from, part.extents);
@@ -181,6 +255,40 @@ absl::Status WriteBehind::Prepare(FileState& f, Flight& flight) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermit& permit) {
+  if (flight.reads.empty()) return absl::OkStatus();
+  std::vector<AlignedBuffer> found;
+  for (const Flight::Part& part : flight.reads) {
+    const std::uint64_t length_bytes = part.range.to - part.range.from;
+    const AlignedBuffer& memory = found.emplace_back(RoundUp(length_bytes, kIoAlignment));
+    absl::Status status = context_.io->Read(part.extents, part.range.from, length_bytes,
+                                            memory.span().first(length_bytes), permit);
+    if (!status.ok()) return status;
+  }
+  MutexLock lock(f.mutex);
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const std::uint64_t end = RoundUp(flight.window->ranges.back().to, unit_bytes);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ByteRange range = flight.reads[i].range;
+    // The token of what lies in no block of the window's own may have gone meanwhile.
+    if (f.memory.forgotten() != flight.forgotten) range.to = std::min(range.to, end);
+    flight.window->Learn(range, found[i].data());
+  }
+  flight.reads.clear();
+  return PlanWrites(f, flight);
+}
+
+absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
+  absl::InlinedVector<LunIo::Piece, 4> pieces;
+  for (const Flight::Part& part : flight.parts) {
+    pieces.push_back({part.extents, part.range.from, flight.window->BytesOf(part.range)});
+  }
+  const std::uint64_t began_ms = context_.clock.NowMs();
+  absl::Status status = context_.io->WriteUnits(pieces, flight.marks, permit);
+  if (status.ok() && flight.window->whole()) NoteLunWrite(flight.window->buffer.size(), began_ms);
+  return status;
 }
 
 // Under the session that the bytes belong to, as long as that is there. Once more after its lease
@@ -194,15 +302,8 @@ absl::Status WriteBehind::Send(FileState& f, Flight& flight, const Interrupt* in
       flight.given_up = true;
       return status;
     }
-    for (const Flight::Part& part : flight.parts) {
-      if (!status.ok()) break;
-      const std::uint64_t began_ms = context_.clock.NowMs();
-      status = context_.io->Write(part.extents, part.range.from, flight.window->BytesOf(part.range),
-                                  flight.marks, permit);
-      if (status.ok() && flight.window->whole()) {
-        NoteLunWrite(part.range.to - part.range.from, began_ms);
-      }
-    }
+    if (status.ok()) status = ReadAround(f, flight, permit);
+    if (status.ok()) status = WriteParts(flight, permit);
     if (!session_ended && !IsPermitOver(status)) return status;
     MutexLock lock(f.mutex);
     if (f.era != flight.era) return status;
@@ -216,7 +317,13 @@ void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status&
     ++f.changes;
   }
   if (flight.given_up) return;
-  f.memory.Remove(*flight.window);
+  DirtyWindow& window = *flight.window;
+  if (status.ok() && f.opens > 0 && window.held_bytes <= kMostKeptBytes &&
+      !context_.behind_memory.half_used()) {
+    f.memory.Keep(window);
+  } else {
+    f.memory.Remove(window);
+  }
   if (!status.ok()) return f.NoteLoss(status);
   for (const Flight::Part& part : flight.parts) {
     f.NoteOnLuns(part.range, part.extents, {});

@@ -6,11 +6,12 @@
 // with another host nor find the volume full afterwards. Its bytes lie in FileState::memory until
 // their window is flushed: when it is full, is old, memory runs short, or somebody has to have them
 // on the LUNs (an fsync, a recall, a truncation, a large write or a read that overlaps them in
-// part). Invariants:
+// part). What a flush has written stays known for a while, as long as the file is open and written
+// to: whoever appends to a log, or writes a page of a database again, overwrites parts of blocks
+// that need not be read then. Invariants:
 //   1. Where bytes are in memory, the exclusive token is held and the extents are known and no
 //      holes.
-//   2. A block with bytes in memory is written on the LUNs by its flush alone: larger writes wait
-//   for
+//   2. A block with dirty bytes is written on the LUNs by its flush alone: larger writes wait for
 //      that, and one that is under way is waited for.
 //   3. A flush goes out under the session in which the bytes were written, and its lease. With the
 //      session they are lost: dropped, never written later, and told by WriteError.
@@ -75,11 +76,22 @@ class WriteBehind {
   // One window, which is not in flight. As Flush.
   absl::Status FlushWindow(FileState& f, const DirtyWindowRef& window, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // The bytes that it will write and read, as locks of their blocks.
+  BlockLocks LocksFor(const FileState& f, Flight& flight) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  std::uint64_t WorthKnowingTo(const FileState& f, const DirtyWindow& window) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   static void FillUnwritten(const FileState& f, DirtyWindow& window)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  static absl::Status Prepare(FileState& f, Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::Status Prepare(const FileState& f, Flight& flight) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void PlanReads(const FileState& f, Flight& flight) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::Status PlanWrites(const FileState& f, Flight& flight) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::Status ReadAround(FileState& f, Flight& flight, const IoPermit& permit);
+  absl::Status WriteParts(Flight& flight, const IoPermit& permit);
   absl::Status Send(FileState& f, Flight& flight, const Interrupt* interrupt);
-  static void Finish(FileState& f, const Flight& flight, const absl::Status& status)
+  void Finish(FileState& f, const Flight& flight, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   DataContext& context_;
