@@ -1,5 +1,6 @@
-// When files were read: noted at once, and told to the controller, of each file once a second at
-// most. (An access time is the one attribute that other hosts may see late.)
+// When files were read: noted at once, and told to the controller within a second, of all files
+// together. (An access time is the one attribute that other hosts may see late; and a file that is
+// read as soon as it is written, as a journal is, has often gone by then.)
 //
 // Threads: all methods may be called concurrently.
 #pragma once
@@ -16,7 +17,7 @@ class AccessTimes {
   explicit AccessTimes(DataContext& context) : context_(context) {}
 
   // The file, directory or link has been read just now.
-  void Note(const FileRef& file, AtimePolicy policy);
+  void Note(const FileRef& file, AtimePolicy policy) const;
   // Tells of those that were read and of which that is not told; each second, and at the end.
   void Tell(const std::vector<FileRef>& files);
 
