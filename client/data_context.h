@@ -25,6 +25,7 @@ struct DataContext {
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
   std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
   MemoryBudget behind_memory{options.max_write_behind_bytes};
+  SpareMemory spare_memory{};
   FileTable table{};
   Session* session = nullptr;
   std::unique_ptr<LunPaths> paths{};

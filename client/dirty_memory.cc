@@ -1,5 +1,7 @@
 #include "client/dirty_memory.h"
 
+#include <sanitizer/asan_interface.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -62,6 +64,34 @@ bool MemoryBudget::AwaitRoom(std::chrono::milliseconds limit) {
   return has_room();
 }
 
+// ---- spare memory -----------------------------------------------------------------------------
+
+SpareMemory::Piece SpareMemory::Take(std::size_t size_bytes) {
+  {
+    MutexLock lock(mutex_);
+    // The one that was used last: its bytes are the likeliest to be in a processor's cache.
+    if (!pieces_.empty() && pieces_.back().buffer.size() == size_bytes) {
+      Piece piece = std::move(pieces_.back());
+      pieces_.pop_back();
+      ASAN_UNPOISON_MEMORY_REGION(piece.buffer.data(), size_bytes);
+      return piece;
+    }
+  }
+  return {.buffer = PooledBuffer(AlignedBuffer(size_bytes)),
+          .touched = std::vector<bool>(DivideUp(size_bytes, kPageBytes)),
+          .touched_bytes = 0};
+}
+
+void SpareMemory::Give(Piece piece) {
+  if (piece.touched_bytes > std::min<std::size_t>(kMostTouchedBytes, piece.buffer.size() / 2))
+    return;
+  MutexLock lock(mutex_);
+  if (pieces_.size() >= kMostPieces) return;
+  // Whoever uses it still is found out, as with memory that was freed.
+  ASAN_POISON_MEMORY_REGION(piece.buffer.data(), piece.buffer.size());
+  pieces_.push_back(std::move(piece));
+}
+
 // ---- a file's ---------------------------------------------------------------------------------
 
 bool DirtyWindow::Overlaps(const ByteRange& range) const {
@@ -86,24 +116,24 @@ bool DirtyWindow::Touch(const ByteRange& range) {
   std::uint64_t touched_bytes = 0;
   const std::uint64_t end = DivideUp(range.to - offset_bytes, kPageBytes);
   for (std::uint64_t page = (range.from - offset_bytes) / kPageBytes; page < end; ++page) {
-    if (touched[page]) continue;
-    touched[page] = true;
+    if (memory.touched[page]) continue;
+    memory.touched[page] = true;
     touched_bytes += kPageBytes;
   }
-  held_bytes += touched_bytes;
+  memory.touched_bytes += touched_bytes;
   return touched_bytes > 0 && budget.Take(touched_bytes);
 }
 
 void DirtyWindow::FillWithZeros(const ByteRange& range) {
   ForGaps(range, ranges, [this](const ByteRange& clean) {
-    std::memset(buffer.data() + (clean.from - offset_bytes), 0, clean.to - clean.from);
+    std::memset(memory.buffer.data() + (clean.from - offset_bytes), 0, clean.to - clean.from);
   });
   Add(range);
 }
 
 void DirtyWindow::Learn(const ByteRange& range, const std::byte* bytes) {
   ForGaps(range, known, [&](const ByteRange& gap) {
-    std::memcpy(buffer.data() + (gap.from - offset_bytes), bytes + (gap.from - range.from),
+    std::memcpy(memory.buffer.data() + (gap.from - offset_bytes), bytes + (gap.from - range.from),
                 gap.to - gap.from);
   });
   AddRange(range, known);
@@ -168,16 +198,16 @@ void DirtyMemory::Read(const ByteRange& range, std::byte* to) const {
   }
 }
 
-// New memory costs nothing where it is not touched, and memory used before costs nothing to touch.
+// What will be filled takes memory that was filled before: that costs nothing to touch.
 DirtyWindowRef DirtyMemory::NewWindow(std::uint64_t offset_bytes, const Place& place) {
-  const bool again = place.fills && place.buffers.buffer_bytes() == place.window_bytes;
-  auto window = std::make_shared<DirtyWindow>(
-      place.budget, offset_bytes,
-      again ? place.buffers.Take() : PooledBuffer(AlignedBuffer(place.window_bytes)));
+  const bool filled = place.fills && place.buffers.buffer_bytes() == place.window_bytes;
   const std::uint64_t pages = DivideUp(place.window_bytes, kPageBytes);
-  window->touched.resize(pages, again);
-  window->held_bytes = again ? pages * kPageBytes : 0;
-  return window;
+  return std::make_shared<DirtyWindow>(
+      place.budget, place.spare, offset_bytes,
+      filled ? SpareMemory::Piece{.buffer = place.buffers.Take(),
+                                  .touched = std::vector<bool>(pages, true),
+                                  .touched_bytes = pages * kPageBytes}
+             : place.spare.Take(place.window_bytes));
 }
 
 DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const std::byte> data,
@@ -190,15 +220,15 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
     DirtyWindowRef& window = windows_[start];
     if (window == nullptr) {
       window = NewWindow(start, place);
-      kept.crowded = place.budget.Take(window->held_bytes) || kept.crowded;
+      kept.crowded = place.budget.Take(window->held_bytes()) || kept.crowded;
     }
     if (!window->dirty()) {
       ++dirty_windows_;
       window->id = ++last_id_;
       window->since_ms = place.now_ms;
     }
-    std::memcpy(window->buffer.data() + (part.from - start), data.data() + (at - offset_bytes),
-                part.to - part.from);
+    std::memcpy(window->memory.buffer.data() + (part.from - start),
+                data.data() + (at - offset_bytes), part.to - part.from);
     kept.crowded = window->Add(part) || kept.crowded;
     if (window->whole()) kept.whole.push_back(window);
     at = part.to;

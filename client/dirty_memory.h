@@ -50,39 +50,65 @@ class MemoryBudget {
   CondVar given_;
 };
 
+// Memory of windows that are gone, for the next ones: some, of which few pages were touched, and
+// which those were. (A window of a small file touches the same ones as the last.)
+// Threads: all methods may be called concurrently.
+class SpareMemory {
+ public:
+  struct Piece {
+    PooledBuffer buffer;
+    std::vector<bool> touched;  // by page of the buffer
+    std::uint64_t touched_bytes = 0;
+  };
+  // New memory where none of that size is spare. Its contents are undefined.
+  Piece Take(std::size_t size_bytes);
+  void Give(Piece piece);
+
+ private:
+  static constexpr std::size_t kMostPieces = 16;
+  static constexpr std::uint64_t kMostTouchedBytes = 64 << 10;
+
+  Mutex mutex_;
+  std::vector<Piece> pieces_ ABSL_GUARDED_BY(mutex_);
+};
+
 struct ByteRange {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
 };
 
 struct DirtyWindow {
-  DirtyWindow(MemoryBudget& all_memory, std::uint64_t offset, PooledBuffer memory)
-      : budget(all_memory), offset_bytes(offset), buffer(std::move(memory)) {}
-  ~DirtyWindow() { budget.Give(held_bytes); }
+  DirtyWindow(MemoryBudget& all_memory, SpareMemory& goes_to, std::uint64_t offset,
+              SpareMemory::Piece piece)
+      : budget(all_memory), spare(goes_to), offset_bytes(offset), memory(std::move(piece)) {}
+  ~DirtyWindow() {
+    budget.Give(held_bytes());
+    spare.Give(std::move(memory));
+  }
   DirtyWindow(const DirtyWindow&) = delete;
   DirtyWindow& operator=(const DirtyWindow&) = delete;
 
   MemoryBudget& budget;
-  const std::uint64_t offset_bytes;  // in the file, of buffer[0]
-  const PooledBuffer buffer;
+  SpareMemory& spare;
+  const std::uint64_t offset_bytes;  // in the file, of the memory's first byte
+  SpareMemory::Piece memory;
   std::vector<ByteRange> ranges;  // dirty, in bytes of the file
   std::vector<ByteRange> known;   // as a read would return them
-  std::vector<bool> touched;      // by page of the buffer
-  std::uint64_t held_bytes = 0;   // in the budget
   std::uint64_t id = 0;           // grows from window to window of a file that becomes dirty
   std::uint64_t since_ms = 0;     // when it became dirty
   bool queued = false;            // for a thread that will flush it
   bool in_flight = false;
   bool gone = false;  // from its file
 
-  std::uint64_t end_bytes() const { return offset_bytes + buffer.size(); }
+  std::uint64_t end_bytes() const { return offset_bytes + memory.buffer.size(); }
+  std::uint64_t held_bytes() const { return memory.touched_bytes; }  // in the budget
   bool dirty() const { return !ranges.empty(); }
   // REQUIRES: dirty.
   bool whole() const {
     return ranges.front().from == offset_bytes && ranges.front().to == end_bytes();
   }
   std::span<const std::byte> BytesOf(const ByteRange& range) const {
-    return buffer.span().subspan(range.from - offset_bytes, range.to - range.from);
+    return memory.buffer.span().subspan(range.from - offset_bytes, range.to - range.from);
   }
   // Some of the range is dirty.
   bool Overlaps(const ByteRange& range) const;
@@ -117,7 +143,8 @@ class DirtyMemory {
 
   struct Place {
     MemoryBudget& budget;
-    BufferPool& buffers;           // for windows of their size
+    SpareMemory& spare;
+    BufferPool& buffers;           // for windows of their size that are filled
     std::size_t window_bytes = 0;  // the same for all of a file's
     bool fills = false;            // all of a window will be touched soon
     std::uint64_t now_ms = 0;

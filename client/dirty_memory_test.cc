@@ -12,9 +12,12 @@ constexpr std::size_t kWindow = 16'384;
 class DirtyMemoryTest : public testing::Test {
  protected:
   DirtyMemory::Kept Put(std::uint64_t offset, const std::string& bytes, bool fills = false) {
-    return memory_.Put(
-        offset, std::as_bytes(std::span(bytes)),
-        {.budget = budget_, .buffers = buffers_, .window_bytes = kWindow, .fills = fills});
+    return memory_.Put(offset, std::as_bytes(std::span(bytes)),
+                       {.budget = budget_,
+                        .spare = spare_,
+                        .buffers = buffers_,
+                        .window_bytes = kWindow,
+                        .fills = fills});
   }
   std::string Read(std::uint64_t from, std::uint64_t to) const {
     std::string bytes(to - from, '?');
@@ -23,6 +26,7 @@ class DirtyMemoryTest : public testing::Test {
   }
 
   MemoryBudget budget_{65'536};
+  SpareMemory spare_;
   BufferPool buffers_{kWindow, 8 * kWindow};
   DirtyMemory memory_;
 };
@@ -110,6 +114,63 @@ TEST_F(DirtyMemoryTest, WhatFillsItsWindowsUsesTheirMemoryAgain) {
   Put(0, "x");
   memory_.Clear();
   EXPECT_EQ(buffers_.kept_bytes(), 3 * kWindow);  // that one was new, and touched in part
+}
+
+TEST_F(DirtyMemoryTest, WhatTouchedLittleLeavesItsMemoryToTheNext) {
+  Put(0, std::string(5'000, 'a'));
+  const std::byte* const first = memory_.WindowsIn({0, 1})[0]->memory.buffer.data();
+  memory_.Clear();
+  Put(kWindow + 10, "b");
+  const DirtyWindow& second = *memory_.WindowsIn({0, 2 * kWindow})[0];
+  EXPECT_EQ(second.memory.buffer.data(), first);
+  EXPECT_EQ(second.held_bytes(), 8'192u);  // the pages of both, for they are all there
+  EXPECT_FALSE(memory_.Covers({kWindow, kWindow + 11}));
+  Put(2 * kWindow, "c");  // another one meanwhile is new
+  EXPECT_EQ(memory_.WindowsIn({2 * kWindow, 2 * kWindow + 1})[0]->held_bytes(), 4'096u);
+  memory_.Clear();
+  Put(0, std::string(kWindow, 'd'));
+  memory_.Clear();
+  Put(0, "e");
+  EXPECT_NE(memory_.WindowsIn({0, 1})[0]->held_bytes(), kWindow);  // that much is not kept
+}
+
+TEST_F(DirtyMemoryTest, KeepsWhatItHasFlushedUntilItIsToForget) {
+  Put(10, "aa");
+  DirtyWindow& window = *memory_.WindowsIn({0, kWindow})[0];
+  const std::uint64_t id = window.id;
+  window.Learn({0, 512}, std::vector<std::byte>(512, std::byte{'l'}).data());
+  EXPECT_EQ(Read(8, 14), "llaall");  // not what it knew better
+  EXPECT_FALSE(window.Overlaps({0, 10}));
+  memory_.Keep(window);
+  EXPECT_TRUE(memory_.empty());
+  EXPECT_TRUE(memory_.WindowsIn({0, kWindow}).empty());
+  EXPECT_FALSE(memory_.Overlaps({0, kWindow}));
+  EXPECT_TRUE(memory_.Covers({0, 512}));
+
+  Put(11, "b");  // dirty again, as a new one would be
+  EXPECT_EQ(memory_.WindowsIn({0, kWindow})[0].get(), &window);
+  EXPECT_GT(window.id, id);
+  EXPECT_EQ(memory_.bytes(), 1u);
+  EXPECT_EQ(Read(8, 14), "llabll");
+  memory_.Forget({kWindow, 2 * kWindow});
+  EXPECT_TRUE(memory_.Covers({0, 512}));
+  memory_.Forget({600, 601});  // of its window, all that is clean
+  EXPECT_FALSE(memory_.Covers({10, 12}));
+  EXPECT_TRUE(memory_.Covers({11, 12}));
+  memory_.Keep(window);
+  memory_.Forget({0, 1});
+  EXPECT_FALSE(memory_.Covers({11, 12}));
+  EXPECT_TRUE(memory_.empty());
+}
+
+TEST_F(DirtyMemoryTest, KeepsAFew) {
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    Put(i * kWindow, "x");
+    memory_.Keep(*memory_.WindowsIn({i * kWindow, i * kWindow + 1})[0]);
+  }
+  EXPECT_FALSE(memory_.Covers({0, 1}));
+  EXPECT_FALSE(memory_.Covers({kWindow, kWindow + 1}));
+  for (std::uint64_t i = 2; i < 6; ++i) EXPECT_TRUE(memory_.Covers({i * kWindow, i * kWindow + 1}));
 }
 
 }  // namespace

@@ -8,14 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
-#include "volume/thread.h"
 
 namespace reel::client {
 namespace {
 
 // A thread keeps a bounce buffer up to that size: the largest request of the kernel, and its edges.
 constexpr std::size_t kKeptBounceBytes = 3 << 20;
-constexpr std::size_t kFlushThreads = 16;
 // How often a wait for another's flush looks for an interrupt.
 constexpr std::chrono::milliseconds kPoll{50};
 
@@ -265,16 +263,23 @@ absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
   LunMarks rest;
   std::copy_if(marks.begin(), marks.end(), std::back_inserter(rest),
                [this](const LunMark& mark) { return !IsFlushed(mark); });
+  if (rest.empty()) return absl::OkStatus();
   std::vector<absl::Status> outcomes(rest.size());
-  const std::size_t ways = std::min(rest.size(), kFlushThreads);
-  const auto flush_every = [&](std::size_t first) {
-    for (std::size_t i = first; i < rest.size(); i += ways)
+  Mutex mutex;
+  CondVar done;
+  std::size_t others = rest.size() - 1;  // devices flush side by side
+  for (std::size_t i = 1; i < rest.size(); ++i) {
+    flush_pool_.Run([&, i] {
       outcomes[i] = FlushOne(rest[i], interrupt);
-  };
-  std::vector<Thread> others;  // devices flush side by side
-  for (std::size_t way = 1; way < ways; ++way) others.emplace_back([&, way] { flush_every(way); });
-  if (ways > 0) flush_every(0);
-  for (Thread& thread : others) thread.Join();
+      MutexLock lock(mutex);
+      if (--others == 0) done.NotifyAll();
+    });
+  }
+  outcomes[0] = FlushOne(rest[0], interrupt);
+  {
+    MutexLock lock(mutex);
+    while (others > 0) done.Wait(mutex);
+  }
   for (absl::Status& outcome : outcomes) {
     if (!outcome.ok()) return std::move(outcome);
   }

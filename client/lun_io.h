@@ -22,6 +22,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "client/lun_paths.h"
+#include "client/worker_pool.h"
 #include "volume/extent_map.h"
 #include "volume/io_batch.h"
 #include "volume/lun_scan.h"
@@ -72,6 +73,7 @@ class LunIo {
   absl::Status Flush(const LunMarks& marks, const Interrupt* interrupt);
 
  private:
+  static constexpr std::size_t kFlushThreads = 16;
   struct Flusher {
     mutable Mutex mutex;
     CondVar done;
@@ -104,6 +106,7 @@ class LunIo {
   const StripeMap stripes_;
   std::uint32_t unit_bytes_ = 0;
   std::vector<std::unique_ptr<Flusher>> flushers_;  // by LUN
+  WorkerPool flush_pool_{kFlushThreads};
 };
 
 }  // namespace reel::client

@@ -74,6 +74,7 @@ bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const 
   const DirtyMemory::Kept kept =
       f.memory.Put(offset_bytes, data,
                    {.budget = context_.behind_memory,
+                    .spare = context_.spare_memory,
                     .buffers = context_.buffers,
                     .window_bytes = std::max<std::size_t>(
                         context_.options.write_behind_window_bytes, f.block_bytes),
@@ -287,7 +288,8 @@ absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
   }
   const std::uint64_t began_ms = context_.clock.NowMs();
   absl::Status status = context_.io->WriteUnits(pieces, flight.marks, permit);
-  if (status.ok() && flight.window->whole()) NoteLunWrite(flight.window->buffer.size(), began_ms);
+  if (status.ok() && flight.window->whole())
+    NoteLunWrite(flight.window->memory.buffer.size(), began_ms);
   return status;
 }
 
@@ -318,7 +320,7 @@ void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status&
   }
   if (flight.given_up) return;
   DirtyWindow& window = *flight.window;
-  if (status.ok() && f.opens > 0 && window.held_bytes <= kMostKeptBytes &&
+  if (status.ok() && f.opens > 0 && window.held_bytes() <= kMostKeptBytes &&
       !context_.behind_memory.half_used()) {
     f.memory.Keep(window);
   } else {
