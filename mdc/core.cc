@@ -236,6 +236,7 @@ void CoreImpl::OnTick() {
   for (const auto& [session, reason] : over) Evict(*session, reason);
   unheard_ = IsUnheard();
   wants_sync_ = wants_sync_ || may_sync_;
+  outputs_.ReleaseIdle();
   AdvanceFences();
   EndLockFetches();
   EndLateOpens(clock_.NowMs());

@@ -374,6 +374,11 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     outputs_.EmitLast(session.stream, std::move(reply));
     return;
   }
+  if (op.request.has_close()) {
+    reply.set_id(op.request.id());
+    outputs_.EmitIdle(session.stream, std::move(reply));
+    return;
+  }
   Answer(session, op.request, std::move(reply), waits_for);
 }
 

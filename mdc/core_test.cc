@@ -492,6 +492,32 @@ TEST_F(CoreTest, WhoReclaimsWhatAnotherHoldsIsEvicted) {
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
 }
 
+// Nobody waits for it: it needs no message of its own.
+TEST_F(CoreTest, TheAnswerToACloseTravelsWithAnother) {
+  a_.Register();
+  b_.Register();
+  const std::uint64_t inode = a_.Create("closed", /*open=*/true);
+  const std::uint64_t first = a_.Send(Client::CloseOf(inode));
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(first));
+  ASSERT_EQ(b_.Do(Client::LookupOf("closed")), 0);
+  EXPECT_FALSE(a_.Answered(first));  // not with another's
+  a_.log_.clear();
+  const std::uint64_t look = a_.Send(Client::LookupOf("closed"));
+  world_.Run();
+  EXPECT_EQ(a_.log_, (std::vector<std::string>{absl::StrCat("reply ", first),
+                                               absl::StrCat("reply ", look)}));
+  const std::uint64_t second = a_.Send(Client::CloseOf(inode));
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(second));
+  world_.Tick();
+  EXPECT_TRUE(a_.Answered(second));
+  std::uint64_t last = 0;
+  for (int i = 0; i < 64; ++i) last = a_.Send(Client::CloseOf(inode));
+  world_.Run();
+  EXPECT_TRUE(a_.Answered(last));
+}
+
 // ---- orphans
 // ---------------------------------------------------------------------------------------
 

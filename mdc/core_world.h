@@ -64,6 +64,10 @@ class World {
   }
   // Delivers, syncs and fetches until nothing more happens.
   void Run();
+  void Tick() {
+    core_->OnTick();
+    Run();
+  }
   // Time goes by in steps of ticks; clients in `alive` renew their leases.
   void Pass(std::uint64_t ms, std::vector<Client*> alive = {});
 
@@ -194,8 +198,10 @@ class Client {
   }
   // As Send (slot 1 for what changes the volume), and runs; the errno, or -1 when not answered.
   int Do(v1::Request request, bool mutation = false) {
+    const bool idle = request.has_close();  // its answer waits for company
     const std::uint64_t id = mutation ? SendIn(1, std::move(request)) : Send(std::move(request));
     world_.Run();
+    if (idle && !Answered(id)) world_.Tick();
     last_ = Answered(id) ? Answer(id) : v1::Reply();
     return Answered(id) ? last_.error() : -1;
   }
@@ -383,8 +389,7 @@ inline void World::Pass(std::uint64_t ms, std::vector<Client*> alive) {
       renew.mutable_renew()->set_next_ms(client->renews_within_ms_);
       client->Send(renew);
     }
-    core_->OnTick();
-    Run();
+    Tick();
   }
 }
 

@@ -34,6 +34,23 @@ void OutputQueue::EmitLast(StreamId stream, Message message) {
   Emit(stream, std::move(message), LastWaitOf(stream));
 }
 
+void OutputQueue::EmitIdle(StreamId stream, v1::Reply reply) {
+  if (!open_.contains(stream)) return;
+  std::vector<v1::Reply>& replies = idle_[stream];
+  replies.push_back(std::move(reply));
+  if (replies.size() >= kMostIdle) ReleaseIdleOf(stream);
+}
+
+void OutputQueue::ReleaseIdle() {
+  while (!idle_.empty()) ReleaseIdleOf(idle_.begin()->first);
+}
+
+void OutputQueue::ReleaseIdleOf(StreamId stream) {
+  const auto idle = idle_.extract(stream);
+  if (idle.empty()) return;
+  for (v1::Reply& reply : idle.mapped()) sends_.push_back({stream, std::move(reply)});
+}
+
 Sequence OutputQueue::LastWaitOf(StreamId stream) const {
   const auto last = last_wait_.find(stream);
   return last == last_wait_.end() ? Sequence() : last->second;
@@ -49,6 +66,7 @@ void OutputQueue::Durable(Sequence sequence) {
 
 void OutputQueue::Release(Entry entry) {
   if (!open_.contains(entry.stream)) return;
+  ReleaseIdleOf(entry.stream);
   if (auto* reply = std::get_if<v1::Reply>(&entry.message)) {
     sends_.push_back({entry.stream, std::move(*reply)});
   } else if (auto* callback = std::get_if<v1::Callback>(&entry.message)) {

@@ -6,6 +6,7 @@
 //   2. Outputs about one inode's tokens leave to one session in the order of emission, so that a
 //      recall never overtakes the grant that it recalls.
 //   3. A stream is ended after everything that was emitted for it before.
+//   4. Idle replies leave ahead of whatever leaves for their stream after them.
 // Threads: the core thread.
 #pragma once
 
@@ -33,6 +34,7 @@ class OutputQueue {
   void StreamEnded(StreamId stream) {
     open_.erase(stream);
     last_wait_.erase(stream);
+    idle_.erase(stream);
   }
   bool IsOpen(StreamId stream) const { return open_.contains(stream); }
 
@@ -40,6 +42,10 @@ class OutputQueue {
             std::optional<TokenOf> token = std::nullopt);
   // Behind everything that was emitted for the stream before.
   void EmitLast(StreamId stream, Message message);
+  // A reply that depends on nothing and that nobody waits for: it travels with the next output to
+  // its stream, or the next ReleaseIdle. (A message alone makes four threads of two hosts run.)
+  void EmitIdle(StreamId stream, v1::Reply reply);
+  void ReleaseIdle();
   void Durable(Sequence sequence);
   Sequence durable() const { return durable_; }
   bool AnyWaits() const { return !waiting_.empty(); }
@@ -49,12 +55,15 @@ class OutputQueue {
   void Take(CoreOutputs& outputs);
 
  private:
+  static constexpr std::size_t kMostIdle = 64;  // of a stream
+
   struct Entry {
     Sequence waits_for;
     StreamId stream;
     Message message;
   };
   void Release(Entry entry);
+  void ReleaseIdleOf(StreamId stream);
   Sequence LastWaitOf(StreamId stream) const;
 
   Sequence durable_;
@@ -65,6 +74,7 @@ class OutputQueue {
   // Not yet durable waits: of the last output about a token, and of any output of a stream.
   absl::flat_hash_map<TokenOf, Sequence> token_waits_;
   absl::flat_hash_map<StreamId, Sequence> last_wait_;
+  absl::flat_hash_map<StreamId, std::vector<v1::Reply>> idle_;
 };
 
 }  // namespace reel::mdc
