@@ -7,11 +7,18 @@
 
 namespace reel::client {
 
-void AccessTimes::Note(const FileRef& file, AtimePolicy policy) const {
+void AccessTimes::Note(const FileRef& file, AtimePolicy policy) {
   if (policy == AtimePolicy::kNone) return;
   const v1::Time now = ToProto(context_.clock.WallNow());
-  MutexLock lock(file->mutex);
-  file->NoteRead(policy, now);
+  {
+    MutexLock lock(file->mutex);
+    const std::uint32_t tick = context_.table.tick();
+    if (!file->NoteRead(policy, now) || file->access_told_tick == tick) return;
+    if (file->token.Most() == v1::TOKEN_EXCLUSIVE) return;
+    if (std::exchange(file->telling_access, true)) return;
+    file->access_told_tick = tick;
+  }
+  TellOf(file, now);
 }
 
 void AccessTimes::Tell(const std::vector<FileRef>& files) {
@@ -19,6 +26,7 @@ void AccessTimes::Tell(const std::vector<FileRef>& files) {
   for (const FileRef& file : files) {
     MutexLock lock(file->mutex);
     if (!file->accessed || std::exchange(file->telling_access, true)) continue;
+    file->access_told_tick = context_.table.tick();
     due.emplace_back(file, *file->accessed);
   }
   for (const auto& [file, time] : due) TellOf(file, time);

@@ -1,6 +1,7 @@
-// When files were read: noted at once, and told to the controller within a second, of all files
-// together. (An access time is the one attribute that other hosts may see late; and a file that is
-// read as soon as it is written, as a journal is, has often gone by then.)
+// When files were read: noted at once, and told to the controller, of each file once a second at
+// most; of a file that is being written here, with the next second. (An access time is the one
+// attribute that other hosts may see late; and what is read as soon as it is written, as a journal
+// is, has often gone by then.)
 //
 // Threads: all methods may be called concurrently.
 #pragma once
@@ -17,7 +18,7 @@ class AccessTimes {
   explicit AccessTimes(DataContext& context) : context_(context) {}
 
   // The file, directory or link has been read just now.
-  void Note(const FileRef& file, AtimePolicy policy) const;
+  void Note(const FileRef& file, AtimePolicy policy);
   // Tells of those that were read and of which that is not told; each second, and at the end.
   void Tell(const std::vector<FileRef>& files);
 

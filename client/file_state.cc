@@ -358,16 +358,17 @@ void FileState::NoteLoss(const absl::Status& why) {
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
-void FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
+bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
   const v1::Time& last = accessed && Later(*accessed, attr.atime()) ? *accessed : attr.atime();
   const bool due = policy == AtimePolicy::kStrict ? Later(now, last)
                                                   : AtimeDue(last, attr.mtime(), attr.ctime(), now);
-  if (!due) return;
+  if (!due) return false;
   accessed = now;
   // A time that was set before, and is told later, would take it back.
   for (std::optional<v1::SetAttr>* ahead : {&committing_ahead, &dirty.ahead}) {
     if (*ahead && ((*ahead)->fields() & v1::SetAttr::ATIME) != 0) *(*ahead)->mutable_atime() = now;
   }
+  return true;
 }
 
 void FileState::AccessTold(const v1::Time& time) {

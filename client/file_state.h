@@ -186,6 +186,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // ---- the last read, until the controller knows of it
   std::optional<v1::Time> accessed ABSL_GUARDED_BY(mutex);
   bool telling_access ABSL_GUARDED_BY(mutex) = false;
+  std::uint32_t access_told_tick ABSL_GUARDED_BY(mutex) = 0;  // FileTable::tick, then
 
   // ---- opens
   std::uint32_t opens ABSL_GUARDED_BY(mutex) = 0;          // here
@@ -283,8 +284,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // A read at `now`.
-  void NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // A read at `now`; true when the controller is to be told of it.
+  bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // It has been told (or will not be).
   void AccessTold(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
