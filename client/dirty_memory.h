@@ -37,6 +37,7 @@ class MemoryBudget {
   std::uint64_t limit_bytes() const { return limit_bytes_; }
   bool has_room() const { return used_bytes_.load() < limit_bytes_; }
   bool half_used() const { return used_bytes_.load() > limit_bytes_ / 2; }
+  bool hardly_used() const { return used_bytes_.load() <= limit_bytes_ / 8; }
   // True when with it half of the limit is passed.
   bool Take(std::uint64_t bytes);
   void Give(std::uint64_t bytes);

@@ -321,7 +321,7 @@ void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status&
   if (flight.given_up) return;
   DirtyWindow& window = *flight.window;
   if (status.ok() && f.opens > 0 && window.held_bytes() <= kMostKeptBytes &&
-      !context_.behind_memory.half_used()) {
+      context_.behind_memory.hardly_used()) {
     f.memory.Keep(window);
   } else {
     f.memory.Remove(window);
