@@ -142,12 +142,12 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
     status = context_.session->AwaitConfirmed(told, interrupt);
     f.mutex.Lock();
   }
-  while (status.ok() && f.era == flight.era) {
+  while (status.ok() && f.era == flight.era && !window->gone) {
     flight.locks = LocksFor(f, flight);
     if (!f.Conflicts(flight.locks)) break;
     status = context_.Wait(f, interrupt);
   }
-  const bool locked = status.ok() && f.era == flight.era;
+  const bool locked = status.ok() && f.era == flight.era && !window->gone;
   if (locked) {
     status = Prepare(f, flight);
     f.Lock(flight.locks);
@@ -207,12 +207,6 @@ BlockLocks WriteBehind::LocksFor(const FileState& f, Flight& flight) const {
            /*alone=*/true}};
 }
 
-absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
-  FillUnwritten(f, *flight.window);
-  PlanReads(f, flight);
-  return flight.reads.empty() ? PlanWrites(f, flight) : absl::OkStatus();
-}
-
 void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
   const DirtyWindow& window = *flight.window;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
@@ -239,27 +233,35 @@ void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
 
 // Whole units.
 absl::Status WriteBehind::PlanWrites(const FileState& f, Flight& flight) const {
-  DirtyWindow& window = *flight.window;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
-  const std::vector<ByteRange> ranges = window.ranges;
-  for (const ByteRange& range : ranges) {
-    window.Add({RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)});
+  for (const ByteRange& range : flight.window->ranges) {
+    const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
+    if (!flight.parts.empty() && units.from <= flight.parts.back().range.to) {
+      flight.parts.back().range.to = units.to;
+    } else {
+      flight.parts.emplace_back().range = units;
+    }
   }
-  for (const ByteRange& range : window.ranges) {
-    Flight::Part& part = flight.parts.emplace_back();
-    part.range = range;
-    const bool known = !f.Cover(range.from, range.to - range.from, part.extents);
+  for (Flight::Part& part : flight.parts) {
+    const auto& [from, to] = part.range;
+    const bool known = !f.Cover(from, to - from, part.extents);
     const auto hole = [](const Extent& extent) { return extent.state == ExtentState::kHole; };
     if (!known || std::any_of(part.extents.begin(), part.extents.end(), hole)) {
-      return ErrnoStatus(EIO, absl::StrCat("no place is known for bytes ", range.from, " to ",
-                                           range.to, " that were written"));
+      return ErrnoStatus(EIO, absl::StrCat("no place is known for bytes ", from, " to ", to,
+                                           " that were written"));
     }
   }
   return absl::OkStatus();
 }
 
+absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
+  FillUnwritten(f, *flight.window);
+  PlanReads(f, flight);
+  return PlanWrites(f, flight);
+}
+
+// Then all of the parts is known, and dirty.
 absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermit& permit) {
-  if (flight.reads.empty()) return absl::OkStatus();
   std::vector<AlignedBuffer> found;
   for (const Flight::Part& part : flight.reads) {
     const std::uint64_t length_bytes = part.range.to - part.range.from;
@@ -269,6 +271,7 @@ absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermi
     if (!status.ok()) return status;
   }
   MutexLock lock(f.mutex);
+  if (flight.window->gone) return ErrnoStatus(EIO, "dropped meanwhile");
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const std::uint64_t end = RoundUp(flight.window->ranges.back().to, unit_bytes);
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -278,7 +281,8 @@ absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermi
     flight.window->Learn(range, found[i].data());
   }
   flight.reads.clear();
-  return PlanWrites(f, flight);
+  for (const Flight::Part& part : flight.parts) flight.window->Add(part.range);
+  return absl::OkStatus();
 }
 
 absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
