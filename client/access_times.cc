@@ -21,9 +21,10 @@ void AccessTimes::Note(const FileRef& file, AtimePolicy policy) {
   TellOf(file, now);
 }
 
-void AccessTimes::Tell(const std::vector<FileRef>& files) {
+void AccessTimes::Tell(const std::vector<FileRef>& files, std::size_t most) {
   std::vector<std::pair<FileRef, v1::Time>> due;
   for (const FileRef& file : files) {
+    if (due.size() >= most) break;
     MutexLock lock(file->mutex);
     if (!file->accessed || std::exchange(file->telling_access, true)) continue;
     file->access_told_tick = context_.table.tick();

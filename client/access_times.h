@@ -1,5 +1,5 @@
 // When files were read: noted at once, and told to the controller, of each file once a second at
-// most; of a file that is being written here, with the next second. (An access time is the one
+// most; of a file that is held to be written here, with the next second. (An access time is the one
 // attribute that other hosts may see late; and what is read as soon as it is written, as a journal
 // is, has often gone by then.)
 //
@@ -19,8 +19,9 @@ class AccessTimes {
 
   // The file, directory or link has been read just now.
   void Note(const FileRef& file, AtimePolicy policy);
-  // Tells of those that were read and of which that is not told; each second, and at the end.
-  void Tell(const std::vector<FileRef>& files);
+  // Tells of those that were read and of which that is not told; each second (of some: who changes
+  // something waits behind it), and at the end.
+  void Tell(const std::vector<FileRef>& files, std::size_t most = SIZE_MAX);
 
  private:
   void TellOf(const FileRef& file, const v1::Time& time);

@@ -78,9 +78,8 @@ void DataContext::DropMemory() {
   std::size_t files = 0;
   for (const FileRef& file : table.All()) {
     MutexLock lock(file->mutex);
-    if (file->memory.empty()) continue;
     bytes += file->memory.bytes();
-    ++files;
+    files += file->memory.empty() ? 0 : 1;
     file->memory.Clear();
   }
   if (files > 0) spdlog::error("{} bytes written to {} files never reached a LUN", bytes, files);

@@ -7,7 +7,8 @@
 //   1. The dirty ranges of a window are disjoint, sorted, and do not touch; so are the known ones,
 //      of which they are part.
 //   2. What is known and clean is what the LUNs hold. Its owner makes it forget what changes there.
-//   3. Nothing is put into a window that is in flight: its bytes are the LUNs' business.
+//   3. Nothing is put into a window that is in flight, but what its flight reads around it: its
+//      bytes are the LUNs' business.
 //   4. Every window counts in the budget with the pages that it has touched: all of them, where
 //      its memory was used before.
 // Threads: a file's memory under the file's mutex; the bytes of a window in flight are read without

@@ -21,7 +21,8 @@ namespace {
 
 // What one Allocate asks for; the controller takes twice that.
 constexpr std::uint64_t kMaxAllocateBlocks = std::uint64_t{1} << 27;
-constexpr int kReclaimEntries = 4'096;  // in one message
+constexpr int kReclaimEntries = 4'096;          // in one message
+constexpr std::size_t kMostAccessesTold = 256;  // a second
 // An unmount waits that long for the controller to take what is still dirty.
 constexpr std::uint64_t kStopTimeoutMs = 10'000;
 
@@ -393,7 +394,7 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
 // is held.
 void FileDataImpl::Reap() {
   std::vector<FileRef> files = context_.table.All();
-  access_times_.Tell(files);
+  access_times_.Tell(files, kMostAccessesTold);
   const std::uint32_t now = context_.table.Tick();
   Uses holders;
   Uses mapped;

@@ -164,8 +164,8 @@ absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_
   const std::uint64_t from = RoundDown(offset_bytes, head_whole ? block_bytes : unit_bytes_);
   const std::uint64_t to = RoundUp(end, tail_whole ? block_bytes : unit_bytes_);
   if (from == offset_bytes && to == end && IsAligned(data.data(), unit_bytes_)) {
-    const Piece all{extents, offset_bytes, data};
-    return WriteUnits({&all, 1}, marks, permit);
+    const Range all{extents, from, to, const_cast<std::byte*>(data.data())};  // only read from
+    return Transfer(LunRequest::Kind::kWrite, {&all, 1}, &marks, permit);
   }
   const Bounce bounce(to - from);
   // What surrounds the data: zeros in an unwritten block, the old bytes in a written one (Read
@@ -194,13 +194,12 @@ absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_
   return Transfer(LunRequest::Kind::kWrite, {&all, 1}, &marks, permit);
 }
 
-absl::Status LunIo::WriteUnits(std::span<const Piece> pieces, LunMarks& marks,
+absl::Status LunIo::ReadUnits(std::span<const Range> ranges, const IoPermit& permit) {
+  return Transfer(LunRequest::Kind::kRead, ranges, nullptr, permit);
+}
+
+absl::Status LunIo::WriteUnits(std::span<const Range> ranges, LunMarks& marks,
                                const IoPermit& permit) {
-  absl::InlinedVector<Range, 4> ranges;
-  for (const Piece& piece : pieces) {
-    ranges.push_back({piece.extents, piece.offset_bytes, piece.offset_bytes + piece.data.size(),
-                      const_cast<std::byte*>(piece.data.data())});  // only read from
-  }
   return Transfer(LunRequest::Kind::kWrite, ranges, &marks, permit);
 }
 
@@ -252,6 +251,20 @@ absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
   return ErrnoStatus(EIO, absl::StrCat("flush of ", name, " failed: ", status.message()));
 }
 
+std::uint64_t LunIo::OnOneLun(const Extent& extent, std::uint64_t offset_bytes,
+                              std::uint64_t length_bytes) const {
+  const std::uint64_t into = offset_bytes - extent.file_block.value() * block_bytes();
+  length_bytes = std::min(length_bytes, extent.length_blocks * block_bytes() - into);
+  std::vector<LunPiece> pieces;
+  if (!stripes_.Map(extent.pool, extent.pool_block, into, length_bytes, pieces).ok()) return 0;
+  std::uint64_t bytes = 0;
+  for (const LunPiece& piece : pieces) {
+    if (piece.lun != pieces.front().lun) break;
+    bytes += piece.length_bytes;
+  }
+  return bytes;
+}
+
 bool LunIo::IsFlushed(const LunMark& mark) const {
   const Flusher& flusher = *flushers_[mark.lun];
   MutexLock lock(flusher.mutex);
@@ -263,24 +276,34 @@ absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
   LunMarks rest;
   std::copy_if(marks.begin(), marks.end(), std::back_inserter(rest),
                [this](const LunMark& mark) { return !IsFlushed(mark); });
-  if (rest.empty()) return absl::OkStatus();
-  std::vector<absl::Status> outcomes(rest.size());
-  Mutex mutex;
-  CondVar done;
-  std::size_t others = rest.size() - 1;  // devices flush side by side
-  for (std::size_t i = 1; i < rest.size(); ++i) {
-    flush_pool_.Run([&, i] {
-      outcomes[i] = FlushOne(rest[i], interrupt);
-      MutexLock lock(mutex);
-      if (--others == 0) done.NotifyAll();
-    });
-  }
-  outcomes[0] = FlushOne(rest[0], interrupt);
+  if (rest.size() == 1) return FlushOne(rest.front(), interrupt);
+  // Devices flush side by side, as far as threads are free: whoever asks does what nobody has
+  // begun.
+  const auto all = std::make_shared<FlushOfMany>();
+  all->marks = std::move(rest);
   {
-    MutexLock lock(mutex);
-    while (others > 0) done.Wait(mutex);
+    MutexLock lock(all->mutex);
+    all->outcomes.resize(all->marks.size());
   }
-  for (absl::Status& outcome : outcomes) {
+  const auto work = [this, all, interrupt] {
+    for (;;) {
+      std::size_t i = 0;
+      {
+        MutexLock lock(all->mutex);
+        if (all->begun == all->marks.size()) return;
+        i = all->begun++;
+      }
+      absl::Status outcome = FlushOne(all->marks[i], interrupt);
+      MutexLock lock(all->mutex);
+      all->outcomes[i] = std::move(outcome);
+      if (++all->done == all->marks.size()) all->changed.NotifyAll();
+    }
+  };
+  for (std::size_t i = 1; i < all->marks.size(); ++i) flush_pool_.Run(work);
+  work();
+  MutexLock lock(all->mutex);
+  while (all->done < all->marks.size()) all->changed.Wait(all->mutex);
+  for (absl::Status& outcome : all->outcomes) {
     if (!outcome.ok()) return std::move(outcome);
   }
   return absl::OkStatus();

@@ -60,13 +60,21 @@ class LunIo {
   // REQUIRES: `extents` cover the range, in order, without holes.
   absl::Status Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
                      std::span<const std::byte> data, LunMarks& marks, const IoPermit& permit);
-  struct Piece {
+  // [from, to) of the file in whole units (of unwritten blocks that are written: whole blocks),
+  // memory[0] being byte `from`, and aligned.
+  struct Range {
     std::span<const Extent> extents;
-    std::uint64_t offset_bytes = 0;
-    std::span<const std::byte> data;
+    std::uint64_t from_bytes = 0;
+    std::uint64_t to_bytes = 0;
+    std::byte* memory = nullptr;
   };
-  // Several of those at once, each of whole units (of unwritten blocks: whole blocks), and aligned.
-  absl::Status WriteUnits(std::span<const Piece> pieces, LunMarks& marks, const IoPermit& permit);
+  // As Read and Write, of several ranges at once; nothing is copied.
+  absl::Status ReadUnits(std::span<const Range> ranges, const IoPermit& permit);
+  absl::Status WriteUnits(std::span<const Range> ranges, LunMarks& marks, const IoPermit& permit);
+  // Of that many bytes of an extent, how many lie together on the LUN of the first. REQUIRES: the
+  // first lies in the extent.
+  std::uint64_t OnOneLun(const Extent& extent, std::uint64_t offset_bytes,
+                         std::uint64_t length_bytes) const;
   // Makes what the marks stand for durable; LUNs that were flushed since then are passed over. The
   // first error, after all were tried. What a failed flush should have made durable counts as lost
   // for good, also when a later flush succeeds. EINTR: given up, nothing is lost.
@@ -84,12 +92,14 @@ class LunIo {
     std::atomic<std::uint64_t> writes{0};   // completed
     std::atomic<std::uint64_t> flushed{0};  // those are durable
   };
-  // [from, to) in units, memory[0] being byte `from`.
-  struct Range {
-    std::span<const Extent> extents;
-    std::uint64_t from_bytes = 0;
-    std::uint64_t to_bytes = 0;
-    std::byte* memory = nullptr;
+  // What several threads flush together for one that asks.
+  struct FlushOfMany {
+    LunMarks marks;
+    Mutex mutex;
+    CondVar changed;
+    std::vector<absl::Status> outcomes ABSL_GUARDED_BY(mutex);
+    std::size_t begun ABSL_GUARDED_BY(mutex) = 0;
+    std::size_t done ABSL_GUARDED_BY(mutex) = 0;
   };
   absl::Status Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
                         const IoPermit& permit);

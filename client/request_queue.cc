@@ -89,6 +89,12 @@ void RequestQueue::AddFirst(std::vector<PendingCallPtr> calls) {
   ready_unslotted_.insert(ready_unslotted_.begin(), calls.begin(), calls.end());
 }
 
+void RequestQueue::DropCloses(const absl::flat_hash_set<std::uint64_t>& inodes) {
+  std::erase_if(ready_unslotted_, [&](const PendingCallPtr& call) {
+    return call->request.has_close() && inodes.contains(call->request.close().inode());
+  });
+}
+
 void RequestQueue::GiveSlots() {
   while (!waiting_.empty()) {
     const std::optional<SlotTable::Slot> slot = slots_.Take();

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "client/slot_table.h"
 #include "proto/mdc.pb.h"
@@ -64,6 +65,9 @@ class RequestQueue {
   void Add(PendingCallPtr call);
   // Ahead of everything, resent requests too. REQUIRES: not a mutation.
   void AddFirst(std::vector<PendingCallPtr> calls);
+
+  // Drops the closes of those inodes: what they would close is claimed anew, ahead of them.
+  void DropCloses(const absl::flat_hash_set<std::uint64_t>& inodes);
 
   bool CanSend() const { return Next() != nullptr; }
   // The next frame: as many requests as wait and fit. REQUIRES: CanSend().

@@ -163,5 +163,27 @@ TEST_F(ToldRequestsTest, EndWithTheSession) {
   EXPECT_EQ(queue_.confirmed(), a->told);
 }
 
+// Else they would close what the new epoch has just been told of.
+TEST(RequestQueueTest, ClosesOfWhatIsClaimedAnewAreDropped) {
+  RequestQueue queue;
+  queue.SessionBegins(4);
+  const auto close = [&](std::uint64_t inode) {
+    v1::Request request;
+    request.mutable_close()->set_inode(inode);
+    queue.Add(std::make_shared<PendingCall>(std::move(request)));
+  };
+  close(5);
+  close(6);
+  EXPECT_EQ(queue.TakeFrame(0).requests_size(), 2);  // and no answer
+  close(7);
+  queue.StreamLost();
+  queue.Resumed(/*new_epoch=*/true, /*knows=*/true);
+  queue.DropCloses({5, 7});
+  const v1::ClientFrame frame = queue.TakeFrame(0);
+  ASSERT_EQ(frame.requests_size(), 1);
+  EXPECT_EQ(frame.requests(0).close().inode(), 6u);
+  EXPECT_FALSE(queue.CanSend());
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -16,9 +16,8 @@ namespace {
 // A stream of such pieces fills a window soon; one of smaller pieces may be a log's.
 constexpr std::size_t kFillingBytes = 64 * kKiB;
 
-// What lies before and behind the bytes of a window is read at once where all of it is that much:
-// on a LUN, that takes hardly longer than its edges.
-constexpr std::uint64_t kReadAroundBytes = 64 * kKiB;
+// Reading that much takes hardly longer than reading a unit.
+constexpr std::uint64_t kReadAheadBytes = 64 * kKiB;
 // A window of more is a stream's, which does not come back.
 constexpr std::uint64_t kMostKeptBytes = 256 * kKiB;
 
@@ -38,13 +37,18 @@ struct WriteBehind::Flight {
   DirtyWindowRef window;
   std::uint64_t known_to = 0;   // as WorthKnowingTo
   std::uint64_t forgotten = 0;  // DirtyMemory's count, when that was planned
-  std::vector<Part> reads;
-  std::vector<Part> parts;  // to be written
+  std::vector<Part> edges;      // units to be read, for what is around the dirty bytes
+  std::vector<Part> parts;      // to be written
   BlockLocks locks;
   std::uint64_t era = 0;
   std::uint64_t session = 0;
   LunMarks marks;
   bool given_up = false;  // the bytes are still to be sent
+};
+
+struct WriteBehind::Learnt {
+  std::vector<ByteRange> ranges;
+  std::vector<AlignedBuffer> memory;  // of each
 };
 
 // ---- keeping ----------------------------------------------------------------------------------
@@ -189,14 +193,13 @@ std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f, const DirtyWindow&
   const bool reads =
       block && block->state == ExtentState::kWritten && !window.Knows({last.to, end});
   if (!goes_on || !reads) return end;
-  const FileBlock held = f.HeldTo(FileBlock(last.from / f.block_bytes), v1::TOKEN_EXCLUSIVE);
-  const std::uint64_t to =
-      std::min({end - unit_bytes + kReadAroundBytes, window.end_bytes(),
-                RoundUp(f.attr.size_bytes(), unit_bytes),
-                held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
-  if (to <= end) return end;
-  ExtentList extents;
-  return std::max(end, f.Cover(end, to - end, extents).value_or(to));
+  const FileBlock held = f.HeldTo(block->file_block, v1::TOKEN_EXCLUSIVE);
+  const std::uint64_t unit = end - unit_bytes;
+  const std::uint64_t to = std::min(
+      {unit + kReadAheadBytes, window.end_bytes(), RoundUp(f.attr.size_bytes(), unit_bytes),
+       held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
+  // Of the same LUN: what is needed waits for no other one.
+  return to <= end ? end : std::max(end, unit + context_.io->OnOneLun(*block, unit, to - unit));
 }
 
 BlockLocks WriteBehind::LocksFor(const FileState& f, Flight& flight) const {
@@ -210,25 +213,18 @@ BlockLocks WriteBehind::LocksFor(const FileState& f, Flight& flight) const {
 void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
   const DirtyWindow& window = *flight.window;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
-  const auto read = [&](std::uint64_t from, std::uint64_t to) {
+  const auto read = [&](std::uint64_t unit) {
     f.mutex.AssertHeld();
-    Flight::Part part{.range = {from, to}, .extents = {}};
-    // (An error that this does not find is one that the write will find.)
-    if (!f.Cover(from, to - from, part.extents)) flight.reads.push_back(std::move(part));
+    const bool twice = !flight.edges.empty() && flight.edges.back().range.from == unit;
+    if (!twice) flight.edges.emplace_back().range = {unit, unit + unit_bytes};
   };
   for (const ByteRange& range : window.ranges) {
     const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
-    const bool last = &range == &window.ranges.back();
-    const std::uint64_t to = last ? std::max(units.to, flight.known_to) : units.to;
-    const bool head = !window.Knows({units.from, range.from});
-    const bool tail = !window.Knows({range.to, units.to});
-    if (head && tail && to - units.from <= kReadAroundBytes) {
-      read(units.from, to);
-      continue;
-    }
-    if (head) read(units.from, units.from + unit_bytes);
-    if (tail) read(units.to - unit_bytes, to);
+    if (!window.Knows({units.from, range.from})) read(units.from);
+    if (!window.Knows({range.to, units.to})) read(units.to - unit_bytes);
   }
+  // (Where nothing is known of a block, the plan of the writes will say so.)
+  for (Flight::Part& edge : flight.edges) (void)f.Cover(edge.range.from, unit_bytes, edge.extents);
 }
 
 // Whole units.
@@ -260,40 +256,59 @@ absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
   return PlanWrites(f, flight);
 }
 
+// What lies ahead of the last edge is read along with it; if that fails, the edges alone.
+absl::Status WriteBehind::ReadEdges(const Flight& flight, const IoPermit& permit, Learnt& learnt) {
+  std::uint64_t to = flight.edges.empty() ? 0 : flight.edges.back().range.to;
+  const std::uint64_t ahead_bytes = flight.known_to > to ? flight.known_to - to : 0;
+  for (const bool ahead : {true, false}) {
+    if (ahead && ahead_bytes == 0) continue;
+    learnt.ranges.clear();
+    learnt.memory.clear();
+    absl::InlinedVector<LunIo::Range, 4> reads;
+    for (const Flight::Part& edge : flight.edges) {
+      const bool last = &edge == &flight.edges.back();
+      const ByteRange range{edge.range.from, edge.range.to + (ahead && last ? ahead_bytes : 0)};
+      const AlignedBuffer& memory = learnt.memory.emplace_back(range.to - range.from);
+      learnt.ranges.push_back(range);
+      reads.push_back({edge.extents, range.from, range.to, memory.data()});
+    }
+    absl::Status status = context_.io->ReadUnits(reads, permit);
+    if (status.ok() || !ahead || IsPermitOver(status) || IsGivenUp(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
 // Then all of the parts is known, and dirty.
 absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermit& permit) {
-  std::vector<AlignedBuffer> found;
-  for (const Flight::Part& part : flight.reads) {
-    const std::uint64_t length_bytes = part.range.to - part.range.from;
-    const AlignedBuffer& memory = found.emplace_back(RoundUp(length_bytes, kIoAlignment));
-    absl::Status status = context_.io->Read(part.extents, part.range.from, length_bytes,
-                                            memory.span().first(length_bytes), permit);
+  Learnt learnt;
+  if (!flight.edges.empty()) {
+    absl::Status status = ReadEdges(flight, permit, learnt);
     if (!status.ok()) return status;
   }
   MutexLock lock(f.mutex);
   if (flight.window->gone) return ErrnoStatus(EIO, "dropped meanwhile");
-  const std::uint64_t unit_bytes = context_.io->unit_bytes();
-  const std::uint64_t end = RoundUp(flight.window->ranges.back().to, unit_bytes);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    ByteRange range = flight.reads[i].range;
+  const std::uint64_t end = flight.parts.back().range.to;
+  for (std::size_t i = 0; i < learnt.ranges.size(); ++i) {
+    ByteRange range = learnt.ranges[i];
     // The token of what lies in no block of the window's own may have gone meanwhile.
     if (f.memory.forgotten() != flight.forgotten) range.to = std::min(range.to, end);
-    flight.window->Learn(range, found[i].data());
+    flight.window->Learn(range, learnt.memory[i].data());
   }
-  flight.reads.clear();
+  flight.edges.clear();
   for (const Flight::Part& part : flight.parts) flight.window->Add(part.range);
   return absl::OkStatus();
 }
 
 absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
-  absl::InlinedVector<LunIo::Piece, 4> pieces;
-  for (const Flight::Part& part : flight.parts) {
-    pieces.push_back({part.extents, part.range.from, flight.window->BytesOf(part.range)});
+  const DirtyWindow& window = *flight.window;
+  absl::InlinedVector<LunIo::Range, 4> pieces;
+  for (const auto& [range, extents] : flight.parts) {
+    pieces.push_back({extents, range.from, range.to,
+                      window.memory.buffer.data() + (range.from - window.offset_bytes)});
   }
   const std::uint64_t began_ms = context_.clock.NowMs();
   absl::Status status = context_.io->WriteUnits(pieces, flight.marks, permit);
-  if (status.ok() && flight.window->whole())
-    NoteLunWrite(flight.window->memory.buffer.size(), began_ms);
+  if (status.ok() && window.whole()) NoteLunWrite(window.memory.buffer.size(), began_ms);
   return status;
 }
 

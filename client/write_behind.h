@@ -6,9 +6,9 @@
 // with another host nor find the volume full afterwards. Its bytes lie in FileState::memory until
 // their window is flushed: when it is full, is old, memory runs short, or somebody has to have them
 // on the LUNs (an fsync, a recall, a truncation, a large write or a read that overlaps them in
-// part). What a flush has written stays known for a while, as long as the file is open and written
-// to: whoever appends to a log, or writes a page of a database again, overwrites parts of blocks
-// that need not be read then. Invariants:
+// part). What a flush has written stays known for a while, as long as the file is open and used,
+// and hardly any of the memory is: whoever appends to a log, or writes a page of a database again,
+// overwrites parts of blocks that need not be read then. Invariants:
 //   1. Where bytes are in memory, the exclusive token is held and the extents are known and no
 //      holes.
 //   2. A block with dirty bytes is written on the LUNs by its flush alone: larger writes wait for
@@ -71,6 +71,7 @@ class WriteBehind {
     const std::atomic<bool>& stopping_;
   };
   struct Flight;  // a window on its way
+  struct Learnt;  // what the LUNs hold
 
   void Enqueue(FileState& f, const DirtyWindowRef& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One window, which is not in flight. As Flush.
@@ -88,6 +89,7 @@ class WriteBehind {
   void PlanReads(const FileState& f, Flight& flight) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   absl::Status PlanWrites(const FileState& f, Flight& flight) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::Status ReadEdges(const Flight& flight, const IoPermit& permit, Learnt& learnt);
   absl::Status ReadAround(FileState& f, Flight& flight, const IoPermit& permit);
   absl::Status WriteParts(Flight& flight, const IoPermit& permit);
   absl::Status Send(FileState& f, Flight& flight, const Interrupt* interrupt);

@@ -8,64 +8,10 @@
 #include <functional>
 #include <thread>
 
-#include "client/testing/data_cluster.h"
+#include "client/testing/write_behind_fixture.h"
 
 namespace reel::client {
 namespace {
-
-// Nothing is flushed or committed for its age.
-constexpr std::uint32_t kNeverMs = 3'600'000;
-
-class WriteBehindTest : public testing::Test {
- protected:
-  WriteBehindTest() { shape_.data = {.commit_age_ms = kNeverMs, .write_behind_age_ms = kNeverMs}; }
-
-  DataCluster& cluster() {
-    if (cluster_ == nullptr) {
-      cluster_ = std::make_unique<DataCluster>(shape_);
-      inode_ = cluster_->mdc().CreateFile();
-    }
-    return *cluster_;
-  }
-  std::unique_ptr<TestClient> Mount() { return cluster().Mount(); }
-  std::uint64_t Writes() {
-    std::uint64_t writes = 0;
-    for (std::size_t i = 0; i < 3; ++i) writes += cluster().lun(i).counters().writes;
-    return writes;
-  }
-  std::uint64_t Reads() {
-    std::uint64_t reads = 0;
-    for (std::size_t i = 0; i < 3; ++i) reads += cluster().lun(i).counters().reads;
-    return reads;
-  }
-  // A client that has written "old" over the file's beginning, and knows what lies on the LUN.
-  std::unique_ptr<TestClient> MountKnowing() {
-    auto client = Mount();
-    EXPECT_TRUE(client->data().Open(inode_, true, {}).ok());
-    client->Write(inode_, 0, std::string(4'096, 'o'));
-    EXPECT_TRUE(client->Fsync(inode_).ok());
-    return client;
-  }
-  // Ten bytes from `at` on, flushed.
-  void Overwrite(TestClient& client, std::uint64_t at, char with) {
-    client.Write(inode_, at, std::string(10, with));
-    EXPECT_TRUE(client.Fsync(inode_).ok());
-  }
-  void Evict(TestClient& client) {
-    const std::uint64_t session = client.session().session_id();
-    cluster().mdc().Evict(session);
-    while (client.session().session_id() == session || client.session().session_id() == 0) {
-      std::this_thread::yield();
-    }
-  }
-  int FsyncOf(TestClient& client, std::uint64_t handle) {
-    return ErrnoOf(client.data().Fsync(inode_, {.handle = handle}));
-  }
-
-  ClusterShape shape_;
-  std::unique_ptr<DataCluster> cluster_;
-  std::uint64_t inode_ = 0;
-};
 
 TEST_F(WriteBehindTest, ASmallWriteIsInMemoryUntilItIsSynced) {
   const auto client = Mount();
@@ -217,94 +163,6 @@ TEST_F(WriteBehindTest, OldBytesNeverShowWhereBytesWereLost) {
   const std::string shown = Mount()->Read(inode_, 0, 4'096);
   EXPECT_EQ(shown.find('o', 100), std::string::npos);
   EXPECT_EQ(shown.size(), 4'096u);
-}
-
-// ---- what stays known ---------------------------------------------------------------------------
-
-TEST_F(WriteBehindTest, ALogIsAppendedToWithoutReadingItsLastBlock) {
-  const auto client = Mount();
-  ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
-  std::string log;
-  for (int i = 0; i < 300; ++i) {
-    const std::string record(100, static_cast<char>('a' + i % 26));
-    client->Write(inode_, log.size(), record);
-    ASSERT_TRUE(client->Fsync(inode_).ok());
-    log += record;
-  }
-  EXPECT_EQ(Reads(), 0u);
-  EXPECT_EQ(client->Read(inode_, log.size() - 250, 300), log.substr(log.size() - 250));
-  EXPECT_EQ(Reads(), 0u);
-  EXPECT_EQ(Mount()->Read(inode_, 0, 40'000), log);
-}
-
-// As a database does with a log that it begins anew.
-TEST_F(WriteBehindTest, WhoWritesOnOverOldBytesReadsAheadOfItself) {
-  shape_.data.max_read_ahead_bytes = 0;
-  std::string expected(64 * 1'024, 'o');
-  Mount()->Write(inode_, 0, expected);
-  const auto client = Mount();
-  ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
-  const std::uint64_t before = Reads();
-  for (std::uint64_t at = 0; at < 60'000; at += 300) {
-    client->Write(inode_, at, std::string(300, 'n'));
-    ASSERT_TRUE(client->Fsync(inode_).ok());
-    expected.replace(at, 300, 300, 'n');
-  }
-  EXPECT_LE(Reads() - before, 40u);  // of 200 blocks: few reads, in pieces by stripe unit
-  EXPECT_EQ(Mount()->Read(inode_, 0, 70'000), expected);
-}
-
-TEST_F(WriteBehindTest, WhatAnotherClientWroteIsReadAgain) {
-  const auto client = MountKnowing();
-  const auto other = Mount();
-  Overwrite(*other, 100, 'n');
-  Overwrite(*client, 20, 'x');
-  const std::string expected = std::string(20, 'o') + std::string(10, 'x') + std::string(70, 'o') +
-                               std::string(10, 'n') + std::string(10, 'o');
-  EXPECT_EQ(client->Read(inode_, 0, 120), expected);
-  EXPECT_EQ(other->Read(inode_, 0, 120), expected);
-}
-
-TEST_F(WriteBehindTest, WhatWentStraightToTheLunsIsKnownToo) {
-  const auto client = MountKnowing();
-  client->Write(inode_, 100, std::string(10, 'n'), {.direct = true});
-  Overwrite(*client, 20, 'x');
-  client->Write(inode_, 0, std::string(600'000, 'L'));  // too large for memory
-  Overwrite(*client, 40, 'y');
-  EXPECT_EQ(client->Read(inode_, 0, 60),
-            std::string(40, 'L') + std::string(10, 'y') + std::string(10, 'L'));
-}
-
-TEST_F(WriteBehindTest, WhatWasCutOffIsNotWrittenAgain) {
-  const auto client = MountKnowing();
-  ASSERT_TRUE(client->Truncate(inode_, 100).ok());
-  ASSERT_TRUE(client->Truncate(inode_, 4'096).ok());
-  Overwrite(*client, 200, 'x');
-  const std::string expected =
-      std::string(100, 'o') + std::string(100, '\0') + std::string(10, 'x') + std::string(90, '\0');
-  EXPECT_EQ(client->Read(inode_, 0, 300), expected);
-  EXPECT_EQ(Mount()->Read(inode_, 0, 300), expected);
-}
-
-TEST_F(WriteBehindTest, WhatAFailedFlushMayHaveLostIsReadAgain) {
-  const auto client = MountKnowing();
-  client->Write(inode_, 0, std::string(512, 'l'));
-  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).FailFlush(1);
-  EXPECT_EQ(FsyncOf(*client, 1), EIO);
-  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).ClearFaults();
-  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).Crash(1, FaultyLun::kLoseAll);
-  client->Write(inode_, 20, std::string(10, 'x'));
-  EXPECT_EQ(FsyncOf(*client, 1), 0);
-  EXPECT_EQ(client->Read(inode_, 0, 40),
-            std::string(20, 'o') + std::string(10, 'x') + std::string(10, 'o'));
-}
-
-TEST_F(WriteBehindTest, NothingStaysKnownOfAClosedFile) {
-  const auto client = MountKnowing();
-  const std::uint64_t before = Reads();
-  client->data().Close(inode_);
-  EXPECT_EQ(client->Read(inode_, 0, 10), std::string(10, 'o'));
-  EXPECT_GT(Reads(), before);
 }
 
 // ---- files that are not known to be durable -----------------------------------------------------

@@ -374,7 +374,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     outputs_.EmitLast(session.stream, std::move(reply));
     return;
   }
-  if (op.request.has_close()) {
+  if (op.request.has_close() && waits_for == Sequence()) {
     reply.set_id(op.request.id());
     outputs_.EmitIdle(session.stream, std::move(reply));
     return;

@@ -4,7 +4,7 @@
 //   1. An output that depends on nothing undurable leaves at once; nothing waits for unrelated
 //   commits.
 //   2. Outputs about one inode's tokens leave to one session in the order of emission, so that a
-//      recall never overtakes the grant that it recalls.
+//      recall never overtakes the grant that it recalls. (Idle replies grant nothing.)
 //   3. A stream is ended after everything that was emitted for it before.
 //   4. Idle replies leave ahead of whatever leaves for their stream after them.
 // Threads: the core thread.
