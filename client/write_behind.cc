@@ -193,8 +193,8 @@ std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f, const DirtyWindow&
   const bool reads =
       block && block->state == ExtentState::kWritten && !window.Knows({last.to, end});
   if (!goes_on || !reads) return end;
-  const FileBlock held = f.HeldTo(block->file_block, v1::TOKEN_EXCLUSIVE);
   const std::uint64_t unit = end - unit_bytes;
+  const FileBlock held = f.HeldTo(FileBlock(unit / f.block_bytes), v1::TOKEN_EXCLUSIVE);
   const std::uint64_t to = std::min(
       {unit + kReadAheadBytes, window.end_bytes(), RoundUp(f.attr.size_bytes(), unit_bytes),
        held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
@@ -258,7 +258,8 @@ absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
 
 // What lies ahead of the last edge is read along with it; if that fails, the edges alone.
 absl::Status WriteBehind::ReadEdges(const Flight& flight, const IoPermit& permit, Learnt& learnt) {
-  std::uint64_t to = flight.edges.empty() ? 0 : flight.edges.back().range.to;
+  if (flight.edges.empty()) return absl::OkStatus();
+  const std::uint64_t to = flight.edges.back().range.to;
   const std::uint64_t ahead_bytes = flight.known_to > to ? flight.known_to - to : 0;
   for (const bool ahead : {true, false}) {
     if (ahead && ahead_bytes == 0) continue;
@@ -281,10 +282,7 @@ absl::Status WriteBehind::ReadEdges(const Flight& flight, const IoPermit& permit
 // Then all of the parts is known, and dirty.
 absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermit& permit) {
   Learnt learnt;
-  if (!flight.edges.empty()) {
-    absl::Status status = ReadEdges(flight, permit, learnt);
-    if (!status.ok()) return status;
-  }
+  if (absl::Status status = ReadEdges(flight, permit, learnt); !status.ok()) return status;
   MutexLock lock(f.mutex);
   if (flight.window->gone) return ErrnoStatus(EIO, "dropped meanwhile");
   const std::uint64_t end = flight.parts.back().range.to;
