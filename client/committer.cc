@@ -189,12 +189,13 @@ void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& r
 }
 
 // A message of its own: if the commit carried it, a new controller, which is told of the lower
-// token first, would refuse the commit.
+// token first, would refuse the commit. And not a LayoutReturn: that may wait for a slot while an
+// open overtakes it, whose grant it would lower.
 void Committer::GiveUpWriting(FileState& f) {
   f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
   v1::Request request;
-  request.mutable_layout_return()->set_inode(f.inode);
-  request.mutable_layout_return()->set_mode(v1::TOKEN_SHARED);
+  request.mutable_close()->set_inode(f.inode);
+  request.mutable_close()->set_lowers_token(true);
   context_.session->Post(std::move(request));
 }
 
