@@ -6,6 +6,7 @@
 // Threads: all methods may be called concurrently.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "client/atime_policy.h"

@@ -166,6 +166,7 @@ class DirtyMemory {
   void Keep(DirtyWindow& window);
   // Forgets what is known and clean in all windows that the range reaches into.
   void Forget(const ByteRange& range);
+  void ForgetAll() { Forget({0, UINT64_MAX}); }
   std::uint64_t forgotten() const { return forgotten_; }  // counts those
   void Clear();
 

@@ -297,7 +297,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   MutexLock lock(f.mutex);
   if (f.opens == 0 || --f.opens > 0) return;
   f.read_chunks.clear();
-  f.memory.Forget({0, kMaxFileBytes});
+  f.memory.ForgetAll();
   f.write_error.AllClosed();
   if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
   f.opened_to_write = false;
@@ -407,7 +407,7 @@ void FileDataImpl::Reap() {
     known += file->extents.size();
     if (now - last_use > 1) {
       file->read_chunks.clear();
-      file->memory.Forget({0, kMaxFileBytes});
+      file->memory.ForgetAll();
     }
     if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
     if (!file->token.empty()) {

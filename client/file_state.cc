@@ -193,7 +193,7 @@ void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
 
 void FileState::ForgetContents() {
   zeros_to_bytes = 0;
-  memory.Forget({0, kMaxFileBytes});
+  memory.ForgetAll();
 }
 
 FileState::Window FileState::WindowAround(std::uint64_t unknown_bytes,

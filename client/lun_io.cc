@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
