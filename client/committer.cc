@@ -299,7 +299,6 @@ bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
 
 absl::Status Committer::Sync(const FileRef& file, bool data_only, std::uint64_t handle,
                              const Interrupt* interrupt) {
-  context_.synced_ms = context_.clock.NowMs();
   absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
   if (!flushed.ok()) return flushed;
   if (!data_only || !FlushData(file, interrupt)) {

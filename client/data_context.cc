@@ -13,8 +13,6 @@ namespace {
 
 // How often a wait looks for an interrupt.
 constexpr std::chrono::milliseconds kPoll{50};
-// For so long after an fsync another one is expected.
-constexpr std::uint64_t kSyncingMs = 1000;
 
 }  // namespace
 
@@ -50,10 +48,6 @@ absl::Status DataContext::AwaitLease(const Interrupt* interrupt) {
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
-}
-
-void DataContext::HastenConfirmation(const FileState& file) const {
-  if (!MayWrite(file) && clock.NowMs() < synced_ms + kSyncingMs) session->AskConfirmed();
 }
 
 void DataContext::LoseTold(std::uint64_t first) {

@@ -31,7 +31,6 @@ struct DataContext {
   std::unique_ptr<LunPaths> paths{};
   std::unique_ptr<LunIo> io{};
   std::atomic<bool> stopping{false};
-  std::atomic<std::uint64_t> synced_ms{0};  // when a file was last fsynced
   // What the first write of the last new file brought: the next new file is likely to get as much.
   std::atomic<std::uint64_t> first_write_bytes{0};
 
@@ -58,15 +57,6 @@ struct DataContext {
 
   // At the end: what could not be flushed in time is lost.
   void DropMemory();
-
-  // Whether the file is known to be durable, so that its blocks may be written.
-  bool MayWrite(const FileState& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex) {
-    return file.told == 0 || session->Confirmed(file.told);
-  }
-
-  // A write to a file that may not be written yet will soon be asked to be durable, where programs
-  // have fsynced lately: then that is no more to be waited for.
-  void HastenConfirmation(const FileState& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
   // Whether a wait that has lasted for a while is to go on.
   absl::Status GoesOn(const Interrupt* interrupt) const;

@@ -283,7 +283,7 @@ void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) 
   bool registered = false;
   if (file != nullptr) {
     MutexLock lock(file->mutex);
-    file->TakeOtherBlocks(reply, context_.session->session_id());
+    if (reply.error() != 0) file->NotMadeAgain();
     registered = file->opens > 0;
     context_.RegisterOpens(*file);  // who has opened it since
   }

@@ -24,7 +24,6 @@ struct FileIo::WriteAccess {
   bool clears_tail = false;  // the rest of its last block is to become zeros
 
   std::uint64_t era = 0;
-  std::uint64_t told = 0;  // what is to be durable before it may go to the LUNs; 0: nothing
   std::optional<std::uint64_t> sent_era;  // in which some of it may have reached the LUNs
   bool stream = false;                    // it continues the last one
   Entered entered;
@@ -262,7 +261,6 @@ void FileIo::PutBehind(FileState& f, const WriteAccess& write, const FileData::I
                write.extents);
   committer_.NoteDirty(f);
   if (crowded) committer_.NoteMemoryShort();
-  context_.HastenConfirmation(f);
 }
 
 absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
@@ -281,11 +279,6 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   if (io.page_cache) ++f.page_fills;  // what was written stays in the kernel's pages
   if (write.behind) {
     PutBehind(f, write, io);
-    access_.Leave(f, write.entered);
-    return absl::OkStatus();
-  }
-  write.told = context_.MayWrite(f) ? 0 : f.told;
-  if (write.told != 0) {
     access_.Leave(f, write.entered);
     return absl::OkStatus();
   }
@@ -343,11 +336,6 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (write.stream) access_.FetchAhead(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
     if (write.behind) break;
     absl::Status status;
-    if (write.told != 0) {
-      status = context_.session->AwaitConfirmed(write.told, io.interrupt);
-      if (!status.ok()) return status;
-      continue;
-    }
     LunMarks marks;
     bool submitted = access_.LeaseHolds();
     if (submitted && write.gap_to_bytes != 0) {

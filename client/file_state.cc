@@ -96,31 +96,10 @@ void FileState::ForgetExtents() {
   for (const Extent& extent : kept) extents.Set(extent);
 }
 
-void FileState::TakeOtherBlocks(const v1::Reply& made, std::uint64_t session_id) {
+void FileState::NotMadeAgain() {
   extents.Clear();
-  // Bytes in memory hold the token and its blocks. Without any, a lower token or the blocks at the
-  // end may be on their way back.
-  if (made.entry().has_layout() && !memory.empty()) {
-    (void)Install(made.entry().layout(), session_id);
-  }
-  if (made.error() == 0 && MemoryHasPlace()) return;
   memory.Clear();
-  NoteLoss(ErrnoStatus(EIO, made.error() == 0
-                                ? "there was no room for it after the controller's failover"
-                                : "the file was lost in the controller's failover"));
-}
-
-bool FileState::MemoryHasPlace() const {
-  ExtentList found;
-  for (const DirtyWindowRef& window : memory.WindowsIn({0, kMaxFileBytes})) {
-    for (const ByteRange& range : window->ranges) {
-      if (Cover(range.from, range.to - range.from, found)) return false;
-      for (const Extent& extent : found) {
-        if (extent.state == ExtentState::kHole) return false;
-      }
-    }
-  }
-  return true;
+  NoteLoss(ErrnoStatus(EIO, "the file was lost in the controller's failover"));
 }
 
 TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes,

@@ -84,8 +84,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   TokenRanges token ABSL_GUARDED_BY(mutex);
   std::uint64_t session ABSL_GUARDED_BY(mutex) = 0;  // that it was granted to
   std::uint64_t era ABSL_GUARDED_BY(mutex) = 0;
-  // The number under which the session was told that this file exists. Until that is durable, none
-  // of its blocks may be written: they could become another file's.
+  // The number under which the session was told that this file exists.
   std::uint64_t told ABSL_GUARDED_BY(mutex) = 0;
   v1::Attr attr ABSL_GUARDED_BY(mutex);
   ExtentMap extents ABSL_GUARDED_BY(mutex);
@@ -202,12 +201,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // All that are not needed for what is in memory.
   void ForgetExtents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // The file was made again in a new epoch, with the blocks of this reply to its Create, or, with
-  // an error, could not be. Nothing has gone to the old ones.
-  void TakeOtherBlocks(const v1::Reply& made, std::uint64_t session_id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Whether blocks are known for all that is in memory.
-  bool MemoryHasPlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The file could not be made again in a new epoch.
+  void NotMadeAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What to ask for, when [unknown, end) has to be known and nothing is known at `unknown`: more
   // than that, so that the next ones ask nothing.
   struct Window {

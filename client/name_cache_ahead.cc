@@ -91,6 +91,7 @@ std::optional<v1::Attr> NameCache::CreateAhead(
   *as_told.mutable_time() = time;
   as_told.set_inode(unborn.inode());
   as_told.set_generation(unborn.generation());
+  *as_told.mutable_extents() = unborn.extents();
   const std::uint32_t missing =
       static_cast<std::uint32_t>(kMaxUnborn - std::min(kMaxUnborn, directory->unborn.size() - 1));
   create.set_unborn(std::min(missing, kMoreUnborn));

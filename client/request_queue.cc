@@ -158,6 +158,9 @@ PendingCallPtr RequestQueue::Told(const v1::Reply& reply) {
   *call->redo.mutable_time() = reply.provisional().time();
   call->redo.set_inode(reply.entry().attr().inode());
   call->redo.set_generation(reply.entry().attr().generation());
+  for (const v1::Extent& extent : reply.entry().layout().extents()) {
+    if (extent.state() != v1::EXTENT_HOLE) *call->redo.add_extents() = extent;
+  }
   told_.emplace(call->told, call);
   return call;
 }
@@ -169,6 +172,7 @@ std::uint64_t RequestQueue::Foretell(const PendingCallPtr& call, const v1::Redo&
   call->request.set_slot(slot->number);
   call->request.set_slot_sequence(slot->sequence);
   *call->request.mutable_foretold() = as_told;
+  call->request.mutable_foretold()->clear_extents();  // this epoch's controller knows them
   call->redo = as_told;
   call->told = next_told_++;
   told_.emplace(call->told, call);
@@ -197,7 +201,7 @@ void RequestQueue::Confirmed(const PendingCallPtr& call) {
   GiveSlots();
 }
 
-void RequestQueue::Resumed(bool new_epoch, bool knows) {
+void RequestQueue::Resumed(bool new_epoch) {
   Queue again;
   for (const auto& [number, call] : told_) {
     const bool unanswered = call->request.has_foretold() && call->told_sequence == 0;
@@ -209,10 +213,9 @@ void RequestQueue::Resumed(bool new_epoch, bool knows) {
     }
     call->redoing = true;
     call->request.clear_foretold();
-    call->order = knows ? kRedoOrder : kFirstOrder;
+    call->order = kRedoOrder;
     call->request.clear_redo();
-    call->done_anew = call->done_anew || (new_epoch && !knows);
-    if (new_epoch && knows) *call->request.mutable_redo() = call->redo;
+    if (new_epoch) *call->request.mutable_redo() = call->redo;
     again.push_back(call);
   }
   ready_slotted_.insert(ready_slotted_.begin(), again.begin(), again.end());

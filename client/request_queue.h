@@ -52,7 +52,6 @@ struct PendingCall {
   // The volume sequence that is to be durable; 0: what was foretold is not answered yet.
   std::uint64_t told_sequence = 0;
   bool redoing = false;    // told, but perhaps lost: it goes out again (its state stays)
-  bool done_anew = false;  // … to a controller that cannot make it come out the same
   v1::Redo redo;
   absl::StatusOr<v1::Reply> outcome = absl::UnknownError("not answered");  // valid when kDone
   CondVar done;
@@ -90,11 +89,11 @@ class RequestQueue {
   std::uint64_t confirmed() const {
     return told_.empty() ? next_told_ - 1 : told_.begin()->first - 1;
   }
+  bool AnyTold() const { return !told_.empty(); }
   // So much was told that slots may run out.
   bool ToldMuch() const { return 2 * told_.size() >= slots_.count(); }
-  // On a new stream: what was told and may be lost goes again, in a new epoch all of it. `knows`:
-  // the controller can make it come out the same.
-  void Resumed(bool new_epoch, bool knows);
+  // On a new stream: what was told and may be lost goes again, in a new epoch all of it.
+  void Resumed(bool new_epoch);
 
   // Some of what was told goes again, and has no answer yet.
   bool Redoing() const;

@@ -38,9 +38,9 @@ class ToldRequestsTest : public testing::Test {
     reply.mutable_entry()->mutable_attr()->set_inode(inode);
     EXPECT_EQ(queue_.Told(reply), call);
   }
-  void NewEpoch(bool knows = true) {
+  void NewEpoch() {
     queue_.StreamLost();
-    queue_.Resumed(/*new_epoch=*/true, knows);
+    queue_.Resumed(/*new_epoch=*/true);
     v1::Request reclaim;
     reclaim.mutable_reclaim();
     queue_.AddFirst({std::make_shared<PendingCall>(reclaim)});
@@ -97,7 +97,7 @@ TEST_F(ToldRequestsTest, WhoseNewAnswerIsLostAskForItAgain) {
   Sent();
   Tell(b, 20);  // of the new epoch, which goes on
   queue_.StreamLost();
-  queue_.Resumed(/*new_epoch=*/false, /*knows=*/true);
+  queue_.Resumed(/*new_epoch=*/false);
   EXPECT_EQ(Sent(), Names{"a"});
   EXPECT_EQ(queue_.Answered(a->request.id()), a);
 }
@@ -107,18 +107,10 @@ TEST_F(ToldRequestsTest, StayWhereTheyAreInTheSameEpoch) {
   Sent();
   Tell(a, 10);
   queue_.StreamLost();
-  queue_.Resumed(/*new_epoch=*/false, /*knows=*/true);
+  queue_.Resumed(/*new_epoch=*/false);
   EXPECT_EQ(Sent(), Names{});
   queue_.Durable(10);
   EXPECT_EQ(queue_.confirmed(), a->told);
-}
-
-TEST_F(ToldRequestsTest, GoAsTheyWereToAControllerThatDoesNotKnowTheWord) {
-  const auto a = Add("a");
-  Sent();
-  Tell(a, 10, 101);
-  NewEpoch(false);
-  EXPECT_EQ(Sent(), (Names{"reclaim", "a"}));
 }
 
 TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
@@ -133,7 +125,9 @@ TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
   const auto waits = Add("waits");
   EXPECT_EQ(queue_.Foretell(a, as_told), 1u);
   as_told.set_inode(102);
+  as_told.add_extents()->set_pool_block(55);
   EXPECT_EQ(queue_.Foretell(b, as_told), 2u);
+  EXPECT_EQ(b->request.foretold().extents_size(), 0);  // they came from there
   EXPECT_EQ(queue_.Foretell(late, as_told), 0u);  // so many at a time
   EXPECT_EQ(Sent(), (Names{"waits", "a", "b"}));
   queue_.Durable(1000);  // says nothing of what has no answer
@@ -141,7 +135,7 @@ TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
   EXPECT_FALSE(queue_.AnyProvisional(2));
   // The same epoch: first of all, as it was.
   queue_.StreamLost();
-  queue_.Resumed(/*new_epoch=*/false, /*knows=*/true);
+  queue_.Resumed(/*new_epoch=*/false);
   EXPECT_TRUE(a->request.has_foretold());
   EXPECT_EQ(Sent(), (Names{"a", "b", "waits"}));
   EXPECT_EQ(queue_.Answered(a->request.id()), a);
@@ -151,6 +145,23 @@ TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
   NewEpoch();
   EXPECT_EQ(Sent(), (Names{"b102", "reclaim", "waits"}));
   EXPECT_FALSE(b->request.has_foretold());
+  ASSERT_EQ(b->request.redo().extents_size(), 1);
+  EXPECT_EQ(b->request.redo().extents(0).pool_block(), 55u);
+}
+
+TEST_F(ToldRequestsTest, NameTheBlocksThatTheyBrought) {
+  const auto a = Add("a");
+  Sent();
+  v1::Reply reply;
+  reply.set_id(a->request.id());
+  v1::LayoutReply& layout = *reply.mutable_entry()->mutable_layout();
+  layout.add_extents()->set_pool_block(55);
+  layout.mutable_extents(0)->set_state(v1::EXTENT_UNWRITTEN);
+  layout.add_extents()->set_state(v1::EXTENT_HOLE);
+  EXPECT_EQ(queue_.Told(reply), a);
+  NewEpoch();
+  ASSERT_EQ(a->request.redo().extents_size(), 1);
+  EXPECT_EQ(a->request.redo().extents(0).pool_block(), 55u);
 }
 
 TEST_F(ToldRequestsTest, EndWithTheSession) {
@@ -177,7 +188,7 @@ TEST(RequestQueueTest, ClosesOfWhatIsClaimedAnewAreDropped) {
   EXPECT_EQ(queue.TakeFrame(0).requests_size(), 2);  // and no answer
   close(7);
   queue.StreamLost();
-  queue.Resumed(/*new_epoch=*/true, /*knows=*/true);
+  queue.Resumed(/*new_epoch=*/true);
   queue.DropCloses({5, 7});
   const v1::ClientFrame frame = queue.TakeFrame(0);
   ASSERT_EQ(frame.requests_size(), 1);

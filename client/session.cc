@@ -91,12 +91,6 @@ void SessionImpl::PostSync() {
   writer_wake_.NotifyOne();
 }
 
-void SessionImpl::AskConfirmed() {
-  if (Confirmed(last_told_.load())) return;
-  MutexLock lock(mutex_);
-  if (queue_.AnyProvisional(last_told_)) PostSync();
-}
-
 std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told) {
   const auto call = std::make_shared<PendingCall>(std::move(request));
   MutexLock lock(mutex_);

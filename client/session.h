@@ -131,13 +131,7 @@ class Session {
   virtual std::uint64_t last_told() const { return 0; }
   // Whether what was told under this number, and before, is durable. Takes no lock.
   virtual bool Confirmed(std::uint64_t /*told*/) const { return true; }
-  // Asks for what was told to become durable soon; whoever asks looks again later.
-  virtual void AskConfirmed() {}
-  // Waits until it is, and all before. Errors as Call's.
-  virtual absl::Status AwaitConfirmed(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
-    return absl::OkStatus();
-  }
-  // The same of all that was told up to this number. EIO, once, after something may have been lost.
+  // Waits until it is. Errors as Call's; EIO, once, after something may have been lost.
   virtual absl::Status Sync(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
     return absl::OkStatus();
   }

@@ -42,8 +42,6 @@ class SessionImpl : public Session {
   std::uint64_t told() const override { return told_; }
   std::uint64_t last_told() const override { return last_told_.load(); }
   bool Confirmed(std::uint64_t told) const override { return confirmed_.load() >= told; }
-  void AskConfirmed() override;
-  absl::Status AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) override;
   absl::Status Sync(std::uint64_t told, const Interrupt* interrupt) override;
   bool foretells() const override { return foretells_.load(); }
   std::uint64_t Foretell(v1::Request request, const v1::Redo& as_told) override;
@@ -76,6 +74,7 @@ class SessionImpl : public Session {
   void HandleProvisional(v1::Reply& reply);
   // The answer to what its caller has been told: redone, or foretold.
   void HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply);
+  absl::Status AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt);
   // Waits while what was told may be confirmed by answers that are on their way.
   absl::Status AwaitAnswers(std::uint64_t told, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

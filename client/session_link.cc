@@ -132,8 +132,7 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
   Complete(call, std::move(reply));
 }
 
-// Its caller has had its answer. One that came out otherwise is lost, and so are the blocks of a
-// file that it had made: by now they may be another's.
+// Its caller has had its answer. One that came out otherwise is lost.
 void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply) {
   const absl::Status status = StatusOf(reply);
   if (call->request.has_foretold()) events_.OnReply(call->request, reply);
@@ -145,7 +144,7 @@ void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& repl
     lost.set_error(EIO);
     lost.mutable_entry()->mutable_attr()->set_inode(call->redo.inode());
     events_.OnRedone(call->request, lost);
-  } else if (reply.redone() || call->done_anew) {
+  } else if (reply.redone()) {
     events_.OnRedone(call->request, reply);
   }
   MutexLock lock(mutex_);
@@ -261,7 +260,7 @@ bool SessionImpl::Reconnect() {
     std::string active;
     absl::Status status = TryRegister(address, &active);
     if (ErrnoOf(status) == ESTALE && session_id_ != 0) {
-      SessionIsOver("the controller has given it up");
+      SessionIsOver(std::string(status.message()));
       status = TryRegister(address, &active);
     }
     if (status.ok()) {
@@ -310,6 +309,13 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
                  options_.volume);
   }
+  if (status.ok() && hello->must_reclaim() &&
+      (hello->features() & v1::FEATURE_PROVISIONAL) == 0) {
+    MutexLock lock(mutex_);
+    if (queue_.AnyTold()) {
+      status = ErrnoStatus(ESTALE, "the controller cannot do again what the last one had told");
+    }
+  }
   if (!status.ok()) {
     const absl::Status ended = EndStream(*stream);
     if (hello.status().code() == absl::StatusCode::kUnavailable && !ended.ok()) status = ended;
@@ -334,10 +340,10 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     handshake_until_ms_ = 0;
     lease_ms_ = hello->lease_ms();
     renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_, options_.mdcs.size());
-    if (!resumed) queue_.SessionBegins(hello->slots());
-    if (resumed) {
-      const bool knows = (hello->features() & v1::FEATURE_PROVISIONAL) != 0;
-      queue_.Resumed(hello->must_reclaim(), knows);
+    if (!resumed) {
+      queue_.SessionBegins(hello->slots());
+    } else {
+      queue_.Resumed(hello->must_reclaim());
     }
   }
   if (!resumed) events_.OnRegistered(hello->session(), hello->key());

@@ -96,7 +96,6 @@ void WriteBehind::Enqueue(FileState& f, const DirtyWindowRef& window) {
     MutexLock lock(file->mutex);
     window->queued = false;
     // What could not be done is tried again when it has grown older, or somebody asks for it.
-    if (!context_.MayWrite(*file)) return context_.session->AskConfirmed();
     if (window->gone || window->in_flight || !window->dirty()) return;
     (void)FlushWindow(*file, window, &stopping_);
   });
@@ -140,12 +139,6 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
   flight.session = f.session;
   window->in_flight = true;
   absl::Status status;
-  while (status.ok() && f.era == flight.era && !context_.MayWrite(f)) {
-    const std::uint64_t told = f.told;
-    f.mutex.Unlock();
-    status = context_.session->AwaitConfirmed(told, interrupt);
-    f.mutex.Lock();
-  }
   while (status.ok() && f.era == flight.era && !window->gone) {
     flight.locks = LocksFor(f, flight);
     if (!f.Conflicts(flight.locks)) break;

@@ -172,43 +172,35 @@ class ToldFileTest : public WriteBehindTest {
   // A new file that the session was told of under number 7.
   std::unique_ptr<TestClient> MountTold() {
     auto client = Mount();
-    client->told().Tell(7);
     v1::EntryReply entry;
     *entry.mutable_attr() = cluster().mdc().AttrOf(inode_);
-    client->data().Created(entry, 1, client->told().told());
+    client->data().Created(entry, 1, 7);
     return client;
   }
-  // What it does writes a block, and not before the file is known to be durable.
-  void WaitsForConfirmation(TestClient& client, const std::function<void()>& body) {
-    std::thread thread(body);
-    EXPECT_TRUE(client.told().AwaitWaiter());
-    EXPECT_EQ(Writes(), 0u);
-    client.told().Confirm(7);
-    thread.join();
-    EXPECT_EQ(Writes(), 1u);
+  void MadeAgain(TestClient& client, int error) {
+    v1::Request create;
+    create.mutable_create()->set_open(true);
+    v1::Reply reply;
+    reply.set_error(error);
+    reply.mutable_entry()->mutable_attr()->set_inode(inode_);
+    client.data().OnRedone(create, reply);
   }
 };
 
-TEST_F(ToldFileTest, NoBlockOfItIsWrittenBehind) {
+TEST_F(ToldFileTest, WhatWasMadeAgainHasTheBlocksThatItHad) {
   const auto client = MountTold();
   client->Write(inode_, 0, "hello");
-  WaitsForConfirmation(*client, [&] { EXPECT_TRUE(client->Fsync(inode_).ok()); });
-}
-
-TEST_F(ToldFileTest, NoBlockOfItIsWrittenAtOnce) {
-  const auto client = MountTold();
-  WaitsForConfirmation(*client, [&] { client->Write(inode_, 0, "hello", {.direct = true}); });
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  client->Write(inode_, 5, " world");
+  MadeAgain(*client, 0);
+  ASSERT_TRUE(client->Fsync(inode_).ok());
+  EXPECT_EQ(Mount()->Read(inode_, 0, 20), "hello world");
 }
 
 TEST_F(ToldFileTest, WhatCouldNotBeMadeAgainIsToldToWhoHasItOpen) {
   const auto client = MountTold();
-  v1::Request create;
-  create.mutable_create()->set_open(true);
-  v1::Reply lost;
-  lost.set_error(EIO);
-  lost.mutable_entry()->mutable_attr()->set_inode(inode_);
-  client->data().OnRedone(create, lost);
-  client->told().Confirm(7);
+  client->Write(inode_, 0, "hello");
+  MadeAgain(*client, EIO);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
 }
@@ -219,40 +211,6 @@ TEST_F(ToldFileTest, WhatWasLostWithTheSessionIsToldToWhoHasItOpen) {
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   client->data().OnToldLost(7);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
-}
-
-// Its token, or blocks at its end, may be on their way back.
-TEST_F(ToldFileTest, WithoutBytesInMemoryOtherBlocksAreNotTaken) {
-  const auto client = MountTold();
-  EXPECT_EQ(client->Read(inode_, 0, 5), "");  // under a shared token
-  v1::Request create;
-  create.mutable_create()->set_open(true);
-  v1::Reply made;
-  *made.mutable_entry()->mutable_attr() = cluster().mdc().AttrOf(inode_);
-  v1::LayoutReply& layout = *made.mutable_entry()->mutable_layout();
-  layout.set_mode(v1::TOKEN_EXCLUSIVE);
-  layout.set_length_blocks(1);
-  layout.add_extents()->set_length_blocks(1);
-  layout.mutable_extents(0)->set_state(v1::EXTENT_UNWRITTEN);
-  client->data().OnRedone(create, made);
-  client->told().Confirm(7);
-  client->Write(inode_, 0, "hello");  // with a token that it asks for: FakeMdc sees what is wrong
-  ASSERT_TRUE(client->Fsync(inode_).ok());
-  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 5u);
-}
-
-TEST_F(ToldFileTest, WhereProgramsSyncItsFirstWriteAsksAhead) {
-  const auto client = MountTold();
-  client->Write(inode_, 0, "hello");
-  EXPECT_EQ(client->told().asked(), 0);
-  const std::uint64_t other = cluster().mdc().CreateFile();
-  client->Write(other, 0, "hello");
-  ASSERT_TRUE(client->Fsync(other).ok());
-  client->Write(inode_, 5, "world");
-  EXPECT_EQ(client->told().asked(), 1);
-  client->told().Confirm(7);
-  client->Write(inode_, 10, "again");
-  EXPECT_EQ(client->told().asked(), 1);
 }
 
 TEST_F(WriteBehindTest, ALossIsToldToEachOpenFileOnce) {

@@ -37,6 +37,7 @@ class PoolAllocator : public Allocator {
   absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) override;
   absl::Status Free(Txn& txn, const Run& run) override;
   absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) override;
+  absl::Status ReserveAgain(const Run& run) override;
   void Claim(Txn& txn, const Run& run) override;
   void Unreserve(const Run& run) override;
   void Committed(Sequence sequence) override;
@@ -263,6 +264,24 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Reserve(const AllocationRequest&
   if (room) return runs;
   for (const Run& run : *runs) Unreserve(run);
   return ErrnoStatus(ENOSPC, "too little space is left for a reservation");
+}
+
+absl::Status PoolAllocator::ReserveAgain(const Run& run) {
+  const auto refused = [&] {
+    return absl::InvalidArgumentError(absl::StrCat("pool ", run.pool.value(), " blocks [",
+                                                   run.start.value(), ", +", run.length_blocks,
+                                                   ") are not free"));
+  };
+  if (run.length_blocks == 0 || run.pool.value() >= pools_.size()) return refused();
+  FreeSpace& pool = pools_[run.pool.value()];
+  if (!IsData(pool)) return refused();
+  const auto taken = pool.TakeAt(run.start.value(), run.length_blocks, SessionId());
+  if (!taken || taken->length_blocks < run.length_blocks) {
+    if (taken) pool.Release(*taken);
+    return refused();
+  }
+  reserved_blocks_[run.pool.value()] += run.length_blocks;
+  return absl::OkStatus();
 }
 
 void PoolAllocator::Claim(Txn& txn, const Run& run) {

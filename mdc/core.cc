@@ -380,6 +380,7 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("operation.errors", counters_.errors);
   add("operation.inline_reads", counters_.inline_reads);
   add("operation.foretold", counters_.foretold);
+  add("operation.redone", counters_.redone);
   add("operation.misses", counters_.misses);
   add("operation.replays", counters_.replays);
   add("orphans.now", orphans_.size());

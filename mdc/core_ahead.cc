@@ -9,6 +9,7 @@
 #include "mdc/request_kinds.h"
 #include "proto/convert.h"
 #include "proto/protocol.h"
+#include "proto/status.h"
 
 namespace reel::mdc {
 namespace {
@@ -107,8 +108,8 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
   }
 }
 
-// False: no correct client sends such.
-bool CoreImpl::TakeForetold(Pending& op, OpContext& ctx) {
+// EPROTO: no correct client sends such.
+absl::Status CoreImpl::TakeForetold(const Pending& op, OpContext& ctx) {
   const v1::Request& request = op.request;
   const InodeNumber parent(request.has_create() ? request.create().parent()
                                                 : request.unlink().parent());
@@ -117,16 +118,22 @@ bool CoreImpl::TakeForetold(Pending& op, OpContext& ctx) {
                           S_ISREG(create.mode()) && create.token() == v1::TOKEN_EXCLUSIVE;
   if (!(makes_file || request.has_unlink()) || request.has_redo() ||
       attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
-    return false;
+    return ErrnoStatus(EPROTO, "foretold without an exclusive token of the directory");
   }
   ctx.foretold = &request.foretold();
   ctx.now = reel::FromProto(ctx.foretold->time()).value_or(ctx.now);
-  if (!request.has_create()) return true;
+  if (!request.has_create()) return absl::OkStatus();
   const InodeNumber inode(request.foretold().inode());
   ctx.unborn = unborn_.Find(op.session, parent, inode);
   ctx.on_commit.push_back(
       [this, session = op.session, parent, inode] { unborn_.Born(session, parent, inode); });
-  return true;
+  return absl::OkStatus();
+}
+
+// Its session may have written to it already.
+void CoreImpl::SpoilUnborn(const Pending& op) {
+  unborn_.Spoil(op.session, InodeNumber(op.request.create().parent()),
+                InodeNumber(op.request.foretold().inode()));
 }
 
 bool CoreImpl::AnyForetold(const Session& session) {

@@ -49,6 +49,19 @@ class AheadTest : public testing::Test {
     as_told.set_generation(unborn.generation());
     return request;
   }
+  static v1::Request RedoOf(const std::string& name, const v1::Unborn& unborn) {
+    v1::Request redo = OpenOf(name);
+    redo.mutable_create()->set_allocate_bytes(10'000);
+    *redo.mutable_redo() = Foretold(OpenOf(name), unborn).foretold();
+    *redo.mutable_redo()->mutable_extents() = unborn.extents();
+    return redo;
+  }
+  // Whether a file can get all that is free but so many blocks.
+  int TakeAllBut(Client& client, std::uint64_t blocks) {
+    const std::uint64_t all = client.Create("all", /*open=*/true);
+    const std::uint64_t bytes = (world_.FreeBlocks() - blocks) * 4096;
+    return client.Do(Client::LayoutOf(all, v1::TOKEN_EXCLUSIVE, true, 0, bytes), true);
+  }
   bool Answered(Client& client, v1::Request request) {
     const std::uint64_t id = client.Send(std::move(request));
     world_.Run();
@@ -281,9 +294,7 @@ TEST_F(AheadTest, WhatWasForetoldIsDoneAgainInANewEpoch) {
   world_.Restart();
   ASSERT_EQ(a_.Resume(), 0);
   ASSERT_EQ(b_.Resume(), 0);
-  v1::Request redo = OpenOf("second");
-  *redo.mutable_redo() = Foretold(OpenOf("second"), unborn[2]).foretold();
-  EXPECT_EQ(a_.Do(redo, true), 0);
+  EXPECT_EQ(a_.Do(RedoOf("second", unborn[2]), true), 0);
   EXPECT_EQ(a_.last_.entry().attr().inode(), unborn[2].inode());
   EXPECT_TRUE(a_.last_.redone());
   ASSERT_EQ(a_.Reclaim(), 0);
@@ -292,6 +303,76 @@ TEST_F(AheadTest, WhatWasForetoldIsDoneAgainInANewEpoch) {
   EXPECT_EQ(a_.Do(Client::LookupOf("nothing")), ENOENT);
   EXPECT_EQ(a_.Do(OpenOf("third", 1), true), 0);
   EXPECT_EQ(a_.Do(Foretold(OpenOf("x"), unborn[0]), true), EPROTO);
+}
+
+// Its session may have written them before the epoch ended.
+TEST_F(AheadTest, WhatIsDoneAgainHasTheBlocksThatItHad) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  world_.Restart();
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(b_.Resume(), 0);
+  // Without any it gets none: those that are free may be what the next one had.
+  v1::Unborn empty = unborn[0];
+  empty.clear_extents();
+  EXPECT_EQ(a_.Do(RedoOf("second", empty), true), 0);
+  EXPECT_EQ(a_.last_.entry().attr().allocated_bytes(), 0u);
+  for (const int i : {2, 1}) {
+    EXPECT_EQ(a_.Do(RedoOf("again" + std::to_string(i), unborn[i]), true), 0);
+    ASSERT_THAT(a_.last_.entry().layout().extents(), SizeIs(1));
+    EXPECT_EQ(a_.last_.entry().layout().extents(0).SerializeAsString(),
+              unborn[i].extents(0).SerializeAsString());
+  }
+}
+
+TEST_F(AheadTest, BlocksThatWereNotToldOfAreNotGiven) {
+  std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  const std::uint64_t first = a_.last_.entry().attr().inode();
+  ASSERT_EQ(a_.Do(Client::LayoutOf(first, v1::TOKEN_EXCLUSIVE, true, 0, 4096), true), 0);
+  const v1::Extent used = a_.last_.layout().extents(0);
+  world_.Restart();
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(b_.Resume(), 0);
+  const std::uint64_t free = world_.FreeBlocks();
+  std::vector<v1::Unborn> wrong(6, unborn[0]);
+  wrong[0].mutable_extents(0)->set_pool_block(used.pool_block());
+  wrong[1].mutable_extents(0)->set_pool_block(~std::uint64_t{0} - 1);
+  wrong[2].mutable_extents(0)->set_pool(99);
+  wrong[3].mutable_extents(0)->set_file_block(5);
+  wrong[4].mutable_extents(0)->set_length_blocks(free + 1);
+  *wrong[5].add_extents() = wrong[5].extents(0);  // the same ones once more
+  wrong[5].mutable_extents(1)->set_file_block(wrong[5].extents(0).length_blocks());
+  for (const v1::Unborn& each : wrong) EXPECT_EQ(a_.Do(RedoOf("x", each), true), EPROTO);
+  ASSERT_EQ(a_.Reclaim(), 0);
+  ASSERT_EQ(b_.Reclaim(), 0);
+  EXPECT_EQ(TakeAllBut(b_, 0), 0);  // none of them is kept
+}
+
+// Bytes may be on their way to them until the session has ended.
+TEST_F(AheadTest, BlocksOfAFileThatCouldNotBeMadeAgainAreNobodyElses) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  const std::uint64_t blocks = unborn[0].extents(0).length_blocks();
+  world_.Restart();
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(b_.Resume(), 0);
+  EXPECT_EQ(a_.Do(RedoOf("first", unborn[0]), true), EEXIST);
+  ASSERT_EQ(a_.Reclaim(), 0);
+  ASSERT_EQ(b_.Reclaim(), 0);
+  EXPECT_EQ(TakeAllBut(b_, blocks - 1), ENOSPC);
+  v1::Request goodbye;
+  goodbye.mutable_goodbye();
+  a_.Send(goodbye);
+  world_.Run();
+  EXPECT_EQ(b_.Do(Client::UnlinkOf("all"), true), 0);
+  EXPECT_EQ(TakeAllBut(b_, 0), 0);
+}
+
+TEST_F(AheadTest, NorThoseOfOneThatWasRefused) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("first"), unborn[0]), true), EEXIST);
+  EXPECT_EQ(a_.Do(Client::AttrReturnOf({kRoot})), 0);  // the others go back with it
+  EXPECT_EQ(TakeAllBut(b_, unborn[0].extents(0).length_blocks()), 0);
+  EXPECT_EQ(b_.Do(Client::UnlinkOf("all"), true), 0);
+  EXPECT_EQ(TakeAllBut(b_, unborn[0].extents(0).length_blocks() - 1), ENOSPC);
 }
 
 }  // namespace

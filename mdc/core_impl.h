@@ -90,7 +90,8 @@ class CoreImpl final : public Core {
   struct Counters {
     std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
     std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
-    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0, foretold = 0;
+    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
+    std::uint64_t foretold = 0, redone = 0;
   };
 
   // core.cc
@@ -146,6 +147,8 @@ class CoreImpl final : public Core {
   // Whether the outcome may be told before it is durable.
   bool MayTellAtOnce(const Pending& op, const OpContext& ctx) const;
   static bool MayRedo(const Session& session, const v1::Request& request);
+  absl::Status TakeRedo(const Pending& op, OpContext& ctx);
+  absl::StatusOr<Unborn> ReserveAgain(SessionId session, const v1::Redo& redo);
   // The session is served once it has said what it holds, and done again what was lost.
   void EndReclaim(Session& session);
 
@@ -170,8 +173,9 @@ class CoreImpl final : public Core {
   // core_ahead.cc
   // Blocks the operation while another session holds alone what it has looked at.
   absl::Status RequireSettled(const Pending& op, OpContext& ctx);
-  // Makes the context of a foretold operation; false: its session may not foretell it.
-  bool TakeForetold(Pending& op, OpContext& ctx);
+  // Makes the context of a foretold operation; EPROTO: its session may not foretell it.
+  absl::Status TakeForetold(const Pending& op, OpContext& ctx);
+  void SpoilUnborn(const Pending& op);
   // Some of what waits in its lane is foretold.
   static bool AnyForetold(const Session& session);
   bool MayHoldAlone(const Session& session, InodeNumber directory) const;

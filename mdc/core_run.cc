@@ -197,11 +197,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (tier == Tier::kAll) ++counters_.inline_reads;
   Txn txn(db_, in_flight_, tier, op->session);
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
-  if (op->request.has_redo()) {
-    ctx.redo = &op->request.redo();
-    ctx.now = reel::FromProto(ctx.redo->time()).value_or(ctx.now);
-  }
-  const bool may_be = !op->request.has_foretold() || TakeForetold(*op, ctx);
+  absl::Status may_be;
+  if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
+  if (op->request.has_foretold()) may_be = TakeForetold(*op, ctx);
   ctx.others_knew = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
@@ -210,8 +208,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (op->reap != InodeNumber(0)) {
     reaped = ReapOrphan(ctx, op->reap);
     status = reaped.status();
-  } else if (!may_be) {
-    status = ErrnoStatus(EPROTO, "foretold without an exclusive token of the directory");
+  } else if (!may_be.ok()) {
+    status = std::move(may_be);
   } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request) &&
              ctx.foretold == nullptr) {
     status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
@@ -310,6 +308,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     GrantCaching(op, ctx, reply);
     GrantAlone(op, ctx, reply);
     if (ctx.foretold != nullptr) ++counters_.foretold;
+    if (ctx.redo != nullptr) ++counters_.redone;
     for (const InodeNumber inode : ctx.soon_wanted) {
       SendRecalls(tokens_.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
     }
@@ -337,6 +336,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
                     session.id.value(), status.ToString());
     }
     if (slot != nullptr) slot->reply = reply.SerializeAsString();
+    if (op.request.has_foretold()) SpoilUnborn(op);
     GrantCaching(op, ctx, reply);  // of a name that is absent
   }
   if (slot != nullptr) {

@@ -435,12 +435,12 @@ void CoreImpl::ReleaseHoldings(SessionId session) {
   }
   for (const InodeNumber inode : locks_.Drop(session)) unlocked_.insert(inode);
   for (const InodeNumber inode : lock_tokens_.Drop(session)) unlocked_.insert(inode);
-  for (const mdc::Run& run : unborn_.Drop(session)) allocator_->Unreserve(run);
   allocator_->DropWindows(session);
 }
 
 void CoreImpl::Release(Session& session) {
   ReleaseHoldings(session.id);
+  for (const mdc::Run& run : unborn_.Drop(session.id)) allocator_->Unreserve(run);
   const bool held_up = std::exchange(session.holds_up_grace, false);
   fencing_.erase(session.id);
   sessions_.Remove(session.id);

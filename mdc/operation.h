@@ -54,7 +54,7 @@ struct OpContext {
   LockTokens& lock_tokens;
   const v1::Redo* redo = nullptr;      // what the operation came out as in an earlier epoch
   const v1::Redo* foretold = nullptr;  // what its session has said that it comes out as
-  const Unborn* unborn = nullptr;      // Create, foretold: what the file is made of
+  const Unborn* unborn = nullptr;      // Create, foretold or done again: what the file is made of
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};

@@ -36,6 +36,14 @@ void UnbornTable::Born(SessionId session, InodeNumber directory, InodeNumber ino
   if (stock->second.unborn.empty()) stocks_.erase(stock);
 }
 
+void UnbornTable::Spoil(SessionId session, InodeNumber directory, InodeNumber inode) {
+  const Unborn* const found = Find(session, directory, inode);
+  if (found == nullptr || directory == kNoDirectory) return;
+  Unborn spoilt = *found;
+  Born(session, directory, inode);
+  Add(session, kNoDirectory, std::move(spoilt), 0);
+}
+
 std::size_t UnbornTable::CountOf(SessionId session, InodeNumber directory) const {
   const auto stock = stocks_.find({session, directory});
   return stock == stocks_.end() ? 0 : stock->second.unborn.size();
@@ -44,7 +52,7 @@ std::size_t UnbornTable::CountOf(SessionId session, InodeNumber directory) const
 std::vector<std::pair<SessionId, InodeNumber>> UnbornTable::Idle(std::uint64_t since_ms) const {
   std::vector<std::pair<SessionId, InodeNumber>> idle;
   for (const auto& [of, stock] : stocks_) {
-    if (stock.added_ms < since_ms) idle.push_back(of);
+    if (of.second != kNoDirectory && stock.added_ms < since_ms) idle.push_back(of);
   }
   return idle;
 }
@@ -52,7 +60,7 @@ std::vector<std::pair<SessionId, InodeNumber>> UnbornTable::Idle(std::uint64_t s
 std::vector<Run> UnbornTable::Drop(SessionId session, InodeNumber directory) {
   std::vector<Run> runs;
   const auto stock = stocks_.find({session, directory});
-  if (stock == stocks_.end()) return runs;
+  if (stock == stocks_.end() || directory == kNoDirectory) return runs;
   MoveRuns(stock->second.unborn, runs);
   stocks_.erase(stock);
   return runs;

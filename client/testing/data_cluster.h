@@ -15,7 +15,6 @@
 #include "client/file_data.h"
 #include "client/session.h"
 #include "client/testing/fake_mdc.h"
-#include "client/testing/told_session.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
 #include "volume/borrowed_lun.h"
@@ -53,8 +52,7 @@ class TestClient {
     auto connected = Session::Connect(session, mdc, *data_, clock);
     EXPECT_TRUE(connected.ok()) << connected.status();
     session_ = *std::move(connected);
-    told_ = std::make_unique<ToldSession>(*session_);
-    const absl::Status started = data_->Start(*told_, volume_);
+    const absl::Status started = data_->Start(*session_, volume_);
     EXPECT_TRUE(started.ok()) << started;
   }
   ~TestClient() {
@@ -65,7 +63,6 @@ class TestClient {
 
   FileData& data() { return *data_; }
   Session& session() { return *session_; }
-  ToldSession& told() { return *told_; }
 
   std::string Read(std::uint64_t inode, std::uint64_t offset, std::size_t length,
                    FileData::IoContext io = {}) {
@@ -99,7 +96,6 @@ class TestClient {
   OpenVolume volume_;
   std::unique_ptr<FileData> data_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<ToldSession> told_;
 };
 
 struct ClusterShape {

@@ -294,6 +294,7 @@ Daemon::Totals Daemon::totals() const {
   totals.recalls += Counter("token.recalls");
   totals.replays += Counter("operation.replays");
   totals.foretold += Counter("operation.foretold");
+  totals.redone += Counter("operation.redone");
   totals.blocked += Counter("operation.blocked");
   totals.misses += Counter("operation.misses");
   totals.reaped += Counter("orphans.reaped");

@@ -184,6 +184,7 @@ Outcome History::Run() {
     c.recalls += totals.recalls;
     c.replays += totals.replays;
     c.foretold += totals.foretold;
+    c.redone += totals.redone;
     c.blocked += totals.blocked;
     c.misses += totals.misses;
     c.reaped += totals.reaped;

@@ -153,6 +153,7 @@ class Runner {
     add("recalls", c.recalls);
     add("stored replies sent again", c.replays);
     add("changes foretold", c.foretold);
+    add("changes done again", c.redone);
     add("operations blocked", c.blocked);
     add("reads of absent keys", c.misses);
     add("orphans removed", c.reaped);
