@@ -180,12 +180,6 @@ std::uint64_t RequestQueue::Foretell(const PendingCallPtr& call, const v1::Redo&
   return call->told;
 }
 
-bool RequestQueue::AnyProvisional(std::uint64_t through) const {
-  return std::any_of(told_.begin(), told_.upper_bound(through), [](const auto& entry) {
-    return entry.second->told_sequence != 0 || entry.second->redoing;
-  });
-}
-
 void RequestQueue::Durable(std::uint64_t sequence) {
   std::vector<PendingCallPtr> confirmed;
   for (const auto& [number, call] : told_) {

@@ -77,8 +77,6 @@ class RequestQueue {
   // Adds a request that is told of already, as `as_told`; its number. 0: it has no slot, or too
   // much was told; nothing is added. REQUIRES: a mutation.
   std::uint64_t Foretell(const PendingCallPtr& call, const v1::Redo& as_told);
-  // Something was answered provisionally, and is not known to be durable.
-  bool AnyProvisional(std::uint64_t through) const;
   // The request that this provisional reply answers; null when there is none.
   PendingCallPtr Told(const v1::Reply& reply);
   // All changes up to this volume sequence are durable.

@@ -132,7 +132,6 @@ TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
   EXPECT_EQ(Sent(), (Names{"waits", "a", "b"}));
   queue_.Durable(1000);  // says nothing of what has no answer
   EXPECT_EQ(queue_.confirmed(), 0u);
-  EXPECT_FALSE(queue_.AnyProvisional(2));
   // The same epoch: first of all, as it was.
   queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);

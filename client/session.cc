@@ -102,21 +102,7 @@ std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told
   return told;
 }
 
-absl::Status SessionImpl::AwaitAnswers(std::uint64_t told, const Interrupt* interrupt) {
-  while (!Confirmed(told) && !queue_.AnyProvisional(told)) {
-    if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
-    if (confirmed_more_.WaitFor(mutex_, kInterruptPoll)) continue;
-    if (absl::Status status = GoesOn(interrupt); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status SessionImpl::AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) {
-  if (Confirmed(told)) return absl::OkStatus();
-  {
-    MutexLock lock(mutex_);
-    if (absl::Status status = AwaitAnswers(told, interrupt); !status.ok()) return status;
-  }
   if (Confirmed(told)) return absl::OkStatus();
   v1::Request request;
   request.mutable_sync();
@@ -228,7 +214,7 @@ void SessionImpl::Shutdown() {
     const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
     while (session_id_ != 0 && queue_.confirmed() < last_told_.load() &&
            clock_.NowMs() < patience_ms) {
-      if (live_ && queue_.AnyProvisional(last_told_)) PostSync();
+      if (live_) PostSync();
       idle_.WaitFor(mutex_, kInterruptPoll);
     }
     if (live_ && !closing_) {

@@ -75,11 +75,7 @@ class SessionImpl : public Session {
   // The answer to what its caller has been told: redone, or foretold.
   void HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply);
   absl::Status AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt);
-  // Waits while what was told may be confirmed by answers that are on their way.
-  absl::Status AwaitAnswers(std::uint64_t told, const Interrupt* interrupt)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PostSync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteConfirmed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleCallback(const v1::Callback& callback);
   void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);
   void SessionIsOver(const std::string& why);
@@ -113,7 +109,7 @@ class SessionImpl : public Session {
   bool told_of_protocol_ = false;  // a controller with which there is no common version
 
   mutable Mutex mutex_;
-  CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_, confirmed_more_;
+  CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_;
   MdcSearch search_ ABSL_GUARDED_BY(mutex_);
   std::string address_ ABSL_GUARDED_BY(mutex_);  // of the controller that serves us
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;

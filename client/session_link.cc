@@ -107,11 +107,6 @@ void SessionImpl::ReceiveUntilLost() {
   }
 }
 
-void SessionImpl::NoteConfirmed() {
-  const std::uint64_t confirmed = queue_.confirmed();
-  if (confirmed_.exchange(confirmed) != confirmed) confirmed_more_.NotifyAll();
-}
-
 void SessionImpl::HandleProvisional(v1::Reply& reply) {
   PendingCallPtr call;
   {
@@ -120,8 +115,7 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
     if (call == nullptr) return;
     last_told_.store(std::max(call->told, last_told_.load()));
     queue_.Durable(reply.provisional().durable());
-    NoteConfirmed();
-    if (call->request.has_foretold()) confirmed_more_.NotifyAll();  // one may ask for it now
+    confirmed_.store(queue_.confirmed());
     if (queue_.ToldMuch()) PostSync();
     if (queue_.CanSend()) writer_wake_.NotifyOne();
   }
@@ -149,7 +143,7 @@ void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& repl
   }
   MutexLock lock(mutex_);
   queue_.Confirmed(call);
-  NoteConfirmed();
+  confirmed_.store(queue_.confirmed());
   if (queue_.CanSend()) writer_wake_.NotifyOne();
 }
 
@@ -161,7 +155,7 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
     call = queue_.Answered(reply.id());
     if (call == nullptr) return;
     queue_.Durable(reply.sequence());
-    NoteConfirmed();
+    confirmed_.store(queue_.confirmed());
     if (queue_.CanSend()) writer_wake_.NotifyOne();  // a slot came free
     if (call->request.op_case() == v1::Request::kRenew && reply.error() == 0) {
       lease_.Renew(call->sent_ms, lease_ms_);
@@ -233,7 +227,7 @@ void SessionImpl::SessionIsOver(const std::string& why) {
     first_lost = queue_.confirmed() + 1;
     if (first_lost <= last_told_) lost_ = true;  // before anybody takes it for confirmed
     doomed = queue_.SessionOver();
-    NoteConfirmed();
+    confirmed_.store(queue_.confirmed());
   }
   if (first_lost <= last_told_) events_.OnToldLost(first_lost);
   events_.OnEvicted();

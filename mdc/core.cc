@@ -261,7 +261,7 @@ CoreOutputs CoreImpl::TakeOutputs() {
   outputs.fetches = std::exchange(fetches_, {});
   outputs.fences = std::exchange(fences_, {});
   outputs.unheard = std::exchange(unheard_, false);
-  outputs.wants_sync = wants_sync_ || (may_sync_ && outputs_.AnyWaits());
+  outputs.wants_sync = wants_sync_ || (may_sync_ && outputs_.AsksForSync());
   if (outputs.wants_sync) wants_sync_ = may_sync_ = false;
   return outputs;
 }

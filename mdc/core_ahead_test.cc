@@ -213,6 +213,35 @@ TEST_F(AheadTest, NorDoesItPassWhatIsHeldBack) {
   EXPECT_EQ(b_.Answer(found).error(), 0);
 }
 
+TEST_F(AheadTest, NobodyHurriesForWhatWasForetold) {
+  std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  std::uint32_t made = 0;
+  const auto make = [&] {
+    const v1::Unborn with = unborn.front();
+    unborn.erase(unborn.begin());
+    ++made;
+    a_.SendIn(made, Foretold(OpenOf("file" + std::to_string(made)), with));
+    return world_.core_->TakeOutputs().wants_sync;
+  };
+  EXPECT_FALSE(make());
+  world_.core_->OnTick();
+  EXPECT_TRUE(world_.core_->TakeOutputs().wants_sync);
+  world_.Run();
+  // Until somebody waits, …
+  EXPECT_FALSE(make());
+  v1::Request sync;
+  sync.mutable_sync();
+  a_.Send(sync);
+  EXPECT_TRUE(world_.core_->TakeOutputs().wants_sync);
+  world_.Run();
+  // … or many of them.
+  EXPECT_EQ(a_.Do(OpenOf("more", 16), true), 0);
+  unborn = {a_.last_.unborn().begin(), a_.last_.unborn().end()};
+  int patient = 0;
+  while (!make()) ++patient;
+  EXPECT_EQ(patient, 7);
+}
+
 TEST_F(AheadTest, WhoHasNoneLeftGetsOthers) {
   const std::vector<v1::Unborn> unborn = HoldRoot(a_);
   EXPECT_EQ(a_.Do(OpenOf("second", 2), true), 0);

@@ -321,8 +321,9 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    waits_for = std::max(waits_for, at_once ? Commit(ctx, batch, Haste::kWhenAsked, op.session)
-                                            : Commit(ctx, batch, Haste::kNow));
+    const Haste haste =
+        at_once || ctx.foretold != nullptr ? Haste::kWhenAsked : Haste::kNow;
+    waits_for = std::max(waits_for, Commit(ctx, batch, haste, at_once ? op.session : SessionId()));
     if (!health_.ok()) return;
     KeepForLateOpens(ctx.late_opens);
   } else {
@@ -390,7 +391,10 @@ void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Re
   if (reply.entry().has_layout()) {  // granted to the file that the operation has made
     token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
   }
-  outputs_.Emit(session.stream, std::move(reply), waits_for, token);
+  // Whoever foretold it goes on already.
+  const auto wanted =
+      request.has_foretold() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
+  outputs_.Emit(session.stream, std::move(reply), waits_for, token, wanted);
 }
 
 // While a fetch holds up the lane, what stands behind it may find its own keys missing meanwhile.

@@ -5,7 +5,7 @@
 namespace reel::mdc {
 
 void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
-                       std::optional<TokenOf> token) {
+                       std::optional<TokenOf> token, Wanted wanted) {
   if (!open_.contains(stream)) return;
   if (token) {
     const auto last = token_waits_.find(*token);
@@ -19,7 +19,8 @@ void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
   }
   Sequence& last = last_wait_[stream];
   last = std::max(last, waits_for);
-  Entry entry{waits_for, stream, std::move(message)};
+  Entry entry{waits_for, stream, std::move(message), wanted};
+  wanted_ += wanted == Wanted::kYes ? 1 : 0;
   if (waiting_.empty() || waiting_.back().waits_for <= waits_for) {
     waiting_.push_back(std::move(entry));
     return;
@@ -59,6 +60,7 @@ Sequence OutputQueue::LastWaitOf(StreamId stream) const {
 void OutputQueue::Durable(Sequence sequence) {
   durable_ = std::max(durable_, sequence);
   for (; !waiting_.empty() && waiting_.front().waits_for <= durable_; waiting_.pop_front()) {
+    wanted_ -= waiting_.front().wanted == Wanted::kYes ? 1 : 0;
     Release(std::move(waiting_.front()));
   }
   absl::erase_if(token_waits_, [&](const auto& entry) { return entry.second <= durable_; });

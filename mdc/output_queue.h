@@ -38,8 +38,10 @@ class OutputQueue {
   }
   bool IsOpen(StreamId stream) const { return open_.contains(stream); }
 
+  // Whether anybody waits for a message: without, some of them are worth no sync.
+  enum class Wanted { kYes, kNo };
   void Emit(StreamId stream, Message message, Sequence waits_for,
-            std::optional<TokenOf> token = std::nullopt);
+            std::optional<TokenOf> token = std::nullopt, Wanted wanted = Wanted::kYes);
   // Behind everything that was emitted for the stream before.
   void EmitLast(StreamId stream, Message message);
   // A reply that depends on nothing and that nobody waits for: it travels with the next output to
@@ -48,7 +50,8 @@ class OutputQueue {
   void ReleaseIdle();
   void Durable(Sequence sequence);
   Sequence durable() const { return durable_; }
-  bool AnyWaits() const { return !waiting_.empty(); }
+  // What waits is worth a sync.
+  bool AsksForSync() const { return wanted_ > 0 || waiting_.size() >= kMostUnwanted; }
   bool AnyWaits(StreamId stream) const { return LastWaitOf(stream) > durable_; }
 
   // What may leave, moved into `outputs`.
@@ -56,11 +59,14 @@ class OutputQueue {
 
  private:
   static constexpr std::size_t kMostIdle = 64;  // of a stream
+  // Far fewer than what a session may have on its way, and in stock (kMaxUnborn).
+  static constexpr std::size_t kMostUnwanted = 8;
 
   struct Entry {
     Sequence waits_for;
     StreamId stream;
     Message message;
+    Wanted wanted = Wanted::kYes;
   };
   void Release(Entry entry);
   void ReleaseIdleOf(StreamId stream);
@@ -68,6 +74,7 @@ class OutputQueue {
 
   Sequence durable_;
   std::deque<Entry> waiting_;  // by waits_for; equals in order of emission
+  std::size_t wanted_ = 0;     // of these
   std::vector<CoreOutputs::Send> sends_;
   std::vector<StreamId> ends_;
   absl::flat_hash_set<StreamId> open_;
