@@ -1,5 +1,5 @@
-"""The LUNs of a cluster, labelled by reel-label: sparse image files in DIR/luns, named to the hosts
-either as they are or, behind a target, by iscsi:// URLs.
+"""The LUNs of a cluster, labelled by reel-label: image files in DIR/luns, sparse or not, named to the
+hosts either as they are or, behind a target, by iscsi:// URLs.
 """
 import os
 import shutil
@@ -8,6 +8,18 @@ import subprocess
 from network import HUB
 from process import LabError
 from spec import format_size
+
+
+ZEROS = bytes(1 << 20)
+
+
+def make_image(path, size_bytes, allocated):
+    """A file of zeros; `allocated`: each of its blocks has been written once, as a disk's have."""
+    with open(path, "wb", buffering=0) as image:
+        image.truncate(size_bytes)
+        for offset in range(0, size_bytes if allocated else 0, len(ZEROS)):
+            image.write(ZEROS[:size_bytes - offset])
+        os.fsync(image.fileno())
 
 
 def run_program(command, inside=()):
@@ -39,8 +51,8 @@ class ImageLuns:
         os.makedirs(self.dir)
         for pool in self.spec.pools:
             for name in pool.lun_names():
-                run_program([self.spec.program("reel-label"), "write", name, self.image(name),
-                             "--size", format_size(pool.size_bytes)])
+                make_image(self.image(name), pool.size_bytes, self.spec.allocated)
+                run_program([self.spec.program("reel-label"), "write", name, self.image(name)])
 
     def remove(self):
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -64,8 +76,7 @@ class IscsiLuns(ImageLuns):
         os.makedirs(self.dir)
         for pool in self.spec.pools:
             for name in pool.lun_names():
-                with open(self.image(name), "wb") as image:
-                    image.truncate(pool.size_bytes)
+                make_image(self.image(name), pool.size_bytes, self.spec.allocated)
         self.target.start()
         for name, url in zip(self.names(), self.patterns()):
             run_program([self.spec.program("reel-label"), "write", name, url],

@@ -69,6 +69,7 @@ class Spec:
     names: str = "ahead"  # or "durable", "early": as in mdc.toml
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
+    allocated: bool = False  # the images are written once; else they are sparse
     lun_delays: bool = False  # each LUN of the target can be slowed
     backend: str = "process"  # or "netns": each host in a network namespace of its own
     # Besides those that find the volume: of every client, or a list, one for each in turn.
@@ -185,7 +186,7 @@ def read_spec(arguments, old):
     if arguments.config:
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
-                   "lun_delays", "backend", "seat_ms", "session_lease_ms", "names",
+                   "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms", "names",
                    "mount_options"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
