@@ -51,7 +51,7 @@ struct PendingCall {
   std::uint64_t told = 0;     // its number among those told of; 0: it was not
   // The volume sequence that is to be durable; 0: what was foretold is not answered yet.
   std::uint64_t told_sequence = 0;
-  bool redoing = false;    // told, but perhaps lost: it goes out again (its state stays)
+  bool redoing = false;  // told, but perhaps lost: it goes out again (its state stays)
   v1::Redo redo;
   absl::StatusOr<v1::Reply> outcome = absl::UnknownError("not answered");  // valid when kDone
   CondVar done;

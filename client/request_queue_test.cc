@@ -128,7 +128,7 @@ TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
   as_told.add_extents()->set_pool_block(55);
   EXPECT_EQ(queue_.Foretell(b, as_told), 2u);
   EXPECT_EQ(b->request.foretold().extents_size(), 0);  // they came from there
-  EXPECT_EQ(queue_.Foretell(late, as_told), 0u);  // so many at a time
+  EXPECT_EQ(queue_.Foretell(late, as_told), 0u);       // so many at a time
   EXPECT_EQ(Sent(), (Names{"waits", "a", "b"}));
   queue_.Durable(1000);  // says nothing of what has no answer
   EXPECT_EQ(queue_.confirmed(), 0u);

@@ -102,21 +102,19 @@ std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told
   return told;
 }
 
-absl::Status SessionImpl::AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt) {
-  if (Confirmed(told)) return absl::OkStatus();
-  v1::Request request;
-  request.mutable_sync();
-  CallOptions options;
-  options.interrupt = interrupt;
-  return Call(std::move(request), options).status();
-}
-
 absl::Status SessionImpl::Sync(std::uint64_t told, const Interrupt* interrupt) {
-  absl::Status status = AwaitConfirmed(told, interrupt);
-  if (status.ok() && lost_.exchange(false)) {
-    return ErrnoStatus(EIO, "changes of names were lost with the session");
+  if (!Confirmed(told)) {
+    v1::Request request;
+    request.mutable_sync();
+    CallOptions options;
+    options.interrupt = interrupt;
+    absl::Status status = Call(std::move(request), options).status();
+    if (!status.ok()) return status;
+    // Its answer comes behind those to all that was told before.
+    if (!Confirmed(told)) return ErrnoStatus(EIO, "changes of names have no answer");
   }
-  return status;
+  if (lost_.exchange(false)) return ErrnoStatus(EIO, "changes of names were lost with the session");
+  return absl::OkStatus();
 }
 
 bool SessionImpl::TimedOut() const {

@@ -74,7 +74,6 @@ class SessionImpl : public Session {
   void HandleProvisional(v1::Reply& reply);
   // The answer to what its caller has been told: redone, or foretold.
   void HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply);
-  absl::Status AwaitConfirmed(std::uint64_t told, const Interrupt* interrupt);
   void PostSync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleCallback(const v1::Callback& callback);
   void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);

@@ -303,8 +303,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
                  options_.volume);
   }
-  if (status.ok() && hello->must_reclaim() &&
-      (hello->features() & v1::FEATURE_PROVISIONAL) == 0) {
+  if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_PROVISIONAL) == 0) {
     MutexLock lock(mutex_);
     if (queue_.AnyTold()) {
       status = ErrnoStatus(ESTALE, "the controller cannot do again what the last one had told");

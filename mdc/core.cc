@@ -291,6 +291,9 @@ void CoreImpl::Settle() {
 absl::StatusOr<Core::Region> CoreImpl::TakeRegion(PoolId pool, std::uint64_t least_blocks,
                                                   std::uint64_t most_blocks) {
   if (!health_.ok()) return health_;
+  if (InGrace()) {  // what is free may be a file's that is to be made again
+    return absl::UnavailableError("not all sessions of the last epoch have said what they hold");
+  }
   for (std::uint64_t length = most_blocks; length >= std::max<std::uint64_t>(least_blocks, 1);
        length /= 2) {
     Txn txn(db_, in_flight_, Tier::kMemory);

@@ -125,7 +125,7 @@ class Core {
   virtual void OnStoreSpace(StoreSpace space) = 0;
   // Takes one run of free blocks out of `pool` for the metadata store: at most `most_blocks`, and
   // if there is no such run a smaller one. It is the store's when `sequence` is durable. ENOSPC:
-  // none has `least_blocks`.
+  // none has `least_blocks`. UNAVAILABLE: not before all sessions of the last epoch have reclaimed.
   struct Region {
     Run run;
     Sequence sequence;

@@ -353,6 +353,19 @@ TEST_F(AheadTest, WhatIsDoneAgainHasTheBlocksThatItHad) {
   }
 }
 
+TEST_F(AheadTest, TheStoreTakesNoBlocksBeforeAllOfThatHasCome) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  world_.Restart();
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(b_.Resume(), 0);
+  ASSERT_EQ(b_.Reclaim(), 0);
+  EXPECT_FALSE(world_.core_->TakeRegion(PoolId(0), 1, 16).ok());
+  world_.core_->OnStoreSpace(Core::StoreSpace::kFull);
+  EXPECT_EQ(a_.Do(RedoOf("second", unborn[0]), true), 0);  // the reserve is for that, too
+  ASSERT_EQ(a_.Reclaim(), 0);
+  EXPECT_TRUE(world_.core_->TakeRegion(PoolId(0), 1, 16).ok());
+}
+
 TEST_F(AheadTest, BlocksThatWereNotToldOfAreNotGiven) {
   std::vector<v1::Unborn> unborn = HoldRoot(a_);
   const std::uint64_t first = a_.last_.entry().attr().inode();

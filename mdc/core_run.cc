@@ -197,6 +197,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (tier == Tier::kAll) ++counters_.inline_reads;
   Txn txn(db_, in_flight_, tier, op->session);
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
+  const bool told = op->request.has_foretold() || op->request.has_redo();
   absl::Status may_be;
   if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
   if (op->request.has_foretold()) may_be = TakeForetold(*op, ctx);
@@ -210,8 +211,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = reaped.status();
   } else if (!may_be.ok()) {
     status = std::move(may_be);
-  } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request) &&
-             ctx.foretold == nullptr) {
+  } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request) && !told) {
     status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
   } else {
     status = CheckAllowed(*op, ctx);
@@ -321,8 +321,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    const Haste haste =
-        at_once || ctx.foretold != nullptr ? Haste::kWhenAsked : Haste::kNow;
+    const Haste haste = at_once || ctx.foretold != nullptr ? Haste::kWhenAsked : Haste::kNow;
     waits_for = std::max(waits_for, Commit(ctx, batch, haste, at_once ? op.session : SessionId()));
     if (!health_.ok()) return;
     KeepForLateOpens(ctx.late_opens);
@@ -392,8 +391,7 @@ void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Re
     token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
   }
   // Whoever foretold it goes on already.
-  const auto wanted =
-      request.has_foretold() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
+  const auto wanted = request.has_foretold() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
   outputs_.Emit(session.stream, std::move(reply), waits_for, token, wanted);
 }
 

@@ -53,17 +53,16 @@ absl::Status CoreImpl::TakeRedo(const Pending& op, OpContext& ctx) {
 
 // EPROTO: no correct client was told of these.
 absl::StatusOr<Unborn> CoreImpl::ReserveAgain(SessionId session, const v1::Redo& redo) {
-  Unborn unborn{
-      .inode = InodeNumber(redo.inode()), .generation = redo.generation(), .runs = {}};
+  Unborn unborn{.inode = InodeNumber(redo.inode()), .generation = redo.generation(), .runs = {}};
   // What it was made with, and as much ahead.
   const std::uint64_t most = 2 * NewFileBlocks(kMaxFileBytes, descriptor_.block_bytes);
   absl::Status status;
   FileBlock next(0);
   for (const v1::Extent& told : redo.extents()) {
     const absl::StatusOr<Extent> extent = reel::FromProto(told);
-    const mdc::Run run =
-        extent.ok() ? mdc::Run{extent->pool, extent->pool_block, extent->length_blocks}
-                    : mdc::Run{};
+    const mdc::Run run = extent.ok()
+                             ? mdc::Run{extent->pool, extent->pool_block, extent->length_blocks}
+                             : mdc::Run{};
     if (!extent.ok() || extent->file_block != next || run.length_blocks > most - next.value()) {
       status = absl::InvalidArgumentError("the extents are not those of a new file");
     } else {
@@ -78,8 +77,8 @@ absl::StatusOr<Unborn> CoreImpl::ReserveAgain(SessionId session, const v1::Redo&
   }
   if (status.ok()) return unborn;
   for (const mdc::Run& run : unborn.runs) allocator_->Unreserve(run);
-  return ErrnoStatus(EPROTO, absl::StrCat("blocks of inode ", redo.inode(), " to be made again: ",
-                                          std::string(status.message())));
+  return ErrnoStatus(EPROTO, absl::StrCat("blocks of inode ", redo.inode(),
+                                          " to be made again: ", std::string(status.message())));
 }
 
 void CoreImpl::EndReclaim(Session& session) {

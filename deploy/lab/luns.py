@@ -1,5 +1,5 @@
-"""The LUNs of a cluster, labelled by reel-label: image files in DIR/luns, sparse or not, named to the
-hosts either as they are or, behind a target, by iscsi:// URLs.
+"""The LUNs of a cluster, labelled by reel-label: image files in DIR/luns, sparse or not, named to
+the hosts either as they are or, behind a target, by iscsi:// URLs.
 """
 import os
 import shutil

@@ -81,8 +81,8 @@ class Daemon final : public StreamServer {
     // Ends of processes, by reason.
     std::uint64_t kills = 0, failures = 0, seats_lost = 0, expiries = 0, refusals = 0;
     std::uint64_t refused_writes = 0;
-    std::uint64_t evictions = 0, recalls = 0, replays = 0, foretold = 0, redone = 0, blocked = 0, misses = 0,
-                  reaped = 0;
+    std::uint64_t evictions = 0, recalls = 0, replays = 0, foretold = 0, redone = 0, blocked = 0,
+                  misses = 0, reaped = 0;
   };
   Totals totals() const;
 

@@ -14,6 +14,7 @@ constexpr Micros kSeat = Cluster::kSeatMs * kMs;
 constexpr Micros kServedWithin = 10'000 * kMs;
 constexpr Micros kForEver = 3'600'000 * kMs;
 constexpr int kLooksForIo = 500;
+constexpr int kLooksForTold = 5'000;
 constexpr Micros kLook = 40;
 
 }  // namespace
@@ -98,7 +99,23 @@ void Faults::For(Micros time, std::function<void()> heal) {
   });
 }
 
+// Mostly little is told that is not durable: so that it is seen what becomes of that.
+void Faults::AwaitTold() {
+  const auto any = [&] {
+    for (const auto& machine : cluster_.machines()) {
+      if (!cluster_.alive(*machine) || machine->session() == nullptr) continue;
+      if (!machine->session()->Confirmed(machine->session()->last_told())) return true;
+    }
+    return false;
+  };
+  for (int i = 0; i < kLooksForTold && !any(); ++i) scheduler().Sleep(kLook);
+  scheduler().Sleep(random().Below(2 * kMs));
+}
+
 void Faults::Befall(Fault fault) {
+  const bool makes_sent_again = fault == Fault::kCutStream || fault == Fault::kKill ||
+                                fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
+  if (makes_sent_again && random().OneIn(2)) AwaitTold();
   if (fault < Fault::kFailPower) {
     Machine* const machine = AnyMachine();
     if (machine != nullptr) BefallMachine(fault, *machine);

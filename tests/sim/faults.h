@@ -59,6 +59,7 @@ class Faults {
   void DisturbEviction(Machine& victim);
   void KillInTakeover(Daemon& controller);
   void AwaitService();
+  void AwaitTold();
   Micros DownTime();
   // Lasts for that long; `heal` ends it.
   void For(Micros time, std::function<void()> heal);

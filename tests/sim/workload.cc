@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kNames[NameHistory::kNames] = {"a", "b", "c", "d", "e"};
 
+constexpr std::uint64_t kJournalBytes = 16 * DataModel::kCellBytes;
+
 bool IsAnswer(const absl::Status& status) {
   switch (ErrnoOf(status)) {
     case 0:
@@ -103,12 +105,13 @@ void Program::OneOperation() {
   const Mix& mix = shared_.mix;
   if (random().Below(20) < static_cast<std::uint64_t>(mix.use_file)) return OpenAndUse(AnySlot());
   const int slot = AnySlot();
+  if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
   switch (AnyKind()) {
     case Kind::kLookup:
       Lookup(slot);
       break;
     case Kind::kCreate:
-      Create(slot);
+      CreateAndUse(slot);
       break;
     case Kind::kMakeDir:
       MakeDirectory(slot);
@@ -183,7 +186,7 @@ std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
   return attr->inode();
 }
 
-void Program::Create(int slot) {
+std::uint64_t Program::Create(int slot) {
   const std::uint32_t mode = 0600 + static_cast<std::uint32_t>(random().Below(64));
   const std::size_t number = Begin({.kind = Kind::kCreate, .slot = slot, .mode = S_IFREG | mode});
   NextHandle();
@@ -192,9 +195,28 @@ void Program::Create(int slot) {
   machine_.NameChanged(At(slot), attr.ok());
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status());
-  if (!attr.ok()) return;
-  UseFile(attr->inode());
-  Close(attr->inode());
+  return attr.ok() ? attr->inode() : 0;
+}
+
+void Program::CreateAndUse(int slot) {
+  const std::uint64_t inode = Create(slot);
+  if (inode == 0) return;
+  UseFile(inode);
+  Close(inode);
+}
+
+// As a database does, in a directory where nobody else is: a file for each transaction, written at
+// once, mostly synced, and removed.
+void Program::KeepJournal(int slot) {
+  const std::uint64_t times = random().Between(2, 10);
+  for (std::uint64_t i = 0; i < times && Continue(); ++i) {
+    if (const std::uint64_t inode = Create(slot); inode != 0) {
+      Write(inode, {0, kJournalBytes * random().Between(1, 4)});
+      if (!random().OneIn(3)) Fsync(inode);
+      Close(inode);
+    }
+    Remove(slot, /*directory=*/false);
+  }
 }
 
 void Program::MakeDirectory(int slot) {

@@ -22,6 +22,7 @@ struct Mix {
   // Each of the first hosts works in a directory of its own, but for one operation in so many, and
   // the others seldom do anything. 0: they do not.
   int at_home = 0;
+  int journal = 0;  // of those, one operation in so many; 0: none
 };
 
 struct Shared {
@@ -69,7 +70,10 @@ class Program {
 
   void OneOperation();
   std::uint64_t Lookup(int slot, v1::Attr* attr = nullptr);
-  void Create(int slot);
+  // 0: none was made.
+  std::uint64_t Create(int slot);
+  void CreateAndUse(int slot);
+  void KeepJournal(int slot);
   void MakeDirectory(int slot);
   void Remove(int slot, bool directory);
   void Rename(int from, int to);
