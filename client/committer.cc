@@ -315,11 +315,13 @@ absl::Status Committer::TellLoss(const FileRef& file, std::uint64_t handle) {
   return ErrnoStatus(errno_value, "an earlier write of this file was lost");
 }
 
-void Committer::ReleaseTail(const FileRef& file) {
+void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {
   (void)write_behind_.Flush(file, WriteBehind::kAllBytes, nullptr);  // one commit tells of all
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
+    // In a later cycle, after a lost session, somebody may be asking for blocks just there.
+    if (file->recall_cycle != cycle) return;
     if (!file->commit_running) plan = Begin(*file, What::kAllAndTail);
   }
   if (plan == nullptr) return;

@@ -59,8 +59,9 @@ class Committer {
   // Everything dirty, of every inode. The first error. EINTR after `limit_ms`, if not 0.
   absl::Status SyncAll(std::uint64_t limit_ms);
   // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
-  // REQUIRES: recall is kReturning. The outcome as for Clean.
-  void ReleaseTail(const FileRef& file);
+  // `cycle` is the recall's; when that is over, nothing is done. REQUIRES: recall is kReturning in
+  // it. The outcome as for Clean.
+  void ReleaseTail(const FileRef& file, std::uint64_t cycle);
 
  private:
   struct Plan {

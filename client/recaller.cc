@@ -90,7 +90,7 @@ void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
     f.recalled.span = f.yielded;
     release_tail = f.recalled.mode == v1::TOKEN_NONE && f.recalled.span.Contains(f.EndSpan());
   }
-  if (release_tail) committer_.ReleaseTail(file);
+  if (release_tail) committer_.ReleaseTail(file, cycle);
   std::uint64_t session = 0;
   auto request = Yield(file, cycle, session);
   if (!request) return;
