@@ -220,15 +220,12 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
       if (done) TakeUnborn(request, reply);
       break;
     case v1::Request::kLink:
-      if (Node* node = done ? Find(request.link().parent()) : nullptr) {
-        SetName(*node, request.link().name(), request.link().inode());
-      }
+      if (done)
+        NameChanged(reply, request.link().parent(), request.link().name(), request.link().inode());
       if (Node* node = Find(request.link().inode())) node->made_in = 0;
       break;
     case v1::Request::kUnlink:
-      if (Node* node = done ? Find(request.unlink().parent()) : nullptr) {
-        SetName(*node, request.unlink().name(), 0);
-      }
+      if (done) NameChanged(reply, request.unlink().parent(), request.unlink().name(), 0);
       break;
     case v1::Request::kRename:
       if (done) Renamed(request.rename(), reply);
@@ -246,6 +243,21 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
   Shrink();
 }
 
+// A reply that says nothing of the directory is a stored one, sent again after a lost stream: what
+// was read since then is newer.
+bool NameCache::TellsOf(const v1::Reply& reply, std::uint64_t directory) {
+  return std::any_of(reply.changed().begin(), reply.changed().end(),
+                     [&](const v1::Attr& changed) { return changed.inode() == directory; });
+}
+
+void NameCache::NameChanged(const v1::Reply& reply, std::uint64_t directory,
+                            const std::string& name, std::uint64_t inode) {
+  Node* const node = Find(directory);
+  if (node == nullptr) return;
+  if (TellsOf(reply, directory)) return SetName(*node, name, inode);
+  ForgetName(*node, name);
+}
+
 void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   Node* const directory = Find(lookup.parent());
   if (directory == nullptr || IsDots(lookup.name()) || ahead_.contains(lookup.parent())) return;
@@ -261,8 +273,11 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
 void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
   const v1::Attr& attr = reply.entry().attr();
   Node* const directory = create.unnamed() ? nullptr : Find(create.parent());
-  if (directory != nullptr) SetName(*directory, create.name(), attr.inode());
+  if (directory != nullptr) NameChanged(reply, create.parent(), create.name(), attr.inode());
   if (Node* child = Find(attr.inode())) {
+    const bool just_made = std::find(reply.cacheable().begin(), reply.cacheable().end(),
+                                     attr.inode()) != reply.cacheable().end();
+    if (!just_made) return;
     // A new directory holds what this client puts into it, until others are let in.
     child->complete = S_ISDIR(attr.mode());
     if (directory != nullptr) child->made_in = directory->alone;
@@ -283,8 +298,9 @@ void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
   for (const auto& inode : {moved, replaced}) {
     if (Node* const node = inode ? Find(*inode) : nullptr) node->made_in = 0;
   }
-  if (moved && *moved != 0 && replaced) {
-    if (*moved == *replaced) return;  // two names of one inode: rename(2) leaves both
+  if (moved && moved == replaced) return;  // two names of one inode: rename(2) leaves both
+  const bool tells = TellsOf(reply, rename.parent()) && TellsOf(reply, rename.new_parent());
+  if (tells && moved && *moved != 0 && replaced) {
     const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
     const std::uint64_t whiteout = reply.entry().attr().inode();  // 0: none was asked for
     SetName(*from, rename.name(), exchange ? *replaced : whiteout);

@@ -208,6 +208,10 @@ class NameCache {
   void TouchAhead(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HoldAlone(const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool TellsOf(const v1::Reply& reply, std::uint64_t directory);
+  // What a change has made of a name.
+  void NameChanged(const v1::Reply& reply, std::uint64_t directory, const std::string& name,
+                   std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeUnborn(const v1::Request& request, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CameOut(const v1::Request& request, const v1::Reply& reply)

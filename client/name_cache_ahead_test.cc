@@ -36,6 +36,9 @@ class NameCacheAheadTest : public testing::Test {
     attr.set_mode(mode);
     attr.set_nlink(1);
     attr.set_change(1);
+    if (const auto directory = cache_.GetAttr(request.create().parent())) {
+      *reply.add_changed() = *directory;
+    }
     cache_.OnReply(request, reply);
   }
   void Stock(int numbers) {
@@ -135,7 +138,9 @@ TEST_F(NameCacheAheadTest, OnlyWhatWasMadeHereIsRemovedHere) {
   link.mutable_link()->set_inode(kFirst + 1);
   link.mutable_link()->set_parent(kDir);
   link.mutable_link()->set_name("other");
-  cache_.OnReply(link, {});
+  v1::Reply linked;
+  *linked.add_changed() = *cache_.GetAttr(kDir);
+  cache_.OnReply(link, linked);
   EXPECT_FALSE(Unlink("b"));
 }
 

@@ -47,6 +47,7 @@ class NameCacheTest : public testing::Test {
     v1::Reply reply;
     reply.add_cacheable(inode);
     *reply.mutable_entry()->mutable_attr() = AttrOf(inode, mode);
+    *reply.add_changed() = AttrOf(parent, S_IFDIR | 0755);
     cache_.OnReply(request, reply);
   }
   // The reply tells of what stands at the old name where that is a `whiteout`.
@@ -63,6 +64,7 @@ class NameCacheTest : public testing::Test {
       reply.add_cacheable(whiteout);
       *reply.mutable_entry()->mutable_attr() = AttrOf(whiteout, S_IFCHR);
     }
+    *reply.add_changed() = AttrOf(kDir, S_IFDIR | 0755);
     cache_.OnReply(request, reply);
   }
   void Listed(std::uint64_t from, const std::vector<std::uint64_t>& cookies, bool end) {
@@ -320,6 +322,7 @@ TEST_F(NameCacheTest, FollowsThisClientsOwnChanges) {
   v1::Reply done;
   *done.add_changed() = AttrOf(10);
   done.mutable_changed(0)->set_nlink(0);
+  *done.add_changed() = AttrOf(kDir, S_IFDIR | 0755);
   cache_.OnReply(unlink, done);
   EXPECT_EQ(Find("a"), "-");
   EXPECT_EQ(cache_.GetAttr(10)->nlink(), 0u);
@@ -341,6 +344,36 @@ TEST_F(NameCacheTest, RenamesMoveExchangeAndReplace) {
   Renamed("b", "unknown");  // what it replaced is not known, nor whether it was the same inode
   EXPECT_EQ(Find("b"), "?");
   EXPECT_EQ(Find("unknown"), "?");
+}
+
+// Its stored reply comes again, behind what was read on the new stream.
+TEST_F(NameCacheTest, AChangeOfBeforeALostStreamIsNotAppliedOnceMore) {
+  LookedUp("a", 10);
+  LookedUp("b", 20);
+  const auto repeated = [&](v1::Request request) { cache_.OnReply(request, v1::Reply()); };
+  v1::Request exchange;
+  v1::Rename& rename = *exchange.mutable_rename();
+  rename.set_parent(kDir);
+  rename.set_name("a");
+  rename.set_new_parent(kDir);
+  rename.set_new_name("b");
+  rename.set_flags(2 /* RENAME_EXCHANGE */);
+  repeated(exchange);
+  EXPECT_NE(Find("a"), "20");
+  LookedUp("a", 10);
+  v1::Request unlink;
+  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_name("a");
+  repeated(unlink);
+  EXPECT_NE(Find("a"), "-");
+  LookedUp("dir", 30);
+  v1::Request make;
+  make.mutable_create()->set_parent(kDir);
+  make.mutable_create()->set_name("dir");
+  v1::Reply made;
+  *made.mutable_entry()->mutable_attr() = AttrOf(30, S_IFDIR | 0755);
+  cache_.OnReply(make, made);
+  EXPECT_EQ(Find("x", 30), "?");  // others may have filled it
 }
 
 TEST_F(NameCacheTest, TwoNamesOfOneInodeBothStay) {
@@ -422,6 +455,8 @@ TEST_F(NameCacheTest, ALargeDirectoryStaysCompleteAndGivesTokensBackInLumps) {
     reply.clear_cacheable();
     reply.add_cacheable(inode);
     *reply.mutable_entry()->mutable_attr() = AttrOf(inode, mode);
+    reply.clear_changed();
+    *reply.add_changed() = AttrOf(request.create().parent(), S_IFDIR | 0755);
     cache.OnReply(request, reply);
   };
   create(2, S_IFDIR | 0755);
@@ -468,7 +503,9 @@ TEST_F(NameCacheTest, WhatIsGoneFromACompleteDirectoryTakesNoRoom) {
   v1::Request request;
   request.mutable_unlink()->set_parent(kDir);
   request.mutable_unlink()->set_name("name4");
-  cache_.OnReply(request, v1::Reply());
+  v1::Reply reply;
+  *reply.add_changed() = AttrOf(kDir, S_IFDIR | 0755);
+  cache_.OnReply(request, reply);
   EXPECT_EQ(Find("name4"), "-");
   EXPECT_EQ(cache_.weight(), before - NameCache::WeightOf("name4"));
 }
