@@ -42,10 +42,7 @@ class EventRouter : public SessionEvents {
     data_.OnRecall(inode, mode, span);
   }
   void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
-    if (to_shared) {
-      if (names_.OnShare(inode)) SendReturn({inode}, /*to_shared=*/true);
-      return;
-    }
+    if (to_shared) return OnShare(inode);
     switch (names_.OnRecall(inode)) {
       case NameCache::Recall::kOnItsWay:
         return;
@@ -134,6 +131,15 @@ class EventRouter : public SessionEvents {
       forget_attributes_(directory);
     }
     kernel_names_.Forget();
+  }
+
+  // (Names, which the kernel can be told of here, as in ClearNames. From another thread it might go
+  // out behind the return of all of the token, and after another grant.)
+  void OnShare(std::uint64_t directory) {
+    const NameCache::Recall what = names_.OnShare(directory);
+    if (what == NameCache::Recall::kOnItsWay) return;
+    if (what == NameCache::Recall::kTellOfNamesToo) kernel_names_.Forget();
+    SendReturn({directory}, /*to_shared=*/true);
   }
 
   void SendReturn(std::vector<std::uint64_t> inodes, bool to_shared = false) {

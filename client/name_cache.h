@@ -139,9 +139,9 @@ class NameCache {
   // granted after the first.
   enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kTellOfNamesToo, kOnItsWay };
   Recall OnRecall(std::uint64_t inode);
-  // The directory is held alone no longer, and its token is to be returned so; false: it is on its
-  // way already.
-  bool OnShare(std::uint64_t directory);
+  // The directory is held alone no longer, and its token is to be returned so: after the kernel was
+  // told of names where it keeps some of it that may be changing. Never kTellKernelFirst.
+  Recall OnShare(std::uint64_t directory);
   // No token is held any more. Returns the directories whose attributes the kernel keeps by now.
   std::vector<std::uint64_t> Clear(std::uint64_t now_ms);
 

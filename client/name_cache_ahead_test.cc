@@ -181,7 +181,7 @@ TEST_F(NameCacheAheadTest, ACommitThatCrossesARemovalDoesNotUndoIt) {
 TEST_F(NameCacheAheadTest, WhoIsRecalledGoesOnNoMore) {
   Stock(2);
   ASSERT_TRUE(Create("a"));
-  EXPECT_TRUE(cache_.OnShare(kDir));
+  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kReturn);
   EXPECT_EQ(Found("a"), kFirst);  // it still knows what is there
   EXPECT_EQ(Create("b"), std::nullopt);
   EXPECT_FALSE(Unlink("a"));
@@ -191,9 +191,44 @@ TEST_F(NameCacheAheadTest, TheKernelKeepsNamesThatChangeOnlyWhereItIsAlone) {
   Stock(1);
   ASSERT_TRUE(Create("a"));
   EXPECT_TRUE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/false));
-  EXPECT_TRUE(cache_.OnShare(kDir));
+  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kTellOfNamesToo);  // "a" has no answer yet
   EXPECT_FALSE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/false));
   EXPECT_TRUE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/true));
+}
+
+// Others may see it from now on, before the kernel has an answer.
+TEST_F(NameCacheAheadTest, BeforeItIsSharedTheKernelForgetsWhatIsChanging) {
+  Stock(1);
+  EXPECT_TRUE(cache_.ShowName(kDir, "stocked", 50, /*quiet=*/false));
+  NameCache::ToTell to_tell;
+  const OwnChanges::Change change = cache_.BeginChange(CreateOf("late"), to_tell);
+  EXPECT_FALSE(to_tell.names);  // it is alone
+  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kTellOfNamesToo);
+  cache_.EndChange(change);
+  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kReturn);
+}
+
+// Its stored reply comes again, behind what was read on the new stream.
+TEST_F(NameCacheAheadTest, AChangeOfBeforeALostStreamIsNotAppliedOnceMore) {
+  Reply(CreateOf("a"), 10);
+  Reply(CreateOf("b"), 20);
+  v1::Request exchange;
+  v1::Rename& rename = *exchange.mutable_rename();
+  rename.set_parent(kDir);
+  rename.set_name("a");
+  rename.set_new_parent(kDir);
+  rename.set_new_name("b");
+  rename.set_flags(2 /* RENAME_EXCHANGE */);
+  cache_.OnReply(exchange, {});
+  const auto found = cache_.Lookup(kDir, "a");
+  EXPECT_TRUE(!found || found->attr.inode() == 10);
+  Reply(CreateOf("c"), 30);
+  v1::Request unlink;
+  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_name("c");
+  cache_.OnReply(unlink, {});
+  const auto left = cache_.Lookup(kDir, "c");
+  EXPECT_TRUE(!left || !left->absent);
 }
 
 TEST_F(NameCacheAheadTest, BesideItsOwnChangesItWaits) {

@@ -346,36 +346,6 @@ TEST_F(NameCacheTest, RenamesMoveExchangeAndReplace) {
   EXPECT_EQ(Find("unknown"), "?");
 }
 
-// Its stored reply comes again, behind what was read on the new stream.
-TEST_F(NameCacheTest, AChangeOfBeforeALostStreamIsNotAppliedOnceMore) {
-  LookedUp("a", 10);
-  LookedUp("b", 20);
-  const auto repeated = [&](v1::Request request) { cache_.OnReply(request, v1::Reply()); };
-  v1::Request exchange;
-  v1::Rename& rename = *exchange.mutable_rename();
-  rename.set_parent(kDir);
-  rename.set_name("a");
-  rename.set_new_parent(kDir);
-  rename.set_new_name("b");
-  rename.set_flags(2 /* RENAME_EXCHANGE */);
-  repeated(exchange);
-  EXPECT_NE(Find("a"), "20");
-  LookedUp("a", 10);
-  v1::Request unlink;
-  unlink.mutable_unlink()->set_parent(kDir);
-  unlink.mutable_unlink()->set_name("a");
-  repeated(unlink);
-  EXPECT_NE(Find("a"), "-");
-  LookedUp("dir", 30);
-  v1::Request make;
-  make.mutable_create()->set_parent(kDir);
-  make.mutable_create()->set_name("dir");
-  v1::Reply made;
-  *made.mutable_entry()->mutable_attr() = AttrOf(30, S_IFDIR | 0755);
-  cache_.OnReply(make, made);
-  EXPECT_EQ(Find("x", 30), "?");  // others may have filled it
-}
-
 TEST_F(NameCacheTest, TwoNamesOfOneInodeBothStay) {
   LookedUp("a", 10);
   LookedUp("b", 10);

@@ -37,6 +37,7 @@ class PoolAllocator : public Allocator {
   absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) override;
   absl::Status Free(Txn& txn, const Run& run) override;
   absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) override;
+  void SetGrace(bool in_grace) override { in_grace_ = in_grace; }
   absl::Status ReserveAgain(const Run& run) override;
   void Claim(Txn& txn, const Run& run) override;
   void Unreserve(const Run& run) override;
@@ -88,6 +89,7 @@ class PoolAllocator : public Allocator {
   std::vector<Change> changes_;  // of the current operation, in order
   std::deque<PendingFree> pending_;
   std::vector<std::uint64_t> reserved_blocks_;  // by pool
+  bool in_grace_ = false;
 };
 
 absl::Status PoolAllocator::LoadFrom(const MetaDb& db) {
@@ -202,6 +204,7 @@ void PoolAllocator::TakeAhead(const AllocationRequest& request, std::vector<Run>
 
 absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& request) {
   if (request.length_blocks == 0) return ErrnoStatus(EINVAL, "an allocation of no blocks");
+  if (in_grace_) return ErrnoStatus(EAGAIN, "blocks of the last epoch are still to be claimed");
   const std::vector<FreeSpace*> order = Order(request);
   std::uint64_t usable = 0;
   for (const FreeSpace* pool : order) usable += pool->usable_blocks();

@@ -67,6 +67,9 @@ class Allocator {
   // Runs of that length in all, kept in memory alone for a later operation, which claims them;
   // taken only where plenty is left. ENOSPC.
   virtual absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) = 0;
+  // While it is set, only blocks that an earlier epoch had reserved are taken (ReserveAgain,
+  // Claim): Allocate and Reserve are EAGAIN.
+  virtual void SetGrace(bool in_grace) = 0;
   // The same of this run, which an earlier epoch had reserved. INVALID_ARGUMENT: there is no such
   // run of data blocks, or not all of it is free.
   virtual absl::Status ReserveAgain(const Run& run) = 0;

@@ -103,6 +103,7 @@ absl::Status CoreImpl::Begin() {
   outputs_.Durable(*durable);
   spdlog::info("volume {}: epoch {}, {} sessions to reclaim, {} orphans", descriptor_.name,
                epoch_.value(), grace_sessions_, orphans_.size());
+  allocator_->SetGrace(InGrace());
   if (!InGrace()) OnGraceOver();
   return absl::OkStatus();
 }

@@ -55,6 +55,7 @@ void CoreImpl::NoteShared(InodeNumber directory) {
 
 // Whoever has just changed a directory, when nobody else knew it, is likely to do so again.
 void CoreImpl::GrantAlone(const Pending& op, OpContext& ctx, v1::Reply& reply) {
+  if (ctx.redo != nullptr) return;  // its client does not look, and others have yet to come
   const Session& session = *sessions_.Find(op.session);
   if ((session.features & v1::FEATURE_FORETELL) == 0 || !session.caches_attributes) return;
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {

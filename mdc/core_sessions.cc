@@ -369,6 +369,7 @@ void CoreImpl::LeaveGrace(Session& session) {
 
 void CoreImpl::OnGraceOver() {
   spdlog::info("volume {}: serving in epoch {}", descriptor_.name, epoch_.value());
+  allocator_->SetGrace(false);
   std::vector<InodeNumber> orphans(orphans_.begin(), orphans_.end());
   std::sort(orphans.begin(), orphans.end());
   for (const InodeNumber inode : orphans) QueueReap(inode);

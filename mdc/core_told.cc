@@ -28,7 +28,7 @@ bool CoreImpl::MayTellAtOnce(const Pending& op, const OpContext& ctx) const {
 // What a client may have been told before it was durable.
 bool CoreImpl::MayRedo(const Session& session, const v1::Request& request) {
   return session.phase == Session::Phase::kMustReclaim && request.slot() != 0 &&
-         (session.features & v1::FEATURE_PROVISIONAL) != 0;
+         TellableAtOnce(request) && (session.features & v1::FEATURE_PROVISIONAL) != 0;
 }
 
 // What is done again comes out as it was told, with the blocks of a file that it made: its session
@@ -45,8 +45,8 @@ absl::Status CoreImpl::TakeRedo(const Pending& op, OpContext& ctx) {
     unborn_.Add(op.session, UnbornTable::kNoDirectory, *std::move(unborn), clock_.NowMs());
     ctx.unborn = unborn_.Find(op.session, UnbornTable::kNoDirectory, inode);
   }
-  ctx.on_commit.push_back([this, session = op.session, inode] {
-    unborn_.Born(session, UnbornTable::kNoDirectory, inode);
+  ctx.on_commit.push_back([this, &ctx, inode] {
+    if (ctx.unborn_given) unborn_.Born(ctx.session, UnbornTable::kNoDirectory, inode);
   });
   return absl::OkStatus();
 }

@@ -55,6 +55,7 @@ struct OpContext {
   const v1::Redo* redo = nullptr;      // what the operation came out as in an earlier epoch
   const v1::Redo* foretold = nullptr;  // what its session has said that it comes out as
   const Unborn* unborn = nullptr;      // Create, foretold or done again: what the file is made of
+  bool unborn_given = false;           // … which it got
 
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};

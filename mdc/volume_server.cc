@@ -388,10 +388,8 @@ void VolumeServer::Grow(std::uint64_t free_bytes) {
   // Each region doubles the store: their number is limited.
   auto region = core_->TakeRegion(pool, kMinRegionBytes / descriptor.block_bytes,
                                   fs.SizeBytes() / descriptor.block_bytes);
-  if (region.ok()) {
-    region_ = *region;
-    return;
-  }
+  if (region.ok()) region_ = *region;
+  if (region.ok() || absl::IsUnavailable(region.status())) return;  // if not now, soon
   if (free_bytes < fs.ReservedBytes()) {
     spdlog::warn("volume {}: the metadata store is nearly full and cannot grow: {}",
                  options_.volume, std::string(region.status().message()));
