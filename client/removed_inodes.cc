@@ -27,6 +27,17 @@ void RemovedInodes::Add(v1::Attr attr, const v1::Time& now) {
   inodes_.insert_or_assign(inode, Removed{.attr = std::move(attr), .xattrs = {}});
 }
 
+void RemovedInodes::Learn(const v1::Attr& attr) {
+  MutexLock lock(mutex_);
+  const auto found = inodes_.find(attr.inode());
+  if (found == inodes_.end()) return;
+  v1::Attr& known = found->second.attr;
+  known.set_size_bytes(attr.size_bytes());
+  known.set_allocated_bytes(attr.allocated_bytes());
+  *known.mutable_mtime() = attr.mtime();
+  *known.mutable_ctime() = attr.ctime();
+}
+
 void RemovedInodes::Forget(std::uint64_t inode) {
   MutexLock lock(mutex_);
   inodes_.erase(inode);

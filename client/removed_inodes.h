@@ -26,6 +26,8 @@ class RemovedInodes {
  public:
   // One of its names was removed at `now`: the last one, for what this is asked about later.
   void Add(v1::Attr attr, const v1::Time& now);
+  // Its size and times of data, as of now. Nothing, when it is not here.
+  void Learn(const v1::Attr& attr);
   // From the kernel: it knows these no more.
   void Forget(std::uint64_t inode);
 

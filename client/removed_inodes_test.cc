@@ -77,6 +77,19 @@ TEST_F(RemovedInodesTest, TakesExtendedAttributes) {
   EXPECT_EQ(removed_.Find(kInode)->ctime().seconds(), 9);
 }
 
+TEST_F(RemovedInodesTest, LearnsWhatWasWrittenSince) {
+  v1::Attr written = *removed_.Find(kInode);
+  written.set_size_bytes(777);
+  written.mutable_mtime()->set_seconds(8);
+  removed_.Learn(written);
+  EXPECT_EQ(removed_.Find(kInode)->size_bytes(), 777u);
+  EXPECT_EQ(removed_.Find(kInode)->mtime().seconds(), 8);
+  EXPECT_EQ(removed_.Find(kInode)->nlink(), 0u);
+  written.set_inode(kInode + 1);
+  removed_.Learn(written);
+  EXPECT_FALSE(removed_.Has(kInode + 1));
+}
+
 TEST_F(RemovedInodesTest, BoundsWhatItTakes) {
   const std::string half(RemovedInodes::kMaxXattrBytes / 2 - 8, 'v');
   EXPECT_EQ(Set("user.a", half), 0);

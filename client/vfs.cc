@@ -229,6 +229,15 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
   return std::move(*reply->mutable_data()->mutable_data());
 }
 
+// What was written to a removed file is known nowhere else when all have closed it.
+void Vfs::Close(std::uint64_t inode) {
+  if (std::optional<v1::Attr> removed = removed_.Find(inode)) {
+    data_.Overlay(*removed);
+    removed_.Learn(*removed);
+  }
+  data_.Close(inode);
+}
+
 // ---- inodes
 // ---------------------------------------------------------------------------------------
 

@@ -126,7 +126,7 @@ class Vfs {
   absl::StatusOr<v1::Attr> CreateUnnamed(std::uint64_t parent, std::uint32_t mode, int flags,
                                          const Caller& caller);
   // Of files and directories.
-  void Close(std::uint64_t inode) { data_.Close(inode); }
+  void Close(std::uint64_t inode);
   // `flags` are the file's open flags; `page_cache` as in FileData::IoContext.
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, int flags, bool page_cache,

@@ -14,7 +14,7 @@ name = os.path.basename(sys.argv[0])
 with open(os.path.join(os.path.dirname(sys.argv[0]), "calls"), "a") as calls:
     print(name, *sys.argv[1:], file=calls)
 if name == "reel-label":
-    open(sys.argv[3], "w").close()
+    os.stat(sys.argv[3])
 if name in ("reel-mdcd", "mount.reelfs"):
     if os.environ.get("FAKE_FAILS") == name:
         sys.exit("the seat LUN is missing")
@@ -112,6 +112,16 @@ def test_stopped_daemon_can_be_taken_down(lab):
     assert lab("down").returncode == 0
 
 
+def test_images_are_sparse_unless_they_are_to_be_written_once(lab):
+    for options, written in (([], False), (["--allocated"], True)):
+        assert lab("up", "--clients", "0", "--luns", "meta=1x64M,data=1x64M",
+                   *options).returncode == 0
+        image = os.stat(lab.calls.read_text().splitlines()[0].split()[3])
+        assert (image.st_blocks * 512 >= image.st_size) == written
+        lab("down")
+        lab.calls.unlink()
+
+
 def test_pools_reach_labels_and_mkfs(lab, tmp_path):
     config = tmp_path / "cluster.toml"
     config.write_text('clients = 0\nblock_size = "64KiB"\n'
@@ -121,7 +131,7 @@ def test_pools_reach_labels_and_mkfs(lab, tmp_path):
     assert lab("up", "--config", str(config)).returncode == 0
     calls = lab.calls.read_text().splitlines()
     assert [call.split()[2] for call in calls[:3]] == ["meta1", "fast1", "fast2"]
-    assert calls[2].endswith("--size 512MiB")
+    assert os.path.getsize(calls[2].split()[3]) == 512 << 20
     volume = open(os.path.join(lab.dir, "volume.toml")).read()
     assert 'flags = ["data", "exclusive"]' in volume and 'affinities = ["online"]' in volume
 

@@ -7,8 +7,6 @@ import subprocess
 
 from network import HUB
 from process import LabError
-from spec import format_size
-
 
 ZEROS = bytes(1 << 20)
 

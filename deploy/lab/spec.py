@@ -25,13 +25,6 @@ def parse_size(text):
     return int(match[1]) * _UNITS[match[2].upper()]
 
 
-def format_size(size_bytes):
-    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size_bytes % unit == 0:
-            return f"{size_bytes // unit}{name}"
-    return str(size_bytes)
-
-
 @dataclasses.dataclass
 class PoolSpec:
     name: str
