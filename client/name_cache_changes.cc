@@ -24,17 +24,16 @@ void NameCache::NameChanged(const v1::Reply& reply, std::uint64_t directory,
 }
 
 void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
-  const v1::Attr& attr = reply.entry().attr();
+  const std::uint64_t inode = reply.entry().attr().inode();
+  if (!create.unnamed()) NameChanged(reply, create.parent(), create.name(), inode);
+  const bool just_made = std::find(reply.cacheable().begin(), reply.cacheable().end(), inode) !=
+                         reply.cacheable().end();
+  Node* const child = just_made ? Find(inode) : nullptr;
+  if (child == nullptr) return;
+  // A new directory holds what this client puts into it, until others are let in.
+  child->complete = S_ISDIR(reply.entry().attr().mode());
   Node* const directory = create.unnamed() ? nullptr : Find(create.parent());
-  if (directory != nullptr) NameChanged(reply, create.parent(), create.name(), attr.inode());
-  if (Node* child = Find(attr.inode())) {
-    const bool just_made = std::find(reply.cacheable().begin(), reply.cacheable().end(),
-                                     attr.inode()) != reply.cacheable().end();
-    if (!just_made) return;
-    // A new directory holds what this client puts into it, until others are let in.
-    child->complete = S_ISDIR(attr.mode());
-    if (directory != nullptr) child->made_in = directory->alone;
-  }
+  if (directory != nullptr) child->made_in = directory->alone;
 }
 
 void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {

@@ -171,8 +171,10 @@ std::uint64_t RequestQueue::Foretell(const PendingCallPtr& call, const v1::Redo&
   if (!slot) return 0;
   call->request.set_slot(slot->number);
   call->request.set_slot_sequence(slot->sequence);
-  *call->request.mutable_foretold() = as_told;
-  call->request.mutable_foretold()->clear_extents();  // this epoch's controller knows them
+  v1::Redo& foretold = *call->request.mutable_foretold();  // this epoch's controller knows blocks
+  *foretold.mutable_time() = as_told.time();
+  foretold.set_inode(as_told.inode());
+  foretold.set_generation(as_told.generation());
   call->redo = as_told;
   call->told = next_told_++;
   told_.emplace(call->told, call);

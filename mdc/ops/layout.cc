@@ -295,7 +295,7 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
   absl::Status allocated = ErrnoStatus(ENOSPC);
   if (ctx.unborn != nullptr) {
     allocated = GiveReserved(ctx, inode, ctx.unborn->runs, layout);
-    ctx.unborn_given = allocated.ok() || ctx.unborn->runs.empty();
+    ctx.unborn_given = allocated.ok();
   } else if (allocate_bytes > 0 && ctx.redo == nullptr) {
     allocated = AllocateLayout(ctx, inode, record, FileBlock(0),
                                NewFileBlocks(allocate_bytes, ctx.descriptor.block_bytes),

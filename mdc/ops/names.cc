@@ -88,8 +88,8 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   } else {
     AddEntry(ctx, parent, create.name(), inode, record->mode() & S_IFMT);
   }
-  // (Whoever has foretold the file counts on its token.)
-  const bool room = ctx.foretold != nullptr || ctx.tokens.HasRoom(ctx.session);
+  // (Whoever has foretold the file, or had it before, counts on its token and its blocks.)
+  const bool room = ctx.unborn != nullptr || ctx.tokens.HasRoom(ctx.session);
   if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode()) && room) {
     absl::Status granted = GrantNewFile(ctx, inode, *record, create.allocate_bytes(),
                                         *reply.mutable_entry()->mutable_layout());
