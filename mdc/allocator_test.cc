@@ -321,6 +321,19 @@ TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
   EXPECT_EQ(ErrnoOf(allocator_->Reserve(Blocks(1)).status()), ENOSPC);
 }
 
+TEST_F(AllocatorTest, InGraceOnlyWhatWasReservedBeforeIsTaken) {
+  Make({DataPool("a", 32, 16, 1)});
+  const Run before{PoolId(0), PoolBlock(5), 3};
+  allocator_->SetGrace(true);
+  EXPECT_EQ(ErrnoOf(Take(Blocks(1)).status()), EAGAIN);
+  EXPECT_EQ(ErrnoOf(allocator_->Reserve(Blocks(1)).status()), EAGAIN);
+  EXPECT_TRUE(allocator_->ReserveAgain(before).ok());
+  EXPECT_FALSE(allocator_->ReserveAgain(before).ok());
+  EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+  allocator_->SetGrace(false);
+  EXPECT_TRUE(Take(Blocks(1)).ok());
+}
+
 TEST_F(AllocatorTest, DamagedFreeSpaceIsNamed) {
   Make({DataPool("a", 4, 8, 1)});
   WriteBatch batch;

@@ -353,37 +353,22 @@ TEST_F(AheadTest, WhatIsDoneAgainHasTheBlocksThatItHad) {
   }
 }
 
-// What is fetched ahead for the second takes no blocks that the first one, or another session, has.
-TEST_F(AheadTest, WhatIsDoneAgainTakesNoOtherBlocks) {
-  a_.Create("zeroth");
-  std::vector<v1::Unborn> unborn;
-  std::vector<std::uint64_t> directories;
-  for (const std::string name : {"d1", "d2"}) {
-    v1::Request make = Client::CreateOf(name);
-    make.mutable_create()->set_mode(S_IFDIR | 0755);
-    ASSERT_EQ(a_.Do(make, true), 0);
-    directories.push_back(a_.last_.entry().attr().inode());
-    v1::Request within = OpenOf("first", 2);
-    within.mutable_create()->set_parent(directories.back());
-    ASSERT_EQ(a_.Do(within, true), 0);
-    unborn.push_back(a_.last_.unborn(1));
-  }
+TEST_F(AheadTest, WhatIsDoneAgainIsGrantedNothingNew) {
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
   world_.Restart();
   ASSERT_EQ(a_.Resume(), 0);
   ASSERT_EQ(b_.Resume(), 0);
-  std::vector<std::uint64_t> ids;
-  for (const std::uint32_t i : {0, 1}) {  // the first has to wait for what is not in memory
-    v1::Request redo = RedoOf("again", unborn[i]);
-    redo.mutable_create()->set_parent(directories[i]);
-    redo.mutable_create()->set_unborn(4);
-    ids.push_back(a_.SendIn(i + 1, redo));
-  }
-  world_.Run();
-  for (const std::uint64_t id : ids) {
-    EXPECT_EQ(a_.Answer(id).error(), 0) << a_.Answer(id).message();
-    EXPECT_THAT(a_.Answer(id).unborn(), IsEmpty());
-    EXPECT_THAT(a_.Answer(id).exclusive(), IsEmpty());
-  }
+  v1::Request make = Client::CreateOf("dir");
+  make.mutable_create()->set_mode(S_IFDIR | 0755);
+  *make.mutable_redo() = Foretold(OpenOf("dir"), unborn[0]).foretold();
+  ASSERT_EQ(a_.Do(make, true), 0);
+  EXPECT_THAT(Exclusive(a_), IsEmpty());
+  v1::Request within = RedoOf("file", unborn[1]);
+  within.mutable_create()->set_parent(unborn[0].inode());
+  within.mutable_create()->set_unborn(4);
+  ASSERT_EQ(a_.Do(within, true), 0);
+  EXPECT_THAT(Exclusive(a_), IsEmpty());
+  EXPECT_THAT(a_.last_.unborn(), IsEmpty());
 }
 
 TEST_F(AheadTest, TheStoreTakesNoBlocksBeforeAllOfThatHasCome) {
