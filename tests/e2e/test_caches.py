@@ -334,8 +334,8 @@ def test_what_is_open_unknown_to_the_controller_lives_on(cluster, room):
     def open_both():
         return os.open(path, os.O_RDONLY), os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     (file, directory), asked = asked_for(cluster, open_both)
-    # What was written may be told, and its token given up, just then.
-    assert set(asked) <= {"op.layout_commit", "op.layout_return", "op.close"}
+    # What was written and when it was read may be told, and its token given up, just then.
+    assert set(asked) <= {"op.layout_commit", "op.layout_return", "op.close", "op.set_attr"}
     os.unlink(os.path.join(room[1], "folder", "file"))
     os.rmdir(os.path.join(room[1], "folder"))
     assert os.fstat(file).st_nlink == 0
