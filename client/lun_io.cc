@@ -212,6 +212,24 @@ absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
   }
 }
 
+bool LunIo::Flusher::Lost(const LunMark& mark) const {
+  return std::any_of(lost.begin(), lost.end(), [&](const LostWrites& writes) {
+    return mark.first <= writes.through && mark.last > writes.after;
+  });
+}
+
+void LunIo::Flusher::NoteLost(std::uint64_t covers) {
+  const std::uint64_t after = flushed.load();
+  if (!lost.empty() && lost.back().through > after) {
+    lost.back().through = covers;
+    return;
+  }
+  lost.push_back({after, covers});
+  if (lost.size() <= kMaxLost) return;
+  lost[1].after = lost[0].after;  // rather too much than too little
+  lost.erase(lost.begin());
+}
+
 absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
   Flusher& flusher = *flushers_[mark.lun];
   const std::string& name = volume_.luns[mark.lun]->name();
@@ -225,7 +243,7 @@ absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
       }
       flusher.done.WaitFor(flusher.mutex, kPoll);
     }
-    if (mark.first <= flusher.lost_through && mark.last > flusher.lost_after) {
+    if (flusher.Lost(mark)) {
       return ErrnoStatus(EIO, absl::StrCat("an earlier flush of ", name, " failed"));
     }
     if (flusher.flushed.load() >= mark.last) return absl::OkStatus();
@@ -241,8 +259,7 @@ absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
     if (given_up) {
       // Nothing is lost: whoever comes next tries again.
     } else if (!status.ok()) {
-      if (flusher.lost_through <= flushed) flusher.lost_after = flushed;
-      flusher.lost_through = covers;
+      flusher.NoteLost(covers);
     } else {
       flusher.flushed.store(std::max(covers, flushed));
     }
@@ -269,8 +286,7 @@ std::uint64_t LunIo::OnOneLun(const Extent& extent, std::uint64_t offset_bytes,
 bool LunIo::IsFlushed(const LunMark& mark) const {
   const Flusher& flusher = *flushers_[mark.lun];
   MutexLock lock(flusher.mutex);
-  const bool lost = mark.first <= flusher.lost_through && mark.last > flusher.lost_after;
-  return !lost && flusher.flushed.load() >= mark.last;
+  return !flusher.Lost(mark) && flusher.flushed.load() >= mark.last;
 }
 
 absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
@@ -300,7 +316,8 @@ absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
       if (++all->done == all->marks.size()) all->changed.NotifyAll();
     }
   };
-  for (std::size_t i = 1; i < all->marks.size(); ++i) flush_pool_.Run(work);
+  for (std::size_t i = 1; i < all->marks.size() && flush_pool_.RunIfFree(work); ++i) {
+  }
   work();
   MutexLock lock(all->mutex);
   while (all->done < all->marks.size()) all->changed.Wait(all->mutex);

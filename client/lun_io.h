@@ -82,13 +82,20 @@ class LunIo {
 
  private:
   static constexpr std::size_t kFlushThreads = 16;
+  static constexpr std::size_t kMaxLost = 16;
+  struct LostWrites {
+    std::uint64_t after, through;
+  };
   struct Flusher {
+    // REQUIRES: `mutex` is held.
+    bool Lost(const LunMark& mark) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+    void NoteLost(std::uint64_t covers) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
     mutable Mutex mutex;
     CondVar done;
     bool running ABSL_GUARDED_BY(mutex) = false;
-    // Writes in (lost_after, lost_through] were not made durable when they should have been.
-    std::uint64_t lost_after ABSL_GUARDED_BY(mutex) = 0;
-    std::uint64_t lost_through ABSL_GUARDED_BY(mutex) = 0;
+    // Writes that were not made durable when they should have been, in order.
+    std::vector<LostWrites> lost ABSL_GUARDED_BY(mutex);
     std::atomic<std::uint64_t> writes{0};   // completed
     std::atomic<std::uint64_t> flushed{0};  // those are durable
   };

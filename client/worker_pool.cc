@@ -6,7 +6,17 @@ namespace reel::client {
 
 void WorkerPool::Run(std::function<void()> work) {
   MutexLock lock(mutex_);
-  if (stopping_) return;
+  if (!stopping_) Add(std::move(work));
+}
+
+bool WorkerPool::RunIfFree(std::function<void()> work) {
+  MutexLock lock(mutex_);
+  if (stopping_ || (idle_ <= queue_.size() && threads_.size() >= max_threads_)) return false;
+  Add(std::move(work));
+  return true;
+}
+
+void WorkerPool::Add(std::function<void()> work) {
   queue_.push_back(std::move(work));
   if (idle_ >= queue_.size() || threads_.size() >= max_threads_) {
     wake_.NotifyOne();

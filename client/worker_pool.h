@@ -20,11 +20,14 @@ class WorkerPool {
   ~WorkerPool() { Stop(); }
 
   void Run(std::function<void()> work);
+  // The same, where a thread begins it at once; false: none is free, nothing is queued.
+  bool RunIfFree(std::function<void()> work);
   // Lets running work finish, drops what has not begun, and ends the threads.
   void Stop();
 
  private:
   void Main();
+  void Add(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::size_t max_threads_;
   Mutex mutex_;
