@@ -104,7 +104,7 @@ class EventRouter : public SessionEvents {
   // Behind the opens of directories that these tokens alone have kept. Not on another stream than
   // that which they were recalled on: they may have been granted anew there.
   void Return(std::vector<std::uint64_t> inodes, std::uint64_t stream) {
-    const auto left = std::make_shared<std::size_t>(inodes.size());
+    const auto left = std::make_shared<std::atomic<std::size_t>>(inodes.size());  // of two threads
     const auto sent = std::make_shared<std::vector<std::uint64_t>>(std::move(inodes));
     for (const std::uint64_t inode : *sent) {
       data_.RegisterOpens(inode, [this, left, sent, stream] {
