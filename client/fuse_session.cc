@@ -184,6 +184,7 @@ absl::Status FuseSession::AwaitHandshake() {
   }
   while (!ready_ && !ended_) changed_.Wait(mutex_);
   if (!ready_) return absl::FailedPreconditionError("the kernel ended the FUSE handshake");
+  connection_ = ConnectionOf(options_.mount_point);
   return absl::OkStatus();
 }
 
@@ -356,6 +357,11 @@ bool FuseSession::ForgetNames() {
 bool FuseSession::ended() const {
   MutexLock lock(mutex_);
   return ended_;
+}
+
+std::optional<FuseConnection> FuseSession::Pin() const {
+  if (!connection_) return std::nullopt;
+  return FuseConnection::Pin(options_.mount_point, fd_, *connection_);
 }
 
 void FuseSession::Detach() {

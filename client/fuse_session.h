@@ -19,6 +19,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -26,6 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/fuse_connection.h"
 #include "volume/mutex.h"
 
 struct fuse_conn_info;
@@ -80,6 +82,8 @@ class FuseSession {
   bool ForgetNames();
 
   bool ended() const;
+  // Keeps the file system there while it is detached, so that its connection can be ended.
+  std::optional<FuseConnection> Pin() const;
   // Detaches the mount from the tree at once, even when it is busy. Files open in it fail from then
   // on.
   void Detach();
@@ -126,6 +130,7 @@ class FuseSession {
   const Options options_;
   fuse_session* session_ = nullptr;
   int fd_ = -1;  // /dev/fuse, as session_ has it
+  std::optional<std::uint32_t> connection_;
   std::atomic<bool> direct_io_mmap_{false};
   std::atomic<bool> stop_{false};
   // Workers that wait for a request, or are about to. (Of one that ends with the connection it is

@@ -206,6 +206,25 @@ TEST_F(FuseSessionTest, EndsWithAFileOpen) {
   close(file);
 }
 
+TEST_F(FuseSessionTest, NobodyWaitsForAnAnswerOnceTheConnectionIsEnded) {
+  if (access("/sys/fs/fuse/connections", F_OK) != 0) GTEST_SKIP() << "no control file system";
+  Mount();
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  const auto connection = session_->Pin();
+  ASSERT_TRUE(connection);
+  session_->Detach();
+  EXPECT_TRUE(session_->StopWorkers(UINT32_MAX));
+  std::thread reader([file] {
+    char byte = 0;
+    EXPECT_EQ(pread(file, &byte, 1, 0), -1);  // nobody reads its request
+  });
+  EXPECT_TRUE(connection->Abort());
+  reader.join();
+  EXPECT_FALSE(session_->Pin());  // it has ended
+  close(file);
+}
+
 TEST(FuseSessionMount, SaysWhyItCannot) {
   FuseSession::Options options;
   options.source = "test";

@@ -1,6 +1,7 @@
 #include "client/mount.h"
 
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -133,10 +134,14 @@ void Mount::KeepNames() {
                kept ? "keeps names" : "asks for every name: it cannot be told to forget them");
 }
 
+// From where the kernel's requests are no longer read, nothing may wait for them: a recall would,
+// if it invalidates a page that a program has locked for a read, and other hosts for the recall.
 bool Mount::Stop() {
+  const std::optional<FuseConnection> connection = fuse_->Pin();
   fuse_->Detach();
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");
+  if (connection) (void)connection->Abort();
   data_->Stop();
   started_data_ = false;
   session_->Shutdown();
