@@ -16,6 +16,28 @@ namespace {
 constexpr int kReclaimLocks = 4'096;  // in one message
 constexpr std::chrono::milliseconds kPoll(20);
 
+// That a call has ended, for a caller who waits without it.
+class Answered {
+ public:
+  void Note() {
+    MutexLock lock(mutex_);
+    done_ = true;
+    changed_.NotifyAll();
+  }
+  // Until then, or until the controller is away.
+  void Await(const Session& session, const Interrupt* interrupt) {
+    MutexLock lock(mutex_);
+    while (!done_ && !session.Away() && (interrupt == nullptr || !interrupt->interrupted())) {
+      changed_.WaitFor(mutex_, kPoll);
+    }
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
 }  // namespace
 
 v1::Request SetRequest(const FileLocks::Lock& lock) {
@@ -178,19 +200,23 @@ absl::Status FileLocks::SetByCall(const Lock& lock, bool wait, const Interrupt* 
       OnGranted(lock, reply.lock_token());
     }
   };
-  options.on_done = [this, inode = lock.inode](const absl::StatusOr<v1::Reply>&) {
+  const auto answered = std::make_shared<Answered>();
+  options.on_done = [this, inode = lock.inode, answered](const absl::StatusOr<v1::Reply>&) {
     EndCall(inode);
+    answered->Note();
   };
   absl::Status status = session_->Call(std::move(request), options).status();
   if (status.ok()) return status;
   const int error = ErrnoOf(status);
   const bool gave_up = error == EINTR || error == ETIMEDOUT;
-  if (gave_up && one_came->exchange(true)) return absl::OkStatus();  // granted all the same
   if (gave_up && wait) {
     v1::Request cancel;
     cancel.mutable_cancel_lock()->set_wait(number);
     session_->Post(std::move(cancel));
+    // The answer comes at once now. (What is given back later may be another thread's by then.)
+    answered->Await(*session_, /*interrupt=*/nullptr);
   }
+  if (gave_up && one_came->exchange(true)) return absl::OkStatus();  // granted all the same
   return error == ESTALE ? LostLocks(lock) : status;
 }
 
@@ -200,25 +226,14 @@ void FileLocks::Unlock(const Lock& lock, const Interrupt* interrupt) {
 
 // It is carried out once, whoever waits for it.
 void FileLocks::UnlockByCall(const Lock& lock, const Interrupt* interrupt) {
-  struct Outcome {
-    Mutex mutex;
-    CondVar changed;
-    bool done ABSL_GUARDED_BY(mutex) = false;
-  };
-  const auto outcome = std::make_shared<Outcome>();
+  const auto answered = std::make_shared<Answered>();
   (void)BeginCall(lock.inode);
-  session_->Start(SetRequest(lock), [this, lock, outcome](const absl::StatusOr<v1::Reply>& reply) {
+  session_->Start(SetRequest(lock), [this, lock, answered](const absl::StatusOr<v1::Reply>& reply) {
     if (reply.ok()) OnGranted(lock, /*token=*/0);
     EndCall(lock.inode);
-    MutexLock guard(outcome->mutex);
-    outcome->done = true;
-    outcome->changed.NotifyAll();
+    answered->Note();
   });
-  MutexLock guard(outcome->mutex);
-  while (!outcome->done && !session_->Away() &&
-         (interrupt == nullptr || !interrupt->interrupted())) {
-    outcome->changed.WaitFor(outcome->mutex, kPoll);
-  }
+  answered->Await(*session_, interrupt);
 }
 
 absl::StatusOr<std::optional<v1::FileLock>> FileLocks::Test(const Lock& lock,

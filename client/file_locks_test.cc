@@ -29,7 +29,11 @@ class FakeSession : public Session {
     if (options.on_done) options.on_done(answer);
     return answer;
   }
-  void Post(v1::Request request) override { requests.push_back(std::move(request)); }
+  void Post(v1::Request request) override {
+    if (request.has_cancel_lock() && on_cancel) on_cancel();
+    requests.push_back(std::move(request));
+  }
+  bool Away() const override { return !on_cancel; }  // nobody answers a call that was given up
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
              std::uint64_t) override {
     requests.push_back(std::move(request));
@@ -47,6 +51,7 @@ class FakeSession : public Session {
   std::uint64_t token = 0;  // granted to whoever asks for one
   bool lease_holds = true;
   std::function<void(const v1::Reply&)> late;  // the answer of a call that has ended
+  std::function<void()> on_cancel;
 
  private:
   VolumeDescriptor descriptor_;
@@ -197,6 +202,15 @@ TEST_F(FileLocksTest, AGrantThatComesTooLateIsGivenBack) {
   session_.late(v1::Reply());
   EXPECT_EQ(Asked(), "rn");  // what it had before
   EXPECT_EQ(Claims(), "0-4r ");
+}
+
+// Given back, it might take a lock along that another thread of this process set in the meantime.
+TEST_F(FileLocksTest, AGrantThatCrossesTheCancelIsKept) {
+  session_.error = EINTR;
+  session_.on_cancel = [this] { session_.late(v1::Reply()); };
+  EXPECT_EQ(Set(Of(v1::LOCK_EXCLUSIVE, 0, 9), /*wait=*/true), 0);
+  EXPECT_EQ(Asked(), "wc");
+  EXPECT_EQ(Claims(), "0-9w ");
 }
 
 TEST_F(FileLocksTest, WhoeverLostLocksIsTold) {
