@@ -8,6 +8,7 @@
 // Threads: one call at a time per handle (the kernel holds the open file's position lock).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -19,14 +20,18 @@ namespace reel::client {
 
 class DirHandle {
  public:
+  // `losses`: Session::losses() by then.
   explicit DirHandle(std::uint64_t inode, bool no_atime = false,
-                     const NameCache::Listing& listing = {})
-      : inode_(inode), no_atime_(no_atime), listing_(listing) {}
+                     const NameCache::Listing& listing = {}, std::uint64_t losses = 0)
+      : inode_(inode), no_atime_(no_atime), listing_(listing), losses_(losses) {}
 
   std::uint64_t inode() const { return inode_; }
   bool no_atime() const { return no_atime_; }  // opened with O_NOATIME
   // What the kernel was told of it when this was opened.
   const NameCache::Listing& listing() const { return listing_; }
+
+  // Whether something was lost of which its fsync(2) has not told; it has now. Any thread may ask.
+  bool Missed(std::uint64_t losses) { return losses_.exchange(losses) != losses; }
 
   enum class Position { kUnknown, kEntry, kEnd };
   struct Found {
@@ -45,6 +50,7 @@ class DirHandle {
   const std::uint64_t inode_;
   const bool no_atime_;
   const NameCache::Listing listing_;
+  std::atomic<std::uint64_t> losses_;
   std::shared_ptr<const v1::ReadDirReply> reply_;
   std::uint64_t start_cookie_ = 0;
   bool kept_ = false;

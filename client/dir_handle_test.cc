@@ -105,5 +105,13 @@ TEST(DirHandle, RefusesWhatIsNotInOrder) {
   EXPECT_EQ(ErrnoOf(Keep(handle, 5, Listing({5}, true))), EIO);
 }
 
+TEST(DirHandle, MissesALossOnceAndOnlyOneSinceItWasOpened) {
+  DirHandle early(7, false, {}, /*losses=*/2), late(7, false, {}, /*losses=*/3);
+  EXPECT_FALSE(early.Missed(2));
+  EXPECT_TRUE(early.Missed(3));
+  EXPECT_FALSE(early.Missed(3));
+  EXPECT_FALSE(late.Missed(3));
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -158,7 +158,8 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     ticket->brought = state.token.Has(range.token, mode) && Begins(state, range);
     ++state.pins;
   };
-  const bool page_asks_token = io.page_cache && !f.token.Has(range.token, mode);
+  options.under_token = f.token.Has(range.token, mode);
+  const bool page_asks_token = io.page_cache && !options.under_token;
   if (io.page_cache) ++f.page_fetches[mode];
   if (page_asks_token) ++f.page_token_fetches;
   f.mutex.Unlock();

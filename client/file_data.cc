@@ -66,7 +66,8 @@ class FileDataImpl : public FileData {
     if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
     Session& session = *context_.session;  // (what the commit was answered is told of by now)
     if (status.ok()) status = session.Sync(session.last_told(), io.interrupt);
-    return status;
+    if (file == nullptr || !status.ok()) return status;
+    return Committer::TellLoss(file, io.handle);  // of what was lost in the meantime
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
     if (context_.options.flush_on_close) return Fsync(inode, io);

@@ -210,7 +210,8 @@ DirHandle& HandleOf(const fuse_file_info& info) {
 void OnOpendir(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   const Request request(req);
   const NameCache::Listing listing = request.vfs().OpenDirectory(inode);
-  auto handle = std::make_unique<DirHandle>(inode, (info->flags & O_NOATIME) != 0, listing);
+  auto handle = std::make_unique<DirHandle>(inode, (info->flags & O_NOATIME) != 0, listing,
+                                            request.vfs().losses());
   info->fh = reinterpret_cast<std::uint64_t>(handle.get());
   info->cache_readdir = listing.number != 0;
   info->keep_cache = listing.kept;
@@ -260,9 +261,9 @@ void OnReaddir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_
   fuse_reply_buf(req, buffer.data(), used);
 }
 
-void OnFsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info*) {
+void OnFsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
   const Request request(req);
-  ReplyStatus(req, request.vfs().SyncNames(request.caller()));
+  ReplyStatus(req, request.vfs().SyncNames(HandleOf(*info), request.caller()));
 }
 
 // ---- flags

@@ -40,6 +40,13 @@ bool IsStreamBound(const PendingCallPtr& call) {
   return call->request.has_reclaim() || call->request.has_attr_return();
 }
 
+// Requests that wait for no other host's tokens, and for which a recall of our own may wait.
+bool IsForRecalls(const PendingCall& call) {
+  const v1::Request& request = call.request;
+  return call.under_token || request.has_layout_commit() || request.has_layout_return() ||
+         (request.has_set_attr() && (request.set_attr().fields() & v1::SetAttr::CTIME) != 0);
+}
+
 }  // namespace
 
 bool IsMutation(const v1::Request& request) {
@@ -80,7 +87,7 @@ void RequestQueue::Add(PendingCallPtr call) {
     MakeReady(std::move(call));
     return;
   }
-  waiting_.push_back(std::move(call));
+  (IsForRecalls(*call) ? returning_ : waiting_).push_back(std::move(call));
   GiveSlots();
 }
 
@@ -96,11 +103,15 @@ void RequestQueue::DropCloses(const absl::flat_hash_set<std::uint64_t>& inodes) 
 }
 
 void RequestQueue::GiveSlots() {
-  while (!waiting_.empty()) {
+  GiveSlots(returning_, 0);
+  GiveSlots(waiting_, KeptSlots());
+}
+
+void RequestQueue::GiveSlots(Queue& waiting, std::size_t keep) {
+  while (!waiting.empty() && slots_.free() > keep) {
     const std::optional<SlotTable::Slot> slot = slots_.Take();
-    if (!slot) return;
-    PendingCallPtr call = std::move(waiting_.front());
-    waiting_.pop_front();
+    PendingCallPtr call = std::move(waiting.front());
+    waiting.pop_front();
     call->request.set_slot(slot->number);
     call->request.set_slot_sequence(slot->sequence);
     MakeReady(std::move(call));
@@ -166,9 +177,8 @@ PendingCallPtr RequestQueue::Told(const v1::Reply& reply) {
 }
 
 std::uint64_t RequestQueue::Foretell(const PendingCallPtr& call, const v1::Redo& as_told) {
-  if (!waiting_.empty() || ToldMuch()) return 0;
+  if (!waiting_.empty() || ToldMuch() || slots_.free() <= KeptSlots()) return 0;
   const std::optional<SlotTable::Slot> slot = slots_.Take();
-  if (!slot) return 0;
   call->request.set_slot(slot->number);
   call->request.set_slot_sequence(slot->sequence);
   v1::Redo& foretold = *call->request.mutable_foretold();  // this epoch's controller knows blocks
@@ -224,7 +234,7 @@ bool RequestQueue::Redoing() const {
 
 bool RequestQueue::Remove(const PendingCallPtr& call) {
   if (call->ever_sent || call->state != PendingCall::State::kQueued) return false;
-  for (Queue* queue : {&waiting_, &ready_slotted_, &ready_unslotted_}) {
+  for (Queue* queue : {&returning_, &waiting_, &ready_slotted_, &ready_unslotted_}) {
     const auto it = std::find(queue->begin(), queue->end(), call);
     if (it == queue->end()) continue;
     queue->erase(it);
@@ -262,9 +272,10 @@ std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   std::vector<std::pair<PendingCallPtr, int>> doomed;
   const Queue slotted = std::exchange(ready_slotted_, {});
   const Queue unslotted = std::exchange(ready_unslotted_, {});
+  const Queue returning = std::exchange(returning_, {});
   const Queue waiting = std::exchange(waiting_, {});
   slots_.Reset(0);
-  for (const Queue* queue : {&slotted, &waiting, &unslotted}) {
+  for (const Queue* queue : {&slotted, &returning, &waiting, &unslotted}) {
     for (const PendingCallPtr& call : *queue) {
       if (call->session != 0 || IsSessionBound(call->request)) {
         doomed.emplace_back(call, ESTALE);
@@ -290,7 +301,7 @@ std::vector<PendingCallPtr> RequestQueue::TakeAll() {
   for (auto& [id, call] : sent_) {
     if (call->told == 0) all.push_back(std::move(call));
   }
-  for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &waiting_}) {
+  for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &returning_, &waiting_}) {
     std::copy_if(queue->begin(), queue->end(), std::back_inserter(all),
                  [](const PendingCallPtr& call) { return call->told == 0; });
     queue->clear();

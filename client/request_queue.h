@@ -9,8 +9,11 @@
 //
 // What was answered provisionally is *told*: done for its caller, but kept with its slot until it
 // is durable. In a new epoch it goes before everything else, in the order in which it was told.
-// What is *foretold* was told by this client itself, before it is sent. Threads: externally
-// synchronised.
+// What is *foretold* was told by this client itself, before it is sent.
+//
+// Some slots are kept for what a recall waits for. All others may be taken by mutations that wait
+// at the controller for another host to give up its tokens, and that host's for us.
+// Threads: externally synchronised.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +49,7 @@ struct PendingCall {
   std::uint64_t session = 0;  // not under another one than this; 0: under any
   bool ever_sent = false;
   bool abandoned = false;     // its caller was interrupted
+  bool under_token = false;   // as CallOptions
   std::uint64_t sent_ms = 0;  // last time
   std::uint64_t order = 0;    // of sending, once ready
   std::uint64_t told = 0;     // its number among those told of; 0: it was not
@@ -89,7 +93,7 @@ class RequestQueue {
   }
   bool AnyTold() const { return !told_.empty(); }
   // So much was told that slots may run out.
-  bool ToldMuch() const { return 2 * told_.size() >= slots_.count(); }
+  bool ToldMuch() const { return 2 * told_.size() >= slots_.count() - KeptSlots(); }
   // On a new stream: what was told and may be lost goes again, in a new epoch all of it.
   void Resumed(bool new_epoch);
 
@@ -113,6 +117,9 @@ class RequestQueue {
   const Queue* Next() const;
   void MakeReady(PendingCallPtr call);
   void GiveSlots();
+  void GiveSlots(Queue& waiting, std::size_t keep);
+  // How many slots are for `returning_` alone.
+  std::size_t KeptSlots() const { return slots_.count() < 2 ? 0 : (slots_.count() + 7) / 8; }
 
   static constexpr std::uint64_t kRedoOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
 
@@ -121,7 +128,8 @@ class RequestQueue {
   std::uint64_t next_order_ = kFirstOrder;
   std::uint64_t next_told_ = 1;
   std::uint64_t unslotted_sent_ = 0;
-  Queue waiting_;        // mutations without a slot, in order
+  Queue returning_;      // mutations without a slot that a recall may wait for, in order
+  Queue waiting_;        // all others
   Queue ready_slotted_;  // both by order
   Queue ready_unslotted_;
   std::map<std::uint64_t, PendingCallPtr> sent_;  // by id: the order of sending

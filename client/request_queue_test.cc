@@ -11,7 +11,7 @@ namespace {
 
 class ToldRequestsTest : public testing::Test {
  protected:
-  ToldRequestsTest() { queue_.SessionBegins(4); }
+  ToldRequestsTest() { queue_.SessionBegins(4 + 1); }  // the last is for what recalls wait for
   PendingCallPtr Add(const std::string& name) {
     v1::Request request;
     request.mutable_create()->set_name(name);
@@ -171,6 +171,34 @@ TEST_F(ToldRequestsTest, EndWithTheSession) {
   queue_.SessionBegins(4);
   EXPECT_EQ(Sent(), Names{});
   EXPECT_EQ(queue_.confirmed(), a->told);
+}
+
+// Else two hosts, all of whose slots wait for each other's tokens, would wait for ever.
+TEST(RequestQueueTest, WhatRecallsWaitForGetsASlotThatNothingElseTakes) {
+  RequestQueue queue;
+  queue.SessionBegins(16);
+  for (int i = 0; i < 20; ++i) {
+    v1::Request request;
+    request.mutable_layout_get()->set_allocate(true);
+    queue.Add(std::make_shared<PendingCall>(std::move(request)));
+  }
+  EXPECT_EQ(queue.TakeFrame(0).requests_size(), 14);
+  EXPECT_EQ(queue.Foretell(std::make_shared<PendingCall>(v1::Request()), {}), 0u);
+  v1::Request back;
+  back.mutable_layout_return()->set_inode(7);
+  queue.Add(std::make_shared<PendingCall>(back));
+  v1::Request needed;
+  needed.mutable_layout_get()->set_allocate(true);
+  const auto under_token = std::make_shared<PendingCall>(needed);
+  under_token->under_token = true;
+  queue.Add(under_token);
+  const v1::ClientFrame frame = queue.TakeFrame(0);
+  ASSERT_EQ(frame.requests_size(), 2);
+  EXPECT_TRUE(frame.requests(0).has_layout_return());
+  EXPECT_TRUE(frame.requests(1).has_layout_get());
+  // A slot of those that came free is kept again.
+  EXPECT_NE(queue.Answered(frame.requests(0).id()), nullptr);
+  EXPECT_FALSE(queue.CanSend());
 }
 
 // Else they would close what the new epoch has just been told of.

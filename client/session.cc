@@ -39,6 +39,7 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
   auto call = std::make_shared<PendingCall>(std::move(request));
   call->on_reply = options.on_reply;
   call->on_done = options.on_done;
+  call->under_token = options.under_token;
   absl::StatusOr<v1::Reply> unsent;
   {
     MutexLock lock(mutex_);
@@ -47,8 +48,9 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
     } else {
       queue_.Add(call);
       Pump();
-      absl::StatusOr<v1::Reply> outcome = Await(call, options);
-      if (call->ever_sent || call->state == PendingCall::State::kDone) return outcome;
+      bool withdrawn = false;
+      absl::StatusOr<v1::Reply> outcome = Await(call, options, &withdrawn);
+      if (!withdrawn) return outcome;
       unsent = std::move(outcome);
     }
   }
@@ -103,6 +105,7 @@ std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told
 }
 
 absl::Status SessionImpl::Sync(std::uint64_t told, const Interrupt* interrupt) {
+  const std::uint64_t losses = losses_;
   if (!Confirmed(told)) {
     v1::Request request;
     request.mutable_sync();
@@ -113,8 +116,9 @@ absl::Status SessionImpl::Sync(std::uint64_t told, const Interrupt* interrupt) {
     // Its answer comes behind those to all that was told before.
     if (!Confirmed(told)) return ErrnoStatus(EIO, "changes of names have no answer");
   }
-  if (lost_.exchange(false)) return ErrnoStatus(EIO, "changes of names were lost with the session");
-  return absl::OkStatus();
+  const bool untold = untold_loss_.exchange(false);
+  if (!untold && losses_ == losses) return absl::OkStatus();
+  return ErrnoStatus(EIO, "changes of names were lost with the session");
 }
 
 bool SessionImpl::TimedOut() const {
@@ -135,8 +139,8 @@ absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call,
-                                             const CallOptions& options) {
+absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call, const CallOptions& options,
+                                             bool* withdrawn) {
   const bool polls = options.interrupt != nullptr || options_.soft_timeout_ms != 0;
   while (call->state != PendingCall::State::kDone) {
     if (!polls) {
@@ -146,7 +150,8 @@ absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call,
     if (call->done.WaitFor(mutex_, kInterruptPoll)) continue;
     absl::Status status = GoesOn(options.interrupt);
     if (status.ok() || call->state == PendingCall::State::kDone) continue;
-    if (!queue_.Remove(call)) call->abandoned = true;
+    *withdrawn = queue_.Remove(call);
+    if (!*withdrawn) call->abandoned = true;
     return status;
   }
   return std::move(call->outcome);

@@ -77,6 +77,9 @@ struct CallOptions {
   // on the receiving thread, or on the calling one when nothing was sent.
   std::function<void(const absl::StatusOr<v1::Reply>&)> on_done;
   const Interrupt* interrupt = nullptr;
+  // This host holds the file's token for it, so it waits for no other host, and a recall may wait
+  // for it: it gets a slot also when all others wait.
+  bool under_token = false;
 };
 
 class Session {
@@ -131,7 +134,10 @@ class Session {
   virtual std::uint64_t last_told() const { return 0; }
   // Whether what was told under this number, and before, is durable. Takes no lock.
   virtual bool Confirmed(std::uint64_t /*told*/) const { return true; }
-  // Waits until it is. Errors as Call's; EIO, once, after something may have been lost.
+  // How often something that was told of was lost.
+  virtual std::uint64_t losses() const { return 0; }
+  // Waits until it is durable. Errors as Call's; EIO if something was lost meanwhile, or before and
+  // nobody has been told of that.
   virtual absl::Status Sync(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
     return absl::OkStatus();
   }

@@ -42,6 +42,7 @@ class SessionImpl : public Session {
   std::uint64_t told() const override { return told_; }
   std::uint64_t last_told() const override { return last_told_.load(); }
   bool Confirmed(std::uint64_t told) const override { return confirmed_.load() >= told; }
+  std::uint64_t losses() const override { return losses_.load(); }
   absl::Status Sync(std::uint64_t told, const Interrupt* interrupt) override;
   bool foretells() const override { return foretells_.load(); }
   std::uint64_t Foretell(v1::Request request, const v1::Redo& as_told) override;
@@ -63,8 +64,9 @@ class SessionImpl : public Session {
   bool TimedOutLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a wait that has lasted for a while is to go on: EINTR, ETIMEDOUT.
   absl::Status GoesOn(const Interrupt* interrupt) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<v1::Reply> Await(const PendingCallPtr& call, const CallOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `*withdrawn`: it was never sent and never will be, so nobody else completes it.
+  absl::StatusOr<v1::Reply> Await(const PendingCallPtr& call, const CallOptions& options,
+                                  bool* withdrawn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void WriterMain();
   void WatchMain();
@@ -74,6 +76,7 @@ class SessionImpl : public Session {
   void HandleProvisional(v1::Reply& reply);
   // The answer to what its caller has been told: redone, or foretold.
   void HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply);
+  void NoteLoss();
   void PostSync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleCallback(const v1::Callback& callback);
   void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);
@@ -128,7 +131,8 @@ class SessionImpl : public Session {
 
   std::atomic<std::uint64_t> last_told_{0};
   std::atomic<std::uint64_t> confirmed_{0};
-  std::atomic<bool> lost_{false};                 // of what was told; nobody has been told of that
+  std::atomic<std::uint64_t> losses_{0};          // of what was told
+  std::atomic<bool> untold_loss_{false};          // of the last one nobody has been told
   bool syncing_ ABSL_GUARDED_BY(mutex_) = false;  // a Sync that nobody waits for is on its way
 
   std::atomic<std::uint64_t> heard_ms_{0};  // when something came from the controller last

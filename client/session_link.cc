@@ -126,6 +126,11 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
   Complete(call, std::move(reply));
 }
 
+void SessionImpl::NoteLoss() {
+  ++losses_;
+  untold_loss_ = true;
+}
+
 // Its caller has had its answer. One that came out otherwise is lost.
 void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply) {
   const absl::Status status = StatusOf(reply);
@@ -133,7 +138,7 @@ void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& repl
   if (!status.ok() || reply.entry().attr().inode() != call->redo.inode()) {
     spdlog::error("volume {}: a change that a program was told of is lost: {}", options_.volume,
                   status.ok() ? "it came out otherwise" : status.ToString());
-    lost_ = true;
+    NoteLoss();
     v1::Reply lost;
     lost.set_error(EIO);
     lost.mutable_entry()->mutable_attr()->set_inode(call->redo.inode());
@@ -225,11 +230,16 @@ void SessionImpl::SessionIsOver(const std::string& why) {
     MutexLock lock(mutex_);
     session_id_ = 0;
     first_lost = queue_.confirmed() + 1;
-    if (first_lost <= last_told_) lost_ = true;  // before anybody takes it for confirmed
+  }
+  if (first_lost <= last_told_) {  // known to all before anybody takes it for confirmed
+    NoteLoss();
+    events_.OnToldLost(first_lost);
+  }
+  {
+    MutexLock lock(mutex_);
     doomed = queue_.SessionOver();
     confirmed_.store(queue_.confirmed());
   }
-  if (first_lost <= last_told_) events_.OnToldLost(first_lost);
   events_.OnEvicted();
   for (const auto& [call, errno_value] : doomed) {
     Complete(call, ErrnoStatus(errno_value, "the session with the controller ended meanwhile"));

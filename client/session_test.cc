@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,10 @@ namespace {
 class Events : public SessionEvents {
  public:
   void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
-  void OnEvicted() override { ++evictions; }
+  void OnEvicted() override {
+    ++evictions;
+    if (on_evicted) on_evicted();
+  }
   std::vector<v1::Reclaim> CollectReclaims() override {
     ++reclaims;
     std::vector<v1::Reclaim> all(2);
@@ -28,12 +32,17 @@ class Events : public SessionEvents {
     return all;
   }
   std::atomic<int> evictions{0}, reclaims{0};
+  std::function<void()> on_evicted;
 };
 
 class Flag : public Interrupt {
  public:
-  bool interrupted() const override { return raised; }
+  bool interrupted() const override {
+    ++asked;
+    return raised;
+  }
   std::atomic<bool> raised{false};
+  mutable std::atomic<int> asked{0};  // by a call that waits
 };
 
 class SessionTest : public testing::Test {
@@ -205,6 +214,57 @@ TEST_F(SessionTest, AnEvictionGivesUpWhatWasSentAndGoesOn) {
   EXPECT_NE(session->session_id(), first);
   EXPECT_EQ(events.evictions, 1);
   EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 2u);
+}
+
+TEST_F(SessionTest, WhoeverWaitsForWhatIsLostHearsOfIt) {
+  Connect();
+  const std::uint64_t first = session->session_id();
+  mdc.SetSilent(true);
+  v1::Request create;
+  create.mutable_create()->set_name("new");
+  const std::uint64_t told = session->Foretell(create, {});
+  ASSERT_NE(told, 0u);
+  Flag flags[2];
+  std::vector<std::thread> callers;
+  for (Flag& flag : flags) {
+    callers.emplace_back([&] { EXPECT_EQ(ErrnoOf(session->Sync(told, &flag)), EIO); });
+  }
+  Until([&] { return flags[0].asked > 0 && flags[1].asked > 0; });
+  mdc.SetSilent(false);
+  mdc.Evict(first);
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(session->losses(), 1u);
+  EXPECT_TRUE(session->Sync(told, nullptr).ok());
+}
+
+// The end of its session and its caller's interrupt at once.
+TEST_F(SessionTest, ACallThatWasNeverSentEndsOnce) {
+  Connect();
+  const std::uint64_t first = session->session_id();
+  mdc.SetDown(true);
+  Until([&] { return session->Away(); });
+  std::atomic<int> ends{0};
+  Flag flag;
+  std::thread caller([&] {
+    v1::Request request;
+    request.mutable_set_lock();
+    CallOptions options;
+    options.interrupt = &flag;
+    options.on_done = [&](const absl::StatusOr<v1::Reply>&) { ++ends; };
+    EXPECT_EQ(ErrnoOf(session->Call(std::move(request), options).status()), EINTR);
+  });
+  Until([&] { return flag.asked > 0; });
+  std::atomic<bool> returned{false};
+  events.on_evicted = [&] {
+    flag.raised = true;
+    Until([&] { return returned.load(); });
+  };
+  mdc.Evict(first);
+  mdc.SetDown(false);
+  caller.join();
+  returned = true;
+  ASSERT_TRUE(Call(GetAttr()).ok());  // the end of the first session is behind it
+  EXPECT_EQ(ends, 1);
 }
 
 TEST_F(SessionTest, ANewEpochGetsTheReclaimsFirst) {

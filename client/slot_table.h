@@ -20,6 +20,7 @@ class SlotTable {
   // A new session's slots: all free, nothing sent yet.
   void Reset(std::uint32_t count);
   std::size_t count() const { return sequences_.size(); }
+  std::size_t free() const { return free_.size(); }
   // A free slot with its next sequence; nullopt when all are in use.
   std::optional<Slot> Take();
   // The slot's mutation was answered. REQUIRES: taken.

@@ -372,9 +372,11 @@ void Vfs::CloseDirectory(std::uint64_t inode, const NameCache::Listing& listing)
   data_.Close(inode);
 }
 
-// The kernel cannot be told of an inode whose lookup it has not taken in yet. By now it has.
-void Vfs::ForgetUnlessHeld(std::uint64_t inode) {
-  if (!names_.Holds(inode)) options_.forget_attributes(inode);
+absl::Status Vfs::SyncNames(DirHandle& handle, const Caller& caller) {
+  absl::Status status = session_.Sync(session_.last_told(), caller.interrupt);
+  const bool missed = handle.Missed(session_.losses());
+  if (!status.ok() || !missed) return status;
+  return ErrnoStatus(EIO, "changes of names were lost since this directory was opened");
 }
 
 absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,

@@ -135,10 +135,9 @@ class Vfs {
                      std::span<const std::byte> data, int flags, bool page_cache,
                      const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
-  // fsync(2) of a directory.
-  absl::Status SyncNames(const Caller& caller) {
-    return session_.Sync(session_.last_told(), caller.interrupt);
-  }
+  // fsync(2) of an open directory: EIO, once, if changes of names were lost since it was opened.
+  absl::Status SyncNames(DirHandle& handle, const Caller& caller);
+  std::uint64_t losses() const { return session_.losses(); }
   // close(2) of a descriptor: the error that it ends with.
   absl::Status Flush(std::uint64_t inode, const Caller& caller);
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,

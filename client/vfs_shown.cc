@@ -46,4 +46,9 @@ std::uint64_t Vfs::ShowName(const NameIn& at, std::uint64_t inode) {
   return names_.ShowName(at.parent, at.name, inode, quiet) ? kept_ns : 0;
 }
 
+// The kernel cannot be told of an inode whose lookup it has not taken in yet. By now it has.
+void Vfs::ForgetUnlessHeld(std::uint64_t inode) {
+  if (!names_.Holds(inode)) options_.forget_attributes(inode);
+}
+
 }  // namespace reel::client

@@ -360,6 +360,8 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
     case v1::Request::kAllocate:
       Allocate(session, request.allocate(), reply);
       break;
+    case v1::Request::kSync:
+      break;
     default:
       reply.set_error(EOPNOTSUPP);
   }

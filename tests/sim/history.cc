@@ -66,7 +66,8 @@ void History::MakeDirectories(Machine& machine) {
       const auto made = machine.vfs().Make({1, absl::StrCat("d", i)}, S_IFDIR | 0755, 0, {});
       if (made.ok()) shared_.directories[i] = made->inode();
     }
-    (void)machine.vfs().SyncNames({});
+    client::DirHandle root(kRootInode.value());
+    (void)machine.vfs().SyncNames(root, {});
   });
 }
 
