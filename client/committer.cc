@@ -17,6 +17,9 @@ namespace {
 constexpr std::size_t kMaxRanges = 16'384;
 // A file with that many is committed before it is old.
 constexpr std::size_t kUrgentRanges = 8'192;
+// For how long a commit by age waits for a LUN whose path is lost. What does not need that LUN goes
+// on then, and the rest is tried again when it has aged once more.
+constexpr std::uint64_t kPatienceMs = 1'000;
 // Inodes in one flush.
 constexpr std::size_t kMaxPlans = 1'024;
 
@@ -436,8 +439,10 @@ void Committer::Main() {
     }
     if (relieve) RelieveMemory();
     const std::uint64_t now_ms = context_.clock.NowMs();
-    if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty())
-      Execute(plans, nullptr);
+    if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty()) {
+      const Deadline patience(context_.clock, kPatienceMs);
+      Execute(plans, &patience);
+    }
     if (now_ms - second_ms >= 1000) {
       second_ms = now_ms;
       if (each_second_) each_second_();

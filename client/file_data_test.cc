@@ -220,6 +220,21 @@ TEST(FileDataTest, AnOldWriteIsCommittedByItself) {
   while (cluster.mdc().AttrOf(inode).size_bytes() != 5) std::this_thread::yield();
 }
 
+TEST(FileDataTest, WhatALostPathHasNothingToDoWithIsCommitted) {
+  DataCluster cluster({.mdc = {.ahead_blocks = 0}});
+  const std::uint64_t on_lost = cluster.mdc().CreateFile(), other = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(on_lost, 0, std::string(8'192, 'x'));
+  ASSERT_TRUE(client->Fsync(on_lost).ok());
+  cluster.lun(0).SetPathLost(true);
+  client->Write(on_lost, 8'192, "hello");  // the third block of the LUN's stripe
+  client->Write(other, 0, "hello");
+  while (cluster.mdc().AttrOf(other).size_bytes() != 5) std::this_thread::yield();
+  EXPECT_EQ(cluster.mdc().AttrOf(on_lost).size_bytes(), 8'192u);
+  cluster.lun(0).SetPathLost(false);
+  while (cluster.mdc().AttrOf(on_lost).size_bytes() != 8'197) std::this_thread::yield();
+}
+
 TEST(FileDataTest, TheTailGoesBackAfterTheLastClose) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

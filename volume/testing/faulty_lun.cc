@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/check.h"
+#include "volume/lun_fault.h"
 #include "volume/types.h"
 
 namespace reel {
@@ -151,6 +152,7 @@ void FaultyLun::WriteUnflushed(std::uint64_t offset_bytes, std::string bytes) {
 absl::Status FaultyLun::Flush() {
   MutexLock lock(mutex_);
   ++counters_.flushes;
+  if (path_lost_) return LunFaultStatus(LunFault::kClosed, absl::StrCat(name(), ": no path"));
   const bool planned = flushes_until_failure_ > 0 && --flushes_until_failure_ == 0;
   if (unplugged_ || planned) {
     ++counters_.errors;
@@ -159,6 +161,17 @@ absl::Status FaultyLun::Flush() {
   for (const UnflushedWrite& write : unflushed_) Put(durable_, write.offset_bytes, write.bytes);
   unflushed_.clear();
   return absl::OkStatus();
+}
+
+absl::Status FaultyLun::Reopen() {
+  MutexLock lock(mutex_);
+  if (path_lost_) return absl::UnavailableError(absl::StrCat(name(), ": no path"));
+  return absl::OkStatus();
+}
+
+void FaultyLun::SetPathLost(bool lost) {
+  MutexLock lock(mutex_);
+  path_lost_ = lost;
 }
 
 absl::Status FaultyLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {

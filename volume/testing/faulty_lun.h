@@ -64,6 +64,7 @@ class FaultyLun final : public Lun {
   bool read_only() const override { return options_.read_only; }
   void Start(LunRequest& request) override;
   absl::Status Flush() override;
+  absl::Status Reopen() override;
   // Fills the range with 0xdc at once: content that nobody may rely on.
   absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) override;
   absl::Status ClaimForThisProcess() override { return absl::OkStatus(); }
@@ -81,6 +82,8 @@ class FaultyLun final : public Lun {
                  std::optional<Kind> kind = std::nullopt);
   // All requests and flushes fail, as of a LUN that was unplugged.
   void SetUnplugged(bool unplugged);
+  // Flushes are not sent, and the path cannot be opened again.
+  void SetPathLost(bool lost);
   void ClearFaults();
   // Flips one bit for good, flushed or not. `bit` is 0 to 7.
   void FlipBit(std::uint64_t offset_bytes, int bit);
@@ -129,6 +132,7 @@ class FaultyLun final : public Lun {
   std::vector<BadRange> bad_ranges_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t flushes_until_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none planned
   bool unplugged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool path_lost_ ABSL_GUARDED_BY(mutex_) = false;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<LunRequest*> queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
