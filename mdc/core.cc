@@ -88,7 +88,7 @@ absl::Status CoreImpl::Begin() {
   volume.set_clean(false);
   volume.set_next_inode(volume.next_inode() + InodeNumbers::kMaxLost);
   batch.Put(schema::VolumeKey(), volume.SerializeAsString());
-  if (absl::Status s = LoadSessions(batch); !s.ok()) return s;
+  if (absl::Status s = LoadSessions(); !s.ok()) return s;
   if (absl::Status s = LoadReplies(); !s.ok()) return s;
   if (absl::Status s = LoadOrphans(); !s.ok()) return s;
   auto allocator = Allocator::Load(db_, descriptor_);
@@ -109,8 +109,9 @@ absl::Status CoreImpl::Begin() {
 }
 
 // Sessions of earlier epochs may resume; those whose eviction had begun are fenced, again perhaps,
-// or over now. Nobody knows any more what these held: nothing is given away before they are off.
-absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
+// or their lease is waited out. Nobody knows any more when that began, nor what they held: nothing
+// is given away before they are off.
+absl::Status CoreImpl::LoadSessions() {
   return ForEach(db_, schema::Family::kSession,
                  [&](const schema::ParsedKey& key, std::string_view value) -> absl::Status {
                    const SessionId id(key.first);
@@ -120,14 +121,6 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                        !s.ok()) {
                      return s;
                    }
-                   if (session.record.evicted() && !MustFence(session)) {
-                     batch.Delete(schema::SessionKey(id));
-                     const std::string prefix = schema::ReplyPrefix(id);
-                     auto cursor = db_.Scan(prefix, prefix, Tier::kAll);
-                     for (; cursor->Valid(); cursor->Next())
-                       batch.Delete(std::string(cursor->key()));
-                     return cursor->status();
-                   }
                    auto client = Uuid::FromBytes(session.record.client());
                    if (!client.ok()) {
                      return absl::DataLossError(absl::StrCat("session ", id.value(),
@@ -136,16 +129,14 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                    }
                    session.client = *client;
                    session.phase = Session::Phase::kMustReclaim;
-                   if (session.record.evicted()) {
-                     session.phase = Session::Phase::kEnding;
-                     session.ending.stage = FenceRun::Stage::kDue;
-                     for (const v1::SessionKey& known : session.record.keys()) {
-                       session.ending.victims.push_back(known.key());
-                     }
-                     fencing_.insert(id);
-                   }
                    session.holds_up_grace = true;
                    session.lease_until_ms = session_clock_.NowMs() + options_.session_lease_ms;
+                   if (session.record.evicted()) {
+                     session.phase = Session::Phase::kEnding;
+                     session.ending = FenceOf(session);
+                     session.ending.stage = FenceRun::Stage::kDue;
+                     fencing_.insert(id);
+                   }
                    session.slots.resize(options_.slots + 1);
                    for (Slot& slot : session.slots) slot.resumed = true;
                    ++grace_sessions_;
@@ -159,7 +150,7 @@ absl::Status CoreImpl::LoadReplies() {
       db_, schema::Family::kReply,
       [&](const schema::ParsedKey& key, std::string_view value) -> absl::Status {
         Session* session = sessions_.Find(SessionId(key.first));
-        if (session == nullptr) return absl::OkStatus();  // an eviction's, being deleted
+        if (session == nullptr) return absl::OkStatus();  // nobody's; fsck.reelfs says so
         v1::StoredReply stored;
         if (absl::Status s = ParseRecord(value, "stored reply of session", key.first, stored);
             !s.ok()) {

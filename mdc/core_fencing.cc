@@ -4,7 +4,8 @@
 // LUN → what it had sent is waited for → its record goes, durably → others get what it held. A
 // controller that dies in between finds the record, and goes on from there. While a fence's outcome
 // is unknown it is tried again, and only what that session held is withheld (in a new epoch, where
-// nobody knows what that was, all that is not reclaimed). Without keys the lease alone protects.
+// nobody knows what that was, all that is not reclaimed). Without keys the lease alone protects: an
+// evicted session's is waited out.
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -49,16 +50,26 @@ std::optional<std::uint64_t> CoreImpl::TakeKey() {
 
 // ---- the end of a session ---------------------------------------------------------------------
 
+// Its client may not have heard that it is over: without keys, it writes until its lease ends. That
+// runs on while the SessionClock stands still.
+FenceRun CoreImpl::FenceOf(const Session& session) const {
+  FenceRun run;
+  if (MustFence(session)) {
+    for (const v1::SessionKey& key : session.record.keys()) run.victims.push_back(key.key());
+  } else {
+    const std::uint64_t now_ms = session_clock_.NowMs();
+    run.at_ms = clock_.NowMs() + std::max(session.lease_until_ms, now_ms) - now_ms;
+  }
+  return run;
+}
+
 bool CoreImpl::BeginEnding(Session& session, bool drain) {
   session.record.set_evicted(true);
   WriteBatch batch;
   batch.Put(schema::SessionKey(session.id), session.record.SerializeAsString());
-  FenceRun run;
+  FenceRun run = FenceOf(session);
   run.drain = drain;
   if (!Apply(batch, &run.recorded_at)) return false;
-  if (options_.reservations) {
-    for (const v1::SessionKey& key : session.record.keys()) run.victims.push_back(key.key());
-  }
   session.ending = std::move(run);
   session.phase = Session::Phase::kEnding;
   session.rekeys.clear();

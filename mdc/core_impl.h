@@ -95,7 +95,7 @@ class CoreImpl final : public Core {
   };
 
   // core.cc
-  absl::Status LoadSessions(WriteBatch& batch);
+  absl::Status LoadSessions();
   absl::Status LoadReplies();
   absl::Status LoadOrphans();
   // When a batch is to be durable: as soon as possible, or when somebody waits for it, but with the
@@ -238,6 +238,8 @@ class CoreImpl final : public Core {
   bool MustFence(const Session& session) const {
     return options_.reservations && !session.record.keys().empty();
   }
+  // What keeps it off the LUNs for good, once its record says that it is over.
+  FenceRun FenceOf(const Session& session) const;
   // Records that the session is over. `drain`: what it had sent may still be executing, even where
   // its keys are gone.
   bool BeginEnding(Session& session, bool drain);

@@ -4,6 +4,7 @@
 //   kRecording ─durable─► kDue ─sent─► kFencing ─done─► kQuarantine ─time─► kOver
 //                          ▲              │ outcome unknown    (none where the LUNs were reset)
 //                          └───backoff────┘
+// Without victims: kDue ─time─► kOver.
 // Invariant: kOver is reached only by an outcome that says so. Thread rule: plain values.
 #pragma once
 
@@ -24,7 +25,7 @@ struct FenceRun {
 
   Stage stage = Stage::kRecording;
   Sequence recorded_at;  // kRecording: what has to be durable first
-  // What is to be fenced; no key: there is nothing to do.
+  // What is to be fenced; no key: time alone ends it.
   std::vector<std::uint64_t> victims;
   std::optional<Uuid> lun;  // nullopt: on all LUNs
   bool drain = true;        // even where none of the keys is registered any more
@@ -36,7 +37,7 @@ struct FenceRun {
   // What time and durability alone bring about.
   void Advance(Sequence durable, std::uint64_t now_ms) {
     if (stage == Stage::kRecording && recorded_at <= durable) stage = Stage::kDue;
-    if (stage == Stage::kDue && victims.empty()) stage = Stage::kOver;
+    if (stage == Stage::kDue && victims.empty() && now_ms >= at_ms) stage = Stage::kOver;
     if (stage == Stage::kQuarantine && now_ms >= at_ms) stage = Stage::kOver;
   }
   bool IsDue(std::uint64_t now_ms) const { return stage == Stage::kDue && now_ms >= at_ms; }

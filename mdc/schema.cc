@@ -113,9 +113,6 @@ std::string ReplyKey(SessionId session, std::uint32_t slot) {
   AppendU32(key, slot);
   return key;
 }
-std::string ReplyPrefix(SessionId session) {
-  return OneNumber(Family::kReply, session.value());
-}
 
 absl::StatusOr<ParsedKey> Parse(std::string_view key) {
   const auto bad = [key] {

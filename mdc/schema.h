@@ -56,7 +56,6 @@ std::string FreePrefix(PoolId pool);
 std::string OrphanKey(InodeNumber inode);
 std::string SessionKey(SessionId session);
 std::string ReplyKey(SessionId session, std::uint32_t slot);
-std::string ReplyPrefix(SessionId session);
 
 // A key taken apart. DATA_LOSS for anything that no function above makes: safe on any bytes.
 struct ParsedKey {

@@ -175,6 +175,15 @@ void Daemon::HoldCore(Micros time) {
   });
 }
 
+void Daemon::Evict(std::uint64_t session) {
+  if (!serves()) return;
+  scheduler_.Spawn(process_->host, [server = process_->server.get(), session] {
+    server->RunOnCore([session](mdc::Core& core) {
+      (void)core.EvictSession(SessionId(session), "an administrator ended it");
+    });
+  });
+}
+
 void Daemon::Ask(std::shared_ptr<bool> answered) {
   if (!serves()) return;
   scheduler_.Spawn(process_->host, [server = process_->server.get(), answered] {

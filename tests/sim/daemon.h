@@ -50,6 +50,8 @@ class Daemon final : public StreamServer {
   void Resume();
   // Its core stands still from now on, for so long.
   void HoldCore(Micros time);
+  // As by `reeladm evict`.
+  void Evict(std::uint64_t session);
 
   // Sets it when the core has come to that.
   void Ask(std::shared_ptr<bool> answered);

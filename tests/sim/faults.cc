@@ -27,6 +27,7 @@ const char* NameOf(Fault fault) {
                                                   "pause",
                                                   "pause beyond lease",
                                                   "slow LUNs",
+                                                  "eviction",
                                                   "power failure",
                                                   "mdc: killed",
                                                   "mdc: killed in takeover",
@@ -49,7 +50,7 @@ Fault Faults::Any() {
       Fault::kCutStream,    Fault::kCutStream,    Fault::kCutStream, Fault::kHoldBack,
       Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,     Fault::kPauseLong,
       Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong, Fault::kSlowLuns,
-      Fault::kSlowLuns,
+      Fault::kSlowLuns,     Fault::kEvict,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
@@ -132,7 +133,7 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
   const int host = machine.host();
   ++counts_[static_cast<std::size_t>(fault)];
   cluster_.Log([&] { return absl::StrCat("*** ", NameOf(fault), " (host ", host, ")"); });
-  const bool within = fault == Fault::kHoldBack || fault == Fault::kPause;
+  const bool within = fault == Fault::kHoldBack || fault == Fault::kEvict || fault == Fault::kPause;
   const Micros time =
       within ? random().Between(kMs, kLease / 2) : random().Between(kLease, 2 * kLease);
   switch (fault) {
@@ -142,6 +143,10 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
     case Fault::kHoldBack:
     case Fault::kHoldBackLong:
       cluster_.network().HoldBack(host, scheduler().now() + time);
+      break;
+    case Fault::kEvict:
+      cluster_.network().HoldBack(host, scheduler().now() + time);
+      if (Daemon* active = cluster_.Active()) active->Evict(machine.session()->session_id());
       break;
     case Fault::kCrashMachine:
       cluster_.CrashMachine(machine);

@@ -18,6 +18,7 @@ enum class Fault : std::uint8_t {
   kPause,      // a host stands still, within its lease
   kPauseLong,  // … beyond it
   kSlowLuns,
+  kEvict,  // a host, while it renews; it does not hear of that at once
   kFailPower,
   // ---- of controllers, mostly of the one that serves
   kKill,
@@ -34,7 +35,7 @@ enum class Fault : std::uint8_t {
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 20;
+inline constexpr int kFaults = 21;
 const char* NameOf(Fault fault);
 
 class Faults {
