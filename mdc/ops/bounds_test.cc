@@ -1,5 +1,6 @@
 // What one session may hold at most.
 #include "mdc/ops/layout.h"
+#include "mdc/ops/names.h"
 #include "mdc/ops/op_fixture.h"
 #include "mdc/ops/open.h"
 
@@ -48,6 +49,26 @@ TEST_F(BoundsTest, WhoHasVeryManyFilesOpenOpensNoMore) {
   EXPECT_EQ(OpenFile(next), ENFILE);
   EXPECT_EQ(OpenFile(old), 0);
   EXPECT_EQ(OpenFile(next, kOther), 0);
+}
+
+TEST_F(BoundsTest, WhatIsDoneAgainIsRefusedByNone) {
+  for (std::uint64_t i = 0; i < kMaxOpens; ++i) opens_.Open(kMe, InodeNumber(kNotMade + i));
+  v1::Request create;
+  create.mutable_create()->set_parent(kRoot);
+  create.mutable_create()->set_name("told");
+  create.mutable_create()->set_mode(S_IFREG | 0644);
+  create.mutable_create()->set_open(true);
+  EXPECT_EQ(Do(mdc::Create, create), ENFILE);
+  v1::Redo as_told;
+  as_told.set_inode(kRoot + 1);
+  as_told.set_generation(77);
+  numbers_ = std::make_unique<InodeNumbers>(kRoot + 2);
+  const absl::Status done = InContext(kMe, [&](OpContext& ctx) {
+    ctx.redo = &as_told;
+    return mdc::Create(ctx, create, reply_);
+  });
+  EXPECT_TRUE(done.ok()) << done;
+  EXPECT_TRUE(opens_.IsOpenBy(kMe, InodeNumber(kRoot + 1)));
 }
 
 }  // namespace

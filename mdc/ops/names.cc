@@ -75,7 +75,8 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   if (!made.ok()) return made.status();
   const auto& [inode, record] = *made;
   if (create.open() && S_ISREG(record->mode())) {
-    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && ctx.foretold == nullptr) {
+    const bool has_been_told = ctx.foretold != nullptr || ctx.redo != nullptr;
+    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !has_been_told) {
       return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
     }
     ctx.on_commit.push_back(
