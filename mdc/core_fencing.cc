@@ -50,15 +50,16 @@ std::optional<std::uint64_t> CoreImpl::TakeKey() {
 
 // ---- the end of a session ---------------------------------------------------------------------
 
-// Its client may not have heard that it is over: without keys, it writes until its lease ends. That
-// runs on while the SessionClock stands still.
+// Its client may not have heard that it is over: it reads until its lease ends, and writes where it
+// has no keys. The lease runs on while the SessionClock stands still.
 FenceRun CoreImpl::FenceOf(const Session& session) const {
   FenceRun run;
   if (MustFence(session)) {
     for (const v1::SessionKey& key : session.record.keys()) run.victims.push_back(key.key());
-  } else {
+  }
+  if (!session.record.left()) {
     const std::uint64_t now_ms = session_clock_.NowMs();
-    run.at_ms = clock_.NowMs() + std::max(session.lease_until_ms, now_ms) - now_ms;
+    run.until_ms = clock_.NowMs() + std::max(session.lease_until_ms, now_ms) - now_ms;
   }
   return run;
 }

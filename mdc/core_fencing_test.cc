@@ -190,6 +190,7 @@ TEST_F(CoreFencingTest, AnEvictionIsResumedWhereverTheControllerDies) {
     }
     if (at == "unknown") world.core_->OnFenced(world.fences_[0].id, {.problem = "no answer"});
     if (at == "fenced") {  // its record's end is not durable, but in memory the store has it
+      world.Pass(10'000, {&b});
       world.hold_syncs_ = true;
       world.core_->OnFenced(world.fences_[0].id, {.done = true});
     }
@@ -207,10 +208,22 @@ TEST_F(CoreFencingTest, AnEvictionIsResumedWhereverTheControllerDies) {
       EXPECT_FALSE(b.Answered(asked)) << "nobody knows what the other one held";
       world.core_->OnFenced(world.fences_.back().id, {.done = true});
       world.Run();
+      EXPECT_FALSE(b.Answered(asked)) << "it may still read";
+      world.Pass(10'000, {&b});
     }
     EXPECT_TRUE(b.Answered(asked));
     EXPECT_EQ(world.Sessions(), 1U);
   }
+}
+
+TEST_F(CoreFencingTest, WhoIsFencedWhileItsLeaseRunsMayReadUntilThatIsOver) {
+  ASSERT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, /*allocate=*/true), true), 0);
+  wanted_ = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
+  ASSERT_TRUE(world_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
+  world_.Pass(9'900, {&b_});
+  EXPECT_FALSE(b_.Answered(wanted_));
+  world_.Pass(100, {&b_});
+  EXPECT_TRUE(b_.Answered(wanted_));
 }
 
 TEST_F(CoreFencingTest, GoodbyeIsFencedPolitely) {

@@ -188,6 +188,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
     }
     // It holds nothing by its own word; but what it had sent may still be executing.
     if (MustFence(*old)) {
+      old->record.set_left(true);
       Evict(*old, "its client registered anew");
     } else {
       Forget(*old);
@@ -380,6 +381,7 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
   const StreamId stream = session.stream;
   spdlog::info("volume {}: session {} of {} says goodbye", descriptor_.name, session.id.value(),
                session.record.host());
+  session.record.set_left(true);
   Sequence sequence;
   if (!MustFence(session)) {
     sequence = Forget(session);

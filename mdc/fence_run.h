@@ -2,8 +2,8 @@
 // can reach the LUNs any more. A plain state machine; who acts on it is core_fencing.cc.
 //
 //   kRecording ─durable─► kDue ─sent─► kFencing ─done─► kQuarantine ─time─► kOver
-//                          ▲              │ outcome unknown    (none where the LUNs were reset)
-//                          └───backoff────┘
+//                          ▲              │ outcome unknown    (none where the LUNs were reset, and
+//                          └───backoff────┘                     where nobody reads any more)
 // Without victims: kDue ─time─► kOver.
 // Invariant: kOver is reached only by an outcome that says so. Thread rule: plain values.
 #pragma once
@@ -27,20 +27,24 @@ struct FenceRun {
   Sequence recorded_at;  // kRecording: what has to be durable first
   // What is to be fenced; no key: time alone ends it.
   std::vector<std::uint64_t> victims;
-  std::optional<Uuid> lun;  // nullopt: on all LUNs
-  bool drain = true;        // even where none of the keys is registered any more
-  FenceId id;               // of the order under way
-  std::uint64_t at_ms = 0;  // kDue: not before; kQuarantine: until
+  std::optional<Uuid> lun;     // nullopt: on all LUNs
+  bool drain = true;           // even where none of the keys is registered any more
+  FenceId id;                  // of the order under way
+  std::uint64_t at_ms = 0;     // kDue: not before; kQuarantine: until
+  std::uint64_t until_ms = 0;  // not over before: no fence keeps a client from reading
   std::uint32_t failures = 0;
   std::string problem;  // of the last try
 
   // What time and durability alone bring about.
   void Advance(Sequence durable, std::uint64_t now_ms) {
     if (stage == Stage::kRecording && recorded_at <= durable) stage = Stage::kDue;
-    if (stage == Stage::kDue && victims.empty() && now_ms >= at_ms) stage = Stage::kOver;
-    if (stage == Stage::kQuarantine && now_ms >= at_ms) stage = Stage::kOver;
+    const bool fenced = stage == Stage::kQuarantine && now_ms >= at_ms;
+    const bool needs_none = stage == Stage::kDue && victims.empty();
+    if ((fenced || needs_none) && now_ms >= until_ms) stage = Stage::kOver;
   }
-  bool IsDue(std::uint64_t now_ms) const { return stage == Stage::kDue && now_ms >= at_ms; }
+  bool IsDue(std::uint64_t now_ms) const {
+    return stage == Stage::kDue && !victims.empty() && now_ms >= at_ms;
+  }
   void Sent(FenceId order) {
     stage = Stage::kFencing;
     id = order;
@@ -49,7 +53,7 @@ struct FenceRun {
   void Ended(const FenceOutcome& outcome, std::uint64_t now_ms) {
     if (outcome.done) {
       problem.clear();
-      stage = outcome.quarantine_ms == 0 ? Stage::kOver : Stage::kQuarantine;
+      stage = Stage::kQuarantine;
       at_ms = now_ms + outcome.quarantine_ms;
     } else {
       problem = outcome.problem;
