@@ -143,6 +143,8 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
   }
   if (match != nullptr) {
     if (many || suspect) return;
+    // Until it has noticed that its session is over, it sees what it wrote, which may be lost.
+    if (writes_[match->write].lost && Unaware(who.host)) return;
     match->seen = std::min(match->seen, scheduler_.now());
     if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
       match->durable = true;
