@@ -362,7 +362,7 @@ void FileDataImpl::OnStreamLost() {
 void FileDataImpl::OnEvicted() {
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
-    if (!file->token.empty()) recaller_.Invalidate(file);
+    if (!file->token.empty()) recaller_.Invalidate(*file);
     file->Void();
     context_.RegisterOpens(*file);
   }

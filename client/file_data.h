@@ -83,6 +83,7 @@ class FileData : public SessionEvents {
     const CallerGroups* groups = nullptr;
     bool read_ahead = false;  // a stream may be read ahead of
     bool page_cache = false;  // a request of the kernel's page cache, not of an application
+    bool write_back = false;  // Write, with `page_cache`: a page that was changed some time ago
     bool append = false;      // O_APPEND: the offset given is ignored, the end of file counts
     bool sync = false;        // O_SYNC or O_DSYNC: durable before the return
     bool direct = false;      // O_DIRECT: straight to the LUNs

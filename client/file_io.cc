@@ -17,15 +17,17 @@ struct FileIo::WriteAccess {
   std::uint64_t offset_bytes = 0;
   std::span<const std::byte> data;
   bool append = false;
-  bool write_back = false;  // of pages that were written to long ago
+  bool page_cache = false;
+  bool write_back = false;  // as in FileData::IoContext
 
   bool small = false;        // enough that it may stay in memory for now, …
   bool behind = false;       // … and does
   bool clears_tail = false;  // the rest of its last block is to become zeros
 
   std::uint64_t era = 0;
-  std::optional<std::uint64_t> sent_era;  // in which some of it may have reached the LUNs
-  bool stream = false;                    // it continues the last one
+  // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
+  std::optional<std::uint64_t> sent_era;
+  bool stream = false;  // it continues the last one
   Entered entered;
   IoPermit permit;
   std::uint32_t mode = 0;  // the file's
@@ -131,6 +133,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
 Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   // Others may have seen it and overwritten it since: not a second time.
   if (write.sent_era && *write.sent_era != f.era) {
+    if (write.write_back) return Finding::Fail(f.LosePage());
     return Finding::Fail(
         ErrnoStatus(EIO, "the session with the controller ended while this was being written"));
   }
@@ -144,7 +147,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   }
   const std::uint64_t from = write.offset_bytes;
   const std::uint64_t to = write.end_bytes();
-  const TokenSpan span = f.SpanOf(from, to, write.write_back);
+  const TokenSpan span = f.SpanOf(from, to, write.page_cache);
   const auto allocate_from = [&](std::uint64_t at) -> FetchRange {
     return {span, at, RoundUp(to, block_bytes) - at, true};
   };
@@ -152,7 +155,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     return Finding::FetchToken(allocate_from(RoundDown(from, block_bytes)));
   }
   // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open.
-  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
+  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.page_cache) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
   }
   if (const auto unknown = f.Cover(from, to - from, write.extents)) {
@@ -327,8 +330,15 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   write.offset_bytes = offset_bytes;
   write.data = data;
   write.append = io.append;
-  write.write_back = io.page_cache;
+  write.page_cache = io.page_cache;
+  write.write_back = io.write_back;
   write.small = write_behind_.Takes(f, data.size(), io);
+  // A page goes back whole: what others wrote there since it was read, it would take away.
+  if (write.write_back) {
+    MutexLock lock(f.mutex);
+    if (f.stale_pages > 0) return f.LosePage();
+    write.sent_era = f.era;
+  }
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;

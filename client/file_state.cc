@@ -337,6 +337,13 @@ void FileState::NoteLoss(const absl::Status& why) {
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
+absl::Status FileState::LosePage() {
+  absl::Status why =
+      ErrnoStatus(EIO, "the session with the controller ended before it was written");
+  if (!write_error.untold()) NoteLoss(why);  // one of perhaps very many
+  return why;
+}
+
 bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
   const v1::Time& last = accessed && Later(*accessed, attr.atime()) ? *accessed : attr.atime();
   const bool due = policy == AtimePolicy::kStrict ? Later(now, last)

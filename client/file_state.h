@@ -124,6 +124,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
     return shared_users == beside && !exclusive_user && pins == 0 && !commit_running;
   }
   std::uint64_t page_fills ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
+  // Times that the kernel is to drop the pages of a lost session, and has not. What it writes back
+  // of them meanwhile may be as old as the session: it is lost.
+  std::uint32_t stale_pages ABSL_GUARDED_BY(mutex) = 0;
   // Page-cache requests that wait for the controller, with the kernel's pages locked, by the mode
   // in which they want the file.
   std::array<std::uint32_t, v1::TokenMode_ARRAYSIZE> page_fetches ABSL_GUARDED_BY(mutex) = {};
@@ -278,6 +281,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // A page that was changed under a lost session is not written any more: what its write is told.
+  absl::Status LosePage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // A read at `now`; true when the controller is to be told of it.
   bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -85,9 +85,13 @@ void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t siz
   const Request request(req, info->fh);
   const absl::Status alone = request.locks().CheckWriter(inode);
   if (!alone.ok()) return ReplyStatus(req, alone);
-  const absl::Status status = request.vfs().Write(
-      inode, static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
-      info->flags, FuseSession::IsPageCacheRequest(), request.caller());
+  const bool page_cache = FuseSession::IsPageCacheRequest();
+  const PageCacheWrite pages = info->writepage != 0 ? PageCacheWrite::kBack
+                               : page_cache         ? PageCacheWrite::kThrough
+                                                    : PageCacheWrite::kNone;
+  const absl::Status status = request.vfs().Write(inode, static_cast<std::uint64_t>(offset),
+                                                  {reinterpret_cast<const std::byte*>(data), size},
+                                                  info->flags, pages, request.caller());
   if (!status.ok()) return ReplyStatus(req, status);
   fuse_reply_write(req, size);
 }

@@ -47,8 +47,14 @@ void Recaller::Bypass(FileState& f) {
   bypasses_.Run([this, file = f.shared_from_this(), cycle] { Return(file, cycle); });
 }
 
-void Recaller::Invalidate(const FileRef& file) {
-  pool_.Run([this, file] { context_.invalidate_pages(file->inode); });
+// The kernel writes dirty pages back before it drops them.
+void Recaller::Invalidate(FileState& f) {
+  ++f.stale_pages;
+  pool_.Run([this, file = f.shared_from_this()] {
+    context_.invalidate_pages(file->inode);
+    MutexLock lock(file->mutex);
+    --file->stale_pages;
+  });
 }
 
 void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {

@@ -31,7 +31,7 @@ class Recaller {
   // A page-cache request waits that the old token does not allow.
   void Bypass(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Drops the kernel's pages of a file whose token was lost.
-  void Invalidate(const FileRef& file);
+  void Invalidate(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Stop() {
     pool_.Stop();
     bypasses_.Stop();

@@ -459,10 +459,11 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
 }
 
 absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
-                        std::span<const std::byte> data, int flags, bool page_cache,
+                        std::span<const std::byte> data, int flags, PageCacheWrite pages,
                         const Caller& caller) {
   FileData::IoContext io = Context(caller);
-  io.page_cache = page_cache;
+  io.page_cache = pages != PageCacheWrite::kNone;
+  io.write_back = pages == PageCacheWrite::kBack;
   // (The kernel sends no open flags with pages that it writes back: they have their place already.)
   io.append = (flags & O_APPEND) != 0;
   io.sync = (flags & (O_SYNC | O_DSYNC)) != 0;

@@ -65,6 +65,10 @@ struct VfsOptions {
   bool durable_metadata = false;        // when a call that changes names or attributes returns
 };
 
+// How a write has to do with the kernel's page cache: it went past it, or through it just now, or a
+// page that was changed some time ago comes back.
+enum class PageCacheWrite : std::uint8_t { kNone, kThrough, kBack };
+
 class Vfs {
  public:
   // All outlive this object.
@@ -132,7 +136,7 @@ class Vfs {
                                    std::span<std::byte> buffer, int flags, bool page_cache,
                                    const Caller& caller);
   absl::Status Write(std::uint64_t inode, std::uint64_t offset_bytes,
-                     std::span<const std::byte> data, int flags, bool page_cache,
+                     std::span<const std::byte> data, int flags, PageCacheWrite pages,
                      const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
   // fsync(2) of an open directory: EIO, once, if changes of names were lost since it was opened.

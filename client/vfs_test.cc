@@ -427,13 +427,17 @@ TEST_F(VfsTest, ReadsThatAreDueAreNoted) {
 
 TEST_F(VfsTest, OpenFlagsReachTheWrite) {
   const std::byte data[1] = {};
-  ASSERT_TRUE(vfs_.Write(1, 0, data, O_WRONLY | O_APPEND | O_DSYNC, false, caller_).ok());
+  ASSERT_TRUE(
+      vfs_.Write(1, 0, data, O_WRONLY | O_APPEND | O_DSYNC, PageCacheWrite::kNone, caller_).ok());
   EXPECT_TRUE(data_.last.append && data_.last.sync && !data_.last.page_cache);
-  ASSERT_TRUE(vfs_.Write(1, 0, data, 0, true, caller_).ok());
+  ASSERT_TRUE(vfs_.Write(1, 0, data, 0, PageCacheWrite::kThrough, caller_).ok());
   EXPECT_TRUE(!data_.last.append && !data_.last.sync && data_.last.page_cache);
+  EXPECT_FALSE(data_.last.write_back);
+  ASSERT_TRUE(vfs_.Write(1, 0, data, 0, PageCacheWrite::kBack, caller_).ok());
+  EXPECT_TRUE(data_.last.page_cache && data_.last.write_back);
   EXPECT_FALSE(data_.last.direct);
   caller_.handle = 7;
-  ASSERT_TRUE(vfs_.Write(1, 0, data, O_RDWR | O_DIRECT, false, caller_).ok());
+  ASSERT_TRUE(vfs_.Write(1, 0, data, O_RDWR | O_DIRECT, PageCacheWrite::kNone, caller_).ok());
   EXPECT_TRUE(data_.last.direct);
   EXPECT_EQ(data_.last.handle, 7u);
 }

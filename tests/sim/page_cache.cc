@@ -93,7 +93,8 @@ absl::Status PageCache::Write(client::Vfs& vfs, std::uint64_t inode, std::uint64
       at = next;
     }
   }
-  const absl::Status status = vfs.Write(inode, offset_bytes, data, 0, /*page_cache=*/true, caller);
+  const absl::Status status =
+      vfs.Write(inode, offset_bytes, data, 0, client::PageCacheWrite::kThrough, caller);
   {
     MutexLock lock(mutex_);
     for (auto& [key, page] : pages) {

@@ -143,7 +143,8 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
         machine_.pages().Write(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
   } else {
     const int flags = random().OneIn(8) ? O_DIRECT : 0;
-    status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), flags, false, caller_);
+    status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), flags,
+                                  client::PageCacheWrite::kNone, caller_);
   }
   machine_.attributes().Forget(inode);
   data().EndWrite(number, status.ok(), false);

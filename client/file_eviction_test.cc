@@ -1,0 +1,104 @@
+// What an eviction takes, and what the next session may not do in its stead.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <thread>
+
+#include "client/testing/data_cluster.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// Tells when a call has begun to wait.
+class Asked : public Interrupt {
+ public:
+  bool interrupted() const override {
+    asked_ = true;
+    return false;
+  }
+  void Await() const {
+    while (!asked_) std::this_thread::yield();
+  }
+
+ private:
+  mutable std::atomic<bool> asked_ = false;
+};
+
+class EvictionTest : public testing::Test {
+ protected:
+  static ClusterShape Shape(const Clock& clock) {
+    ClusterShape shape;
+    shape.mdc.lease_ms = kLeaseMs;
+    shape.clock = &clock;
+    return shape;
+  }
+  void AwaitNewSession(std::uint64_t old) {
+    while (client_->session().session_id() == old || client_->session().session_id() == 0) {
+      std::this_thread::yield();
+    }
+  }
+  void Evict() {
+    const std::uint64_t session = client_->session().session_id();
+    cluster_.mdc().Evict(session);
+    AwaitNewSession(session);
+  }
+
+  static constexpr std::uint32_t kLeaseMs = 1'000'000;
+  static constexpr FileData::IoContext kPage{.page_cache = true, .write_back = true};
+
+  ManualClock clock_;
+  DataCluster cluster_{Shape(clock_)};
+  const std::uint64_t inode_ = cluster_.mdc().CreateFile();
+  const std::unique_ptr<TestClient> client_ = cluster_.Mount();
+  const std::unique_ptr<TestClient> other_ = cluster_.Mount();
+};
+
+// ---- pages of the kernel's cache ----------------------------------------------------------------
+
+// The kernel writes a dirty page back before it drops it: whole, with what others have changed.
+TEST_F(EvictionTest, PagesOfALostSessionAreNotWritten) {
+  std::atomic<bool> invalidated{false};
+  client_->on_invalidate = [&](std::uint64_t) {
+    if (invalidated) return;
+    other_->Write(inode_, 0, "acknowledged");
+    EXPECT_EQ(ErrnoOf(client_->TryWrite(inode_, 0, "mapped, then old", kPage).status()), EIO);
+    invalidated = true;
+  };
+  ASSERT_TRUE(client_->data().Open(inode_, true, {}).ok());
+  client_->Write(inode_, 0, "what there was");
+  ASSERT_TRUE(client_->Fsync(inode_).ok());
+  Evict();
+  while (!invalidated) std::this_thread::yield();
+  EXPECT_EQ(other_->Read(inode_, 0, 100), "acknowledgedas");
+  while (ErrnoOf(client_->Fsync(inode_)) != EIO) std::this_thread::yield();
+  EXPECT_TRUE(client_->Fsync(inode_).ok()) << "told once";
+  // What was read since then may be changed and written again.
+  while (!client_->TryWrite(inode_, 0, "A", kPage).ok()) std::this_thread::yield();
+  EXPECT_EQ(other_->Read(inode_, 0, 100), "Acknowledgedas");
+  client_->data().Close(inode_);
+}
+
+TEST_F(EvictionTest, APageThatWaitsForTheLeaseIsLostWithTheSession) {
+  client_->Write(inode_, 0, "what there was");
+  ASSERT_TRUE(client_->Fsync(inode_).ok());
+  const std::uint64_t session = client_->session().session_id();
+  cluster_.mdc().SetDown(true);
+  clock_.Advance(kLeaseMs);
+  const Asked asked;
+  FileData::IoContext io = kPage;
+  io.interrupt = &asked;
+  std::thread write([&] {
+    EXPECT_EQ(ErrnoOf(client_->TryWrite(inode_, 0, "mapped, then old", io).status()), EIO);
+  });
+  asked.Await();
+  cluster_.mdc().Evict(session);
+  cluster_.mdc().SetDown(false);
+  write.join();
+  EXPECT_EQ(other_->Read(inode_, 0, 100), "what there was");
+  EXPECT_EQ(ErrnoOf(client_->Fsync(inode_)), EIO);
+}
+
+}  // namespace
+}  // namespace reel::client
