@@ -19,8 +19,6 @@
 namespace reel::client {
 namespace {
 
-// What one Allocate asks for; the controller takes twice that.
-constexpr std::uint64_t kMaxAllocateBlocks = std::uint64_t{1} << 27;
 constexpr int kReclaimEntries = 4'096;          // in one message
 constexpr std::size_t kMostAccessesTold = 256;  // a second
 // An unmount waits that long for the controller to take what is still dirty.
@@ -87,7 +85,14 @@ class FileDataImpl : public FileData {
     return resize_.TellAhead(inode, io);
   }
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
-                        std::uint64_t length_bytes, const IoContext& io) override;
+                        std::uint64_t length_bytes, const IoContext& io) override {
+    v1::Allocate allocate;
+    allocate.set_inode(inode);
+    allocate.set_mode(mode);
+    allocate.set_offset_bytes(offset_bytes);
+    allocate.set_length_bytes(length_bytes);
+    return resize_.Allocate(context_.table.Get(inode), std::move(allocate), io);
+  }
   absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes, bool data,
                                      const IoContext& io) override {
     return resize_.Seek(context_.table.Get(inode), offset_bytes, data, io);
@@ -154,6 +159,8 @@ class FileDataImpl : public FileData {
  private:
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   void CloseAtController(std::uint64_t inode, bool lowers_token = false);
+  // Tells the controller whether the file is open here, whatever it thinks.
+  void SettleOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Reap();
   using Uses = std::vector<std::pair<std::uint32_t, FileRef>>;
   void ReturnTokens(Uses holders);
@@ -223,24 +230,36 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;
-  options.on_reply = [this, file](const v1::Reply& reply) {
+  const auto waiting = std::make_shared<bool>(true);  // under the file's mutex
+  // (Not on_reply: with this it is sent until it is answered, also when nobody waits any more.)
+  options.on_done = [this, file, waiting](const absl::StatusOr<v1::Reply>& reply) {
     FileState& f = *file;
     MutexLock lock(f.mutex);
-    if (f.opens == 0) {  // its caller has given up
-      CloseAtController(f.inode);
-      return;
-    }
+    if (!reply.ok()) return;
+    // Its caller has given up. What has been sent since may have lowered what it was granted, and
+    // closed the file before or after this opened it.
+    if (!*waiting) return SettleOpens(f);
     f.registered = true;
     // A grant that comes at a bad moment is left aside: the controller may think that more is held.
-    if (reply.has_layout() && f.recall == FileState::Recall::kNone && !f.exclusive_user) {
-      (void)f.Install(reply.layout(), context_.session->session_id());
-    } else if (reply.has_attr()) {
-      f.TakeAttr(reply.attr().attr());
+    if (reply->has_layout() && f.recall == FileState::Recall::kNone && !f.exclusive_user) {
+      (void)f.Install(reply->layout(), context_.session->session_id());
+    } else if (reply->has_attr()) {
+      f.TakeAttr(reply->attr().attr());
     }
   };
   const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
+  {
+    MutexLock lock(file->mutex);
+    *waiting = false;
+  }
   if (!reply.ok()) return reply.status();
   return reply->has_layout() ? reply->layout().attr() : reply->attr().attr();
+}
+
+void FileDataImpl::SettleOpens(FileState& f) {
+  f.registered = false;
+  if (f.opens == 0) return CloseAtController(f.inode);
+  context_.RegisterOpens(f);
 }
 
 void FileDataImpl::OpenDirectory(std::uint64_t inode) {
@@ -314,33 +333,6 @@ void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {
   request.mutable_close()->set_inode(inode);
   request.mutable_close()->set_lowers_token(lowers_token);
   context_.session->Post(std::move(request));
-}
-
-// ---- fallocate --------------------------------------------------------------------------------
-
-// In parts that the controller takes in one commit each; what came before an error stays, as with
-// any file system.
-absl::Status FileDataImpl::Allocate(std::uint64_t inode, std::uint32_t mode,
-                                    std::uint64_t offset_bytes, std::uint64_t length_bytes,
-                                    const IoContext& io) {
-  if (absl::Status status = ValidateByteRange(offset_bytes, length_bytes); !status.ok()) {
-    return status;
-  }
-  const std::uint64_t block_bytes = context_.io->block_bytes();
-  const std::uint64_t end = offset_bytes + length_bytes;
-  for (std::uint64_t at = offset_bytes; at < end;) {
-    const std::uint64_t next =
-        std::min(end, RoundDown(at, block_bytes) + kMaxAllocateBlocks * block_bytes);
-    v1::Allocate allocate;
-    allocate.set_inode(inode);
-    allocate.set_mode(mode);
-    allocate.set_offset_bytes(at);
-    allocate.set_length_bytes(next - at);
-    absl::Status status = resize_.Allocate(context_.table.Get(inode), std::move(allocate), io);
-    if (!status.ok()) return status;
-    at = next;
-  }
-  return absl::OkStatus();
 }
 
 // ---- session events ---------------------------------------------------------------------------

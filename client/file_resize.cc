@@ -14,6 +14,9 @@
 namespace reel::client {
 namespace {
 
+// What one Allocate asks for; the controller takes twice that.
+constexpr std::uint64_t kMaxAllocateBlocks = std::uint64_t{1} << 27;
+
 absl::StatusOr<v1::Attr> AttrOf(const absl::StatusOr<v1::Reply>& reply) {
   if (!reply.ok()) return reply.status();
   if (!reply->has_attr()) return ErrnoStatus(EIO, "the controller's reply lacks attributes");
@@ -272,8 +275,31 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
 
 // ---- fallocate --------------------------------------------------------------------------------
 
-absl::Status FileResize::Allocate(const FileRef& file, v1::Allocate allocate,
+// In parts that the controller takes in one commit each; what came before an error stays, as with
+// any file system.
+absl::Status FileResize::Allocate(const FileRef& file, v1::Allocate whole,
                                   const FileData::IoContext& io) {
+  if (absl::Status status = ValidateByteRange(whole.offset_bytes(), whole.length_bytes());
+      !status.ok()) {
+    return status;
+  }
+  const std::uint64_t block_bytes = context_.io->block_bytes();
+  const std::uint64_t end = whole.offset_bytes() + whole.length_bytes();
+  for (std::uint64_t at = whole.offset_bytes(); at < end;) {
+    const std::uint64_t next =
+        std::min(end, RoundDown(at, block_bytes) + kMaxAllocateBlocks * block_bytes);
+    v1::Allocate part = whole;
+    part.set_offset_bytes(at);
+    part.set_length_bytes(next - at);
+    absl::Status status = AllocatePart(file, std::move(part), io);
+    if (!status.ok()) return status;
+    at = next;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileResize::AllocatePart(const FileRef& file, v1::Allocate allocate,
+                                      const FileData::IoContext& io) {
   const std::uint32_t mode = allocate.mode();
   const bool keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
   const bool clears = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) ||
@@ -282,9 +308,6 @@ absl::Status FileResize::Allocate(const FileRef& file, v1::Allocate allocate,
     return ErrnoStatus(EOPNOTSUPP, absl::StrCat("fallocate mode ", mode, " does not exist here"));
   }
   const std::uint64_t from = allocate.offset_bytes();
-  if (absl::Status status = ValidateByteRange(from, allocate.length_bytes()); !status.ok()) {
-    return status;
-  }
   const std::uint64_t to = from + allocate.length_bytes();
   const std::uint64_t block_bytes = context_.io->block_bytes();
   const auto edges_of = [&](std::uint64_t size_bytes) {

@@ -25,7 +25,7 @@ class FileResize {
                                    const FileData::IoContext& io);
   std::optional<v1::Attr> SetAhead(const v1::SetAttr& set, const v1::Attr& known);
   absl::Status TellAhead(std::uint64_t inode, const FileData::IoContext& io);
-  absl::Status Allocate(const FileRef& file, v1::Allocate allocate, const FileData::IoContext& io);
+  absl::Status Allocate(const FileRef& file, v1::Allocate whole, const FileData::IoContext& io);
   absl::StatusOr<std::uint64_t> Seek(const FileRef& file, std::uint64_t offset_bytes, bool data,
                                      const FileData::IoContext& io);
 
@@ -49,6 +49,8 @@ class FileResize {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   absl::Status ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
                          const std::vector<ExtentList>& extents, const IoPermit& permit);
+  absl::Status AllocatePart(const FileRef& file, v1::Allocate allocate,
+                            const FileData::IoContext& io);
   absl::StatusOr<v1::Attr> SetTimes(const FileRef& file, v1::SetAttr set,
                                     const FileData::IoContext& io);
   absl::StatusOr<v1::Attr> CallHeld(const FileRef& file, v1::Request request, Apply apply,

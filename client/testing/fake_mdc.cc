@@ -55,12 +55,18 @@ class FakeMdc::Stream : public MdcStream {
     out_.push_back(std::move(frame));
     wake_.NotifyAll();
   }
+  void Hold(v1::ServerFrame frame) { held_.push_back(std::move(frame)); }
+  void ReleaseHeld() {
+    for (v1::ServerFrame& frame : held_) Push(std::move(frame));
+    held_.clear();
+  }
   ClientSession* session = nullptr;
 
  private:
   FakeMdc& mdc_;
   CondVar wake_;
   std::deque<v1::ServerFrame> out_;
+  std::vector<v1::ServerFrame> held_;
   bool ended_ = false;
 };
 
@@ -98,6 +104,17 @@ void FakeMdc::SetSilent(bool silent) {
 void FakeMdc::LoseReplies(bool lose) {
   MutexLock lock(mutex_);
   lose_replies_ = lose;
+}
+
+void FakeMdc::HoldReplies(v1::Request::OpCase op) {
+  MutexLock lock(mutex_);
+  held_op_ = op;
+}
+
+void FakeMdc::ReleaseReplies() {
+  MutexLock lock(mutex_);
+  held_op_ = v1::Request::OP_NOT_SET;
+  for (Stream* stream : streams_) stream->ReleaseHeld();
 }
 
 void FakeMdc::DropStreams() {
@@ -299,7 +316,8 @@ void FakeMdc::Answer(ClientSession& session, const v1::Request& request, v1::Rep
   if (session.stream == nullptr || lose_replies_) return;
   v1::ServerFrame frame;
   *frame.add_replies() = std::move(reply);
-  session.stream->Push(std::move(frame));
+  const bool held = held_op_ != v1::Request::OP_NOT_SET && request.op_case() == held_op_;
+  held ? session.stream->Hold(std::move(frame)) : session.stream->Push(std::move(frame));
 }
 
 bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
@@ -318,8 +336,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       if (request.reclaim().done()) session.must_reclaim = false;
       break;
     case v1::Request::kOpen:
-      session.opens.insert(request.open().inode());
-      *reply.mutable_attr()->mutable_attr() = files_.at(request.open().inode()).attr;
+      Open(session, request.open(), reply);
       break;
     case v1::Request::kClose: {
       session.opens.erase(request.close().inode());

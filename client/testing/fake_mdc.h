@@ -30,6 +30,7 @@ struct FakeMdcOptions {
   std::uint64_t ahead_blocks = 4;  // given beyond what was asked for
   std::uint64_t max_blocks = 0;    // 0: as many as pool 0 has
   std::size_t max_extents = 500;   // in an answer, not counting holes
+  bool opens_grant = false;        // the token, where that costs nobody anything
 };
 
 class FakeMdc : public MdcConnector {
@@ -43,6 +44,10 @@ class FakeMdc : public MdcConnector {
   void SetSilent(bool silent);  // takes requests and does nothing with them
   // From now on replies to `op` are lost; with the next DropStreams that ends.
   void LoseReplies(bool lose);
+  // Replies to `op` stay on their way, overtaken by others, until ReleaseReplies; they are lost
+  // with their stream.
+  void HoldReplies(v1::Request::OpCase op);
+  void ReleaseReplies();
   void DropStreams();
   void Restart();  // a new epoch: streams end, tokens and opens are to be reclaimed
   void Evict(std::uint64_t session);
@@ -105,6 +110,8 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool LayoutGet(ClientSession& session, const v1::Request& request, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Open(ClientSession& session, const v1::Open& open, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit(ClientSession& session, const v1::LayoutCommit& commit, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply)
@@ -136,6 +143,7 @@ class FakeMdc : public MdcConnector {
   bool down_ ABSL_GUARDED_BY(mutex_) = false;
   bool silent_ ABSL_GUARDED_BY(mutex_) = false;
   bool lose_replies_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_inode_ ABSL_GUARDED_BY(mutex_) = 100;

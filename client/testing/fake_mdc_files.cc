@@ -100,6 +100,28 @@ bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::
   return true;
 }
 
+void FakeMdc::Open(ClientSession& session, const v1::Open& open, v1::Reply& reply) {
+  session.opens.insert(open.inode());
+  File& file = files_.at(open.inode());
+  *reply.mutable_attr()->mutable_attr() = file.attr;
+  if (!options_.opens_grant || open.token() == v1::TOKEN_NONE) return;
+  const v1::TokenMode allowed =
+      open.token() == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+  const bool free = std::all_of(file.holders.begin(), file.holders.end(), [&](const auto& entry) {
+    const auto& [id, holder] = entry;
+    return holder.recalled.empty() && (id == session.id || holder.held.Most() <= allowed);
+  });
+  if (!free) return;
+  v1::Request request;
+  v1::LayoutGet& get = *request.mutable_layout_get();
+  get.set_inode(open.inode());
+  get.set_mode(open.token());
+  get.set_length_bytes(1);
+  get.set_token_length_blocks(LengthForMessage(kWholeFile));
+  reply.clear_attr();
+  LayoutGet(session, request, reply);
+}
+
 void FakeMdc::RunParked(std::uint64_t inode) {
   for (;;) {
     File& file = files_.at(inode);

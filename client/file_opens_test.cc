@@ -1,0 +1,91 @@
+// What the controller knows of opens, when its answers cross closes.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "client/testing/data_cluster.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+class Signal : public Interrupt {
+ public:
+  bool interrupted() const override { return sent_; }
+  void Send() { sent_ = true; }
+
+ private:
+  std::atomic<bool> sent_ = false;
+};
+
+class OpensTest : public testing::Test {
+ protected:
+  // Begins an open, which the controller carries out; its reply is held. Ends it by a signal, after
+  // `meanwhile`.
+  void OpenAndGiveUp(const std::function<void()>& meanwhile) {
+    const std::uint64_t before = cluster_.mdc().CountOf(v1::Request::kOpen);
+    cluster_.mdc().HoldReplies(v1::Request::kOpen);
+    Signal signal;
+    std::thread open([&] {
+      const auto attr = client_->data().Open(inode_, true, {.interrupt = &signal});
+      EXPECT_EQ(ErrnoOf(attr.status()), EINTR);
+    });
+    while (cluster_.mdc().CountOf(v1::Request::kOpen) == before) std::this_thread::yield();
+    meanwhile();
+    signal.Send();
+    open.join();
+  }
+  // Until whatever was sent before is answered.
+  void Settle() {
+    v1::Request renew;
+    renew.mutable_renew();
+    ASSERT_TRUE(client_->session().Call(std::move(renew), {}).ok());
+  }
+  void AwaitOpens(std::uint64_t count) {
+    while (cluster_.mdc().OpensOf(inode_) != count) std::this_thread::yield();
+  }
+
+  DataCluster cluster_{{.mdc = {.opens_grant = true}}};
+  const std::uint64_t inode_ = cluster_.mdc().CreateFile();
+  const std::unique_ptr<TestClient> client_ = cluster_.Mount();
+};
+
+// Meanwhile the token that it brings was given up, and somebody else has opened the file without a
+// word.
+TEST_F(OpensTest, AReplyThatNobodyWaitsForGrantsNothing) {
+  OpenAndGiveUp([&] { client_->Write(inode_, 0, "x"); });
+  while (cluster_.mdc().HasWriter(inode_)) std::this_thread::yield();
+  EXPECT_EQ(client_->Read(inode_, 0, 10), "x");
+  const v1::Attr known = cluster_.mdc().AttrOf(inode_);
+  ASSERT_TRUE(client_->data().Open(inode_, true, {.known = &known}).ok());
+  AwaitOpens(0);
+  cluster_.mdc().ReleaseReplies();
+  Settle();
+  client_->Write(inode_, 0, "y");  // with the token: else the commit is wrong
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  AwaitOpens(1);
+  client_->data().Close(inode_);
+  AwaitOpens(0);
+}
+
+TEST_F(OpensTest, AnOpenOfWhichNobodyHeardIsClosed) {
+  OpenAndGiveUp([] {});
+  AwaitOpens(1);
+  cluster_.mdc().ReleaseReplies();
+  AwaitOpens(0);
+}
+
+TEST_F(OpensTest, AnOpenWhoseReplyIsLostIsClosedToo) {
+  OpenAndGiveUp([] {});
+  AwaitOpens(1);
+  cluster_.mdc().HoldReplies(v1::Request::OP_NOT_SET);
+  cluster_.mdc().DropStreams();
+  AwaitOpens(0);
+}
+
+}  // namespace
+}  // namespace reel::client
