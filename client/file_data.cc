@@ -299,15 +299,13 @@ void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle, st
 void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) {
   if (reply.error() != 0) context_.LoseAttributes(request);
   if (!request.has_create() || !request.create().open()) return;
-  const FileRef file = context_.table.Find(reply.entry().attr().inode());
-  bool registered = false;
-  if (file != nullptr) {
-    MutexLock lock(file->mutex);
-    if (reply.error() != 0) file->NotMadeAgain();
-    registered = file->opens > 0;
-    context_.RegisterOpens(*file);  // who has opened it since
-  }
-  if (!registered) CloseAtController(reply.entry().attr().inode());
+  const std::uint64_t inode = reply.entry().attr().inode();
+  const FileRef file = context_.table.Find(inode);
+  if (file == nullptr) return CloseAtController(inode);
+  MutexLock lock(file->mutex);  // until it is posted: an open of from now on comes behind it
+  if (reply.error() != 0) file->NotMadeAgain();
+  if (file->opens == 0) return CloseAtController(inode);
+  context_.RegisterOpens(*file);  // who has opened it since
 }
 
 void FileDataImpl::Close(std::uint64_t inode) {

@@ -87,5 +87,30 @@ TEST_F(OpensTest, AnOpenWhoseReplyIsLostIsClosedToo) {
   AwaitOpens(0);
 }
 
+// A file that was made in the last epoch, and closed, is made again: it is open by that.
+TEST_F(OpensTest, ACloseAfterAFileWasMadeAgainDoesNotOvertakeAnOpen) {
+  v1::Request made;
+  made.mutable_create()->set_open(true);
+  v1::Reply reply;
+  reply.mutable_entry()->mutable_attr()->set_inode(inode_);
+  ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
+  client_->data().Close(inode_);
+  std::atomic<bool> stop = false;
+  std::vector<std::thread> redo;
+  for (int i = 0; i < 4; ++i) {
+    redo.emplace_back([&] {
+      while (!stop) client_->data().OnRedone(made, reply);
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
+    Settle();
+    EXPECT_EQ(cluster_.mdc().OpensOf(inode_), 1u) << i;
+    client_->data().Close(inode_);
+  }
+  stop = true;
+  for (std::thread& thread : redo) thread.join();
+}
+
 }  // namespace
 }  // namespace reel::client
