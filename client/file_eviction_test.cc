@@ -100,5 +100,28 @@ TEST_F(EvictionTest, APageThatWaitsForTheLeaseIsLostWithTheSession) {
   EXPECT_EQ(ErrnoOf(client_->Fsync(inode_)), EIO);
 }
 
+// ---- changes of shape ---------------------------------------------------------------------------
+
+TEST_F(EvictionTest, ATruncationIsNotDoneUnderTheNextSession) {
+  client_->Write(inode_, 0, std::string(10'000, 'x'));
+  ASSERT_TRUE(client_->Fsync(inode_).ok());
+  const std::uint64_t session = client_->session().session_id();
+  cluster_.mdc().SetDown(true);
+  const Asked asked;
+  std::thread truncate([&] {
+    v1::SetAttr set;
+    set.set_inode(inode_);
+    set.set_fields(v1::SetAttr::SIZE);
+    EXPECT_EQ(ErrnoOf(client_->data().SetAttr(set, {.interrupt = &asked}).status()), EIO);
+  });
+  asked.Await();
+  cluster_.mdc().Evict(session);
+  cluster_.mdc().SetDown(false);
+  truncate.join();
+  EXPECT_EQ(other_->Read(inode_, 0, 20'000), std::string(10'000, 'x'));
+  EXPECT_TRUE(client_->Truncate(inode_, 5).ok());
+  EXPECT_EQ(other_->Read(inode_, 0, 20'000), "xxxxx");
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -43,23 +43,36 @@ void FileResize::LeaveExclusive(const FileRef& file) {
 }
 
 // The file is held exclusively until the reply is here, whoever still waits for it.
-absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, v1::Request request, Apply apply,
+absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t session,
+                                              v1::Request request, Apply apply,
                                               const FileData::IoContext& io) {
+  FileState& f = *file;
+  if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
   std::uint64_t era = 0;
   {
-    MutexLock lock(file->mutex);
-    era = file->era;
-  }
-  CallOptions options;
-  options.credentials = io.credentials;
-  options.interrupt = io.interrupt;
-  options.on_done = [this, file, era, apply](const absl::StatusOr<v1::Reply>& reply) {
-    FileState& f = *file;
     MutexLock lock(f.mutex);
-    if (f.era == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
-    access_.Leave(f, {.exclusive = true});
+    era = f.era;
+  }
+  const auto outcome = std::make_shared<std::optional<absl::StatusOr<v1::Attr>>>();
+  const auto done = [this, file, era, session, apply = std::move(apply),
+                     outcome](const absl::StatusOr<v1::Reply>& reply) {
+    FileState& state = *file;
+    MutexLock lock(state.mutex);
+    *outcome = AttrOf(reply);
+    const bool session_ended = session != 0 && session != context_.session->session_id();
+    if (session_ended && ErrnoOf((*outcome)->status()) == ESTALE) {
+      *outcome = ErrnoStatus(EIO, "the session with the controller ended meanwhile");
+    }
+    if (state.era == era && (*outcome)->ok()) apply(state, ***outcome);
+    access_.Leave(state, {.exclusive = true});
   };
-  return AttrOf(context_.session->Call(std::move(request), options));
+  context_.session->Start(std::move(request), done, session);
+  MutexLock lock(f.mutex);
+  while (!outcome->has_value()) {
+    absl::Status status = context_.Wait(f, io.interrupt);
+    if (!status.ok() && !outcome->has_value()) return status;
+  }
+  return **outcome;
 }
 
 absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
@@ -147,7 +160,9 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       valid = submitted && f.era == era && f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
       f.ForgetContents();  // and the end will be elsewhere
     }
-    if (status.ok() && valid) return CallHeld(file, request, std::move(apply), io);
+    if (status.ok() && valid) {
+      return CallHeld(file, permit.session, request, std::move(apply), io);
+    }
     LeaveExclusive(file);
     if (!status.ok()) return status;
   }
@@ -178,7 +193,7 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
     state.TakeAttr(attr);
     *state.attr.mutable_mtime() = attr.mtime();
   };
-  absl::StatusOr<v1::Attr> attr = CallHeld(file, std::move(request), apply, io);
+  absl::StatusOr<v1::Attr> attr = CallHeld(file, 0, std::move(request), apply, io);
   if (attr.ok() || !was_dirty) return attr;
   MutexLock lock(f.mutex);
   if (f.token.Most() == v1::TOKEN_EXCLUSIVE) {

@@ -53,8 +53,9 @@ class FileResize {
                             const FileData::IoContext& io);
   absl::StatusOr<v1::Attr> SetTimes(const FileRef& file, v1::SetAttr set,
                                     const FileData::IoContext& io);
-  absl::StatusOr<v1::Attr> CallHeld(const FileRef& file, v1::Request request, Apply apply,
-                                    const FileData::IoContext& io);
+  // Under `session` alone, if that is not 0: when that has ended, EIO; it may have been done.
+  absl::StatusOr<v1::Attr> CallHeld(const FileRef& file, std::uint64_t session, v1::Request request,
+                                    Apply apply, const FileData::IoContext& io);
   void LeaveExclusive(const FileRef& file);
 
   DataContext& context_;
