@@ -123,5 +123,23 @@ TEST_F(EvictionTest, ATruncationIsNotDoneUnderTheNextSession) {
   EXPECT_EQ(other_->Read(inode_, 0, 20'000), "xxxxx");
 }
 
+TEST_F(EvictionTest, NobodyIsToldWhereDataLieAfterTheLease) {
+  class Hurry : public Interrupt {
+    bool interrupted() const override { return true; }
+  };
+  client_->Write(inode_, 3 * 4096, "x");
+  const auto seek = [&](const Interrupt* interrupt) {
+    return client_->data().Seek(inode_, 0, true, {.interrupt = interrupt});
+  };
+  ASSERT_EQ(seek(nullptr).value_or(0), 3u * 4096);
+  cluster_.mdc().SetSilent(true);
+  clock_.Advance(kLeaseMs);
+  const Hurry hurry;
+  EXPECT_EQ(ErrnoOf(seek(&hurry).status()), EINTR);
+  cluster_.mdc().SetSilent(false);
+  cluster_.mdc().DropStreams();
+  EXPECT_EQ(seek(nullptr).value_or(0), 3u * 4096);
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -360,12 +360,15 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
                                                bool data, const FileData::IoContext& io) {
   FileState& f = *file;
   const std::uint64_t block_bytes = context_.io->block_bytes();
-  std::uint64_t at = offset_bytes;
+  std::uint64_t from = offset_bytes;  // what is before it was looked at
+  std::uint64_t at = from;
   bool found = false;
   bool beyond = false;
-  // From `at` on through what is known.
+  // From there on through what is known.
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    at = from;
+    found = beyond = false;
     const TokenSpan span{.first = f.SpanOf(at, kMaxFileBytes).first};
     if (!f.token.Has(span, v1::TOKEN_SHARED)) {
       return Finding::FetchToken({span, RoundDown(at, block_bytes), block_bytes, false});
@@ -391,11 +394,15 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
   if (absl::Status s = write_behind_.Flush(file, WriteBehind::kAllBytes, io.interrupt); !s.ok()) {
     return s;
   }
-  while (!found && !beyond) {
+  for (bool done = false; !done;) {
+    if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     MutexLock lock(f.mutex);
     const absl::StatusOr<Entered> entered = access_.Enter(f, {.mode = v1::TOKEN_SHARED}, io, look);
     if (!entered.ok()) return entered.status();
     access_.Leave(f, *entered);
+    if (!access_.LeaseHolds()) continue;  // others may have written since
+    done = found || beyond;
+    from = at;
   }
   // The end counts as a hole, but only for those that begin before it.
   if (beyond && (data || offset_bytes >= at)) return ErrnoStatus(ENXIO, "no such data or hole");
