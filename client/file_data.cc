@@ -163,7 +163,7 @@ class FileDataImpl : public FileData {
   void SettleOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Reap();
   using Uses = std::vector<std::pair<std::uint32_t, FileRef>>;
-  void ReturnTokens(Uses holders);
+  static Uses Surplus(Uses uses, std::size_t keep);
   void ForgetExtents(Uses files, std::size_t known);
 
   DataContext context_;
@@ -388,6 +388,7 @@ void FileDataImpl::Reap() {
   access_times_.Tell(files, kMostAccessesTold);
   const std::uint32_t now = context_.table.Tick();
   Uses holders;
+  Uses untold;
   Uses mapped;
   std::size_t known = 0;
   std::vector<std::uint64_t> empty;
@@ -403,6 +404,8 @@ void FileDataImpl::Reap() {
     if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
     if (!file->token.empty()) {
       holders.emplace_back(last_use, file);
+    } else if (file->write_error.untold()) {
+      untold.emplace_back(last_use, file);
     } else if (now - last_use > 1) {
       empty.push_back(file->inode);
     }
@@ -412,25 +415,29 @@ void FileDataImpl::Reap() {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
       return f.opens == 0 && f.token.empty() && !f.accessed && !f.dirty.any() && f.memory.empty() &&
-             f.idle() && !f.fetching && f.recall == FileState::Recall::kNone;
+             f.idle() && !f.fetching && f.recall == FileState::Recall::kNone &&
+             !f.write_error.untold();
     });
   }
-  ReturnTokens(std::move(holders));
+  for (const auto& use : Surplus(std::move(holders), context_.options.max_idle_tokens)) {
+    MutexLock lock(use.second->mutex);
+    recaller_.Recall(*use.second, {});
+  }
+  for (const auto& use : Surplus(std::move(untold), context_.options.max_untold_files)) {
+    MutexLock lock(use.second->mutex);
+    use.second->write_error.Forget();
+  }
   if (known > context_.options.max_extents) ForgetExtents(std::move(mapped), known);
 }
 
-// Of the tokens that nobody uses, those that were unused the longest when there are too many.
-void FileDataImpl::ReturnTokens(Uses holders) {
-  const std::size_t keep = context_.options.max_idle_tokens;
-  if (holders.size() <= keep) return;
-  const std::size_t surplus = holders.size() - keep;
-  std::nth_element(holders.begin(), holders.begin() + surplus - 1, holders.end(),
+// Those that were unused the longest, when there are more than are kept.
+FileDataImpl::Uses FileDataImpl::Surplus(Uses uses, std::size_t keep) {
+  if (uses.size() <= keep) return {};
+  const auto end = uses.end() - static_cast<std::ptrdiff_t>(keep);
+  std::nth_element(uses.begin(), end, uses.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < surplus; ++i) {
-    const FileRef& file = holders[i].second;
-    MutexLock lock(file->mutex);
-    recaller_.Recall(*file, {});
-  }
+  uses.erase(end, uses.end());
+  return uses;
 }
 
 // Until there is room for a while. What is dirty or being committed is marked again in what comes

@@ -42,6 +42,8 @@ struct FileDataOptions {
   AtimePolicy atime = AtimePolicy::kRelative;
   std::uint32_t commit_age_ms = 1000;      // dirty metadata is committed when older
   std::uint32_t max_idle_tokens = 65'536;  // beyond it the least recently used ones are returned
+  // Of which lost writes are remembered until somebody is told: of the last ones used.
+  std::uint32_t max_untold_files = 65'536;
   // Known of all files together, about: 200 MB. Beyond it those of the files that were unused the
   // longest are forgotten, and asked for again when they are needed.
   std::size_t max_extents = 2'000'000;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
 #include "client/testing/data_cluster.h"
@@ -31,6 +32,7 @@ class EvictionTest : public testing::Test {
   static ClusterShape Shape(const Clock& clock) {
     ClusterShape shape;
     shape.mdc.lease_ms = kLeaseMs;
+    shape.data.max_untold_files = kMaxUntold;
     shape.clock = &clock;
     return shape;
   }
@@ -46,6 +48,7 @@ class EvictionTest : public testing::Test {
   }
 
   static constexpr std::uint32_t kLeaseMs = 1'000'000;
+  static constexpr std::size_t kMaxUntold = 4;
   static constexpr FileData::IoContext kPage{.page_cache = true, .write_back = true};
 
   ManualClock clock_;
@@ -139,6 +142,36 @@ TEST_F(EvictionTest, NobodyIsToldWhereDataLieAfterTheLease) {
   cluster_.mdc().SetSilent(false);
   cluster_.mdc().DropStreams();
   EXPECT_EQ(seek(nullptr).value_or(0), 3u * 4096);
+}
+
+// ---- what is told -------------------------------------------------------------------------------
+
+// However late the file is opened again; but of so many files at most.
+TEST_F(EvictionTest, ALossThatNobodyWasToldOfIsRemembered) {
+  constexpr std::size_t kFiles = 6;
+  std::vector<std::uint64_t> inodes;
+  for (std::size_t i = 0; i < kFiles; ++i) inodes.push_back(cluster_.mdc().CreateFile());
+  const auto pass = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      clock_.Advance(1'000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // tidy: sleep: no event tells
+    }
+  };
+  for (const std::uint64_t inode : inodes) {
+    ASSERT_TRUE(client_->data().Open(inode, true, {}).ok());
+    client_->Write(inode, 0, "in memory");
+    client_->data().Close(inode);
+  }
+  Evict();
+  pass(6);
+  std::size_t told = 0;
+  for (const std::uint64_t inode : inodes) {
+    ASSERT_TRUE(client_->data().Open(inode, true, {}).ok());
+    told += ErrnoOf(client_->Fsync(inode)) == EIO ? 1 : 0;
+    EXPECT_TRUE(client_->Fsync(inode).ok());
+    client_->data().Close(inode);
+  }
+  EXPECT_EQ(told, kMaxUntold);
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class WriteError {
     if (handle <= newest_) told_.push_back(handle);
     return errno_;
   }
+  void Forget() { *this = WriteError(); }
   // Nobody has the file open any more.
   void AllClosed() {
     if (!told_any_) return;
