@@ -213,7 +213,8 @@ void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
     if (f.dirty.ahead) MergeAhead(*f.dirty.ahead, both);
     f.dirty.ahead = std::move(both);
   }
-  if (f.dirty.any()) NoteDirty(f);
+  f.tail_allocated = f.tail_allocated || plan.message.release_tail();
+  if (f.dirty.any() || f.tail_allocated) NoteDirty(f);
 }
 
 void Committer::PutBack(const Plan& plan, FileState& f) {

@@ -258,6 +258,23 @@ TEST(FileDataTest, TheTailGoesBackAfterTheLastClose) {
   EXPECT_EQ(client->Read(inode, 4'999, 3), "xyy");
 }
 
+// Nobody else would give it back.
+TEST(FileDataTest, TheTailGoesBackAlsoAfterAFlushThatFailed) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  ASSERT_TRUE(client->data().Open(inode, true, {.handle = 1}).ok());
+  for (std::size_t i = 0; i < 3; ++i) cluster.lun(i).FailFlush(1);
+  client->Write(inode, 0, std::string(9'000, 'x'));
+  client->data().Close(inode);
+  const auto tail = [&] {
+    const std::vector<Extent> extents = cluster.mdc().ExtentsOf(inode);
+    return !extents.empty() && extents.back().end() > FileBlock(3);
+  };
+  while (client->data().Flush(inode, {.handle = 1}).ok()) std::this_thread::yield();
+  while (tail()) std::this_thread::yield();
+}
+
 TEST(FileDataTest, AFullVolumeRefusesAWriteWhole) {
   DataCluster cluster({.mdc = {.max_blocks = 10}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
