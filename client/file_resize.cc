@@ -46,33 +46,26 @@ void FileResize::LeaveExclusive(const FileRef& file) {
 absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t session,
                                               v1::Request request, Apply apply,
                                               const FileData::IoContext& io) {
-  FileState& f = *file;
-  if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
   std::uint64_t era = 0;
   {
+    MutexLock lock(file->mutex);
+    era = file->era;
+  }
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  options.session = session;
+  options.under_token = true;
+  options.on_done = [this, file, era, apply](const absl::StatusOr<v1::Reply>& reply) {
+    FileState& f = *file;
     MutexLock lock(f.mutex);
-    era = f.era;
-  }
-  const auto outcome = std::make_shared<std::optional<absl::StatusOr<v1::Attr>>>();
-  const auto done = [this, file, era, session, apply = std::move(apply),
-                     outcome](const absl::StatusOr<v1::Reply>& reply) {
-    FileState& state = *file;
-    MutexLock lock(state.mutex);
-    *outcome = AttrOf(reply);
-    const bool session_ended = session != 0 && session != context_.session->session_id();
-    if (session_ended && ErrnoOf((*outcome)->status()) == ESTALE) {
-      *outcome = ErrnoStatus(EIO, "the session with the controller ended meanwhile");
-    }
-    if (state.era == era && (*outcome)->ok()) apply(state, ***outcome);
-    access_.Leave(state, {.exclusive = true});
+    if (f.era == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
+    access_.Leave(f, {.exclusive = true});
   };
-  context_.session->Start(std::move(request), done, session);
-  MutexLock lock(f.mutex);
-  while (!outcome->has_value()) {
-    absl::Status status = context_.Wait(f, io.interrupt);
-    if (!status.ok() && !outcome->has_value()) return status;
-  }
-  return **outcome;
+  absl::StatusOr<v1::Attr> attr = AttrOf(context_.session->Call(std::move(request), options));
+  const bool session_ended = session != 0 && session != context_.session->session_id();
+  if (!session_ended || ErrnoOf(attr.status()) != ESTALE) return attr;
+  return ErrnoStatus(EIO, "the session with the controller ended meanwhile");
 }
 
 absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,

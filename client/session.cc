@@ -39,12 +39,15 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
   auto call = std::make_shared<PendingCall>(std::move(request));
   call->on_reply = options.on_reply;
   call->on_done = options.on_done;
+  call->session = options.session;
   call->under_token = options.under_token;
   absl::StatusOr<v1::Reply> unsent;
   {
     MutexLock lock(mutex_);
     if (closing_) {
       unsent = ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    } else if (options.session != 0 && options.session != session_id_) {
+      unsent = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {
       queue_.Add(call);
       Pump();

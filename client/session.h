@@ -77,6 +77,7 @@ struct CallOptions {
   // on the receiving thread, or on the calling one when nothing was sent.
   std::function<void(const absl::StatusOr<v1::Reply>&)> on_done;
   const Interrupt* interrupt = nullptr;
+  std::uint64_t session = 0;  // ESTALE under another one; 0: under any
   // This host holds the file's token for it, so it waits for no other host, and a recall may wait
   // for it: it gets a slot also when all others wait.
   bool under_token = false;
