@@ -153,8 +153,7 @@ FileData::IoContext Vfs::Context(const Caller& caller) {
   return io;
 }
 
-// ---- names
-// ----------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------
 
 absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   // An absent name may be one that cannot be: too long.
@@ -171,18 +170,6 @@ absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   return CallForEntry(std::move(request), caller);
 }
 
-std::optional<v1::Attr> Vfs::Victim(const NameIn& at) {
-  auto found = names_.Lookup(at.parent, at.name);
-  if (!found || found->absent) return std::nullopt;
-  data_.Overlay(found->attr);  // its size may be known here only
-  const bool last = S_ISDIR(found->attr.mode()) || found->attr.nlink() <= 1;
-  return last ? std::optional(std::move(found->attr)) : std::nullopt;
-}
-
-bool Vfs::IsRemoved(std::uint64_t inode, const absl::Status& status) const {
-  return ErrnoOf(status) == ESTALE && removed_.Has(inode);
-}
-
 absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller) {
   std::optional<v1::Attr> victim = Victim(at);
   v1::Request request;
@@ -192,7 +179,7 @@ absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller)
   unlink.set_directory(directory);
   absl::Status status;
   if (!victim || !UnlinkAhead(request, caller)) status = Call(std::move(request), caller).status();
-  if (status.ok() && victim) removed_.Add(*std::move(victim), WallNow());
+  if (status.ok() && victim) Remember(*std::move(victim), WallNow());
   return status;
 }
 
@@ -211,7 +198,7 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
   rename.set_new_name(to.name.data(), to.name.size());
   rename.set_flags(flags);
   absl::Status status = Call(std::move(request), caller).status();
-  if (status.ok() && victim) removed_.Add(*std::move(victim), WallNow());
+  if (status.ok() && victim) Remember(*std::move(victim), WallNow());
   return status;
 }
 
@@ -229,17 +216,7 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
   return std::move(*reply->mutable_data()->mutable_data());
 }
 
-// What was written to a removed file is known nowhere else when all have closed it.
-void Vfs::Close(std::uint64_t inode) {
-  if (std::optional<v1::Attr> removed = removed_.Find(inode)) {
-    data_.Overlay(*removed);
-    removed_.Learn(*removed);
-  }
-  data_.Close(inode);
-}
-
-// ---- inodes
-// ---------------------------------------------------------------------------------------
+// ---- inodes -----------------------------------------------------------------------------------
 
 absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
   if (auto known = names_.GetAttr(inode); known && session_.LeaseHolds()) {

@@ -162,8 +162,9 @@ class Vfs {
   std::uint64_t KeptNs() const;
   // Where the token is not held, the kernel's attributes of the inode are not valid.
   void ForgetUnlessHeld(std::uint64_t inode);
-  // The inode that `at` is known to lead to, before it is removed.
+  // The inode that `at` is known to lead to, before it is removed; and once that is done.
   std::optional<v1::Attr> Victim(const NameIn& at);
+  void Remember(v1::Attr removed, const v1::Time& now);
   // True when `status` only says that the controller has let go of a removed inode.
   bool IsRemoved(std::uint64_t inode, const absl::Status& status) const;
   absl::StatusOr<v1::Attr> SetAttrOfNamed(v1::SetAttr set, const Caller& caller);
