@@ -207,6 +207,7 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
                             const FileData::IoContext& io) {
   FileState& f = *file;
   std::uint64_t era = 0, session = 0;
+  bool under_token = false;
   std::optional<FetchRange> range;
   {
     MutexLock lock(f.mutex);
@@ -219,6 +220,7 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
     if (!range) return;
     f.fetching = true;
     if (range->allocate) f.tail_allocated = true;
+    under_token = f.token.Has(range->token, mode);
     era = f.era;
     session = f.session;
   }
@@ -235,7 +237,7 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
         if (!reply.ok() || !reply->has_layout() || state.era != era) return;
         if (state.recall != Recall::kReturning) (void)TakeIn(state, range, reply->layout());
       },
-      session);
+      session, under_token);
 }
 
 }  // namespace reel::client

@@ -60,12 +60,19 @@ class FileDataImpl : public FileData {
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
     const FileRef file = context_.table.Find(inode);
+    Session& session = *context_.session;
+    const std::uint64_t losses = session.losses();
     absl::Status status;
     if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
-    Session& session = *context_.session;  // (what the commit was answered is told of by now)
+    // (What the commit was answered is told of by now.)
     if (status.ok()) status = session.Sync(session.last_told(), io.interrupt);
-    if (file == nullptr || !status.ok()) return status;
-    return Committer::TellLoss(file, io.handle);  // of what was lost in the meantime
+    if (status.ok() && session.losses() != losses) {
+      status = ErrnoStatus(EIO, "changes of names were lost with the session");
+    }
+    if (file == nullptr || (!status.ok() && ErrnoOf(status) != EIO)) return status;
+    // What was lost in the meantime, or of the same loss, is told with it.
+    status.Update(Committer::TellLoss(file, io.handle));
+    return status;
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
     if (context_.options.flush_on_close) return Fsync(inode, io);
@@ -425,7 +432,7 @@ void FileDataImpl::Reap() {
   }
   for (const auto& use : Surplus(std::move(untold), context_.options.max_untold_files)) {
     MutexLock lock(use.second->mutex);
-    use.second->write_error.Forget();
+    if (use.second->opens == 0) use.second->write_error.Forget();
   }
   if (known > context_.options.max_extents) ForgetExtents(std::move(mapped), known);
 }

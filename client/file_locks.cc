@@ -16,6 +16,17 @@ namespace {
 constexpr int kReclaimLocks = 4'096;  // in one message
 constexpr std::chrono::milliseconds kPoll(20);
 
+// For how long a signal waits for the answer to what it interrupted: a controller in grace has
+// none.
+class Patience : public Interrupt {
+ public:
+  bool interrupted() const override { return looks_++ >= kMostLooks; }
+
+ private:
+  static constexpr int kMostLooks = 50;
+  mutable int looks_ = 0;
+};
+
 // That a call has ended, for a caller who waits without it.
 class Answered {
  public:
@@ -214,7 +225,8 @@ absl::Status FileLocks::SetByCall(const Lock& lock, bool wait, const Interrupt* 
     cancel.mutable_cancel_lock()->set_wait(number);
     session_->Post(std::move(cancel));
     // The answer comes at once now. (What is given back later may be another thread's by then.)
-    answered->Await(*session_, /*interrupt=*/nullptr);
+    const Patience patience;
+    answered->Await(*session_, &patience);
   }
   if (gave_up && one_came->exchange(true)) return absl::OkStatus();  // granted all the same
   return error == ESTALE ? LostLocks(lock) : status;

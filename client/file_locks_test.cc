@@ -35,7 +35,7 @@ class FakeSession : public Session {
   }
   bool Away() const override { return !on_cancel; }  // nobody answers a call that was given up
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
-             std::uint64_t) override {
+             std::uint64_t, bool) override {
     requests.push_back(std::move(request));
     start_error != 0 ? on_done(ErrnoStatus(start_error)) : on_done(reply);
   }

@@ -20,7 +20,8 @@ std::optional<std::uint32_t> NumberOf(const UniqueFd& root) {
   struct statx facts {};
   const int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
   if (!root.valid() || statx(root.get(), "", flags, 0, &facts) != 0) return std::nullopt;
-  return facts.stx_dev_minor;
+  // A file system without a device of its own, as FUSE's are.
+  return facts.stx_dev_major == 0 ? std::optional(facts.stx_dev_minor) : std::nullopt;
 }
 
 }  // namespace
@@ -31,9 +32,13 @@ std::optional<std::uint32_t> ConnectionOf(const std::string& mount_point) {
 
 std::optional<FuseConnection> FuseConnection::Pin(const std::string& mount_point, int dev_fuse,
                                                   std::uint32_t number) {
+  const auto is_alive = [dev_fuse] {
+    pollfd alive{.fd = dev_fuse, .events = 0, .revents = 0};
+    return poll(&alive, 1, 0) == 0;
+  };
+  if (!is_alive()) return std::nullopt;  // whatever is there now is not ours to look at
   UniqueFd root = OpenRoot(mount_point);
-  pollfd alive{.fd = dev_fuse, .events = 0, .revents = 0};
-  if (poll(&alive, 1, 0) != 0 || NumberOf(root) != number) return std::nullopt;
+  if (!is_alive() || NumberOf(root) != number) return std::nullopt;
   return FuseConnection(std::move(root), number);
 }
 

@@ -23,7 +23,7 @@ class SilentSession : public Session {
   absl::StatusOr<v1::Reply> Call(v1::Request, const CallOptions&) override { return v1::Reply(); }
   void Post(v1::Request) override {}
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
-             std::uint64_t) override {
+             std::uint64_t, bool) override {
     asked.push_back(request.read_dir().inode());
     dones.push_back(std::move(on_done));
   }

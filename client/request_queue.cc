@@ -40,7 +40,8 @@ bool IsStreamBound(const PendingCallPtr& call) {
   return call->request.has_reclaim() || call->request.has_attr_return();
 }
 
-// Requests that wait for no other host's tokens, and for which a recall of our own may wait.
+// Requests that wait for no other host's tokens, and for which a recall of our own may wait. (Only
+// what was set ahead, under a token, has a time of its own for the last change.)
 bool IsForRecalls(const PendingCall& call) {
   const v1::Request& request = call.request;
   return call.under_token || request.has_layout_commit() || request.has_layout_return() ||
@@ -87,7 +88,7 @@ void RequestQueue::Add(PendingCallPtr call) {
     MakeReady(std::move(call));
     return;
   }
-  (IsForRecalls(*call) ? returning_ : waiting_).push_back(std::move(call));
+  (IsForRecalls(*call) ? for_recalls_ : waiting_).push_back(std::move(call));
   GiveSlots();
 }
 
@@ -103,7 +104,7 @@ void RequestQueue::DropCloses(const absl::flat_hash_set<std::uint64_t>& inodes) 
 }
 
 void RequestQueue::GiveSlots() {
-  GiveSlots(returning_, 0);
+  GiveSlots(for_recalls_, 0);
   GiveSlots(waiting_, KeptSlots());
 }
 
@@ -234,7 +235,7 @@ bool RequestQueue::Redoing() const {
 
 bool RequestQueue::Remove(const PendingCallPtr& call) {
   if (call->ever_sent || call->state != PendingCall::State::kQueued) return false;
-  for (Queue* queue : {&returning_, &waiting_, &ready_slotted_, &ready_unslotted_}) {
+  for (Queue* queue : {&for_recalls_, &waiting_, &ready_slotted_, &ready_unslotted_}) {
     const auto it = std::find(queue->begin(), queue->end(), call);
     if (it == queue->end()) continue;
     queue->erase(it);
@@ -272,10 +273,10 @@ std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   std::vector<std::pair<PendingCallPtr, int>> doomed;
   const Queue slotted = std::exchange(ready_slotted_, {});
   const Queue unslotted = std::exchange(ready_unslotted_, {});
-  const Queue returning = std::exchange(returning_, {});
+  const Queue for_recalls = std::exchange(for_recalls_, {});
   const Queue waiting = std::exchange(waiting_, {});
   slots_.Reset(0);
-  for (const Queue* queue : {&slotted, &returning, &waiting, &unslotted}) {
+  for (const Queue* queue : {&slotted, &for_recalls, &waiting, &unslotted}) {
     for (const PendingCallPtr& call : *queue) {
       if (call->session != 0 || IsSessionBound(call->request)) {
         doomed.emplace_back(call, ESTALE);
@@ -301,7 +302,7 @@ std::vector<PendingCallPtr> RequestQueue::TakeAll() {
   for (auto& [id, call] : sent_) {
     if (call->told == 0) all.push_back(std::move(call));
   }
-  for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &returning_, &waiting_}) {
+  for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &for_recalls_, &waiting_}) {
     std::copy_if(queue->begin(), queue->end(), std::back_inserter(all),
                  [](const PendingCallPtr& call) { return call->told == 0; });
     queue->clear();

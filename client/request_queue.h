@@ -118,8 +118,8 @@ class RequestQueue {
   void MakeReady(PendingCallPtr call);
   void GiveSlots();
   void GiveSlots(Queue& waiting, std::size_t keep);
-  // How many slots are for `returning_` alone.
-  std::size_t KeptSlots() const { return slots_.count() < 2 ? 0 : (slots_.count() + 7) / 8; }
+  // How many slots are for `for_recalls_` alone.
+  std::size_t KeptSlots() const { return slots_.count() < 2 ? 0 : (slots_.count() + 15) / 16; }
 
   static constexpr std::uint64_t kRedoOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
 
@@ -128,7 +128,7 @@ class RequestQueue {
   std::uint64_t next_order_ = kFirstOrder;
   std::uint64_t next_told_ = 1;
   std::uint64_t unslotted_sent_ = 0;
-  Queue returning_;      // mutations without a slot that a recall may wait for, in order
+  Queue for_recalls_;    // mutations without a slot that a recall may wait for, in order
   Queue waiting_;        // all others
   Queue ready_slotted_;  // both by order
   Queue ready_unslotted_;

@@ -176,13 +176,13 @@ TEST_F(ToldRequestsTest, EndWithTheSession) {
 // Else two hosts, all of whose slots wait for each other's tokens, would wait for ever.
 TEST(RequestQueueTest, WhatRecallsWaitForGetsASlotThatNothingElseTakes) {
   RequestQueue queue;
-  queue.SessionBegins(16);
-  for (int i = 0; i < 20; ++i) {
+  queue.SessionBegins(32);
+  for (int i = 0; i < 40; ++i) {
     v1::Request request;
     request.mutable_layout_get()->set_allocate(true);
     queue.Add(std::make_shared<PendingCall>(std::move(request)));
   }
-  EXPECT_EQ(queue.TakeFrame(0).requests_size(), 14);
+  EXPECT_EQ(queue.TakeFrame(0).requests_size(), 30);
   EXPECT_EQ(queue.Foretell(std::make_shared<PendingCall>(v1::Request()), {}), 0u);
   v1::Request back;
   back.mutable_layout_return()->set_inode(7);

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kInterruptPoll{50};
 
 void Session::Start(v1::Request request,
                     std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
-                    std::uint64_t session) {
+                    std::uint64_t session, bool /*under_token*/) {
   if (session != 0 && session != session_id()) {
     if (on_done) on_done(ErrnoStatus(ESTALE, "the session with the controller ended meanwhile"));
     return;
@@ -63,10 +63,11 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
 
 void SessionImpl::Start(v1::Request request,
                         std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
-                        std::uint64_t session) {
+                        std::uint64_t session, bool under_token) {
   auto call = std::make_shared<PendingCall>(std::move(request));
   call->on_done = std::move(on_done);
   call->session = session;
+  call->under_token = under_token;
   absl::Status refusal;
   {
     MutexLock lock(mutex_);

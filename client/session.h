@@ -116,11 +116,11 @@ class Session {
   virtual void Post(v1::Request request) = 0;
   // Sends a request without waiting; `on_done` runs once, on the receiving thread (like on_reply,
   // it must not block), or at once on the calling thread when the session cannot send any more.
-  // With `session` not 0: only as that session, else ESTALE. A session that cannot do so (a test's)
-  // does it by Call.
+  // With `session` not 0: only as that session, else ESTALE. `under_token` as in CallOptions. A
+  // session that cannot do so (a test's) does it by Call.
   virtual void Start(v1::Request request,
                      std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
-                     std::uint64_t session = 0);
+                     std::uint64_t session = 0, bool under_token = false);
 
   // ---- what was told before it was durable ----
   // Whether the controller takes what is foretold.

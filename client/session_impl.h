@@ -36,9 +36,11 @@ class SessionImpl : public Session {
   absl::Status Begin();
 
   absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override;
-  void Post(v1::Request request) override { Start(std::move(request), {}, 0); }
+  void Post(v1::Request request) override {
+    Start(std::move(request), {}, 0, /*under_token=*/false);
+  }
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
-             std::uint64_t session) override;
+             std::uint64_t session, bool under_token) override;
   std::uint64_t told() const override { return told_; }
   std::uint64_t last_told() const override { return last_told_.load(); }
   bool Confirmed(std::uint64_t told) const override { return confirmed_.load() >= told; }

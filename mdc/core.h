@@ -46,8 +46,8 @@ using FenceId = StrongNumber<struct FenceTag>;    // one order to fence
 
 struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
-  std::uint32_t slots = 72;  // a session; its client keeps an eighth for what recalls wait for
-  Epoch epoch{};             // of the seat; the next one, where that is higher
+  std::uint32_t slots = 64;
+  Epoch epoch{};  // of the seat; the next one, where that is higher
   std::uint32_t max_sessions = 4096;
   // LUNs of the volume can cut hosts off: each session gets a key, and is fenced by it before
   // others get what it held. Else its lease alone protects.
