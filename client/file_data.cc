@@ -65,10 +65,7 @@ class FileDataImpl : public FileData {
     absl::Status status;
     if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
     // (What the commit was answered is told of by now.)
-    if (status.ok()) status = session.Sync(session.last_told(), io.interrupt);
-    if (status.ok() && session.losses() != losses) {
-      status = ErrnoStatus(EIO, "changes of names were lost with the session");
-    }
+    if (status.ok()) status = session.Sync(session.last_told(), losses, io.interrupt);
     if (file == nullptr || (!status.ok() && ErrnoOf(status) != EIO)) return status;
     // What was lost in the meantime, or of the same loss, is told with it.
     status.Update(Committer::TellLoss(file, io.handle));

@@ -15,17 +15,8 @@ namespace {
 
 constexpr int kReclaimLocks = 4'096;  // in one message
 constexpr std::chrono::milliseconds kPoll(20);
-
-// For how long a signal waits for the answer to what it interrupted: a controller in grace has
-// none.
-class Patience : public Interrupt {
- public:
-  bool interrupted() const override { return looks_++ >= kMostLooks; }
-
- private:
-  static constexpr int kMostLooks = 50;
-  mutable int looks_ = 0;
-};
+// A signal waits a second at most for the answer to what it interrupted: in grace there is none.
+constexpr int kMostPolls = 50;
 
 // That a call has ended, for a caller who waits without it.
 class Answered {
@@ -35,12 +26,11 @@ class Answered {
     done_ = true;
     changed_.NotifyAll();
   }
-  // Until then, or until the controller is away.
-  void Await(const Session& session, const Interrupt* interrupt) {
+  // Until then, or until the controller is away: whether to look again.
+  bool Await(const Session& session) {
     MutexLock lock(mutex_);
-    while (!done_ && !session.Away() && (interrupt == nullptr || !interrupt->interrupted())) {
-      changed_.WaitFor(mutex_, kPoll);
-    }
+    if (!done_ && !session.Away()) changed_.WaitFor(mutex_, kPoll);
+    return !done_ && !session.Away();
   }
 
  private:
@@ -225,8 +215,8 @@ absl::Status FileLocks::SetByCall(const Lock& lock, bool wait, const Interrupt* 
     cancel.mutable_cancel_lock()->set_wait(number);
     session_->Post(std::move(cancel));
     // The answer comes at once now. (What is given back later may be another thread's by then.)
-    const Patience patience;
-    answered->Await(*session_, &patience);
+    for (int polls = 0; polls < kMostPolls && answered->Await(*session_); ++polls) {
+    }
   }
   if (gave_up && one_came->exchange(true)) return absl::OkStatus();  // granted all the same
   return error == ESTALE ? LostLocks(lock) : status;
@@ -245,7 +235,8 @@ void FileLocks::UnlockByCall(const Lock& lock, const Interrupt* interrupt) {
     EndCall(lock.inode);
     answered->Note();
   });
-  answered->Await(*session_, interrupt);
+  while (answered->Await(*session_) && (interrupt == nullptr || !interrupt->interrupted())) {
+  }
 }
 
 absl::StatusOr<std::optional<v1::FileLock>> FileLocks::Test(const Lock& lock,

@@ -108,8 +108,8 @@ std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told
   return told;
 }
 
-absl::Status SessionImpl::Sync(std::uint64_t told, const Interrupt* interrupt) {
-  const std::uint64_t losses = losses_;
+absl::Status SessionImpl::Sync(std::uint64_t told, std::uint64_t losses,
+                               const Interrupt* interrupt) {
   if (!Confirmed(told)) {
     v1::Request request;
     request.mutable_sync();

@@ -137,9 +137,10 @@ class Session {
   virtual bool Confirmed(std::uint64_t /*told*/) const { return true; }
   // How often something that was told of was lost.
   virtual std::uint64_t losses() const { return 0; }
-  // Waits until it is durable. Errors as Call's; EIO if something was lost meanwhile, or before and
-  // nobody has been told of that.
-  virtual absl::Status Sync(std::uint64_t /*told*/, const Interrupt* /*interrupt*/) {
+  // Waits until it is durable. Errors as Call's; EIO if something was lost since losses() was
+  // `losses`, or before and nobody has been told of that.
+  virtual absl::Status Sync(std::uint64_t /*told*/, std::uint64_t /*losses*/,
+                            const Interrupt* /*interrupt*/) {
     return absl::OkStatus();
   }
 

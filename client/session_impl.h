@@ -45,7 +45,7 @@ class SessionImpl : public Session {
   std::uint64_t last_told() const override { return last_told_.load(); }
   bool Confirmed(std::uint64_t told) const override { return confirmed_.load() >= told; }
   std::uint64_t losses() const override { return losses_.load(); }
-  absl::Status Sync(std::uint64_t told, const Interrupt* interrupt) override;
+  absl::Status Sync(std::uint64_t told, std::uint64_t losses, const Interrupt* interrupt) override;
   bool foretells() const override { return foretells_.load(); }
   std::uint64_t Foretell(v1::Request request, const v1::Redo& as_told) override;
   bool TimedOut() const override;

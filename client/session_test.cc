@@ -227,14 +227,14 @@ TEST_F(SessionTest, WhoeverWaitsForWhatIsLostHearsOfIt) {
   Flag flags[2];
   std::vector<std::thread> callers;
   for (Flag& flag : flags) {
-    callers.emplace_back([&] { EXPECT_EQ(ErrnoOf(session->Sync(told, &flag)), EIO); });
+    callers.emplace_back([&] { EXPECT_EQ(ErrnoOf(session->Sync(told, 0, &flag)), EIO); });
   }
   Until([&] { return flags[0].asked > 0 && flags[1].asked > 0; });
   mdc.SetSilent(false);
   mdc.Evict(first);
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(session->losses(), 1u);
-  EXPECT_TRUE(session->Sync(told, nullptr).ok());
+  EXPECT_TRUE(session->Sync(told, 1, nullptr).ok());
 }
 
 // The end of its session and its caller's interrupt at once.

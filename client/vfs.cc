@@ -350,7 +350,7 @@ void Vfs::CloseDirectory(std::uint64_t inode, const NameCache::Listing& listing)
 }
 
 absl::Status Vfs::SyncNames(DirHandle& handle, const Caller& caller) {
-  absl::Status status = session_.Sync(session_.last_told(), caller.interrupt);
+  absl::Status status = session_.Sync(session_.last_told(), session_.losses(), caller.interrupt);
   if (!status.ok() && ErrnoOf(status) != EIO) return status;
   const bool missed = handle.Missed(session_.losses());
   if (!status.ok() || !missed) return status;
