@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "client/fuse_request.h"
 #include "client/fuse_session.h"
 #include "proto/status.h"
+#include "spdlog/spdlog.h"
 
 namespace reel::client {
 namespace {
@@ -193,7 +195,12 @@ void OnSetxattr(fuse_req_t req, fuse_ino_t inode, const char* name, const char* 
   set.set_name(name);
   set.set_value(value, size);
   set.set_flags(static_cast<std::uint32_t>(flags));
-  ReplyStatus(req, request.vfs().SetXattr(std::move(set), request.caller()));
+  const absl::Status status = request.vfs().SetXattr(std::move(set), request.caller());
+  // Which values there are is known to the controller alone.
+  if (ErrnoOf(status) == EINVAL && std::string_view(name).starts_with("reelfs.")) {
+    spdlog::warn("inode {}: {}", inode, std::string(status.message()));
+  }
+  ReplyStatus(req, status);
 }
 
 void OnRemovexattr(fuse_req_t req, fuse_ino_t inode, const char* name) {

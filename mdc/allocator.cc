@@ -134,8 +134,15 @@ std::vector<FreeSpace*> PoolAllocator::Order(const AllocationRequest& request) {
   OrderByStrategy(preferred);
   OrderByStrategy(others);
   if (!request.has_goal) ++round_;
+  // A file that got its affinity when it had blocks elsewhere goes on where it belongs.
+  const bool goal_counts =
+      request.has_goal &&
+      (std::none_of(preferred.begin(), preferred.end(),
+                    [](const FreeSpace* p) { return p->usable_blocks() > 0; }) ||
+       std::any_of(preferred.begin(), preferred.end(),
+                   [&](const FreeSpace* p) { return p->id() == request.goal_pool; }));
   preferred.insert(preferred.end(), others.begin(), others.end());
-  if (request.has_goal) {
+  if (goal_counts) {
     const auto goal = std::find_if(preferred.begin(), preferred.end(), [&](const FreeSpace* p) {
       return p->id() == request.goal_pool;
     });

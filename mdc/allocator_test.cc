@@ -156,6 +156,26 @@ TEST_F(AllocatorTest, AffinitiesFirstAndExclusivePoolsOnlyForThem) {
   EXPECT_EQ(TakeOne(unknown).pool, PoolId(1));
 }
 
+TEST_F(AllocatorTest, AFileThatGetsAnAffinityGoesOnInItsPools) {
+  Pool fast = DataPool("fast", 4, 8, 1);
+  fast.affinities = {"grade"};
+  fast.flags |= Pool::kExclusive;
+  Make({DataPool("b", 64, 8, 3), fast});
+  const Run plain = TakeOne(Blocks(8));
+  AllocationRequest next = After(plain, 8);
+  next.affinity = "grade";
+  const Run there = TakeOne(next);
+  EXPECT_EQ(there.pool, PoolId(1));
+  next = After(there, 56);
+  next.affinity = "grade";
+  EXPECT_EQ(TakeOne(next).pool, PoolId(1));
+  next = After(plain, 8);
+  next.affinity = "grade";
+  const Run full = TakeOne(next);  // its pools are: on where it was
+  EXPECT_EQ(full.pool, PoolId(0));
+  EXPECT_EQ(full.start, plain.start + plain.length_blocks);
+}
+
 TEST_F(AllocatorTest, LargeRunsStartOnAFullStripe) {
   Make({DataPool("a", 64, 8, 1)});  // a stripe has 16 blocks
   EXPECT_EQ(TakeOne(Blocks(3)).start, PoolBlock(0));

@@ -269,6 +269,29 @@ TEST_F(AheadTest, WhoIsLookedAtHoldsOnWhatItKnows) {
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(kRoot));
 }
 
+// The blocks in stock are where the directory's files were to lie before.
+TEST_F(AheadTest, WithAnotherAffinityNothingIsMadeOfTheOldStock) {
+  world_.volume_.pools[0].affinities = {"fast"};
+  world_.Restart();
+  for (Client* client : {&a_, &b_}) client->Register();
+  const std::vector<v1::Unborn> unborn = HoldRoot(a_);
+  v1::Request set;
+  set.mutable_set_xattr()->set_inode(kRoot);
+  set.mutable_set_xattr()->set_name("reelfs.affinity");
+  set.mutable_set_xattr()->set_value("fast");
+  a_.log_.clear();
+  EXPECT_EQ(a_.Do(set, true), 0);
+  ASSERT_THAT(a_.log_, SizeIs(2));
+  EXPECT_EQ(a_.log_[0], "attr recall 1");  // its caller goes on behind that
+  EXPECT_THAT(Exclusive(a_), IsEmpty());
+  v1::Request share = Client::AttrReturnOf({kRoot});
+  share.mutable_attr_return()->set_to_shared(true);
+  EXPECT_EQ(a_.Do(share), 0);
+  EXPECT_EQ(a_.Do(Foretold(OpenOf("old"), unborn[0]), true), EPROTO);
+  EXPECT_EQ(a_.Do(OpenOf("new", 1), true), 0);
+  EXPECT_THAT(Exclusive(a_), ElementsAre(kRoot));
+}
+
 TEST_F(AheadTest, NobodyHoldsAloneWhereNothingIsMade) {
   HoldRoot(a_);
   world_.Pass(9'000, {&a_, &b_});

@@ -255,8 +255,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
       }
       SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
     } else {
+      const SessionId spared = ctx.blocked_by_all ? SessionId(0) : op->session;
       SendRecalls(
-          tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most, ctx.blocked_span));
+          tokens_.RecallOthers(spared, *ctx.blocked, ctx.blocked_at_most, ctx.blocked_span));
     }
     op->blocked_on = *ctx.blocked;
     return Outcome::kBlocked;
@@ -305,6 +306,10 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (op.request.has_redo()) reply.set_redone(true);
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
+    // Ahead of the reply: nothing is made there any more by the time that its caller goes on.
+    for (const InodeNumber inode : ctx.stale_stock) {
+      SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));
+    }
     GrantCaching(op, ctx, reply);
     GrantAlone(op, ctx, reply);
     if (ctx.foretold != nullptr) ++counters_.foretold;

@@ -19,6 +19,15 @@ absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode all
   return Block(inode, allowed, span);
 }
 
+absl::Status OpContext::RequireNoHolder(InodeNumber inode) {
+  // (In grace its holder could not give it back.)
+  if (redo != nullptr || tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE)) {
+    return absl::OkStatus();
+  }
+  blocked_by_all = true;
+  return Block(inode, v1::TOKEN_NONE, kWholeFile);
+}
+
 absl::Status OpContext::Block(InodeNumber inode, v1::TokenMode others_at_most,
                               const TokenSpan& span) {
   blocked = inode;

@@ -62,6 +62,7 @@ struct OpContext {
   v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to …
   TokenSpan blocked_span{};                        // … in these blocks
   bool blocked_by_attr = false;                    // it is attribute tokens that they hold
+  bool blocked_by_all = false;                     // this session has to come down to it, too
   // Set when another owner's advisory lock is in the way, and the request is to wait for it.
   bool waits_for_lock = false;
   // Set when a session decides about the inode's advisory locks by itself: its token is to be
@@ -75,6 +76,9 @@ struct OpContext {
   std::vector<InodeNumber> described{};
   // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
   std::vector<InodeNumber> soon_wanted{};
+  // Directories for which what was reserved (Unborn) is no longer what their files are to be made
+  // of: who holds one alone, this session too, is to share it.
+  std::vector<InodeNumber> stale_stock{};
   // Whoever takes the last name of an inode gives its tokens of that back.
   bool lets_go = false;
   // What changes is an access time alone: those who cache the inode need not forget it.
@@ -89,6 +93,9 @@ struct OpContext {
   // propagate.
   absl::Status RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed,
                                    const TokenSpan& span = kWholeFile);
+  // The same, of this session too: it forgets where the file's bytes lie, and gives back what it
+  // has ahead of them. Not of what is done again, which had it.
+  absl::Status RequireNoHolder(InodeNumber inode);
   // Blocks the operation until the span's tokens have changed; an error to propagate.
   absl::Status Block(InodeNumber inode, v1::TokenMode others_at_most, const TokenSpan& span);
   // The same for attribute tokens, of which others may hold none.

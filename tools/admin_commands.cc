@@ -10,6 +10,8 @@
 namespace reel::tools {
 namespace {
 
+constexpr std::size_t kMaxPaths = 65'536;
+
 constexpr AdminCommand kCommands[] = {
     {"volumes", "", "the volumes that this MDC serves", 0, AdminVolumes},
     {"disks", "", "the LUNs that this MDC sees, and what they hold", 0, AdminDisks},
@@ -30,6 +32,9 @@ constexpr AdminCommand kCommands[] = {
      AdminReservations},
     {"locks", "[break INODE [SESSION]]", "advisory locks; break takes them from their holders", 3,
      AdminLocks},
+    {"affinity", "[PATH... | set NAME PATH... | clear PATH...]",
+     "affinities and their pools; which ones files and directories have", kMaxPaths + 2,
+     AdminAffinity},
     {"help", "[COMMAND]", "what there is to say", 1, AdminHelp},
 };
 

@@ -121,7 +121,7 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
   if (has(SetAttr::UID | SetAttr::GID)) {
     if (absl::Status s = MayChangeOwner(ctx, set, record); !s.ok()) return s;
   }
-  if (has(SetAttr::FLAGS | SetAttr::AFFINITY)) {
+  if (has(SetAttr::FLAGS)) {
     if (absl::Status s = RequireOwner(ctx, record, "changing flags"); !s.ok()) return s;
   }
   if (Owns(ctx.credentials, record)) return absl::OkStatus();

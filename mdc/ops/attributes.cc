@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
@@ -21,10 +20,10 @@ namespace {
 
 using v1::SetAttr;
 
-constexpr std::uint32_t kKnownFields =
-    SetAttr::MODE | SetAttr::UID | SetAttr::GID | SetAttr::SIZE | SetAttr::ATIME | SetAttr::MTIME |
-    SetAttr::ATIME_NOW | SetAttr::MTIME_NOW | SetAttr::CTIME | SetAttr::KILL_SUID_SGID |
-    SetAttr::FLAGS | SetAttr::AFFINITY | SetAttr::ACCESSED;
+constexpr std::uint32_t kKnownFields = SetAttr::MODE | SetAttr::UID | SetAttr::GID | SetAttr::SIZE |
+                                       SetAttr::ATIME | SetAttr::MTIME | SetAttr::ATIME_NOW |
+                                       SetAttr::MTIME_NOW | SetAttr::CTIME |
+                                       SetAttr::KILL_SUID_SGID | SetAttr::FLAGS | SetAttr::ACCESSED;
 constexpr std::uint32_t kSettableFlags = v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND;
 
 bool Has(const SetAttr& set, std::uint32_t fields) {
@@ -50,17 +49,6 @@ absl::Status ValidateSize(const SetAttr& set, const v1::InodeRecord& record) {
         EFBIG, absl::StrCat("size ", set.size_bytes(), " is over the limit of ", kMaxFileBytes));
   }
   return absl::OkStatus();
-}
-
-absl::Status ValidateAffinity(const std::string& affinity, const VolumeDescriptor& descriptor) {
-  if (affinity.empty()) return absl::OkStatus();
-  for (const Pool& pool : descriptor.pools) {
-    if (std::find(pool.affinities.begin(), pool.affinities.end(), affinity) !=
-        pool.affinities.end()) {
-      return absl::OkStatus();
-    }
-  }
-  return ErrnoStatus(EINVAL, absl::StrCat("no pool has the affinity ", affinity));
 }
 
 // What the inode's type and flags forbid, as Linux's notify_change and file systems do.
@@ -90,8 +78,7 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
     }
     if ((changed & kSettableFlags) != 0 && ctx.credentials.uid() != 0) return ErrnoStatus(EPERM);
   }
-  return Has(set, SetAttr::AFFINITY) ? ValidateAffinity(set.affinity(), ctx.descriptor)
-                                     : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::Status ApplyOwner(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
@@ -198,7 +185,6 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   if (Has(set, v1::SetAttr::FLAGS)) {
     record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
   }
-  if (Has(set, v1::SetAttr::AFFINITY)) record.set_affinity(set.affinity());
   ApplyTimes(ctx, set, record);
   ApplyChangeTime(ctx, set, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());

@@ -152,20 +152,6 @@ TEST_F(AttributesTest, FlagsForbid) {
   EXPECT_EQ(Truncate(file, 0), 0);
 }
 
-TEST_F(AttributesTest, AffinityIsInherited) {
-  const std::uint64_t dir = MakeDir(kRoot, "d");
-  v1::SetAttr set = Set(dir, v1::SetAttr::AFFINITY);
-  set.set_affinity("slow");
-  EXPECT_EQ(SetAttr(set), EINVAL);
-  set.set_affinity("fast");
-  EXPECT_EQ(SetAttr(set), 0);
-  const std::uint64_t file = MakeFile(MakeDir(dir, "e"), "f");
-  EXPECT_TRUE(InContext(kMe, [&](OpContext& ctx) {
-                EXPECT_EQ((*ctx.txn.Inode(InodeNumber(file)))->affinity(), "fast");
-                return absl::OkStatus();
-              }).ok());
-}
-
 TEST_F(AttributesTest, OthersTokensAreRecalledFirst) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_SHARED);

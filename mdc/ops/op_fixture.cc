@@ -85,6 +85,7 @@ absl::Status OpFixture::InContext(SessionId session,
                 .lock_tokens = lock_tokens_};
   const absl::Status status = body(ctx);
   blocked_ = ctx.blocked;
+  error_ = std::string(status.message());
   soon_wanted_ = ctx.soon_wanted;
   if (!status.ok()) {
     allocator_->Abandon();

@@ -85,6 +85,7 @@ class OpFixture : public testing::Test {
   WallTime now_{1'000'000, 0};
   v1::Reply reply_;
   std::optional<InodeNumber> blocked_;  // of the last operation
+  std::string error_;                   // its message
   std::vector<InodeNumber> soon_wanted_;
   std::size_t last_batch_changes_ = 0;  // of the last commit
   std::set<InodeNumber> orphans_;

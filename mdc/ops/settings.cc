@@ -4,12 +4,17 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <optional>
+#include <functional>
+#include <set>
+#include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "mdc/lock_table.h"
 #include "mdc/lock_tokens.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/orphans.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
@@ -17,10 +22,11 @@ namespace {
 
 constexpr std::string_view kPrefix = "reelfs.";
 constexpr std::string_view kWriters = "reelfs.writers";
+constexpr std::string_view kAffinity = "reelfs.affinity";
 
 // The inode's record, when it has that setting.
 absl::StatusOr<v1::InodeRecord*> Find(OpContext& ctx, InodeNumber inode, std::string_view name) {
-  if (name != kWriters) {
+  if (name != kWriters && name != kAffinity) {
     return ErrnoStatus(EOPNOTSUPP, absl::StrCat("no setting ", std::string(name)));
   }
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
@@ -29,6 +35,49 @@ absl::StatusOr<v1::InodeRecord*> Find(OpContext& ctx, InodeNumber inode, std::st
                        absl::StrCat(std::string(name), " is for files and directories"));
   }
   return record;
+}
+
+absl::Status SetWriters(v1::InodeRecord& record, std::string_view value) {
+  if (!value.empty() && value != "single" && value != "many") {
+    return ErrnoStatus(EINVAL, absl::StrCat(std::string(kWriters), " is \"single\" or \"many\""));
+  }
+  constexpr std::uint32_t kFlag = v1::INODE_FLAG_SINGLE_WRITER;
+  record.set_flags(value == "single" ? record.flags() | kFlag : record.flags() & ~kFlag);
+  return absl::OkStatus();
+}
+
+// Of the pools that files can lie in.
+std::set<std::string, std::less<>> AffinitiesOf(const VolumeDescriptor& descriptor) {
+  std::set<std::string, std::less<>> affinities;
+  for (const Pool& pool : descriptor.pools) {
+    if ((pool.flags & Pool::kData) == 0) continue;
+    affinities.insert(pool.affinities.begin(), pool.affinities.end());
+  }
+  return affinities;
+}
+
+// What is to lie elsewhere from now on must not be written to blocks that were got before: not to
+// those ahead of a file, nor to those in stock for the next files of a directory.
+absl::Status SetAffinity(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
+                         std::string_view value) {
+  const auto known = AffinitiesOf(ctx.descriptor);
+  if (!value.empty() && !known.contains(value)) {
+    return ErrnoStatus(
+        EINVAL, absl::StrCat("no pool has the affinity ", absl::CHexEscape(std::string(value)),
+                             known.empty() ? "; none has any" : "; there are: ",
+                             absl::StrJoin(known, ", ")));
+  }
+  if (record.affinity() == value) return absl::OkStatus();
+  record.set_affinity(value.data(), value.size());
+  if (S_ISDIR(record.mode())) {
+    ctx.stale_stock.push_back(inode);
+    return absl::OkStatus();
+  }
+  if (absl::Status alone = ctx.RequireNoHolder(inode); !alone.ok()) return alone;
+  // (What fallocate(2) put there was asked for.)
+  const bool keeps = (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) != 0;
+  if (keeps || ctx.redo != nullptr) return absl::OkStatus();
+  return DropTail(ctx, inode, record.size_bytes());
 }
 
 }  // namespace
@@ -41,8 +90,12 @@ absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name
                         std::string& value) {
   const absl::StatusOr<v1::InodeRecord*> record = Find(ctx, inode, name);
   if (!record.ok()) return record.status();
-  value = ((*record)->flags() & v1::INODE_FLAG_SINGLE_WRITER) != 0 ? "single" : "many";
-  return absl::OkStatus();
+  if (name == kWriters) {
+    value = ((*record)->flags() & v1::INODE_FLAG_SINGLE_WRITER) != 0 ? "single" : "many";
+    return absl::OkStatus();
+  }
+  value = (*record)->affinity();
+  return value.empty() ? ErrnoStatus(ENODATA) : absl::OkStatus();
 }
 
 absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view name,
@@ -56,11 +109,9 @@ absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view n
   if ((record.flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {
     return ErrnoStatus(EPERM, "the inode is immutable or append-only");
   }
-  if (!value.empty() && value != "single" && value != "many") {
-    return ErrnoStatus(EINVAL, absl::StrCat(std::string(name), " is \"single\" or \"many\""));
-  }
-  constexpr std::uint32_t kFlag = v1::INODE_FLAG_SINGLE_WRITER;
-  record.set_flags(value == "single" ? record.flags() | kFlag : record.flags() & ~kFlag);
+  const absl::Status set =
+      name == kWriters ? SetWriters(record, value) : SetAffinity(ctx, inode, record, value);
+  if (!set.ok()) return set;
   TouchChange(ctx, inode, record);
   return absl::OkStatus();
 }

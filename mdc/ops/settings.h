@@ -5,6 +5,9 @@
 //   reelfs.writers   "many": hosts write the file at the same time; "single": while one has it open
 //                    for writing, open(2) for writing is EBUSY on the others. New files and
 //                    directories have what their directory has.
+//   reelfs.affinity  the name of an affinity: the blocks that a file gets from now on come from the
+//                    pools that have it, if there is room; those that it has stay where they are.
+//                    New files and directories have what their directory has.
 // Threads: the core thread.
 #pragma once
 
@@ -19,10 +22,11 @@ namespace reel::mdc {
 
 bool IsSetting(std::string_view name);
 
-// EOPNOTSUPP: no such setting, or none of such an inode.
+// EOPNOTSUPP: no such setting, or none of such an inode; ENODATA: it has no affinity.
 absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name,
                         std::string& value);
-// Empty: back to the default. EPERM: the caller does not own the inode; EINVAL: no such value.
+// Empty: back to the default. EPERM: the caller does not own the inode; EINVAL: no such value;
+// the message names those that there are.
 absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view name,
                            std::string_view value);
 

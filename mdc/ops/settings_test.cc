@@ -1,5 +1,6 @@
 #include "mdc/ops/settings.h"
 
+#include "gmock/gmock.h"
 #include "mdc/ops/op_fixture.h"
 
 namespace reel::mdc {
@@ -7,6 +8,7 @@ namespace {
 
 constexpr std::uint64_t kRoot = 1;
 const std::string kWriters = "reelfs.writers";
+const std::string kAffinity = "reelfs.affinity";
 
 class SettingsTest : public OpFixture {
  protected:
@@ -58,6 +60,61 @@ TEST_F(SettingsTest, ASingleWritersFileIsNotTruncatedByOthers) {
   BeWriter(kMe, file);
   locks_.Drop(kOther);
   EXPECT_EQ(Truncate(file, 7), 0);
+}
+
+TEST_F(SettingsTest, AnAffinityIsPassedOnToWhatIsMadeInADirectory) {
+  const std::uint64_t folder = MakeDir(kRoot, "folder");
+  EXPECT_EQ(GetXattr(folder, kAffinity), ENODATA);
+  EXPECT_EQ(SetXattr(folder, kAffinity, "fast"), 0);
+  const std::uint64_t file = MakeFile(MakeDir(folder, "below"), "file");
+  ASSERT_EQ(GetXattr(file, kAffinity), 0);
+  EXPECT_EQ(reply_.data().data(), "fast");
+  EXPECT_FALSE(Attributes(file).xattrs());
+  EXPECT_EQ(SetXattr(folder, kAffinity, ""), 0);
+  EXPECT_EQ(GetXattr(folder, kAffinity), ENODATA);
+  EXPECT_EQ(GetXattr(file, kAffinity), 0);
+  EXPECT_EQ(GetXattr(MakeFile(folder, "later"), kAffinity), ENODATA);
+}
+
+TEST_F(SettingsTest, AnAffinityIsSetByTheOwnerToOneThatThereIs) {
+  const std::uint64_t file = MakeFile(kRoot, "file");
+  EXPECT_EQ(SetXattr(file, kAffinity, "slow"), EINVAL);
+  EXPECT_THAT(error_, testing::HasSubstr("there are: fast"));
+  std::uint64_t link = 0;
+  ASSERT_EQ(Create(kRoot, "link", S_IFLNK, &link, "file"), 0);
+  EXPECT_EQ(SetXattr(link, kAffinity, "fast"), EOPNOTSUPP);
+  credentials_.set_uid(1000);
+  EXPECT_EQ(SetXattr(file, kAffinity, "fast"), EPERM);
+  std::uint64_t mine = 0;
+  ASSERT_EQ(Create(kRoot, "mine", S_IFREG | 0600, &mine), 0);
+  EXPECT_EQ(SetXattr(mine, kAffinity, "fast"), 0);
+}
+
+TEST_F(SettingsTest, BlocksAheadOfAFileAreNotOfItsNewAffinity) {
+  const std::uint64_t file = MakeFile(kRoot, "file");
+  Scatter(file, 4);
+  ASSERT_TRUE(InContext(kMe, [&](OpContext& ctx) {
+                (*ctx.txn.Inode(InodeNumber(file)))->set_size_bytes(volume_.block_bytes);
+                ctx.txn.Changed(InodeNumber(file));
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(SetXattr(file, kAffinity, "fast"), 0);
+  EXPECT_EQ(ExtentCount(file), 1U);
+  EXPECT_EQ(GetXattr(file, kAffinity), 0);
+  ExpectSound();
+}
+
+TEST_F(SettingsTest, AnotherAffinityWaitsUntilNobodyKnowsWhereTheFileLies) {
+  const std::uint64_t file = MakeFile(kRoot, "file");
+  for (const SessionId holder : {kOther, kMe}) {
+    tokens_.Grant(holder, InodeNumber(file), v1::TOKEN_EXCLUSIVE);
+    EXPECT_EQ(SetXattr(file, kAffinity, "fast"), EAGAIN);
+    EXPECT_EQ(blocked_, InodeNumber(file));
+    EXPECT_EQ(GetXattr(file, kAffinity), ENODATA);
+    EXPECT_EQ(SetXattr(file, kAffinity, ""), 0);  // nothing changes
+    tokens_.Return(holder, InodeNumber(file), v1::TOKEN_NONE);
+  }
+  EXPECT_EQ(SetXattr(file, kAffinity, "fast"), 0);
 }
 
 }  // namespace
