@@ -158,6 +158,9 @@ class Session {
   // opens have to ask it, because it knows callers by other identities than the kernel does.
   virtual bool read_only() const { return false; }
   virtual bool checks_opens() const { return false; }
+  // The controller checks modes, so it has to know the callers' groups; and set-id bits and devices
+  // on the volume are not to be believed.
+  virtual bool squashed() const { return false; }
   // Whether the controller knows attributes that were set ahead of it (client/attributes_ahead.h).
   virtual bool sets_ahead() const { return false; }
   // The volume descriptor that the controller sent at registration.

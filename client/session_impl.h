@@ -57,6 +57,7 @@ class SessionImpl : public Session {
   void NoteUnfinished() override { unfinished_ = true; }
   bool read_only() const override { return read_only_.load(); }
   bool checks_opens() const override { return checks_opens_.load(); }
+  bool squashed() const override { return squashed_.load(); }
   bool sets_ahead() const override { return sets_ahead_.load(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void Shutdown() override;
@@ -105,6 +106,7 @@ class SessionImpl : public Session {
   std::atomic<bool> sets_ahead_{false};
   std::atomic<bool> foretells_{false};
   std::atomic<bool> checks_opens_{false};
+  std::atomic<bool> squashed_{false};
 
   // Of the receiving thread (and of Begin, before it runs).
   Uuid incarnation_ = Uuid::Random();

@@ -330,6 +330,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
   const bool resumed = session_id_ != 0;
   read_only_.store(hello->read_only());
   checks_opens_.store(hello->check_opens());
+  squashed_.store(hello->squashed());
   foretells_.store((hello->features() & v1::FEATURE_FORETELL) != 0);
   sets_ahead_.store((hello->features() & v1::FEATURE_SET_AHEAD) != 0);
   lease_.Renew(sent_ms, hello->lease_ms());

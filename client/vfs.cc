@@ -80,13 +80,22 @@ bool OnlyAway(const absl::Status& status, const Caller& caller) {
 }  // namespace
 
 void Caller::AddGroups() {
-  if (groups == nullptr) return;
+  if (groups == nullptr || credentials.groups_size() > 0) return;
   for (const std::uint32_t group : groups->Get()) credentials.add_groups(group);
 }
 
+// (Who is root is nobody there, in no group.)
+Caller Vfs::AsChecked(const Caller& caller) const {
+  Caller checked = caller;
+  if (session_.squashed() && caller.credentials.uid() != 0) checked.AddGroups();
+  return checked;
+}
+
 absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
+  std::optional<Caller> checked;
+  if (session_.squashed()) checked = AsChecked(caller);
   CallOptions options;
-  options.credentials = &caller.credentials;
+  options.credentials = checked ? &checked->credentials : &caller.credentials;
   options.interrupt = caller.interrupt;
   NoteChange(request, options);
   return session_.Call(std::move(request), options);
@@ -408,7 +417,8 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
 
 absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller& caller) {
   const bool write = (flags & O_ACCMODE) != O_RDONLY;
-  FileData::IoContext io = Context(caller);
+  const Caller checked = AsChecked(caller);
+  FileData::IoContext io = Context(checked);
   io.access = (write ? W_OK : 0) | ((flags & O_ACCMODE) != O_WRONLY ? R_OK : 0);
   const std::optional<v1::Attr> known = names_.GetAttr(inode);
   if (known && session_.LeaseHolds()) io.known = &*known;

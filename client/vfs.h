@@ -151,6 +151,8 @@ class Vfs {
                                      const Caller& caller);
 
  private:
+  // With supplementary groups, where the controller checks who may do what.
+  Caller AsChecked(const Caller& caller) const;
   absl::StatusOr<v1::Reply> Call(v1::Request request, const Caller& caller);
   // The part of a listing behind `cookie`, from the cache or the controller.
   using ListingPart = std::shared_ptr<const v1::ReadDirReply>;
@@ -173,7 +175,7 @@ class Vfs {
   bool MayBeAhead() const;
   std::optional<v1::Attr> CreateAhead(v1::Request& request, const Caller& creator);
   bool UnlinkAhead(const v1::Request& request, const Caller& caller);
-  static Caller CompleteCreate(v1::Create& create, const Caller& caller);
+  Caller CompleteCreate(v1::Create& create, const Caller& caller);
   absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.
   void NoteRead(std::uint64_t inode, AtimePolicy policy, bool due);

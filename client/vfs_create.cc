@@ -28,7 +28,7 @@ v1::Request CreateOf(const NameIn& at) {
 // may be given.
 Caller Vfs::CompleteCreate(v1::Create& create, const Caller& caller) {
   create.set_umask(caller.umask & 0777);
-  Caller creator = caller;
+  Caller creator = AsChecked(caller);
   constexpr std::uint32_t kGroupProgram = S_ISGID | S_IXGRP;
   if ((create.mode() & kGroupProgram) == kGroupProgram) creator.AddGroups();
   return creator;

@@ -42,7 +42,7 @@ absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& call
   if (absl::Status told = data_.TellAhead(set.inode(), Context(caller)); !told.ok()) return told;
   // These take set-group-id from a caller who is not in the file's group.
   constexpr std::uint32_t kAsksForGroups = v1::SetAttr::SIZE | v1::SetAttr::UID | v1::SetAttr::GID;
-  Caller setter = caller;
+  Caller setter = AsChecked(caller);
   if ((set.fields() & kAsksForGroups) != 0 && caller.credentials.uid() != 0) setter.AddGroups();
   if ((set.fields() & kDataFields) != 0) {
     absl::StatusOr<v1::Attr> attr = data_.SetAttr(std::move(set), Context(setter));

@@ -81,6 +81,43 @@ TEST_F(CoreExportsTest, ASquashedRootIsNobody) {
   EXPECT_EQ(b_.last_.entry().attr().uid(), 7u);
 }
 
+// The root of a squashed host can say that it is any other user.
+TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
+  const auto as = [](v1::Request request, std::uint32_t uid, std::uint32_t group = 0) {
+    request.mutable_credentials()->set_uid(uid);
+    request.mutable_credentials()->set_gid(uid);
+    if (group != 0) request.mutable_credentials()->add_groups(group);
+    return request;
+  };
+  const std::uint64_t theirs = c_.Create("theirs");
+  EXPECT_EQ(b_.Do(as(Client::CreateOf("mine"), 7), true), EACCES);
+  EXPECT_EQ(b_.Do(as(Client::UnlinkOf("theirs"), 7), true), EACCES);
+  v1::Request chmod;
+  chmod.mutable_set_attr()->set_inode(theirs);
+  chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
+  chmod.mutable_set_attr()->set_mode(0666);
+  EXPECT_EQ(b_.Do(as(chmod, 7), true), EPERM);
+  v1::Request mkdir = Client::CreateOf("open");
+  mkdir.mutable_create()->set_mode(S_IFDIR | 0770);
+  ASSERT_EQ(c_.Do(as(mkdir, 0), true), 0);
+  const std::uint64_t open = c_.last_.entry().attr().inode();
+  v1::Request chown;
+  chown.mutable_set_attr()->set_inode(open);
+  chown.mutable_set_attr()->set_fields(v1::SetAttr::GID);
+  chown.mutable_set_attr()->set_gid(9);
+  ASSERT_EQ(c_.Do(chown, true), 0);
+  v1::Request create = Client::CreateOf("file");
+  create.mutable_create()->set_parent(open);
+  EXPECT_EQ(b_.Do(as(create, 7), true), EACCES);
+  EXPECT_EQ(b_.Do(as(create, 7, 9), true), 0);
+  v1::Request device = create;
+  device.mutable_create()->set_name("device");
+  device.mutable_create()->set_mode(S_IFBLK | 0666);
+  device.mutable_create()->set_rdev(0x801);
+  EXPECT_EQ(b_.Do(as(device, 7, 9), true), EPERM);
+  EXPECT_EQ(c_.Do(device, true), 0);  // an export that trusts its kernel
+}
+
 TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
   const auto hello = [&](Client& client) { return client.Answer(client.last_id_).hello(); };
   EXPECT_TRUE(hello(a_).read_only());
@@ -88,6 +125,8 @@ TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
   EXPECT_FALSE(hello(c_).check_opens());
   EXPECT_TRUE(hello(b_).check_opens());
   EXPECT_FALSE(hello(c_).read_only());
+  EXPECT_TRUE(hello(b_).squashed());
+  EXPECT_FALSE(hello(a_).squashed());
   v1::WhoReply who;
   world_.core_->Describe(who);
   ASSERT_EQ(who.sessions_size(), 3);

@@ -60,7 +60,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   op->request = std::move(request);
   op->session = session.id;
   op->stream = session.stream;
-  op->squashed = Squash(session.exported, *op->request.mutable_credentials());
+  Squash(session.exported, *op->request.mutable_credentials());
   op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
   ++session.waiting;
   const bool redo = op->request.has_redo();
@@ -174,7 +174,7 @@ absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
   if (exported.access == Export::Access::kReadOnly && ChangesVolume(op.request)) {
     return ErrnoStatus(EROFS, "the volume is exported read-only to this client");
   }
-  return op.squashed ? CheckAccess(ctx, op.request) : absl::OkStatus();
+  return Squashes(exported) ? CheckAccess(ctx, op.request) : absl::OkStatus();
 }
 
 CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {

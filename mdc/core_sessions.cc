@@ -294,7 +294,8 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
     hello.set_volume_descriptor(framed_descriptor_);
   }
   hello.set_read_only(session.exported.access == Export::Access::kReadOnly);
-  hello.set_check_opens(hello.read_only() || session.exported.squash != Export::Squash::kNone);
+  hello.set_check_opens(Restricts(session.exported));
+  hello.set_squashed(Squashes(session.exported));
   if (!session.record.keys().empty()) hello.set_key(session.record.keys(0).key());
   hello.set_must_reclaim(session.phase == Session::Phase::kMustReclaim);
   reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());

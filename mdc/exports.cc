@@ -24,14 +24,17 @@ Export ExportFor(const std::vector<Export>& exports, std::string_view client) {
   return Export();
 }
 
-bool Squash(const Export& exported, v1::Credentials& credentials) {
-  const bool squashed = exported.squash == Export::Squash::kAll ||
-                        (exported.squash == Export::Squash::kRoot && credentials.uid() == 0);
-  if (!squashed) return false;
-  credentials.set_uid(exported.anonymous_uid);
-  credentials.set_gid(exported.anonymous_gid);
-  credentials.clear_groups();
-  return true;
+void Squash(const Export& exported, v1::Credentials& credentials) {
+  if (!Squashes(exported)) return;
+  if (exported.squash == Export::Squash::kAll || credentials.uid() == 0) {
+    credentials.set_uid(exported.anonymous_uid);
+    credentials.set_gid(exported.anonymous_gid);
+    credentials.clear_groups();
+    return;
+  }
+  if (credentials.gid() == 0) credentials.set_gid(exported.anonymous_gid);
+  auto& groups = *credentials.mutable_groups();
+  groups.erase(std::remove(groups.begin(), groups.end(), 0u), groups.end());
 }
 
 bool ChangesVolume(const v1::Request& request) {

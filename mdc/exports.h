@@ -35,9 +35,18 @@ struct Export {
 // A copy of the first that names the client, without its patterns; else the default.
 Export ExportFor(const std::vector<Export>& exports, std::string_view client);
 
-// Makes a squashed caller nobody; true when it did: then the kernel's checks of modes, made for
-// another identity, do not count.
-bool Squash(const Export& exported, v1::Credentials& credentials);
+// Makes a squashed caller nobody. Where root is squashed, root's group is for nobody either.
+void Squash(const Export& exported, v1::Credentials& credentials);
+
+// Some callers there have other identities than their kernel knows, and any of them may be its root
+// in disguise: what its kernel has checked counts for nothing.
+inline bool Squashes(const Export& exported) {
+  return exported.squash != Export::Squash::kNone;
+}
+// Not everything is allowed there: its clients ask for every open.
+inline bool Restricts(const Export& exported) {
+  return Squashes(exported) || exported.access != Export::Access::kReadWrite;
+}
 
 // Whether the request would change the volume, or prepares to: what a read-only export refuses. (A
 // token given back is no change; what is committed along with it is.)

@@ -28,16 +28,24 @@ TEST(Exports, Squash) {
   };
   Export exported;
   v1::Credentials root = credentials(0), user = credentials(7);
-  EXPECT_FALSE(Squash(exported, root));
+  Squash(exported, root);
+  EXPECT_EQ(root.uid(), 0u);
   exported.squash = Export::Squash::kRoot;
-  EXPECT_FALSE(Squash(exported, user));
+  user.add_groups(9);
+  Squash(exported, user);
   EXPECT_EQ(user.uid(), 7u);
-  EXPECT_TRUE(Squash(exported, root));
+  EXPECT_EQ(user.gid(), 5u);
+  ASSERT_EQ(user.groups_size(), 1);  // root's group is not among them any more
+  EXPECT_EQ(user.groups(0), 9u);
+  user.set_gid(0);
+  Squash(exported, user);
+  EXPECT_EQ(user.gid(), 65534u);
+  Squash(exported, root);
   EXPECT_EQ(root.uid(), 65534u);
   EXPECT_EQ(root.gid(), 65534u);
   EXPECT_EQ(root.groups_size(), 0);
   exported.squash = Export::Squash::kAll;
-  EXPECT_TRUE(Squash(exported, user));
+  Squash(exported, user);
   EXPECT_EQ(user.uid(), 65534u);
 }
 

@@ -32,7 +32,7 @@ struct Pending {
   SessionId session;
   StreamId stream;
   bool ordered = false;   // takes effect in sending order
-  bool squashed = false;  // its credentials are not those that it came with
+  std::size_t bytes = 0;  // of memory, by the request
   bool fetching = false;
   bool cancelled = false;  // its stream or session ended before it took effect
   std::uint32_t misses = 0;
@@ -80,7 +80,8 @@ struct Session {
   std::uint32_t renews_within_ms = 0;  // as it has said; 0: it knows no other controller
   std::vector<Slot> slots;             // by number; [0] is unused
   std::deque<PendingRef> lane;  // ordered operations that have not taken effect; all, during grace
-  std::uint32_t waiting = 0;    // operations anywhere but done
+  std::uint32_t waiting = 0;    // operations anywhere but done …
+  std::size_t waiting_bytes = 0;  // … and their memory
   std::uint64_t operations = 0;
   std::uint64_t reclaimed_bytes = 0;  // kMustReclaim: of what it has said it holds
   bool reclaimed = false;             // … and that this was all

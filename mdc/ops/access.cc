@@ -30,7 +30,7 @@ absl::Status RequireOwner(const OpContext& ctx, const v1::InodeRecord& record,
 }
 
 absl::Status Denied() {
-  return ErrnoStatus(EACCES, "modes and ACLs do not allow it to the squashed caller");
+  return ErrnoStatus(EACCES, "modes and ACLs do not allow it to the caller");
 }
 
 // Whether mode and access ACL let the caller do all of `wanted`.
@@ -135,6 +135,16 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
   return absl::OkStatus();
 }
 
+// As mknod(2) without CAP_MKNOD, which no caller of a squashed host has: a device is whoever's who
+// can name it, and also its mode is. (A whiteout is none.)
+absl::Status MayCreate(OpContext& ctx, const v1::Create& create) {
+  const bool whiteout = S_ISCHR(create.mode()) && create.rdev() == 0;
+  if ((S_ISCHR(create.mode()) || S_ISBLK(create.mode())) && !whiteout) {
+    return ErrnoStatus(EPERM, "no devices are made from hosts whose root is squashed");
+  }
+  return MayAccessInode(ctx, create.parent(), kWrite | kExecute);
+}
+
 absl::Status MayChangeXattr(OpContext& ctx, std::uint64_t inode, const std::string& name) {
   return OnInode(ctx, inode, [&](const v1::InodeRecord& record) -> absl::Status {
     if (name.starts_with("user.")) return MayAccess(ctx, inode, record, kWrite);
@@ -160,7 +170,7 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
         return MaySetAttr(ctx, request.set_attr(), record);
       });
     case v1::Request::kCreate:
-      return MayAccessInode(ctx, request.create().parent(), kWrite | kExecute);
+      return MayCreate(ctx, request.create());
     case v1::Request::kLink:
       return MayAccessInode(ctx, request.link().parent(), kWrite | kExecute);
     case v1::Request::kUnlink: {

@@ -1,6 +1,7 @@
-// What a squashed caller may do, checked here because the kernel has checked another identity (its
-// own root's, which may do everything): modes and ACLs of files and directories, owners, sticky
-// directories, with the errno values of Linux's own file systems.
+// What callers of a squashed host may do, checked here because its kernel has checked another
+// identity (its own root's, which may do everything, and can say that it is any other user): modes
+// and ACLs of files and directories, owners, sticky directories, with the errno values of Linux's
+// own file systems.
 //
 // Not checked is what goes by a right that was checked when a file was opened: tokens, layouts and
 // commits, whose requests also come from the kernel's write-back, on nobody's behalf. For the same

@@ -31,6 +31,13 @@ class AccessTest : public OpFixture {
     request.mutable_create()->set_parent(parent);
     return Check(request);
   }
+  int MayMake(std::uint64_t parent, std::uint32_t mode, std::uint64_t rdev) {
+    v1::Request request;
+    request.mutable_create()->set_parent(parent);
+    request.mutable_create()->set_mode(mode);
+    request.mutable_create()->set_rdev(rdev);
+    return Check(request);
+  }
   int MayUnlink(std::uint64_t parent, const std::string& name) {
     v1::Request request;
     request.mutable_unlink()->set_parent(parent);
@@ -107,6 +114,16 @@ TEST_F(AccessTest, Directories) {
   EXPECT_EQ(Check(list), EACCES);
   list.mutable_read_dir()->set_inode(open);
   EXPECT_EQ(Check(list), 0);
+}
+
+TEST_F(AccessTest, NobodyMakesDevices) {
+  const std::uint64_t open = Make(kRoot, "open", S_IFDIR | 0777, 0);
+  EXPECT_EQ(MayMake(open, S_IFBLK | 0666, 0x801), EPERM);
+  EXPECT_EQ(MayMake(open, S_IFCHR | 0666, 0x101), EPERM);
+  EXPECT_EQ(MayMake(open, S_IFBLK | 0666, 0), EPERM);
+  EXPECT_EQ(MayMake(open, S_IFCHR, 0), 0);  // a whiteout
+  EXPECT_EQ(MayMake(open, S_IFIFO | 0666, 0), 0);
+  EXPECT_EQ(MayMake(open, S_IFSOCK | 0666, 0x801), 0);
 }
 
 TEST_F(AccessTest, StickyDirectories) {

@@ -194,6 +194,39 @@ def test_a_squashed_root(cluster, room, exported):
     assert cluster.reeladm("who")["sessions"][1]["export"] == "rw,squash=root"
 
 
+AS_USER = ("setpriv", "--reuid", "1000", "--regid", "1000")
+
+
+def refused(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode != 0 and ("Permission denied" in done.stderr or
+                                     "Operation not permitted" in done.stderr)
+
+
+def test_whoever_a_squashed_host_says_it_is_is_held_to_modes(cluster, room, exported):
+    """With its capabilities a process passes its own kernel as any user; the controller does not
+    believe it. Members of a group are that everywhere."""
+    one, two = room
+    disguised = (*AS_USER, "--clear-groups", "--inh-caps", "+all", "--ambient-caps", "+all")
+    os.mkdir(f"{one}/shared")
+    os.chown(f"{one}/shared", 0, 1234)
+    os.chmod(f"{one}/shared", 0o770)
+    open(f"{one}/roots", "w").close()
+    exported('squash = "root"', remount=True)
+    assert refused(*disguised, "touch", f"{two}/file")
+    assert refused(*disguised, "rm", "-f", f"{two}/roots")
+    assert refused(*disguised, "chmod", "666", f"{two}/roots")
+    assert refused(*disguised, "touch", f"{two}/shared/file")
+    run(*AS_USER, "--groups", "1234", "touch", f"{two}/shared/file")
+    made = os.stat(f"{one}/shared/file")
+    assert (made.st_uid, made.st_gid) == (1000, 1000)
+    assert refused(*AS_USER, "--groups", "1234", *disguised[6:], "mknod", f"{two}/shared/disk",
+                   "b", "8", "1")
+    os.chmod(f"{one}/shared", 0o777)
+    assert refused("mknod", f"{two}/shared/disk", "b", "8", "1")
+    run("mkfifo", f"{two}/shared/fifo")
+
+
 def test_a_file_that_another_user_has_open_is_no_way_in(cluster, room, exported):
     exported('squash = "root"')
     path = f"{room[0]}/private"
