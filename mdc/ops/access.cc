@@ -125,14 +125,12 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
     if (absl::Status s = RequireOwner(ctx, record, "changing flags"); !s.ok()) return s;
   }
   if (Owns(ctx.credentials, record)) return absl::OkStatus();
-  if (has(SetAttr::SIZE)) return MayAccess(ctx, set.inode(), record, kWrite);
   if (has(SetAttr::ATIME | SetAttr::MTIME | SetAttr::CTIME)) {
     return RequireOwner(ctx, record, "setting times");
   }
-  if (has(SetAttr::ATIME_NOW | SetAttr::MTIME_NOW)) {
-    return MayAccess(ctx, set.inode(), record, kWrite);
-  }
-  return absl::OkStatus();
+  constexpr std::uint32_t kByWriters =
+      SetAttr::SIZE | SetAttr::ATIME_NOW | SetAttr::MTIME_NOW | SetAttr::KILL_SUID_SGID;
+  return has(kByWriters) ? MayAccess(ctx, set.inode(), record, kWrite) : absl::OkStatus();
 }
 
 // As mknod(2) without CAP_MKNOD, which no caller of a squashed host has: a device is whoever's who

@@ -165,6 +165,13 @@ TEST_F(AccessTest, Attributes) {
   const std::uint64_t read_only = Make(kRoot, "read_only", S_IFREG | 0644, 7);
   EXPECT_EQ(MaySet(read_only, SetAttr::SIZE), EACCES);
   EXPECT_EQ(MaySet(read_only, SetAttr::MTIME_NOW), EACCES);
+  EXPECT_EQ(MaySet(read_only, SetAttr::KILL_SUID_SGID), EACCES);
+  // A size lets nothing else through.
+  EXPECT_EQ(MaySet(theirs, SetAttr::SIZE | SetAttr::MTIME_NOW), 0);
+  EXPECT_EQ(MaySet(theirs, SetAttr::SIZE | SetAttr::MTIME), EPERM);
+  EXPECT_EQ(MaySet(theirs, SetAttr::SIZE | SetAttr::ATIME), EPERM);
+  EXPECT_EQ(MaySet(theirs, SetAttr::SIZE | SetAttr::CTIME), EPERM);
+  EXPECT_EQ(MaySet(mine, SetAttr::SIZE | SetAttr::MTIME), 0);
 }
 
 TEST_F(AccessTest, ExtendedAttributes) {
