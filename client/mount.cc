@@ -104,9 +104,8 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse.source = options_.volume;
   fuse.subtype = "reelfs";
   fuse.mount_point = options_.mount_point;
-  fuse.mount_options = options_.kernel_options;
+  fuse.mount_options = options_.KernelOptions(session_->squashed(), session_->read_only());
   fuse.mount_options.emplace_back("default_permissions");
-  if (read_only && !options_.read_only) fuse.mount_options.emplace_back("ro");
   fuse.threads = options_.threads;
   fuse.direct_io_mmap = options_.direct_io_mmap;
   fuse.on_end = std::move(on_end);

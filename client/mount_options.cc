@@ -253,14 +253,23 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
   options.volume = places[0];
   options.mount_point = places[1];
   // As other file systems: root's mounts honour set-id bits and devices unless told otherwise.
-  for (const char* word : {"suid", "dev"}) {
-    if (as_root && !Contains(options.kernel_options, std::string("no") + word)) {
-      options.kernel_options.emplace_back(word);
-    }
+  for (const std::string word : {"suid", "dev"}) {
+    const bool said = Contains(options.kernel_options, word) ||
+                      Contains(options.kernel_options, absl::StrCat("no", word));
+    if (as_root && !said) options.root_options.push_back(word);
   }
   if (options.read_only) options.kernel_options.emplace_back("ro");
   if (options.allow_other) options.kernel_options.emplace_back("allow_other");
   return options;
+}
+
+std::vector<std::string> MountOptions::KernelOptions(bool squashed, bool exported_read_only) const {
+  std::vector<std::string> words = kernel_options;
+  for (const std::string& word : root_options) {
+    words.push_back(squashed ? absl::StrCat("no", word) : word);
+  }
+  if (exported_read_only && !read_only) words.emplace_back("ro");
+  return words;
 }
 
 absl::Status ApplyClientConfig(std::string_view text, const std::string& file,

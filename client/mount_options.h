@@ -37,6 +37,8 @@ struct MountOptions {
   std::string config_file;                  // empty: the default one, if it is there
   std::string log_file;                     // empty: the system's log
   std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given
+  // "suid", "dev": what root's mounts honour, unless the volume is exported to this host squashed.
+  std::vector<std::string> root_options;
   CacheChoice cache = CacheChoice::kAuto;
   AtimePolicy atime = AtimePolicy::kRelative;
   bool directory_atime = true;
@@ -53,6 +55,8 @@ struct MountOptions {
   bool foreground = false;
   bool verbose = false;
 
+  // Of mount(2), for a volume that is exported so.
+  std::vector<std::string> KernelOptions(bool squashed, bool exported_read_only) const;
   // What the options come to, for directories and for all else.
   AtimePolicy Atime() const { return read_only ? AtimePolicy::kNone : atime; }
   AtimePolicy DirectoryAtime() const { return directory_atime ? Atime() : AtimePolicy::kNone; }

@@ -85,10 +85,20 @@ TEST(MountOptions, WhatTheKernelGets) {
   EXPECT_EQ(WithOptions("noatime").Atime(), AtimePolicy::kNone);
   EXPECT_EQ(WithOptions("strictatime,nodiratime").Atime(), AtimePolicy::kStrict);
   EXPECT_EQ(WithOptions("strictatime,nodiratime").DirectoryAtime(), AtimePolicy::kNone);
-  EXPECT_THAT(WithOptions("ro,nosuid,noatime").kernel_options,
+  const auto words = [](const MountOptions& options, bool squashed = false) {
+    return options.KernelOptions(squashed, /*exported_read_only=*/false);
+  };
+  EXPECT_THAT(words(WithOptions("ro,nosuid,noatime")),
               UnorderedElementsAre("nosuid", "noatime", "dev", "ro", "allow_other"));
-  EXPECT_THAT(WithOptions("noallow_other").kernel_options, ElementsAre("suid", "dev"));
-  EXPECT_THAT(Parsed({"VOL", "/mnt"}, /*as_root=*/false).kernel_options, ElementsAre());
+  EXPECT_THAT(words(WithOptions("noallow_other")), ElementsAre("suid", "dev"));
+  EXPECT_THAT(words(Parsed({"VOL", "/mnt"}, /*as_root=*/false)), ElementsAre());
+  // A squashed host's are not believed, unless its administrator says so.
+  EXPECT_THAT(words(WithOptions("noallow_other"), /*squashed=*/true),
+              ElementsAre("nosuid", "nodev"));
+  EXPECT_THAT(words(WithOptions("noallow_other,suid"), /*squashed=*/true),
+              ElementsAre("suid", "nodev"));
+  EXPECT_THAT(WithOptions("noallow_other").KernelOptions(false, /*exported_read_only=*/true),
+              ElementsAre("suid", "dev", "ro"));
 }
 
 TEST(MountOptions, WordsForOthersAreAccepted) {

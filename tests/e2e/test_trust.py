@@ -225,6 +225,11 @@ def test_whoever_a_squashed_host_says_it_is_is_held_to_modes(cluster, room, expo
     os.chmod(f"{one}/shared", 0o777)
     assert refused("mknod", f"{two}/shared/disk", "b", "8", "1")
     run("mkfifo", f"{two}/shared/fifo")
+    # Nor is it believed what others have made.
+    flags = os.statvfs(cluster.ws2).f_flag
+    assert flags & os.ST_NOSUID and flags & os.ST_NODEV
+    flags = os.statvfs(cluster.ws1).f_flag
+    assert not flags & os.ST_NOSUID and not flags & os.ST_NODEV
 
 
 def test_a_file_that_another_user_has_open_is_no_way_in(cluster, room, exported):
