@@ -89,6 +89,7 @@ void CoreImpl::CancelLockWait(Session& session, std::uint64_t wait) {
   const PendingRef op = TakeLockWait(session.id, wait);
   if (op == nullptr) return;
   --session.waiting;
+  session.waiting_bytes -= op->bytes;
   v1::Reply reply;
   reply.set_error(EINTR);
   Answer(session, op->request, std::move(reply), Sequence());

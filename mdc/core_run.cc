@@ -23,8 +23,18 @@ constexpr std::uint32_t kMaxMisses = 8;
 // Operations without a slot that a session may have under way; the kernel's own limits are far
 // lower.
 constexpr std::uint32_t kMaxUnslotted = 4096;
+// Memory of the operations that a session may have under way: twice what a client has that commits
+// with all slots, and returns as many locks as it may hold, at once.
+constexpr std::size_t kMaxWaitingBytes = std::size_t{128} << 20;
 // How many of the operations behind a fetch have their own keys fetched at the same time.
 constexpr std::size_t kPrefetchLane = 64;
+
+// Of short requests their length says enough.
+std::size_t MemoryOf(const v1::Request& request) {
+  constexpr std::size_t kShort = 4096;
+  const std::size_t bytes = request.ByteSizeLong();
+  return bytes <= kShort ? bytes : request.SpaceUsedLong();
+}
 
 // What is kept of a reply for its repetition: all but grants, which are made anew.
 std::string StoredForm(const v1::Reply& reply) {
@@ -50,7 +60,9 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
     Refuse(session.stream, request.id(), EPROTO, absl::StrCat(entry.name, " carries no slot"));
     return;
   }
-  if (session.waiting >= options_.slots + kMaxUnslotted) {
+  const std::size_t bytes = MemoryOf(request);
+  if (session.waiting >= options_.slots + kMaxUnslotted ||
+      session.waiting_bytes + bytes > kMaxWaitingBytes) {
     Refuse(session.stream, request.id(), EPROTO, "too many operations at once");
     return;
   }
@@ -60,9 +72,11 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   op->request = std::move(request);
   op->session = session.id;
   op->stream = session.stream;
+  op->bytes = bytes;
   Squash(session.exported, *op->request.mutable_credentials());
   op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
   ++session.waiting;
+  session.waiting_bytes += bytes;
   const bool redo = op->request.has_redo();
   if (redo) ++session.redos;
   if (InGrace() && !redo) {
@@ -290,6 +304,7 @@ Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, 
 void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply) {
   Session& session = *sessions_.Find(op.session);
   --session.waiting;
+  session.waiting_bytes -= op.bytes;
   ++session.operations;
   ++counters_
         .operations[static_cast<std::size_t>(op.request.op_case()) % counters_.operations.size()];

@@ -425,6 +425,7 @@ void CoreImpl::DropOperations(Session& session) {
   }
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
+  session.waiting_bytes = 0;
   session.redos = 0;
 }
 

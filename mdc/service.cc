@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/alarm.h"
+#include "mdc/read_gate.h"
 #include "proto/grpc_tls.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
 namespace {
 
-constexpr std::size_t kMaxQueuedRequests = 1024;
 constexpr std::size_t kMaxUnsentBytes = 64 << 20;
 
 // What all streams share.
@@ -62,13 +62,9 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
     Advance();
   }
 
-  void Taken(std::size_t requests) override {
+  void Taken(std::size_t) override {
     MutexLock lock(mutex_);
-    queued_ -= requests;
-    if (reading_paused_ && queued_ < kMaxQueuedRequests / 2 && !finished_) {
-      reading_paused_ = false;
-      Read();
-    }
+    if (read_gate_.Taken() && !finished_) Read();
   }
 
  private:
@@ -95,19 +91,18 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       EndOfInput();
     } else if (volume_ != nullptr || Choose()) {
       const auto count = static_cast<std::size_t>(incoming_.requests_size());
-      volume_->wire().bytes_in += incoming_.ByteSizeLong();
+      const std::size_t bytes = incoming_.ByteSizeLong();
+      volume_->wire().bytes_in += bytes;
       volume_->wire().messages_in += count;
+      bool reads_on = false;
+      v1::ClientFrame frame = std::exchange(incoming_, {});
       {
         MutexLock lock(mutex_);
-        queued_ += count;
+        reads_on = read_gate_.Queued(count, bytes);
       }
-      volume_->Post(stream_, std::exchange(incoming_, {}));
+      volume_->Post(stream_, std::move(frame));
       MutexLock lock(mutex_);
-      if (!finished_ && queued_ < kMaxQueuedRequests) {
-        Read();
-      } else {
-        reading_paused_ = true;
-      }
+      if (reads_on && !finished_) Read();
     }
     StepDone();
   }
@@ -258,8 +253,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
   v1::ServerFrame outgoing_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::ServerFrame> unsent_ ABSL_GUARDED_BY(mutex_);
   std::size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool reading_paused_ ABSL_GUARDED_BY(mutex_) = false;
+  ReadGate read_gate_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;  // it reads no replies
