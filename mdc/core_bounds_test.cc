@@ -1,5 +1,7 @@
-// What one session may cost the controller, in bytes.
+// What one session may cost the controller, in bytes: of what it asks for, and of what it claims.
 #include "mdc/core_world.h"
+#include "mdc/lock_table.h"
+#include "mdc/token_table.h"
 
 namespace reel::mdc {
 namespace {
@@ -14,6 +16,14 @@ class CoreBoundsTest : public testing::Test {
   void BeginGrace() {
     world_.Restart();
     ASSERT_EQ(a_.Resume(), 0);
+  }
+  // Whether a_ may go on after these claims.
+  bool Claims(const v1::Reclaim& claims) {
+    v1::Request request;
+    *request.mutable_reclaim() = claims;
+    EXPECT_LT(request.ByteSizeLong(), std::size_t{4} << 20);  // one message
+    const int error = a_.Do(request);
+    return error == 0 && !a_.evicted_;
   }
 
   World world_;
@@ -56,6 +66,61 @@ TEST_F(CoreBoundsTest, MessagesOfManyPartsCountWithWhatTheyTakeInMemory) {
     world_.Run();
   }
   EXPECT_TRUE(a_.ended_);
+}
+
+TEST_F(CoreBoundsTest, OpensThatAreClaimedAreBounded) {
+  BeginGrace();
+  std::uint64_t inode = 1;
+  v1::Reclaim claims;
+  for (std::uint64_t i = 0; i < kMaxOpens / 2; ++i) claims.add_opens(++inode);
+  EXPECT_TRUE(Claims(claims));
+  EXPECT_TRUE(Claims(claims));  // the same ones
+  claims.clear_opens();
+  for (std::uint64_t i = 0; i < kMaxOpens / 2; ++i) claims.add_opens(++inode);
+  EXPECT_TRUE(Claims(claims));
+  claims.clear_opens();
+  claims.add_opens(++inode);
+  EXPECT_FALSE(Claims(claims));
+}
+
+TEST_F(CoreBoundsTest, TokensThatAreClaimedAreBounded) {
+  BeginGrace();
+  std::uint64_t inode = 1;
+  bool goes_on = true;
+  std::uint64_t claimed = 0;
+  constexpr int kEach = 200'000;
+  for (; goes_on && claimed < 4 * kMaxTokenPieces; claimed += kEach) {
+    v1::Reclaim claims;
+    for (int i = 0; i < kEach; ++i) {
+      v1::HeldToken& token = *claims.add_tokens();
+      token.set_inode(++inode);
+      token.set_mode(v1::TOKEN_SHARED);
+    }
+    goes_on = Claims(claims);
+  }
+  EXPECT_FALSE(goes_on);
+  EXPECT_GT(claimed, kMaxTokenPieces);
+}
+
+TEST_F(CoreBoundsTest, LocksThatAreClaimedAreBounded) {
+  BeginGrace();
+  std::uint64_t inode = 1;
+  bool goes_on = true;
+  std::uint64_t claimed = 0;
+  constexpr int kEach = 100'000;
+  for (; goes_on && claimed < 4 * kMaxLocks; claimed += kEach) {
+    v1::Reclaim claims;
+    for (int i = 0; i < kEach; ++i) {
+      v1::FileLock& lock = *claims.add_locks();
+      lock.set_inode(++inode);
+      lock.set_owner(1);
+      lock.set_type(v1::LOCK_SHARED);
+      lock.set_last(1);
+    }
+    goes_on = Claims(claims);
+  }
+  EXPECT_FALSE(goes_on);
+  EXPECT_GT(claimed, kMaxLocks);
 }
 
 }  // namespace

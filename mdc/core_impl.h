@@ -215,6 +215,8 @@ class CoreImpl final : public Core {
   void Resume(StreamId stream, const v1::Request& request, const Uuid& client);
   void AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for);
   void OnReclaim(Session& session, const v1::Request& request);
+  // Takes over what the session says it holds. Empty; or why no session can hold that.
+  std::string TakeClaims(Session& session, const v1::Reclaim& claims);
   void OnGoodbye(Session& session, const v1::Request& request);
   void RenewLease(Session& session);
   bool IsUnheard() const;

@@ -333,35 +333,46 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     Evict(session, "it claims more than any client holds");
     return;
   }
-  for (const std::uint64_t inode : request.reclaim().opens()) {
-    opens_.Open(session.id, InodeNumber(inode));
-  }
-  for (const v1::HeldToken& token : request.reclaim().tokens()) {
-    const InodeNumber inode(token.inode());
-    const bool exclusive = token.mode() == v1::TOKEN_EXCLUSIVE;
-    const auto span = ParseTokenSpan(token.first_block(), token.length_blocks());
-    if ((token.mode() != v1::TOKEN_SHARED && !exclusive) || !span.ok()) continue;
-    if (!tokens_.OthersAtMost(session.id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED,
-                              *span)) {
-      Evict(session, absl::StrCat("it claims a token of inode ", inode.value(),
-                                  " that another session holds"));
-      return;
-    }
-    tokens_.Grant(session.id, inode, token.mode(), *span);
-  }
-  for (const v1::FileLock& claim : request.reclaim().locks()) {
-    const absl::StatusOr<FileLock> lock = FromProto(claim, session.id);
-    if (!lock.ok() || lock->type == v1::LOCK_NONE) continue;
-    if (locks_.Conflict(*lock)) {
-      Evict(session, absl::StrCat("it claims a lock of inode ", lock->inode.value(),
-                                  " that stands in another's way"));
-      return;
-    }
-    locks_.Set(*lock);
+  if (const std::string wrong = TakeClaims(session, request.reclaim()); !wrong.empty()) {
+    Evict(session, wrong);
+    return;
   }
   Answer(session, request, std::move(reply), Sequence());
   session.reclaimed = request.reclaim().done();
   EndReclaim(session);
+}
+
+// The bounds are those of sessions that are served.
+std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
+  constexpr const char* kTooMuch = "it claims more than any client holds";
+  const SessionId id = session.id;
+  for (const std::uint64_t open : claims.opens()) {
+    opens_.Open(id, InodeNumber(open));
+    if (opens_.CountOf(id) > kMaxOpens) return kTooMuch;
+  }
+  for (const v1::HeldToken& token : claims.tokens()) {
+    const InodeNumber inode(token.inode());
+    const bool exclusive = token.mode() == v1::TOKEN_EXCLUSIVE;
+    const auto span = ParseTokenSpan(token.first_block(), token.length_blocks());
+    if ((token.mode() != v1::TOKEN_SHARED && !exclusive) || !span.ok()) continue;
+    if (!tokens_.OthersAtMost(id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED, *span)) {
+      return absl::StrCat("it claims a token of inode ", inode.value(),
+                          " that another session holds");
+    }
+    tokens_.Grant(id, inode, token.mode(), *span);
+    if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) return kTooMuch;
+  }
+  for (const v1::FileLock& claim : claims.locks()) {
+    const absl::StatusOr<FileLock> lock = FromProto(claim, id);
+    if (!lock.ok() || lock->type == v1::LOCK_NONE) continue;
+    if (locks_.Conflict(*lock)) {
+      return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
+                          " that stands in another's way");
+    }
+    locks_.Set(*lock);
+    if (locks_.CountOf(id) > 2 * kMaxLocks) return kTooMuch;
+  }
+  return {};
 }
 
 void CoreImpl::LeaveGrace(Session& session) {

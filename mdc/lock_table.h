@@ -45,6 +45,10 @@ struct FileLock {
 absl::StatusOr<FileLock> FromProto(const v1::FileLock& lock, SessionId session);
 v1::FileLock ToProto(const FileLock& lock);
 
+// Pieces that a session may hold, some 100 bytes each. (By splitting those it has, it may come to
+// twice as many.)
+inline constexpr std::uint64_t kMaxLocks = 1 << 20;
+
 class LockTable {
  public:
   // Some lock that stands in its way. REQUIRES: its type is not LOCK_NONE.

@@ -13,8 +13,6 @@
 namespace reel::mdc {
 namespace {
 
-// Pieces that a session may hold, some 100 bytes each.
-constexpr std::uint64_t kMaxLocks = 1 << 20;
 // What one LockReturn may tell of: twice what clients keep under a token.
 constexpr int kMaxReturned = 8192;
 
