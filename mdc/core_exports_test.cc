@@ -118,6 +118,19 @@ TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
   EXPECT_EQ(c_.Do(device, true), 0);  // an export that trusts its kernel
 }
 
+TEST_F(CoreExportsTest, WhoWasWritingDoesNotWriteOnInANewReadOnlyExport) {
+  const std::uint64_t file = c_.Create("file");
+  ASSERT_EQ(c_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, true), true), 0);
+  world_.options_.exports[0].clients = {"reader", "other"};
+  world_.Restart();
+  ASSERT_EQ(HelloAs(c_, "other", c_.session_), 0);
+  v1::Reclaim claims;
+  claims.add_tokens()->set_inode(file);
+  claims.mutable_tokens(0)->set_mode(v1::TOKEN_EXCLUSIVE);
+  c_.Reclaim(claims);
+  EXPECT_TRUE(c_.evicted_);
+}
+
 TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
   const auto hello = [&](Client& client) { return client.Answer(client.last_id_).hello(); };
   EXPECT_TRUE(hello(a_).read_only());

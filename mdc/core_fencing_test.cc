@@ -87,6 +87,25 @@ TEST_F(CoreFencingTest, WhoMayNotWriteHasNone) {
   EXPECT_EQ(c_.Do(NewKeyOf()), EINVAL);
 }
 
+TEST_F(CoreFencingTest, AnExportThatBecomesReadOnlyTakesTheKeyOffTheLuns) {
+  const std::uint64_t key = a_.key_;
+  world_.options_.exports = {Export{.clients = {"host1"}, .access = Export::Access::kReadOnly}};
+  world_.Restart();
+  EXPECT_EQ(a_.Resume(), ESTALE);
+  EXPECT_EQ(b_.Resume(), 0);
+  EXPECT_EQ(b_.Reclaim(), 0);
+  ASSERT_THAT(world_.fences_, SizeIs(1));
+  EXPECT_THAT(world_.fences_[0].victims, ElementsAre(key));
+  EXPECT_EQ(a_.Hello(), 0);
+  EXPECT_EQ(a_.key_, 0U);
+  // And back: it needs one.
+  world_.options_.exports.clear();
+  world_.Restart();
+  EXPECT_EQ(a_.Resume(), ESTALE);
+  EXPECT_EQ(a_.Hello(), 0);
+  EXPECT_NE(a_.key_, 0U);
+}
+
 TEST_F(CoreFencingTest, OthersWaitForTheFenceAndNoLonger) {
   StopTheWriter();
   EXPECT_THAT(world_.fences_, IsEmpty());

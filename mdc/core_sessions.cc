@@ -260,6 +260,13 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     return;
   }
   if (!FindExport(stream, request, session->record.host(), session->exported)) return;
+  // With a key it could write to the LUNs, whatever it is told; without, it could not.
+  const bool may_write = session->exported.access != Export::Access::kReadOnly;
+  if (options_.reservations && may_write == session->record.keys().empty()) {
+    Evict(*session, may_write ? "its export lets it write now" : "its export is read-only now");
+    RefuseHello(stream, request.id(), ESTALE, "its export has changed; register a new session");
+    return;
+  }
   const StreamId before = sessions_.Attach(*session, stream);
   Equip(*session, request.hello());
   if (before != kNoStream) {
@@ -346,6 +353,7 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
 std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
   constexpr const char* kTooMuch = "it claims more than any client holds";
   const SessionId id = session.id;
+  const bool may_write = session.exported.access == Export::Access::kReadWrite;
   for (const std::uint64_t open : claims.opens()) {
     opens_.Open(id, InodeNumber(open));
     if (opens_.CountOf(id) > kMaxOpens) return kTooMuch;
@@ -355,6 +363,7 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
     const bool exclusive = token.mode() == v1::TOKEN_EXCLUSIVE;
     const auto span = ParseTokenSpan(token.first_block(), token.length_blocks());
     if ((token.mode() != v1::TOKEN_SHARED && !exclusive) || !span.ok()) continue;
+    if (exclusive && !may_write) return "it was writing, and its export has become read-only";
     if (!tokens_.OthersAtMost(id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED, *span)) {
       return absl::StrCat("it claims a token of inode ", inode.value(),
                           " that another session holds");
