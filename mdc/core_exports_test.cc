@@ -118,6 +118,40 @@ TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
   EXPECT_EQ(c_.Do(device, true), 0);  // an export that trusts its kernel
 }
 
+TEST_F(CoreExportsTest, WhoMayOnlyReadLocksWhatItHasOpen) {
+  const std::uint64_t file = c_.Create("file");
+  const auto lock_of = [](std::uint64_t inode, v1::LockType type, v1::LockKind kind) {
+    v1::Request request;
+    v1::FileLock& lock = *request.mutable_set_lock()->mutable_lock();
+    lock.set_inode(inode);
+    lock.set_owner(1);
+    lock.set_kind(kind);
+    lock.set_type(type);
+    lock.set_last(UINT64_MAX);
+    request.mutable_set_lock()->set_take(true);
+    return request;
+  };
+  EXPECT_EQ(a_.Do(lock_of(file, v1::LOCK_SHARED, v1::LOCK_RANGES)), EPERM);
+  EXPECT_EQ(b_.Do(lock_of(file, v1::LOCK_SHARED, v1::LOCK_RANGES)), EPERM);  // squashed
+  ASSERT_EQ(a_.Do(Client::OpenOf(file)), 0);
+  EXPECT_EQ(a_.Do(lock_of(file, v1::LOCK_SHARED, v1::LOCK_RANGES)), 0);
+  EXPECT_EQ(a_.last_.lock_token(), 0u);  // else it would say later what it has locked
+  EXPECT_EQ(a_.Do(lock_of(file, v1::LOCK_EXCLUSIVE, v1::LOCK_RANGES)), EROFS);
+  EXPECT_EQ(a_.Do(lock_of(file, v1::LOCK_EXCLUSIVE, v1::LOCK_WRITER)), EROFS);
+  EXPECT_EQ(a_.Do(lock_of(file, v1::LOCK_EXCLUSIVE, v1::LOCK_WHOLE)), 0);
+  EXPECT_EQ(a_.Do(lock_of(file, v1::LOCK_NONE, v1::LOCK_RANGES)), 0);
+  EXPECT_EQ(c_.Do(lock_of(file, v1::LOCK_SHARED, v1::LOCK_RANGES)), 0);
+  EXPECT_EQ(c_.Do(lock_of(file + 1'000, v1::LOCK_SHARED, v1::LOCK_RANGES)), ESTALE);
+  // Nor does it claim in a new epoch what it could not have.
+  world_.Restart();
+  ASSERT_EQ(HelloAs(a_, "reader", a_.session_), 0);
+  v1::Reclaim claims;
+  claims.add_opens(file);
+  *claims.add_locks() = lock_of(file, v1::LOCK_EXCLUSIVE, v1::LOCK_RANGES).set_lock().lock();
+  a_.Reclaim(claims);
+  EXPECT_TRUE(a_.evicted_);
+}
+
 TEST_F(CoreExportsTest, WhoWasWritingDoesNotWriteOnInANewReadOnlyExport) {
   const std::uint64_t file = c_.Create("file");
   ASSERT_EQ(c_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, true), true), 0);

@@ -133,6 +133,7 @@ class CoreImpl final : public Core {
   Sequence Commit(OpContext& ctx, const WriteBatch& batch, Haste haste,
                   SessionId told = SessionId());
   void Prefetch(const Pending& op);
+  bool MayLock(SessionId session, const v1::FileLock& lock) const;
   // What the session's export allows, and where that squashes, the caller's rights.
   absl::Status CheckAllowed(const Pending& op, OpContext& ctx) const;
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);

@@ -4,7 +4,7 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kFile = 77;
+constexpr std::uint64_t kFile = 1;  // the root
 
 class CoreLocksTest : public testing::Test {
  protected:

@@ -74,6 +74,10 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   op->stream = session.stream;
   op->bytes = bytes;
   Squash(session.exported, *op->request.mutable_credentials());
+  // What a client locks by itself, nobody here looks at.
+  if (op->request.has_set_lock() && Restricts(session.exported)) {
+    op->request.mutable_set_lock()->set_take(false);
+  }
   op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
   ++session.waiting;
   session.waiting_bytes += bytes;
@@ -183,10 +187,23 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .lock_tokens = lock_tokens_};
 }
 
+// A client that is not allowed everything tells of every open, but of directories that it caches;
+// and that it is a file's single writer before.
+bool CoreImpl::MayLock(SessionId session, const v1::FileLock& lock) const {
+  return lock.type() == v1::LOCK_NONE || lock.kind() == v1::LOCK_WRITER ||
+         !Restricts(sessions_.all().at(session)->exported) ||
+         opens_.IsOpenBy(session, InodeNumber(lock.inode())) ||
+         attr_tokens_.Held(session, InodeNumber(lock.inode())) != v1::TOKEN_NONE;
+}
+
 absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
   const Export& exported = sessions_.all().at(op.session)->exported;
   if (exported.access == Export::Access::kReadOnly && ChangesVolume(op.request)) {
     return ErrnoStatus(EROFS, "the volume is exported read-only to this client");
+  }
+  if (op.request.has_set_lock() && !MayLock(op.session, op.request.set_lock().lock())) {
+    return ErrnoStatus(EPERM, absl::StrCat("a lock of inode ", op.request.set_lock().lock().inode(),
+                                           ", which the client has not open"));
   }
   return Squashes(exported) ? CheckAccess(ctx, op.request) : absl::OkStatus();
 }

@@ -374,6 +374,12 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
   for (const v1::FileLock& claim : claims.locks()) {
     const absl::StatusOr<FileLock> lock = FromProto(claim, id);
     if (!lock.ok() || lock->type == v1::LOCK_NONE) continue;
+    v1::Request set;
+    *set.mutable_set_lock()->mutable_lock() = claim;
+    if ((!may_write && ChangesVolume(set)) || !MayLock(id, claim)) {
+      return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
+                          " that its export does not allow");
+    }
     if (locks_.Conflict(*lock)) {
       return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
                           " that stands in another's way");

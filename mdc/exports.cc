@@ -48,6 +48,9 @@ bool ChangesVolume(const v1::Request& request) {
       return request.layout_get().allocate() || request.layout_get().mode() == v1::TOKEN_EXCLUSIVE;
     case v1::Request::kLayoutReturn:
       return request.layout_return().has_commit();
+    case v1::Request::kSetLock:  // who writes: of flock(2)'s both kinds are for readers too
+      return request.set_lock().lock().type() == v1::LOCK_EXCLUSIVE &&
+             request.set_lock().lock().kind() != v1::LOCK_WHOLE;
     default:
       return OperationFor(request.op_case()).mutation;
   }

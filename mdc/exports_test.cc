@@ -67,6 +67,15 @@ TEST(Exports, WhatChangesAVolume) {
   EXPECT_TRUE(ChangesVolume(request));
   request.mutable_unlink();
   EXPECT_TRUE(ChangesVolume(request));
+  v1::FileLock& lock = *request.mutable_set_lock()->mutable_lock();
+  lock.set_type(v1::LOCK_SHARED);
+  EXPECT_FALSE(ChangesVolume(request));
+  lock.set_type(v1::LOCK_EXCLUSIVE);  // fcntl(2) wants a descriptor to write by
+  EXPECT_TRUE(ChangesVolume(request));
+  lock.set_kind(v1::LOCK_WHOLE);
+  EXPECT_FALSE(ChangesVolume(request));
+  lock.set_kind(v1::LOCK_WRITER);
+  EXPECT_TRUE(ChangesVolume(request));
 }
 
 }  // namespace

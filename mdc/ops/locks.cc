@@ -33,6 +33,10 @@ bool MayTake(const OpContext& ctx, InodeNumber inode) {
 absl::Status SetLock(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const absl::StatusOr<FileLock> lock = FromProto(request.set_lock().lock(), ctx.session);
   if (!lock.ok()) return lock.status();
+  if (lock->type != v1::LOCK_NONE) {
+    const absl::Status there = ctx.txn.Inode(lock->inode).status();
+    if (!there.ok()) return there;
+  }
   if (absl::Status known = RequireNoToken(ctx, lock->inode); !known.ok()) return known;
   // An unlock may split one; the last one of a file is of everything.
   const bool splits = lock->type != v1::LOCK_NONE || lock->range.first != 0;
