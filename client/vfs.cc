@@ -21,6 +21,8 @@ namespace {
 constexpr std::uint64_t kSpaceAgeMs = 10'000;
 
 constexpr std::string_view kCapability = "security.capability";
+// execve(2) reads what its caller may perhaps not: Linux's __FMODE_EXEC, which FUSE passes on.
+constexpr int kToExecute = 040;
 
 v1::Time WallNow() {
   return ToProto(SystemClock().WallNow());
@@ -420,6 +422,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
   const Caller checked = AsChecked(caller);
   FileData::IoContext io = Context(checked);
   io.access = (write ? W_OK : 0) | ((flags & O_ACCMODE) != O_WRONLY ? R_OK : 0);
+  if ((flags & kToExecute) != 0) io.access = X_OK;
   const std::optional<v1::Attr> known = names_.GetAttr(inode);
   if (known && session_.LeaseHolds()) io.known = &*known;
   absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, io);

@@ -1,6 +1,7 @@
 """Who gets in and what they may do: TLS, roles, exports, squashed root; and one clear line each for
 those who do not."""
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -220,6 +221,10 @@ def test_whoever_a_squashed_host_says_it_is_is_held_to_modes(cluster, room, expo
     run(*AS_USER, "--groups", "1234", "touch", f"{two}/shared/file")
     made = os.stat(f"{one}/shared/file")
     assert (made.st_uid, made.st_gid) == (1000, 1000)
+    shutil.copy("/usr/bin/true", f"{one}/tool")
+    os.chmod(f"{one}/tool", 0o711)  # to be run, not read
+    assert refused(*disguised, "cat", f"{two}/tool")
+    run(*AS_USER, "--clear-groups", f"{two}/tool")
     assert refused(*AS_USER, "--groups", "1234", *disguised[6:], "mknod", f"{two}/shared/disk",
                    "b", "8", "1")
     os.chmod(f"{one}/shared", 0o777)
