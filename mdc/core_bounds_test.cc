@@ -68,6 +68,39 @@ TEST_F(CoreBoundsTest, MessagesOfManyPartsCountWithWhatTheyTakeInMemory) {
   EXPECT_TRUE(a_.ended_);
 }
 
+// As where a LUN with metadata hangs.
+TEST_F(CoreBoundsTest, AnswersThatWaitToBecomeDurableAreBounded) {
+  v1::Request set;
+  set.mutable_set_xattr()->set_inode(1);
+  set.mutable_set_xattr()->set_name("user.large");
+  set.mutable_set_xattr()->set_value(std::string(60'000, 'x'));
+  v1::Request get;
+  get.mutable_get_xattr()->set_inode(1);
+  get.mutable_get_xattr()->set_name("user.large");
+  for (int round = 0; round < 2; ++round) {
+    world_.hold_syncs_ = true;
+    a_.SendIn(1, set);
+    int sent = 0;
+    for (bool refused = false; sent < 3'000 && !refused; ++sent) {
+      const std::uint64_t id = a_.Send(get);
+      world_.Run();
+      refused = a_.Answered(id);
+    }
+    EXPECT_GT(sent, 1'000);
+    EXPECT_LT(sent, 1'300);
+    EXPECT_EQ(a_.Answer(a_.last_id_).error(), EPROTO);
+    // The others go on, and so does this one when it is over.
+    v1::Request renew;
+    renew.mutable_renew();
+    EXPECT_EQ(b_.Do(renew), 0);
+    world_.hold_syncs_ = false;
+    world_.Run();
+    EXPECT_TRUE(a_.ended_);
+    ASSERT_EQ(a_.Resume(), 0);
+    for (int i = 0; i < 1'500; ++i) EXPECT_EQ(a_.Do(get), 0);
+  }
+}
+
 TEST_F(CoreBoundsTest, OpensThatAreClaimedAreBounded) {
   BeginGrace();
   std::uint64_t inode = 1;

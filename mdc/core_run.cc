@@ -26,6 +26,8 @@ constexpr std::uint32_t kMaxUnslotted = 4096;
 // Memory of the operations that a session may have under way: twice what a client has that commits
 // with all slots, and returns as many locks as it may hold, at once.
 constexpr std::size_t kMaxWaitingBytes = std::size_t{128} << 20;
+// Of answers that wait to become durable.
+constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 // How many of the operations behind a fetch have their own keys fetched at the same time.
 constexpr std::size_t kPrefetchLane = 64;
 
@@ -62,7 +64,8 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   }
   const std::size_t bytes = MemoryOf(request);
   if (session.waiting >= options_.slots + kMaxUnslotted ||
-      session.waiting_bytes + bytes > kMaxWaitingBytes) {
+      session.waiting_bytes + bytes > kMaxWaitingBytes ||
+      outputs_.WaitingBytes(session.stream) > kMaxAnswerBytes) {
     Refuse(session.stream, request.id(), EPROTO, "too many operations at once");
     return;
   }

@@ -4,6 +4,16 @@
 
 namespace reel::mdc {
 
+void OutputQueue::StreamEnded(StreamId stream) {
+  open_.erase(stream);
+  last_wait_.erase(stream);
+  idle_.erase(stream);
+  if (waiting_bytes_.erase(stream) == 0) return;
+  for (Entry& entry : waiting_) {
+    if (entry.stream == stream) entry.message = End{};
+  }
+}
+
 void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
                        std::optional<TokenOf> token, Wanted wanted) {
   if (!open_.contains(stream)) return;
@@ -19,7 +29,10 @@ void OutputQueue::Emit(StreamId stream, Message message, Sequence waits_for,
   }
   Sequence& last = last_wait_[stream];
   last = std::max(last, waits_for);
-  Entry entry{waits_for, stream, std::move(message), wanted};
+  const auto* const reply = std::get_if<v1::Reply>(&message);
+  const std::size_t bytes = reply != nullptr ? reply->ByteSizeLong() : 0;
+  waiting_bytes_[stream] += bytes;
+  Entry entry{waits_for, stream, std::move(message), wanted, bytes};
   wanted_ += wanted == Wanted::kYes ? 1 : 0;
   if (waiting_.empty() || waiting_.back().waits_for <= waits_for) {
     waiting_.push_back(std::move(entry));
@@ -61,6 +74,8 @@ void OutputQueue::Durable(Sequence sequence) {
   durable_ = std::max(durable_, sequence);
   for (; !waiting_.empty() && waiting_.front().waits_for <= durable_; waiting_.pop_front()) {
     wanted_ -= waiting_.front().wanted == Wanted::kYes ? 1 : 0;
+    const auto bytes = waiting_bytes_.find(waiting_.front().stream);
+    if (bytes != waiting_bytes_.end()) bytes->second -= waiting_.front().bytes;
     Release(std::move(waiting_.front()));
   }
   absl::erase_if(token_waits_, [&](const auto& entry) { return entry.second <= durable_; });

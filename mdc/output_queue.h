@@ -31,11 +31,7 @@ class OutputQueue {
 
   void StreamOpened(StreamId stream) { open_.insert(stream); }
   // Nothing more goes there.
-  void StreamEnded(StreamId stream) {
-    open_.erase(stream);
-    last_wait_.erase(stream);
-    idle_.erase(stream);
-  }
+  void StreamEnded(StreamId stream);
   bool IsOpen(StreamId stream) const { return open_.contains(stream); }
 
   // Whether anybody waits for a message: without, some of them are worth no sync.
@@ -52,6 +48,11 @@ class OutputQueue {
   Sequence durable() const { return durable_; }
   // What waits is worth a sync.
   bool AsksForSync() const { return wanted_ > 0 || waiting_.size() >= kMostUnwanted; }
+  // Of the replies to the stream that wait.
+  std::size_t WaitingBytes(StreamId stream) const {
+    const auto bytes = waiting_bytes_.find(stream);
+    return bytes == waiting_bytes_.end() ? 0 : bytes->second;
+  }
   bool AnyWaits(StreamId stream) const { return LastWaitOf(stream) > durable_; }
 
   // What may leave, moved into `outputs`.
@@ -67,6 +68,7 @@ class OutputQueue {
     StreamId stream;
     Message message;
     Wanted wanted = Wanted::kYes;
+    std::size_t bytes = 0;
   };
   void Release(Entry entry);
   void ReleaseIdleOf(StreamId stream);
@@ -82,6 +84,7 @@ class OutputQueue {
   absl::flat_hash_map<TokenOf, Sequence> token_waits_;
   absl::flat_hash_map<StreamId, Sequence> last_wait_;
   absl::flat_hash_map<StreamId, std::vector<v1::Reply>> idle_;
+  absl::flat_hash_map<StreamId, std::size_t> waiting_bytes_;
 };
 
 }  // namespace reel::mdc
