@@ -11,6 +11,9 @@
 #include "client/lun_io.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
+#include "volume/lun_fault.h"
+#include "volume/lun_times.h"
+#include "volume/testing/counting_clock.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
 #include "volume/testing/shared_lun.h"
@@ -82,9 +85,9 @@ class LunPathsTest : public testing::Test {
     volume_.luns.push_back(target_.NewPath("host"));
     MakePaths({});
   }
-  void MakePaths(const LunPaths::Options& options) {
+  void MakePaths(const LunPaths::Options& options, const Clock& clock = SystemClock()) {
     io_.reset();
-    paths_ = std::make_unique<LunPaths>(volume_, session_, SystemClock(), options);
+    paths_ = std::make_unique<LunPaths>(volume_, session_, clock, options);
     io_ = std::make_unique<LunIo>(volume_, *paths_);
   }
   absl::Status Write(std::uint64_t block, char byte, const Interrupt* interrupt = nullptr,
@@ -273,6 +276,92 @@ TEST_F(LunPathsTest, WithoutKeysALostPathIsOpenedAnew) {
   target_.Cut("host");
   EXPECT_TRUE(Write(0, 'm').ok());
   EXPECT_EQ(session_.asked_, 0);
+}
+
+// ---- a LUN that cannot now, a device whose driver gives up
+// ---------------------------------------
+
+// A storage array whose controllers change places: its answers cost time, and nothing else.
+TEST_F(LunPathsTest, WhatALunCannotDoJustNowIsDoneAgain) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  for (const LunFault fault : {LunFault::kBusy, LunFault::kAborted}) {
+    bytes_.FailNext(4, fault);
+    EXPECT_TRUE(Write(0, 'n').ok());
+    bytes_.FailNext(4, fault);
+    EXPECT_EQ(Read(0), 'n');
+    LunMarks marks;
+    AlignedBuffer data = AlignedBuffer::Zeroed(kBlock);
+    ASSERT_TRUE(io_->Write({&extent_, 1}, 0, data.span(), marks, {.session = 1}).ok());
+    bytes_.FailNext(4, fault);
+    EXPECT_TRUE(io_->Flush(marks, nullptr).ok());
+    EXPECT_EQ(bytes_.unflushed_writes(), 0U);
+  }
+  EXPECT_EQ(session_.asked_, 0) << "its path and its key are what they were";
+}
+
+TEST_F(LunPathsTest, ALunThatCannotForTooLongHasFailed) {
+  CountingClock clock;
+  MakePaths({}, clock);
+  ASSERT_TRUE(paths_->Begin().ok());
+  const std::uint64_t began_ms = clock.now_ms;
+  bytes_.FailNext(std::uint64_t{1} << 40, LunFault::kBusy);
+  std::atomic<bool> over = false;
+  std::thread writer([&] {
+    EXPECT_EQ(ErrnoOf(Write(0, 'o')), EIO);
+    over = true;
+  });
+  while (!over) {
+    clock.now_ms += 10;
+    std::this_thread::yield();
+  }
+  writer.join();
+  EXPECT_GE(clock.now_ms - began_ms, LunBusyLimitMs());
+  bytes_.ClearFaults();
+  EXPECT_TRUE(Write(0, 'p').ok()) << "the next one may find it mended";
+}
+
+TEST_F(LunPathsTest, AWaitForABusyLunEnds) {
+  MakePaths({.soft_timeout_ms = 20});
+  ASSERT_TRUE(paths_->Begin().ok());
+  bytes_.FailNext(std::uint64_t{1} << 40, LunFault::kBusy);
+  EXPECT_EQ(ErrnoOf(Write(0, 'q')), ETIMEDOUT);
+  const Raised raised;
+  EXPECT_EQ(ErrnoOf(Write(0, 'q', &raised)), EINTR);
+  session_.lease_ = false;
+  EXPECT_TRUE(IsPermitOver(Write(0, 'q')));
+}
+
+// What the kernel gave up may still be with the target: the old key goes, and what it had sent with
+// it, before the write is done again.
+TEST_F(LunPathsTest, AWriteInDoubtIsDoneAgainUnderANewKey) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  bytes_.FailNext(1, LunFault::kInDoubt);
+  EXPECT_TRUE(Write(0, 'r').ok());
+  EXPECT_EQ(session_.asked_, 1);
+  EXPECT_THAT(target_.Keys(), ElementsAre(1, 101));
+  bytes_.FailNext(1, LunFault::kInDoubt);
+  EXPECT_EQ(Read(0), 'r');
+  EXPECT_EQ(session_.asked_, 1) << "a read changes nothing: no key, no reset for its sake";
+}
+
+TEST_F(LunPathsTest, ADeviceThatAlwaysGivesARequestUpHasFailed) {
+  CountingClock clock;
+  MakePaths({}, clock);
+  ASSERT_TRUE(paths_->Begin().ok());
+  bytes_.FailNext(std::uint64_t{1} << 40, LunFault::kInDoubt);
+  std::atomic<bool> over = false;
+  std::thread writer([&] {
+    EXPECT_EQ(ErrnoOf(Write(0, 's')), EIO);
+    over = true;
+  });
+  while (!over) {
+    clock.now_ms += 10;
+    std::this_thread::yield();
+  }
+  writer.join();
+  EXPECT_EQ(bytes_.counters().errors, kMaxDoubts);
+  bytes_.ClearFaults();
+  EXPECT_TRUE(Write(1, 't').ok());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "spdlog/spdlog.h"
 #include "volume/env.h"
 #include "volume/lun_fault.h"
+#include "volume/lun_times.h"
 #include "volume/reservation_key.h"
 #include "volume/thread.h"
 

@@ -42,7 +42,8 @@ absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, Lun
                                             .size_bytes = RoundDown(size_bytes, logical),
                                             .logical_block_bytes = logical,
                                             .optimal_io_bytes = optimal_io_bytes,
-                                            .read_only = access == LunAccess::kReadOnly},
+                                            .read_only = access == LunAccess::kReadOnly,
+                                            .device = true},
                                            std::move(fd)));
   lun->reservations_ = BlockReservations::Find(path, lun->fd());
   return lun;
@@ -56,6 +57,11 @@ absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_
   std::uint64_t range[2] = {offset_bytes, length_bytes};
   if (ioctl(fd(), BLKDISCARD, &range) != 0) return Failed("discard", errno);
   return absl::OkStatus();
+}
+
+absl::Status BlockLun::Reopen() {
+  const AlignedBuffer block(logical_block_bytes());
+  return Read(0, block.span());
 }
 
 absl::Status BlockLun::ClaimForThisProcess() {

@@ -16,6 +16,8 @@ class BlockLun final : public FdLun {
 
   Reservations* reservations() const override { return reservations_.get(); }
   absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) override;
+  // The device is the kernel's to mend: OK when it answers a read.
+  absl::Status Reopen() override;
   // Mounts, swap, LVM, MD and other claimants of the kernel's count as holders too.
   absl::Status ClaimForThisProcess() override;
 

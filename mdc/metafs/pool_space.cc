@@ -1,9 +1,15 @@
 #include "mdc/metafs/pool_space.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+#include "volume/lun_fault.h"
+#include "volume/lun_times.h"
+#include "volume/thread.h"
 
 namespace reel::metafs {
 
@@ -72,16 +78,36 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     left -= part;
   }
   if (left > 0) return absl::OutOfRangeError("metadata store: I/O beyond its regions");
-  // As near to the submission as can be: this may be the first that a paused process does.
-  if (kind == LunRequest::Kind::kWrite && may_write_) {
-    if (absl::Status s = may_write_(); !s.ok()) return s;
+  return Persist([&] {
+    // As near to the submission as can be: this may be the first that a paused process does.
+    if (kind == LunRequest::Kind::kWrite && may_write_) {
+      if (absl::Status s = may_write_(); !s.ok()) return s;
+    }
+    IoBatch batch;
+    std::byte* at = memory;
+    for (const LunPiece& piece : pieces) {
+      batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
+      at += piece.length_bytes;
+    }
+    return batch.Run();
+  });
+}
+
+absl::Status PoolSpace::Persist(const std::function<absl::Status()>& once) const {
+  std::uint64_t waited_ms = 0;
+  for (std::uint32_t tries = 0;; ++tries) {
+    absl::Status status = once();
+    const LunFault fault = FaultOf(status);
+    const bool passes = fault == LunFault::kBusy || fault == LunFault::kAborted;
+    if (!passes || waited_ms >= LunBusyLimitMs()) return status;
+    if (tries == 0) {
+      spdlog::warn("a LUN cannot serve the metadata store just now: {}",
+                   std::string(status.message()));
+    }
+    const std::uint64_t pause_ms = LunBusyPauseMs(tries);
+    SleepFor(std::chrono::milliseconds(pause_ms));
+    waited_ms += pause_ms;
   }
-  IoBatch batch;
-  for (const LunPiece& piece : pieces) {
-    batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {memory, piece.length_bytes});
-    memory += piece.length_bytes;
-  }
-  return batch.Run();
 }
 
 absl::Status PoolSpace::Read(std::uint64_t offset_bytes, std::span<std::byte> to) {
@@ -103,7 +129,8 @@ absl::Status PoolSpace::Flush() {
     Progress& progress = progress_[lun];
     const std::uint64_t written = progress.written;
     if (progress.flushed >= written) continue;
-    if (absl::Status s = volume_.luns[lun]->Flush(); !s.ok()) return s;
+    absl::Status s = Persist([&] { return volume_.luns[lun]->Flush(); });
+    if (!s.ok()) return s;
     std::uint64_t flushed = progress.flushed;
     while (flushed < written && !progress.flushed.compare_exchange_weak(flushed, written)) {
     }
