@@ -157,6 +157,7 @@ LunPaths::Then LunPaths::Leave(std::span<const std::uint32_t> luns, bool writes,
       path.problem = status;
       // A write in doubt has to be over before it is done again: the old key keeps it out.
       path.rekey = path.rekey || !in_doubt || writes;
+      if (writes && IsOutcomeUnknown(status)) path.quiet_ms = clock_.NowMs() + QuarantineMs();
       StartMending(path);
     }
     again = again || IsPathOver(fault);
@@ -272,7 +273,13 @@ void LunPaths::Mend(Path& path) {
 // `*session`: for which it is registered now; 0: it needs no other key than it has.
 absl::Status LunPaths::TryMend(Path& path, bool rekey, std::uint64_t* session) {
   if (absl::Status s = path.lun->Reopen(); !s.ok()) return s;
-  if (!rekey || !NeedsKey(path)) return absl::OkStatus();
+  if (!NeedsKey(path)) {
+    return IsQuiet(path) ? absl::OkStatus()
+                         : absl::UnavailableError(absl::StrCat(
+                               path.lun->name(), ": has no reservations, and what was sent to it ",
+                               "before may still be executed; that is waited out"));
+  }
+  if (!rekey) return absl::OkStatus();
   *session = session_.session_id();
   if (*session == 0) return absl::UnavailableError("there is no session with a controller");
   const absl::StatusOr<std::uint64_t> key = KeyFor(path, *session);
@@ -282,6 +289,11 @@ absl::Status LunPaths::TryMend(Path& path, bool rekey, std::uint64_t* session) {
     spdlog::info("{}: registered with key {}", path.lun->name(), KeyText(*key));
   }
   return status;
+}
+
+bool LunPaths::IsQuiet(const Path& path) const {
+  MutexLock lock(mutex_);
+  return clock_.NowMs() >= path.quiet_ms;
 }
 
 // The session's own key is for one path each; every later path gets one that is granted for it.
@@ -366,6 +378,11 @@ bool LunPaths::End() {
     Close(*path);
     const bool empty = AwaitEmpty(*path, LastIoMs());
     if (path->key == 0) {
+      // Nobody but us knows of it: with the goodbye its blocks become others'.
+      while (!IsQuiet(*path)) {
+        MutexLock lock(mutex_);
+        changed_.WaitFor(mutex_, kPoll);
+      }
       clean = clean && !lost && empty;
     } else {
       clean = !lost && empty && path->lun->reservations()->Unregister(path->key).done() && clean;

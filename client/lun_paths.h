@@ -89,7 +89,8 @@ class LunPaths {
   void GiveUpAt(std::uint64_t when_ms) { give_up_ms_ = when_ms; }
   void Stop();
   // Takes the registrations away. False: something that was sent on a lost path may still be
-  // executed, or a key may still be there. REQUIRES: Stop.
+  // executed, or a key may still be there. Without keys it waits until that is over (QuarantineMs).
+  // REQUIRES: Stop.
   bool End();
 
  private:
@@ -103,8 +104,10 @@ class LunPaths {
     std::atomic<std::uint32_t> users{0};
     // Under mutex_.
     bool mending = false;
-    bool again = false;             // something changed while it was being mended
-    bool rekey = false;             // it may not be used under the key that it has
+    bool again = false;  // something changed while it was being mended
+    bool rekey = false;  // it may not be used under the key that it has
+    // Where no key keeps it out: until then a write of unknown outcome may still be executed.
+    std::uint64_t quiet_ms = 0;
     std::uint32_t failures = 0;     // of mending, in a row
     std::uint64_t granted_for = 0;  // the session whose first key was used here
     absl::Status problem;           // of the last try
@@ -120,6 +123,7 @@ class LunPaths {
   void SayBusy(std::uint64_t now_ms, const absl::Status& why);
   void Mend(Path& path);
   absl::Status TryMend(Path& path, bool rekey, std::uint64_t* session);
+  bool IsQuiet(const Path& path) const;
   absl::Status WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
                         const std::string& why) const;
   absl::StatusOr<std::uint64_t> KeyFor(Path& path, std::uint64_t session);

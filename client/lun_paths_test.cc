@@ -13,6 +13,7 @@
 #include "volume/aligned_buffer.h"
 #include "volume/lun_fault.h"
 #include "volume/lun_times.h"
+#include "volume/stripe_map.h"
 #include "volume/testing/counting_clock.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
@@ -104,6 +105,24 @@ class LunPathsTest : public testing::Test {
     const absl::Status status =
         io_->Read({&extent_, 1}, block * kBlock, kBlock, data.span(), {.session = session_.id_});
     EXPECT_TRUE(status.ok()) << status;
+    return static_cast<char>(*data.data());
+  }
+  // Where on the LUN it lies.
+  std::uint64_t At(std::uint64_t block) const {
+    std::vector<LunPiece> pieces;
+    const StripeMap stripes(volume_.descriptor);
+    EXPECT_TRUE(stripes.Map(PoolId(0), PoolBlock(0), block * kBlock, kBlock, pieces).ok());
+    return pieces.at(0).offset_bytes;
+  }
+  // Past this host's paths.
+  void WriteAsAnother(std::uint64_t block, char byte) {
+    AlignedBuffer data(kBlock);
+    std::memset(data.data(), byte, kBlock);
+    EXPECT_TRUE(bytes_.Write(At(block), data.span()).ok());
+  }
+  char ReadAsAnother(std::uint64_t block) {
+    const AlignedBuffer data(kBlock);
+    EXPECT_TRUE(bytes_.Read(At(block), data.span()).ok());
     return static_cast<char>(*data.data());
   }
   void AwaitHeldWrite() {
@@ -276,6 +295,48 @@ TEST_F(LunPathsTest, WithoutKeysALostPathIsOpenedAnew) {
   target_.Cut("host");
   EXPECT_TRUE(Write(0, 'm').ok());
   EXPECT_EQ(session_.asked_, 0);
+}
+
+// The target executes the lost write at the last moment of its time: what was written later, by the
+// same host or by another one after an unmount, is there.
+TEST_F(LunPathsTest, WithoutKeysAWriteOfUnknownOutcomeIsWaitedOut) {
+  for (const bool unmounts : {false, true}) {
+    CountingClock clock;
+    session_.first_key_ = 0;
+    (void)mdc_->reservations()->Clear(1);
+    MakePaths({}, clock);
+    ASSERT_TRUE(paths_->Begin().ok());
+    const std::uint64_t began_ms = clock.now_ms;
+    target_.HoldWrites();
+    std::atomic<bool> over = false;
+    std::thread writer([&] {
+      if (unmounts) {
+        const Raised raised;
+        (void)Write(0, 'a', &raised);
+        paths_->Stop();
+        (void)paths_->End();
+        WriteAsAnother(0, 'b');
+      } else {
+        EXPECT_TRUE(Write(0, 'a').ok());
+        EXPECT_TRUE(Write(0, 'b').ok());
+      }
+      over = true;
+    });
+    AwaitHeldWrite();
+    target_.HoldNoMore();
+    target_.Cut("host");
+    bool late = false;
+    while (!over || !late) {
+      clock.now_ms += 10;
+      std::this_thread::yield();
+      if (late || clock.now_ms - began_ms < QuarantineMs() - 10) continue;
+      target_.ReleaseWrites();
+      late = true;
+    }
+    writer.join();
+    EXPECT_GE(clock.now_ms - began_ms, QuarantineMs());
+    EXPECT_EQ(ReadAsAnother(0), 'b');
+  }
 }
 
 // ---- a LUN that cannot now, a device whose driver gives up

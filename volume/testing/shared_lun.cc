@@ -262,6 +262,11 @@ void SharedLun::HoldWrites() {
   holding_ = true;
 }
 
+void SharedLun::HoldNoMore() {
+  MutexLock lock(mutex_);
+  holding_ = false;
+}
+
 void SharedLun::ReleaseWrites() {
   std::deque<Held> released;
   {

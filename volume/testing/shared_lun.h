@@ -38,6 +38,8 @@ class SharedLun {
   void LoseNextChange(bool carried_out);
   void SetHasReset(bool has_reset);
   void HoldWrites();
+  // What comes from now on is carried out; what was held back stays so.
+  void HoldNoMore();
   // Carries out what was held back, in order.
   void ReleaseWrites();
 
