@@ -280,6 +280,8 @@ absl::Status LunPaths::TryMend(Path& path, bool rekey, std::uint64_t* session) {
                                "before may still be executed; that is waited out"));
   }
   if (!rekey) return absl::OkStatus();
+  // Before a key is asked for, which costs everybody on that LUN a reset.
+  if (absl::Status s = path.lun->reservations()->ClaimPath(); !s.ok()) return s;
   *session = session_.session_id();
   if (*session == 0) return absl::UnavailableError("there is no session with a controller");
   const absl::StatusOr<std::uint64_t> key = KeyFor(path, *session);

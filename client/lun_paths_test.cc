@@ -339,6 +339,42 @@ TEST_F(LunPathsTest, WithoutKeysAWriteOfUnknownOutcomeIsWaitedOut) {
   }
 }
 
+// A block device: its path is the kernel's, and one for all processes of the host. A write that a
+// killed one has left there is sent when others have its block, and the host a new session.
+TEST_F(LunPathsTest, WhatAKilledProcessLeftWithTheKernelNeverGoesOutUnderTheNextOnesKey) {
+  volume_.luns[0] = target_.NewPathOfProcess("ws", "killed");
+  MakePaths({});
+  ASSERT_TRUE(paths_->Begin().ok());
+  target_.HoldInHost("ws");
+  std::thread killed([&] { (void)Write(0, 'u', nullptr, /*session=*/1); });
+  AwaitHeldWrite();
+  target_.EndProcess("ws", "killed");
+  session_.lease_ = false;
+  session_.Fence();
+  EXPECT_THAT(target_.Keys(), ElementsAre(1));
+  WriteAsAnother(0, 'v');
+
+  FakeSession next_session{*mdc_->reservations()};
+  next_session.first_key_ = 200;
+  OpenVolume next_volume;
+  next_volume.descriptor = volume_.descriptor;
+  next_volume.luns.push_back(target_.NewPathOfProcess("ws", "next"));
+  LunPaths next(next_volume, next_session, SystemClock(), {});
+  std::atomic<bool> begun = false;
+  std::thread mount([&] {
+    EXPECT_TRUE(next.Begin().ok());
+    begun = true;
+  });
+  while (target_.claims_refused() < 3 && !begun) std::this_thread::yield();
+  EXPECT_FALSE(begun) << "registered while a command of the other one can still be sent";
+  target_.SendFromHost("ws");
+  killed.join();
+  mount.join();
+  EXPECT_EQ(ReadAsAnother(0), 'v');
+  EXPECT_THAT(target_.Keys(), ElementsAre(1, 200));
+  EXPECT_EQ(next_session.asked_, 0) << "a new key is a reset for everybody";
+}
+
 // ---- a LUN that cannot now, a device whose driver gives up
 // ---------------------------------------
 
