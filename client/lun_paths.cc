@@ -380,8 +380,8 @@ bool LunPaths::End() {
     Close(*path);
     const bool empty = AwaitEmpty(*path, LastIoMs());
     if (path->key == 0) {
-      // Nobody but us knows of it: with the goodbye its blocks become others'.
-      while (!IsQuiet(*path)) {
+      // Without keys nobody but us knows of it: with the goodbye its blocks become others'.
+      while (!NeedsKey(*path) && !IsQuiet(*path)) {
         MutexLock lock(mutex_);
         changed_.WaitFor(mutex_, kPoll);
       }

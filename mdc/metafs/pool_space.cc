@@ -12,6 +12,12 @@
 #include "volume/thread.h"
 
 namespace reel::metafs {
+namespace {
+
+// A LUN that is busy for longer, some 0.6 s, is worth a line.
+constexpr std::uint32_t kTriesUnsaid = 6;
+
+}  // namespace
 
 Region FirstRegion(const VolumeDescriptor& descriptor, std::uint64_t length_blocks) {
   std::uint32_t pool = 0;
@@ -100,13 +106,13 @@ absl::Status PoolSpace::Persist(const std::function<absl::Status()>& once) const
     const LunFault fault = FaultOf(status);
     const bool passes = fault == LunFault::kBusy || fault == LunFault::kAborted;
     if (!passes || waited_ms >= LunBusyLimitMs()) return status;
-    if (tries == 0) {
-      spdlog::warn("a LUN cannot serve the metadata store just now: {}",
-                   std::string(status.message()));
-    }
     const std::uint64_t pause_ms = LunBusyPauseMs(tries);
     SleepFor(std::chrono::milliseconds(pause_ms));
     waited_ms += pause_ms;
+    if (tries == kTriesUnsaid) {
+      spdlog::warn("the metadata store waits for a LUN that cannot serve just now: {}",
+                   std::string(status.message()));
+    }
   }
 }
 
