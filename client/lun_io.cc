@@ -112,7 +112,8 @@ absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& b
 
 absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
                              const IoPermit& permit) {
-  for (;;) {
+  const bool writes = kind == LunRequest::Kind::kWrite;
+  for (Rounds rounds;;) {
     IoBatch batch;
     LunPaths::LunList luns;
     for (const Range& range : ranges) {
@@ -121,8 +122,9 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     if (batch.empty()) return absl::OkStatus();
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
     const absl::Status status = batch.Run();
-    const bool again =
-        paths_.Leave(luns, [&](std::uint32_t lun) { return batch.FailureOn(*volume_.luns[lun]); });
+    const LunPaths::Then then = paths_.Leave(luns, writes, rounds, [&](std::uint32_t lun) {
+      return batch.FailureOn(*volume_.luns[lun]);
+    });
     if (marks != nullptr) {
       for (const std::uint32_t lun : luns) {
         const std::uint64_t write = ++flushers_[lun]->writes;
@@ -130,7 +132,9 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
       }
     }
     if (status.ok()) return status;
-    if (!again) return Annotate(status);
+    if (then == LunPaths::Then::kOver) return Annotate(status);
+    if (then == LunPaths::Then::kAgain) continue;
+    if (absl::Status s = paths_.Pause(rounds, permit, status); !s.ok()) return s;
   }
 }
 
@@ -205,10 +209,15 @@ absl::Status LunIo::WriteUnits(std::span<const Range> ranges, LunMarks& marks,
 }
 
 absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
-  for (;;) {
-    if (absl::Status s = paths_.Enter({&lun, 1}, {.interrupt = interrupt}); !s.ok()) return s;
+  const IoPermit permit{.interrupt = interrupt};
+  for (Rounds rounds;;) {
+    if (absl::Status s = paths_.Enter({&lun, 1}, permit); !s.ok()) return s;
     absl::Status status = volume_.luns[lun]->Flush();
-    if (!paths_.Leave({&lun, 1}, [&](std::uint32_t) { return status; })) return status;
+    const LunPaths::Then then =
+        paths_.Leave({&lun, 1}, /*writes=*/false, rounds, [&](std::uint32_t) { return status; });
+    if (then == LunPaths::Then::kOver) return status;
+    if (then == LunPaths::Then::kAgain) continue;
+    if (absl::Status s = paths_.Pause(rounds, permit, status); !s.ok()) return s;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 #include "volume/lun_fault.h"
+#include "volume/lun_times.h"
 #include "volume/reservation.h"
 #include "volume/reservation_key.h"
 
@@ -21,9 +22,11 @@ using Outcome = ReservationResult::Outcome;
 constexpr std::size_t kMenders = 16;
 // How often a wait looks for an interrupt, and for the time.
 constexpr std::chrono::milliseconds kPoll{50};
+// A LUN that is busy for so long is worth a line, and another one after that.
+constexpr std::uint64_t kBusyUnsaidMs = 1'000, kBusySaidMs = 10'000;
 
-// Whether the outcome is one that mending the path answers.
-bool IsForMending(LunFault fault) {
+// Whether the path has lost its connection or its key.
+bool IsPathOver(LunFault fault) {
   return fault == LunFault::kClosed || fault == LunFault::kUnknown || fault == LunFault::kFenced;
 }
 
@@ -108,40 +111,89 @@ absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPe
     });
     // What else may end the wait, the caller looks for.
     if (closed == luns.end() || stopping_ || !PermitHolds(permit)) return absl::OkStatus();
-    if (permit.interrupt != nullptr && permit.interrupt->interrupted()) {
-      return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
-    }
-    const std::uint64_t now_ms = clock_.NowMs();
     const std::string why = absl::StrCat(
         paths_[*closed]->lun->name(), ": the path is lost: ", paths_[*closed]->problem.message());
-    if (options_.soft_timeout_ms != 0 && now_ms - since_ms >= options_.soft_timeout_ms) {
-      return ErrnoStatus(ETIMEDOUT, why);
-    }
-    const std::uint64_t give_up_ms = give_up_ms_;
-    if (give_up_ms != 0 && now_ms >= give_up_ms) return ErrnoStatus(EIO, why);
+    if (absl::Status s = WaitEnds(permit, since_ms, why); !s.ok()) return s;
     changed_.WaitFor(mutex_, kPoll);
   }
 }
 
-bool LunPaths::Leave(std::span<const std::uint32_t> luns,
-                     absl::FunctionRef<absl::Status(std::uint32_t)> outcome) {
-  bool again = false;
-  bool failed = false;
+// What ends a wait, whatever it is for.
+absl::Status LunPaths::WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
+                                const std::string& why) const {
+  if (permit.interrupt != nullptr && permit.interrupt->interrupted()) {
+    return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
+  }
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (options_.soft_timeout_ms != 0 && now_ms - since_ms >= options_.soft_timeout_ms) {
+    return ErrnoStatus(ETIMEDOUT, why);
+  }
+  const std::uint64_t give_up_ms = give_up_ms_;
+  if (give_up_ms != 0 && now_ms >= give_up_ms) return ErrnoStatus(EIO, why);
+  return absl::OkStatus();
+}
+
+// Once for all who wait.
+void LunPaths::SayBusy(std::uint64_t now_ms, const absl::Status& why) {
+  std::uint64_t said_ms = busy_said_ms_;
+  if (now_ms - said_ms < kBusySaidMs || !busy_said_ms_.compare_exchange_strong(said_ms, now_ms)) {
+    return;
+  }
+  spdlog::warn("what a LUN cannot do just now waits, {} s at most: {}", LunBusyLimitMs() / 1000,
+               std::string(why.message()));
+}
+
+LunPaths::Then LunPaths::Leave(std::span<const std::uint32_t> luns, bool writes, Rounds& rounds,
+                               absl::FunctionRef<absl::Status(std::uint32_t)> outcome) {
+  bool again = false, busy = false, doubt = false, failed = false;
   for (const std::uint32_t lun : luns) {
     Path& path = *paths_[lun];
     const absl::Status status = outcome(lun);
     const LunFault fault = FaultOf(status);
-    if (IsForMending(fault)) {
+    const bool in_doubt = fault == LunFault::kInDoubt;
+    if (IsPathOver(fault) || in_doubt) {
       Close(path);
       MutexLock lock(mutex_);
       path.problem = status;
+      // A write in doubt has to be over before it is done again: the old key keeps it out.
+      path.rekey = path.rekey || !in_doubt || writes;
+      if (writes && IsOutcomeUnknown(status)) path.quiet_ms = clock_.NowMs() + QuarantineMs();
       StartMending(path);
     }
-    if (fault != LunFault::kNone) again = true;
-    if (!status.ok() && fault == LunFault::kNone) failed = true;
+    again = again || IsPathOver(fault);
+    busy = busy || fault == LunFault::kBusy || fault == LunFault::kAborted;
+    doubt = doubt || in_doubt;
+    failed = failed || (!status.ok() && fault == LunFault::kNone);
     Exit(path);
   }
-  return again && !failed;
+  if (!busy) rounds.busy = 0;
+  if (failed || !(again || busy || doubt)) return Then::kOver;
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (rounds.since_ms == 0) rounds.since_ms = now_ms;
+  if (doubt) ++rounds.doubts;
+  if (busy && rounds.busy++ == 0) rounds.busy_since_ms = now_ms;
+  return busy || doubt ? Then::kLater : Then::kAgain;
+}
+
+absl::Status LunPaths::Pause(Rounds& rounds, const IoPermit& permit, const absl::Status& why) {
+  const std::uint64_t now_ms = clock_.NowMs();
+  const bool tried_out = rounds.doubts >= kMaxDoubts ||
+                         (rounds.busy > 1 && now_ms - rounds.busy_since_ms >= LunBusyLimitMs());
+  if (tried_out) return ErrnoStatus(EIO, absl::StrCat("I/O error: ", why.message()));
+  if (rounds.busy > 1 && now_ms - rounds.busy_since_ms >= kBusyUnsaidMs) SayBusy(now_ms, why);
+  const std::uint64_t pause_ms =
+      rounds.busy != 0 ? LunBusyPauseMs(rounds.busy - 1) : DoubtPauseMs(rounds.doubts);
+  const std::uint64_t until_ms = now_ms + pause_ms;
+  MutexLock lock(mutex_);
+  // What else may end the wait, Enter looks for.
+  while (!stopping_ && PermitHolds(permit) && clock_.NowMs() < until_ms) {
+    if (absl::Status s = WaitEnds(permit, rounds.since_ms, std::string(why.message())); !s.ok()) {
+      return s;
+    }
+    changed_.WaitFor(
+        mutex_, std::min<std::chrono::milliseconds>(kPoll, std::chrono::milliseconds(pause_ms)));
+  }
+  return absl::OkStatus();
 }
 
 // ---- mending ----------------------------------------------------------------------------------
@@ -166,6 +218,7 @@ void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
     if (key == 0 || !path->may_write) continue;
     Close(*path);
     path->again = path->mending;
+    path->rekey = true;
     StartMending(*path);
   }
 }
@@ -184,9 +237,15 @@ bool LunPaths::AwaitEmpty(const Path& path, std::uint64_t limit_ms) {
 void LunPaths::Mend(Path& path) {
   if (!AwaitEmpty(path, 0)) return;
   std::uint64_t session = 0;
-  absl::Status status = TryMend(path, &session);
+  bool rekey = false;
+  {
+    MutexLock lock(mutex_);
+    rekey = std::exchange(path.rekey, false);
+  }
+  absl::Status status = TryMend(path, rekey, &session);
   MutexLock lock(mutex_);
   if (stopping_) return;
+  if (!status.ok()) path.rekey = path.rekey || rekey;
   const bool said = path.problem.message() == status.message();
   path.problem = status;
   // What changed meanwhile may have come in time.
@@ -211,10 +270,18 @@ void LunPaths::Mend(Path& path) {
   menders_.Run([this, &path] { Mend(path); });
 }
 
-// `*session`: for which it is registered now; 0: it needs no key.
-absl::Status LunPaths::TryMend(Path& path, std::uint64_t* session) {
+// `*session`: for which it is registered now; 0: it needs no other key than it has.
+absl::Status LunPaths::TryMend(Path& path, bool rekey, std::uint64_t* session) {
   if (absl::Status s = path.lun->Reopen(); !s.ok()) return s;
-  if (!NeedsKey(path)) return absl::OkStatus();
+  if (!NeedsKey(path)) {
+    return IsQuiet(path) ? absl::OkStatus()
+                         : absl::UnavailableError(absl::StrCat(
+                               path.lun->name(), ": has no reservations, and what was sent to it ",
+                               "before may still be executed; that is waited out"));
+  }
+  if (!rekey) return absl::OkStatus();
+  // Before a key is asked for, which costs everybody on that LUN a reset.
+  if (absl::Status s = path.lun->reservations()->ClaimPath(); !s.ok()) return s;
   *session = session_.session_id();
   if (*session == 0) return absl::UnavailableError("there is no session with a controller");
   const absl::StatusOr<std::uint64_t> key = KeyFor(path, *session);
@@ -224,6 +291,11 @@ absl::Status LunPaths::TryMend(Path& path, std::uint64_t* session) {
     spdlog::info("{}: registered with key {}", path.lun->name(), KeyText(*key));
   }
   return status;
+}
+
+bool LunPaths::IsQuiet(const Path& path) const {
+  MutexLock lock(mutex_);
+  return clock_.NowMs() >= path.quiet_ms;
 }
 
 // The session's own key is for one path each; every later path gets one that is granted for it.
@@ -308,6 +380,11 @@ bool LunPaths::End() {
     Close(*path);
     const bool empty = AwaitEmpty(*path, LastIoMs());
     if (path->key == 0) {
+      // Without keys nobody but us knows of it: with the goodbye its blocks become others'.
+      while (!NeedsKey(*path) && !IsQuiet(*path)) {
+        MutexLock lock(mutex_);
+        changed_.WaitFor(mutex_, kPoll);
+      }
       clean = clean && !lost && empty;
     } else {
       clean = !lost && empty && path->lun->reservations()->Unregister(path->key).done() && clean;

@@ -4,7 +4,8 @@
 // granted to this session for it, and is usable only then. A path that was lost, or whose key is
 // registered no longer, is mended here: opened anew, and registered under a new key, which the
 // controller grants when nothing that was sent on the old path can land any more. Meanwhile
-// requests wait, and are done again. Invariants:
+// requests wait, and are done again. So they do where a LUN says that it cannot now, or a device's
+// driver has given them up, but not for ever. Invariants:
 //   1. I/O of a session goes out only while that session is the current one and its lease holds:
 //      looked at after the paths were entered.
 //   2. A path gets another key only while nobody is in: nothing that was judged under the old
@@ -37,6 +38,14 @@ struct IoPermit {
   const Interrupt* interrupt = nullptr;
 };
 
+// What a request has been through that is done again: one object a request.
+struct Rounds {
+  std::uint64_t since_ms = 0;       // of the first round that failed
+  std::uint64_t busy_since_ms = 0;  // of the first of those in a row that ended as busy or aborted
+  std::uint32_t busy = 0;           // how many these are
+  std::uint32_t doubts = 0;         // how often a device's driver has given it up
+};
+
 // True of the status of I/O that was not done, because the session or its lease is over.
 inline bool IsPermitOver(const absl::Status& status) {
   return absl::IsCancelled(status);
@@ -64,16 +73,24 @@ class LunPaths {
   // Waits until all these paths may be used, and holds them so until Leave. Not OK: nothing is
   // held. IsPermitOver, EINTR, ETIMEDOUT (soft), EIO (after GiveUpAt), ESHUTDOWN (after Stop).
   absl::Status Enter(std::span<const std::uint32_t> luns, const IoPermit& permit);
-  // `outcome` tells of each LUN what became of its requests. True: what failed is worth doing
-  // again, from Enter on.
-  bool Leave(std::span<const std::uint32_t> luns,
+  enum class Then {
+    kOver,   // done, or failed for good
+    kAgain,  // what failed is worth doing again, from Enter on
+    kLater,  // the same, after Pause
+  };
+  // `outcome` tells of each LUN what became of its requests. `writes`: they changed bytes.
+  Then Leave(std::span<const std::uint32_t> luns, bool writes, Rounds& rounds,
              absl::FunctionRef<absl::Status(std::uint32_t)> outcome);
+  // Waits as long as what failed so is worth waiting for. EIO: it has been tried long enough
+  // (LunBusyLimitMs, kMaxDoubts); `why` it failed is said. Else as Enter.
+  absl::Status Pause(Rounds& rounds, const IoPermit& permit, const absl::Status& why);
 
   // From then on no wait goes on.
   void GiveUpAt(std::uint64_t when_ms) { give_up_ms_ = when_ms; }
   void Stop();
   // Takes the registrations away. False: something that was sent on a lost path may still be
-  // executed, or a key may still be there. REQUIRES: Stop.
+  // executed, or a key may still be there. Without keys it waits until that is over (QuarantineMs).
+  // REQUIRES: Stop.
   bool End();
 
  private:
@@ -87,7 +104,10 @@ class LunPaths {
     std::atomic<std::uint32_t> users{0};
     // Under mutex_.
     bool mending = false;
-    bool again = false;             // something changed while it was being mended
+    bool again = false;  // something changed while it was being mended
+    bool rekey = false;  // it may not be used under the key that it has
+    // Where no key keeps it out: until then a write of unknown outcome may still be executed.
+    std::uint64_t quiet_ms = 0;
     std::uint32_t failures = 0;     // of mending, in a row
     std::uint64_t granted_for = 0;  // the session whose first key was used here
     absl::Status problem;           // of the last try
@@ -100,8 +120,12 @@ class LunPaths {
   bool NeedsKey(const Path& path) const;
   void Close(Path& path);
   void StartMending(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SayBusy(std::uint64_t now_ms, const absl::Status& why);
   void Mend(Path& path);
-  absl::Status TryMend(Path& path, std::uint64_t* session);
+  absl::Status TryMend(Path& path, bool rekey, std::uint64_t* session);
+  bool IsQuiet(const Path& path) const;
+  absl::Status WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
+                        const std::string& why) const;
   absl::StatusOr<std::uint64_t> KeyFor(Path& path, std::uint64_t session);
   absl::Status Register(Path& path, std::uint64_t key) const;
   bool AwaitEmpty(const Path& path, std::uint64_t limit_ms);
@@ -116,6 +140,7 @@ class LunPaths {
   std::vector<std::unique_ptr<Path>> paths_;  // by LUN
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
+  std::atomic<std::uint64_t> busy_said_ms_{0};
 
   mutable Mutex mutex_;
   CondVar changed_;

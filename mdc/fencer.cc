@@ -10,6 +10,7 @@
 #include "spdlog/spdlog.h"
 #include "volume/env.h"
 #include "volume/lun_fault.h"
+#include "volume/lun_times.h"
 #include "volume/reservation_key.h"
 #include "volume/thread.h"
 
@@ -137,7 +138,10 @@ absl::Status Fencer::Step(Seat& seat, const View& view, bool* settled, bool* pre
   }
   if (!view.Has(seat.key)) {
     result = RegisterAnew(seat, view);
-    if (result.outcome == Result::kConflict) result = Adopt(seat, view);
+    if (result.outcome == Result::kConflict) {
+      result = Adopt(seat, view);
+      *preempted = true;  // what was sent under that key may still be executing
+    }
   } else if (view.holder == 0) {
     result = seat.reservations->Reserve(seat.key);
   } else if (view.holder != seat.key) {

@@ -33,10 +33,14 @@ class FencerTest : public testing::Test {
     std::unique_ptr<Fencer> fencer;
     std::uint64_t quarantine_ms = 0;
   };
-  std::unique_ptr<Controller> Start(const std::string& host) {
+  // `process`: on block devices, whose paths are the host's; else it has paths of its own.
+  std::unique_ptr<Controller> Start(const std::string& host, const std::string& process = "") {
     auto made = std::make_unique<Controller>();
     made->volume.descriptor = descriptor_;
-    for (SharedLun* lun : {&meta_, &data_}) made->volume.luns.push_back(lun->NewPath(host));
+    for (SharedLun* lun : {&meta_, &data_}) {
+      made->volume.luns.push_back(process.empty() ? lun->NewPath(host)
+                                                  : lun->NewPathOfProcess(host, process));
+    }
     made->fencer = std::make_unique<Fencer>(made->volume);
     return made;
   }
@@ -132,6 +136,30 @@ TEST_F(FencerTest, TakesTheSeatFromADeadControllerAndKeepsSessions) {
   EXPECT_THAT(data_.Keys(), SizeIs(2));
   ASSERT_TRUE(next->fencer->Sweep({}, &next->quarantine_ms).ok());
   EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
+}
+
+// On block devices, and on the same host: it takes over its predecessor's registration, but not
+// before the kernel has sent, and the target executed, the last of that one's writes.
+TEST_F(FencerTest, OnBlockDevicesARestartComesAfterItsPredecessorsWrites) {
+  auto killed = Start("host", "killed");
+  ASSERT_TRUE(killed->fencer->Take(Epoch(1), &killed->quarantine_ms).ok());
+  meta_.HoldInHost("host");
+  std::thread writer([&] {
+    const AlignedBuffer block = AlignedBuffer::Zeroed(4096);
+    EXPECT_EQ(FaultOf(killed->volume.luns[0]->Write(0, block.span())), LunFault::kAborted);
+  });
+  while (meta_.held_writes() == 0) std::this_thread::yield();
+  for (SharedLun* lun : {&meta_, &data_}) lun->EndProcess("host", "killed");
+  auto next = Start("host", "next");
+  EXPECT_TRUE(absl::IsAborted(next->fencer->Take(Epoch(2), &next->quarantine_ms)));
+  meta_.HoldWrites();  // the kernel sends it, the target takes its time
+  meta_.SendFromHost("host");
+  EXPECT_EQ(meta_.held_writes(), 1U);
+  const absl::Status taken = next->fencer->Take(Epoch(2), &next->quarantine_ms);
+  EXPECT_TRUE(taken.ok()) << taken;
+  EXPECT_EQ(meta_.held_writes(), 0U) << "it is over before anything is read";
+  meta_.ReleaseWrites();
+  writer.join();
 }
 
 TEST_F(FencerTest, ALiveControllerThatWasReplacedLearnsIt) {

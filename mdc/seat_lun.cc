@@ -41,6 +41,7 @@ absl::StatusOr<std::unique_ptr<SeatLun>> SeatLun::Open(const std::string& name,
 absl::Status SeatLun::Retry(const absl::Status& status) {
   switch (FaultOf(status)) {
     case LunFault::kAborted:
+    case LunFault::kBusy:
       return absl::OkStatus();
     case LunFault::kClosed:
     case LunFault::kUnknown:
@@ -65,6 +66,7 @@ SeatResult SeatLun::Write(const ArbitrationBlock& block) {
     case LunFault::kFenced:
       return {SeatOutcome::kLost, absl::AbortedError("this controller was fenced")};
     case LunFault::kClosed:
+    case LunFault::kBusy:
       return {SeatOutcome::kNotDone, status};
     default:
       return {SeatOutcome::kUnknown, status};

@@ -4,12 +4,16 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "volume/aligned_buffer.h"
+#include "volume/mutex.h"
 #include "volume/types.h"
 
 namespace reel {
@@ -42,9 +46,11 @@ absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, Lun
                                             .size_bytes = RoundDown(size_bytes, logical),
                                             .logical_block_bytes = logical,
                                             .optimal_io_bytes = optimal_io_bytes,
-                                            .read_only = access == LunAccess::kReadOnly},
+                                            .read_only = access == LunAccess::kReadOnly,
+                                            .device = true},
                                            std::move(fd)));
-  lun->reservations_ = BlockReservations::Find(path, lun->fd());
+  lun->reservations_ = BlockReservations::Find(
+      path, lun->fd(), [raw = lun.get()] { return raw->ClaimForThisProcess(); });
   return lun;
 }
 
@@ -58,15 +64,49 @@ absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_
   return absl::OkStatus();
 }
 
+absl::Status BlockLun::Reopen() {
+  const AlignedBuffer block(logical_block_bytes());
+  return Read(0, block.span());
+}
+
+struct BlockLun::Claim {
+  UniqueFd file;
+  bool writable = false;
+};
+
 absl::Status BlockLun::ClaimForThisProcess() {
-  if (claim_.valid()) return absl::OkStatus();
-  UniqueFd claim(open(name().c_str(), O_RDONLY | O_EXCL | O_CLOEXEC));
-  if (!claim.valid()) {
-    if (errno != EBUSY) return OpenFailed(name(), errno);
-    return absl::FailedPreconditionError(absl::StrCat(
-        name(),
-        ": in use on this host (a mount, swap, LVM, MD or another process); free it first"));
+  // The kernel tells claimants apart by their open file, and this process may have the device open
+  // more than once: the seat's beats have a LUN of their own.
+  static Mutex mutex;
+  static auto& of_device = *new std::map<dev_t, std::weak_ptr<const Claim>>();
+
+  MutexLock lock(mutex);
+  if (claim_ != nullptr) return absl::OkStatus();
+  struct stat facts {};
+  if (fstat(fd(), &facts) != 0) return OpenFailed(name(), errno);
+  std::shared_ptr<const Claim> claim = of_device[facts.st_rdev].lock();
+  if (claim == nullptr || (!claim->writable && !read_only())) {
+    const int mode = (read_only() ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
+    UniqueFd file(open(name().c_str(), mode | O_EXCL));
+    if (!file.valid()) {
+      if (errno != EBUSY) return OpenFailed(name(), errno);
+      return absl::FailedPreconditionError(absl::StrCat(
+          name(),
+          ": in use on this host (a mount, swap, LVM, MD, multipath, another process, or what one "
+          "that has ended left with the kernel and the device has not answered yet); free it "
+          "first"));
+    }
+    struct stat now {};
+    if (fstat(file.get(), &now) != 0) return OpenFailed(name(), errno);
+    if (now.st_rdev != facts.st_rdev) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(name(), ": another device has that name by now; open it again"));
+    }
+    claim = std::make_shared<const Claim>(Claim{std::move(file), !read_only()});
+    of_device[facts.st_rdev] = claim;
   }
+  // From here on the I/O of this object goes by the claimed file.
+  if (dup3(claim->file.get(), fd(), O_CLOEXEC) < 0) return OpenFailed(name(), errno);
   claim_ = std::move(claim);
   return absl::OkStatus();
 }

@@ -5,9 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/loop.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "volume/aligned_buffer.h"
@@ -75,14 +80,98 @@ TEST_F(BlockLunTest, DiscardsOrSaysThatItCannot) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Open(LunAccess::kReadOnly)->Discard(0, 512)));
 }
 
-TEST_F(BlockLunTest, OnlyOneObjectHoldsAClaim) {
+// What another process would get: the kernel knows a claim by the file.
+class AnotherProcess {
+ public:
+  explicit AnotherProcess(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC)) {}
+  bool claimed() const { return file_.valid(); }
+
+ private:
+  const UniqueFd file_;
+};
+
+TEST_F(BlockLunTest, OneProcessHoldsTheClaimWithAllItsObjects) {
   auto first = Open();
-  const auto second = Open();
+  {
+    const AnotherProcess other(path_);
+    ASSERT_TRUE(other.claimed());
+    EXPECT_TRUE(absl::IsFailedPrecondition(first->ClaimForThisProcess()));
+  }
   ASSERT_TRUE(first->ClaimForThisProcess().ok());
   EXPECT_TRUE(first->ClaimForThisProcess().ok()) << "again";
-  EXPECT_TRUE(absl::IsFailedPrecondition(second->ClaimForThisProcess()));
-  first.reset();
+  auto second = Open();
   EXPECT_TRUE(second->ClaimForThisProcess().ok());
+  first.reset();
+  EXPECT_FALSE(AnotherProcess(path_).claimed());
+  const AlignedBuffer block = AlignedBuffer::Zeroed(512);
+  EXPECT_TRUE(second->Write(512, block.span()).ok());
+  second.reset();
+  EXPECT_TRUE(AnotherProcess(path_).claimed());
+}
+
+// A request that the kernel has not ended keeps its file, and nothing else of its process: here a
+// second descriptor does. Whoever gets the claim comes after it.
+TEST_F(BlockLunTest, TheClaimEndsWithTheFileThatCarriesTheIo) {
+  const auto descriptors = [&] {
+    std::vector<int> found;
+    for (int fd = 0; fd < 1024; ++fd) {
+      std::array<char, 64> target{};
+      const std::string link = absl::StrCat("/proc/self/fd/", fd);
+      if (readlink(link.c_str(), target.data(), target.size() - 1) < 0) continue;
+      if (fd != device_.get() && target.data() == path_) found.push_back(fd);
+    }
+    return found;
+  };
+  auto lun = Open();
+  const std::vector<int> carries = descriptors();
+  ASSERT_EQ(carries.size(), 1U);
+  ASSERT_TRUE(lun->ClaimForThisProcess().ok());
+  UniqueFd request(dup(carries[0]));
+  lun.reset();
+  EXPECT_FALSE(AnotherProcess(path_).claimed()) << "a request is still with the kernel";
+  request = UniqueFd();
+  EXPECT_TRUE(AnotherProcess(path_).claimed());
+}
+
+TEST(BlockReservationsTest, NothingIsRegisteredWithoutTheClaim) {
+  const UniqueFd nowhere(open("/dev/null", O_RDWR | O_CLOEXEC));
+  absl::Status claim = absl::FailedPreconditionError("in use on this host");
+  int claims = 0;
+  BlockReservations reservations("device", nowhere.get(), [&] {
+    ++claims;
+    return claim;
+  });
+  const ReservationResult refused = reservations.Register(7);
+  EXPECT_EQ(refused.outcome, ReservationResult::Outcome::kNotDone);
+  EXPECT_TRUE(absl::IsAborted(refused.status)) << refused.status;
+  EXPECT_TRUE(absl::IsAborted(reservations.ClaimPath()));
+  claim = absl::OkStatus();
+  EXPECT_FALSE(absl::IsAborted(reservations.Register(7).status)) << "it was asked, and has none";
+  EXPECT_EQ(claims, 3);
+}
+
+// A real file on its way to the end of its process: a killed writer, and who comes after it.
+TEST_F(BlockLunTest, AKilledProcessLeavesTheClaim) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lun = OpenLun(path_, LunAccess::kReadWrite);
+    const char word = lun.ok() && (*lun)->ClaimForThisProcess().ok() ? 'y' : 'n';
+    if (write(ready[1], &word, 1) == 1) pause();
+    _exit(1);
+  }
+  char word = 0;
+  ASSERT_EQ(read(ready[0], &word, 1), 1);
+  EXPECT_EQ(word, 'y');
+  const auto next = Open();
+  EXPECT_TRUE(absl::IsFailedPrecondition(next->ClaimForThisProcess()));
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(next->ClaimForThisProcess().ok());
+  close(ready[0]);
+  close(ready[1]);
 }
 
 }  // namespace

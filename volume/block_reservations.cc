@@ -10,7 +10,6 @@
 #include <span>
 #include <system_error>
 
-#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "volume/check.h"
 #include "volume/lun_fault.h"
@@ -40,8 +39,9 @@ bool NeverSent(int error) {
 
 }  // namespace
 
-std::unique_ptr<BlockReservations> BlockReservations::Find(std::string name, int fd) {
-  auto found = absl::WrapUnique(new BlockReservations(std::move(name), fd));
+std::unique_ptr<BlockReservations> BlockReservations::Find(std::string name, int fd,
+                                                           ClaimDevice claim) {
+  auto found = std::make_unique<BlockReservations>(std::move(name), fd, std::move(claim));
   std::array<std::byte, 8> buffer{};
   return found->Ask(scsi::ReserveIn::kReadKeys, buffer, "READ KEYS").ok() ? std::move(found)
                                                                           : nullptr;
@@ -76,8 +76,14 @@ ReservationResult BlockReservations::Change(unsigned long request, void* argumen
                                    absl::StrCat(text, reason, "; whether it was done is unknown"))};
 }
 
+absl::Status BlockReservations::ClaimPath() {
+  const absl::Status status = claim_();
+  return status.ok() ? status : absl::AbortedError(status.message());
+}
+
 ReservationResult BlockReservations::Register(std::uint64_t key) {
   REEL_CHECK(key != 0, "0 stands for no key");
+  if (absl::Status s = ClaimPath(); !s.ok()) return {.outcome = Outcome::kNotDone, .status = s};
   pr_registration argument{};
   argument.new_key = key;
   return Change(IOC_PR_REGISTER, &argument, "REGISTER");

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/aligned_buffer.h"
+#include "volume/device_fault.h"
 #include "volume/uring.h"
 
 namespace reel {
@@ -22,7 +23,7 @@ void FdLun::Start(LunRequest& request) {
     request.Complete(std::move(status));
     return;
   }
-  Uring::ForThisThread().Start(fd(), request);
+  Uring::ForThisThread().Start({.fd = fd(), .device = facts_.device}, request);
 }
 
 absl::Status FdLun::Flush() {
@@ -31,11 +32,14 @@ absl::Status FdLun::Flush() {
 }
 
 absl::Status FdLun::Failed(const char* what, int error) const {
-  const std::string text =
-      absl::StrCat(name(), ": ", what, ": ", std::generic_category().message(error));
-  if (error == EOPNOTSUPP || error == ENOTTY || error == ENOSYS)
+  const std::string where = absl::StrCat(name(), ": ", what, ": ");
+  const std::string text = absl::StrCat(where, std::generic_category().message(error));
+  if (error == EOPNOTSUPP || error == ENOTTY || error == ENOSYS) {
     return absl::UnimplementedError(text);
-  return absl::UnknownError(text);
+  }
+  if (!facts_.device) return absl::UnknownError(text);
+  const absl::Status failure = DeviceFailure(error);
+  return WithText(failure, absl::StrCat(where, failure.message()));
 }
 
 absl::Status OpenFailed(const std::string& name, int error) {

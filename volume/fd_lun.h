@@ -39,6 +39,7 @@ class FdLun : public Lun {
     std::uint32_t logical_block_bytes = 4096;
     std::uint32_t optimal_io_bytes = 0;
     bool read_only = false;
+    bool device = false;  // a block device
   };
 
   const std::string& name() const override { return facts_.name; }
@@ -54,7 +55,8 @@ class FdLun : public Lun {
   FdLun(Facts facts, UniqueFd fd) : facts_(std::move(facts)), fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
-  // UNKNOWN, or UNIMPLEMENTED where errno says that the device cannot; with the LUN's name.
+  // UNKNOWN, or UNIMPLEMENTED where errno says that the device cannot; with the LUN's name, and
+  // with what a block device's errno says more.
   absl::Status Failed(const char* what, int error) const;
 
  private:

@@ -166,7 +166,7 @@ TEST_F(FileLunTest, WithoutIoUringRequestsStillRun) {
     const std::string& name() const override { return lun_name; }
     std::uint64_t size_bytes() const override { return 16 << 20; }
     std::uint32_t logical_block_bytes() const override { return 4096; }
-    void Start(LunRequest& request) override { engine.Start(fd, request); }
+    void Start(LunRequest& request) override { engine.Start({.fd = fd}, request); }
     absl::Status Flush() override { return absl::OkStatus(); }
     absl::Status Discard(std::uint64_t, std::uint64_t) override { return absl::OkStatus(); }
     absl::Status ClaimForThisProcess() override { return absl::OkStatus(); }

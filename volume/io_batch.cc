@@ -74,10 +74,13 @@ absl::Status IoBatch::Run() {
 }
 
 absl::Status IoBatch::FailureOn(const Lun& lun) const {
+  absl::Status worst;
   for (const Entry& entry : entries_) {
-    if (entry.lun == &lun && !entry.request.status.ok()) return entry.request.status;
+    if (entry.lun == &lun && MattersMore(entry.request.status, worst)) {
+      worst = entry.request.status;
+    }
   }
-  return absl::OkStatus();
+  return worst;
 }
 
 }  // namespace reel

@@ -34,7 +34,8 @@ class IoBatch {
   // of adding, naming LUN and offset.
   absl::Status Run();
 
-  // The first failure on this LUN, as the LUN said it. REQUIRES: run.
+  // Of the failures on this LUN the one that matters most (volume/lun_fault.h), as the LUN said it.
+  // REQUIRES: run.
   absl::Status FailureOn(const Lun& lun) const;
 
   bool empty() const { return entries_.empty(); }

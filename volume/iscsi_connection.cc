@@ -73,6 +73,11 @@ std::uint64_t Transferred(const IscsiCommand& command, const scsi_task& task) {
   return length - std::min<std::uint64_t>(length, task.residual);
 }
 
+bool IsDeferred(const scsi_sense& sense) {
+  const int response = sense.error_type & 0x7f;
+  return response == 0x71 || response == 0x73;
+}
+
 }  // namespace
 
 IscsiConnection::IscsiConnection(const IscsiUrl& url, UniqueFd wake)
@@ -408,15 +413,16 @@ void IscsiConnection::Finish(Slot& slot, const ScsiOutcome& outcome) {
 void IscsiConnection::Answered(Slot& slot, int status) {
   const scsi_task& task = *slot.task;
   ScsiOutcome outcome;
+  bool not_yet = false;
   switch (status) {
     case SCSI_STATUS_GOOD:
       outcome.kind = Kind::kDone;
-      outcome.transferred_bytes = Transferred(*slot.command, task);
       break;
     case SCSI_STATUS_CHECK_CONDITION:
-      outcome.kind = Kind::kCheck;
-      outcome.key = static_cast<std::uint8_t>(task.sense.key);
-      outcome.code = static_cast<std::uint16_t>(task.sense.ascq);
+      not_yet =
+          TakeSense(static_cast<std::uint8_t>(task.sense.key),
+                    static_cast<std::uint16_t>(task.sense.ascq), IsDeferred(task.sense), outcome) &&
+          ++slot.command->attentions <= kMaxAttentions;
       break;
     case SCSI_STATUS_RESERVATION_CONFLICT:
       outcome.kind = Kind::kConflict;
@@ -428,13 +434,15 @@ void IscsiConnection::Answered(Slot& slot, int status) {
       outcome.kind = Kind::kBusy;
       break;
   }
-  const bool attention = outcome.kind == Kind::kCheck && outcome.key == scsi::kUnitAttention &&
-                         ++slot.command->attentions <= kMaxAttentions;
-  const bool wait =
-      outcome.kind == Kind::kBusy && Clock::now() - slot.command->first_sent < timeout_;
-  if (!attention && !wait) return Finish(slot, outcome);
-  if (wait && busy_.empty()) busy_until_ = Clock::now() + kBusyPause;
-  (attention ? pending_ : busy_).push_front(std::move(slot.command));
+  if (outcome.kind == Kind::kDone) {
+    outcome.transferred_bytes = Transferred(*slot.command, task);
+  }
+  const Clock::time_point now = Clock::now();
+  const bool wait = outcome.kind == Kind::kBusy && !not_yet &&
+                    now - slot.command->first_sent < slot.command->patience.value_or(timeout_);
+  if (!not_yet && !wait) return Finish(slot, outcome);
+  if (wait && busy_.empty()) busy_until_ = now + kBusyPause;
+  (not_yet ? pending_ : busy_).push_front(std::move(slot.command));
   scsi_free_scsi_task(std::exchange(slot.task, nullptr));
   free_slots_.push_back(static_cast<std::size_t>(&slot - slots_.data()));
 }

@@ -7,8 +7,9 @@
 //      byte is sent or received any more, and nothing is sent again. (libiscsi by itself would
 //      reconnect and resend.)
 //   3. At most kMaxInFlight commands are with the target; the others wait, each for a caller's.
-//   4. What the target says it did not execute (a unit attention, BUSY, TASK SET FULL) is sent
-//      again here, within the command's time; nothing else is.
+//   4. What the target says it did not execute (a unit attention, BUSY, TASK SET FULL, NOT READY)
+//   is
+//      sent again here, within the command's patience; nothing else is.
 // Threads: all methods may be called concurrently. `done` runs on the connection's thread, or,
 // where the connection is lost already, in Submit; it must not wait.
 #pragma once
@@ -21,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,28 +34,12 @@
 #include "volume/iscsi_url.h"
 #include "volume/mutex.h"
 #include "volume/scsi.h"
+#include "volume/scsi_outcome.h"
 
 struct iscsi_context;
 struct scsi_task;
 
 namespace reel {
-
-struct ScsiOutcome {
-  enum class Kind {
-    kDone,
-    kCheck,     // CHECK CONDITION: `key` and `code`; not executed, or not whole
-    kConflict,  // RESERVATION CONFLICT: not executed
-    kAborted,   // TASK ABORTED: over, perhaps done in part
-    kBusy,      // not executed: the target was busy for all of the command's time
-    kUnknown,   // the connection was lost with it
-    kClosed,    // never sent: the connection was lost before
-  };
-  Kind kind = Kind::kClosed;
-  std::uint8_t key = 0;    // sense key
-  std::uint16_t code = 0;  // additional sense code and qualifier
-  std::uint64_t transferred_bytes = 0;
-  std::string text;  // why the connection was lost
-};
 
 struct IscsiCommand {
   enum class Data { kNone, kIn, kOut };
@@ -65,6 +51,8 @@ struct IscsiCommand {
   std::function<void(const ScsiOutcome&)> done;
   bool reset_lun =
       false;  // instead of a CDB: LOGICAL UNIT RESET, with nothing else of ours on its way
+  // For so long it is sent again where the target says that it cannot; nullopt: for its time.
+  std::optional<std::chrono::milliseconds> patience;
 
   // The connection's own.
   std::chrono::steady_clock::time_point first_sent{};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "volume/aligned_buffer.h"
 #include "volume/iscsi_reservations.h"
 #include "volume/lun_fault.h"
+#include "volume/lun_times.h"
 #include "volume/types.h"
 
 namespace reel {
@@ -26,35 +28,11 @@ using Data = IscsiCommand::Data;
 // command's data travel while the last one's are written.
 constexpr std::uint32_t kMaxTransferBytes = 1 << 20;
 
-// REQUIRES: not done as asked.
-absl::Status Failure(const ScsiOutcome& outcome) {
-  switch (outcome.kind) {
-    case Kind::kDone:
-      return absl::UnknownError(
-          absl::StrCat("only ", outcome.transferred_bytes, " bytes were transferred"));
-    case Kind::kCheck:
-      return absl::UnknownError(scsi::SenseText(outcome.key, outcome.code));
-    case Kind::kConflict:
-      return LunFaultStatus(LunFault::kFenced,
-                            "RESERVATION CONFLICT: this path has no key registered there");
-    case Kind::kAborted:
-      return LunFaultStatus(LunFault::kAborted, "ended by a reset of the LUN");
-    case Kind::kBusy:
-      return absl::ResourceExhaustedError("the target was busy for all of the command's time");
-    case Kind::kUnknown:
-      return LunFaultStatus(LunFault::kUnknown,
-                            absl::StrCat(outcome.text, "; whether it was done is unknown"));
-    case Kind::kClosed:
-      break;
-  }
-  return LunFaultStatus(LunFault::kClosed, absl::StrCat(outcome.text, "; not sent"));
-}
-
 absl::Status OutcomeOf(const ScsiOutcome& outcome, std::uint64_t length_bytes) {
   if (outcome.kind == Kind::kDone && outcome.transferred_bytes == length_bytes) {
     return absl::OkStatus();
   }
-  return Failure(outcome);
+  return FailureOf(outcome);
 }
 
 // A request that takes several commands: it ends with the last of them, with the worst outcome.
@@ -65,9 +43,7 @@ class Flight {
   void End(absl::Status status) {
     if (!status.ok()) {
       MutexLock lock(mutex_);
-      if (worst_.ok() || (IsOutcomeUnknown(status) && !IsOutcomeUnknown(worst_))) {
-        worst_ = std::move(status);
-      }
+      if (MattersMore(status, worst_)) worst_ = std::move(status);
     }
     if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     LunRequest& request = request_;
@@ -124,7 +100,7 @@ absl::StatusOr<std::span<const std::byte>> AskFor(IscsiConnection& connection, c
   command.length_bytes = static_cast<std::uint32_t>(buffer.size());
   command.memory.push_back({buffer.data(), buffer.size()});
   const ScsiOutcome outcome = connection.Execute(std::move(command));
-  if (outcome.kind != Kind::kDone) return Failure(outcome);
+  if (outcome.kind != Kind::kDone) return FailureOf(outcome);
   return buffer.first(outcome.transferred_bytes);
 }
 
@@ -167,7 +143,7 @@ absl::StatusOr<IscsiLun::Facts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnecti
   IscsiCommand test;
   test.cdb = scsi::TestUnitReady();
   const ScsiOutcome ready = connection.Execute(std::move(test));
-  if (ready.kind != Kind::kDone && ready.kind != Kind::kCheck) return Failure(ready);
+  if (ready.kind != Kind::kDone && ready.kind != Kind::kCheck) return FailureOf(ready);
   const auto inquiry = AskFor(connection, scsi::Inquiry(96), std::span(buffer).first(96));
   if (!inquiry.ok()) return inquiry.status();
   const auto is_disk = scsi::DecodeIsDisk(*inquiry);
@@ -176,7 +152,7 @@ absl::StatusOr<IscsiLun::Facts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnecti
     return absl::NotFoundError(absl::StrCat("the target has no disk as LUN ", url.lun,
                                             "; check the number (of many targets 0 is no disk)"));
   }
-  if (ready.kind == Kind::kCheck) return Failure(ready);
+  if (ready.kind == Kind::kCheck) return FailureOf(ready);
   const auto answer = AskFor(connection, scsi::ReadCapacity16(32), std::span(buffer).first(32));
   if (!answer.ok()) return answer.status();
   const auto capacity = scsi::DecodeCapacity(*answer);
@@ -257,6 +233,7 @@ void IscsiLun::Start(LunRequest& request) {
     command->cdb = read ? scsi::Read16(block, blocks) : scsi::Write16(block, blocks);
     command->data = read ? Data::kIn : Data::kOut;
     command->length_bytes = static_cast<std::uint32_t>(length);
+    command->patience = std::chrono::milliseconds(ResendMs());
     parts.Take(length, command->memory);
     if (flight == nullptr) {
       command->done = [&request, length](const ScsiOutcome& outcome) {
@@ -346,7 +323,7 @@ ScsiOutcome IscsiLun::ResetLun() {
 
 absl::Status IscsiLun::StatusOf(const ScsiOutcome& outcome, const std::string& what) const {
   if (outcome.kind == Kind::kDone) return absl::OkStatus();
-  const absl::Status failure = Failure(outcome);
+  const absl::Status failure = FailureOf(outcome);
   return WithText(failure, absl::StrCat(name(), ": ", what, ": ", failure.message()));
 }
 

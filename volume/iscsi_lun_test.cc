@@ -298,5 +298,42 @@ TEST(IscsiLunTest, ATargetThatFallsSilentIsGivenUp) {
   EXPECT_EQ(proxy.connections(), 1);
 }
 
+// What a storage array says while its controllers change places: nobody above hears of what passes
+// at once, and what takes longer comes with its word.
+TEST(IscsiLunTest, AnAnswerThatSaysNotNowIsWaitedForOrNamed) {
+  constexpr std::uint8_t kCheck = 0x02, kBusy = 0x08, kTaskSetFull = 0x28;
+  struct Row {
+    int answers;
+    std::uint8_t status, key;
+    std::uint16_t code;
+    LunFault fault;
+  };
+  constexpr int kForEver = 1 << 20;
+  TgtTarget target;
+  TcpProxy proxy(target.port());
+  const auto lun = Open(target.Url(1, "header_digest=none", proxy.port()));
+  ASSERT_NE(lun, nullptr);
+  for (const Row& row : {
+           Row{3, kCheck, 6, 0x2a06, LunFault::kNone},          // unit attentions
+           Row{kForEver, kCheck, 2, 0x040a, LunFault::kBusy},   // an ALUA transition
+           Row{kForEver, kCheck, 2, 0x0401, LunFault::kBusy},   // becoming ready
+           Row{kForEver, kBusy, 0, 0, LunFault::kBusy},         //
+           Row{kForEver, kTaskSetFull, 0, 0, LunFault::kBusy},  //
+           Row{1, kCheck, 11, 0x4700, LunFault::kAborted},      //
+           Row{1, kCheck, 3, 0x0c00, LunFault::kNone},          // a write error is final
+           Row{1, kCheck, 1, 0x1701, LunFault::kNone},          // recovered: that is success
+       }) {
+    proxy.ForgeAnswers(row.answers, row.status, row.key, row.code);
+    const absl::Status status = WriteBlock(*lun, 3, row.code);
+    const bool fails = row.fault != LunFault::kNone || row.key == 3;
+    EXPECT_EQ(!status.ok(), fails) << status;
+    EXPECT_EQ(FaultOf(status), row.fault) << status;
+    EXPECT_EQ(proxy.forgeries_left() == 0, row.answers != kForEver);
+    proxy.ForgeAnswers(0, 0);
+    ASSERT_TRUE(WriteBlock(*lun, 3, 1).ok());
+  }
+  EXPECT_EQ(proxy.connections(), 1);
+}
+
 }  // namespace
 }  // namespace reel

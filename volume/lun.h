@@ -77,7 +77,8 @@ class Lun {
 
   // After a lost path: a new one to the same LUN, with no registration. OK at once where the path
   // still stands, or where there is none to lose. FAILED_PRECONDITION when another LUN answers;
-  // else the error of connecting, and the path stays lost.
+  // else the error of connecting, and the path stays lost. On a block device, whose path the kernel
+  // keeps: whether it answers.
   virtual absl::Status Reopen() { return absl::OkStatus(); }
 
   // One blocking request. `buffer` is aligned as invariant 1 says.

@@ -1,5 +1,6 @@
 #include "volume/lun_fault.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -20,7 +21,14 @@ constexpr std::array kWords = {
     Word{LunFault::kFenced, "fenced", absl::StatusCode::kPermissionDenied},
     Word{LunFault::kAborted, "aborted", absl::StatusCode::kAborted},
     Word{LunFault::kClosed, "closed", absl::StatusCode::kUnavailable},
+    Word{LunFault::kBusy, "busy", absl::StatusCode::kUnavailable},
+    Word{LunFault::kInDoubt, "in doubt", absl::StatusCode::kUnavailable},
 };
+
+// The later, the more it matters. (OK is before all of them.)
+constexpr std::array kByWeight = {LunFault::kBusy,   LunFault::kAborted, LunFault::kNone,
+                                  LunFault::kClosed, LunFault::kFenced,  LunFault::kInDoubt,
+                                  LunFault::kUnknown};
 
 }  // namespace
 
@@ -46,7 +54,15 @@ LunFault FaultOf(const absl::Status& status) {
 
 bool IsOutcomeUnknown(const absl::Status& status) {
   const LunFault fault = FaultOf(status);
-  return fault == LunFault::kUnknown || fault == LunFault::kAborted;
+  return fault == LunFault::kUnknown || fault == LunFault::kInDoubt || fault == LunFault::kAborted;
+}
+
+bool MattersMore(const absl::Status& one, const absl::Status& other) {
+  if (one.ok() || other.ok()) return !one.ok();
+  const auto weight = [](const absl::Status& status) {
+    return std::find(kByWeight.begin(), kByWeight.end(), FaultOf(status));
+  };
+  return weight(one) > weight(other);
 }
 
 absl::Status WithText(const absl::Status& status, const std::string& text) {

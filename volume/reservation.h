@@ -54,7 +54,13 @@ class Reservations {
  public:
   virtual ~Reservations() = default;
 
-  // Registers `key` for this path. kConflict: the path has a key already. REQUIRES: key != 0.
+  // Where the processes of a host share one path (the kernel's, to a block device): makes it this
+  // process's alone, once no command that another one has sent can be sent again. ABORTED: it is
+  // another's yet. OK where each has a path of its own.
+  virtual absl::Status ClaimPath() { return absl::OkStatus(); }
+
+  // Registers `key` for this path, which it claims first. kConflict: the path has a key already.
+  // REQUIRES: key != 0.
   virtual ReservationResult Register(std::uint64_t key) = 0;
   // Takes this path's registration away. kConflict: it is not `key`.
   virtual ReservationResult Unregister(std::uint64_t key) = 0;

@@ -60,6 +60,38 @@ const char* KeyName(std::uint8_t key) {
   return key < std::size(kNames) ? kNames[key] : "SENSE KEY OF ANOTHER KIND";
 }
 
+// Sense keys.
+constexpr std::uint8_t kNoSense = 0, kRecovered = 1, kNotReady = 2, kUnitAttention = 6,
+                       kAbortedCommand = 11;
+constexpr int kAny = -1;
+
+// The first that fits rules; what none fits is refused: MEDIUM ERROR, HARDWARE ERROR, ILLEGAL
+// REQUEST, DATA PROTECT (also of a thin LUN without space, 27/07) and whatever else there may be.
+struct SenseRule {
+  std::uint8_t key;
+  int asc, ascq;
+  Verdict verdict;
+};
+constexpr SenseRule kSenseRules[] = {
+    {kNoSense, kAny, kAny, Verdict::kAborted},  // it says neither
+    {kRecovered, kAny, kAny, Verdict::kDone},
+    // NOT READY passes by itself: 04/01 becoming ready, 04/04 to 04/09 at work on itself, 04/0A
+    // another controller takes it over (ALUA), 04/0B and 04/0C this port does not serve it just
+    // now, 08/xx its array cannot reach it, … But not these:
+    {kNotReady, 0x04, 0x02, Verdict::kRefused},  // waits for a START UNIT
+    {kNotReady, 0x04, 0x03, Verdict::kRefused},  // waits for somebody's hands
+    {kNotReady, 0x04, 0x12, Verdict::kRefused},  // taken offline
+    {kNotReady, 0x04, 0x1b, Verdict::kRefused},  // is being sanitized
+    {kNotReady, 0x30, kAny, Verdict::kRefused},  // a medium of another kind
+    {kNotReady, 0x31, kAny, Verdict::kRefused},  // a medium without a format
+    {kNotReady, 0x3a, kAny, Verdict::kRefused},  // no medium
+    {kNotReady, kAny, kAny, Verdict::kNotNow},
+    // Of a reset, of changed reservations, of changed access states (2A/06), …
+    {kUnitAttention, kAny, kAny, Verdict::kNotYet},
+    {kAbortedCommand, 0x10, kAny, Verdict::kRefused},  // protection information that does not fit
+    {kAbortedCommand, kAny, kAny, Verdict::kAborted},
+};
+
 // The better, the higher: what names the LUN itself, whoever looks.
 int Rank(std::uint8_t type) {
   switch (type) {
@@ -149,6 +181,21 @@ std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key,
 
 std::string SenseText(std::uint8_t key, std::uint16_t code) {
   return absl::StrFormat("%s, %02x/%02x", KeyName(key), code >> 8, code & 0xff);
+}
+
+Verdict VerdictOf(std::uint8_t key, std::uint16_t code, bool deferred) {
+  Verdict verdict = Verdict::kRefused;
+  for (const SenseRule& rule : kSenseRules) {
+    if (rule.key != key || (rule.asc != kAny && rule.asc != code >> 8) ||
+        (rule.ascq != kAny && rule.ascq != (code & 0xff))) {
+      continue;
+    }
+    verdict = rule.verdict;
+    break;
+  }
+  if (!deferred) return verdict;
+  // What was acknowledged before and has come to nothing must be told, and not be tried away.
+  return verdict == Verdict::kDone ? Verdict::kNotYet : Verdict::kRefused;
 }
 
 absl::StatusOr<Capacity> DecodeCapacity(std::span<const std::byte> answer) {

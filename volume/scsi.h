@@ -37,11 +37,23 @@ Cdb PersistentReserveIn(ReserveIn action, std::uint16_t length_bytes);
 Cdb PersistentReserveOut(ReserveOut action);
 std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::uint64_t action_key);
 
-inline constexpr std::uint8_t kUnitAttention = 6, kIllegalRequest = 5;  // sense keys
-inline constexpr std::uint16_t kInvalidCommand = 0x2000;                // ASC and ASCQ
+inline constexpr std::uint8_t kIllegalRequest = 5;        // a sense key
+inline constexpr std::uint16_t kInvalidCommand = 0x2000;  // ASC and ASCQ
 
 // "NOT READY, 04/01": for messages.
 std::string SenseText(std::uint8_t key, std::uint16_t code);
+
+// What the sense data of a CHECK CONDITION say of the command that got it.
+enum class Verdict {
+  kDone,     // whole, whatever it took
+  kNotYet,   // not executed; the next try may be: something was to be told first
+  kNotNow,   // not executed, and will not be for a while
+  kAborted,  // over, perhaps done in part
+  kRefused,  // final: trying again changes nothing
+};
+// `deferred`: they tell of an earlier command, which was answered already; this one was not
+// executed. In doubt a command counts as one that time mends: callers bound that.
+Verdict VerdictOf(std::uint8_t key, std::uint16_t code, bool deferred);
 
 struct Capacity {
   std::uint64_t blocks = 0;

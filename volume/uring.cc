@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
 #include "volume/check.h"
+#include "volume/device_fault.h"
 
 namespace reel {
 namespace {
@@ -74,9 +75,10 @@ int TransferBlocking(int fd, const LunRequest& request) {
   return static_cast<int>(result < 0 ? -errno : result);
 }
 
-// Every failed transfer is UNKNOWN: whether the bytes of a failed write reached the medium is just
-// that.
-absl::Status Outcome(const LunRequest& request, int result) {
+// Of an image file every failed transfer is UNKNOWN: whether the bytes of a failed write reached
+// the medium is just that.
+absl::Status Outcome(UringFile file, const LunRequest& request, int result) {
+  if (result < 0 && file.device) return DeviceFailure(-result);
   if (result < 0) return absl::UnknownError(ErrorText(-result));
   if (static_cast<std::uint64_t>(result) != request.length_bytes) {
     return absl::UnknownError(absl::StrCat("only ", result, " bytes were transferred"));
@@ -118,13 +120,13 @@ void Uring::DrainThisThread() {
   if (t_ring.uring.has_value()) ForThisThread().Drain();
 }
 
-void Uring::Start(int fd, LunRequest& request) {
+void Uring::Start(UringFile file, LunRequest& request) {
   if (mode_ == Mode::kBlocking) {
-    request.Complete(Outcome(request, TransferBlocking(fd, request)));
+    request.Complete(Outcome(file, request, TransferBlocking(file.fd, request)));
     return;
   }
   if (first_.request == nullptr && free_.size() == kEntries) {
-    first_ = {&request, fd};
+    first_ = {&request, file};
     return;
   }
   if (first_.request != nullptr) Queue(std::exchange(first_, {}));
@@ -132,11 +134,11 @@ void Uring::Start(int fd, LunRequest& request) {
     SubmitAndWait(1);
     Reap();
   }
-  Queue({&request, fd});
+  Queue({&request, file});
 }
 
 void Uring::Queue(const Flight& flight) {
-  const int fd = flight.fd;
+  const int fd = flight.file.fd;
   const LunRequest& request = *flight.request;
   io_uring_sqe* sqe = io_uring_get_sqe(&ring_);
   REEL_CHECK(sqe != nullptr, "the submission queue has room for every free flight");
@@ -168,7 +170,8 @@ void Uring::Drain() {
   if (mode_ == Mode::kBlocking) return;
   if (first_.request != nullptr) {
     const Flight alone = std::exchange(first_, {});
-    alone.request->Complete(Outcome(*alone.request, TransferBlocking(alone.fd, *alone.request)));
+    alone.request->Complete(
+        Outcome(alone.file, *alone.request, TransferBlocking(alone.file.fd, *alone.request)));
   }
   while (free_.size() < kEntries) {
     SubmitAndWait(static_cast<unsigned>(kEntries - free_.size()));
@@ -201,8 +204,10 @@ void Uring::Reap() {
 
 void Uring::Finish(const Flight& flight, int result) {
   // Both say that nothing was transferred, only that the kernel would not queue it.
-  if (result == -EAGAIN || result == -EINTR) result = TransferBlocking(flight.fd, *flight.request);
-  flight.request->Complete(Outcome(*flight.request, result));
+  if (result == -EAGAIN || result == -EINTR) {
+    result = TransferBlocking(flight.file.fd, *flight.request);
+  }
+  flight.request->Complete(Outcome(flight.file, *flight.request, result));
 }
 
 }  // namespace reel

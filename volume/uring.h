@@ -20,6 +20,12 @@
 
 namespace reel {
 
+// What requests go to.
+struct UringFile {
+  int fd = -1;
+  bool device = false;  // a block device: what its errors say is known (volume/device_fault.h)
+};
+
 class Uring {
  public:
   enum class Mode { kRing, kBlocking };
@@ -36,9 +42,8 @@ class Uring {
   // ForThisThread().Drain(), without making a ring where the thread has none.
   static void DrainThisThread();
 
-  // Queues one request on `fd`; waits only when the ring is full. It completes at the latest in
-  // Drain.
-  void Start(int fd, LunRequest& request);
+  // Queues one request; waits only when the ring is full. It completes at the latest in Drain.
+  void Start(UringFile file, LunRequest& request);
   // Waits until nothing is in flight.
   void Drain();
 
@@ -47,7 +52,7 @@ class Uring {
  private:
   struct Flight {
     LunRequest* request = nullptr;
-    int fd = -1;
+    UringFile file;
   };
   void Queue(const Flight& flight);
   void SubmitAndWait(unsigned completions);

@@ -1,11 +1,23 @@
 #include "mdc/metafs/pool_space.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
+#include "volume/lun_fault.h"
+#include "volume/lun_times.h"
+#include "volume/thread.h"
 
 namespace reel::metafs {
+namespace {
+
+// A LUN that is busy for longer, some 0.6 s, is worth a line.
+constexpr std::uint32_t kTriesUnsaid = 6;
+
+}  // namespace
 
 Region FirstRegion(const VolumeDescriptor& descriptor, std::uint64_t length_blocks) {
   std::uint32_t pool = 0;
@@ -72,16 +84,36 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     left -= part;
   }
   if (left > 0) return absl::OutOfRangeError("metadata store: I/O beyond its regions");
-  // As near to the submission as can be: this may be the first that a paused process does.
-  if (kind == LunRequest::Kind::kWrite && may_write_) {
-    if (absl::Status s = may_write_(); !s.ok()) return s;
+  return Persist([&] {
+    // As near to the submission as can be: this may be the first that a paused process does.
+    if (kind == LunRequest::Kind::kWrite && may_write_) {
+      if (absl::Status s = may_write_(); !s.ok()) return s;
+    }
+    IoBatch batch;
+    std::byte* at = memory;
+    for (const LunPiece& piece : pieces) {
+      batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
+      at += piece.length_bytes;
+    }
+    return batch.Run();
+  });
+}
+
+absl::Status PoolSpace::Persist(const std::function<absl::Status()>& once) const {
+  std::uint64_t waited_ms = 0;
+  for (std::uint32_t tries = 0;; ++tries) {
+    absl::Status status = once();
+    const LunFault fault = FaultOf(status);
+    const bool passes = fault == LunFault::kBusy || fault == LunFault::kAborted;
+    if (!passes || waited_ms >= LunBusyLimitMs()) return status;
+    const std::uint64_t pause_ms = LunBusyPauseMs(tries);
+    SleepFor(std::chrono::milliseconds(pause_ms));
+    waited_ms += pause_ms;
+    if (tries == kTriesUnsaid) {
+      spdlog::warn("the metadata store waits for a LUN that cannot serve just now: {}",
+                   std::string(status.message()));
+    }
   }
-  IoBatch batch;
-  for (const LunPiece& piece : pieces) {
-    batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {memory, piece.length_bytes});
-    memory += piece.length_bytes;
-  }
-  return batch.Run();
 }
 
 absl::Status PoolSpace::Read(std::uint64_t offset_bytes, std::span<std::byte> to) {
@@ -103,7 +135,8 @@ absl::Status PoolSpace::Flush() {
     Progress& progress = progress_[lun];
     const std::uint64_t written = progress.written;
     if (progress.flushed >= written) continue;
-    if (absl::Status s = volume_.luns[lun]->Flush(); !s.ok()) return s;
+    absl::Status s = Persist([&] { return volume_.luns[lun]->Flush(); });
+    if (!s.ok()) return s;
     std::uint64_t flushed = progress.flushed;
     while (flushed < written && !progress.flushed.compare_exchange_weak(flushed, written)) {
     }

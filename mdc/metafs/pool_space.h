@@ -1,7 +1,8 @@
 // The metadata store's address space over the pools of an open volume.
 //
 // I/O to one range goes to all its LUNs in one batch; Flush flushes each LUN that was written to
-// since its last flush. Threads: as Space says.
+// since its last flush. What a LUN cannot do just now, or ended, is done again for LunBusyLimitMs:
+// a batch that fails is the end of the controller. Threads: as Space says.
 #pragma once
 
 #include <atomic>
@@ -40,6 +41,8 @@ class PoolSpace : public Space {
   };
   absl::Status Transfer(LunRequest::Kind kind, std::uint64_t offset_bytes, std::byte* memory,
                         std::uint64_t length_bytes, std::vector<LunPiece>& pieces);
+  // Until it comes to something that time alone does not mend.
+  absl::Status Persist(const std::function<absl::Status()>& once) const;
 
   const OpenVolume& volume_;
   const MayWrite may_write_;

@@ -51,6 +51,28 @@ TEST_F(PoolSpaceTest, BeginsWithTheHeadOfTheFirstMetadataPool) {
   EXPECT_EQ(space_->size_bytes(), kHeadBytes);
 }
 
+// An array whose controllers change places, a target that is asked too much, another host's reset.
+TEST_F(PoolSpaceTest, WhatALunCannotDoJustNowIsDoneAgainAsLongAsTheSeatIsHeld) {
+  for (const LunFault fault : {LunFault::kBusy, LunFault::kAborted}) {
+    luns_[1].FailNext(3, fault);
+    EXPECT_TRUE(Write(0, 'a', 4096).ok());
+    luns_[1].FailNext(3, fault);
+    EXPECT_EQ(Read(0, 4096), std::string(4096, 'a'));
+    luns_[1].FailNext(3, fault);
+    EXPECT_TRUE(space_->Flush().ok());
+    EXPECT_EQ(luns_[1].unflushed_writes(), 0U);
+  }
+  luns_[1].FailNext(1, LunFault::kUnknown);
+  EXPECT_EQ(FaultOf(Write(0, 'b', 4096)), LunFault::kUnknown) << "for recovery to find out";
+
+  int looks = 0;
+  space_ = std::make_unique<PoolSpace>(volume_, [&looks] {
+    return ++looks < 3 ? absl::OkStatus() : absl::AbortedError("the seat is over");
+  });
+  luns_[1].FailNext(1000, LunFault::kBusy);
+  EXPECT_TRUE(absl::IsAborted(Write(0, 'c', 4096))) << "it looks again before each try";
+}
+
 TEST_F(PoolSpaceTest, JoinsRegionsAndFlushesOnlyWhatWasWritten) {
   ASSERT_TRUE(
       space_->SetRegions({{PoolId(1), PoolBlock(0), 20}, {PoolId(1), PoolBlock(100), 30}}).ok());

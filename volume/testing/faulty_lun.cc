@@ -71,6 +71,7 @@ void FaultyLun::Perform(LunRequest& request) {
 absl::Status FaultyLun::PerformLocked(LunRequest& request) {
   const bool read = request.kind == Kind::kRead;
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
+  if (absl::Status status = NextFault(); !status.ok()) return status;
   const bool countdown = HitsCountdown(request.kind);
   if (unplugged_ || HitsBadRange(request) || (countdown && read)) {
     ++counters_.errors;
@@ -119,6 +120,13 @@ absl::Status FaultyLun::CheckRequest(const LunRequest& request) const {
   return absl::OkStatus();
 }
 
+absl::Status FaultyLun::NextFault() {
+  if (faults_left_ == 0) return absl::OkStatus();
+  --faults_left_;
+  ++counters_.errors;
+  return LunFaultStatus(fault_, "injected");
+}
+
 bool FaultyLun::HitsCountdown(Kind kind) {
   bool hit = false;
   for (Countdown& countdown : countdowns_) {
@@ -153,6 +161,7 @@ absl::Status FaultyLun::Flush() {
   MutexLock lock(mutex_);
   ++counters_.flushes;
   if (path_lost_) return LunFaultStatus(LunFault::kClosed, absl::StrCat(name(), ": no path"));
+  if (absl::Status status = NextFault(); !status.ok()) return status;
   const bool planned = flushes_until_failure_ > 0 && --flushes_until_failure_ == 0;
   if (unplugged_ || planned) {
     ++counters_.errors;
@@ -225,6 +234,12 @@ void FaultyLun::FailRange(std::uint64_t offset_bytes, std::uint64_t length_bytes
   bad_ranges_.push_back({offset_bytes, length_bytes, kind});
 }
 
+void FaultyLun::FailNext(std::uint64_t count, LunFault fault) {
+  MutexLock lock(mutex_);
+  faults_left_ = count;
+  fault_ = fault;
+}
+
 void FaultyLun::SetUnplugged(bool unplugged) {
   MutexLock lock(mutex_);
   unplugged_ = unplugged;
@@ -235,6 +250,7 @@ void FaultyLun::ClearFaults() {
   countdowns_.clear();
   bad_ranges_.clear();
   flushes_until_failure_ = 0;
+  faults_left_ = 0;
   unplugged_ = false;
 }
 

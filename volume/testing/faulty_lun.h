@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "volume/lun.h"
+#include "volume/lun_fault.h"
 #include "volume/mutex.h"
 
 namespace reel {
@@ -80,6 +81,8 @@ class FaultyLun final : public Lun {
   // Every request that touches the range fails, and a write changes nothing.
   void FailRange(std::uint64_t offset_bytes, std::uint64_t length_bytes,
                  std::optional<Kind> kind = std::nullopt);
+  // The next `count` requests and flushes end with that word (volume/lun_fault.h); not done.
+  void FailNext(std::uint64_t count, LunFault fault);
   // All requests and flushes fail, as of a LUN that was unplugged.
   void SetUnplugged(bool unplugged);
   // Flushes are not sent, and the path cannot be opened again.
@@ -114,6 +117,8 @@ class FaultyLun final : public Lun {
   void Perform(LunRequest& request);
   absl::Status PerformLocked(LunRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRequest(const LunRequest& request) const;
+  // OK, or FailNext's failure.
+  absl::Status NextFault() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HitsCountdown(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HitsBadRange(const LunRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadInto(const LunRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -133,6 +138,8 @@ class FaultyLun final : public Lun {
   std::uint64_t flushes_until_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none planned
   bool unplugged_ ABSL_GUARDED_BY(mutex_) = false;
   bool path_lost_ ABSL_GUARDED_BY(mutex_) = false;
+  std::uint64_t faults_left_ ABSL_GUARDED_BY(mutex_) = 0;
+  LunFault fault_ ABSL_GUARDED_BY(mutex_) = LunFault::kNone;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<LunRequest*> queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -14,9 +14,12 @@ using Outcome = ReservationResult::Outcome;
 
 class SharedLun::Keeper final : public Reservations {
  public:
-  Keeper(SharedLun& target, std::string host) : target_(target), host_(std::move(host)) {}
+  Keeper(SharedLun& target, std::string host, std::string process)
+      : target_(target), host_(std::move(host)), process_(std::move(process)) {}
 
+  absl::Status ClaimPath() override { return target_.Claim(host_, process_); }
   ReservationResult Register(std::uint64_t key) override {
+    if (absl::Status s = ClaimPath(); !s.ok()) return {.outcome = Outcome::kNotDone, .status = s};
     return target_.Perform(host_, [&](Nexus& nexus) {
       if (nexus.key != 0) return false;
       nexus.key = key;
@@ -86,9 +89,9 @@ class SharedLun::Keeper final : public Reservations {
       target_.mutex_.AssertHeld();
       if (!target_.has_reset_) return false;
       for (Held& held : target_.held_) {
-        if (held.request != nullptr) aborted.push_back(held.request);
+        if (held.request != nullptr && !held.in_host) aborted.push_back(held.request);
       }
-      target_.held_.clear();
+      std::erase_if(target_.held_, [](const Held& held) { return !held.in_host; });
       ++target_.resets_;
       return true;
     });
@@ -103,19 +106,19 @@ class SharedLun::Keeper final : public Reservations {
 
  private:
   SharedLun& target_;
-  const std::string host_;
+  const std::string host_, process_;
 };
 
 class SharedLun::Path final : public Lun {
  public:
-  Path(SharedLun& target, const std::string& host)
-      : target_(target), host_(host), keeper_(target, host) {}
+  Path(SharedLun& target, const std::string& host, const std::string& process)
+      : target_(target), host_(host), process_(process), keeper_(target, host, process) {}
 
   const std::string& name() const override { return target_.lun_.name(); }
   std::uint64_t size_bytes() const override { return target_.lun_.size_bytes(); }
   std::uint32_t logical_block_bytes() const override { return target_.lun_.logical_block_bytes(); }
   Reservations* reservations() const override { return &keeper_; }
-  void Start(LunRequest& request) override { target_.Start(host_, request); }
+  void Start(LunRequest& request) override { target_.Start(host_, process_, request); }
   absl::Status Flush() override {
     {
       MutexLock lock(target_.mutex_);
@@ -131,14 +134,39 @@ class SharedLun::Path final : public Lun {
 
  private:
   SharedLun& target_;
-  const std::string host_;
+  const std::string host_, process_;
   mutable Keeper keeper_;
 };
 
 std::unique_ptr<Lun> SharedLun::NewPath(const std::string& host) {
   MutexLock lock(mutex_);
   paths_[host] = {};
-  return std::make_unique<Path>(*this, host);
+  return std::make_unique<Path>(*this, host, "");
+}
+
+std::unique_ptr<Lun> SharedLun::NewPathOfProcess(const std::string& host,
+                                                 const std::string& process) {
+  MutexLock lock(mutex_);
+  paths_.try_emplace(host);
+  return std::make_unique<Path>(*this, host, process);
+}
+
+// As the kernel's: held by the file, which the commands of the process keep after its end.
+absl::Status SharedLun::Claim(const std::string& host, const std::string& process) {
+  MutexLock lock(mutex_);
+  Nexus& nexus = paths_.at(host);
+  const bool commands_left = std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
+    return held.in_host && held.host == host && held.process == nexus.claimed_by;
+  });
+  const bool free =
+      nexus.claimed_by.empty() || (nexus.ended.contains(nexus.claimed_by) && !commands_left);
+  if (nexus.ended.contains(process)) return absl::AbortedError("it has ended");
+  if (nexus.claimed_by != process && !free) {
+    ++claims_refused_;
+    return absl::AbortedError("in use on this host");
+  }
+  nexus.claimed_by = process;
+  return absl::OkStatus();
 }
 
 absl::Status SharedLun::CheckPath(const std::string& host, bool writes) const {
@@ -173,14 +201,15 @@ ReservationResult SharedLun::Perform(const std::string& host, Act act) {
           .status = LunFaultStatus(LunFault::kFenced, "RESERVATION CONFLICT")};
 }
 
-void SharedLun::Start(const std::string& host, LunRequest& request) {
+void SharedLun::Start(const std::string& host, const std::string& process, LunRequest& request) {
   const bool write = request.kind == LunRequest::Kind::kWrite;
   absl::Status status;
   {
     MutexLock lock(mutex_);
-    status = CheckPath(host, write);
-    if (status.ok() && write && holding_) {
-      Held held{&request, host, request.offset_bytes, {}};
+    const bool in_host = write && paths_.at(host).holds_writes;
+    if (!in_host) status = CheckPath(host, write);
+    if (status.ok() && write && (holding_ || in_host)) {
+      Held held{&request, host, process, in_host, request.offset_bytes, {}};
       for (const iovec& part : request.parts) {
         const auto* bytes = static_cast<const std::byte*>(part.iov_base);
         held.bytes.insert(held.bytes.end(), bytes, bytes + part.iov_len);
@@ -260,6 +289,39 @@ void SharedLun::SetHasReset(bool has_reset) {
 void SharedLun::HoldWrites() {
   MutexLock lock(mutex_);
   holding_ = true;
+}
+
+void SharedLun::HoldInHost(const std::string& host) {
+  MutexLock lock(mutex_);
+  paths_.at(host).holds_writes = true;
+}
+
+void SharedLun::SendFromHost(const std::string& host) {
+  std::vector<LunRequest*> sent;
+  {
+    MutexLock lock(mutex_);
+    paths_.at(host).holds_writes = false;
+    for (const Held& held : held_) {
+      if (held.in_host && held.host == host) sent.push_back(held.request);
+    }
+    std::erase_if(held_, [&](const Held& held) { return held.in_host && held.host == host; });
+  }
+  for (LunRequest* request : sent) Start(host, "", *request);
+}
+
+void SharedLun::EndProcess(const std::string& host, const std::string& process) {
+  MutexLock lock(mutex_);
+  paths_.at(host).ended.insert(process);
+}
+
+int SharedLun::claims_refused() const {
+  MutexLock lock(mutex_);
+  return claims_refused_;
+}
+
+void SharedLun::HoldNoMore() {
+  MutexLock lock(mutex_);
+  holding_ = false;
 }
 
 void SharedLun::ReleaseWrites() {

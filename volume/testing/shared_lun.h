@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,16 +29,27 @@ class SharedLun {
 
   // `host` names it, for Cut.
   std::unique_ptr<Lun> NewPath(const std::string& host);
+  // The path of one of several processes of that host, whose kernel keeps one for them all (a block
+  // device): what is registered is registered for all of them, after one has claimed it.
+  std::unique_ptr<Lun> NewPathOfProcess(const std::string& host, const std::string& process);
 
   // ---- what a test does to it
   void Cut(const std::string& host);
   void Restart();  // all paths are lost, and all that was registered
   // Reopen fails as long as this holds.
   void SetUnreachable(bool unreachable);
+  // Writes stay in that host's kernel, and are judged by the target when they are sent at last:
+  // whatever has become of their process, and under the key that the host has by then.
+  void HoldInHost(const std::string& host);
+  void SendFromHost(const std::string& host);
+  // Of that process nothing is left but what its kernel holds.
+  void EndProcess(const std::string& host, const std::string& process);
   // The next change of reservations ends as unknown, carried out or not.
   void LoseNextChange(bool carried_out);
   void SetHasReset(bool has_reset);
   void HoldWrites();
+  // What comes from now on is carried out; what was held back stays so.
+  void HoldNoMore();
   // Carries out what was held back, in order.
   void ReleaseWrites();
 
@@ -46,22 +58,28 @@ class SharedLun {
   std::uint64_t Holder() const;             // 0: none
   int resets() const;
   std::size_t held_writes() const;
+  int claims_refused() const;
 
  private:
   class Path;
   class Keeper;
   struct Held {
     LunRequest* request;  // null: its path is lost
-    std::string host;
+    std::string host, process;
+    bool in_host;  // not yet sent
     std::uint64_t offset_bytes;
     std::vector<std::byte> bytes;
   };
   struct Nexus {
     bool lost = false;
     std::uint64_t key = 0;
+    bool holds_writes = false;
+    std::string claimed_by;  // a process
+    std::set<std::string> ended;
   };
 
-  void Start(const std::string& host, LunRequest& request);
+  void Start(const std::string& host, const std::string& process, LunRequest& request);
+  absl::Status Claim(const std::string& host, const std::string& process);
   absl::Status Reopen(const std::string& host);
   absl::Status CheckPath(const std::string& host, bool writes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -84,6 +102,7 @@ class SharedLun {
   int lose_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool carry_out_ ABSL_GUARDED_BY(mutex_) = false;
   int resets_ ABSL_GUARDED_BY(mutex_) = 0;
+  int claims_refused_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);
 };
 

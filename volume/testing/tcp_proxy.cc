@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
@@ -14,6 +15,8 @@ namespace {
 
 // Of an iSCSI header: the end of the residual count, which nobody looks at after a whole transfer.
 constexpr ssize_t kSpoiledByte = 47;
+constexpr std::size_t kHeaderBytes = 48;
+constexpr std::uint8_t kCheckCondition = 0x02;
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address{};
@@ -73,6 +76,39 @@ void TcpProxy::HoldAnswers() {
 void TcpProxy::SpoilNextAnswer() {
   MutexLock lock(mutex_);
   spoil_ = true;
+}
+
+void TcpProxy::ForgeAnswers(int count, std::uint8_t status, std::uint8_t key, std::uint16_t code) {
+  MutexLock lock(mutex_);
+  forgery_ = {.left = count, .status = status, .key = key, .code = code};
+}
+
+int TcpProxy::forgeries_left() {
+  MutexLock lock(mutex_);
+  return forgery_.left;
+}
+
+// RFC 7143, 11.4: SCSI Response; with sense data in fixed format (SPC-4, 4.5.3) behind its header.
+std::size_t TcpProxy::Forge(std::byte* answer, std::size_t size) {
+  constexpr std::byte kScsiResponse{0x21};
+  constexpr std::size_t kSenseBytes = 18;
+  if (forgery_.left == 0 || size != kHeaderBytes || answer[0] != kScsiResponse ||
+      answer[3] != std::byte{0}) {
+    return size;
+  }
+  --forgery_.left;
+  answer[3] = static_cast<std::byte>(forgery_.status);
+  if (forgery_.status != kCheckCondition) return size;
+  std::byte* const sense = answer + kHeaderBytes + 2;
+  std::fill(answer + kHeaderBytes, sense + kSenseBytes, std::byte{0});
+  answer[7] = std::byte{2 + kSenseBytes};             // of the data segment, with …
+  answer[kHeaderBytes + 1] = std::byte{kSenseBytes};  // … its length before the sense data
+  sense[0] = std::byte{0x70};
+  sense[2] = static_cast<std::byte>(forgery_.key);
+  sense[7] = std::byte{kSenseBytes - 8};
+  sense[12] = static_cast<std::byte>(forgery_.code >> 8);
+  sense[13] = static_cast<std::byte>(forgery_.code & 0xff);
+  return kHeaderBytes + 2 + kSenseBytes;
 }
 
 bool TcpProxy::AwaitRequests(std::uint64_t bytes) {
@@ -148,14 +184,16 @@ bool TcpProxy::Forward(int from, int to, bool answer) {
   std::array<std::byte, 65536> buffer;
   const ssize_t size = recv(from, buffer.data(), buffer.size(), 0);
   if (size <= 0) return false;
+  auto length = static_cast<std::size_t>(size);
   {
     MutexLock lock(mutex_);
     if (answer && spoil_ && size > kSpoiledByte) {
       buffer[kSpoiledByte] ^= std::byte{1};
       spoil_ = false;
     }
+    if (answer) length = Forge(buffer.data(), length);
   }
-  if (!SendAll(to, buffer.data(), static_cast<std::size_t>(size))) return false;
+  if (!SendAll(to, buffer.data(), length)) return false;
   if (answer) return true;
   MutexLock lock(mutex_);
   request_bytes_ += static_cast<std::uint64_t>(size);

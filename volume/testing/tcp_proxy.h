@@ -28,6 +28,11 @@ class TcpProxy {
   void HoldAnswers();
   // Turns one bit in the header of the next iSCSI answer, one that only a digest can tell of.
   void SpoilNextAnswer();
+  // Turns the next `count` answers "GOOD" to iSCSI commands (without data) into others: a status,
+  // or CHECK CONDITION (0x02) with these sense data. REQUIRES: no digests, one command at a time.
+  void ForgeAnswers(int count, std::uint8_t status, std::uint8_t key = 0, std::uint16_t code = 0);
+  // How many of them are still to come.
+  int forgeries_left();
   // Waits until the clients have sent `bytes` since HoldAnswers. False after ten seconds.
   bool AwaitRequests(std::uint64_t bytes);
   // Ends all connections, on both sides.
@@ -41,6 +46,13 @@ class TcpProxy {
   void Accept();
   // False when the pair has ended.
   bool Forward(int from, int to, bool answer);
+  struct Forgery {
+    int left = 0;
+    std::uint8_t status = 0, key = 0;
+    std::uint16_t code = 0;
+  };
+  // Returns how much of the answer is to be sent then. REQUIRES: room for some more.
+  std::size_t Forge(std::byte* answer, std::size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   int port_ = 0;
   const int server_port_;
@@ -51,6 +63,7 @@ class TcpProxy {
   int connections_ ABSL_GUARDED_BY(mutex_) = 0;
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   bool spoil_ ABSL_GUARDED_BY(mutex_) = false;
+  Forgery forgery_ ABSL_GUARDED_BY(mutex_);
   bool cut_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
