@@ -77,6 +77,10 @@ void Txn::Delete(std::string key) {
   staged_.insert_or_assign(std::move(key), std::nullopt);
 }
 
+void Txn::Cleared(std::string from, std::string to) {
+  cleared_.push_back({std::move(from), std::move(to)});
+}
+
 absl::StatusOr<v1::InodeRecord*> Txn::Inode(InodeNumber inode) {
   const auto stale = [inode] {
     return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " does not exist (any more)"));
@@ -160,6 +164,10 @@ WriteBatch Txn::TakeBatch() {
       batch.Put(std::move(change.key), std::move(change.value));
     }
   }
+  for (WriteBatch::Range& range : cleared_) {
+    batch.Cleared(std::move(range.from), std::move(range.to));
+  }
+  cleared_.clear();
   return batch;
 }
 

@@ -68,6 +68,8 @@ class Txn {
   absl::StatusOr<std::optional<std::string>> GetCounts(const std::string& key);
   void Put(std::string key, std::string value);
   void Delete(std::string key);
+  // With the staged changes, no key from `from` on and before `to` is in the store.
+  void Cleared(std::string from, std::string to);
 
   // The inode's record, loaded once and changed in place; ESTALE when there is none. The pointer
   // holds until the transaction ends. After a change, call Changed.
@@ -111,6 +113,7 @@ class Txn {
   Sequence seen_;
   absl::flat_hash_map<std::string, std::optional<std::string>> staged_;
   absl::node_hash_map<InodeNumber, CachedInode> inodes_;
+  std::vector<WriteBatch::Range> cleared_;
 };
 
 template <typename Visit>

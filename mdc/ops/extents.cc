@@ -245,6 +245,7 @@ bool ExtentEdit::Covers(FileBlock start, FileBlock end) const {
 
 absl::Status ExtentEdit::Remove(FileBlock start, std::uint64_t length_blocks) {
   const FileBlock end = start + length_blocks;
+  cleared_.emplace_back(start, end);
   SplitAt(start);
   SplitAt(end);
   auto it = pieces_.lower_bound(start);
@@ -321,6 +322,11 @@ absl::Status ExtentEdit::Store() {
     out.set_state(piece.written ? v1::EXTENT_WRITTEN : v1::EXTENT_UNWRITTEN);
     out.set_birth_sequence(piece.birth_sequence);
     ctx_.txn.Put(schema::ExtentKey(inode_, block), out.SerializeAsString());
+  }
+  for (const auto& [start, end] : cleared_) {
+    const auto next = pieces_.lower_bound(start);
+    if (next != pieces_.end() && next->first < end) continue;
+    ctx_.txn.Cleared(schema::ExtentKey(inode_, start), schema::ExtentKey(inode_, end));
   }
   (*record)->set_allocated_blocks((*record)->allocated_blocks() + added_blocks_ - removed_blocks_);
   if (ends_truncation_) {

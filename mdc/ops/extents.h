@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -50,7 +51,8 @@ class ExtentEdit {
   // allocation should continue.
   std::optional<Extent> Before(FileBlock block) const;
 
-  // Makes the range a hole and frees its blocks; extents that lie in it partly are cut.
+  // Makes the range a hole and frees its blocks; extents that lie in it partly are cut. REQUIRES:
+  // all of it is loaded.
   absl::Status Remove(FileBlock start, std::uint64_t length_blocks);
   // Gives the blocks of the run to the file at `start`. INTERNAL when a block of the range has one.
   absl::Status InsertUnwritten(FileBlock start, const Run& run);
@@ -92,8 +94,9 @@ class ExtentEdit {
   const InodeNumber inode_;
   bool begun_ = false;  // a pending truncation has been looked for
   bool ends_truncation_ = false;
-  Pieces stored_;  // as the store has them
-  Pieces pieces_;  // as they shall be
+  Pieces stored_;                                         // as the store has them
+  Pieces pieces_;                                         // as they shall be
+  std::vector<std::pair<FileBlock, FileBlock>> cleared_;  // what Remove was asked for
   std::uint64_t added_blocks_ = 0;
   std::uint64_t removed_blocks_ = 0;
 };
