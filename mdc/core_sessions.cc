@@ -422,6 +422,9 @@ void CoreImpl::DropOperations(Session& session) {
       if (op->session == session.id) op->cancelled = true;
     }
   }
+  for (const PendingRef& op : unfinished_) {
+    if (op->session == session.id) op->cancelled = true;
+  }
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.redos = 0;

@@ -19,6 +19,12 @@ absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode all
   return Block(inode, allowed, span);
 }
 
+absl::Status OpContext::AwaitRemoval(InodeNumber inode) {
+  blocked = inode;
+  blocked_by_removal = true;
+  return absl::UnavailableError("what was truncated is being removed");
+}
+
 absl::Status OpContext::Block(InodeNumber inode, v1::TokenMode others_at_most,
                               const TokenSpan& span) {
   blocked = inode;

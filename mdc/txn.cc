@@ -47,6 +47,7 @@ absl::Status Txn::Missed(Miss miss) {
 }
 
 void Txn::Saw(std::string_view key) {
+  ++reads_;
   seen_ = std::max(seen_, in_flight_.SequenceOf(key, viewer_));
 }
 

@@ -93,6 +93,8 @@ class Txn {
   // The highest not yet durable sequence among all that was read and the viewer was not told of; 0
   // when there is none.
   Sequence seen() const { return seen_; }
+  // Keys that were looked up, and entries that were scanned: tests count them.
+  std::uint64_t reads() const { return reads_; }
   // The staged changes, changed inodes included. Empties the transaction.
   WriteBatch TakeBatch();
 
@@ -111,6 +113,7 @@ class Txn {
   SessionId viewer_;
   std::optional<Miss> miss_;
   Sequence seen_;
+  std::uint64_t reads_ = 0;
   absl::flat_hash_map<std::string, std::optional<std::string>> staged_;
   absl::node_hash_map<InodeNumber, CachedInode> inodes_;
   std::vector<WriteBatch::Range> cleared_;
