@@ -431,11 +431,15 @@ void CoreImpl::DropOperations(Session& session) {
 }
 
 void CoreImpl::ReleaseHoldings(SessionId session) {
+  // It may have held a million: only those for which somebody waits are looked at again.
+  const auto wake = [&](InodeNumber inode) {
+    if (parked_.contains(inode)) woken_.insert(inode);
+  };
   for (const InodeNumber inode : tokens_.Drop(session)) {
-    woken_.insert(inode);
+    wake(inode);
     if (orphans_.contains(inode)) QueueReap(inode);
   }
-  for (const InodeNumber inode : attr_tokens_.Drop(session)) woken_.insert(inode);
+  for (const InodeNumber inode : attr_tokens_.Drop(session)) wake(inode);
   for (const InodeNumber inode : opens_.Drop(session)) {
     if (orphans_.contains(inode)) QueueReap(inode);
   }
