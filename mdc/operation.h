@@ -9,9 +9,8 @@
 //   - missed (txn.missed()): run again when fetched;
 //   - waiting for a lock (ctx.waits_for_lock): run again when one of the inode has become weaker;
 //   - waiting for a lock token (ctx.waits_for_lock_token): run again when that has come back;
-//   - unfinished (ctx.unfinished, with OK): what it staged is committed, without the reply, and the
-//   next
-//     step of it runs soon (mdc/progress.h);
+//   - unfinished (ctx.unfinished, with OK): what it staged is committed without the reply, and it
+//     runs again soon, for its next step (mdc/progress.h);
 //   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
 //   changed. An operation that changes inodes is blocked by the core, too, while another session
 //   holds the attribute token of one of them.
