@@ -207,14 +207,13 @@ void CoreImpl::OnTick() {
   const std::uint64_t now = session_clock_.NowMs();
   const std::uint64_t reclaim_until = kReclaimLeases * options_.session_lease_ms;
   std::vector<std::pair<Session*, std::string_view>> over;
+  std::vector<SessionId> resumed;  // ascending
   for (auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
     if (std::exchange(session->recalls_due, false)) {
       SendRecalls(tokens_.PendingRecalls(id));
       SendAttrRecalls(attr_tokens_.PendingRecalls(id));
-      for (const LockToken& token : lock_tokens_.All()) {
-        if (token.session == id && token.recalled) SendLockRecall(token);
-      }
+      resumed.push_back(id);
     }
     if (session->lease_until_ms < now) {
       over.emplace_back(session.get(), "its lease ran out");
@@ -223,6 +222,13 @@ void CoreImpl::OnTick() {
     } else if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) {
       // By returns of single blocks, which are never refused.
       over.emplace_back(session.get(), "it holds tokens of too many pieces");
+    }
+  }
+  if (!resumed.empty()) {
+    for (const LockToken& token : lock_tokens_.All()) {
+      if (token.recalled && std::ranges::binary_search(resumed, token.session)) {
+        SendLockRecall(token);
+      }
     }
   }
   for (const auto& [session, reason] : over) Evict(*session, reason);
@@ -234,6 +240,7 @@ void CoreImpl::OnTick() {
   EndLateOpens(clock_.NowMs());
   RecallIdle();
   Reap();
+  RunUnfinished();
   Settle();
 }
 
@@ -244,6 +251,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   outputs_.Durable(sequence);
   AdvanceFences();
   Reap();
+  RunUnfinished();
   Settle();
 }
 

@@ -1,6 +1,7 @@
-// The core's inside; core.h is its face. Ten files implement it:
+// The core's inside; core.h is its face. Eleven files implement it:
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_steps.cc     operations that take more than one step
 //   core_told.cc      what a session is told before it is durable
 //   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
@@ -41,6 +42,7 @@
 #include "mdc/lock_tokens.h"
 #include "mdc/log_limit.h"
 #include "mdc/operation.h"
+#include "mdc/ops/orphans.h"
 #include "mdc/output_queue.h"
 #include "mdc/session_clock.h"
 #include "mdc/session_table.h"
@@ -113,7 +115,7 @@ class CoreImpl final : public Core {
   void QueueReap(InodeNumber inode);
   void KeepForLateOpens(const std::vector<InodeNumber>& removed);
   void EndLateOpens(std::uint64_t now_ms);
-  void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<bool>& done);
+  void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped);
   // Space of what was removed has yet to come back.
   bool SpaceComesBack() const;
   // Of an operation that found no space: false when none comes back in time, else it is blocked
@@ -143,6 +145,14 @@ class CoreImpl final : public Core {
   void Fetch(Miss miss, const PendingRef& waiter);
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
               Sequence waits_for);
+
+  // core_steps.cc
+  // Commits what a step has done; the next one is due.
+  void CommitStep(const PendingRef& op, OpContext& ctx);
+  // Runs the next steps.
+  void RunUnfinished();
+  // The operation waits for the rest of a truncation. EIO: nobody removes that.
+  absl::Status AwaitRemoval(InodeNumber inode);
 
   // core_told.cc
   // Whether the outcome may be told before it is durable.
@@ -319,6 +329,9 @@ class CoreImpl final : public Core {
   };
   std::vector<LockFetch> lock_fetches_;
 
+  std::deque<PendingRef> unfinished_;  // their next step is due; marked as fetching
+  std::uint64_t directory_moves_ = 0;
+
   absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
   std::deque<InodeNumber> reap_queue_;        // those whose next step is due
   absl::flat_hash_set<InodeNumber> reap_queued_;
@@ -326,9 +339,10 @@ class CoreImpl final : public Core {
     std::uint64_t until_ms;
     InodeNumber inode;
   };
-  std::deque<Leaving> leaving_;  // orphans that may still be opened, in order of their time
-  std::uint64_t reaps_ = 0;      // steps of removal under way
-  Sequence last_reap_;           // of the last one's commit
+  std::deque<Leaving> leaving_;   // orphans that may still be opened, in order of their time
+  std::size_t reap_changes_ = 0;  // records that the steps of this call have changed
+  std::uint64_t reaps_ = 0;       // steps of removal under way
+  Sequence last_reap_;            // of the last one's commit
 
   mutable Counters counters_;
   LogLimit refusals_;

@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "mdc/core_impl.h"
-#include "mdc/ops/orphans.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
 namespace {
 
-// Steps of removal per tick and per sync: enough to keep up with any client, few enough that nobody
-// waits long behind them.
+// Steps of removal per tick and per sync, and records that they change: enough to keep up with any
+// client, few enough that nobody waits long behind them.
 constexpr std::uint32_t kReapSteps = 64;
+constexpr std::size_t kReapChanges = kReapExtents;
 // For so long an orphan that others knew may still be opened by them; meanwhile nobody has it open.
 constexpr std::uint64_t kLateOpenMs = 300;
 constexpr SessionId kNobody(0);
@@ -46,25 +46,33 @@ void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
 
 void CoreImpl::Reap() {
   if (InGrace()) return;
-  for (std::uint32_t step = 0; step < kReapSteps && !reap_queue_.empty() && health_.ok(); ++step) {
+  reap_changes_ = 0;
+  for (std::uint32_t step = 0;
+       step < kReapSteps && reap_changes_ < kReapChanges && !reap_queue_.empty() && health_.ok();
+       ++step) {
     auto op = std::make_shared<Pending>();
     op->reap = reap_queue_.front();
     reap_queue_.pop_front();
     reap_queued_.erase(op->reap);
-    if (opens_.IsOpen(op->reap)) continue;
     ++reaps_;
     Advance(op);
+  }
+  // The next ones need not wait for a tick where somebody waits for them.
+  if (!reap_queue_.empty() &&
+      (parked_.contains(reap_queue_.front()) || parked_.contains(kForSpace))) {
+    wants_sync_ = true;
   }
   EndWaitsForSpace();
 }
 
-void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<bool>& done) {
+void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped) {
   --reaps_;
-  if (!done.ok()) {
+  if (!reaped.ok()) {
     allocator_->Abandon();
     orphans_.erase(inode);
+    woken_.insert(inode);
     spdlog::error("volume {}: inode {} cannot be removed: {}", descriptor_.name, inode.value(),
-                  done.status().ToString());
+                  reaped.status().ToString());
     return;
   }
   for (const InodeNumber gone : ctx.txn.DeletedInodes()) {
@@ -73,12 +81,26 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
     attr_tokens_.Forget(gone);
     woken_.insert(gone);
   }
-  last_reap_ = std::max(last_reap_, Commit(ctx, ctx.txn.TakeBatch(), Haste::kWhenAsked));
-  if (!*done) {
-    QueueReap(inode);
-  } else if (!opens_.IsOpen(inode)) {
-    orphans_.erase(inode);
-    ++counters_.reaped;
+  const WriteBatch batch = ctx.txn.TakeBatch();
+  reap_changes_ += batch.changes().size();
+  last_reap_ = std::max(last_reap_, Commit(ctx, batch, Haste::kWhenAsked));
+  switch (*reaped) {
+    case Reaped::kMore:
+      // First again where somebody waits for it.
+      if (!parked_.contains(inode)) {
+        QueueReap(inode);
+      } else if (reap_queued_.insert(inode).second) {
+        reap_queue_.push_front(inode);
+      }
+      break;
+    case Reaped::kOpen:
+      woken_.insert(inode);
+      break;
+    case Reaped::kDone:
+      orphans_.erase(inode);
+      woken_.insert(inode);
+      ++counters_.reaped;
+      break;
   }
 }
 

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core_impl.h"
 #include "mdc/ops/access.h"
-#include "mdc/ops/orphans.h"
 #include "mdc/request_kinds.h"
 #include "mdc/schema.h"
 #include "proto/convert.h"
@@ -187,7 +186,8 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .attr_tokens = attr_tokens_,
                    .opens = opens_,
                    .locks = locks_,
-                   .lock_tokens = lock_tokens_};
+                   .lock_tokens = lock_tokens_,
+                   .directory_moves = &directory_moves_};
 }
 
 // A client that is not allowed everything tells of every open, but of directories that it caches;
@@ -231,6 +231,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (tier == Tier::kAll) ++counters_.inline_reads;
   Txn txn(db_, in_flight_, tier, op->session);
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
+  ctx.progress = op->progress;
+  ctx.walks = &op->walks;
+  const std::uint64_t walked = op->walks[0].levels + op->walks[1].levels;
   const bool told = op->request.has_foretold() || op->request.has_redo();
   absl::Status may_be;
   if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
@@ -239,7 +242,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
   absl::Status status;
-  absl::StatusOr<bool> reaped = false;
+  absl::StatusOr<Reaped> reaped = Reaped::kMore;
   if (op->reap != InodeNumber(0)) {
     reaped = ReapOrphan(ctx, op->reap);
     status = reaped.status();
@@ -257,9 +260,17 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   }
   if (txn.missed()) {
     allocator_->Abandon();
-    ++op->misses;
+    // A walk up the directories may miss each of them, and goes on from there.
+    op->misses = op->walks[0].levels + op->walks[1].levels == walked ? op->misses + 1 : 1;
     Fetch(*txn.missed(), op);
     return Outcome::kMissed;
+  }
+  if (!status.ok() && ctx.blocked_by_removal) {
+    allocator_->Abandon();
+    op->blocked_on = *ctx.blocked;
+    status = AwaitRemoval(op->blocked_on);
+    if (status.ok()) return Outcome::kBlocked;
+    ctx.blocked.reset();
   }
   if (ErrnoOf(status) == ENOSPC && op->reap == InodeNumber(0) && !op->request.has_set_xattr() &&
       AwaitSpace(op)) {
@@ -295,6 +306,11 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     }
     op->blocked_on = *ctx.blocked;
     return Outcome::kBlocked;
+  }
+  if (status.ok() && ctx.unfinished) {
+    CommitStep(op, ctx);
+    // Done again in sending order; else what follows may pass: nobody was told of it.
+    return op->request.has_redo() ? Outcome::kMissed : Outcome::kBlocked;
   }
   if (op->reap != InodeNumber(0)) {
     FinishReap(op->reap, ctx, reaped);

@@ -449,6 +449,9 @@ void CoreImpl::DropOperations(Session& session) {
       if (op->session == session.id) op->cancelled = true;
     }
   }
+  for (const PendingRef& op : unfinished_) {
+    if (op->session == session.id) op->cancelled = true;
+  }
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.waiting_bytes = 0;
@@ -456,11 +459,15 @@ void CoreImpl::DropOperations(Session& session) {
 }
 
 void CoreImpl::ReleaseHoldings(SessionId session) {
+  // It may have held a million: only those for which somebody waits are looked at again.
+  const auto wake = [&](InodeNumber inode) {
+    if (parked_.contains(inode)) woken_.insert(inode);
+  };
   for (const InodeNumber inode : tokens_.Drop(session)) {
-    woken_.insert(inode);
+    wake(inode);
     if (orphans_.contains(inode)) QueueReap(inode);
   }
-  for (const InodeNumber inode : attr_tokens_.Drop(session)) woken_.insert(inode);
+  for (const InodeNumber inode : attr_tokens_.Drop(session)) wake(inode);
   for (const InodeNumber inode : opens_.Drop(session)) {
     if (orphans_.contains(inode)) QueueReap(inode);
   }

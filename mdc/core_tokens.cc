@@ -6,6 +6,7 @@
 namespace reel::mdc {
 
 void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
+  if (op->unfinished) return;
   if (op->waits_for_lock_token) {
     lock_token_waits_[inode].push_back(op);
     return;
@@ -31,7 +32,8 @@ void CoreImpl::RunParked(InodeNumber inode) {
       if (op->fetching || !health_.ok()) return;
       const Outcome outcome = Run(op, /*from_queue=*/true);
       if (outcome == Outcome::kMissed) return;
-      if (outcome == Outcome::kBlocked && op->blocked_on == inode && !op->waits_for_lock_token) {
+      if (outcome == Outcome::kBlocked && op->blocked_on == inode && !op->waits_for_lock_token &&
+          !op->unfinished) {
         return;
       }
       op->queued_on = InodeNumber(0);

@@ -320,6 +320,7 @@ inline void World::Run() {
   for (int quiet = 0; quiet < 2 && !dead_;) {
     CoreOutputs outputs = core_->TakeOutputs();
     unheard_ = unheard_ || outputs.unheard;
+    if (outputs.wants_sync && !hold_syncs_) quiet = -1;
     ++quiet;
     for (CoreOutputs::Send& send : outputs.sends) {
       quiet = 0;

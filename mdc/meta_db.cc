@@ -1,12 +1,16 @@
 #include "mdc/meta_db.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/empty_ranges.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
+#include "rocksdb/perf_context.h"
+#include "rocksdb/perf_level.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
@@ -25,6 +29,13 @@ constexpr std::uint64_t kLogToWriteBuffer = 4;
 // A table in which half of so many neighbours are deletions is compacted before its turn: what was
 // deleted gives its space back, and lists of what is left do not wade through it.
 constexpr std::size_t kDeletionWindow = 128;
+// A scan that has stepped over so many entries at once, most of them tombstones, tells where: there
+// is nothing for the next one to look for …
+constexpr std::uint64_t kWorthKnowing = 16;
+// … and one with Tier::kMemory steps over so many at most: a reader thread finds the way.
+constexpr std::uint64_t kMaxStepsInMemory = 256;
+// Some 200 bytes each.
+constexpr std::size_t kMaxEmptyRanges = 1 << 16;
 
 absl::Status FromRocks(const rocksdb::Status& status, const char* what) {
   if (status.ok()) return absl::OkStatus();
@@ -54,36 +65,134 @@ std::string EndOfPrefix(std::string_view prefix) {
   return end;
 }
 
+// Entries that this thread's iterators have stepped over: older versions of keys, and tombstones.
+class SteppedOver {
+ public:
+  SteppedOver() : before_(Now()) {}
+  bool IsWorthKnowing() const { return Now() - before_ >= kWorthKnowing; }
+  static std::uint64_t Tombstones() {
+    return rocksdb::get_perf_context()->internal_delete_skipped_count;
+  }
+
+ private:
+  static std::uint64_t Now() {
+    return Tombstones() + rocksdb::get_perf_context()->internal_key_skipped_count;
+  }
+  const std::uint64_t before_;
+};
+
 class RocksCursor final : public Cursor {
  public:
-  RocksCursor(rocksdb::DB& db, std::string_view prefix, std::string_view start, Tier tier,
-              ScanFrom from)
-      : prefix_(prefix), prefix_slice_(prefix_), end_(EndOfPrefix(prefix)), end_slice_(end_) {
+  RocksCursor(rocksdb::DB& db, EmptyRanges& empty, std::atomic<std::uint64_t>& tombstones,
+              std::string_view prefix, std::string_view start, Tier tier, ScanFrom from)
+      : empty_(empty),
+        mark_(empty.Begin()),
+        tombstones_(tombstones),
+        prefix_(prefix),
+        prefix_slice_(prefix_),
+        end_(EndOfPrefix(prefix)),
+        end_slice_(end_) {
+    if (rocksdb::GetPerfLevel() < rocksdb::kEnableCount) {
+      rocksdb::SetPerfLevel(rocksdb::kEnableCount);
+    }
+    tombstones_before_ = SteppedOver::Tombstones();
     rocksdb::ReadOptions options = ReadOptionsFor(tier);
     options.iterate_lower_bound = &prefix_slice_;
     if (!end_.empty()) options.iterate_upper_bound = &end_slice_;
+    if (tier == Tier::kMemory) options.max_skippable_internal_keys = kMaxStepsInMemory;
     iterator_.reset(db.NewIterator(options));
-    if (from == ScanFrom::kAtOrBefore) {
-      iterator_->SeekForPrev(ToSlice(start));
-      if (iterator_->Valid() || !iterator_->status().ok()) return;
+    if (from != ScanFrom::kAtOrBefore || !SeekAtOrBefore(start)) {
+      SeekFrom(std::string(std::max(prefix, start)));
     }
-    iterator_->Seek(ToSlice(std::max(prefix, start)));
+    Count();
   }
+  ~RocksCursor() override { empty_.End(); }
+  RocksCursor(const RocksCursor&) = delete;
+  RocksCursor& operator=(const RocksCursor&) = delete;
 
-  bool Valid() const override { return iterator_->Valid(); }
-  void Next() override { iterator_->Next(); }
+  bool Valid() const override { return !over_ && iterator_->Valid(); }
+  void Next() override {
+    tombstones_before_ = SteppedOver::Tombstones();
+    after_.assign(key()).push_back('\0');
+    if (KnowsEmpty(after_)) {
+      SeekFrom(after_);
+    } else {
+      const SteppedOver stepped;
+      iterator_->Next();
+      if (stepped.IsWorthKnowing()) LearnUpToHere(after_);
+    }
+    Count();
+  }
   std::string_view key() const override { return ToView(iterator_->key()); }
   std::string_view value() const override { return ToView(iterator_->value()); }
   absl::Status status() const override {
     return not_in_memory() ? absl::OkStatus() : FromRocks(iterator_->status(), "scan");
   }
-  bool not_in_memory() const override { return iterator_->status().IsIncomplete(); }
+  bool not_in_memory() const override { return !over_ && iterator_->status().IsIncomplete(); }
 
  private:
+  // Whether nothing is at `key`, and up to next_->to.
+  bool KnowsEmpty(const std::string& key) {
+    if (!looked_ || (next_ && next_->to <= key)) {
+      next_ = empty_.Find(mark_, key);
+      looked_ = true;
+    }
+    return next_ && next_->usable && next_->from <= key;
+  }
+
+  void SeekFrom(const std::string& start) {
+    const bool jumps = KnowsEmpty(start);
+    const std::string& from = jumps ? next_->to : start;
+    if (!end_.empty() && from >= end_) {
+      over_ = true;
+      return;
+    }
+    const SteppedOver stepped;
+    iterator_->Seek(from);
+    if (stepped.IsWorthKnowing()) LearnUpToHere(from);
+  }
+
+  // False: nothing is there.
+  bool SeekAtOrBefore(std::string_view start) {
+    std::string at(start);
+    if (KnowsEmpty(at)) at = next_->from;
+    looked_ = false;
+    if (at < prefix_) return false;
+    const SteppedOver stepped;
+    iterator_->SeekForPrev(at);
+    if (!iterator_->Valid() && !iterator_->status().ok()) return true;
+    if (stepped.IsWorthKnowing()) {
+      empty_.Learn(mark_, iterator_->Valid() ? std::string(key()) + '\0' : prefix_, at + '\0');
+    }
+    return iterator_->Valid();
+  }
+
+  void LearnUpToHere(const std::string& from) {
+    if (iterator_->Valid()) {
+      empty_.Learn(mark_, from, std::string(key()));
+    } else if (iterator_->status().ok() && !end_.empty()) {
+      empty_.Learn(mark_, from, end_);
+    }
+    looked_ = false;
+  }
+
+  void Count() {
+    const std::uint64_t now = SteppedOver::Tombstones();
+    if (now != tombstones_before_) tombstones_ += now - tombstones_before_;
+  }
+
+  EmptyRanges& empty_;
+  const EmptyRanges::Mark mark_;
+  std::atomic<std::uint64_t>& tombstones_;
+  std::uint64_t tombstones_before_ = 0;
   const std::string prefix_;
   const rocksdb::Slice prefix_slice_;
   const std::string end_;
   const rocksdb::Slice end_slice_;
+  bool over_ = false;    // nothing more, which the iterator has not been asked
+  bool looked_ = false;  // next_ is what is known of the next keys
+  std::optional<EmptyRanges::Range> next_;
+  std::string after_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
@@ -110,6 +219,8 @@ struct MetaDb::Engine {
   const std::shared_ptr<rocksdb::Statistics> statistics;
   const LogGrowth log_bytes;
   const std::unique_ptr<rocksdb::DB> db;
+  EmptyRanges empty{kMaxEmptyRanges};
+  mutable std::atomic<std::uint64_t> tombstones{0};  // that scans have stepped over
   std::atomic<std::uint64_t> removals{0};
   mutable Mutex mutex{};
   absl::Status broken ABSL_GUARDED_BY(mutex){};
@@ -197,7 +308,8 @@ absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier
 
 std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view start, Tier tier,
                                      ScanFrom from) const {
-  return std::make_unique<RocksCursor>(*engine_->db, prefix, start, tier, from);
+  return std::make_unique<RocksCursor>(*engine_->db, engine_->empty, engine_->tombstones, prefix,
+                                       start, tier, from);
 }
 
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
@@ -213,6 +325,7 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   }
   const rocksdb::Status s = engine_->db->Write(rocksdb::WriteOptions(), &changes);
   if (!s.ok()) return engine_->Broken(FromRocks(s, "apply"));
+  engine_->empty.Applied(batch);
   *engine_->log_bytes += bytes;
   engine_->removals += removals;
   return last_applied();
@@ -297,6 +410,7 @@ std::vector<std::pair<std::string, std::uint64_t>> MetaDb::Counters() const {
       {"stall_us", ticker(rocksdb::STALL_MICROS)},
       {"memtable_bytes", property(rocksdb::DB::Properties::kCurSizeAllMemTables)},
       {"table_bytes", property(rocksdb::DB::Properties::kTotalSstFilesSize)},
+      {"removed_keys_passed", engine_->tombstones},
       {"keys_estimated", property(rocksdb::DB::Properties::kEstimateNumKeys)},
   };
 }

@@ -41,6 +41,10 @@ class WriteBatch {
     changes_.push_back({std::move(key), std::move(value), false});
   }
   void Delete(std::string key) { changes_.push_back({std::move(key), {}, true}); }
+  // After this batch, no key from `from` on and before `to` is in the store: scans need not look.
+  void Cleared(std::string from, std::string to) {
+    cleared_.push_back({std::move(from), std::move(to)});
+  }
   bool empty() const { return changes_.empty(); }
 
   struct Change {
@@ -49,15 +53,23 @@ class WriteBatch {
     bool remove = false;
   };
   const std::vector<Change>& changes() const { return changes_; }
+  struct Range {
+    std::string from;
+    std::string to;
+  };
+  const std::vector<Range>& cleared() const { return cleared_; }
 
  private:
   std::vector<Change> changes_;
+  std::vector<Range> cleared_;
 };
 
 enum class Found {
   kYes,
   kNo,
-  kNotInMemory,  // Tier::kMemory only: ask again after a read with Tier::kAll
+  // Tier::kMemory only: ask again after a read with Tier::kAll. A scan that comes upon many removed
+  // keys, of which it is not known yet that they are, ends so, too.
+  kNotInMemory,
 };
 
 // A forward cursor over keys with a common prefix; sees a consistent snapshot.
@@ -95,7 +107,8 @@ class MetaDb {
 
   // The value of `key`, into `value` when found.
   absl::StatusOr<Found> Get(std::string_view key, std::string* value, Tier tier) const;
-  // Entries from `start` on (inclusive) while their key begins with `prefix`.
+  // Entries from `start` on (inclusive) while their key begins with `prefix`. It takes no time in
+  // proportion to what was removed there (mdc/empty_ranges.h).
   std::unique_ptr<Cursor> Scan(std::string_view prefix, std::string_view start, Tier tier,
                                ScanFrom from = ScanFrom::kAt) const;
 

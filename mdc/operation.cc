@@ -28,6 +28,12 @@ absl::Status OpContext::RequireNoHolder(InodeNumber inode) {
   return Block(inode, v1::TOKEN_NONE, kWholeFile);
 }
 
+absl::Status OpContext::AwaitRemoval(InodeNumber inode) {
+  blocked = inode;
+  blocked_by_removal = true;
+  return absl::UnavailableError("what was truncated is being removed");
+}
+
 absl::Status OpContext::Block(InodeNumber inode, v1::TokenMode others_at_most,
                               const TokenSpan& span) {
   blocked = inode;

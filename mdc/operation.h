@@ -1,7 +1,7 @@
 // What an operation is: a function of a request, the transaction and the controller's tables to a
 // reply.
 //
-// The core runs it; the operation neither waits nor does I/O. It may end in six ways:
+// The core runs it; the operation neither waits nor does I/O. It may end in seven ways:
 //   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs
 //   the
 //     on-commit actions, and sends the reply when all that it saw is durable;
@@ -9,6 +9,8 @@
 //   - missed (txn.missed()): run again when fetched;
 //   - waiting for a lock (ctx.waits_for_lock): run again when one of the inode has become weaker;
 //   - waiting for a lock token (ctx.waits_for_lock_token): run again when that has come back;
+//   - unfinished (ctx.unfinished, with OK): what it staged is committed without the reply, and it
+//     runs again soon, for its next step (mdc/progress.h);
 //   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
 //   changed. An operation that changes inodes is blocked by the core, too, while another session
 //   holds the attribute token of one of them.
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "mdc/progress.h"
 #include "mdc/txn.h"
 #include "proto/mdc.pb.h"
 #include "proto/token_ranges.h"
@@ -57,12 +60,21 @@ struct OpContext {
   const Unborn* unborn = nullptr;      // Create, foretold or done again: what the file is made of
   bool unborn_given = false;           // … which it got
 
+  // What earlier steps of it have done; an operation that sets `unfinished` says how far it is now.
+  Progress progress{};
+  bool unfinished = false;
+  // Of a rename; they keep what they know also where it ends in another way. Null: none is kept.
+  LoopWalks* walks = nullptr;
+  // Directories that have got another parent in this epoch.
+  std::uint64_t* directory_moves = nullptr;
+
   // Set when other sessions' tokens stand in the way.
   std::optional<InodeNumber> blocked{};
   v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to …
   TokenSpan blocked_span{};                        // … in these blocks
   bool blocked_by_attr = false;                    // it is attribute tokens that they hold
   bool blocked_by_all = false;                     // this session has to come down to it, too
+  bool blocked_by_removal = false;                 // no tokens: the rest of a truncation
   // Set when another owner's advisory lock is in the way, and the request is to wait for it.
   bool waits_for_lock = false;
   // Set when a session decides about the inode's advisory locks by itself: its token is to be
@@ -96,6 +108,9 @@ struct OpContext {
   // The same, of this session too: it forgets where the file's bytes lie, and gives back what it
   // has ahead of them. Not of what is done again, which had it.
   absl::Status RequireNoHolder(InodeNumber inode);
+  // Blocks the operation until the removal of what a truncation has left is done, which goes on in
+  // steps of its own; an error to propagate.
+  absl::Status AwaitRemoval(InodeNumber inode);
   // Blocks the operation until the span's tokens have changed; an error to propagate.
   absl::Status Block(InodeNumber inode, v1::TokenMode others_at_most, const TokenSpan& span);
   // The same for attribute tokens, of which others may hold none.

@@ -16,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "mdc/core.h"
 #include "mdc/fence_run.h"
+#include "mdc/progress.h"
 #include "mdc/txn.h"
 #include "proto/mdc.pb.h"
 #include "proto/records.pb.h"
@@ -43,6 +44,9 @@ struct Pending {
   bool waits_for_lock_token = false;  // its last run did
   absl::Status failed_commit;         // of a LayoutReturn, which is carried out without it
   InodeNumber reap;                   // not a request but the next step of this orphan's removal
+  Progress progress;                  // what of it is committed
+  LoopWalks walks;                    // of a rename
+  bool unfinished = false;            // its last run did a part of it
   std::uint64_t space_until_ms = 0;   // how long it waits for space at most; 0: it has found some
 };
 using PendingRef = std::shared_ptr<Pending>;

@@ -59,6 +59,7 @@ std::vector<Recall> TokenTable::RecallOthers(SessionId session, InodeNumber inod
         });
     if (out) continue;
     holder.recalled.push_back({span, allowed});
+    inodes_[holder.session].recalled.insert(inode);
     recalls.push_back({holder.session, inode, allowed, span});
   }
   return recalls;
@@ -80,12 +81,12 @@ bool TokenTable::AnyRecallPending(InodeNumber inode) const {
 
 std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
   std::vector<Recall> recalls;
-  for (const auto& [inode, holders] : holders_) {
-    for (const Holder& holder : holders) {
-      if (holder.session != session) continue;
-      for (const Pending& pending : holder.recalled) {
-        recalls.push_back({session, inode, pending.mode, pending.span});
-      }
+  const auto found = inodes_.find(session);
+  if (found == inodes_.end()) return recalls;
+  for (const InodeNumber inode : found->second.recalled) {
+    ++looked_at_;
+    for (const Pending& pending : Find(session, inode)->recalled) {
+      recalls.push_back({session, inode, pending.mode, pending.span});
     }
   }
   return recalls;
@@ -101,6 +102,7 @@ void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
   if (holder == holders.end()) {
     holders.emplace_back().session = session;
     holder = holders.end() - 1;
+    inodes_[session].held.insert(inode);
   }
   const std::size_t before = holder->held.pieces().size();
   holder->held.Raise(span, mode);
@@ -112,6 +114,14 @@ void TokenTable::Count(SessionId session, std::size_t before, std::size_t after)
   std::uint64_t& count = counts_[session];
   count += after - before;
   if (count == 0) counts_.erase(session);
+}
+
+void TokenTable::Gone(SessionId session, InodeNumber inode) {
+  const auto found = inodes_.find(session);
+  if (found == inodes_.end()) return;
+  found->second.recalled.erase(inode);
+  found->second.held.erase(inode);
+  if (found->second.held.empty()) inodes_.erase(found);
 }
 
 bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode,
@@ -130,8 +140,11 @@ bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode
                return holder->held.Most(pending.span) <= pending.mode;
              }) > 0;
   if (holder->held.empty()) {
+    Gone(session, inode);
     holders.erase(holder);
     if (holders.empty()) holders_.erase(found);
+  } else if (holder->recalled.empty()) {
+    inodes_[session].recalled.erase(inode);
   }
   return changed;
 }
@@ -141,23 +154,24 @@ void TokenTable::Forget(InodeNumber inode) {
   if (found == holders_.end()) return;
   for (const Holder& holder : found->second) {
     Count(holder.session, holder.held.pieces().size(), 0);
+    Gone(holder.session, inode);
   }
   holders_.erase(found);
 }
 
 std::vector<InodeNumber> TokenTable::Drop(SessionId session) {
   std::vector<InodeNumber> inodes;
-  if (counts_.erase(session) == 0) return inodes;
-  for (auto entry = holders_.begin(); entry != holders_.end();) {
+  counts_.erase(session);
+  const auto mine = inodes_.find(session);
+  if (mine == inodes_.end()) return inodes;
+  inodes.assign(mine->second.held.begin(), mine->second.held.end());
+  inodes_.erase(mine);
+  looked_at_ += inodes.size();
+  for (const InodeNumber inode : inodes) {
+    const auto entry = holders_.find(inode);
     std::vector<Holder>& holders = entry->second;
-    const std::size_t before = holders.size();
     std::erase_if(holders, [&](const Holder& holder) { return holder.session == session; });
-    if (holders.size() != before) inodes.push_back(entry->first);
-    if (holders.empty()) {
-      holders_.erase(entry++);
-    } else {
-      ++entry;
-    }
+    if (holders.empty()) holders_.erase(entry);
   }
   // The table's order is random by design; what the core does next must not be.
   std::sort(inodes.begin(), inodes.end());

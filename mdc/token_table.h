@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "proto/mdc.pb.h"
@@ -72,6 +73,8 @@ class TokenTable {
   std::uint64_t CountOf(SessionId session) const;
   // False: it is granted nothing more.
   bool HasRoom(SessionId session) const { return CountOf(session) < kMaxTokenPieces; }
+  // Inodes that were looked at for a session as a whole: tests count them.
+  std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   struct Pending {
@@ -85,9 +88,17 @@ class TokenTable {
   };
   const Holder* Find(SessionId session, InodeNumber inode) const;
   void Count(SessionId session, std::size_t before, std::size_t after);
+  void Gone(SessionId session, InodeNumber inode);
 
   absl::flat_hash_map<InodeNumber, std::vector<Holder>> holders_;
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
+  // What a session holds, and of which inodes it was asked to give something back.
+  struct Inodes {
+    absl::flat_hash_set<InodeNumber> held;
+    absl::btree_set<InodeNumber> recalled;
+  };
+  absl::flat_hash_map<SessionId, Inodes> inodes_;
+  mutable std::uint64_t looked_at_ = 0;
   bool any_exclusive_ = false;
 };
 

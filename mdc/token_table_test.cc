@@ -141,5 +141,28 @@ TEST(OpenTable, DropReturnsWhatNobodyHasOpenAnyMore) {
   EXPECT_EQ(table.Drop(kA), std::vector<InodeNumber>{kFile});
 }
 
+// What a session holds is found without looking at what others hold.
+TEST(TokenTable, ASessionIsLookedAtAlone) {
+  constexpr std::uint64_t kMany = 1'000'000;
+  TokenTable table;
+  for (std::uint64_t i = 1; i <= kMany; ++i) {
+    table.Grant(kA, InodeNumber(i), v1::TOKEN_SHARED);
+  }
+  for (std::uint64_t i = 1; i <= 5; ++i) table.Grant(kB, InodeNumber(i), v1::TOKEN_SHARED);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    EXPECT_EQ(table.RecallOthers(kC, InodeNumber(i), v1::TOKEN_NONE).size(), 2u);
+  }
+  EXPECT_EQ(table.PendingRecalls(kA).size(), 3u);
+  EXPECT_EQ(table.PendingRecalls(kB).size(), 3u);
+  table.Return(kB, InodeNumber(2), v1::TOKEN_NONE);
+  EXPECT_EQ(table.PendingRecalls(kB).size(), 2u);
+  table.Forget(InodeNumber(1));
+  EXPECT_EQ(table.PendingRecalls(kB).size(), 1u);
+  EXPECT_EQ(table.Drop(kB),
+            (std::vector<InodeNumber>{InodeNumber(3), InodeNumber(4), InodeNumber(5)}));
+  EXPECT_TRUE(table.PendingRecalls(kB).empty());
+  EXPECT_LE(table.looked_at(), 20u);
+}
+
 }  // namespace
 }  // namespace reel::mdc

@@ -47,6 +47,7 @@ absl::Status Txn::Missed(Miss miss) {
 }
 
 void Txn::Saw(std::string_view key) {
+  ++reads_;
   seen_ = std::max(seen_, in_flight_.SequenceOf(key, viewer_));
 }
 
@@ -75,6 +76,10 @@ void Txn::Put(std::string key, std::string value) {
 
 void Txn::Delete(std::string key) {
   staged_.insert_or_assign(std::move(key), std::nullopt);
+}
+
+void Txn::Cleared(std::string from, std::string to) {
+  cleared_.push_back({std::move(from), std::move(to)});
 }
 
 absl::StatusOr<v1::InodeRecord*> Txn::Inode(InodeNumber inode) {
@@ -160,6 +165,10 @@ WriteBatch Txn::TakeBatch() {
       batch.Put(std::move(change.key), std::move(change.value));
     }
   }
+  for (WriteBatch::Range& range : cleared_) {
+    batch.Cleared(std::move(range.from), std::move(range.to));
+  }
+  cleared_.clear();
   return batch;
 }
 

@@ -68,6 +68,8 @@ class Txn {
   absl::StatusOr<std::optional<std::string>> GetCounts(const std::string& key);
   void Put(std::string key, std::string value);
   void Delete(std::string key);
+  // With the staged changes, no key from `from` on and before `to` is in the store.
+  void Cleared(std::string from, std::string to);
 
   // The inode's record, loaded once and changed in place; ESTALE when there is none. The pointer
   // holds until the transaction ends. After a change, call Changed.
@@ -91,6 +93,8 @@ class Txn {
   // The highest not yet durable sequence among all that was read and the viewer was not told of; 0
   // when there is none.
   Sequence seen() const { return seen_; }
+  // Keys that were looked up, and entries that were scanned: tests count them.
+  std::uint64_t reads() const { return reads_; }
   // The staged changes, changed inodes included. Empties the transaction.
   WriteBatch TakeBatch();
 
@@ -109,8 +113,10 @@ class Txn {
   SessionId viewer_;
   std::optional<Miss> miss_;
   Sequence seen_;
+  std::uint64_t reads_ = 0;
   absl::flat_hash_map<std::string, std::optional<std::string>> staged_;
   absl::node_hash_map<InodeNumber, CachedInode> inodes_;
+  std::vector<WriteBatch::Range> cleared_;
 };
 
 template <typename Visit>

@@ -16,7 +16,7 @@
 namespace reel::mdc {
 namespace {
 
-// One commit's worth of blocks; the client splits what is larger.
+// The most that one request may ask for; the client splits what is larger.
 constexpr std::uint64_t kMaxAllocateBlocks = std::uint64_t{1} << 28;
 
 struct Hole {
@@ -61,20 +61,48 @@ Hole WholeBlocks(std::uint64_t offset, std::uint64_t length, std::uint32_t block
   return {start, std::max(start, end)};
 }
 
+// The next step of a change of [start, end): where it begins, and where it ends at the latest.
+struct Step {
+  FileBlock start;
+  FileBlock end;
+};
+
+absl::StatusOr<Step> LoadStep(const OpContext& ctx, ExtentEdit& edit, FileBlock start,
+                              FileBlock end, std::uint64_t most_blocks) {
+  const FileBlock from = std::max(start, ctx.progress.block);
+  const std::uint64_t length = from < end ? std::min(end - from, most_blocks) : 0;
+  const absl::StatusOr<FileBlock> loaded = edit.Load(from, length);
+  if (!loaded.ok()) return loaded.status();
+  return Step{from, *loaded};
+}
+
+void EndStep(OpContext& ctx, FileBlock done, FileBlock end) {
+  ctx.progress.block = done;
+  ctx.unfinished = done < end;
+}
+
 absl::Status Reserve(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
                      const v1::Allocate& allocate) {
   const BlockSpan span =
       BlocksOf(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
-  if (absl::Status s = edit.Load(span.start, span.length_blocks); !s.ok()) return s;
-  return FillHoles(ctx, edit, record, span.start, span.length_blocks, 0);
+  const FileBlock end = span.start + span.length_blocks;
+  const absl::StatusOr<Step> step = LoadStep(ctx, edit, span.start, end, kStepBlocks);
+  if (!step.ok()) return step.status();
+  const absl::StatusOr<FileBlock> filled =
+      FillHoles(ctx, edit, record, step->start, step->end - step->start, 0);
+  if (filled.ok()) EndStep(ctx, *filled, end);
+  return filled.status();
 }
 
 absl::Status Punch(OpContext& ctx, ExtentEdit& edit, const v1::Allocate& allocate) {
   const Hole range =
       WholeBlocks(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
   if (range.start == range.end) return absl::OkStatus();
-  if (absl::Status s = edit.Load(range.start, range.end - range.start); !s.ok()) return s;
-  return edit.Remove(range.start, range.end - range.start);
+  const absl::StatusOr<Step> step =
+      LoadStep(ctx, edit, range.start, range.end, kEndOfFileBlocks - FileBlock(0));
+  if (!step.ok()) return step.status();
+  EndStep(ctx, step->end, range.end);
+  return edit.Remove(step->start, step->end - step->start);
 }
 
 absl::Status ZeroRange(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
@@ -82,10 +110,13 @@ absl::Status ZeroRange(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& 
   const Hole range =
       WholeBlocks(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
   if (range.start == range.end) return absl::OkStatus();
-  const std::uint64_t length = range.end - range.start;
-  if (absl::Status s = edit.Load(range.start, length); !s.ok()) return s;
-  if (absl::Status s = FillHoles(ctx, edit, record, range.start, length, 0); !s.ok()) return s;
-  edit.MarkUnwritten(range.start, length);
+  const absl::StatusOr<Step> step = LoadStep(ctx, edit, range.start, range.end, kStepBlocks);
+  if (!step.ok()) return step.status();
+  const absl::StatusOr<FileBlock> filled =
+      FillHoles(ctx, edit, record, step->start, step->end - step->start, 0);
+  if (!filled.ok()) return filled.status();
+  edit.MarkUnwritten(step->start, *filled - step->start);
+  EndStep(ctx, *filled, range.end);
   return absl::OkStatus();
 }
 
@@ -107,9 +138,11 @@ absl::Status ApplyMode(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& 
 
 }  // namespace
 
-absl::Status FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
-                       FileBlock start, std::uint64_t length_blocks, std::uint64_t ahead_blocks) {
+absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
+                                    FileBlock start, std::uint64_t length_blocks,
+                                    std::uint64_t ahead_blocks) {
   const FileBlock end = start + length_blocks;
+  std::size_t taken = 0;
   for (const Hole& hole : HolesOf(edit, start, end)) {
     std::uint64_t ahead = 0;
     if (hole.end == end && ahead_blocks > 0) {
@@ -123,8 +156,10 @@ absl::Status FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& 
       if (absl::Status s = edit.InsertUnwritten(next, run); !s.ok()) return s;
       next = next + run.length_blocks;
     }
+    taken += runs->size();
+    if (taken >= kStepExtents) return hole.end;
   }
-  return absl::OkStatus();
+  return end;
 }
 
 absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
@@ -154,9 +189,16 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
     return ErrnoStatus(EFBIG, absl::StrCat("an allocation of ", span.length_blocks,
                                            " blocks; at most ", kMaxAllocateBlocks, " at once"));
   }
+  // What can be seen to fail fails before the first step.
+  const std::uint64_t room = record.allocated_blocks() + ctx.allocator.total_free_blocks();
+  if (!punch && ctx.progress.block == FileBlock(0) && span.length_blocks > room) {
+    return ErrnoStatus(ENOSPC,
+                       absl::StrCat("no space left: ", span.length_blocks, " blocks asked for"));
+  }
   ExtentEdit edit(ctx, inode);
   if (absl::Status s = ApplyMode(ctx, edit, record, allocate); !s.ok()) return s;
   if (absl::Status s = edit.Store(); !s.ok()) return s;
+  if (ctx.unfinished) return absl::OkStatus();
 
   const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();
   if (!punch && end > record.size_bytes()) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
@@ -121,10 +120,6 @@ absl::StatusOr<FileBlock> ExtentEdit::LoadRange(FileBlock start, FileBlock end,
         }
         const Extent& extent = stored->extent;
         if (extent.file_block > end) return false;
-        if (extent.end() > start && ++count > max_extents) {
-          loaded_to = extent.file_block;
-          return false;
-        }
         if (extent.pool.value() >= ctx_.descriptor.pools.size()) {
           damage = DamagedRecord(absl::StrCat("extent at file block ", extent.file_block.value()),
                                  inode_);
@@ -135,7 +130,9 @@ absl::StatusOr<FileBlock> ExtentEdit::LoadRange(FileBlock start, FileBlock end,
         if (stored_.emplace(extent.file_block, piece).second) {
           pieces_.emplace(extent.file_block, piece);
         }
-        return true;
+        // One too many: as the neighbour of those before it.
+        if (extent.end() > start && ++count > max_extents) loaded_to = extent.file_block;
+        return loaded_to == kEndOfFileBlocks;
       },
       ScanFrom::kAtOrBefore);
   if (!damage.ok()) return damage;
@@ -148,25 +145,22 @@ absl::Status ExtentEdit::EndPendingTruncation() {
   if (!record.ok()) return record.status();
   if ((*record)->truncated_from() == 0) return absl::OkStatus();
   const FileBlock first((*record)->truncated_from() - 1);
-  const absl::StatusOr<FileBlock> loaded =
-      LoadRange(first, kEndOfFileBlocks, std::numeric_limits<std::size_t>::max());
+  const absl::StatusOr<FileBlock> loaded = LoadRange(first, kEndOfFileBlocks, kStepExtents);
   if (!loaded.ok()) return loaded.status();
+  if (*loaded < kEndOfFileBlocks) return ctx_.AwaitRemoval(inode_);
   ends_truncation_ = true;
   return Remove(first, kEndOfFileBlocks - first);
 }
 
-absl::Status ExtentEdit::Load(FileBlock start, std::uint64_t length_blocks) {
+absl::StatusOr<FileBlock> ExtentEdit::Load(FileBlock start, std::uint64_t length_blocks,
+                                           std::size_t max_extents) {
   if (!begun_) {
     begun_ = true;
     if (absl::Status ended = EndPendingTruncation(); !ended.ok()) return ended;
   }
-  return LoadRange(start, start + length_blocks, std::numeric_limits<std::size_t>::max()).status();
-}
-
-absl::StatusOr<FileBlock> ExtentEdit::LoadAhead(FileBlock start, std::uint64_t length_blocks,
-                                                std::size_t max_extents) {
-  const absl::StatusOr<FileBlock> loaded = LoadRange(start, start + length_blocks, max_extents);
-  return loaded.ok() ? std::min(*loaded, start + length_blocks) : loaded;
+  const FileBlock end = start + length_blocks;
+  const absl::StatusOr<FileBlock> loaded = LoadRange(start, end, max_extents);
+  return loaded.ok() ? std::min(*loaded, end) : loaded;
 }
 
 std::vector<Extent> ExtentEdit::Allocated(FileBlock start, std::uint64_t length_blocks) const {
@@ -245,6 +239,7 @@ bool ExtentEdit::Covers(FileBlock start, FileBlock end) const {
 
 absl::Status ExtentEdit::Remove(FileBlock start, std::uint64_t length_blocks) {
   const FileBlock end = start + length_blocks;
+  cleared_.emplace_back(start, end);
   SplitAt(start);
   SplitAt(end);
   auto it = pieces_.lower_bound(start);
@@ -321,6 +316,11 @@ absl::Status ExtentEdit::Store() {
     out.set_state(piece.written ? v1::EXTENT_WRITTEN : v1::EXTENT_UNWRITTEN);
     out.set_birth_sequence(piece.birth_sequence);
     ctx_.txn.Put(schema::ExtentKey(inode_, block), out.SerializeAsString());
+  }
+  for (const auto& [start, end] : cleared_) {
+    const auto next = pieces_.lower_bound(start);
+    if (next != pieces_.end() && next->first < end) continue;
+    ctx_.txn.Cleared(schema::ExtentKey(inode_, start), schema::ExtentKey(inode_, end));
   }
   (*record)->set_allocated_blocks((*record)->allocated_blocks() + added_blocks_ - removed_blocks_);
   if (ends_truncation_) {

@@ -6,13 +6,15 @@
 //   2. Neighbours within a region that continue each other in pool and state are one record; its
 //      birth sequence is the older one.
 //   3. Extents from InodeRecord.truncated_from on are no part of the file: readers do not see them,
-//      and the first edit frees them, so that they are never exposed when the file grows again.
+//      and an edit comes after their removal, so that they are never exposed when the file grows
+//      again. It frees few itself; for many it waits (OpContext::AwaitRemoval).
 // A record that breaks these is DATA_LOSS. Threads: the core thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,19 +40,22 @@ class ExtentEdit {
  public:
   ExtentEdit(OpContext& ctx, InodeNumber inode) : ctx_(ctx), inode_(inode) {}
 
-  // Reads the extents of the range and its neighbours; may be called for several ranges, before the
-  // first edit of each. REQUIRES: start + length <= kEndOfFileBlocks.
-  absl::Status Load(FileBlock start, std::uint64_t length_blocks);
-  // As much of the range that follows a loaded one as `max_extents` make: the end of that.
-  absl::StatusOr<FileBlock> LoadAhead(FileBlock start, std::uint64_t length_blocks,
-                                      std::size_t max_extents);
+  // Reads the extents of the range and its neighbours, at most `max_extents` of them: everything
+  // before the returned block is loaded, which is the end of the range where nothing is missing,
+  // and beyond its start. May be called for several ranges, before the first edit of each.
+  // REQUIRES: start + length <= kEndOfFileBlocks.
+  absl::StatusOr<FileBlock> Load(FileBlock start, std::uint64_t length_blocks,
+                                 std::size_t max_extents = kStepExtents);
+  // How many have been read.
+  std::size_t loaded() const { return stored_.size(); }
   // As ReadExtents, of what is loaded, with the edits.
   std::vector<Extent> Allocated(FileBlock start, std::uint64_t length_blocks) const;
   // The loaded extent that ends at or before `block` in the same region or touches it: where
   // allocation should continue.
   std::optional<Extent> Before(FileBlock block) const;
 
-  // Makes the range a hole and frees its blocks; extents that lie in it partly are cut.
+  // Makes the range a hole and frees its blocks; extents that lie in it partly are cut. REQUIRES:
+  // all of it is loaded.
   absl::Status Remove(FileBlock start, std::uint64_t length_blocks);
   // Gives the blocks of the run to the file at `start`. INTERNAL when a block of the range has one.
   absl::Status InsertUnwritten(FileBlock start, const Run& run);
@@ -79,8 +84,8 @@ class ExtentEdit {
                                                 std::size_t max_extents);
 
   absl::Status EndPendingTruncation();
-  // Loads at most `max_extents` that end after `start`; everything before the returned block is
-  // loaded.
+  // Loads at most `max_extents` that end after `start`, and the one behind them; everything before
+  // the returned block is loaded.
   absl::StatusOr<FileBlock> LoadRange(FileBlock start, FileBlock end, std::size_t max_extents);
   bool Overlaps(FileBlock start, FileBlock end) const;
   bool Covers(FileBlock start, FileBlock end) const;
@@ -92,8 +97,9 @@ class ExtentEdit {
   const InodeNumber inode_;
   bool begun_ = false;  // a pending truncation has been looked for
   bool ends_truncation_ = false;
-  Pieces stored_;  // as the store has them
-  Pieces pieces_;  // as they shall be
+  Pieces stored_;                                         // as the store has them
+  Pieces pieces_;                                         // as they shall be
+  std::vector<std::pair<FileBlock, FileBlock>> cleared_;  // what Remove was asked for
   std::uint64_t added_blocks_ = 0;
   std::uint64_t removed_blocks_ = 0;
 };

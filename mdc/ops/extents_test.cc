@@ -4,6 +4,7 @@
 #include <random>
 
 #include "mdc/ops/op_fixture.h"
+#include "mdc/ops/orphans.h"
 
 namespace reel::mdc {
 namespace {
@@ -21,7 +22,7 @@ class ExtentsTest : public OpFixture {
   absl::Status Edit(std::uint64_t start, std::uint64_t length, Change change) {
     return InContext(kMe, [&](OpContext& ctx) -> absl::Status {
       ExtentEdit edit(ctx, InodeNumber(file_));
-      if (absl::Status s = edit.Load(FileBlock(start), length); !s.ok()) return s;
+      if (absl::Status s = edit.Load(FileBlock(start), length).status(); !s.ok()) return s;
       if (absl::Status s = change(ctx, edit); !s.ok()) return s;
       return edit.Store();
     });
@@ -208,7 +209,7 @@ TEST_F(ExtentsTest, LargeTruncationGoesInSteps) {
 }
 
 TEST_F(ExtentsTest, AnEditEndsThePendingTruncation) {
-  Scatter(file_, 2500);
+  Scatter(file_, kReapExtents + kStepExtents);
   EXPECT_EQ(Truncate(file_, 0), 0);
   EXPECT_GT(UsedBlocks(), 0u);
   ASSERT_TRUE(Insert(4000, 3).ok());

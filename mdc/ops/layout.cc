@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -110,16 +111,23 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
                             FileBlock start, std::uint64_t length_blocks, FileBlock limit,
                             v1::LayoutReply& layout) {
   const std::uint32_t block_bytes = ctx.descriptor.block_bytes;
-  const FileBlock end = start + length_blocks;
-  const std::uint64_t beyond = std::min(kMaxAheadBytes / block_bytes, limit - end);
   ExtentEdit edit(ctx, inode);
-  if (absl::Status s = edit.Load(start, length_blocks); !s.ok()) return s;
-  const absl::StatusOr<FileBlock> loaded = edit.LoadAhead(end, beyond, kMaxAheadExtents);
+  const absl::StatusOr<FileBlock> loaded = edit.Load(start, length_blocks, kMaxReplyExtents);
   if (!loaded.ok()) return loaded.status();
+  // Among very many extents and holes the reply is shorter than the request.
+  const FileBlock end = *loaded;
+  const bool whole = end == start + length_blocks;
+  const std::uint64_t beyond = whole ? std::min(kMaxAheadBytes / block_bytes, limit - end) : 0;
+  FileBlock described = end;
+  if (whole) {
+    const absl::StatusOr<FileBlock> ahead = edit.Load(end, beyond, kMaxAheadExtents);
+    if (!ahead.ok()) return ahead.status();
+    described = *ahead;
+  }
   const std::uint64_t ahead = std::min(AheadOf(record, edit, start, end, block_bytes), beyond);
-  absl::Status filled = FillHoles(ctx, edit, record, start, length_blocks, ahead);
-  if (!filled.ok()) return filled;
-  FileBlock described = *loaded;
+  const absl::StatusOr<FileBlock> filled = FillHoles(ctx, edit, record, start, end - start, ahead);
+  if (!filled.ok()) return filled.status();
+  if (*filled < end) described = *filled;
   std::vector<Extent> extents = edit.Allocated(start, described - start);
   if (extents.size() > kMaxReplyExtents) {
     extents.resize(kMaxReplyExtents);
@@ -136,7 +144,7 @@ absl::Status GiveReserved(OpContext& ctx, InodeNumber inode, const std::vector<R
   ExtentEdit edit(ctx, inode);
   std::uint64_t length_blocks = 0;
   for (const Run& run : runs) length_blocks += run.length_blocks;
-  if (absl::Status s = edit.Load(FileBlock(0), length_blocks); !s.ok()) return s;
+  if (absl::Status s = edit.Load(FileBlock(0), length_blocks).status(); !s.ok()) return s;
   FileBlock next(0);
   for (const Run& run : runs) {
     ctx.allocator.Claim(ctx.txn, run);
@@ -184,14 +192,57 @@ bool MayCommit(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& r
 }
 
 // Preallocated blocks beyond the end go back; what fallocate(2) asked for stays.
-absl::Status ReleaseTail(ExtentEdit& edit, FileBlock first) {
-  const std::uint64_t length = kEndOfFileBlocks - first;
-  for (const Extent& extent : edit.Allocated(first, length)) {
+absl::Status ReleaseTail(ExtentEdit& edit, const TokenSpan& span) {
+  for (const Extent& extent : edit.Allocated(span.first, span.end - span.first)) {
     if (extent.state != ExtentState::kUnwritten) continue;
     absl::Status s = edit.Remove(extent.file_block, extent.length_blocks);
     if (!s.ok()) return s;
   }
   return absl::OkStatus();
+}
+
+// The next step of what a commit does to extents: ranges become written, one after the other, and
+// then the tail goes.
+absl::Status CommitExtents(OpContext& ctx, InodeNumber inode, const v1::LayoutCommit& commit,
+                           bool release, FileBlock tail) {
+  ExtentEdit edit(ctx, inode);
+  Progress& progress = ctx.progress;
+  const auto load = [&](FileBlock start, FileBlock end) -> absl::StatusOr<TokenSpan> {
+    start = std::max(start, progress.block);
+    const absl::StatusOr<FileBlock> loaded = edit.Load(start, end - start);
+    if (!loaded.ok()) return loaded.status();
+    const bool all = *loaded == end;
+    progress = {progress.item + (all ? 1 : 0), all ? FileBlock(0) : *loaded};
+    return TokenSpan{.first = start, .end = *loaded};
+  };
+  const auto ranges = static_cast<std::size_t>(commit.written_size());
+  std::vector<TokenSpan> written;
+  std::optional<TokenSpan> released;
+  const auto full = [&] {
+    return progress.block != FileBlock(0) ||
+           std::max(edit.loaded(), written.size()) >= kStepExtents;
+  };
+  for (bool first = true; progress.item < ranges && (first || !full()); first = false) {
+    const v1::BlockRange& range = commit.written(static_cast<int>(progress.item));
+    const FileBlock start(range.file_block());
+    const absl::StatusOr<TokenSpan> part = load(start, start + range.length_blocks());
+    if (!part.ok()) return part.status();
+    written.push_back(*part);
+  }
+  if (release && progress.item == ranges && (written.empty() || !full())) {
+    const absl::StatusOr<TokenSpan> part = load(tail, kEndOfFileBlocks);
+    if (!part.ok()) return part.status();
+    released = *part;
+  }
+  for (const TokenSpan& part : written) {
+    absl::Status s = edit.MarkWritten(part.first, part.end - part.first);
+    if (!s.ok()) return s;
+  }
+  if (released) {
+    if (absl::Status s = ReleaseTail(edit, *released); !s.ok()) return s;
+  }
+  ctx.unfinished = progress.item < ranges + (release ? 1 : 0);
+  return edit.Store();
 }
 
 absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutCommit& commit,
@@ -208,31 +259,20 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
     return ErrnoStatus(
         EPERM, absl::StrCat("a commit of inode ", inode.value(), " without its exclusive token"));
   }
-  const bool content = commit.written_size() > 0 || size != record.size_bytes() ||
+  const bool begun = ctx.progress.item != 0 || ctx.progress.block != FileBlock(0);
+  const bool content = begun || commit.written_size() > 0 || size != record.size_bytes() ||
                        commit.has_mtime() || commit.kill_suid_sgid() || commit.kill_sgid();
   const bool release =
       commit.release_tail() && (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) == 0;
 
   if (commit.written_size() > 0 || release) {
     const FileBlock tail(DivideUp(size, ctx.descriptor.block_bytes));
-    ExtentEdit edit(ctx, inode);
-    for (const v1::BlockRange& range : commit.written()) {
-      absl::Status s = edit.Load(FileBlock(range.file_block()), range.length_blocks());
-      if (!s.ok()) return s;
-    }
-    if (release) {
-      if (absl::Status s = edit.Load(tail, kEndOfFileBlocks - tail); !s.ok()) return s;
-    }
-    for (const v1::BlockRange& range : commit.written()) {
-      absl::Status s = edit.MarkWritten(FileBlock(range.file_block()), range.length_blocks());
-      if (!s.ok()) return s;
-    }
-    if (release) {
-      if (absl::Status s = ReleaseTail(edit, tail); !s.ok()) return s;
-    }
-    if (absl::Status s = edit.Store(); !s.ok()) return s;
+    if (absl::Status s = CommitExtents(ctx, inode, commit, release, tail); !s.ok()) return s;
   }
+  // With the first step: blocks beyond the end of a file are never written ones. Until they are
+  // marked, they read as zeros.
   record.set_size_bytes(size);
+  if (ctx.unfinished) return absl::OkStatus();
   if (commit.has_mtime()) *record.mutable_mtime() = commit.mtime();
   if (commit.has_atime()) *record.mutable_atime() = commit.atime();
   if (commit.kill_suid_sgid()) {
@@ -390,6 +430,7 @@ absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply&
       return ErrnoStatus(EINVAL, "a return with a commit of another inode");
     }
     if (absl::Status s = ApplyCommit(ctx, inode, back.commit(), reply); !s.ok()) return s;
+    if (ctx.unfinished) return absl::OkStatus();
   }
   ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode = back.mode(),
                            span = *span] { tokens.Return(session, inode, mode, span); });

@@ -1,5 +1,6 @@
 #include "mdc/ops/op_fixture.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -16,7 +17,8 @@
 namespace reel::mdc {
 namespace {
 
-Pool MakePool(const std::string& name, std::uint32_t flags, std::uint8_t id) {
+Pool MakePool(const std::string& name, std::uint32_t flags, std::uint8_t id,
+              std::uint64_t stripes) {
   LunEntry lun;
   lun.lun.bytes[0] = id;
   lun.name = name + "0";
@@ -25,17 +27,18 @@ Pool MakePool(const std::string& name, std::uint32_t flags, std::uint8_t id) {
   pool.name = name;
   pool.flags = flags;
   pool.breadth_blocks = 16;
-  pool.sets = {StripeSet{{lun}, 4096}};
+  pool.sets = {StripeSet{{lun}, stripes}};
   return pool;
 }
 
-VolumeDescriptor MakeVolume() {
+VolumeDescriptor MakeVolume(std::uint64_t data_stripes) {
   VolumeDescriptor volume;
   volume.volume.bytes[0] = 7;
   volume.name = "test";
   volume.generation = 1;
   volume.block_bytes = 4096;
-  volume.pools = {MakePool("meta", Pool::kMetadata, 1), MakePool("data", Pool::kData, 2)};
+  volume.pools = {MakePool("meta", Pool::kMetadata, 1, 4096),
+                  MakePool("data", Pool::kData, 2, data_stripes)};
   volume.pools[1].affinities = {"fast"};
   volume.seat = volume.pools[0].sets[0].luns[0].lun;
   return volume;
@@ -43,7 +46,7 @@ VolumeDescriptor MakeVolume() {
 
 }  // namespace
 
-OpFixture::OpFixture() : volume_(MakeVolume()) {
+OpFixture::OpFixture(std::uint64_t data_stripes) : volume_(MakeVolume(data_stripes)) {
   const absl::Status formatted = FormatVolume(store_.db(), volume_, {}, WallTime{1'000, 0});
   EXPECT_TRUE(formatted.ok()) << formatted;
   Restart();
@@ -82,7 +85,8 @@ absl::Status OpFixture::InContext(SessionId session,
                 .attr_tokens = attr_tokens_,
                 .opens = opens_,
                 .locks = locks_,
-                .lock_tokens = lock_tokens_};
+                .lock_tokens = lock_tokens_,
+                .directory_moves = &directory_moves_};
   const absl::Status status = body(ctx);
   blocked_ = ctx.blocked;
   error_ = std::string(status.message());
@@ -103,9 +107,34 @@ absl::Status OpFixture::InContext(SessionId session,
 }
 
 int OpFixture::Do(Operation operation, const v1::Request& request, SessionId session) {
-  reply_.Clear();
-  return ErrnoOf(
-      InContext(session, [&](OpContext& ctx) { return operation(ctx, request, reply_); }));
+  Progress progress;
+  LoopWalks walks;
+  steps_ = 0;
+  most_changes_ = 0;
+  most_reads_ = 0;
+  for (;;) {
+    bool unfinished = false;
+    reply_.Clear();
+    const absl::Status status = InContext(session, [&](OpContext& ctx) {
+      ctx.progress = progress;
+      ctx.walks = &walks;
+      absl::Status done = operation(ctx, request, reply_);
+      unfinished = done.ok() && ctx.unfinished;
+      progress = ctx.progress;
+      most_reads_ = std::max(most_reads_, ctx.txn.reads());
+      return done;
+    });
+    ++steps_;
+    most_changes_ = std::max(most_changes_, last_batch_changes_);
+    if (unfinished && between_steps_) {
+      const int steps = steps_;
+      const auto meanwhile = std::exchange(between_steps_, nullptr);
+      meanwhile();
+      between_steps_ = meanwhile;
+      steps_ = steps;
+    }
+    if (!unfinished || (dies_after_ != 0 && steps_ == dies_after_)) return ErrnoOf(status);
+  }
 }
 
 int OpFixture::Reap() {
@@ -114,8 +143,8 @@ int OpFixture::Reap() {
     const InodeNumber inode = *it;
     for (bool done = false; !done; ++steps) {
       const absl::Status status = InContext(SessionId(0), [&](OpContext& ctx) {
-        const absl::StatusOr<bool> reaped = ReapOrphan(ctx, inode);
-        done = !reaped.ok() || *reaped;
+        const absl::StatusOr<Reaped> reaped = ReapOrphan(ctx, inode);
+        done = !reaped.ok() || *reaped != Reaped::kMore;
         return reaped.status();
       });
       EXPECT_TRUE(status.ok() || blocked_) << status;
@@ -258,26 +287,30 @@ std::vector<v1::ReadDirReply::Entry> OpFixture::List(std::uint64_t inode, std::u
   return entries;
 }
 
-void OpFixture::Scatter(std::uint64_t inode, std::uint64_t count) {
-  const absl::Status status = InContext(kMe, [&](OpContext& ctx) -> absl::Status {
-    ExtentEdit edit(ctx, InodeNumber(inode));
-    if (absl::Status s = edit.Load(FileBlock(0), 2 * count); !s.ok()) return s;
-    AllocationRequest request;
-    request.length_blocks = count;
-    const auto runs = ctx.allocator.Allocate(ctx.txn, request);
-    if (!runs.ok()) return runs.status();
-    FileBlock next(0);
-    for (const auto& run : *runs) {
-      for (std::uint64_t i = 0; i < run.length_blocks; ++i, next = next + 2) {
-        absl::Status s = edit.InsertUnwritten(next, {run.pool, run.start + i, 1});
-        if (s.ok()) s = edit.MarkWritten(next, 1);
-        if (!s.ok()) return s;
+void OpFixture::Scatter(std::uint64_t inode, std::uint64_t count, bool written) {
+  constexpr std::uint64_t kAtOnce = 10'000;
+  for (std::uint64_t done = 0; done < count; done += kAtOnce) {
+    const absl::Status status = InContext(kMe, [&](OpContext& ctx) -> absl::Status {
+      const std::uint64_t some = std::min(kAtOnce, count - done);
+      ExtentEdit edit(ctx, InodeNumber(inode));
+      FileBlock next(2 * done);
+      if (absl::Status s = edit.Load(next, 2 * some).status(); !s.ok()) return s;
+      AllocationRequest request;
+      request.length_blocks = some;
+      const auto runs = ctx.allocator.Allocate(ctx.txn, request);
+      if (!runs.ok()) return runs.status();
+      for (const auto& run : *runs) {
+        for (std::uint64_t i = 0; i < run.length_blocks; ++i, next = next + 2) {
+          absl::Status s = edit.InsertUnwritten(next, {run.pool, run.start + i, 1});
+          if (s.ok() && written) s = edit.MarkWritten(next, 1);
+          if (!s.ok()) return s;
+        }
       }
-    }
-    (*ctx.txn.Inode(InodeNumber(inode)))->set_size_bytes(2 * count * volume_.block_bytes);
-    return edit.Store();
-  });
-  EXPECT_TRUE(status.ok()) << status;
+      (*ctx.txn.Inode(InodeNumber(inode)))->set_size_bytes(next.value() * volume_.block_bytes);
+      return edit.Store();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  }
 }
 
 std::size_t OpFixture::ExtentCount(std::uint64_t inode) {

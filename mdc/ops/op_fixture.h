@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -29,14 +30,15 @@ inline constexpr SessionId kMe{1}, kOther{2};
 
 class OpFixture : public testing::Test {
  protected:
-  OpFixture();
+  // The data pool has so many stripes of 16 blocks of 4 KiB.
+  explicit OpFixture(std::uint64_t data_stripes = 4096);
 
   // As after a crash: what is only in memory is gone.
   void Restart();
 
   // Runs `body` in a context of its own, and commits it when it returns OK.
   absl::Status InContext(SessionId session, absl::FunctionRef<absl::Status(OpContext&)> body);
-  // Runs the operation; its reply is in reply_. Returns the errno.
+  // Runs the operation, all its steps; its reply is in reply_. Returns the errno.
   int Do(Operation operation, const v1::Request& request, SessionId session = kMe);
   // Runs the steps of every orphan that nobody uses; returns how many steps it took.
   int Reap();
@@ -65,8 +67,8 @@ class OpFixture : public testing::Test {
   // The whole directory, in pages of `limit_bytes`.
   std::vector<v1::ReadDirReply::Entry> List(std::uint64_t inode, std::uint32_t limit_bytes = 4096,
                                             bool attributes = false);
-  // Gives the file `count` extents of one block each, a hole after each of them, all written.
-  void Scatter(std::uint64_t inode, std::uint64_t count);
+  // Gives the empty file `count` extents of one block each, a hole after each of them.
+  void Scatter(std::uint64_t inode, std::uint64_t count, bool written = true);
   std::size_t ExtentCount(std::uint64_t inode);
   // Walks the whole store as fsck does, and compares the free space in memory with it.
   void ExpectSound();
@@ -89,6 +91,12 @@ class OpFixture : public testing::Test {
   std::vector<InodeNumber> soon_wanted_;
   std::size_t last_batch_changes_ = 0;  // of the last commit
   std::set<InodeNumber> orphans_;
+  std::uint64_t directory_moves_ = 0;
+  int steps_ = 0;                        // of the last operation
+  int dies_after_ = 0;                   // … of which only so many are done; 0: all
+  std::size_t most_changes_ = 0;         // in a commit of one of them
+  std::uint64_t most_reads_ = 0;         // by one of them
+  std::function<void()> between_steps_;  // what others do meanwhile
 
  private:
   v1::VolumeRecord ReadVolumeRecord();

@@ -124,34 +124,35 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> ReapOrphan(OpContext& ctx, InodeNumber inode) {
+absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
   const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
   if (!found.ok()) {
     if (ctx.txn.missed() || ErrnoOf(found.status()) != ESTALE) return found.status();
     ctx.txn.Delete(schema::OrphanKey(inode));
-    return true;
+    return Reaped::kDone;
   }
   v1::InodeRecord& record = **found;
-  if (record.nlink() == 0) {
-    if (ctx.opens.IsOpen(inode)) return true;
-    if (absl::Status alone = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !alone.ok()) {
-      return alone;
-    }
-    const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
-    if (!gone.ok() || !*gone) return gone;
-    ctx.txn.Delete(schema::OrphanKey(inode));
-    return true;
-  }
   if (record.truncated_from() != 0) {
     const FileBlock first(record.truncated_from() - 1);
     const absl::StatusOr<bool> all =
         RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, kReapExtents);
-    if (!all.ok() || !*all) return all;
+    if (!all.ok()) return all.status();
+    if (!*all) return Reaped::kMore;
     record.set_truncated_from(0);
     ctx.txn.Changed(inode);
+    if (record.nlink() == 0) return Reaped::kMore;
+  }
+  if (record.nlink() == 0) {
+    if (ctx.opens.IsOpen(inode)) return Reaped::kOpen;
+    if (absl::Status alone = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !alone.ok()) {
+      return alone;
+    }
+    const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
+    if (!gone.ok()) return gone.status();
+    if (!*gone) return Reaped::kMore;
   }
   ctx.txn.Delete(schema::OrphanKey(inode));
-  return true;
+  return Reaped::kDone;
 }
 
 }  // namespace reel::mdc

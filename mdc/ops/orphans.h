@@ -26,8 +26,14 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
 
 // One step of the work on an orphan, as an operation without a request (session 0): the core runs
 // it for the inodes of ctx.orphans, for every 'O' key after a start, and after the last close of an
-// unlinked inode, again and again until it returns true: all done, or still open (call again after
-// the last close). Tokens on an unlinked inode are recalled first (ctx.blocked).
-absl::StatusOr<bool> ReapOrphan(OpContext& ctx, InodeNumber inode);
+// unlinked inode. What was truncated goes at once, whoever has the inode open or holds tokens:
+// nobody reads or writes it any more. Tokens on an unlinked inode are recalled before the rest goes
+// (ctx.blocked).
+enum class Reaped {
+  kMore,  // another step is due
+  kOpen,  // nothing is to be done before the last close
+  kDone,  // it is on the list no more
+};
+absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode);
 
 }  // namespace reel::mdc

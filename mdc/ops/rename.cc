@@ -9,13 +9,15 @@
 #include "mdc/ops/names.h"
 #include "mdc/ops/new_inode.h"
 #include "mdc/ops/removal.h"
+#include "mdc/schema.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
 namespace {
 
-constexpr int kMaxDepth = 1 << 20;  // a path of records longer than this is a loop
+// How often a long look for a loop begins anew because a directory has moved meanwhile.
+constexpr std::uint32_t kMaxLost = 100;
 
 // One end of a rename.
 struct End {
@@ -36,22 +38,48 @@ absl::StatusOr<End> FindEnd(OpContext& ctx, std::uint64_t parent, const std::str
   return End{{InodeNumber(parent), *directory}, name, *entry};
 }
 
-// Whether `inode` is `ancestor` or lies below it.
-absl::StatusOr<bool> IsBelow(OpContext& ctx, InodeNumber inode, InodeNumber ancestor) {
-  for (int depth = 0; depth < kMaxDepth; ++depth) {
-    if (inode == ancestor) return true;
-    if (inode == kRootInode) return false;
-    const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
-    if (!record.ok()) return record.status();
-    inode = InodeNumber((*record)->parent());
+// More ancestors than there are inodes are a loop.
+absl::Status CheckLevels(OpContext& ctx, const LoopWalk& walk) {
+  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.GetCounts(schema::VolumeKey());
+  if (!stored.ok()) return stored.status();
+  v1::VolumeRecord volume;
+  if (!stored->has_value() || !volume.ParseFromString(**stored) ||
+      walk.levels > volume.inodes() + kStepLevels) {
+    return DamagedRecord("the chain of parents", walk.from);
   }
-  return DamagedRecord("the chain of parents", inode);
+  return absl::OkStatus();
 }
 
-// EINVAL when the directory that moves would come to lie below itself.
-absl::Status CheckLoop(OpContext& ctx, const End& moving, const Directory& to) {
+// Whether `inode` is `ancestor` or lies below it; sets ctx.unfinished where that takes another
+// step.
+absl::StatusOr<bool> IsBelow(OpContext& ctx, LoopWalk& walk, InodeNumber inode,
+                             InodeNumber ancestor) {
+  const std::uint64_t moves = *ctx.directory_moves;
+  if (walk.from != inode || walk.ancestor != ancestor || walk.moves != moves) {
+    // Somebody moves directories as fast as this one's ancestors are looked at.
+    const std::uint32_t lost = walk.lost + (walk.levels >= kStepLevels ? 1 : 0);
+    if (lost > kMaxLost) return ErrnoStatus(EBUSY, "directories above it are being moved");
+    walk = {inode, ancestor, inode, 0, moves, lost};
+  }
+  for (const std::uint64_t end = walk.levels + kStepLevels; walk.levels < end; ++walk.levels) {
+    if (walk.at == ancestor) return true;
+    if (walk.at == kRootInode) return false;
+    const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, walk.at);
+    if (!record.ok()) return record.status();
+    walk.at = InodeNumber((*record)->parent());
+  }
+  ctx.unfinished = true;
+  if (absl::Status levels = CheckLevels(ctx, walk); !levels.ok()) return levels;
+  return false;
+}
+
+// EINVAL when the directory that moves would come to lie below itself. Where it sets
+// ctx.unfinished, nobody knows yet.
+absl::Status CheckLoop(OpContext& ctx, std::size_t which, const End& moving, const Directory& to) {
   if (!moving.is_directory() || moving.directory.inode == to.inode) return absl::OkStatus();
-  const absl::StatusOr<bool> below = IsBelow(ctx, to.inode, moving.entry->inode);
+  LoopWalk unkept;
+  LoopWalk& walk = ctx.walks != nullptr ? (*ctx.walks)[which] : unkept;
+  const absl::StatusOr<bool> below = IsBelow(ctx, walk, to.inode, moving.entry->inode);
   if (!below.ok()) return below.status();
   if (*below) return ErrnoStatus(EINVAL, "a directory cannot move into itself");
   return absl::OkStatus();
@@ -68,8 +96,11 @@ absl::Status CheckChangeable(OpContext& ctx, End& end) {
   return record.status();
 }
 
-void SetParent(End& end, const Directory& parent) {
+void SetParent(OpContext& ctx, End& end, const Directory& parent) {
   if (end.is_directory()) {
+    if (end.record->parent() != parent.inode.value()) {
+      ctx.on_commit.push_back([moves = ctx.directory_moves] { ++*moves; });
+    }
     end.record->set_parent(parent.inode.value());
   } else if (S_ISREG(end.record->mode())) {
     end.record->set_directory(parent.inode.value());  // where it grows, and who may take its name
@@ -78,11 +109,12 @@ void SetParent(End& end, const Directory& parent) {
 
 absl::Status Exchange(OpContext& ctx, End& from, End& to) {
   if (absl::Status changeable = CheckChangeable(ctx, to); !changeable.ok()) return changeable;
-  if (absl::Status loop = CheckLoop(ctx, to, from.directory); !loop.ok()) return loop;
+  const absl::Status loop = CheckLoop(ctx, 1, to, from.directory);
+  if (!loop.ok() || ctx.unfinished) return loop;
   ReplaceEntry(ctx, from.directory, from.name, *from.entry, to.entry->inode, to.entry->type);
   ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
-  SetParent(from, to.directory);
-  SetParent(to, from.directory);
+  SetParent(ctx, from, to.directory);
+  SetParent(ctx, to, from.directory);
   TouchChange(ctx, from.entry->inode, *from.record);
   TouchChange(ctx, to.entry->inode, *to.record);
   return absl::OkStatus();
@@ -116,7 +148,7 @@ absl::Status Replace(OpContext& ctx, End& from, End& to, bool whiteout, v1::Repl
   }
   if (absl::Status given = GiveUpName(ctx, from, whiteout, reply); !given.ok()) return given;
   ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
-  SetParent(from, to.directory);
+  SetParent(ctx, from, to.directory);
   TouchChange(ctx, from.entry->inode, *from.record);
   return TakeName(ctx, to.entry->inode, *to.record);
 }
@@ -128,7 +160,7 @@ absl::Status Move(OpContext& ctx, End& from, End& to, bool whiteout, v1::Reply& 
   }
   if (absl::Status given = GiveUpName(ctx, from, whiteout, reply); !given.ok()) return given;
   AddEntry(ctx, to.directory, to.name, from.entry->inode, from.entry->type);
-  SetParent(from, to.directory);
+  SetParent(ctx, from, to.directory);
   TouchChange(ctx, from.entry->inode, *from.record);
   return absl::OkStatus();
 }
@@ -158,7 +190,8 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (to->entry.has_value() && to->entry->inode == from->entry->inode) return absl::OkStatus();
 
   if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
-  if (absl::Status loop = CheckLoop(ctx, *from, to->directory); !loop.ok()) return loop;
+  const absl::Status loop = CheckLoop(ctx, 0, *from, to->directory);
+  if (!loop.ok() || ctx.unfinished) return loop;
   if (exchange) return Exchange(ctx, *from, *to);
   return to->entry.has_value() ? Replace(ctx, *from, *to, whiteout, reply)
                                : Move(ctx, *from, *to, whiteout, reply);

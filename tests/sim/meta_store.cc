@@ -295,6 +295,11 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   if (!engine_->broken.ok()) return engine_->broken;
   ++engine_->last;
   for (const WriteBatch::Change& change : batch.changes()) engine_->Change(change);
+  for (const WriteBatch::Range& range : batch.cleared()) {
+    const auto next = engine_->records.lower_bound(range.from);
+    REEL_CHECK(next == engine_->records.end() || next->first >= range.to,
+               "what a batch says it clears is empty");
+  }
   StoreEvents::Get().last_applied = engine_->last;
   engine_->broken = StatusOf(engine_->log->Append(Encode(engine_->last, batch)));
   if (!engine_->broken.ok()) return engine_->broken;
