@@ -221,6 +221,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session.record.set_host(request.hello().host());
   session.record.set_mount_point(request.hello().mount_point());
   session.record.set_certificate(streams_[stream].certificate);
+  session.record.set_lease_ms(options_.session_lease_ms);
   session.exported = std::move(exported);
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
@@ -288,7 +289,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   hello.set_features(session.features);
   hello.set_session(session.id.value());
   hello.set_epoch(epoch_.value());
-  hello.set_lease_ms(options_.session_lease_ms);
+  hello.set_lease_ms(session.record.lease_ms());
   hello.set_slots(static_cast<std::uint32_t>(session.slots.size() - 1));
   if (request.hello().map_generation() < descriptor_.generation) {
     hello.set_volume_descriptor(framed_descriptor_);
@@ -303,7 +304,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
 
 void CoreImpl::RenewLease(Session& session) {
   session_clock_.Heard();
-  session.lease_until_ms = session_clock_.NowMs() + options_.session_lease_ms;
+  session.lease_until_ms = session_clock_.NowMs() + session.record.lease_ms();
 }
 
 // Only who has come to this controller in this epoch counts, so one that nobody can reach from the
