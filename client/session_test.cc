@@ -303,6 +303,46 @@ TEST_F(ShortLeaseTest, TheLeaseIsRenewedWithoutCalls) {
   EXPECT_EQ(session->session_id(), registered);
 }
 
+class OtherVolumeTest : public ShortLeaseTest {
+ protected:
+  static constexpr auto kOwn = [] { return SampleVolume({{4, {{16, 2}}}}).volume; };
+  void ExpectGone(bool compares) {
+    Connect();
+    mdc.Serve(SampleUuid(99), compares);
+    EXPECT_EQ(ErrnoOf(Call(GetAttr()).status()), ENODEV);
+    EXPECT_EQ(session->session_id(), 0u);
+    EXPECT_EQ(events.evictions, 1);
+    EXPECT_EQ(ErrnoOf(Call(Chmod(0600)).status()), ENODEV);
+    EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 0u);
+    session->Post(GetAttr());  // nobody waits
+  }
+};
+
+TEST_F(OtherVolumeTest, OfAVolumeThatWasMadeAnewProgramsGetErrors) {
+  ExpectGone(/*compares=*/true);
+}
+
+TEST_F(OtherVolumeTest, AControllerThatDoesNotCompareIsFoundOut) {
+  ExpectGone(/*compares=*/false);
+}
+
+TEST_F(OtherVolumeTest, WhereItsOwnComesBackTheMountGoesOn) {
+  ExpectGone(/*compares=*/true);
+  mdc.Serve(kOwn(), /*compares=*/true);
+  Until([&] { return Call(GetAttr()).ok(); });
+  EXPECT_TRUE(session->LeaseHolds());
+}
+
+// Two volumes of one name: one of the controllers that are named has the other one.
+TEST_F(SessionTest, AnotherVolumeInItsPlaceEndsNoSessionWhoseLeaseHolds) {
+  Connect();
+  const std::uint64_t registered = session->session_id();
+  mdc.ShowInstead(SampleUuid(99), 3);
+  EXPECT_TRUE(Call(Chmod(0600)).ok()) << "it waits";
+  EXPECT_EQ(session->session_id(), registered);
+  EXPECT_EQ(events.evictions, 0);
+}
+
 // A token that is given back late would be one that was granted meanwhile.
 TEST(RequestQueueTest, ReturnsOfAttributeTokensDieWithTheirStream) {
   RequestQueue queue;

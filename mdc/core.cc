@@ -422,6 +422,7 @@ absl::Status FormatVolume(MetaDb& db, const VolumeDescriptor& descriptor,
   volume.set_next_inode(kRootInode.value() + 1);
   volume.set_next_session(1);
   volume.set_clean(true);
+  volume.set_hosts_name_volume(true);
 
   v1::InodeRecord root;
   root.set_generation(1);

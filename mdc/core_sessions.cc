@@ -133,6 +133,14 @@ void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
     Refuse(stream, request.id(), ENOENT, "no such volume here");
     return;
   }
+  // Its inodes and its stripe map are not this one's, nor is its session.
+  if (!hello.mounted_volume().empty() && hello.mounted_volume() != descriptor_.volume.ToBytes()) {
+    Refuse(stream, request.id(), ENODEV,
+           absl::StrCat("volume ", descriptor_.name, " is another one (",
+                        descriptor_.volume.ToString(), ") than ",
+                        hello.host().substr(0, kMaxHostBytes), " has mounted"));
+    return;
+  }
   const auto client = Uuid::FromBytes(hello.client());
   if (!client.ok() || client->is_nil() || hello.host().size() > kMaxHostBytes ||
       hello.mount_point().size() > kMaxMountPointBytes) {
@@ -212,6 +220,14 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   if (!bytes.ok() || !bytes->has_value() || !volume.ParseFromString(**bytes)) {
     health_ = absl::DataLossError(absl::StrCat("volume ", descriptor_.name,
                                                ": the volume record is damaged; run fsck.reelfs"));
+    return;
+  }
+  const v1::Hello& hello = request.hello();
+  if (volume.hosts_name_volume() && hello.mounted_volume().empty() && hello.map_generation() != 0) {
+    Refuse(stream, request.id(), EPROTONOSUPPORT,
+           absl::StrCat("mount.reelfs on ", hello.host(), ", of an earlier release, has lost its ",
+                        "session and cannot say which volume ", descriptor_.name,
+                        " it has mounted; unmount it, and mount it again"));
     return;
   }
   Session session;
