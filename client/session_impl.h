@@ -55,6 +55,10 @@ class SessionImpl : public Session {
   std::uint64_t session_id() const override { return session_id_.load(); }
   std::uint64_t key() const override { return key_.load(); }
   void NoteUnfinished() override { unfinished_ = true; }
+  void Claims(std::uint64_t inode) override {
+    MutexLock lock(mutex_);
+    queue_.Claims(inode);
+  }
   bool read_only() const override { return read_only_.load(); }
   bool checks_opens() const override { return checks_opens_.load(); }
   bool sets_ahead() const override { return sets_ahead_.load(); }

@@ -400,16 +400,14 @@ void SessionImpl::SendReclaims() {
   std::vector<v1::Reclaim> reclaims = events_.CollectReclaims();
   if (reclaims.empty()) reclaims.emplace_back();
   reclaims.back().set_done(true);
-  absl::flat_hash_set<std::uint64_t> opens;
   std::vector<PendingCallPtr> calls;
   for (v1::Reclaim& reclaim : reclaims) {
-    opens.insert(reclaim.opens().begin(), reclaim.opens().end());
     v1::Request request;
     *request.mutable_reclaim() = std::move(reclaim);
     calls.push_back(std::make_shared<PendingCall>(std::move(request)));
   }
   MutexLock lock(mutex_);
-  queue_.DropCloses(opens);  // of what was closed, and is open again without a word to anybody
+  queue_.DropClosesOfClaimed();
   queue_.AddFirst(std::move(calls));
 }
 

@@ -29,8 +29,10 @@ class Events : public SessionEvents {
     ++reclaims;
     std::vector<v1::Reclaim> all(2);
     all[0].add_opens(100);
+    if (on_collect) on_collect();
     return all;
   }
+  std::function<void()> on_collect;
   std::atomic<int> evictions{0}, reclaims{0};
   std::function<void()> on_evicted;
 };
@@ -301,6 +303,29 @@ TEST_F(ShortLeaseTest, TheLeaseIsRenewedWithoutCalls) {
   const std::uint64_t registered = session->session_id();
   Until([&] { return mdc.CountOf(v1::Request::kRenew) >= 6 && session->LeaseHolds(); });
   EXPECT_EQ(session->session_id(), registered);
+}
+
+// The controller takes for open what it is told of; its close must come, or the file is open for
+// good.
+TEST_F(SessionTest, ACloseBehindTheClaimOfItsOpenIsSent) {
+  Connect();
+  const auto close = [&] {
+    v1::Request request;
+    request.mutable_close()->set_inode(100);
+    session->Post(std::move(request));
+  };
+  mdc.SetSilent(true);
+  close();  // and opened again without a word
+  events.on_collect = [&] {
+    session->Claims(100);
+    close();
+  };
+  mdc.SetSilent(false);
+  mdc.Restart();
+  ASSERT_TRUE(Call(GetAttr()).ok());
+  EXPECT_EQ(events.reclaims, 1);
+  EXPECT_EQ(mdc.CountOf(v1::Request::kClose), 1u);
+  EXPECT_EQ(mdc.OpensOf(100), 0u);
 }
 
 class OtherVolumeTest : public ShortLeaseTest {
