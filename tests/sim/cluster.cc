@@ -46,6 +46,7 @@ void Cluster::Start() {
     options.number = number;
     options.address = AddressOf(number);
     options.session_lease_ms = kLeaseMs;
+    options.changing_leases = options_.changing_leases;
     options.seat_ms = kSeatMs;
     options.names = options_.names;
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());

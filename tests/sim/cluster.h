@@ -31,6 +31,7 @@ class Cluster {
     bool reservations = false;
     int controllers = 2;
     mdc::NamesTold names = mdc::NamesTold::kDurable;
+    bool changing_leases = false;  // no two controllers are configured alike
     bool verbose = false;
   };
   Cluster(Scheduler& scheduler, const Options& options);

@@ -19,7 +19,7 @@ class History {
  public:
   History(std::uint64_t seed, bool verbose)
       : scheduler_(seed),
-        cluster_(scheduler_, AnyOptions(scheduler_.random(), verbose)),
+        cluster_(scheduler_, AnyOptions(seed, scheduler_.random(), verbose)),
         shared_{cluster_, names_} {
     cluster_.SetOnSessionOver(
         [this](int host, Micros since) { names_.SessionOver(host, since, scheduler_.now()); });
@@ -28,10 +28,11 @@ class History {
   Outcome Run();
 
  private:
-  static Cluster::Options AnyOptions(Random& random, bool verbose) {
+  static Cluster::Options AnyOptions(std::uint64_t seed, Random& random, bool verbose) {
     return {.reservations = random.OneIn(2),
             .controllers = random.OneIn(4) ? 1 : 2,
             .names = static_cast<mdc::NamesTold>(random.Below(3)),
+            .changing_leases = seed % 4 == 0,
             .verbose = verbose};
   }
   void Main();
