@@ -371,7 +371,10 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
       reclaim = &reclaims.emplace_back();
     }
     file->registered = file->opens > 0;
-    if (file->registered) reclaim->add_opens(file->inode);
+    if (file->registered) {
+      context_.session->Claims(file->inode);
+      reclaim->add_opens(file->inode);
+    }
     for (const TokenRanges::Piece& piece : file->token.pieces()) {
       v1::HeldToken& token = *reclaim->add_tokens();
       token.set_inode(file->inode);

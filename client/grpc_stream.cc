@@ -81,7 +81,10 @@ class GrpcConnector : public MdcConnector {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           status.error_message());
     }
-    return MdcPlace{.here = reply.here(), .epoch = reply.epoch(), .address = reply.address()};
+    return MdcPlace{.here = reply.here(),
+                    .epoch = reply.epoch(),
+                    .address = reply.address(),
+                    .volume = std::move(*reply.mutable_volume())};
   }
 
  private:

@@ -33,6 +33,7 @@ struct MdcPlace {
   bool here = false;        // it does itself
   std::uint64_t epoch = 0;  // of who does
   std::string address;      // of who does; empty: not known
+  std::string volume{};     // its UUID; empty: not said
 };
 
 class MdcConnector {

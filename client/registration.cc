@@ -36,6 +36,7 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
     const std::uint64_t unwanted = from.told_at_once ? 0 : v1::FEATURE_PROVISIONAL;
     hello.set_features(SpokenFeatures(from.protocol) & ~unwanted);
     hello.set_program(from.program);
+    if (!from.mounted_volume.is_nil()) hello.set_mounted_volume(from.mounted_volume.ToBytes());
   }
   hello.set_volume(from.volume);
   hello.set_client(from.incarnation.ToBytes());

@@ -24,6 +24,7 @@ struct HelloFrom {
   Uuid incarnation;
   std::uint64_t resume_session = 0;
   std::uint64_t map_generation = 0;
+  Uuid mounted_volume;  // nil: none yet
   bool caches_attributes = false;
   bool told_at_once = true;
   ProtocolRange protocol{};
@@ -32,7 +33,8 @@ struct HelloFrom {
 
 // UNAVAILABLE when the stream ended first (its Finish says why); else the controller's own errno.
 // Of a standby EREMOTE, and `*active` is whom it named. EPROTONOSUPPORT: no common protocol
-// version, and which program is to be upgraded.
+// version, and which program is to be upgraded. ENODEV: the volume of that name is another one than
+// is mounted.
 absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from,
                                         std::string* active);
 

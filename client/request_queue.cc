@@ -11,8 +11,6 @@ namespace {
 constexpr std::size_t kMaxFrameBytes =
     1 << 20;  // the protocol allows 4 MiB; one request may add to it
 constexpr int kMaxFrameRequests = 256;
-// Requests without a slot on their way at once; a controller refuses more than a few thousand.
-constexpr std::uint64_t kMaxUnslotted = 2048;
 
 // Requests about what a session holds: void with it. (A Close is not among them: of an unknown open
 // it does nothing, and one of an open that was registered anew must arrive.)
@@ -48,6 +46,27 @@ bool IsForRecalls(const PendingCall& call) {
          (request.has_set_attr() && (request.set_attr().fields() & v1::SetAttr::CTIME) != 0);
 }
 
+// What was told holds its directory alone, and a return of that must come behind it.
+bool WaitsForNobody(const PendingCall& call) {
+  return IsForRecalls(call) || call.told != 0;
+}
+
+// Requests without a slot that wait for no other host, and may go ahead of what is not yet sent:
+// what granted that which they give back is answered. (A close is not among them: it may be of an
+// open that is not yet sent.)
+bool IsBrief(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kRenew:
+    case v1::Request::kReclaim:
+    case v1::Request::kNewKey:
+    case v1::Request::kAttrReturn:
+    case v1::Request::kLockReturn:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 bool IsMutation(const v1::Request& request) {
@@ -70,17 +89,41 @@ bool IsMutation(const v1::Request& request) {
   }
 }
 
-const RequestQueue::Queue* RequestQueue::Next() const {
-  const bool unslotted = !ready_unslotted_.empty() && unslotted_sent_ < kMaxUnslotted;
-  if (ready_slotted_.empty()) return unslotted ? &ready_unslotted_ : nullptr;
-  if (!unslotted) return &ready_slotted_;
-  return ready_slotted_.front()->order < ready_unslotted_.front()->order ? &ready_slotted_
-                                                                         : &ready_unslotted_;
+RequestQueue::Place RequestQueue::Next() {
+  const auto order = [](const Queue& queue) {
+    return queue.empty() ? ~std::uint64_t{0} : queue.front()->order;
+  };
+  const std::uint64_t first =
+      std::min({order(ready_slotted_), order(ready_waiting_), order(ready_brief_)});
+  const bool full = waiting_sent_ >= kMaxWaiting;
+  if (!ready_waiting_.empty() && order(ready_waiting_) == first && !full) {
+    return {&ready_waiting_, 0};
+  }
+  // Those that wait come later, or let some others pass.
+  if (!ready_brief_.empty() && order(ready_brief_) < order(ready_slotted_)) {
+    return brief_sent_ < kMaxBrief ? Place{&ready_brief_, 0} : Place{};
+  }
+  for (std::size_t i = 0; i < ready_slotted_.size(); ++i) {
+    const PendingCall& call = *ready_slotted_[i];
+    if (order(ready_brief_) < call.order) break;
+    if (call.order < order(ready_waiting_) || WaitsForNobody(call)) return {&ready_slotted_, i};
+  }
+  if (ready_brief_.empty() || brief_sent_ >= kMaxBrief) return {};
+  return {&ready_brief_, 0};
+}
+
+RequestQueue::Queue& RequestQueue::ReadyQueueOf(const PendingCall& call) {
+  if (call.request.slot() != 0) return ready_slotted_;
+  return IsBrief(call.request) ? ready_brief_ : ready_waiting_;
+}
+
+std::uint64_t& RequestQueue::SentLike(const PendingCall& call) {
+  return IsBrief(call.request) ? brief_sent_ : waiting_sent_;
 }
 
 void RequestQueue::MakeReady(PendingCallPtr call) {
   call->order = next_order_++;
-  (call->request.slot() != 0 ? ready_slotted_ : ready_unslotted_).push_back(std::move(call));
+  ReadyQueueOf(*call).push_back(std::move(call));
 }
 
 void RequestQueue::Add(PendingCallPtr call) {
@@ -94,13 +137,16 @@ void RequestQueue::Add(PendingCallPtr call) {
 
 void RequestQueue::AddFirst(std::vector<PendingCallPtr> calls) {
   for (PendingCallPtr& call : calls) call->order = kReclaimOrder;
-  ready_unslotted_.insert(ready_unslotted_.begin(), calls.begin(), calls.end());
+  ready_brief_.insert(ready_brief_.begin(), calls.begin(), calls.end());
 }
 
-void RequestQueue::DropCloses(const absl::flat_hash_set<std::uint64_t>& inodes) {
-  std::erase_if(ready_unslotted_, [&](const PendingCallPtr& call) {
-    return call->request.has_close() && inodes.contains(call->request.close().inode());
+void RequestQueue::DropClosesOfClaimed() {
+  std::erase_if(ready_waiting_, [&](const PendingCallPtr& call) {
+    if (!call->request.has_close()) return false;
+    const auto claimed = claimed_.find(call->request.close().inode());
+    return claimed != claimed_.end() && call->order < claimed->second;
   });
+  claimed_.clear();
 }
 
 void RequestQueue::GiveSlots() {
@@ -123,15 +169,14 @@ v1::ClientFrame RequestQueue::TakeFrame(std::uint64_t now_ms) {
   v1::ClientFrame frame;
   std::size_t bytes = 0;
   while (frame.requests_size() < kMaxFrameRequests) {
-    const Queue* next = Next();
-    if (next == nullptr) break;
-    bytes += next->front()->request.ByteSizeLong();
+    const Place next = Next();
+    if (next.queue == nullptr) break;
+    PendingCallPtr call = (*next.queue)[next.at];
+    bytes += call->request.ByteSizeLong();
     if (frame.requests_size() > 0 && bytes > kMaxFrameBytes) break;
-    Queue& queue = next == &ready_slotted_ ? ready_slotted_ : ready_unslotted_;
-    PendingCallPtr call = std::move(queue.front());
-    queue.pop_front();
+    next.queue->erase(next.queue->begin() + static_cast<std::ptrdiff_t>(next.at));
     if (call->request.id() == 0) call->request.set_id(next_id_++);
-    if (call->request.slot() == 0) ++unslotted_sent_;
+    if (call->request.slot() == 0) ++SentLike(*call);
     if (call->told == 0) call->state = PendingCall::State::kSent;
     call->ever_sent = true;
     call->sent_ms = now_ms;
@@ -152,7 +197,7 @@ PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
     slots_.Release(call->request.slot());
     GiveSlots();
   } else {
-    --unslotted_sent_;
+    --SentLike(*call);
   }
   return call;
 }
@@ -235,7 +280,7 @@ bool RequestQueue::Redoing() const {
 
 bool RequestQueue::Remove(const PendingCallPtr& call) {
   if (call->ever_sent || call->state != PendingCall::State::kQueued) return false;
-  for (Queue* queue : {&for_recalls_, &waiting_, &ready_slotted_, &ready_unslotted_}) {
+  for (Queue* queue : {&for_recalls_, &waiting_, &ready_slotted_, &ready_waiting_, &ready_brief_}) {
     const auto it = std::find(queue->begin(), queue->end(), call);
     if (it == queue->end()) continue;
     queue->erase(it);
@@ -249,7 +294,7 @@ bool RequestQueue::Remove(const PendingCallPtr& call) {
 }
 
 void RequestQueue::StreamLost() {
-  Queue slotted, unslotted;
+  Queue slotted, waiting, brief;
   for (auto& [id, call] : sent_) {
     if (call->told != 0) continue;  // the next session's epoch decides
     // A read that nobody waits for is not repeated.
@@ -257,14 +302,21 @@ void RequestQueue::StreamLost() {
         !IsStreamBound(call) && (!call->abandoned || call->on_done || IsMutation(call->request));
     if (!wanted) continue;
     call->state = PendingCall::State::kQueued;
-    (call->request.slot() != 0 ? slotted : unslotted).push_back(std::move(call));
+    const Queue& ready = ReadyQueueOf(*call);
+    (&ready == &ready_slotted_ ? slotted
+     : &ready == &ready_brief_ ? brief
+                               : waiting)
+        .push_back(std::move(call));
   }
+  std::ranges::stable_sort(slotted, {}, [](const PendingCallPtr& call) { return call->order; });
   sent_.clear();
-  unslotted_sent_ = 0;
-  std::erase_if(ready_unslotted_, IsStreamBound);
+  waiting_sent_ = brief_sent_ = 0;
+  claimed_.clear();
+  std::erase_if(ready_brief_, IsStreamBound);
   std::erase_if(ready_slotted_, [](const PendingCallPtr& call) { return call->told != 0; });
   ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
-  ready_unslotted_.insert(ready_unslotted_.begin(), unslotted.begin(), unslotted.end());
+  ready_waiting_.insert(ready_waiting_.begin(), waiting.begin(), waiting.end());
+  ready_brief_.insert(ready_brief_.begin(), brief.begin(), brief.end());
 }
 
 std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
@@ -272,11 +324,12 @@ std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   told_.clear();
   std::vector<std::pair<PendingCallPtr, int>> doomed;
   const Queue slotted = std::exchange(ready_slotted_, {});
-  const Queue unslotted = std::exchange(ready_unslotted_, {});
+  const Queue without = std::exchange(ready_waiting_, {});
+  const Queue brief = std::exchange(ready_brief_, {});
   const Queue for_recalls = std::exchange(for_recalls_, {});
   const Queue waiting = std::exchange(waiting_, {});
   slots_.Reset(0);
-  for (const Queue* queue : {&slotted, &for_recalls, &waiting, &unslotted}) {
+  for (const Queue* queue : {&slotted, &for_recalls, &waiting, &without, &brief}) {
     for (const PendingCallPtr& call : *queue) {
       if (call->session != 0 || IsSessionBound(call->request)) {
         doomed.emplace_back(call, ESTALE);
@@ -302,14 +355,14 @@ std::vector<PendingCallPtr> RequestQueue::TakeAll() {
   for (auto& [id, call] : sent_) {
     if (call->told == 0) all.push_back(std::move(call));
   }
-  for (Queue* queue : {&ready_slotted_, &ready_unslotted_, &for_recalls_, &waiting_}) {
+  for (Queue* queue : {&ready_slotted_, &ready_waiting_, &ready_brief_, &for_recalls_, &waiting_}) {
     std::copy_if(queue->begin(), queue->end(), std::back_inserter(all),
                  [](const PendingCallPtr& call) { return call->told == 0; });
     queue->clear();
   }
   sent_.clear();
   told_.clear();
-  unslotted_sent_ = 0;
+  waiting_sent_ = brief_sent_ = 0;
   return all;
 }
 

@@ -13,6 +13,13 @@
 //
 // Some slots are kept for what a recall waits for. All others may be taken by mutations that wait
 // at the controller for another host to give up its tokens, and that host's for us.
+//
+// What is ready is sent in its order: a return of attribute tokens, or a close that lowers a token,
+// must not be overtaken by what is granted them anew. Without a slot so many are on their way at
+// once, of two kinds: those that may wait at the controller, and the *brief*, which never do. When
+// so many of the first kind wait, for other hosts perhaps, those hosts may wait for a recall of
+// ours: so all by which recalls are answered goes ahead of them (the brief, and mutations that
+// recalls wait for), and nothing else.
 // Threads: externally synchronised.
 #pragma once
 
@@ -24,7 +31,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "client/slot_table.h"
 #include "proto/mdc.pb.h"
@@ -69,10 +76,12 @@ class RequestQueue {
   // Ahead of everything, resent requests too. REQUIRES: not a mutation.
   void AddFirst(std::vector<PendingCallPtr> calls);
 
-  // Drops the closes of those inodes: what they would close is claimed anew, ahead of them.
-  void DropCloses(const absl::flat_hash_set<std::uint64_t>& inodes);
+  // The inode is claimed anew as open: what was added so far closes an earlier open of it.
+  void Claims(std::uint64_t inode) { claimed_[inode] = next_order_; }
+  // Drops such closes.
+  void DropClosesOfClaimed();
 
-  bool CanSend() const { return Next() != nullptr; }
+  bool CanSend() { return Next().queue != nullptr; }
   // The next frame: as many requests as wait and fit. REQUIRES: CanSend().
   v1::ClientFrame TakeFrame(std::uint64_t now_ms);
   // The request that this reply answers, no longer pending; null when there is none.
@@ -113,25 +122,38 @@ class RequestQueue {
 
  private:
   using Queue = std::deque<PendingCallPtr>;
-  // The queue whose front goes next; null when nothing may go.
-  const Queue* Next() const;
+  struct Place {
+    Queue* queue = nullptr;  // null: nothing may go
+    std::size_t at = 0;
+  };
+  // What goes next.
+  Place Next();
+  Queue& ReadyQueueOf(const PendingCall& call);
+  // How many of its kind are on their way; REQUIRES: it has no slot.
+  std::uint64_t& SentLike(const PendingCall& call);
   void MakeReady(PendingCallPtr call);
   void GiveSlots();
   void GiveSlots(Queue& waiting, std::size_t keep);
   // How many slots are for `for_recalls_` alone.
   std::size_t KeptSlots() const { return slots_.count() < 2 ? 0 : (slots_.count() + 15) / 16; }
 
+  // Requests without a slot on their way at once; a controller refuses more than 4,096.
+  static constexpr std::uint64_t kMaxWaiting = 2048, kMaxBrief = 1024;
   static constexpr std::uint64_t kRedoOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
 
   SlotTable slots_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = kFirstOrder;
   std::uint64_t next_told_ = 1;
-  std::uint64_t unslotted_sent_ = 0;
-  Queue for_recalls_;    // mutations without a slot that a recall may wait for, in order
-  Queue waiting_;        // all others
-  Queue ready_slotted_;  // both by order
-  Queue ready_unslotted_;
+  // By the order of what comes next: claimed as open, since the stream was lost.
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> claimed_;
+  std::uint64_t waiting_sent_ = 0;  // without a slot, and that may wait at the controller
+  std::uint64_t brief_sent_ = 0;    // without a slot, and that waits for nobody
+  Queue for_recalls_;               // mutations without a slot that a recall may wait for, in order
+  Queue waiting_;                   // all others
+  Queue ready_slotted_;             // these three by order
+  Queue ready_waiting_;  // without a slot: those that may wait at the controller, and …
+  Queue ready_brief_;    // … those that never do
   std::map<std::uint64_t, PendingCallPtr> sent_;  // by id: the order of sending
   std::map<std::uint64_t, PendingCallPtr> told_;  // by number; those that go again are sent, too
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -216,11 +217,118 @@ TEST(RequestQueueTest, ClosesOfWhatIsClaimedAnewAreDropped) {
   close(7);
   queue.StreamLost();
   queue.Resumed(/*new_epoch=*/true);
-  queue.DropCloses({5, 7});
+  for (const std::uint64_t inode : {5, 7, 8}) queue.Claims(inode);
+  close(8);  // after it was claimed: it closes what the new epoch is told of
+  queue.DropClosesOfClaimed();
   const v1::ClientFrame frame = queue.TakeFrame(0);
-  ASSERT_EQ(frame.requests_size(), 1);
+  ASSERT_EQ(frame.requests_size(), 2);
   EXPECT_EQ(frame.requests(0).close().inode(), 6u);
+  EXPECT_EQ(frame.requests(1).close().inode(), 8u);
   EXPECT_FALSE(queue.CanSend());
+}
+
+// ---- the order of sending -----------------------------------------------------------------------
+
+class OrderTest : public testing::Test {
+ protected:
+  OrderTest() { queue_.SessionBegins(64); }
+  static v1::Request Get() {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(1);
+    return request;
+  }
+  static v1::Request Close() {
+    v1::Request request;
+    request.mutable_close()->set_inode(2);
+    return request;
+  }
+  static v1::Request Return() {
+    v1::Request request;
+    request.mutable_attr_return()->add_inodes(3);
+    return request;
+  }
+  static v1::Request Write() {
+    v1::Request request;
+    request.mutable_layout_get()->set_inode(2);
+    request.mutable_layout_get()->set_allocate(true);
+    return request;
+  }
+  static v1::Request Commit() {
+    v1::Request request;
+    request.mutable_layout_commit()->set_inode(4);
+    return request;
+  }
+  void Add(v1::Request request) { queue_.Add(std::make_shared<PendingCall>(std::move(request))); }
+  std::vector<v1::Request::OpCase> Sent() {
+    std::vector<v1::Request::OpCase> sent;
+    while (queue_.CanSend()) {
+      const v1::ClientFrame frame = queue_.TakeFrame(0);
+      for (const v1::Request& request : frame.requests()) {
+        sent.push_back(request.op_case());
+        ids_[request.op_case()] = request.id();
+      }
+    }
+    return sent;
+  }
+  // So many that no other one goes; none is answered.
+  void Fill(const v1::Request& request, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) Add(request);
+    EXPECT_EQ(Sent().size(), count);
+  }
+  using Ops = std::vector<v1::Request::OpCase>;
+  static constexpr std::size_t kMostWaiting = 2048, kMostBrief = 1024;
+  RequestQueue queue_;
+  std::map<v1::Request::OpCase, std::uint64_t> ids_;
+};
+
+TEST_F(OrderTest, NothingOvertakesACloseHoweverManyAreOnTheirWay) {
+  Fill(Close(), kMostWaiting);
+  Add(Close());  // which lowers a token, say
+  Add(Write());  // and this gets it again
+  EXPECT_EQ(Sent(), Ops{});
+  queue_.Answered(ids_[v1::Request::kClose]);
+  EXPECT_EQ(Sent(), (Ops{v1::Request::kClose, v1::Request::kLayoutGet}));
+}
+
+TEST_F(OrderTest, NothingOvertakesAReturnOfAttributesHoweverManyAreOnTheirWay) {
+  Fill(Return(), kMostBrief);
+  Add(Return());
+  Add(Write());
+  Add(Commit());
+  Add(Get());
+  EXPECT_EQ(Sent(), Ops{});
+  queue_.Answered(ids_[v1::Request::kAttrReturn]);
+  EXPECT_EQ(Sent(), (Ops{v1::Request::kAttrReturn, v1::Request::kLayoutGet,
+                         v1::Request::kLayoutCommit, v1::Request::kGetAttr}));
+}
+
+// They may wait for hosts that wait for us.
+TEST_F(OrderTest, WhatAnswersRecallsGoesAheadOfThoseThatWaitForOthers) {
+  Fill(Get(), kMostWaiting);
+  Add(Get());
+  Add(Write());
+  Add(Commit());
+  Add(Return());
+  v1::Request renew;
+  renew.mutable_renew();
+  Add(renew);
+  EXPECT_EQ(Sent(),
+            (Ops{v1::Request::kLayoutCommit, v1::Request::kAttrReturn, v1::Request::kRenew}));
+  queue_.Answered(ids_[v1::Request::kGetAttr]);
+  EXPECT_EQ(Sent(), (Ops{v1::Request::kGetAttr, v1::Request::kLayoutGet}));
+}
+
+TEST_F(OrderTest, AReturnOfADirectoryComesBehindWhatWasForetoldThere) {
+  Fill(Get(), kMostWaiting);
+  Add(Get());
+  Add(Write());
+  v1::Request create;
+  create.mutable_create()->set_parent(3);
+  v1::Redo told;
+  told.set_inode(9);
+  ASSERT_NE(queue_.Foretell(std::make_shared<PendingCall>(create), told), 0u);
+  Add(Return());
+  EXPECT_EQ(Sent(), (Ops{v1::Request::kCreate, v1::Request::kAttrReturn}));
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ void Session::Start(v1::Request request,
 
 // ---- calls ------------------------------------------------------------------------------------
 
+absl::Status SessionImpl::Closed() const {
+  if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  if (volume_gone_) return ErrnoStatus(ENODEV, "another volume has the name of the mounted one");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptions& options) {
   if (options.credentials != nullptr) *request.mutable_credentials() = *options.credentials;
   auto call = std::make_shared<PendingCall>(std::move(request));
@@ -44,8 +50,8 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
   absl::StatusOr<v1::Reply> unsent;
   {
     MutexLock lock(mutex_);
-    if (closing_) {
-      unsent = ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    if (absl::Status closed = Closed(); !closed.ok()) {
+      unsent = closed;
     } else if (options.session != 0 && options.session != session_id_) {
       unsent = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {
@@ -71,8 +77,8 @@ void SessionImpl::Start(v1::Request request,
   absl::Status refusal;
   {
     MutexLock lock(mutex_);
-    if (closing_) {
-      refusal = ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    if (absl::Status closed = Closed(); !closed.ok()) {
+      refusal = closed;
     } else if (session != 0 && session != session_id_) {
       refusal = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {

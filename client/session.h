@@ -56,7 +56,8 @@ class SessionEvents {
   virtual void OnToldLost(std::uint64_t /*first*/) {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
-  // After a reconnection into a new epoch: what this client holds, to be claimed again.
+  // After a reconnection into a new epoch: what this client holds, to be claimed again. For each
+  // open it calls Session::Claims, with no close of it posted between the look and that call.
   virtual std::vector<v1::Reclaim> CollectReclaims() = 0;
 };
 
@@ -165,6 +166,10 @@ class Session {
   virtual bool sets_ahead() const { return false; }
   // The volume descriptor that the controller sent at registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
+
+  // Within CollectReclaims: the inode is claimed as open. Closes of it that were posted before are
+  // void, since it was opened again without a word to anybody; those that come later are not.
+  virtual void Claims(std::uint64_t /*inode*/) {}
 
   // What was sent to LUNs on lost paths may still be executed: Goodbye says so.
   virtual void NoteUnfinished() {}

@@ -55,6 +55,10 @@ class SessionImpl : public Session {
   std::uint64_t session_id() const override { return session_id_.load(); }
   std::uint64_t key() const override { return key_.load(); }
   void NoteUnfinished() override { unfinished_ = true; }
+  void Claims(std::uint64_t inode) override {
+    MutexLock lock(mutex_);
+    queue_.Claims(inode);
+  }
   bool read_only() const override { return read_only_.load(); }
   bool checks_opens() const override { return checks_opens_.load(); }
   bool squashed() const override { return squashed_.load(); }
@@ -88,6 +92,11 @@ class SessionImpl : public Session {
   bool Reconnect();
   // `*active` is whom a standby names.
   absl::Status TryRegister(const std::string& address, std::string* active);
+  // ENODEV: it is another volume's than is mounted.
+  absl::Status TakeDescriptor(const v1::HelloReply& hello);
+  void OnOtherVolume(const std::string& address, const absl::Status& why);
+  // Not OK: no call can be made any more, or none for now.
+  absl::Status Closed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One try at each controller; more, where one of them stands by. `refusals` says why it failed.
   absl::Status FirstRegistration(std::vector<std::string>& refusals);
   void ScoutMain();
@@ -112,7 +121,8 @@ class SessionImpl : public Session {
   Uuid incarnation_ = Uuid::Random();
   bool evicted_ = false;
   std::uint64_t told_ = 0;
-  bool told_of_protocol_ = false;  // a controller with which there is no common version
+  bool told_of_protocol_ = false;      // a controller with which there is no common version
+  bool told_of_other_volume_ = false;  // one that serves another volume under the name
 
   mutable Mutex mutex_;
   CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_;
@@ -123,7 +133,9 @@ class SessionImpl : public Session {
   bool live_ ABSL_GUARDED_BY(mutex_) = false;     // registered on stream_: requests may go
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;  // one thread is in stream_->Send
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;  // no new calls
-  bool ending_ ABSL_GUARDED_BY(mutex_) = false;   // threads end
+  // The session is over, and who serves the volume's name serves another volume.
+  bool volume_gone_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;  // threads end
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint32_t lease_ms_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t away_since_ms_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/registration.h"
 #include "client/session_impl.h"
 #include "proto/status.h"
@@ -274,9 +275,48 @@ bool SessionImpl::Reconnect() {
     if (ErrnoOf(status) == EPROTONOSUPPORT && !std::exchange(told_of_protocol_, true)) {
       spdlog::error("volume {}: {}: {}", options_.volume, address, std::string(status.message()));
     }
+    if (ErrnoOf(status) == ENODEV) OnOtherVolume(address, status);
     MutexLock lock(mutex_);
     search_.Failed(address, clock_.NowMs() - began_ms, active);
   }
+}
+
+// The first one is what is mounted, for good.
+absl::Status SessionImpl::TakeDescriptor(const v1::HelloReply& hello) {
+  if (descriptor_.generation != 0 && hello.volume_descriptor().empty()) return absl::OkStatus();
+  absl::StatusOr<VolumeDescriptor> told = DescriptorOf(hello);
+  if (!told.ok()) return told.status();
+  if (descriptor_.generation == 0) {
+    descriptor_ = *std::move(told);
+  } else if (told->volume != descriptor_.volume) {
+    return ErrnoStatus(ENODEV, absl::StrCat("volume ", options_.volume, " is another one (",
+                                            told->volume.ToString(), ") than is mounted"));
+  } else if (told->generation > descriptor_.generation) {
+    spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
+                 options_.volume);
+  }
+  return absl::OkStatus();
+}
+
+// The volume was made anew, or another one has its name: what is mounted cannot be reached here.
+// Some other controller may still have it, as long as the lease holds. After that programs are told
+// so, until it is found: they do not wait for what is no more.
+void SessionImpl::OnOtherVolume(const std::string& address, const absl::Status& why) {
+  if (!std::exchange(told_of_other_volume_, true)) {
+    spdlog::error("volume {}: {}: {}; unmount it", options_.volume, address,
+                  std::string(why.message()));
+  }
+  if (lease_.Holds(clock_.NowMs())) return;
+  if (session_id_ != 0) SessionIsOver("its volume is gone");
+  std::vector<PendingCallPtr> waiting;
+  absl::Status gone;
+  {
+    MutexLock lock(mutex_);
+    volume_gone_ = true;
+    waiting = queue_.TakeAll();
+    gone = Closed();
+  }
+  for (const PendingCallPtr& call : waiting) Complete(call, gone);
 }
 
 absl::Status SessionImpl::TryRegister(const std::string& address, std::string* active) {
@@ -298,21 +338,17 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
                        .mount_point = options_.mount_point,
                        .incarnation = incarnation_,
                        .resume_session = session_id_,
-                       .map_generation = descriptor_.generation,
+                       // A new session is told what volume it is one of, also by a controller of
+                       // a release that does not compare.
+                       .map_generation = session_id_ != 0 ? descriptor_.generation : 0,
+                       .mounted_volume = descriptor_.volume,
                        .caches_attributes = options_.caches_attributes,
                        .told_at_once = options_.told_at_once,
                        .protocol = options_.protocol,
                        .program = options_.program};
   absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from, active);
   absl::Status status = hello.status();
-  if (status.ok() && descriptor_.generation == 0) {
-    absl::StatusOr<VolumeDescriptor> descriptor = DescriptorOf(*hello);
-    status = descriptor.status();
-    if (status.ok()) descriptor_ = *std::move(descriptor);
-  } else if (status.ok() && !hello->volume_descriptor().empty()) {
-    spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
-                 options_.volume);
-  }
+  if (status.ok()) status = TakeDescriptor(*hello);
   if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_PROVISIONAL) == 0) {
     MutexLock lock(mutex_);
     if (queue_.AnyTold()) {
@@ -338,6 +374,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
   {
     MutexLock lock(mutex_);
     session_id_ = hello->session();
+    volume_gone_ = false;
     search_.Prefer(address);
     address_ = address;
     epoch_ = hello->epoch();
@@ -364,16 +401,14 @@ void SessionImpl::SendReclaims() {
   std::vector<v1::Reclaim> reclaims = events_.CollectReclaims();
   if (reclaims.empty()) reclaims.emplace_back();
   reclaims.back().set_done(true);
-  absl::flat_hash_set<std::uint64_t> opens;
   std::vector<PendingCallPtr> calls;
   for (v1::Reclaim& reclaim : reclaims) {
-    opens.insert(reclaim.opens().begin(), reclaim.opens().end());
     v1::Request request;
     *request.mutable_reclaim() = std::move(reclaim);
     calls.push_back(std::make_shared<PendingCall>(std::move(request)));
   }
   MutexLock lock(mutex_);
-  queue_.DropCloses(opens);  // of what was closed, and is open again without a word to anybody
+  queue_.DropClosesOfClaimed();
   queue_.AddFirst(std::move(calls));
 }
 

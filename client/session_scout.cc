@@ -64,6 +64,7 @@ void SessionImpl::ScoutMain() {
       if (address == serving) continue;
       const absl::StatusOr<MdcPlace> place = connector_.Where(address, options_.volume);
       if (!place.ok() || !place->here || place->epoch <= epoch) continue;
+      if (!place->volume.empty() && place->volume != descriptor_.volume.ToBytes()) continue;
       MutexLock lock(mutex_);
       if (!live_ || epoch_ != epoch || stream_ == nullptr) break;
       spdlog::warn("volume {}: {} serves it now, in epoch {}", options_.volume, address,

@@ -29,8 +29,10 @@ class Events : public SessionEvents {
     ++reclaims;
     std::vector<v1::Reclaim> all(2);
     all[0].add_opens(100);
+    if (on_collect) on_collect();
     return all;
   }
+  std::function<void()> on_collect;
   std::atomic<int> evictions{0}, reclaims{0};
   std::function<void()> on_evicted;
 };
@@ -301,6 +303,69 @@ TEST_F(ShortLeaseTest, TheLeaseIsRenewedWithoutCalls) {
   const std::uint64_t registered = session->session_id();
   Until([&] { return mdc.CountOf(v1::Request::kRenew) >= 6 && session->LeaseHolds(); });
   EXPECT_EQ(session->session_id(), registered);
+}
+
+// The controller takes for open what it is told of; its close must come, or the file is open for
+// good.
+TEST_F(SessionTest, ACloseBehindTheClaimOfItsOpenIsSent) {
+  Connect();
+  const auto close = [&] {
+    v1::Request request;
+    request.mutable_close()->set_inode(100);
+    session->Post(std::move(request));
+  };
+  mdc.SetSilent(true);
+  close();  // and opened again without a word
+  events.on_collect = [&] {
+    session->Claims(100);
+    close();
+  };
+  mdc.SetSilent(false);
+  mdc.Restart();
+  ASSERT_TRUE(Call(GetAttr()).ok());
+  EXPECT_EQ(events.reclaims, 1);
+  EXPECT_EQ(mdc.CountOf(v1::Request::kClose), 1u);
+  EXPECT_EQ(mdc.OpensOf(100), 0u);
+}
+
+class OtherVolumeTest : public ShortLeaseTest {
+ protected:
+  static constexpr auto kOwn = [] { return SampleVolume({{4, {{16, 2}}}}).volume; };
+  void ExpectGone(bool compares) {
+    Connect();
+    mdc.Serve(SampleUuid(99), compares);
+    EXPECT_EQ(ErrnoOf(Call(GetAttr()).status()), ENODEV);
+    EXPECT_EQ(session->session_id(), 0u);
+    EXPECT_EQ(events.evictions, 1);
+    EXPECT_EQ(ErrnoOf(Call(Chmod(0600)).status()), ENODEV);
+    EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 0u);
+    session->Post(GetAttr());  // nobody waits
+  }
+};
+
+TEST_F(OtherVolumeTest, OfAVolumeThatWasMadeAnewProgramsGetErrors) {
+  ExpectGone(/*compares=*/true);
+}
+
+TEST_F(OtherVolumeTest, AControllerThatDoesNotCompareIsFoundOut) {
+  ExpectGone(/*compares=*/false);
+}
+
+TEST_F(OtherVolumeTest, WhereItsOwnComesBackTheMountGoesOn) {
+  ExpectGone(/*compares=*/true);
+  mdc.Serve(kOwn(), /*compares=*/true);
+  Until([&] { return Call(GetAttr()).ok(); });
+  EXPECT_TRUE(session->LeaseHolds());
+}
+
+// Two volumes of one name: one of the controllers that are named has the other one.
+TEST_F(SessionTest, AnotherVolumeInItsPlaceEndsNoSessionWhoseLeaseHolds) {
+  Connect();
+  const std::uint64_t registered = session->session_id();
+  mdc.ShowInstead(SampleUuid(99), 3);
+  EXPECT_TRUE(Call(Chmod(0600)).ok()) << "it waits";
+  EXPECT_EQ(session->session_id(), registered);
+  EXPECT_EQ(events.evictions, 0);
 }
 
 // A token that is given back late would be one that was granted meanwhile.

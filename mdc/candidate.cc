@@ -17,21 +17,32 @@ using Verdict = SeatWatch::Verdict;
 // An order counts for that long: for a standby that has watched all the time, and for one that has
 // just begun to, whose holder's term may not be over.
 constexpr std::uint64_t kOrderMs = 10'000;
+// A volume whose LUNs became another one's is looked for by its name that often: a scan of all
+// LUNs.
+constexpr std::uint64_t kFindMs = 5'000;
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Candidate>> Candidate::Open(VolumeServerOptions options,
                                                            SeatOptions seat, VolumeRole& role,
                                                            const Clock& clock) {
-  auto volume = OpenVolumeByName(options.volume, options.luns, LunAccess::kReadWrite);
-  if (!volume.ok()) return volume.status();
-  seat.volume = volume->descriptor.volume;
   auto candidate =
       absl::WrapUnique(new Candidate(std::move(options), std::move(seat), role, clock));
-  candidate->lun_name_ = volume->seat().name();
-  candidate->contest_.volume = std::make_unique<OpenVolume>(*std::move(volume));
-  if (absl::Status s = candidate->ReopenLun(); !s.ok()) return s;
+  if (absl::Status s = candidate->Find(); !s.ok()) return s;
   return candidate;
+}
+
+absl::Status Candidate::Find() {
+  find_at_ms_ = clock_.NowMs() + kFindMs;
+  contest_.lun.reset();
+  contest_.volume.reset();
+  auto volume = OpenVolumeByName(options_.volume, options_.luns, LunAccess::kReadWrite);
+  if (!volume.ok()) return volume.status();
+  seat_.volume = volume->descriptor.volume;
+  watch_.emplace(seat_);
+  lun_name_ = volume->seat().name();
+  contest_.volume = std::make_unique<OpenVolume>(*std::move(volume));
+  return ReopenLun();
 }
 
 // Without the claim that it may have.
@@ -45,14 +56,36 @@ absl::Status Candidate::ReopenLun() {
 
 // ---- looking ----------------------------------------------------------------------------------
 
-absl::StatusOr<Verdict> Candidate::Look() {
+absl::StatusOr<SeatLook> Candidate::LookAtLun() {
+  if (contest_.volume == nullptr) {
+    if (clock_.NowMs() < find_at_ms_) return absl::UnavailableError("there is no such volume now");
+    if (absl::Status s = Find(); !s.ok()) return s;
+    spdlog::warn("volume {}: {} has that name now", options_.volume, seat_.volume.ToString());
+  }
   if (contest_.lun == nullptr) {
     if (absl::Status s = ReopenLun(); !s.ok()) return s;
   }
-  auto look = contest_.lun->Look(clock_);
+  return contest_.lun->Look(clock_);
+}
+
+// What it has open of a volume that is no more is of no use.
+void Candidate::LetGo(const absl::Status& why) {
+  spdlog::error("volume {}: {}", options_.volume, std::string(why.message()));
+  contest_.lun.reset();
+  contest_.claimed = false;
+  contest_.volume.reset();
+  find_at_ms_ = 0;
+}
+
+absl::StatusOr<Verdict> Candidate::Look() {
+  auto look = LookAtLun();
+  if (absl::IsFailedPrecondition(look.status()) && contest_.volume != nullptr) {
+    LetGo(look.status());
+    look = LookAtLun();
+  }
   if (!look.ok()) return look.status();
   contest_.look = *std::move(look);
-  const Verdict verdict = watch_.Consider(contest_.look);
+  const Verdict verdict = watch_->Consider(contest_.look);
   Tell();
   if (absl::Status s = CheckProtocol(); !s.ok()) return s;
   return verdict;
@@ -145,7 +178,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::Begin() {
       if (takeover.server != nullptr) return std::move(takeover.server);
       if (takeover.won || !absl::IsAborted(takeover.status)) return takeover.status;
       spdlog::info("volume {}: {}", options_.volume, std::string(takeover.status.message()));
-    } else if (*verdict == Verdict::kHeld ? watch_.SawChange() : !wanted) {
+    } else if (*verdict == Verdict::kHeld ? watch_->SawChange() : !wanted) {
       if (absl::Status s = ReopenLun(); !s.ok()) return s;
       return nullptr;
     } else if (*verdict != Verdict::kHeld && clock_.NowMs() - began_ms > patience_ms) {

@@ -3,11 +3,14 @@
 //
 // A process that starts on the machine of one that was killed need not wait until that one's term
 // is over: its claim of the seat LUN (Lun::ClaimForThisProcess) can be had only by who comes after
-// its end. Threads: Open, Begin and StandBy from one; Stop and Order from any.
+// its end. A LUN that was made another volume's is left alone; where that has the name by now, it
+// is the one that this is a candidate of from then on. Threads: Open, Begin and StandBy from one;
+// Stop and Order from any.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -37,13 +40,14 @@ class Candidate {
 
  private:
   Candidate(VolumeServerOptions options, SeatOptions seat, VolumeRole& role, const Clock& clock)
-      : options_(std::move(options)),
-        seat_(std::move(seat)),
-        role_(role),
-        clock_(clock),
-        watch_(seat_) {}
+      : options_(std::move(options)), seat_(std::move(seat)), role_(role), clock_(clock) {}
+
+  // Finds and opens the volume that has the name now.
+  absl::Status Find();
 
   absl::StatusOr<SeatWatch::Verdict> Look();
+  absl::StatusOr<SeatLook> LookAtLun();
+  void LetGo(const absl::Status& why);
   void Tell();
   // FAILED_PRECONDITION: this program cannot follow the one that has, or had, the seat.
   absl::Status CheckProtocol() const;
@@ -59,10 +63,11 @@ class Candidate {
   SeatOptions seat_;
   VolumeRole& role_;
   const Clock& clock_;
-  SeatWatch watch_;
+  std::optional<SeatWatch> watch_;
   Contest contest_;
   std::string lun_name_;
   bool warned_ = false;
+  std::uint64_t find_at_ms_ = 0;  // not before: the next try to find the volume
 
   Mutex mutex_;
   CondVar changed_;

@@ -19,7 +19,7 @@
 namespace reel::mdc {
 namespace {
 
-// How long known sessions may take to say what they hold, in leases, however alive they seem.
+// How long a known session may take to say what it holds, in its leases, however alive it seems.
 constexpr std::uint64_t kReclaimLeases = 3;
 
 template <typename Record>
@@ -88,7 +88,7 @@ absl::Status CoreImpl::Begin() {
   volume.set_clean(false);
   volume.set_next_inode(volume.next_inode() + InodeNumbers::kMaxLost);
   batch.Put(schema::VolumeKey(), volume.SerializeAsString());
-  if (absl::Status s = LoadSessions(); !s.ok()) return s;
+  if (absl::Status s = LoadSessions(batch); !s.ok()) return s;
   if (absl::Status s = LoadReplies(); !s.ok()) return s;
   if (absl::Status s = LoadOrphans(); !s.ok()) return s;
   auto allocator = Allocator::Load(db_, descriptor_);
@@ -110,8 +110,9 @@ absl::Status CoreImpl::Begin() {
 
 // Sessions of earlier epochs may resume; those whose eviction had begun are fenced, again perhaps,
 // or their lease is waited out. Nobody knows any more when that began, nor what they held: nothing
-// is given away before they are off.
-absl::Status CoreImpl::LoadSessions() {
+// is given away before they are off. Each keeps the lease that it was granted, and gets this
+// controller's where that is longer: durably, before it is told.
+absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
   return ForEach(db_, schema::Family::kSession,
                  [&](const schema::ParsedKey& key, std::string_view value) -> absl::Status {
                    const SessionId id(key.first);
@@ -130,7 +131,12 @@ absl::Status CoreImpl::LoadSessions() {
                    session.client = *client;
                    session.phase = Session::Phase::kMustReclaim;
                    session.holds_up_grace = true;
-                   session.lease_until_ms = session_clock_.NowMs() + options_.session_lease_ms;
+                   if (session.record.lease_ms() < options_.session_lease_ms) {
+                     session.record.set_lease_ms(options_.session_lease_ms);
+                     batch.Put(schema::SessionKey(id), session.record.SerializeAsString());
+                   }
+                   session_clock_.Knows(session.record.lease_ms());
+                   session.lease_until_ms = session_clock_.NowMs() + session.record.lease_ms();
                    if (session.record.evicted()) {
                      session.phase = Session::Phase::kEnding;
                      session.ending = FenceOf(session);
@@ -205,7 +211,6 @@ void CoreImpl::OnTick() {
   if (!health_.ok()) return;
   session_clock_.Observe();
   const std::uint64_t now = session_clock_.NowMs();
-  const std::uint64_t reclaim_until = kReclaimLeases * options_.session_lease_ms;
   std::vector<std::pair<Session*, std::string_view>> over;
   std::vector<SessionId> resumed;  // ascending
   for (auto& [id, session] : sessions_.all()) {
@@ -217,7 +222,8 @@ void CoreImpl::OnTick() {
     }
     if (session->lease_until_ms < now) {
       over.emplace_back(session.get(), "its lease ran out");
-    } else if (session->phase == Session::Phase::kMustReclaim && now > reclaim_until) {
+    } else if (session->phase == Session::Phase::kMustReclaim &&
+               now > kReclaimLeases * session->record.lease_ms()) {
       over.emplace_back(session.get(), "it did not say in time what it holds");
     } else if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) {
       // By returns of single blocks, which are never refused.
@@ -424,6 +430,7 @@ absl::Status FormatVolume(MetaDb& db, const VolumeDescriptor& descriptor,
   volume.set_next_inode(kRootInode.value() + 1);
   volume.set_next_session(1);
   volume.set_clean(true);
+  volume.set_hosts_name_volume(true);
 
   v1::InodeRecord root;
   root.set_generation(1);

@@ -97,7 +97,8 @@ class CoreImpl final : public Core {
   };
 
   // core.cc
-  absl::Status LoadSessions();
+  // `batch` gets the records of those whose lease is longer from now on.
+  absl::Status LoadSessions(WriteBatch& batch);
   absl::Status LoadReplies();
   absl::Status LoadOrphans();
   // When a batch is to be durable: as soon as possible, or when somebody waits for it, but with the

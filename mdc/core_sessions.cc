@@ -133,6 +133,14 @@ void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
     Refuse(stream, request.id(), ENOENT, "no such volume here");
     return;
   }
+  // Its inodes and its stripe map are not this one's, nor is its session.
+  if (!hello.mounted_volume().empty() && hello.mounted_volume() != descriptor_.volume.ToBytes()) {
+    Refuse(stream, request.id(), ENODEV,
+           absl::StrCat("volume ", descriptor_.name, " is another one (",
+                        descriptor_.volume.ToString(), ") than ",
+                        hello.host().substr(0, kMaxHostBytes), " has mounted"));
+    return;
+  }
   const auto client = Uuid::FromBytes(hello.client());
   if (!client.ok() || client->is_nil() || hello.host().size() > kMaxHostBytes ||
       hello.mount_point().size() > kMaxMountPointBytes) {
@@ -214,6 +222,14 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
                                                ": the volume record is damaged; run fsck.reelfs"));
     return;
   }
+  const v1::Hello& hello = request.hello();
+  if (volume.hosts_name_volume() && hello.mounted_volume().empty() && hello.map_generation() != 0) {
+    Refuse(stream, request.id(), EPROTONOSUPPORT,
+           absl::StrCat("mount.reelfs on ", hello.host(), ", of an earlier release, has lost its ",
+                        "session and cannot say which volume ", descriptor_.name,
+                        " it has mounted; unmount it, and mount it again"));
+    return;
+  }
   Session session;
   session.id = SessionId(std::max<std::uint64_t>(volume.next_session(), 1));
   session.client = client;
@@ -221,6 +237,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session.record.set_host(request.hello().host());
   session.record.set_mount_point(request.hello().mount_point());
   session.record.set_certificate(streams_[stream].certificate);
+  session.record.set_lease_ms(options_.session_lease_ms);
   session.exported = std::move(exported);
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
@@ -295,7 +312,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   hello.set_features(session.features);
   hello.set_session(session.id.value());
   hello.set_epoch(epoch_.value());
-  hello.set_lease_ms(options_.session_lease_ms);
+  hello.set_lease_ms(session.record.lease_ms());
   hello.set_slots(static_cast<std::uint32_t>(session.slots.size() - 1));
   if (request.hello().map_generation() < descriptor_.generation) {
     hello.set_volume_descriptor(framed_descriptor_);
@@ -311,7 +328,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
 
 void CoreImpl::RenewLease(Session& session) {
   session_clock_.Heard();
-  session.lease_until_ms = session_clock_.NowMs() + options_.session_lease_ms;
+  session.lease_until_ms = session_clock_.NowMs() + session.record.lease_ms();
 }
 
 // Only who has come to this controller in this epoch counts, so one that nobody can reach from the

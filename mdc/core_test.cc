@@ -108,6 +108,7 @@ TEST_F(CoreTest, TheDescriptorComesToThoseWhoLackIt) {
   hello.set_volume("reel");
   hello.set_client(a_.uuid_.ToBytes());
   hello.set_map_generation(3);
+  hello.set_mounted_volume(world_.volume_.volume.ToBytes());
   ASSERT_EQ(a_.Do(request), 0);
   EXPECT_TRUE(a_.last_.hello().volume_descriptor().empty());
   b_.Connect();

@@ -154,6 +154,8 @@ class Client {
     hello.set_protocol_max(1);
     hello.set_features(features_);
     hello.set_volume("reel");
+    hello.set_map_generation(map_generation_);
+    hello.set_mounted_volume(mounted_volume_);
     hello.set_client(uuid_.ToBytes());
     hello.set_host(absl::StrCat("host", uuid_.bytes[0]));
     hello.set_resume_session(resume);
@@ -165,6 +167,7 @@ class Client {
       session_ = Answer(id).hello().session();
       key_ = Answer(id).hello().key();
       must_reclaim_ = Answer(id).hello().must_reclaim();
+      lease_ms_ = Answer(id).hello().lease_ms();
     }
     return Answer(id).error();
   }
@@ -280,6 +283,7 @@ class Client {
   std::uint64_t session_ = 0;
   std::uint64_t key_ = 0;
   bool must_reclaim_ = false;
+  std::uint32_t lease_ms_ = 0;
   std::uint64_t last_id_ = 0;
   std::map<std::uint32_t, std::uint64_t> sequences_;
   std::map<std::uint64_t, v1::Reply> replies_;
@@ -288,6 +292,8 @@ class Client {
   std::vector<std::string> log_;        // everything that came, in order
   std::uint32_t renews_within_ms_ = 0;  // as it says; 0: it knows no other controller
   std::uint64_t features_ = 0;          // Feature bits, as it says
+  std::uint64_t map_generation_ = 0;    // of the descriptor that it has, as it says
+  std::string mounted_volume_;          // UUID of the volume that it has mounted, as it says
   bool caches_ = false;                 // asks for attribute tokens
   std::vector<std::uint64_t> attr_recalls_;
   std::vector<std::uint64_t> broken_;          // inodes whose locks were taken away

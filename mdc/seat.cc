@@ -44,9 +44,9 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   // A program that knows more than this one is, or was, at work there.
   if (absl::IsUnimplemented(look.block.status())) return Verdict::kHeld;
   const bool expired = look.began_ms >= *unchanged_since_ms_ + ClaimAfterMs(TermMs(look));
-  // What is not a block of this volume was here before it.
-  const bool none = absl::IsNotFound(look.block.status()) ||
-                    (look.block.ok() && look.block->volume != options_.volume);
+  // Another volume's, on a LUN of this one: of a controller that does not know yet that its volume
+  // is gone, or what was left of it on its way. It is nobody's when that is over.
+  const bool none = absl::IsNotFound(look.block.status());
   const bool given_up = IsOf(options_.volume, look) && look.block->state != State::kHeld;
   // Somebody may have got the reservation, and not yet written it down.
   const Epoch written_down = IsOf(options_.volume, look) ? look.block->epoch : Epoch(0);
@@ -114,7 +114,7 @@ absl::Status Seat::Enter(Epoch epoch, bool claimed) {
   Begin(epoch, claimed);
   SeatResult result;
   for (int i = 0; i < kMaxEntries; ++i) {
-    result = MayWrite();
+    result = MayWrite(/*entering=*/true);
     if (result.outcome == SeatOutcome::kLost) break;
     if (!result.done()) continue;
     const std::uint64_t until_ms = clock_.NowMs() + options_.seat_ms;
@@ -136,13 +136,22 @@ SeatResult Seat::Lose(std::string why) {
   return {SeatOutcome::kLost, absl::AbortedError(std::move(why))};
 }
 
-SeatResult Seat::MayWrite() {
+SeatResult Seat::MayWrite(bool entering) {
   const auto bytes = port_.Read();
+  if (absl::IsFailedPrecondition(bytes.status())) {
+    return Lose(std::string(bytes.status().message()));
+  }
   if (!bytes.ok()) return {SeatOutcome::kNotDone, bytes.status()};
   const auto found = DecodeArbitration(AsBytes(*bytes));
   if (absl::IsUnimplemented(found.status())) return Lose(std::string(found.status().message()));
   // Damaged, or as it was before the volume's first controller: nobody else's.
-  if (!found.ok() || found->volume != options_.volume) return {SeatOutcome::kDone, {}};
+  if (!found.ok()) return {SeatOutcome::kDone, {}};
+  if (found->volume != options_.volume) {
+    // Left from the volume that was here before; or its controller is at work here, too.
+    if (entering) return {SeatOutcome::kDone, {}};
+    return Lose(absl::StrCat("the controller at ", found->address, " (", found->host,
+                             ") writes to the seat LUN for volume ", found->volume.ToString()));
+  }
   const bool own = found->epoch == block_.epoch && found->holder == options_.holder;
   // What an earlier holder had sent may land late. It is over, and its word worth nothing.
   if (own || found->epoch < block_.epoch) return {SeatOutcome::kDone, {}};

@@ -112,8 +112,8 @@ class Seat {
 
  private:
   void Begin(Epoch epoch, bool claimed);
-  // Whether what lies there lets this holder write over it.
-  SeatResult MayWrite();
+  // Whether what lies there lets this holder write over it; `entering`: nothing of it does yet.
+  SeatResult MayWrite(bool entering = false);
   SeatResult Lose(std::string why);
 
   SeatPort& port_;

@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "volume/coding.h"
+#include "volume/label.h"
 #include "volume/lun_fault.h"
 #include "volume/reservation.h"
 #include "volume/reservation_key.h"
@@ -51,10 +52,19 @@ absl::Status SeatLun::Retry(const absl::Status& status) {
   }
 }
 
-absl::StatusOr<std::string> SeatLun::Read() {
+// A LUN that became another volume's never becomes this one's again: where it is this one's after
+// the block was read, so was the block.
+absl::StatusOr<std::string> SeatLun::ReadOnce() {
   auto bytes = ReadArbitration(*lun_);
+  if (!bytes.ok()) return bytes;
+  if (absl::Status s = CheckStillOf(*lun_, volume_); !s.ok()) return s;
+  return bytes;
+}
+
+absl::StatusOr<std::string> SeatLun::Read() {
+  auto bytes = ReadOnce();
   for (int i = 1; i < kMaxTries && !bytes.ok() && Retry(bytes.status()).ok(); ++i) {
-    bytes = ReadArbitration(*lun_);
+    bytes = ReadOnce();
   }
   return bytes;
 }

@@ -4,6 +4,7 @@
 // On iSCSI it is another session with the target, so it is registered by itself, under the key that
 // the controller's own path has there; on a block device both are one path to the kernel, which
 // knows it already. Invariant: once registered, it is never opened anew; its loss is the seat's.
+// No look is one without a look at the label: the block is the volume's as long as the LUN is.
 // Threads: one at a time.
 #pragma once
 
@@ -44,6 +45,7 @@ class SeatLun final : public SeatPort {
  private:
   SeatLun(std::unique_ptr<Lun> lun, const Uuid& volume);
   absl::Status Retry(const absl::Status& status);
+  absl::StatusOr<std::string> ReadOnce();
   absl::Status LookAtReservation(SeatLook& look);
 
   const std::unique_ptr<Lun> lun_;

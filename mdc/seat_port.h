@@ -29,7 +29,8 @@ struct SeatResult {
 class SeatPort {
  public:
   virtual ~SeatPort() = default;
-  // The block's bytes, kArbitrationBytes of them.
+  // The block's bytes, kArbitrationBytes of them. FAILED_PRECONDITION: the LUN belongs to another
+  // volume by now, whose block it is.
   virtual absl::StatusOr<std::string> Read() = 0;
   // kLost: refused, since this host was fenced.
   virtual SeatResult Write(const ArbitrationBlock& block) = 0;

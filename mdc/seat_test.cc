@@ -35,6 +35,7 @@ class Port final : public SeatPort {
   absl::StatusOr<std::string> Read() override {
     clock_.now_ms += read_ms;
     if (broken) return absl::UnavailableError("the path is lost");
+    if (remade) return absl::FailedPreconditionError("the LUN belongs to another volume");
     std::string bytes = block_;
     Run(after_read);
     return bytes;
@@ -64,6 +65,7 @@ class Port final : public SeatPort {
 
   std::uint64_t read_ms = 1, write_ms = 1;
   bool broken = false, fenced = false;
+  bool remade = false;  // the LUN is another volume's by now
   int fail_next = 0;
   bool fail_carried_out = false, fail_late = false;
   std::deque<std::string> late;
@@ -243,13 +245,54 @@ TEST_F(SeatTest, InMaintenanceOnlyWhoHadItFollowsByItself) {
   EXPECT_TRUE(MayFollow(Look(b_), b_.options, false).ok());
 }
 
-TEST_F(SeatTest, ABlockOfAnotherVolumeIsNobodys) {
-  ArbitrationBlock other;
-  other.state = State::kHeld;
+// ---- other volumes ------------------------------------------------------------------------------
+
+// Its controller may be alive, and not know that the LUN is its volume's no more.
+TEST_F(SeatTest, ABlockOfAnotherVolumeIsNobodysOnlyWhenNothingMovesThere) {
+  Host other(*this, "other");
+  SeatOptions options = other.options;
+  options.volume = SampleUuid(77);
+  Seat seat(other.port, clock_, options);
+  ASSERT_TRUE(seat.Claim(Look(other), Epoch(7), false).ok());
+  for (int i = 0; i < 20; ++i) {
+    clock_.now_ms += BeatIntervalMs(1500);
+    EXPECT_EQ(Watch(a_), Verdict::kHeld);
+    ASSERT_TRUE(seat.Renew().done());
+  }
+  EXPECT_EQ(WatchFor(a_, 10'000), Verdict::kExpired);
+  EXPECT_FALSE(seat.Holds(clock_.now_ms));
+  ASSERT_TRUE(Claim(a_, 1).ok());
+  EXPECT_EQ(Block().volume, a_.options.volume);
+}
+
+TEST_F(SeatTest, ALunOfAnotherVolumeIsNeitherTakenNorBeatenOn) {
+  const SeatLook look = Look(b_);
+  b_.port.remade = true;
+  EXPECT_TRUE(absl::IsFailedPrecondition(b_.seat.Claim(look, Epoch(1), false)));
+  EXPECT_TRUE(absl::IsAborted(b_.seat.Enter(Epoch(1), false)));
+  ASSERT_TRUE(Claim(a_, 1).ok());
+  const std::string before = block_;
+  a_.port.remade = true;
+  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.GiveUp({}).outcome, SeatOutcome::kLost);
+  EXPECT_FALSE(Holds(a_));
+  EXPECT_EQ(block_, before);
+}
+
+TEST_F(SeatTest, WhereTheLunBecomesAnotherVolumesDuringAClaimItIsNone) {
+  a_.port.after_wait = [&] { a_.port.remade = true; };
+  EXPECT_TRUE(absl::IsFailedPrecondition(Claim(a_, 1)));
+  EXPECT_FALSE(Holds(a_));
+}
+
+TEST_F(SeatTest, WhoFindsAnotherVolumesControllerAtWorkEnds) {
+  ASSERT_TRUE(Claim(a_, 1).ok());
+  ArbitrationBlock other = Block();
   other.volume = SampleUuid(77);
-  other.seat_ms = 1500;
   block_ = EncodeArbitration(other);
-  EXPECT_EQ(Watch(a_), Verdict::kFree);
+  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
+  EXPECT_EQ(Block().volume, SampleUuid(77));
+  ASSERT_TRUE(b_.seat.Enter(Epoch(2), false).ok()) << "where the reservation keeps it out";
 }
 
 TEST_F(SeatTest, ADamagedBlockMayBeSomebodysAndANewerOneIs) {

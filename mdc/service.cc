@@ -280,6 +280,7 @@ void SessionService::Where(WhereCall& call) {
     call.reply().set_here(server != nullptr);
     call.reply().set_epoch((server != nullptr ? server->epoch() : active.epoch).value());
     call.reply().set_address(active.address);
+    if (!role->volume().is_nil()) call.reply().set_volume(role->volume().ToBytes());
     return call.Finish(grpc::Status::OK);
   }
   call.Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "no such volume here"));

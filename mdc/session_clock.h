@@ -2,10 +2,10 @@
 // client could have reached it.
 //
 // It stands still while the process was stopped; from the start until the first client is heard;
-// and where nobody at all has been heard for half a lease, which is as likely to be this
-// controller's cable as every client's end. Nobody waits for what another holds then, so nothing is
-// served by an eviction; and who comes back finds what was left of its lease when the last one was
-// heard: such a silence does not count at all when it is over.
+// and where nobody at all has been heard for half of the longest lease, which is as likely to be
+// this controller's cable as every client's end. Nobody waits for what another holds then, so
+// nothing is served by an eviction; and who comes back finds what was left of its lease when the
+// last one was heard: such a silence does not count at all when it is over.
 //
 // Threads: the core thread.
 #pragma once
@@ -24,6 +24,11 @@ class SessionClock {
 
   SessionClock(const Clock& clock, std::uint64_t lease_ms)
       : clock_(clock), silence_limit_ms_(lease_ms / 2) {}
+
+  // A session has this lease, and renews it accordingly. Before anybody is heard.
+  void Knows(std::uint64_t lease_ms) {
+    silence_limit_ms_ = std::max(silence_limit_ms_, lease_ms / 2);
+  }
 
   // From here on; at the start of an epoch, before anything else.
   void Start() {
@@ -54,7 +59,7 @@ class SessionClock {
 
  private:
   const Clock& clock_;
-  const std::uint64_t silence_limit_ms_;
+  std::uint64_t silence_limit_ms_;
   std::uint64_t observed_ms_ = 0;
   std::uint64_t awake_ms_ = 0;   // since the start
   std::uint64_t heard_ms_ = 0;   // of awake_ms_: when somebody was

@@ -7,21 +7,36 @@
 #include "mdc/metafs/pool_space.h"
 #include "mdc/metafs/superblock.h"
 #include "spdlog/spdlog.h"
+#include "volume/label.h"
 
 namespace reel::mdc {
 namespace {
 
+// That none of its LUNs has become another volume's while nobody looked.
+absl::Status CheckLuns(const OpenVolume& volume) {
+  for (const auto& lun : volume.luns) {
+    if (absl::Status s = CheckStillOf(*lun, volume.descriptor.volume); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
 // Paths that were lost while nothing was asked of them are opened anew, and so is a volume that was
-// changed meanwhile.
+// changed meanwhile. It stays the volume that it was.
 absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
   for (const auto& lun : volume.luns) {
     if (absl::Status s = lun->Reopen(); !s.ok()) return s;
   }
+  if (absl::Status s = CheckLuns(volume); !s.ok()) return s;
   const auto now = ReadDescriptor(volume.seat());
   if (!now.ok()) return now.status();
-  if (now->descriptor.generation == volume.descriptor.generation) return absl::OkStatus();
+  if (now->descriptor == volume.descriptor) return absl::OkStatus();
   auto anew = OpenVolumeByName(options.volume, options.luns, LunAccess::kReadWrite);
   if (!anew.ok()) return anew.status();
+  if (anew->descriptor.volume != volume.descriptor.volume) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "volume ", options.volume, " is another one now: ", anew->descriptor.volume.ToString(),
+        ", and it was ", volume.descriptor.volume.ToString()));
+  }
   volume = *std::move(anew);
   return absl::OkStatus();
 }
@@ -58,6 +73,9 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& o
   absl::Status status = office.fencer->Take(held.epoch(), &quarantine_ms);
   if (status.ok()) {
     WaitOut(options.volume, quarantine_ms);
+    status = CheckLuns(*office.volume);  // again: from here on they are written to
+  }
+  if (status.ok()) {
     auto server = VolumeServer::Open(options, office, clock);
     if (server.ok()) return server;
     status = server.status();

@@ -45,6 +45,11 @@ class TestVolumeOnImages {
 
   std::vector<std::string> paths() const { return {images_[0]->path(), images_[1]->path()}; }
   const VolumeDescriptor& descriptor() const { return descriptor_; }
+  // As by mkfs.reelfs --force: another volume, of the same name, on the same LUNs.
+  void Remake() {
+    descriptor_.volume = Uuid::Random();
+    Format(descriptor_.pools[0].sets[0]);
+  }
 
  private:
   static constexpr std::uint64_t kImageBytes = 512 * kMiB;
@@ -59,6 +64,9 @@ class TestVolumeOnImages {
       label.volume = descriptor_.volume;
       label.position = static_cast<std::uint32_t>(i);
       label.size_bytes = (*lun)->size_bytes();
+      if (const auto before = ReadLabel(**lun); before.ok()) {
+        label.generation = before->label.generation + 1;
+      }
       ASSERT_TRUE(WriteDescriptor(**lun, descriptor_).ok());
       ASSERT_TRUE(WriteLabel(**lun, label).ok());
     }

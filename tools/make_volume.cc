@@ -21,12 +21,14 @@ struct Place {
 
 absl::Status Prepare(const PickedLun& picked, Lun& lun) {
   if (picked.start_over) {
-    if (absl::Status status = ClearReservedArea(lun); !status.ok()) return status;
-    return WriteLabel(lun, {.lun = picked.facts.uuid,
-                            .name = picked.facts.name,
-                            .volume = {},
-                            .generation = picked.label_generation + 1,
-                            .size_bytes = lun.size_bytes()});
+    // First of all: a standby of the volume that was here takes a seat that is free, but none of a
+    // LUN that is its volume's no more.
+    absl::Status status = WriteLabel(lun, {.lun = picked.facts.uuid,
+                                           .name = picked.facts.name,
+                                           .volume = {},
+                                           .generation = picked.label_generation + 1,
+                                           .size_bytes = lun.size_bytes()});
+    if (!status.ok()) return status;
   }
   // Old descriptors and an old arbitration block must not be taken for the new volume's.
   const AlignedBuffer zeros = AlignedBuffer::Zeroed(kLabelCopyOffset - kLabelBytes);

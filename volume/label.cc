@@ -154,6 +154,27 @@ absl::Status WriteLabel(Lun& lun, const Label& label) {
   return WriteAndFlush(lun, kLabelOffset, buffer.span());
 }
 
+// The primary is what a rewriting of the label changes last.
+absl::Status CheckStillOf(Lun& lun, const Uuid& volume) {
+  const AlignedBuffer buffer(kLabelBytes);
+  if (absl::Status s = lun.Read(kLabelOffset, buffer.span()); !s.ok()) return s;
+  absl::StatusOr<Label> label = DecodeLabel(buffer.span());
+  if (!label.ok()) {
+    absl::StatusOr<LabelReading> reading = ReadLabel(lun);
+    if (absl::IsNotFound(reading.status()) || absl::IsDataLoss(reading.status())) {
+      return absl::OkStatus();
+    }
+    if (!reading.ok()) return reading.status();
+    label = std::move(reading->label);
+  }
+  if (label->volume == volume) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(lun.name(), ": the LUN belongs to ",
+                   label->volume.is_nil() ? std::string("no volume")
+                                          : absl::StrCat("volume ", label->volume.ToString()),
+                   " now, and no longer to ", volume.ToString()));
+}
+
 absl::Status ClearReservedArea(Lun& lun) {
   if (absl::Status status = CheckHasReservedArea(lun); !status.ok()) return status;
   const AlignedBuffer zeros = AlignedBuffer::Zeroed(kReservedBytes);

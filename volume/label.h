@@ -55,6 +55,10 @@ struct LabelReading {
 // The valid copy with the highest generation. NOT_FOUND when there is none and no trace of one,
 // DATA_LOSS when both are damaged, or the LUN's own I/O error.
 absl::StatusOr<LabelReading> ReadLabel(Lun& lun);
+// Whether the LUN is still that volume's. FAILED_PRECONDITION: its label says that it belongs to
+// another one by now, or to none; else the LUN's own error. A LUN whose label is damaged or gone
+// says neither, and counts as the volume's.
+absl::Status CheckStillOf(Lun& lun, const Uuid& volume);
 // Writes copy, flushes, writes primary, flushes: at every instant one of the two is whole.
 absl::Status WriteLabel(Lun& lun, const Label& label);
 // Zeroes the whole reserved area, labels last.

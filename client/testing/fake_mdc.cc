@@ -71,7 +71,9 @@ class FakeMdc::Stream : public MdcStream {
 };
 
 FakeMdc::FakeMdc(FakeMdcOptions options)
-    : options_(std::move(options)), block_bytes_(options_.descriptor.block_bytes) {
+    : descriptor_(options.descriptor),
+      options_(std::move(options)),
+      block_bytes_(options_.descriptor.block_bytes) {
   const std::uint64_t blocks =
       options_.max_blocks != 0 ? options_.max_blocks : options_.descriptor.pools[0].size_blocks();
   for (std::uint64_t block = 0; block < blocks; ++block) free_.insert(free_.end(), block);
@@ -133,6 +135,25 @@ void FakeMdc::Restart() {
     session.opens.clear();
     session.must_reclaim = true;
   }
+}
+
+void FakeMdc::Serve(const Uuid& volume, bool compares) {
+  MutexLock lock(mutex_);
+  descriptor_.volume = volume;
+  compares_volumes_ = compares;
+  for (Stream* stream : streams_) {
+    stream->session = nullptr;
+    stream->End();
+  }
+  for (auto& [inode, file] : files_) file.holders.clear();
+  sessions_.clear();
+}
+
+void FakeMdc::ShowInstead(const Uuid& volume, int hellos) {
+  MutexLock lock(mutex_);
+  instead_ = volume;
+  instead_hellos_ = hellos;
+  for (Stream* stream : streams_) stream->End();
 }
 
 void FakeMdc::Evict(std::uint64_t id) {
@@ -238,8 +259,13 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
   reply.set_id(request.id());
   v1::HelloReply& answer = *reply.mutable_hello();
   ClientSession* session = nullptr;
-  if (hello.volume() != options_.descriptor.name) {
+  const Uuid shown = instead_hellos_ > 0 ? instead_ : descriptor_.volume;
+  instead_hellos_ = std::max(0, instead_hellos_ - 1);
+  if (hello.volume() != descriptor_.name) {
     reply.set_error(ENOENT);
+  } else if (compares_volumes_ && !hello.mounted_volume().empty() &&
+             hello.mounted_volume() != shown.ToBytes()) {
+    reply.set_error(ENODEV);
   } else if (hello.resume_session() == 0) {
     session = &sessions_[next_session_];
     session->id = next_session_++;
@@ -262,8 +288,8 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_lease_ms(options_.lease_ms);
     answer.set_slots(options_.slots);
     answer.set_must_reclaim(session->must_reclaim);
-    if (hello.map_generation() < options_.descriptor.generation) {
-      answer.set_volume_descriptor(*EncodeDescriptor(options_.descriptor));
+    if (hello.map_generation() < descriptor_.generation) {
+      answer.set_volume_descriptor(*EncodeDescriptor(descriptor_));
     }
   }
   v1::ServerFrame frame;

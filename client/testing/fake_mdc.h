@@ -51,6 +51,11 @@ class FakeMdc : public MdcConnector {
   void DropStreams();
   void Restart();  // a new epoch: streams end, tokens and opens are to be reclaimed
   void Evict(std::uint64_t session);
+  // Its LUNs are those of this volume now, and nobody has a session. `compares`: it looks at which
+  // volume a client says that it has mounted; releases of before did not.
+  void Serve(const Uuid& volume, bool compares);
+  // Streams end; the next so many Hellos find that volume in place of its own.
+  void ShowInstead(const Uuid& volume, int hellos);
 
   // ---- what a test asks it
   std::uint64_t CreateFile(std::uint32_t mode = 0100644);
@@ -137,6 +142,10 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wrong(std::string what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { wrongs_.push_back(what); }
 
+  VolumeDescriptor descriptor_ ABSL_GUARDED_BY(mutex_);
+  bool compares_volumes_ ABSL_GUARDED_BY(mutex_) = true;
+  Uuid instead_ ABSL_GUARDED_BY(mutex_);
+  int instead_hellos_ ABSL_GUARDED_BY(mutex_) = 0;
   const FakeMdcOptions options_;
   const std::uint64_t block_bytes_;
   mutable Mutex mutex_;

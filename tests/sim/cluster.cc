@@ -46,6 +46,7 @@ void Cluster::Start() {
     options.number = number;
     options.address = AddressOf(number);
     options.session_lease_ms = kLeaseMs;
+    options.changing_leases = options_.changing_leases;
     options.seat_ms = kSeatMs;
     options.names = options_.names;
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());
@@ -71,7 +72,11 @@ void Cluster::Stop() {
 }
 
 void Cluster::CheckVolume() {
-  auto volume = OpenOnHost0(disks_);
+  for (std::size_t i = 0; i < remade_.size(); ++i) {
+    if (DataOn(*disks_[i]) != remade_[i])
+      Violate("a host has written to a volume it never mounted");
+  }
+  auto volume = OpenOnHost0(disks_, !remade_.empty());
   for (const std::string& problem : mdc::Store::Check(volume)) {
     Violate(absl::StrCat("fsck: ", problem));
   }
@@ -189,6 +194,14 @@ void Cluster::FailPower(Micros down_for) {
   for (const auto& daemon : controllers_) daemon->Kill(down_for + random().Below(50 * kMs));
   for (const auto& disk : disks_) lost_blocks_ += disk->PowerFails(random());
   data_.PowerFailed();
+}
+
+void Cluster::Remake() {
+  Log([&] { return "*** mkfs.reelfs --force"; });
+  RemakeVolume(disks_);
+  for (const auto& disk : disks_) remade_.push_back(DataOn(*disk));
+  terms_.Remade();
+  sessions_.clear();
 }
 
 void Cluster::OnSessionOver(int host) {

@@ -31,6 +31,7 @@ class Cluster {
     bool reservations = false;
     int controllers = 2;
     mdc::NamesTold names = mdc::NamesTold::kDurable;
+    bool changing_leases = false;  // no two controllers are configured alike
     bool verbose = false;
   };
   Cluster(Scheduler& scheduler, const Options& options);
@@ -62,6 +63,9 @@ class Cluster {
   bool Pause(Daemon& controller);
   // Everything at once: hosts, controller, and the disks' caches.
   void FailPower(Micros down_for);
+  // mkfs.reelfs --force, with nobody serving: hosts that have the volume mounted are of another one
+  // from now on, and nothing of theirs may reach the LUNs.
+  void Remake();
 
   // ---- the record
   // Prints what happens, when asked to; `text` is only called then.
@@ -103,6 +107,7 @@ class Cluster {
   Scheduler& scheduler_;
   const Options options_;
   const std::vector<std::unique_ptr<Disk>> disks_;
+  std::vector<std::vector<std::byte>> remade_;  // by disk: the data when it was; else empty
   Network network_;
   DataModel data_;
   LockModel locks_;

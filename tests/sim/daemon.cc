@@ -59,7 +59,7 @@ mdc::VolumeServerOptions Daemon::ServerOptions(Process& process) {
   mdc::VolumeServerOptions options;
   options.volume = "reel";
   options.luns = options_.luns;
-  options.core.session_lease_ms = options_.session_lease_ms;
+  options.core.session_lease_ms = process.session_lease_ms;
   options.core.slots = 4;
   options.core.protocol = process.Protocol();
   options.core.names = options_.names;
@@ -80,8 +80,7 @@ void Daemon::Start() {
   if (process_ != nullptr || stopped_) return;
   ++starts_;
   ++totals_.starts;
-  process_ = new Process(++g_last_host, options_.names != mdc::NamesTold::kDurable, scheduler_,
-                         scheduler_.random());
+  process_ = new Process(++g_last_host, options_, scheduler_, scheduler_.random());
   Rack::Get().places[process_->host] = {&weather_, options_.number};
   scheduler_.Spawn(process_->host, [this, process = process_] { Main(*process); });
   scheduler_.Spawn(process_->host, [this, process = process_] { HandleCalls(*process); });

@@ -31,6 +31,7 @@ class Daemon final : public StreamServer {
     int number = 1;
     std::string address;
     std::uint32_t session_lease_ms = 2000;
+    bool changing_leases = false;  // each process grants this one, or twice as much
     std::uint32_t seat_ms = 600;
     std::uint64_t claim_write_ms = 60;
     std::vector<std::string> luns;
@@ -91,8 +92,12 @@ class Daemon final : public StreamServer {
  private:
   class Peer;
   struct Process {
-    Process(int its_host, bool one_release, const Scheduler& scheduler, Random& random)
-        : host(its_host), is_new(one_release || host % 2 != 0), clock(scheduler, random) {}
+    Process(int its_host, const Options& options, const Scheduler& scheduler, Random& random)
+        : host(its_host),
+          is_new(options.names != mdc::NamesTold::kDurable || host % 2 != 0),
+          clock(scheduler, random),
+          session_lease_ms(options.session_lease_ms
+                           << (options.changing_leases ? random.Below(2) : 0)) {}
     // Releases come and go: every other one may be of before versions were negotiated.
     ProtocolRange Protocol() const {
       return !is_new ? ProtocolRange{.oldest = 1, .newest = 1} : SpokenProtocol();
@@ -100,6 +105,7 @@ class Daemon final : public StreamServer {
     const int host;
     const bool is_new;
     const HostClock clock;
+    const std::uint32_t session_lease_ms;
     mdc::VolumeRole role{"reel"};
     bool listens = false;
     bool stopping = false;

@@ -1,13 +1,17 @@
 #include "tests/sim/history.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/workload.h"
+#include "volume/aligned_buffer.h"
 
 namespace reel::sim {
 namespace {
@@ -19,7 +23,8 @@ class History {
  public:
   History(std::uint64_t seed, bool verbose)
       : scheduler_(seed),
-        cluster_(scheduler_, AnyOptions(scheduler_.random(), verbose)),
+        cluster_(scheduler_, AnyOptions(seed, scheduler_.random(), verbose)),
+        remade_(seed % 8 == 3),
         shared_{cluster_, names_} {
     cluster_.SetOnSessionOver(
         [this](int host, Micros since) { names_.SessionOver(host, since, scheduler_.now()); });
@@ -28,10 +33,11 @@ class History {
   Outcome Run();
 
  private:
-  static Cluster::Options AnyOptions(Random& random, bool verbose) {
+  static Cluster::Options AnyOptions(std::uint64_t seed, Random& random, bool verbose) {
     return {.reservations = random.OneIn(2),
             .controllers = random.OneIn(4) ? 1 : 2,
             .names = static_cast<mdc::NamesTold>(random.Below(3)),
+            .changing_leases = seed % 4 == 0,
             .verbose = verbose};
   }
   void Main();
@@ -43,6 +49,10 @@ class History {
   void Stop(Machine& machine);
   void AwaitSessions();
   void StopAll(Machine& last);
+  // The same without the last one, under which another volume is made; then that one is looked at.
+  void RemakeUnder(Machine& last);
+  void UseRemade(Machine& forgotten);
+  void AwaitService();
   void CheckNames();
   template <typename Body>
   void On(Machine& machine, Body body) {
@@ -52,6 +62,7 @@ class History {
 
   Scheduler scheduler_;
   Cluster cluster_;
+  const bool remade_;
   NameHistory names_;
   Shared shared_;
   std::map<int, int> running_;  // programs by host
@@ -127,6 +138,67 @@ void History::StopAll(Machine& last) {
   cluster_.Stop();
 }
 
+// It stays mounted, and a standby stands still: neither hears of anything.
+void History::RemakeUnder(Machine& last) {
+  for (const auto& machine : cluster_.machines()) {
+    if (machine.get() != &last) Stop(*machine);
+  }
+  AwaitSessions();
+  On(last, [&] {  // something is in its memory
+    const auto made = last.vfs().Make({1, "forgotten"}, S_IFREG | 0644, 0, {});
+    if (!made.ok() || !last.vfs().Open(made->inode(), O_RDWR, {}).ok()) return;
+    const AlignedBuffer bytes = AlignedBuffer::Zeroed(3 * kKiB);
+    (void)last.vfs().Write(made->inode(), 0, bytes.span(), 0, client::PageCacheWrite::kNone, {});
+  });
+  Daemon* const active = cluster_.Active();
+  std::vector<Daemon*> standbys;
+  for (const auto& controller : cluster_.controllers()) {
+    if (controller.get() == active || !controller->running()) continue;
+    if (cluster_.Pause(*controller)) standbys.push_back(controller.get());
+  }
+  constexpr Micros kLease = 2 * Cluster::kLeaseMs * kMs;
+  if (active != nullptr) active->Kill(2 * kLease + random().Between(kMs, kLease));
+  scheduler_.Sleep(2 * kLease);  // as mkfs.reelfs(8) has it: what hosts had under way is over
+  cluster_.Remake();
+  if (random().OneIn(2)) AwaitService();
+  for (Daemon* standby : standbys) standby->Resume();
+  AwaitService();
+  UseRemade(last);
+}
+
+void History::AwaitService() {
+  for (int i = 0; i < 600; ++i) {
+    const Daemon* const active = cluster_.Active();
+    if (active != nullptr && active->serves()) return;
+    scheduler_.Sleep(50 * kMs);
+  }
+  cluster_.Violate("nobody serves the volume that was made anew");
+}
+
+void History::UseRemade(Machine& forgotten) {
+  if (cluster_.alive(forgotten)) {
+    On(forgotten, [&] {
+      if (forgotten.vfs().Make({1, "stray"}, S_IFREG | 0644, 0, {}).ok()) {
+        cluster_.Violate("a host makes names in a volume that it never mounted");
+      }
+    });
+  }
+  Machine* const fresh = cluster_.AddMachine();
+  if (fresh == nullptr) return;
+  On(*fresh, [&] {
+    for (const char* name : {"d0", "forgotten", "stray"}) {
+      const absl::Status status = fresh->vfs().Lookup({1, name}, {}).status();
+      if (ErrnoOf(status) != ENOENT) {
+        cluster_.Violate(absl::StrCat("a fresh volume has ", name, ": ", status.ToString()));
+      }
+    }
+  });
+  Stop(forgotten);
+  AwaitSessions();
+  Stop(*fresh);
+  cluster_.Stop();
+}
+
 void History::CheckNames() {
   std::string why;
   switch (names_.Check(why)) {
@@ -158,7 +230,8 @@ void History::Main() {
   faults_ = std::make_unique<Faults>(cluster_, [this](Machine& m) { StartPrograms(m); });
   faults_->Run(static_cast<int>(random().Between(3, 6)));
   AwaitPrograms();
-  if (Machine* last = LookAtAll()) StopAll(*last);
+  Machine* const last = LookAtAll();
+  if (last != nullptr) remade_ ? RemakeUnder(*last) : StopAll(*last);
 }
 
 Outcome History::Run() {

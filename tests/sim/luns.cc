@@ -61,6 +61,14 @@ void Disk::Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_
   }
 }
 
+void Disk::CopyTo(Disk& other) const {
+  for (std::uint64_t block = 0; block < written_.size(); ++block) {
+    if (!written_[block]) continue;
+    other.Write(block * kBlockBytes, bytes_ + block * kBlockBytes, kBlockBytes);
+  }
+  other.Flush();
+}
+
 void Disk::Read(std::uint64_t offset_bytes, std::byte* data, std::uint64_t length_bytes) const {
   for (std::uint64_t at = 0; at < length_bytes; at += kBlockBytes) {
     if (written_[(offset_bytes + at) / kBlockBytes]) {

@@ -39,6 +39,8 @@ class Disk {
   void Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_t length_bytes);
   void Read(std::uint64_t offset_bytes, std::byte* data, std::uint64_t length_bytes) const;
   void Flush();
+  // Writes all that was ever written to this one to another of the same size, and flushes that.
+  void CopyTo(Disk& other) const;
   // Of the blocks that were not flushed some are as they were before. Returns how many.
   std::size_t PowerFails(Random& random);
 

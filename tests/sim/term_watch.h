@@ -28,6 +28,13 @@ class TermWatch {
   void OnWritten(const Disk& disk, std::uint64_t offset_bytes, std::span<const std::byte> bytes,
                  int host, int machine);
 
+  // Another volume lies there from now on, whose epochs begin anew.
+  void Remade() {
+    epochs_.clear();
+    epoch_ = Epoch();
+    machine_ = 0;
+  }
+
   std::uint64_t epoch() const { return epoch_.value(); }  // that writes
   // Times that another machine than the last one began to write.
   std::uint64_t takeovers() const { return takeovers_; }
