@@ -137,17 +137,19 @@ void Mount::KeepNames() {
 // From where the kernel's requests are no longer read, nothing may wait for them: a recall would,
 // if it invalidates a page that a program has locked for a read, and other hosts for the recall.
 bool Mount::Stop() {
-  const std::optional<FuseConnection> connection = fuse_->Pin();
   fuse_->Detach();
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");
-  if (connection) (void)connection->Abort();
+  fuse_->RefuseRequests();
   data_->Stop();
   started_data_ = false;
   session_->Shutdown();
   events_->Stop();
-  if (!fuse_->StopWorkers(kAbortedDrainMs)) return false;
   invalidator_.store(nullptr, std::memory_order_release);
+  if (!fuse_->StopWorkers(kAbortedDrainMs)) {
+    fuse_->Disconnect();
+    return false;
+  }
   return true;
 }
 
