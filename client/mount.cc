@@ -99,6 +99,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
                                           .forget_attributes = forget_attributes,
                                           .kernel_names = &kernel_names_,
                                           .durable_metadata = options_.durable_names});
+  if (absl::Status status = vfs_->LookAtRoot(); !status.ok()) return status;
   file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
   FuseSession::Options fuse;
   fuse.source = options_.volume;

@@ -233,7 +233,11 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
   }
 
   const AwayInterrupt away(session_, caller.interrupt);
-  const Caller root_caller{.credentials = caller.credentials, .interrupt = &away};
+  Caller root_caller{.credentials = caller.credentials, .interrupt = caller.interrupt};
+  {
+    MutexLock lock(last_mutex_);
+    if (root_.inode() != 0) root_caller.interrupt = &away;
+  }
   absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), root_caller);
   MutexLock lock(last_mutex_);
   if (attr.ok()) {
@@ -242,6 +246,15 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
     return root_;
   }
   return attr;
+}
+
+absl::Status Vfs::LookAtRoot() {
+  const AwayInterrupt away(session_, nullptr);
+  const Caller nobody{.credentials = {}, .interrupt = &away};
+  absl::Status status = GetAttr(kRootInode.value(), nobody).status();
+  if (status.ok()) status = StatFs(nobody).status();
+  if (ErrnoOf(status) != EINTR) return status;
+  return absl::UnavailableError("the controller went away during the mount");
 }
 
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
@@ -259,12 +272,17 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
   v1::Request request;
   request.mutable_stat_fs();
   const AwayInterrupt away(session_, caller.interrupt);
+  const Interrupt* interrupt = caller.interrupt;
+  {
+    MutexLock lock(last_mutex_);
+    if (space_at_ms_ != 0) interrupt = &away;
+  }
   absl::StatusOr<v1::Reply> reply =
-      Call(std::move(request), {.credentials = caller.credentials, .interrupt = &away});
+      Call(std::move(request), {.credentials = caller.credentials, .interrupt = interrupt});
   MutexLock lock(last_mutex_);
   if (!reply.ok()) {
-    return OnlyAway(reply.status(), caller) ? space_
-                                            : absl::StatusOr<v1::StatFsReply>(reply.status());
+    if (OnlyAway(reply.status(), caller) && space_at_ms_ != 0) return space_;
+    return reply.status();
   }
   if (reply->stat_fs().block_bytes() == 0) return WrongReply("usage");
   space_ = reply->stat_fs();

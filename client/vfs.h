@@ -94,6 +94,9 @@ class Vfs {
   // ---- inodes ----
   // The kernel has no reference to it any more.
   void Forget(std::uint64_t inode) { removed_.Forget(inode); }
+  // Before the mount: asks for the root's attributes and StatFs once. UNAVAILABLE when the
+  // controller has gone away.
+  absl::Status LookAtRoot();
   // The root's attributes, and StatFs, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
