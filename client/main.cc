@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/background.h"
 #include "client/exit_signals.h"
+#include "client/log_file.h"
 #include "client/mount.h"
 #include "client/mount_options.h"
-#include "spdlog/sinks/basic_file_sink.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/sinks/syslog_sink.h"
 #include "spdlog/spdlog.h"
@@ -46,17 +46,14 @@ absl::Status MakeAbsolute(std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status StartLog(const MountOptions& options) {
+// The log's file, where it has one.
+absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
+  std::shared_ptr<LogFile> file;
   spdlog::sink_ptr sink;
   if (!options.log_file.empty()) {
-    // Tried first: the sink's own way to fail is an exception.
-    std::FILE* file = std::fopen(options.log_file.c_str(), "a");
-    if (file == nullptr) {
-      return absl::NotFoundError(
-          absl::StrCat("log=", options.log_file, ": ", std::strerror(errno)));
-    }
-    std::fclose(file);
-    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.log_file);
+    auto opened = LogFile::Open(options.log_file);
+    if (!opened.ok()) return opened.status();
+    sink = file = *std::move(opened);
   } else if (options.foreground) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
@@ -66,7 +63,24 @@ absl::Status StartLog(const MountOptions& options) {
   logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
-  return absl::OkStatus();
+  return file;
+}
+
+// Waits for the end; true when an outside signal asked for it. SIGHUP means the log, but for a
+// client that stayed in the foreground without one: its terminal is gone.
+bool AwaitEnd(LogFile* log, bool foreground) {
+  while (true) {
+    const ExitSignals::Wish wish = ExitSignals::Wait();
+    if (wish != ExitSignals::Wish::kHangUp) return wish == ExitSignals::Wish::kEnd;
+    if (log == nullptr && foreground) return true;
+    if (log == nullptr) continue;
+    const absl::Status status = log->Reopen();
+    if (status.ok()) {
+      spdlog::info("the log begins anew");
+    } else {
+      spdlog::error("{}", std::string(status.message()));
+    }
+  }
 }
 
 int Run(MountOptions options) {
@@ -76,8 +90,9 @@ int Run(MountOptions options) {
   }
   Background background = Background::Fork(kProgram, options.foreground);
   ExitSignals::Block();
-  if (absl::Status status = StartLog(options); !status.ok()) {
-    background.Report(kSystemError, std::string(status.message()));
+  const absl::StatusOr<std::shared_ptr<LogFile>> log = StartLog(options);
+  if (!log.ok()) {
+    background.Report(kSystemError, std::string(log.status().message()));
     return kSystemError;
   }
 
@@ -96,7 +111,7 @@ int Run(MountOptions options) {
   background.Report(0);
   sd_notify(0, "READY=1");
 
-  const bool asked = ExitSignals::Wait();
+  const bool asked = AwaitEnd(log->get(), options.foreground);
   sd_notify(0, "STOPPING=1");
   spdlog::info("{}: {}", options.mount_point, asked ? "asked to end, unmounting" : "unmounted");
   if (!mount->Stop()) {
