@@ -1,4 +1,5 @@
 // mount.reelfs: mounts a volume and stays behind as its client.
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include "client/log_file.h"
 #include "client/mount.h"
 #include "client/mount_options.h"
+#include "client/mount_table.h"
+#include "client/remount.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/sinks/syslog_sink.h"
 #include "spdlog/spdlog.h"
@@ -33,17 +36,32 @@ constexpr char kProgram[] = "mount.reelfs";
 absl::StatusOr<MountOptions> Options(const std::vector<std::string>& arguments) {
   absl::StatusOr<MountOptions> options = ParseMountOptions(arguments, geteuid() == 0);
   if (!options.ok() || options->action != MountOptions::Action::kMount) return options;
+  if (options->remount) return options;
   if (absl::Status status = LoadClientConfig(*options); !status.ok()) return status;
   return options;
 }
 
+absl::Status Errno(const std::string& path, int error) {
+  return absl::ErrnoToStatus(error, path);
+}
+
 absl::Status MakeAbsolute(std::string& path) {
   char resolved[PATH_MAX];
-  if (realpath(path.c_str(), resolved) == nullptr) {
-    return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
-  }
+  if (realpath(path.c_str(), resolved) == nullptr) return Errno(path, errno);
   path = resolved;
   return absl::OkStatus();
+}
+
+// A second client on one mount point would hide the first, and umount(8) would show it again.
+absl::Status CheckFree(const std::string& mount_point) {
+  const Mounted there = MountedAt(mount_point);
+  if (IsOurs(there)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(there.source, " is already mounted on ", mount_point));
+  }
+  struct stat facts {};
+  if (stat(mount_point.c_str(), &facts) != 0) return Errno(mount_point, errno);
+  return S_ISDIR(facts.st_mode) ? absl::OkStatus() : Errno(mount_point, ENOTDIR);
 }
 
 // The log's file, where it has one.
@@ -83,11 +101,20 @@ bool AwaitEnd(LogFile* log, bool foreground) {
   }
 }
 
+// Says so on standard error; 0 where there is nothing to say.
+int Failed(const absl::Status& status, const std::string& about = "") {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s: %s%s\n", kProgram, about.c_str(),
+               std::string(status.message()).c_str());
+  return kMountFailed;
+}
+
 int Run(MountOptions options) {
-  if (absl::Status status = MakeAbsolute(options.mount_point); !status.ok()) {
-    std::fprintf(stderr, "%s: %s\n", kProgram, std::string(status.message()).c_str());
-    return kMountFailed;
+  if (const int code = Failed(MakeAbsolute(options.mount_point)); code != 0) return code;
+  if (options.remount) {
+    return Failed(Remount(options), absl::StrCat("remount of ", options.mount_point, ": "));
   }
+  if (const int code = Failed(CheckFree(options.mount_point)); code != 0) return code;
   Background background = Background::Fork(kProgram, options.foreground);
   ExitSignals::Block();
   const absl::StatusOr<std::shared_ptr<LogFile>> log = StartLog(options);

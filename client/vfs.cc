@@ -204,7 +204,7 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
   if (auto known = names_.ReadLink(inode); known && session_.LeaseHolds()) {
-    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(*attr, options_.symlink_atime);
+    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(*attr, LinkAtime());
     return *std::move(known);
   }
   v1::Request request;
@@ -212,7 +212,7 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
   if (!reply->has_data()) return WrongReply("link");
-  NoteRead(inode, options_.symlink_atime, reply->data().atime_due());
+  NoteRead(inode, LinkAtime(), reply->data().atime_due());
   return std::move(*reply->mutable_data()->mutable_data());
 }
 
@@ -349,7 +349,7 @@ NameCache::Listing Vfs::OpenDirectory(std::uint64_t inode) {
   if (!names_.Holds(inode)) data_.RegisterOpens(inode, [] {});
   ForgetUnlessHeld(inode);
   // (Nobody learns of who reads what the kernel keeps.)
-  if (options_.directory_atime == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
+  if (DirectoryAtime() == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
   const NameCache::Listing listing = names_.ShowListing(inode);
   if (listing.number == 0) return {};
   // Linux keeps one listing of a directory, to which any open that may adds what it reads where the
@@ -400,7 +400,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   if (auto page = names_.Page(handle.inode(), cookie); page && session_.LeaseHolds()) {
     const auto attr = names_.GetAttr(handle.inode());
     if (cookie == 0 && attr && !handle.no_atime()) {
-      data_.NoteAccess(*attr, options_.directory_atime);
+      data_.NoteAccess(*attr, DirectoryAtime());
     }
     return page;
   }
@@ -416,7 +416,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   if (!reply.ok()) return reply.status();
   if (!reply->has_read_dir()) return WrongReply("entries");
   if (!handle.no_atime()) {
-    NoteRead(handle.inode(), options_.directory_atime, reply->read_dir().atime_due());
+    NoteRead(handle.inode(), DirectoryAtime(), reply->read_dir().atime_due());
   }
   return std::make_shared<const v1::ReadDirReply>(std::move(*reply->mutable_read_dir()));
 }
@@ -448,7 +448,7 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
                                       std::span<std::byte> buffer, int flags, bool page_cache,
                                       const Caller& caller) {
   FileData::IoContext io = Context(caller);
-  io.no_atime = (flags & O_NOATIME) != 0;
+  io.no_atime = (flags & O_NOATIME) != 0 || !notes_files_.load();
   io.read_ahead = !page_cache && (flags & O_DIRECT) == 0;
   io.page_cache = page_cache;
   return data_.Read(inode, offset_bytes, buffer, io);
