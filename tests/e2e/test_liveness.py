@@ -111,7 +111,8 @@ def mount_by_hand(cluster, directory, options=""):
     os.makedirs(directory, exist_ok=True)
     where = cluster.hosts()["mdc1"]["where"]
     run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
-        f"mdc={where},luns={cluster.luns()},log={directory}.log,{options}")
+        f"mdc={where},luns={cluster.luns()},config={cluster.own_config()},"
+        f"log={directory}.log,{options}")
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ def options_of(directory):
 
 class Mounts:
     def __init__(self, cluster):
-        self.where = f"mdc={cluster.hosts()['mdc1']['where']},luns={cluster.luns()}"
+        self.where = f"mdc={cluster.hosts()['mdc1']['where']},luns={cluster.luns()}," \
+                     f"config={cluster.own_config()}"
         self.scratch = cluster.scratch
         self.made = []
 
