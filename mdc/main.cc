@@ -369,7 +369,7 @@ int Main(int argc, char** argv) {
   app.add_option("--config", path, "the configuration, a TOML file")->capture_default_str();
   app.add_flag("--check", check,
                "check the configuration, the certificates and that the LUNs are there, and exit");
-  app.set_version_flag("--version", "reel-mdcd " REEL_VERSION);
+  app.set_version_flag("-V,--version", "reel-mdcd " REEL_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

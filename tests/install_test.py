@@ -7,6 +7,8 @@ import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = sys.argv[1]
+PROGRAMS = ("fsck.reelfs", "mkfs.reelfs", "mount.reelfs", "reel-bench", "reel-label", "reel-mdcd",
+            "reeladm")
 
 
 def install(script, root, **replaced):
@@ -42,6 +44,22 @@ def test_the_unit():
         assert hiding not in service, f"{hiding} hides LUNs"
 
 
+def test_all_programs_tell_their_release_alike():
+    said = set()
+    for name in PROGRAMS:
+        if not os.path.exists(os.path.join(BUILD, "bin", name)):
+            continue  # a build of some targets
+        for word in ("--version", "-V"):
+            done = subprocess.run([os.path.join(BUILD, "bin", name), word], capture_output=True,
+                                  text=True, check=False)
+            assert done.returncode == 0, (name, done.stderr)
+            program, release = done.stdout.split()
+            assert program == name, done.stdout
+            said.add(release)
+    assert len(said) <= 1, said
+
+
 with tempfile.TemporaryDirectory() as directory:
     test_manual_pages_need_not_be_built(directory)
 test_the_unit()
+test_all_programs_tell_their_release_alike()

@@ -39,7 +39,7 @@ int Main(int argc, char** argv) {
   bool json = false;
   std::vector<std::string> words;
   CLI::App app("Administers ReelFS.", kProgram);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "reeladm " REEL_VERSION);
   app.add_option(
       "-m,--mdc", given.mdc,
       "HOST[:PORT] of the MDC, or of all, separated by commas (or $REELADM_MDC; else the "

@@ -51,7 +51,7 @@ int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Checks a ReelFS volume that no MDC serves, and repairs it where asked to.",
                kProgram);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "fsck.reelfs " REEL_VERSION);
   app.add_option("volume", arguments.options.volume, "name of the volume")->required();
   app.add_option("--luns", arguments.luns, "GLOB of paths where its LUNs are (repeatable)")
       ->expected(1)

@@ -263,7 +263,7 @@ int Main(int argc, char** argv) {
   std::string size;
   CLI::App app("Labels the LUNs of ReelFS volumes, lists and clears them.", "reel-label");
   app.require_subcommand(1);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "reel-label " REEL_VERSION);
 
   CLI::App* write = app.add_subcommand("write", "Label a LUN");
   write->add_option("NAME", options.name, "1 to 64 of A-Z a-z 0-9 . _ -")->required();
