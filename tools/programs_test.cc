@@ -31,6 +31,15 @@ TEST_F(ProgramsTest, OneLunIsAVolume) {
   EXPECT_THAT(checked.output, HasSubstr("reel1: clean, 0 files, 1536/4032 blocks"));
 }
 
+TEST_F(ProgramsTest, ALunStandsForItsVolume) {
+  const std::string a = MakeImage("a.img");
+  ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
+  const Outcome checked = Fsck(a);
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  EXPECT_THAT(checked.output, HasSubstr("reel1: clean"));
+  EXPECT_EQ(Fsck(directory_ + "/none").exit_code, 8);
+}
+
 TEST_F(ProgramsTest, ADescriptionBecomesAVolume) {
   MakeImage("m0.img");
   MakeImage("d0.img", 128);
