@@ -59,7 +59,15 @@ def test_all_programs_tell_their_release_alike():
     assert len(said) <= 1, said
 
 
+def test_the_unit_and_the_udev_rule_are_installed(root):
+    install("deploy/cmake_install.cmake", root)
+    with open(f"{root}/usr/lib/udev/rules.d/61-reelfs.rules", encoding="utf-8") as file:
+        assert f"{root}/usr/sbin/reel-label udev $devnode" in file.read()
+    assert os.path.exists(f"{root}/usr/lib/systemd/system/reel-mdcd.service")
+
+
 with tempfile.TemporaryDirectory() as directory:
     test_manual_pages_need_not_be_built(directory)
+    test_the_unit_and_the_udev_rule_are_installed(directory)
 test_the_unit()
 test_all_programs_tell_their_release_alike()
