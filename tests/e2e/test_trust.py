@@ -48,7 +48,8 @@ def mount(cluster, files, volume="reel", address=None):
     place = os.path.join(cluster.scratch, "mnt")
     os.makedirs(place, exist_ok=True)
     address = address or cluster.hosts()["mdc1"]["where"]
-    options = ",".join([f"mdc={address}", f"config={cluster.own_config()}", f"luns={cluster.luns()}",
+    options = ",".join([f"mdc={address}", f"luns={cluster.luns()}",
+                        f"config={cluster.own_config()}",
                         *(f"{key}={path}" for key, path in files.items())])
     done = cluster.tool("mount.reelfs", volume, place, "-o", options)
     assert done.returncode != 0 and not os.path.ismount(place)
