@@ -1,5 +1,8 @@
 """reel-mdcd as a service manager starts it: what it waits for, and how it says what is wrong."""
 import os
+import pty
+import select
+import signal
 import subprocess
 
 from cluster import run
@@ -69,3 +72,46 @@ def test_the_journal_is_told_that_it_is_an_error(cluster):
                               timeout=60)
         assert done.returncode == 2
         assert os.read(reading, 4096).decode().startswith(begin)
+
+
+class Terminal:
+    """A program at a terminal, as a person uses it."""
+
+    def __init__(self, *command):
+        self.here, there = pty.openpty()
+        self.process = subprocess.Popen(command, stdin=there, stdout=there, stderr=there,
+                                        start_new_session=True)
+        os.close(there)
+        self.seen = ""
+
+    def expect(self, words):
+        while words not in self.seen:
+            assert select.select([self.here], [], [], 60)[0], self.seen
+            self.seen += os.read(self.here, 4096).decode()
+        self.seen = self.seen[self.seen.index(words) + len(words):]
+
+    def type(self, text):
+        os.write(self.here, text.encode())
+
+    def end(self):
+        os.close(self.here)
+        return self.process.wait(timeout=60)
+
+
+def test_the_shell_asks_and_outlives_an_interrupt(cluster):
+    shell = Terminal(os.path.join(cluster.bin, "reeladm"), "--config", cluster.own_config(),
+                     "--mdc", cluster.hosts()["mdc1"]["where"], "--volume", "reel")
+    shell.expect("reeladm reel> ")
+    shell.type("no such line")
+    shell.expect("no such line")
+    os.kill(shell.process.pid, signal.SIGINT)  # Ctrl-C
+    shell.expect("reeladm reel> ")
+    shell.type("stop\n")
+    shell.expect("[y/N] ")
+    shell.type("n\n")
+    shell.expect("nothing was done")
+    shell.expect("reeladm reel> ")
+    shell.type("quit\n")
+    assert shell.end() == 0
+    assert cluster.hosts()["mdc1"]["state"] == "running"
+    assert cluster.reeladm("volumes")["volumes"][0]["role"] == "active"
