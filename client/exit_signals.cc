@@ -26,12 +26,13 @@ void ExitSignals::Block() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-bool ExitSignals::Wait() {
+ExitSignals::Wish ExitSignals::Wait() {
   const sigset_t set = Signals();
   int number = 0;
   while (sigwait(&set, &number) != 0) {
   }
-  return number != kFromWithin;
+  if (number == kFromWithin) return Wish::kEndFromWithin;
+  return number == SIGHUP ? Wish::kHangUp : Wish::kEnd;
 }
 
 void ExitSignals::Raise() {

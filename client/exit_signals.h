@@ -1,4 +1,5 @@
-// The end of a daemon: one thread waits until somebody asks for it, by a signal or from within.
+// What a daemon is asked to do by signals: to end, also from within, and to open its log anew. One
+// thread waits for it.
 //
 // Threads: Block before any other thread starts, so that all inherit the mask; Raise from any
 // thread.
@@ -10,8 +11,9 @@ class ExitSignals {
  public:
   // Keeps SIGTERM, SIGINT, SIGHUP and our own wish to end for Wait.
   static void Block();
-  // Waits; true when an outside signal asked for the end, false when Raise did.
-  static bool Wait();
+  enum class Wish { kEnd, kEndFromWithin, kHangUp };
+  // Waits for SIGTERM or SIGINT, for Raise, or for SIGHUP.
+  static Wish Wait();
   static void Raise();
 };
 

@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <linux/fuse.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +21,7 @@
 #include "client/fuse_reply.h"
 #include "client/fuse_request.h"
 #include "client/fuse_session.h"
+#include "client/remount.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -291,7 +293,25 @@ void SetFileFlags(fuse_req_t req, fuse_ino_t inode, std::uint32_t flags) {
   fuse_reply_ioctl(req, 0, nullptr, 0);
 }
 
-// chattr(1) and lsattr(1), of which the kernel makes these three.
+void OnRemount(fuse_req_t req, bool apply, const void* in) {
+  if (const uid_t uid = fuse_req_ctx(req)->uid; uid != 0 && uid != geteuid()) {
+    fuse_reply_err(req, EPERM);
+    return;
+  }
+  RemountMessage message;
+  std::memcpy(&message, in, sizeof(message));
+  const std::string_view list(message.text, strnlen(message.text, sizeof(message.text)));
+  const absl::Status status =
+      static_cast<FuseFileSystem*>(fuse_req_userdata(req))->remount(list, apply);
+  RemountMessage answer{};
+  if (!status.ok()) {
+    const absl::string_view text = status.message();
+    std::memcpy(answer.text, text.data(), std::min(text.size(), sizeof(answer.text) - 1));
+  }
+  fuse_reply_ioctl(req, 0, &answer, sizeof(answer));
+}
+
+// chattr(1) and lsattr(1), of which the kernel makes these three; and `mount -o remount`.
 void OnIoctl(fuse_req_t req, fuse_ino_t inode, unsigned command, void*, fuse_file_info*, unsigned,
              const void* in, std::size_t in_bytes, std::size_t out_bytes) {
   std::uint32_t flags = 0;
@@ -306,6 +326,9 @@ void OnIoctl(fuse_req_t req, fuse_ino_t inode, unsigned command, void*, fuse_fil
     } else {
       SetFileFlags(req, inode, flags);
     }
+  } else if ((command == kCheckRemount || command == kApplyRemount) && inode == FUSE_ROOT_ID &&
+             in_bytes >= sizeof(RemountMessage) && out_bytes >= sizeof(RemountMessage)) {
+    OnRemount(req, command == kApplyRemount, in);
   } else {
     fuse_reply_err(req, ENOTTY);
   }

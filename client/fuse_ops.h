@@ -4,6 +4,10 @@
 // copies by reading and writing).
 #pragma once
 
+#include <functional>
+#include <string_view>
+
+#include "absl/status/status.h"
 #include "client/file_locks.h"
 #include "client/open_mode.h"
 #include "client/vfs.h"
@@ -17,6 +21,9 @@ struct FuseFileSystem {
   Vfs& vfs;
   FileLocks& locks;
   CacheChoice cache = CacheChoice::kAuto;
+  // Changes the mount's options; only asks whether it could where `apply` is false. The outcome is
+  // for the caller's eyes.
+  std::function<absl::Status(std::string_view options, bool apply)> remount = {};
 };
 
 const fuse_lowlevel_ops& FuseCallTable();

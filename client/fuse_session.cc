@@ -80,7 +80,8 @@ struct FuseSession::Worker {
 
   FuseSession& session;
   AlignedBuffer buffer;
-  std::uint32_t opcode = 0;  // as the kernel sent it
+  std::uint32_t opcode = 0;              // as the kernel sent it
+  std::atomic<std::uint64_t> unique{0};  // of the request in progress; 0: none
   std::thread thread;
   std::atomic<bool> reading{false};  // in read(2), or about to be
   bool finished = false;             // under the session's mutex
@@ -184,7 +185,6 @@ absl::Status FuseSession::AwaitHandshake() {
   }
   while (!ready_ && !ended_) changed_.Wait(mutex_);
   if (!ready_) return absl::FailedPreconditionError("the kernel ended the FUSE handshake");
-  connection_ = ConnectionOf(options_.mount_point);
   return absl::OkStatus();
 }
 
@@ -197,6 +197,7 @@ FuseSession::~FuseSession() {
     Reap();
   }
   fuse_session_destroy(session_);
+  refuser_.reset();
   if (fd_ >= 0) close(fd_);
 }
 
@@ -299,6 +300,12 @@ bool FuseSession::ServeOne(Worker& worker) {
     MutexLock lock(mutex_);
     if (!ended_ && !stop_.load(std::memory_order_relaxed)) StartWorker();
   }
+  // Either RefuseRequests sees this one, or it is seen here.
+  worker.unique.store(worker.header().unique, std::memory_order_seq_cst);
+  if (refuse_.load(std::memory_order_seq_cst)) {
+    FuseRefuser::Refuse(fd_, worker.header().unique);
+    return false;
+  }
   worker.opcode = worker.header().opcode;
   if (worker.opcode == kOpStatx) worker.header().opcode = FUSE_GETATTR;
   if (worker.opcode == kOpTmpfile) worker.header().opcode = FUSE_CREATE;
@@ -306,6 +313,7 @@ bool FuseSession::ServeOne(Worker& worker) {
   request.size = static_cast<std::size_t>(length);
   request.mem = worker.request();
   fuse_session_process_buf(session_, &request);
+  worker.unique.store(0, std::memory_order_relaxed);
   return BecomeIdle();
 }
 
@@ -359,11 +367,6 @@ bool FuseSession::ended() const {
   return ended_;
 }
 
-std::optional<FuseConnection> FuseSession::Pin() const {
-  if (!connection_) return std::nullopt;
-  return FuseConnection::Pin(options_.mount_point, fd_, *connection_);
-}
-
 void FuseSession::Detach() {
   fuse_session_unmount(session_);
 }
@@ -382,6 +385,27 @@ bool FuseSession::StopWorkers(std::uint32_t timeout_ms) {
     changed_.WaitFor(mutex_, std::chrono::milliseconds(kStopRepeatMs));
   }
   return true;
+}
+
+void FuseSession::RefuseRequests() {
+  MutexLock lock(mutex_);
+  refuse_.store(true, std::memory_order_seq_cst);
+  for (const std::unique_ptr<Worker>& worker : workers_) {
+    const std::uint64_t unique = worker->unique.load(std::memory_order_seq_cst);
+    if (unique != 0) FuseRefuser::Refuse(fd_, unique);
+  }
+  if (!refuser_) refuser_.emplace(fd_, kRequestBytes);
+}
+
+// The connection ends with the last descriptor of it. A worker that writes its reply must not find
+// another file under this number.
+void FuseSession::Disconnect() {
+  refuser_.reset();
+  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (nowhere < 0 || dup3(nowhere, fd_, O_CLOEXEC) < 0) {
+    spdlog::warn("letting go of /dev/fuse: {}", std::strerror(errno));
+  }
+  if (nowhere >= 0) close(nowhere);
 }
 
 }  // namespace reel::client

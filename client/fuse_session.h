@@ -27,7 +27,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/fuse_connection.h"
+#include "client/fuse_refuser.h"
 #include "volume/mutex.h"
 
 struct fuse_conn_info;
@@ -82,14 +82,19 @@ class FuseSession {
   bool ForgetNames();
 
   bool ended() const;
-  // Keeps the file system there while it is detached, so that its connection can be ended.
-  std::optional<FuseConnection> Pin() const;
   // Detaches the mount from the tree at once, even when it is busy. Files open in it fail from then
   // on.
   void Detach();
   // Stops reading requests; those in progress are finished, for at most `timeout_ms`. True when
   // none is left.
   bool StopWorkers(std::uint32_t timeout_ms);
+  // From now on whoever waits in the kernel for an answer, invalidations too, gets an error: those
+  // whose requests are in progress, and all that come. REQUIRES: StopWorkers was called.
+  void RefuseRequests();
+  // The kernel refuses requests by itself from now on, also those in progress. Nothing of it
+  // reaches the kernel any more. REQUIRES: nobody tells the kernel anything, so that nobody waits
+  // in it.
+  void Disconnect();
 
   // ---- for calls, on the worker that serves them ----
 
@@ -130,9 +135,10 @@ class FuseSession {
   const Options options_;
   fuse_session* session_ = nullptr;
   int fd_ = -1;  // /dev/fuse, as session_ has it
-  std::optional<std::uint32_t> connection_;
   std::atomic<bool> direct_io_mmap_{false};
   std::atomic<bool> stop_{false};
+  std::atomic<bool> refuse_{false};
+  std::optional<FuseRefuser> refuser_;
   // Workers that wait for a request, or are about to. (Of one that ends with the connection it is
   // no matter.)
   std::atomic<std::int32_t> idle_{0};

@@ -206,24 +206,70 @@ TEST_F(FuseSessionTest, EndsWithAFileOpen) {
   close(file);
 }
 
-TEST_F(FuseSessionTest, NobodyWaitsForAnAnswerOnceTheConnectionIsEnded) {
-  if (access("/sys/fs/fuse/connections", F_OK) != 0) GTEST_SKIP() << "no control file system";
+// None of this needs the control file system (/sys/fs/fuse/connections), mounted or not.
+TEST_F(FuseSessionTest, NobodyWaitsForAnAnswerOnceRequestsAreRefused) {
   Mount();
   const int file = OpenFile();
   ASSERT_GE(file, 0);
-  const auto connection = session_->Pin();
-  ASSERT_TRUE(connection);
+  std::thread in_progress([file] {
+    char byte = 0;
+    EXPECT_EQ(pread(file, &byte, 1, 4096), -1);  // its worker hangs
+    EXPECT_EQ(errno, ENOTCONN);
+  });
+  while (seen_.waiting < 1) std::this_thread::yield();
+  session_->Detach();
+  EXPECT_FALSE(session_->StopWorkers(0));
+  std::thread unread([file] {
+    char byte = 0;
+    EXPECT_EQ(pread(file, &byte, 1, 0), -1);  // no worker reads its request
+    EXPECT_EQ(errno, ENOTCONN);
+  });
+  session_->RefuseRequests();
+  in_progress.join();
+  unread.join();
+  seen_.release.set_value();
+  close(file);
+}
+
+TEST_F(FuseSessionTest, AnInvalidationWaitsForNoRefusedRead) {
+  seen_.release.set_value();
+  Mount();
+  if (!session_->direct_io_mmap()) GTEST_SKIP() << "the kernel maps no FOPEN_DIRECT_IO file";
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  void* page = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+  ASSERT_NE(page, MAP_FAILED) << std::strerror(errno);
   session_->Detach();
   EXPECT_TRUE(session_->StopWorkers(UINT32_MAX));
-  std::thread reader([file] {
-    char byte = 0;
-    EXPECT_EQ(pread(file, &byte, 1, 0), -1);  // nobody reads its request
-  });
-  const bool ended = connection->Abort();
-  EXPECT_TRUE(ended);
-  EXPECT_FALSE(session_->Pin());  // there is nothing left to end
-  if (!ended) session_.reset();   // else the reader would wait for ever
+  // The kernel locks the page until it is read, and nobody reads the request.
+  std::thread reader([page] { EXPECT_EQ(madvise(page, 4096, MADV_POPULATE_READ), -1); });
+  std::thread invalidator([this] { session_->Invalidate(kFile); });
+  session_->RefuseRequests();
   reader.join();
+  invalidator.join();
+  munmap(page, 4096);
+  close(file);
+}
+
+TEST_F(FuseSessionTest, ALaterCallFailsByItselfOnceTheSessionHasDisconnected) {
+  Mount();
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  std::thread in_progress([file] {
+    char byte = 0;
+    EXPECT_EQ(pread(file, &byte, 1, 4096), -1);
+  });
+  while (seen_.waiting < 1) std::this_thread::yield();
+  session_->Detach();
+  EXPECT_FALSE(session_->StopWorkers(0));
+  session_->RefuseRequests();
+  in_progress.join();
+  session_->Disconnect();
+  char byte = 0;
+  EXPECT_EQ(pread(file, &byte, 1, 0), -1);
+  EXPECT_EQ(errno, ENOTCONN);
+  seen_.release.set_value();
+  EXPECT_TRUE(session_->StopWorkers(UINT32_MAX));
   close(file);
 }
 

@@ -1,4 +1,5 @@
 // mount.reelfs: mounts a volume and stays behind as its client.
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -13,9 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "client/background.h"
 #include "client/exit_signals.h"
+#include "client/log_file.h"
 #include "client/mount.h"
 #include "client/mount_options.h"
-#include "spdlog/sinks/basic_file_sink.h"
+#include "client/mount_table.h"
+#include "client/remount.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/sinks/syslog_sink.h"
 #include "spdlog/spdlog.h"
@@ -33,30 +36,42 @@ constexpr char kProgram[] = "mount.reelfs";
 absl::StatusOr<MountOptions> Options(const std::vector<std::string>& arguments) {
   absl::StatusOr<MountOptions> options = ParseMountOptions(arguments, geteuid() == 0);
   if (!options.ok() || options->action != MountOptions::Action::kMount) return options;
+  if (options->remount) return options;
   if (absl::Status status = LoadClientConfig(*options); !status.ok()) return status;
   return options;
 }
 
+absl::Status Errno(const std::string& path, int error) {
+  return absl::ErrnoToStatus(error, path);
+}
+
 absl::Status MakeAbsolute(std::string& path) {
   char resolved[PATH_MAX];
-  if (realpath(path.c_str(), resolved) == nullptr) {
-    return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
-  }
+  if (realpath(path.c_str(), resolved) == nullptr) return Errno(path, errno);
   path = resolved;
   return absl::OkStatus();
 }
 
-absl::Status StartLog(const MountOptions& options) {
+// A second client on one mount point would hide the first, and umount(8) would show it again.
+absl::Status CheckFree(const std::string& mount_point) {
+  const Mounted there = MountedAt(mount_point);
+  if (IsOurs(there)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(there.source, " is already mounted on ", mount_point));
+  }
+  struct stat facts {};
+  if (stat(mount_point.c_str(), &facts) != 0) return Errno(mount_point, errno);
+  return S_ISDIR(facts.st_mode) ? absl::OkStatus() : Errno(mount_point, ENOTDIR);
+}
+
+// The log's file, where it has one.
+absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
+  std::shared_ptr<LogFile> file;
   spdlog::sink_ptr sink;
   if (!options.log_file.empty()) {
-    // Tried first: the sink's own way to fail is an exception.
-    std::FILE* file = std::fopen(options.log_file.c_str(), "a");
-    if (file == nullptr) {
-      return absl::NotFoundError(
-          absl::StrCat("log=", options.log_file, ": ", std::strerror(errno)));
-    }
-    std::fclose(file);
-    sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.log_file);
+    auto opened = LogFile::Open(options.log_file);
+    if (!opened.ok()) return opened.status();
+    sink = file = *std::move(opened);
   } else if (options.foreground) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
@@ -66,18 +81,45 @@ absl::Status StartLog(const MountOptions& options) {
   logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
-  return absl::OkStatus();
+  return file;
+}
+
+// Waits for the end; true when an outside signal asked for it. SIGHUP means the log, but for a
+// client that stayed in the foreground without one: its terminal is gone.
+bool AwaitEnd(LogFile* log, bool foreground) {
+  while (true) {
+    const ExitSignals::Wish wish = ExitSignals::Wait();
+    if (wish != ExitSignals::Wish::kHangUp) return wish == ExitSignals::Wish::kEnd;
+    if (log == nullptr && foreground) return true;
+    if (log == nullptr) continue;
+    const absl::Status status = log->Reopen();
+    if (status.ok()) {
+      spdlog::info("the log begins anew");
+    } else {
+      spdlog::error("{}", std::string(status.message()));
+    }
+  }
+}
+
+// Says so on standard error; 0 where there is nothing to say.
+int Failed(const absl::Status& status, const std::string& about = "") {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s: %s%s\n", kProgram, about.c_str(),
+               std::string(status.message()).c_str());
+  return kMountFailed;
 }
 
 int Run(MountOptions options) {
-  if (absl::Status status = MakeAbsolute(options.mount_point); !status.ok()) {
-    std::fprintf(stderr, "%s: %s\n", kProgram, std::string(status.message()).c_str());
-    return kMountFailed;
+  if (const int code = Failed(MakeAbsolute(options.mount_point)); code != 0) return code;
+  if (options.remount) {
+    return Failed(Remount(options), absl::StrCat("remount of ", options.mount_point, ": "));
   }
+  if (const int code = Failed(CheckFree(options.mount_point)); code != 0) return code;
   Background background = Background::Fork(kProgram, options.foreground);
   ExitSignals::Block();
-  if (absl::Status status = StartLog(options); !status.ok()) {
-    background.Report(kSystemError, std::string(status.message()));
+  const absl::StatusOr<std::shared_ptr<LogFile>> log = StartLog(options);
+  if (!log.ok()) {
+    background.Report(kSystemError, std::string(log.status().message()));
     return kSystemError;
   }
 
@@ -96,7 +138,7 @@ int Run(MountOptions options) {
   background.Report(0);
   sd_notify(0, "READY=1");
 
-  const bool asked = ExitSignals::Wait();
+  const bool asked = AwaitEnd(log->get(), options.foreground);
   sd_notify(0, "STOPPING=1");
   spdlog::info("{}: {}", options.mount_point, asked ? "asked to end, unmounting" : "unmounted");
   if (!mount->Stop()) {

@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/mount_flags.h"
 #include "client/mount_table.h"
+#include "client/remount.h"
 #include "spdlog/spdlog.h"
 #include "volume/host_name.h"
 
@@ -40,7 +42,7 @@ Mount::~Mount() {
 
 absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_, options_.mdcs.size() > 1);
-  const FileDataOptions data{.atime = options_.Atime(),
+  const FileDataOptions data{.atime = options_.NotedAtime(),
                              .soft_timeout_ms = options_.soft_timeout_ms,
                              .max_read_ahead_bytes = options_.read_ahead_bytes,
                              .max_write_behind_bytes = options_.write_behind_bytes,
@@ -75,31 +77,22 @@ absl::Status Mount::Start(std::function<void()> on_end) {
     spdlog::info("{}: mounted read-only, as the controller exports it", options_.mount_point);
   }
 
-  absl::StatusOr<OpenVolume> volume =
-      OpenVolumeLuns(session_->descriptor(), options_.luns,
-                     read_only ? LunAccess::kReadOnly : LunAccess::kReadWrite);
-  if (!volume.ok()) {
-    return absl::Status(volume.status().code(),
-                        absl::StrCat(volume.status().message(), " (looked in ",
-                                     absl::StrJoin(options_.luns, ", ",
-                                                   [](std::string* text, const std::string& name) {
-                                                     text->append(LunNameForPeople(name));
-                                                   }),
-                                     ")"));
-  }
-  volume_ = *std::move(volume);
-  for (const std::string& warning : volume_.warnings) spdlog::warn("{}", warning);
+  if (absl::Status status = OpenLuns(); !status.ok()) return status;
   locks_.Start(*session_);
   started_data_ = true;
   if (absl::Status status = data_->Start(*session_, volume_); !status.ok()) return status;
 
   vfs_ = std::make_unique<Vfs>(*session_, *data_, names_,
-                               VfsOptions{.symlink_atime = options_.Atime(),
-                                          .directory_atime = options_.DirectoryAtime(),
+                               VfsOptions{.symlink_atime = options_.NotedAtime(),
+                                          .directory_atime = options_.NotedAtime(),
                                           .forget_attributes = forget_attributes,
                                           .kernel_names = &kernel_names_,
                                           .durable_metadata = options_.durable_names});
-  file_system_.emplace(FuseFileSystem{*vfs_, locks_, options_.cache});
+  if (absl::Status status = vfs_->LookAtRoot(); !status.ok()) return status;
+  vfs_->NoteReads(options_.notes_reads(), options_.notes_listings());
+  file_system_.emplace(
+      FuseFileSystem{*vfs_, locks_, options_.cache,
+                     [this](std::string_view list, bool apply) { return Remount(list, apply); }});
   FuseSession::Options fuse;
   fuse.source = options_.volume;
   fuse.subtype = "reelfs";
@@ -113,9 +106,55 @@ absl::Status Mount::Start(std::function<void()> on_end) {
       FuseSession::Mount(fuse, FuseCallTable(), &*file_system_);
   if (!mounted.ok()) return mounted.status();
   fuse_ = *std::move(mounted);
+  if (absl::Status status = CompleteFlags(options_.mount_point, options_.flags); !status.ok()) {
+    return status;
+  }
   invalidator_.store(fuse_.get(), std::memory_order_release);
   RaiseReadAhead(options_.mount_point);
   if (options_.keep_names) KeepNames();
+  return absl::OkStatus();
+}
+
+// Also those of a mount that is read-only by its options are opened for writing, where that is
+// possible: a remount may want it.
+absl::Status Mount::OpenLuns() {
+  const auto open = [this](LunAccess access) {
+    return OpenVolumeLuns(session_->descriptor(), options_.luns, access);
+  };
+  writable_ = !session_->read_only();
+  absl::StatusOr<OpenVolume> volume =
+      open(writable_ ? LunAccess::kReadWrite : LunAccess::kReadOnly);
+  if (!volume.ok() && writable_ && options_.read_only) {
+    writable_ = false;
+    volume = open(LunAccess::kReadOnly);
+  }
+  if (!volume.ok()) {
+    return absl::Status(volume.status().code(),
+                        absl::StrCat(volume.status().message(), " (looked in ",
+                                     absl::StrJoin(options_.luns, ", ",
+                                                   [](std::string* text, const std::string& name) {
+                                                     text->append(LunNameForPeople(name));
+                                                   }),
+                                     ")"));
+  }
+  volume_ = *std::move(volume);
+  for (const std::string& warning : volume_.warnings) spdlog::warn("{}", warning);
+  return absl::OkStatus();
+}
+
+absl::Status Mount::Remount(std::string_view list, bool apply) {
+  MutexLock lock(remount_mutex_);
+  absl::StatusOr<MountOptions> wanted = Remounted(now_, {list.data(), list.size()});
+  if (!wanted.ok()) return wanted.status();
+  if (!wanted->read_only && now_.read_only && !writable_) {
+    return absl::FailedPreconditionError(
+        session_->read_only() ? "the controller exports the volume read-only to this host"
+                              : "the LUNs can only be read: unmount, and mount anew");
+  }
+  if (!apply) return absl::OkStatus();
+  now_ = *std::move(wanted);
+  vfs_->NoteReads(now_.notes_reads(), now_.notes_listings());
+  spdlog::info("{}: remounted with {}", options_.mount_point, list);
   return absl::OkStatus();
 }
 
@@ -136,17 +175,19 @@ void Mount::KeepNames() {
 // From where the kernel's requests are no longer read, nothing may wait for them: a recall would,
 // if it invalidates a page that a program has locked for a read, and other hosts for the recall.
 bool Mount::Stop() {
-  const std::optional<FuseConnection> connection = fuse_->Pin();
   fuse_->Detach();
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");
-  if (connection) (void)connection->Abort();
+  fuse_->RefuseRequests();
   data_->Stop();
   started_data_ = false;
   session_->Shutdown();
   events_->Stop();
-  if (!fuse_->StopWorkers(kAbortedDrainMs)) return false;
   invalidator_.store(nullptr, std::memory_order_release);
+  if (!fuse_->StopWorkers(kAbortedDrainMs)) {
+    fuse_->Disconnect();
+    return false;
+  }
   return true;
 }
 

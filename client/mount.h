@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -23,6 +24,7 @@
 #include "client/session.h"
 #include "client/vfs.h"
 #include "volume/lun_scan.h"
+#include "volume/mutex.h"
 
 namespace reel::client {
 
@@ -30,7 +32,7 @@ class Mount {
  public:
   // `tls`: of the options' files, loaded.
   Mount(const MountOptions& options, std::optional<TlsMaterial> tls)
-      : options_(options), tls_(std::move(tls)) {}
+      : options_(options), tls_(std::move(tls)), now_(options) {}
   Mount(const Mount&) = delete;
   Mount& operator=(const Mount&) = delete;
   ~Mount();
@@ -45,6 +47,10 @@ class Mount {
 
  private:
   void KeepNames();
+  // Opens the volume's LUNs.
+  absl::Status OpenLuns();
+  // As FuseFileSystem::remount.
+  absl::Status Remount(std::string_view list, bool apply);
 
   const MountOptions options_;
   const std::optional<TlsMaterial> tls_;
@@ -61,6 +67,10 @@ class Mount {
   std::unique_ptr<FuseSession> fuse_;
   std::atomic<FuseSession*> invalidator_{nullptr};
   bool started_data_ = false;
+  bool writable_ = false;  // the LUNs are open for it, and the controller's export allows it
+
+  Mutex remount_mutex_;
+  MountOptions now_ ABSL_GUARDED_BY(remount_mutex_);
 };
 
 }  // namespace reel::client

@@ -21,14 +21,15 @@ constexpr std::uint32_t kMaxThreads = 256;
 constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
-constexpr std::array<std::string_view, 13> kIgnored = {
-    "rw",    "defaults", "auto",   "noauto", "nofail", "_netdev", "user",
-    "users", "owner",    "nouser", "group",  "async",  "hard"};
+// `default_permissions` comes from the table of mounts, by a remount.
+constexpr std::array<std::string_view, 18> kIgnored = {
+    "defaults", "auto",  "noauto", "nofail",   "_netdev",    "user",
+    "users",    "owner", "nouser", "group",    "async",      "hard",
+    "silent",   "loud",  "acl",    "lazytime", "nolazytime", "default_permissions"};
 
-// Words that go to mount(2) as they are.
-constexpr std::array<std::string_view, 12> kKernel = {"suid",     "nosuid",     "dev",   "nodev",
-                                                      "exec",     "noexec",     "atime", "noatime",
-                                                      "diratime", "nodiratime", "sync",  "dirsync"};
+// Words that go to mount(2) as they are, by libfuse.
+constexpr std::array<std::string_view, 8> kKernel = {"suid", "nosuid", "dev",  "nodev",
+                                                     "exec", "noexec", "sync", "dirsync"};
 
 // Words on access times, which the client keeps, not the kernel. False: it is another word.
 bool ApplyAtime(std::string_view word, MountOptions& options) {
@@ -76,12 +77,13 @@ absl::Status AddMdcs(absl::string_view list, MountOptions& options) {
 }
 
 absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
+  const bool flag = options.flags.Apply(word);
   const bool access_time = ApplyAtime(word, options);
   if (Contains(kKernel, word)) {
     options.kernel_options.emplace_back(word);
     options.durable_names = options.durable_names || word == "sync" || word == "dirsync";
   } else if (access_time) {
-    return absl::OkStatus();  // the kernel, which keeps none, needs not be told
+    return absl::OkStatus();
   } else if (word == "ro") {
     options.read_only = true;
   } else if (word == "rw") {
@@ -98,7 +100,9 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.direct_io_mmap = false;
   } else if (word == "nokeepnames") {
     options.keep_names = false;
-  } else if (!Contains(kIgnored, word)) {
+  } else if (word == "remount") {
+    options.remount = true;
+  } else if (!flag && !Contains(kIgnored, word)) {
     return absl::NotFoundError("no flag of ours");
   }
   return absl::OkStatus();
@@ -146,11 +150,14 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint32_t> number = Number("timeout", value, 100, 86'400'000);
     if (!number.ok()) return number.status();
     options.soft_timeout_ms = *number;
-  } else if (!absl::StartsWith(key, "x-") && key != "comment") {
+  } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user_id" &&
+             key != "group_id") {  // the last two, too, come from the table of mounts
     return Wrong(absl::StrCat("unknown option ", key, "="));
   }
   return absl::OkStatus();
 }
+
+}  // namespace
 
 absl::Status ApplyOptionList(absl::string_view list, MountOptions& options) {
   bool hosts_may_follow = false;
@@ -175,6 +182,8 @@ absl::Status ApplyOptionList(absl::string_view list, MountOptions& options) {
   }
   return absl::OkStatus();
 }
+
+namespace {
 
 std::vector<std::string> Strings(TomlTable& table, std::string_view key) {
   std::vector<std::string> strings;
@@ -233,16 +242,18 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
       const std::string& value = attached ? word.substr(2) : arguments[++i];
       if (word[1] != 'o') continue;  // mount(8)'s type and namespace
       if (absl::Status status = ApplyOptionList(value, options); !status.ok()) return status;
+      options.given.push_back(value);
     } else {
       for (const char letter : word.substr(1)) {
         if (letter == 'f') {
           options.foreground = true;
         } else if (letter == 'v') {
           options.verbose = true;
-        } else if (letter == 'r') {
-          options.read_only = true;
-        } else if (letter == 'w') {
-          options.read_only = false;
+        } else if (letter == 'r' || letter == 'w') {
+          options.given.emplace_back(letter == 'r' ? "ro" : "rw");
+          if (absl::Status status = ApplyFlag(options.given.back(), options); !status.ok()) {
+            return status;
+          }
         } else if (letter != 'n' && letter != 's') {
           return Wrong(absl::StrCat("unknown option ", word));
         }
@@ -259,6 +270,7 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
     if (as_root && !said) options.root_options.push_back(word);
   }
   if (options.read_only) options.kernel_options.emplace_back("ro");
+  if (options.atime == AtimePolicy::kNone) options.kernel_options.emplace_back("noatime");
   if (options.allow_other) options.kernel_options.emplace_back("allow_other");
   return options;
 }
@@ -331,9 +343,10 @@ Options:
   threads=N                   idle worker threads kept (16)
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
   log=FILE                    log there rather than to the system's log
+  remount                     changes ro, rw, noatime, nodiratime and the last line below
   relatime, strictatime, noatime, nodiratime      as in mount(8); relatime is the default
   dirsync                     names are durable when the call returns, whatever the controller
-  nosuid, nodev, noexec, sync                     as in mount(8)
+  sync, nosuid, nodev, noexec, nosymfollow        as in mount(8)
 
 Exit status, as mount(8): 0 mounted, 1 wrong usage, 2 system error, 32 mount failed.
 )";

@@ -14,7 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/atime_policy.h"
+#include "client/mount_flags.h"
 #include "client/open_mode.h"
 #include "proto/tls.h"
 #include "volume/types.h"
@@ -36,9 +38,11 @@ struct MountOptions {
   TlsFiles tls;
   std::string config_file;                  // empty: the default one, if it is there
   std::string log_file;                     // empty: the system's log
-  std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given
+  std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given, for libfuse
   // "suid", "dev": what root's mounts honour, unless the volume is exported to this host squashed.
   std::vector<std::string> root_options;
+  std::vector<std::string> given;  // each list of options, as given
+  MountFlags flags;                // of mount(2), as the options name them
   CacheChoice cache = CacheChoice::kAuto;
   AtimePolicy atime = AtimePolicy::kRelative;
   bool directory_atime = true;
@@ -52,19 +56,26 @@ struct MountOptions {
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
+  bool remount = false;        // what is mounted there changes; named options alone
   bool foreground = false;
   bool verbose = false;
 
   // Of mount(2), for a volume that is exported so.
   std::vector<std::string> KernelOptions(bool squashed, bool exported_read_only) const;
-  // What the options come to, for directories and for all else.
-  AtimePolicy Atime() const { return read_only ? AtimePolicy::kNone : atime; }
-  AtimePolicy DirectoryAtime() const { return directory_atime ? Atime() : AtimePolicy::kNone; }
+  // How reading is noted where it is: a remount may change whether, but not how.
+  AtimePolicy NotedAtime() const {
+    return atime == AtimePolicy::kNone ? AtimePolicy::kRelative : atime;
+  }
+  bool notes_reads() const { return !read_only && atime != AtimePolicy::kNone; }
+  bool notes_listings() const { return notes_reads() && directory_atime; }
 };
 
 // `arguments` without the program's name. INVALID_ARGUMENT names the word that is wrong.
 absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> arguments,
                                                bool as_root);
+
+// Applies a list of options (`ro,soft,mdc=HOST`) to others that were given before.
+absl::Status ApplyOptionList(absl::string_view list, MountOptions& options);
 
 // Fills in controllers, LUNs and TLS files that the command line did not name, from the
 // configuration file's text. INVALID_ARGUMENT: FILE:LINE: what is wrong.

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include "client/remount.h"
 
 namespace reel::client {
 namespace {
@@ -51,6 +54,54 @@ TEST(MountOptions, ControllersInAllTheirForms) {
   for (const auto& row : rows) EXPECT_EQ(WithOptions(row.list).mdcs, row.mdcs) << row.list;
 }
 
+// libfuse refuses those that it does not know, and with them the mount.
+TEST(MountOptions, LibfuseIsHandedOnlyWhatItKnows) {
+  const MountOptions options =
+      WithOptions("nodiratime,strictatime,nosymfollow,lazytime,silent,acl,nosuid,nodev");
+  EXPECT_THAT(options.kernel_options, UnorderedElementsAre("nosuid", "nodev", "allow_other"));
+  EXPECT_EQ(options.flags.set & (MS_NODIRATIME | MS_STRICTATIME | MS_NOSUID),
+            MS_NODIRATIME | MS_STRICTATIME | MS_NOSUID);
+}
+
+TEST(MountFlags, TheLastWordRules) {
+  MountFlags flags;
+  for (const char* word : {"ro", "nosuid", "noatime", "rw", "strictatime"}) {
+    EXPECT_TRUE(flags.Apply(word));
+  }
+  EXPECT_FALSE(flags.Apply("soft"));
+  EXPECT_EQ(flags.On(MS_RDONLY | MS_NODEV | MS_RELATIME),
+            unsigned{MS_NOSUID | MS_NODEV | MS_STRICTATIME});
+}
+
+TEST(Remount, ChangesWhatIsNamedAndCanBeChanged) {
+  const MountOptions now = WithOptions("mdc=a,b,luns=/x,soft,noatime");
+  const auto wanted = Remounted(now,
+                                "rw,remount,mdc=a,mdc=b,luns=/x,soft,ro,relatime,user_id=0,"
+                                "default_permissions,allow_other");
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  EXPECT_TRUE(wanted->read_only);
+  EXPECT_FALSE(wanted->notes_reads());
+  const auto writable = Remounted(*wanted, "remount,rw");
+  ASSERT_TRUE(writable.ok());
+  EXPECT_TRUE(writable->notes_listings());
+  EXPECT_EQ(writable->soft_timeout_ms, kDefaultSoftTimeoutMs);
+}
+
+TEST(Remount, NamesWhatCannotBeChanged) {
+  const MountOptions now = WithOptions("mdc=a,luns=/x");
+  const std::pair<const char*, const char*> rows[] = {{"mdc=b", "mdc"},
+                                                      {"luns=/y", "luns"},
+                                                      {"cache=page", "cache"},
+                                                      {"soft", "soft"},
+                                                      {"strictatime", "strictatime"},
+                                                      {"noallow_other", "allow_other"},
+                                                      {"dirsync", "dirsync"},
+                                                      {"frobnicate", "frobnicate"}};
+  for (const auto& [list, named] : rows) {
+    EXPECT_THAT(std::string(Remounted(now, list).status().message()), HasSubstr(named)) << list;
+  }
+}
+
 TEST(MountOptions, Table) {
   EXPECT_THAT(WithOptions("luns=/a/*,luns=/b").luns, ElementsAre("/a/*", "/b"));
   EXPECT_EQ(WithOptions("cache=page").cache, CacheChoice::kPageCache);
@@ -80,11 +131,13 @@ TEST(MountOptions, Table) {
 }
 
 TEST(MountOptions, WhatTheKernelGets) {
-  EXPECT_EQ(WithOptions("rw").Atime(), AtimePolicy::kRelative);
-  EXPECT_EQ(WithOptions("ro").Atime(), AtimePolicy::kNone);
-  EXPECT_EQ(WithOptions("noatime").Atime(), AtimePolicy::kNone);
-  EXPECT_EQ(WithOptions("strictatime,nodiratime").Atime(), AtimePolicy::kStrict);
-  EXPECT_EQ(WithOptions("strictatime,nodiratime").DirectoryAtime(), AtimePolicy::kNone);
+  EXPECT_EQ(WithOptions("rw").NotedAtime(), AtimePolicy::kRelative);
+  EXPECT_TRUE(WithOptions("rw").notes_listings());
+  EXPECT_FALSE(WithOptions("ro").notes_reads());
+  EXPECT_FALSE(WithOptions("noatime").notes_reads());
+  EXPECT_EQ(WithOptions("strictatime,nodiratime").NotedAtime(), AtimePolicy::kStrict);
+  EXPECT_TRUE(WithOptions("strictatime,nodiratime").notes_reads());
+  EXPECT_FALSE(WithOptions("strictatime,nodiratime").notes_listings());
   const auto words = [](const MountOptions& options, bool squashed = false) {
     return options.KernelOptions(squashed, /*exported_read_only=*/false);
   };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace reel::client {
@@ -47,6 +48,12 @@ bool IsLayer(const std::vector<Line>& lines, std::string_view where) {
   });
 }
 
+// As the table writes paths.
+std::string Escaped(std::string_view path) {
+  return absl::StrReplaceAll(absl::string_view(path.data(), path.size()),
+                             {{" ", "\\040"}, {"\t", "\\011"}, {"\n", "\\012"}, {"\\", "\\134"}});
+}
+
 std::string Read(const std::string& file) {
   std::ifstream in(file);
   std::ostringstream text;
@@ -56,12 +63,30 @@ std::string Read(const std::string& file) {
 
 }  // namespace
 
-std::string DeviceIn(std::string_view table, std::string_view mount_point) {
-  std::string_view device;
+Mounted MountedIn(std::string_view table, std::string_view mount_point) {
+  const std::string where = Escaped(mount_point);
+  Mounted found;
   for (const Line& line : Parse(table)) {
-    if (line.where == mount_point) device = line.device;  // the last one is on top
+    if (line.where != where) continue;
+    found = Mounted();  // the last one is on top
+    found.device = std::string(line.device);
+    // Behind the fields of which there may be any number: type, source, options.
+    const std::size_t dash = line.rest.find("- ");
+    if (dash == line.rest.npos) continue;
+    const std::vector<std::string> fields =
+        absl::StrSplit(absl::string_view(line.rest.data(), line.rest.size()).substr(dash + 2), ' ');
+    found.type = fields[0];
+    if (fields.size() > 1) found.source = fields[1];
   }
-  return std::string(device);
+  return found;
+}
+
+Mounted MountedAt(const std::string& mount_point) {
+  return MountedIn(Read("/proc/self/mountinfo"), mount_point);
+}
+
+bool IsOurs(const Mounted& mounted) {
+  return mounted.type == "fuse.reelfs";
 }
 
 bool IsMountedUponIn(std::string_view table, std::string_view device) {
@@ -79,7 +104,7 @@ bool IsMountedUponIn(std::string_view table, std::string_view device) {
 }
 
 std::string DeviceOfMount(const std::string& mount_point) {
-  return DeviceIn(Read("/proc/self/mountinfo"), mount_point);
+  return MountedAt(mount_point).device;
 }
 
 bool IsMountedUpon(const std::string& device) {

@@ -8,6 +8,16 @@
 
 namespace reel::client {
 
+struct Mounted {
+  std::string device;  // as "0:42"; empty where nothing is mounted
+  std::string type;    // as "fuse.reelfs"
+  std::string source;  // of ours: the volume
+};
+
+// What is mounted on a directory, on top, by the table of this process's mount namespace.
+Mounted MountedAt(const std::string& mount_point);
+bool IsOurs(const Mounted& mounted);
+
 // The device ("0:42") of what is mounted on a directory, by the table of this process's mount
 // namespace; empty where nothing is. Asks nothing of the file system itself.
 std::string DeviceOfMount(const std::string& mount_point);
@@ -19,7 +29,7 @@ bool IsMountedUpon(const std::string& device);
 
 // ---- the same, of one table ----
 
-std::string DeviceIn(std::string_view table, std::string_view mount_point);
+Mounted MountedIn(std::string_view table, std::string_view mount_point);
 bool IsMountedUponIn(std::string_view table, std::string_view device);
 
 }  // namespace reel::client

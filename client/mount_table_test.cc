@@ -16,9 +16,13 @@ constexpr std::string_view kTable =
     "a line cut\n";
 
 TEST(MountTable, NamesTheDeviceOfTheMountOnTop) {
-  EXPECT_EQ(DeviceIn(kTable, "/"), "254:0");
-  EXPECT_EQ(DeviceIn(kTable, "/mnt/edit"), "0:29");
-  EXPECT_EQ(DeviceIn(kTable, "/mnt"), "");
+  EXPECT_EQ(MountedIn(kTable, "/").device, "254:0");
+  EXPECT_EQ(MountedIn(kTable, "/mnt/edit").device, "0:29");
+  EXPECT_EQ(MountedIn(kTable, "/mnt").device, "");
+  EXPECT_EQ(MountedIn(kTable, "/mnt/two words").device, "0:27");
+  EXPECT_EQ(MountedIn(kTable, "/mnt/edit").source, "over");
+  EXPECT_TRUE(IsOurs(MountedIn(kTable, "/mnt/edit")));
+  EXPECT_FALSE(IsOurs(MountedIn(kTable, "/")));
 }
 
 TEST(MountTable, KnowsWhatSomethingIsMountedUpon) {

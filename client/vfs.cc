@@ -215,7 +215,7 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
   if (auto known = names_.ReadLink(inode); known && session_.LeaseHolds()) {
-    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(*attr, options_.symlink_atime);
+    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(*attr, LinkAtime());
     return *std::move(known);
   }
   v1::Request request;
@@ -223,7 +223,7 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
   if (!reply->has_data()) return WrongReply("link");
-  NoteRead(inode, options_.symlink_atime, reply->data().atime_due());
+  NoteRead(inode, LinkAtime(), reply->data().atime_due());
   return std::move(*reply->mutable_data()->mutable_data());
 }
 
@@ -244,7 +244,11 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
   }
 
   const AwayInterrupt away(session_, caller.interrupt);
-  const Caller root_caller{.credentials = caller.credentials, .interrupt = &away};
+  Caller root_caller{.credentials = caller.credentials, .interrupt = caller.interrupt};
+  {
+    MutexLock lock(last_mutex_);
+    if (root_.inode() != 0) root_caller.interrupt = &away;
+  }
   absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), root_caller);
   MutexLock lock(last_mutex_);
   if (attr.ok()) {
@@ -253,6 +257,15 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
     return root_;
   }
   return attr;
+}
+
+absl::Status Vfs::LookAtRoot() {
+  const AwayInterrupt away(session_, nullptr);
+  const Caller nobody{.credentials = {}, .interrupt = &away};
+  absl::Status status = GetAttr(kRootInode.value(), nobody).status();
+  if (status.ok()) status = StatFs(nobody).status();
+  if (ErrnoOf(status) != EINTR) return status;
+  return absl::UnavailableError("the controller went away during the mount");
 }
 
 absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
@@ -270,12 +283,17 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
   v1::Request request;
   request.mutable_stat_fs();
   const AwayInterrupt away(session_, caller.interrupt);
+  const Interrupt* interrupt = caller.interrupt;
+  {
+    MutexLock lock(last_mutex_);
+    if (space_at_ms_ != 0) interrupt = &away;
+  }
   absl::StatusOr<v1::Reply> reply =
-      Call(std::move(request), {.credentials = caller.credentials, .interrupt = &away});
+      Call(std::move(request), {.credentials = caller.credentials, .interrupt = interrupt});
   MutexLock lock(last_mutex_);
   if (!reply.ok()) {
-    return OnlyAway(reply.status(), caller) ? space_
-                                            : absl::StatusOr<v1::StatFsReply>(reply.status());
+    if (OnlyAway(reply.status(), caller) && space_at_ms_ != 0) return space_;
+    return reply.status();
   }
   if (reply->stat_fs().block_bytes() == 0) return WrongReply("usage");
   space_ = reply->stat_fs();
@@ -342,7 +360,7 @@ NameCache::Listing Vfs::OpenDirectory(std::uint64_t inode) {
   if (!names_.Holds(inode)) data_.RegisterOpens(inode, [] {});
   ForgetUnlessHeld(inode);
   // (Nobody learns of who reads what the kernel keeps.)
-  if (options_.directory_atime == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
+  if (DirectoryAtime() == AtimePolicy::kStrict || !session_.LeaseHolds()) return {};
   const NameCache::Listing listing = names_.ShowListing(inode);
   if (listing.number == 0) return {};
   // Linux keeps one listing of a directory, to which any open that may adds what it reads where the
@@ -393,7 +411,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   if (auto page = names_.Page(handle.inode(), cookie); page && session_.LeaseHolds()) {
     const auto attr = names_.GetAttr(handle.inode());
     if (cookie == 0 && attr && !handle.no_atime()) {
-      data_.NoteAccess(*attr, options_.directory_atime);
+      data_.NoteAccess(*attr, DirectoryAtime());
     }
     return page;
   }
@@ -409,7 +427,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   if (!reply.ok()) return reply.status();
   if (!reply->has_read_dir()) return WrongReply("entries");
   if (!handle.no_atime()) {
-    NoteRead(handle.inode(), options_.directory_atime, reply->read_dir().atime_due());
+    NoteRead(handle.inode(), DirectoryAtime(), reply->read_dir().atime_due());
   }
   return std::make_shared<const v1::ReadDirReply>(std::move(*reply->mutable_read_dir()));
 }
@@ -443,7 +461,7 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
                                       std::span<std::byte> buffer, int flags, bool page_cache,
                                       const Caller& caller) {
   FileData::IoContext io = Context(caller);
-  io.no_atime = (flags & O_NOATIME) != 0;
+  io.no_atime = (flags & O_NOATIME) != 0 || !notes_files_.load();
   io.read_ahead = !page_cache && (flags & O_DIRECT) == 0;
   io.page_cache = page_cache;
   return data_.Read(inode, offset_bytes, buffer, io);

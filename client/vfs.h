@@ -14,6 +14,7 @@
 // Threads: all methods may be called concurrently; they wait for the controller and the LUNs.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -94,6 +95,15 @@ class Vfs {
   // ---- inodes ----
   // The kernel has no reference to it any more.
   void Forget(std::uint64_t inode) { removed_.Forget(inode); }
+  // Before the mount: asks for the root's attributes and StatFs once. UNAVAILABLE when the
+  // controller has gone away.
+  absl::Status LookAtRoot();
+  // Whether the reading of files, and of directories, is noted from now on, in the way that the
+  // options say.
+  void NoteReads(bool files, bool directories) {
+    notes_files_.store(files);
+    notes_directories_.store(directories);
+  }
   // The root's attributes, and StatFs, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
@@ -185,11 +195,19 @@ class Vfs {
   absl::StatusOr<v1::Attr> CallForAttr(v1::Request request, const Caller& caller);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
   static FileData::IoContext Context(const Caller& caller);
+  AtimePolicy LinkAtime() const {
+    return notes_files_.load() ? options_.symlink_atime : AtimePolicy::kNone;
+  }
+  AtimePolicy DirectoryAtime() const {
+    return notes_directories_.load() ? options_.directory_atime : AtimePolicy::kNone;
+  }
 
   Session& session_;
   FileData& data_;
   NameCache& names_;
   const VfsOptions options_;
+  std::atomic<bool> notes_files_{true};
+  std::atomic<bool> notes_directories_{true};
   RemovedInodes removed_;
   ListingAhead ahead_;
 

@@ -56,6 +56,7 @@ grpc::Status AdminService::CheckRole(const grpc::ServerContext& context) const {
   const auto peer = PeerWithRole(*context.auth_context(), TlsRole::kAdmin, "administration");
   if (peer.ok()) return grpc::Status::OK;
   const std::string why(peer.status().message());
+  gate_.CountRefused();
   spdlog::warn("administration from {} is refused: {}", context.peer(), why);
   return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, why);
 }
@@ -102,7 +103,13 @@ void AdminService::Accept(CallQueue& queue) {
       &Service::RequestShow, [=, this](ShowCall& call) { OnCore<ShowCall>(call, describe); },
       queue);
   AcceptKind<StatCall>(
-      &Service::RequestStat, [=, this](StatCall& call) { OnCore<StatCall>(call, describe); },
+      &Service::RequestStat,
+      [=, this](StatCall& call) {
+        v1::StatReply::Counter& refused = *call.reply().add_counters();
+        refused.set_name("connection.refused");  // of the daemon, for all of its volumes
+        refused.set_value(gate_.refused());
+        OnCore<StatCall>(call, describe);
+      },
       queue);
   AcceptKind<WhoCall>(
       &Service::RequestWho,

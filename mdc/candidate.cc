@@ -103,6 +103,16 @@ absl::Status Candidate::CheckProtocol() const {
       absl::StrCat("volume ", options_.volume, ": ", common.status().message()));
 }
 
+std::unique_ptr<VolumeServer> Candidate::TellOfOurs(std::unique_ptr<VolumeServer> server) {
+  role_.Know(seat_.volume, {.epoch = server->epoch(),
+                            .address = seat_.address,
+                            .host = seat_.host,
+                            .protocol = seat_.protocol,
+                            .program = seat_.program,
+                            .maintenance = server->maintenance()});
+  return server;
+}
+
 void Candidate::Tell() {
   VolumeRole::Active active;
   const auto& block = contest_.look.block;
@@ -175,7 +185,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::Begin() {
     const bool wanted = Wanted().ok();
     if (wanted && MayTake(*verdict)) {
       Takeover takeover = TakeOver(contest_, options_, seat_, clock_);
-      if (takeover.server != nullptr) return std::move(takeover.server);
+      if (takeover.server != nullptr) return TellOfOurs(std::move(takeover.server));
       if (takeover.won || !absl::IsAborted(takeover.status)) return takeover.status;
       spdlog::info("volume {}: {}", options_.volume, std::string(takeover.status.message()));
     } else if (*verdict == Verdict::kHeld ? watch_->SawChange() : !wanted) {
@@ -200,7 +210,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::StandBy() {
           "volume {}: {}; taking over", options_.volume,
           *verdict == Verdict::kFree ? "the seat is free" : "the active controller's term is over");
       Takeover takeover = TakeOver(contest_, options_, seat_, clock_);
-      if (takeover.server != nullptr) return std::move(takeover.server);
+      if (takeover.server != nullptr) return TellOfOurs(std::move(takeover.server));
       if (takeover.won) return takeover.status;
       problem = takeover.status;
       contest_.lun.reset();  // and with it this machine's claim, for who may be faster

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "spdlog/spdlog.h"
+#include "volume/env.h"
 
 namespace reel::mdc {
 namespace {
@@ -162,6 +163,33 @@ void ConnectionGate::Welcome(std::string_view peer) {
   known_.splice(known_.end(), unknown_, found->second);
 }
 
+void ConnectionGate::CountRefused() {
+  MutexLock lock(mutex_);
+  ++refused_;
+}
+
+void ConnectionGate::RefusedByTls(std::string_view why) {
+  MutexLock lock(mutex_);
+  ++refused_;
+  if (const auto more = refusals_.Admit(SystemClock().NowMs())) {
+    spdlog::warn("a connection from {} is refused: TLS: {}{}", Unknown(), why, *more);
+  }
+}
+
+std::uint64_t ConnectionGate::refused() const {
+  MutexLock lock(mutex_);
+  return refused_;
+}
+
+// gRPC does not say which connection it was: one of the newest, or the peer has gone already.
+std::string ConnectionGate::Unknown() const {
+  if (unknown_.empty()) return last_gone_;
+  std::string text = unknown_.back().peer;
+  if (unknown_.size() > 1) absl::StrAppend(&text, " or ", std::prev(unknown_.end(), 2)->peer);
+  if (unknown_.size() > 2) absl::StrAppend(&text, " or another one");
+  return text;
+}
+
 void ConnectionGate::Main() {
   std::array<epoll_event, 256> events{};
   for (;;) {
@@ -178,7 +206,9 @@ void ConnectionGate::Main() {
         if (listener != listeners_.end()) {
           ready.push_back(listener->get());
         } else {
-          Forget(by_peer_.at(static_cast<Connection*>(tag)->peer));
+          const Place gone = by_peer_.at(static_cast<Connection*>(tag)->peer);
+          if (!gone->known) last_gone_ = gone->peer;
+          Forget(gone);
         }
       }
     }

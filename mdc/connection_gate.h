@@ -25,6 +25,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "mdc/log_limit.h"
 #include "volume/fd_lun.h"
 #include "volume/mutex.h"
 
@@ -49,6 +50,11 @@ class ConnectionGate {
   void Start(std::function<void(int fd)> take);
   // The connection's peer (as gRPC names it: "ipv4:10.0.0.7:40123") has said who it is.
   void Welcome(std::string_view peer);
+  // A peer was refused for its certificate: with its name, after it said who it is (the log has
+  // been told), or, for one that comes no further than TLS, with the reason alone.
+  void CountRefused();
+  void RefusedByTls(std::string_view why);
+  std::uint64_t refused() const;
   // Accepts no more. Connections go on.
   void Stop();
 
@@ -70,6 +76,8 @@ class ConnectionGate {
   void EndOverdue(Time now);
   void End(Place place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Place place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Those that are not welcome yet, the newest first, for people.
+  std::string Unknown() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Options options_;
   int port_ = 0;
@@ -79,13 +87,16 @@ class ConnectionGate {
   std::function<void(int)> take_;
   std::thread thread_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::list<Connection> unknown_ ABSL_GUARDED_BY(mutex_);  // in the order in which they came
   std::list<Connection> known_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Place> by_peer_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;  // since it was last told
   std::string last_ended_ ABSL_GUARDED_BY(mutex_);
   Time told_ ABSL_GUARDED_BY(mutex_);
+  std::string last_gone_ ABSL_GUARDED_BY(mutex_);  // of itself, and was not welcome yet
+  std::uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  LogLimit refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::mdc

@@ -83,6 +83,15 @@ TEST(ConnectionGate, AFloodEndsTheOldestThatSaidNothing) {
   EXPECT_TRUE(flood[47].IsEnded());
 }
 
+TEST(ConnectionGate, CountsWhoIsRefused) {
+  Server server({.unknown_ms = kNever});
+  Caller caller = server.Call();
+  ASSERT_TRUE(caller.IsServed());
+  server.gate().RefusedByTls("certificate verify failed");
+  server.gate().CountRefused();
+  EXPECT_EQ(server.gate().refused(), 2u);
+}
+
 TEST(ConnectionGate, WhoSaysNothingIsEndedInTime) {
   Server server({.unknown_ms = 200});
   Caller known = server.Call();

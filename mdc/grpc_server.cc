@@ -50,6 +50,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("gRPC does not start");
+  OnFailedHandshake(
+      [gate = server->gate_.get()](std::string_view why) { gate->RefusedByTls(why); });
   server->queue_->Start();
   server->sessions_.Accept(*server->queue_);
   server->admin_.Accept(*server->queue_);
@@ -73,6 +75,7 @@ void GrpcServer::Stop() {
   server_->Wait();
   queue_->Stop();
   server_.reset();
+  OnFailedHandshake(nullptr);
 }
 
 }  // namespace reel::mdc

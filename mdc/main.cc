@@ -8,6 +8,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -35,6 +36,7 @@
 #include "spdlog/spdlog.h"
 #include "volume/env.h"
 #include "volume/host_name.h"
+#include "volume/lun_scan.h"
 
 namespace reel::mdc {
 namespace {
@@ -48,8 +50,19 @@ constexpr int kHandOverSignal = SIGUSR2;
 
 constexpr rlim_t kDescriptors = 32'768;
 
+// Whether standard error leads to the journal, and not to a terminal of a session that has one.
+bool WritesToJournal() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat facts {};
+  unsigned long long device = 0;
+  unsigned long long inode = 0;
+  return stream != nullptr && fstat(STDERR_FILENO, &facts) == 0 &&
+         std::sscanf(stream, "%llu:%llu", &device, &inode) == 2 && facts.st_dev == device &&
+         facts.st_ino == inode;
+}
+
 int Complain(int code, const std::string& what) {
-  std::fprintf(stderr, "reel-mdcd: %s\n", what.c_str());
+  std::fprintf(stderr, "%sreel-mdcd: %s\n", WritesToJournal() ? SD_ERR : "", what.c_str());
   return code;
 }
 
@@ -70,7 +83,7 @@ class JournalPriority final : public spdlog::custom_flag_formatter {
 void StartLog(const std::string& level) {
   auto logger = spdlog::stderr_logger_mt("reel-mdcd");
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  const bool journal = std::getenv("JOURNAL_STREAM") != nullptr;
+  const bool journal = WritesToJournal();
   formatter->add_flag<JournalPriority>('*').set_pattern(journal ? "%*%v"
                                                                 : "%Y-%m-%d %H:%M:%S.%e %l: %v");
   logger->set_formatter(std::move(formatter));
@@ -240,9 +253,40 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// Whether all LUNs of a volume are there: NOT_FOUND.
+absl::Status FindLuns(const Config::Volume& volume) {
+  return OpenVolumeByName(volume.name, volume.luns, LunAccess::kReadOnly).status();
+}
+
+// LUNs come when they come: a target that starts later, a cable. Before any volume is begun, for
+// one that is served here by a daemon that nobody can reach is served by nobody. False: asked to
+// end.
+bool AwaitLuns(const Config& config, const sigset_t& signals) {
+  for (const Config::Volume& volume : config.volumes) {
+    std::string said;
+    for (;;) {
+      const absl::Status status = FindLuns(volume);
+      if (!absl::IsNotFound(status)) break;  // what else is wrong is said at its begin
+      const std::string why(status.message());
+      if (said != why) {
+        spdlog::warn("volume {}: {}: waiting for it", volume.name, why);
+        sd_notifyf(0, "STATUS=waiting for LUNs of %s", volume.name.c_str());
+        said = why;
+      }
+      constexpr timespec kLook{.tv_sec = 2, .tv_nsec = 0};
+      const int received = sigtimedwait(&signals, nullptr, &kLook);
+      if (received == SIGTERM || received == SIGINT) return false;
+      sd_notify(0, "WATCHDOG=1");  // where the daemon begins anew, it is watched already
+    }
+    if (!said.empty()) spdlog::info("volume {}: its LUNs are there", volume.name);
+  }
+  return true;
+}
+
 // The exit code; `*begin_anew`: this daemon has handed its volumes over, and becomes a standby.
 int Serve(const Config& config, std::optional<TlsMaterial> tls, bool* begin_anew) {
   const sigset_t signals = BlockSignals();
+  if (!AwaitLuns(config, signals)) return 0;
   ServiceWatchdog watchdog(WatchdogMs(), SystemClock(), [] { sd_notify(0, "WATCHDOG=1"); });
   std::vector<std::unique_ptr<Volume>> volumes;
   std::vector<VolumeRole*> roles;
@@ -323,8 +367,9 @@ int Main(int argc, char** argv) {
   std::string path = kDefaultConfig;
   bool check = false;
   app.add_option("--config", path, "the configuration, a TOML file")->capture_default_str();
-  app.add_flag("--check", check, "check the configuration and the certificates, and exit");
-  app.set_version_flag("--version", "reel-mdcd " REEL_VERSION);
+  app.add_flag("--check", check,
+               "check the configuration, the certificates and that the LUNs are there, and exit");
+  app.set_version_flag("-V,--version", "reel-mdcd " REEL_VERSION);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -334,7 +379,13 @@ int Main(int argc, char** argv) {
   if (!config.ok()) return Complain(kUsage, std::string(config.status().message()));
   auto tls = LoadTls(config->tls, TlsRole::kMdc);
   if (!tls.ok()) return Complain(kUsage, std::string(tls.status().message()));
-  if (check) return 0;
+  if (check) {
+    for (const Config::Volume& volume : config->volumes) {
+      const absl::Status status = FindLuns(volume);
+      if (!status.ok()) return Complain(kUnavailable, std::string(status.message()));
+    }
+    return 0;
+  }
   StartLog(config->log_level);
   bool begin_anew = false;
   const int code = Serve(*config, *std::move(tls), &begin_anew);

@@ -153,6 +153,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
     if (shared_.tls) {
       auto peer = PeerWithRole(*context_.auth_context(), TlsRole::kClient, "mounting");
       if (!peer.ok()) {
+        shared_.gate.CountRefused();
         if (const auto more = shared_.refusals.Admit(SystemClock().NowMs())) {
           spdlog::warn("a mount from {} is refused: {}{}", context_.peer(),
                        std::string(peer.status().message()), *more);
@@ -268,6 +269,7 @@ void SessionService::Where(WhereCall& call) {
   if (tls_) {
     const auto peer = PeerWithRole(*call.context().auth_context(), TlsRole::kClient, "mounting");
     if (!peer.ok()) {
+      gate_.CountRefused();
       return call.Finish(
           grpc::Status(grpc::StatusCode::PERMISSION_DENIED, std::string(peer.status().message())));
     }

@@ -2,17 +2,44 @@
 
 #include <grpc/support/log.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
+#include "volume/mutex.h"
 
 namespace reel {
 namespace {
 
+// Who is told of failed handshakes, of which only gRPC's log tells.
+struct HandshakeEar {
+  Mutex mutex;
+  std::function<void(std::string_view)> told ABSL_GUARDED_BY(mutex);
+};
+
+HandshakeEar& Ear() {
+  static HandshakeEar ear;
+  return ear;
+}
+
+void TellOfHandshake(std::string_view line) {
+  constexpr std::string_view kBegin = "Handshake failed with ";
+  if (!line.starts_with(kBegin)) return;
+  line.remove_prefix(kBegin.size());
+  if (line.ends_with(".")) line.remove_suffix(1);
+  HandshakeEar& ear = Ear();
+  MutexLock lock(ear.mutex);
+  if (ear.told) ear.told(line.substr(line.rfind(':') + 1));  // OpenSSL's reason comes last
+}
+
 // gRPC prints what fails in a handshake on standard error, several lines for each attempt. What a
-// person needs of it, ProbeMdc says in one.
+// person needs of it, ProbeMdc and the controller's door say in one.
 void KeepGrpcQuiet() {
   static const bool once = [] {
-    gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("gRPC: {}", args->message); });
+    gpr_set_log_function([](gpr_log_func_args* args) {
+      TellOfHandshake(args->message);
+      spdlog::debug("gRPC: {}", args->message);
+    });
     return true;
   }();
   (void)once;
@@ -40,6 +67,12 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
   options.pem_private_key = material->key_pem;
   options.pem_cert_chain = material->cert_pem;
   return grpc::SslCredentials(options);
+}
+
+void OnFailedHandshake(std::function<void(std::string_view)> told) {
+  HandshakeEar& ear = Ear();
+  MutexLock lock(ear.mutex);
+  ear.told = std::move(told);
 }
 
 absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context) {

@@ -59,6 +59,17 @@ def test_up_starts_all_hosts_and_down_leaves_nothing(lab):
     assert lab("down").returncode == 0
 
 
+def test_programs_read_no_configuration_of_this_machine(lab):
+    """A client.toml in /etc/reelfs, with TLS for another cluster, made `lab up` fail."""
+    assert lab("up").returncode == 0
+    lab("status", REELADM_TLS_CA="/nowhere")
+    for call in lab.calls.read_text().splitlines():
+        words = call.replace("config=", "--config ").replace(",", " ").split()
+        if words[0] in ("mkfs.reelfs", "reel-mdcd", "mount.reelfs", "fsck.reelfs", "reeladm"):
+            config = words[words.index("--config") + 1]
+            assert config.startswith(lab.dir) and os.path.exists(config), call
+
+
 def test_up_again_starts_only_what_is_missing(lab):
     lab("up")
     before = lab.hosts()

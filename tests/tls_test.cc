@@ -68,6 +68,21 @@ class TlsTest : public testing::Test {
     v1::VolumesReply reply;
     return v1::Admin::NewStub(Dial(tls))->Volumes(&context, v1::VolumesRequest(), &reply);
   }
+  // How many were refused for their certificates.
+  std::uint64_t Refused() {
+    grpc::ClientContext context;
+    v1::StatRequest request;
+    request.set_volume("reel");
+    v1::StatReply reply;
+    EXPECT_TRUE(v1::Admin::NewStub(Dial(Material("/pki", TlsRole::kAdmin, "counter")))
+                    ->Stat(&context, request, &reply)
+                    .ok());
+    for (const auto& counter : reply.counters()) {
+      if (counter.name() == "connection.refused") return counter.value();
+    }
+    ADD_FAILURE() << "it is not counted";
+    return 0;
+  }
   // The errno of the answer to Hello; -1 when the stream ends without one.
   int HelloError(const std::optional<TlsMaterial>& tls) {
     const auto stub = v1::Mdc::NewStub(Dial(tls));
@@ -117,6 +132,7 @@ TEST_F(TlsTest, EachRoleDoesItsOwnWork) {
   EXPECT_EQ(stub->Show(&contexts[1], v1::ShowRequest(), &show).error_code(), kDenied);
   EXPECT_EQ(stub->Stat(&contexts[2], v1::StatRequest(), &stat).error_code(), kDenied);
   EXPECT_EQ(stub->Who(&contexts[3], v1::WhoRequest(), &who).error_code(), kDenied);
+  EXPECT_EQ(Refused(), 6u);
 }
 
 TEST_F(TlsTest, StrangersAreToldWhy) {
@@ -132,6 +148,7 @@ TEST_F(TlsTest, StrangersAreToldWhy) {
   EXPECT_THAT(Probe(half), HasSubstr("the controller refuses this certificate"));
   EXPECT_EQ(HelloError(std::nullopt), -1);
   EXPECT_THAT(Probe(std::nullopt), HasSubstr("the controller wants TLS"));
+  EXPECT_GE(Refused(), 4u) << "a handshake of each kind";
 }
 
 TEST_F(TlsTest, AControllerIsForItsHosts) {

@@ -95,6 +95,11 @@ absl::StatusOr<std::string> ChosenVolume(AdminContext& context) {
       })));
 }
 
+absl::Status Confirm(const AdminContext& context, const std::string& question) {
+  if (!context.confirm || context.confirm(question)) return absl::OkStatus();
+  return absl::CancelledError("nothing was done");
+}
+
 absl::StatusOr<std::string> AdminHelp(AdminContext& context,
                                       const std::vector<std::string>& words) {
   if (words.size() > 1 && FindCommand(words[1]) == nullptr) return UnknownCommand(words[1]);

@@ -20,6 +20,8 @@ struct AdminContext {
   AdminApi& api;
   std::string volume;  // the one that was chosen; empty: the only one there is
   bool json = false;
+  // Whether to go on, where somebody can be asked; unset: nobody can, and nobody is.
+  std::function<bool(const std::string& question)> confirm = {};
 };
 
 struct AdminCommand {
@@ -42,6 +44,9 @@ int AdminExitCode(const absl::Status& status);
 
 // The volume to talk about: the chosen one, or the only one that the MDC serves.
 absl::StatusOr<std::string> ChosenVolume(AdminContext& context);
+
+// Asks before what takes something from others. CANCELLED: they want it not.
+absl::Status Confirm(const AdminContext& context, const std::string& question);
 
 // The functions of the table.
 absl::StatusOr<std::string> AdminVolumes(AdminContext&, const std::vector<std::string>&);

@@ -23,6 +23,12 @@ absl::StatusOr<std::string> AdminEvict(AdminContext& context,
   if (!volume.ok()) return volume.status();
   request.set_volume(*volume);
   request.set_session(session);
+  if (absl::Status status = Confirm(context, absl::StrCat("End session ", session,
+                                                          "? What its programs have not synced is "
+                                                          "lost."));
+      !status.ok()) {
+    return status;
+  }
   if (auto reply = context.api.Evict(request); !reply.ok()) return reply.status();
   if (context.json) return JsonText(Json{{"evicted", session}}) + "\n";
   return absl::StrCat("Session ", session,

@@ -37,9 +37,10 @@ int Main(int argc, char** argv) {
   std::string config;
   std::uint32_t timeout_ms = 10'000;
   bool json = false;
+  bool yes = false;
   std::vector<std::string> words;
   CLI::App app("Administers ReelFS.", kProgram);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "reeladm " REEL_VERSION);
   app.add_option(
       "-m,--mdc", given.mdc,
       "HOST[:PORT] of the MDC, or of all, separated by commas (or $REELADM_MDC; else the "
@@ -52,6 +53,8 @@ int Main(int argc, char** argv) {
   app.add_option("--timeout-ms", timeout_ms, "how long to wait for an answer")
       ->check(CLI::Range(1, 3'600'000));
   app.add_flag("--json", json, "print JSON");
+  app.add_flag("-y,--yes", yes,
+               "do not ask before stop and evict; only who types at a terminal is asked");
   app.add_option("command", words, "a command and its arguments")->option_text("COMMAND …");
   app.footer(CommandsText());
   try {
@@ -75,6 +78,7 @@ int Main(int argc, char** argv) {
   }
   const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdcs, timeout_ms, *std::move(tls));
   AdminContext context{.api = *api, .volume = chosen->volume, .json = json};
+  if (!yes && CanAsk()) context.confirm = AskOnTerminal;
   if (words.empty()) return RunAdminShell(context);
   auto outcome = RunAdminCommand(context, words);
   if (!outcome.ok()) {

@@ -145,6 +145,11 @@ absl::StatusOr<std::string> AdminActivate(AdminContext& context,
 absl::StatusOr<std::string> AdminStop(AdminContext& context, const std::vector<std::string>&) {
   auto volume = ChosenVolume(context);
   if (!volume.ok()) return volume.status();
+  if (absl::Status status = Confirm(context, absl::StrCat("Stop serving volume ", *volume,
+                                                          "? Its clients wait from then on."));
+      !status.ok()) {
+    return status;
+  }
   const std::string mdc = ActiveOf(context, *volume);
   const auto reply = context.api.Stop(*volume);
   if (!reply.ok()) return reply.status();

@@ -1,5 +1,7 @@
 #include "tools/admin_shell.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,11 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include <readline/history.h>
 #include <readline/readline.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -70,10 +74,43 @@ std::string HistoryPath() {
   return home == nullptr || *home == '\0' ? "" : absl::StrCat(home, "/.reeladm_history");
 }
 
+volatile sig_atomic_t interrupted = 0;
+pthread_t reader;
+
+// Any thread may get the signal (gRPC has some); the one that reads a line has to wake up.
+void OnInterrupt(int number) {
+  interrupted = 1;
+  if (pthread_equal(pthread_self(), reader) == 0) pthread_kill(reader, number);
+}
+
+// readline calls it where a signal has woken it: a line that was given up makes room for another.
+int OnSignal() {
+  if (interrupted == 0) return 0;
+  interrupted = 0;
+  std::fputs("^C", rl_outstream);
+  rl_crlf();
+  rl_on_new_line();
+  rl_replace_line("", 0);
+  rl_forced_update_display();
+  return 0;
+}
+
+// From now on Ctrl-C gives up the line that is typed. A command that runs goes on: its time is
+// bounded.
+void KeepOnAfterInterrupts() {
+  reader = pthread_self();
+  rl_catch_signals = 0;  // it would send the signal once more, to whichever thread
+  rl_signal_event_hook = OnSignal;
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;  // without SA_RESTART: it is to interrupt read(2)
+  sigaction(SIGINT, &action, nullptr);
+}
+
 class LineReader {
  public:
-  explicit LineReader(AdminContext& context) : terminal_(isatty(STDIN_FILENO) != 0) {
+  explicit LineReader(AdminContext& context) : terminal_(CanAsk()) {
     if (!terminal_) return;
+    KeepOnAfterInterrupts();
     completing = &context;
     rl_readline_name = "reeladm";
     rl_attempted_completion_function = Complete;
@@ -96,6 +133,7 @@ class LineReader {
       std::string line;
       return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
     }
+    interrupted = 0;  // during the last command
     char* raw = readline(prompt.c_str());
     if (raw == nullptr) {
       std::cout << "\n";
@@ -128,6 +166,19 @@ absl::Status Choose(AdminContext& context, const std::vector<std::string>& words
 }
 
 }  // namespace
+
+bool CanAsk() {
+  return isatty(STDIN_FILENO) != 0;
+}
+
+bool AskOnTerminal(const std::string& question) {
+  interrupted = 0;
+  const std::unique_ptr<char, decltype(&std::free)> answer(
+      readline(absl::StrCat(question, " [y/N] ").c_str()), &std::free);
+  if (answer == nullptr) return false;
+  const std::string text = absl::AsciiStrToLower(absl::StripAsciiWhitespace(answer.get()));
+  return text == "y" || text == "yes";
+}
 
 int RunAdminShell(AdminContext& context) {
   LineReader reader(context);

@@ -235,6 +235,21 @@ TEST_F(AdminTest, StopAndStart) {
   EXPECT_EQ(RunJson({"stop"})["sessions"], 3);
 }
 
+TEST_F(AdminTest, WhatTakesSomethingFromOthersIsAsked) {
+  api_.AddVolume("reel1");
+  std::vector<std::string> questions;
+  context_.confirm = [&](const std::string& question) {
+    questions.push_back(question);
+    return false;
+  };
+  EXPECT_EQ(ExitCode({"evict", "ws1"}), 2);
+  EXPECT_THAT(questions, ElementsAre());
+  EXPECT_EQ(ExitCode({"stop"}), 1);
+  EXPECT_EQ(ExitCode({"evict", "17"}), 1);
+  EXPECT_THAT(questions, ElementsAre(HasSubstr("volume reel1"), HasSubstr("session 17")));
+  EXPECT_THAT(api_.orders, ElementsAre());
+}
+
 TEST_F(AdminTest, MaintenanceIsToldAndShown) {
   api_.AddVolume("reel1");
   EXPECT_THAT(Run({"maintenance", "on"}), HasSubstr("is in maintenance"));

@@ -11,6 +11,8 @@
 #include "tools/cli.h"
 #include "tools/fsck_output.h"
 #include "tools/fsck_volume.h"
+#include "volume/descriptor.h"
+#include "volume/lun.h"
 
 namespace reel::tools {
 namespace {
@@ -26,11 +28,25 @@ struct Arguments {
   bool json = false, verbose = false;
 };
 
+// fsck(8) hands on only what begins with a slash: a LUN stands for its volume then.
+absl::StatusOr<std::string> VolumeOfLun(const std::string& path) {
+  const auto lun = OpenLun(path, LunAccess::kReadOnly);
+  if (!lun.ok()) return lun.status();
+  const auto reading = ReadDescriptor(**lun);
+  if (!reading.ok()) return reading.status();
+  return reading->descriptor.name;
+}
+
 int Run(Arguments arguments) {
   const auto fail = [](const absl::Status& status, int code) {
     PrintError(kProgram, status);
     return code;
   };
+  if (arguments.options.volume.starts_with('/')) {
+    auto volume = VolumeOfLun(arguments.options.volume);
+    if (!volume.ok()) return fail(volume.status(), kOperationalError);
+    arguments.options.volume = *std::move(volume);
+  }
   auto patterns = LunPatterns(arguments.luns, arguments.config);
   if (!patterns.ok()) return fail(patterns.status(), kOperationalError);
   arguments.options.patterns = *std::move(patterns);
@@ -51,8 +67,10 @@ int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Checks a ReelFS volume that no MDC serves, and repairs it where asked to.",
                kProgram);
-  app.set_version_flag("--version", REEL_VERSION);
-  app.add_option("volume", arguments.options.volume, "name of the volume")->required();
+  app.set_version_flag("-V,--version", "fsck.reelfs " REEL_VERSION);
+  app.add_option("volume", arguments.options.volume,
+                 "name of the volume, or the path of one of its LUNs")
+      ->required();
   app.add_option("--luns", arguments.luns, "GLOB of paths where its LUNs are (repeatable)")
       ->expected(1)
       ->take_all();

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -20,6 +21,7 @@
 #include "tools/label_reservations.h"
 #include "volume/aligned_buffer.h"
 #include "volume/fd_lun.h"
+#include "volume/iscsi_url.h"
 #include "volume/label.h"
 #include "volume/lun.h"
 #include "volume/lun_scan.h"
@@ -71,6 +73,29 @@ absl::Status RefuseToLose(const Options& options, const std::string& content) {
                    "; nothing was changed. To destroy that, add --force ", options.shown()));
 }
 
+// Multipath devices before the paths that they are made of.
+const std::vector<std::string> kBlockDevices = {"/dev/mapper/*", "/dev/nvme*n*", "/dev/sd*",
+                                                "/dev/vd*", "/dev/md*"};
+
+// Among those that can be seen beside it: block devices, or the images of the same directory.
+absl::Status RefuseSecondName(const Options& options, Lun& lun) {
+  if (options.force == options.path || IsIscsiUrl(options.path)) return absl::OkStatus();
+  const std::filesystem::path path(options.path);
+  std::error_code error;
+  const bool image = std::filesystem::is_regular_file(path, error);
+  const std::string beside = (std::filesystem::absolute(path).parent_path() / "*").string();
+  const absl::StatusOr<LabelReading> own = ReadLabel(lun);
+  for (const FoundLun& found : ScanLuns(image ? std::vector<std::string>{beside} : kBlockDevices)) {
+    if (!found.status.ok() || found.reading.label.name != options.name) continue;
+    if (std::filesystem::equivalent(found.path, path, error)) continue;
+    if (own.ok() && own->label.lun == found.reading.label.lun) continue;  // another path to it
+    return absl::AlreadyExistsError(absl::StrCat(
+        options.shown(), ": the LUN at ", found.path, " has the name ", options.name,
+        " already; nothing was changed. To have two of it, add --force ", options.shown()));
+  }
+  return absl::OkStatus();
+}
+
 // Takes away what might be recognised later: the first MiB, and the last, where partition tables
 // and RAID keep copies.
 absl::Status WipeEnds(Lun& lun) {
@@ -98,6 +123,7 @@ absl::Status WriteTo(const Options& options) {
   const absl::StatusOr<std::string> content = WhatWouldBeLost(**lun);
   if (!content.ok()) return content.status();
   if (absl::Status status = RefuseToLose(options, *content); !status.ok()) return status;
+  if (absl::Status status = RefuseSecondName(options, **lun); !status.ok()) return status;
   if (!content->empty()) {
     if (absl::Status status = WipeEnds(**lun); !status.ok()) return status;
   }
@@ -201,12 +227,16 @@ void PrintRow(const FoundLun& lun) {
 
 int List(Options options) {
   const bool by_default = options.patterns.empty();
-  if (by_default) {  // multipath devices before the paths that they are made of
-    options.patterns = {"/dev/mapper/*", "/dev/nvme*n*", "/dev/sd*", "/dev/vd*", "/dev/md*"};
-  }
+  if (by_default) options.patterns = kBlockDevices;
   const std::vector<FoundLun> found = ScanLuns(options.patterns);
   int exit_code = 0;
   nlohmann::json array = nlohmann::json::array();
+  if (by_default && std::none_of(found.begin(), found.end(),
+                                 [](const FoundLun& lun) { return lun.status.ok(); })) {
+    absl::FPrintF(stderr,
+                  "reel-label: no LUN among the block devices has a label; name image files and "
+                  "iscsi:// URLs\n");
+  }
   bool headed = options.json;
   for (const FoundLun& lun : found) {
     if (!lun.status.ok() && !HasNoLabel(lun) && !by_default) exit_code = kFailed;
@@ -229,6 +259,21 @@ int List(Options options) {
   }
   if (options.json) std::cout << array.dump(2) << "\n";
   return exit_code;
+}
+
+// For a udev rule, in the words of blkid(8). Silent about a device without a label.
+int Udev(const Options& options) {
+  const auto lun = OpenLun(options.path, LunAccess::kReadOnly);
+  if (!lun.ok()) return kFailed;
+  const absl::StatusOr<LabelReading> reading = ReadLabel(**lun);
+  if (!reading.ok()) return kFailed;
+  absl::PrintF("ID_FS_USAGE=raid\nID_FS_TYPE=reelfs_member\n");
+  absl::PrintF("ID_FS_LABEL=%s\nID_FS_LABEL_ENC=%s\n", reading->label.name, reading->label.name);
+  absl::PrintF("ID_FS_UUID_SUB=%s\n", reading->label.lun.ToString());
+  if (reading->label.volume.is_nil()) return 0;
+  absl::PrintF("ID_FS_UUID=%s\nID_FS_UUID_ENC=%s\n", reading->label.volume.ToString(),
+               reading->label.volume.ToString());
+  return 0;
 }
 
 int Report(const absl::Status& status, int exit_code_of_errors) {
@@ -263,7 +308,7 @@ int Main(int argc, char** argv) {
   std::string size;
   CLI::App app("Labels the LUNs of ReelFS volumes, lists and clears them.", "reel-label");
   app.require_subcommand(1);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "reel-label " REEL_VERSION);
 
   CLI::App* write = app.add_subcommand("write", "Label a LUN");
   write->add_option("NAME", options.name, "1 to 64 of A-Z a-z 0-9 . _ -")->required();
@@ -280,6 +325,8 @@ int Main(int argc, char** argv) {
   CLI::App* unreserve = app.add_subcommand("unreserve", "Clear a LUN's SCSI-3 registrations");
   unreserve->add_option("PATH", options.path, "block device or iscsi:// URL")->required();
   unreserve->add_option("--force", options.force, "PATH once more: nobody uses the LUN any more");
+  CLI::App* udev = app.add_subcommand("udev", "Print a LUN's label for a udev rule");
+  udev->add_option("PATH", options.path, "block device or image file")->required();
   for (CLI::App* command : {write, clear}) {
     command->add_option("--force", options.force, "PATH once more: destroy what it holds");
   }
@@ -290,6 +337,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
   if (list->parsed()) return List(options);
+  if (udev->parsed()) return Udev(options);
   if (absl::Status status = CheckUsage(size, write->parsed(), options); !status.ok()) {
     return Report(status, kUsage);
   }

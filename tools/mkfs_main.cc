@@ -169,7 +169,7 @@ int Run(const Arguments& arguments) {
 int Main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Makes a ReelFS volume from LUNs.", kProgram);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "mkfs.reelfs " REEL_VERSION);
   app.add_option("name-and-luns", arguments.name_and_luns,
                  "NAME LUN…: one pool of these LUNs (label names, or paths with a '/')");
   app.add_option("-c,--config", arguments.config, "describe the volume in this TOML file instead");

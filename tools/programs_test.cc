@@ -31,6 +31,42 @@ TEST_F(ProgramsTest, OneLunIsAVolume) {
   EXPECT_THAT(checked.output, HasSubstr("reel1: clean, 0 files, 1536/4032 blocks"));
 }
 
+TEST_F(ProgramsTest, ALunStandsForItsVolume) {
+  const std::string a = MakeImage("a.img");
+  ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
+  const Outcome checked = Fsck(a);
+  EXPECT_EQ(checked.exit_code, 0) << checked.output;
+  EXPECT_THAT(checked.output, HasSubstr("reel1: clean"));
+  EXPECT_EQ(Fsck(directory_ + "/none").exit_code, 8);
+}
+
+TEST_F(ProgramsTest, ANameIsGivenOnce) {
+  const std::string a = MakeImage("a.img"), b = MakeImage("b.img");
+  ASSERT_EQ(Label("write one " + a).exit_code, 0);
+  const Outcome refused = Label("write one " + b);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.output, HasSubstr("a.img has the name one already"));
+  EXPECT_EQ(Label("write two " + b).exit_code, 0);
+  EXPECT_EQ(Label("write one " + b + " --force " + b).exit_code, 0);
+  EXPECT_EQ(Label("write one " + a + " --force " + a).exit_code, 0);
+}
+
+TEST_F(ProgramsTest, AListOfNothingSaysSo) {
+  const Outcome listed = Label("list");
+  EXPECT_EQ(listed.exit_code, 0);
+  EXPECT_NE(listed.output, "") << "neither a LUN nor a word";
+}
+
+TEST_F(ProgramsTest, UdevIsToldOfALabel) {
+  const std::string a = MakeImage("a.img");
+  EXPECT_EQ(Label("udev " + a).exit_code, 1);
+  EXPECT_EQ(Label("udev " + a).output, "");
+  ASSERT_EQ(Label("write one " + a).exit_code, 0);
+  const Outcome told = Label("udev " + a);
+  EXPECT_EQ(told.exit_code, 0);
+  EXPECT_THAT(told.output, HasSubstr("ID_FS_TYPE=reelfs_member\nID_FS_LABEL=one\n"));
+}
+
 TEST_F(ProgramsTest, ADescriptionBecomesAVolume) {
   MakeImage("m0.img");
   MakeImage("d0.img", 128);

@@ -52,6 +52,13 @@ class Host:
         self.process.start(self.cluster.network.inside(self.name) + self.command(),
                            self.environment)
 
+    def own_config(self, name):
+        """Without one, a program reads the machine's configuration, in /etc/reelfs."""
+        path = os.path.join(self.dir, name)
+        with open(path, "w") as config:
+            config.write("# All that is to be said stands on the command line.\n")
+        return path
+
     def kill(self, signal_text):
         """As a person or a fault would: the signal, and for those that end it, wait for the end."""
         number = parse_signal(signal_text)
@@ -93,9 +100,12 @@ class Mdc(Host):
         try:
             done = subprocess.run(
                 self.cluster.network.inside(HUB) +
-                [self.cluster.spec.program("reeladm"), "--mdc", self.address, "--json", *tls,
+                [self.cluster.spec.program("reeladm"), "--config", self.own_config("reeladm.toml"),
+                 "--mdc", self.address, "--json", *tls,
                  "--volume", self.cluster.spec.volume, "--timeout-ms", str(REELADM_MS), *words],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                env={name: value for name, value in os.environ.items()
+                     if not name.startswith("REELADM_")})
             return json.loads(done.stdout) if done.returncode == 0 else None
         except ValueError:
             return None
@@ -161,7 +171,7 @@ class Client(Host):
 
     def command(self):
         cluster = self.cluster
-        options = f"mdc={','.join(cluster.mdc_addresses())}"
+        options = f"config={self.own_config('client.toml')},mdc={','.join(cluster.mdc_addresses())}"
         for pattern in cluster.luns.patterns():
             options += f",luns={pattern}"
         for key, path in cluster.pki.files(self.name).items():

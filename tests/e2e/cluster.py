@@ -113,7 +113,15 @@ class Cluster:
     def log(self, host):
         return self.lab("logs", host)
 
+    def own_config(self):
+        """What a program reads in place of this machine's configuration, in /etc/reelfs."""
+        config = os.path.join(self.scratch, "empty.toml")
+        open(config, "a").close()
+        return config
+
     def tool(self, name, *arguments, **options):
+        if name == "reeladm" and arguments[0] != "pki":
+            arguments = ("--config", self.own_config(), *arguments)
         return subprocess.run([*self.inside, os.path.join(self.bin, name), *map(str, arguments)],
                               text=True, capture_output=True, timeout=COMMAND_SECONDS,
                               stdin=subprocess.DEVNULL, **options)

@@ -67,23 +67,34 @@ def all_controllers_die_and_one_comes_back(cluster, room):
     cluster.kill(next(mdc for mdc in cluster.mdcs if mdc != standby))
     cluster.start(standby)
     assert cluster.active() == standby
+    assert who_is_active(cluster, standby)["active"] == cluster.hosts()[standby]["where"]
     with open(os.path.join(there, "kept")) as file:
         assert file.read() == "kept"
     cluster.up()
+
+
+def reeladm_at(cluster, mdc):
+    where = cluster.hosts()[mdc]["where"]
+    tls = [part for key, path in cluster.tls_files("admin").items()
+           for part in ("--" + key.replace("_", "-"), path)]
+
+    def ask(*words):
+        return cluster.tool("reeladm", "--mdc", where, "--volume", "reel", "--json", *tls, *words)
+
+    return ask
+
+
+def who_is_active(cluster, mdc):
+    """What this controller says of the volume."""
+    return json.loads(reeladm_at(cluster, mdc)("volumes").stdout)["volumes"][0]
 
 
 def a_standby_says_who_is_active(cluster):
     hosts = cluster.hosts()
     active = cluster.active()
     standby = next(mdc for mdc in cluster.mdcs if mdc != active)
-    tls = [part for key, path in cluster.tls_files("admin").items()
-           for part in ("--" + key.replace("_", "-"), path)]
-
-    def ask(*words):
-        return cluster.tool("reeladm", "--mdc", hosts[standby]["where"], "--volume", "reel",
-                            "--json", *tls, *words)
-
-    volume = json.loads(ask("volumes").stdout)["volumes"][0]
+    ask = reeladm_at(cluster, standby)
+    volume = who_is_active(cluster, standby)
     assert volume["role"] == "standby" and volume["active"] == hosts[active]["where"]
     who = ask("who")  # which only the active one knows
     assert who.returncode == 0 and len(json.loads(who.stdout)["sessions"]) == len(cluster.clients)

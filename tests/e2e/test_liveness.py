@@ -107,17 +107,55 @@ def test_forced_unmount_without_a_controller(cluster, room):
         assert file.read() == b"text"
 
 
+def mount_by_hand(cluster, directory, options=""):
+    os.makedirs(directory, exist_ok=True)
+    where = cluster.hosts()["mdc1"]["where"]
+    run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
+        f"mdc={where},luns={cluster.luns()},config={cluster.own_config()},"
+        f"log={directory}.log,{options}")
+
+
 @pytest.fixture
 def soft_mount(cluster):
     """A third client, mounted by hand as a person would, with -o soft,timeout."""
     directory = os.path.join(cluster.scratch, "soft")
-    os.mkdir(directory)
-    where = cluster.hosts()["mdc1"]["where"]
-    run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
-        f"mdc={where},luns={cluster.luns()},soft,timeout={SOFT_MS},log={directory}.log")
+    mount_by_hand(cluster, directory, f"soft,timeout={SOFT_MS}")
     try:
         yield directory
     finally:
+        run("umount", directory, timeout=60)
+
+
+def test_calls_wait_also_where_nobody_has_looked_at_the_mount_before(cluster, room):
+    """EINTR from touch(1), as long as the root's attributes had never been asked for."""
+    name = os.path.basename(room[0])
+    directory = os.path.join(cluster.scratch, "untouched")
+    mount_by_hand(cluster, directory)
+    cluster.kill("mdc1")
+    try:
+        waiting = [start_waiting("touch", f"{directory}/{name}/new"),
+                   start_waiting("ls", f"{directory}/{name}")]
+        run("stat", directory, timeout=60)  # as umount(8) does
+        run("stat", "-f", directory, timeout=60)
+    finally:
+        cluster.start("mdc1")
+    for process in waiting:
+        assert process.wait(timeout=60) == 0, process.stdout.read()
+    run("umount", directory, timeout=60)
+    assert os.listdir(room[0]) == ["new"]
+
+
+def test_a_soft_mount_that_nobody_has_looked_at_gives_errors(cluster, room):
+    """Also to a shell, which tries again after EINTR, for ever."""
+    directory = os.path.join(cluster.scratch, "untouched-soft")
+    mount_by_hand(cluster, directory, f"soft,timeout={SOFT_MS}")
+    cluster.kill("mdc1")
+    try:
+        done = subprocess.run(["bash", "-c", f"echo text >{directory}/file"], timeout=60,
+                              capture_output=True, text=True)
+        assert done.returncode != 0 and os.strerror(errno.ETIMEDOUT) in done.stderr, done.stderr
+    finally:
+        cluster.start("mdc1")
         run("umount", directory, timeout=60)
 
 

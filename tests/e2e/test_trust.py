@@ -50,6 +50,7 @@ def mount(cluster, files, volume="reel", address=None):
     os.makedirs(place, exist_ok=True)
     address = address or cluster.hosts()["mdc1"]["where"]
     options = ",".join([f"mdc={address}", f"luns={cluster.luns()}",
+                        f"config={cluster.own_config()}",
                         *(f"{key}={path}" for key, path in files.items())])
     done = cluster.tool("mount.reelfs", volume, place, "-o", options)
     assert done.returncode != 0 and not os.path.ismount(place)
@@ -85,6 +86,7 @@ def test_strangers_stay_outside(cluster):
     for role in ("client", "admin"):
         assert pki(cluster, "issue", other, "--role", role, "--name", role).returncode == 0
     ours = cluster.tls_files("ws1")
+    before = cluster.counters()["connection.refused"]
     # Another authority; a certificate of another authority; none at all.
     code, line = mount(cluster, cluster.tls_files("client", other))
     assert code == 32 and "the controller's certificate is not accepted" in line
@@ -96,6 +98,8 @@ def test_strangers_stay_outside(cluster):
     assert code == 1 and "the controller's certificate is not accepted" in line
     code, line = reeladm(cluster, {})
     assert code == 1 and "the controller wants TLS" in line
+    assert cluster.counters()["connection.refused"] >= before + 2
+    assert "is refused: TLS: peer did not return a certificate" in cluster.log("mdc1")
 
 
 def test_roles(cluster):

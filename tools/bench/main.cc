@@ -59,7 +59,7 @@ int Main(int argc, char** argv) {
       "Sides named fuse (a file system that moves no data) and raw (the file system of the LUN\n"
       "images) give the bound of any client in user space: 1 / (1/fuse + 1/raw).",
       kProgram);
-  app.set_version_flag("--version", REEL_VERSION);
+  app.set_version_flag("-V,--version", "reel-bench " REEL_VERSION);
   app.require_subcommand(1);
   Arguments arguments;
   CLI::App* io = app.add_subcommand("io", "large and small I/O, direct and through the page cache");

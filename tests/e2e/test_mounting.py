@@ -1,0 +1,128 @@
+"""How a volume is mounted, and mounted again, by people and by the tools that they use."""
+import os
+import signal
+import subprocess
+
+import pytest
+
+from cluster import BIN, run
+
+PROGRAM = os.path.join(BIN, "mount.reelfs")
+
+
+def options_of(directory):
+    """What the table of mounts shows, of this mount and of its file system."""
+    with open("/proc/self/mountinfo") as table:
+        fields = [line.split() for line in table]
+    lines = [line for line in fields if line[4] == directory]
+    assert len(lines) == 1, lines
+    return set(lines[0][5].split(",")), set(lines[0][-1].split(","))
+
+
+class Mounts:
+    def __init__(self, cluster):
+        self.where = f"mdc={cluster.hosts()['mdc1']['where']},luns={cluster.luns()}," \
+                     f"config={cluster.own_config()}"
+        self.scratch = cluster.scratch
+        self.made = []
+
+    def mount(self, options="rw", directory=None):
+        directory = directory or os.path.join(self.scratch, f"by-hand-{len(self.made)}")
+        os.makedirs(directory, exist_ok=True)
+        run(PROGRAM, "reel", directory, "-o", f"{self.where},log={directory}.log,{options}")
+        self.made.append(directory)
+        return directory
+
+    def refused(self, directory, options):
+        done = subprocess.run([PROGRAM, "reel", directory, "-o", options], capture_output=True,
+                              text=True, timeout=60)
+        assert done.returncode == 32, done
+        return done.stderr
+
+    def remount(self, directory, options):
+        run(PROGRAM, "reel", directory, "-o", f"remount,{options}", timeout=60)
+
+
+@pytest.fixture
+def mounts(cluster):
+    made = Mounts(cluster)
+    try:
+        yield made
+    finally:
+        for directory in made.made:
+            run("umount", directory, timeout=60)
+
+
+def test_the_words_of_mount_8(mounts):
+    directory = mounts.mount("nodiratime,nosymfollow,nosuid,lazytime,silent,acl")
+    shown, _ = options_of(directory)
+    assert {"nodiratime", "nosymfollow", "nosuid", "relatime"} <= shown
+    os.symlink("nowhere", f"{directory}/link")
+    with pytest.raises(OSError):
+        os.stat(f"{directory}/link", follow_symlinks=True)
+    os.unlink(f"{directory}/link")
+    shown, _ = options_of(mounts.mount("strictatime"))
+    assert not shown & {"relatime", "noatime"}
+
+
+def test_remount(cluster, room, mounts):
+    directory = mounts.mount("nosuid")
+    mine = os.path.join(directory, os.path.basename(room[0]))
+    mounts.remount(directory, "ro")
+    shown, of_all = options_of(directory)
+    assert {"ro", "nosuid"} <= shown and "ro" in of_all
+    with pytest.raises(OSError, match="Read-only"):
+        open(f"{mine}/file", "w")
+    mounts.remount(directory, f"rw,noexec,suid,{mounts.where}")  # as from a line of fstab(5)
+    shown, of_all = options_of(directory)
+    assert {"rw", "noexec"} <= shown and "nosuid" not in shown and "rw" in of_all
+    with open(f"{mine}/file", "w") as file:
+        file.write("text")
+        assert "busy" in mounts.refused(directory, "remount,ro")
+    assert open(f"{room[1]}/file").read() == "text"
+    assert "cannot change cache" in mounts.refused(directory, "remount,ro,cache=page")
+    assert "rw" in options_of(directory)[0], "nothing has changed"
+
+
+def test_remount_for_writing_of_what_was_mounted_for_reading(room, mounts):
+    directory = mounts.mount("ro")
+    mounts.remount(directory, "rw")
+    with open(os.path.join(directory, os.path.basename(room[0]), "file"), "w") as file:
+        file.write("text")
+        os.fsync(file.fileno())
+    assert open(f"{room[1]}/file").read() == "text"
+
+
+def test_one_volume_on_one_directory(cluster, mounts):
+    directory = mounts.mount()
+    assert "already mounted" in mounts.refused(directory, mounts.where)
+    assert len(options_of(directory)) == 2
+    path = os.path.join(cluster.scratch, "a-file")
+    with open(path, "w"):
+        pass
+    assert "Not a directory" in mounts.refused(path, mounts.where)
+    assert "no ReelFS volume" in mounts.refused(cluster.scratch, "remount,ro")
+
+
+def client_of(directory):
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/cmdline", encoding="utf-8") as file:
+                words = file.read().split("\0")
+        except OSError:
+            continue
+        if words[0].endswith("mount.reelfs") and directory in words:
+            found.append(int(process))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_a_clients_log_can_be_rotated(cluster, mounts):
+    directory = mounts.mount()
+    log = f"{directory}.log"
+    os.rename(log, f"{log}.1")
+    os.kill(client_of(directory), signal.SIGHUP)
+    run("timeout", "60", "sh", "-c", f"until grep -q 'begins anew' {log}; do :; done")
+    os.statvfs(directory)
+    assert os.path.ismount(directory)
