@@ -20,7 +20,7 @@ struct DataContext {
   static constexpr std::size_t kBufferBytes = 1 * kMiB;
   FileDataOptions options;
   const Clock& clock;
-  std::function<void(std::uint64_t inode)> invalidate_pages;
+  FileData::InvalidatePages invalidate_pages;
   // What windows of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
   std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files

@@ -24,6 +24,7 @@
 #include <span>
 #include <vector>
 
+#include "client/byte_range.h"
 #include "volume/buffer_pool.h"
 #include "volume/mutex.h"
 
@@ -72,11 +73,6 @@ class SpareMemory {
 
   Mutex mutex_;
   std::vector<Piece> pieces_ ABSL_GUARDED_BY(mutex_);
-};
-
-struct ByteRange {
-  std::uint64_t from = 0;
-  std::uint64_t to = 0;
 };
 
 struct DirtyWindow {

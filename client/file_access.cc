@@ -49,12 +49,17 @@ struct FileAccess::Ticket {
 };
 
 // Who may go on while the token is on its way back.
-bool FileAccess::Admitted(FileState& f, const Finding& finding, const FileData::IoContext& io,
-                          const Attempt& attempt) {
+bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const Finding& finding,
+                          const FileData::IoContext& io, const Attempt& attempt) {
   if (f.recall == Recall::kNone) return true;
   if (attempt.pinned && finding.has_token) return true;
   if (finding.uses && !io.page_cache && !finding.uses->Overlaps(f.yielded)) return true;
-  if (f.recall != Recall::kDraining || !io.page_cache) return false;
+  if (f.recall != Recall::kDraining) return false;
+  if (need.holds_back_pages) return finding.has_token;
+  // Where nothing is held there is nothing to drop: nobody waits for the pages that it locks.
+  if (!need.locks_pages || !(io.write_back || f.kernel_pages.IsDropped(*need.locks_pages))) {
+    return false;
+  }
   if (finding.has_token) return true;
   recaller_.Bypass(f);
   return false;
@@ -87,7 +92,7 @@ absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need,
     const Finding finding = look();
     if (finding.kind == Finding::Kind::kFail) {
       status = finding.failure;
-    } else if (!Admitted(f, finding, io, attempt)) {
+    } else if (!Admitted(f, need, finding, io, attempt)) {
       Unpin(f, attempt);
       status = context_.Wait(f, io.interrupt);
     } else if (finding.kind == Finding::Kind::kWait) {

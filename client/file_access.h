@@ -47,6 +47,10 @@ struct Finding {
 struct AccessNeed {
   v1::TokenMode mode = v1::TOKEN_SHARED;
   bool exclusive = false;  // alone among this client's users of the file
+  // Of a request of the kernel's page cache: the pages that it keeps locked meanwhile.
+  std::optional<ByteRange> locks_pages{};
+  // The kernel writes no page back until it is done, so none is dropped either (truncation).
+  bool holds_back_pages = false;
 };
 
 // Who has entered, for Leave.
@@ -72,6 +76,13 @@ class FileAccess {
   void FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
                   const FileData::IoContext& io);
 
+  // Returns when the kernel holds no page of the range; it may fill them again at once. REQUIRES:
+  // nothing entered, no lock held.
+  absl::Status DropPages(const FileRef& file, const ByteRange& range,
+                         const FileData::IoContext& io) {
+    return recaller_.DropPages(file, range, io.interrupt);
+  }
+
   // Waits until the lease holds. REQUIRES: nothing entered, no lock held.
   absl::Status AwaitLease(const FileData::IoContext& io) {
     return context_.AwaitLease(io.interrupt);
@@ -87,8 +98,9 @@ class FileAccess {
     bool pinned = false;  // this operation's grant is still to be used
     int fruitless = 0;    // answers that brought nothing in a row
   };
-  bool Admitted(FileState& f, const Finding& finding, const FileData::IoContext& io,
-                const Attempt& attempt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  bool Admitted(FileState& f, const AccessNeed& need, const Finding& finding,
+                const FileData::IoContext& io, const Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   absl::Status Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
                      const FileData::IoContext& io, Attempt& attempt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

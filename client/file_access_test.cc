@@ -161,7 +161,7 @@ TEST_F(PacedStreamTest, AReaderTenSecondsBehindHasMostOfThem) {
 TEST_F(PacedStreamTest, ARecallOfWhatLiesBehindAWriterDoesNotStopIt) {
   std::promise<void> may_yield;
   std::atomic<bool> recalled = false;
-  writer_->on_invalidate = [&, may = may_yield.get_future().share()](std::uint64_t) {
+  writer_->on_recall = [&, may = may_yield.get_future().share()](std::uint64_t) {
     recalled = true;
     may.wait();
   };

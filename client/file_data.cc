@@ -26,8 +26,7 @@ constexpr std::uint64_t kStopTimeoutMs = 10'000;
 
 class FileDataImpl : public FileData {
  public:
-  FileDataImpl(const FileDataOptions& options, const Clock& clock,
-               std::function<void(std::uint64_t inode)> invalidate_pages)
+  FileDataImpl(const FileDataOptions& options, const Clock& clock, InvalidatePages invalidate_pages)
       : context_{
             .options = options, .clock = clock, .invalidate_pages = std::move(invalidate_pages)} {}
   ~FileDataImpl() override { Stop(); }
@@ -489,7 +488,7 @@ void FileDataImpl::Stop() {
 }  // namespace
 
 std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,
-                                           std::function<void(std::uint64_t)> invalidate_pages) {
+                                           InvalidatePages invalidate_pages) {
   return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages));
 }
 

@@ -31,6 +31,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "client/atime_policy.h"
+#include "client/byte_range.h"
 #include "client/session.h"
 #include "proto/mdc.pb.h"
 #include "volume/lun_scan.h"
@@ -70,11 +71,12 @@ class CallerGroups {
 
 class FileData : public SessionEvents {
  public:
-  // `invalidate_pages(inode)` drops the kernel's pages of the inode; called from a thread of this
-  // object's own that holds no lock.
-  static std::unique_ptr<FileData> Create(
-      const FileDataOptions& options, const Clock& clock,
-      std::function<void(std::uint64_t inode)> invalidate_pages);
+  // Drops the kernel's pages of the inode in that range, after it has written back those that were
+  // changed, and its attributes; with an empty range its attributes alone. Called from a thread of
+  // this object's own that holds no lock.
+  using InvalidatePages = std::function<void(std::uint64_t inode, const ByteRange& range)>;
+  static std::unique_ptr<FileData> Create(const FileDataOptions& options, const Clock& clock,
+                                          InvalidatePages invalidate_pages);
   // Once, after Session::Connect and the opening of the LUNs; both outlive this object. Not OK:
   // this host could not be registered on a LUN, which the message names.
   virtual absl::Status Start(Session& session, OpenVolume& volume) = 0;

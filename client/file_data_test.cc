@@ -321,6 +321,7 @@ TEST(FileDataTest, PagesAreReadUnderTheOldTokenWhileTheyAreInvalidated) {
     one->Write(inode, 0, "odd", {.page_cache = true});
   };
   one->Write(inode, 0, "old");
+  EXPECT_EQ(one->Read(inode, 0, 3, {.page_cache = true}), "old");
   EXPECT_EQ(two->Read(inode, 0, 3), "odd");
   EXPECT_GE(invalidations, 2) << "what was read meanwhile is invalidated again";
 }
@@ -335,7 +336,7 @@ TEST(FileDataTest, ADirtyPageWithoutTheTokenDoesNotHoldUpTheRecall) {
   one->on_invalidate = [&](std::uint64_t) {
     if (first.exchange(false)) one->Write(inode, 10, "dirty", {.page_cache = true});
   };
-  EXPECT_EQ(one->Read(inode, 0, 3), "two");  // shared only
+  EXPECT_EQ(one->Read(inode, 0, 3, {.page_cache = true}), "two");  // shared only
   two->Write(inode, 0, "TWO");
   while (two->Read(inode, 10, 5) != "dirty") std::this_thread::yield();
   EXPECT_EQ(one->Read(inode, 0, 3), "TWO");

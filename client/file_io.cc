@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <utility>
 
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -29,6 +30,9 @@ struct FileIo::WriteAccess {
   std::optional<std::uint64_t> sent_era;
   bool stream = false;  // it continues the last one
   Entered entered;
+  // The pages that it passes by: those that the kernel may hold have to be dropped first, …
+  std::optional<ByteRange> held_pages;
+  std::uint64_t change = 0;  // … and then its number among the changes of them
   IoPermit permit;
   std::uint32_t mode = 0;  // the file's
   std::uint32_t gid = 0;
@@ -41,6 +45,10 @@ struct FileIo::WriteAccess {
   ExtentList gap_extents;
 
   std::uint64_t end_bytes() const { return offset_bytes + data.size(); }
+  // With that of the old end of file, beyond which a page may have been changed.
+  ByteRange PagesPassed(std::uint64_t size_bytes) const {
+    return {std::min(offset_bytes, size_bytes), end_bytes()};
+  }
 };
 
 // ---- read -------------------------------------------------------------------------------------
@@ -55,8 +63,10 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   std::uint64_t length_bytes = 0;
   v1::TokenMode mode = v1::TOKEN_SHARED;
   bool from_memory = false;
+  const ByteRange pages{offset_bytes, offset_bytes + buffer.size()};
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
+    if (io.page_cache && f.kernel_pages.IsChanging(pages)) return Finding::Wait();
     const TokenSpan span = f.SpanOf(offset_bytes, offset_bytes + buffer.size(), io.page_cache);
     if (!f.token.Has(span, mode)) {
       // Whoever holds the end of the file may have gone far beyond the end that is known here, and
@@ -94,13 +104,15 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       // A mapped page turns dirty without a word, and is written back as a whole: another host may
       // not have changed it meanwhile.
       if (io.page_cache && f.opened_to_write) mode = v1::TOKEN_EXCLUSIVE;
-      const absl::StatusOr<Entered> place = access_.Enter(f, {.mode = mode}, io, look);
+      AccessNeed need{.mode = mode};
+      if (io.page_cache) need.locks_pages = pages;
+      const absl::StatusOr<Entered> place = access_.Enter(f, need, io, look);
       if (!place.ok()) return place.status();
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
       permit.session = f.session;
-      if (io.page_cache) ++f.page_fills;
+      if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
     if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
@@ -165,6 +177,16 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     if (extent.state != ExtentState::kHole) continue;
     return Finding::Fetch(allocate_from(
         std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes)));
+  }
+
+  if (!write.page_cache) {
+    const ByteRange pages = write.PagesPassed(size_bytes);
+    if (f.kernel_pages.MayHold(pages)) {
+      write.held_pages = pages;
+      return Finding::Fail(absl::AbortedError("the kernel holds pages of it"));
+    }
+  } else if (!write.write_back && f.kernel_pages.IsChanging({from, to})) {
+    return Finding::Wait();
   }
 
   write.behind = StaysBehind(f, write);
@@ -270,7 +292,8 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
                                 const FileData::IoContext& io) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append};
+  AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append};
+  if (write.page_cache) need.locks_pages = {write.offset_bytes, write.end_bytes()};
   const absl::StatusOr<Entered> entered = access_.Enter(f, need, io, [&]() -> Finding {
     f.mutex.AssertHeld();
     return LookForWrite(f, write);
@@ -279,13 +302,18 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   write.entered = *entered;
   write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), context_.clock.NowMs());
   f.newest_handle = std::max(f.newest_handle, io.handle);
-  if (io.page_cache) ++f.page_fills;  // what was written stays in the kernel's pages
+  if (write.page_cache && !write.write_back) {  // what was written stays in the kernel's pages
+    f.kernel_pages.Fill({write.offset_bytes, write.end_bytes()}, KernelPages::By::kWrite);
+  }
   if (write.behind) {
     PutBehind(f, write, io);
     access_.Leave(f, write.entered);
     return absl::OkStatus();
   }
   f.Lock(write.locks);
+  if (!write.page_cache) {
+    write.change = f.kernel_pages.BeginChange({write.offset_bytes, write.end_bytes()});
+  }
   for (const BlockLock& lock : write.locks) {
     f.memory.Forget({lock.first * f.block_bytes, lock.end * f.block_bytes});
   }
@@ -336,13 +364,19 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   // A page goes back whole: what others wrote there since it was read, it would take away.
   if (write.write_back) {
     MutexLock lock(f.mutex);
-    if (f.stale_pages > 0) return f.LosePage();
+    if (f.kernel_pages.IsStale({write.offset_bytes, write.end_bytes()})) return f.LosePage();
     write.sent_era = f.era;
   }
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;
-    if (absl::Status status = EnterWrite(file, write, io); !status.ok()) return status;
+    if (absl::Status status = EnterWrite(file, write, io); !status.ok()) {
+      if (!write.held_pages) return status;
+      const ByteRange pages = *std::exchange(write.held_pages, std::nullopt);
+      status = access_.DropPages(file, pages, io);
+      if (!status.ok()) return status;
+      continue;
+    }
     if (write.stream) access_.FetchAhead(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
     if (write.behind) break;
     absl::Status status;
@@ -362,6 +396,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
+    if (!write.page_cache) f.kernel_pages.EndChange(write.change);
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;

@@ -31,6 +31,19 @@ std::uint32_t ForbiddingFlags(const v1::Request& request) {
   return v1::INODE_FLAG_IMMUTABLE | (allocates ? 0 : v1::INODE_FLAG_APPEND);
 }
 
+bool Clears(std::uint32_t mode) {
+  return mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) ||
+         (mode & ~FALLOC_FL_KEEP_SIZE) == FALLOC_FL_ZERO_RANGE;
+}
+
+// What it makes zeros past the kernel's pages. (Of what it cuts off the kernel drops them itself,
+// and writes none back until that is done.)
+ByteRange PagesCleared(const v1::Request& request) {
+  if (!request.has_allocate() || !Clears(request.allocate().mode())) return {};
+  const std::uint64_t from = request.allocate().offset_bytes();
+  return {from, from + request.allocate().length_bytes()};
+}
+
 Finding FetchWhole(const FileState& f) {
   return Finding::FetchToken({kWholeFile, 0, f.block_bytes, false});
 }
@@ -105,6 +118,8 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
   std::vector<Bytes> edges;
   std::vector<ExtentList> extents;
   const std::uint32_t forbidding = ForbiddingFlags(request);
+  const ByteRange pages = PagesCleared(request);
+  bool pages_held = false;
   std::optional<std::uint64_t> sent_era;  // in which edges may have been zeroed
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
@@ -118,17 +133,26 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     }
     edges = edges_of(f.attr.size_bytes());
     std::erase_if(edges, [](const Bytes& edge) { return edge.from >= edge.to; });
-    const auto unknown = CoverEdges(f, edges, extents);
-    return unknown ? Finding::Fetch({kWholeFile, *unknown, f.block_bytes, false}) : Finding::Go();
+    if (const auto unknown = CoverEdges(f, edges, extents)) {
+      return Finding::Fetch({kWholeFile, *unknown, f.block_bytes, false});
+    }
+    pages_held = f.kernel_pages.MayHold(pages);
+    if (pages_held) return Finding::Fail(absl::AbortedError("the kernel holds pages of it"));
+    return Finding::Go();
   };
-  const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = true};
+  const AccessNeed need{
+      .mode = v1::TOKEN_EXCLUSIVE, .exclusive = true, .holds_back_pages = request.has_set_attr()};
   for (;;) {
+    if (std::exchange(pages_held, false)) {
+      if (absl::Status status = access_.DropPages(file, pages, io); !status.ok()) return status;
+    }
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
     IoPermit permit{.interrupt = io.interrupt};
     {
       MutexLock lock(f.mutex);
       const absl::Status status = access_.Enter(f, need, io, look).status();
+      if (pages_held) continue;
       if (!status.ok()) return status;
       era = f.era;
       permit.session = f.session;
@@ -310,8 +334,7 @@ absl::Status FileResize::AllocatePart(const FileRef& file, v1::Allocate allocate
                                       const FileData::IoContext& io) {
   const std::uint32_t mode = allocate.mode();
   const bool keep_size = (mode & FALLOC_FL_KEEP_SIZE) != 0;
-  const bool clears = mode == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE) ||
-                      (mode & ~FALLOC_FL_KEEP_SIZE) == FALLOC_FL_ZERO_RANGE;
+  const bool clears = Clears(mode);
   if (!clears && (mode & ~FALLOC_FL_KEEP_SIZE) != 0) {
     return ErrnoStatus(EOPNOTSUPP, absl::StrCat("fallocate mode ", mode, " does not exist here"));
   }

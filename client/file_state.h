@@ -31,6 +31,7 @@
 #include "client/atime_policy.h"
 #include "client/block_set.h"
 #include "client/dirty_memory.h"
+#include "client/kernel_pages.h"
 #include "client/lun_io.h"
 #include "client/read_chunk.h"
 #include "client/stream_pace.h"
@@ -123,10 +124,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return shared_users == beside && !exclusive_user && pins == 0 && !commit_running;
   }
-  std::uint64_t page_fills ABSL_GUARDED_BY(mutex) = 0;  // that may have filled the kernel's pages
-  // Times that the kernel is to drop the pages of a lost session, and has not. What it writes back
-  // of them meanwhile may be as old as the session: it is lost.
-  std::uint32_t stale_pages ABSL_GUARDED_BY(mutex) = 0;
+  // What a lost session leaves there stays in it until it is dropped.
+  KernelPages kernel_pages ABSL_GUARDED_BY(mutex);
   // Page-cache requests that wait for the controller, with the kernel's pages locked, by the mode
   // in which they want the file.
   std::array<std::uint32_t, v1::TokenMode_ARRAYSIZE> page_fetches ABSL_GUARDED_BY(mutex) = {};

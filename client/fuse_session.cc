@@ -338,17 +338,18 @@ void FuseSession::End() {
   if (first && options_.on_end) options_.on_end();
 }
 
-void FuseSession::Invalidate(std::uint64_t inode) {
-  Notify(inode, 0);
+void FuseSession::Invalidate(std::uint64_t inode, std::uint64_t from_bytes,
+                             std::uint64_t length_bytes) {
+  Notify(inode, static_cast<std::int64_t>(from_bytes), static_cast<std::int64_t>(length_bytes));
 }
 
 void FuseSession::InvalidateAttributes(std::uint64_t inode) {
-  Notify(inode, -1);
+  Notify(inode, -1, 0);
 }
 
-void FuseSession::Notify(std::uint64_t inode, std::int64_t first_byte) {
+void FuseSession::Notify(std::uint64_t inode, std::int64_t first_byte, std::int64_t length_bytes) {
   notify_fd = fd_;
-  const int error = fuse_lowlevel_notify_inval_inode(session_, inode, first_byte, 0);
+  const int error = fuse_lowlevel_notify_inval_inode(session_, inode, first_byte, length_bytes);
   // ENOENT: the kernel does not know the inode, so it has no pages of it. ENODEV: unmounted.
   if (error != 0 && error != -ENOENT && error != -ENODEV) {
     spdlog::warn("telling the kernel to forget inode {}: {}", inode, std::strerror(-error));

@@ -69,9 +69,10 @@ class FuseSession {
   // Whether files opened with FOPEN_DIRECT_IO can be mapped shared. Fixed by the handshake.
   bool direct_io_mmap() const { return direct_io_mmap_.load(std::memory_order_acquire); }
 
-  // Drops the kernel's pages, and its attributes, of an inode. Waits for page-cache requests in
-  // flight: never from a worker, nor under a lock that a request needs.
-  void Invalidate(std::uint64_t inode);
+  // Drops the kernel's pages of an inode in that range (a length of 0: to its end), and its
+  // attributes. Waits for page-cache requests in flight: never from a worker, nor under a lock that
+  // a request needs.
+  void Invalidate(std::uint64_t inode, std::uint64_t from_bytes, std::uint64_t length_bytes);
   // Its attributes alone. Waits for an inode that the kernel is about to forget, and so perhaps for
   // its pages: from a worker only for one that its request holds.
   void InvalidateAttributes(std::uint64_t inode);
@@ -128,8 +129,8 @@ class FuseSession {
   bool ServeOne(Worker& worker);
   // False: there are enough.
   bool BecomeIdle();
-  // The kernel's pages from there on, and attributes; attributes alone where it is negative.
-  void Notify(std::uint64_t inode, std::int64_t first_byte);
+  // The kernel's pages there, and attributes; attributes alone where `first_byte` is negative.
+  void Notify(std::uint64_t inode, std::int64_t first_byte, std::int64_t length_bytes);
   void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;

@@ -141,7 +141,7 @@ TEST_F(FuseSessionTest, TellsDirectReadsFromThoseOfThePageCache) {
   EXPECT_EQ(*static_cast<volatile char*>(page), 'x');
   EXPECT_GE(seen_.page_reads, 1);
   const int before = seen_.page_reads;
-  session_->Invalidate(kFile);
+  session_->Invalidate(kFile, 0, 0);
   EXPECT_EQ(*static_cast<volatile char*>(page), 'x');
   EXPECT_GT(seen_.page_reads, before);
   munmap(page, 4096);

@@ -47,9 +47,13 @@ absl::Status Mount::Start(std::function<void()> on_end) {
                              .max_read_ahead_bytes = options_.read_ahead_bytes,
                              .max_write_behind_bytes = options_.write_behind_bytes,
                              .flush_on_close = options_.flush_on_close};
-  data_ = FileData::Create(data, SystemClock(), [this](std::uint64_t inode) {
-    if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
-  });
+  data_ =
+      FileData::Create(data, SystemClock(), [this](std::uint64_t inode, const ByteRange& range) {
+        FuseSession* fuse = invalidator_.load(std::memory_order_acquire);
+        if (fuse == nullptr) return;
+        range.to == 0 ? fuse->InvalidateAttributes(inode)
+                      : fuse->Invalidate(inode, range.from, range.to - range.from);
+      });
 
   const auto forget_attributes = [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {

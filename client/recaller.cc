@@ -2,18 +2,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <utility>
 
+#include "proto/convert.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::client {
 namespace {
 
-// Page reads that come in while pages are invalidated may fill them again; then it is done again.
-// When they never pause, the last time is after the return: the kernel shows old bytes for that
-// moment.
-constexpr int kMaxRounds = 16;
+// What is dropped at once: less after pages were filled again meanwhile, so that in the end it is
+// one page, between two of its requests.
+constexpr std::uint64_t kFirstDropBytes = 16 * kMiB;
+constexpr std::uint64_t kMostDropBytes = 1024 * kMiB;
+constexpr ByteRange kAllPages{0, kMaxFileBytes};
 
 using Recall = FileState::Recall;
 
@@ -37,59 +40,98 @@ void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
   f.changed.NotifyAll();
   pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
   // The invalidation would wait for it.
-  if (f.PageWaitsForToken()) Bypass(f);
+  if (!f.kernel_pages.empty() && f.PageWaitsForToken()) Bypass(f);
 }
 
 void Recaller::Bypass(FileState& f) {
   if (f.recall != Recall::kDraining) return;
   f.recall = Recall::kClosed;
   const std::uint64_t cycle = f.recall_cycle;
-  bypasses_.Run([this, file = f.shared_from_this(), cycle] { Return(file, cycle); });
-}
-
-// The kernel writes dirty pages back before it drops them.
-void Recaller::Invalidate(FileState& f) {
-  ++f.stale_pages;
-  pool_.Run([this, file = f.shared_from_this()] {
-    context_.invalidate_pages(file->inode);
-    MutexLock lock(file->mutex);
-    --file->stale_pages;
+  bypasses_.Run([this, file = f.shared_from_this(), cycle, fills = f.kernel_pages.fills()] {
+    // The page that was waited for is there: from now on nobody has to wait for it.
+    if (!Return(file, cycle, fills)) pool_.Run([this, file, cycle] { Drain(file, cycle); });
   });
 }
 
-void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {
-  FileState& f = *file;
-  bool stale_pages = false;
-  for (int round = 1;; ++round) {
-    std::uint64_t page_fills = 0;
-    {
-      MutexLock lock(f.mutex);
-      // Also when it is overtaken already: the pages are old all the same.
-      const bool overtaken = f.recall_cycle != cycle || f.recall != Recall::kDraining;
-      if (overtaken && round > 1) return;
-      page_fills = f.page_fills;
-    }
-    context_.invalidate_pages(f.inode);
+// The kernel writes dirty pages back before it drops them.
+bool Recaller::Drop(FileState& f, const ByteRange& range) {
+  std::uint64_t drop = 0;
+  {
     MutexLock lock(f.mutex);
-    if (f.recall_cycle != cycle || f.recall != Recall::kDraining) return;
-    stale_pages = f.page_fills != page_fills;
-    if (stale_pages && round < kMaxRounds) continue;
-    f.recall = Recall::kClosed;
-    break;
+    drop = f.kernel_pages.BeginDrop(range);
   }
-  Return(file, cycle);
-  if (stale_pages) context_.invalidate_pages(f.inode);
+  context_.invalidate_pages(f.inode, range);
+  MutexLock lock(f.mutex);
+  const bool dropped = f.kernel_pages.EndDrop(drop);
+  f.changed.NotifyAll();
+  return dropped;
 }
 
-void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
+void Recaller::Invalidate(FileState& f) {
+  f.kernel_pages.BecomeStale();
+  pool_.Run([this, file = f.shared_from_this()] { (void)Drop(*file, kAllPages); });
+}
+
+absl::Status Recaller::DropPages(const FileRef& file, const ByteRange& range,
+                                 const Interrupt* interrupt) {
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  while (f.kernel_pages.MayHold(range)) {
+    const auto done = std::make_shared<bool>(false);  // under the file's mutex
+    drops_.Run([this, file, range, done] {
+      (void)Drop(*file, range);
+      MutexLock lock_of_file(file->mutex);
+      *done = true;
+      file->changed.NotifyAll();
+    });
+    while (!*done) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool Recaller::DropAll(FileState& f, std::uint64_t cycle) {
+  std::uint64_t most_bytes = kFirstDropBytes;
+  for (ByteRange range{};;) {  // at first attributes alone
+    const bool dropped = Drop(f, range);
+    if (range.to != 0) {
+      most_bytes = dropped ? std::min(2 * most_bytes, kMostDropBytes)
+                           : std::max(most_bytes / 2, KernelPages::kPageBytes);
+    }
+    MutexLock lock(f.mutex);
+    if (f.recall_cycle != cycle || f.recall != Recall::kDraining) return false;
+    if (f.kernel_pages.empty()) {
+      f.recall = Recall::kClosed;
+      return true;
+    }
+    range = f.kernel_pages.First(most_bytes);
+  }
+}
+
+void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {
+  while (DropAll(*file, cycle)) {
+    if (Return(file, cycle, std::nullopt)) return;
+  }
+  (void)Drop(*file, kAllPages);  // overtaken: they are old all the same
+}
+
+bool Recaller::Return(const FileRef& file, std::uint64_t cycle,
+                      std::optional<std::uint64_t> clean_fills) {
   FileState& f = *file;
   bool release_tail = false;
   {
     MutexLock lock(f.mutex);
     while (f.recall_cycle == cycle && !f.drained()) {
-      if (!context_.Wait(f, nullptr).ok() && context_.stopping) return;
+      if (!context_.Wait(f, nullptr).ok() && context_.stopping) return true;
     }
-    if (f.recall_cycle != cycle) return;
+    if (f.recall_cycle != cycle) return true;
+    // A grant from before the recall had its one use, and that was to fill some.
+    const bool gone = clean_fills ? f.kernel_pages.fills() == *clean_fills : f.kernel_pages.empty();
+    if (!gone) {
+      f.recall = Recall::kDraining;
+      return false;
+    }
     f.recall = Recall::kReturning;
     // Where nobody relied on it, its place by now counts.
     if (!f.passed) f.yielded = f.YieldFor(f.recalled.span);
@@ -99,13 +141,14 @@ void Recaller::Return(const FileRef& file, std::uint64_t cycle) {
   if (release_tail) committer_.ReleaseTail(file, cycle);
   std::uint64_t session = 0;
   auto request = Yield(file, cycle, session);
-  if (!request) return;
+  if (!request) return true;
   context_.session->Start(
       *std::move(request),
       [this, file, cycle](const absl::StatusOr<v1::Reply>& reply) {
         Returned(file, cycle, reply.status());
       },
       session);
+  return true;
 }
 
 // It goes first: without the token it would be refused. Once: what the LUNs did not take stays

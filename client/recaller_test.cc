@@ -2,6 +2,7 @@
 #include "client/recaller.h"
 
 #include <gtest/gtest.h>
+#include <linux/falloc.h>
 
 #include <atomic>
 #include <future>
@@ -28,7 +29,7 @@ TEST(RecallerTest, ARecallDoesNotWaitForAPageThatWaitsForTheController) {
     done.wait();
     ++invalidated;
   };
-  holder->on_invalidate = [&, may = holder_may_yield.get_future().share()](std::uint64_t) {
+  holder->on_recall = [&, may = holder_may_yield.get_future().share()](std::uint64_t) {
     if (holder_waits) may.wait();
   };
   holder->Write(inode, 0, std::string(kBlock, 'h'));
@@ -50,6 +51,85 @@ TEST(RecallerTest, ARecallDoesNotWaitForAPageThatWaitsForTheController) {
   fill.join();
   while (invalidated == 0) std::this_thread::yield();  // late, but it comes
   EXPECT_EQ(pages->Read(inode, 0, 2 * kBlock), std::string(kBlock, 'p') + "w");
+}
+
+// A page that were changed after the token went back would be written back whole, over what others
+// have written since.
+TEST(RecallerTest, TheTokenStaysUntilNoPageIsHeld) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto pages = cluster.Mount();
+  const auto other = cluster.Mount();
+  pages->Write(inode, 0, std::string(kBlock, 'a'));
+  std::atomic<int> fills = 0;
+  pages->on_invalidate = [&](std::uint64_t) {
+    // A program that never pauses: each page that is dropped is read in again.
+    if (fills == 100) return;
+    EXPECT_EQ(pages->Read(inode, 0, 1, {.page_cache = true}), "a");
+    ++fills;
+  };
+  ASSERT_TRUE(pages->data().Open(inode, /*write=*/true, {}).ok());
+  ASSERT_EQ(pages->Read(inode, 0, 1, {.page_cache = true}), "a");
+  other->Write(inode, 0, "o");
+  EXPECT_EQ(fills, 100);
+  EXPECT_EQ(pages->Read(inode, 0, 2, {.page_cache = true}), "oa");
+  pages->data().Close(inode);
+}
+
+// Nobody waits for the page that such a request keeps locked; if it went on, there would be no end.
+TEST(RecallerTest, PagesThatAreNotHeldWaitForTheRecall) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto pages = cluster.Mount();
+  const auto other = cluster.Mount();
+  pages->Write(inode, 0, std::string(2 * kBlock, 'a'));
+  ASSERT_EQ(pages->Read(inode, 0, 1, {.page_cache = true}), "a");
+  std::thread fill;
+  pages->on_invalidate = [&](std::uint64_t) {
+    if (fill.joinable()) return;
+    fill =
+        std::thread([&] { EXPECT_EQ(pages->Read(inode, kBlock, 1, {.page_cache = true}), "o"); });
+  };
+  other->Write(inode, kBlock, "o");
+  fill.join();
+}
+
+// While it cuts a file the kernel writes no page of it back, nor drops one that was changed.
+TEST(RecallerTest, ATruncationGoesAheadOfADropThatWaitsForIt) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto pages = cluster.Mount();
+  const auto other = cluster.Mount();
+  pages->Write(inode, 0, std::string(2 * kBlock, 'a'));
+  ASSERT_TRUE(pages->data().Open(inode, /*write=*/true, {}).ok());
+  ASSERT_EQ(pages->Read(inode, 0, 1, {.page_cache = true}), "a");
+  pages->on_invalidate = [&](std::uint64_t) { EXPECT_TRUE(pages->Truncate(inode, kBlock).ok()); };
+  EXPECT_EQ(other->Read(inode, 0, 3 * kBlock), std::string(kBlock, 'a'));
+  pages->data().Close(inode);
+}
+
+// Between the kernel's own drop of a page and the write past it, the page may be read in again.
+TEST(RecallerTest, AWritePastThePagesDropsThem) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(2 * kBlock, 'a'));
+  ASSERT_TRUE(client->data().Open(inode, /*write=*/true, {}).ok());
+  ASSERT_EQ(client->Read(inode, 0, kBlock, {.page_cache = true}), std::string(kBlock, 'a'));
+  client->on_invalidate = [&](std::uint64_t) {
+    // The kernel writes a changed page back before it drops it: with old bytes around the new ones.
+    std::string page(kBlock, 'a');
+    page.replace(100, 1, "m");
+    client->Write(inode, 0, page, {.page_cache = true, .write_back = true});
+  };
+  client->Write(inode, 200, "w");
+  EXPECT_EQ(client->Read(inode, 100, 1), "m");
+  EXPECT_EQ(client->Read(inode, 200, 1), "w");
+  ASSERT_EQ(client->Read(inode, 0, kBlock, {.page_cache = true})[100], 'm');
+  ASSERT_TRUE(
+      client->data().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 200, 1, {}).ok());
+  EXPECT_EQ(client->Read(inode, 200, 1), std::string(1, '\0'));
+  client->data().Close(inode);
 }
 
 }  // namespace

@@ -43,8 +43,9 @@ class TestClient {
              const Clock& clock) {
     volume_.descriptor = descriptor;
     for (const auto& lun : luns) volume_.luns.push_back(std::make_unique<BorrowedLun>(*lun));
-    data_ = FileData::Create(options, clock, [this](std::uint64_t inode) {
-      if (on_invalidate) on_invalidate(inode);
+    data_ = FileData::Create(options, clock, [this](std::uint64_t inode, const ByteRange& range) {
+      const auto& told = range.to == 0 ? on_recall : on_invalidate;
+      if (told) told(inode);
     });
     Session::Options session;
     session.volume = descriptor.name;
@@ -90,7 +91,8 @@ class TestClient {
   }
   absl::Status Fsync(std::uint64_t inode) { return data_->Fsync(inode, {}); }
 
-  std::function<void(std::uint64_t inode)> on_invalidate;  // set before any recall
+  // A data token is recalled; some pages are to be dropped. Set before any recall.
+  std::function<void(std::uint64_t inode)> on_recall, on_invalidate;
 
  private:
   OpenVolume volume_;

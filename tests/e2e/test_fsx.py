@@ -1,4 +1,5 @@
-"""Random operations on one file against a model, by seeds: tests/fsx on one mount and on two."""
+"""Random operations on one file against a model, by seeds: tests/fsx on one mount and on two, and by
+several programs that map the file and write it at once."""
 import os
 import subprocess
 
@@ -13,6 +14,7 @@ FIRST_SEED = int(os.environ.get("REEL_SEED", "1"))
 JOBS = [("one", 1, 1 << 20, 15, 180), ("two", 2, 1 << 20, 20, 240), ("small", 2, 60_000, 10, 90),
         ("large", 1, 64 << 20, 10, 90)]
 ROUND_SECONDS = 5
+BESIDE = os.path.join(os.path.dirname(BIN), "test", "beside")
 
 
 @pytest.mark.seconds(600)
@@ -26,4 +28,17 @@ def test_random_operations(cluster, room, job):
                                "--size", str(size), *paths], text=True, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=120)
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+        os.unlink(paths[0])
+
+
+@pytest.mark.seconds(600)
+@pytest.mark.parametrize("wish", [[], ["--resize"]], ids=["plain", "resize"])
+def test_programs_that_map_and_write_one_file(cluster, room, wish):
+    """Each sees what it wrote by either way, and so does another host after fsync(2)."""
+    paths = [os.path.join(mount, "file") for mount in room[:2]]
+    for seed in range(FIRST_SEED, FIRST_SEED + (30 if LONG else 3)):
+        done = subprocess.run([BESIDE, "--seed", str(seed), "--seconds", "3", *wish, *paths],
+                              text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=120)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         os.unlink(paths[0])

@@ -216,6 +216,7 @@ void History::CheckNames() {
 void History::Main() {
   const std::uint64_t clients = random().Between(3, 4);
   shared_.page_cache = random().OneIn(2);
+  shared_.maps = random().OneIn(2);
   if (random().OneIn(3)) shared_.mix.use_file = 16;
   if (random().OneIn(4)) shared_.mix.use_file = 1;
   if (random().OneIn(2)) shared_.mix.at_home = 64;

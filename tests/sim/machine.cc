@@ -49,7 +49,9 @@ bool Machine::Start() {
   const client::FileDataOptions data = AnyOptions(scheduler_.random());
   flush_on_close_ = data.flush_on_close;
   data_ = client::FileData::Create(data, clock_,
-                                   [this](std::uint64_t inode) { pages_.Invalidate(inode); });
+                                   [this](std::uint64_t inode, const client::ByteRange& range) {
+                                     pages_.Invalidate(inode, range);
+                                   });
   const auto forget_attributes = [this](std::uint64_t inode) { attributes_.Forget(inode); };
   events_ = std::make_unique<WatchedRouter>(*data_, names_, kernel_names_, locks_, session_,
                                             forget_attributes, on_noticed_, on_told_lost_);
@@ -86,6 +88,7 @@ bool Machine::Start() {
   vfs_ = std::make_unique<client::Vfs>(
       *session_, *data_, names_,
       client::VfsOptions{.forget_attributes = forget_attributes, .kernel_names = &kernel_names_});
+  pages_.SetVfs(vfs_.get());
   return true;
 }
 

@@ -31,6 +31,7 @@ struct Shared {
   std::uint64_t directories[NameHistory::kDirectories] = {};
   Mix mix{};
   bool page_cache = false;   // machines with an even number read and write through it
+  bool maps = false;         // the others map files
   std::int64_t left = 0;     // operations that are still to be begun
   std::uint64_t errors = 0;  // operations that a lost session ended
   std::uint64_t done = 0;
@@ -101,6 +102,9 @@ class Program {
   void Punch(std::uint64_t inode, DataModel::Range range);
   void LockAndHold(std::uint64_t inode);
   bool LockOnce(std::uint64_t inode);
+  // Mapped: reads and stores by the kernel's pages, beside others that go past them.
+  bool ByMap() { return !Cached() && shared_.maps && random().OneIn(3); }
+  void Store(std::uint64_t inode, DataModel::Range range);
   bool Cached() const { return shared_.page_cache && machine_.host() % 2 == 0; }
 
   Shared& shared_;

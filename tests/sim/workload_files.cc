@@ -49,6 +49,7 @@ void Program::NextHandle() {
 // close(2): it tells of losses, and with the mount's option it syncs.
 void Program::Close(std::uint64_t inode) {
   const Micros began = now();
+  machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Flush(inode, caller_);
   if (!status.ok() || machine_.flush_on_close()) {
     data().EndFsync(inode, Who(), began, status.ok());
@@ -89,11 +90,12 @@ void Program::Read(std::uint64_t inode, DataModel::Range range) {
   const Micros began = now();
   absl::StatusOr<PageCache::ReadResult> result;
   const std::span<std::byte> wanted = buffer.span().first(range.length_bytes);
-  if (Cached()) {
+  if (Cached() || ByMap()) {
     result = machine_.pages().Read(machine_.vfs(), inode, range.offset_bytes, wanted, caller_);
     // Page by page: the first of them may have been looked at before the session was lost.
     if (result.ok() && data().LostSessionSince(Who().host, began)) result->suspect = true;
   } else {
+    machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
     const absl::StatusOr<std::size_t> length =
         machine_.vfs().Read(inode, range.offset_bytes, wanted, 0, false, caller_);
     result =
@@ -128,7 +130,25 @@ void Program::WriteOn(std::uint64_t inode, DataModel::Range range) {
   }
 }
 
+void Program::Store(std::uint64_t inode, DataModel::Range range) {
+  const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
+  AlignedBuffer buffer(range.length_bytes);
+  data().Fill(number, buffer.span());
+  const Micros began = now();
+  const absl::StatusOr<bool> suspect =
+      machine_.pages().Store(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
+  // Into a page of a lost session: it will be lost with that.
+  data().EndWrite(number, suspect.ok() && !*suspect, false);
+  ++shared_.done;
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] store ", number, " to inode ", inode, " at ",
+                        range.offset_bytes, "+", range.length_bytes, ": ",
+                        suspect.status().ToString());
+  });
+}
+
 void Program::Write(std::uint64_t inode, DataModel::Range range) {
+  if (ByMap()) return Store(inode, range);
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
   AlignedBuffer buffer(range.length_bytes);
   data().Fill(number, buffer.span());
@@ -143,6 +163,7 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
         machine_.pages().Write(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
   } else {
     const int flags = random().OneIn(8) ? O_DIRECT : 0;
+    machine_.pages().Drop(inode, range.offset_bytes, range.length_bytes);
     status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), flags,
                                   client::PageCacheWrite::kNone, caller_);
   }
@@ -179,6 +200,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
 
 void Program::Fsync(std::uint64_t inode) {
   const Micros began = now();
+  machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
   data().EndFsync(inode, Who(), began, status.ok());
   ++shared_.done;
@@ -188,7 +210,7 @@ void Program::Fsync(std::uint64_t inode) {
 }
 
 void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
-  if (Cached()) machine_.pages().BeginChange(inode);
+  machine_.pages().BeginChange(inode);
   const std::uint64_t length = DataModel::kToEnd - size_bytes;
   const std::uint32_t number = data().BeginWrite(inode, Who(), {size_bytes, length}, true);
   const Micros began = now();
@@ -196,9 +218,11 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   set.set_inode(inode);
   set.set_fields(v1::SetAttr::SIZE);
   set.set_size_bytes(size_bytes);
+  machine_.pages().HoldBack(inode);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
   machine_.attributes().Forget(inode);
-  if (Cached()) machine_.pages().EndChange(inode, size_bytes, length);
+  machine_.pages().LetGo(inode, status.ok() ? size_bytes : DataModel::kToEnd);
+  machine_.pages().EndChange(inode, size_bytes, status.ok() ? length : 0);
   data().EndWrite(number, status.ok(), true);
   ++shared_.done;
   Log([&] {
@@ -208,14 +232,15 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
 }
 
 void Program::Punch(std::uint64_t inode, DataModel::Range range) {
-  if (Cached()) machine_.pages().BeginChange(inode);
+  machine_.pages().BeginChange(inode);
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, true);
   const Micros began = now();
+  machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
   const absl::Status status =
       machine_.vfs().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, range.offset_bytes,
                               range.length_bytes, caller_);
   machine_.attributes().Forget(inode);
-  if (Cached()) machine_.pages().EndChange(inode, range.offset_bytes, range.length_bytes);
+  machine_.pages().EndChange(inode, range.offset_bytes, status.ok() ? range.length_bytes : 0);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
   data().EndWrite(number, status.ok(), false);
   ++shared_.done;
