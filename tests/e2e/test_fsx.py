@@ -1,5 +1,5 @@
-"""Random operations on one file against a model, by seeds: tests/fsx on one mount and on two, and by
-several programs that map the file and write it at once."""
+"""Random operations on one file against a model, by seeds: tests/fsx on one mount and on two, and
+by several programs that map the file and write it at once."""
 import os
 import subprocess
 
