@@ -93,6 +93,7 @@ class EventRouter : public SessionEvents {
   void OnRecallLocks(std::uint64_t inode, std::uint64_t token, bool contended) override {
     locks_.OnRecall(inode, token, contended);
   }
+  RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
   void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
   std::vector<v1::Reclaim> CollectReclaims() override {
     std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
@@ -126,6 +127,8 @@ class EventRouter : public SessionEvents {
 
   // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of
   // directories the kernel can be told here: no request waits for one that it is about to forget.)
+  // Where it has to be waited for, that goes on beside the search for a controller; no token is
+  // returned, and nothing reclaimed, before it is over.
   void ClearNames() {
     for (const std::uint64_t directory : names_.Clear(kernel_names_.NowMs())) {
       forget_attributes_(directory);
@@ -134,7 +137,8 @@ class EventRouter : public SessionEvents {
   }
 
   // (Names, which the kernel can be told of here, as in ClearNames. From another thread it might go
-  // out behind the return of all of the token, and after another grant.)
+  // out behind the return of all of the token, and after another grant: so where it has to be
+  // waited for, all of the token goes back.)
   void OnShare(std::uint64_t directory) {
     const NameCache::Recall what = names_.OnShare(directory);
     if (what == NameCache::Recall::kOnItsWay) return;
@@ -163,6 +167,7 @@ class EventRouter : public SessionEvents {
   Mutex mutex_;  // held where one is counted
   std::atomic<std::uint64_t> streams_lost_{0};
   WorkerPool pool_{kMaxThreads};
+  WorkerPool clearer_{1};  // what the others may wait for
 };
 
 }  // namespace reel::client

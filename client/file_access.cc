@@ -128,6 +128,7 @@ void FileAccess::Leave(FileState& f, const Entered& entered) {
     --f.shared_users;
     if (entered.beside_round == f.beside_round) --f.beside;
   }
+  if (entered.beside_round == 0 && f.recall != Recall::kNone) context_.recalls.Moved(f.inode);
   f.changed.NotifyAll();
 }
 

@@ -99,7 +99,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
-      permit.session = f.session;
+      permit = access_.YieldingPermit(f, entered, io.interrupt);
       if (io.page_cache) ++f.page_fills;
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
@@ -119,6 +119,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     {
       MutexLock lock(f.mutex);
       access_.Leave(f, entered);
+      if (io.page_cache && IsPermitOver(status)) access_.GiveWay(f);
       valid = submitted && f.era == era;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
@@ -291,6 +292,8 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   }
   write.era = f.era;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
+  // (A page that the kernel writes is to reach the LUNs before the token goes.)
+  if (!io.page_cache) write.permit = access_.YieldingPermit(f, write.entered, io.interrupt);
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
+#include "volume/lun_fault.h"
 
 namespace reel::client {
 namespace {
@@ -111,7 +112,8 @@ absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& b
 }
 
 absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
-                             const IoPermit& permit) {
+                             const IoPermit& first) {
+  IoPermit permit = first;
   for (;;) {
     IoBatch batch;
     LunPaths::LunList luns;
@@ -121,8 +123,12 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     if (batch.empty()) return absl::OkStatus();
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
     const absl::Status status = batch.Run();
-    const bool again =
-        paths_.Leave(luns, [&](std::uint32_t lun) { return batch.FailureOn(*volume_.luns[lun]); });
+    bool may_land = false;
+    const bool again = paths_.Leave(luns, [&](std::uint32_t lun) {
+      absl::Status failure = batch.FailureOn(*volume_.luns[lun]);
+      may_land = may_land || FaultOf(failure) == LunFault::kUnknown;
+      return failure;
+    });
     if (marks != nullptr) {
       for (const std::uint32_t lun : luns) {
         const std::uint64_t write = ++flushers_[lun]->writes;
@@ -131,6 +137,8 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     }
     if (status.ok()) return status;
     if (!again) return Annotate(status);
+    // What may still land goes under this token alone.
+    if (kind == LunRequest::Kind::kWrite && may_land) permit.yields_to = nullptr;
   }
 }
 

@@ -108,6 +108,9 @@ absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPe
     });
     // What else may end the wait, the caller looks for.
     if (closed == luns.end() || stopping_ || !PermitHolds(permit)) return absl::OkStatus();
+    if (permit.yields_to != nullptr && permit.yields_to->Has(permit.inode)) {
+      return absl::CancelledError("somebody else waits for what this was to be done under");
+    }
     if (permit.interrupt != nullptr && permit.interrupt->interrupted()) {
       return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
     }
@@ -135,6 +138,7 @@ bool LunPaths::Leave(std::span<const std::uint32_t> luns,
       Close(path);
       MutexLock lock(mutex_);
       path.problem = status;
+      if (path.lost_ms == 0) path.lost_ms = clock_.NowMs();
       StartMending(path);
     }
     if (fault != LunFault::kNone) again = true;
@@ -163,11 +167,25 @@ void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
   granted_session_ = session;
   granted_key_ = key;
   for (const std::unique_ptr<Path>& path : paths_) {
+    if (path->lost_ms != 0 && !std::exchange(path->begun_without, true)) ++begun_without_;
     if (key == 0 || !path->may_write) continue;
     Close(*path);
     path->again = path->mending;
     StartMending(*path);
   }
+}
+
+std::optional<LunPaths::Lost> LunPaths::LongestLost() const {
+  MutexLock lock(mutex_);
+  const Path* longest = nullptr;
+  for (const std::unique_ptr<Path>& path : paths_) {
+    if (path->lost_ms == 0) continue;
+    if (longest == nullptr || path->lost_ms < longest->lost_ms) longest = path.get();
+  }
+  if (longest == nullptr) return std::nullopt;
+  return Lost{.problem = absl::StrCat(longest->lun->name(), ": ", longest->problem.message()),
+              .lun = longest->uuid,
+              .since_ms = longest->lost_ms};
 }
 
 // False when the time ran out, or Stop came first.
@@ -193,11 +211,14 @@ void LunPaths::Mend(Path& path) {
   const bool again = std::exchange(path.again, false) && session != granted_session_;
   if (status.ok() && !again && (session == 0 || session == session_.session_id())) {
     path.mending = false;
+    path.lost_ms = 0;
+    if (std::exchange(path.begun_without, false)) --begun_without_;
     path.users.fetch_and(~kClosed);
     changed_.NotifyAll();
     return;
   }
   if (!status.ok()) {
+    if (path.lost_ms == 0) path.lost_ms = clock_.NowMs();
     if (!said) {
       spdlog::error("{}: not usable yet, it is tried again: {}", path.lun->name(),
                     std::string(status.message()));

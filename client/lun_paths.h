@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "client/recall_watch.h"
 #include "client/session.h"
 #include "client/worker_pool.h"
 #include "volume/env.h"
@@ -35,6 +37,10 @@ namespace reel::client {
 struct IoPermit {
   std::uint64_t session = 0;  // 0: it changes no bytes, so any will do
   const Interrupt* interrupt = nullptr;
+  // While there is a recall of that inode it does not wait for a lost path, but ends as if the
+  // permit were over: what it has not sent it may send later. Null: it waits.
+  const RecallWatch* yields_to = nullptr;
+  std::uint64_t inode = 0;
 };
 
 // True of the status of I/O that was not done, because the session or its lease is over.
@@ -69,6 +75,16 @@ class LunPaths {
   bool Leave(std::span<const std::uint32_t> luns,
              absl::FunctionRef<absl::Status(std::uint32_t)> outcome);
 
+  // Whether one has been lost since before the session began. Takes no lock.
+  bool BeganWithout() const { return begun_without_.load(std::memory_order_relaxed) > 0; }
+  // The path that has been lost for longest.
+  struct Lost {
+    std::string problem;
+    Uuid lun;
+    std::uint64_t since_ms = 0;
+  };
+  std::optional<Lost> LongestLost() const;
+
   // From then on no wait goes on.
   void GiveUpAt(std::uint64_t when_ms) { give_up_ms_ = when_ms; }
   void Stop();
@@ -89,6 +105,8 @@ class LunPaths {
     bool mending = false;
     bool again = false;             // something changed while it was being mended
     std::uint32_t failures = 0;     // of mending, in a row
+    std::uint64_t lost_ms = 0;      // since then; 0: it is not
+    bool begun_without = false;     // it was when the session began
     std::uint64_t granted_for = 0;  // the session whose first key was used here
     absl::Status problem;           // of the last try
     // Of who mends it.
@@ -116,6 +134,7 @@ class LunPaths {
   std::vector<std::unique_ptr<Path>> paths_;  // by LUN
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
+  std::atomic<std::uint32_t> begun_without_{0};
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -32,6 +32,7 @@ void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
     return;
   }
   f.recall = Recall::kDraining;
+  context_.recalls.Begin(f.inode);
   f.BeginRecall(recalled);
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
@@ -154,6 +155,7 @@ void Recaller::Returned(const FileRef& file, std::uint64_t cycle, const absl::St
                  std::string(status.message()));
   }
   f.recall = Recall::kNone;
+  context_.recalls.End(f.inode);
   const FileState::Recalled answered = f.recalled;
   if (const auto next = std::exchange(f.next_recall, std::nullopt)) {
     if (!answered.span.Contains(next->span) || answered.mode > next->mode) Recall(f, *next);

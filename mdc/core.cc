@@ -206,7 +206,7 @@ void CoreImpl::OnTick() {
   session_clock_.Observe();
   const std::uint64_t now = session_clock_.NowMs();
   const std::uint64_t reclaim_until = kReclaimLeases * options_.session_lease_ms;
-  std::vector<std::pair<Session*, std::string_view>> over;
+  std::vector<std::pair<Session*, std::string>> over;
   for (auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
     if (std::exchange(session->recalls_due, false)) {
@@ -223,6 +223,9 @@ void CoreImpl::OnTick() {
     } else if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) {
       // By returns of single blocks, which are never refused.
       over.emplace_back(session.get(), "it holds tokens of too many pieces");
+    } else if (std::string overdue = OverdueRecall(*session); !overdue.empty()) {
+      NoteCutOff(*session, overdue);
+      over.emplace_back(session.get(), std::move(overdue));
     }
   }
   for (const auto& [session, reason] : over) Evict(*session, reason);

@@ -117,6 +117,8 @@ class Core {
   virtual void OnFenced(FenceId fence, const FenceOutcome& outcome) = 0;
   // Session keys that were seen registered on LUNs: those of no session are fenced.
   virtual void OnKeysSeen(const std::vector<std::uint64_t>& keys) = 0;
+  // A look at all LUNs that have reservations is done: those for data that it could not reach.
+  virtual void OnLunsSeen(const std::vector<Uuid>& lost) = 0;
   virtual CoreOutputs TakeOutputs() = 0;
 
   // What makes the metadata store grow is executed, held back, or refused with ENOSPC, until told

@@ -1,4 +1,4 @@
-// The core's inside; core.h is its face. Ten files implement it:
+// The core's inside; core.h is its face. Eleven files implement it:
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
 //   core_told.cc      what a session is told before it is durable
@@ -9,6 +9,7 @@
 //   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
+//   core_recalls.cc   recalls that are not answered, and sessions that give up
 //
 // The order of one session's operations. All but pure reads take effect in sending order: they go
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
@@ -63,6 +64,7 @@ class CoreImpl final : public Core {
   void OnFetched(TicketId ticket) override;
   void OnFenced(FenceId fence, const FenceOutcome& outcome) override;
   void OnKeysSeen(const std::vector<std::uint64_t>& keys) override;
+  void OnLunsSeen(const std::vector<Uuid>& lost) override;
   CoreOutputs TakeOutputs() override;
   void OnStoreSpace(StoreSpace space) override;
   absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
@@ -255,6 +257,20 @@ class CoreImpl final : public Core {
   static std::string StateOf(const Session& session);
   void DescribeAlarms(v1::ShowReply& reply) const;
 
+  // core_recalls.cc
+  void NoteRecalls(const std::vector<Recall>& recalls, RecallClock::Kind kind);
+  bool IsOut(SessionId session, const RecallClock::Out& out) const;
+  // For how long the session's oldest recall has been out; 0: none is.
+  std::uint64_t RecallAgeMs(Session& session) const;
+  // Why a session must be evicted that does not answer a recall; empty: it need not.
+  std::string OverdueRecall(Session& session) const;
+  bool WaitsForOthers(SessionId session) const;
+  void OnGiveUp(Session& session, const v1::Request& request);
+  // The controller has looked at that LUN a moment ago, and has reached it.
+  bool Reaches(const std::string& lun) const;
+  void NoteCutOff(const Session& session, std::string_view reason);
+  void DescribeRecallAlarms(v1::ShowReply& reply) const;
+
   MetaDb& db_;
   const VolumeDescriptor descriptor_;
   std::string framed_descriptor_;
@@ -271,6 +287,15 @@ class CoreImpl final : public Core {
   std::uint64_t last_key_ = 0;        // of this epoch
   std::uint64_t last_fence_ = 0;
   std::vector<CoreOutputs::Fence> fences_;
+  // Data LUNs that this controller did not reach when it looked last, and when that was; 0: never.
+  absl::flat_hash_set<std::string> lost_luns_;
+  std::uint64_t luns_seen_ms_ = 0;
+  // Sessions that were evicted because others waited for them, for people; the last ones.
+  struct CutOff {
+    std::uint64_t at_ms = 0;
+    std::string what;
+  };
+  std::deque<CutOff> cut_off_;
   absl::btree_set<SessionId> fencing_;  // sessions that are ending, or wait for a key
 
   InFlight in_flight_;

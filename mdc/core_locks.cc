@@ -109,7 +109,15 @@ void CoreImpl::DropLockWaits(const Session& session) {
 // ---- tokens -----------------------------------------------------------------------------------
 
 void CoreImpl::RecallLocks(InodeNumber inode, bool contended) {
-  if (lock_tokens_.Recall(inode, contended)) SendLockRecall(*lock_tokens_.Find(inode));
+  if (!lock_tokens_.Recall(inode, contended)) return;
+  const LockToken& token = *lock_tokens_.Find(inode);
+  if (Session* const session = sessions_.Find(token.session)) {
+    session->recalls.Note({.since_ms = session_clock_.NowMs(),
+                           .kind = RecallClock::Kind::kLocks,
+                           .inode = inode,
+                           .number = token.number});
+  }
+  SendLockRecall(token);
 }
 
 // Behind the reply that granted it. Without a stream it goes out when the session resumes, or is

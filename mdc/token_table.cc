@@ -58,8 +58,8 @@ std::vector<Recall> TokenTable::RecallOthers(SessionId session, InodeNumber inod
           return pending.mode <= allowed && pending.span.Contains(span);
         });
     if (out) continue;
-    holder.recalled.push_back({span, allowed});
-    recalls.push_back({holder.session, inode, allowed, span});
+    holder.recalled.push_back({span, allowed, ++last_recall_});
+    recalls.push_back({holder.session, inode, allowed, span, last_recall_});
   }
   return recalls;
 }
@@ -78,13 +78,20 @@ bool TokenTable::AnyRecallPending(InodeNumber inode) const {
                      [](const Holder& holder) { return !holder.recalled.empty(); });
 }
 
+bool TokenTable::IsOut(SessionId session, InodeNumber inode, std::uint64_t number) const {
+  const Holder* holder = Find(session, inode);
+  return holder != nullptr &&
+         std::any_of(holder->recalled.begin(), holder->recalled.end(),
+                     [&](const Pending& pending) { return pending.number == number; });
+}
+
 std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
   std::vector<Recall> recalls;
   for (const auto& [inode, holders] : holders_) {
     for (const Holder& holder : holders) {
       if (holder.session != session) continue;
       for (const Pending& pending : holder.recalled) {
-        recalls.push_back({session, inode, pending.mode, pending.span});
+        recalls.push_back({session, inode, pending.mode, pending.span, pending.number});
       }
     }
   }
