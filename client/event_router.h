@@ -36,7 +36,15 @@ class EventRouter : public SessionEvents {
         session_(session),
         forget_attributes_(std::move(forget_attributes)) {}
   // After it the kernel is told nothing. REQUIRES: the session is shut down.
-  void Stop() { pool_.Stop(); }
+  void Stop() {
+    clearer_.Stop();
+    {
+      MutexLock lock(clear_mutex_);
+      clearing_ = 0;  // what had not begun never will
+      cleared_.NotifyAll();
+    }
+    pool_.Stop();
+  }
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override {
     data_.OnRecall(inode, mode, span);
@@ -47,7 +55,12 @@ class EventRouter : public SessionEvents {
       case NameCache::Recall::kOnItsWay:
         return;
       case NameCache::Recall::kReturn:
-        return Return({inode}, streams_lost_);
+        if (clearing_ == 0) return Return({inode}, streams_lost_);
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          AwaitCleared();
+          Return({inode}, stream);
+        });
+        return;
       case NameCache::Recall::kTellKernelFirst:
         pool_.Run([this, inode, stream = streams_lost_.load()] {
           forget_attributes_(inode);
@@ -96,6 +109,7 @@ class EventRouter : public SessionEvents {
   RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
   void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
   std::vector<v1::Reclaim> CollectReclaims() override {
+    AwaitCleared();  // in the new epoch nobody recalls what the kernel has kept
     std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
     locks_.Reclaim(reclaims);
     return reclaims;
@@ -133,7 +147,19 @@ class EventRouter : public SessionEvents {
     for (const std::uint64_t directory : names_.Clear(kernel_names_.NowMs())) {
       forget_attributes_(directory);
     }
-    kernel_names_.Forget();
+    if (kernel_names_.TryForget()) return;
+    ++clearing_;
+    clearer_.Run([this] {
+      kernel_names_.Forget();
+      MutexLock lock(clear_mutex_);
+      --clearing_;
+      cleared_.NotifyAll();
+    });
+  }
+
+  void AwaitCleared() {
+    MutexLock lock(clear_mutex_);
+    while (clearing_ > 0) cleared_.Wait(clear_mutex_);
   }
 
   // (Names, which the kernel can be told of here, as in ClearNames. From another thread it might go
@@ -142,7 +168,10 @@ class EventRouter : public SessionEvents {
   void OnShare(std::uint64_t directory) {
     const NameCache::Recall what = names_.OnShare(directory);
     if (what == NameCache::Recall::kOnItsWay) return;
-    if (what == NameCache::Recall::kTellOfNamesToo) kernel_names_.Forget();
+    const bool tells = what == NameCache::Recall::kTellOfNamesToo;
+    if (clearing_ > 0 || (tells && !kernel_names_.TryForget())) {
+      return OnRecallAttr(directory, /*to_shared=*/false);
+    }
     SendReturn({directory}, /*to_shared=*/true);
   }
 
@@ -166,6 +195,9 @@ class EventRouter : public SessionEvents {
   const std::function<void(std::uint64_t inode)> forget_attributes_;
   Mutex mutex_;  // held where one is counted
   std::atomic<std::uint64_t> streams_lost_{0};
+  Mutex clear_mutex_;
+  CondVar cleared_;
+  std::atomic<int> clearing_{0};  // it comes down under clear_mutex_
   WorkerPool pool_{kMaxThreads};
   WorkerPool clearer_{1};  // what the others may wait for
 };

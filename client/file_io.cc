@@ -206,7 +206,8 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     const std::uint64_t last = size_bytes / block_bytes;
     write.locks.push_back({last, last + 1, true});
   }
-  return f.Conflicts(write.locks) ? Finding::Wait() : Finding::GoUsing(span);
+  if (f.Conflicts(write.locks) || f.ConflictsWithFlush(write.locks)) return Finding::Wait();
+  return Finding::GoUsing(span);
 }
 
 bool FileIo::StaysBehind(const FileState& f, WriteAccess& write) {

@@ -145,7 +145,9 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
   while (status.ok() && f.era == flight.era && !window->gone) {
     flight.locks = LocksFor(f, flight);
     if (!f.Conflicts(flight.locks)) break;
+    f.flush_waits.push_back(flight.locks.front());
     status = context_.Wait(f, interrupt);
+    f.flush_waits.erase(std::ranges::find(f.flush_waits, flight.locks.front()));
   }
   const bool locked = status.ok() && f.era == flight.era && !window->gone;
   if (locked) {

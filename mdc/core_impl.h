@@ -74,7 +74,9 @@ class CoreImpl final : public Core {
   void Describe(v1::StatReply& reply) const override;
   void Describe(v1::WhoReply& reply) const override;
   void Describe(v1::LocksReply& reply) const override;
-  void FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) override;
+  void FetchLocks(std::optional<InodeNumber> inode,
+                  std::function<void(bool answered)> then) override;
+  void EndFetches() override;
   void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                   v1::LocksReply& reply) override;
   std::map<std::uint64_t, SessionId> KnownKeys() const override;
@@ -337,9 +339,10 @@ class CoreImpl final : public Core {
   struct LockFetch {
     absl::flat_hash_set<std::uint64_t> tokens;  // by number
     std::uint64_t until_ms = 0;
-    std::function<void()> then;
+    std::function<void(bool answered)> then;
   };
   std::vector<LockFetch> lock_fetches_;
+  bool fetches_ended_ = false;
 
   absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
   std::deque<InodeNumber> reap_queue_;        // those whose next step is due

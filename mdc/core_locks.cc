@@ -135,7 +135,9 @@ void CoreImpl::SendLockRecall(const LockToken& token) {
 
 // ---- administration ---------------------------------------------------------------------------
 
-void CoreImpl::FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) {
+void CoreImpl::FetchLocks(std::optional<InodeNumber> inode,
+                          std::function<void(bool answered)> then) {
+  if (fetches_ended_) return then(false);
   LockFetch fetch;
   fetch.until_ms = clock_.NowMs() + kLockFetchMs;
   fetch.then = std::move(then);
@@ -159,7 +161,12 @@ void CoreImpl::EndLockFetches() {
     over.push_back(std::move(fetch));
     return true;
   });
-  for (const LockFetch& fetch : over) fetch.then();
+  for (const LockFetch& fetch : over) fetch.then(true);
+}
+
+void CoreImpl::EndFetches() {
+  fetches_ended_ = true;
+  for (const LockFetch& fetch : std::exchange(lock_fetches_, {})) fetch.then(false);
 }
 
 void CoreImpl::Describe(v1::LocksReply& reply) const {
