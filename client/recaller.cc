@@ -45,13 +45,18 @@ void Recaller::Bypass(FileState& f) {
   if (f.recall != Recall::kDraining) return;
   f.recall = Recall::kClosed;
   const std::uint64_t cycle = f.recall_cycle;
+  {
+    MutexLock lock(mutex_);
+    bypassed_.emplace(f.inode, cycle);
+  }
+  pool_.Lend();
   bypasses_.Run([this, file = f.shared_from_this(), cycle] { Return(file, cycle); });
 }
 
 // The kernel writes dirty pages back before it drops them.
 void Recaller::Invalidate(FileState& f) {
   ++f.stale_pages;
-  pool_.Run([this, file = f.shared_from_this()] {
+  stale_.Run([this, file = f.shared_from_this()] {
     context_.invalidate_pages(file->inode);
     MutexLock lock(file->mutex);
     --file->stale_pages;
@@ -59,6 +64,12 @@ void Recaller::Invalidate(FileState& f) {
 }
 
 void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {
+  InvalidateAndReturn(file, cycle);
+  MutexLock lock(mutex_);
+  if (bypassed_.erase({file->inode, cycle}) > 0) pool_.TakeBack();
+}
+
+void Recaller::InvalidateAndReturn(const FileRef& file, std::uint64_t cycle) {
   FileState& f = *file;
   bool stale_pages = false;
   for (int round = 1;; ++round) {

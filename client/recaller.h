@@ -14,6 +14,10 @@
 // Threads: all methods may be called concurrently; the work runs on threads of its own.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
 #include "client/committer.h"
 #include "client/data_context.h"
 #include "client/worker_pool.h"
@@ -23,7 +27,11 @@ namespace reel::client {
 class Recaller {
  public:
   Recaller(DataContext& context, Committer& committer)
-      : context_(context), committer_(committer), pool_(kMaxThreads), bypasses_(kMaxThreads) {}
+      : context_(context),
+        committer_(committer),
+        pool_(kMaxThreads),
+        bypasses_(kMaxThreads),
+        stale_(kMaxThreads) {}
 
   // Lowers the token as recalled, or further. Returns at once.
   void Recall(FileState& f, const FileState::Recalled& recalled)
@@ -35,12 +43,14 @@ class Recaller {
   void Stop() {
     pool_.Stop();
     bypasses_.Stop();
+    stale_.Stop();
   }
 
  private:
   static constexpr std::size_t kMaxThreads = 32;
 
   void Drain(const FileRef& file, std::uint64_t cycle);
+  void InvalidateAndReturn(const FileRef& file, std::uint64_t cycle);
   // Has told the controller what the part of the token that is recalled covers. False: the recall
   // is void.
   bool Commit(FileState& f, std::uint64_t cycle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
@@ -53,9 +63,14 @@ class Recaller {
 
   DataContext& context_;
   Committer& committer_;
+  // Of these, those that were bypassed do not count: they may wait for another host.
   WorkerPool pool_;
   // Those that invalidate may all be waiting for pages that are locked until one of these is done.
   WorkerPool bypasses_;
+  WorkerPool stale_;  // drops pages of lost sessions; nobody waits for that
+  Mutex mutex_;
+  // Inodes and cycles whose invalidation goes on behind the return of the token.
+  absl::flat_hash_set<std::pair<std::uint64_t, std::uint64_t>> bypassed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client

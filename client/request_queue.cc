@@ -5,14 +5,14 @@
 #include <iterator>
 #include <optional>
 
+#include "client/wait_limits.h"
+
 namespace reel::client {
 namespace {
 
 constexpr std::size_t kMaxFrameBytes =
     1 << 20;  // the protocol allows 4 MiB; one request may add to it
 constexpr int kMaxFrameRequests = 256;
-// Requests without a slot on their way at once; a controller refuses more than a few thousand.
-constexpr std::uint64_t kMaxUnslotted = 2048;
 
 // Requests about what a session holds: void with it. (A Close is not among them: of an unknown open
 // it does nothing, and one of an open that was registered anew must arrive.)
