@@ -22,6 +22,12 @@ constexpr std::size_t kMaxTextBytes = 256;
 constexpr std::size_t kMostCutOff = 16;
 constexpr std::uint64_t kCutOffShownMs = 3'600'000;
 
+std::string WhoIs(const Session& session) {
+  const std::string& where = session.record.mount_point();
+  return absl::StrCat("session ", session.id.value(), " of ", session.record.host(),
+                      where.empty() ? "" : " at ", where);
+}
+
 std::string InSeconds(std::uint64_t ms) {
   return absl::StrCat(ms / 1000, " s");
 }
@@ -120,14 +126,13 @@ void CoreImpl::OnGiveUp(Session& session, const v1::Request& request) {
 void CoreImpl::NoteCutOff(const Session& session, std::string_view reason) {
   if (cut_off_.size() == kMostCutOff) cut_off_.pop_front();
   cut_off_.push_back(
-      {clock_.NowMs(), absl::StrCat("session ", session.id.value(), " of ", session.record.host(),
-                                    " was evicted: ", std::string(reason))});
+      {clock_.NowMs(), absl::StrCat(WhoIs(session), " was evicted: ", std::string(reason))});
 }
 
 void CoreImpl::DescribeRecallAlarms(v1::ShowReply& reply) const {
   for (const auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
-    const std::string who = absl::StrCat("session ", id.value(), " of ", session->record.host());
+    const std::string who = WhoIs(*session);
     const std::uint64_t age_ms = RecallAgeMs(*session);
     if (age_ms >= options_.session_lease_ms) {
       reply.add_alarms(absl::StrCat(who, " has not answered a recall for ", InSeconds(age_ms),

@@ -94,7 +94,7 @@ def cut_san_client(cluster, active, tell):
     until = time.monotonic() + EVICTED_SECONDS
     while time.monotonic() < until:
         evicted = [line for line in (active.reeladm("show") or {}).get("alarms", [])
-                   if f"of {client.name} was evicted" in line]
+                   if f"at {client.mount_point} was evicted" in line]
         if evicted:
             tell(f"an alarm says: {evicted[-1]}")
             return

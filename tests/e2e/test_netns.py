@@ -57,13 +57,15 @@ def test_a_workstation_cut_off_the_luns_holds_up_nobody(cluster, room):
             file.write(b", and not synced")
             with open(os.path.join(room[1], "dirty"), "rb") as other:
                 assert other.read().rstrip(b"\0") == b"synced"
-            alarms = cluster.reeladm("show")["alarms"]
-            assert any("ws1 was evicted: it does not reach a LUN" in line for line in alarms)
+            # Before any child: what closes it there is told instead.
             try:
                 os.fsync(file.fileno())
                 assert False, "what was lost is not told"
             except OSError as error:
                 assert error.errno == errno.EIO
+            alarms = cluster.reeladm("show")["alarms"]
+            assert any("/ws1 was evicted: it does not reach a LUN" in line
+                       for line in alarms), alarms
         finally:
             cluster.lab("partition", "ws1", "san", "--heal")
         os.fsync(file.fileno())
