@@ -53,6 +53,7 @@ struct AccessNeed {
 struct Entered {
   bool exclusive = false;
   std::uint64_t beside_round = 0;  // 0: not beside a recall
+  bool gave_way = false;           // it has done nothing, because of a lost path or lease
 };
 
 class FileAccess {

@@ -118,8 +118,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     bool valid = false;
     {
       MutexLock lock(f.mutex);
+      entered.gave_way = IsPermitOver(status);
       access_.Leave(f, entered);
-      if (io.page_cache && IsPermitOver(status)) access_.GiveWay(f);
+      if (io.page_cache && entered.gave_way) access_.GiveWay(f);
       valid = submitted && f.era == era;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
@@ -366,6 +367,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
+    write.entered.gave_way = IsPermitOver(status);
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;

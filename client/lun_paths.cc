@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/lease.h"
 #include "proto/status.h"
@@ -183,7 +184,9 @@ std::optional<LunPaths::Lost> LunPaths::LongestLost() const {
     if (longest == nullptr || path->lost_ms < longest->lost_ms) longest = path.get();
   }
   if (longest == nullptr) return std::nullopt;
-  return Lost{.problem = absl::StrCat(longest->lun->name(), ": ", longest->problem.message()),
+  const std::string why(longest->problem.message());
+  const std::string& name = longest->lun->name();  // most messages begin with it
+  return Lost{.problem = absl::StartsWith(why, name) ? why : absl::StrCat(name, ": ", why),
               .lun = longest->uuid,
               .since_ms = longest->lost_ms};
 }
