@@ -238,6 +238,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   f.committed = std::max(f.committed, plan->through);
   f.told_ahead = std::max(f.told_ahead, plan->through_ahead);
   if (status.ok()) {
+    context_.recalls.Moved(f.inode);
     if (f.dirty.any()) NoteDirty(f);
     if (f.done_writing()) GiveUpWriting(f);
     return;

@@ -1,5 +1,6 @@
 #include "client/data_context.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -65,6 +66,21 @@ void DataContext::LoseAttributes(const v1::Request& change) {
     MutexLock lock(file->mutex);
     file->attr.set_change(0);
   }
+}
+
+RecallWork DataContext::LookAtRecalls(const LunPaths* lun_paths) const {
+  RecallWork work;
+  const std::optional<std::uint64_t> stalled_ms = recalls.StalledMs();
+  work.any = stalled_ms.has_value();
+  work.stalled_ms = stalled_ms.value_or(0);
+  if (lun_paths == nullptr) return work;
+  const std::optional<LunPaths::Lost> lost = lun_paths->LongestLost();
+  if (!lost) return work;
+  const std::uint64_t now_ms = clock.NowMs();
+  work.trouble = lost->problem;
+  work.lost_lun = lost->lun.ToBytes();
+  work.lost_ms = now_ms - std::min(now_ms, lost->since_ms);
+  return work;
 }
 
 void DataContext::DropMemory() {

@@ -11,6 +11,7 @@
 #include "client/file_table.h"
 #include "client/lun_io.h"
 #include "client/lun_paths.h"
+#include "client/recall_watch.h"
 #include "client/session.h"
 #include "volume/buffer_pool.h"
 
@@ -27,6 +28,7 @@ struct DataContext {
   MemoryBudget behind_memory{options.max_write_behind_bytes};
   SpareMemory spare_memory{};
   FileTable table{};
+  RecallWatch recalls{clock};
   Session* session = nullptr;
   std::unique_ptr<LunPaths> paths{};
   std::unique_ptr<LunIo> io{};
@@ -54,6 +56,9 @@ struct DataContext {
   void LoseTold(std::uint64_t first);
   // A change of attributes that was told is lost: the controller's are newer than what is known.
   void LoseAttributes(const v1::Request& change);
+
+  // `lun_paths`: null before there are any.
+  RecallWork LookAtRecalls(const LunPaths* lun_paths) const;
 
   // At the end: what could not be flushed in time is lost.
   void DropMemory();

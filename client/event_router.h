@@ -36,7 +36,15 @@ class EventRouter : public SessionEvents {
         session_(session),
         forget_attributes_(std::move(forget_attributes)) {}
   // After it the kernel is told nothing. REQUIRES: the session is shut down.
-  void Stop() { pool_.Stop(); }
+  void Stop() {
+    clearer_.Stop();
+    {
+      MutexLock lock(clear_mutex_);
+      clearing_ = 0;  // what had not begun never will
+      cleared_.NotifyAll();
+    }
+    pool_.Stop();
+  }
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override {
     data_.OnRecall(inode, mode, span);
@@ -47,7 +55,12 @@ class EventRouter : public SessionEvents {
       case NameCache::Recall::kOnItsWay:
         return;
       case NameCache::Recall::kReturn:
-        return Return({inode}, streams_lost_);
+        if (clearing_ == 0) return Return({inode}, streams_lost_);
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          AwaitCleared();
+          Return({inode}, stream);
+        });
+        return;
       case NameCache::Recall::kTellKernelFirst:
         pool_.Run([this, inode, stream = streams_lost_.load()] {
           forget_attributes_(inode);
@@ -93,8 +106,10 @@ class EventRouter : public SessionEvents {
   void OnRecallLocks(std::uint64_t inode, std::uint64_t token, bool contended) override {
     locks_.OnRecall(inode, token, contended);
   }
+  RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
   void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
   std::vector<v1::Reclaim> CollectReclaims() override {
+    AwaitCleared();  // in the new epoch nobody recalls what the kernel has kept
     std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
     locks_.Reclaim(reclaims);
     return reclaims;
@@ -126,19 +141,37 @@ class EventRouter : public SessionEvents {
 
   // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of
   // directories the kernel can be told here: no request waits for one that it is about to forget.)
+  // Where it has to be waited for, that goes on beside the search for a controller; no token is
+  // returned, and nothing reclaimed, before it is over.
   void ClearNames() {
     for (const std::uint64_t directory : names_.Clear(kernel_names_.NowMs())) {
       forget_attributes_(directory);
     }
-    kernel_names_.Forget();
+    if (kernel_names_.TryForget()) return;
+    ++clearing_;
+    clearer_.Run([this] {
+      kernel_names_.Forget();
+      MutexLock lock(clear_mutex_);
+      --clearing_;
+      cleared_.NotifyAll();
+    });
+  }
+
+  void AwaitCleared() {
+    MutexLock lock(clear_mutex_);
+    while (clearing_ > 0) cleared_.Wait(clear_mutex_);
   }
 
   // (Names, which the kernel can be told of here, as in ClearNames. From another thread it might go
-  // out behind the return of all of the token, and after another grant.)
+  // out behind the return of all of the token, and after another grant: so where it has to be
+  // waited for, all of the token goes back.)
   void OnShare(std::uint64_t directory) {
     const NameCache::Recall what = names_.OnShare(directory);
     if (what == NameCache::Recall::kOnItsWay) return;
-    if (what == NameCache::Recall::kTellOfNamesToo) kernel_names_.Forget();
+    const bool tells = what == NameCache::Recall::kTellOfNamesToo;
+    if (clearing_ > 0 || (tells && !kernel_names_.TryForget())) {
+      return OnRecallAttr(directory, /*to_shared=*/false);
+    }
     SendReturn({directory}, /*to_shared=*/true);
   }
 
@@ -162,7 +195,11 @@ class EventRouter : public SessionEvents {
   const std::function<void(std::uint64_t inode)> forget_attributes_;
   Mutex mutex_;  // held where one is counted
   std::atomic<std::uint64_t> streams_lost_{0};
+  Mutex clear_mutex_;
+  CondVar cleared_;
+  std::atomic<int> clearing_{0};  // it comes down under clear_mutex_
   WorkerPool pool_{kMaxThreads};
+  WorkerPool clearer_{1};  // what the others may wait for
 };
 
 }  // namespace reel::client

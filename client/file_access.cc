@@ -133,6 +133,8 @@ void FileAccess::Leave(FileState& f, const Entered& entered) {
     --f.shared_users;
     if (entered.beside_round == f.beside_round) --f.beside;
   }
+  const bool moves = entered.beside_round == 0 && !entered.gave_way;
+  if (moves && f.recall != Recall::kNone) context_.recalls.Moved(f.inode);
   f.changed.NotifyAll();
 }
 

@@ -57,6 +57,7 @@ struct AccessNeed {
 struct Entered {
   bool exclusive = false;
   std::uint64_t beside_round = 0;  // 0: not beside a recall
+  bool gave_way = false;           // it has done nothing, because of a lost path or lease
 };
 
 class FileAccess {
@@ -69,6 +70,18 @@ class FileAccess {
                                 absl::FunctionRef<Finding()> look)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Leave(FileState& f, const Entered& entered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // A read of the page cache has left because of a lost path: the token is returned ahead of the
+  // invalidation, which waits for its page.
+  void GiveWay(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) { recaller_.Bypass(f); }
+  // Of a request that has sent nothing yet, or only reads: it lets a recall pass rather than wait
+  // for a lost path.
+  IoPermit YieldingPermit(const FileState& f, const Entered& entered,
+                          const Interrupt* interrupt) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+    return {.session = f.session,
+            .interrupt = interrupt,
+            .yields_to = entered.beside_round == 0 ? &context_.recalls : nullptr,
+            .inode = f.inode};
+  }
 
   // For a stream that has come to `at_bytes`, under a token of `mode`: when less is known beyond
   // that than it will soon use, asks for the next part, and waits for nothing. REQUIRES: no lock

@@ -157,6 +157,7 @@ class FileDataImpl : public FileData {
   void OnRedone(const v1::Request& request, const v1::Reply& reply) override;
   void OnToldLost(std::uint64_t first) override { context_.LoseTold(first); }
   void OnEvicted() override;
+  RecallWork LookAtRecalls() const override { return context_.LookAtRecalls(paths_.load()); }
   std::vector<v1::Reclaim> CollectReclaims() override;
 
  private:
@@ -357,6 +358,7 @@ void FileDataImpl::OnEvicted() {
     MutexLock lock(file->mutex);
     if (!file->token.empty()) recaller_.Invalidate(*file);
     file->Void();
+    context_.recalls.End(file->inode);
     context_.RegisterOpens(*file);
   }
 }

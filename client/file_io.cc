@@ -111,7 +111,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
-      permit.session = f.session;
+      permit = access_.YieldingPermit(f, entered, io.interrupt);
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
@@ -130,7 +130,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     bool valid = false;
     {
       MutexLock lock(f.mutex);
+      entered.gave_way = IsPermitOver(status);
       access_.Leave(f, entered);
+      if (io.page_cache && entered.gave_way) access_.GiveWay(f);
       valid = submitted && f.era == era;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
@@ -227,7 +229,8 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     const std::uint64_t last = size_bytes / block_bytes;
     write.locks.push_back({last, last + 1, true});
   }
-  return f.Conflicts(write.locks) ? Finding::Wait() : Finding::GoUsing(span);
+  if (f.Conflicts(write.locks) || f.ConflictsWithFlush(write.locks)) return Finding::Wait();
+  return Finding::GoUsing(span);
 }
 
 bool FileIo::StaysBehind(const FileState& f, WriteAccess& write) {
@@ -319,6 +322,8 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   }
   write.era = f.era;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
+  // (A page that the kernel writes is to reach the LUNs before the token goes.)
+  if (!io.page_cache) write.permit = access_.YieldingPermit(f, write.entered, io.interrupt);
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
   return absl::OkStatus();
@@ -397,6 +402,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     MutexLock lock(f.mutex);
     f.Unlock(write.locks);
     if (!write.page_cache) f.kernel_pages.EndChange(write.change);
+    write.entered.gave_way = IsPermitOver(status);
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;

@@ -267,6 +267,15 @@ bool FileState::Conflicts(const BlockLocks& wanted) const {
   return false;
 }
 
+bool FileState::ConflictsWithFlush(const BlockLocks& wanted) const {
+  return std::any_of(wanted.begin(), wanted.end(), [&](const BlockLock& mine) {
+    mutex.AssertHeld();
+    return std::any_of(flush_waits.begin(), flush_waits.end(), [&](const BlockLock& flush) {
+      return mine.first < flush.end && flush.first < mine.end;
+    });
+  });
+}
+
 void FileState::Lock(const BlockLocks& wanted) {
   locks.insert(locks.end(), wanted.begin(), wanted.end());
 }

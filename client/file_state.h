@@ -49,6 +49,7 @@ struct BlockLock {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
   bool alone = false;
+  friend bool operator==(const BlockLock&, const BlockLock&) = default;
 };
 using BlockLocks = absl::InlinedVector<BlockLock, 4>;
 
@@ -144,6 +145,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool exclusive_user ABSL_GUARDED_BY(mutex) = false;
   std::uint32_t exclusive_waiters ABSL_GUARDED_BY(mutex) = 0;
   std::vector<BlockLock> locks ABSL_GUARDED_BY(mutex);
+  // Of flushes that wait for their turn. Who comes later waits for them: a stream of writers that
+  // share its blocks would else never let a flush in.
+  std::vector<BlockLock> flush_waits ABSL_GUARDED_BY(mutex);
   bool idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return shared_users == 0 && !exclusive_user && pins == 0 && !commit_running;
   }
@@ -258,6 +262,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
                                      ExtentList& list) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   bool Conflicts(const BlockLocks& wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Nor with a flush that waits.
+  bool ConflictsWithFlush(const BlockLocks& wanted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Lock(const BlockLocks& wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void Unlock(const BlockLocks& held) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 

@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/fuse_refuser.h"
+#include "client/wait_limits.h"
 #include "volume/mutex.h"
 
 struct fuse_conn_info;
@@ -48,8 +49,8 @@ class FuseSession {
     std::string mount_point;
     std::vector<std::string> mount_options;  // for mount(2): "ro", "allow_other", …
     std::uint32_t threads = 16;              // idle workers kept
-    std::uint32_t max_threads = 512;
-    std::uint32_t max_background = 128;  // asynchronous requests that the kernel keeps in flight
+    std::uint32_t max_threads = kMaxFuseWorkers;
+    std::uint32_t max_background = kMaxFuseBackground;
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the

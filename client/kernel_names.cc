@@ -43,21 +43,47 @@ void KernelNames::Leave(std::uint64_t directory) {
   left_until_ms_[directory] = clock_.NowMs() + left_ms_;
 }
 
+void KernelNames::WaitOut() {
+  const std::uint64_t now_ms = clock_.NowMs();
+  look_at_ms_ = now_ms + kLookAgainMs;
+  MutexLock wait(waiting_);
+  while (clock_.NowMs() < now_ms + kKeptMs + kSlackMs) {
+    never_.WaitFor(waiting_, std::chrono::milliseconds(kSlackMs));
+  }
+}
+
+void KernelNames::EndForget() {
+  names_.EndForget();
+  MutexLock lock(mutex_);
+  forgetting_ = false;
+  forgotten_.NotifyAll();
+}
+
 // One after the other: whoever comes second returns when the kernel has forgotten, too.
 void KernelNames::Forget() {
-  MutexLock lock(forgetting_);
+  {
+    MutexLock lock(mutex_);
+    while (forgetting_) forgotten_.Wait(mutex_);
+    forgetting_ = true;
+  }
   const bool keeps = names_.BeginForget();
   if (keeps && kernel_.is_mounted_upon()) {
-    const std::uint64_t now_ms = clock_.NowMs();
-    look_at_ms_ = now_ms + kLookAgainMs;
-    MutexLock wait(waiting_);
-    while (clock_.NowMs() < now_ms + kKeptMs + kSlackMs) {
-      never_.WaitFor(waiting_, std::chrono::milliseconds(kSlackMs));
-    }
+    WaitOut();
   } else if (keeps) {
     kernel_.forget();
   }
-  names_.EndForget();
+  EndForget();
+}
+
+bool KernelNames::TryForget() {
+  if (names_.keeps() && kernel_.is_mounted_upon()) return false;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(forgetting_, true)) return false;
+  }
+  if (names_.BeginForget()) kernel_.forget();
+  EndForget();
+  return true;
 }
 
 }  // namespace reel::client

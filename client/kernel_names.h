@@ -58,8 +58,12 @@ class KernelNames {
   // Its names are changing.
   void Leave(std::uint64_t directory);
   std::uint64_t NowMs() const { return clock_.NowMs(); }
-  // Returns when the kernel has forgotten all that it kept.
+  // Returns when the kernel has forgotten all that it kept: more than a second later, where
+  // something is mounted upon a directory of ours.
   void Forget();
+  // The same where that needs no waiting; false: nothing was done. (For the receiving thread, on
+  // which all other recalls, and the answers to renewals, would wait along.)
+  bool TryForget();
 
  private:
   static constexpr std::size_t kMaxLeft = 4'096;
@@ -68,6 +72,8 @@ class KernelNames {
   static constexpr std::uint64_t kLookAgainMs = 10'000;
 
   bool StillMountedUpon(std::uint64_t now_ms);
+  void WaitOut();
+  void EndForget();
 
   NameCache& names_;
   const Clock& clock_;
@@ -76,11 +82,12 @@ class KernelNames {
   std::atomic<bool> enabled_{false};
   std::atomic<std::uint64_t> look_at_ms_{0};  // something was mounted upon; 0: nothing was
 
-  Mutex forgetting_;
   Mutex waiting_;
   CondVar never_;  // (only its timeout ends a wait)
 
   Mutex mutex_;
+  CondVar forgotten_;
+  bool forgetting_ ABSL_GUARDED_BY(mutex_) = false;  // one thread makes it forget
   absl::flat_hash_map<std::uint64_t, std::uint64_t> left_until_ms_ ABSL_GUARDED_BY(mutex_);
 };
 

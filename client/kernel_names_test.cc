@@ -112,5 +112,22 @@ TEST_F(KernelNamesTest, WhereSomethingIsMountedWhatIsKeptIsWaitedOut) {
   EXPECT_TRUE(Show("a"));
 }
 
+TEST_F(KernelNamesTest, WhoMayNotWaitIsToldThatItWouldHaveTo) {
+  Start();
+  Learn("a");
+  ASSERT_TRUE(Show("a"));
+  mounted_upon_ = true;  // (The clock stands still: a wait would have no end.)
+  EXPECT_FALSE(kernel_names_.TryForget());
+  EXPECT_EQ(forgotten_, 0);
+  EXPECT_TRUE(names_.keeps());
+  mounted_upon_ = false;
+  on_forget_ = [&] { EXPECT_FALSE(kernel_names_.TryForget()) << "another thread is at it"; };
+  EXPECT_TRUE(kernel_names_.TryForget());
+  EXPECT_EQ(forgotten_, 1);
+  EXPECT_FALSE(names_.keeps());
+  EXPECT_TRUE(kernel_names_.TryForget()) << "there is nothing to forget";
+  EXPECT_EQ(forgotten_, 1);
+}
+
 }  // namespace
 }  // namespace reel::client

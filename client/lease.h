@@ -41,6 +41,14 @@ constexpr std::uint64_t PathRetryMs(std::uint32_t failures) {
   return std::min<std::uint64_t>(std::uint64_t{100} << std::min<std::uint32_t>(failures, 10),
                                  2'000);
 }
+// A client gives its session up where a recall has stood still for that long …
+constexpr std::uint64_t GiveUpMs(std::uint64_t lease_ms) {
+  return lease_ms;
+}
+// … and a path to a LUN has been lost for that long. Refused, it asks again after as long.
+constexpr std::uint64_t PathPatienceMs(std::uint64_t lease_ms) {
+  return lease_ms / 5;
+}
 // A mount waits that long until its paths are registered: longer than the controller needs to fence
 // a session that this host has left behind.
 constexpr std::uint64_t FirstRegistrationMs() {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
+#include "volume/lun_fault.h"
 
 namespace reel::client {
 namespace {
@@ -111,8 +112,9 @@ absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& b
 }
 
 absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
-                             const IoPermit& permit) {
+                             const IoPermit& first) {
   const bool writes = kind == LunRequest::Kind::kWrite;
+  IoPermit permit = first;
   for (Rounds rounds;;) {
     IoBatch batch;
     LunPaths::LunList luns;
@@ -122,8 +124,12 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     if (batch.empty()) return absl::OkStatus();
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
     const absl::Status status = batch.Run();
+    bool may_land = false;
     const LunPaths::Then then = paths_.Leave(luns, writes, rounds, [&](std::uint32_t lun) {
-      return batch.FailureOn(*volume_.luns[lun]);
+      absl::Status failure = batch.FailureOn(*volume_.luns[lun]);
+      const LunFault fault = FaultOf(failure);
+      may_land = may_land || fault == LunFault::kUnknown || fault == LunFault::kInDoubt;
+      return failure;
     });
     if (marks != nullptr) {
       for (const std::uint32_t lun : luns) {
@@ -133,6 +139,8 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     }
     if (status.ok()) return status;
     if (then == LunPaths::Then::kOver) return Annotate(status);
+    // What may still land goes under this token alone.
+    if (writes && may_land) permit.yields_to = nullptr;
     if (then == LunPaths::Then::kAgain) continue;
     if (absl::Status s = paths_.Pause(rounds, permit, status); !s.ok()) return s;
   }

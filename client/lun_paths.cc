@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/lease.h"
 #include "proto/status.h"
@@ -121,6 +122,9 @@ absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPe
 // What ends a wait, whatever it is for.
 absl::Status LunPaths::WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
                                 const std::string& why) const {
+  if (permit.yields_to != nullptr && permit.yields_to->Has(permit.inode)) {
+    return absl::CancelledError("somebody else waits for what this was to be done under");
+  }
   if (permit.interrupt != nullptr && permit.interrupt->interrupted()) {
     return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
   }
@@ -158,6 +162,7 @@ LunPaths::Then LunPaths::Leave(std::span<const std::uint32_t> luns, bool writes,
       // A write in doubt has to be over before it is done again: the old key keeps it out.
       path.rekey = path.rekey || !in_doubt || writes;
       if (writes && IsOutcomeUnknown(status)) path.quiet_ms = clock_.NowMs() + QuarantineMs();
+      if (path.lost_ms == 0) path.lost_ms = clock_.NowMs();
       StartMending(path);
     }
     again = again || IsPathOver(fault);
@@ -215,12 +220,29 @@ void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
   granted_session_ = session;
   granted_key_ = key;
   for (const std::unique_ptr<Path>& path : paths_) {
+    if (path->lost_ms != 0 && !std::exchange(path->begun_without, true)) ++begun_without_;
     if (key == 0 || !path->may_write) continue;
     Close(*path);
     path->again = path->mending;
     path->rekey = true;
     StartMending(*path);
   }
+}
+
+std::optional<LunPaths::Lost> LunPaths::LongestLost() const {
+  MutexLock lock(mutex_);
+  const Path* longest = nullptr;
+  for (const std::unique_ptr<Path>& path : paths_) {
+    // (What is waited out comes back by itself.)
+    if (path->lost_ms == 0 || clock_.NowMs() < path->quiet_ms) continue;
+    if (longest == nullptr || path->lost_ms < longest->lost_ms) longest = path.get();
+  }
+  if (longest == nullptr) return std::nullopt;
+  const std::string why(longest->problem.message());
+  const std::string& name = longest->lun->name();  // most messages begin with it
+  return Lost{.problem = absl::StartsWith(why, name) ? why : absl::StrCat(name, ": ", why),
+              .lun = longest->uuid,
+              .since_ms = longest->lost_ms};
 }
 
 // False when the time ran out, or Stop came first.
@@ -252,11 +274,14 @@ void LunPaths::Mend(Path& path) {
   const bool again = std::exchange(path.again, false) && session != granted_session_;
   if (status.ok() && !again && (session == 0 || session == session_.session_id())) {
     path.mending = false;
+    path.lost_ms = 0;
+    if (std::exchange(path.begun_without, false)) --begun_without_;
     path.users.fetch_and(~kClosed);
     changed_.NotifyAll();
     return;
   }
   if (!status.ok()) {
+    if (path.lost_ms == 0) path.lost_ms = clock_.NowMs();
     if (!said) {
       spdlog::error("{}: not usable yet, it is tried again: {}", path.lun->name(),
                     std::string(status.message()));

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "client/recall_watch.h"
 #include "client/session.h"
 #include "client/worker_pool.h"
 #include "volume/env.h"
@@ -36,6 +38,10 @@ namespace reel::client {
 struct IoPermit {
   std::uint64_t session = 0;  // 0: it changes no bytes, so any will do
   const Interrupt* interrupt = nullptr;
+  // While there is a recall of that inode it does not wait for a lost path, but ends as if the
+  // permit were over: what it has not sent it may send later. Null: it waits.
+  const RecallWatch* yields_to = nullptr;
+  std::uint64_t inode = 0;
 };
 
 // What a request has been through that is done again: one object a request.
@@ -85,6 +91,16 @@ class LunPaths {
   // (LunBusyLimitMs, kMaxDoubts); `why` it failed is said. Else as Enter.
   absl::Status Pause(Rounds& rounds, const IoPermit& permit, const absl::Status& why);
 
+  // Whether one has been lost since before the session began. Takes no lock.
+  bool BeganWithout() const { return begun_without_.load(std::memory_order_relaxed) > 0; }
+  // The path that has been lost for longest.
+  struct Lost {
+    std::string problem;
+    Uuid lun;
+    std::uint64_t since_ms = 0;
+  };
+  std::optional<Lost> LongestLost() const;
+
   // From then on no wait goes on.
   void GiveUpAt(std::uint64_t when_ms) { give_up_ms_ = when_ms; }
   void Stop();
@@ -109,6 +125,8 @@ class LunPaths {
     // Where no key keeps it out: until then a write of unknown outcome may still be executed.
     std::uint64_t quiet_ms = 0;
     std::uint32_t failures = 0;     // of mending, in a row
+    std::uint64_t lost_ms = 0;      // since then; 0: it is not
+    bool begun_without = false;     // it was when the session began
     std::uint64_t granted_for = 0;  // the session whose first key was used here
     absl::Status problem;           // of the last try
     // Of who mends it.
@@ -141,6 +159,7 @@ class LunPaths {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
   std::atomic<std::uint64_t> busy_said_ms_{0};
+  std::atomic<std::uint32_t> begun_without_{0};
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -461,5 +461,69 @@ TEST_F(LunPathsTest, ADeviceThatAlwaysGivesARequestUpHasFailed) {
   EXPECT_TRUE(Write(1, 't').ok());
 }
 
+// ---- paths that stay lost -----------------------------------------------------------------------
+
+TEST_F(LunPathsTest, WhatSentNothingLetsARecallPass) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  RecallWatch recalls(SystemClock());
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  AlignedBuffer data(kBlock);
+  LunMarks marks;
+  const IoPermit permit{.session = session_.id_, .yields_to = &recalls, .inode = 7};
+  std::thread user([&] {
+    EXPECT_TRUE(IsPermitOver(io_->Write({&extent_, 1}, 0, data.span(), marks, permit)));
+    EXPECT_TRUE(IsPermitOver(io_->Read({&extent_, 1}, 0, kBlock, data.span(), permit)));
+  });
+  while (!paths_->LongestLost()) std::this_thread::yield();
+  recalls.Begin(7);
+  user.join();
+  target_.SetUnreachable(false);
+}
+
+TEST_F(LunPathsTest, AWriteOfUnknownOutcomeKeepsItsToken) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  RecallWatch recalls(SystemClock());
+  recalls.Begin(7);
+  target_.HoldWrites();
+  AlignedBuffer data(kBlock);
+  LunMarks marks;
+  const IoPermit permit{.session = session_.id_, .yields_to = &recalls, .inode = 7};
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    EXPECT_TRUE(io_->Write({&extent_, 1}, 0, data.span(), marks, permit).ok());
+    done = true;
+  });
+  AwaitHeldWrite();
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  while (!paths_->LongestLost()) std::this_thread::yield();
+  const Raised raised;
+  EXPECT_EQ(ErrnoOf(Write(0, 'y', &raised)), EINTR);  // has waited, and looked
+  EXPECT_FALSE(done);
+  target_.SetUnreachable(false);
+  target_.ReleaseWrites();
+  writer.join();
+}
+
+TEST_F(LunPathsTest, APathThatIsLostIsKnownUntilItIsMended) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  EXPECT_FALSE(paths_->LongestLost().has_value());
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  const Raised raised;
+  EXPECT_EQ(ErrnoOf(Write(0, 'a', &raised)), EINTR);
+  ASSERT_TRUE(paths_->LongestLost().has_value());
+  EXPECT_EQ(paths_->LongestLost()->lun, volume_.descriptor.pools[0].sets[0].luns[0].lun);
+  EXPECT_FALSE(paths_->BeganWithout());
+  session_.BeginNext();
+  paths_->OnRegistered(session_.id_, session_.first_key_);
+  EXPECT_TRUE(paths_->BeganWithout());
+  target_.SetUnreachable(false);
+  EXPECT_TRUE(Write(0, 'b').ok());
+  EXPECT_FALSE(paths_->LongestLost().has_value());
+  EXPECT_FALSE(paths_->BeganWithout());
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -36,9 +36,10 @@ struct MountOptions {
   std::vector<std::string> mdcs;  // HOST:PORT
   std::vector<std::string> luns;  // glob patterns
   TlsFiles tls;
-  std::string config_file;                  // empty: the default one, if it is there
-  std::string log_file;                     // empty: the system's log
-  std::vector<std::string> kernel_options;  // "ro", "nosuid", "allow_other", … as given, for libfuse
+  std::string config_file;  // empty: the default one, if it is there
+  std::string log_file;     // empty: the system's log
+  std::vector<std::string>
+      kernel_options;  // "ro", "nosuid", "allow_other", … as given, for libfuse
   // "suid", "dev": what root's mounts honour, unless the volume is exported to this host squashed.
   std::vector<std::string> root_options;
   std::vector<std::string> given;  // each list of options, as given

@@ -91,6 +91,11 @@ class NameCache {
   // Around the forgetting of all that the kernel keeps; nothing more is kept meanwhile. False when
   // there is nothing.
   bool BeginForget();
+  // Whether the kernel keeps any.
+  bool keeps() const {
+    MutexLock lock(mutex_);
+    return keeps_;
+  }
   void EndForget();
   // Counts what this client has done to the volume's usage.
   std::uint64_t space_changes() const;

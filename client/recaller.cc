@@ -35,6 +35,7 @@ void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
     return;
   }
   f.recall = Recall::kDraining;
+  context_.recalls.Begin(f.inode);
   f.BeginRecall(recalled);
   const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
@@ -47,6 +48,10 @@ void Recaller::Bypass(FileState& f) {
   if (f.recall != Recall::kDraining) return;
   f.recall = Recall::kClosed;
   const std::uint64_t cycle = f.recall_cycle;
+  {
+    MutexLock lock(mutex_);
+    if (bypassed_.emplace(f.inode, cycle).second) pool_.Lend();
+  }
   bypasses_.Run([this, file = f.shared_from_this(), cycle, fills = f.kernel_pages.fills()] {
     // The page that was waited for is there: from now on nobody has to wait for it.
     if (!Return(file, cycle, fills)) pool_.Run([this, file, cycle] { Drain(file, cycle); });
@@ -69,7 +74,7 @@ bool Recaller::Drop(FileState& f, const ByteRange& range) {
 
 void Recaller::Invalidate(FileState& f) {
   f.kernel_pages.BecomeStale();
-  pool_.Run([this, file = f.shared_from_this()] { (void)Drop(*file, kAllPages); });
+  stale_.Run([this, file = f.shared_from_this()] { (void)Drop(*file, kAllPages); });
 }
 
 absl::Status Recaller::DropPages(const FileRef& file, const ByteRange& range,
@@ -110,6 +115,12 @@ bool Recaller::DropAll(FileState& f, std::uint64_t cycle) {
 }
 
 void Recaller::Drain(const FileRef& file, std::uint64_t cycle) {
+  DropAndReturn(file, cycle);
+  MutexLock lock(mutex_);
+  if (bypassed_.erase({file->inode, cycle}) > 0) pool_.TakeBack();
+}
+
+void Recaller::DropAndReturn(const FileRef& file, std::uint64_t cycle) {
   while (DropAll(*file, cycle)) {
     if (Return(file, cycle, std::nullopt)) return;
   }
@@ -197,6 +208,7 @@ void Recaller::Returned(const FileRef& file, std::uint64_t cycle, const absl::St
                  std::string(status.message()));
   }
   f.recall = Recall::kNone;
+  context_.recalls.End(f.inode);
   const FileState::Recalled answered = f.recalled;
   if (const auto next = std::exchange(f.next_recall, std::nullopt)) {
     if (!answered.span.Contains(next->span) || answered.mode > next->mode) Recall(f, *next);

@@ -16,8 +16,11 @@
 // Threads: all methods may be called concurrently; the work runs on threads of its own.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "client/committer.h"
 #include "client/data_context.h"
 #include "client/worker_pool.h"
@@ -31,7 +34,8 @@ class Recaller {
         committer_(committer),
         pool_(kMaxThreads),
         bypasses_(kMaxThreads),
-        drops_(kMaxThreads) {}
+        drops_(kMaxThreads),
+        stale_(kMaxThreads) {}
 
   // Lowers the token as recalled, or further. Returns at once.
   void Recall(FileState& f, const FileState::Recalled& recalled)
@@ -47,12 +51,15 @@ class Recaller {
     pool_.Stop();
     bypasses_.Stop();
     drops_.Stop();
+    stale_.Stop();
   }
 
  private:
   static constexpr std::size_t kMaxThreads = 32;
 
   void Drain(const FileRef& file, std::uint64_t cycle);
+  // Drops the pages and returns the token.
+  void DropAndReturn(const FileRef& file, std::uint64_t cycle);
   // True: none of the range is held any more.
   bool Drop(FileState& f, const ByteRange& range);
   // Has told the controller what the part of the token that is recalled covers. False: the recall
@@ -73,11 +80,16 @@ class Recaller {
 
   DataContext& context_;
   Committer& committer_;
+  // Of these, those that were bypassed do not count: they may wait for another host.
   WorkerPool pool_;
   // Those that invalidate may all be waiting for pages that are locked until one of these is done.
   WorkerPool bypasses_;
   // Those of writers: they wait for write-back, which waits for nobody's drop.
   WorkerPool drops_;
+  WorkerPool stale_;  // drops pages of lost sessions; nobody waits for that
+  Mutex mutex_;
+  // Inodes and cycles whose pages are dropped behind the return of the token.
+  absl::flat_hash_set<std::pair<std::uint64_t, std::uint64_t>> bypassed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client

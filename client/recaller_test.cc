@@ -7,6 +7,7 @@
 #include <atomic>
 #include <future>
 #include <thread>
+#include <vector>
 
 #include "client/testing/data_cluster.h"
 
@@ -130,6 +131,50 @@ TEST(RecallerTest, AWritePastThePagesDropsThem) {
       client->data().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 200, 1, {}).ok());
   EXPECT_EQ(client->Read(inode, 200, 1), std::string(1, '\0'));
   client->data().Close(inode);
+}
+
+// Each invalidation may wait for a page that is locked by a request that waits for another host:
+// however many do, and were it the host that waits for this, the next recall is answered.
+TEST(RecallerTest, InvalidationsThatAreStuckKeepNoOtherRecallWaiting) {
+  constexpr std::uint64_t kStuck = 40;
+  ClusterShape shape;
+  shape.mdc.slots = 4 * kStuck;  // each writer waits in one
+  DataCluster cluster(shape);
+  const auto pages = cluster.Mount();
+  const auto writer = cluster.Mount();
+  const auto holder = cluster.Mount();
+  std::vector<std::uint64_t> files;
+  for (std::uint64_t i = 0; i <= kStuck; ++i) files.push_back(cluster.mdc().CreateFile());
+  const std::uint64_t last = files.back();
+  std::promise<void> unlocked, may_yield;
+  std::atomic<std::uint64_t> stuck = 0;
+  std::atomic<bool> holds = true;
+  pages->on_invalidate = [&, done = unlocked.get_future().share()](std::uint64_t inode) {
+    if (inode == last) return;
+    ++stuck;
+    done.wait();
+  };
+  holder->on_recall = [&, may = may_yield.get_future().share()](std::uint64_t) {
+    if (holds) may.wait();
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t i = 0; i < kStuck; ++i) {
+    const std::uint64_t file = files[i];
+    holds = false;
+    (void)holder->Read(file, 0, 1);
+    (void)pages->Read(file, 0, 1, {.page_cache = true});
+    holds = true;
+    // A page that is to be written waits for the holder; then another host wants the others.
+    threads.emplace_back([&, file] { pages->Write(file, 0, "p", {.page_cache = true}); });
+    while (cluster.mdc().WaitingFor(file) == 0) std::this_thread::yield();
+    threads.emplace_back([&, file] { writer->Write(file, 0, "w"); });
+    while (stuck <= i) std::this_thread::yield();
+  }
+  (void)pages->Read(last, 0, 1, {.page_cache = true});
+  writer->Write(last, 0, "w");
+  unlocked.set_value();
+  may_yield.set_value();
+  for (std::thread& each : threads) each.join();
 }
 
 }  // namespace

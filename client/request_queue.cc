@@ -5,6 +5,8 @@
 #include <iterator>
 #include <optional>
 
+#include "client/wait_limits.h"
+
 namespace reel::client {
 namespace {
 
@@ -33,9 +35,11 @@ bool IsSessionBound(const v1::Request& request) {
 
 // Requests that mean nothing on another stream: a reclaim is made anew for each, and so are recalls
 // of attribute tokens. (Nothing is cached after a loss. A late return would give up a token that
-// was granted meanwhile, by a new session or a new epoch.)
+// was granted meanwhile, by a new session or a new epoch. And who gives up has no lease when it is
+// sent, and may have one again by then.)
 bool IsStreamBound(const PendingCallPtr& call) {
-  return call->request.has_reclaim() || call->request.has_attr_return();
+  return call->request.has_reclaim() || call->request.has_attr_return() ||
+         call->request.has_give_up();
 }
 
 // Requests that wait for no other host's tokens, and for which a recall of our own may wait. (Only

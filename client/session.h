@@ -29,6 +29,16 @@
 
 namespace reel::client {
 
+// How the work on what the controller has recalled stands.
+struct RecallWork {
+  bool any = false;
+  std::uint64_t stalled_ms = 0;  // of the recall that has stood still for longest
+  // The path to a LUN that is lost for longest; empty: none is.
+  std::string trouble{};
+  std::string lost_lun{};  // its UUID's bytes
+  std::uint64_t lost_ms = 0;
+};
+
 // What a session tells its owner. On the receiving thread, except where said.
 class SessionEvents {
  public:
@@ -56,6 +66,8 @@ class SessionEvents {
   virtual void OnToldLost(std::uint64_t /*first*/) {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
+  // Any thread, with no lock held; several times a second.
+  virtual RecallWork LookAtRecalls() const { return {}; }
   // After a reconnection into a new epoch: what this client holds, to be claimed again. For each
   // open it calls Session::Claims, with no close of it posted between the look and that call.
   virtual std::vector<v1::Reclaim> CollectReclaims() = 0;

@@ -77,6 +77,9 @@ class SessionImpl : public Session {
 
   void WriterMain();
   void WatchMain();
+  void Renew(std::uint64_t now_ms, const RecallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks to be evicted. The lease is over from here on, unless that is refused.
+  void GiveUp(std::uint64_t now_ms, const RecallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReceiverMain();
   void ReceiveUntilLost();
   void HandleReply(v1::Reply& reply);
@@ -142,7 +145,10 @@ class SessionImpl : public Session {
   std::atomic<bool> away_{false};  // !live_, for those who must not wait for the mutex
   std::uint64_t handshake_until_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: none
   std::uint64_t renew_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;
-  PendingCallPtr renewal_ ABSL_GUARDED_BY(mutex_);  // the one on its way
+  PendingCallPtr renewal_ ABSL_GUARDED_BY(mutex_);   // the one on its way
+  bool tells_work_ ABSL_GUARDED_BY(mutex_) = false;  // the controller knows RecallWork and GiveUp
+  bool giving_up_ ABSL_GUARDED_BY(mutex_) = false;   // the lease is not renewed
+  std::uint64_t give_up_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // not before then, after a refusal
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
 
   std::atomic<std::uint64_t> last_told_{0};

@@ -19,6 +19,15 @@ std::chrono::milliseconds WatchPeriod(std::uint64_t lease_ms) {
   return std::chrono::milliseconds(std::clamp<std::uint64_t>(lease_ms / 10, 5, 200));
 }
 
+// In messages; the controller takes no more.
+constexpr std::size_t kMaxTroubleBytes = 256;
+
+// Somebody waits, nothing moves, and a LUN is not reached.
+bool MustGiveUp(const RecallWork& work, std::uint64_t lease_ms) {
+  return work.any && work.stalled_ms >= GiveUpMs(lease_ms) && !work.lost_lun.empty() &&
+         work.lost_ms >= PathPatienceMs(lease_ms);
+}
+
 absl::Status StatusOf(const v1::Reply& reply) {
   if (reply.error() == 0) return absl::OkStatus();
   const bool known = reply.error() > 0 && reply.error() < 4096;
@@ -34,11 +43,18 @@ void SessionImpl::WatchMain() {
   MutexLock lock(mutex_);
   while (!ending_) {
     watch_wake_.WaitFor(mutex_, WatchPeriod(lease_ms_));
-    const std::uint64_t now_ms = clock_.NowMs();
-    if (handshake_until_ms_ != 0 && now_ms >= handshake_until_ms_ && stream_ != nullptr) {
+    if (handshake_until_ms_ != 0 && clock_.NowMs() >= handshake_until_ms_ && stream_ != nullptr) {
       stream_->Cancel();
     }
     if (!live_ || closing_) continue;
+    mutex_.Unlock();
+    const RecallWork work = events_.LookAtRecalls();
+    mutex_.Lock();
+    if (!live_ || closing_) continue;
+    const std::uint64_t now_ms = clock_.NowMs();
+    if (tells_work_ && !giving_up_ && now_ms >= give_up_at_ms_ && MustGiveUp(work, lease_ms_)) {
+      GiveUp(now_ms, work);
+    }
     const bool unanswered = renewal_ != nullptr && renewal_->state != PendingCall::State::kDone;
     if (unanswered) {
       if (renewal_->state == PendingCall::State::kSent &&
@@ -46,16 +62,44 @@ void SessionImpl::WatchMain() {
         stream_->Cancel();
       }
     } else if (now_ms >= renew_at_ms_) {
-      v1::Request request;
-      const std::uint64_t period_ms = RenewalPeriodMs(lease_ms_, options_.mdcs.size());
-      request.mutable_renew()->set_next_ms(
-          options_.mdcs.size() > 1 ? static_cast<std::uint32_t>(period_ms) : 0);
-      renewal_ = std::make_shared<PendingCall>(std::move(request));
-      renew_at_ms_ = now_ms + period_ms;
-      queue_.Add(renewal_);
-      Pump();
+      Renew(now_ms, work);
     }
   }
+}
+
+void SessionImpl::Renew(std::uint64_t now_ms, const RecallWork& work) {
+  v1::Request request;
+  const std::uint64_t period_ms = RenewalPeriodMs(lease_ms_, options_.mdcs.size());
+  request.mutable_renew()->set_next_ms(
+      options_.mdcs.size() > 1 ? static_cast<std::uint32_t>(period_ms) : 0);
+  if (tells_work_) {
+    v1::RecallWork& told = *request.mutable_renew()->mutable_work();
+    told.set_any(work.any);
+    told.set_stalled_ms(static_cast<std::uint32_t>(work.stalled_ms));
+    told.set_trouble(work.trouble.substr(0, kMaxTroubleBytes));
+  }
+  renewal_ = std::make_shared<PendingCall>(std::move(request));
+  renew_at_ms_ = now_ms + period_ms;
+  queue_.Add(renewal_);
+  Pump();
+}
+
+void SessionImpl::GiveUp(std::uint64_t now_ms, const RecallWork& work) {
+  give_up_at_ms_ = now_ms + PathPatienceMs(lease_ms_);
+  giving_up_ = true;
+  lease_.Void();
+  v1::Request request;
+  request.mutable_give_up()->set_lun(work.lost_lun);
+  request.mutable_give_up()->set_reason(work.trouble.substr(0, kMaxTroubleBytes));
+  auto call = std::make_shared<PendingCall>(std::move(request));
+  // (Where it is granted the end of the session is told instead.)
+  call->on_done = [this](const absl::StatusOr<v1::Reply>&) {
+    MutexLock lock(mutex_);
+    giving_up_ = false;
+    renew_at_ms_ = 0;
+  };
+  queue_.Add(std::move(call));
+  Pump();
 }
 
 // ---- receiving --------------------------------------------------------------------------------
@@ -163,7 +207,7 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
     queue_.Durable(reply.sequence());
     confirmed_.store(queue_.confirmed());
     if (queue_.CanSend()) writer_wake_.NotifyOne();  // a slot came free
-    if (call->request.op_case() == v1::Request::kRenew && reply.error() == 0) {
+    if (call->request.op_case() == v1::Request::kRenew && reply.error() == 0 && !giving_up_) {
       lease_.Renew(call->sent_ms, lease_ms_);
     }
   }
@@ -380,6 +424,8 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     epoch_ = hello->epoch();
     handshake_until_ms_ = 0;
     lease_ms_ = hello->lease_ms();
+    tells_work_ = (hello->features() & v1::FEATURE_RECALL_WORK) != 0;
+    giving_up_ = false;
     renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_, options_.mdcs.size());
     if (!resumed) {
       queue_.SessionBegins(hello->slots());

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/lease.h"
 #include "client/request_queue.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/status.h"
@@ -33,8 +34,18 @@ class Events : public SessionEvents {
     return all;
   }
   std::function<void()> on_collect;
+  RecallWork LookAtRecalls() const override {
+    MutexLock lock(mutex);
+    return work;
+  }
+  void Work(RecallWork now) {
+    MutexLock lock(mutex);
+    work = std::move(now);
+  }
   std::atomic<int> evictions{0}, reclaims{0};
   std::function<void()> on_evicted;
+  mutable Mutex mutex;
+  RecallWork work ABSL_GUARDED_BY(mutex);
 };
 
 class Flag : public Interrupt {
@@ -380,6 +391,79 @@ TEST(RequestQueueTest, ReturnsOfAttributeTokensDieWithTheirStream) {
   ASSERT_TRUE(queue.CanSend());
   queue.StreamLost();
   EXPECT_FALSE(queue.CanSend());
+}
+
+// ---- recalls that cannot be answered ------------------------------------------------------------
+
+class GivingUpTest : public SessionTest {
+ protected:
+  static constexpr std::uint32_t kLeaseMs = 200;
+  GivingUpTest()
+      : SessionTest(
+            FakeMdcOptions{.descriptor = SampleVolume({{4, {{16, 2}}}}), .lease_ms = kLeaseMs}) {}
+  static RecallWork Stuck() {
+    return {.any = true,
+            .stalled_ms = GiveUpMs(kLeaseMs),
+            .trouble = "lun0: no route",
+            .lost_lun = "0123456789abcdef",
+            .lost_ms = PathPatienceMs(kLeaseMs)};
+  }
+  void AwaitRenewals(std::uint64_t more) {
+    const std::uint64_t before = mdc.CountOf(v1::Request::kRenew);
+    Until([&] { return mdc.CountOf(v1::Request::kRenew) >= before + more; });
+  }
+};
+
+TEST_F(GivingUpTest, WhoDoesNotReachALunWhileOthersWaitAsksToBeEvicted) {
+  Connect();
+  events.Work(Stuck());
+  Until([&] { return mdc.CountOf(v1::Request::kGiveUp) >= 2; });
+  EXPECT_EQ(events.evictions, 0) << "nobody waits";
+  Until([&] { return session->LeaseHolds(); });  // what was refused goes on
+  mdc.LetGiveUp();
+  Until([&] { return events.evictions > 0; });
+  events.Work({});
+  Until([&] { return session->LeaseHolds(); });
+  EXPECT_NE(session->session_id(), 0U);
+}
+
+TEST_F(GivingUpTest, ItsLeaseIsOverBeforeTheControllerHearsOfIt) {
+  Connect();
+  mdc.HoldReplies(v1::Request::kGiveUp);
+  events.Work(Stuck());
+  Until([&] { return mdc.CountOf(v1::Request::kGiveUp) >= 1; });
+  EXPECT_FALSE(session->LeaseHolds());
+  AwaitRenewals(3);
+  EXPECT_FALSE(session->LeaseHolds()) << "no renewal makes it good, as it may be granted";
+  events.Work({});
+  mdc.ReleaseReplies();
+  Until([&] { return session->LeaseHolds(); });
+}
+
+TEST_F(GivingUpTest, NobodyGivesUpWhileSomethingMoves) {
+  Connect();
+  mdc.LetGiveUp();
+  RecallWork slow = Stuck();
+  slow.stalled_ms = GiveUpMs(kLeaseMs) - 1;
+  events.Work(slow);
+  AwaitRenewals(2);
+  EXPECT_TRUE(mdc.recall_work().any());
+  EXPECT_EQ(mdc.recall_work().stalled_ms(), slow.stalled_ms);
+  EXPECT_EQ(mdc.recall_work().trouble(), "lun0: no route");
+  RecallWork reaches_all = Stuck();
+  reaches_all.lost_lun.clear();
+  events.Work(reaches_all);
+  AwaitRenewals(2);
+  RecallWork just_lost = Stuck();
+  just_lost.lost_ms = 0;
+  events.Work(just_lost);
+  AwaitRenewals(2);
+  RecallWork nobody_waits = Stuck();
+  nobody_waits.any = false;
+  events.Work(nobody_waits);
+  AwaitRenewals(2);
+  EXPECT_EQ(mdc.CountOf(v1::Request::kGiveUp), 0U);
+  EXPECT_EQ(events.evictions, 0);
 }
 
 }  // namespace

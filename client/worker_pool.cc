@@ -11,18 +11,29 @@ void WorkerPool::Run(std::function<void()> work) {
 
 bool WorkerPool::RunIfFree(std::function<void()> work) {
   MutexLock lock(mutex_);
-  if (stopping_ || (idle_ <= queue_.size() && threads_.size() >= max_threads_)) return false;
+  if (stopping_ || (idle_ <= queue_.size() && !MayGrow())) return false;
   Add(std::move(work));
   return true;
 }
 
 void WorkerPool::Add(std::function<void()> work) {
   queue_.push_back(std::move(work));
-  if (idle_ >= queue_.size() || threads_.size() >= max_threads_) {
+  if (idle_ >= queue_.size() || !MayGrow()) {
     wake_.NotifyOne();
   } else {
     threads_.emplace_back([this] { Main(); });
   }
+}
+
+void WorkerPool::Lend() {
+  MutexLock lock(mutex_);
+  ++lent_;
+  if (!stopping_ && queue_.size() > idle_ && MayGrow()) threads_.emplace_back([this] { Main(); });
+}
+
+void WorkerPool::TakeBack() {
+  MutexLock lock(mutex_);
+  --lent_;
 }
 
 void WorkerPool::Main() {

@@ -22,6 +22,10 @@ class WorkerPool {
   void Run(std::function<void()> work);
   // The same, where a thread begins it at once; false: none is free, nothing is queued.
   bool RunIfFree(std::function<void()> work);
+  // One of its threads is going to wait for what may need another piece of its work: until TakeBack
+  // it does not count.
+  void Lend();
+  void TakeBack();
   // Lets running work finish, drops what has not begun, and ends the threads.
   void Stop();
 
@@ -29,11 +33,16 @@ class WorkerPool {
   void Main();
   void Add(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  bool MayGrow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return threads_.size() < max_threads_ + lent_;
+  }
+
   const std::size_t max_threads_;
   Mutex mutex_;
   CondVar wake_;
   std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
   std::size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::size_t lent_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Thread> threads_ ABSL_GUARDED_BY(mutex_);
 };

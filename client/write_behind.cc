@@ -55,6 +55,9 @@ struct WriteBehind::Learnt {
 
 bool WriteBehind::Takes(FileState& f, std::size_t bytes, const FileData::IoContext& io) const {
   if (io.sync || io.direct || context_.options.max_write_behind_bytes == 0) return false;
+  // A session was given up for what was in memory: the next one keeps nothing that it would be
+  // given up for again.
+  if (context_.paths->BeganWithout()) return false;
   if (bytes <= context_.options.max_behind_write_bytes) return true;
   // The other half is for small writes, and beyond it a stream waits for the LUNs as they are.
   if (io.page_cache || context_.behind_memory.half_used()) return false;
@@ -142,7 +145,9 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
   while (status.ok() && f.era == flight.era && !window->gone) {
     flight.locks = LocksFor(f, flight);
     if (!f.Conflicts(flight.locks)) break;
+    f.flush_waits.push_back(flight.locks.front());
     status = context_.Wait(f, interrupt);
+    f.flush_waits.erase(std::ranges::find(f.flush_waits, flight.locks.front()));
   }
   const bool locked = status.ok() && f.era == flight.era && !window->gone;
   if (locked) {
@@ -329,6 +334,7 @@ void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status&
     ++f.changes;
   }
   if (flight.given_up) return;
+  if (status.ok()) context_.recalls.Moved(f.inode);
   DirtyWindow& window = *flight.window;
   if (status.ok() && f.opens > 0 && window.held_bytes() <= kMostKeptBytes &&
       context_.behind_memory.hardly_used()) {

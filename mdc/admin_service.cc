@@ -122,7 +122,8 @@ void AdminService::Accept(CallQueue& queue) {
       &Service::RequestLocks,
       [this](LocksCall& call) {
         OnVolume(call, [&call](VolumeServer&, Core& core) {
-          core.FetchLocks(std::nullopt, [&core, &call] {
+          core.FetchLocks(std::nullopt, [&core, &call](bool answered) {
+            if (!answered) return call.Finish(Stopping());
             core.Describe(call.reply());
             call.Finish(grpc::Status::OK);
           });
@@ -135,7 +136,8 @@ void AdminService::Accept(CallQueue& queue) {
         OnVolume(call, [&call](VolumeServer&, Core& core) {
           const InodeNumber inode(call.request().inode());
           const SessionId session(call.request().session());
-          core.FetchLocks(inode, [&core, &call, inode, session] {
+          core.FetchLocks(inode, [&core, &call, inode, session](bool answered) {
+            if (!answered) return call.Finish(Stopping());
             core.BreakLocks(inode, session == SessionId(0) ? std::nullopt : std::optional(session),
                             call.reply());
             call.Finish(grpc::Status::OK);

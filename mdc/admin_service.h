@@ -115,7 +115,8 @@ void AdminService::OnVolume(AnyCall& call, Action action) {
   grpc::Status why;
   VolumeServer* const volume = Find(call.context(), call.request().volume(), &why);
   if (volume == nullptr) return call.Finish(why);
-  const bool queued = volume->RunOnCore([volume, action](Core& core) { action(*volume, core); });
+  const bool queued = volume->RunOnCore([volume, action](Core& core) { action(*volume, core); },
+                                        [&call] { call.Finish(Stopping()); });
   if (!queued) call.Finish(Stopping());
 }
 

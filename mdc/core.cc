@@ -211,7 +211,7 @@ void CoreImpl::OnTick() {
   if (!health_.ok()) return;
   session_clock_.Observe();
   const std::uint64_t now = session_clock_.NowMs();
-  std::vector<std::pair<Session*, std::string_view>> over;
+  std::vector<std::pair<Session*, std::string>> over;
   std::vector<SessionId> resumed;  // ascending
   for (auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
@@ -228,6 +228,9 @@ void CoreImpl::OnTick() {
     } else if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) {
       // By returns of single blocks, which are never refused.
       over.emplace_back(session.get(), "it holds tokens of too many pieces");
+    } else if (std::string overdue = OverdueRecall(*session); !overdue.empty()) {
+      NoteCutOff(*session, overdue);
+      over.emplace_back(session.get(), std::move(overdue));
     }
   }
   if (!resumed.empty()) {

@@ -117,6 +117,8 @@ class Core {
   virtual void OnFenced(FenceId fence, const FenceOutcome& outcome) = 0;
   // Session keys that were seen registered on LUNs: those of no session are fenced.
   virtual void OnKeysSeen(const std::vector<std::uint64_t>& keys) = 0;
+  // A look at all LUNs that have reservations is done: those for data that it could not reach.
+  virtual void OnLunsSeen(const std::vector<Uuid>& lost) = 0;
   virtual CoreOutputs TakeOutputs() = 0;
 
   // What makes the metadata store grow is executed, held back, or refused with ENOSPC, until told
@@ -143,8 +145,12 @@ class Core {
   virtual void Describe(v1::LocksReply& reply) const = 0;
 
   // Asks the sessions that decide about locks by themselves what is locked, of one inode or of all;
-  // `then` runs on the core thread when they have answered, or after a second.
-  virtual void FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) = 0;
+  // `then(true)` runs on the core thread when they have answered, or after a second; then(false)
+  // from EndFetches on.
+  virtual void FetchLocks(std::optional<InodeNumber> inode,
+                          std::function<void(bool answered)> then) = 0;
+  // Nobody waits for such answers any more: this controller stops.
+  virtual void EndFetches() = 0;
   // Takes away what clients have locked of the inode, of one session or of all, and tells them;
   // fills in what it was.
   virtual void BreakLocks(InodeNumber inode, std::optional<SessionId> session,

@@ -70,6 +70,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
 
 // Behind every reply that may have granted the token: then the client knows what it gives up.
 void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
+  NoteRecalls(recalls, RecallClock::Kind::kAttributes);
   for (const Recall& recall : recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);

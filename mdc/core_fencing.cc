@@ -57,7 +57,10 @@ FenceRun CoreImpl::FenceOf(const Session& session) const {
   if (MustFence(session)) {
     for (const v1::SessionKey& key : session.record.keys()) run.victims.push_back(key.key());
   }
-  if (!session.record.left()) {
+  if (session.gave_up && MustFence(session)) {
+    // It reads no more; what its kernel has kept for a moment is forgotten by then.
+    run.until_ms = clock_.NowMs() + GaveUpMs(options_.session_lease_ms);
+  } else if (!session.record.left()) {
     const std::uint64_t now_ms = session_clock_.NowMs();
     run.until_ms = clock_.NowMs() + std::max(session.lease_until_ms, now_ms) - now_ms;
   }
@@ -293,6 +296,7 @@ std::string CoreImpl::StateOf(const Session& session) {
 }
 
 void CoreImpl::DescribeAlarms(v1::ShowReply& reply) const {
+  DescribeRecallAlarms(reply);
   for (const auto& [id, session] : sessions_.all()) {
     if (session->phase != Session::Phase::kEnding || session->ending.problem.empty()) continue;
     reply.add_alarms(

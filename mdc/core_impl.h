@@ -10,6 +10,7 @@
 //   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
+//   core_recalls.cc   recalls that are not answered, and sessions that give up
 //
 // The order of one session's operations. All but pure reads take effect in sending order: they go
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
@@ -65,6 +66,7 @@ class CoreImpl final : public Core {
   void OnFetched(TicketId ticket) override;
   void OnFenced(FenceId fence, const FenceOutcome& outcome) override;
   void OnKeysSeen(const std::vector<std::uint64_t>& keys) override;
+  void OnLunsSeen(const std::vector<Uuid>& lost) override;
   CoreOutputs TakeOutputs() override;
   void OnStoreSpace(StoreSpace space) override;
   absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
@@ -74,7 +76,9 @@ class CoreImpl final : public Core {
   void Describe(v1::StatReply& reply) const override;
   void Describe(v1::WhoReply& reply) const override;
   void Describe(v1::LocksReply& reply) const override;
-  void FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) override;
+  void FetchLocks(std::optional<InodeNumber> inode,
+                  std::function<void(bool answered)> then) override;
+  void EndFetches() override;
   void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                   v1::LocksReply& reply) override;
   std::map<std::uint64_t, SessionId> KnownKeys() const override;
@@ -269,6 +273,20 @@ class CoreImpl final : public Core {
   static std::string StateOf(const Session& session);
   void DescribeAlarms(v1::ShowReply& reply) const;
 
+  // core_recalls.cc
+  void NoteRecalls(const std::vector<Recall>& recalls, RecallClock::Kind kind);
+  bool IsOut(SessionId session, const RecallClock::Out& out) const;
+  // For how long the session's oldest recall has been out; 0: none is.
+  std::uint64_t RecallAgeMs(Session& session) const;
+  // Why a session must be evicted that does not answer a recall; empty: it need not.
+  std::string OverdueRecall(Session& session) const;
+  bool WaitsForOthers(SessionId session) const;
+  void OnGiveUp(Session& session, const v1::Request& request);
+  // The controller has looked at that LUN a moment ago, and has reached it.
+  bool Reaches(const std::string& lun) const;
+  void NoteCutOff(const Session& session, std::string_view reason);
+  void DescribeRecallAlarms(v1::ShowReply& reply) const;
+
   MetaDb& db_;
   const VolumeDescriptor descriptor_;
   std::string framed_descriptor_;
@@ -285,6 +303,15 @@ class CoreImpl final : public Core {
   std::uint64_t last_key_ = 0;        // of this epoch
   std::uint64_t last_fence_ = 0;
   std::vector<CoreOutputs::Fence> fences_;
+  // Data LUNs that this controller did not reach when it looked last, and when that was; 0: never.
+  absl::flat_hash_set<std::string> lost_luns_;
+  std::uint64_t luns_seen_ms_ = 0;
+  // Sessions that were evicted because others waited for them, for people; the last ones.
+  struct CutOff {
+    std::uint64_t at_ms = 0;
+    std::string what;
+  };
+  std::deque<CutOff> cut_off_;
   absl::btree_set<SessionId> fencing_;  // sessions that are ending, or wait for a key
 
   InFlight in_flight_;
@@ -326,9 +353,10 @@ class CoreImpl final : public Core {
   struct LockFetch {
     absl::flat_hash_set<std::uint64_t> tokens;  // by number
     std::uint64_t until_ms = 0;
-    std::function<void()> then;
+    std::function<void(bool answered)> then;
   };
   std::vector<LockFetch> lock_fetches_;
+  bool fetches_ended_ = false;
 
   std::deque<PendingRef> unfinished_;  // their next step is due; marked as fetching
   std::uint64_t directory_moves_ = 0;

@@ -110,7 +110,15 @@ void CoreImpl::DropLockWaits(const Session& session) {
 // ---- tokens -----------------------------------------------------------------------------------
 
 void CoreImpl::RecallLocks(InodeNumber inode, bool contended) {
-  if (lock_tokens_.Recall(inode, contended)) SendLockRecall(*lock_tokens_.Find(inode));
+  if (!lock_tokens_.Recall(inode, contended)) return;
+  const LockToken& token = *lock_tokens_.Find(inode);
+  if (Session* const session = sessions_.Find(token.session)) {
+    session->recalls.Note({.since_ms = session_clock_.NowMs(),
+                           .kind = RecallClock::Kind::kLocks,
+                           .inode = inode,
+                           .number = token.number});
+  }
+  SendLockRecall(token);
 }
 
 // Behind the reply that granted it. Without a stream it goes out when the session resumes, or is
@@ -128,7 +136,9 @@ void CoreImpl::SendLockRecall(const LockToken& token) {
 
 // ---- administration ---------------------------------------------------------------------------
 
-void CoreImpl::FetchLocks(std::optional<InodeNumber> inode, std::function<void()> then) {
+void CoreImpl::FetchLocks(std::optional<InodeNumber> inode,
+                          std::function<void(bool answered)> then) {
+  if (fetches_ended_) return then(false);
   LockFetch fetch;
   fetch.until_ms = clock_.NowMs() + kLockFetchMs;
   fetch.then = std::move(then);
@@ -152,7 +162,12 @@ void CoreImpl::EndLockFetches() {
     over.push_back(std::move(fetch));
     return true;
   });
-  for (const LockFetch& fetch : over) fetch.then();
+  for (const LockFetch& fetch : over) fetch.then(true);
+}
+
+void CoreImpl::EndFetches() {
+  fetches_ended_ = true;
+  for (const LockFetch& fetch : std::exchange(lock_fetches_, {})) fetch.then(false);
 }
 
 void CoreImpl::Describe(v1::LocksReply& reply) const {

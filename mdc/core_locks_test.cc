@@ -304,7 +304,7 @@ TEST_F(CoreLockTokenTest, WhoReturnsMoreThanItMayHoldIsLeftWithNothing) {
 TEST_F(CoreLockTokenTest, AdministrationIsToldWhatIsHeld) {
   const std::uint64_t token = Take(a_);
   int told = 0;
-  const auto tell = [&told] { ++told; };
+  const auto tell = [&told](bool answered) { told += answered ? 1 : 0; };
   world_.core_->FetchLocks(InodeNumber(kFile + 1), tell);
   EXPECT_EQ(told, 1);
   world_.core_->FetchLocks(std::nullopt, tell);
@@ -316,6 +316,20 @@ TEST_F(CoreLockTokenTest, AdministrationIsToldWhatIsHeld) {
   world_.core_->Describe(shown);
   ASSERT_EQ(shown.locks_size(), 1);
   EXPECT_EQ(shown.locks(0).first(), 3u);
+}
+
+TEST_F(CoreLockTokenTest, AdministrationIsAnsweredWhenTheControllerStops) {
+  (void)Take(a_);
+  int answered = 0, refused = 0;
+  const auto tell = [&](bool yes) { ++(yes ? answered : refused); };
+  world_.core_->FetchLocks(std::nullopt, tell);
+  world_.Run();
+  EXPECT_EQ(refused, 0);
+  world_.core_->EndFetches();
+  EXPECT_EQ(refused, 1);
+  world_.core_->FetchLocks(std::nullopt, tell);
+  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(answered, 0);
 }
 
 TEST_F(CoreLockTokenTest, ABrokenOneIsOverAtOnce) {

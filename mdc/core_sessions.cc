@@ -58,6 +58,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
   switch (request.op_case()) {
     case v1::Request::kRenew:
       session->renews_within_ms = request.renew().next_ms();
+      if (request.renew().has_work()) session->recall_work = request.renew().work();
       Answer(*session, request, {}, Sequence());
       break;
     case v1::Request::kReclaim:
@@ -68,6 +69,9 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       break;
     case v1::Request::kNewKey:
       OnNewKey(*session, request);
+      break;
+    case v1::Request::kGiveUp:
+      OnGiveUp(*session, request);
       break;
     default:
       if (session->phase == Session::Phase::kMustReclaim && !session->reclaimed &&
@@ -171,6 +175,7 @@ void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
     session.features &= ~std::uint64_t{v1::FEATURE_FORETELL};
   }
   session.program = hello.program().substr(0, kMaxProgramBytes);
+  session.recall_work.reset();
 }
 
 bool CoreImpl::FindExport(StreamId stream, const v1::Request& request, std::string_view host,

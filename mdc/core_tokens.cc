@@ -62,6 +62,7 @@ bool CoreImpl::OthersWait(const Pending& op) const {
 }
 
 void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
+  NoteRecalls(recalls, RecallClock::Kind::kData);
   for (const Recall& recall : recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);

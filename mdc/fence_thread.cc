@@ -91,9 +91,10 @@ void FenceThread::Watch() {
   if (!status.ok()) {
     lost_ = true;
     events_.seat_lost(status);
-  } else if (!seen.empty()) {
-    events_.keys_seen(std::move(seen));
+    return;
   }
+  if (events_.luns_seen) events_.luns_seen(fencer_->lost());
+  if (!seen.empty()) events_.keys_seen(std::move(seen));
 }
 
 }  // namespace reel::mdc

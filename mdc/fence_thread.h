@@ -24,6 +24,7 @@ class FenceThread {
     std::function<void(FenceId, const FenceOutcome&)> fenced;
     std::function<void(std::vector<std::uint64_t>)> keys_seen;  // of sessions, on the LUNs
     std::function<void(const absl::Status&)> seat_lost;         // at most once
+    std::function<void(std::vector<Uuid>)> luns_seen;           // those that were not reached
   };
   using Action = std::function<void(Fencer&)>;
 

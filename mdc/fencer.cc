@@ -40,6 +40,7 @@ Fencer::Fencer(OpenVolume& volume) : volume_(volume), seats_(volume.luns.size())
     for (const StripeSet& set : pool.sets) {
       for (std::size_t i = 0; i < set.luns.size() && next < seats_.size(); ++i, ++next) {
         Seat& seat = seats_[next];
+        ids_.push_back(set.luns[i].lun);
         seat.metadata = (pool.flags & Pool::kMetadata) != 0;
         seat.reservations = volume.luns[next]->reservations();
         if (seat.reservations == nullptr) continue;
@@ -315,6 +316,7 @@ FenceOutcome Fencer::Fence(const CoreOutputs::Fence& order) {
 // ---- watching ---------------------------------------------------------------------------------
 
 absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::string>& problems) {
+  lost_.clear();
   for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
     Seat& seat = seats_[lun];
     if (seat.reservations == nullptr) continue;
@@ -323,6 +325,7 @@ absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::st
       const absl::Status status = !view.ok() ? view.status() : CheckOwners(lun, *view);
       if (!view.ok() && !IsPathLost(status) && !absl::IsFailedPrecondition(status)) {
         problems.emplace_back(status.message());  // it says nothing, which may pass
+        lost_.push_back(ids_[lun]);
         continue;
       }
       if (seat.metadata || absl::IsFailedPrecondition(status)) {
@@ -334,6 +337,7 @@ absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::st
       std::uint64_t quarantine_ms = 0;
       if (absl::Status s = Hold(lun, /*reopen=*/true, &quarantine_ms); !s.ok()) {
         problems.push_back(std::string(s.message()));
+        lost_.push_back(ids_[lun]);
         continue;
       }
       spdlog::warn("volume {}: {}: the reservation was lost, and is taken again",

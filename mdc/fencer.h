@@ -56,6 +56,8 @@ class Fencer {
   // lost, and this process must end. Session keys that it saw go to `seen`; what is wrong and will
   // be tried again to `problems`.
   absl::Status Watch(std::vector<std::uint64_t>& seen, std::vector<std::string>& problems);
+  // The LUNs that it could not reach.
+  const std::vector<Uuid>& lost() const { return lost_; }
 
   // Gives the LUNs up on which nobody else is registered: after the last session.
   void Leave();
@@ -97,6 +99,8 @@ class Fencer {
   OpenVolume& volume_;
   std::vector<Seat> seats_;  // by LUN
   std::size_t used_ = 0;
+  std::vector<Uuid> ids_;  // by LUN
+  std::vector<Uuid> lost_;
   Epoch epoch_;
   // While a reservation is taken from one holder only: from whom (0: nobody).
   std::optional<std::uint64_t> expected_;

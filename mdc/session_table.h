@@ -17,6 +17,7 @@
 #include "mdc/core.h"
 #include "mdc/fence_run.h"
 #include "mdc/progress.h"
+#include "mdc/recall_clock.h"
 #include "mdc/txn.h"
 #include "proto/mdc.pb.h"
 #include "proto/records.pb.h"
@@ -95,9 +96,13 @@ struct Session {
   std::uint32_t protocol = 1;  // the version that is spoken on it
   std::uint64_t features = 0;  // Feature bits that both know
   std::string program;         // its release
-  bool recalls_due = false;    // resumed: what was recalled on its old stream goes out again
-  std::vector<Rekey> rekeys;   // one a LUN
-  FenceRun ending;             // kEnding
+  RecallClock recalls;         // that are out
+  // As its client has said last, and when: how its work on them stands; nothing: it never has.
+  std::optional<v1::RecallWork> recall_work;
+  bool gave_up = false;       // its lease is over by its client's own clock
+  bool recalls_due = false;   // resumed: what was recalled on its old stream goes out again
+  std::vector<Rekey> rekeys;  // one a LUN
+  FenceRun ending;            // kEnding
   std::optional<Sequence> forgotten_at;  // kEnding: its record is gone when that is durable
 };
 

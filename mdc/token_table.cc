@@ -58,9 +58,9 @@ std::vector<Recall> TokenTable::RecallOthers(SessionId session, InodeNumber inod
           return pending.mode <= allowed && pending.span.Contains(span);
         });
     if (out) continue;
-    holder.recalled.push_back({span, allowed});
+    holder.recalled.push_back({span, allowed, ++last_recall_});
     inodes_[holder.session].recalled.insert(inode);
-    recalls.push_back({holder.session, inode, allowed, span});
+    recalls.push_back({holder.session, inode, allowed, span, last_recall_});
   }
   return recalls;
 }
@@ -79,6 +79,13 @@ bool TokenTable::AnyRecallPending(InodeNumber inode) const {
                      [](const Holder& holder) { return !holder.recalled.empty(); });
 }
 
+bool TokenTable::IsOut(SessionId session, InodeNumber inode, std::uint64_t number) const {
+  const Holder* holder = Find(session, inode);
+  return holder != nullptr &&
+         std::any_of(holder->recalled.begin(), holder->recalled.end(),
+                     [&](const Pending& pending) { return pending.number == number; });
+}
+
 std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
   std::vector<Recall> recalls;
   const auto found = inodes_.find(session);
@@ -86,7 +93,7 @@ std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
   for (const InodeNumber inode : found->second.recalled) {
     ++looked_at_;
     for (const Pending& pending : Find(session, inode)->recalled) {
-      recalls.push_back({session, inode, pending.mode, pending.span});
+      recalls.push_back({session, inode, pending.mode, pending.span, pending.number});
     }
   }
   return recalls;

@@ -24,6 +24,7 @@ struct Recall {
   InodeNumber inode;
   v1::TokenMode mode;  // lower to at most this
   TokenSpan span;
+  std::uint64_t number = 0;  // no two recalls of a table have the same
 };
 
 // What a session may hold, some 100 bytes each. Clients keep far below by themselves.
@@ -52,6 +53,8 @@ class TokenTable {
                      const TokenSpan& span = kWholeFile) const;
   // True while a recall is out on anybody's token of the inode: somebody waits for it.
   bool AnyRecallPending(InodeNumber inode) const;
+  // Whether the recall of that number has no answer yet.
+  bool IsOut(SessionId session, InodeNumber inode, std::uint64_t number) const;
   // All of the session's recalls that are out: sent again when its stream was replaced.
   std::vector<Recall> PendingRecalls(SessionId session) const;
 
@@ -80,6 +83,7 @@ class TokenTable {
   struct Pending {
     TokenSpan span;
     v1::TokenMode mode = v1::TOKEN_NONE;
+    std::uint64_t number = 0;
   };
   struct Holder {
     SessionId session;
@@ -100,6 +104,7 @@ class TokenTable {
   absl::flat_hash_map<SessionId, Inodes> inodes_;
   mutable std::uint64_t looked_at_ = 0;
   bool any_exclusive_ = false;
+  std::uint64_t last_recall_ = 0;
 };
 
 // Which sessions have which inodes open.

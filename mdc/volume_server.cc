@@ -102,11 +102,13 @@ VolumeServer::~VolumeServer() {
 
 // Who brings an event to an idle core runs it there and then: two changes of threads less in every
 // round trip.
-void VolumeServer::Queue(Event event) {
+bool VolumeServer::Queue(Event event, bool when_stopping) {
   {
     MutexLock lock(queue_mutex_);
+    if (stopping_ && !when_stopping) return false;
+    // (What is in the queue before stopping_ is set, the resident does before it goes.)
     queue_.push_back(std::move(event));
-    if (core_busy_ || resident_wants_) return;
+    if (core_busy_ || resident_wants_) return true;
     core_busy_ = true;
   }
   RunBatch();
@@ -115,6 +117,7 @@ void VolumeServer::Queue(Event event) {
   // A visitor has its own work to go back to: what came meanwhile is for the resident.
   if (!queue_.empty()) resident_wants_ = true;
   if (resident_wants_) queue_changed_.NotifyOne();
+  return true;
 }
 
 StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer, std::string certificate) {
@@ -129,15 +132,6 @@ void VolumeServer::Post(StreamId stream, v1::ClientFrame frame) {
 
 void VolumeServer::StreamEnded(StreamId stream) {
   Queue(Ended{stream});
-}
-
-bool VolumeServer::RunOnCore(std::function<void(Core&)> action) {
-  {
-    MutexLock lock(queue_mutex_);
-    if (stopping_) return false;
-  }
-  Queue(std::move(action));
-  return true;
 }
 
 // The resident ticks, and takes over when there is more than a visitor's one batch.
@@ -174,6 +168,7 @@ void VolumeServer::CoreMain() {
     // Who came after the last look found the seat taken, and left it to its holder.
     if (!queue_.empty()) resident_wants_ = true;
   }
+  core_->EndFetches();
   if (core_->health().ok()) {
     core_->SayFarewell(WordOf(farewell_), farewell_.stopped);
     Deliver();
@@ -188,7 +183,10 @@ bool VolumeServer::RunBatch() {
     MutexLock lock(queue_mutex_);
     events.swap(queue_);
   }
-  if (!core_->health().ok()) return false;  // nothing may be said any more
+  if (!core_->health().ok()) {
+    Drop(events);
+    return false;
+  }
   std::size_t undelivered = 0;
   for (Event& event : events) {
     Handle(std::move(event));
@@ -234,7 +232,7 @@ void VolumeServer::Handle(Event event) {
                  [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
                  [&](RegionAdded& added) { OnRegionAdded(added.outcome); },
                  [&](Compacted& compacted) { OnCompacted(compacted.outcome); },
-                 [&](Action& action) { action(*core_); },
+                 [&](Action& action) { action.run(*core_); },
              },
              event);
 }

@@ -95,8 +95,9 @@ class VolumeServer {
   void Post(StreamId stream, v1::ClientFrame frame);
   // REQUIRES: nothing is posted for the stream afterwards.
   void StreamEnded(StreamId stream);
-  // Runs on the core's seat, soon or at once; false when the server is stopping, and it never runs.
-  bool RunOnCore(std::function<void(Core&)> action);
+  // Runs on the core's seat, soon or at once. False when the server is stopping, and neither runs.
+  // `otherwise` runs instead where the store has failed before its turn comes.
+  bool RunOnCore(std::function<void(Core&)> action, std::function<void()> otherwise = {});
 
   // What the core does not know: where the LUNs are; the store's counters.
   void Complete(v1::ShowReply& reply) const;
@@ -147,7 +148,10 @@ class VolumeServer {
   struct Compacted {
     absl::Status outcome;
   };
-  using Action = std::function<void(Core&)>;
+  struct Action {
+    std::function<void(Core&)> run;
+    std::function<void()> otherwise{};
+  };
   using Event =
       std::variant<Opened, Arrived, Ended, Durable, Fetched, RegionAdded, Compacted, Action>;
   struct Outgoing {
@@ -162,8 +166,11 @@ class VolumeServer {
   absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
   void DescribeFencing(v1::ShowReply& reply) const;
 
-  void Queue(Event event);
+  void Queue(Event event) { (void)Queue(std::move(event), /*when_stopping=*/true); }
+  // False: it is dropped, as the server is stopping.
+  bool Queue(Event event, bool when_stopping);
   void CoreMain();
+  static void Drop(std::vector<Event>& events);
   // What is in the queue, by the seat's holder; true when more has come meanwhile.
   bool RunBatch();
   void Handle(Event event);

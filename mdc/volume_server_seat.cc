@@ -38,16 +38,31 @@ absl::Status VolumeServer::StartFencing(std::unique_ptr<Fencer> fencer) {
   WaitOut(options_.volume, quarantine_ms);
   FenceThread::Events events;
   events.fenced = [this](FenceId fence, const FenceOutcome& outcome) {
-    Queue(Action([fence, outcome](Core& core) { core.OnFenced(fence, outcome); }));
+    Queue(Action{[fence, outcome](Core& core) { core.OnFenced(fence, outcome); }});
   };
   events.keys_seen = [this](const std::vector<std::uint64_t>& keys) {
-    Queue(Action([keys](Core& core) { core.OnKeysSeen(keys); }));
+    Queue(Action{[keys](Core& core) { core.OnKeysSeen(keys); }});
+  };
+  events.luns_seen = [this](const std::vector<Uuid>& lost) {
+    Queue(Action{[lost](Core& core) { core.OnLunsSeen(lost); }});
   };
   events.seat_lost = [this](const absl::Status& status) {
     LoseSeat(std::string(status.message()));
   };
   fencing_ = std::make_unique<FenceThread>(std::move(fencer), clock_, std::move(events));
   return absl::OkStatus();
+}
+
+bool VolumeServer::RunOnCore(std::function<void(Core&)> action, std::function<void()> otherwise) {
+  return Queue(Action{std::move(action), std::move(otherwise)}, /*when_stopping=*/false);
+}
+
+// Nothing may be said any more but that.
+void VolumeServer::Drop(std::vector<Event>& events) {
+  for (Event& event : events) {
+    const Action* const action = std::get_if<Action>(&event);
+    if (action != nullptr && action->otherwise) action->otherwise();
+  }
 }
 
 void VolumeServer::SetMaintenance(Core& core, bool on,

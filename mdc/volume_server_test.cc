@@ -263,6 +263,27 @@ TEST_F(VolumeServerTest, WhatComesWhileTheResidentLeavesNeedsNoTick) {
   server_.reset();
 }
 
+// A program that waits for an answer waits for ever where neither comes.
+TEST_F(VolumeServerTest, WhatIsTakenRunsAlsoWhereTheServerStops) {
+  constexpr int kRounds = 10, kCallers = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    Start();
+    std::atomic<std::uint64_t> taken{0}, ran{0};
+    std::vector<Thread> callers;
+    for (int i = 0; i < kCallers; ++i) {
+      callers.emplace_back([&] {
+        while (server_->RunOnCore([&](const Core&) { ++ran; })) ++taken;
+      });
+    }
+    while (ran == 0) {
+    }
+    EXPECT_TRUE(server_->Stop().ok());
+    for (Thread& caller : callers) caller.Join();
+    EXPECT_EQ(taken, ran);
+    server_.reset();
+  }
+}
+
 TEST_F(VolumeServerTest, AdministrationSeesTheVolume) {
   Start();
   Connect();

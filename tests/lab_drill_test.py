@@ -14,8 +14,9 @@ def told(op, error=None):
     return {"op": op, "error": error}
 
 
-def verdict(gap_ms, late_frames=0):
-    return {"gap_ms": gap_ms, "late_frames": {"stream": 0, "read": late_frames}}
+def verdict(gap_ms, late_frames=0, append_ms=0):
+    return {"gap_ms": gap_ms, "append_ms": append_ms,
+            "late_frames": {"stream": 0, "read": late_frames}}
 
 
 def test_names_follow_the_changes_that_succeeded():
@@ -113,4 +114,6 @@ def test_what_is_promised_of_times():
     assert len(unmet("kill-active", [verdict(3500), verdict(3500), verdict(5100)], 10_000)) == 2
     assert unmet("kill-active-and-client", [verdict(12_900)], 10_000) == []
     assert "13100 ms" in unmet("kill-active-and-client", [verdict(13_100)], 10_000)[0]
+    assert unmet("cut-san-client", [verdict(900, append_ms=26_900)], 10_000) == []
+    assert "27100 ms" in unmet("cut-san-client", [verdict(900, append_ms=27_100)], 10_000)[0]
     assert "2 frames" in unmet("fail", [verdict(10, late_frames=2)], 10_000)[0]

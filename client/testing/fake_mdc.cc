@@ -158,7 +158,20 @@ void FakeMdc::ShowInstead(const Uuid& volume, int hellos) {
 
 void FakeMdc::Evict(std::uint64_t id) {
   MutexLock lock(mutex_);
-  ClientSession& session = sessions_.at(id);
+  EndSession(sessions_.at(id));
+}
+
+void FakeMdc::LetGiveUp() {
+  MutexLock lock(mutex_);
+  lets_give_up_ = true;
+}
+
+v1::RecallWork FakeMdc::recall_work() const {
+  MutexLock lock(mutex_);
+  return recall_work_;
+}
+
+void FakeMdc::EndSession(ClientSession& session) {
   session.evicted = true;
   if (session.stream != nullptr) {
     v1::ServerFrame frame;
@@ -285,6 +298,7 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_protocol(1);
     answer.set_session(session->id);
     answer.set_epoch(epoch_);
+    answer.set_features(hello.features() & v1::FEATURE_RECALL_WORK);
     answer.set_lease_ms(options_.lease_ms);
     answer.set_slots(options_.slots);
     answer.set_must_reclaim(session->must_reclaim);
@@ -351,7 +365,16 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
   std::uint64_t returned = 0;
   switch (request.op_case()) {
     case v1::Request::kRenew:
+      if (request.renew().has_work()) recall_work_ = request.renew().work();
+      break;
     case v1::Request::kGoodbye:
+      break;
+    case v1::Request::kGiveUp:
+      if (lets_give_up_) {
+        EndSession(session);
+        return true;
+      }
+      reply.set_error(EAGAIN);
       break;
     case v1::Request::kReclaim:
       for (const std::uint64_t inode : request.reclaim().opens()) session.opens.insert(inode);

@@ -56,6 +56,8 @@ class FakeMdc : public MdcConnector {
   void Serve(const Uuid& volume, bool compares);
   // Streams end; the next so many Hellos find that volume in place of its own.
   void ShowInstead(const Uuid& volume, int hellos);
+  // From now on who gives up is evicted; before, nobody waits for it.
+  void LetGiveUp();
 
   // ---- what a test asks it
   std::uint64_t CreateFile(std::uint32_t mode = 0100644);
@@ -70,6 +72,8 @@ class FakeMdc : public MdcConnector {
   std::uint64_t CountOf(v1::Request::OpCase op) const;
   std::uint64_t received_bytes() const;
   std::uint64_t replays() const;
+  // As the last renewal said.
+  v1::RecallWork recall_work() const;
   std::vector<std::string> wrongs() const;
 
  private:
@@ -135,6 +139,7 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendRecall(ClientSession& session, std::uint64_t inode, const Recalled& recalled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndSession(ClientSession& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropSession(ClientSession& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TakeBlocks(File& file, FileBlock start, std::uint64_t length_blocks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,6 +157,8 @@ class FakeMdc : public MdcConnector {
   bool down_ ABSL_GUARDED_BY(mutex_) = false;
   bool silent_ ABSL_GUARDED_BY(mutex_) = false;
   bool lose_replies_ ABSL_GUARDED_BY(mutex_) = false;
+  bool lets_give_up_ ABSL_GUARDED_BY(mutex_) = false;
+  v1::RecallWork recall_work_ ABSL_GUARDED_BY(mutex_);
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -80,7 +80,8 @@ def _run(cluster, name, behind, size):
         room.begin()
         time.sleep(QUIET_SECONDS)  # the load that the fault meets
         FAULTS[name](cluster, before, tell)
-        room.lose([client.name for client in cluster.clients if not client.running()])
+        room.lose([client.name for client in cluster.clients
+                   if not client.running() or cluster.network.cuts(client.name)])
         room.settle()
         findings = room.judge()
         results = [load.result() for load in room.loads]
@@ -144,7 +145,8 @@ def _print_run(name, number, run):
               f"{result['longest_pause_ms']:11} ms {result['late']:11}")
     verdict = run["verdict"]
     frames = verdict["late_frames"]
-    print(f"verdict: gap {verdict['gap_ms']} ms; errors {verdict['errors']}; "
+    print(f"verdict: gap {verdict['gap_ms']} ms, appends {verdict['append_ms']} ms; "
+          f"errors {verdict['errors']}; "
           f"lost {verdict['lost']}; doubled {verdict['doubled']}; locks {verdict['locks']}; "
           f"frames late: stream {frames['stream']}, reader {frames['read']}; "
           f"fsck {verdict['fsck']}\n", flush=True)

@@ -13,6 +13,8 @@ from process import LabError
 # each LUN (a target asks for 256 KiB at once): several of them have to be under way at a time.
 SLOW_MS, SLOW_SEAT_MS = 5, 150
 SLOW_SECONDS = 5
+# A host that is cut off finds out within a command's time, and has given up soon after.
+EVICTED_SECONDS = 45
 
 
 # Whoever asks an MDC is a process of its own, which takes CPU from the programs that are judged.
@@ -82,6 +84,26 @@ def kill_active_twice(cluster, active, tell):
     kill_active(cluster, second, tell)
 
 
+def cut_san_client(cluster, active, tell):
+    """What others want of it is free when it has found out, or has given up. Where it holds nothing
+    that it has to write first it keeps its session: how long the others waited is told either way.
+    """
+    if len(cluster.clients) < 4:
+        raise LabError("this drill needs four clients: the last one is cut off")
+    client = cluster.clients[-1]
+    tell(f"{client.name} is cut off the SAN, and not off the LAN")
+    cluster.partition(client.name, "san")
+    until = time.monotonic() + EVICTED_SECONDS
+    while time.monotonic() < until:
+        evicted = [line for line in (active.reeladm("show") or {}).get("alarms", [])
+                   if f"at {client.mount_point} was evicted" in line]
+        if evicted:
+            tell(f"an alarm says: {evicted[-1]}")
+            return
+        time.sleep(ASK_SECONDS)
+    tell(f"{client.name} keeps its session: nobody waits for what it would have to write")
+
+
 def disk_slow(cluster, _active, tell):
     names = cluster.luns.names()
     for lun, ms in ((names[0], SLOW_SEAT_MS), (names[-1], SLOW_MS)):
@@ -106,6 +128,7 @@ FAULTS = {
     "kill-active-and-client": kill_active_and_client,
     "kill-both": kill_both,
     "kill-active-twice": kill_active_twice,
+    "cut-san-client": cut_san_client,
     "disk-slow": disk_slow,
     "fail": fail,
 }

@@ -11,6 +11,7 @@ from drill_load import FRAME_SECONDS, LINE_BYTES, LOCK_BYTES, line_of
 LATE_SECONDS = 1.0
 FRAMED = ("stream", "read")  # programs with a frame due each FRAME_SECONDS
 GAP_MS = 3000
+COMMAND_MS = 20_000  # of an iSCSI path, as long as its URL says nothing else
 WORST_GAP_MS = {"kill-active": 5000}  # of one run; the median's limit is the same for all
 
 
@@ -105,7 +106,9 @@ def verdict_of(results, findings, fsck):
     wrong = errors + findings.lost + findings.doubled + findings.locks
     if not clean:
         wrong.append(f"fsck: {(fsck.stdout + fsck.stderr).strip()[-500:]}")
-    return {"gap_ms": by["create"][0]["longest_pause_ms"], "errors": len(errors),
+    return {"gap_ms": by["create"][0]["longest_pause_ms"],
+            "append_ms": max((result["longest_pause_ms"] for result in by.get("append", [])),
+                             default=0), "errors": len(errors),
             "lost": len(findings.lost), "doubled": len(findings.doubled),
             "locks": "lost" if findings.locks else "held",
             "late_frames": {what: sum(result["late"] for result in by[what])
@@ -120,6 +123,12 @@ def limits_ms(name, lease_ms):
     return GAP_MS, WORST_GAP_MS.get(name, GAP_MS)
 
 
+def cut_off_ms(lease_ms):
+    """How long others wait for a host that has lost the SAN: until a command of it has timed out,
+    or a recall has stood still for a lease, and it has asked twice (docs/failover.md)."""
+    return max(lease_ms, COMMAND_MS) + 2 * lease_ms // 5 + GAP_MS
+
+
 def unmet(name, verdicts, lease_ms):
     """Promises of time that the runs of a drill did not keep, where a client's lease is so long."""
     gaps = sorted(verdict["gap_ms"] for verdict in verdicts)
@@ -130,6 +139,12 @@ def unmet(name, verdicts, lease_ms):
         lines.append(f"the median gap is {median} ms, and should be {of_median} ms at most")
     if worst > of_worst:
         lines.append(f"the longest gap is {worst} ms, and should be {of_worst} ms at most")
+    if name == "cut-san-client":
+        most = cut_off_ms(lease_ms)
+        slowest = max(verdict["append_ms"] for verdict in verdicts)
+        if slowest > most:
+            lines.append(f"appends beside the host that was cut off have waited for {slowest} ms, "
+                         f"and should for {most} ms at most")
     for what in FRAMED:
         frames = sum(verdict["late_frames"][what] for verdict in verdicts)
         if frames:

@@ -1,5 +1,6 @@
 """Hosts in network namespaces of their own: what is cut is cut, what a lost LAN and a lost SAN of
 the active controller cost, and that nothing stays behind."""
+import errno
 import json
 import os
 import signal
@@ -45,6 +46,33 @@ def test_a_paused_host_goes_on(cluster, room):
     cluster.lab("resume", "ws2")
     with open(os.path.join(room[1], "file")) as file:
         assert file.read() == "while the other one stands still"
+
+
+def test_a_workstation_cut_off_the_luns_holds_up_nobody(cluster, room):
+    with open(os.path.join(room[0], "dirty"), "wb", buffering=0) as file:
+        file.write(b"synced")
+        os.fsync(file.fileno())
+        cluster.lab("partition", "ws1", "san")
+        try:
+            file.write(b", and not synced")
+            with open(os.path.join(room[1], "dirty"), "rb") as other:
+                assert other.read().rstrip(b"\0") == b"synced"
+            # Before any child: what closes it there is told instead.
+            try:
+                os.fsync(file.fileno())
+                assert False, "what was lost is not told"
+            except OSError as error:
+                assert error.errno == errno.EIO
+            alarms = cluster.reeladm("show")["alarms"]
+            assert any("/ws1 was evicted: it does not reach a LUN" in line
+                       for line in alarms), alarms
+        finally:
+            cluster.lab("partition", "ws1", "san", "--heal")
+        os.fsync(file.fileno())
+    with open(os.path.join(room[0], "dirty"), "ab", buffering=0) as file:
+        file.write(b"; again")
+    with open(os.path.join(room[1], "dirty"), "rb") as file:
+        assert file.read().replace(b"\0", b"") == b"synced; again"
 
 
 def test_an_active_controller_cut_off_its_clients_gives_the_seat_up(cluster):

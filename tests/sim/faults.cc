@@ -12,6 +12,7 @@ constexpr Micros kLease = Cluster::kLeaseMs * kMs;
 constexpr Micros kSeat = Cluster::kSeatMs * kMs;
 // When all has healed, somebody serves within that time.
 constexpr Micros kServedWithin = 10'000 * kMs;
+constexpr Micros kLongestSanCut = 60 * kLease;
 constexpr Micros kForEver = 3'600'000 * kMs;
 constexpr int kLooksForIo = 500;
 constexpr int kLooksForTold = 5'000;
@@ -28,6 +29,7 @@ const char* NameOf(Fault fault) {
                                                   "pause beyond lease",
                                                   "slow LUNs",
                                                   "eviction",
+                                                  "SAN cut",
                                                   "power failure",
                                                   "mdc: killed",
                                                   "mdc: killed in takeover",
@@ -47,10 +49,10 @@ const char* NameOf(Fault fault) {
 Fault Faults::Any() {
   // The costly ones, which take most of what goes on with them, are rarer.
   constexpr Fault kOfMachines[] = {
-      Fault::kCutStream,    Fault::kCutStream,    Fault::kCutStream, Fault::kHoldBack,
-      Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,     Fault::kPauseLong,
-      Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong, Fault::kSlowLuns,
-      Fault::kSlowLuns,     Fault::kEvict,
+      Fault::kCutStream,    Fault::kCutStream,    Fault::kCutStream,    Fault::kHoldBack,
+      Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,        Fault::kPauseLong,
+      Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong,    Fault::kSlowLuns,
+      Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
@@ -148,6 +150,9 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       cluster_.network().HoldBack(host, scheduler().now() + time);
       if (Daemon* active = cluster_.Active()) active->Evict(machine.session()->session_id());
       break;
+    case Fault::kCutClientSan:
+      CutSan(machine);
+      break;
     case Fault::kCrashMachine:
       cluster_.CrashMachine(machine);
       Replace();
@@ -167,6 +172,20 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       });
       break;
   }
+}
+
+// (A LUN without reservations has no paths: what is cut off it then fails at once.)
+void Faults::CutSan(Machine& machine) {
+  if (!cluster_.reservations()) return;
+  const Micros time = random().Between(kLease, kLongestSanCut);
+  Path::Weather& weather = machine.weather();
+  weather.cut = true;
+  weather.cut_until = scheduler().now() + time;
+  For(time, [this, &weather, host = machine.host()] {
+    if (scheduler().now() < weather.cut_until) return;  // it was cut again
+    weather.cut = false;
+    cluster_.Log([&] { return absl::StrCat("*** host ", host, " is on the SAN again"); });
+  });
 }
 
 void Faults::FailPower() {

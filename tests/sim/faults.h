@@ -18,7 +18,8 @@ enum class Fault : std::uint8_t {
   kPause,      // a host stands still, within its lease
   kPauseLong,  // … beyond it
   kSlowLuns,
-  kEvict,  // a host, while it renews; it does not hear of that at once
+  kEvict,         // a host, while it renews; it does not hear of that at once
+  kCutClientSan,  // a host from all LUNs, and not from the controllers, for minutes
   kFailPower,
   // ---- of controllers, mostly of the one that serves
   kKill,
@@ -35,7 +36,7 @@ enum class Fault : std::uint8_t {
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 21;
+inline constexpr int kFaults = 22;
 const char* NameOf(Fault fault);
 
 class Faults {
@@ -56,6 +57,7 @@ class Faults {
   void BefallMachine(Fault fault, Machine& machine);
   void BefallController(Fault fault, Daemon& controller);
   void FailPower();
+  void CutSan(Machine& machine);
   void Stand(Daemon& controller, Micros time);
   void DisturbEviction(Machine& victim);
   void KillInTakeover(Daemon& controller);

@@ -104,7 +104,8 @@ class Path final : public Lun {
     // A controller's: late only when it is slow, and where the lease protects never later than what
     // the margin of its seat pays for.
     bool controller = false;
-    bool cut = false;  // nothing passes
+    bool cut = false;      // nothing passes
+    Micros cut_until = 0;  // of a client, the last time
     // What becomes of writes to the arbitration block is not told: of some of them, and they may be
     // carried out; or of all, and none is.
     bool lossy = false, void_writes = false;

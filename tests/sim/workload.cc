@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::string_view kNames[NameHistory::kNames] = {"a", "b", "c", "d", "e"};
 
+// No fault but a client's lost SAN lasts longer than two leases, and few come at once.
+constexpr Micros kLongestPause = 20 * Cluster::kLeaseMs * kMs;
+
 constexpr std::uint64_t kJournalBytes = 16 * DataModel::kCellBytes;
 
 bool IsAnswer(const absl::Status& status) {
@@ -140,13 +143,24 @@ void Program::OneOperation() {
 
 void Program::Run() {
   while (Continue()) {
+    const Micros began = now();
     OneOperation();
+    CheckPause(began);
     shared_.cluster.scheduler().Sleep(
         random().Between(50, random().OneIn(8) ? 400 * kMs : 8 * kMs));
     if (shared_.mix.at_home != 0 && !HasHome()) {
       shared_.cluster.scheduler().Sleep(random().Between(50, 1'000 * kMs));
     }
   }
+}
+
+// A host that is cut off the SAN may wait; the others wait for it no longer than it takes to find
+// out and to cut it off for good.
+void Program::CheckPause(Micros began) {
+  const Micros pause = now() - began;
+  if (pause <= kLongestPause || machine_.weather().cut_until > began) return;
+  shared_.cluster.Violate(absl::StrCat("host ", machine_.host(), " has waited for ", pause / kMs,
+                                       " ms for one operation"));
 }
 
 void Program::ReadAll() {

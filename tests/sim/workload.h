@@ -57,6 +57,7 @@ class Program {
       return "host " + std::to_string(machine_.host()) + "." + std::to_string(id_) + " " + text();
     });
   }
+  void CheckPause(Micros began);
   bool Continue() { return shared_.left-- > 0; }
 
   int AnySlot();
