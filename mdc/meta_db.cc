@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/empty_ranges.h"
@@ -26,6 +27,10 @@ constexpr std::uint64_t kSyncBytes = 4 * kKiB;
 // The log is cut when it takes this many times the write buffer: small batches fill it faster on
 // the LUN than RocksDB, which counts their bytes, believes.
 constexpr std::uint64_t kLogToWriteBuffer = 4;
+// An edit of the manifest is some 150 bytes to RocksDB, and a sync on the LUN: so it begins anew
+// when it takes about twice a write buffer there.
+constexpr std::uint64_t kManifestInWriteBuffer = 16;
+constexpr std::uint64_t kLeastManifestBytes = 32 * kKiB;
 // A table in which half of so many neighbours are deletions is compacted before its turn: what was
 // deleted gives its space back, and lists of what is left do not wade through it.
 constexpr std::size_t kDeletionWindow = 128;
@@ -222,6 +227,7 @@ struct MetaDb::Engine {
   EmptyRanges empty{kMaxEmptyRanges};
   mutable std::atomic<std::uint64_t> tombstones{0};  // that scans have stepped over
   std::atomic<std::uint64_t> removals{0};
+  std::atomic<std::uint64_t> applied_bytes{0};
   mutable Mutex mutex{};
   absl::Status broken ABSL_GUARDED_BY(mutex){};
 };
@@ -238,13 +244,8 @@ class MemtableListener final : public rocksdb::EventListener {
   const LogGrowth log_bytes_;
 };
 
-}  // namespace
-
-MetaDb::MetaDb(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
-MetaDb::~MetaDb() = default;
-
-absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Options& options) {
-  auto log_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
+rocksdb::Options RocksOptions(rocksdb::Env* env, const MetaDb::Options& options,
+                              const LogGrowth& log_bytes) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(options.cache_bytes);
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
@@ -277,7 +278,8 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   rocks.compression = rocksdb::kLZ4Compression;
   // metafs cuts off a torn tail and refuses damage before it; a log may only end within a record.
   rocks.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  rocks.max_manifest_file_size = 16 * kMiB;
+  rocks.max_manifest_file_size =
+      std::max(options.write_buffer_bytes / kManifestInWriteBuffer, kLeastManifestBytes);
   // Nothing below reads ahead: there is no page cache under a raw LUN.
   rocks.compaction_readahead_size = 2 * kMiB;
   rocks.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
@@ -285,7 +287,17 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   rocks.stats_persist_period_sec = 0;
   rocks.statistics = rocksdb::CreateDBStatistics();
   rocks.listeners.push_back(std::make_shared<MemtableListener>(log_bytes));
+  return rocks;
+}
 
+}  // namespace
+
+MetaDb::MetaDb(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+MetaDb::~MetaDb() = default;
+
+absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Options& options) {
+  auto log_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
+  const rocksdb::Options rocks = RocksOptions(env, options, log_bytes);
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened = options.read_only ? rocksdb::DB::OpenForReadOnly(rocks, kName, &db)
                                                    : rocksdb::DB::Open(rocks, kName, &db);
@@ -295,6 +307,43 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
                                                     .statistics = rocks.statistics,
                                                     .log_bytes = std::move(log_bytes),
                                                     .db = std::unique_ptr<rocksdb::DB>(db)})));
+}
+
+absl::Status MetaDb::RemoveLeftovers(rocksdb::Env* env, const Options& options) {
+  std::set<std::string> live;
+  {
+    rocksdb::DB* opened = nullptr;
+    const rocksdb::Options rocks =
+        RocksOptions(env, options, std::make_shared<std::atomic<std::uint64_t>>(0));
+    rocksdb::Status s = rocksdb::DB::OpenForReadOnly(rocks, kName, &opened);
+    if (!s.ok()) return FromRocks(s, "open for a look");
+    const std::unique_ptr<rocksdb::DB> db(opened);
+    std::vector<std::string> files;  // each begins with a slash
+    std::uint64_t manifest_bytes = 0;
+    s = db->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/false);
+    if (!s.ok()) return FromRocks(s, "live files");
+    live.insert(files.begin(), files.end());
+  }
+  std::vector<std::string> files;
+  if (const rocksdb::Status s = env->GetChildren(kName, &files); !s.ok()) {
+    return FromRocks(s, "list");
+  }
+  for (const std::string& file : files) {
+    const std::string path = absl::StrCat(kName, "/", file);
+    bool leftover = false;
+    if (file.ends_with(".sst") || file.starts_with("MANIFEST-")) {
+      leftover = !live.contains("/" + file);
+    } else if (file.ends_with(".log")) {
+      // One that was begun, and nothing written to it.
+      std::uint64_t bytes = 0;
+      const rocksdb::Status s = env->GetFileSize(path, &bytes);
+      if (!s.ok()) return FromRocks(s, "size");
+      leftover = bytes == 0;
+    }
+    if (!leftover) continue;
+    if (const rocksdb::Status s = env->DeleteFile(path); !s.ok()) return FromRocks(s, "remove");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier tier) const {
@@ -328,6 +377,7 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   engine_->empty.Applied(batch);
   *engine_->log_bytes += bytes;
   engine_->removals += removals;
+  engine_->applied_bytes += bytes;
   return last_applied();
 }
 
@@ -385,6 +435,16 @@ std::uint64_t MetaDb::removals() const {
 
 Sequence MetaDb::last_applied() const {
   return Sequence(engine_->db->GetLatestSequenceNumber());
+}
+
+std::uint64_t MetaDb::applied_bytes() const {
+  return engine_->applied_bytes;
+}
+
+std::uint64_t MetaDb::unflushed_bytes() const {
+  std::uint64_t bytes = 0;
+  engine_->db->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
+  return bytes;
 }
 
 absl::Status MetaDb::VerifyChecksums() const {

@@ -103,6 +103,9 @@ class MetaDb {
 
   // Opens the store on `env` (metafs's; it outlives the MetaDb). DATA_LOSS names what is damaged.
   static absl::StatusOr<std::unique_ptr<MetaDb>> Open(rocksdb::Env* env, const Options& options);
+  // Removes what an Open, a flush or a compaction that was cut off has left over: for a store that
+  // has little room left. (Open does so, too, but at its end, when it has written what it needs.)
+  static absl::Status RemoveLeftovers(rocksdb::Env* env, const Options& options);
   ~MetaDb();
 
   // The value of `key`, into `value` when found.
@@ -125,6 +128,9 @@ class MetaDb {
   std::uint64_t removals() const;
 
   Sequence last_applied() const;
+  // Bytes applied since the store was opened; and those that are in memory, and no table yet.
+  std::uint64_t applied_bytes() const;
+  std::uint64_t unflushed_bytes() const;
 
   // Walks every table's checksum (fsck). DATA_LOSS names what is damaged.
   absl::Status VerifyChecksums() const;

@@ -13,9 +13,12 @@ namespace {
 
 // Below it RocksDB's logs and one compaction do not fit beside each other.
 constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
-// Memtables are flushed when they reach this part of the region. The log that backs two of them
-// (8/64 at most), the tables that a compaction makes of four and of the level below (8/64) fit into
-// the quarter that metafs wants to stay free.
+// Memtables are flushed when they reach this part of the region: a *buffer*. What RocksDB needs is
+// counted in those (of 64 MiB at most). The largest compaction makes new tables of the eight on
+// level 0 (more stop all writes) and of the four of the level below; with two memtables that have
+// to be flushed first that is 14, metafs's WorkingBytes (7/32 of the region): when less than that
+// is free, the controller changes nothing until it has been done. A log takes at most four, which
+// is what metafs keeps for logs (1/16), and as much for those of the next epoch.
 constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 
@@ -93,9 +96,14 @@ absl::Status Store::OpenDb(bool create) {
       .write_buffer_bytes = WriteBufferBytes(options_.write_buffer_bytes, fs_->SizeBytes()),
       .read_only = options_.read_only,
       .create = create};
+  if (!create && !options_.read_only && fs_->FreeBytes() < fs_->ReservedBytes()) {
+    const absl::Status removed = MetaDb::RemoveLeftovers(env_->get(), options);
+    if (!removed.ok()) return removed;
+  }
   auto db = MetaDb::Open(env_->get(), options);
   if (!db.ok()) return db.status();
   db_ = std::move(*db);
+  if (!options_.read_only) fs_->Started();
   return absl::OkStatus();
 }
 

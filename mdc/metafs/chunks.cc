@@ -20,9 +20,8 @@ void AppendRun(std::vector<ChunkRun>& runs, ChunkRun run) {
   }
 }
 
-Chunks::Chunks(std::uint64_t total, std::uint64_t fixed, std::uint64_t epoch_reserve,
-               std::uint64_t epoch)
-    : epoch_reserve_(epoch_reserve) {
+Chunks::Chunks(std::uint64_t total, std::uint64_t fixed, Reserves reserves, std::uint64_t epoch)
+    : reserves_(reserves) {
   Grow(total);
   for (std::uint64_t chunk = 0; chunk < std::min(fixed, total); ++chunk) {
     state_[chunk].taken = true;
@@ -95,26 +94,28 @@ void Chunks::TakeFrom(std::set<std::uint64_t>& from, std::uint64_t count,
 
 bool Chunks::Take(std::uint64_t count, ChunkUse use, std::vector<ChunkRun>& runs,
                   std::vector<ChunkRun>& unclean) {
-  // Tables spare the framed chunks, which logs can use without zeroing, and logs cannot use the
-  // old.
-  std::vector<std::set<std::uint64_t>*> order;
-  if (use == ChunkUse::kLog) {
-    order = {&framed_, &ready_};
-  } else {
-    order = {&table_, &ready_, &framed_};
-  }
-  std::uint64_t there = 0;
-  for (const auto* set : order) there += set->size();
-  if (there < count) return false;
+  const Room room = RoomFor(use);
+  if (room.claimed < count && (room.fresh > 0 || room.claimed + room.old < count)) return false;
+  // Tables spare the framed chunks, which logs can use without zeroing.
+  std::vector<std::set<std::uint64_t>*> order = {&framed_, &ready_};
+  if (use == ChunkUse::kTable) order = {&ready_, &framed_};
+  std::uint64_t not_old = std::min(count, room.claimed);
+  const std::uint64_t old = count - not_old;
   for (auto* set : order) {
     std::vector<ChunkRun> part;
-    const std::uint64_t n = std::min<std::uint64_t>(count, set->size());
+    const std::uint64_t n = std::min<std::uint64_t>(not_old, set->size());
     TakeFrom(*set, n, part);
-    count -= n;
+    not_old -= n;
     for (const ChunkRun& run : part) {
       AppendRun(runs, run);
       if (set != &framed_) AppendRun(unclean, run);
     }
+  }
+  std::vector<ChunkRun> part;
+  TakeFrom(table_, old, part);
+  for (const ChunkRun& run : part) {
+    AppendRun(runs, run);
+    AppendRun(unclean, run);
   }
   return true;
 }
@@ -132,33 +133,45 @@ void Chunks::Free(const std::vector<ChunkRun>& runs, bool framed) {
 
 std::uint64_t Chunks::Claimable() const {
   const std::uint64_t unclaimed = fresh_.size() + retired_.size();
-  return unclaimed > epoch_reserve_ ? unclaimed - epoch_reserve_ : 0;
+  const std::uint64_t left = starting_ ? reserves_.epoch / 2 : reserves_.epoch;
+  return unclaimed > left ? unclaimed - left : 0;
+}
+
+Chunks::Room Chunks::RoomFor(ChunkUse use) const {
+  const std::uint64_t claimable = Claimable();
+  const Room logs{.claimed = ready_.size() + framed_.size(),
+                  .fresh = std::min<std::uint64_t>(fresh_.size(), claimable)};
+  if (use == ChunkUse::kLog) return logs;
+  const std::uint64_t spared = std::min(reserves_.log, logs.all());
+  const std::uint64_t not_old = logs.all() - spared;
+  Room tables{.claimed = std::min(not_old, logs.claimed), .old = table_.size()};
+  tables.fresh = not_old - tables.claimed;
+  // What logs still have to claim of what is spared for them comes before the retired ones.
+  const std::uint64_t taken = logs.claimed - tables.claimed;
+  const std::uint64_t for_logs = spared - std::min(spared, taken);
+  tables.retired = std::min<std::uint64_t>(retired_.size(), claimable - tables.fresh - for_logs);
+  return tables;
 }
 
 std::uint64_t Chunks::available(ChunkUse use) const {
-  if (use == ChunkUse::kLog) {
-    return ready_.size() + framed_.size() + std::min<std::uint64_t>(fresh_.size(), Claimable());
-  }
-  return ready_.size() + framed_.size() + table_.size() + Claimable();
+  return RoomFor(use).all();
 }
 
 std::vector<ChunkRun> Chunks::PlanClaim(std::uint64_t count, ChunkUse use) {
   std::vector<ChunkRun> planned;
-  count = std::min(count, Claimable());
-  const auto plan_from = [&](std::set<std::uint64_t>& from) {
-    auto it = from.lower_bound(cursor_);
-    while (count > 0 && !from.empty()) {
-      if (it == from.end()) it = from.begin();
-      cursor_ = *it + 1;
-      AppendRun(planned, {*it, 1});
-      state_[*it].taken = true;
-      state_[*it].claimed = true;
-      it = from.erase(it);
-      --count;
-    }
-  };
-  plan_from(fresh_);
-  if (use == ChunkUse::kTable) plan_from(retired_);
+  const Room room = RoomFor(use);
+  const bool retired = room.fresh == 0;
+  std::set<std::uint64_t>& from = retired ? retired_ : fresh_;
+  count = std::min(count, retired ? room.retired : room.fresh);
+  auto it = from.lower_bound(cursor_);
+  for (; count > 0; --count) {
+    if (it == from.end()) it = from.begin();
+    cursor_ = *it + 1;
+    AppendRun(planned, {*it, 1});
+    state_[*it].taken = true;
+    state_[*it].claimed = true;
+    it = from.erase(it);
+  }
   return planned;
 }
 

@@ -15,9 +15,17 @@ namespace {
 constexpr std::uint64_t kLeastChunks = 128;
 constexpr std::uint64_t kWantedChunks = 1024;
 
-// What must stay unclaimed, for the logs and the journal of the next epoch.
-std::uint64_t EpochReserve(std::uint64_t total_chunks) {
-  return std::max<std::uint64_t>(32, total_chunks / 16);
+constexpr std::uint64_t kLeastReserveChunks = 48;
+constexpr std::uint64_t kMostReserveBytes = 1 * kGiB;
+
+// What must stay unclaimed, for the journal and the logs of the next epoch; and what tables leave
+// to the logs of this one. Half of it suffices for two journals, RocksDB's manifest and the first
+// log that it writes; the whole for the longest log beside them (store.cc).
+Chunks::Reserves ReservesOf(std::uint64_t total_chunks, std::uint64_t chunk_bytes) {
+  const std::uint64_t least = std::min(kLeastReserveChunks, total_chunks / 4);
+  const std::uint64_t most = std::max(kMostReserveBytes / chunk_bytes, least);
+  const std::uint64_t chunks = std::clamp(total_chunks / 16, least, most);
+  return {.epoch = chunks, .log = chunks};
 }
 
 std::uint64_t FixedChunks(std::uint64_t chunk_bytes) {
@@ -40,7 +48,7 @@ MetaFs::MetaFs(Space& space, const Superblock& superblock, Epoch epoch, bool rea
       epoch_(epoch),
       read_only_(read_only),
       chunks_(superblock.total_chunks(), FixedChunks(superblock.chunk_bytes),
-              EpochReserve(superblock.total_chunks()), epoch.value()),
+              ReservesOf(superblock.total_chunks(), superblock.chunk_bytes), epoch.value()),
       superblock_(superblock) {}
 
 absl::Status MetaFs::Format(Space& space, const FormatOptions& options) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -196,6 +197,52 @@ TEST_F(MetaFsTest, AFullStoreStillDeletes) {
   const absl::StatusOr<FileRef> log = fs_->Create("/1.log");
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_EQ(Get("/f1"), std::string(1 << 20, 'f'));
+}
+
+// What RocksDB writes in a start: a manifest, a log, and what the old log said as a table.
+TEST_F(MetaFsTest, AStoreFilledToTheEndStartsForEver) {
+  const auto fill = [&](const std::string& extension) {
+    for (int i = 0;; ++i) {
+      absl::StatusOr<FileRef> file = fs_->Create("/fill" + std::to_string(i) + extension);
+      if (!file.ok()) return;
+      TableWriter writer(*fs_, *file);
+      if ((*file)->kind == FileKind::kTable &&
+          !(writer.Append(std::string(200'000, 'f')).ok() && writer.Sync().ok())) {
+        return;
+      }
+    }
+  };
+  std::set<std::string> keep;
+  for (int round = 0; round < 60; ++round) {
+    // Every third start is cut off, and what it made is left over.
+    const bool ends = round % 3 != 1;
+    for (const std::string& name : fs_->List("/")) {
+      if (name.find("start") != name.npos && !keep.contains(name))
+        ASSERT_OK(fs_->Remove("/" + name));
+    }
+    ASSERT_OK(fs_->Commit());
+    std::set<std::string> made;
+    for (const char* kind : {"MANIFEST-start", "start"}) {
+      const std::string name = kind + std::to_string(round) + ".log";
+      const absl::StatusOr<FileRef> log = fs_->Create("/" + name);
+      ASSERT_TRUE(log.ok()) << round << name << log.status();
+      made.insert(name);
+    }
+    if (ends) {
+      fs_->Started();
+      for (const std::string& name : keep) ASSERT_OK(fs_->Remove("/" + name));
+      ASSERT_OK(fs_->Commit());
+      keep = made;
+      fill(round % 2 == 0 ? ".sst" : ".log");
+    } else {
+      for (const std::string& name : made) ASSERT_OK(fs_->Remove("/" + name));
+    }
+    Crash();
+    ASSERT_FALSE(HasFatalFailure()) << round;
+  }
+  for (const std::string& name : fs_->List("/")) ASSERT_OK(fs_->Remove("/" + name));
+  Put("/again", std::string(8 << 20, 'a'));
+  EXPECT_TRUE(Check().empty());
 }
 
 TEST_F(MetaFsTest, FreedChunksWaitForOpenHandlesAndDurability) {

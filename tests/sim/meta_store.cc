@@ -163,6 +163,7 @@ struct MetaDb::Engine {
   Records records{};
   std::unique_ptr<rocksdb::WritableFile> log{};
   std::uint64_t last = 0;
+  std::uint64_t applied_bytes = 0;
   bool misses = false;  // from the first sync after the start on
   bool syncs = false;
   absl::Status broken{};
@@ -277,6 +278,10 @@ absl::StatusOr<std::unique_ptr<MetaDb>> MetaDb::Open(rocksdb::Env* env, const Op
   return std::unique_ptr<MetaDb>(new MetaDb(std::move(engine)));
 }
 
+absl::Status MetaDb::RemoveLeftovers(rocksdb::Env*, const Options&) {
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Found> MetaDb::Get(std::string_view key, std::string* value, Tier tier) const {
   if (tier == Tier::kMemory && engine_->MissesNow()) return Found::kNotInMemory;
   const auto found = engine_->records.find(key);
@@ -301,7 +306,9 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
                "what a batch says it clears is empty");
   }
   StoreEvents::Get().last_applied = engine_->last;
-  engine_->broken = StatusOf(engine_->log->Append(Encode(engine_->last, batch)));
+  const std::string bytes = Encode(engine_->last, batch);
+  engine_->applied_bytes += bytes.size();
+  engine_->broken = StatusOf(engine_->log->Append(bytes));
   if (!engine_->broken.ok()) return engine_->broken;
   return last_applied();
 }
@@ -330,6 +337,12 @@ std::uint64_t MetaDb::removals() const {
 }
 Sequence MetaDb::last_applied() const {
   return Sequence(engine_->last);
+}
+std::uint64_t MetaDb::applied_bytes() const {
+  return engine_->applied_bytes;
+}
+std::uint64_t MetaDb::unflushed_bytes() const {
+  return 0;
 }
 absl::Status MetaDb::VerifyChecksums() const {
   return absl::OkStatus();
