@@ -245,11 +245,9 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   if (!plan->sent) {
     // The LUNs lost it: the blocks stay unwritten, which is what the controller thinks they are.
     plan->ahead.reset();  // was told all the same
-    plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
-      f.mutex.AssertHeld();
-      f.extents.Erase(start, length_blocks);
-    });
+    f.LoseWritten(plan->blocks);
     PutBackAttributes(*plan, f);
+    if (f.dirty.any()) ++f.changes;  // of the next commit, whoever waited for this one
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
     f.memory.Clear();

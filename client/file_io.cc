@@ -25,6 +25,7 @@ struct FileIo::WriteAccess {
   bool clears_tail = false;  // the rest of its last block is to become zeros
 
   std::uint64_t era = 0;
+  std::uint64_t lost_flushes = 0;  // FileState's, when the extents were looked up
   // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
   std::optional<std::uint64_t> sent_era;
   bool stream = false;  // it continues the last one
@@ -86,6 +87,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
+    std::uint64_t lost_flushes = 0;
     bool stream = false;
     IoPermit permit{.interrupt = io.interrupt};
     Entered entered;
@@ -99,6 +101,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
+      lost_flushes = f.lost_flushes;
       permit.session = f.session;
       if (io.page_cache) ++f.page_fills;
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
@@ -119,7 +122,8 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     {
       MutexLock lock(f.mutex);
       access_.Leave(f, entered);
-      valid = submitted && f.era == era;
+      // (What a lost block holds may be another file's.)
+      valid = submitted && f.era == era && f.lost_flushes == lost_flushes;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
     if (!valid || !access_.LeaseHolds()) continue;
@@ -290,6 +294,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
     f.memory.Forget({lock.first * f.block_bytes, lock.end * f.block_bytes});
   }
   write.era = f.era;
+  write.lost_flushes = f.lost_flushes;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
   write.mode = f.attr.mode();
   write.gid = f.attr.gid();
@@ -365,6 +370,8 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;
+    // What lies around it in its blocks is no longer written: once more, with zeros there.
+    if (status.ok() && f.lost_flushes != write.lost_flushes) continue;
     if (!status.ok()) {
       NoteUnflushed(f, marks);
       return status;

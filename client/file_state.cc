@@ -297,6 +297,19 @@ void FileState::NoteOnLuns(const ByteRange& range, std::span<const Extent> used,
     const FileBlock to = std::min(end, extent.end());
     if (from < to) dirty.blocks.Add(from, to - from);
   }
+  // The flush of that commit may have begun before, and fail: what was written whole since then is
+  // not lost with it.
+  if (commit_running) {
+    const FileBlock whole_from(DivideUp(range.from, block_bytes));
+    const FileBlock whole_to(range.to / block_bytes);
+    BlockSet again;
+    if (whole_from < whole_to) {
+      committing.ForEachIn(
+          whole_from, whole_to - whole_from,
+          [&](FileBlock first, std::uint64_t length_blocks) { again.Add(first, length_blocks); });
+    }
+    dirty.blocks.Add(again);
+  }
   extents.MarkWritten(span.start, span.length_blocks);
   MergeMarks(marks, dirty.unflushed);
   ++changes;
@@ -328,6 +341,27 @@ void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   }
   ++changes;
   ++data_changes;
+}
+
+void FileState::LoseWritten(const BlockSet& blocks) {
+  BlockSet rewritten;
+  blocks.ForEach([&](FileBlock first, std::uint64_t length_blocks) {
+    mutex.AssertHeld();
+    dirty.blocks.ForEachIn(first, length_blocks,
+                           [&](FileBlock at, std::uint64_t count) { rewritten.Add(at, count); });
+    for (Extent extent : extents.Slice(first, length_blocks)) {
+      if (extent.state != ExtentState::kWritten) continue;
+      extent.state = ExtentState::kUnwritten;
+      extents.Set(extent);
+    }
+  });
+  rewritten.ForEach([&](FileBlock first, std::uint64_t length_blocks) {
+    mutex.AssertHeld();
+    extents.MarkWritten(first, length_blocks);
+  });
+  ++lost_flushes;
+  ++data_changes;
+  ForgetContents();
 }
 
 void FileState::NoteLoss(const absl::Status& why) {

@@ -7,7 +7,8 @@
 //      of the end of file on, else it is what the file has at least. Only who holds those blocks
 //      exclusively raises it.
 //   2. Blocks in `dirty` and `committing` hold data on the LUNs that the controller still calls
-//      unwritten; `extents` calls them written.
+//      unwritten; `extents` calls them written. Where a flush of the LUNs fails, they are unwritten
+//      again, and whatever is under way with them as written ones is done again (`lost_flushes`).
 //   3. A LayoutGet begins only while nobody here uses the file alone, or has a grant still to use.
 //   4. What is dirty in `memory` is on no LUN yet; its blocks are held exclusively, known, and no
 //      holes. What is known and clean there is held exclusively, too.
@@ -173,7 +174,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   }
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
-  bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way
+  std::uint64_t lost_flushes ABSL_GUARDED_BY(mutex) = 0;  // of written blocks: they no longer are
+  bool committing_mtime ABSL_GUARDED_BY(mutex) = false;   // and what else is on its way
   bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
   bool committing_wrote ABSL_GUARDED_BY(mutex) = false;
@@ -279,6 +281,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // … and that the bytes are on the LUNs.
   void NoteOnLuns(const ByteRange& range, std::span<const Extent> used, const LunMarks& marks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // These blocks were written, and no flush of the LUNs has come to stand behind that: what is
+  // left of them there may be anybody's old bytes. REQUIRES: no commit of them runs.
+  void LoseWritten(const BlockSet& blocks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // A page that was changed under a lost session is not written any more: what its write is told.
