@@ -27,9 +27,12 @@ constexpr std::uint64_t kStopTimeoutMs = 10'000;
 class FileDataImpl : public FileData {
  public:
   FileDataImpl(const FileDataOptions& options, const Clock& clock,
-               std::function<void(std::uint64_t inode)> invalidate_pages)
-      : context_{
-            .options = options, .clock = clock, .invalidate_pages = std::move(invalidate_pages)} {}
+               std::function<void(std::uint64_t inode)> invalidate_pages,
+               std::function<void(std::uint64_t inode)> forget_attributes)
+      : context_{.options = options,
+                 .clock = clock,
+                 .invalidate_pages = std::move(invalidate_pages),
+                 .forget_attributes = std::move(forget_attributes)} {}
   ~FileDataImpl() override { Stop(); }
 
   absl::Status Start(Session& session, OpenVolume& volume) override {
@@ -486,8 +489,10 @@ void FileDataImpl::Stop() {
 }  // namespace
 
 std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,
-                                           std::function<void(std::uint64_t)> invalidate_pages) {
-  return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages));
+                                           std::function<void(std::uint64_t)> invalidate_pages,
+                                           std::function<void(std::uint64_t)> forget_attributes) {
+  return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages),
+                                        std::move(forget_attributes));
 }
 
 }  // namespace reel::client

@@ -71,10 +71,12 @@ class CallerGroups {
 class FileData : public SessionEvents {
  public:
   // `invalidate_pages(inode)` drops the kernel's pages of the inode; called from a thread of this
-  // object's own that holds no lock.
+  // object's own that holds no lock. `forget_attributes(inode)` makes it ask for the attributes
+  // again; called by a Write of that inode, before it returns.
   static std::unique_ptr<FileData> Create(
       const FileDataOptions& options, const Clock& clock,
-      std::function<void(std::uint64_t inode)> invalidate_pages);
+      std::function<void(std::uint64_t inode)> invalidate_pages,
+      std::function<void(std::uint64_t inode)> forget_attributes = nullptr);
   // Once, after Session::Connect and the opening of the LUNs; both outlive this object. Not OK:
   // this host could not be registered on a LUN, which the message names.
   virtual absl::Status Start(Session& session, OpenVolume& volume) = 0;
@@ -118,7 +120,8 @@ class FileData : public SessionEvents {
   // SetAttr with SIZE, ATIME or MTIME goes through here, since this object may own them.
   virtual absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) = 0;
   // Sets them here, to be told with the next commit, where that may be; `known`: what the
-  // controller said last. Else nothing, and TellAhead has to go before whatever else is set.
+  // controller said last. Else nothing, and TellAhead has to go before whatever else is set: it
+  // tells of these, and of set-id bits that a write took.
   virtual std::optional<v1::Attr> SetAhead(const v1::SetAttr& /*set*/, const v1::Attr& /*known*/) {
     return std::nullopt;
   }

@@ -28,7 +28,8 @@ struct FileIo::WriteAccess {
   std::uint64_t lost_flushes = 0;  // FileState's, when the extents were looked up
   // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
   std::optional<std::uint64_t> sent_era;
-  bool stream = false;  // it continues the last one
+  bool stream = false;       // it continues the last one
+  bool took_set_id = false;  // of which the kernel does not know
   Entered entered;
   IoPermit permit;
   std::uint32_t mode = 0;  // the file's
@@ -258,14 +259,15 @@ void FileIo::NoteUnflushed(FileState& f, const LunMarks& marks) {
 }
 
 // All of a write that stays in memory for now, at once.
-void FileIo::PutBehind(FileState& f, const WriteAccess& write, const FileData::IoContext& io) {
+void FileIo::PutBehind(FileState& f, WriteAccess& write, const FileData::IoContext& io) {
   NoteFirst(f, write);
   const bool crowded = write_behind_.Put(f, write.offset_bytes, write.data, write.stream);
-  f.NoteChange({.offset_bytes = write.offset_bytes,
-                .end_bytes = write.end_bytes(),
-                .time = context_.clock.WallNow(),
-                .by_root = io.credentials == nullptr || io.credentials->uid() == 0},
-               write.extents);
+  write.took_set_id =
+      f.NoteChange({.offset_bytes = write.offset_bytes,
+                    .end_bytes = write.end_bytes(),
+                    .time = context_.clock.WallNow(),
+                    .by_root = io.credentials == nullptr || io.credentials->uid() == 0},
+                   write.extents);
   committer_.NoteDirty(f);
   if (crowded) committer_.NoteMemoryShort();
 }
@@ -383,13 +385,15 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
         .in_group = in_group};
     NoteFirst(f, write);
-    f.NoteWritten(written, write.extents, marks);
+    write.took_set_id = f.NoteWritten(written, write.extents, marks);
     if (write.clears_tail && f.attr.size_bytes() == write.end_bytes()) {
       f.zeros_to_bytes = RoundUp(write.end_bytes(), f.block_bytes);
     }
     committer_.NoteDirty(f);
     break;
   }
+  // Of a write past its pages the kernel takes size and times for changed, and no more.
+  if (write.took_set_id && context_.forget_attributes) context_.forget_attributes(f.inode);
   if (io.sync) {
     absl::Status status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
     if (!status.ok()) return status;

@@ -281,10 +281,11 @@ void FileState::Unlock(const BlockLocks& held) {
   }
 }
 
-void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
+bool FileState::NoteWritten(const Written& write, std::span<const Extent> used,
                             const LunMarks& marks) {
-  NoteChange(write, used);
+  const bool took_set_id = NoteChange(write, used);
   NoteOnLuns({write.offset_bytes, write.end_bytes}, used, marks);
+  return took_set_id;
 }
 
 void FileState::NoteOnLuns(const ByteRange& range, std::span<const Extent> used,
@@ -315,7 +316,7 @@ void FileState::NoteOnLuns(const ByteRange& range, std::span<const Extent> used,
   ++changes;
 }
 
-void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
+bool FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   if (write.end_bytes > attr.size_bytes()) {
     const FileBlock last((write.end_bytes - 1) / block_bytes);
     const bool whole = std::any_of(used.begin(), used.end(), [&](const Extent& extent) {
@@ -334,13 +335,13 @@ void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   }
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
-  if (!write.by_root && set_id != 0) {
-    dirty.kill_set_id = true;
-    dirty.kill_sgid = dirty.kill_sgid || !write.in_group;
-    attr.set_mode(attr.mode() & ~set_id);
-  }
   ++changes;
   ++data_changes;
+  if (write.by_root || set_id == 0) return false;
+  dirty.kill_set_id = true;
+  dirty.kill_sgid = dirty.kill_sgid || !write.in_group;
+  attr.set_mode(attr.mode() & ~set_id);
+  return true;
 }
 
 void FileState::LoseWritten(const BlockSet& blocks) {

@@ -272,11 +272,12 @@ struct FileState : std::enable_shared_from_this<FileState> {
     bool by_root = true;
     bool in_group = true;  // the writer is in the file's group
   };
-  void NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
+  // True: the file's set-id bits went with it.
+  bool NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The two halves of that, where the bytes are only in memory at first: what everybody sees at
   // once, …
-  void NoteChange(const Written& write, std::span<const Extent> used)
+  bool NoteChange(const Written& write, std::span<const Extent> used)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // … and that the bytes are on the LUNs.
   void NoteOnLuns(const ByteRange& range, std::span<const Extent> used, const LunMarks& marks)

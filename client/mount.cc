@@ -45,15 +45,15 @@ absl::Status Mount::Start(std::function<void()> on_end) {
                              .max_read_ahead_bytes = options_.read_ahead_bytes,
                              .max_write_behind_bytes = options_.write_behind_bytes,
                              .flush_on_close = options_.flush_on_close};
-  data_ = FileData::Create(data, SystemClock(), [this](std::uint64_t inode) {
+  const auto invalidate_pages = [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) fuse->Invalidate(inode);
-  });
-
+  };
   const auto forget_attributes = [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {
       fuse->InvalidateAttributes(inode);
     }
   };
+  data_ = FileData::Create(data, SystemClock(), invalidate_pages, forget_attributes);
   events_ = std::make_unique<EventRouter>(*data_, names_, kernel_names_, locks_, session_,
                                           forget_attributes);
 

@@ -43,9 +43,14 @@ class TestClient {
              const Clock& clock) {
     volume_.descriptor = descriptor;
     for (const auto& lun : luns) volume_.luns.push_back(std::make_unique<BorrowedLun>(*lun));
-    data_ = FileData::Create(options, clock, [this](std::uint64_t inode) {
-      if (on_invalidate) on_invalidate(inode);
-    });
+    data_ = FileData::Create(
+        options, clock,
+        [this](std::uint64_t inode) {
+          if (on_invalidate) on_invalidate(inode);
+        },
+        [this](std::uint64_t inode) {
+          if (on_forget) on_forget(inode);
+        });
     Session::Options session;
     session.volume = descriptor.name;
     session.mdcs = {"mdc:1"};
@@ -91,6 +96,7 @@ class TestClient {
   absl::Status Fsync(std::uint64_t inode) { return data_->Fsync(inode, {}); }
 
   std::function<void(std::uint64_t inode)> on_invalidate;  // set before any recall
+  std::function<void(std::uint64_t inode)> on_forget;      // set before any write
 
  private:
   OpenVolume volume_;
