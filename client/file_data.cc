@@ -80,7 +80,9 @@ class FileDataImpl : public FileData {
     if (file == nullptr) return absl::OkStatus();
     return Committer::TellLoss(file, io.handle);
   }
-  absl::Status SyncAll() override { return committer_.SyncAll(0); }
+  absl::Status SyncWritten(const IoContext& io) override {
+    return committer_.SyncWritten(io.interrupt);
+  }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) override {
     const FileRef file = context_.table.Get(set.inode());
     return resize_.SetAttr(file, std::move(set), io);

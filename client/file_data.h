@@ -40,7 +40,8 @@ namespace reel::client {
 
 struct FileDataOptions {
   AtimePolicy atime = AtimePolicy::kRelative;
-  std::uint32_t commit_age_ms = 1000;      // dirty metadata is committed when older
+  std::uint32_t commit_age_ms = 1000;             // dirty metadata is committed when older, …
+  static constexpr std::uint32_t kIdlePart = 10;  // … in that part of it where nobody writes on
   std::uint32_t max_idle_tokens = 65'536;  // beyond it the least recently used ones are returned
   // Of which lost writes are remembered until somebody is told: of the last ones used.
   std::uint32_t max_untold_files = 65'536;
@@ -57,7 +58,8 @@ struct FileDataOptions {
   std::uint64_t max_behind_write_bytes = 512 * kKiB;   // larger ones go straight to the LUNs, …
   double behind_ms_per_mib = 4;                        // … unless those take longer for a stream
   std::uint64_t write_behind_window_bytes = 1 * kMiB;  // flushed together; a power of two
-  std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about
+  std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about;
+                                                       // sooner where nobody writes on, as above
   bool flush_on_close = false;                         // close(2) is an fsync(2), too
 };
 
@@ -114,8 +116,9 @@ class FileData : public SessionEvents {
   // One descriptor of an open file is closed: as Fsync with `flush_on_close`, else only what writes
   // before have already come to.
   virtual absl::Status Flush(std::uint64_t inode, const IoContext& io) = 0;
-  // Everything dirty, of every inode (syncfs, unmount).
-  virtual absl::Status SyncAll() = 0;
+  // What was written to any inode is durable (fsync(2) of a directory). An error: what was lost
+  // meanwhile.
+  virtual absl::Status SyncWritten(const IoContext& io) = 0;
 
   // SetAttr with SIZE, ATIME or MTIME goes through here, since this object may own them.
   virtual absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) = 0;

@@ -283,7 +283,9 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   });
   if (!entered.ok()) return entered.status();
   write.entered = *entered;
-  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), context_.clock.NowMs());
+  const std::uint64_t now_ms = context_.clock.NowMs();
+  f.written_ms.store(now_ms, std::memory_order_relaxed);
+  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), now_ms);
   f.newest_handle = std::max(f.newest_handle, io.handle);
   if (io.page_cache) ++f.page_fills;  // what was written stays in the kernel's pages
   if (write.behind) {

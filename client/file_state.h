@@ -63,6 +63,8 @@ struct DirtyData {
   bool wrote = false;                // bytes: what a program was trusted with goes
   std::optional<v1::SetAttr> ahead;  // client/attributes_ahead.h
   bool any() const { return ahead || any_of_data(); }
+  // Who reads the data needs none of it.
+  bool only_time() const { return blocks.empty() && !size && !kill_set_id && !ahead; }
   bool any_of_data() const {
     return size || mtime || kill_set_id || wrote || !blocks.empty() || !unflushed.empty();
   }
@@ -77,6 +79,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   const std::uint64_t inode;
   const std::uint32_t block_bytes;
   std::atomic<std::uint32_t> last_use{0};
+  std::atomic<std::uint64_t> written_ms{0};  // when the last write began
 
   mutable Mutex mutex;
   CondVar changed;  // any of the below

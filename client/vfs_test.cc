@@ -72,7 +72,7 @@ class FakeFileData : public FileData {
   }
   absl::Status Fsync(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
   absl::Status Flush(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
-  absl::Status SyncAll() override { return absl::OkStatus(); }
+  absl::Status SyncWritten(const IoContext&) override { return absl::OkStatus(); }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext&) override {
     set_fields = set.fields();
     return v1::Attr();
