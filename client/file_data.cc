@@ -22,7 +22,6 @@ namespace {
 constexpr int kReclaimEntries = 4'096;          // in one message
 constexpr std::size_t kMostAccessesTold = 256;  // a second
 // An unmount waits that long for the controller to take what is still dirty.
-constexpr std::uint64_t kStopTimeoutMs = 10'000;
 
 class FileDataImpl : public FileData {
  public:
@@ -33,7 +32,7 @@ class FileDataImpl : public FileData {
                  .clock = clock,
                  .invalidate_pages = std::move(invalidate_pages),
                  .forget_attributes = std::move(forget_attributes)} {}
-  ~FileDataImpl() override { Stop(); }
+  ~FileDataImpl() override { (void)Stop(); }
 
   absl::Status Start(Session& session, OpenVolume& volume) override {
     context_.session = &session;
@@ -152,7 +151,7 @@ class FileDataImpl : public FileData {
     }
     return told;
   }
-  void Stop() override;
+  absl::Status Stop() override;
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
   void OnStreamLost() override;
@@ -465,11 +464,11 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
   }
 }
 
-void FileDataImpl::Stop() {
-  if (std::exchange(stopped_, true) || !started_) return;
+absl::Status FileDataImpl::Stop() {
+  if (std::exchange(stopped_, true) || !started_) return absl::OkStatus();
   access_times_.Tell(context_.table.All());
-  context_.paths->GiveUpAt(context_.clock.NowMs() + kStopTimeoutMs / 2);
-  const absl::Status status = committer_.SyncAll(kStopTimeoutMs);
+  context_.paths->GiveUpAt(context_.clock.NowMs() + context_.options.stop_timeout_ms / 2);
+  absl::Status status = committer_.SyncAll(context_.options.stop_timeout_ms);
   if (!status.ok()) {
     spdlog::error("unmounting although not everything written could be committed: {}",
                   std::string(status.message()));
@@ -486,6 +485,7 @@ void FileDataImpl::Stop() {
   file_io_.Stop();
   context_.DropMemory();
   if (!context_.paths->End()) context_.session->NoteUnfinished();
+  return status;
 }
 
 }  // namespace

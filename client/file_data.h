@@ -51,6 +51,7 @@ struct FileDataOptions {
   // How long a request waits for a LUN whose path is lost, before it ends with ETIMEDOUT. 0: for
   // ever.
   std::uint32_t soft_timeout_ms = 0;
+  std::uint32_t stop_timeout_ms = 10'000;
   std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
   bool always_read_ahead = false;                   // also where the LUNs are fast
   // Small writes stay in memory for a while, of all files together about that much; 0: none does.
@@ -173,10 +174,11 @@ class FileData : public SessionEvents {
     return send(false);
   }
 
-  // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.
-  // The tokens go with the session's Goodbye: Session::Shutdown follows, then this object's
-  // destruction. The registrations on the LUNs are taken away.
-  virtual void Stop() = 0;
+  // Commits what is dirty (for `stop_timeout_ms` at most, if no controller answers) and ends the
+  // threads. Not OK: what was written is lost, and nobody was told. The tokens go with the
+  // session's Goodbye: Session::Shutdown follows, then this object's destruction. The registrations
+  // on the LUNs are taken away.
+  virtual absl::Status Stop() = 0;
 };
 
 }  // namespace reel::client

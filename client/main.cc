@@ -15,6 +15,8 @@
 #include "client/exit_signals.h"
 #include "client/mount.h"
 #include "client/mount_options.h"
+#include "client/mount_record.h"
+#include "client/mount_table.h"
 #include "spdlog/sinks/basic_file_sink.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/sinks/syslog_sink.h"
@@ -92,6 +94,12 @@ int Run(MountOptions options) {
                                                  status.message()));
     return kMountFailed;
   }
+  // (To see its end takes this file; where it cannot be, umount(8) does not wait.)
+  absl::StatusOr<MountRecord> record = MountRecord::Create(DeviceOfMount(options.mount_point));
+  if (!record.ok()) {
+    spdlog::warn("umount will not wait for what is in memory: {}",
+                 std::string(record.status().message()));
+  }
   spdlog::info("{} mounted on {}", options.volume, options.mount_point);
   background.Report(0);
   sd_notify(0, "READY=1");
@@ -99,7 +107,9 @@ int Run(MountOptions options) {
   const bool asked = ExitSignals::Wait();
   sd_notify(0, "STOPPING=1");
   spdlog::info("{}: {}", options.mount_point, asked ? "asked to end, unmounting" : "unmounted");
-  if (!mount->Stop()) {
+  const bool stopped = mount->Stop();
+  if (record.ok()) record->End(mount->outcome());
+  if (!stopped) {
     // A request hangs in a LUN. Its memory must not be freed under it, so nothing is.
     spdlog::error("{}: a request hangs in a LUN; leaving it to the kernel", options.mount_point);
     spdlog::shutdown();

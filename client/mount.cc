@@ -18,6 +18,9 @@ namespace {
 // ended.
 constexpr std::uint32_t kDrainMs = 3'000;
 constexpr std::uint32_t kAbortedDrainMs = 2'000;
+// For what is in memory where no controller answers: long enough for one to be started again, or
+// for a standby, and well within what systemd grants.
+constexpr std::uint32_t kWriteOutMs = 60'000;
 
 constexpr std::uint32_t kReadAheadKib = 4 * kMaxFuseRequestBytes / 1024;
 
@@ -34,7 +37,7 @@ void RaiseReadAhead(const std::string& mount_point) {
 Mount::~Mount() {
   // After a Start that failed half way; Stop has been called otherwise.
   fuse_.reset();
-  if (started_data_) data_->Stop();
+  if (started_data_) (void)data_->Stop();
   if (session_ != nullptr) session_->Shutdown();
 }
 
@@ -42,6 +45,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_, options_.mdcs.size() > 1);
   const FileDataOptions data{.atime = options_.Atime(),
                              .soft_timeout_ms = options_.soft_timeout_ms,
+                             .stop_timeout_ms = kWriteOutMs,
                              .max_read_ahead_bytes = options_.read_ahead_bytes,
                              .max_write_behind_bytes = options_.write_behind_bytes,
                              .flush_on_close = options_.flush_on_close};
@@ -142,9 +146,12 @@ bool Mount::Stop() {
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");
   if (connection) (void)connection->Abort();
-  data_->Stop();
+  outcome_ = data_->Stop();
   started_data_ = false;
   session_->Shutdown();
+  if (!session_->Confirmed(session_->last_told())) {
+    outcome_.Update(absl::DataLossError("changes of names may not be durable"));
+  }
   events_->Stop();
   if (!fuse_->StopWorkers(kAbortedDrainMs)) return false;
   invalidator_.store(nullptr, std::memory_order_release);

@@ -42,6 +42,8 @@ class Mount {
   // Detaches the mount if it is still there, finishes what is in progress, commits everything, says
   // goodbye. False when something would not finish: then only the process's end can take it down.
   bool Stop();
+  // After that: not OK where what was written is lost.
+  const absl::Status& outcome() const { return outcome_; }
 
  private:
   void KeepNames();
@@ -61,6 +63,7 @@ class Mount {
   std::unique_ptr<FuseSession> fuse_;
   std::atomic<FuseSession*> invalidator_{nullptr};
   bool started_data_ = false;
+  absl::Status outcome_;
 };
 
 }  // namespace reel::client

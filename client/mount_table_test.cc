@@ -18,6 +18,7 @@ constexpr std::string_view kTable =
 TEST(MountTable, NamesTheDeviceOfTheMountOnTop) {
   EXPECT_EQ(DeviceIn(kTable, "/"), "254:0");
   EXPECT_EQ(DeviceIn(kTable, "/mnt/edit"), "0:29");
+  EXPECT_EQ(DeviceIn(kTable, "/mnt/two words"), "0:27");
   EXPECT_EQ(DeviceIn(kTable, "/mnt"), "");
 }
 

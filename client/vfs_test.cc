@@ -104,7 +104,7 @@ class FakeFileData : public FileData {
     opened = entry.attr().inode();
   }
   void Close(std::uint64_t inode) override { closed = inode; }
-  void Stop() override {}
+  absl::Status Stop() override { return absl::OkStatus(); }
   void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
   void OnEvicted() override {}
   std::vector<v1::Reclaim> CollectReclaims() override { return {}; }

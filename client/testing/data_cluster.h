@@ -61,7 +61,7 @@ class TestClient {
     EXPECT_TRUE(started.ok()) << started;
   }
   ~TestClient() {
-    data_->Stop();
+    (void)data_->Stop();
     session_->Shutdown();
     session_.reset();
   }
