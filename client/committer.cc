@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/cleanup/cleanup.h"
 #include "client/attributes_ahead.h"
+#include "client/deadline.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -20,19 +22,8 @@ constexpr std::size_t kUrgentRanges = 8'192;
 // For how long a commit by age waits for a LUN whose path is lost. What does not need that LUN goes
 // on then, and the rest is tried again when it has aged once more.
 constexpr std::uint64_t kPatienceMs = 1'000;
-// Inodes in one flush.
-constexpr std::size_t kMaxPlans = 1'024;
-
-class Deadline : public Interrupt {
- public:
-  Deadline(const Clock& clock, std::uint64_t limit_ms)
-      : clock_(clock), until_ms_(limit_ms == 0 ? 0 : clock.NowMs() + limit_ms) {}
-  bool interrupted() const override { return until_ms_ != 0 && clock_.NowMs() >= until_ms_; }
-
- private:
-  const Clock& clock_;
-  const std::uint64_t until_ms_;
-};
+// How often the thread looks where nothing is dirty.
+constexpr std::uint64_t kRestMs = 250;
 
 // The controller no longer knows the file: it was deleted.
 bool IsGone(const absl::Status& status) {
@@ -61,12 +52,11 @@ void Committer::NoteDirty(FileState& f) {
   if (f.listed && !urgent) return;
   const std::uint64_t now_ms = context_.clock.NowMs();
   MutexLock lock(mutex_);
+  const bool wakes = dirty_.empty() || (urgent && !urgent_);
   if (!f.listed) dirty_.push_back({f.shared_from_this(), now_ms});
   f.listed = true;
-  if (urgent && !urgent_) {
-    urgent_ = true;
-    wake_.NotifyAll();
-  }
+  urgent_ = urgent_ || urgent;
+  if (wakes) wake_.NotifyAll();
 }
 
 void Committer::NoteMemoryShort() {
@@ -133,6 +123,8 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
                 !message.kill_suid_sgid() && !message.release_tail();
   f.committing = plan->blocks;
   f.commit_running = true;
+  MutexLock lock(mutex_);
+  committing_.emplace(&f, plan->file);
   return plan;
 }
 
@@ -233,6 +225,10 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   plan->ahead = std::exchange(f.committing_ahead, std::nullopt);
   if (plan->holds_file) f.exclusive_user = false;
   f.changed.NotifyAll();
+  const absl::Cleanup settled = [this, &f] {
+    MutexLock settling(mutex_);
+    committing_.erase(&f);
+  };
   if (f.era != plan->era) return;  // the loss is noted already
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
   f.committed = std::max(f.committed, plan->through);
@@ -246,11 +242,9 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   if (!plan->sent) {
     // The LUNs lost it: the blocks stay unwritten, which is what the controller thinks they are.
     plan->ahead.reset();  // was told all the same
-    plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
-      f.mutex.AssertHeld();
-      f.extents.Erase(start, length_blocks);
-    });
+    f.LoseWritten(plan->blocks);
     PutBackAttributes(*plan, f);
+    if (f.dirty.any()) ++f.changes;  // of the next commit, whoever waited for this one
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
     f.memory.Clear();
@@ -336,82 +330,61 @@ void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {
   }
 }
 
-absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
-  const Deadline deadline(context_.clock, limit_ms);
-  std::vector<FileRef> files;
-  std::vector<PlanRef> plans;
-  const auto execute = [&] {
-    Execute(plans, nullptr);
-    plans.clear();
-  };
-  const std::vector<FileRef> all = context_.table.All();
-  for (const FileRef& file : all) {
-    MutexLock lock(file->mutex);
-    write_behind_.Start(*file, WriteBehind::kAllBytes);
-  }
-  for (const FileRef& file : all) {
-    absl::Status status = write_behind_.Flush(file, WriteBehind::kAllBytes, &deadline);
-    if (!status.ok()) return status;
-  }
-  for (const FileRef& file : all) {
-    MutexLock lock(file->mutex);
-    if (!file->dirty.any() && !file->commit_running && !file->write_error.untold()) continue;
-    files.push_back(file);
-    if (file->commit_running) continue;
-    if (PlanRef plan = Begin(*file, What::kAll)) plans.push_back(std::move(plan));
-    if (plans.size() < kMaxPlans) continue;
-    file->mutex.Unlock();
-    execute();
-    file->mutex.Lock();
-  }
-  execute();
-  absl::Status first;
-  for (const FileRef& file : files) {
-    {
-      MutexLock lock(file->mutex);
-      while (file->commit_running) {
-        if (absl::Status status = context_.Wait(*file, &deadline); !status.ok()) return status;
-      }
-    }
-    // What a commit of its own age left over.
-    if (absl::Status status = Clean(file, &deadline); !status.ok()) return status;
-    MutexLock lock(file->mutex);
-    if (first.ok() && file->write_error.untold()) {
-      first = ErrnoStatus(file->write_error.last(),
-                          absl::StrCat("inode ", file->inode, " lost writes"));
-    }
-  }
-  return first;
-}
-
 // ---- by age -----------------------------------------------------------------------------------
 
-bool Committer::AwaitsMemory(FileState& f) {
+std::uint64_t Committer::idle_age_ms() const {
+  return context_.options.commit_age_ms / FileDataOptions::kIdlePart;
+}
+
+bool Committer::IsIdle(const FileState& f, std::uint64_t now_ms) const {
+  return f.written_ms.load(std::memory_order_relaxed) + idle_age_ms() <= now_ms;
+}
+
+bool Committer::AwaitsMemory(FileState& f, std::uint64_t now_ms) {
   if (f.memory.empty()) return false;
+  const bool idle = IsIdle(f, now_ms);
   // (Whoever still has it open may write on; but a closed file is of use to others.)
-  const std::uint32_t age_ms = f.opens == 0 ? 0 : context_.options.write_behind_age_ms;
+  const std::uint32_t age_ms = f.opens == 0 || idle ? 0 : context_.options.write_behind_age_ms;
   write_behind_.Start(f, WriteBehind::kAllBytes, age_ms);
-  NoteDirty(f);
   // Nothing is on the LUNs that would have to be told.
-  return f.dirty.blocks.empty() && f.dirty.unflushed.empty();
+  const bool untold = !f.dirty.blocks.empty() || !f.dirty.unflushed.empty();
+  if (!idle || untold) {
+    NoteDirty(f);
+    return !untold;
+  }
+  // Its turn comes again as soon as that is there.
+  MutexLock lock(mutex_);
+  dirty_.push_front({f.shared_from_this(), now_ms - std::min(now_ms, idle_age_ms())});
+  f.listed = true;
+  return true;
+}
+
+std::vector<FileRef> Committer::TakeDue(std::uint64_t now_ms) {
+  MutexLock lock(mutex_);
+  const bool all = std::exchange(urgent_, false);
+  std::vector<Listed> busy;
+  while (!dirty_.empty() && taken_.size() < kMaxPlans) {
+    Listed& next = dirty_.front();
+    const std::uint64_t age_ms = now_ms - std::min(now_ms, next.since_ms);
+    if (!all && age_ms < idle_age_ms()) break;
+    if (all || age_ms >= context_.options.commit_age_ms || IsIdle(*next.file, now_ms)) {
+      taken_.push_back(std::move(next.file));
+    } else {
+      busy.push_back(std::move(next));
+    }
+    dirty_.pop_front();
+  }
+  dirty_.insert(dirty_.begin(), std::make_move_iterator(busy.begin()),
+                std::make_move_iterator(busy.end()));
+  return taken_;
 }
 
 std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
-  std::vector<FileRef> due;
-  {
-    MutexLock lock(mutex_);
-    const bool all = std::exchange(urgent_, false);
-    while (!dirty_.empty() && due.size() < kMaxPlans) {
-      if (!all && now_ms - dirty_.front().since_ms < context_.options.commit_age_ms) break;
-      due.push_back(std::move(dirty_.front().file));
-      dirty_.pop_front();
-    }
-  }
   std::vector<PlanRef> plans;
-  for (const FileRef& file : due) {
+  for (const FileRef& file : TakeDue(now_ms)) {
     MutexLock lock(file->mutex);
     file->listed = false;
-    if (AwaitsMemory(*file)) continue;
+    if (AwaitsMemory(*file, now_ms)) continue;
     if (file->commit_running) {
       if (file->dirty.any()) NoteDirty(*file);
       continue;
@@ -423,19 +396,22 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     if (plan->holds_file) file->exclusive_user = true;
     plans.push_back(std::move(plan));
   }
+  MutexLock lock(mutex_);
+  taken_.clear();
   return plans;
 }
 
 void Committer::Main() {
-  const std::chrono::milliseconds period(
-      std::clamp<std::uint32_t>(context_.options.commit_age_ms / 4, 5, 250));
+  const std::chrono::milliseconds period(std::clamp<std::uint64_t>(idle_age_ms() / 2, 5, kRestMs));
   std::uint64_t second_ms = context_.clock.NowMs();
   for (;;) {
     bool relieve = false;
     {
       MutexLock lock(mutex_);
       if (stopping_) return;
-      if (!urgent_ && !memory_short_) wake_.WaitFor(mutex_, period);
+      if (!urgent_ && !memory_short_) {
+        wake_.WaitFor(mutex_, dirty_.empty() ? std::chrono::milliseconds(kRestMs) : period);
+      }
       if (stopping_) return;
       relieve = memory_short_;
     }

@@ -5,7 +5,8 @@
 //   2. One commit of an inode runs at a time; what becomes dirty meanwhile waits for the next.
 //   3. What cannot be committed is told by WriteError, and forgotten here.
 //   4. What a file has in memory goes to the LUNs before a commit that somebody waits for, and with
-//      age.
+//      age: soon where nobody writes the file any more, since sync(1) tells a FUSE server nothing.
+//   5. What is dirty or being committed is listed, taken or committing.
 // Many inodes share one flush, and their commits travel together. Threads: all methods may be
 // called concurrently; a thread of its own commits what has become old. Lock order: a FileState,
 // then this.
@@ -17,7 +18,8 @@
 #include <span>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "client/data_context.h"
 #include "client/write_behind.h"
 #include "volume/thread.h"
@@ -56,14 +58,20 @@ class Committer {
                     const Interrupt* interrupt);
   // What of the file's writes was lost, once to each open file that could know of them.
   static absl::Status TellLoss(const FileRef& file, std::uint64_t handle);
-  // Everything dirty, of every inode. The first error. EINTR after `limit_ms`, if not 0.
+  // Everything dirty, of every inode; also the error of a file that lost writes of which nobody was
+  // told yet. EINTR after `limit_ms`.
   absl::Status SyncAll(std::uint64_t limit_ms);
+  // What all files have in memory, and not told: as Sync of each, but times of change are told
+  // later, and an error is what was lost meanwhile.
+  absl::Status SyncWritten(const Interrupt* interrupt);
   // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
   // `cycle` is the recall's; when that is over, nothing is done. REQUIRES: recall is kReturning in
   // it. The outcome as for Clean.
   void ReleaseTail(const FileRef& file, std::uint64_t cycle);
 
  private:
+  static constexpr std::size_t kMaxPlans = 1'024;  // in one flush
+
   struct Plan {
     FileRef file;
     v1::LayoutCommit message;
@@ -87,6 +95,11 @@ class Committer {
   };
   using PlanRef = std::shared_ptr<Plan>;
 
+  // Of these: data on the LUNs and all else told, …
+  absl::Status SyncFiles(const std::vector<FileRef>& all, const Interrupt* interrupt);
+  // … in few flushes. Those whose commit is to be waited for.
+  absl::StatusOr<std::vector<FileRef>> CommitTogether(const std::vector<FileRef>& all,
+                                                      const Interrupt* interrupt);
   // Flushes the LUNs, where the controller knows all that it takes to read the data. False: Clean
   // is needed.
   bool FlushData(const FileRef& file, const Interrupt* interrupt);
@@ -104,9 +117,12 @@ class Committer {
   void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   // What a file in turn has in memory begins to go. True: and its commit is worth waiting for that.
-  bool AwaitsMemory(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  bool AwaitsMemory(FileState& f, std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   void Main();
+  std::uint64_t idle_age_ms() const;
+  bool IsIdle(const FileState& f, std::uint64_t now_ms) const;
+  std::vector<FileRef> TakeDue(std::uint64_t now_ms);
   std::vector<PlanRef> BeginDue(std::uint64_t now_ms);
 
   DataContext& context_;
@@ -119,7 +135,9 @@ class Committer {
     std::uint64_t since_ms = 0;
   };
   std::deque<Listed> dirty_ ABSL_GUARDED_BY(mutex_);  // oldest first; bounded by the inodes in use
-  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;       // some file has very many dirty ranges
+  std::vector<FileRef> taken_ ABSL_GUARDED_BY(mutex_);  // from there, by the thread
+  absl::flat_hash_map<const FileState*, FileRef> committing_ ABSL_GUARDED_BY(mutex_);
+  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // some file has very many dirty ranges
   bool memory_short_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Thread thread_;

@@ -22,6 +22,7 @@ struct DataContext {
   FileDataOptions options;
   const Clock& clock;
   FileData::InvalidatePages invalidate_pages;
+  std::function<void(std::uint64_t inode)> forget_attributes;  // may be null
   // What windows of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
   std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "client/file_data.h"
 #include "client/testing/data_cluster.h"
@@ -23,6 +25,27 @@ TEST(FileAttributesTest, SetIdBitsGoWithTheFirstWriteOfAnother) {
   EXPECT_EQ(attr.size_bytes(), 1u);
   EXPECT_TRUE(client->Fsync(inode).ok());
   EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
+}
+
+// The kernel takes the mode that it knows for valid a little longer, and a program may set the bits
+// anew as soon as its write has returned.
+TEST(FileAttributesTest, SetIdBitsThatAWriteTakesAreToldToTheKernelAndBeforeAModeIsSet) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const auto client = cluster.Mount();
+  std::vector<std::uint64_t> forgotten;
+  client->on_forget = [&](std::uint64_t inode) { forgotten.push_back(inode); };
+  v1::Credentials user;
+  user.set_uid(1000);
+  for (const bool direct : {false, true}) {
+    const std::uint64_t inode = cluster.mdc().CreateFile(0106755);
+    const FileData::IoContext io{.credentials = &user, .direct = direct};
+    client->Write(inode, 0, std::string(4'096, 'x'), io);
+    EXPECT_EQ(std::exchange(forgotten, {}), std::vector{inode});
+    client->Write(inode, 0, std::string(4'096, 'y'), io);
+    EXPECT_TRUE(forgotten.empty());
+    EXPECT_TRUE(client->data().TellAhead(inode, {}).ok());
+    EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
+  }
 }
 
 TEST(FileAttributesTest, SetGroupIdWithoutExecutionGoesWithTheWriteOfAStranger) {

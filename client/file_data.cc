@@ -22,14 +22,16 @@ namespace {
 constexpr int kReclaimEntries = 4'096;          // in one message
 constexpr std::size_t kMostAccessesTold = 256;  // a second
 // An unmount waits that long for the controller to take what is still dirty.
-constexpr std::uint64_t kStopTimeoutMs = 10'000;
 
 class FileDataImpl : public FileData {
  public:
-  FileDataImpl(const FileDataOptions& options, const Clock& clock, InvalidatePages invalidate_pages)
-      : context_{
-            .options = options, .clock = clock, .invalidate_pages = std::move(invalidate_pages)} {}
-  ~FileDataImpl() override { Stop(); }
+  FileDataImpl(const FileDataOptions& options, const Clock& clock, InvalidatePages invalidate_pages,
+               std::function<void(std::uint64_t inode)> forget_attributes)
+      : context_{.options = options,
+                 .clock = clock,
+                 .invalidate_pages = std::move(invalidate_pages),
+                 .forget_attributes = std::move(forget_attributes)} {}
+  ~FileDataImpl() override { (void)Stop(); }
 
   absl::Status Start(Session& session, OpenVolume& volume) override {
     context_.session = &session;
@@ -76,7 +78,9 @@ class FileDataImpl : public FileData {
     if (file == nullptr) return absl::OkStatus();
     return Committer::TellLoss(file, io.handle);
   }
-  absl::Status SyncAll() override { return committer_.SyncAll(0); }
+  absl::Status SyncWritten(const IoContext& io) override {
+    return committer_.SyncWritten(io.interrupt);
+  }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) override {
     const FileRef file = context_.table.Get(set.inode());
     return resize_.SetAttr(file, std::move(set), io);
@@ -146,7 +150,7 @@ class FileDataImpl : public FileData {
     }
     return told;
   }
-  void Stop() override;
+  absl::Status Stop() override;
 
   void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
   void OnStreamLost() override;
@@ -464,11 +468,11 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
   }
 }
 
-void FileDataImpl::Stop() {
-  if (std::exchange(stopped_, true) || !started_) return;
+absl::Status FileDataImpl::Stop() {
+  if (std::exchange(stopped_, true) || !started_) return absl::OkStatus();
   access_times_.Tell(context_.table.All());
-  context_.paths->GiveUpAt(context_.clock.NowMs() + kStopTimeoutMs / 2);
-  const absl::Status status = committer_.SyncAll(kStopTimeoutMs);
+  context_.paths->GiveUpAt(context_.clock.NowMs() + context_.options.stop_timeout_ms / 2);
+  absl::Status status = committer_.SyncAll(context_.options.stop_timeout_ms);
   if (!status.ok()) {
     spdlog::error("unmounting although not everything written could be committed: {}",
                   std::string(status.message()));
@@ -485,13 +489,16 @@ void FileDataImpl::Stop() {
   file_io_.Stop();
   context_.DropMemory();
   if (!context_.paths->End()) context_.session->NoteUnfinished();
+  return status;
 }
 
 }  // namespace
 
 std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,
-                                           InvalidatePages invalidate_pages) {
-  return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages));
+                                           InvalidatePages invalidate_pages,
+                                           std::function<void(std::uint64_t)> forget_attributes) {
+  return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages),
+                                        std::move(forget_attributes));
 }
 
 }  // namespace reel::client

@@ -41,7 +41,8 @@ namespace reel::client {
 
 struct FileDataOptions {
   AtimePolicy atime = AtimePolicy::kRelative;
-  std::uint32_t commit_age_ms = 1000;      // dirty metadata is committed when older
+  std::uint32_t commit_age_ms = 1000;             // dirty metadata is committed when older, …
+  static constexpr std::uint32_t kIdlePart = 10;  // … in that part of it where nobody writes on
   std::uint32_t max_idle_tokens = 65'536;  // beyond it the least recently used ones are returned
   // Of which lost writes are remembered until somebody is told: of the last ones used.
   std::uint32_t max_untold_files = 65'536;
@@ -51,6 +52,7 @@ struct FileDataOptions {
   // How long a request waits for a LUN whose path is lost, before it ends with ETIMEDOUT. 0: for
   // ever.
   std::uint32_t soft_timeout_ms = 0;
+  std::uint32_t stop_timeout_ms = 10'000;
   std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
   bool always_read_ahead = false;                   // also where the LUNs are fast
   // Small writes stay in memory for a while, of all files together about that much; 0: none does.
@@ -58,7 +60,8 @@ struct FileDataOptions {
   std::uint64_t max_behind_write_bytes = 512 * kKiB;   // larger ones go straight to the LUNs, …
   double behind_ms_per_mib = 4;                        // … unless those take longer for a stream
   std::uint64_t write_behind_window_bytes = 1 * kMiB;  // flushed together; a power of two
-  std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about
+  std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about;
+                                                       // sooner where nobody writes on, as above
   bool flush_on_close = false;                         // close(2) is an fsync(2), too
 };
 
@@ -75,8 +78,11 @@ class FileData : public SessionEvents {
   // changed, and its attributes; with an empty range its attributes alone. Called from a thread of
   // this object's own that holds no lock.
   using InvalidatePages = std::function<void(std::uint64_t inode, const ByteRange& range)>;
-  static std::unique_ptr<FileData> Create(const FileDataOptions& options, const Clock& clock,
-                                          InvalidatePages invalidate_pages);
+  // `forget_attributes(inode)` makes the kernel ask for the attributes again; called by a Write of
+  // that inode, before it returns.
+  static std::unique_ptr<FileData> Create(
+      const FileDataOptions& options, const Clock& clock, InvalidatePages invalidate_pages,
+      std::function<void(std::uint64_t inode)> forget_attributes = nullptr);
   // Once, after Session::Connect and the opening of the LUNs; both outlive this object. Not OK:
   // this host could not be registered on a LUN, which the message names.
   virtual absl::Status Start(Session& session, OpenVolume& volume) = 0;
@@ -114,13 +120,15 @@ class FileData : public SessionEvents {
   // One descriptor of an open file is closed: as Fsync with `flush_on_close`, else only what writes
   // before have already come to.
   virtual absl::Status Flush(std::uint64_t inode, const IoContext& io) = 0;
-  // Everything dirty, of every inode (syncfs, unmount).
-  virtual absl::Status SyncAll() = 0;
+  // What was written to any inode is durable (fsync(2) of a directory). An error: what was lost
+  // meanwhile.
+  virtual absl::Status SyncWritten(const IoContext& io) = 0;
 
   // SetAttr with SIZE, ATIME or MTIME goes through here, since this object may own them.
   virtual absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) = 0;
   // Sets them here, to be told with the next commit, where that may be; `known`: what the
-  // controller said last. Else nothing, and TellAhead has to go before whatever else is set.
+  // controller said last. Else nothing, and TellAhead has to go before whatever else is set: it
+  // tells of these, and of set-id bits that a write took.
   virtual std::optional<v1::Attr> SetAhead(const v1::SetAttr& /*set*/, const v1::Attr& /*known*/) {
     return std::nullopt;
   }
@@ -169,10 +177,11 @@ class FileData : public SessionEvents {
     return send(false);
   }
 
-  // Commits what is dirty (for ten seconds at most, if no controller answers) and ends the threads.
-  // The tokens go with the session's Goodbye: Session::Shutdown follows, then this object's
-  // destruction. The registrations on the LUNs are taken away.
-  virtual void Stop() = 0;
+  // Commits what is dirty (for `stop_timeout_ms` at most, if no controller answers) and ends the
+  // threads. Not OK: what was written is lost, and nobody was told. The tokens go with the
+  // session's Goodbye: Session::Shutdown follows, then this object's destruction. The registrations
+  // on the LUNs are taken away.
+  virtual absl::Status Stop() = 0;
 };
 
 }  // namespace reel::client

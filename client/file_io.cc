@@ -26,9 +26,11 @@ struct FileIo::WriteAccess {
   bool clears_tail = false;  // the rest of its last block is to become zeros
 
   std::uint64_t era = 0;
+  std::uint64_t lost_flushes = 0;  // FileState's, when the extents were looked up
   // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
   std::optional<std::uint64_t> sent_era;
-  bool stream = false;  // it continues the last one
+  bool stream = false;       // it continues the last one
+  bool took_set_id = false;  // of which the kernel does not know
   Entered entered;
   // The pages that it passes by: those that the kernel may hold have to be dropped first, …
   std::optional<ByteRange> held_pages;
@@ -96,6 +98,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
+    std::uint64_t lost_flushes = 0;
     bool stream = false;
     IoPermit permit{.interrupt = io.interrupt};
     Entered entered;
@@ -112,6 +115,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
       permit = access_.YieldingPermit(f, entered, io.interrupt);
+      lost_flushes = f.lost_flushes;
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
@@ -133,7 +137,8 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       entered.gave_way = IsPermitOver(status);
       access_.Leave(f, entered);
       if (io.page_cache && entered.gave_way) access_.GiveWay(f);
-      valid = submitted && f.era == era;
+      // (What a lost block holds may be another file's.)
+      valid = submitted && f.era == era && f.lost_flushes == lost_flushes;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
     if (!valid || !access_.LeaseHolds()) continue;
@@ -279,14 +284,15 @@ void FileIo::NoteUnflushed(FileState& f, const LunMarks& marks) {
 }
 
 // All of a write that stays in memory for now, at once.
-void FileIo::PutBehind(FileState& f, const WriteAccess& write, const FileData::IoContext& io) {
+void FileIo::PutBehind(FileState& f, WriteAccess& write, const FileData::IoContext& io) {
   NoteFirst(f, write);
   const bool crowded = write_behind_.Put(f, write.offset_bytes, write.data, write.stream);
-  f.NoteChange({.offset_bytes = write.offset_bytes,
-                .end_bytes = write.end_bytes(),
-                .time = context_.clock.WallNow(),
-                .by_root = io.credentials == nullptr || io.credentials->uid() == 0},
-               write.extents);
+  write.took_set_id =
+      f.NoteChange({.offset_bytes = write.offset_bytes,
+                    .end_bytes = write.end_bytes(),
+                    .time = context_.clock.WallNow(),
+                    .by_root = io.credentials == nullptr || io.credentials->uid() == 0},
+                   write.extents);
   committer_.NoteDirty(f);
   if (crowded) committer_.NoteMemoryShort();
 }
@@ -303,7 +309,9 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   });
   if (!entered.ok()) return entered.status();
   write.entered = *entered;
-  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), context_.clock.NowMs());
+  const std::uint64_t now_ms = context_.clock.NowMs();
+  f.written_ms.store(now_ms, std::memory_order_relaxed);
+  write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), now_ms);
   f.newest_handle = std::max(f.newest_handle, io.handle);
   if (write.page_cache && !write.write_back) {  // what was written stays in the kernel's pages
     f.kernel_pages.Fill({write.offset_bytes, write.end_bytes()}, KernelPages::By::kWrite);
@@ -321,6 +329,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
     f.memory.Forget({lock.first * f.block_bytes, lock.end * f.block_bytes});
   }
   write.era = f.era;
+  write.lost_flushes = f.lost_flushes;
   write.permit = {.session = f.session, .interrupt = io.interrupt};
   // (A page that the kernel writes is to reach the LUNs before the token goes.)
   if (!io.page_cache) write.permit = access_.YieldingPermit(f, write.entered, io.interrupt);
@@ -406,6 +415,8 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;
+    // What lies around it in its blocks is no longer written: once more, with zeros there.
+    if (status.ok() && f.lost_flushes != write.lost_flushes) continue;
     if (!status.ok()) {
       NoteUnflushed(f, marks);
       return status;
@@ -417,13 +428,15 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
         .in_group = in_group};
     NoteFirst(f, write);
-    f.NoteWritten(written, write.extents, marks);
+    write.took_set_id = f.NoteWritten(written, write.extents, marks);
     if (write.clears_tail && f.attr.size_bytes() == write.end_bytes()) {
       f.zeros_to_bytes = RoundUp(write.end_bytes(), f.block_bytes);
     }
     committer_.NoteDirty(f);
     break;
   }
+  // Of a write past its pages the kernel takes size and times for changed, and no more.
+  if (write.took_set_id && context_.forget_attributes) context_.forget_attributes(f.inode);
   if (io.sync) {
     absl::Status status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
     if (!status.ok()) return status;

@@ -45,7 +45,7 @@ class FileIo {
   absl::Status Prepare(const FileRef& file, const WriteAccess& write,
                        const FileData::IoContext& io);
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const FileData::IoContext& io);
-  void PutBehind(FileState& file, const WriteAccess& write, const FileData::IoContext& io)
+  void PutBehind(FileState& file, WriteAccess& write, const FileData::IoContext& io)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   absl::Status WriteNow(const WriteAccess& write, LunMarks& marks);
   void NoteFirst(const FileState& file, const WriteAccess& write)

@@ -248,7 +248,11 @@ absl::Status FileResize::TellAhead(std::uint64_t inode, const FileData::IoContex
   if (file == nullptr) return absl::OkStatus();
   {
     MutexLock lock(file->mutex);
-    if (!file->dirty.ahead && !file->committing_ahead) return absl::OkStatus();
+    const FileState& f = *file;
+    const bool ahead = f.dirty.ahead || f.committing_ahead;
+    // Told after a mode that is set now, they would take its bits.
+    const bool took_set_id = f.dirty.kill_set_id || f.committing_kill_set_id;
+    if (!ahead && !took_set_id) return absl::OkStatus();
   }
   return committer_.Clean(file, io.interrupt);
 }

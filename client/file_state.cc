@@ -290,10 +290,11 @@ void FileState::Unlock(const BlockLocks& held) {
   }
 }
 
-void FileState::NoteWritten(const Written& write, std::span<const Extent> used,
+bool FileState::NoteWritten(const Written& write, std::span<const Extent> used,
                             const LunMarks& marks) {
-  NoteChange(write, used);
+  const bool took_set_id = NoteChange(write, used);
   NoteOnLuns({write.offset_bytes, write.end_bytes}, used, marks);
+  return took_set_id;
 }
 
 void FileState::NoteOnLuns(const ByteRange& range, std::span<const Extent> used,
@@ -306,12 +307,25 @@ void FileState::NoteOnLuns(const ByteRange& range, std::span<const Extent> used,
     const FileBlock to = std::min(end, extent.end());
     if (from < to) dirty.blocks.Add(from, to - from);
   }
+  // The flush of that commit may have begun before, and fail: what was written whole since then is
+  // not lost with it.
+  if (commit_running) {
+    const FileBlock whole_from(DivideUp(range.from, block_bytes));
+    const FileBlock whole_to(range.to / block_bytes);
+    BlockSet again;
+    if (whole_from < whole_to) {
+      committing.ForEachIn(
+          whole_from, whole_to - whole_from,
+          [&](FileBlock first, std::uint64_t length_blocks) { again.Add(first, length_blocks); });
+    }
+    dirty.blocks.Add(again);
+  }
   extents.MarkWritten(span.start, span.length_blocks);
   MergeMarks(marks, dirty.unflushed);
   ++changes;
 }
 
-void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
+bool FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   if (write.end_bytes > attr.size_bytes()) {
     const FileBlock last((write.end_bytes - 1) / block_bytes);
     const bool whole = std::any_of(used.begin(), used.end(), [&](const Extent& extent) {
@@ -330,13 +344,34 @@ void FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   }
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
-  if (!write.by_root && set_id != 0) {
-    dirty.kill_set_id = true;
-    dirty.kill_sgid = dirty.kill_sgid || !write.in_group;
-    attr.set_mode(attr.mode() & ~set_id);
-  }
   ++changes;
   ++data_changes;
+  if (write.by_root || set_id == 0) return false;
+  dirty.kill_set_id = true;
+  dirty.kill_sgid = dirty.kill_sgid || !write.in_group;
+  attr.set_mode(attr.mode() & ~set_id);
+  return true;
+}
+
+void FileState::LoseWritten(const BlockSet& blocks) {
+  BlockSet rewritten;
+  blocks.ForEach([&](FileBlock first, std::uint64_t length_blocks) {
+    mutex.AssertHeld();
+    dirty.blocks.ForEachIn(first, length_blocks,
+                           [&](FileBlock at, std::uint64_t count) { rewritten.Add(at, count); });
+    for (Extent extent : extents.Slice(first, length_blocks)) {
+      if (extent.state != ExtentState::kWritten) continue;
+      extent.state = ExtentState::kUnwritten;
+      extents.Set(extent);
+    }
+  });
+  rewritten.ForEach([&](FileBlock first, std::uint64_t length_blocks) {
+    mutex.AssertHeld();
+    extents.MarkWritten(first, length_blocks);
+  });
+  ++lost_flushes;
+  ++data_changes;
+  ForgetContents();
 }
 
 void FileState::NoteLoss(const absl::Status& why) {

@@ -7,7 +7,8 @@
 //      of the end of file on, else it is what the file has at least. Only who holds those blocks
 //      exclusively raises it.
 //   2. Blocks in `dirty` and `committing` hold data on the LUNs that the controller still calls
-//      unwritten; `extents` calls them written.
+//      unwritten; `extents` calls them written. Where a flush of the LUNs fails, they are unwritten
+//      again, and whatever is under way with them as written ones is done again (`lost_flushes`).
 //   3. A LayoutGet begins only while nobody here uses the file alone, or has a grant still to use.
 //   4. What is dirty in `memory` is on no LUN yet; its blocks are held exclusively, known, and no
 //      holes. What is known and clean there is held exclusively, too.
@@ -64,6 +65,8 @@ struct DirtyData {
   bool wrote = false;                // bytes: what a program was trusted with goes
   std::optional<v1::SetAttr> ahead;  // client/attributes_ahead.h
   bool any() const { return ahead || any_of_data(); }
+  // Who reads the data needs none of it.
+  bool only_time() const { return blocks.empty() && !size && !kill_set_id && !ahead; }
   bool any_of_data() const {
     return size || mtime || kill_set_id || wrote || !blocks.empty() || !unflushed.empty();
   }
@@ -78,6 +81,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   const std::uint64_t inode;
   const std::uint32_t block_bytes;
   std::atomic<std::uint32_t> last_use{0};
+  std::atomic<std::uint64_t> written_ms{0};  // when the last write began
 
   mutable Mutex mutex;
   CondVar changed;  // any of the below
@@ -176,7 +180,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   }
   BlockSet committing ABSL_GUARDED_BY(mutex);
   bool commit_running ABSL_GUARDED_BY(mutex) = false;
-  bool committing_mtime ABSL_GUARDED_BY(mutex) = false;  // and what else is on its way
+  std::uint64_t lost_flushes ABSL_GUARDED_BY(mutex) = 0;  // of written blocks: they no longer are
+  bool committing_mtime ABSL_GUARDED_BY(mutex) = false;   // and what else is on its way
   bool committing_kill_set_id ABSL_GUARDED_BY(mutex) = false;
   bool committing_kill_sgid ABSL_GUARDED_BY(mutex) = false;
   bool committing_wrote ABSL_GUARDED_BY(mutex) = false;
@@ -275,15 +280,19 @@ struct FileState : std::enable_shared_from_this<FileState> {
     bool by_root = true;
     bool in_group = true;  // the writer is in the file's group
   };
-  void NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
+  // True: the file's set-id bits went with it.
+  bool NoteWritten(const Written& write, std::span<const Extent> used, const LunMarks& marks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The two halves of that, where the bytes are only in memory at first: what everybody sees at
   // once, …
-  void NoteChange(const Written& write, std::span<const Extent> used)
+  bool NoteChange(const Written& write, std::span<const Extent> used)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // … and that the bytes are on the LUNs.
   void NoteOnLuns(const ByteRange& range, std::span<const Extent> used, const LunMarks& marks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // These blocks were written, and no flush of the LUNs has come to stand behind that: what is
+  // left of them there may be anybody's old bytes. REQUIRES: no commit of them runs.
+  void LoseWritten(const BlockSet& blocks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // A page that was changed under a lost session is not written any more: what its write is told.

@@ -272,7 +272,7 @@ void OnReaddir(fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_
 
 void OnFsyncdir(fuse_req_t req, fuse_ino_t, int, fuse_file_info* info) {
   const Request request(req);
-  ReplyStatus(req, request.vfs().SyncNames(HandleOf(*info), request.caller()));
+  ReplyStatus(req, request.vfs().SyncDirectory(HandleOf(*info), request.caller()));
 }
 
 // ---- flags

@@ -17,6 +17,7 @@
 #include "client/log_file.h"
 #include "client/mount.h"
 #include "client/mount_options.h"
+#include "client/mount_record.h"
 #include "client/mount_table.h"
 #include "client/remount.h"
 #include "spdlog/sinks/stdout_sinks.h"
@@ -134,6 +135,12 @@ int Run(MountOptions options) {
                                                  status.message()));
     return kMountFailed;
   }
+  // (To see its end takes this file; where it cannot be, umount(8) does not wait.)
+  absl::StatusOr<MountRecord> record = MountRecord::Create(DeviceOfMount(options.mount_point));
+  if (!record.ok()) {
+    spdlog::warn("umount will not wait for what is in memory: {}",
+                 std::string(record.status().message()));
+  }
   spdlog::info("{} mounted on {}", options.volume, options.mount_point);
   background.Report(0);
   sd_notify(0, "READY=1");
@@ -141,7 +148,9 @@ int Run(MountOptions options) {
   const bool asked = AwaitEnd(log->get(), options.foreground);
   sd_notify(0, "STOPPING=1");
   spdlog::info("{}: {}", options.mount_point, asked ? "asked to end, unmounting" : "unmounted");
-  if (!mount->Stop()) {
+  const bool stopped = mount->Stop();
+  if (record.ok()) record->End(mount->outcome());
+  if (!stopped) {
     // A request hangs in a LUN. Its memory must not be freed under it, so nothing is.
     spdlog::error("{}: a request hangs in a LUN; leaving it to the kernel", options.mount_point);
     spdlog::shutdown();

@@ -20,6 +20,9 @@ namespace {
 // ended.
 constexpr std::uint32_t kDrainMs = 3'000;
 constexpr std::uint32_t kAbortedDrainMs = 2'000;
+// For what is in memory where no controller answers: long enough for one to be started again, or
+// for a standby, and well within what systemd grants.
+constexpr std::uint32_t kWriteOutMs = 60'000;
 
 constexpr std::uint32_t kReadAheadKib = 4 * kMaxFuseRequestBytes / 1024;
 
@@ -36,7 +39,7 @@ void RaiseReadAhead(const std::string& mount_point) {
 Mount::~Mount() {
   // After a Start that failed half way; Stop has been called otherwise.
   fuse_.reset();
-  if (started_data_) data_->Stop();
+  if (started_data_) (void)data_->Stop();
   if (session_ != nullptr) session_->Shutdown();
 }
 
@@ -44,22 +47,22 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_, options_.mdcs.size() > 1);
   const FileDataOptions data{.atime = options_.NotedAtime(),
                              .soft_timeout_ms = options_.soft_timeout_ms,
+                             .stop_timeout_ms = kWriteOutMs,
                              .max_read_ahead_bytes = options_.read_ahead_bytes,
                              .max_write_behind_bytes = options_.write_behind_bytes,
                              .flush_on_close = options_.flush_on_close};
-  data_ =
-      FileData::Create(data, SystemClock(), [this](std::uint64_t inode, const ByteRange& range) {
-        FuseSession* fuse = invalidator_.load(std::memory_order_acquire);
-        if (fuse == nullptr) return;
-        range.to == 0 ? fuse->InvalidateAttributes(inode)
-                      : fuse->Invalidate(inode, range.from, range.to - range.from);
-      });
-
+  const auto invalidate_pages = [this](std::uint64_t inode, const ByteRange& range) {
+    FuseSession* fuse = invalidator_.load(std::memory_order_acquire);
+    if (fuse == nullptr) return;
+    range.to == 0 ? fuse->InvalidateAttributes(inode)
+                  : fuse->Invalidate(inode, range.from, range.to - range.from);
+  };
   const auto forget_attributes = [this](std::uint64_t inode) {
     if (FuseSession* fuse = invalidator_.load(std::memory_order_acquire)) {
       fuse->InvalidateAttributes(inode);
     }
   };
+  data_ = FileData::Create(data, SystemClock(), invalidate_pages, forget_attributes);
   events_ = std::make_unique<EventRouter>(*data_, names_, kernel_names_, locks_, session_,
                                           forget_attributes);
 
@@ -183,9 +186,12 @@ bool Mount::Stop() {
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");
   fuse_->RefuseRequests();
-  data_->Stop();
+  outcome_ = data_->Stop();
   started_data_ = false;
   session_->Shutdown();
+  if (!session_->Confirmed(session_->last_told())) {
+    outcome_.Update(absl::DataLossError("changes of names may not be durable"));
+  }
   events_->Stop();
   invalidator_.store(nullptr, std::memory_order_release);
   if (!fuse_->StopWorkers(kAbortedDrainMs)) {

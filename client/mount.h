@@ -44,6 +44,8 @@ class Mount {
   // Detaches the mount if it is still there, finishes what is in progress, commits everything, says
   // goodbye. False when something would not finish: then only the process's end can take it down.
   bool Stop();
+  // After that: not OK where what was written is lost.
+  const absl::Status& outcome() const { return outcome_; }
 
  private:
   void KeepNames();
@@ -68,6 +70,7 @@ class Mount {
   std::atomic<FuseSession*> invalidator_{nullptr};
   bool started_data_ = false;
   bool writable_ = false;  // the LUNs are open for it, and the controller's export allows it
+  absl::Status outcome_;
 
   Mutex remount_mutex_;
   MountOptions now_ ABSL_GUARDED_BY(remount_mutex_);

@@ -12,8 +12,8 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace reel::client {
@@ -48,10 +48,20 @@ bool IsLayer(const std::vector<Line>& lines, std::string_view where) {
   });
 }
 
-// As the table writes paths.
-std::string Escaped(std::string_view path) {
-  return absl::StrReplaceAll(absl::string_view(path.data(), path.size()),
-                             {{" ", "\\040"}, {"\t", "\\011"}, {"\n", "\\012"}, {"\\", "\\134"}});
+// A space and the like are written as three octal digits.
+std::string Unescaped(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](std::size_t at) {
+      return at < text.size() && text[at] >= '0' && text[at] <= '7' ? text[at] - '0' : -1;
+    };
+    const bool escaped =
+        text[i] == '\\' && digit(i + 1) >= 0 && digit(i + 2) >= 0 && digit(i + 3) >= 0;
+    plain +=
+        escaped ? static_cast<char>(digit(i + 1) * 64 + digit(i + 2) * 8 + digit(i + 3)) : text[i];
+    if (escaped) i += 3;
+  }
+  return plain;
 }
 
 std::string Read(const std::string& file) {
@@ -64,10 +74,9 @@ std::string Read(const std::string& file) {
 }  // namespace
 
 Mounted MountedIn(std::string_view table, std::string_view mount_point) {
-  const std::string where = Escaped(mount_point);
   Mounted found;
   for (const Line& line : Parse(table)) {
-    if (line.where != where) continue;
+    if (Unescaped(line.where) != mount_point) continue;
     found = Mounted();  // the last one is on top
     found.device = std::string(line.device);
     // Behind the fields of which there may be any number: type, source, options.
@@ -107,9 +116,12 @@ std::string DeviceOfMount(const std::string& mount_point) {
   return MountedAt(mount_point).device;
 }
 
-bool IsMountedUpon(const std::string& device) {
+namespace {
+
+// Whether it holds of the table of any namespace.
+bool OfAnyTable(absl::FunctionRef<bool(std::string_view table)> holds) {
   const std::unique_ptr<DIR, int (*)(DIR*)> processes(opendir("/proc"), &closedir);
-  if (processes == nullptr) return IsMountedUponIn(Read("/proc/self/mountinfo"), device);
+  if (processes == nullptr) return holds(Read("/proc/self/mountinfo"));
   std::set<std::string> seen;  // namespaces
   while (const dirent* entry = readdir(processes.get())) {
     if (std::isdigit(static_cast<unsigned char>(entry->d_name[0])) == 0) continue;
@@ -118,9 +130,23 @@ bool IsMountedUpon(const std::string& device) {
     const ssize_t length = readlink((process + "/ns/mnt").c_str(), name.data(), name.size());
     if (length <= 0 || !seen.emplace(name.data(), static_cast<std::size_t>(length)).second)
       continue;
-    if (IsMountedUponIn(Read(process + "/mountinfo"), device)) return true;
+    if (holds(Read(process + "/mountinfo"))) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool IsMountedUpon(const std::string& device) {
+  return OfAnyTable([&](std::string_view table) { return IsMountedUponIn(table, device); });
+}
+
+bool IsMounted(const std::string& device) {
+  return OfAnyTable([&](std::string_view table) {
+    const std::vector<Line> lines = Parse(table);
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const Line& line) { return line.device == device; });
+  });
 }
 
 }  // namespace reel::client

@@ -27,6 +27,9 @@ std::string DeviceOfMount(const std::string& mount_point);
 // look at).
 bool IsMountedUpon(const std::string& device);
 
+// Whether the file system with that device is mounted anywhere, in any of these namespaces.
+bool IsMounted(const std::string& device);
+
 // ---- the same, of one table ----
 
 Mounted MountedIn(std::string_view table, std::string_view mount_point);

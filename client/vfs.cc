@@ -378,7 +378,8 @@ void Vfs::CloseDirectory(std::uint64_t inode, const NameCache::Listing& listing)
   data_.Close(inode);
 }
 
-absl::Status Vfs::SyncNames(DirHandle& handle, const Caller& caller) {
+absl::Status Vfs::SyncDirectory(DirHandle& handle, const Caller& caller) {
+  if (absl::Status written = data_.SyncWritten(Context(caller)); !written.ok()) return written;
   absl::Status status = session_.Sync(session_.last_told(), session_.losses(), caller.interrupt);
   if (!status.ok() && ErrnoOf(status) != EIO) return status;
   const bool missed = handle.Missed(session_.losses());

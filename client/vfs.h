@@ -149,8 +149,9 @@ class Vfs {
                      std::span<const std::byte> data, int flags, PageCacheWrite pages,
                      const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
-  // fsync(2) of an open directory: EIO, once, if changes of names were lost since it was opened.
-  absl::Status SyncNames(DirHandle& handle, const Caller& caller);
+  // fsync(2) of an open directory: all that this mount has written, too, since sync(1) says nothing
+  // to it. EIO, once, if changes of names were lost since it was opened.
+  absl::Status SyncDirectory(DirHandle& handle, const Caller& caller);
   std::uint64_t losses() const { return session_.losses(); }
   // close(2) of a descriptor: the error that it ends with.
   absl::Status Flush(std::uint64_t inode, const Caller& caller);

@@ -73,7 +73,7 @@ class FakeFileData : public FileData {
   }
   absl::Status Fsync(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
   absl::Status Flush(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
-  absl::Status SyncAll() override { return absl::OkStatus(); }
+  absl::Status SyncWritten(const IoContext&) override { return absl::OkStatus(); }
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext&) override {
     set_fields = set.fields();
     return v1::Attr();
@@ -105,7 +105,7 @@ class FakeFileData : public FileData {
     opened = entry.attr().inode();
   }
   void Close(std::uint64_t inode) override { closed = inode; }
-  void Stop() override {}
+  absl::Status Stop() override { return absl::OkStatus(); }
   void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
   void OnEvicted() override {}
   std::vector<v1::Reclaim> CollectReclaims() override { return {}; }

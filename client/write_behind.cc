@@ -40,7 +40,9 @@ struct WriteBehind::Flight {
   std::vector<Part> edges;      // units to be read, for what is around the dirty bytes
   std::vector<Part> parts;      // to be written
   BlockLocks locks;
+  std::vector<ByteRange> own;  // what was dirty, without what was filled and read around it
   std::uint64_t era = 0;
+  std::uint64_t lost_flushes = 0;  // FileState's, when that was planned
   std::uint64_t session = 0;
   LunMarks marks;
   bool given_up = false;  // the bytes are still to be sent
@@ -137,34 +139,50 @@ absl::Status WriteBehind::Flush(const FileRef& file, const ByteRange& range,
 absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window,
                                       const Interrupt* interrupt) {
   Flight flight;
-  flight.window = window;
-  flight.era = f.era;
-  flight.session = f.session;
-  window->in_flight = true;
   absl::Status status;
-  while (status.ok() && f.era == flight.era && !window->gone) {
-    flight.locks = LocksFor(f, flight);
-    if (!f.Conflicts(flight.locks)) break;
-    f.flush_waits.push_back(flight.locks.front());
-    status = context_.Wait(f, interrupt);
-    f.flush_waits.erase(std::ranges::find(f.flush_waits, flight.locks.front()));
-  }
-  const bool locked = status.ok() && f.era == flight.era && !window->gone;
-  if (locked) {
-    status = Prepare(f, flight);
-    f.Lock(flight.locks);
-    f.mutex.Unlock();
-    if (status.ok()) status = Send(f, flight, interrupt);
-    f.mutex.Lock();
-    f.Unlock(flight.locks);
+  const std::uint64_t era = f.era;
+  const auto over = [&] {
+    f.mutex.AssertHeld();
+    return f.era != era || window->gone;  // then the loss is noted already
+  };
+  window->in_flight = true;
+  // Once more, where blocks that counted as written no longer do.
+  for (bool again = true; again;) {
+    flight = Flight();
+    flight.window = window;
+    flight.own = window->ranges;
+    flight.era = era;
+    flight.session = f.session;
+    status = Fly(f, flight, interrupt);
+    again = status.ok() && !over() && f.lost_flushes != flight.lost_flushes;
+    flight.given_up = flight.given_up || IsGivenUp(status);
+    if ((again || flight.given_up) && !over()) window->ranges = window->known = flight.own;
   }
   window->in_flight = false;
   f.changed.NotifyAll();
-  // The loss is noted already.
-  if (f.era != flight.era || window->gone) return absl::OkStatus();
-  flight.given_up = flight.given_up || IsGivenUp(status);
+  if (over()) return absl::OkStatus();
   Finish(f, flight, status);
   return flight.given_up ? status : absl::OkStatus();
+}
+
+absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* interrupt) {
+  for (;;) {
+    if (f.era != flight.era || flight.window->gone) return absl::OkStatus();
+    flight.locks = LocksFor(f, flight);
+    if (!f.Conflicts(flight.locks)) break;
+    f.flush_waits.push_back(flight.locks.front());
+    const absl::Status waited = context_.Wait(f, interrupt);
+    f.flush_waits.erase(std::ranges::find(f.flush_waits, flight.locks.front()));
+    if (!waited.ok()) return waited;
+  }
+  flight.lost_flushes = f.lost_flushes;
+  absl::Status status = Prepare(f, flight);
+  f.Lock(flight.locks);
+  f.mutex.Unlock();
+  if (status.ok()) status = Send(f, flight, interrupt);
+  f.mutex.Lock();
+  f.Unlock(flight.locks);
+  return status;
 }
 
 // An unwritten block is written whole, once for all that is dirty in it.

@@ -77,6 +77,9 @@ class WriteBehind {
   // One window, which is not in flight. As Flush.
   absl::Status FlushWindow(FileState& f, const DirtyWindowRef& window, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // One try of that: OK also where nothing is left to be done.
+  absl::Status Fly(FileState& f, Flight& flight, const Interrupt* interrupt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // The bytes that it will write and read, as locks of their blocks.
   BlockLocks LocksFor(const FileState& f, Flight& flight) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

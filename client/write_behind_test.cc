@@ -72,6 +72,56 @@ TEST_F(WriteBehindTest, AgeAndClosingFlush) {
   EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 5u);
 }
 
+// sync(1) tells the client nothing: little is lost with the host where programs have paused.
+TEST_F(WriteBehindTest, WhatNobodyWritesOnIsCommittedSoon) {
+  ManualClock clock;
+  shape_.clock = &clock;
+  shape_.data = {.commit_age_ms = 1'000, .write_behind_age_ms = kNeverMs};
+  const auto client = Mount();
+  const std::uint64_t busy = cluster().mdc().CreateFile();
+  for (const std::uint64_t inode : {busy, inode_}) {
+    ASSERT_TRUE(client->data().Open(inode, true, {}).ok());
+    client->Write(inode, 0, "text");
+  }
+  clock.Advance(60);
+  client->Write(busy, 4, " and more");
+  clock.Advance(60);
+  while (cluster().mdc().AttrOf(inode_).size_bytes() != 4) std::this_thread::yield();
+  EXPECT_EQ(cluster().mdc().AttrOf(busy).size_bytes(), 0u);
+  clock.Advance(60);
+  while (cluster().mdc().AttrOf(busy).size_bytes() != 13) std::this_thread::yield();
+}
+
+// Of a directory, which names none of them.
+TEST_F(WriteBehindTest, ASyncOfAllLeavesNothingToBeLost) {
+  const auto client = Mount();
+  const std::uint64_t large = cluster().mdc().CreateFile();
+  ASSERT_TRUE(client->data().Open(large, true, {}).ok());
+  client->Write(large, 0, std::string(8'192, 'o'));
+  ASSERT_TRUE(client->Fsync(large).ok());
+  client->Write(large, 4'096, std::string(4'096, 'n'), {.direct = true});
+  client->Write(inode_, 0, "small");
+  client->Write(large, 4'000, "over");
+  ASSERT_TRUE(client->data().SyncWritten({}).ok());
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).Crash(1, FaultyLun::kLoseAll);
+  Evict(*client);
+  EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 5u);
+  EXPECT_EQ(Mount()->Read(large, 4'000, 200),
+            "over" + std::string(92, 'o') + std::string(104, 'n'));
+  EXPECT_EQ(Mount()->Read(inode_, 0, 10), "small");
+}
+
+TEST_F(WriteBehindTest, ASyncOfAllTellsWhatIsLostMeanwhileAndNothingElse) {
+  const auto client = Mount();
+  ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+  client->Write(inode_, 0, "lost", {.handle = 1});
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).SetUnplugged(true);
+  EXPECT_EQ(ErrnoOf(client->data().SyncWritten({})), EIO);
+  for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).SetUnplugged(false);
+  EXPECT_TRUE(client->data().SyncWritten({}).ok());
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
 TEST_F(WriteBehindTest, LargeWritesAndSmallOnesKeepTheirOrder) {
   const auto client = Mount();
   const std::string large(600'000, 'L');

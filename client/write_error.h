@@ -20,7 +20,9 @@ class WriteError {
     newest_ = newest;
     told_.clear();
     told_any_ = false;
+    ++losses_;
   }
+  std::uint64_t losses() const { return losses_; }  // counts them
   bool untold() const { return errno_ != 0 && !told_any_; }
   int last() const { return errno_; }
 
@@ -32,7 +34,11 @@ class WriteError {
     if (handle <= newest_) told_.push_back(handle);
     return errno_;
   }
-  void Forget() { *this = WriteError(); }
+  void Forget() {
+    errno_ = 0;
+    told_any_ = false;
+    told_.clear();
+  }
   // Nobody has the file open any more.
   void AllClosed() {
     if (!told_any_) return;
@@ -42,6 +48,7 @@ class WriteError {
 
  private:
   int errno_ = 0;
+  std::uint64_t losses_ = 0;
   std::uint64_t newest_ = 0;
   bool told_any_ = false;
   std::vector<std::uint64_t> told_;  // at most those that were open at the error

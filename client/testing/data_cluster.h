@@ -43,10 +43,15 @@ class TestClient {
              const Clock& clock) {
     volume_.descriptor = descriptor;
     for (const auto& lun : luns) volume_.luns.push_back(std::make_unique<BorrowedLun>(*lun));
-    data_ = FileData::Create(options, clock, [this](std::uint64_t inode, const ByteRange& range) {
-      const auto& told = range.to == 0 ? on_recall : on_invalidate;
-      if (told) told(inode);
-    });
+    data_ = FileData::Create(
+        options, clock,
+        [this](std::uint64_t inode, const ByteRange& range) {
+          const auto& told = range.to == 0 ? on_recall : on_invalidate;
+          if (told) told(inode);
+        },
+        [this](std::uint64_t inode) {
+          if (on_forget) on_forget(inode);
+        });
     Session::Options session;
     session.volume = descriptor.name;
     session.mdcs = {"mdc:1"};
@@ -57,7 +62,7 @@ class TestClient {
     EXPECT_TRUE(started.ok()) << started;
   }
   ~TestClient() {
-    data_->Stop();
+    (void)data_->Stop();
     session_->Shutdown();
     session_.reset();
   }
@@ -93,6 +98,7 @@ class TestClient {
 
   // A data token is recalled; some pages are to be dropped. Set before any recall.
   std::function<void(std::uint64_t inode)> on_recall, on_invalidate;
+  std::function<void(std::uint64_t inode)> on_forget;  // set before any write
 
  private:
   OpenVolume volume_;

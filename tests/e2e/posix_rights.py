@@ -2,6 +2,7 @@
 links to what is others', extended attributes."""
 import contextlib
 import ctypes
+import mmap
 import os
 import shutil
 import struct
@@ -84,6 +85,60 @@ def privileges_lost(t):
                 os.unlink(t.path("f"))
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(t.path("g"))
+
+
+def mode_alone(path):
+    """As stat(1) and ls(1) ask: a file system may know it without asking for the rest."""
+    result = ctypes.create_string_buffer(256)
+    check(libc.statx(-100, os.fsencode(path), 0, 0x2, result))  # STATX_MODE
+    return oct(struct.unpack_from("<H", result, 28)[0])
+
+
+def set_id_bits_taken_and_set_again(t):
+    """Gone with the write that takes them, and there with the chmod(2) that sets them anew."""
+    def past_the_page_cache(path):
+        with mmap.mmap(-1, 4096) as memory, t.opened("f", os.O_WRONLY | os.O_DIRECT) as fd:
+            os.pwritev(fd, [memory], 0)
+
+    def written(flags, length):
+        def write(path):
+            with t.opened("f", os.O_WRONLY | flags) as fd:
+                os.write(fd, b"x" * length)
+        return write
+
+    def mapped(path):
+        with t.opened("f") as fd, mmap.mmap(fd, 4096) as memory:
+            memory[0] = 1
+            memory.flush()
+
+    def allocated(mode, length):
+        def allocate(path):
+            with t.opened("f") as fd:
+                check(libc.fallocate(fd, mode, ctypes.c_long(0), ctypes.c_long(length)))
+        return allocate
+
+    kinds = {"direct": past_the_page_cache, "small": written(0, 10), "large": written(0, 1 << 20),
+             "append": written(os.O_APPEND, 10), "synchronous": written(os.O_SYNC, 10),
+             "mapped": mapped, "shorter": lambda path: os.truncate(path, 10),
+             "longer": lambda path: os.truncate(path, 1 << 20), "emptied": written(os.O_TRUNC, 0),
+             "allocated": allocated(0, 1 << 20), "punched": allocated(3, 4096),
+             "zeroed": allocated(0x10, 4096)}
+    for what, change in kinds.items():
+        for mode in (0o6777, 0o4700, 0o2755, 0o2767):
+            t.file("f", content=b"y" * 8192)
+            os.chown(t.path("f"), BOB, BOB)
+            os.chmod(t.path("f"), mode)
+            with t.user(BOB):
+                for _ in range(2):
+                    mode_alone(t.path("f"))
+                    t.note(what, tried(change, t.path("f")))
+                    t.note("its mode then", mode_alone(t.path("f")))
+                    t.chmod("f", mode)
+                    t.note("its mode set", mode_alone(t.path("f")))
+                    with t.opened("f", os.O_RDONLY) as fd:
+                        os.fsync(fd)
+                    t.see("f")
+            t.unlink("f")
 
 
 def linking_what_is_others(t):

@@ -78,7 +78,7 @@ void History::MakeDirectories(Machine& machine) {
       if (made.ok()) shared_.directories[i] = made->inode();
     }
     client::DirHandle root(kRootInode.value());
-    (void)machine.vfs().SyncNames(root, {});
+    (void)machine.vfs().SyncDirectory(root, {});
   });
 }
 

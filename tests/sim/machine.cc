@@ -100,7 +100,7 @@ void Machine::Crashed() {
 }
 
 void Machine::Stop() {
-  data_->Stop();
+  (void)data_->Stop();
   session_->Shutdown();
 }
 

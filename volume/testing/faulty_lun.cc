@@ -50,13 +50,39 @@ void FaultyLun::Work() {
     LunRequest* request = nullptr;
     {
       MutexLock lock(mutex_);
-      while (queue_.empty() && !stopping_) work_.Wait(mutex_);
-      if (queue_.empty()) return;
-      request = queue_.front();
-      queue_.pop_front();
+      while ((request = NextRequest()) == nullptr && !stopping_) work_.Wait(mutex_);
+      if (request == nullptr) return;
     }
     Perform(*request);
   }
+}
+
+LunRequest* FaultyLun::NextRequest() {
+  const auto next = std::find_if(queue_.begin(), queue_.end(), [this](const LunRequest* request) {
+    mutex_.AssertHeld();
+    return !holds_writes_ || request->kind != Kind::kWrite;
+  });
+  if (next == queue_.end()) return nullptr;
+  LunRequest* const request = *next;
+  queue_.erase(next);
+  return request;
+}
+
+void FaultyLun::HoldWrites(bool held) {
+  MutexLock lock(mutex_);
+  holds_writes_ = held;
+  work_.NotifyAll();
+}
+
+void FaultyLun::HoldFlushes(bool held) {
+  MutexLock lock(mutex_);
+  holds_flushes_ = held;
+  work_.NotifyAll();
+}
+
+std::size_t FaultyLun::held() const {
+  MutexLock lock(mutex_);
+  return held_flushes_ + (holds_writes_ ? queue_.size() : 0);
 }
 
 void FaultyLun::Perform(LunRequest& request) {
@@ -160,6 +186,9 @@ void FaultyLun::WriteUnflushed(std::uint64_t offset_bytes, std::string bytes) {
 absl::Status FaultyLun::Flush() {
   MutexLock lock(mutex_);
   ++counters_.flushes;
+  ++held_flushes_;
+  while (holds_flushes_) work_.Wait(mutex_);
+  --held_flushes_;
   if (path_lost_) return LunFaultStatus(LunFault::kClosed, absl::StrCat(name(), ": no path"));
   if (absl::Status status = NextFault(); !status.ok()) return status;
   const bool planned = flushes_until_failure_ > 0 && --flushes_until_failure_ == 0;

@@ -85,6 +85,10 @@ class FaultyLun final : public Lun {
   void FailNext(std::uint64_t count, LunFault fault);
   // All requests and flushes fail, as of a LUN that was unplugged.
   void SetUnplugged(bool unplugged);
+  // Requests that write, or flushes, wait inside until that is over. Writes need `threads`.
+  void HoldWrites(bool held);
+  void HoldFlushes(bool held);
+  std::size_t held() const;  // waiting so
   // Flushes are not sent, and the path cannot be opened again.
   void SetPathLost(bool lost);
   void ClearFaults();
@@ -114,6 +118,8 @@ class FaultyLun final : public Lun {
   };
 
   void Work();
+  // The first of the queue that may be performed, taken out; null: none.
+  LunRequest* NextRequest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Perform(LunRequest& request);
   absl::Status PerformLocked(LunRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRequest(const LunRequest& request) const;
@@ -140,6 +146,9 @@ class FaultyLun final : public Lun {
   bool path_lost_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t faults_left_ ABSL_GUARDED_BY(mutex_) = 0;
   LunFault fault_ ABSL_GUARDED_BY(mutex_) = LunFault::kNone;
+  bool holds_writes_ ABSL_GUARDED_BY(mutex_) = false;
+  bool holds_flushes_ ABSL_GUARDED_BY(mutex_) = false;
+  std::size_t held_flushes_ ABSL_GUARDED_BY(mutex_) = 0;
   Counters counters_ ABSL_GUARDED_BY(mutex_);
   std::deque<LunRequest*> queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,112 @@
+// What becomes of writes beside a flush of the LUNs that fails: that flush's own bytes are lost,
+// and nothing else.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "client/testing/write_behind_fixture.h"
+
+namespace reel::client {
+namespace {
+
+class FlushFailureTest : public WriteBehindTest {
+ protected:
+  static constexpr std::uint32_t kCommitAgeMs = 1'000;
+  static constexpr std::uint64_t kBlock = 4'096;
+
+  FlushFailureTest() {
+    shape_.data.commit_age_ms = kCommitAgeMs;
+    shape_.clock = &clock_;
+  }
+  // A client with the file's first block written, and not committed.
+  std::unique_ptr<TestClient> MountUncommitted() {
+    auto client = Mount();
+    EXPECT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+    client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+    return client;
+  }
+  FaultyLun& lun() { return cluster().lun(0); }  // of the first block
+  void AwaitHeld() {
+    while (lun().held() == 0) std::this_thread::yield();
+  }
+  // Which the committer begins by itself.
+  void BeginCommitThatFails() {
+    lun().FailFlush(1);
+    clock_.Advance(kCommitAgeMs);
+  }
+  // Its loss is told to whoever closes the file.
+  void AwaitLoss(TestClient& client) {
+    while (client.data().Flush(inode_, {.handle = 1}).ok()) std::this_thread::yield();
+  }
+  // The first block as another client reads it: zeros, but for `bytes` at `at`.
+  void ExpectAlone(std::size_t at, const std::string& bytes) {
+    std::string block = Mount()->Read(inode_, 0, kBlock);
+    ASSERT_EQ(block.size(), kBlock);
+    EXPECT_EQ(block.substr(at, bytes.size()), bytes);
+    block.erase(at, bytes.size());
+    EXPECT_EQ(block.find_first_not_of('\0'), std::string::npos);
+  }
+
+  ManualClock clock_;
+};
+
+TEST_F(FlushFailureTest, WhatIsInMemoryStays) {
+  const auto client = MountUncommitted();
+  client->Write(inode_, 10, "kept", {.handle = 1});
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(10, "kept");
+}
+
+TEST_F(FlushFailureTest, WhatIsOnItsWayFromMemoryArrives) {
+  const auto client = MountUncommitted();
+  client->Write(inode_, 10, "kept", {.handle = 1});
+  lun().HoldWrites(true);
+  std::thread flush([&] { (void)FsyncOf(*client, 1); });
+  AwaitHeld();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  lun().HoldWrites(false);
+  flush.join();
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(10, "kept");
+}
+
+TEST_F(FlushFailureTest, ALargeWriteOnItsWayArrives) {
+  const auto client = MountUncommitted();
+  lun().HoldWrites(true);
+  std::thread write(
+      [&] { client->Write(inode_, 512, std::string(512, 'k'), {.direct = true, .handle = 1}); });
+  AwaitHeld();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  lun().HoldWrites(false);
+  write.join();
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(512, std::string(512, 'k'));
+}
+
+TEST_F(FlushFailureTest, ABlockWrittenAgainMeanwhileStays) {
+  const auto client = MountUncommitted();
+  lun().HoldFlushes(true);
+  BeginCommitThatFails();
+  AwaitHeld();
+  client->Write(inode_, 0, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  lun().HoldFlushes(false);
+  AwaitLoss(*client);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(0, std::string(kBlock, 'k'));
+}
+
+// As zeros: other hosts find the file as this one leaves it.
+TEST_F(FlushFailureTest, TheSizeIsToldAllTheSame) {
+  const auto client = MountUncommitted();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  ExpectAlone(0, "");
+}
+
+}  // namespace
+}  // namespace reel::client
