@@ -193,5 +193,31 @@ TEST(FileRangesTest, ReadersSeeAGrowingFileGrow) {
   EXPECT_EQ(reader->Read(inode, 0, 1 << 20).size(), 60u * 3'001);
 }
 
+// An answer describes some hundred extents: in a file that has more of them within a window, the
+// place asked for is found all the same, and the whole file is known after few questions.
+TEST(FileDataTest, APlaceInAFileOfManyExtentsIsFoundAtOnce) {
+  constexpr std::uint64_t kPieces = 2500, kStep = 2 * 4096;
+  DataCluster cluster({.rows = 1024, .mdc = {.ahead_blocks = 0, .max_extents = 300}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  {
+    const auto writer = cluster.Mount();
+    for (std::uint64_t i = 0; i < kPieces; ++i) writer->Write(inode, i * kStep, std::to_string(i));
+    ASSERT_TRUE(writer->Fsync(inode).ok());
+  }
+  const auto reader = cluster.Mount();
+  const auto asked = [&, before = cluster.mdc().CountOf(v1::Request::kLayoutGet)] {
+    return cluster.mdc().CountOf(v1::Request::kLayoutGet) - before;
+  };
+  const auto check = [&](std::uint64_t i) {
+    const std::string text = std::to_string(i);
+    ASSERT_EQ(reader->Read(inode, i * kStep, text.size()), text);
+  };
+  check(kPieces - 1);
+  EXPECT_LE(asked(), 5u);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 5000; ++i) check(random() % kPieces);
+  EXPECT_LE(asked(), 40u);
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -1,4 +1,4 @@
-// Sessions: Hello, Reclaim and grace, Goodbye.
+// Sessions: Hello, Goodbye. Reclaim and grace are core_grace.cc's.
 //
 // A session that says Goodbye, or registers anew under the same client identity, holds nothing by
 // its own word: without keys it is forgotten at once, with keys when they are off the LUNs. How
@@ -22,8 +22,6 @@ namespace {
 constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxMountPointBytes = 4096;
 constexpr std::size_t kMaxProgramBytes = 64;
-// A million opens, tokens and locks each.
-constexpr std::uint64_t kMaxReclaimBytes = std::uint64_t{256} << 20;
 
 // A client that answers by itself cannot tell its squashed callers from the others.
 bool MayCache(const Session& session, const v1::Hello& hello) {
@@ -347,83 +345,6 @@ bool CoreImpl::IsUnheard() const {
     return session.stream != kNoStream && session.phase != Session::Phase::kEnding &&
            within_ms != 0 && 2 * within_ms <= options_.unheard_limit_ms;
   });
-}
-
-void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
-  v1::Reply reply;
-  if (session.phase != Session::Phase::kMustReclaim) {
-    reply.set_error(EINVAL);
-    reply.set_message("there is nothing to reclaim in this epoch");
-    Answer(session, request, std::move(reply), Sequence());
-    return;
-  }
-  session.reclaimed_bytes += request.reclaim().ByteSizeLong();
-  if (session.reclaimed_bytes > kMaxReclaimBytes) {
-    Evict(session, "it claims more than any client holds");
-    return;
-  }
-  if (const std::string wrong = TakeClaims(session, request.reclaim()); !wrong.empty()) {
-    Evict(session, wrong);
-    return;
-  }
-  Answer(session, request, std::move(reply), Sequence());
-  session.reclaimed = request.reclaim().done();
-  EndReclaim(session);
-}
-
-// The bounds are those of sessions that are served.
-std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
-  constexpr const char* kTooMuch = "it claims more than any client holds";
-  const SessionId id = session.id;
-  const bool may_write = session.exported.access == Export::Access::kReadWrite;
-  for (const std::uint64_t open : claims.opens()) {
-    opens_.Open(id, InodeNumber(open));
-    if (opens_.CountOf(id) > kMaxOpens) return kTooMuch;
-  }
-  for (const v1::HeldToken& token : claims.tokens()) {
-    const InodeNumber inode(token.inode());
-    const bool exclusive = token.mode() == v1::TOKEN_EXCLUSIVE;
-    const auto span = ParseTokenSpan(token.first_block(), token.length_blocks());
-    if ((token.mode() != v1::TOKEN_SHARED && !exclusive) || !span.ok()) continue;
-    if (exclusive && !may_write) return "it was writing, and its export has become read-only";
-    if (!tokens_.OthersAtMost(id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED, *span)) {
-      return absl::StrCat("it claims a token of inode ", inode.value(),
-                          " that another session holds");
-    }
-    tokens_.Grant(id, inode, token.mode(), *span);
-    if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) return kTooMuch;
-  }
-  for (const v1::FileLock& claim : claims.locks()) {
-    const absl::StatusOr<FileLock> lock = FromProto(claim, id);
-    if (!lock.ok() || lock->type == v1::LOCK_NONE) continue;
-    v1::Request set;
-    *set.mutable_set_lock()->mutable_lock() = claim;
-    if ((!may_write && ChangesVolume(set)) || !MayLock(id, claim)) {
-      return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
-                          " that its export does not allow");
-    }
-    if (locks_.Conflict(*lock)) {
-      return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
-                          " that stands in another's way");
-    }
-    locks_.Set(*lock);
-    if (locks_.CountOf(id) > 2 * kMaxLocks) return kTooMuch;
-  }
-  return {};
-}
-
-void CoreImpl::LeaveGrace(Session& session) {
-  if (!std::exchange(session.holds_up_grace, false)) return;
-  if (--grace_sessions_ == 0) OnGraceOver();
-}
-
-void CoreImpl::OnGraceOver() {
-  spdlog::info("volume {}: serving in epoch {}", descriptor_.name, epoch_.value());
-  allocator_->SetGrace(false);
-  std::vector<InodeNumber> orphans(orphans_.begin(), orphans_.end());
-  std::sort(orphans.begin(), orphans.end());
-  for (const InodeNumber inode : orphans) QueueReap(inode);
-  for (auto& [id, session] : sessions_.all()) RunLane(*session);
 }
 
 void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
