@@ -21,7 +21,6 @@ namespace {
 
 constexpr int kReclaimEntries = 4'096;          // in one message
 constexpr std::size_t kMostAccessesTold = 256;  // a second
-// An unmount waits that long for the controller to take what is still dirty.
 
 class FileDataImpl : public FileData {
  public:
@@ -428,7 +427,7 @@ void FileDataImpl::Reap() {
       f.mutex.AssertHeld();
       return f.opens == 0 && f.token.empty() && !f.accessed && !f.dirty.any() && f.memory.empty() &&
              f.idle() && !f.fetching && f.recall == FileState::Recall::kNone &&
-             !f.write_error.untold();
+             f.kernel_pages.empty() && !f.write_error.untold();
     });
   }
   for (const auto& use : Surplus(std::move(holders), context_.options.max_idle_tokens)) {
