@@ -66,7 +66,7 @@ def test_umount_waits_for_the_bytes_and_for_a_controller(cluster, room, namespac
     assert namespace.run(f"{BIN}/mount.reelfs reel {mount} -o mdc={where},"
                          f"luns='{cluster.luns()}',log={log}") == 0
     inside = f"/proc/{namespace.shell.pid}/root{mount}/{os.path.basename(room[0])}/file"
-    with open(inside, "wb") as file:
+    with open(inside, "wb", buffering=0) as file:
         file.write(b"old" * 1000)
         os.fsync(file.fileno())
         assert namespace.run(f"umount {mount} 2>/dev/null") != 0  # busy, as ever
