@@ -72,12 +72,14 @@ TEST_F(EvictionTest, PagesOfALostSessionAreNotWritten) {
   ASSERT_TRUE(client_->data().Open(inode_, true, {}).ok());
   client_->Write(inode_, 0, "what there was");
   ASSERT_TRUE(client_->Fsync(inode_).ok());
+  ASSERT_EQ(client_->Read(inode_, 0, 4, {.page_cache = true}), "what");
   Evict();
   while (!invalidated) std::this_thread::yield();
   EXPECT_EQ(other_->Read(inode_, 0, 100), "acknowledgedas");
   while (ErrnoOf(client_->Fsync(inode_)) != EIO) std::this_thread::yield();
   EXPECT_TRUE(client_->Fsync(inode_).ok()) << "told once";
   // What was read since then may be changed and written again.
+  ASSERT_EQ(client_->Read(inode_, 0, 4, {.page_cache = true}), "ackn");
   while (!client_->TryWrite(inode_, 0, "A", kPage).ok()) std::this_thread::yield();
   EXPECT_EQ(other_->Read(inode_, 0, 100), "Acknowledgedas");
   client_->data().Close(inode_);

@@ -247,8 +247,8 @@ absl::Status FileResize::TellAhead(std::uint64_t inode, const FileData::IoContex
   const FileRef file = context_.table.Find(inode);
   if (file == nullptr) return absl::OkStatus();
   {
-    MutexLock lock(file->mutex);
     const FileState& f = *file;
+    MutexLock lock(f.mutex);
     const bool ahead = f.dirty.ahead || f.committing_ahead;
     // Told after a mode that is set now, they would take its bits.
     const bool took_set_id = f.dirty.kill_set_id || f.committing_kill_set_id;

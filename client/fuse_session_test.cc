@@ -243,7 +243,7 @@ TEST_F(FuseSessionTest, AnInvalidationWaitsForNoRefusedRead) {
   EXPECT_TRUE(session_->StopWorkers(UINT32_MAX));
   // The kernel locks the page until it is read, and nobody reads the request.
   std::thread reader([page] { EXPECT_EQ(madvise(page, 4096, MADV_POPULATE_READ), -1); });
-  std::thread invalidator([this] { session_->Invalidate(kFile); });
+  std::thread invalidator([this] { session_->Invalidate(kFile, 0, 0); });
   session_->RefuseRequests();
   reader.join();
   invalidator.join();
