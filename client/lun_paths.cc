@@ -233,8 +233,11 @@ std::optional<LunPaths::Lost> LunPaths::LongestLost() const {
   MutexLock lock(mutex_);
   const Path* longest = nullptr;
   for (const std::unique_ptr<Path>& path : paths_) {
-    // (What is waited out comes back by itself.)
-    if (path->lost_ms == 0 || clock_.NowMs() < path->quiet_ms) continue;
+    if (path->lost_ms == 0) continue;
+    // Others get what this host gives up, and no key keeps its lost write out: not before that is
+    // over.
+    const bool keyed = granted_key_ != 0 && path->may_write;
+    if (!keyed && clock_.NowMs() < path->quiet_ms) continue;
     if (longest == nullptr || path->lost_ms < longest->lost_ms) longest = path.get();
   }
   if (longest == nullptr) return std::nullopt;

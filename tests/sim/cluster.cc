@@ -204,6 +204,13 @@ void Cluster::Remake() {
   sessions_.clear();
 }
 
+bool Cluster::CutHostIsOld() const {
+  return std::ranges::any_of(machines_, [this](const std::unique_ptr<Machine>& machine) {
+    const bool old = options_.names == mdc::NamesTold::kDurable || machine->speaks_old();
+    return old && machine->weather().cut_until != 0;
+  });
+}
+
 void Cluster::OnSessionOver(int host) {
   Log([&] { return absl::StrCat("the session of host ", host, " is over"); });
   if (on_session_over_) on_session_over_(host, data_.LastSessionOver(host));

@@ -150,6 +150,11 @@ void History::RemakeUnder(Machine& last) {
     const AlignedBuffer bytes = AlignedBuffer::Zeroed(3 * kKiB);
     (void)last.vfs().Write(made->inode(), 0, bytes.span(), 0, client::PageCacheWrite::kNone, {});
   });
+  // One that is started again meanwhile would take the seat, and mkfs.reelfs has to wait for that.
+  const auto down = [](const auto& controller) { return !controller->running(); };
+  for (int i = 0; i < 600 && std::ranges::any_of(cluster_.controllers(), down); ++i) {
+    scheduler_.Sleep(50 * kMs);
+  }
   Daemon* const active = cluster_.Active();
   std::vector<Daemon*> standbys;
   for (const auto& controller : cluster_.controllers()) {

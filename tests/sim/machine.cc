@@ -71,7 +71,7 @@ bool Machine::Start() {
   options.host = absl::StrCat(host_);
   options.mount_point = "/mnt";
   options.caches_attributes = true;
-  if (host_ % 3 == 0) options.protocol = {.oldest = 1, .newest = 1};
+  if (speaks_old()) options.protocol = {.oldest = 1, .newest = 1};
   for (int i = 0; session_ == nullptr; ++i) {
     if (i == kTries) return false;
     auto connected = client::Session::Connect(options, *connector_, *events_, clock_);

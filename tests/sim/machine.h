@@ -44,6 +44,8 @@ class Machine {
 
   int host() const { return host_; }
   bool flush_on_close() const { return flush_on_close_; }
+  // Of a release before versions were negotiated.
+  bool speaks_old() const { return host_ % 3 == 0; }
   client::Vfs& vfs() { return *vfs_; }
   client::FileData& data() { return *data_; }
   client::FileLocks& locks() { return locks_; }
