@@ -100,6 +100,13 @@ class FileAccess {
   absl::Status AwaitLease(const FileData::IoContext& io) {
     return context_.AwaitLease(io.interrupt);
   }
+  // Pages take the token of the whole file, and a request that fills one gives no way: it asks for
+  // none where this host has not reached a LUN since its session began, lest it lose that again.
+  // REQUIRES: as AwaitLease.
+  absl::Status AwaitPathsOfPages(const FileData::IoContext& io) {
+    if (!io.page_cache || io.write_back) return absl::OkStatus();
+    return context_.paths->AwaitAll(io.interrupt);
+  }
   bool LeaseHolds() const { return context_.session->LeaseHolds(); }
 
  private:

@@ -97,6 +97,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   };
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
+    if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
     std::uint64_t era = 0;
     std::uint64_t lost_flushes = 0;
     bool stream = false;
@@ -383,6 +384,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   }
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
+    if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
     if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) {
       if (!write.held_pages) return status;

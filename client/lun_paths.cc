@@ -119,6 +119,20 @@ absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPe
   }
 }
 
+absl::Status LunPaths::AwaitAll(const Interrupt* interrupt) {
+  if (!BeganWithout()) return absl::OkStatus();
+  const IoPermit permit{.interrupt = interrupt};
+  const std::uint64_t since_ms = clock_.NowMs();
+  MutexLock lock(mutex_);
+  while (BeganWithout()) {
+    if (stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    absl::Status ends = WaitEnds(permit, since_ms, "a path has been lost since the session began");
+    if (!ends.ok()) return ends;
+    changed_.WaitFor(mutex_, kPoll);
+  }
+  return absl::OkStatus();
+}
+
 // What ends a wait, whatever it is for.
 absl::Status LunPaths::WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
                                 const std::string& why) const {

@@ -93,6 +93,8 @@ class LunPaths {
 
   // Whether one has been lost since before the session began. Takes no lock.
   bool BeganWithout() const { return begun_without_.load(std::memory_order_relaxed) > 0; }
+  // Waits until none is. As Enter.
+  absl::Status AwaitAll(const Interrupt* interrupt);
   // The path that has been lost for longest.
   struct Lost {
     std::string problem;

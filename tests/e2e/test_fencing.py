@@ -117,9 +117,12 @@ def test_an_administrator_evicts(cluster, room):
     path = f"{room[0]}/file"
     write_file(path, b"0")
     before = session_of(cluster, "ws1")
+    client = cluster.hosts()["ws1"]["pid"]
     with Holder(path) as holder:
         assert holder.write("1", 1) == 0
+        os.kill(client, signal.SIGSTOP)  # before it has committed that
         assert cluster.reeladm("evict", str(before)) == {"evicted": before}
+        os.kill(client, signal.SIGCONT)
         until(lambda: session_of(cluster, "ws1") not in (None, before))
         assert holder.fsync() == errno.EIO
         assert holder.write("2", 1) == 0

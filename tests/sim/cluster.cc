@@ -204,10 +204,10 @@ void Cluster::Remake() {
   sessions_.clear();
 }
 
-bool Cluster::CutHostIsOld() const {
+bool Cluster::CutHostIsSlow() const {
   return std::ranges::any_of(machines_, [this](const std::unique_ptr<Machine>& machine) {
     const bool old = options_.names == mdc::NamesTold::kDurable || machine->speaks_old();
-    return old && machine->weather().cut_until != 0;
+    return (old || options_.changing_leases) && machine->weather().cut_until != 0;
   });
 }
 

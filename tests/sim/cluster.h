@@ -84,8 +84,9 @@ class Cluster {
   LockModel& locks() { return locks_; }
   const TermWatch& terms() const { return terms_; }
   bool reservations() const { return options_.reservations; }
-  // Whether some host has lost the SAN that cannot tell its controller of it.
-  bool CutHostIsOld() const;
+  // Whether some host has lost the SAN that cannot tell its controller of it, or has a longer
+  // lease.
+  bool CutHostIsSlow() const;
   std::uint64_t lost_blocks() const { return lost_blocks_; }
   struct Totals {
     std::uint64_t refused_writes = 0, preemptions = 0, unknowns = 0;

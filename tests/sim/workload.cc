@@ -16,10 +16,10 @@ namespace {
 constexpr std::string_view kNames[NameHistory::kNames] = {"a", "b", "c", "d", "e"};
 
 // No fault but a client's lost SAN lasts longer than two leases, and few come at once. A client of
-// before, or of a controller of before, does not give up by itself, and each operation may meet it
-// some times.
+// before, or of a controller of before, does not give up by itself, and one with a longer lease
+// later; each operation may meet it some times.
 constexpr Micros kLongestPause = 20 * Cluster::kLeaseMs * kMs;
-constexpr Micros kLongestPauseOfOld = 60 * Cluster::kLeaseMs * kMs;
+constexpr Micros kLongestPauseOfSlow = 60 * Cluster::kLeaseMs * kMs;
 
 constexpr std::uint64_t kJournalBytes = 16 * DataModel::kCellBytes;
 
@@ -161,7 +161,7 @@ void Program::Run() {
 // out and to cut it off for good.
 void Program::CheckPause(Micros began) {
   const Micros pause = now() - began;
-  const Micros longest = shared_.cluster.CutHostIsOld() ? kLongestPauseOfOld : kLongestPause;
+  const Micros longest = shared_.cluster.CutHostIsSlow() ? kLongestPauseOfSlow : kLongestPause;
   if (pause <= longest || machine_.weather().cut_until > began) return;
   shared_.cluster.Violate(absl::StrCat("host ", machine_.host(), " has waited for ", pause / kMs,
                                        " ms for one operation"));
