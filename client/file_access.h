@@ -71,7 +71,7 @@ class FileAccess {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Leave(FileState& f, const Entered& entered) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // A read of the page cache has left because of a lost path: the token is returned ahead of the
-  // invalidation, which waits for its page.
+  // invalidation, which waits for its page. REQUIRES: no page of the file may have been changed.
   void GiveWay(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) { recaller_.Bypass(f); }
   // Of a request that has sent nothing yet, or only reads: it lets a recall pass rather than wait
   // for a lost path.

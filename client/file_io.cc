@@ -100,6 +100,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
     std::uint64_t era = 0;
     std::uint64_t lost_flushes = 0;
+    bool gives_way = false;
     bool stream = false;
     IoPermit permit{.interrupt = io.interrupt};
     Entered entered;
@@ -115,7 +116,10 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
       era = f.era;
-      permit = access_.YieldingPermit(f, entered, io.interrupt);
+      // Where other pages may have been changed, they go back under this token alone.
+      gives_way = !io.page_cache || !f.opened_to_write;
+      permit = {.session = f.session, .interrupt = io.interrupt};
+      if (gives_way) permit = access_.YieldingPermit(f, entered, io.interrupt);
       lost_flushes = f.lost_flushes;
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
@@ -137,7 +141,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       MutexLock lock(f.mutex);
       entered.gave_way = IsPermitOver(status);
       access_.Leave(f, entered);
-      if (io.page_cache && entered.gave_way) access_.GiveWay(f);
+      if (io.page_cache && entered.gave_way && gives_way) access_.GiveWay(f);
       // (What a lost block holds may be another file's.)
       valid = submitted && f.era == era && f.lost_flushes == lost_flushes;
     }
