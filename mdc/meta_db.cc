@@ -227,7 +227,6 @@ struct MetaDb::Engine {
   EmptyRanges empty{kMaxEmptyRanges};
   mutable std::atomic<std::uint64_t> tombstones{0};  // that scans have stepped over
   std::atomic<std::uint64_t> removals{0};
-  std::atomic<std::uint64_t> applied_bytes{0};
   mutable Mutex mutex{};
   absl::Status broken ABSL_GUARDED_BY(mutex){};
 };
@@ -377,7 +376,6 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   engine_->empty.Applied(batch);
   *engine_->log_bytes += bytes;
   engine_->removals += removals;
-  engine_->applied_bytes += bytes;
   return last_applied();
 }
 
@@ -435,16 +433,6 @@ std::uint64_t MetaDb::removals() const {
 
 Sequence MetaDb::last_applied() const {
   return Sequence(engine_->db->GetLatestSequenceNumber());
-}
-
-std::uint64_t MetaDb::applied_bytes() const {
-  return engine_->applied_bytes;
-}
-
-std::uint64_t MetaDb::unflushed_bytes() const {
-  std::uint64_t bytes = 0;
-  engine_->db->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
-  return bytes;
 }
 
 absl::Status MetaDb::VerifyChecksums() const {

@@ -128,9 +128,6 @@ class MetaDb {
   std::uint64_t removals() const;
 
   Sequence last_applied() const;
-  // Bytes applied since the store was opened; and those that are in memory, and no table yet.
-  std::uint64_t applied_bytes() const;
-  std::uint64_t unflushed_bytes() const;
 
   // Walks every table's checksum (fsck). DATA_LOSS names what is damaged.
   absl::Status VerifyChecksums() const;

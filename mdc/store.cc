@@ -16,10 +16,9 @@ constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
 // Memtables are flushed when they reach this part of the region: a *buffer*. What RocksDB needs is
 // counted in those (of 64 MiB at most). The largest compaction makes new tables of the eight on
 // level 0 (more stop all writes) and of the four of the level below; with two memtables that have
-// to be flushed first that is 14, metafs's WorkingBytes (7/32 of the region). What grows the store
-// is refused well before that little is free; commits of written blocks are not, yet, so they may
-// take from it. A log takes at most four, which is what metafs keeps for logs (1/16), and as much
-// for those of the next epoch.
+// to be flushed first that is 14 (7/32 of the region). What grows the store is refused well before
+// that little is free; commits of written blocks are not, so they may take from it. A log takes at
+// most four, which is what metafs keeps for logs (1/16), and as much for those of the next epoch.
 constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 

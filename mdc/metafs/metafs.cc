@@ -23,8 +23,6 @@ constexpr std::uint64_t kLeastClaimChunks = 16;
 // Of the whole, and at most. (store.cc says what RocksDB needs of it.)
 constexpr std::uint64_t kReservedPer32 = 10;
 constexpr std::uint64_t kMostReservedBytes = 2 * kGiB;
-constexpr std::uint64_t kWorkingPer32 = 7;
-constexpr std::uint64_t kMostWorkingBytes = 1 * kGiB;
 constexpr std::uint64_t kZeroBytes = 1 * kMiB;
 
 std::string Normalize(std::string_view path) {
@@ -364,27 +362,8 @@ std::uint64_t MetaFs::SizeBytes() const {
   return chunks_.total() * chunk_bytes_;
 }
 
-std::uint64_t MetaFs::FreeLogBytes() const {
-  MutexLock lock(mutex_);
-  return chunks_.available(ChunkUse::kLog) * chunk_bytes_;
-}
-
 std::uint64_t MetaFs::ReservedBytes() const {
   return std::min(SizeBytes() / 32 * kReservedPer32, kMostReservedBytes);
-}
-
-std::uint64_t MetaFs::WorkingBytes() const {
-  return std::min(SizeBytes() / 32 * kWorkingPer32, kMostWorkingBytes);
-}
-
-std::uint64_t MetaFs::UsedBytes() const {
-  MutexLock lock(mutex_);
-  return chunks_.used() * chunk_bytes_;
-}
-
-// The next log's first chunks and a step of it, and as much for the manifest's.
-std::uint64_t MetaFs::WorkingLogBytes() const {
-  return 2 * (kFirstLogChunks + kFirstManifestChunks) * chunk_bytes_;
 }
 
 void MetaFs::Started() {

@@ -114,19 +114,10 @@ class MetaFs {
 
   // Space that tables can still get; what logs and the next epoch need is not counted.
   std::uint64_t FreeBytes() const;
-  // Space that logs can still get.
-  std::uint64_t FreeLogBytes() const;
   // Below it, refuse what makes the store grow, so that there is room to delete, and to commit what
   // was written before.
   std::uint64_t ReservedBytes() const;
-  // What flushes and the largest compaction need: below it, change nothing before they have made
-  // room.
-  std::uint64_t WorkingBytes() const;
-  // The same for logs.
-  std::uint64_t WorkingLogBytes() const;
   std::uint64_t SizeBytes() const;
-  // What files have, with what is kept for them to grow into.
-  std::uint64_t UsedBytes() const;
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   Epoch epoch() const { return epoch_; }
   bool read_only() const { return read_only_; }

@@ -163,7 +163,6 @@ struct MetaDb::Engine {
   Records records{};
   std::unique_ptr<rocksdb::WritableFile> log{};
   std::uint64_t last = 0;
-  std::uint64_t applied_bytes = 0;
   bool misses = false;  // from the first sync after the start on
   bool syncs = false;
   absl::Status broken{};
@@ -307,7 +306,6 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   }
   StoreEvents::Get().last_applied = engine_->last;
   const std::string bytes = Encode(engine_->last, batch);
-  engine_->applied_bytes += bytes.size();
   engine_->broken = StatusOf(engine_->log->Append(bytes));
   if (!engine_->broken.ok()) return engine_->broken;
   return last_applied();
@@ -337,12 +335,6 @@ std::uint64_t MetaDb::removals() const {
 }
 Sequence MetaDb::last_applied() const {
   return Sequence(engine_->last);
-}
-std::uint64_t MetaDb::applied_bytes() const {
-  return engine_->applied_bytes;
-}
-std::uint64_t MetaDb::unflushed_bytes() const {
-  return 0;
 }
 absl::Status MetaDb::VerifyChecksums() const {
   return absl::OkStatus();
