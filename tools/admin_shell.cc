@@ -1,10 +1,14 @@
 #include "tools/admin_shell.h"
 
-#include <pthread.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -74,35 +78,57 @@ std::string HistoryPath() {
   return home == nullptr || *home == '\0' ? "" : absl::StrCat(home, "/.reeladm_history");
 }
 
-volatile sig_atomic_t interrupted = 0;
-pthread_t reader;
+// Counts the interrupts that nobody has seen yet. A flag that is looked at before the shell sleeps
+// would miss the one that comes in between.
+int interrupts = -1;
 
-// Any thread may get the signal (gRPC has some); the one that reads a line has to wake up.
-void OnInterrupt(int number) {
-  interrupted = 1;
-  if (pthread_equal(pthread_self(), reader) == 0) pthread_kill(reader, number);
+// Any thread may get the signal (gRPC has some).
+void OnInterrupt(int /*number*/) {
+  const int before = errno;
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(interrupts, &one, sizeof(one));
+  errno = before;
 }
 
-// readline calls it where a signal has woken it: a line that was given up makes room for another.
-int OnSignal() {
-  if (interrupted == 0) return 0;
-  interrupted = 0;
+// Takes the interrupts that have come so far; false: none has.
+bool TakeInterrupts() {
+  uint64_t count = 0;
+  return read(interrupts, &count, sizeof(count)) == sizeof(count);
+}
+
+// A line that was given up makes room for another.
+void GiveUpLine() {
   std::fputs("^C", rl_outstream);
   rl_crlf();
   rl_on_new_line();
   rl_replace_line("", 0);
   rl_forced_update_display();
-  return 0;
+}
+
+// What readline calls for the next byte that is typed.
+int NextByte(FILE* stream) {
+  std::array<pollfd, 2> events{{{.fd = fileno(stream), .events = POLLIN, .revents = 0},
+                                {.fd = interrupts, .events = POLLIN, .revents = 0}}};
+  while (true) {
+    if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) return EOF;
+    if (TakeInterrupts()) {
+      GiveUpLine();
+    } else if (events[0].revents != 0) {
+      return rl_getc(stream);
+    }
+  }
 }
 
 // From now on Ctrl-C gives up the line that is typed. A command that runs goes on: its time is
 // bounded.
 void KeepOnAfterInterrupts() {
-  reader = pthread_self();
-  rl_catch_signals = 0;  // it would send the signal once more, to whichever thread
-  rl_signal_event_hook = OnSignal;
+  interrupts = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (interrupts < 0) return;  // Ctrl-C ends the shell, as it does most programs
+  rl_catch_signals = 0;        // it would send the signal once more, to whichever thread
+  rl_getc_function = NextByte;
   struct sigaction action {};
-  action.sa_handler = OnInterrupt;  // without SA_RESTART: it is to interrupt read(2)
+  action.sa_handler = OnInterrupt;
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
 }
 
@@ -133,7 +159,7 @@ class LineReader {
       std::string line;
       return std::getline(std::cin, line) ? std::optional(line) : std::nullopt;
     }
-    interrupted = 0;  // during the last command
+    TakeInterrupts();  // during the last command
     char* raw = readline(prompt.c_str());
     if (raw == nullptr) {
       std::cout << "\n";
@@ -172,7 +198,7 @@ bool CanAsk() {
 }
 
 bool AskOnTerminal(const std::string& question) {
-  interrupted = 0;
+  TakeInterrupts();
   const std::unique_ptr<char, decltype(&std::free)> answer(
       readline(absl::StrCat(question, " [y/N] ").c_str()), &std::free);
   if (answer == nullptr) return false;
