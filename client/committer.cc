@@ -31,6 +31,11 @@ bool IsGone(const absl::Status& status) {
   return errno_value == ENOENT || errno_value == ESTALE;
 }
 
+// It says that this host does not hold what the commit takes.
+bool DeniesToken(const absl::Status& status) {
+  return ErrnoOf(status) == EPERM;
+}
+
 }  // namespace
 
 void Committer::Start(std::function<void()> each_second) {
@@ -153,21 +158,21 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
     plan->unanswered = (commits ? 1 : 0) + (ahead ? 1 : 0);
   }
   if (!commits && !ahead) return Finish(plan, flushed);  // lost with the session meanwhile
-  const auto start = [&](v1::Request request) {
+  if (commits) {
+    v1::Request request;
+    *request.mutable_layout_commit() = std::move(plan->message);
     context_.session->Start(
         std::move(request),
         [this, plan](const absl::StatusOr<v1::Reply>& reply) { Answered(plan, reply); },
         plan->session);
-  };
-  if (commits) {
-    v1::Request request;
-    *request.mutable_layout_commit() = std::move(plan->message);
-    start(std::move(request));
   }
   if (ahead) {
     v1::Request request;
     *request.mutable_set_attr() = *ahead;
-    start(std::move(request));
+    context_.session->Start(
+        std::move(request),
+        [this, plan](const absl::StatusOr<v1::Reply>& reply) { AheadAnswered(plan, reply); },
+        plan->session);
   }
 }
 
@@ -181,6 +186,32 @@ void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& r
     if (--plan->unanswered > 0) return;
   }
   Finish(plan, plan->outcome);
+}
+
+// Where it is refused, the file looks here as if it had been done: the controller says how it
+// looks.
+void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
+  if (reply.ok()) return Answered(plan, reply);
+  {
+    MutexLock lock(plan->file->mutex);
+    plan->ahead_outcome = reply.status();
+    plan->file->committing_ahead.reset();
+  }
+  v1::Request request;
+  request.mutable_get_attr()->set_inode(plan->file->inode);
+  context_.session->Start(
+      std::move(request),
+      [this, plan](const absl::StatusOr<v1::Reply>& now) {
+        {
+          MutexLock lock(plan->file->mutex);
+          if (now.ok() && now->has_attr() && plan->file->era == plan->era) {
+            plan->file->ShowAgain(now->attr().attr());
+          }
+        }
+        if (context_.forget_attributes) context_.forget_attributes(plan->file->inode);
+        Answered(plan, v1::Reply());
+      },
+      plan->session);
 }
 
 // A message of its own: if the commit carried it, a new controller, which is told of the lower
@@ -215,6 +246,12 @@ void Committer::PutBack(const Plan& plan, FileState& f) {
   PutBackAttributes(plan, f);
 }
 
+void Committer::LosePlanned(const Plan& plan, FileState& f) {
+  f.LoseWritten(plan.blocks);
+  PutBackAttributes(plan, f);
+  if (f.dirty.any()) ++f.changes;  // of the next commit, whoever waited for this one
+}
+
 void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
@@ -233,18 +270,18 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
   f.committed = std::max(f.committed, plan->through);
   f.told_ahead = std::max(f.told_ahead, plan->through_ahead);
+  plan->ahead.reset();  // was told, whatever became of the data
   if (status.ok()) {
     context_.recalls.Moved(f.inode);
     if (f.dirty.any()) NoteDirty(f);
+    if (!plan->ahead_outcome.ok()) return f.NoteRefused(plan->ahead_outcome);
     if (f.done_writing()) GiveUpWriting(f);
     return;
   }
-  if (!plan->sent) {
-    // The LUNs lost it: the blocks stay unwritten, which is what the controller thinks they are.
-    plan->ahead.reset();  // was told all the same
-    f.LoseWritten(plan->blocks);
-    PutBackAttributes(*plan, f);
-    if (f.dirty.any()) ++f.changes;  // of the next commit, whoever waited for this one
+  const bool more = !f.memory.empty() || f.dirty.any();
+  if (!plan->sent || (more && !IsGone(status) && !DeniesToken(status))) {
+    // The blocks stay unwritten, which is what the controller thinks they are.
+    LosePlanned(*plan, f);
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
     f.memory.Clear();

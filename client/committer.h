@@ -84,8 +84,9 @@ class Committer {
     std::uint64_t through = 0;  // FileState::changes that it covers
     bool holds_file = false;    // exclusively, until it is done
     bool empty = false;         // nothing to say in `message`
-    int unanswered = 0;         // under the file's mutex, as `outcome`
-    absl::Status outcome;
+    int unanswered = 0;         // under the file's mutex, as the outcomes
+    absl::Status outcome;       // of the data
+    absl::Status ahead_outcome;
     bool sent = false;
     bool size = false;  // what the message tells
     bool mtime = false;
@@ -109,10 +110,13 @@ class Committer {
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan, const absl::Status& flushed);
   void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
+  void AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
   void Finish(const PlanRef& plan, const absl::Status& status);
   // What was to be committed is dirty again: all of it, or only what lies on no LUN.
   void PutBack(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void PutBackAttributes(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // The LUNs or the controller have not taken what the plan names, and nothing else is lost.
+  void LosePlanned(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // REQUIRES: done_writing.
   void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 

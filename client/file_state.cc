@@ -223,6 +223,16 @@ void FileState::Learn(const v1::Attr& from) {
   if (from.change() >= attr.change()) TakeAttr(from);
 }
 
+void FileState::ShowAgain(const v1::Attr& from) {
+  const std::uint64_t size_bytes = attr.size_bytes();
+  const v1::Time mtime = dirty.mtime || committing_mtime ? attr.mtime() : from.mtime();
+  attr = from;
+  attr.set_size_bytes(size_bytes);
+  *attr.mutable_mtime() = mtime;
+  if (dirty.kill_set_id || committing_kill_set_id) OverlayOn(attr);
+  OverlayAhead(attr);
+}
+
 void FileState::OverlayOn(v1::Attr& attributes) const {
   OverlayAhead(attributes);
   if (accessed && Later(*accessed, attributes.atime())) *attributes.mutable_atime() = *accessed;
@@ -379,6 +389,12 @@ void FileState::NoteLoss(const absl::Status& why) {
   write_error.Note(errno_value == ESTALE ? EIO : errno_value, newest_handle);
   ForgetContents();
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
+}
+
+void FileState::NoteRefused(const absl::Status& why) {
+  write_error.Note(ErrnoOf(why), newest_handle);
+  spdlog::error("inode {}: the controller refused attributes that were set: {}", inode,
+                std::string(why.message()));
 }
 
 absl::Status FileState::LosePage() {

@@ -257,6 +257,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // As TakeAttr, unless they are older than what is known.
   void Learn(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // The controller's, where it has refused what was set ahead. What is dirty here, or was set
+  // since, still shows.
+  void ShowAgain(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void OverlayOn(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What is set here and not told.
   void OverlayAhead(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -295,6 +298,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   void LoseWritten(const BlockSet& blocks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Attributes that were set, and said to be, are not.
+  void NoteRefused(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // A page that was changed under a lost session is not written any more: what its write is told.
   absl::Status LosePage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 

@@ -125,6 +125,12 @@ void FakeMdc::DropStreams() {
   for (Stream* stream : streams_) stream->End();
 }
 
+void FakeMdc::Refuse(v1::Request::OpCase op, int error) {
+  MutexLock lock(mutex_);
+  refused_op_ = op;
+  refusal_ = error;
+}
+
 void FakeMdc::Restart() {
   MutexLock lock(mutex_);
   ++epoch_;
@@ -363,7 +369,14 @@ void FakeMdc::Answer(ClientSession& session, const v1::Request& request, v1::Rep
 bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
   v1::Reply reply;
   std::uint64_t returned = 0;
-  switch (request.op_case()) {
+  const bool refused = refused_op_ != v1::Request::OP_NOT_SET && refused_op_ == request.op_case();
+  if (refused) {
+    reply.set_error(refusal_);
+    refused_op_ = v1::Request::OP_NOT_SET;
+  }
+  switch (refused ? v1::Request::OP_NOT_SET : request.op_case()) {
+    case v1::Request::OP_NOT_SET:
+      break;
     case v1::Request::kRenew:
       if (request.renew().has_work()) recall_work_ = request.renew().work();
       break;

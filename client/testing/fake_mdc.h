@@ -49,6 +49,8 @@ class FakeMdc : public MdcConnector {
   void HoldReplies(v1::Request::OpCase op);
   void ReleaseReplies();
   void DropStreams();
+  // The next request of that kind is refused.
+  void Refuse(v1::Request::OpCase op, int error);
   void Restart();  // a new epoch: streams end, tokens and opens are to be reclaimed
   void Evict(std::uint64_t session);
   // Its LUNs are those of this volume now, and nobody has a session. `compares`: it looks at which
@@ -160,6 +162,8 @@ class FakeMdc : public MdcConnector {
   bool lets_give_up_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RecallWork recall_work_ ABSL_GUARDED_BY(mutex_);
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
+  v1::Request::OpCase refused_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
+  int refusal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_session_ ABSL_GUARDED_BY(mutex_) = 1;
   std::uint64_t next_inode_ ABSL_GUARDED_BY(mutex_) = 100;

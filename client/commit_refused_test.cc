@@ -1,0 +1,109 @@
+// What becomes of a file whose commit the controller refuses, or what was set ahead: that is lost,
+// and nothing else.
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/testing/write_behind_fixture.h"
+
+namespace reel::client {
+namespace {
+
+class CommitRefusedTest : public WriteBehindTest {
+ protected:
+  static constexpr std::uint32_t kCommitAgeMs = 1'000;
+  static constexpr std::uint64_t kBlock = 4'096;
+
+  CommitRefusedTest() {
+    shape_.data.commit_age_ms = kCommitAgeMs;
+    shape_.clock = &clock_;
+  }
+  void HoldWrites(bool hold) {
+    for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).HoldWrites(hold);
+  }
+  // A client with the file's first block on its LUN, another one in memory, and the commit of the
+  // first refused.
+  std::unique_ptr<TestClient> MountRefused(int error) {
+    auto client = Mount();
+    EXPECT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+    client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+    HoldWrites(true);
+    client->Write(inode_, 2 * kBlock, "kept", {.handle = 1});
+    cluster().mdc().Refuse(v1::Request::kLayoutCommit, error);
+    clock_.Advance(kCommitAgeMs);
+    int told = 0;
+    while (told == 0) told = ErrnoOf(client->data().Flush(inode_, {.handle = 1}));
+    EXPECT_EQ(told, error);
+    HoldWrites(false);
+    return client;
+  }
+
+  ManualClock clock_;
+};
+
+TEST_F(CommitRefusedTest, OnlyWhatItNamedIsLost) {
+  const auto client = MountRefused(ENOSPC);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  const std::string zeros(2 * kBlock, '\0');
+  EXPECT_TRUE(client->Read(inode_, 0, 3 * kBlock) == zeros + "kept");
+  EXPECT_TRUE(Mount()->Read(inode_, 0, 3 * kBlock) == zeros + "kept");
+}
+
+// What is in memory would be written under the same token.
+TEST_F(CommitRefusedTest, NothingIsWrittenUnderATokenThatTheControllerDenies) {
+  const auto client = MountRefused(EPERM);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  EXPECT_EQ(Mount()->Read(inode_, 0, 3 * kBlock), "");
+}
+
+class AheadRefusedTest : public WriteBehindTest {
+ protected:
+  void Set(TestClient& client) {
+    v1::SetAttr set;
+    set.set_inode(inode_);
+    set.set_fields(v1::SetAttr::MODE | v1::SetAttr::ATIME);
+    set.set_mode(0640);
+    set.mutable_atime()->set_seconds(1234);
+    ASSERT_TRUE(client.data().SetAhead(set, cluster().mdc().AttrOf(inode_)));
+  }
+  v1::Attr Shown(TestClient& client) {
+    v1::Attr attr = cluster().mdc().AttrOf(inode_);
+    client.data().Overlay(attr);
+    return attr;
+  }
+};
+
+TEST_F(AheadRefusedTest, TheControllersAttributesShowAgain) {
+  const auto client = Mount();
+  std::vector<std::uint64_t> forgotten;
+  client->on_forget = [&](std::uint64_t inode) { forgotten.push_back(inode); };
+  client->Write(inode_, 0, "x");
+  ASSERT_NO_FATAL_FAILURE(Set(*client));
+  EXPECT_EQ(Shown(*client).mode(), 0100640u);
+  cluster().mdc().Refuse(v1::Request::kSetAttr, EACCES);
+  EXPECT_EQ(FsyncOf(*client, 1), EACCES);
+  EXPECT_EQ(Shown(*client).mode(), 0100644u);
+  EXPECT_EQ(Shown(*client).atime().seconds(), 0);
+  EXPECT_EQ(forgotten, std::vector{inode_}) << "the kernel takes the others for valid";
+}
+
+TEST_F(AheadRefusedTest, NothingThatWasWrittenIsLostWithThem) {
+  const auto client = Mount();
+  client->Write(inode_, 0, "x");
+  ASSERT_NO_FATAL_FAILURE(Set(*client));
+  cluster().mdc().Refuse(v1::Request::kSetAttr, EACCES);
+  cluster().mdc().HoldReplies(v1::Request::kSetAttr);
+  std::thread fsync([&] { EXPECT_EQ(FsyncOf(*client, 1), EACCES); });
+  while (cluster().mdc().CountOf(v1::Request::kSetAttr) == 0) std::this_thread::yield();
+  client->Write(inode_, 1, "y");
+  cluster().mdc().ReleaseReplies();
+  fsync.join();
+  EXPECT_EQ(FsyncOf(*client, 2), 0);
+  EXPECT_EQ(Mount()->Read(inode_, 0, 10), "xy");
+}
+
+}  // namespace
+}  // namespace reel::client
