@@ -9,6 +9,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "client/attributes_ahead.h"
 #include "client/deadline.h"
+#include "client/session_end.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -134,12 +135,17 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
 }
 
 void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interrupt) {
+  if (plans.empty()) return;
+  const auto flush = [&](const LunMarks& marks, std::uint64_t session) {
+    const SessionEnd end(*context_.session, session, interrupt);
+    return context_.io->Flush(marks, &end);
+  };
   LunMarks marks;
   for (const PlanRef& plan : plans) MergeMarks(plan->marks, marks);
-  absl::Status flushed = context_.io->Flush(marks, interrupt);
+  absl::Status flushed = flush(marks, plans.front()->session);
   for (const PlanRef& plan : plans) {
     // After a failure each learns about its own LUNs only.
-    absl::Status status = flushed.ok() ? flushed : context_.io->Flush(plan->marks, interrupt);
+    absl::Status status = flushed.ok() ? flushed : flush(plan->marks, plan->session);
     const bool given_up = ErrnoOf(status) == EINTR;  // all of it is put back
     const bool says_something = (status.ok() && !plan->empty) || (plan->ahead && !given_up);
     says_something ? Send(plan, status) : Finish(plan, status);
@@ -316,6 +322,11 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, W
     if (!f.commit_running && !clean() && interrupt != nullptr && interrupt->interrupted()) {
       return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
     }
+    // Its loss with the session is about to be noted.
+    const bool over = f.session != 0 && f.session != context_.session->session_id();
+    if (over && !f.commit_running && !clean()) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+    }
   }
   return absl::OkStatus();
 }
@@ -323,14 +334,17 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, W
 bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
   FileState& f = *file;
   LunMarks marks;
+  std::uint64_t session = 0;
   {
     MutexLock lock(f.mutex);
+    session = f.session;
     if (f.commit_running || !f.dirty.blocks.empty() || f.dirty.size || f.dirty.kill_set_id) {
       return false;
     }
     marks = f.dirty.unflushed;  // they stay: the commit passes over what is flushed
   }
-  return context_.io->Flush(marks, interrupt).ok();
+  const SessionEnd end(*context_.session, session, interrupt);
+  return context_.io->Flush(marks, &end).ok();
 }
 
 absl::Status Committer::Sync(const FileRef& file, bool data_only, std::uint64_t handle,

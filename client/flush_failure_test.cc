@@ -1,5 +1,5 @@
-// What becomes of writes beside a flush of the LUNs that fails: that flush's own bytes are lost,
-// and nothing else.
+// What becomes of writes beside a flush of the LUNs that fails: all that the LUN had answered is
+// lost with it, and nothing else.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -88,7 +88,8 @@ TEST_F(FlushFailureTest, ALargeWriteOnItsWayArrives) {
   ExpectAlone(512, std::string(512, 'k'));
 }
 
-TEST_F(FlushFailureTest, ABlockWrittenAgainMeanwhileStays) {
+// The LUN may have forgotten it along with what the flush was for: no later flush stands for it.
+TEST_F(FlushFailureTest, WhatIsAnsweredWhileItRunsIsLostWithIt) {
   const auto client = MountUncommitted();
   lun().HoldFlushes(true);
   BeginCommitThatFails();
@@ -96,8 +97,11 @@ TEST_F(FlushFailureTest, ABlockWrittenAgainMeanwhileStays) {
   client->Write(inode_, 0, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
   lun().HoldFlushes(false);
   AwaitLoss(*client);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
+  client->Write(inode_, 0, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  ExpectAlone(0, std::string(kBlock, 'k'));
+  ExpectAlone(0, std::string(kBlock, 'n'));
 }
 
 // As zeros: other hosts find the file as this one leaves it.
@@ -106,6 +110,27 @@ TEST_F(FlushFailureTest, TheSizeIsToldAllTheSame) {
   BeginCommitThatFails();
   AwaitLoss(*client);
   ExpectAlone(0, "");
+}
+
+// Also where it is the recall itself whose flush fails.
+TEST_F(FlushFailureTest, TheSizeIsToldBeforeTheTokenGoes) {
+  const auto client = MountUncommitted();
+  lun().FailFlush(1);
+  ExpectAlone(0, "");
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
+// What it waits for is lost with the session, whenever the path comes back.
+TEST_F(FlushFailureTest, AWaitForALostLunEndsWithTheSession) {
+  const auto client = MountUncommitted();
+  lun().SetPathLost(true);
+  std::thread fsync([&] { EXPECT_EQ(FsyncOf(*client, 1), EIO); });
+  while (client->data().LookAtRecalls().trouble.empty()) std::this_thread::yield();
+  Evict(*client);
+  fsync.join();
+  lun().SetPathLost(false);
+  EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
+  EXPECT_EQ(Mount()->Read(inode_, 0, kBlock), "") << "its size was lost, too";
 }
 
 }  // namespace

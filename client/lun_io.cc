@@ -16,6 +16,8 @@ namespace {
 
 // A thread keeps a bounce buffer up to that size: the largest request of the kernel, and its edges.
 constexpr std::size_t kKeptBounceBytes = 3 << 20;
+// How often a write is done again for flushes that failed beside it. Then it is lost with the last.
+constexpr int kMostRewrites = 3;
 // How often a wait for another's flush looks for an interrupt.
 constexpr std::chrono::milliseconds kPoll{50};
 
@@ -115,6 +117,7 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
                              const IoPermit& first) {
   const bool writes = kind == LunRequest::Kind::kWrite;
   IoPermit permit = first;
+  int rewrites = 0;
   for (Rounds rounds;;) {
     IoBatch batch;
     LunPaths::LunList luns;
@@ -123,6 +126,9 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     }
     if (batch.empty()) return absl::OkStatus();
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
+    // From before it on: a flush that fails meanwhile takes it along.
+    LunMarks own;
+    for (const std::uint32_t lun : luns) own.push_back({lun, flushers_[lun]->writes + 1, 0});
     const absl::Status status = batch.Run();
     bool may_land = false;
     const LunPaths::Then then = paths_.Leave(luns, writes, rounds, [&](std::uint32_t lun) {
@@ -132,10 +138,15 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
       return failure;
     });
     if (marks != nullptr) {
-      for (const std::uint32_t lun : luns) {
-        const std::uint64_t write = ++flushers_[lun]->writes;
-        MergeMarks({LunMark{lun, write, write}}, *marks);
+      bool lost = false;
+      for (LunMark& mark : own) {
+        Flusher& flusher = *flushers_[mark.lun];
+        mark.last = ++flusher.writes;
+        MutexLock lock(flusher.mutex);
+        lost = lost || flusher.Lost(mark);
       }
+      if (status.ok() && lost && rewrites++ < kMostRewrites) continue;
+      MergeMarks(own, *marks);
     }
     if (status.ok()) return status;
     if (then == LunPaths::Then::kOver) return Annotate(status);
@@ -276,7 +287,9 @@ absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
     if (given_up) {
       // Nothing is lost: whoever comes next tries again.
     } else if (!status.ok()) {
-      flusher.NoteLost(covers);
+      // A write that is answered by now may have gone with it. It takes a number of its own, for
+      // what is on its way to be before it.
+      flusher.NoteLost(++flusher.writes);
     } else {
       flusher.flushed.store(std::max(covers, flushed));
     }

@@ -5,7 +5,7 @@
 //   1. Holes and unwritten blocks read as zeros, without I/O.
 //   2. An unwritten block is written whole, zero-filled around the data; of a written one only the
 //      logical blocks touched are, read first where they are touched in part.
-//   3. A flush covers a mark if it began after the write that made the mark.
+//   3. A flush covers what was answered before it began; one that fails loses all until its end.
 //   4. Requests go out on paths that stand, under a session whose lease holds (client/lun_paths.h);
 //      what a lost path or a reset ended is done again there.
 // Errors are EIO and name LUN and offset, and those of LunPaths::Enter. Threads: all methods may be

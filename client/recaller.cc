@@ -162,19 +162,21 @@ bool Recaller::Return(const FileRef& file, std::uint64_t cycle,
   return true;
 }
 
-// It goes first: without the token it would be refused. Once: what the LUNs did not take stays
-// dirty.
+// It goes first: without the token it would be refused. Once more after a flush that failed: the
+// bytes are lost then, and what is left is the size, which others are to see.
 bool Recaller::Commit(FileState& f, std::uint64_t cycle) {
+  constexpr int kMostCommits = 3;
   const FileRef file = f.shared_from_this();
-  bool clean = false;
-  while (f.recall_cycle == cycle && (f.commit_running || (!clean && f.DirtyIn(f.recalled.span)))) {
+  int commits = 0;
+  while (f.recall_cycle == cycle &&
+         (f.commit_running || (commits < kMostCommits && f.DirtyIn(f.recalled.span)))) {
     if (context_.stopping) return false;
     if (f.commit_running) {
       (void)context_.Wait(f, nullptr);
       continue;
     }
     f.mutex.Unlock();
-    clean = committer_.Clean(file, nullptr).ok();
+    if (committer_.Clean(file, nullptr).ok()) ++commits;
     f.mutex.Lock();
   }
   return f.recall_cycle == cycle;
