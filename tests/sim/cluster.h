@@ -12,6 +12,7 @@
 
 #include "tests/sim/daemon.h"
 #include "tests/sim/data_model.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/lock_model.h"
 #include "tests/sim/luns.h"
 #include "tests/sim/machine.h"
@@ -71,7 +72,9 @@ class Cluster {
   // Prints what happens, when asked to; `text` is only called then.
   template <typename Text>
   void Log(Text text) {
-    if (options_.verbose) Print(text());
+    if (!options_.verbose) return;
+    const BesideHistoryHeap beside;
+    Print(text());
   }
   void Violate(std::string what);
   // All that the models found, too.

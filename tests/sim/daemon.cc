@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/meta_store.h"
 
 namespace reel::sim {
@@ -104,6 +105,7 @@ void Daemon::Main(Process& process) {
   process.server->RunOnCore([&process](mdc::Core& core) { process.core = &core; });
   process.role.Serve(*process.server);
   if (options_.log) {
+    const BesideHistoryHeap beside;
     options_.log(absl::StrCat("*** mdc", options_.number, " serves, in epoch ",
                               process.server->epoch().value()));
   }
@@ -115,7 +117,10 @@ Micros Daemon::RestartDelay() {
 
 void Daemon::End(Process& process, std::uint64_t& reason, const std::string& why, Micros down_for) {
   if (process_ == &process) {
-    if (options_.log) options_.log(absl::StrCat("*** mdc", options_.number, " ends: ", why));
+    if (options_.log) {
+      const BesideHistoryHeap beside;
+      options_.log(absl::StrCat("*** mdc", options_.number, " ends: ", why));
+    }
     ++reason;
     totals_ = totals();
     process_ = nullptr;
@@ -282,6 +287,7 @@ void Daemon::OnEnded(std::uint64_t stream) {
 template <typename Message>
 void Daemon::Log(const char* what, std::uint64_t stream, const Message& message) const {
   if (!options_.log) return;
+  const BesideHistoryHeap beside;
   options_.log(absl::StrCat("  ", what, " on stream ", stream, " of mdc", options_.number, ": ",
                             message.ShortDebugString().substr(0, kLoggedBytes)));
 }

@@ -24,6 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "spdlog/spdlog.h"
+#include "tests/sim/heap.h"
 #include "tests/sim/history.h"
 #include "tests/sim/volume.h"
 
@@ -47,6 +48,7 @@ struct Report {
 };
 
 [[noreturn]] void Child(std::uint64_t seed, bool verbose, int pipe) {
+  if (!BeginHistoryHeap()) _exit(2);
   const Outcome outcome = RunHistory(seed, verbose);
   Report report;
   report.seed = seed;
