@@ -97,6 +97,9 @@ absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need,
       status = context_.Wait(f, io.interrupt);
     } else if (finding.kind == Finding::Kind::kWait) {
       status = context_.Wait(f, io.interrupt);
+    } else if (MustAwaitPaths(f, need, finding)) {
+      Unpin(f, attempt);
+      status = AwaitPaths(f, io, attempt);
     } else if (finding.kind == Finding::Kind::kFetch) {
       // A grant is used before anybody asks for more: its user may have to wait until no LayoutGet
       // is under way, and its recall for its user, and a LayoutGet for the answer to that.
@@ -126,7 +129,29 @@ absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need,
   return status;
 }
 
+// A token that is asked for while it cannot be used would only be taken from who can, again and
+// again.
+bool FileAccess::MustAwaitPaths(FileState& f, const AccessNeed& need,
+                                const Finding& finding) const {
+  if (!context_.paths->AnyLost()) {
+    f.gave_way = false;
+    return false;
+  }
+  return finding.kind == Finding::Kind::kFetch && !finding.has_token &&
+         (f.gave_way || need.keeps_token);
+}
+
+absl::Status FileAccess::AwaitPaths(FileState& f, const FileData::IoContext& io, Attempt& attempt) {
+  if (attempt.awaits_since_ms == 0) attempt.awaits_since_ms = context_.clock.NowMs();
+  if (absl::Status s = context_.Wait(f, io.interrupt); !s.ok()) return s;
+  f.mutex.Unlock();
+  absl::Status status = context_.paths->GoesOn(io.interrupt, attempt.awaits_since_ms);
+  f.mutex.Lock();
+  return status;
+}
+
 void FileAccess::Leave(FileState& f, const Entered& entered) {
+  if (entered.gave_way && context_.paths->AnyLost()) f.gave_way = true;
   if (entered.exclusive) {
     f.exclusive_user = false;
   } else {

@@ -51,6 +51,9 @@ struct AccessNeed {
   std::optional<ByteRange> locks_pages{};
   // The kernel writes no page back until it is done, so none is dropped either (truncation).
   bool holds_back_pages = false;
+  // Once it has the token it lets no recall pass, not even while a path is lost: it asks for none
+  // then.
+  bool keeps_token = false;
 };
 
 // Who has entered, for Leave.
@@ -115,9 +118,14 @@ class FileAccess {
   absl::Status TakeIn(FileState& f, const FetchRange& range, const v1::LayoutReply& layout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   struct Attempt {
-    bool pinned = false;  // this operation's grant is still to be used
-    int fruitless = 0;    // answers that brought nothing in a row
+    bool pinned = false;                // this operation's grant is still to be used
+    int fruitless = 0;                  // answers that brought nothing in a row
+    std::uint64_t awaits_since_ms = 0;  // paths; 0: it does not
   };
+  bool MustAwaitPaths(FileState& f, const AccessNeed& need, const Finding& finding) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  absl::Status AwaitPaths(FileState& f, const FileData::IoContext& io, Attempt& attempt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   bool Admitted(FileState& f, const AccessNeed& need, const Finding& finding,
                 const FileData::IoContext& io, const Attempt& attempt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

@@ -235,6 +235,48 @@ TEST(FileDataTest, WhatALostPathHasNothingToDoWithIsCommitted) {
   while (cluster.mdc().AttrOf(on_lost).size_bytes() != 8'197) std::this_thread::yield();
 }
 
+// It could not use it, and would take it from the other one for each of its writes.
+TEST(FileDataTest, WhatWaitsForAPathAsksForNoToken) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto cut = cluster.Mount(), other = cluster.Mount();
+  other->Write(inode, 0, std::string(4'096, 'a'));
+  ASSERT_TRUE(other->Fsync(inode).ok());
+  EXPECT_EQ(cut->Read(inode, 0, 1), "a");
+  cluster.lun(0).FailNext(1, LunFault::kClosed);  // of the next one to ask
+  cluster.lun(0).SetPathLost(true);
+  std::thread reader([&] { EXPECT_EQ(cut->Read(inode, 0, 1), "b"); });
+  while (cluster.lun(0).counters().errors == 0) std::this_thread::yield();
+  other->Write(inode, 0, "b");
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // tidy: sleep: nothing comes
+  EXPECT_EQ(cluster.mdc().WaitingFor(inode), 0u);
+  cluster.lun(0).SetPathLost(false);
+  reader.join();
+}
+
+// What was changed there would go back later over what the other one writes meanwhile.
+TEST(FileDataTest, NoRecallPassesAPageReadWhereOtherPagesMayBeChanged) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto cut = cluster.Mount(), other = cluster.Mount();
+  other->Write(inode, 0, std::string(8'192, 'a'));
+  ASSERT_TRUE(other->Fsync(inode).ok());
+  ASSERT_TRUE(cut->data().Open(inode, true, {}).ok());
+  EXPECT_EQ(cut->Read(inode, 4'096, 1, {.page_cache = true}), "a");
+  const std::uint64_t returned = cluster.mdc().CountOf(v1::Request::kLayoutReturn);
+  cluster.lun(0).FailNext(1, LunFault::kClosed);  // of the next one to ask
+  cluster.lun(0).SetPathLost(true);
+  std::thread reader([&] { EXPECT_EQ(cut->Read(inode, 0, 1, {.page_cache = true}), "a"); });
+  while (cluster.lun(0).counters().errors == 0) std::this_thread::yield();
+  std::thread writer([&] { other->Write(inode, 0, "b"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // tidy: sleep: nothing comes
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kLayoutReturn), returned);
+  cluster.lun(0).SetPathLost(false);
+  reader.join();
+  writer.join();
+  cut->data().Close(inode);
+}
+
 TEST(FileDataTest, TheTailGoesBackAfterTheLastClose) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

@@ -111,6 +111,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       if (io.page_cache && f.opened_to_write) mode = v1::TOKEN_EXCLUSIVE;
       AccessNeed need{.mode = mode};
       if (io.page_cache) need.locks_pages = pages;
+      need.keeps_token = io.page_cache && f.opened_to_write;
       const absl::StatusOr<Entered> place = access_.Enter(f, need, io, look);
       if (!place.ok()) return place.status();
       entered = *place;
@@ -308,6 +309,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   MutexLock lock(f.mutex);
   AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = write.append};
   if (write.page_cache) need.locks_pages = {write.offset_bytes, write.end_bytes()};
+  need.keeps_token = write.page_cache && !write.write_back;
   const absl::StatusOr<Entered> entered = access_.Enter(f, need, io, [&]() -> Finding {
     f.mutex.AssertHeld();
     return LookForWrite(f, write);

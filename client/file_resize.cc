@@ -149,13 +149,17 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     std::uint64_t era = 0;
     IoPermit permit{.interrupt = io.interrupt};
+    Entered entered;
     {
       MutexLock lock(f.mutex);
-      const absl::Status status = access_.Enter(f, need, io, look).status();
+      const absl::StatusOr<Entered> place = access_.Enter(f, need, io, look);
       if (pages_held) continue;
-      if (!status.ok()) return status;
+      if (!place.ok()) return place.status();
+      entered = *place;
       era = f.era;
       permit.session = f.session;
+      // (A truncation begins anew before the recall where the kernel has pages to drop.)
+      if (f.kernel_pages.empty()) permit = access_.YieldingPermit(f, entered, io.interrupt);
     }
     absl::Status status = committer_.Clean(file, io.interrupt);
     bool submitted = access_.LeaseHolds();
@@ -168,6 +172,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       status = ZeroEdges(file, edges, extents, permit);
       if (IsPermitOver(status)) {  // once more, under the next one
         submitted = false;
+        entered.gave_way = true;
         status = absl::OkStatus();
       }
     }
@@ -180,7 +185,10 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     if (status.ok() && valid) {
       return CallHeld(file, permit.session, request, std::move(apply), io);
     }
-    LeaveExclusive(file);
+    {
+      MutexLock lock(f.mutex);
+      access_.Leave(f, entered);
+    }
     if (!status.ok()) return status;
   }
 }

@@ -137,6 +137,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // Those of them that had no token when they asked. What another request has brought since then
   // does not help them: they wait for their own answer.
   std::uint32_t page_token_fetches ABSL_GUARDED_BY(mutex) = 0;
+  // Somebody has let a recall pass because of a lost path: until none is lost the token is not
+  // asked for again.
+  bool gave_way ABSL_GUARDED_BY(mutex) = false;
   // One of them wants more than is held: its answer may be behind that of a recall.
   bool PageWaitsForToken() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   TokenSpan last_used ABSL_GUARDED_BY(mutex);  // by the last read or write

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "client/testing/lun_paths_fixture.h"
+#include "volume/borrowed_lun.h"
 #include "volume/lun_fault.h"
 #include "volume/lun_times.h"
 #include "volume/testing/counting_clock.h"
@@ -196,6 +197,78 @@ TEST_F(LunPathsTest, WhatSentNothingLetsARecallPass) {
   recalls.Begin(7);
   user.join();
   target_.SetUnreachable(false);
+}
+
+// Who gives way begins anew: an interrupted one did so for ever, without a pause.
+TEST_F(LunPathsTest, AnInterruptEndsAWaitAlsoWhereARecallWould) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  RecallWatch recalls(SystemClock());
+  recalls.Begin(7);
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  const Raised raised;
+  const IoPermit permit{
+      .session = session_.id_, .interrupt = &raised, .yields_to = &recalls, .inode = 7};
+  AlignedBuffer data(kBlock);
+  const absl::Status status = io_->Read({&extent_, 1}, 0, kBlock, data.span(), permit);
+  EXPECT_FALSE(IsPermitOver(status)) << status;
+  EXPECT_EQ(ErrnoOf(status), EINTR);
+  target_.SetUnreachable(false);
+}
+
+// A host that has lost one path has mostly lost all of them: whoever sent something on the next one
+// would find that out after a command's time, and hold up others meanwhile.
+class TwoLunsTest : public LunPathsTest {
+ protected:
+  TwoLunsTest() {
+    session_.first_key_ = 0;
+    two_.descriptor = SampleVolume({{1, {{64, 2}}}}, kBlock);
+    for (FaultyLun& lun : luns_) two_.luns.push_back(std::make_unique<BorrowedLun>(lun));
+    paths_ = std::make_unique<LunPaths>(two_, session_, SystemClock(),
+                                        LunPaths::Options{.soft_timeout_ms = 100});
+    EXPECT_TRUE(paths_->Begin().ok());
+  }
+  ~TwoLunsTest() override { paths_.reset(); }
+  // A request that finds the first LUN's path lost.
+  void Lose() {
+    const std::uint32_t first = 0;
+    luns_[0].SetPathLost(true);
+    ASSERT_TRUE(paths_->Enter({&first, 1}, {}).ok());
+    Rounds rounds;
+    (void)paths_->Leave({&first, 1}, /*writes=*/false, rounds, [](std::uint32_t) {
+      return LunFaultStatus(LunFault::kClosed, "the path is lost");
+    });
+  }
+  absl::Status EnterSecond() {
+    const std::uint32_t second = 1;
+    Rounds rounds;
+    const absl::Status status = paths_->Enter({&second, 1}, {});
+    if (!status.ok()) return status;
+    (void)paths_->Leave({&second, 1}, false, rounds,
+                        [](std::uint32_t) { return absl::OkStatus(); });
+    return status;
+  }
+
+  FaultyLun luns_[2];
+  OpenVolume two_;
+};
+
+TEST_F(TwoLunsTest, OthersAreLookedAtWhenOnePathIsLost) {
+  luns_[1].FailNext(1, LunFault::kClosed);
+  luns_[1].SetPathLost(true);
+  Lose();
+  EXPECT_EQ(ErrnoOf(EnterSecond()), ETIMEDOUT) << "nobody has sent anything there";
+  luns_[1].SetPathLost(false);
+  while (!EnterSecond().ok()) std::this_thread::yield();
+  EXPECT_TRUE(paths_->AnyLost()) << "the first one";
+}
+
+TEST_F(TwoLunsTest, WhatAnswersGoesOn) {
+  Lose();
+  EXPECT_TRUE(EnterSecond().ok());
+  EXPECT_EQ(luns_[1].counters().reads, 1U);
+  luns_[0].SetPathLost(false);
+  while (paths_->AnyLost()) std::this_thread::yield();
 }
 
 TEST_F(LunPathsTest, AWriteOfUnknownOutcomeKeepsItsToken) {

@@ -5,11 +5,13 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/lease.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
+#include "volume/aligned_buffer.h"
 #include "volume/lun_fault.h"
 #include "volume/lun_times.h"
 #include "volume/reservation.h"
@@ -26,12 +28,24 @@ constexpr std::chrono::milliseconds kPoll{50};
 // A LUN that is busy for so long is worth a line, and another one after that.
 constexpr std::uint64_t kBusyUnsaidMs = 1'000, kBusySaidMs = 10'000;
 
+constexpr char kPermitPayload[] = "reel.permit";
+
+absl::Status PermitOver(const char* why) {
+  absl::Status status = absl::CancelledError(why);
+  status.SetPayload(kPermitPayload, absl::Cord());
+  return status;
+}
+
 // Whether the path has lost its connection or its key.
 bool IsPathOver(LunFault fault) {
   return fault == LunFault::kClosed || fault == LunFault::kUnknown || fault == LunFault::kFenced;
 }
 
 }  // namespace
+
+bool IsPermitOver(const absl::Status& status) {
+  return absl::IsCancelled(status) && status.GetPayload(kPermitPayload).has_value();
+}
 
 class LunPaths::Stopping final : public Interrupt {
  public:
@@ -97,7 +111,7 @@ absl::Status LunPaths::Enter(std::span<const std::uint32_t> luns, const IoPermit
     const bool permitted = PermitHolds(permit);
     if (open && permitted) return absl::OkStatus();
     for (std::size_t i = 0; i < entered; ++i) Exit(*paths_[luns[i]]);
-    if (!permitted) return absl::CancelledError("the session or its lease is over");
+    if (!permitted) return PermitOver("the session or its lease is over");
     if (since_ms == 0) since_ms = clock_.NowMs();
     if (absl::Status s = AwaitOpen(luns, permit, since_ms); !s.ok()) return s;
   }
@@ -133,14 +147,19 @@ absl::Status LunPaths::AwaitAll(const Interrupt* interrupt) {
   return absl::OkStatus();
 }
 
-// What ends a wait, whatever it is for.
+absl::Status LunPaths::GoesOn(const Interrupt* interrupt, std::uint64_t since_ms) const {
+  if (stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  return WaitEnds({.interrupt = interrupt}, since_ms, "the path to a LUN is lost");
+}
+
+// What ends a wait, whatever it is for. An interrupt comes first: who gives way begins anew.
 absl::Status LunPaths::WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
                                 const std::string& why) const {
-  if (permit.yields_to != nullptr && permit.yields_to->Has(permit.inode)) {
-    return absl::CancelledError("somebody else waits for what this was to be done under");
-  }
   if (permit.interrupt != nullptr && permit.interrupt->interrupted()) {
     return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
+  }
+  if (permit.yields_to != nullptr && permit.yields_to->Has(permit.inode)) {
+    return PermitOver("somebody else waits for what this was to be done under");
   }
   const std::uint64_t now_ms = clock_.NowMs();
   if (options_.soft_timeout_ms != 0 && now_ms - since_ms >= options_.soft_timeout_ms) {
@@ -172,11 +191,12 @@ LunPaths::Then LunPaths::Leave(std::span<const std::uint32_t> luns, bool writes,
     if (IsPathOver(fault) || in_doubt) {
       Close(path);
       MutexLock lock(mutex_);
-      path.problem = status;
       // A write in doubt has to be over before it is done again: the old key keeps it out.
       path.rekey = path.rekey || !in_doubt || writes;
       if (writes && IsOutcomeUnknown(status)) path.quiet_ms = clock_.NowMs() + QuarantineMs();
-      if (path.lost_ms == 0) path.lost_ms = clock_.NowMs();
+      // (A key that is gone says nothing of other LUNs.)
+      if (path.lost_ms == 0 && fault != LunFault::kFenced) LookAtOthers(path);
+      NoteLost(path, status);
       StartMending(path);
     }
     again = again || IsPathOver(fault);
@@ -228,6 +248,44 @@ void LunPaths::StartMending(Path& path) {
   menders_.Run([this, &path] { Mend(path); });
 }
 
+void LunPaths::Open(Path& path) {
+  path.mending = false;
+  path.users.fetch_and(~kClosed);
+  changed_.NotifyAll();
+}
+
+void LunPaths::NoteLost(Path& path, const absl::Status& why) {
+  path.problem = why;
+  if (path.lost_ms != 0) return;
+  path.lost_ms = clock_.NowMs();
+  ++lost_;
+}
+
+// Whoever loses one path may have lost its SAN. Each other one would be found dead by a request of
+// its own, after a command's time, and what that holds meanwhile others wait for: so none is sent
+// before that path has answered.
+void LunPaths::LookAtOthers(const Path& lost) {
+  for (const std::unique_ptr<Path>& path : paths_) {
+    if (path.get() == &lost || path->mending) continue;
+    path->suspect = true;
+    Close(*path);
+    StartMending(*path);
+  }
+}
+
+// Whether a suspected path does. It has users as before: what ends badly for them counts, too.
+bool LunPaths::Answers(Path& path) {
+  const AlignedBuffer first(path.lun->logical_block_bytes());
+  const absl::Status status = path.lun->Read(0, first.span());
+  const LunFault fault = FaultOf(status);
+  MutexLock lock(mutex_);
+  if (IsPathOver(fault)) path.rekey = true;
+  if (IsPathOver(fault) || fault == LunFault::kInDoubt) NoteLost(path, status);
+  if (stopping_ || path.lost_ms != 0 || path.rekey || path.again) return false;
+  Open(path);
+  return true;
+}
+
 void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
   MutexLock lock(mutex_);
   if (session == granted_session_) return;
@@ -274,6 +332,12 @@ bool LunPaths::AwaitEmpty(const Path& path, std::uint64_t limit_ms) {
 }
 
 void LunPaths::Mend(Path& path) {
+  bool suspect = false;
+  {
+    MutexLock lock(mutex_);
+    suspect = std::exchange(path.suspect, false);
+  }
+  if (suspect && Answers(path)) return;
   if (!AwaitEmpty(path, 0)) return;
   std::uint64_t session = 0;
   bool rekey = false;
@@ -290,15 +354,13 @@ void LunPaths::Mend(Path& path) {
   // What changed meanwhile may have come in time.
   const bool again = std::exchange(path.again, false) && session != granted_session_;
   if (status.ok() && !again && (session == 0 || session == session_.session_id())) {
-    path.mending = false;
-    path.lost_ms = 0;
+    if (std::exchange(path.lost_ms, 0) != 0) --lost_;
     if (std::exchange(path.begun_without, false)) --begun_without_;
-    path.users.fetch_and(~kClosed);
-    changed_.NotifyAll();
+    Open(path);
     return;
   }
   if (!status.ok()) {
-    if (path.lost_ms == 0) path.lost_ms = clock_.NowMs();
+    NoteLost(path, status);
     if (!said) {
       spdlog::error("{}: not usable yet, it is tried again: {}", path.lun->name(),
                     std::string(status.message()));

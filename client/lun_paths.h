@@ -52,10 +52,9 @@ struct Rounds {
   std::uint32_t doubts = 0;         // how often a device's driver has given it up
 };
 
-// True of the status of I/O that was not done, because the session or its lease is over.
-inline bool IsPermitOver(const absl::Status& status) {
-  return absl::IsCancelled(status);
-}
+// True of the status of I/O that was not done, because the session or its lease is over, or because
+// it gives way. (Not of an interrupt's, which has the same code.)
+bool IsPermitOver(const absl::Status& status);
 
 class LunPaths {
  public:
@@ -91,6 +90,11 @@ class LunPaths {
   // (LunBusyLimitMs, kMaxDoubts); `why` it failed is said. Else as Enter.
   absl::Status Pause(Rounds& rounds, const IoPermit& permit, const absl::Status& why);
 
+  // Whether one is lost. Takes no lock.
+  bool AnyLost() const { return lost_.load(std::memory_order_relaxed) > 0; }
+  // Of a wait for a lost path that began at `since_ms`, elsewhere than here: OK as long as it goes
+  // on, else as Enter.
+  absl::Status GoesOn(const Interrupt* interrupt, std::uint64_t since_ms) const;
   // Whether one has been lost since before the session began. Takes no lock.
   bool BeganWithout() const { return begun_without_.load(std::memory_order_relaxed) > 0; }
   // Waits until none is. As Enter.
@@ -122,8 +126,9 @@ class LunPaths {
     std::atomic<std::uint32_t> users{0};
     // Under mutex_.
     bool mending = false;
-    bool again = false;  // something changed while it was being mended
-    bool rekey = false;  // it may not be used under the key that it has
+    bool again = false;    // something changed while it was being mended
+    bool rekey = false;    // it may not be used under the key that it has
+    bool suspect = false;  // another one was lost: whether this one answers is looked at first
     // Where no key keeps it out: until then a write of unknown outcome may still be executed.
     std::uint64_t quiet_ms = 0;
     std::uint32_t failures = 0;     // of mending, in a row
@@ -141,6 +146,10 @@ class LunPaths {
   void Close(Path& path);
   void StartMending(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SayBusy(std::uint64_t now_ms, const absl::Status& why);
+  void NoteLost(Path& path, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAtOthers(const Path& lost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Answers(Path& path);
+  void Open(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Mend(Path& path);
   absl::Status TryMend(Path& path, bool rekey, std::uint64_t* session);
   bool IsQuiet(const Path& path) const;
@@ -161,7 +170,8 @@ class LunPaths {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
   std::atomic<std::uint64_t> busy_said_ms_{0};
-  std::atomic<std::uint32_t> begun_without_{0};
+  std::atomic<std::uint32_t> lost_{0};           // how many are, and how many of them …
+  std::atomic<std::uint32_t> begun_without_{0};  // … since before the session began
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -57,9 +57,9 @@ struct WriteBehind::Learnt {
 
 bool WriteBehind::Takes(FileState& f, std::size_t bytes, const FileData::IoContext& io) const {
   if (io.sync || io.direct || context_.options.max_write_behind_bytes == 0) return false;
-  // A session was given up for what was in memory: the next one keeps nothing that it would be
-  // given up for again.
-  if (context_.paths->BeganWithout()) return false;
+  // A session is given up for what is in memory: nothing is kept there that it would be given up
+  // for.
+  if (context_.paths->AnyLost()) return false;
   if (bytes <= context_.options.max_behind_write_bytes) return true;
   // The other half is for small writes, and beyond it a stream waits for the LUNs as they are.
   if (io.page_cache || context_.behind_memory.half_used()) return false;
