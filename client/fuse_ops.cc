@@ -149,9 +149,9 @@ void OnSetattr(fuse_req_t req, fuse_ino_t inode, struct stat* attr, int to_set, 
   ReplyAttr(req, request.vfs().SetAttr(std::move(set), request.caller()));
 }
 
-void OnStatfs(fuse_req_t req, fuse_ino_t) {
+void OnStatfs(fuse_req_t req, fuse_ino_t inode) {
   const Request request(req);
-  const absl::StatusOr<v1::StatFsReply> usage = request.vfs().StatFs(request.caller());
+  const absl::StatusOr<v1::StatFsReply> usage = request.vfs().StatFs(inode, request.caller());
   if (!usage.ok()) return ReplyStatus(req, usage.status());
   struct statvfs reply {};
   reply.f_bsize = usage->block_bytes();

@@ -21,6 +21,9 @@ absl::string_view Key(std::string_view name) {
   return {name.data(), name.size()};
 }
 
+// What pools a directory's files may use is part of what statfs(2) shows there.
+constexpr std::string_view kAffinity = "reelfs.affinity";
+
 bool ChangesSpace(const v1::Request& request) {
   switch (request.op_case()) {
     case v1::Request::kCreate:
@@ -33,6 +36,10 @@ bool ChangesSpace(const v1::Request& request) {
       return request.layout_get().allocate();
     case v1::Request::kSetAttr:
       return (request.set_attr().fields() & v1::SetAttr::SIZE) != 0;
+    case v1::Request::kSetXattr:
+      return request.set_xattr().name() == kAffinity;
+    case v1::Request::kRemoveXattr:
+      return request.remove_xattr().name() == kAffinity;
     default:
       return false;
   }

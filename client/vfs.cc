@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "volume/types.h"
@@ -19,6 +21,8 @@ namespace {
 // What other hosts take and free shows that late in statfs(2). What this one does shows at once:
 // for so long after it the controller, which frees in steps, is asked each time.
 constexpr std::uint64_t kSpaceAgeMs = 10'000;
+// Of how many directories what statfs(2) shows is kept.
+constexpr std::size_t kMaxSpaces = 64;
 
 // execve(2) reads what its caller may perhaps not: Linux's __FMODE_EXEC, which FUSE passes on.
 constexpr int kToExecute = 040;
@@ -235,42 +239,61 @@ absl::Status Vfs::LookAtRoot() {
   const AwayInterrupt away(session_, nullptr);
   const Caller nobody{.credentials = {}, .interrupt = &away};
   absl::Status status = GetAttr(kRootInode.value(), nobody).status();
-  if (status.ok()) status = StatFs(nobody).status();
+  if (status.ok()) status = StatFs(kRootInode.value(), nobody).status();
   if (ErrnoOf(status) != EINTR) return status;
   return absl::UnavailableError("the controller went away during the mount");
 }
 
-absl::StatusOr<v1::StatFsReply> Vfs::StatFs(const Caller& caller) {
+absl::StatusOr<v1::StatFsReply> Vfs::StatFs(std::uint64_t inode, const Caller& caller) {
+  std::optional<v1::StatFsReply> last;
   {
     const std::uint64_t now_ms = SystemClock().NowMs();
     const std::uint64_t changes = names_.space_changes();
     MutexLock lock(last_mutex_);
     if (std::exchange(space_changes_, changes) != changes) space_changed_ms_ = now_ms;
     const bool quiet = space_changed_ms_ == 0 || now_ms - space_changed_ms_ >= kSpaceAgeMs;
-    if (quiet && space_at_ms_ != 0 && now_ms - space_at_ms_ < kSpaceAgeMs &&
-        session_.LeaseHolds()) {
-      return space_;
+    if (const auto it = space_.find(inode); it != space_.end()) {
+      last = it->second.reply;
+      const bool young = now_ms - it->second.at_ms < kSpaceAgeMs;
+      if (quiet && young && session_.LeaseHolds()) return *last;
     }
   }
   v1::Request request;
   request.mutable_stat_fs();
   const AwayInterrupt away(session_, caller.interrupt);
-  const Interrupt* interrupt = caller.interrupt;
-  {
-    MutexLock lock(last_mutex_);
-    if (space_at_ms_ != 0) interrupt = &away;
-  }
+  const Interrupt* interrupt = last ? &away : caller.interrupt;
   absl::StatusOr<v1::Reply> reply =
       Call(std::move(request), {.credentials = caller.credentials, .interrupt = interrupt});
-  MutexLock lock(last_mutex_);
   if (!reply.ok()) {
-    if (OnlyAway(reply.status(), caller) && space_at_ms_ != 0) return space_;
+    if (OnlyAway(reply.status(), caller) && last) return *last;
     return reply.status();
   }
-  if (reply->stat_fs().block_bytes() == 0) return WrongReply("usage");
-  space_ = reply->stat_fs();
-  space_at_ms_ = SystemClock().NowMs();
-  return space_;
+  v1::StatFsReply& space = *reply->mutable_stat_fs();
+  if (space.block_bytes() == 0) return WrongReply("usage");
+  NarrowSpace(inode, {.credentials = caller.credentials, .interrupt = &away}, space);
+  MutexLock lock(last_mutex_);
+  if (space_.size() >= kMaxSpaces) {
+    absl::erase_if(space_, [](const auto& entry) { return entry.first != kRootInode.value(); });
+  }
+  space_[inode] = {space, SystemClock().NowMs()};
+  return space;
+}
+
+// (A controller of an earlier release does not say; nor does any of what was removed.)
+void Vfs::NarrowSpace(std::uint64_t inode, const Caller& caller, v1::StatFsReply& space) {
+  v1::Request request;
+  request.mutable_get_xattr()->set_inode(inode);
+  request.mutable_get_xattr()->set_name("reelfs.space");
+  const absl::StatusOr<std::string> value = CallForData(std::move(request), caller);
+  if (!value.ok()) return;
+  const std::vector<std::string> bytes = absl::StrSplit(*value, ' ');
+  std::uint64_t total = 0, free = 0;
+  if (bytes.size() != 2 || !absl::SimpleAtoi(bytes[0], &total) ||
+      !absl::SimpleAtoi(bytes[1], &free)) {
+    return;
+  }
+  space.set_total_blocks(total / space.block_bytes());
+  space.set_free_blocks(free / space.block_bytes());
 }
 
 // ---- directories -------------------------------------------------------------------------------

@@ -25,6 +25,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -104,7 +105,7 @@ class Vfs {
     notes_files_.store(files);
     notes_directories_.store(directories);
   }
-  // The root's attributes, and StatFs, are answered from the last ones while no controller is
+  // The root's attributes, and StatFs of it, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
   absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
   // For how many nanoseconds the kernel may take these attributes, which came from here just now,
@@ -112,7 +113,8 @@ class Vfs {
   // asked for its attributes), as long as it keeps names.
   std::uint64_t ShowAttr(const v1::Attr& attr, bool knows_inode);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
-  absl::StatusOr<v1::StatFsReply> StatFs(const Caller& caller);
+  // What files that are made in that directory may use of the volume.
+  absl::StatusOr<v1::StatFsReply> StatFs(std::uint64_t inode, const Caller& caller);
   absl::StatusOr<std::string> GetXattr(std::uint64_t inode, std::string_view name,
                                        const Caller& caller);
   absl::Status SetXattr(v1::SetXattr set, const Caller& caller);
@@ -194,6 +196,8 @@ class Vfs {
   bool KnowsNoXattrs(std::uint64_t inode);
   absl::StatusOr<v1::Attr> CallForEntry(v1::Request request, const Caller& caller);
   absl::StatusOr<v1::Attr> CallForAttr(v1::Request request, const Caller& caller);
+  // Of the volume's space, to what files that are made in that directory may use.
+  void NarrowSpace(std::uint64_t inode, const Caller& caller, v1::StatFsReply& space);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
   static FileData::IoContext Context(const Caller& caller);
   AtimePolicy LinkAtime() const {
@@ -217,9 +221,13 @@ class Vfs {
   absl::flat_hash_set<std::uint64_t> listings_ ABSL_GUARDED_BY(listings_mutex_);
 
   Mutex last_mutex_;
-  v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);                       // as last seen
-  v1::StatFsReply space_ ABSL_GUARDED_BY(last_mutex_);               // as last seen; empty before
-  std::uint64_t space_at_ms_ ABSL_GUARDED_BY(last_mutex_) = 0;       // 0: never
+  v1::Attr root_ ABSL_GUARDED_BY(last_mutex_);  // as last seen
+  struct Space {
+    v1::StatFsReply reply;
+    std::uint64_t at_ms = 0;
+  };
+  // As last seen, by directory; few, and the root's before the mount.
+  absl::flat_hash_map<std::uint64_t, Space> space_ ABSL_GUARDED_BY(last_mutex_);
   std::uint64_t space_changes_ ABSL_GUARDED_BY(last_mutex_) = 0;     // as last looked at, …
   std::uint64_t space_changed_ms_ ABSL_GUARDED_BY(last_mutex_) = 0;  // … and when that was new
 };

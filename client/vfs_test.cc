@@ -183,7 +183,7 @@ TEST_F(VfsTest, AttributesComeOverlaidAndCredentialsGoAlong) {
 TEST_F(VfsTest, WhoeverAsksFirstForTheRootWaitsForAController) {
   session_.away = true;
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(1, caller_).status()), ETIMEDOUT);
-  EXPECT_EQ(ErrnoOf(vfs_.StatFs(caller_).status()), ETIMEDOUT);
+  EXPECT_EQ(ErrnoOf(vfs_.StatFs(1, caller_).status()), ETIMEDOUT);
   EXPECT_TRUE(absl::IsUnavailable(vfs_.LookAtRoot())) << "nothing is mounted then";
 }
 
@@ -193,7 +193,7 @@ TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
   ASSERT_TRUE(vfs_.LookAtRoot().ok());
   session_.away = true;
   EXPECT_EQ(vfs_.GetAttr(1, caller_)->inode(), 1u);
-  EXPECT_EQ(vfs_.StatFs(caller_)->block_bytes(), 4096u);
+  EXPECT_EQ(vfs_.StatFs(1, caller_)->block_bytes(), 4096u);
 }
 
 // Another host may see the change before this one hears that it is made.
@@ -238,7 +238,7 @@ TEST_F(VfsTest, AReplyOfAnotherKindIsAnIoError) {
   EXPECT_EQ(ErrnoOf(vfs_.Lookup({1, "a"}, caller_).status()), EIO);
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(1, caller_).status()), EIO);
   EXPECT_EQ(ErrnoOf(vfs_.ReadLink(1, caller_).status()), EIO);
-  EXPECT_EQ(ErrnoOf(vfs_.StatFs(caller_).status()), EIO);
+  EXPECT_EQ(ErrnoOf(vfs_.StatFs(1, caller_).status()), EIO);
 }
 
 TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {

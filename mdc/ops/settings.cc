@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
@@ -11,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mdc/allocator.h"
 #include "mdc/lock_table.h"
 #include "mdc/lock_tokens.h"
 #include "mdc/ops/inode.h"
@@ -23,10 +25,12 @@ namespace {
 constexpr std::string_view kPrefix = "reelfs.";
 constexpr std::string_view kWriters = "reelfs.writers";
 constexpr std::string_view kAffinity = "reelfs.affinity";
+// What files that are made there may use of the volume, for statfs(2): bytes in all, and free.
+constexpr std::string_view kSpace = "reelfs.space";
 
 // The inode's record, when it has that setting.
 absl::StatusOr<v1::InodeRecord*> Find(OpContext& ctx, InodeNumber inode, std::string_view name) {
-  if (name != kWriters && name != kAffinity) {
+  if (name != kWriters && name != kAffinity && name != kSpace) {
     return ErrnoStatus(EOPNOTSUPP, absl::StrCat("no setting ", std::string(name)));
   }
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
@@ -54,6 +58,23 @@ std::set<std::string, std::less<>> AffinitiesOf(const VolumeDescriptor& descript
     affinities.insert(pool.affinities.begin(), pool.affinities.end());
   }
   return affinities;
+}
+
+// Of the pools that the allocator takes blocks of for it (Allocator::Order).
+std::string SpaceFor(const OpContext& ctx, const std::string& affinity) {
+  std::uint64_t total_blocks = 0, free_blocks = 0;
+  for (std::uint32_t i = 0; i < ctx.descriptor.pools.size(); ++i) {
+    const Pool& pool = ctx.descriptor.pools[i];
+    const bool has_it =
+        !affinity.empty() && std::find(pool.affinities.begin(), pool.affinities.end(), affinity) !=
+                                 pool.affinities.end();
+    if ((pool.flags & Pool::kData) == 0) continue;
+    if (!has_it && (pool.flags & Pool::kExclusive) != 0) continue;
+    total_blocks += pool.size_blocks();
+    free_blocks += ctx.allocator.free_blocks(PoolId(i));
+  }
+  const std::uint64_t block_bytes = ctx.descriptor.block_bytes;
+  return absl::StrCat(total_blocks * block_bytes, " ", free_blocks * block_bytes);
 }
 
 // What is to lie elsewhere from now on must not be written to blocks that were got before: not to
@@ -94,6 +115,10 @@ absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name
     value = ((*record)->flags() & v1::INODE_FLAG_SINGLE_WRITER) != 0 ? "single" : "many";
     return absl::OkStatus();
   }
+  if (name == kSpace) {
+    value = SpaceFor(ctx, (*record)->affinity());
+    return absl::OkStatus();
+  }
   value = (*record)->affinity();
   return value.empty() ? ErrnoStatus(ENODATA) : absl::OkStatus();
 }
@@ -102,6 +127,7 @@ absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view n
                            std::string_view value) {
   const absl::StatusOr<v1::InodeRecord*> found = Find(ctx, inode, name);
   if (!found.ok()) return found.status();
+  if (name == kSpace) return ErrnoStatus(EPERM, "how much space there is cannot be set");
   v1::InodeRecord& record = **found;
   if (ctx.credentials.uid() != 0 && ctx.credentials.uid() != record.uid()) {
     return ErrnoStatus(EPERM, absl::StrCat("only its owner changes ", std::string(name)));

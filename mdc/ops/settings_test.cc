@@ -90,6 +90,21 @@ TEST_F(SettingsTest, AnAffinityIsSetByTheOwnerToOneThatThereIs) {
   EXPECT_EQ(SetXattr(mine, kAffinity, "fast"), 0);
 }
 
+// (Exclusive pools: tests/e2e/test_affinity.py.)
+TEST_F(SettingsTest, TheSpaceThatFilesMayUseIsThatOfDataPools) {
+  const std::uint64_t folder = MakeDir(kRoot, "folder");
+  const std::uint64_t all = allocator_->total_blocks();
+  const auto space = [&](std::uint64_t free_blocks) {
+    return absl::StrCat(all * volume_.block_bytes, " ", free_blocks * volume_.block_bytes);
+  };
+  EXPECT_EQ(GetXattr(folder, "reelfs.space"), 0);
+  EXPECT_EQ(reply_.data().data(), space(all));
+  Scatter(MakeFile(folder, "file"), 10);
+  EXPECT_EQ(GetXattr(folder, "reelfs.space"), 0);
+  EXPECT_EQ(reply_.data().data(), space(all - 10));
+  EXPECT_EQ(SetXattr(folder, "reelfs.space", "0 0"), EPERM);
+}
+
 TEST_F(SettingsTest, BlocksAheadOfAFileAreNotOfItsNewAffinity) {
   const std::uint64_t file = MakeFile(kRoot, "file");
   Scatter(file, 4);

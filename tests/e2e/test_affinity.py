@@ -113,6 +113,18 @@ def test_a_file_that_gets_one(cluster, room, setter):
     assert pools_of(cluster, [third[:HEAD], fourth[:HEAD]]) == ["plain", "audio"]
 
 
+def test_df_shows_what_can_be_used_there(cluster, room):
+    def blocks(path):
+        return os.statvfs(path).f_blocks
+
+    plain = blocks(room[0])
+    os.setxattr(room[0], NAME, b"audio")
+    assert blocks(room[0]) > plain * 1.5
+    assert blocks(cluster.ws1) == plain
+    os.removexattr(room[0], NAME)
+    assert blocks(room[0]) == plain
+
+
 def test_who_may_and_which_there_are(cluster, room):
     path = f"{room[0]}/file"
     open(path, "w").close()
