@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/own_changes.h"
+#include "client/poll.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -13,7 +14,6 @@ namespace reel::client {
 namespace {
 
 // How often a wait looks for an interrupt.
-constexpr std::chrono::milliseconds kPoll{50};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/poll.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -14,7 +15,6 @@ namespace reel::client {
 namespace {
 
 constexpr int kReclaimLocks = 4'096;  // in one message
-constexpr std::chrono::milliseconds kPoll(20);
 // A signal waits a second at most for the answer to what it interrupted: in grace there is none.
 constexpr int kMostPolls = 50;
 

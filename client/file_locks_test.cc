@@ -11,7 +11,7 @@ namespace reel::client {
 namespace {
 
 // Answers as it is told, and keeps what it was asked.
-class FakeSession : public Session {
+class LockSession : public Session {
  public:
   absl::StatusOr<v1::Reply> Call(v1::Request request, const CallOptions& options) override {
     requests.push_back(request);
@@ -95,7 +95,7 @@ class FileLocksTest : public testing::Test {
     return text;
   }
 
-  FakeSession session_;
+  LockSession session_;
   FileLocks locks_;
 };
 

@@ -8,12 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/file_locks.h"
+#include "client/poll.h"
 #include "proto/status.h"
 
 namespace reel::client {
 namespace {
-
-constexpr std::chrono::milliseconds kPoll(20);
 
 FileLocks::Lock WriterLock(std::uint64_t inode, v1::LockType type) {
   return {.inode = inode, .kind = v1::LOCK_WRITER, .range = {0, FileLocks::kToEnd}, .type = type};

@@ -10,7 +10,7 @@
 namespace reel::client {
 namespace {
 
-constexpr std::uint64_t kDir = 1;
+constexpr std::uint64_t kChanging = 1;
 
 // Time passes by being looked at.
 class RunningClock : public Clock {
@@ -36,7 +36,7 @@ class KernelNamesTest : public testing::Test {
     forgotten_ = 0;
   }
   // The token of `directory` comes, with `name` in it.
-  void Learn(const std::string& name, std::uint64_t directory = kDir) {
+  void Learn(const std::string& name, std::uint64_t directory = kChanging) {
     v1::Request request;
     request.mutable_lookup()->set_parent(directory);
     request.mutable_lookup()->set_name(name);
@@ -45,7 +45,7 @@ class KernelNamesTest : public testing::Test {
     reply.set_error(ENOENT);
     names_.OnReply(request, reply);
   }
-  bool Show(const std::string& name, std::uint64_t directory = kDir) {
+  bool Show(const std::string& name, std::uint64_t directory = kChanging) {
     return kernel_names_.Keeps() &&
            names_.ShowName(directory, name, 0, kernel_names_.IsQuiet(directory));
   }
@@ -87,7 +87,7 @@ TEST_F(KernelNamesTest, ADirectoryThatChangesIsLeftOutForAWhile) {
   Start();
   Learn("a");
   Learn("a", 7);
-  kernel_names_.Leave(kDir);
+  kernel_names_.Leave(kChanging);
   EXPECT_FALSE(Show("a"));
   EXPECT_TRUE(Show("a", 7));
   clock_.step_ms = 3'000;

@@ -3,13 +3,13 @@
 #include <cerrno>
 #include <chrono>
 
+#include "client/poll.h"
 #include "proto/status.h"
 
 namespace reel::client {
 namespace {
 
 // How often a wait looks for an interrupt.
-constexpr std::chrono::milliseconds kPoll{50};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "client/poll.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
 #include "volume/lun_fault.h"
@@ -19,7 +20,6 @@ constexpr std::size_t kKeptBounceBytes = 3 << 20;
 // How often a write is done again for flushes that failed beside it. Then it is lost with the last.
 constexpr int kMostRewrites = 3;
 // How often a wait for another's flush looks for an interrupt.
-constexpr std::chrono::milliseconds kPoll{50};
 
 // Memory for one transfer of this thread; contents are undefined.
 class Bounce {

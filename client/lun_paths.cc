@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/lease.h"
+#include "client/poll.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 #include "volume/aligned_buffer.h"
@@ -24,7 +25,6 @@ using Outcome = ReservationResult::Outcome;
 
 constexpr std::size_t kMenders = 16;
 // How often a wait looks for an interrupt, and for the time.
-constexpr std::chrono::milliseconds kPoll{50};
 // A LUN that is busy for so long is worth a line, and another one after that.
 constexpr std::uint64_t kBusyUnsaidMs = 1'000, kBusySaidMs = 10'000;
 

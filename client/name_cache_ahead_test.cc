@@ -10,16 +10,16 @@
 namespace reel::client {
 namespace {
 
-constexpr std::uint64_t kDir = 5, kFirst = 100;
+constexpr std::uint64_t kAlone = 5, kFirst = 100;
 
 class NameCacheAheadTest : public testing::Test {
  protected:
   NameCacheAheadTest() {
     v1::Reply made;
-    made.add_exclusive(kDir);
-    Reply(CreateOf("sub", 1), kDir, made, S_IFDIR | 0755);
+    made.add_exclusive(kAlone);
+    Reply(CreateOf("sub", 1), kAlone, made, S_IFDIR | 0755);
   }
-  static v1::Request CreateOf(const std::string& name, std::uint64_t parent = kDir) {
+  static v1::Request CreateOf(const std::string& name, std::uint64_t parent = kAlone) {
     v1::Request request;
     request.mutable_create()->set_parent(parent);
     request.mutable_create()->set_name(name);
@@ -59,7 +59,7 @@ class NameCacheAheadTest : public testing::Test {
   }
   bool Unlink(const std::string& name) {
     v1::Request request;
-    request.mutable_unlink()->set_parent(kDir);
+    request.mutable_unlink()->set_parent(kAlone);
     request.mutable_unlink()->set_name(name);
     return cache_.UnlinkAhead(request.unlink(), now_, [&](v1::Attr&, const v1::Redo& as_told) {
       *request.mutable_foretold() = as_told;
@@ -73,12 +73,12 @@ class NameCacheAheadTest : public testing::Test {
     reply.set_error(error);
     if (sent_[n].has_create() && error == 0) reply.add_cacheable(sent_[n].foretold().inode());
     v1::Attr& directory = *reply.add_changed();
-    directory = *cache_.GetAttr(kDir);
+    directory = *cache_.GetAttr(kAlone);
     directory.set_nlink(77);
     cache_.OnReply(sent_[n], reply);
   }
   std::uint64_t Found(const std::string& name) {
-    const auto found = cache_.Lookup(kDir, name);
+    const auto found = cache_.Lookup(kAlone, name);
     EXPECT_TRUE(found.has_value());
     return !found || found->absent ? 0 : found->attr.inode();
   }
@@ -92,14 +92,14 @@ TEST_F(NameCacheAheadTest, AFileIsThereAtOnce) {
   EXPECT_EQ(Create("a"), std::nullopt);  // of what?
   Stock(2);
   now_.set_seconds(9);
-  const v1::Attr before = *cache_.GetAttr(kDir);
+  const v1::Attr before = *cache_.GetAttr(kAlone);
   const auto attr = Create("a");
   ASSERT_TRUE(attr);
   EXPECT_EQ(attr->inode(), kFirst);
   EXPECT_EQ(attr->mode(), S_IFREG | 0644u);
   EXPECT_EQ(attr->mtime().seconds(), 9);
   EXPECT_EQ(Found("a"), kFirst);
-  const v1::Attr directory = *cache_.GetAttr(kDir);
+  const v1::Attr directory = *cache_.GetAttr(kAlone);
   EXPECT_EQ(directory.size_bytes(), before.size_bytes() + 32);
   EXPECT_EQ(directory.change(), before.change() + 1);
   EXPECT_EQ(directory.mtime().seconds(), 9);
@@ -114,7 +114,7 @@ TEST_F(NameCacheAheadTest, TimesGoOnWhereClocksDifferALittle) {
   ASSERT_TRUE(Create("a"));
   now_.set_seconds(95);
   EXPECT_EQ(Create("b")->mtime().seconds(), 100);
-  EXPECT_EQ(cache_.GetAttr(kDir)->mtime().nanoseconds(), 1u);
+  EXPECT_EQ(cache_.GetAttr(kAlone)->mtime().nanoseconds(), 1u);
   now_.set_seconds(50);
   EXPECT_EQ(Create("c")->mtime().seconds(), 50);
 }
@@ -136,10 +136,10 @@ TEST_F(NameCacheAheadTest, OnlyWhatWasMadeHereIsRemovedHere) {
   ASSERT_TRUE(Create("b"));
   v1::Request link;
   link.mutable_link()->set_inode(kFirst + 1);
-  link.mutable_link()->set_parent(kDir);
+  link.mutable_link()->set_parent(kAlone);
   link.mutable_link()->set_name("other");
   v1::Reply linked;
-  *linked.add_changed() = *cache_.GetAttr(kDir);
+  *linked.add_changed() = *cache_.GetAttr(kAlone);
   cache_.OnReply(link, linked);
   EXPECT_FALSE(Unlink("b"));
 }
@@ -149,17 +149,17 @@ TEST_F(NameCacheAheadTest, TheLastAnswerTellsOfTheDirectory) {
   ASSERT_TRUE(Create("a"));
   ASSERT_TRUE(Create("b"));
   CameOut(0);
-  EXPECT_NE(cache_.GetAttr(kDir)->nlink(), 77u);
+  EXPECT_NE(cache_.GetAttr(kAlone)->nlink(), 77u);
   // Nor what was read before: a lookup that was given up, a commit on its way.
   v1::Request lookup;
-  lookup.mutable_lookup()->set_parent(kDir);
+  lookup.mutable_lookup()->set_parent(kAlone);
   lookup.mutable_lookup()->set_name("b");
   v1::Reply absent;
   absent.set_error(ENOENT);
   cache_.OnReply(lookup, absent);
   EXPECT_EQ(Found("b"), kFirst + 1);
   CameOut(1);
-  EXPECT_EQ(cache_.GetAttr(kDir)->nlink(), 77u);
+  EXPECT_EQ(cache_.GetAttr(kAlone)->nlink(), 77u);
 }
 
 TEST_F(NameCacheAheadTest, ACommitThatCrossesARemovalDoesNotUndoIt) {
@@ -181,7 +181,7 @@ TEST_F(NameCacheAheadTest, ACommitThatCrossesARemovalDoesNotUndoIt) {
 TEST_F(NameCacheAheadTest, WhoIsRecalledGoesOnNoMore) {
   Stock(2);
   ASSERT_TRUE(Create("a"));
-  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kReturn);
+  EXPECT_EQ(cache_.OnShare(kAlone), NameCache::Recall::kReturn);
   EXPECT_EQ(Found("a"), kFirst);  // it still knows what is there
   EXPECT_EQ(Create("b"), std::nullopt);
   EXPECT_FALSE(Unlink("a"));
@@ -190,22 +190,22 @@ TEST_F(NameCacheAheadTest, WhoIsRecalledGoesOnNoMore) {
 TEST_F(NameCacheAheadTest, TheKernelKeepsNamesThatChangeOnlyWhereItIsAlone) {
   Stock(1);
   ASSERT_TRUE(Create("a"));
-  EXPECT_TRUE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/false));
-  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kTellOfNamesToo);  // "a" has no answer yet
-  EXPECT_FALSE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/false));
-  EXPECT_TRUE(cache_.ShowName(kDir, "a", kFirst, /*quiet=*/true));
+  EXPECT_TRUE(cache_.ShowName(kAlone, "a", kFirst, /*quiet=*/false));
+  EXPECT_EQ(cache_.OnShare(kAlone), NameCache::Recall::kTellOfNamesToo);  // "a" has no answer yet
+  EXPECT_FALSE(cache_.ShowName(kAlone, "a", kFirst, /*quiet=*/false));
+  EXPECT_TRUE(cache_.ShowName(kAlone, "a", kFirst, /*quiet=*/true));
 }
 
 // Others may see it from now on, before the kernel has an answer.
 TEST_F(NameCacheAheadTest, BeforeItIsSharedTheKernelForgetsWhatIsChanging) {
   Stock(1);
-  EXPECT_TRUE(cache_.ShowName(kDir, "stocked", 50, /*quiet=*/false));
+  EXPECT_TRUE(cache_.ShowName(kAlone, "stocked", 50, /*quiet=*/false));
   NameCache::ToTell to_tell;
   const OwnChanges::Change change = cache_.BeginChange(CreateOf("late"), to_tell);
   EXPECT_FALSE(to_tell.names);  // it is alone
-  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kTellOfNamesToo);
+  EXPECT_EQ(cache_.OnShare(kAlone), NameCache::Recall::kTellOfNamesToo);
   cache_.EndChange(change);
-  EXPECT_EQ(cache_.OnShare(kDir), NameCache::Recall::kReturn);
+  EXPECT_EQ(cache_.OnShare(kAlone), NameCache::Recall::kReturn);
 }
 
 // Its stored reply comes again, behind what was read on the new stream.
@@ -214,29 +214,29 @@ TEST_F(NameCacheAheadTest, AChangeOfBeforeALostStreamIsNotAppliedOnceMore) {
   Reply(CreateOf("b"), 20);
   v1::Request exchange;
   v1::Rename& rename = *exchange.mutable_rename();
-  rename.set_parent(kDir);
+  rename.set_parent(kAlone);
   rename.set_name("a");
-  rename.set_new_parent(kDir);
+  rename.set_new_parent(kAlone);
   rename.set_new_name("b");
   rename.set_flags(2 /* RENAME_EXCHANGE */);
   cache_.OnReply(exchange, {});
-  const auto found = cache_.Lookup(kDir, "a");
+  const auto found = cache_.Lookup(kAlone, "a");
   EXPECT_TRUE(!found || found->attr.inode() == 10);
   Reply(CreateOf("c"), 30);
   v1::Request unlink;
-  unlink.mutable_unlink()->set_parent(kDir);
+  unlink.mutable_unlink()->set_parent(kAlone);
   unlink.mutable_unlink()->set_name("c");
   cache_.OnReply(unlink, {});
-  const auto left = cache_.Lookup(kDir, "c");
+  const auto left = cache_.Lookup(kAlone, "c");
   EXPECT_TRUE(!left || !left->absent);
 }
 
 TEST_F(NameCacheAheadTest, BesideItsOwnChangesItWaits) {
   Stock(2);
   v1::Request rename;
-  rename.mutable_rename()->set_parent(kDir);
+  rename.mutable_rename()->set_parent(kAlone);
   rename.mutable_rename()->set_name("x");
-  rename.mutable_rename()->set_new_parent(kDir);
+  rename.mutable_rename()->set_new_parent(kAlone);
   rename.mutable_rename()->set_new_name("y");
   NameCache::ToTell to_tell;
   const OwnChanges::Change change = cache_.BeginChange(rename, to_tell);
@@ -249,8 +249,8 @@ TEST_F(NameCacheAheadTest, ALossMakesTheDirectoryUnknown) {
   Stock(1);
   ASSERT_TRUE(Create("a"));
   CameOut(0, EIO);
-  EXPECT_FALSE(cache_.Holds(kDir));
-  EXPECT_EQ(cache_.TakeDropped().inodes, std::vector<std::uint64_t>{kDir});
+  EXPECT_FALSE(cache_.Holds(kAlone));
+  EXPECT_EQ(cache_.TakeDropped().inodes, std::vector<std::uint64_t>{kAlone});
 }
 
 TEST_F(NameCacheAheadTest, WhoAsksForMoreHasNoneOfTheOldOnes) {
@@ -261,7 +261,7 @@ TEST_F(NameCacheAheadTest, WhoAsksForMoreHasNoneOfTheOldOnes) {
   reply.add_unborn()->set_inode(900);
   Reply(std::move(request), 60, std::move(reply));
   EXPECT_EQ(Create("a")->inode(), 900u);
-  EXPECT_EQ(cache_.UnbornWanted(kDir), 4u);
+  EXPECT_EQ(cache_.UnbornWanted(kAlone), 4u);
 }
 
 }  // namespace

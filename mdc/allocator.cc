@@ -13,7 +13,7 @@
 namespace reel::mdc {
 namespace {
 
-using Extent = FreeIndex::Extent;
+using FreeExtent = FreeIndex::Extent;
 
 // Preallocation never takes more than this part of what is left.
 constexpr std::uint64_t kAheadShare = 16;
@@ -81,7 +81,7 @@ class PoolAllocator : public Allocator {
             std::uint64_t& need, std::vector<Run>& runs);
   void TakeAhead(const AllocationRequest& request, std::vector<Run>& runs);
   // Books a run that was cut out of its pool, joining it to the last one where it continues that.
-  static void Add(std::vector<Run>& runs, const FreeSpace& pool, Extent run);
+  static void Add(std::vector<Run>& runs, const FreeSpace& pool, FreeExtent run);
 
   AllocationStrategy strategy_;
   std::vector<FreeSpace> pools_;
@@ -170,7 +170,7 @@ void PoolAllocator::OrderByStrategy(std::vector<FreeSpace*>& pools) const {
   }
 }
 
-void PoolAllocator::Add(std::vector<Run>& runs, const FreeSpace& pool, Extent run) {
+void PoolAllocator::Add(std::vector<Run>& runs, const FreeSpace& pool, FreeExtent run) {
   if (!runs.empty() && runs.back().pool == pool.id() &&
       runs.back().start + runs.back().length_blocks == PoolBlock(run.start)) {
     runs.back().length_blocks += run.length_blocks;
@@ -306,7 +306,7 @@ void PoolAllocator::Unreserve(const Run& run) {
 }
 
 absl::Status PoolAllocator::Free(Txn& txn, const Run& run) {
-  const Extent extent{run.start.value(), run.length_blocks};
+  const FreeExtent extent{run.start.value(), run.length_blocks};
   if (run.pool.value() >= pools_.size() || !IsData(pools_[run.pool.value()]) ||
       !pools_[run.pool.value()].IsAllocated(extent)) {
     return absl::DataLossError(absl::StrCat("pool ", run.pool.value(), " blocks [",
@@ -329,7 +329,7 @@ void PoolAllocator::Committed(Sequence sequence) {
 void PoolAllocator::Abandon() {
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     FreeSpace& pool = pools_[change->run.pool.value()];
-    const Extent extent{change->run.start.value(), change->run.length_blocks};
+    const FreeExtent extent{change->run.start.value(), change->run.length_blocks};
     if (change->kind == Change::Kind::kFreed) {
       pool.StoreTake(nullptr, extent);
       continue;

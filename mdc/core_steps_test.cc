@@ -10,7 +10,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kCount = 5 * kReapExtents;
 
 class StepsCoreTest : public testing::Test {

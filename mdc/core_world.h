@@ -23,6 +23,8 @@
 
 namespace reel::mdc {
 
+inline constexpr std::uint64_t kBlock = 4096;  // of its volume, in bytes
+
 class FakeClock final : public Clock {
  public:
   std::uint64_t NowMs() const override { return now_ms; }

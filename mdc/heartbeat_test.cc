@@ -15,7 +15,7 @@ namespace reel::mdc {
 namespace {
 
 // One block, and how often it was written.
-class Port final : public SeatPort {
+class BeatPort final : public SeatPort {
  public:
   absl::StatusOr<std::string> Read() override {
     MutexLock lock(mutex_);
@@ -98,7 +98,7 @@ class HeartbeatTest : public testing::Test {
     port_.Put(other);
   }
   CountingClock clock_;
-  Port port_;
+  BeatPort port_;
   Seat seat_{port_, clock_, Options()};
   Happened lost_;
   std::atomic<int> times_lost_ = 0;

@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "proto/byte_locks.h"
+#include "proto/convert.h"
 #include "proto/mdc.pb.h"
 #include "volume/types.h"
 
@@ -40,6 +41,10 @@ struct FileLock {
   v1::LockType type = v1::LOCK_NONE;
   std::uint32_t pid = 0;  // in the client's host
 };
+
+// Beside those of extents and times, which they would hide.
+using reel::FromProto;
+using reel::ToProto;
 
 // EINVAL: an unknown kind or type, or a range that ends before it begins.
 absl::StatusOr<FileLock> FromProto(const v1::FileLock& lock, SessionId session);

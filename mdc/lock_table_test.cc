@@ -4,13 +4,11 @@
 
 #include <cerrno>
 
+#include "mdc/testing/cast.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
 namespace {
-
-constexpr InodeNumber kFile{7}, kOtherFile{8};
-constexpr SessionId kA{1}, kB{2}, kC{3};
 
 FileLock Lock(SessionId session, v1::LockType type, std::uint64_t first = 0, std::uint64_t last = 9,
               InodeNumber inode = kFile, v1::LockKind kind = v1::LOCK_RANGES) {

@@ -16,7 +16,7 @@ namespace reel::mdc {
 namespace {
 
 // Of a look that other hosts' resets ended, or whose path was lost.
-constexpr int kMaxTries = 4;
+constexpr int kMaxSeatTries = 4;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> SeatLun::ReadOnce() {
 
 absl::StatusOr<std::string> SeatLun::Read() {
   auto bytes = ReadOnce();
-  for (int i = 1; i < kMaxTries && !bytes.ok() && Retry(bytes.status()).ok(); ++i) {
+  for (int i = 1; i < kMaxSeatTries && !bytes.ok() && Retry(bytes.status()).ok(); ++i) {
     bytes = ReadOnce();
   }
   return bytes;
@@ -118,7 +118,7 @@ absl::StatusOr<SeatLook> SeatLun::Look(const Clock& clock) {
 absl::Status SeatLun::Register(std::uint64_t key) {
   if (reservations_ == nullptr) return absl::OkStatus();
   ReservationResult result;
-  for (int i = 0; i < kMaxTries; ++i) {
+  for (int i = 0; i < kMaxSeatTries; ++i) {
     result = reservations_->Register(key);
     if (result.outcome == ReservationResult::Outcome::kConflict) {
       // The path has a key: it is the controller's own, if the holder's word works on it.

@@ -1,12 +1,10 @@
 #include "mdc/token_table.h"
 
 #include "gtest/gtest.h"
+#include "mdc/testing/cast.h"
 
 namespace reel::mdc {
 namespace {
-
-constexpr SessionId kA{1}, kB{2}, kC{3};
-constexpr InodeNumber kFile{7};
 
 TEST(TokenTable, SharedBesideSharedExclusiveAlone) {
   TokenTable table;

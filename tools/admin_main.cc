@@ -16,7 +16,6 @@ namespace reel::tools {
 namespace {
 
 constexpr char kProgram[] = "reeladm";
-constexpr int kUsage = 2;
 
 std::string CommandsText() {
   std::string text = "\nCommands (none: an interactive shell):\n";
@@ -63,7 +62,7 @@ int Main(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
-    return kUsage;
+    return kExitUsage;
   }
   LogToStderr(kProgram);
   auto chosen = CompleteAdminConfig(given, config);
@@ -74,7 +73,7 @@ int Main(int argc, char** argv) {
   auto tls = LoadTls(chosen->tls, TlsRole::kAdmin);
   if (!tls.ok()) {
     PrintError(kProgram, tls.status());
-    return kUsage;
+    return kExitUsage;
   }
   const std::unique_ptr<AdminApi> api = ConnectAdmin(chosen->mdcs, timeout_ms, *std::move(tls));
   AdminContext context{.api = *api, .volume = chosen->volume, .json = json};

@@ -11,16 +11,14 @@
 namespace reel::tools {
 namespace {
 
-constexpr char kProgram[] = "reeladm pki";
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
+constexpr char kPkiProgram[] = "reeladm pki";
 constexpr std::uint32_t kAuthorityDays = 3650;
 constexpr std::uint32_t kCertificateDays = 825;
 
 int Report(const absl::StatusOr<PkiFiles>& files, bool json) {
   if (!files.ok()) {
-    PrintError(kProgram, files.status());
-    return absl::IsInvalidArgument(files.status()) ? kUsage : kFailed;
+    PrintError(kPkiProgram, files.status());
+    return absl::IsInvalidArgument(files.status()) ? kExitUsage : kExitFailed;
   }
   if (json) {
     std::cout << JsonText({{"certificate", files->certificate}, {"key", files->key}}) << "\n";
@@ -40,7 +38,7 @@ int RunPkiCommand(int argc, char** argv) {
   CLI::App app(
       "Makes the certificates by which controllers, clients and administrators know each "
       "other.\nNothing is ever overwritten; private keys are readable by their owner only.",
-      kProgram);
+      kPkiProgram);
   app.require_subcommand(1);
   app.fallthrough();
   app.add_flag("--json", json, "print JSON");
@@ -66,8 +64,8 @@ int RunPkiCommand(int argc, char** argv) {
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
-    return kUsage;
+    std::fprintf(stderr, "%s: %s; see %s --help\n", kPkiProgram, e.what(), kPkiProgram);
+    return kExitUsage;
   }
   if (init->parsed()) return Report(InitPki(directory, days != 0 ? days : kAuthorityDays), json);
   const auto role = ParseRole(role_name);

@@ -11,6 +11,9 @@
 
 namespace reel::tools {
 
+// Exit codes that all tools have; reeladm(8) and fsck.reelfs(8) have more.
+inline constexpr int kExitFailed = 1, kExitUsage = 2;
+
 // Where daemons and tools of a host look for LUNs when nobody says otherwise.
 inline constexpr char kHostConfig[] = "/etc/reelfs/mdc.toml";
 

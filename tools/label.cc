@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/cli.h"
 #include "tools/label_reservations.h"
 #include "volume/aligned_buffer.h"
 #include "volume/fd_lun.h"
@@ -30,9 +31,6 @@
 
 namespace reel::tools {
 namespace {
-
-constexpr int kFailed = 1;
-constexpr int kUsage = 2;
 
 struct Options {
   std::string name;
@@ -239,7 +237,7 @@ int List(Options options) {
   }
   bool headed = options.json;
   for (const FoundLun& lun : found) {
-    if (!lun.status.ok() && !HasNoLabel(lun) && !by_default) exit_code = kFailed;
+    if (!lun.status.ok() && !HasNoLabel(lun) && !by_default) exit_code = kExitFailed;
     if (options.json) {
       if (!by_default || lun.status.ok() || absl::IsDataLoss(lun.status)) array += ToJson(lun);
       continue;
@@ -264,9 +262,9 @@ int List(Options options) {
 // For a udev rule, in the words of blkid(8). Silent about a device without a label.
 int Udev(const Options& options) {
   const auto lun = OpenLun(options.path, LunAccess::kReadOnly);
-  if (!lun.ok()) return kFailed;
+  if (!lun.ok()) return kExitFailed;
   const absl::StatusOr<LabelReading> reading = ReadLabel(**lun);
-  if (!reading.ok()) return kFailed;
+  if (!reading.ok()) return kExitFailed;
   absl::PrintF("ID_FS_USAGE=raid\nID_FS_TYPE=reelfs_member\n");
   absl::PrintF("ID_FS_LABEL=%s\nID_FS_LABEL_ENC=%s\n", reading->label.name, reading->label.name);
   absl::PrintF("ID_FS_UUID_SUB=%s\n", reading->label.lun.ToString());
@@ -334,18 +332,18 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return app.exit(error) == 0 ? 0 : kExitUsage;
   }
   if (list->parsed()) return List(options);
   if (udev->parsed()) return Udev(options);
   if (absl::Status status = CheckUsage(size, write->parsed(), options); !status.ok()) {
-    return Report(status, kUsage);
+    return Report(status, kExitUsage);
   }
-  if (reservations->parsed()) return Report(ListReservations(options.path), kFailed);
+  if (reservations->parsed()) return Report(ListReservations(options.path), kExitFailed);
   if (unreserve->parsed()) {
-    return Report(ClearReservations(options.path, !options.force.empty()), kFailed);
+    return Report(ClearReservations(options.path, !options.force.empty()), kExitFailed);
   }
-  return Report(write->parsed() ? Write(options) : Clear(options), kFailed);
+  return Report(write->parsed() ? Write(options) : Clear(options), kExitFailed);
 }
 
 }  // namespace

@@ -24,7 +24,6 @@ namespace reel::tools {
 namespace {
 
 constexpr char kProgram[] = "mkfs.reelfs";
-constexpr int kFailed = 1, kUsage = 2;
 
 struct Arguments {
   std::string config;
@@ -118,15 +117,15 @@ int Run(const Arguments& arguments) {
   auto description = Describe(arguments);
   if (!description.ok()) {
     return fail(description.status(),
-                absl::IsInvalidArgument(description.status()) ? kUsage : kFailed);
+                absl::IsInvalidArgument(description.status()) ? kExitUsage : kExitFailed);
   }
   auto picked = PickLuns(*description, {.patterns = Patterns(arguments, *description),
                                         .force = arguments.force,
                                         .look_only = arguments.dry_run});
-  if (!picked.ok()) return fail(picked.status(), kFailed);
+  if (!picked.ok()) return fail(picked.status(), kExitFailed);
   if (!arguments.dry_run) {
     absl::Status status = CheckForcedLuns(*picked, Patterns(arguments, *description));
-    if (!status.ok()) return fail(status, kFailed);
+    if (!status.ok()) return fail(status, kExitFailed);
   }
   std::vector<std::vector<LunFacts>> facts;
   for (const auto& luns : *picked) {
@@ -141,12 +140,12 @@ int Run(const Arguments& arguments) {
                                        static_cast<std::uint32_t>(description->block_bytes)),
                                    .volume = Uuid::Random(),
                                    .now = now});
-  if (!geometry.ok()) return fail(geometry.status(), kFailed);
+  if (!geometry.ok()) return fail(geometry.status(), kExitFailed);
 
   if (!arguments.dry_run) {
     if (absl::Status status = MakeVolume(*geometry, std::move(*picked), now); !status.ok()) {
       return fail({status.code(), absl::StrCat("the volume was not made: ", status.message())},
-                  kFailed);
+                  kExitFailed);
     }
   }
   if (arguments.json) {
@@ -191,7 +190,7 @@ int Main(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
     std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
-    return kUsage;
+    return kExitUsage;
   }
   LogToStderr(kProgram);
   return Run(arguments);

@@ -16,26 +16,22 @@ namespace reel {
 namespace {
 
 // Magic 8 | version 4 | crc 4 | the rest; the checksum leaves its own four bytes out.
-constexpr std::string_view kMagic = "REELSEAT";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::string_view kBlockMagic = "REELSEAT";
+constexpr std::uint32_t kBlockVersion = 1;
 constexpr std::uint32_t kVersionWithWishes = 2;  // stopped, or in maintenance
-constexpr std::size_t kCrcPlace = 12;
+constexpr std::size_t kBlockCrcPlace = 12;
 constexpr std::uint8_t kClaimedFlag = 1, kStoppedFlag = 2, kMaintenanceFlag = 4;
 constexpr std::uint8_t kLastState = 2;
 
 std::uint32_t BlockCrc(std::span<const std::byte> bytes) {
-  return ExtendCrc32c(Crc32c(bytes.first(kCrcPlace)), bytes.subspan(kCrcPlace + 4));
-}
-
-Uuid GetUuid(ByteReader& reader) {
-  return Uuid::FromBytes(reader.Bytes(16)).value_or(Uuid());
+  return ExtendCrc32c(Crc32c(bytes.first(kBlockCrcPlace)), bytes.subspan(kBlockCrcPlace + 4));
 }
 
 }  // namespace
 
 std::string EncodeArbitration(const ArbitrationBlock& block) {
-  std::string out(kMagic);
-  PutU32(out, block.stopped || block.maintenance ? kVersionWithWishes : kVersion);
+  std::string out(kBlockMagic);
+  PutU32(out, block.stopped || block.maintenance ? kVersionWithWishes : kBlockVersion);
   PutU32(out, 0);
   out.append(block.volume.ToBytes());
   PutU64(out, block.epoch.value());
@@ -54,22 +50,22 @@ std::string EncodeArbitration(const ArbitrationBlock& block) {
   PutString(out, std::string_view(block.program).substr(0, kMaxSeatProgramBytes));
   out.append(block.successor.ToBytes());
   out.resize(kArbitrationBytes);
-  StoreU32(out.data() + kCrcPlace, BlockCrc(AsBytes(out)));
+  StoreU32(out.data() + kBlockCrcPlace, BlockCrc(AsBytes(out)));
   return out;
 }
 
 absl::StatusOr<ArbitrationBlock> DecodeArbitration(std::span<const std::byte> bytes) {
   if (bytes.size() < kArbitrationBytes) return absl::DataLossError("arbitration block: too short");
   bytes = bytes.first(kArbitrationBytes);
-  if (AsText(bytes.first(kMagic.size())) != kMagic) {
+  if (AsText(bytes.first(kBlockMagic.size())) != kBlockMagic) {
     return absl::NotFoundError("no arbitration block");
   }
-  if (LoadU32(bytes.data() + kCrcPlace) != BlockCrc(bytes)) {
+  if (LoadU32(bytes.data() + kBlockCrcPlace) != BlockCrc(bytes)) {
     return absl::DataLossError("arbitration block: wrong checksum");
   }
-  ByteReader reader(bytes.subspan(kMagic.size()));
+  ByteReader reader(bytes.subspan(kBlockMagic.size()));
   if (const std::uint32_t version = reader.U32();
-      version != kVersion && version != kVersionWithWishes) {
+      version != kBlockVersion && version != kVersionWithWishes) {
     return absl::UnimplementedError(absl::StrCat("arbitration block: of format ", version,
                                                  ", which this program does not know"));
   }

@@ -17,16 +17,16 @@ namespace {
 // Frame: magic 8 | version 4 | crc 4 | generation 8 | payload size 4 | zero 4 | payload. The
 // checksum covers frame and payload with its own place zeroed. The frame keeps its meaning in every
 // later version, and the feature masks stay the first of the payload.
-constexpr std::string_view kMagic = "REELDESC";
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kCrcPlace = 12;
+constexpr std::string_view kDescriptorMagic = "REELDESC";
+constexpr std::uint32_t kDescriptorVersion = 1;
+constexpr std::size_t kDescriptorCrcPlace = 12;
 constexpr std::size_t kFrameBytes = 32;
 
 std::uint32_t FrameCrc(std::span<const std::byte> bytes) {
   constexpr std::byte kZeros[4] = {};
-  std::uint32_t crc = Crc32c(bytes.first(kCrcPlace));
+  std::uint32_t crc = Crc32c(bytes.first(kDescriptorCrcPlace));
   crc = ExtendCrc32c(crc, kZeros);
-  return ExtendCrc32c(crc, bytes.subspan(kCrcPlace + 4));
+  return ExtendCrc32c(crc, bytes.subspan(kDescriptorCrcPlace + 4));
 }
 
 void PutCount(std::string& out, std::size_t count) {
@@ -63,10 +63,6 @@ void PutPayload(std::string& out, const VolumeDescriptor& d) {
   PutU64(out, d.created_seconds);
   PutCount(out, d.pools.size());
   for (const Pool& pool : d.pools) PutPool(out, pool);
-}
-
-Uuid GetUuid(ByteReader& reader) {
-  return Uuid::FromBytes(reader.Bytes(16)).value_or(Uuid{});
 }
 
 // Reads a counted list. Bytes that run out end it, so a forged count costs nothing.
@@ -174,8 +170,8 @@ std::uint64_t Pool::size_blocks() const {
 
 absl::StatusOr<std::string> EncodeDescriptor(const VolumeDescriptor& descriptor) {
   std::string out;
-  out.append(kMagic);
-  PutU32(out, kVersion);
+  out.append(kDescriptorMagic);
+  PutU32(out, kDescriptorVersion);
   PutU32(out, 0);
   PutU64(out, descriptor.generation);
   PutU32(out, 0);
@@ -187,13 +183,14 @@ absl::StatusOr<std::string> EncodeDescriptor(const VolumeDescriptor& descriptor)
         kDescriptorSlotBytes, " of its slot; use fewer LUNs or affinities, or shorter names"));
   }
   StoreU32(out.data() + 24, static_cast<std::uint32_t>(out.size() - kFrameBytes));
-  StoreU32(out.data() + kCrcPlace, FrameCrc(AsBytes(out)));
+  StoreU32(out.data() + kDescriptorCrcPlace, FrameCrc(AsBytes(out)));
   return out;
 }
 
 absl::StatusOr<VolumeDescriptor> DecodeDescriptor(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
-  if (reader.Bytes(kMagic.size()) != kMagic) return absl::NotFoundError("no volume descriptor");
+  if (reader.Bytes(kDescriptorMagic.size()) != kDescriptorMagic)
+    return absl::NotFoundError("no volume descriptor");
   const std::uint32_t version = reader.U32();
   const std::uint32_t crc = reader.U32();
   const std::uint64_t generation = reader.U64();
@@ -206,7 +203,7 @@ absl::StatusOr<VolumeDescriptor> DecodeDescriptor(std::span<const std::byte> byt
   if (crc != FrameCrc(bytes)) {
     return absl::DataLossError("the volume descriptor's checksum is wrong");
   }
-  if (version != kVersion) {
+  if (version != kDescriptorVersion) {
     return absl::UnimplementedError(absl::StrCat("the volume descriptor has format ", version,
                                                  ", newer than this program; upgrade it"));
   }

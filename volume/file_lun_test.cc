@@ -12,6 +12,7 @@
 
 #include "volume/aligned_buffer.h"
 #include "volume/io_batch.h"
+#include "volume/testing/sizes.h"
 #include "volume/testing/temporary_image.h"
 #include "volume/uring.h"
 
@@ -19,7 +20,6 @@ namespace reel {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr std::uint64_t kBlock = 4096;
 
 class FileLunTest : public ::testing::Test {
  protected:

@@ -8,12 +8,12 @@
 
 #include "volume/aligned_buffer.h"
 #include "volume/testing/faulty_lun.h"
+#include "volume/testing/sizes.h"
 
 namespace reel {
 namespace {
 
 using ::testing::HasSubstr;
-constexpr std::uint64_t kBlock = 4096;
 constexpr auto kRead = LunRequest::Kind::kRead;
 constexpr auto kWrite = LunRequest::Kind::kWrite;
 

@@ -18,16 +18,16 @@ namespace {
 // 4 | name 64, zero-padded | generation 8 | size 8 | zeros to 4096. The checksum covers all 4096
 // bytes with its own place zeroed. Magic, version and checksum keep their meaning in every later
 // version.
-constexpr std::string_view kMagic = "REELLABL";
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kCrcPlace = 12;
+constexpr std::string_view kLabelMagic = "REELLABL";
+constexpr std::uint32_t kLabelVersion = 1;
+constexpr std::size_t kLabelCrcPlace = 12;
 constexpr std::size_t kUsedBytes = 144;
 
 std::uint32_t LabelCrc(std::span<const std::byte> bytes) {
   constexpr std::byte kZeros[4] = {};
-  std::uint32_t crc = Crc32c(bytes.first(kCrcPlace));
+  std::uint32_t crc = Crc32c(bytes.first(kLabelCrcPlace));
   crc = ExtendCrc32c(crc, kZeros);
-  return ExtendCrc32c(crc, bytes.subspan(kCrcPlace + 4));
+  return ExtendCrc32c(crc, bytes.subspan(kLabelCrcPlace + 4));
 }
 
 absl::Status CheckHasReservedArea(const Lun& lun) {
@@ -57,8 +57,8 @@ std::string EncodeLabel(const Label& label) {
   REEL_CHECK(ValidateLunName(label.name).ok(), "only labels with valid names are written");
   std::string out;
   out.reserve(kLabelBytes);
-  out.append(kMagic);
-  PutU32(out, kVersion);
+  out.append(kLabelMagic);
+  PutU32(out, kLabelVersion);
   PutU32(out, 0);
   out.append(label.lun.ToBytes());
   out.append(label.volume.ToBytes());
@@ -72,24 +72,24 @@ std::string EncodeLabel(const Label& label) {
   PutU64(out, label.size_bytes);
   REEL_CHECK(out.size() == kUsedBytes, "the label has the size that docs/format.md gives");
   out.resize(kLabelBytes, '\0');
-  StoreU32(out.data() + kCrcPlace, LabelCrc(AsBytes(out)));
+  StoreU32(out.data() + kLabelCrcPlace, LabelCrc(AsBytes(out)));
   return out;
 }
 
 absl::StatusOr<Label> DecodeLabel(std::span<const std::byte> bytes) {
   ByteReader reader(bytes);
-  if (reader.Bytes(kMagic.size()) != kMagic) return absl::NotFoundError("no label");
+  if (reader.Bytes(kLabelMagic.size()) != kLabelMagic) return absl::NotFoundError("no label");
   if (bytes.size() < kLabelBytes) return absl::DataLossError("the label is cut short");
   bytes = bytes.first(kLabelBytes);
   const std::uint32_t version = reader.U32();
   if (reader.U32() != LabelCrc(bytes)) return absl::DataLossError("the label's checksum is wrong");
-  if (version != kVersion) {
+  if (version != kLabelVersion) {
     return absl::UnimplementedError(
         absl::StrCat("the label has format ", version, ", newer than this program; upgrade it"));
   }
   Label label;
-  label.lun = *Uuid::FromBytes(reader.Bytes(16));
-  label.volume = *Uuid::FromBytes(reader.Bytes(16));
+  label.lun = GetUuid(reader);
+  label.volume = GetUuid(reader);
   label.pool = reader.U32();
   label.stripe_set = reader.U32();
   label.position = reader.U32();

@@ -59,13 +59,13 @@ const VolumeDescriptor* FindBest(const std::string& name,
 }
 
 // One LUN of the volume, and what its label should say.
-struct Member {
+struct DescribedLun {
   Label label;
   const Candidate* candidate = nullptr;
 };
 
-std::vector<Member> MembersOf(const VolumeDescriptor& descriptor) {
-  std::vector<Member> members;
+std::vector<DescribedLun> MembersOf(const VolumeDescriptor& descriptor) {
+  std::vector<DescribedLun> members;
   std::set<Uuid> seen;  // a LUN that grew stands in several sets; its label names the first
   for (std::uint32_t p = 0; p < descriptor.pools.size(); ++p) {
     const Pool& pool = descriptor.pools[p];
@@ -99,9 +99,9 @@ std::vector<const LunEntry*> EntriesOf(const VolumeDescriptor& descriptor) {
 
 // False when a member is not there, or twice.
 bool FindMembers(const VolumeDescriptor& descriptor, const std::vector<Candidate>& candidates,
-                 std::vector<Member>& members) {
-  Member* missing = nullptr;
-  for (Member& member : members) {
+                 std::vector<DescribedLun>& members) {
+  DescribedLun* missing = nullptr;
+  for (DescribedLun& member : members) {
     for (const Candidate& candidate : candidates) {
       if (!candidate.labelled() || candidate.found.reading.label.lun != member.label.lun ||
           candidate.found.reading.label.volume != descriptor.volume) {
@@ -188,7 +188,7 @@ absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
   const VolumeDescriptor* best = FindBest(volume_name, candidates);
   if (best == nullptr || MustStayReadOnly(*best)) return nothing;
   OpenVolume volume{.descriptor = *best, .luns = {}, .warnings = {}};
-  std::vector<Member> members = MembersOf(volume.descriptor);
+  std::vector<DescribedLun> members = MembersOf(volume.descriptor);
   if (!FindMembers(volume.descriptor, candidates, members)) return nothing;
   std::map<Uuid, Lun*> open;  // a LUN that grew stands at several places, but is opened once
   for (const LunEntry* entry : EntriesOf(volume.descriptor)) {
@@ -196,7 +196,7 @@ absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
       volume.luns.push_back(std::make_unique<BorrowedLun>(*known->second));
       continue;
     }
-    const auto member = std::find_if(members.begin(), members.end(), [&](const Member& one) {
+    const auto member = std::find_if(members.begin(), members.end(), [&](const DescribedLun& one) {
       return one.label.lun == entry->lun;
     });
     auto lun = OpenLun(member->candidate->found.name, LunAccess::kReadWrite);
@@ -210,7 +210,7 @@ absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
 absl::StatusOr<std::vector<LunMend>> MendLuns(OpenVolume& volume) {
   const std::vector<const LunEntry*> entries = EntriesOf(volume.descriptor);
   std::vector<LunMend> mends;
-  for (const Member& member : MembersOf(volume.descriptor)) {
+  for (const DescribedLun& member : MembersOf(volume.descriptor)) {
     std::size_t index = 0;
     while (entries[index]->lun != member.label.lun) ++index;
     Lun& lun = *volume.luns[index];

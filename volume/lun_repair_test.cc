@@ -10,6 +10,7 @@
 #include "volume/label.h"
 #include "volume/lun_scan.h"
 #include "volume/testing/sample_volume.h"
+#include "volume/testing/sizes.h"
 #include "volume/testing/temporary_image.h"
 
 namespace reel {
@@ -18,7 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-constexpr std::uint64_t kImageBytes = 4 << 20;
 
 // The sample volume on images, in the order of its pools.
 class LunRepairTest : public ::testing::Test {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/testing/sample_volume.h"
+#include "volume/testing/sizes.h"
 #include "volume/testing/temporary_image.h"
 
 namespace reel {
@@ -17,7 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-constexpr std::uint64_t kImageBytes = 4 << 20;
 
 class LunScanTest : public ::testing::Test {
  protected:

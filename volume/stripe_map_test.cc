@@ -6,11 +6,10 @@
 
 #include "volume/label.h"
 #include "volume/testing/sample_volume.h"
+#include "volume/testing/sizes.h"
 
 namespace reel {
 namespace {
-
-constexpr std::uint64_t kBlock = 4096;
 
 std::vector<LunPiece> Pieces(const StripeMap& map, PoolId pool, PoolBlock block,
                              std::uint64_t offset_bytes, std::uint64_t length_bytes) {

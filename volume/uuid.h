@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "volume/coding.h"
 
 namespace reel {
 
@@ -29,5 +30,10 @@ struct Uuid {
     return H::combine(std::move(h), u.bytes);
   }
 };
+
+// Nil where the bytes run out: the reader knows.
+inline Uuid GetUuid(ByteReader& reader) {
+  return Uuid::FromBytes(reader.Bytes(16)).value_or(Uuid{});
+}
 
 }  // namespace reel

@@ -4,17 +4,21 @@
 fault leaves behind (a cut, a host that stands still or does not run) is put right by `heal`, when
 the programs have been judged.
 """
+import errno
 import functools
+import os
+import subprocess
 import time
 
+from drill_verdict import cut_off_ms
 from process import LabError
 
 # A frame of a stream is some requests, one after the other, and each takes two answers or more of
 # each LUN (a target asks for 256 KiB at once): several of them have to be under way at a time.
 SLOW_MS, SLOW_SEAT_MS = 5, 150
 SLOW_SECONDS = 5
-# A host that is cut off finds out within a command's time, and has given up soon after.
-EVICTED_SECONDS = 45
+ALARM_SECONDS = 10
+UNWRITTEN, UNWRITTEN_BYTES = "drill-unwritten", 4096
 
 
 # Whoever asks an MDC is a process of its own, which takes CPU from the programs that are judged.
@@ -85,23 +89,58 @@ def kill_active_twice(cluster, active, tell):
 
 
 def cut_san_client(cluster, active, tell):
-    """What others want of it is free when it has found out, or has given up. Where it holds nothing
-    that it has to write first it keeps its session: how long the others waited is told either way.
+    """Others append to a file that it appends to, and read one whose bytes it has in memory and
+    cannot write any more. It lets go of the first; for the second it has to give its session up.
     """
     if len(cluster.clients) < 4:
         raise LabError("this drill needs four clients: the last one is cut off")
-    client = cluster.clients[-1]
-    tell(f"{client.name} is cut off the SAN, and not off the LAN")
-    cluster.partition(client.name, "san")
-    until = time.monotonic() + EVICTED_SECONDS
+    client, other = cluster.clients[-1], cluster.clients[0]
+    with open(os.path.join(client.mount_point, UNWRITTEN), "w+b", buffering=0) as file:
+        file.write(b"a" * UNWRITTEN_BYTES)
+        os.fsync(file.fileno())
+        tell(f"{client.name} is cut off the SAN, and not off the LAN")
+        cluster.partition(client.name, "san")
+        os.pwrite(file.fileno(), b"b", 0)
+        seconds = _seconds_to_read(os.path.join(other.mount_point, UNWRITTEN),
+                                   cut_off_ms(cluster.spec.session_lease_ms) / 1000)
+        tell(f"{other.name} has read what {client.name} cannot write, after {seconds:.1f} s")
+        _await_alarm(active, f"at {client.mount_point} was evicted", tell)
+        _expect_loss(file, client)
+    os.unlink(os.path.join(other.mount_point, UNWRITTEN))
+
+
+def _seconds_to_read(path, most):
+    began = time.monotonic()
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as reader:
+        try:
+            found, _ = reader.communicate(timeout=most)
+        except subprocess.TimeoutExpired:
+            reader.kill()
+            raise LabError(f"{path} cannot be read within {most:.1f} s") from None
+    if reader.returncode != 0 or found != b"a" * UNWRITTEN_BYTES:
+        raise LabError(f"{path} is not as it was synced")
+    return time.monotonic() - began
+
+
+def _await_alarm(mdc, text, tell):
+    until = time.monotonic() + ALARM_SECONDS
     while time.monotonic() < until:
-        evicted = [line for line in (active.reeladm("show") or {}).get("alarms", [])
-                   if f"at {client.mount_point} was evicted" in line]
-        if evicted:
-            tell(f"an alarm says: {evicted[-1]}")
+        alarms = [line for line in (mdc.reeladm("show") or {}).get("alarms", []) if text in line]
+        if alarms:
+            tell(f"an alarm says: {alarms[-1]}")
             return
         time.sleep(ASK_SECONDS)
-    tell(f"{client.name} keeps its session: nobody waits for what it would have to write")
+    raise LabError(f"no alarm says that somebody {text}")
+
+
+def _expect_loss(file, client):
+    try:
+        os.fsync(file.fileno())
+    except OSError as failure:
+        if failure.errno == errno.EIO:
+            return
+        raise
+    raise LabError(f"{client.name} says that bytes are on the LUNs which are lost")
 
 
 def disk_slow(cluster, _active, tell):

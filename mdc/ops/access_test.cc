@@ -7,7 +7,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
 constexpr std::uint32_t kNobody = 65534;
 
 // Things made by root and by a user, and asked for by a squashed root.

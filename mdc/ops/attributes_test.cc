@@ -7,7 +7,6 @@ namespace reel::mdc {
 namespace {
 
 using AttributesTest = OpFixture;
-constexpr std::uint64_t kRoot = 1;
 
 v1::SetAttr Set(std::uint64_t inode, std::uint32_t fields) {
   v1::SetAttr set;

@@ -7,7 +7,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
 constexpr std::uint64_t kNotMade = 1'000'000;  // inodes from here on are nobody's
 
 class BoundsTest : public OpFixture {

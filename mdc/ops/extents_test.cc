@@ -9,7 +9,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kRegion = kExtentRegionBlocks;
 

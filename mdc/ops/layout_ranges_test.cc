@@ -8,8 +8,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kBlock = 4096;
-
 // A has written ten blocks of a file of ten. B wants to write at block 70, for which it needs all
 // from the end of the file on. A keeps what lies before block 10.
 class RangesTest : public testing::Test {

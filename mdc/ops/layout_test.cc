@@ -11,8 +11,6 @@ namespace {
 
 using testing::ElementsAre;
 
-constexpr std::uint64_t kBlock = 4096;
-
 // One client with the exclusive token of one file, and what it asks for.
 class LayoutTest : public testing::Test {
  protected:

@@ -9,7 +9,6 @@ namespace reel::mdc {
 namespace {
 
 using NamesTest = OpFixture;
-constexpr std::uint64_t kRoot = 1;
 
 TEST_F(NamesTest, CreateFillsTheInode) {
   credentials_.set_uid(10);

@@ -27,6 +27,7 @@
 namespace reel::mdc {
 
 inline constexpr SessionId kMe{1}, kOther{2};
+inline constexpr std::uint64_t kRoot = 1;
 
 class OpFixture : public testing::Test {
  protected:

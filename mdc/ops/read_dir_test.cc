@@ -6,7 +6,6 @@ namespace reel::mdc {
 namespace {
 
 using ReadDirTest = OpFixture;
-constexpr std::uint64_t kRoot = 1;
 
 std::vector<std::string> Names(const std::vector<v1::ReadDirReply::Entry>& entries) {
   std::vector<std::string> names;

@@ -11,7 +11,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
 // Removed keys that a round may pass: some for each scan, however many rounds there were.
 constexpr std::uint64_t kPassedInARound = 100;
 

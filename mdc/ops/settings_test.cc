@@ -6,7 +6,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
 const std::string kWriters = "reelfs.writers";
 const std::string kAffinity = "reelfs.affinity";
 

@@ -10,8 +10,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
-
 // What Linux does, in the fewest words. Inodes are numbered by the real thing.
 class Model {
  public:

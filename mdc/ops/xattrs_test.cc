@@ -10,8 +10,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kRoot = 1;
-
 class XattrsTest : public OpFixture {
  protected:
   std::string ListOf(std::uint64_t inode) {

@@ -5,11 +5,10 @@
 #include <set>
 
 #include "volume/aligned_buffer.h"
+#include "volume/testing/sizes.h"
 
 namespace reel {
 namespace {
-
-constexpr std::uint64_t kBlock = 4096;
 
 class FaultyLunTest : public ::testing::Test {
  protected:
