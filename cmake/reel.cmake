@@ -48,8 +48,8 @@ function(reel_library name)
   target_link_libraries(${name} PUBLIC reel_options ${ARG_DEPS})
 endfunction()
 
-# reel_replaceable(FILE …): tests link something in these files' place, so each keeps an object of its
-# own where others are compiled together (CMAKE_UNITY_BUILD).
+# reel_replaceable(FILE …): tests link something in these files' place, so each keeps an object of
+# its own where others are compiled together (CMAKE_UNITY_BUILD).
 function(reel_replaceable)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
