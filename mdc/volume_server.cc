@@ -426,6 +426,12 @@ void VolumeServer::Fail(const absl::Status& status) {
 }
 
 void VolumeServer::Complete(v1::ShowReply& reply) const {
+  reply.set_store_bytes(store_->fs().SizeBytes());
+  reply.set_store_free_bytes(store_->fs().FreeBytes());
+  for (const Run& region : store_->regions()) {
+    v1::ShowReply::Pool& pool = *reply.mutable_pools(static_cast<int>(region.pool.value()));
+    pool.set_store_bytes(pool.store_bytes() + region.length_blocks * reply.block_bytes());
+  }
   std::size_t next = 0;
   for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
     for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {

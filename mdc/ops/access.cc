@@ -122,7 +122,8 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
     if (absl::Status s = MayChangeOwner(ctx, set, record); !s.ok()) return s;
   }
   if (has(SetAttr::FLAGS)) {
-    if (absl::Status s = RequireOwner(ctx, record, "changing flags"); !s.ok()) return s;
+    return ErrnoStatus(EPERM,
+                       "flags take CAP_LINUX_IMMUTABLE, which nobody has whose root is squashed");
   }
   if (Owns(ctx.credentials, record)) return absl::OkStatus();
   if (has(SetAttr::ATIME | SetAttr::MTIME | SetAttr::CTIME)) {
