@@ -258,6 +258,8 @@ Outcome History::Run() {
     c.name_hits += machine->kept_names().hits();
     c.listing_hits += machine->kept_listings().hits();
     c.pages_invalidated += machine->pages().invalidated();
+    c.ahead_reads += machine->data().ahead().reads;
+    c.ahead_layouts += machine->data().ahead().layouts;
   }
   for (const auto& controller : cluster_.controllers()) {
     const Daemon::Totals totals = controller->totals();

@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kTries = 100;
 
-// Little memory, small windows and short ages, so that writes take all the ways there are.
+// Little memory, small windows and short ages, so that writes take all the ways there are; and
+// streams that begin early.
 client::FileDataOptions AnyOptions(Random& random) {
   client::FileDataOptions options{.always_read_ahead = true};
   options.max_write_behind_bytes = random.OneIn(5) ? 0 : 4 * kKiB << random.Below(6);
@@ -15,6 +16,10 @@ client::FileDataOptions AnyOptions(Random& random) {
   options.write_behind_window_bytes = 4 * kKiB << random.Below(4);
   options.write_behind_age_ms = static_cast<std::uint32_t>(random.Between(5, 3000));
   options.flush_on_close = random.OneIn(4);
+  options.stream_bytes = 512 << random.Below(5);
+  options.least_ahead_bytes = 4 * kKiB << random.Below(5);
+  options.read_chunk_bytes = 4 * kKiB << random.Below(3);
+  options.max_read_ahead_bytes = random.OneIn(8) ? 0 : 8 * kKiB << random.Below(4);
   return options;
 }
 

@@ -94,10 +94,16 @@ class Program {
   DataModel::Range AnyRange();
   DataModel::Who Who() const { return {machine_.host(), handle_}; }
   void Scan(std::uint64_t inode, DataModel::Range range);
-  void Read(std::uint64_t inode, DataModel::Range range);
+  // How many bytes there were.
+  std::uint64_t Read(std::uint64_t inode, DataModel::Range range);
   void Write(std::uint64_t inode, DataModel::Range range);
   void WriteOn(std::uint64_t inode, DataModel::Range range);
   void Append(std::uint64_t inode, std::uint64_t length_bytes);
+  // From one end to the other (workload_streams.cc).
+  void Stream(std::uint64_t inode);
+  void StreamOut(std::uint64_t inode);
+  void StreamIn(std::uint64_t inode, bool follows);
+  void PauseInStream();
   void Fsync(std::uint64_t inode);
   void Truncate(std::uint64_t inode, std::uint64_t size_bytes);
   void Punch(std::uint64_t inode, DataModel::Range range);
