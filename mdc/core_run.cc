@@ -187,6 +187,7 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .opens = opens_,
                    .locks = locks_,
                    .lock_tokens = lock_tokens_,
+                   .steps = options_.steps,
                    .directory_moves = &directory_moves_};
 }
 
