@@ -364,7 +364,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   v1::ReadDir& read = *request.mutable_read_dir();
   read.set_inode(handle.inode());
   read.set_cookie(cookie);
-  read.set_limit_bytes(kReadDirBytes);
+  read.set_limit_bytes(options_.listing_bytes);
   // For the name cache: whoever lists a directory is likely to look at what is in it, and goes on
   // doing so.
   read.set_attributes(names_.TakeLookedInto(handle.inode()) || cookie == 0);
