@@ -250,6 +250,7 @@ Outcome History::Run() {
   if (faults_ != nullptr) c.faults = faults_->counts();
   c.operations = names_.size() + shared_.done;
   c.unanswered = shared_.errors;
+  c.attributes_read = shared_.attributes_read;
   c.cells_checked = cluster_.data().cells_checked();
   c.locks = cluster_.locks().granted();
   for (const auto& machine : cluster_.machines()) {

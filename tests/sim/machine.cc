@@ -53,6 +53,9 @@ class WatchedRouter final : public client::EventRouter {
 bool Machine::Start() {
   const client::FileDataOptions data = AnyOptions(scheduler_.random());
   flush_on_close_ = data.flush_on_close;
+  if (scheduler_.random().OneIn(2)) {
+    listing_bytes_ = static_cast<std::uint32_t>(40 * scheduler_.random().Between(1, 3));
+  }
   data_ = client::FileData::Create(data, clock_,
                                    [this](std::uint64_t inode, const client::ByteRange& range) {
                                      pages_.Invalidate(inode, range);
@@ -90,9 +93,10 @@ bool Machine::Start() {
   for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
   locks_.Start(*session_);
   if (!data_->Start(*session_, volume_).ok()) return false;
-  vfs_ = std::make_unique<client::Vfs>(
-      *session_, *data_, names_,
-      client::VfsOptions{.forget_attributes = forget_attributes, .kernel_names = &kernel_names_});
+  vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,
+                                       client::VfsOptions{.forget_attributes = forget_attributes,
+                                                          .kernel_names = &kernel_names_,
+                                                          .listing_bytes = listing_bytes_});
   pages_.SetVfs(vfs_.get());
   return true;
 }

@@ -68,6 +68,10 @@ void Program::UseFile(std::uint64_t inode) {
       Stream(inode);
       continue;
     }
+    if (random().OneIn(10)) {
+      Reshape(inode);
+      continue;
+    }
     const std::uint64_t what = random().Below(35);
     if (what < 11) {
       random().OneIn(4) ? Scan(inode, AnyRange()) : (void)Read(inode, AnyRange());
@@ -82,7 +86,7 @@ void Program::UseFile(std::uint64_t inode) {
     } else if (what < 29) {
       Punch(inode, AnyRange());
     } else if (what < 32) {
-      LockAndHold(inode);
+      random().OneIn(3) ? LockAtLength(inode) : LockAndHold(inode);
     } else {
       ChmodOf(inode);
     }
