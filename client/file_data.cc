@@ -115,6 +115,12 @@ class FileDataImpl : public FileData {
     file->Learn(attr);
     file->OverlayOn(attr);
   }
+  bool IsOpen(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return false;
+    MutexLock lock(file->mutex);
+    return file->opens > 0;
+  }
   bool WroteUntold(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;

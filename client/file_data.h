@@ -167,6 +167,8 @@ class FileData : public SessionEvents {
   // Opens: counted here, and registered with the controller (so an unlinked file lives on) at the
   // latest before the token goes back that keeps the inode without.
   virtual absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) = 0;
+  // Whether it is open here, by Open or Created.
+  virtual bool IsOpen(std::uint64_t /*inode*/) const { return false; }
   // opendir(2): as Open, but the controller is told only by RegisterOpens: at once, or before its
   // attribute token goes back, which keeps a directory as well. One that is removed meanwhile then
   // still has attributes. Close ends it.

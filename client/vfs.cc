@@ -216,7 +216,10 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
     absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), caller);
     if (ErrnoOf(attr.status()) != ESTALE) return attr;
     const std::optional<v1::Attr> removed = removed_.Find(inode);
-    return removed ? *removed : attr;
+    // What is open the controller keeps: so this went with a lost session, bytes and all. An old
+    // size, or none, would make its readers believe that there had never been any.
+    const bool lost = removed && S_ISREG(removed->mode()) && data_.IsOpen(inode);
+    return removed && !lost ? *removed : attr;
   }
 
   const AwayInterrupt away(session_, caller.interrupt);

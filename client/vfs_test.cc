@@ -95,6 +95,7 @@ class FakeFileData : public FileData {
   }
   bool WroteUntold(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
+  bool IsOpen(std::uint64_t inode) const override { return inode == open; }
   void OpenDirectory(std::uint64_t) override {}
   void RegisterOpens(std::uint64_t inode, std::function<void()> done) override {
     registered.push_back(inode);
@@ -115,6 +116,7 @@ class FakeFileData : public FileData {
   std::vector<std::uint64_t> registered;
   std::uint32_t set_fields = 0;
   std::uint64_t opened = 0;
+  std::uint64_t open = 0;
   std::uint64_t closed = 0;
   bool opened_for_write = false;
   bool wrote = false;
@@ -239,6 +241,28 @@ TEST_F(VfsTest, AReplyOfAnotherKindIsAnIoError) {
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(1, caller_).status()), EIO);
   EXPECT_EQ(ErrnoOf(vfs_.ReadLink(1, caller_).status()), EIO);
   EXPECT_EQ(ErrnoOf(vfs_.StatFs(1, caller_).status()), EIO);
+}
+
+TEST_F(VfsTest, ARemovedFileThatIsOpenIsGoneWithItsSession) {
+  v1::Request looked;
+  looked.mutable_lookup()->set_parent(1);
+  looked.mutable_lookup()->set_name("f");
+  v1::Reply reply;
+  reply.add_cacheable(1);
+  reply.add_cacheable(7);
+  v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
+  attr.set_inode(7);
+  attr.set_mode(S_IFREG | 0644);
+  attr.set_nlink(1);
+  names_.OnReply(looked, reply);
+  ASSERT_TRUE(vfs_.Unlink({1, "f"}, false, caller_).ok());
+  names_.OnRecall(7);
+
+  ReplyError(ESTALE);
+  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink(), 0u);
+  data_.open = 7;  // the controller would have kept it
+  ReplyError(ESTALE);
+  EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), ESTALE);
 }
 
 TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {

@@ -1,5 +1,6 @@
 // Extended attributes, ACLs and times: each is a register of its inode, judged as a cell of a
 // file's bytes is. What is set is unique: it names the write that set it.
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -61,13 +62,27 @@ void Program::UseAttributes(int slot) {
   v1::Attr attr;
   const std::uint64_t inode = Lookup(slot, &attr);
   if (inode == 0) return;
+  // (Of what nobody has open a name's end is the end of its extended attributes.)
+  const bool directory = S_ISDIR(attr.mode());
+  client::NameCache::Listing listing;
+  if (directory) {
+    listing = machine_.vfs().OpenDirectory(inode);
+  } else {
+    NextHandle();
+    if (!machine_.vfs().Open(inode, O_RDONLY, caller_).ok()) return;
+  }
   const std::uint64_t times = random().Between(1, 4);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     // Who writes a file changes its time; in these directories nobody makes anything.
-    const auto which = static_cast<Register>(random().Between(1, S_ISDIR(attr.mode()) ? 3 : 2));
+    const auto which = static_cast<Register>(random().Between(1, directory ? 3 : 2));
     random().OneIn(2) ? SetRegister(inode, which) : ReadRegister(inode, which);
     ++shared_.done;
     shared_.cluster.scheduler().Sleep(random().Between(10, 3 * kMs));
+  }
+  if (directory) {
+    machine_.vfs().CloseDirectory(inode, listing);
+  } else {
+    machine_.vfs().Close(inode);
   }
 }
 
