@@ -160,6 +160,20 @@ class VfsTest : public ::testing::Test {
       cookies->push_back(cookie);
     }
   }
+  // What the name in the root leads to is cached, and the root.
+  void Know(std::uint64_t inode, const char* name, std::uint32_t mode) {
+    v1::Request looked;
+    looked.mutable_lookup()->set_parent(1);
+    looked.mutable_lookup()->set_name(name);
+    v1::Reply reply;
+    reply.add_cacheable(1);
+    reply.add_cacheable(inode);
+    v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
+    attr.set_inode(inode);
+    attr.set_mode(mode);
+    attr.set_nlink(1);
+    names_.OnReply(looked, reply);
+  }
   const v1::Request& LastRequest() const { return session_.requests.back(); }
 
   FakeSession session_;
@@ -244,17 +258,7 @@ TEST_F(VfsTest, AReplyOfAnotherKindIsAnIoError) {
 }
 
 TEST_F(VfsTest, ARemovedFileThatIsOpenIsGoneWithItsSession) {
-  v1::Request looked;
-  looked.mutable_lookup()->set_parent(1);
-  looked.mutable_lookup()->set_name("f");
-  v1::Reply reply;
-  reply.add_cacheable(1);
-  reply.add_cacheable(7);
-  v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
-  attr.set_inode(7);
-  attr.set_mode(S_IFREG | 0644);
-  attr.set_nlink(1);
-  names_.OnReply(looked, reply);
+  Know(7, "f", S_IFREG | 0644);
   ASSERT_TRUE(vfs_.Unlink({1, "f"}, false, caller_).ok());
   names_.OnRecall(7);
 
@@ -266,17 +270,7 @@ TEST_F(VfsTest, ARemovedFileThatIsOpenIsGoneWithItsSession) {
 }
 
 TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {
-  v1::Request looked;
-  looked.mutable_lookup()->set_parent(1);
-  looked.mutable_lookup()->set_name("d");
-  v1::Reply reply;
-  reply.add_cacheable(1);
-  reply.add_cacheable(7);
-  v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
-  attr.set_inode(7);
-  attr.set_mode(S_IFDIR | 0755);
-  attr.set_nlink(2);
-  names_.OnReply(looked, reply);
+  Know(7, "d", S_IFDIR | 0755);
   ASSERT_TRUE(vfs_.Unlink({1, "d"}, true, caller_).ok());
   names_.OnRecall(7);
 
