@@ -80,6 +80,12 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
     attr_tokens_.Forget(gone);
     woken_.insert(gone);
   }
+  // Who waited for the rest of a truncation waits for no more of a removal, which may itself have
+  // to wait for the token that is given back after that.
+  if (*reaped == Reaped::kMore) {
+    const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+    if (record.ok() && (*record)->truncated_from() == 0) woken_.insert(inode);
+  }
   const WriteBatch batch = ctx.txn.TakeBatch();
   reap_changes_ += batch.changes().size();
   last_reap_ = std::max(last_reap_, Commit(ctx, batch, Haste::kWhenAsked));

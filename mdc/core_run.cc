@@ -266,10 +266,12 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     Fetch(*txn.missed(), op);
     return Outcome::kMissed;
   }
+  op->waits_for_removal = false;
   if (!status.ok() && ctx.blocked_by_removal) {
     allocator_->Abandon();
     op->blocked_on = *ctx.blocked;
     status = AwaitRemoval(op->blocked_on);
+    op->waits_for_removal = status.ok();
     if (status.ok()) return Outcome::kBlocked;
     ctx.blocked.reset();
   }
