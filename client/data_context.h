@@ -25,7 +25,8 @@ struct DataContext {
   std::function<void(std::uint64_t inode)> forget_attributes;  // may be null
   // What windows of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
-  std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
+  std::atomic<std::uint64_t> read_ahead_bytes{0};                    // in memory, of all files
+  std::atomic<std::uint64_t> reads_from_ahead{0}, layouts_ahead{0};  // FileData::AheadCounts
   MemoryBudget behind_memory{options.max_write_behind_bytes};
   SpareMemory spare_memory{};
   FileTable table{};

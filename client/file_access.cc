@@ -248,7 +248,9 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
         f.exclusive_waiters > 0 || context_.stopping) {
       return;
     }
-    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksAhead(f, at_bytes) : LayoutAhead(f, at_bytes);
+    const std::uint64_t least_bytes = context_.options.least_ahead_bytes;
+    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksAhead(f, at_bytes, least_bytes)
+                                        : LayoutAhead(f, at_bytes, least_bytes);
     if (!range) return;
     f.fetching = true;
     if (range->allocate) f.tail_allocated = true;
@@ -258,6 +260,7 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
   }
   v1::Request request = RequestFor(f.inode, mode, *range);
   if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
+  context_.layouts_ahead.fetch_add(1, std::memory_order_relaxed);
   context_.session->Start(
       std::move(request),
       [this, file, era, range = *range](const absl::StatusOr<v1::Reply>& reply) {

@@ -38,13 +38,16 @@ class FileDataImpl : public FileData {
         volume, session, context_.clock,
         LunPaths::Options{.soft_timeout_ms = context_.options.soft_timeout_ms});
     context_.io = std::make_unique<LunIo>(volume, *context_.paths);
-    context_.table.SetBlockBytes(context_.io->block_bytes());
+    context_.table.Begin(context_.io->block_bytes(), context_.options.stream_bytes);
     committer_.Start([this] { Reap(); });
     started_ = true;
     paths_.store(context_.paths.get());
     return context_.paths->Begin();
   }
 
+  AheadCounts ahead() const override {
+    return {.reads = context_.reads_from_ahead.load(), .layouts = context_.layouts_ahead.load()};
+  }
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io) override {
     const FileRef file = context_.table.Get(inode);
@@ -111,6 +114,12 @@ class FileDataImpl : public FileData {
     if (attr.change() < file->attr.change()) attr = file->attr;
     file->Learn(attr);
     file->OverlayOn(attr);
+  }
+  bool IsOpen(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return false;
+    MutexLock lock(file->mutex);
+    return file->opens > 0;
   }
   bool WroteUntold(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);

@@ -33,6 +33,7 @@
 #include "client/atime_policy.h"
 #include "client/byte_range.h"
 #include "client/session.h"
+#include "client/stream_pace.h"
 #include "proto/mdc.pb.h"
 #include "volume/lun_scan.h"
 #include "volume/types.h"
@@ -55,6 +56,11 @@ struct FileDataOptions {
   std::uint32_t stop_timeout_ms = 10'000;
   std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
   bool always_read_ahead = false;                   // also where the LUNs are fast
+  std::uint64_t read_chunk_bytes = 1 * kMiB;        // at once; at most that, a power of two
+  // What a file is read or written of in a row before that counts as a stream, and how far ahead of
+  // any stream the controller is asked for blocks and extents.
+  std::uint64_t stream_bytes = StreamPace::kStreamBytes;
+  std::uint64_t least_ahead_bytes = 8 * kMiB;
   // Small writes stay in memory for a while, of all files together about that much; 0: none does.
   std::uint64_t max_write_behind_bytes = 64 * kMiB;
   std::uint64_t max_behind_write_bytes = 512 * kKiB;   // larger ones go straight to the LUNs, …
@@ -86,6 +92,13 @@ class FileData : public SessionEvents {
   // Once, after Session::Connect and the opening of the LUNs; both outlive this object. Not OK:
   // this host could not be registered on a LUN, which the message names.
   virtual absl::Status Start(Session& session, OpenVolume& volume) = 0;
+
+  // What streams had ahead of them: reads that came from what had been read ahead, and requests for
+  // blocks or extents that were made before anybody needed them.
+  struct AheadCounts {
+    std::uint64_t reads = 0, layouts = 0;
+  };
+  virtual AheadCounts ahead() const { return {}; }
 
   struct IoContext {
     const v1::Credentials* credentials = nullptr;
@@ -154,6 +167,8 @@ class FileData : public SessionEvents {
   // Opens: counted here, and registered with the controller (so an unlinked file lives on) at the
   // latest before the token goes back that keeps the inode without.
   virtual absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) = 0;
+  // Whether it is open here, by Open or Created.
+  virtual bool IsOpen(std::uint64_t /*inode*/) const { return false; }
   // opendir(2): as Open, but the controller is told only by RegisterOpens: at once, or before its
   // attribute token goes back, which keeps a directory as well. One that is removed meanwhile then
   // still has attributes. Close ends it.

@@ -75,8 +75,9 @@ struct DirtyData {
 struct FileState : std::enable_shared_from_this<FileState> {
   static constexpr std::uint64_t kFirstWindowBytes = 64 * kMiB;
 
-  FileState(std::uint64_t inode_number, std::uint32_t volume_block_bytes)
-      : inode(inode_number), block_bytes(volume_block_bytes) {}
+  FileState(std::uint64_t inode_number, std::uint32_t volume_block_bytes,
+            std::uint64_t stream_bytes = StreamPace::kStreamBytes)
+      : inode(inode_number), block_bytes(volume_block_bytes), pace(stream_bytes) {}
 
   const std::uint64_t inode;
   const std::uint32_t block_bytes;

@@ -7,7 +7,7 @@ FileRef FileTable::Get(std::uint64_t inode) {
   MutexLock lock(shard.mutex);
   FileRef& file = shard.files[inode];
   if (file == nullptr) {
-    file = std::make_shared<FileState>(inode, block_bytes_);
+    file = std::make_shared<FileState>(inode, block_bytes_, stream_bytes_);
     size_.fetch_add(1, std::memory_order_relaxed);
   }
   file->last_use.store(tick(), std::memory_order_relaxed);

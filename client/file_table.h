@@ -18,8 +18,11 @@ namespace reel::client {
 
 class FileTable {
  public:
-  // Once, before any use.
-  void SetBlockBytes(std::uint32_t block_bytes) { block_bytes_ = block_bytes; }
+  // Once, before any use. `stream_bytes`: FileDataOptions'.
+  void Begin(std::uint32_t block_bytes, std::uint64_t stream_bytes) {
+    block_bytes_ = block_bytes;
+    stream_bytes_ = stream_bytes;
+  }
   // Made when it is not there. Counts as a use.
   FileRef Get(std::uint64_t inode);
   // Null when it is not there.
@@ -44,6 +47,7 @@ class FileTable {
   static constexpr std::size_t kShards = 64;
   std::array<Shard, kShards> shards_;
   std::uint32_t block_bytes_ = 0;  // the volume's
+  std::uint64_t stream_bytes_ = 0;
   std::atomic<std::size_t> size_{0};
   std::atomic<std::uint32_t> tick_{1};
 };

@@ -5,9 +5,8 @@
 namespace reel::client {
 namespace {
 
-// How far any stream looks ahead: what a fast one moves in some 50 ms at least; more, the longer
-// the file.
-constexpr std::uint64_t kMinAheadBytes = 8 * kMiB;
+// How far any stream looks ahead: at least what a fast one moves in some 50 ms
+// (FileDataOptions::least_ahead_bytes); more, the longer the file.
 constexpr std::uint64_t kMaxAheadBytes = 512 * kMiB;
 // By its pace no more than this, which nobody else can have meanwhile.
 constexpr std::uint64_t kMaxPacedBytes = 4 * kGiB;
@@ -17,9 +16,9 @@ constexpr int kMaxAheadExtents = 256;
 // where that is about to write.
 constexpr std::uint64_t kLiveMs = 500;
 
-std::uint64_t AheadBytes(const FileState& f, std::uint64_t at_bytes,
+std::uint64_t AheadBytes(const FileState& f, std::uint64_t at_bytes, std::uint64_t least_bytes,
                          std::uint64_t paced_limit_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
-  const std::uint64_t by_place = std::clamp(at_bytes / 4, kMinAheadBytes, kMaxAheadBytes);
+  const std::uint64_t by_place = std::clamp(at_bytes / 4, least_bytes, kMaxAheadBytes);
   const std::uint64_t by_pace = std::min(f.pace.BytesIn(StreamPace::kAheadMs), kMaxPacedBytes);
   return std::max(by_place, std::min(by_pace, paced_limit_bytes));
 }
@@ -63,9 +62,10 @@ std::optional<FetchRange> TokenAhead(FileState& f, std::uint64_t at_bytes, FileB
 
 }  // namespace
 
-std::optional<FetchRange> BlocksAhead(const FileState& f, std::uint64_t at_bytes) {
+std::optional<FetchRange> BlocksAhead(const FileState& f, std::uint64_t at_bytes,
+                                      std::uint64_t least_bytes) {
   if (at_bytes >= kMaxFileBytes) return std::nullopt;
-  const std::uint64_t ahead_bytes = AheadBytes(f, at_bytes, f.pace.streamed_bytes());
+  const std::uint64_t ahead_bytes = AheadBytes(f, at_bytes, least_bytes, f.pace.streamed_bytes());
   const std::uint64_t to_bytes = std::min(at_bytes + ahead_bytes, kMaxFileBytes);
   const FileBlock first(at_bytes / f.block_bytes);
   const FileBlock last((to_bytes - 1) / f.block_bytes);
@@ -82,7 +82,8 @@ std::optional<FetchRange> BlocksAhead(const FileState& f, std::uint64_t at_bytes
   return FetchRange{span, window.offset_bytes, window.length_bytes, false};
 }
 
-std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes) {
+std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes,
+                                      std::uint64_t least_bytes) {
   const FileBlock first(at_bytes / f.block_bytes);
   const FileBlock held_to = f.HeldTo(first, v1::TOKEN_SHARED);
   const std::uint64_t end_bytes =  // beyond the end nobody reads
@@ -90,7 +91,7 @@ std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes) {
                std::min(held_to.value(), kMaxFileBytes / f.block_bytes) * f.block_bytes);
   if (at_bytes >= end_bytes) return std::nullopt;
   const std::uint64_t to_bytes =
-      std::min(at_bytes + AheadBytes(f, at_bytes, kMaxPacedBytes), end_bytes);
+      std::min(at_bytes + AheadBytes(f, at_bytes, least_bytes, kMaxPacedBytes), end_bytes);
   const FileBlock last((to_bytes - 1) / f.block_bytes);
   if (const auto lacked = FirstLacked(f, first, last, /*writes=*/false)) {
     const std::uint64_t from_bytes = lacked->value() * f.block_bytes;

@@ -14,12 +14,15 @@
 
 namespace reel::client {
 
-// Blocks for a writer that has come to `at_bytes`; nothing while it has enough.
-std::optional<FetchRange> BlocksAhead(const FileState& f, std::uint64_t at_bytes)
+// Blocks for a writer that has come to `at_bytes`; nothing while it has enough. `least_bytes`: how
+// far any stream looks ahead.
+std::optional<FetchRange> BlocksAhead(const FileState& f, std::uint64_t at_bytes,
+                                      std::uint64_t least_bytes)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 // Extents for a reader that has come there, or, where another host writes on, the token of what
 // that one has written meanwhile.
-std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes)
+std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes,
+                                      std::uint64_t least_bytes)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
 }  // namespace reel::client

@@ -33,7 +33,7 @@ void ListingAhead::Ask(std::uint64_t directory, const v1::Credentials& credentia
   *request.mutable_credentials() = credentials;
   v1::ReadDir& read = *request.mutable_read_dir();
   read.set_inode(directory);
-  read.set_limit_bytes(kReadDirBytes);
+  read.set_limit_bytes(page_bytes_);
   read.set_attributes(true);
   session_.Start(std::move(request),
                  [under_way = under_way_, directory](const absl::StatusOr<v1::Reply>&) {

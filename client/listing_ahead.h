@@ -27,7 +27,8 @@ inline constexpr std::uint32_t kReadDirBytes = 32 * 1024;
 class ListingAhead {
  public:
   // Both outlive this object, whose requests end with the session.
-  ListingAhead(Session& session, NameCache& names) : session_(session), names_(names) {}
+  ListingAhead(Session& session, NameCache& names, std::uint32_t page_bytes = kReadDirBytes)
+      : session_(session), names_(names), page_bytes_(page_bytes) {}
 
   // Somebody has begun to read the directory, whose listing begins so.
   void Follow(std::uint64_t directory, const v1::ReadDirReply& beginning,
@@ -50,6 +51,7 @@ class ListingAhead {
 
   Session& session_;
   NameCache& names_;
+  const std::uint32_t page_bytes_;
   const std::shared_ptr<UnderWay> under_way_ = std::make_shared<UnderWay>();
 };
 

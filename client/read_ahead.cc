@@ -57,6 +57,7 @@ bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::by
     std::memcpy(buffer.data() + (from - offset_bytes),
                 chunk->buffer.data() + (from - chunk->offset_bytes), to - from);
   }
+  context_.reads_from_ahead.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
@@ -95,13 +96,14 @@ ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
     return nullptr;
   }
   // Up to a multiple of the chunk: then the LUNs get requests of whole ones.
+  const std::uint64_t chunk_bytes = context_.options.read_chunk_bytes;
   const std::uint64_t end_bytes =
-      std::min(RoundDown(offset_bytes, kChunkBytes) + kChunkBytes, size_bytes);
+      std::min(RoundDown(offset_bytes, chunk_bytes) + chunk_bytes, size_bytes);
   if (!f.token.Has(f.SpanOf(offset_bytes, end_bytes), v1::TOKEN_SHARED)) return nullptr;
   if (f.memory.Overlaps({offset_bytes, end_bytes})) return nullptr;
   auto chunk = std::make_shared<ReadChunk>();
   if (f.Cover(offset_bytes, end_bytes - offset_bytes, chunk->extents)) return nullptr;
-  chunk->held = ReadMemory::Take(context_.read_ahead_bytes, kChunkBytes,
+  chunk->held = ReadMemory::Take(context_.read_ahead_bytes, chunk_bytes,
                                  context_.options.max_read_ahead_bytes);
   if (chunk->held.bytes() == 0) return nullptr;
   chunk->offset_bytes = offset_bytes;

@@ -1,8 +1,8 @@
 // What a stream of reads will want next, read from the LUNs before it asks.
 //
 // A program that reads a file from front to back with plain read(2) has one request on its way at a
-// time; this keeps several. Chunks of kChunkBytes are read under the token that the file has, as
-// any read is, and handed over by a copy. Invariants:
+// time; this keeps several. Chunks of FileDataOptions::read_chunk_bytes are read under the token
+// that the file has, as any read is, and handed over by a copy. Invariants:
 //   1. A chunk is handed over only while nothing has happened to the file since its reading began
 //      (FileState::data_changes): no write here, no part of the token given back, no lost session.
 //      So whoever takes from it sees what a read of the LUNs would have shown.
@@ -28,7 +28,6 @@ namespace reel::client {
 
 class ReadAhead {
  public:
-  static constexpr std::uint64_t kChunkBytes = DataContext::kBufferBytes;
   static constexpr std::size_t kMaxChunks = 16;
 
   explicit ReadAhead(DataContext& context) : context_(context), pool_(kMaxChunks) {}

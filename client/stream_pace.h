@@ -16,11 +16,14 @@ namespace reel::client {
 
 class StreamPace {
  public:
+  // How much of a row of uses there has to be before it counts as a stream: small files are none.
+  static constexpr std::uint64_t kStreamBytes = 512 * kKiB;
   // As long as a stream goes on without a controller: three times what a failover may take.
   static constexpr std::uint64_t kAheadMs = 9'000;
 
-  // A use of [from, to). True when it continues a stream that has come some way: small files are
-  // none.
+  explicit StreamPace(std::uint64_t stream_bytes = kStreamBytes) : stream_bytes_(stream_bytes) {}
+
+  // A use of [from, to). True when it continues a stream that has come some way.
   bool Note(std::uint64_t from_bytes, std::uint64_t to_bytes, std::uint64_t now_ms) {
     if (std::exchange(to_bytes_, to_bytes) != from_bytes) Begin(from_bytes, now_ms);
     if (now_ms - looked_ms_ >= kLookMs) Look(now_ms);
@@ -29,7 +32,7 @@ class StreamPace {
 
   // The last uses were a stream's.
   bool streams() const {
-    return to_bytes_ != UINT64_MAX && to_bytes_ - from_bytes_ >= kStreamBytes;
+    return to_bytes_ != UINT64_MAX && to_bytes_ - from_bytes_ >= stream_bytes_;
   }
   std::uint64_t streamed_bytes() const { return to_bytes_ - from_bytes_; }
   // What it moves in so many milliseconds; 0 as long as that is not known.
@@ -37,7 +40,6 @@ class StreamPace {
 
  private:
   static constexpr std::uint64_t kLookMs = 1'000;
-  static constexpr std::uint64_t kStreamBytes = 512 * kKiB;
 
   void Begin(std::uint64_t at_bytes, std::uint64_t now_ms) {
     from_bytes_ = looked_bytes_ = at_bytes;
@@ -51,6 +53,7 @@ class StreamPace {
     looked_ms_ = now_ms;
   }
 
+  std::uint64_t stream_bytes_;
   std::uint64_t from_bytes_ = 0;
   std::uint64_t to_bytes_ = UINT64_MAX;  // nowhere: the first use begins a stream
   std::uint64_t looked_bytes_ = 0;

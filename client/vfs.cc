@@ -216,7 +216,10 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
     absl::StatusOr<v1::Attr> attr = CallForAttr(std::move(request), caller);
     if (ErrnoOf(attr.status()) != ESTALE) return attr;
     const std::optional<v1::Attr> removed = removed_.Find(inode);
-    return removed ? *removed : attr;
+    // What is open the controller keeps: so this went with a lost session, bytes and all. An old
+    // size, or none, would make its readers believe that there had never been any.
+    const bool lost = removed && S_ISREG(removed->mode()) && data_.IsOpen(inode);
+    return removed && !lost ? *removed : attr;
   }
 
   const AwayInterrupt away(session_, caller.interrupt);
@@ -364,7 +367,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   v1::ReadDir& read = *request.mutable_read_dir();
   read.set_inode(handle.inode());
   read.set_cookie(cookie);
-  read.set_limit_bytes(kReadDirBytes);
+  read.set_limit_bytes(options_.listing_bytes);
   // For the name cache: whoever lists a directory is likely to look at what is in it, and goes on
   // doing so.
   read.set_attributes(names_.TakeLookedInto(handle.inode()) || cookie == 0);

@@ -65,6 +65,7 @@ struct VfsOptions {
   std::function<void(std::uint64_t inode)> forget_attributes = [](std::uint64_t) {};
   KernelNames* kernel_names = nullptr;  // null: the kernel keeps no names
   bool durable_metadata = false;        // when a call that changes names or attributes returns
+  std::uint32_t listing_bytes = kReadDirBytes;  // of a page of a listing, about
 };
 
 // How a write has to do with the kernel's page cache: it went past it, or through it just now, or a
@@ -75,7 +76,11 @@ class Vfs {
  public:
   // All outlive this object.
   Vfs(Session& session, FileData& data, NameCache& names, const VfsOptions& options)
-      : session_(session), data_(data), names_(names), options_(options), ahead_(session, names) {}
+      : session_(session),
+        data_(data),
+        names_(names),
+        options_(options),
+        ahead_(session, names, options.listing_bytes) {}
 
   // ---- names ----
   absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);

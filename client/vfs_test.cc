@@ -95,6 +95,7 @@ class FakeFileData : public FileData {
   }
   bool WroteUntold(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
+  bool IsOpen(std::uint64_t inode) const override { return inode == open; }
   void OpenDirectory(std::uint64_t) override {}
   void RegisterOpens(std::uint64_t inode, std::function<void()> done) override {
     registered.push_back(inode);
@@ -115,6 +116,7 @@ class FakeFileData : public FileData {
   std::vector<std::uint64_t> registered;
   std::uint32_t set_fields = 0;
   std::uint64_t opened = 0;
+  std::uint64_t open = 0;
   std::uint64_t closed = 0;
   bool opened_for_write = false;
   bool wrote = false;
@@ -157,6 +159,20 @@ class VfsTest : public ::testing::Test {
       cookie = (*entry)->cookie();
       cookies->push_back(cookie);
     }
+  }
+  // What the name in the root leads to is cached, and the root.
+  void Know(std::uint64_t inode, const char* name, std::uint32_t mode) {
+    v1::Request looked;
+    looked.mutable_lookup()->set_parent(1);
+    looked.mutable_lookup()->set_name(name);
+    v1::Reply reply;
+    reply.add_cacheable(1);
+    reply.add_cacheable(inode);
+    v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
+    attr.set_inode(inode);
+    attr.set_mode(mode);
+    attr.set_nlink(1);
+    names_.OnReply(looked, reply);
   }
   const v1::Request& LastRequest() const { return session_.requests.back(); }
 
@@ -241,18 +257,20 @@ TEST_F(VfsTest, AReplyOfAnotherKindIsAnIoError) {
   EXPECT_EQ(ErrnoOf(vfs_.StatFs(1, caller_).status()), EIO);
 }
 
+TEST_F(VfsTest, ARemovedFileThatIsOpenIsGoneWithItsSession) {
+  Know(7, "f", S_IFREG | 0644);
+  ASSERT_TRUE(vfs_.Unlink({1, "f"}, false, caller_).ok());
+  names_.OnRecall(7);
+
+  ReplyError(ESTALE);
+  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink(), 0u);
+  data_.open = 7;  // the controller would have kept it
+  ReplyError(ESTALE);
+  EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), ESTALE);
+}
+
 TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {
-  v1::Request looked;
-  looked.mutable_lookup()->set_parent(1);
-  looked.mutable_lookup()->set_name("d");
-  v1::Reply reply;
-  reply.add_cacheable(1);
-  reply.add_cacheable(7);
-  v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
-  attr.set_inode(7);
-  attr.set_mode(S_IFDIR | 0755);
-  attr.set_nlink(2);
-  names_.OnReply(looked, reply);
+  Know(7, "d", S_IFDIR | 0755);
   ASSERT_TRUE(vfs_.Unlink({1, "d"}, true, caller_).ok());
   names_.OnRecall(7);
 

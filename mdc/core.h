@@ -30,6 +30,7 @@
 #include "mdc/exports.h"
 #include "mdc/meta_db.h"
 #include "mdc/names_told.h"
+#include "mdc/progress.h"
 #include "mdc/txn.h"
 #include "proto/admin.pb.h"
 #include "proto/mdc.pb.h"
@@ -62,6 +63,7 @@ struct CoreOptions {
   // A directory that another session wanted to see is nobody's alone for so long: hosts that take
   // turns there would else wait for a recall each time.
   std::uint64_t shared_ms = 2'000;
+  StepSizes steps{};
   ProtocolRange protocol = SpokenProtocol();
   std::string host{};  // this controller's, for people
 };

@@ -9,10 +9,9 @@
 namespace reel::mdc {
 namespace {
 
-// Steps of removal per tick and per sync, and records that they change: enough to keep up with any
-// client, few enough that nobody waits long behind them.
+// Steps of removal per tick and per sync (of which all together change about as many records as one
+// may): enough to keep up with any client, few enough that nobody waits long behind them.
 constexpr std::uint32_t kReapSteps = 64;
-constexpr std::size_t kReapChanges = kReapExtents;
 // For so long an orphan that others knew may still be opened by them; meanwhile nobody has it open.
 constexpr std::uint64_t kLateOpenMs = 300;
 constexpr SessionId kNobody(0);
@@ -47,8 +46,8 @@ void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
 void CoreImpl::Reap() {
   if (InGrace()) return;
   reap_changes_ = 0;
-  for (std::uint32_t step = 0;
-       step < kReapSteps && reap_changes_ < kReapChanges && !reap_queue_.empty() && health_.ok();
+  for (std::uint32_t step = 0; step < kReapSteps && reap_changes_ < options_.steps.reaped &&
+                               !reap_queue_.empty() && health_.ok();
        ++step) {
     auto op = std::make_shared<Pending>();
     op->reap = reap_queue_.front();
@@ -80,6 +79,12 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
     SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
     attr_tokens_.Forget(gone);
     woken_.insert(gone);
+  }
+  // Who waited for the rest of a truncation waits for no more of a removal, which may itself have
+  // to wait for the token that is given back after that.
+  if (*reaped == Reaped::kMore) {
+    const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+    if (record.ok() && (*record)->truncated_from() == 0) woken_.insert(inode);
   }
   const WriteBatch batch = ctx.txn.TakeBatch();
   reap_changes_ += batch.changes().size();

@@ -187,6 +187,7 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .opens = opens_,
                    .locks = locks_,
                    .lock_tokens = lock_tokens_,
+                   .steps = options_.steps,
                    .directory_moves = &directory_moves_};
 }
 
@@ -265,10 +266,12 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     Fetch(*txn.missed(), op);
     return Outcome::kMissed;
   }
+  op->waits_for_removal = false;
   if (!status.ok() && ctx.blocked_by_removal) {
     allocator_->Abandon();
     op->blocked_on = *ctx.blocked;
     status = AwaitRemoval(op->blocked_on);
+    op->waits_for_removal = status.ok();
     if (status.ok()) return Outcome::kBlocked;
     ctx.blocked.reset();
   }

@@ -157,6 +157,29 @@ TEST_F(StepsCoreTest, ACommitWaitsForTheRestOfATruncationAlsoWithoutAName) {
   EXPECT_EQ(world_.FreeBlocks(), free);
 }
 
+// Another session waits for the token, and its holder commits before it gives that back.
+TEST_F(StepsCoreTest, ACommitThatWaitsForTheRestOfATruncationPassesWhoWaitsForItsToken) {
+  a_.Register();
+  b_.Register();
+  const std::uint64_t file = MakeScattered(a_);
+  world_.hold_syncs_ = true;
+  v1::Request to_one = TruncateOf(file);
+  to_one.mutable_set_attr()->set_size_bytes(kBlock);
+  a_.SendIn(1, to_one);
+  const std::uint64_t get = b_.Send(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE));
+  v1::Request back = Client::ReturnOf(file);
+  back.mutable_layout_return()->mutable_commit()->set_inode(file);
+  back.mutable_layout_return()->mutable_commit()->add_written()->set_length_blocks(1);
+  const std::uint64_t returned = a_.SendIn(2, back);
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(returned));
+  world_.hold_syncs_ = false;
+  world_.Run();
+  ASSERT_TRUE(a_.Answered(returned));
+  EXPECT_EQ(a_.Answer(returned).error(), 0);
+  EXPECT_TRUE(b_.Answered(get));
+}
+
 TEST_F(StepsCoreTest, ALargeFileIsRemovedInShortTurns) {
   a_.Register();
   const std::uint64_t file = MakeScattered(a_);

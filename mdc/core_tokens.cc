@@ -1,4 +1,6 @@
 // Those who wait for tokens, and the recalls of what they wait for.
+#include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "mdc/core_impl.h"
@@ -16,7 +18,10 @@ void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
     return;
   }
   op->queued_on = inode;
-  parked_[inode].push_back(op);
+  // Whoever changes extents has the token that those in the queue may wait for, and has to come to
+  // an end before it gives it back.
+  std::deque<PendingRef>& queue = parked_[inode];
+  op->waits_for_removal ? queue.push_front(op) : queue.push_back(op);
 }
 
 void CoreImpl::RunParked(InodeNumber inode) {
@@ -39,8 +44,9 @@ void CoreImpl::RunParked(InodeNumber inode) {
       op->queued_on = InodeNumber(0);
       if (outcome == Outcome::kBlocked) Park(op, op->blocked_on);
     }
-    // Found again: running it may have changed the map.
-    parked_[inode].pop_front();
+    // Found again: running it may have changed the map, and put another one first.
+    std::deque<PendingRef>& left = parked_[inode];
+    left.erase(std::find(left.begin(), left.end(), op));
   }
 }
 

@@ -60,6 +60,7 @@ struct OpContext {
   const Unborn* unborn = nullptr;      // Create, foretold or done again: what the file is made of
   bool unborn_given = false;           // … which it got
 
+  StepSizes steps{};
   // What earlier steps of it have done; an operation that sets `unfinished` says how far it is now.
   Progress progress{};
   bool unfinished = false;

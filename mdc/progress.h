@@ -1,6 +1,6 @@
 // How far an operation has come that takes more than one step.
 //
-// No step takes longer than kStepExtents extents or kStepLevels directories do, whatever users have
+// No step takes longer than StepSizes::extents or kStepLevels directories do, whatever users have
 // built. What a step changed is committed before the next one, without the reply; so a crash leaves
 // a part done, and the request, which nobody has answered, begins anew in the next epoch: what is
 // done already is done again without effect. Threads: the core thread.
@@ -15,9 +15,17 @@
 namespace reel::mdc {
 
 inline constexpr std::size_t kStepExtents = 500;
-// Of space that has no extents yet: so many records are made of it, at most.
-inline constexpr std::uint64_t kStepBlocks = kStepExtents * 8192;
+inline constexpr std::size_t kReapExtents = 1000;
+// Where space has no extents yet, records of so many blocks are made of it.
+inline constexpr std::uint64_t kRecordBlocks = 8192;
 inline constexpr std::uint64_t kStepLevels = 4096;
+
+// At most so many extents are changed by a step of an operation, or freed by one of a removal.
+struct StepSizes {
+  std::size_t extents = kStepExtents;
+  std::size_t reaped = kReapExtents;
+  std::uint64_t blocks() const { return extents * kRecordBlocks; }
+};
 
 // How much of a change of extents is done.
 struct Progress {

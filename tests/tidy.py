@@ -43,6 +43,7 @@ LONGER = {
     "mdc/core_test.cc": "one story a promise of the core, in one vocabulary",
     "client/file_data.cc": "the face of the data path, a few lines a call",
     "client/file_data_test.cc": "one story a promise of the data path, in one vocabulary",
+    "client/vfs_test.cc": "one story a promise of the file system's calls, in one vocabulary",
 }
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.

@@ -86,7 +86,7 @@ absl::Status Reserve(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& re
   const BlockSpan span =
       BlocksOf(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
   const FileBlock end = span.start + span.length_blocks;
-  const absl::StatusOr<Step> step = LoadStep(ctx, edit, span.start, end, kStepBlocks);
+  const absl::StatusOr<Step> step = LoadStep(ctx, edit, span.start, end, ctx.steps.blocks());
   if (!step.ok()) return step.status();
   const absl::StatusOr<FileBlock> filled =
       FillHoles(ctx, edit, record, step->start, step->end - step->start, 0);
@@ -110,7 +110,7 @@ absl::Status ZeroRange(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& 
   const Hole range =
       WholeBlocks(allocate.offset_bytes(), allocate.length_bytes(), ctx.descriptor.block_bytes);
   if (range.start == range.end) return absl::OkStatus();
-  const absl::StatusOr<Step> step = LoadStep(ctx, edit, range.start, range.end, kStepBlocks);
+  const absl::StatusOr<Step> step = LoadStep(ctx, edit, range.start, range.end, ctx.steps.blocks());
   if (!step.ok()) return step.status();
   const absl::StatusOr<FileBlock> filled =
       FillHoles(ctx, edit, record, step->start, step->end - step->start, 0);
@@ -157,7 +157,7 @@ absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::
       next = next + run.length_blocks;
     }
     taken += runs->size();
-    if (taken >= kStepExtents) return hole.end;
+    if (taken >= ctx.steps.extents) return hole.end;
   }
   return end;
 }

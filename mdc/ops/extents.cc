@@ -145,7 +145,7 @@ absl::Status ExtentEdit::EndPendingTruncation() {
   if (!record.ok()) return record.status();
   if ((*record)->truncated_from() == 0) return absl::OkStatus();
   const FileBlock first((*record)->truncated_from() - 1);
-  const absl::StatusOr<FileBlock> loaded = LoadRange(first, kEndOfFileBlocks, kStepExtents);
+  const absl::StatusOr<FileBlock> loaded = LoadRange(first, kEndOfFileBlocks, ctx_.steps.extents);
   if (!loaded.ok()) return loaded.status();
   if (*loaded < kEndOfFileBlocks) return ctx_.AwaitRemoval(inode_);
   ends_truncation_ = true;
@@ -153,13 +153,14 @@ absl::Status ExtentEdit::EndPendingTruncation() {
 }
 
 absl::StatusOr<FileBlock> ExtentEdit::Load(FileBlock start, std::uint64_t length_blocks,
-                                           std::size_t max_extents) {
+                                           std::optional<std::size_t> max_extents) {
   if (!begun_) {
     begun_ = true;
     if (absl::Status ended = EndPendingTruncation(); !ended.ok()) return ended;
   }
   const FileBlock end = start + length_blocks;
-  const absl::StatusOr<FileBlock> loaded = LoadRange(start, end, max_extents);
+  const absl::StatusOr<FileBlock> loaded =
+      LoadRange(start, end, max_extents.value_or(ctx_.steps.extents));
   return loaded.ok() ? std::min(*loaded, end) : loaded;
 }
 

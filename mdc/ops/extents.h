@@ -40,12 +40,13 @@ class ExtentEdit {
  public:
   ExtentEdit(OpContext& ctx, InodeNumber inode) : ctx_(ctx), inode_(inode) {}
 
-  // Reads the extents of the range and its neighbours, at most `max_extents` of them: everything
+  // Reads the extents of the range and its neighbours, at most `max_extents` of them (a step's
+  // extents, where nothing is said): everything
   // before the returned block is loaded, which is the end of the range where nothing is missing,
   // and beyond its start. May be called for several ranges, before the first edit of each.
   // REQUIRES: start + length <= kEndOfFileBlocks.
   absl::StatusOr<FileBlock> Load(FileBlock start, std::uint64_t length_blocks,
-                                 std::size_t max_extents = kStepExtents);
+                                 std::optional<std::size_t> max_extents = std::nullopt);
   // How many have been read.
   std::size_t loaded() const { return stored_.size(); }
   // As ReadExtents, of what is loaded, with the edits.

@@ -220,7 +220,7 @@ absl::Status CommitExtents(OpContext& ctx, InodeNumber inode, const v1::LayoutCo
   std::optional<TokenSpan> released;
   const auto full = [&] {
     return progress.block != FileBlock(0) ||
-           std::max(edit.loaded(), written.size()) >= kStepExtents;
+           std::max(edit.loaded(), written.size()) >= ctx.steps.extents;
   };
   for (bool first = true; progress.item < ranges && (first || !full()); first = false) {
     const v1::BlockRange& range = commit.written(static_cast<int>(progress.item));

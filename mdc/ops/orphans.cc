@@ -17,7 +17,7 @@
 namespace reel::mdc {
 namespace {
 
-// Deletes up to kReapExtents attributes; true when none is left.
+// Deletes up to ctx.steps.reaped attributes; true when none is left.
 absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   if (record.xattr_name_bytes() == 0) return true;
   std::vector<std::string> keys;
@@ -26,7 +26,7 @@ absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::Ino
   const std::string prefix = schema::XattrPrefix(inode);
   const absl::Status scanned =
       ctx.txn.Scan(prefix, prefix, [&](std::string_view key, std::string_view) {
-        all = keys.size() < kReapExtents;
+        all = keys.size() < ctx.steps.reaped;
         if (!all) return false;
         keys.emplace_back(key);
         name_bytes += key.size() - prefix.size() + 1;
@@ -57,8 +57,8 @@ absl::Status CountInodeGone(OpContext& ctx) {
 // Frees what one commit may free of an inode without names; true when the inode itself is gone.
 absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   if (record.allocated_blocks() > 0) {
-    const absl::StatusOr<bool> all =
-        RemoveSomeExtents(ctx, inode, FileBlock(0), kEndOfFileBlocks - FileBlock(0), kReapExtents);
+    const absl::StatusOr<bool> all = RemoveSomeExtents(
+        ctx, inode, FileBlock(0), kEndOfFileBlocks - FileBlock(0), ctx.steps.reaped);
     if (!all.ok() || !*all) return all;
   }
   const absl::StatusOr<bool> all = RemoveSomeXattrs(ctx, inode, record);
@@ -115,7 +115,7 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
     return absl::OkStatus();
   }
   const absl::StatusOr<bool> all =
-      RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, kReapExtents);
+      RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, ctx.steps.reaped);
   if (!all.ok()) return all.status();
   if (!*all) {
     record.set_truncated_from(first.value() + 1);
@@ -135,7 +135,7 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
   if (record.truncated_from() != 0) {
     const FileBlock first(record.truncated_from() - 1);
     const absl::StatusOr<bool> all =
-        RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, kReapExtents);
+        RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, ctx.steps.reaped);
     if (!all.ok()) return all.status();
     if (!*all) return Reaped::kMore;
     record.set_truncated_from(0);

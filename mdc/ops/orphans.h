@@ -1,7 +1,7 @@
 // Work that is too large for one commit, or has to wait for a last close: the inodes of family 'O'.
 //
 // An inode gets there when its last name goes while it is open, cached by a token, or large, and
-// when a truncation frees many extents. Its blocks go in steps of at most kReapExtents extents,
+// when a truncation frees many extents. Its blocks go in steps of at most ctx.steps.reaped extents,
 // each a commit of its own. Threads: the core thread.
 #pragma once
 
@@ -10,8 +10,6 @@
 #include "mdc/operation.h"
 
 namespace reel::mdc {
-
-inline constexpr std::size_t kReapExtents = 1000;
 
 // Work is left to be done on the inode once nobody has it open.
 void PutOnOrphanList(OpContext& ctx, InodeNumber inode);

@@ -48,6 +48,10 @@ void Cluster::Start() {
     options.session_lease_ms = kLeaseMs;
     options.changing_leases = options_.changing_leases;
     options.seat_ms = kSeatMs;
+    if (scheduler_.random().OneIn(2)) {
+      options.steps = {.extents = scheduler_.random().Between(2, 8),
+                       .reaped = scheduler_.random().Between(2, 8)};
+    }
     options.names = options_.names;
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());
     if (options_.verbose) options.log = [this](const std::string& text) { Print(text); };

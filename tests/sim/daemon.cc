@@ -65,6 +65,7 @@ mdc::VolumeServerOptions Daemon::ServerOptions(Process& process) {
   options.core.protocol = process.Protocol();
   options.core.names = options_.names;
   options.core.shared_ms = 50;
+  options.core.steps = options_.steps;
   options.on_failure = [this, &process](const absl::Status& status) {
     End(process, totals_.failures, status.ToString(), RestartDelay());
   };

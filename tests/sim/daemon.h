@@ -36,7 +36,8 @@ class Daemon final : public StreamServer {
     std::uint64_t claim_write_ms = 60;
     std::vector<std::string> luns;
     mdc::NamesTold names = mdc::NamesTold::kDurable;  // else all controllers are of this release
-    std::function<void(const std::string&)> log{};    // when each message is to be told
+    mdc::StepSizes steps{};
+    std::function<void(const std::string&)> log{};  // when each message is to be told
   };
   Daemon(Scheduler& scheduler, Network& network, Options options);
 

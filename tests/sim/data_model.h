@@ -24,7 +24,7 @@ namespace reel::sim {
 class DataModel {
  public:
   static constexpr std::uint64_t kCellBytes = 64;
-  static constexpr std::uint64_t kMaxFileBytes = 40 << 10;
+  static constexpr std::uint64_t kMaxFileBytes = 96 << 10;
   static constexpr std::uint64_t kToEnd = kMaxFileBytes;
 
   struct Who {

@@ -250,6 +250,7 @@ Outcome History::Run() {
   if (faults_ != nullptr) c.faults = faults_->counts();
   c.operations = names_.size() + shared_.done;
   c.unanswered = shared_.errors;
+  c.attributes_read = shared_.attributes_read;
   c.cells_checked = cluster_.data().cells_checked();
   c.locks = cluster_.locks().granted();
   for (const auto& machine : cluster_.machines()) {
@@ -258,6 +259,8 @@ Outcome History::Run() {
     c.name_hits += machine->kept_names().hits();
     c.listing_hits += machine->kept_listings().hits();
     c.pages_invalidated += machine->pages().invalidated();
+    c.ahead_reads += machine->data().ahead().reads;
+    c.ahead_layouts += machine->data().ahead().layouts;
   }
   for (const auto& controller : cluster_.controllers()) {
     const Daemon::Totals totals = controller->totals();

@@ -18,13 +18,14 @@ class LockModel {
     std::uint64_t owner = 0;
     std::uint64_t first = 0, last = 0;
     bool exclusive = false;
+    bool whole = false;  // by flock(2), which knows nothing of ranges
   };
 
   void Granted(const Held& lock) {
     for (const Held& other : held_) {
       const bool same = other.host == lock.host && other.owner == lock.owner;
       const bool apart = other.last < lock.first || lock.last < other.first;
-      if (other.inode != lock.inode || same || apart) continue;
+      if (other.inode != lock.inode || other.whole != lock.whole || same || apart) continue;
       if (!other.exclusive && !lock.exclusive) continue;
       violations_.push_back(absl::StrCat("hosts ", other.host, " and ", lock.host,
                                          " both hold locks of inode ", lock.inode, ", bytes ",

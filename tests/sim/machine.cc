@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kTries = 100;
 
-// Little memory, small windows and short ages, so that writes take all the ways there are.
+// Little memory, small windows and short ages, so that writes take all the ways there are; and
+// streams that begin early.
 client::FileDataOptions AnyOptions(Random& random) {
   client::FileDataOptions options{.always_read_ahead = true};
   options.max_write_behind_bytes = random.OneIn(5) ? 0 : 4 * kKiB << random.Below(6);
@@ -15,6 +16,10 @@ client::FileDataOptions AnyOptions(Random& random) {
   options.write_behind_window_bytes = 4 * kKiB << random.Below(4);
   options.write_behind_age_ms = static_cast<std::uint32_t>(random.Between(5, 3000));
   options.flush_on_close = random.OneIn(4);
+  options.stream_bytes = 512 << random.Below(5);
+  options.least_ahead_bytes = 4 * kKiB << random.Below(5);
+  options.read_chunk_bytes = 4 * kKiB << random.Below(3);
+  options.max_read_ahead_bytes = random.OneIn(8) ? 0 : 8 * kKiB << random.Below(4);
   return options;
 }
 
@@ -48,6 +53,9 @@ class WatchedRouter final : public client::EventRouter {
 bool Machine::Start() {
   const client::FileDataOptions data = AnyOptions(scheduler_.random());
   flush_on_close_ = data.flush_on_close;
+  if (scheduler_.random().OneIn(2)) {
+    listing_bytes_ = static_cast<std::uint32_t>(40 * scheduler_.random().Between(1, 3));
+  }
   data_ = client::FileData::Create(data, clock_,
                                    [this](std::uint64_t inode, const client::ByteRange& range) {
                                      pages_.Invalidate(inode, range);
@@ -85,9 +93,10 @@ bool Machine::Start() {
   for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
   locks_.Start(*session_);
   if (!data_->Start(*session_, volume_).ok()) return false;
-  vfs_ = std::make_unique<client::Vfs>(
-      *session_, *data_, names_,
-      client::VfsOptions{.forget_attributes = forget_attributes, .kernel_names = &kernel_names_});
+  vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,
+                                       client::VfsOptions{.forget_attributes = forget_attributes,
+                                                          .kernel_names = &kernel_names_,
+                                                          .listing_bytes = listing_bytes_});
   pages_.SetVfs(vfs_.get());
   return true;
 }

@@ -46,6 +46,8 @@ class Machine {
   bool flush_on_close() const { return flush_on_close_; }
   // Of a release before versions were negotiated.
   bool speaks_old() const { return host_ % 3 == 0; }
+  // Of a few names each.
+  bool lists_in_pages() const { return listing_bytes_ < client::kReadDirBytes; }
   client::Vfs& vfs() { return *vfs_; }
   client::FileData& data() { return *data_; }
   client::FileLocks& locks() { return locks_; }
@@ -82,6 +84,7 @@ class Machine {
   NameKeeper kept_names_;
   ListingKeeper kept_listings_;
   bool flush_on_close_ = false;
+  std::uint32_t listing_bytes_ = client::kReadDirBytes;
   std::unique_ptr<client::FileData> data_;
   client::NameCache names_;
   client::KernelNames kernel_names_;

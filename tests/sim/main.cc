@@ -151,6 +151,9 @@ class Runner {
     add("names not asked for", c.name_hits);
     add("listings not asked for", c.listing_hits);
     add("pages invalidated", c.pages_invalidated);
+    add("reads from read-ahead", c.ahead_reads);
+    add("layouts asked for ahead", c.ahead_layouts);
+    add("attributes checked", c.attributes_read);
     add("evictions", c.evictions);
     add("recalls", c.recalls);
     add("stored replies sent again", c.replays);

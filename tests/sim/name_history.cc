@@ -38,6 +38,7 @@ class Search {
   struct Inode {
     bool directory = false;
     bool anonymous = false;  // made by an operation whose answer nobody got
+    bool unnamed = false;    // to begin with
     std::uint32_t mode = 0;
   };
   // An operation that was put next, and what was before.
@@ -104,11 +105,15 @@ class Search {
 Search::Search(const std::vector<NameOp>& ops) : ops_(ops), made_by_(ops.size()) {
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const NameOp& op = ops[i];
-    if (op.kind != NameOp::Kind::kCreate && op.kind != NameOp::Kind::kMakeDir) continue;
+    if (op.kind != NameOp::Kind::kCreate && op.kind != NameOp::Kind::kMakeDir &&
+        op.kind != NameOp::Kind::kMakeUnnamed) {
+      continue;
+    }
     if (op.known && op.error != 0) continue;
     Inode& made = inodes_.emplace_back();
     made.directory = op.kind == NameOp::Kind::kMakeDir;
     made.anonymous = !op.known;
+    made.unnamed = op.kind == NameOp::Kind::kMakeUnnamed;
     made.mode = op.mode;
     made_by_[i] = static_cast<int>(inodes_.size() - 1);
     if (op.known) index_[op.inode] = made_by_[i];
@@ -160,6 +165,10 @@ bool Search::Reads(const NameOp& op) const {
       return !linked || AttrMatches(inode, op);
     }
     case NameOp::Kind::kList: {
+      if (op.one_name) {
+        const int inode = tree_.slots[op.slot];
+        return op.inode == 0 ? inode == 0 : inode != 0 && Is(inode, op.inode);
+      }
       const int first = op.directory * NameHistory::kNames;
       std::size_t there = 0;
       for (int slot = first; slot < first + NameHistory::kNames; ++slot) {
@@ -220,7 +229,9 @@ int Search::Effect(const NameOp& op, std::size_t number) {
       return EffectOfRename(op);
     case NameOp::Kind::kLink: {
       const int inode = IndexOf(op.inode);
-      if (inode != 0 && Links(inode) == 0) return ESTALE;
+      // (Of one that begins without a name it is not known here whether it ever had one.)
+      const bool linkable = inodes_[static_cast<std::size_t>(inode)].unnamed && op.error == 0;
+      if (inode != 0 && Links(inode) == 0 && !linkable) return ESTALE;
       // (Of an inode whose making was not answered it is not known here when it lost its name.)
       if (inode == 0 && op.error == ENOENT) return ENOENT;
       if (tree_.slots[op.slot_to] != 0) return EEXIST;
@@ -412,8 +423,9 @@ NameHistory::Verdict NameHistory::Check(std::string& why) const {
 }
 
 std::string NameOp::ToString() const {
-  static constexpr const char* kNames[] = {"lookup", "create", "mkdir", "unlink", "rmdir",
-                                           "rename", "link",   "list",  "chmod",  "getattr"};
+  static constexpr const char* kNames[] = {"lookup", "create",  "mkdir",       "unlink",
+                                           "rmdir",  "rename",  "link",        "list",
+                                           "chmod",  "getattr", "make unnamed"};
   std::string text = absl::StrCat("[", began, ", ", ended == kNever ? "?" : absl::StrCat(ended),
                                   "] host ", host, " ", kNames[static_cast<int>(kind)]);
   switch (kind) {
@@ -429,6 +441,7 @@ std::string NameOp::ToString() const {
       break;
     case Kind::kList:
       absl::StrAppend(&text, " directory ", directory, ":");
+      if (one_name) absl::StrAppend(&text, " ", slot, "=", inode, " in pages");
       for (const auto& [slot, number] : listed) absl::StrAppend(&text, " ", slot, "=", number);
       break;
     default:

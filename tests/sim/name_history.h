@@ -29,6 +29,7 @@ struct NameOp {
     kList,
     kChmod,
     kGetAttr,
+    kMakeUnnamed,
   };
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   // A name is a slot: directory × names a directory.
@@ -37,11 +38,14 @@ struct NameOp {
   int slot_to = 0;          // kRename, kLink: the new name
   std::uint32_t flags = 0;  // kRename
   std::uint64_t inode =
-      0;                   // kLink, kChmod, kGetAttr: which; kLookup, kCreate, kMakeDir: the answer
-  std::uint32_t mode = 0;  // type and permissions, given or answered
+      0;  // kLink, kChmod, kGetAttr: which; kLookup, kCreate, kMakeDir, kMakeUnnamed: the answer
+  std::uint32_t mode = 0;                               // type and permissions, given or answered
   std::uint32_t nlink = 0;                              // answered; 0 when not looked at
   int directory = 0;                                    // kList
   std::vector<std::pair<int, std::uint64_t>> listed{};  // slots and inodes
+  // kList of several pages, between which names may change: of `slot` alone; what it led to at some
+  // moment (0: nothing) is `inode`.
+  bool one_name = false;
 
   int error = 0;      // the errno answered
   bool known = true;  // false: nobody knows what came of it

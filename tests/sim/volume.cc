@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint32_t kBlockBytes = 4096;
 constexpr std::uint32_t kBreadthBlocks = 4;
-// The metadata store's, on two LUNs together; and the rest, a MiB on each.
+// The metadata store's, on two LUNs together; and the rest, one and a half MiB on each.
 constexpr std::uint64_t kRegionBlocks = 6144;
-constexpr std::uint64_t kRows = kRegionBlocks / (2 * kBreadthBlocks) + 64;
+constexpr std::uint64_t kRows = kRegionBlocks / (2 * kBreadthBlocks) + 96;
 
 VolumeDescriptor Describe(bool remade) {
   VolumeDescriptor volume;

@@ -111,6 +111,8 @@ void Program::OneOperation() {
   const Mix& mix = shared_.mix;
   if (random().Below(20) < static_cast<std::uint64_t>(mix.use_file)) return OpenAndUse(AnySlot());
   const int slot = AnySlot();
+  if (random().OneIn(24)) return UseNameless(slot);
+  if (random().OneIn(10)) return UseAttributes(slot);
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
   switch (AnyKind()) {
     case Kind::kLookup:
@@ -141,6 +143,8 @@ void Program::OneOperation() {
     case Kind::kGetAttr:
       GetAttr(slot);
       break;
+    case Kind::kMakeUnnamed:
+      break;  // (UseNameless)
   }
 }
 
@@ -290,6 +294,7 @@ void Program::ListRoot() {
 }
 
 void Program::List(int directory) {
+  if (machine_.lists_in_pages()) return ListInPages(directory);
   const std::size_t number = Begin({.kind = Kind::kList, .directory = directory});
   if (number % 2 == 0) ListRoot();
   const absl::StatusOr<ListingKeeper::Names> names =

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/vfs.h"
+#include "proto/byte_locks.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/name_history.h"
 
@@ -35,6 +36,7 @@ struct Shared {
   std::int64_t left = 0;     // operations that are still to be begun
   std::uint64_t errors = 0;  // operations that a lost session ended
   std::uint64_t done = 0;
+  std::uint64_t attributes_read = 0;
 };
 
 class Program {
@@ -82,6 +84,9 @@ class Program {
   void Link(int from, int to);
   void ListRoot();
   void List(int directory);
+  // workload_listings.cc
+  void ListInPages(int directory);
+  bool MayHaveChanged(int slot, Micros since);
   void Chmod(int slot);
   void ChmodOf(std::uint64_t inode);
   void GetAttr(int slot);
@@ -94,15 +99,44 @@ class Program {
   DataModel::Range AnyRange();
   DataModel::Who Who() const { return {machine_.host(), handle_}; }
   void Scan(std::uint64_t inode, DataModel::Range range);
-  void Read(std::uint64_t inode, DataModel::Range range);
+  // How many bytes there were.
+  std::uint64_t Read(std::uint64_t inode, DataModel::Range range);
   void Write(std::uint64_t inode, DataModel::Range range);
   void WriteOn(std::uint64_t inode, DataModel::Range range);
   void Append(std::uint64_t inode, std::uint64_t length_bytes);
+  // From one end to the other (workload_streams.cc).
+  void Stream(std::uint64_t inode);
+  void StreamOut(std::uint64_t inode);
+  void StreamIn(std::uint64_t inode, bool follows);
+  void PauseInStream();
+  // Extents, holes and cut tails (workload_shapes.cc).
+  void Reshape(std::uint64_t inode);
+  int AnyAllocation();
+  void Scatter(std::uint64_t inode);
+  void CutAndShow(std::uint64_t inode);
+  void Allocate(std::uint64_t inode, int mode, DataModel::Range range);
+  // Registers of an inode (workload_attributes.cc), each in the model a file of one cell.
+  enum class Register : std::uint8_t { kUser = 1, kAcl = 2, kTime = 3 };
+  static std::uint64_t RegisterOf(std::uint64_t inode, Register which) {
+    return inode | (static_cast<std::uint64_t>(which) << 48);
+  }
+  void UseAttributes(int slot);
+  void SetRegister(std::uint64_t inode, Register which);
+  absl::Status SetXattr(std::uint64_t inode, Register which, std::uint32_t number);
+  void ReadRegister(std::uint64_t inode, Register which);
+  // Without names (workload_nameless.cc). `slot`: its name, or in which directory.
+  void UseNameless(int slot);
+  std::uint64_t CreateUnnamed(int slot);
+  void CheckOpen(std::uint64_t inode, Micros opened, bool has_no_name);
   void Fsync(std::uint64_t inode);
   void Truncate(std::uint64_t inode, std::uint64_t size_bytes);
   void Punch(std::uint64_t inode, DataModel::Range range);
   void LockAndHold(std::uint64_t inode);
   bool LockOnce(std::uint64_t inode);
+  // workload_locks.cc
+  std::vector<LockRange> AnyLockRanges();
+  void LockAtLength(std::uint64_t inode);
+  void UseUnderLock(std::uint64_t inode);
   // Mapped: reads and stores by the kernel's pages, beside others that go past them.
   bool ByMap() { return !Cached() && shared_.maps && random().OneIn(3); }
   void Store(std::uint64_t inode, DataModel::Range range);

@@ -20,10 +20,11 @@ std::uint64_t g_last_handle = 0;
 
 }  // namespace
 
-// Small and large ranges, at the edges of pages and blocks and in the middle of them.
+// Small and large ranges, at the edges of pages and blocks and in the middle of them: where all
+// meet, at the beginning. Streams alone go beyond.
 DataModel::Range Program::AnyRange() {
   constexpr std::uint64_t kPage = 4096;
-  constexpr std::uint64_t kMax = DataModel::kMaxFileBytes - 4 * kPage;
+  constexpr std::uint64_t kMax = 6 * kPage;
   std::uint64_t offset = random().Below(kMax / kCell) * kCell;
   if (random().OneIn(2)) offset = offset / kPage * kPage;
   std::uint64_t length = kCell * random().Between(1, 16);
@@ -63,9 +64,17 @@ void Program::Close(std::uint64_t inode) {
 void Program::UseFile(std::uint64_t inode) {
   const std::uint64_t times = random().Between(1, 5);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
+    if (random().OneIn(16)) {
+      Stream(inode);
+      continue;
+    }
+    if (random().OneIn(10)) {
+      Reshape(inode);
+      continue;
+    }
     const std::uint64_t what = random().Below(35);
     if (what < 11) {
-      random().OneIn(4) ? Scan(inode, AnyRange()) : Read(inode, AnyRange());
+      random().OneIn(4) ? Scan(inode, AnyRange()) : (void)Read(inode, AnyRange());
     } else if (what < 21) {
       random().OneIn(3) ? WriteOn(inode, AnyRange()) : Write(inode, AnyRange());
     } else if (what < 24) {
@@ -77,7 +86,7 @@ void Program::UseFile(std::uint64_t inode) {
     } else if (what < 29) {
       Punch(inode, AnyRange());
     } else if (what < 32) {
-      LockAndHold(inode);
+      random().OneIn(3) ? LockAtLength(inode) : LockAndHold(inode);
     } else {
       ChmodOf(inode);
     }
@@ -85,7 +94,7 @@ void Program::UseFile(std::uint64_t inode) {
   }
 }
 
-void Program::Read(std::uint64_t inode, DataModel::Range range) {
+std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   AlignedBuffer buffer(RoundUp(range.length_bytes, kIoAlignment));
   const Micros began = now();
   absl::StatusOr<PageCache::ReadResult> result;
@@ -108,8 +117,9 @@ void Program::Read(std::uint64_t inode, DataModel::Range range) {
   });
   shared_.cluster.scheduler().Trace(result.ok() ? result->length : 1);
   ++shared_.done;
-  if (!result.ok()) return;
+  if (!result.ok()) return 0;
   data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
+  return result->length;
 }
 
 // Reads that continue each other, which the client reads ahead of.

@@ -1,0 +1,167 @@
+// Extended attributes, ACLs and times: each is a register of its inode, judged as a cell of a
+// file's bytes is. What is set is unique: it names the write that set it.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+#include "tests/sim/workload.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr std::uint64_t kCell = DataModel::kCellBytes;
+constexpr char kUserName[] = "user.sim";
+constexpr char kAclName[] = "system.posix_acl_access";
+constexpr std::int64_t kFirstSecond = 4'000'000'000;  // of the times that are set
+
+// As setxattr(2) has them.
+struct AclEntry {
+  std::uint16_t tag, permissions;
+  std::uint32_t id;
+};
+constexpr std::uint32_t kAclVersion = 2;
+constexpr std::uint32_t kNoId = ~0U;
+constexpr std::uint16_t kOwner = 1, kUser = 2, kGroup = 4, kMask = 0x10, kOthers = 0x20;
+
+std::string AclFor(std::uint32_t user, std::uint32_t mode) {
+  const auto bits = [mode](int shift) { return static_cast<std::uint16_t>((mode >> shift) & 7); };
+  const std::array<AclEntry, 5> entries{{{kOwner, bits(6), kNoId},
+                                         {kUser, 4, user},
+                                         {kGroup, 4, kNoId},
+                                         {kMask, bits(3), kNoId},
+                                         {kOthers, bits(0), kNoId}}};
+  std::string acl(sizeof(kAclVersion) + sizeof(entries), '\0');
+  std::memcpy(acl.data(), &kAclVersion, sizeof(kAclVersion));
+  std::memcpy(acl.data() + sizeof(kAclVersion), entries.data(), sizeof(entries));
+  return acl;
+}
+
+// 0: it names none.
+std::uint32_t UserOf(const std::string& acl) {
+  AclEntry entry;
+  for (std::size_t at = sizeof(kAclVersion); at + sizeof(entry) <= acl.size();
+       at += sizeof(entry)) {
+    std::memcpy(&entry, acl.data() + at, sizeof(entry));
+    if (entry.tag == kUser) return entry.id;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void Program::UseAttributes(int slot) {
+  v1::Attr attr;
+  const std::uint64_t inode = Lookup(slot, &attr);
+  if (inode == 0) return;
+  // (Of what nobody has open a name's end is the end of its extended attributes.)
+  const bool directory = S_ISDIR(attr.mode());
+  client::NameCache::Listing listing;
+  if (directory) {
+    listing = machine_.vfs().OpenDirectory(inode);
+  } else {
+    NextHandle();
+    if (!machine_.vfs().Open(inode, O_RDONLY, caller_).ok()) return;
+  }
+  const std::uint64_t times = random().Between(1, 4);
+  for (std::uint64_t i = 0; i < times && Continue(); ++i) {
+    // Who writes a file changes its time; in these directories nobody makes anything.
+    const auto which = static_cast<Register>(random().Between(1, directory ? 3 : 2));
+    random().OneIn(2) ? SetRegister(inode, which) : ReadRegister(inode, which);
+    ++shared_.done;
+    shared_.cluster.scheduler().Sleep(random().Between(10, 3 * kMs));
+  }
+  if (directory) {
+    machine_.vfs().CloseDirectory(inode, listing);
+  } else {
+    machine_.vfs().Close(inode);
+  }
+}
+
+void Program::SetRegister(std::uint64_t inode, Register which) {
+  const bool removes = which == Register::kUser && random().OneIn(3);
+  const std::uint32_t number =
+      data().BeginWrite(RegisterOf(inode, which), Who(), {0, kCell}, removes);
+  const Micros began = now();
+  absl::Status status;
+  if (removes) {
+    status = machine_.vfs().RemoveXattr(inode, kUserName, caller_);
+    if (ErrnoOf(status) == ENODATA) status = absl::OkStatus();
+  } else if (which == Register::kTime) {
+    v1::SetAttr set;
+    set.set_inode(inode);
+    set.set_fields(v1::SetAttr::MTIME);
+    set.mutable_mtime()->set_seconds(kFirstSecond + number);
+    status = machine_.vfs().SetAttr(set, caller_).status();
+  } else {
+    status = SetXattr(inode, which, number);
+  }
+  machine_.attributes().Forget(inode);
+  data().EndWrite(number, status.ok(), /*durable=*/false);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] sets register ", static_cast<int>(which),
+                        " of inode ", inode, " to ", removes ? 0 : number, ": ", status.ToString());
+  });
+}
+
+absl::Status Program::SetXattr(std::uint64_t inode, Register which, std::uint32_t number) {
+  v1::SetXattr set;
+  set.set_inode(inode);
+  if (which == Register::kUser) {
+    std::string value(kCell, '\0');
+    data().Fill(number, std::as_writable_bytes(std::span(value)));
+    set.set_name(kUserName);
+    set.set_value(value);
+    return machine_.vfs().SetXattr(std::move(set), caller_);
+  }
+  // It is a chmod(2), too.
+  const std::uint32_t mode = 0600 + static_cast<std::uint32_t>(random().Below(64));
+  set.set_name(kAclName);
+  set.set_value(AclFor(number, mode));
+  const std::size_t change = Begin({.kind = Kind::kChmod, .inode = inode, .mode = mode});
+  absl::Status status = machine_.vfs().SetXattr(std::move(set), caller_);
+  machine_.attributes().Forget(inode);
+  Ended(change, status);
+  return status;
+}
+
+void Program::ReadRegister(std::uint64_t inode, Register which) {
+  std::array<std::byte, kCell> cell{};
+  const Micros began = now();
+  std::uint32_t number = 0;
+  absl::Status status;
+  if (which == Register::kTime) {
+    const absl::StatusOr<v1::Attr> attr = machine_.attributes().Get(machine_.vfs(), inode, caller_);
+    status = attr.status();
+    if (attr.ok() && attr->mtime().seconds() > kFirstSecond) {
+      number = static_cast<std::uint32_t>(attr->mtime().seconds() - kFirstSecond);
+    }
+  } else {
+    const absl::StatusOr<std::string> value =
+        machine_.vfs().GetXattr(inode, which == Register::kUser ? kUserName : kAclName, caller_);
+    status = value.status();
+    if (value.ok() && which == Register::kAcl) number = UserOf(*value);
+    if (value.ok() && which == Register::kUser) {
+      std::memcpy(cell.data(), value->data(), std::min(value->size(), cell.size()));
+    }
+    if (ErrnoOf(status) == ENODATA) status = absl::OkStatus();
+  }
+  if (number != 0) data().Fill(number, cell);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] reads register ", static_cast<int>(which),
+                        " of inode ", inode, ": ", number, " ", status.ToString());
+  });
+  if (!status.ok()) return;
+  data().EndRead(RegisterOf(inode, which), Who(), began, {0, kCell}, cell, /*suspect=*/false);
+  ++shared_.attributes_read;
+}
+
+}  // namespace reel::sim

@@ -1,0 +1,98 @@
+// Locks that are held for long, at the end of all bytes, in great numbers, or wanted in vain.
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/workload.h"
+
+namespace reel::sim {
+namespace {
+
+constexpr std::uint64_t kToEnd = client::FileLocks::kToEnd;
+
+// A signal that comes at some time.
+class Alarm final : public client::Interrupt {
+ public:
+  Alarm(const Scheduler& scheduler, Micros at) : scheduler_(scheduler), at_(at) {}
+  bool interrupted() const override { return scheduler_.now() >= at_; }
+
+ private:
+  const Scheduler& scheduler_;
+  const Micros at_;
+};
+
+}  // namespace
+
+std::vector<LockRange> Program::AnyLockRanges() {
+  switch (random().Below(5)) {
+    case 0:  // as databases do: one byte each
+      return {{.first = random().Below(4), .last = 0}};
+    case 1:  // the last one there is
+      return {{.first = kToEnd, .last = kToEnd}};
+    case 2:
+      return {{.first = random().Between(1, 64), .last = kToEnd}};
+    default:
+      break;
+  }
+  std::vector<LockRange> ranges;
+  const std::uint64_t first = random().Below(4);
+  for (std::uint64_t i = 0; i < random().Between(4, 12); ++i) {
+    ranges.push_back({.first = first + 2 * i, .last = first + 2 * i});
+  }
+  return ranges;
+}
+
+// As LockOnce, with locks of all kinds, and the file is used under them.
+void Program::LockAtLength(std::uint64_t inode) {
+  const bool whole = random().OneIn(3);
+  std::vector<LockRange> ranges = AnyLockRanges();
+  if (whole) ranges = {{.first = 0, .last = kToEnd}};
+  client::FileLocks::Lock lock{.inode = inode,
+                               .kind = whole ? v1::LOCK_WHOLE : v1::LOCK_RANGES,
+                               .owner = handle_,
+                               .handle = handle_,
+                               .range = {},
+                               .type = random().OneIn(3) ? v1::LOCK_SHARED : v1::LOCK_EXCLUSIVE,
+                               .pid = 1};
+  LockModel& model = shared_.cluster.locks();
+  bool any = false;
+  for (LockRange range : ranges) {
+    lock.range = {range.first, std::max(range.first, range.last)};
+    // Whoever holds one waits for none: nobody would find out that two wait for each other's.
+    const Alarm alarm(shared_.cluster.scheduler(), now() + random().Between(10, 300 * kMs));
+    const bool wait = !any && random().OneIn(2);
+    const bool gives_up = wait && random().OneIn(2);
+    const Micros began = now();
+    const absl::Status status = machine_.locks().Set(lock, wait, gives_up ? &alarm : nullptr);
+    Log([&] {
+      return absl::StrCat("[", began, ", ", now(), "] lock of inode ", inode, ", ",
+                          lock.range.first, " to ", lock.range.last, whole ? ", flock" : "", " by ",
+                          handle_, ": ", status.ToString());
+    });
+    ++shared_.done;
+    if (!status.ok()) break;
+    any = true;
+    if (!data().Unaware(machine_.host())) {
+      model.Granted({.inode = inode,
+                     .host = machine_.host(),
+                     .owner = handle_,
+                     .first = lock.range.first,
+                     .last = lock.range.last,
+                     .exclusive = lock.type == v1::LOCK_EXCLUSIVE,
+                     .whole = whole});
+    }
+  }
+  if (any) UseUnderLock(inode);
+  model.GivenUp(inode, machine_.host(), handle_);
+  machine_.locks().Release(inode, handle_, nullptr);
+}
+
+void Program::UseUnderLock(std::uint64_t inode) {
+  for (std::uint64_t i = random().Below(3); i > 0; --i) {
+    random().OneIn(2) ? Write(inode, AnyRange()) : (void)Read(inode, AnyRange());
+  }
+  shared_.cluster.scheduler().Sleep(
+      random().Between(10, random().OneIn(4) ? 1'500 * kMs : 20 * kMs));
+}
+
+}  // namespace reel::sim
