@@ -16,6 +16,9 @@
 
 namespace reel::sim {
 
+// Ranges of files are made of those.
+inline constexpr std::uint64_t kCell = DataModel::kCellBytes;
+
 // How often what is done, in parts.
 struct Mix {
   int lookup = 4, create = 3, make_dir = 1, remove = 3, rename = 2, link = 1, list = 1, chmod = 1,

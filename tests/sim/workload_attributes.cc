@@ -18,7 +18,6 @@
 namespace reel::sim {
 namespace {
 
-constexpr std::uint64_t kCell = DataModel::kCellBytes;
 constexpr char kUserName[] = "user.sim";
 constexpr char kAclName[] = "system.posix_acl_access";
 constexpr std::int64_t kFirstSecond = 4'000'000'000;  // of the times that are set

@@ -14,7 +14,6 @@
 namespace reel::sim {
 namespace {
 
-constexpr std::uint64_t kCell = DataModel::kCellBytes;
 constexpr std::uint64_t kLockUnit = 16;  // ranges of locks are a few of these
 std::uint64_t g_last_handle = 0;
 

@@ -10,7 +10,6 @@
 namespace reel::sim {
 namespace {
 
-constexpr std::uint64_t kCell = DataModel::kCellBytes;
 constexpr std::uint64_t kBlock = 4096;
 
 bool Zeroes(int mode) {

@@ -5,7 +5,6 @@
 namespace reel::sim {
 namespace {
 
-constexpr std::uint64_t kCell = DataModel::kCellBytes;
 constexpr std::uint64_t kPartsAnOperation = 4;  // of a stream, as the history counts them
 
 }  // namespace
