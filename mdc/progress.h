@@ -18,6 +18,8 @@ inline constexpr std::size_t kStepExtents = 500;
 // Of space that has no extents yet: so many records are made of it, at most.
 inline constexpr std::uint64_t kStepBlocks = kStepExtents * 8192;
 inline constexpr std::uint64_t kStepLevels = 4096;
+// Of what a session that has ended held, and of recalls that are sent again: in a turn of the core.
+inline constexpr std::size_t kStepHoldings = 4096;
 
 // How much of a change of extents is done.
 struct Progress {
