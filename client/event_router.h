@@ -109,7 +109,9 @@ class EventRouter : public SessionEvents {
   RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
   void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
   std::vector<v1::Reclaim> CollectReclaims() override {
-    AwaitCleared();  // in the new epoch nobody recalls what the kernel has kept
+    // In the new epoch nobody recalls what the kernel has kept. Nothing else would come on this
+    // thread before the claim: no recall does while grace lasts, which waits for that.
+    AwaitCleared();
     std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
     locks_.Reclaim(reclaims);
     return reclaims;

@@ -38,10 +38,10 @@ FuseRefuser::~FuseRefuser() {
   if (thread_.joinable()) thread_.join();
 }
 
-void FuseRefuser::Refuse(int dev_fuse, std::uint64_t unique) {
+void FuseRefuser::Refuse(int dev_fuse, std::uint64_t unique, int error) {
   fuse_out_header refusal{};
   refusal.len = sizeof(refusal);
-  refusal.error = -ENOTCONN;
+  refusal.error = -error;
   refusal.unique = unique;
   // It fails where nobody waits for this answer (any more).
   (void)!::write(dev_fuse, &refusal, sizeof(refusal));

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,7 +27,7 @@ class FuseRefuser {
   ~FuseRefuser();
 
   // Refuses one request; does nothing where it has been answered.
-  static void Refuse(int dev_fuse, std::uint64_t unique);
+  static void Refuse(int dev_fuse, std::uint64_t unique, int error = ENOTCONN);
 
  private:
   void Run();

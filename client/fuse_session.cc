@@ -87,7 +87,10 @@ struct FuseSession::Worker {
   bool finished = false;             // under the session's mutex
 };
 
-FuseSession::FuseSession(const Options& options) : options_(options) {}
+FuseSession::FuseSession(const Options& options)
+    : options_(options), gate_(options.direct, [this](std::uint64_t unique, int error) {
+        FuseRefuser::Refuse(fd_, unique, error);
+      }) {}
 
 namespace {
 thread_local void* current_worker = nullptr;  // a FuseSession::Worker
@@ -306,15 +309,48 @@ bool FuseSession::ServeOne(Worker& worker) {
     FuseRefuser::Refuse(fd_, worker.header().unique);
     return false;
   }
+  // Who gives up what is parked is answered here; libfuse does not know of it.
+  if (worker.header().opcode == FUSE_INTERRUPT) {
+    const auto& in =
+        *reinterpret_cast<const fuse_interrupt_in*>(worker.request() + sizeof(fuse_in_header));
+    if (gate_.Interrupt(in.unique)) return BecomeIdle();
+  }
+  const bool direct = IsDirect(worker);
+  if (direct && !EnterGate(worker, static_cast<std::size_t>(length))) return BecomeIdle();
+  Serve(worker, static_cast<std::size_t>(length));
+  for (auto next = direct ? gate_.Leave() : std::nullopt; next; next = gate_.Leave()) {
+    std::memcpy(worker.request(), next->data(), next->size());
+    worker.unique.store(worker.header().unique, std::memory_order_seq_cst);
+    Serve(worker, next->size());
+  }
+  return BecomeIdle();
+}
+
+bool FuseSession::IsDirect(const Worker& worker) {
+  const std::uint32_t opcode = worker.header().opcode;
+  return (opcode == FUSE_READ || opcode == FUSE_WRITE) && !IsPageCacheRequest();
+}
+
+bool FuseSession::EnterGate(Worker& worker, std::size_t length) {
+  const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(worker.request()),
+                                         length);
+  const std::uint64_t unique = worker.header().unique;
+  if (gate_.Enter(unique, bytes)) return true;
+  worker.unique.store(0, std::memory_order_relaxed);
+  // It may have been kept behind those that RefuseRequests has seen.
+  if (refuse_.load(std::memory_order_seq_cst)) gate_.AnswerParked(ENOTCONN);
+  return false;
+}
+
+void FuseSession::Serve(Worker& worker, std::size_t length) {
   worker.opcode = worker.header().opcode;
   if (worker.opcode == kOpStatx) worker.header().opcode = FUSE_GETATTR;
   if (worker.opcode == kOpTmpfile) worker.header().opcode = FUSE_CREATE;
   fuse_buf request{};
-  request.size = static_cast<std::size_t>(length);
+  request.size = length;
   request.mem = worker.request();
   fuse_session_process_buf(session_, &request);
   worker.unique.store(0, std::memory_order_relaxed);
-  return BecomeIdle();
 }
 
 // In one step: who ends was never counted, so that whoever takes a request meanwhile sees how many
@@ -349,7 +385,9 @@ void FuseSession::InvalidateAttributes(std::uint64_t inode) {
 
 void FuseSession::Notify(std::uint64_t inode, std::int64_t first_byte, std::int64_t length_bytes) {
   notify_fd = fd_;
+  gate_.BeginInvalidation();
   const int error = fuse_lowlevel_notify_inval_inode(session_, inode, first_byte, length_bytes);
+  gate_.EndInvalidation();
   // ENOENT: the kernel does not know the inode, so it has no pages of it. ENODEV: unmounted.
   if (error != 0 && error != -ENOENT && error != -ENODEV) {
     spdlog::warn("telling the kernel to forget inode {}: {}", inode, std::strerror(-error));
@@ -375,6 +413,7 @@ void FuseSession::Detach() {
 bool FuseSession::StopWorkers(std::uint32_t timeout_ms) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   stop_.store(true, std::memory_order_release);
+  gate_.Stop();
   MutexLock lock(mutex_);
   while (running_ > 0) {
     for (const std::unique_ptr<Worker>& worker : workers_) {
@@ -395,6 +434,7 @@ void FuseSession::RefuseRequests() {
     const std::uint64_t unique = worker->unique.load(std::memory_order_seq_cst);
     if (unique != 0) FuseRefuser::Refuse(fd_, unique);
   }
+  gate_.AnswerParked(ENOTCONN);
   if (!refuser_) refuser_.emplace(fd_, kRequestBytes);
 }
 

@@ -5,11 +5,13 @@
 // payload falls on a page, which lets it go to the LUNs without a copy, and libfuse only decodes
 // it. Flags that libfuse 3.14 does not know are put into the INIT reply on its way to the kernel.
 // Invariants:
-//   1. A request is answered by the worker that read it, before that worker reads another.
+//   1. A request is answered by the worker that read it, before that worker reads another; but for
+//      direct ones that are parked, which another worker serves later.
 //   2. While requests wait there is a worker to read them: the last idle worker that takes one
 //      starts another, up to max_threads. (A request may wait for a second one that the kernel
 //      sends on its behalf, such as the write-back of a page that a recall drops.) At the limit
 //      they wait in the kernel.
+//   3. Direct requests, which may wait for other hosts, take not all workers (DirectGate).
 // Threads: what tells the kernel, and ended, come from any thread; the others from the owner's.
 #pragma once
 
@@ -27,6 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/direct_gate.h"
 #include "client/fuse_refuser.h"
 #include "client/wait_limits.h"
 #include "volume/mutex.h"
@@ -51,6 +54,8 @@ class FuseSession {
     std::uint32_t threads = 16;              // idle workers kept
     std::uint32_t max_threads = kMaxFuseWorkers;
     std::uint32_t max_background = kMaxFuseBackground;
+    DirectGate::Options direct{
+        .max_served = kMaxDirectServed, .max_parked = kMaxDirectParked, .stall_ms = kDirectStallMs};
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the
@@ -128,6 +133,11 @@ class FuseSession {
   void End();
   // False when the worker is to end.
   bool ServeOne(Worker& worker);
+  // A direct READ or WRITE: of an application's buffer.
+  static bool IsDirect(const Worker& worker);
+  // False: the gate keeps it, and another worker serves it later.
+  bool EnterGate(Worker& worker, std::size_t length);
+  void Serve(Worker& worker, std::size_t length);
   // False: there are enough.
   bool BecomeIdle();
   // The kernel's pages there, and attributes; attributes alone where `first_byte` is negative.
@@ -141,6 +151,7 @@ class FuseSession {
   std::atomic<bool> stop_{false};
   std::atomic<bool> refuse_{false};
   std::optional<FuseRefuser> refuser_;
+  DirectGate gate_;
   // Workers that wait for a request, or are about to. (Of one that ends with the connection it is
   // no matter.)
   std::atomic<std::int32_t> idle_{0};

@@ -4,12 +4,17 @@
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <gtest/gtest.h>
+#include <linux/aio_abi.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <future>
@@ -166,6 +171,127 @@ TEST_F(FuseSessionTest, RequestsThatWaitDoNotHoldUpOthers) {
   EXPECT_EQ(::stat((directory_ + "/f").c_str(), &stat), 0);
   seen_.release.set_value();
   for (std::thread& reader : readers) reader.join();
+  close(file);
+}
+
+// ---- direct requests that wait for other hosts, and the write-back of pages
+// ---------------------------------------------------------------------------------------
+
+// A page of the file, changed in memory.
+class DirtyPage {
+ public:
+  explicit DirtyPage(int file)
+      : page_(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)) {
+    EXPECT_NE(page_, MAP_FAILED) << std::strerror(errno);
+    if (page_ != MAP_FAILED) *static_cast<volatile char*>(page_) = 'y';
+  }
+  ~DirtyPage() { munmap(page_, 4096); }
+  int WriteBack() { return msync(page_, 4096, MS_SYNC); }
+
+ private:
+  void* page_;
+};
+
+TEST_F(FuseSessionTest, DirectRequestsThatWaitLeaveWorkersToWriteBack) {
+  FuseSession::Options options;
+  options.threads = 2;
+  options.max_threads = 4;
+  options.direct = {.max_served = 2, .max_parked = 6, .stall_ms = 60'000};
+  Mount(options);
+  if (!session_->direct_io_mmap()) GTEST_SKIP() << "the kernel maps no FOPEN_DIRECT_IO file";
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  DirtyPage page(file);
+  std::vector<std::thread> readers;
+  for (int i = 0; i < 6; ++i) {
+    readers.emplace_back([file] {
+      char byte = 0;
+      EXPECT_EQ(pread(file, &byte, 1, 4096), 1);
+      EXPECT_EQ(byte, 'x');
+    });
+  }
+  while (seen_.waiting < 2) std::this_thread::yield();
+  auto written = std::async(std::launch::async, [&] { return page.WriteBack(); });
+  const bool in_time = written.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  EXPECT_TRUE(in_time);
+  EXPECT_EQ(seen_.waiting, 2);
+  seen_.release.set_value();
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(seen_.waiting, 6);
+  written.wait();
+  close(file);
+}
+
+TEST_F(FuseSessionTest, WhoeverIsParkedCanBeKilled) {
+  FuseSession::Options options;
+  options.direct = {.max_served = 1, .max_parked = 6, .stall_ms = 60'000};
+  Mount(options);
+  const int file = OpenFile();
+  ASSERT_GE(file, 0);
+  std::thread first([file] {
+    char byte = 0;
+    EXPECT_EQ(pread(file, &byte, 1, 4096), 1);
+  });
+  while (seen_.waiting < 1) std::this_thread::yield();
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &action, nullptr);
+  std::atomic<bool> ended{false};
+  std::thread second([file, &ended] {
+    char byte = 0;
+    EXPECT_EQ(pread(file, &byte, 1, 4096), -1);
+    EXPECT_EQ(errno, EINTR);
+    ended = true;
+  });
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!ended && std::chrono::steady_clock::now() < deadline) {
+    pthread_kill(second.native_handle(), SIGUSR1);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(seen_.waiting, 1);
+  seen_.release.set_value();
+  second.join();
+  first.join();
+  close(file);
+}
+
+// All of the kernel's places for asynchronous requests are taken by such that wait for another
+// host, which may wait for this page.
+TEST_F(FuseSessionTest, DirectRequestsThatFillTheKernelsQueueGiveWayToAnInvalidation) {
+  constexpr int kPlaces = 4;
+  FuseSession::Options options;
+  options.max_background = kPlaces;
+  options.direct = {.max_served = 2, .max_parked = 2, .stall_ms = 100};
+  Mount(options);
+  if (!session_->direct_io_mmap()) GTEST_SKIP() << "the kernel maps no FOPEN_DIRECT_IO file";
+  const int file = open((directory_ + "/f").c_str(), O_RDWR | O_DIRECT);
+  ASSERT_GE(file, 0);
+  DirtyPage page(file);
+  aio_context_t context = 0;
+  ASSERT_EQ(syscall(SYS_io_setup, kPlaces, &context), 0) << std::strerror(errno);
+  AlignedBuffer memory(kPlaces * 4096);
+  iocb blocks[kPlaces] = {};
+  for (int i = 0; i < kPlaces; ++i) {
+    blocks[i].aio_fildes = static_cast<std::uint32_t>(file);
+    blocks[i].aio_lio_opcode = IOCB_CMD_PREAD;
+    blocks[i].aio_buf = reinterpret_cast<std::uint64_t>(memory.data() + i * 4096);
+    blocks[i].aio_nbytes = 4096;
+    blocks[i].aio_offset = 4096;
+    iocb* one = &blocks[i];
+    ASSERT_EQ(syscall(SYS_io_submit, context, 1, &one), 1) << std::strerror(errno);
+  }
+  while (seen_.waiting < 2) std::this_thread::yield();
+  auto dropped = std::async(std::launch::async, [&] { session_->Invalidate(kFile, 0, 4096); });
+  const bool in_time = dropped.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+  EXPECT_TRUE(in_time);
+  EXPECT_TRUE(seen_.write_aligned);  // the page was written back
+  seen_.release.set_value();
+  dropped.wait();
+  io_event events[kPlaces] = {};
+  ASSERT_EQ(syscall(SYS_io_getevents, context, kPlaces, kPlaces, events, nullptr), kPlaces);
+  const auto gave_up = [](const io_event& event) { return event.res == -EAGAIN; };
+  EXPECT_EQ(std::ranges::count_if(events, gave_up), 2);
+  syscall(SYS_io_destroy, context);
   close(file);
 }
 

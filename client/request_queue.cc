@@ -99,20 +99,20 @@ RequestQueue::Place RequestQueue::Next() {
   };
   const std::uint64_t first =
       std::min({order(ready_slotted_), order(ready_waiting_), order(ready_brief_)});
-  const bool full = waiting_sent_ >= kMaxWaiting;
+  const bool full = waiting_sent_ >= kMaxWaitingSent;
   if (!ready_waiting_.empty() && order(ready_waiting_) == first && !full) {
     return {&ready_waiting_, 0};
   }
   // Those that wait come later, or let some others pass.
   if (!ready_brief_.empty() && order(ready_brief_) < order(ready_slotted_)) {
-    return brief_sent_ < kMaxBrief ? Place{&ready_brief_, 0} : Place{};
+    return brief_sent_ < kMaxBriefSent ? Place{&ready_brief_, 0} : Place{};
   }
   for (std::size_t i = 0; i < ready_slotted_.size(); ++i) {
     const PendingCall& call = *ready_slotted_[i];
     if (order(ready_brief_) < call.order) break;
     if (call.order < order(ready_waiting_) || WaitsForNobody(call)) return {&ready_slotted_, i};
   }
-  if (ready_brief_.empty() || brief_sent_ >= kMaxBrief) return {};
+  if (ready_brief_.empty() || brief_sent_ >= kMaxBriefSent) return {};
   return {&ready_brief_, 0};
 }
 

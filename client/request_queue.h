@@ -137,8 +137,6 @@ class RequestQueue {
   // How many slots are for `for_recalls_` alone.
   std::size_t KeptSlots() const { return slots_.count() < 2 ? 0 : (slots_.count() + 15) / 16; }
 
-  // Requests without a slot on their way at once; a controller refuses more than 4,096.
-  static constexpr std::uint64_t kMaxWaiting = 2048, kMaxBrief = 1024;
   static constexpr std::uint64_t kRedoOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
 
   SlotTable slots_;

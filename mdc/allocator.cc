@@ -19,8 +19,6 @@ using FreeExtent = FreeIndex::Extent;
 constexpr std::uint64_t kAheadShare = 16;
 // All that is reserved of a pool is at most that part of what is free there.
 constexpr std::uint64_t kReserveShare = 64;
-// More pieces than this for one request: the volume is full for it.
-constexpr std::size_t kMaxRuns = 65'536;
 
 class PoolAllocator : public Allocator {
  public:
@@ -189,7 +187,7 @@ void PoolAllocator::Take(const AllocationRequest& request, const std::vector<Fre
     }
   }
   for (FreeSpace* pool : order) {
-    while (need > 0 && runs.size() < kMaxRuns) {
+    while (need > 0 && runs.size() < request.max_runs) {
       const auto run = pool->TakeLargest(need);
       if (!run) break;
       Add(runs, *pool, *run);
@@ -210,7 +208,9 @@ void PoolAllocator::TakeAhead(const AllocationRequest& request, std::vector<Run>
 }
 
 absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& request) {
-  if (request.length_blocks == 0) return ErrnoStatus(EINVAL, "an allocation of no blocks");
+  if (request.length_blocks == 0 || request.max_runs == 0) {
+    return ErrnoStatus(EINVAL, "an allocation of no blocks");
+  }
   if (in_grace_) return ErrnoStatus(EAGAIN, "blocks of the last epoch are still to be claimed");
   const std::vector<FreeSpace*> order = Order(request);
   std::uint64_t usable = 0;
@@ -237,17 +237,11 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& req
     }
   }
   if (need > 0) Take(request, order, need, runs);
-  if (need > 0) {
+  if (need > 0 && runs.size() < request.max_runs) {
     for (FreeSpace* pool : order) pool->DropWindows(std::nullopt);
     Take(request, order, need, runs);
   }
-  if (need > 0) {
-    for (const Run& run : runs) {
-      pools_[run.pool.value()].Release({run.start.value(), run.length_blocks});
-    }
-    return ErrnoStatus(ENOSPC, "no space left: what is free is too fragmented for one request");
-  }
-  if (request.ahead_blocks > 0) TakeAhead(request, runs);
+  if (need == 0 && request.ahead_blocks > 0) TakeAhead(request, runs);
   return runs;
 }
 

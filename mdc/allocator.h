@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mdc/progress.h"
 #include "mdc/txn.h"
 #include "volume/descriptor.h"
 #include "volume/extent_map.h"
@@ -29,13 +30,15 @@
 namespace reel::mdc {
 
 struct AllocationRequest {
-  std::uint64_t length_blocks = 0;  // needed: all of it, or ENOSPC
-  std::uint64_t ahead_blocks = 0;   // wanted beyond it, contiguous with its last run, if free
-  std::string affinity;             // pool affinity; empty for none
-  SessionId session;                // with `directory`: whose window
-  InodeNumber directory;            // 0: no window
-  bool has_goal = false;            // continue at (goal_pool, goal_block) where possible
-  bool goal_pool_only = false;      // … and nowhere but in that pool
+  std::uint64_t length_blocks = 0;  // needed: all of it, or ENOSPC …
+  // … but of space so fragmented that it takes more runs, a first part, in so many.
+  std::size_t max_runs = kStepExtents;
+  std::uint64_t ahead_blocks = 0;  // wanted beyond it, contiguous with its last run, if free
+  std::string affinity;            // pool affinity; empty for none
+  SessionId session;               // with `directory`: whose window
+  InodeNumber directory;           // 0: no window
+  bool has_goal = false;           // continue at (goal_pool, goal_block) where possible
+  bool goal_pool_only = false;     // … and nowhere but in that pool
   PoolId goal_pool;
   PoolBlock goal_block;
 };
@@ -57,14 +60,15 @@ class Allocator {
                      WriteBatch& batch);
   virtual ~Allocator() = default;
 
-  // Runs that sum to length_blocks and up to ahead_blocks more. ENOSPC: nothing was taken. EINVAL:
-  // an affinity that no pool has falls back to the plain data pools, never an error.
+  // Runs that sum to length_blocks and up to ahead_blocks more, or max_runs that sum to less.
+  // ENOSPC: nothing was taken. EINVAL: an affinity that no pool has falls back to the plain data
+  // pools, never an error.
   virtual absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) = 0;
   // Frees a run that the transaction's extents no longer name. DATA_LOSS when a block of it is free
   // already: the operation must fail.
   virtual absl::Status Free(Txn& txn, const Run& run) = 0;
 
-  // Runs of that length in all, kept in memory alone for a later operation, which claims them;
+  // The same, without blocks ahead, kept in memory alone for a later operation, which claims them;
   // taken only where plenty is left. ENOSPC.
   virtual absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) = 0;
   // While it is set, only blocks that an earlier epoch had reserved are taken (ReserveAgain,

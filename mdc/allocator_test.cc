@@ -112,6 +112,26 @@ TEST_F(AllocatorTest, FreedBlocksReturnOnlyWhenDurable) {
   EXPECT_EQ(TakeOne(Blocks(64)), all);
 }
 
+TEST_F(AllocatorTest, WhatIsFragmentedComesInParts) {
+  Make({DataPool("a", 4, 8, 1)});  // 64 blocks, of which every second one becomes free
+  const Run all = TakeOne(Blocks(64));
+  for (std::uint64_t i = 0; i < 64; i += 2) {
+    ASSERT_TRUE(Free({all.pool, all.start + i, 1}).ok());
+  }
+  Durable();
+  AllocationRequest request = Blocks(32, /*ahead=*/32);
+  request.max_runs = 10;
+  for (const std::size_t part : {10u, 10u, 10u, 2u}) {
+    const auto runs = Take(request);
+    ASSERT_TRUE(runs.ok()) << runs.status();
+    ASSERT_EQ(runs->size(), part);
+    for (const Run& run : *runs) EXPECT_EQ(run.length_blocks, 1u);
+    request.length_blocks -= part;
+    EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+  }
+  EXPECT_EQ(ErrnoOf(Take(Blocks(1)).status()), ENOSPC);
+}
+
 TEST_F(AllocatorTest, WhatIsFreeAlreadyCannotBeFreed) {
   Make({DataPool("a", 4, 8, 1)});
   const Run run = TakeOne(Blocks(8));

@@ -211,15 +211,10 @@ void CoreImpl::OnTick() {
   if (!health_.ok()) return;
   session_clock_.Observe();
   const std::uint64_t now = session_clock_.NowMs();
+  ResendRecalls(/*begin=*/true);
   std::vector<std::pair<Session*, std::string>> over;
-  std::vector<SessionId> resumed;  // ascending
   for (auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
-    if (std::exchange(session->recalls_due, false)) {
-      SendRecalls(tokens_.PendingRecalls(id));
-      SendAttrRecalls(attr_tokens_.PendingRecalls(id));
-      resumed.push_back(id);
-    }
     if (session->lease_until_ms < now) {
       over.emplace_back(session.get(), "its lease ran out");
     } else if (session->phase == Session::Phase::kMustReclaim &&
@@ -233,18 +228,12 @@ void CoreImpl::OnTick() {
       over.emplace_back(session.get(), std::move(overdue));
     }
   }
-  if (!resumed.empty()) {
-    for (const LockToken& token : lock_tokens_.All()) {
-      if (token.recalled && std::ranges::binary_search(resumed, token.session)) {
-        SendLockRecall(token);
-      }
-    }
-  }
   for (const auto& [session, reason] : over) Evict(*session, reason);
   unheard_ = IsUnheard();
   wants_sync_ = wants_sync_ || may_sync_;
   outputs_.ReleaseIdle();
   AdvanceFences();
+  ReleaseSome();
   EndLockFetches();
   EndLateOpens(clock_.NowMs());
   RecallIdle();
@@ -258,13 +247,16 @@ void CoreImpl::OnDurable(Sequence sequence) {
   in_flight_.Durable(sequence);
   allocator_->Durable(sequence);
   outputs_.Durable(sequence);
+  ResendRecalls(/*begin=*/false);
   AdvanceFences();
+  ReleaseSome();
   Reap();
   RunUnfinished();
   Settle();
 }
 
 CoreOutputs CoreImpl::TakeOutputs() {
+  release_room_ = kStepHoldings;
   CoreOutputs outputs;
   outputs_.Take(outputs);
   outputs.fetches = std::exchange(fetches_, {});
@@ -286,7 +278,7 @@ void CoreImpl::Settle() {
       unlocked_.erase(unlocked_.begin());
       RunLockWaits(inode);
       RunLockTokenWaits(inode);
-      EndLockFetches();
+      if (unlocked_.empty()) EndLockFetches();
     } else if (!redone_.empty()) {
       Session* const session = sessions_.Find(*redone_.begin());
       redone_.erase(redone_.begin());
@@ -398,6 +390,7 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("orphans.now", orphans_.size());
   add("orphans.reaped", counters_.reaped);
   add("session.evictions", counters_.evictions);
+  add("session.released", counters_.released);
   add("session.now", sessions_.size());
   add("session.refused", counters_.refused);
   add("token.recalls", counters_.recalls);

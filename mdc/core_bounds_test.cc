@@ -1,6 +1,7 @@
 // What one session may cost the controller, in bytes: of what it asks for, and of what it claims.
 #include "mdc/core_world.h"
 #include "mdc/lock_table.h"
+#include "mdc/progress.h"
 #include "mdc/token_table.h"
 
 namespace reel::mdc {
@@ -154,6 +155,130 @@ TEST_F(CoreBoundsTest, LocksThatAreClaimedAreBounded) {
   }
   EXPECT_FALSE(goes_on);
   EXPECT_GT(claimed, kMaxLocks);
+}
+
+// ---- sessions that hold a million
+// ----------------------------------------------------------------------------------
+
+class HoldingsTest : public CoreBoundsTest {
+ protected:
+  static constexpr std::uint64_t kMany = 1'000'000;
+  static constexpr std::uint64_t kLocked = 100'000;
+  static constexpr std::uint64_t kTotal = kMany + kMany / 2 + kLocked;
+
+  // In a new epoch a_ claims tokens of a million inodes, half of them open, and locks.
+  void ClaimMany() {
+    file_ = a_.Create("file", true);
+    world_.options_.session_lease_ms = 60'000;
+    BeginGrace();
+    for (std::uint64_t inode = file_; inode < file_ + kMany;) {
+      v1::Reclaim claims;
+      for (std::uint64_t i = 0; i < kMany / 5; ++i, ++inode) {
+        claims.add_tokens()->set_inode(inode);
+        claims.mutable_tokens(static_cast<int>(i))->set_mode(v1::TOKEN_EXCLUSIVE);
+        if (i % 2 == 0) claims.add_opens(inode);
+      }
+      ASSERT_TRUE(Claims(claims));
+    }
+    v1::Reclaim locks;
+    for (std::uint64_t i = 0; i < kLocked; ++i) {
+      v1::FileLock& lock = *locks.add_locks();
+      lock.set_inode(file_ + i);
+      lock.set_owner(1);
+      lock.set_type(v1::LOCK_EXCLUSIVE);
+      lock.set_last(1);
+    }
+    ASSERT_TRUE(Claims(locks));
+    ASSERT_EQ(b_.Resume(), 0);
+    ASSERT_EQ(b_.Reclaim(), 0);
+  }
+  std::uint64_t Released() const { return world_.Counter("session.released"); }
+  // Turns of the core until all of it is given away: each gives a part.
+  void ExpectReleaseInSteps() {
+    std::uint64_t released = Released();
+    EXPECT_LE(released, kStepHoldings);
+    std::uint64_t turns = 1;
+    for (; released < kTotal && turns < 1'000; ++turns) {
+      world_.Tick();
+      EXPECT_LE(Released() - released, kStepHoldings);
+      released = Released();
+    }
+    EXPECT_GE(turns, kTotal / kStepHoldings);
+    EXPECT_EQ(released, kTotal);
+  }
+
+  std::uint64_t file_ = 0;
+};
+
+TEST_F(HoldingsTest, WhatAnEndedSessionHeldIsGivenAwayInSteps) {
+  ClaimMany();
+  ASSERT_EQ(a_.Reclaim(), 0);
+  const std::uint64_t get = b_.Send(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE));
+  world_.Run();
+  EXPECT_FALSE(b_.Answered(get));
+  world_.hold_syncs_ = true;  // the next step follows a sync, or a tick
+  v1::Request goodbye;
+  goodbye.mutable_goodbye();
+  a_.Send(goodbye);
+  world_.Run();
+  EXPECT_TRUE(b_.Answered(get));
+  EXPECT_EQ(b_.Do(Client::LookupOf("nothing")), ENOENT);
+  ExpectReleaseInSteps();
+}
+
+TEST_F(HoldingsTest, StepsFollowSyncsAndNeedNoTick) {
+  ClaimMany();
+  ASSERT_EQ(a_.Reclaim(), 0);
+  v1::Request goodbye;
+  goodbye.mutable_goodbye();
+  a_.Send(goodbye);
+  world_.Run();
+  EXPECT_EQ(Released(), kTotal);
+}
+
+TEST_F(HoldingsTest, ClaimsThatBeginAnewAreForgottenInSteps) {
+  ClaimMany();
+  world_.hold_syncs_ = true;
+  EXPECT_EQ(a_.Resume(), -1);  // they would be mixed with the new ones
+  const std::uint64_t hello = a_.last_id_;
+  ExpectReleaseInSteps();
+  world_.Tick();
+  ASSERT_TRUE(a_.Answered(hello));
+  EXPECT_EQ(a_.Answer(hello).error(), 0);
+  v1::Reclaim claims;
+  claims.add_tokens()->set_inode(file_);
+  claims.mutable_tokens(0)->set_mode(v1::TOKEN_EXCLUSIVE);
+  ASSERT_EQ(a_.Reclaim(claims), 0);
+  world_.Tick();
+  v1::WhoReply who;
+  world_.core_->Describe(who);
+  EXPECT_EQ(who.sessions(0).tokens(), 1u);
+}
+
+TEST_F(HoldingsTest, RecallsAreSentAgainInSteps) {
+  constexpr std::uint64_t kFiles = 8'000;
+  Client c{world_, 3};
+  c.Register();
+  std::vector<std::uint64_t> files;
+  for (std::uint64_t i = 0; i < kFiles; ++i) {
+    files.push_back(a_.Create(absl::StrCat("file", i)));
+    ASSERT_EQ(a_.Do(Client::LayoutOf(files.back(), v1::TOKEN_EXCLUSIVE)), 0);
+  }
+  a_.Disconnect();
+  for (std::uint64_t i = 0; i < kFiles; ++i) {
+    (i < kFiles / 2 ? b_ : c).Send(Client::LayoutOf(files[i], v1::TOKEN_SHARED));
+  }
+  world_.Run();
+  ASSERT_TRUE(a_.recalls_.empty());
+  world_.hold_syncs_ = true;
+  ASSERT_EQ(a_.Resume(), 0);
+  world_.Tick();
+  EXPECT_EQ(a_.recalls_.size(), kStepHoldings);
+  world_.Tick();
+  ASSERT_EQ(a_.recalls_.size(), kFiles);
+  for (std::uint64_t i = 0; i < kFiles; ++i) EXPECT_EQ(a_.recalls_[i].inode(), files[i]);
+  world_.Tick();
+  EXPECT_EQ(a_.recalls_.size(), kFiles);
 }
 
 }  // namespace

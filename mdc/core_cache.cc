@@ -74,7 +74,10 @@ void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
   for (const Recall& recall : recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);
-    if (session == nullptr || session->stream == kNoStream || session->recalls_due) continue;
+    if (session == nullptr || session->stream == kNoStream ||
+        session->WillResend(RecallClock::Kind::kAttributes, recall.inode)) {
+      continue;
+    }
     v1::Callback callback;
     callback.mutable_recall_attr()->set_inode(recall.inode.value());
     callback.mutable_recall_attr()->set_to_shared(recall.mode == v1::TOKEN_SHARED);

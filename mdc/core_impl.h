@@ -1,4 +1,4 @@
-// The core's inside; core.h is its face. Eleven files implement it:
+// The core's inside; core.h is its face. These files implement it:
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
 //   core_steps.cc     operations that take more than one step
@@ -11,6 +11,8 @@
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
 //   core_recalls.cc   recalls that are not answered, and sessions that give up
+//   core_grace.cc     what clients claim again in a new epoch
+//   core_release.cc   what ended sessions held, and what resumed ones are told again
 //
 // The order of one session's operations. All but pure reads take effect in sending order: they go
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
@@ -97,7 +99,7 @@ class CoreImpl final : public Core {
     std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
     std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
     std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
-    std::uint64_t foretold = 0, redone = 0;
+    std::uint64_t foretold = 0, redone = 0, released = 0;
   };
 
   // core.cc
@@ -242,13 +244,25 @@ class CoreImpl final : public Core {
   void DropOperations(Session& session);
   // Its record goes and others get what it held, at once; returns the commit's sequence.
   Sequence Forget(Session& session);
-  // REQUIRES: its record is gone.
-  void Release(Session& session);
-  void ReleaseHoldings(SessionId session);
   bool InGrace() const { return grace_sessions_ > 0; }
   // The session holds up grace no longer; when it was the last one, everybody is served.
   void LeaveGrace(Session& session);
   void OnGraceOver();
+
+  // core_release.cc
+  // The session goes, and others get what it held. REQUIRES: its record is gone.
+  void Release(Session& session);
+  // A session begins to claim anew: its Hello is answered when what it had claimed is forgotten.
+  void ReleaseClaims(Session& session);
+  // Gives away what is left of them, as much as this turn may.
+  void ReleaseSome();
+  // False: the turn was too short, and there is more.
+  bool ReleaseHoldings(SessionId session);
+  bool ReleaseUnborn(SessionId session);
+  void SpendRelease(std::size_t count);
+  // Sends the recalls of resumed sessions again. `begin`: also of those of which none was sent.
+  void ResendRecalls(bool begin);
+  bool ResendSome(Session& session, std::size_t& room);
 
   // core_fencing.cc
   // A key that was never used; nullopt: the epoch has no more.
@@ -312,7 +326,11 @@ class CoreImpl final : public Core {
     std::string what;
   };
   std::deque<CutOff> cut_off_;
-  absl::btree_set<SessionId> fencing_;  // sessions that are ending, or wait for a key
+  absl::btree_set<SessionId> fencing_;    // sessions that are ending, or wait for a key
+  absl::btree_set<SessionId> resending_;  // that are told again what is recalled
+  // Sessions that are gone, and others that claim anew, of which something is held still.
+  std::deque<SessionId> releasing_;
+  std::size_t release_room_ = kStepHoldings;  // what this turn may still give away
 
   InFlight in_flight_;
   std::unique_ptr<Allocator> allocator_;

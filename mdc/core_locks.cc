@@ -126,7 +126,10 @@ void CoreImpl::RecallLocks(InodeNumber inode, bool contended) {
 void CoreImpl::SendLockRecall(const LockToken& token) {
   ++counters_.recalls;
   const Session* session = sessions_.Find(token.session);
-  if (session == nullptr || session->stream == kNoStream || session->recalls_due) return;
+  if (session == nullptr || session->stream == kNoStream ||
+      session->WillResend(RecallClock::Kind::kLocks, token.inode)) {
+    return;
+  }
   v1::Callback callback;
   callback.mutable_recall_locks()->set_inode(token.inode.value());
   callback.mutable_recall_locks()->set_token(token.number);

@@ -91,6 +91,7 @@ void CoreImpl::OnStreamEnded(StreamId stream) {
   Session* session = sessions_.FindByStream(stream);
   if (session == nullptr) return;
   sessions_.Detach(*session);
+  session->hello.reset();
   DropOperations(*session);
   Settle();
 }
@@ -297,15 +298,18 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   RenewLease(*session);
   if (session->phase == Session::Phase::kMustReclaim) {
     // Reclaiming starts over: what an earlier stream brought would be counted twice.
-    ReleaseHoldings(session->id);
     session->reclaimed_bytes = 0;
     session->reclaimed = false;
+    session->hello = request;
+    ReleaseClaims(*session);
+  } else {
+    AnswerHello(*session, request, Sequence());
   }
-  AnswerHello(*session, request, Sequence());
   // Recalls may have been lost with the old stream. They follow with the next tick, not in one
   // frame with the answer to Hello: the client has its session set up by then. So does what is
   // recalled until then: a second answer to one recall could give up what was granted between them.
-  session->recalls_due = true;
+  session->resending.emplace();
+  resending_.insert(session->id);
 }
 
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
@@ -399,33 +403,6 @@ void CoreImpl::DropOperations(Session& session) {
   session.waiting = 0;
   session.waiting_bytes = 0;
   session.redos = 0;
-}
-
-void CoreImpl::ReleaseHoldings(SessionId session) {
-  // It may have held a million: only those for which somebody waits are looked at again.
-  const auto wake = [&](InodeNumber inode) {
-    if (parked_.contains(inode)) woken_.insert(inode);
-  };
-  for (const InodeNumber inode : tokens_.Drop(session)) {
-    wake(inode);
-    if (orphans_.contains(inode)) QueueReap(inode);
-  }
-  for (const InodeNumber inode : attr_tokens_.Drop(session)) wake(inode);
-  for (const InodeNumber inode : opens_.Drop(session)) {
-    if (orphans_.contains(inode)) QueueReap(inode);
-  }
-  for (const InodeNumber inode : locks_.Drop(session)) unlocked_.insert(inode);
-  for (const InodeNumber inode : lock_tokens_.Drop(session)) unlocked_.insert(inode);
-  allocator_->DropWindows(session);
-}
-
-void CoreImpl::Release(Session& session) {
-  ReleaseHoldings(session.id);
-  for (const mdc::Run& run : unborn_.Drop(session.id)) allocator_->Unreserve(run);
-  const bool held_up = std::exchange(session.holds_up_grace, false);
-  fencing_.erase(session.id);
-  sessions_.Remove(session.id);
-  if (held_up && --grace_sessions_ == 0) OnGraceOver();
 }
 
 Sequence CoreImpl::Forget(Session& session) {

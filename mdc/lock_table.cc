@@ -65,30 +65,54 @@ void LockTable::Set(const FileLock& lock) {
   if (holder == holders.end()) {
     holders.push_back({.owner = lock.owner, .pid = lock.pid, .locks = {}});
     holder = std::prev(holders.end());
+    ++inodes_[lock.owner.session][lock.inode];
   }
   std::uint64_t& count = counts_[lock.owner.session];
   count -= holder->locks.size();
   holder->locks.Set(lock.range, lock.type);
   count += holder->locks.size();
   if (count == 0) counts_.erase(lock.owner.session);
-  if (holder->locks.empty()) holders.erase(holder);
+  if (holder->locks.empty()) {
+    holders.erase(holder);
+    OwnerGone(lock.owner.session, lock.inode);
+  }
   if (holders.empty()) holders_.erase(lock.inode);
 }
 
-std::vector<InodeNumber> LockTable::Drop(SessionId session) {
-  std::vector<InodeNumber> weaker;
-  for (auto it = holders_.begin(); it != holders_.end();) {
-    const std::size_t dropped = std::erase_if(
-        it->second, [&](const Holder& holder) { return holder.owner.session == session; });
-    if (dropped > 0) weaker.push_back(it->first);
-    it = it->second.empty() ? holders_.erase(it) : std::next(it);
-  }
-  counts_.erase(session);
+void LockTable::OwnerGone(SessionId session, InodeNumber inode) {
+  const auto mine = inodes_.find(session);
+  const auto owners = mine->second.find(inode);
+  if (--owners->second > 0) return;
+  mine->second.erase(owners);
+  if (mine->second.empty()) inodes_.erase(mine);
+}
+
+std::vector<InodeNumber> LockTable::Drop(SessionId session, std::size_t most) {
   std::vector<WaitKey> ended;
-  for (const auto& [key, wait] : waits_) {
-    if (wait.owner.session == session) ended.push_back(key);
+  for (auto it = waits_by_owner_.lower_bound({LockOwner{.session = session}, {}});
+       it != waits_by_owner_.end() && it->first.session == session; ++it) {
+    ended.push_back(it->second);
   }
   for (const auto& [inode, number] : ended) EndWait(inode, number);
+  std::vector<InodeNumber> weaker;
+  const auto mine = inodes_.find(session);
+  if (mine == inodes_.end()) return weaker;
+  std::uint64_t pieces = 0;
+  auto next = mine->second.begin();
+  for (; next != mine->second.end() && weaker.size() < most; ++next) {
+    const auto entry = holders_.find(next->first);
+    std::erase_if(entry->second, [&](const Holder& holder) {
+      if (holder.owner.session != session) return false;
+      pieces += holder.locks.size();
+      return true;
+    });
+    if (entry->second.empty()) holders_.erase(entry);
+    weaker.push_back(next->first);
+  }
+  mine->second.erase(mine->second.begin(), next);
+  if (mine->second.empty()) inodes_.erase(mine);
+  const auto count = counts_.find(session);
+  if ((count->second -= pieces) == 0) counts_.erase(count);
   return weaker;
 }
 

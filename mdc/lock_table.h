@@ -9,6 +9,7 @@
 // all blockers of a wait instead of one. Threads: the core thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "proto/byte_locks.h"
@@ -60,8 +62,9 @@ class LockTable {
   std::optional<FileLock> Conflict(const FileLock& wanted) const;
   // REQUIRES: no conflict. LOCK_NONE unlocks.
   void Set(const FileLock& lock);
-  // Everything of the session is gone, its waits too; the inodes on which others may wait.
-  std::vector<InodeNumber> Drop(SessionId session);
+  // What the session has locked of `most` inodes, the lowest ones, is gone, and all its waits;
+  // these inodes, on which others may wait.
+  std::vector<InodeNumber> Drop(SessionId session, std::size_t most = SIZE_MAX);
   // Everything that the session holds on the inode is gone; what that was.
   std::vector<FileLock> Break(InodeNumber inode, SessionId session);
   // Another session holds locks of the inode, or somebody waits for one.
@@ -90,9 +93,12 @@ class LockTable {
   };
   using WaitKey = std::pair<InodeNumber, std::uint64_t>;
   std::vector<LockOwner> Blockers(const FileLock& wanted) const;
+  void OwnerGone(SessionId session, InodeNumber inode);
 
   std::map<InodeNumber, std::vector<Holder>> holders_;
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
+  // Of which inodes a session holds locks, by how many owners.
+  absl::flat_hash_map<SessionId, absl::btree_map<InodeNumber, std::uint64_t>> inodes_;
   std::map<WaitKey, FileLock> waits_;
   std::set<std::pair<LockOwner, WaitKey>> waits_by_owner_;
   std::uint64_t last_wait_ = 0;

@@ -50,6 +50,24 @@ TEST(LockTableTest, ASessionThatEndsHoldsNothingAndWaitsForNothing) {
   EXPECT_TRUE(table.WaitsFor(kFile).empty());
 }
 
+TEST(LockTableTest, WhatASessionHoldsIsGivenUpInParts) {
+  LockTable table;
+  table.Set(Lock(kA, v1::LOCK_SHARED, 0, 9, kOtherFile));
+  table.Set(Lock(kA, v1::LOCK_SHARED));
+  FileLock second = Lock(kA, v1::LOCK_SHARED);
+  second.owner.number = 6;
+  table.Set(second);
+  table.Set(Lock(kB, v1::LOCK_SHARED));
+  second.type = v1::LOCK_NONE;
+  table.Set(second);  // one of two owners of the file
+  EXPECT_EQ(table.Drop(kA, 1), std::vector<InodeNumber>{kFile});
+  EXPECT_EQ(table.CountOf(kA), 1u);
+  EXPECT_TRUE(table.Drop(kA, 0).empty());
+  EXPECT_EQ(table.Drop(kA, 1), std::vector<InodeNumber>{kOtherFile});
+  EXPECT_TRUE(table.Drop(kA, 1).empty());
+  EXPECT_EQ(table.CountOf(kB), 1u);
+}
+
 TEST(LockTableTest, WaitsAreServedInTurn) {
   LockTable table;
   const std::uint64_t first = table.AddWait(Lock(kB, v1::LOCK_SHARED));

@@ -12,8 +12,8 @@ const LockToken* LockTokens::Find(InodeNumber inode) const {
 }
 
 bool LockTokens::MayHoldMore(SessionId session) const {
-  const auto count = counts_.find(session);
-  return count == counts_.end() || count->second < kMaxTokens;
+  const auto mine = inodes_.find(session);
+  return mine == inodes_.end() || mine->second.held.size() < kMaxTokens;
 }
 
 void LockTokens::Grant(InodeNumber inode, SessionId session) {
@@ -22,18 +22,21 @@ void LockTokens::Grant(InodeNumber inode, SessionId session) {
           .emplace(inode, LockToken{.inode = inode, .session = session, .number = ++last_number_})
           .second;
   REEL_CHECK(added, "an inode has one lock token");
-  ++counts_[session];
+  inodes_[session].held.insert(inode);
 }
 
 bool LockTokens::Recall(InodeNumber inode, bool contended) {
   LockToken& token = tokens_.at(inode);
   token.contended |= contended;
+  inodes_[token.session].recalled.insert(inode);
   return !std::exchange(token.recalled, true);
 }
 
 void LockTokens::Erase(Tokens::iterator token) {
-  const auto count = counts_.find(token->second.session);
-  if (--count->second == 0) counts_.erase(count);
+  const auto mine = inodes_.find(token->second.session);
+  mine->second.recalled.erase(token->first);
+  mine->second.held.erase(token->first);
+  if (mine->second.held.empty()) inodes_.erase(mine);
   tokens_.erase(token);
 }
 
@@ -50,14 +53,28 @@ bool LockTokens::Break(InodeNumber inode, SessionId session) {
   return true;
 }
 
-std::vector<InodeNumber> LockTokens::Drop(SessionId session) {
+std::vector<InodeNumber> LockTokens::Drop(SessionId session, std::size_t most) {
   std::vector<InodeNumber> dropped;
-  if (!counts_.contains(session)) return dropped;
-  for (const auto& [inode, token] : tokens_) {
-    if (token.session == session) dropped.push_back(inode);
+  const auto mine = inodes_.find(session);
+  if (mine == inodes_.end()) return dropped;
+  const auto& held = mine->second.held;
+  for (auto it = held.begin(); it != held.end() && dropped.size() < most; ++it) {
+    dropped.push_back(*it);
   }
   for (const InodeNumber inode : dropped) Break(inode, session);
   return dropped;
+}
+
+std::vector<LockToken> LockTokens::Recalled(SessionId session, InodeNumber from,
+                                            std::size_t most) const {
+  std::vector<LockToken> recalled;
+  const auto mine = inodes_.find(session);
+  if (mine == inodes_.end()) return recalled;
+  const auto& inodes = mine->second.recalled;
+  for (auto it = inodes.lower_bound(from); it != inodes.end() && recalled.size() < most; ++it) {
+    recalled.push_back(tokens_.at(*it));
+  }
+  return recalled;
 }
 
 std::vector<LockToken> LockTokens::All() const {

@@ -9,10 +9,12 @@
 // Threads: the core thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "volume/types.h"
 
@@ -46,8 +48,10 @@ class LockTokens {
   bool Return(InodeNumber inode, SessionId session, std::uint64_t number);
   // Whatever its number.
   bool Break(InodeNumber inode, SessionId session);
-  // All of the session's are over; their inodes.
-  std::vector<InodeNumber> Drop(SessionId session);
+  // Those of `most` inodes, the session's lowest ones, are over; these inodes.
+  std::vector<InodeNumber> Drop(SessionId session, std::size_t most = SIZE_MAX);
+  // At most so many of the session's that are wanted back, of `from` and later inodes.
+  std::vector<LockToken> Recalled(SessionId session, InodeNumber from, std::size_t most) const;
 
   // By inode.
   std::vector<LockToken> All() const;
@@ -58,7 +62,11 @@ class LockTokens {
   void Erase(Tokens::iterator token);
 
   Tokens tokens_;
-  absl::flat_hash_map<SessionId, std::uint64_t> counts_;
+  struct Inodes {
+    absl::btree_set<InodeNumber> held;
+    absl::btree_set<InodeNumber> recalled;
+  };
+  absl::flat_hash_map<SessionId, Inodes> inodes_;
   std::uint64_t last_number_ = 0;
 };
 

@@ -19,6 +19,8 @@ inline constexpr std::size_t kReapExtents = 1000;
 // Where space has no extents yet, records of so many blocks are made of it.
 inline constexpr std::uint64_t kRecordBlocks = 8192;
 inline constexpr std::uint64_t kStepLevels = 4096;
+// Of what a session that has ended held, and of recalls that are sent again: in a turn of the core.
+inline constexpr std::size_t kStepHoldings = 4096;
 
 // At most so many extents are changed by a step of an operation, or freed by one of a removal.
 struct StepSizes {

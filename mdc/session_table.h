@@ -5,6 +5,7 @@
 // one stream; one client incarnation has at most one session. Threads: the core thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -100,10 +101,31 @@ struct Session {
   RecallClock recalls;         // that are out
   // As its client has said last, and when: how its work on them stands; nothing: it never has.
   std::optional<v1::RecallWork> recall_work;
-  bool gave_up = false;       // its lease is over by its client's own clock
-  bool recalls_due = false;   // resumed: what was recalled on its old stream goes out again
-  std::vector<Rekey> rekeys;  // one a LUN
-  FenceRun ending;            // kEnding
+  bool gave_up = false;  // its lease is over by its client's own clock
+  // Resumed: what was recalled on its old stream goes out again, by kind and inode, from here on.
+  struct Resending {
+    bool begun = false;
+    RecallClock::Kind kind = RecallClock::Kind::kData;  // past the last one: all were sent
+    InodeNumber from;
+
+    // Goes behind what was found, of which there is more where it takes all the room.
+    template <typename Found>
+    void Pass(const std::vector<Found>& found, std::size_t& room) {
+      const bool all = found.size() < room;
+      from = all ? InodeNumber(0) : InodeNumber(found.back().inode.value() + 1);
+      if (all) kind = static_cast<RecallClock::Kind>(static_cast<std::uint8_t>(kind) + 1);
+      room -= std::min(room, found.size());
+    }
+  };
+  std::optional<Resending> resending;
+  // What is recalled now goes out with those.
+  bool WillResend(RecallClock::Kind kind, InodeNumber inode) const {
+    if (!resending) return false;
+    return kind != resending->kind ? kind > resending->kind : inode >= resending->from;
+  }
+  std::optional<v1::Request> hello;      // kMustReclaim: answered when its earlier claims are gone
+  std::vector<Rekey> rekeys;             // one a LUN
+  FenceRun ending;                       // kEnding
   std::optional<Sequence> forgotten_at;  // kEnding: its record is gone when that is durable
 };
 

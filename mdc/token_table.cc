@@ -86,14 +86,16 @@ bool TokenTable::IsOut(SessionId session, InodeNumber inode, std::uint64_t numbe
                      [&](const Pending& pending) { return pending.number == number; });
 }
 
-std::vector<Recall> TokenTable::PendingRecalls(SessionId session) const {
+std::vector<Recall> TokenTable::PendingRecalls(SessionId session, InodeNumber from,
+                                               std::size_t most) const {
   std::vector<Recall> recalls;
   const auto found = inodes_.find(session);
   if (found == inodes_.end()) return recalls;
-  for (const InodeNumber inode : found->second.recalled) {
+  const auto& inodes = found->second.recalled;
+  for (auto it = inodes.lower_bound(from); it != inodes.end() && recalls.size() < most; ++it) {
     ++looked_at_;
-    for (const Pending& pending : Find(session, inode)->recalled) {
-      recalls.push_back({session, inode, pending.mode, pending.span, pending.number});
+    for (const Pending& pending : Find(session, *it)->recalled) {
+      recalls.push_back({session, *it, pending.mode, pending.span, pending.number});
     }
   }
   return recalls;
@@ -166,22 +168,25 @@ void TokenTable::Forget(InodeNumber inode) {
   holders_.erase(found);
 }
 
-std::vector<InodeNumber> TokenTable::Drop(SessionId session) {
+std::vector<InodeNumber> TokenTable::Drop(SessionId session, std::size_t most) {
   std::vector<InodeNumber> inodes;
-  counts_.erase(session);
   const auto mine = inodes_.find(session);
   if (mine == inodes_.end()) return inodes;
-  inodes.assign(mine->second.held.begin(), mine->second.held.end());
-  inodes_.erase(mine);
+  for (auto it = mine->second.held.begin(); it != mine->second.held.end() && inodes.size() < most;
+       ++it) {
+    inodes.push_back(*it);
+  }
   looked_at_ += inodes.size();
   for (const InodeNumber inode : inodes) {
     const auto entry = holders_.find(inode);
     std::vector<Holder>& holders = entry->second;
-    std::erase_if(holders, [&](const Holder& holder) { return holder.session == session; });
+    const auto holder = std::find_if(holders.begin(), holders.end(),
+                                     [&](const Holder& h) { return h.session == session; });
+    Count(session, holder->held.pieces().size(), 0);
+    holders.erase(holder);
     if (holders.empty()) holders_.erase(entry);
+    Gone(session, inode);
   }
-  // The table's order is random by design; what the core does next must not be.
-  std::sort(inodes.begin(), inodes.end());
   return inodes;
 }
 
@@ -209,18 +214,16 @@ bool OpenTable::IsOpenBy(SessionId session, InodeNumber inode) const {
   return mine != by_session_.end() && mine->second.contains(inode);
 }
 
-std::vector<InodeNumber> OpenTable::Drop(SessionId session) {
-  std::vector<InodeNumber> closed;
+std::vector<InodeNumber> OpenTable::Drop(SessionId session, std::size_t most) {
+  std::vector<InodeNumber> inodes, closed;
   const auto mine = by_session_.find(session);
   if (mine == by_session_.end()) return closed;
-  for (const InodeNumber inode : mine->second) {
-    const auto total = total_.find(inode);
-    if (--total->second > 0) continue;
-    total_.erase(total);
-    closed.push_back(inode);
+  for (auto it = mine->second.begin(); it != mine->second.end() && inodes.size() < most; ++it) {
+    inodes.push_back(*it);
   }
-  by_session_.erase(mine);
-  std::sort(closed.begin(), closed.end());
+  for (const InodeNumber inode : inodes) {
+    if (Close(session, inode)) closed.push_back(inode);
+  }
   return closed;
 }
 

@@ -7,12 +7,12 @@
 // core thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "proto/mdc.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/types.h"
@@ -55,8 +55,10 @@ class TokenTable {
   bool AnyRecallPending(InodeNumber inode) const;
   // Whether the recall of that number has no answer yet.
   bool IsOut(SessionId session, InodeNumber inode, std::uint64_t number) const;
-  // All of the session's recalls that are out: sent again when its stream was replaced.
-  std::vector<Recall> PendingRecalls(SessionId session) const;
+  // The session's recalls that are out, by inode: sent again when its stream was replaced. Those of
+  // `from` and later inodes; those of the inode by which there are `most` end the list.
+  std::vector<Recall> PendingRecalls(SessionId session, InodeNumber from = InodeNumber(0),
+                                     std::size_t most = SIZE_MAX) const;
 
   // REQUIRES: OthersAtMost(session, inode, mode == EXCLUSIVE ? NONE : SHARED, span). Never lowers.
   void Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
@@ -67,8 +69,9 @@ class TokenTable {
               const TokenSpan& span = kWholeFile);
   // The inode is gone: nobody holds anything of it.
   void Forget(InodeNumber inode);
-  // Everything of the session is gone; the inodes on which others may wait.
-  std::vector<InodeNumber> Drop(SessionId session);
+  // What the session has of `most` inodes, the lowest ones, is gone; these, on which others may
+  // wait.
+  std::vector<InodeNumber> Drop(SessionId session, std::size_t most = SIZE_MAX);
 
   // Whether anything was ever granted exclusively: until then nobody has to ask who holds it so.
   bool AnyExclusive() const { return any_exclusive_; }
@@ -98,7 +101,7 @@ class TokenTable {
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
   // What a session holds, and of which inodes it was asked to give something back.
   struct Inodes {
-    absl::flat_hash_set<InodeNumber> held;
+    absl::btree_set<InodeNumber> held;
     absl::btree_set<InodeNumber> recalled;
   };
   absl::flat_hash_map<SessionId, Inodes> inodes_;
@@ -115,12 +118,13 @@ class OpenTable {
   bool Close(SessionId session, InodeNumber inode);
   bool IsOpen(InodeNumber inode) const { return total_.contains(inode); }
   bool IsOpenBy(SessionId session, InodeNumber inode) const;
-  // The inodes that nobody has open any more after the session is gone.
-  std::vector<InodeNumber> Drop(SessionId session);
+  // The session's opens of `most` inodes, the lowest ones, are gone; those of them that nobody has
+  // open any more.
+  std::vector<InodeNumber> Drop(SessionId session, std::size_t most = SIZE_MAX);
   std::uint64_t CountOf(SessionId session) const;
 
  private:
-  absl::flat_hash_map<SessionId, absl::flat_hash_set<InodeNumber>> by_session_;
+  absl::flat_hash_map<SessionId, absl::btree_set<InodeNumber>> by_session_;
   absl::flat_hash_map<InodeNumber, std::uint32_t> total_;  // sessions
 };
 

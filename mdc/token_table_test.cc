@@ -136,7 +136,11 @@ TEST(OpenTable, DropReturnsWhatNobodyHasOpenAnyMore) {
   table.Open(kA, kFile);
   table.Open(kA, InodeNumber(8));
   table.Open(kB, InodeNumber(8));
-  EXPECT_EQ(table.Drop(kA), std::vector<InodeNumber>{kFile});
+  EXPECT_EQ(table.Drop(kA, 1), std::vector<InodeNumber>{kFile});
+  EXPECT_EQ(table.CountOf(kA), 1u);
+  EXPECT_TRUE(table.Drop(kA).empty());
+  EXPECT_EQ(table.CountOf(kA), 0u);
+  EXPECT_TRUE(table.IsOpen(InodeNumber(8)));
 }
 
 // What a session holds is found without looking at what others hold.
@@ -160,6 +164,16 @@ TEST(TokenTable, ASessionIsLookedAtAlone) {
             (std::vector<InodeNumber>{InodeNumber(3), InodeNumber(4), InodeNumber(5)}));
   EXPECT_TRUE(table.PendingRecalls(kB).empty());
   EXPECT_LE(table.looked_at(), 20u);
+  // … and is given up in parts.
+  const std::vector<Recall> first = table.PendingRecalls(kA, InodeNumber(0), 1);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].inode, InodeNumber(2));
+  EXPECT_EQ(table.PendingRecalls(kA, InodeNumber(3), 10).size(), 1u);
+  EXPECT_EQ(table.Drop(kA, 2), (std::vector<InodeNumber>{InodeNumber(2), InodeNumber(3)}));
+  EXPECT_TRUE(table.Drop(kA, 0).empty());
+  EXPECT_EQ(table.CountOf(kA), kMany - 3);
+  EXPECT_TRUE(table.PendingRecalls(kA).empty());
+  EXPECT_LE(table.looked_at(), 24u);
 }
 
 }  // namespace

@@ -66,11 +66,11 @@ std::vector<Run> UnbornTable::Drop(SessionId session, InodeNumber directory) {
   return runs;
 }
 
-std::vector<Run> UnbornTable::Drop(SessionId session) {
+std::vector<Run> UnbornTable::DropSome(SessionId session, std::size_t most) {
   std::vector<Run> runs;
   const auto first = stocks_.lower_bound({session, InodeNumber(0)});
   auto last = first;
-  for (; last != stocks_.end() && last->first.first == session; ++last) {
+  for (; last != stocks_.end() && last->first.first == session && runs.size() < most; ++last) {
     MoveRuns(last->second.unborn, runs);
   }
   stocks_.erase(first, last);

@@ -40,8 +40,8 @@ class UnbornTable {
   std::vector<std::pair<SessionId, InodeNumber>> Idle(std::uint64_t since_ms) const;
   // The session makes none of these any more; the runs are to be given back.
   std::vector<Run> Drop(SessionId session, InodeNumber directory);
-  // It has ended, and writes nothing.
-  std::vector<Run> Drop(SessionId session);
+  // It has ended, and writes nothing: the runs of some, until there are `most`. None: it has none.
+  std::vector<Run> DropSome(SessionId session, std::size_t most);
 
  private:
   struct Stock {

@@ -1,11 +1,14 @@
 // Real threads, a real store on image files; only the transport is missing.
 #include "mdc/volume_server.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <functional>
 #include <map>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -88,6 +91,14 @@ class VolumeServerTest : public testing::Test {
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
+  void StartOnFailingStore() {
+    VolumeServerOptions options = Options();
+    options.on_failure = [this](const absl::Status&) { ++failures_; };
+    auto server = TakeAndServe(options, SeatOptions(), SystemClock());
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    Connect();
+  }
   void Connect(std::uint64_t resume = 0) {
     peer_ = std::make_shared<Peer>();
     stream_ = server_->AddStream(peer_);
@@ -152,6 +163,7 @@ class VolumeServerTest : public testing::Test {
   std::uint64_t session_ = 0;
   std::uint64_t last_id_ = 0;
   std::map<std::uint32_t, std::uint64_t> sequences_;
+  std::atomic<int> failures_{0};  // of StartOnFailingStore's
 };
 
 TEST_F(VolumeServerTest, WhatWasAnsweredIsThereAfterARestart) {
@@ -282,6 +294,48 @@ TEST_F(VolumeServerTest, WhatIsTakenRunsAlsoWhereTheServerStops) {
     EXPECT_EQ(taken, ran);
     server_.reset();
   }
+}
+
+// … and where the store has failed.
+TEST_F(VolumeServerTest, WhatIsTakenIsRefusedWhereTheStoreHasFailed) {
+  StartOnFailingStore();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  signal(SIGXFSZ, SIG_IGN);
+  const rlim_t before = std::exchange(limit.rlim_cur, 0);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);  // no image can be written any more
+  Mutex mutex;
+  CondVar changed;
+  bool refused = false;
+  PostIn(1, CreateOf("file"));
+  while (failures_ == 0) std::this_thread::yield();
+  // A client that registers needs the store: the core learns that it has failed.
+  v1::Request hello;
+  hello.set_id(1);
+  hello.mutable_hello()->set_protocol_min(1);
+  hello.mutable_hello()->set_protocol_max(1);
+  hello.mutable_hello()->set_volume("reel");
+  hello.mutable_hello()->set_client(Uuid::Random().ToBytes());
+  v1::ClientFrame frame;
+  *frame.add_requests() = std::move(hello);
+  server_->Post(server_->AddStream(std::make_shared<Peer>()), std::move(frame));
+  while (!refused) {
+    bool ended = false;
+    const auto end = [&](bool refuses) {
+      MutexLock lock(mutex);
+      refused = refuses;
+      ended = true;
+      changed.NotifyAll();
+    };
+    ASSERT_TRUE(server_->RunOnCore([&](const Core&) { end(false); }, [&] { end(true); }));
+    MutexLock lock(mutex);
+    while (!ended) changed.Wait(mutex);
+  }
+  EXPECT_TRUE(refused);
+  limit.rlim_cur = before;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_FALSE(server_->Stop().ok());
+  server_.reset();
 }
 
 TEST_F(VolumeServerTest, AdministrationSeesTheVolume) {

@@ -35,13 +35,11 @@ std::vector<Hole> HolesOf(const ExtentEdit& edit, FileBlock start, FileBlock end
   return holes;
 }
 
-// Where a hole's blocks should lie, and how many more may follow.
+// Where a hole's blocks should lie.
 AllocationRequest RequestFor(const OpContext& ctx, const ExtentEdit& edit,
-                             const v1::InodeRecord& record, const Hole& hole,
-                             std::uint64_t ahead_blocks) {
+                             const v1::InodeRecord& record, const Hole& hole) {
   AllocationRequest request;
   request.length_blocks = hole.end - hole.start;
-  request.ahead_blocks = ahead_blocks;
   request.affinity = record.affinity();
   request.session = ctx.session;
   request.directory = InodeNumber(record.directory());
@@ -144,12 +142,13 @@ absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::
   const FileBlock end = start + length_blocks;
   std::size_t taken = 0;
   for (const Hole& hole : HolesOf(edit, start, end)) {
-    std::uint64_t ahead = 0;
+    AllocationRequest request = RequestFor(ctx, edit, record, hole);
+    request.max_runs = ctx.steps.extents - taken;
     if (hole.end == end && ahead_blocks > 0) {
       const std::vector<Extent> after = edit.Allocated(end, ahead_blocks);
-      ahead = after.empty() ? ahead_blocks : after.front().file_block - end;
+      request.ahead_blocks = after.empty() ? ahead_blocks : after.front().file_block - end;
     }
-    auto runs = ctx.allocator.Allocate(ctx.txn, RequestFor(ctx, edit, record, hole, ahead));
+    auto runs = ctx.allocator.Allocate(ctx.txn, request);
     if (!runs.ok()) return runs.status();
     FileBlock next = hole.start;
     for (const Run& run : *runs) {
@@ -157,7 +156,7 @@ absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::
       next = next + run.length_blocks;
     }
     taken += runs->size();
-    if (taken >= ctx.steps.extents) return hole.end;
+    if (taken >= ctx.steps.extents) return std::min(next, hole.end);
   }
   return end;
 }

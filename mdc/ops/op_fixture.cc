@@ -139,14 +139,18 @@ int OpFixture::Do(Operation operation, const v1::Request& request, SessionId ses
 
 int OpFixture::Reap() {
   int steps = 0;
+  most_changes_ = 0;
+  most_reads_ = 0;
   for (auto it = orphans_.begin(); it != orphans_.end();) {
     const InodeNumber inode = *it;
     for (bool done = false; !done; ++steps) {
       const absl::Status status = InContext(SessionId(0), [&](OpContext& ctx) {
         const absl::StatusOr<Reaped> reaped = ReapOrphan(ctx, inode);
         done = !reaped.ok() || *reaped != Reaped::kMore;
+        most_reads_ = std::max(most_reads_, ctx.txn.reads());
         return reaped.status();
       });
+      most_changes_ = std::max(most_changes_, last_batch_changes_);
       EXPECT_TRUE(status.ok() || blocked_) << status;
     }
     it = opens_.IsOpen(inode) || blocked_ ? std::next(it) : orphans_.erase(it);
@@ -297,6 +301,7 @@ void OpFixture::Scatter(std::uint64_t inode, std::uint64_t count, bool written) 
       if (absl::Status s = edit.Load(next, 2 * some).status(); !s.ok()) return s;
       AllocationRequest request;
       request.length_blocks = some;
+      request.max_runs = some;
       const auto runs = ctx.allocator.Allocate(ctx.txn, request);
       if (!runs.ok()) return runs.status();
       for (const auto& run : *runs) {

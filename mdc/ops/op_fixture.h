@@ -95,7 +95,7 @@ class OpFixture : public testing::Test {
   std::uint64_t directory_moves_ = 0;
   int steps_ = 0;                        // of the last operation
   int dies_after_ = 0;                   // … of which only so many are done; 0: all
-  std::size_t most_changes_ = 0;         // in a commit of one of them
+  std::size_t most_changes_ = 0;         // in a commit of one of them, or of Reap's
   std::uint64_t most_reads_ = 0;         // by one of them
   std::function<void()> between_steps_;  // what others do meanwhile
 

@@ -19,7 +19,7 @@ constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
 class StepsTest : public OpFixture {
  protected:
-  StepsTest() : OpFixture(1 << 18) {}
+  explicit StepsTest(std::uint64_t data_stripes = 1 << 18) : OpFixture(data_stripes) {}
 
   std::uint64_t MakeScattered(std::uint64_t count, bool written = true) {
     const std::uint64_t file = MakeFile(kRoot, "scattered");
@@ -117,6 +117,16 @@ TEST_F(StepsTest, ACrashAmongTheStepsLeavesWhatTheRequestFinishesWhenItComesAgai
   }
 }
 
+TEST_F(StepsTest, AnOrphanIsRemovedInSteps) {
+  const std::uint64_t file = MakeScattered(kMany);
+  tokens_ = TokenTable();
+  ASSERT_EQ(Unlink(kRoot, "scattered"), 0);
+  EXPECT_GE(Reap(), static_cast<int>(kMany / kReapExtents) - 1);
+  EXPECT_LE(most_changes_, 6 * kReapExtents);
+  EXPECT_LE(most_reads_, 4 * kReapExtents);
+  EXPECT_EQ(ExtentCount(file), 0u);
+}
+
 TEST_F(StepsTest, AnAllocationThatCannotFitTakesNothing) {
   const std::uint64_t file = MakeScattered(10);
   const std::uint64_t free = allocator_->total_free_blocks();
@@ -184,6 +194,93 @@ TEST_F(StepsTest, OneRangeOverManyExtentsIsCommittedInSteps) {
     blocks += extent.length_blocks;
   }
   EXPECT_EQ(blocks, 20 * kStepExtents);
+  ExpectSound();
+}
+
+// ---- a pool whose free blocks all lie alone
+// ---------------------------------------------------------------------------------------
+
+class FragmentedTest : public StepsTest {
+ protected:
+  static constexpr std::uint64_t kFree = 1 << 17;
+
+  FragmentedTest() : StepsTest(2 * kFree / 16) {
+    filler_ = MakeFile(kRoot, "filler");
+    const absl::Status status = InContext(kMe, [&](OpContext& ctx) -> absl::Status {
+      ExtentEdit edit(ctx, InodeNumber(filler_));
+      if (absl::Status s = edit.Load(FileBlock(0), 2 * kFree).status(); !s.ok()) return s;
+      AllocationRequest request;
+      request.length_blocks = 2 * kFree;
+      const auto runs = ctx.allocator.Allocate(ctx.txn, request);
+      if (!runs.ok()) return runs.status();
+      for (std::uint64_t i = 0; i < 2 * kFree; i += 2) {
+        const mdc::Run& all = runs->front();
+        absl::Status s = ctx.allocator.Free(ctx.txn, {all.pool, all.start + i, 1});
+        if (s.ok()) s = edit.InsertUnwritten(FileBlock(i), {all.pool, all.start + i + 1, 1});
+        if (!s.ok()) return s;
+      }
+      return edit.Store();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(allocator_->total_free_blocks(), kFree);
+    file_ = MakeFile(kRoot, "file");
+    tokens_.Grant(kMe, InodeNumber(file_), v1::TOKEN_EXCLUSIVE);
+  }
+
+  std::uint64_t filler_ = 0, file_ = 0;
+};
+
+TEST_F(FragmentedTest, OneHoleIsFilledInSteps) {
+  ASSERT_EQ(Fallocate(file_, 0, kFree), 0);
+  ExpectSteps(kFree / kStepExtents);
+  EXPECT_EQ(Attributes(file_).allocated_bytes(), kFree * volume_.block_bytes);
+  EXPECT_EQ(Fallocate(file_, 0, kFree + 1), ENOSPC);
+  ExpectSound();
+}
+
+TEST_F(FragmentedTest, OneHoleIsZeroedInSteps) {
+  ASSERT_EQ(Fallocate(file_, FALLOC_FL_ZERO_RANGE, 10 * kStepExtents), 0);
+  ExpectSteps(10);
+  EXPECT_EQ(Attributes(file_).allocated_bytes(), 10 * kStepExtents * volume_.block_bytes);
+  ExpectSound();
+}
+
+TEST_F(FragmentedTest, BlocksForOneHoleComeInShortReplies) {
+  v1::Request request;
+  request.mutable_layout_get()->set_inode(file_);
+  request.mutable_layout_get()->set_mode(v1::TOKEN_EXCLUSIVE);
+  request.mutable_layout_get()->set_allocate(true);
+  request.mutable_layout_get()->set_length_bytes(kFree * volume_.block_bytes);
+  ASSERT_EQ(Do(LayoutGet, request), 0);
+  EXPECT_EQ(steps_, 1);
+  EXPECT_LE(most_changes_, 6 * kStepExtents);
+  const v1::LayoutReply& layout = reply_.layout();
+  EXPECT_GT(layout.length_blocks(), 100u);
+  std::uint64_t next = 0;
+  for (const v1::Extent& extent : layout.extents()) {
+    EXPECT_NE(extent.state(), v1::EXTENT_HOLE) << "at " << extent.file_block();
+    EXPECT_EQ(extent.file_block(), next);
+    next += extent.length_blocks();
+  }
+  EXPECT_EQ(next, layout.length_blocks());
+  // What follows is the next request's.
+  request.mutable_layout_get()->set_offset_bytes(next * volume_.block_bytes);
+  request.mutable_layout_get()->set_length_bytes(volume_.block_bytes);
+  ASSERT_EQ(Do(LayoutGet, request), 0);
+  EXPECT_GE(reply_.layout().length_blocks(), 1u);
+  ExpectSound();
+}
+
+TEST_F(FragmentedTest, ACrashAmongTheStepsLeavesWhatTheRequestFinishesWhenItComesAgain) {
+  dies_after_ = 3;
+  ASSERT_EQ(Fallocate(file_, 0, 10 * kStepExtents), 0);
+  ASSERT_EQ(steps_, 3);
+  ExpectSound();
+  Restart();
+  dies_after_ = 0;
+  tokens_.Grant(kMe, InodeNumber(file_), v1::TOKEN_EXCLUSIVE);
+  ASSERT_EQ(Fallocate(file_, 0, 10 * kStepExtents), 0);
+  EXPECT_EQ(Attributes(file_).allocated_bytes(), 10 * kStepExtents * volume_.block_bytes);
   ExpectSound();
 }
 
