@@ -7,7 +7,7 @@ namespace reel::metafs {
 namespace {
 
 constexpr std::uint64_t kTotal = 100;
-constexpr Chunks::Reserves kReserves{.epoch = 10, .log = 6};
+constexpr Chunks::Reserves kReserves{.epoch = 10, .log = 6, .start = 4};
 
 // Takes one chunk, with a claim where that is what it takes; kTotal: there is none.
 std::uint64_t TakeOne(Chunks& chunks, ChunkUse use) {
