@@ -144,6 +144,48 @@ TEST(MetaDbTest, AStartFindsRoomForItsTablesInAFullStore) {
   }
 }
 
+// Commits until nothing but the working space is left, whatever a compaction gives back.
+void FillToTheWorkingSpace(CrashStore& store, int& next) {
+  std::atomic<bool> cancelled{false};
+  for (bool compacted = false; !compacted;) {
+    while (store.fs->FreeBytes() >= store.fs->WorkingBytes()) {
+      ASSERT_OK(store.db->Apply(Noise(next++, 2'000)).status());
+      if (next % 16 == 0) ASSERT_OK(store.db->Sync().status());
+    }
+    ASSERT_OK(store.db->Compact(cancelled));
+    compacted = store.fs->FreeBytes() < store.fs->WorkingBytes();
+  }
+  ASSERT_OK(store.db->Sync().status());
+}
+
+TEST(MetaDbCrashTest, AFullStoreDeletesAndStartsWhereverItCrashes) {
+  CrashStore store(24 << 20);
+  store.options.write_buffer_bytes = (24 << 20) / 64;
+  ASSERT_OK(store.Open());
+  int next = 0, gone = 0;
+  const int step = std::getenv("REEL_LONG") != nullptr ? 1 : 23;
+  for (int writes = 1; writes < 250; writes += step) {
+    SCOPED_TRACE(writes);
+    ASSERT_NO_FATAL_FAILURE(FillToTheWorkingSpace(store, next));
+    store.power.FailAfter(writes);
+    const int first = gone;
+    for (bool on = true; on && gone < std::min(next, first + 2'000);) {
+      WriteBatch batch;
+      batch.Delete("noise" + std::to_string(gone++));
+      on = store.db->Apply(batch).ok() && (gone % 4 != 0 || store.db->Sync().ok());
+    }
+    store.PowerFails(static_cast<std::uint64_t>(writes));
+    ASSERT_OK(store.Open());
+    for (int i = first; i < gone; ++i) {  // what was cut off is deleted again
+      WriteBatch batch;
+      batch.Delete("noise" + std::to_string(i));
+      ASSERT_OK(store.db->Apply(batch).status());
+    }
+    ASSERT_OK(store.db->Sync().status());
+  }
+  EXPECT_TRUE(MetaFs::Check(store.space).empty());
+}
+
 TEST(MetaDbTest, LeftoversOfStartsAreRemovedAndNothingElse) {
   CrashStore store;
   ASSERT_OK(store.db->Apply(Noise(1, 100'000)).status());

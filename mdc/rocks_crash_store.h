@@ -97,6 +97,12 @@ class CrashStore {
   }
   absl::Status Open() {
     if (absl::Status mounted = Mount(); !mounted.ok()) return mounted;
+    // As mdc/store.cc does.
+    if (!options.create && !options.read_only && fs->FreeBytes() < fs->ReservedBytes()) {
+      if (absl::Status removed = MetaDb::RemoveLeftovers(env_.get(), options); !removed.ok()) {
+        return removed;
+      }
+    }
     absl::StatusOr<std::unique_ptr<MetaDb>> opened = MetaDb::Open(env_.get(), options);
     if (!opened.ok()) return opened.status();
     db = *std::move(opened);
