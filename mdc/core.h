@@ -124,9 +124,9 @@ class Core {
   virtual CoreOutputs TakeOutputs() = 0;
 
   // What makes the metadata store grow is executed, held back, or refused with ENOSPC, until told
-  // otherwise; so there is always room to delete.
+  // otherwise; so there is always room to delete. `commits_wait`: what completes grants waits, too.
   enum class StoreSpace { kAmple, kGrowing, kFull };
-  virtual void OnStoreSpace(StoreSpace space) = 0;
+  virtual void OnStoreSpace(StoreSpace space, bool commits_wait) = 0;
   // Takes one run of free blocks out of `pool` for the metadata store: at most `most_blocks`, and
   // if there is no such run a smaller one. It is the store's when `sequence` is durable. ENOSPC:
   // none has `least_blocks`. UNAVAILABLE: not before all sessions of the last epoch have reclaimed.

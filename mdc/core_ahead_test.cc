@@ -197,14 +197,14 @@ TEST_F(AheadTest, NorDoesItPassWhatIsHeldBack) {
   const std::vector<v1::Unborn> unborn = HoldRoot(a_);
   const std::uint64_t found = b_.Send(Client::LookupOf("second"));
   world_.Run();
-  world_.core_->OnStoreSpace(Core::StoreSpace::kGrowing);
+  world_.core_->OnStoreSpace(Core::StoreSpace::kGrowing, false);
   const std::uint64_t made = a_.SendIn(1, Foretold(OpenOf("second"), unborn[0]));
   const std::uint64_t seen = a_.Send(Client::LookupOf("second"));
   a_.Send(Client::AttrReturnOf({kRoot}));
   world_.Run();
   for (const std::uint64_t id : {made, seen}) EXPECT_FALSE(a_.Answered(id));
   EXPECT_FALSE(b_.Answered(found));
-  world_.core_->OnStoreSpace(Core::StoreSpace::kAmple);
+  world_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
   world_.Run();
   EXPECT_EQ(a_.Answer(made).error(), 0);
   EXPECT_EQ(a_.Answer(seen).error(), 0);
@@ -401,7 +401,7 @@ TEST_F(AheadTest, TheStoreTakesNoBlocksBeforeAllOfThatHasCome) {
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
   EXPECT_FALSE(world_.core_->TakeRegion(PoolId(0), 1, 16).ok());
-  world_.core_->OnStoreSpace(Core::StoreSpace::kFull);
+  world_.core_->OnStoreSpace(Core::StoreSpace::kFull, false);
   EXPECT_EQ(a_.Do(RedoOf("second", unborn[0]), true), 0);  // the reserve is for that, too
   ASSERT_EQ(a_.Reclaim(), 0);
   EXPECT_TRUE(world_.core_->TakeRegion(PoolId(0), 1, 16).ok());

@@ -70,7 +70,7 @@ class CoreImpl final : public Core {
   void OnKeysSeen(const std::vector<std::uint64_t>& keys) override;
   void OnLunsSeen(const std::vector<Uuid>& lost) override;
   CoreOutputs TakeOutputs() override;
-  void OnStoreSpace(StoreSpace space) override;
+  void OnStoreSpace(StoreSpace space, bool commits_wait) override;
   absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
                                     std::uint64_t most_blocks) override;
   absl::Status PrepareStop() override;
@@ -148,6 +148,9 @@ class CoreImpl final : public Core {
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
   // Runs those whose wait for the store is over.
   void Resume(const std::vector<PendingRef>& waiters);
+  // Whether it has to wait until flushes and compactions of the store have room to work in.
+  bool WaitsForStore(const Pending& op) const;
+  bool HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode = std::nullopt) const;
   // `waiter` may be null: nothing waits for it yet.
   void Fetch(Miss miss, const PendingRef& waiter);
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
@@ -355,6 +358,9 @@ class CoreImpl final : public Core {
   bool may_sync_ = false;  // there are batches that are not durable, and nobody was in haste
   bool unheard_ = false;
   StoreSpace store_space_ = StoreSpace::kAmple;
+  bool commits_wait_ = false;
+  std::vector<PendingRef>
+      held_commits_;                   // until the store has room; in no queue, marked as fetching
   std::vector<PendingRef> held_back_;  // until the store has grown; marked as fetching
 
   absl::flat_hash_map<TicketId, Ticket> tickets_;

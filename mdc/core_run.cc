@@ -228,6 +228,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     held_back_.push_back(op);
     return Outcome::kMissed;
   }
+  if (WaitsForStore(*op)) {
+    // Not in its lane: the session may delete meanwhile.
+    op->fetching = true;
+    op->blocked_on = InodeNumber(0);
+    held_commits_.push_back(op);
+    return Outcome::kBlocked;
+  }
   const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
   if (tier == Tier::kAll) ++counters_.inline_reads;
   Txn txn(db_, in_flight_, tier, op->session);

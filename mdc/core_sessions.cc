@@ -396,6 +396,9 @@ void CoreImpl::DropOperations(Session& session) {
       if (op->session == session.id) op->cancelled = true;
     }
   }
+  for (const PendingRef& op : held_commits_) {
+    if (op->session == session.id) op->cancelled = true;
+  }
   for (const PendingRef& op : unfinished_) {
     if (op->session == session.id) op->cancelled = true;
   }

@@ -103,6 +103,110 @@ TEST(MetaDbTest, CompactionGivesBackWhatWasRemoved) {
   EXPECT_GT(store.fs->FreeBytes(), full_bytes + 1'500'000);
 }
 
+// Takes all space that a table, or a log, can get.
+void FillToTheEnd(CrashStore& store, const std::string& path) {
+  const auto file = store.fs->Create(path);
+  if (!file.ok()) return;
+  while (store.fs->Extend(**file, store.fs->chunk_bytes()).ok()) continue;
+  ASSERT_OK(store.fs->SetTableEnd(**file, 0, 0));
+  ASSERT_OK(store.fs->Commit());
+}
+
+WriteBatch Noise(int number, std::size_t bytes) {
+  std::string noise(bytes, '\0');
+  std::generate(noise.begin(), noise.end(), std::mt19937(static_cast<unsigned>(number)));
+  WriteBatch batch;
+  batch.Put("noise" + std::to_string(number), noise);
+  return batch;
+}
+
+TEST(MetaDbTest, AStartFindsRoomForItsTablesInAFullStore) {
+  for (const bool power_fails : {false, true}) {
+    CrashStore store(24 << 20);
+    store.options.write_buffer_bytes = (24 << 20) / 64;
+    for (int life = 0; life < 6; ++life) {
+      SCOPED_TRACE(life);
+      ASSERT_OK(store.Open());
+      for (int i = 0; i < (life == 0 ? 30 : 1); ++i) {
+        ASSERT_OK(store.db->Apply(Noise(i, 10'000)).status());
+        ASSERT_OK(store.db->Sync().status());
+      }
+      if (life == 0) {
+        FillToTheEnd(store, "/fill.sst");
+        FillToTheEnd(store, "/fill.log");
+      }
+      if (power_fails) store.PowerFails(1);
+    }
+    ASSERT_OK(store.Open());
+    ASSERT_OK(store.fs->Remove("/fill.sst"));
+    ASSERT_OK(store.db->Apply(Noise(100, 10'000)).status());
+    ASSERT_OK(store.db->Sync().status());
+  }
+}
+
+// Commits until nothing but the working space is left, whatever a compaction gives back.
+void FillToTheWorkingSpace(CrashStore& store, int& next) {
+  std::atomic<bool> cancelled{false};
+  for (bool compacted = false; !compacted;) {
+    while (store.fs->FreeBytes() >= store.fs->WorkingBytes()) {
+      ASSERT_OK(store.db->Apply(Noise(next++, 2'000)).status());
+      if (next % 16 == 0) ASSERT_OK(store.db->Sync().status());
+    }
+    ASSERT_OK(store.db->Compact(cancelled));
+    compacted = store.fs->FreeBytes() < store.fs->WorkingBytes();
+  }
+  ASSERT_OK(store.db->Sync().status());
+}
+
+TEST(MetaDbCrashTest, AFullStoreDeletesAndStartsWhereverItCrashes) {
+  CrashStore store(24 << 20);
+  store.options.write_buffer_bytes = (24 << 20) / 64;
+  ASSERT_OK(store.Open());
+  int next = 0, gone = 0;
+  const int step = std::getenv("REEL_LONG") != nullptr ? 1 : 23;
+  for (int writes = 1; writes < 250; writes += step) {
+    SCOPED_TRACE(writes);
+    ASSERT_NO_FATAL_FAILURE(FillToTheWorkingSpace(store, next));
+    store.power.FailAfter(writes);
+    const int first = gone;
+    for (bool on = true; on && gone < std::min(next, first + 2'000);) {
+      WriteBatch batch;
+      batch.Delete("noise" + std::to_string(gone++));
+      on = store.db->Apply(batch).ok() && (gone % 4 != 0 || store.db->Sync().ok());
+    }
+    store.PowerFails(static_cast<std::uint64_t>(writes));
+    ASSERT_OK(store.Open());
+    for (int i = first; i < gone; ++i) {  // what was cut off is deleted again
+      WriteBatch batch;
+      batch.Delete("noise" + std::to_string(i));
+      ASSERT_OK(store.db->Apply(batch).status());
+    }
+    ASSERT_OK(store.db->Sync().status());
+  }
+  EXPECT_TRUE(MetaFs::Check(store.space).empty());
+}
+
+TEST(MetaDbTest, LeftoversOfStartsAreRemovedAndNothingElse) {
+  CrashStore store;
+  ASSERT_OK(store.db->Apply(Noise(1, 100'000)).status());
+  ASSERT_OK(store.db->Apply(Noise(2, 10'000)).status());
+  ASSERT_OK(store.db->Sync().status());
+  const absl::StatusOr<Content> before = store.All();
+  store.Close();
+  ASSERT_OK(store.Mount());
+  const std::vector<std::string> own = store.fs->List("/meta");
+  for (const char* name : {"/meta/999990.sst", "/meta/MANIFEST-999991", "/meta/999992.log"}) {
+    const auto file = store.fs->Create(name);
+    ASSERT_OK(file.status());
+    if ((*file)->kind == metafs::FileKind::kTable) ASSERT_OK(store.fs->SetTableEnd(**file, 0, 0));
+  }
+  ASSERT_OK(store.fs->Commit());
+  ASSERT_OK(MetaDb::RemoveLeftovers(store.env(), store.options));
+  EXPECT_EQ(store.fs->List("/meta"), own);
+  ASSERT_OK(store.Open());
+  EXPECT_EQ(*store.All(), *before);
+}
+
 TEST(MetaDbTest, CreateRefusesAStoreThatExistsAndOpenOneThatDoesNot) {
   CrashStore store;
   store.options.create = true;

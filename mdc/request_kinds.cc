@@ -1,5 +1,6 @@
 #include "mdc/request_kinds.h"
 
+#include <linux/falloc.h>
 #include <linux/fs.h>
 
 namespace reel::mdc {
@@ -26,8 +27,10 @@ bool GrowsStore(const v1::Request& request) {
     case v1::Request::kCreate:
     case v1::Request::kLink:
     case v1::Request::kSetXattr:
-    case v1::Request::kAllocate:
       return true;
+    case v1::Request::kAllocate:
+      // A hole may cut one extent into two, and gives blocks back.
+      return (request.allocate().mode() & FALLOC_FL_PUNCH_HOLE) == 0;
     case v1::Request::kRename:
       return (request.rename().flags() & RENAME_WHITEOUT) != 0;
     case v1::Request::kLayoutGet:
@@ -35,6 +38,10 @@ bool GrowsStore(const v1::Request& request) {
     default:
       return false;
   }
+}
+
+bool CommitsBlocks(const v1::Request& request) {
+  return request.has_layout_commit() || request.layout_return().has_commit();
 }
 
 std::optional<InodeNumber> TokenInode(const v1::Request& request) {

@@ -16,6 +16,10 @@ bool IsRead(v1::Request::OpCase op);
 // Makes the metadata store larger, and has to wait or is refused when that is nearly full.
 bool GrowsStore(const v1::Request& request);
 
+// Completes what was granted before, and may make the store larger: it is never refused for that,
+// but waits while the store has no more than it needs to work.
+bool CommitsBlocks(const v1::Request& request);
+
 // The inode whose tokens the reply is about: it must not change places with its recalls.
 std::optional<InodeNumber> TokenInode(const v1::Request& request);
 

@@ -85,16 +85,28 @@ class CrashStore {
   }
   ~CrashStore() { Close(); }
 
-  absl::Status Open() {
+  // metafs alone: no store is open on it.
+  absl::Status Mount() {
     Close();
     absl::StatusOr<std::unique_ptr<MetaFs>> mounted =
         MetaFs::Mount(power, {.epoch = Epoch(++epoch_), .read_only = options.read_only});
     if (!mounted.ok()) return mounted.status();
     fs = *std::move(mounted);
     env_ = std::make_unique<NoSleepEnv>(metafs::NewRocksEnv(*fs));
+    return absl::OkStatus();
+  }
+  absl::Status Open() {
+    if (absl::Status mounted = Mount(); !mounted.ok()) return mounted;
+    // As mdc/store.cc does.
+    if (!options.create && !options.read_only && fs->FreeBytes() < fs->ReservedBytes()) {
+      if (absl::Status removed = MetaDb::RemoveLeftovers(env_.get(), options); !removed.ok()) {
+        return removed;
+      }
+    }
     absl::StatusOr<std::unique_ptr<MetaDb>> opened = MetaDb::Open(env_.get(), options);
     if (!opened.ok()) return opened.status();
     db = *std::move(opened);
+    if (!options.read_only) fs->Started();
     return absl::OkStatus();
   }
   void Close() {
@@ -118,6 +130,7 @@ class CrashStore {
     return content;
   }
   FaultyLun& lun() { return lun_; }
+  rocksdb::Env* env() { return env_.get(); }
 
  private:
   FaultyLun lun_;

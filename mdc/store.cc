@@ -16,9 +16,16 @@ constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
 // Memtables are flushed when they reach this part of the region: a *buffer*. What RocksDB needs is
 // counted in those (of 64 MiB at most). The largest compaction makes new tables of the eight on
 // level 0 (more stop all writes) and of the four of the level below; with two memtables that have
-// to be flushed first that is 14 (7/32 of the region). What grows the store is refused well before
-// that little is free; commits of written blocks are not, so they may take from it. A log takes at
-// most four, which is what metafs keeps for logs (1/16), and as much for those of the next epoch.
+// to be flushed first that is 14, metafs's WorkingBytes (7/32 of the region). With less than
+// ReservedBytes free (10/32), what grows the store of its own will is refused: create, link, xattr,
+// allocate. What was granted before may still be committed, and that may cut an extent record into
+// three: it has the difference, six buffers. With less than WorkingBytes free, commits
+// wait before they are applied, but those of removed files, and nobody is evicted for that; what
+// deletes always goes on: its
+// few bytes a record are flushed from the working space, and the compaction gives back more. So
+// neither flush nor compaction ever fails for want of room. A log takes at most four, which is what
+// metafs keeps for logs (1/16), and as much for those of the next epoch; of the two memtables that
+// may not be flushed yet, the next start makes tables in a reserve of its own (3/64).
 constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 

@@ -220,9 +220,15 @@ class StoreRepairer {
   // What was cut off of the logs stays cut off: RocksDB replays them into tables.
   absl::Status ReplayLogs() {
     RocksEnv env(*fs_);
-    auto db = MetaDb::Open(
-        env.get(), {.cache_bytes = kCacheBytes,
-                    .write_buffer_bytes = Store::WriteBufferBytes(64 * kMiB, fs_->SizeBytes())});
+    const MetaDb::Options options{
+        .cache_bytes = kCacheBytes,
+        .write_buffer_bytes = Store::WriteBufferBytes(64 * kMiB, fs_->SizeBytes())};
+    // A full store has room for the start, not for what starts that were cut off have left.
+    if (fs_->FreeBytes() < fs_->ReservedBytes()) {
+      const absl::Status removed = MetaDb::RemoveLeftovers(env.get(), options);
+      if (!removed.ok()) return removed;
+    }
+    auto db = MetaDb::Open(env.get(), options);
     if (!db.ok()) return db.status();
     std::string volume;
     if (auto found = (*db)->Get(schema::VolumeKey(), &volume, Tier::kAll); !found.ok()) {

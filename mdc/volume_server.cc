@@ -347,9 +347,10 @@ void VolumeServer::WatchSpace() {
   const std::uint64_t reserved_bytes = store_->fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {
-    core_->OnStoreSpace(Core::StoreSpace::kAmple);
+    core_->OnStoreSpace(Core::StoreSpace::kAmple, /*commits_wait=*/false);
   } else {
-    core_->OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull);
+    core_->OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull,
+                        free_bytes < store_->fs().WorkingBytes());
     // With less than that free, a compaction might not have room for what it makes.
     if (!region_ && free_bytes >= reserved_bytes / 2) Compact();
   }

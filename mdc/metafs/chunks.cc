@@ -139,18 +139,24 @@ std::uint64_t Chunks::Claimable() const {
 
 Chunks::Room Chunks::RoomFor(ChunkUse use) const {
   const std::uint64_t claimable = Claimable();
-  const Room logs{.claimed = ready_.size() + framed_.size(),
-                  .fresh = std::min<std::uint64_t>(fresh_.size(), claimable)};
-  if (use == ChunkUse::kLog) return logs;
-  const std::uint64_t spared = std::min(reserves_.log, logs.all());
-  const std::uint64_t not_old = logs.all() - spared;
-  Room tables{.claimed = std::min(not_old, logs.claimed), .old = table_.size()};
-  tables.fresh = not_old - tables.claimed;
-  // What logs still have to claim of what is spared for them comes before the retired ones.
-  const std::uint64_t taken = logs.claimed - tables.claimed;
-  const std::uint64_t for_logs = spared - std::min(spared, taken);
-  tables.retired = std::min<std::uint64_t>(retired_.size(), claimable - tables.fresh - for_logs);
-  return tables;
+  Room room{.claimed = ready_.size() + framed_.size(),
+            .fresh = std::min<std::uint64_t>(fresh_.size(), claimable),
+            .old = table_.size()};
+  // What logs may still claim comes before the retired ones.
+  room.retired = std::min<std::uint64_t>(retired_.size(), claimable - room.fresh);
+  std::uint64_t for_start = starting_ ? 0 : reserves_.start;
+  for (std::uint64_t* part : {&room.retired, &room.old, &room.fresh, &room.claimed}) {
+    const std::uint64_t kept = std::min(for_start, *part);
+    *part -= kept;
+    for_start -= kept;
+  }
+  if (use == ChunkUse::kLog) return {.claimed = room.claimed, .fresh = room.fresh};
+  const std::uint64_t for_logs = starting_ ? reserves_.log / 2 : reserves_.log;
+  const std::uint64_t not_old = room.claimed + room.fresh;
+  const std::uint64_t left = not_old - std::min(for_logs, not_old);
+  room.claimed = std::min(left, room.claimed);
+  room.fresh = left - room.claimed;
+  return room;
 }
 
 std::uint64_t Chunks::available(ChunkUse use) const {

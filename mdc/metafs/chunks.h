@@ -10,6 +10,10 @@
 //      finds room for its logs where this one could not write. An epoch that starts may go down to
 //      half of that: what the one before it left is all that it can count on.
 //   3. Tables leave the log reserve to logs, of chunks that are not old.
+//   4. A running epoch takes nothing of the start reserve, for which old chunks do: from it, an
+//   epoch
+//      that starts writes the tables that it makes of the logs of the one before. It spares but
+//      half of the log reserve meanwhile, as much as invariant 2 leaves it.
 // Threads: externally synchronised. Memory only; MetaFs makes claims durable.
 #pragma once
 
@@ -42,6 +46,7 @@ class Chunks {
   struct Reserves {
     std::uint64_t epoch = 0;
     std::uint64_t log = 0;
+    std::uint64_t start = 0;
   };
   // `epoch` only spreads the claims of different epochs over the space. It is starting.
   Chunks(std::uint64_t total, std::uint64_t fixed, Reserves reserves, std::uint64_t epoch);

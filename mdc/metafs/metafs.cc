@@ -23,6 +23,8 @@ constexpr std::uint64_t kLeastClaimChunks = 16;
 // Of the whole, and at most. (store.cc says what RocksDB needs of it.)
 constexpr std::uint64_t kReservedPer32 = 10;
 constexpr std::uint64_t kMostReservedBytes = 2 * kGiB;
+constexpr std::uint64_t kWorkingPer32 = 7;
+constexpr std::uint64_t kMostWorkingBytes = 1 * kGiB;
 constexpr std::uint64_t kZeroBytes = 1 * kMiB;
 
 std::string Normalize(std::string_view path) {
@@ -364,6 +366,10 @@ std::uint64_t MetaFs::SizeBytes() const {
 
 std::uint64_t MetaFs::ReservedBytes() const {
   return std::min(SizeBytes() / 32 * kReservedPer32, kMostReservedBytes);
+}
+
+std::uint64_t MetaFs::WorkingBytes() const {
+  return std::min(SizeBytes() / 32 * kWorkingPer32, kMostWorkingBytes);
 }
 
 void MetaFs::Started() {

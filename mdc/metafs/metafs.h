@@ -117,6 +117,9 @@ class MetaFs {
   // Below it, refuse what makes the store grow, so that there is room to delete, and to commit what
   // was written before.
   std::uint64_t ReservedBytes() const;
+  // What flushes and the largest compaction need: below it, commit nothing before they, or people
+  // who delete, have made room.
+  std::uint64_t WorkingBytes() const;
   std::uint64_t SizeBytes() const;
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   Epoch epoch() const { return epoch_; }

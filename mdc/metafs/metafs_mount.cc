@@ -17,15 +17,22 @@ constexpr std::uint64_t kWantedChunks = 1024;
 
 constexpr std::uint64_t kLeastReserveChunks = 48;
 constexpr std::uint64_t kMostReserveBytes = 1 * kGiB;
+// The tables that a start writes: two buffers (store.cc), 2/64 of the store or two times 64 MiB,
+// and half as much for what tables hold besides records.
+constexpr std::uint64_t kStartPer64 = 3;
+constexpr std::uint64_t kMostStartBytes = 192 * kMiB;
 
 // What must stay unclaimed, for the journal and the logs of the next epoch; and what tables leave
 // to the logs of this one. Half of it suffices for two journals, RocksDB's manifest and the first
-// log that it writes; the whole for the longest log beside them (store.cc).
+// log that it writes; the whole for the longest log beside them (store.cc). What the next epoch's
+// start makes tables of is kept besides.
 Chunks::Reserves ReservesOf(std::uint64_t total_chunks, std::uint64_t chunk_bytes) {
   const std::uint64_t least = std::min(kLeastReserveChunks, total_chunks / 4);
   const std::uint64_t most = std::max(kMostReserveBytes / chunk_bytes, least);
   const std::uint64_t chunks = std::clamp(total_chunks / 16, least, most);
-  return {.epoch = chunks, .log = chunks};
+  const std::uint64_t start =
+      std::min(DivideUp(total_chunks * kStartPer64, 64), DivideUp(kMostStartBytes, chunk_bytes));
+  return {.epoch = chunks, .log = chunks, .start = start};
 }
 
 std::uint64_t FixedChunks(std::uint64_t chunk_bytes) {

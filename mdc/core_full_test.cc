@@ -1,0 +1,131 @@
+// A metadata store with little room left: what is refused, what waits, and what always goes on.
+#include <linux/falloc.h>
+
+#include "gmock/gmock.h"
+#include "mdc/core_world.h"
+#include "mdc/fence_times.h"
+
+namespace reel::mdc {
+namespace {
+
+using testing::SizeIs;
+
+class CoreFullTest : public testing::Test {
+ protected:
+  CoreFullTest() {
+    world_.Restart();
+    a_.Register();
+    b_.Register();
+    file_ = a_.Create("file", /*open=*/true);
+    EXPECT_EQ(
+        a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, /*allocate=*/true, 0, 8 * kBlock), true),
+        0);
+  }
+
+  static constexpr std::uint64_t kBlock = 4096;
+  v1::LayoutCommit CommitOf(std::uint64_t block) const {
+    v1::LayoutCommit commit;
+    commit.set_inode(file_);
+    commit.set_size_bytes((block + 1) * kBlock);
+    v1::BlockRange& range = *commit.add_written();
+    range.set_file_block(block);
+    range.set_length_blocks(1);
+    return commit;
+  }
+  v1::Request Commit(std::uint64_t block) const {
+    v1::Request request;
+    *request.mutable_layout_commit() = CommitOf(block);
+    return request;
+  }
+  v1::Request ReturnWithCommit(std::uint64_t block) const {
+    v1::Request request = Client::ReturnOf(file_);
+    *request.mutable_layout_return()->mutable_commit() = CommitOf(block);
+    return request;
+  }
+  void BecomesFull(bool commits_wait) {
+    world_.core_->OnStoreSpace(Core::StoreSpace::kFull, commits_wait);
+    world_.Run();
+  }
+
+  World world_;
+  Client a_{world_, 1}, b_{world_, 2};
+  std::uint64_t file_ = 0;
+};
+
+TEST_F(CoreFullTest, GrowthIsRefusedAndGrantsAreCommitted) {
+  BecomesFull(/*commits_wait=*/false);
+  EXPECT_EQ(a_.Do(Client::CreateOf("more"), true), ENOSPC);
+  EXPECT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, true, 8 * kBlock), true), ENOSPC);
+  EXPECT_EQ(a_.Do(Commit(3), true), 0);
+  EXPECT_EQ(a_.Do(ReturnWithCommit(5), true), 0);
+  EXPECT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
+}
+
+TEST_F(CoreFullTest, AHoleIsPunchedIntoAFileOfAFullStore) {
+  BecomesFull(/*commits_wait=*/false);
+  v1::Request request;
+  request.mutable_allocate()->set_inode(file_);
+  request.mutable_allocate()->set_length_bytes(kBlock);
+  EXPECT_EQ(a_.Do(request, true), ENOSPC);
+  request.mutable_allocate()->set_mode(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
+  EXPECT_EQ(a_.Do(request, true), 0);
+}
+
+TEST_F(CoreFullTest, CommitsWaitForTheStoreAndDeletionsPassThem) {
+  ASSERT_EQ(a_.Do(Client::CreateOf("other"), true), 0);
+  BecomesFull(/*commits_wait=*/true);
+  const std::uint64_t commit = a_.SendIn(1, Commit(3));
+  const std::uint64_t returned = a_.SendIn(2, Client::ReturnOf(file_));
+  const std::uint64_t unlinked = a_.SendIn(3, Client::UnlinkOf("other"));
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(commit));
+  EXPECT_FALSE(a_.Answered(returned)) << "it would pass the commit";
+  ASSERT_TRUE(a_.Answered(unlinked));
+  EXPECT_EQ(a_.Answer(unlinked).error(), 0);
+  BecomesFull(/*commits_wait=*/true);
+  EXPECT_FALSE(a_.Answered(commit));
+  BecomesFull(/*commits_wait=*/false);
+  ASSERT_TRUE(a_.Answered(commit));
+  EXPECT_EQ(a_.Answer(commit).error(), 0);
+  ASSERT_TRUE(a_.Answered(returned));
+  EXPECT_EQ(a_.Answer(returned).error(), 0);
+}
+
+TEST_F(CoreFullTest, WhatIsRemovedWaitsForNothing) {
+  BecomesFull(/*commits_wait=*/true);
+  const std::uint64_t commit = a_.SendIn(1, Commit(3));
+  world_.Run();
+  EXPECT_FALSE(a_.Answered(commit));
+  EXPECT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
+  BecomesFull(/*commits_wait=*/true);
+  EXPECT_TRUE(a_.Answered(commit));
+  EXPECT_EQ(a_.Do(Client::ReturnOf(file_), true), 0);
+}
+
+TEST_F(CoreFullTest, NobodyIsEvictedWhoseReturnWaitsForTheStore) {
+  const std::uint64_t wanted = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
+  world_.Run();
+  ASSERT_THAT(a_.recalls_, SizeIs(1));
+  BecomesFull(/*commits_wait=*/true);
+  const std::uint64_t returned = a_.SendIn(1, ReturnWithCommit(3));
+  world_.Pass(RecallMostMs(10'000) + 10'000, {&a_, &b_});
+  EXPECT_FALSE(a_.evicted_);
+  EXPECT_FALSE(b_.Answered(wanted));
+  BecomesFull(/*commits_wait=*/false);
+  ASSERT_TRUE(a_.Answered(returned));
+  EXPECT_EQ(a_.Answer(returned).error(), 0);
+  ASSERT_TRUE(b_.Answered(wanted));
+  EXPECT_EQ(b_.Answer(wanted).error(), 0);
+}
+
+TEST_F(CoreFullTest, WhoDiesMeanwhileIsEvictedAndForgotten) {
+  BecomesFull(/*commits_wait=*/true);
+  a_.SendIn(1, Commit(3));
+  world_.Pass(60'000, {&b_});
+  BecomesFull(/*commits_wait=*/false);
+  EXPECT_TRUE(world_.core_->health().ok());
+  EXPECT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
+}
+
+}  // namespace
+}  // namespace reel::mdc
