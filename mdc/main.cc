@@ -270,8 +270,7 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
       const std::string why(status.message());
       if (said != why) {
         spdlog::warn("volume {}: {}: waiting for it", volume.name, why);
-        // The unit counts as started: logins and other mounts of this host wait for it.
-        sd_notifyf(0, "READY=1\nSTATUS=waiting for LUNs of %s", volume.name.c_str());
+        sd_notifyf(0, "STATUS=waiting for LUNs of %s", volume.name.c_str());
         said = why;
       }
       constexpr timespec kLook{.tv_sec = 2, .tv_nsec = 0};
@@ -323,7 +322,7 @@ int Serve(const Config& config, std::optional<TlsMaterial> tls, bool* begin_anew
   spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,
                (*server)->port(),
                has_tls ? ", with TLS" : ": this host only, because no tls_cert is configured");
-  sd_notify(0, "READY=1\nSTATUS=");
+  sd_notify(0, "READY=1");
 
   int received = 0;
   sigwait(&signals, &received);

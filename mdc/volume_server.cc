@@ -426,6 +426,20 @@ void VolumeServer::Fail(const absl::Status& status) {
                                     status.message())));
 }
 
+void VolumeServer::Complete(v1::ShowReply& reply) const {
+  std::size_t next = 0;
+  for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
+    for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {
+      if (next >= volume_->luns.size()) return;
+      const Lun& lun = *volume_->luns[next++];
+      entry.set_path(lun.name());
+      entry.set_size_bytes(lun.size_bytes());
+      entry.set_reservations(lun.has_reservations());
+    }
+  }
+  DescribeFencing(reply);
+}
+
 void VolumeServer::Complete(v1::StatReply& reply) const {
   const auto add = [&](std::string name, std::uint64_t value) {
     v1::StatReply::Counter& counter = *reply.add_counters();

@@ -82,26 +82,6 @@ bool VolumeServer::ListReservations(std::map<std::uint64_t, std::string> known,
       });
 }
 
-void VolumeServer::Complete(v1::ShowReply& reply) const {
-  reply.set_store_bytes(store_->fs().SizeBytes());
-  reply.set_store_free_bytes(store_->fs().FreeBytes());
-  for (const Run& region : store_->regions()) {
-    v1::ShowReply::Pool& pool = *reply.mutable_pools(static_cast<int>(region.pool.value()));
-    pool.set_store_bytes(pool.store_bytes() + region.length_blocks * reply.block_bytes());
-  }
-  std::size_t next = 0;
-  for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
-    for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {
-      if (next >= volume_->luns.size()) return;
-      const Lun& lun = *volume_->luns[next++];
-      entry.set_path(lun.name());
-      entry.set_size_bytes(lun.size_bytes());
-      entry.set_reservations(lun.has_reservations());
-    }
-  }
-  DescribeFencing(reply);
-}
-
 void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
   if (fencing_->all()) {
     reply.set_fencing("reservations");

@@ -38,6 +38,7 @@ def test_the_unit():
                 if "=" in line and not line.startswith("#"))
     service = [line for line in sections[1].split("\n") if not line.startswith("#")]
     assert unit["StartLimitIntervalSec"] == "0", "it would stay failed"
+    assert "TimeoutStartSec=infinity" in service, "it waits for LUNs"
     for hiding in ("ProtectSystem=strict", "ProtectHome=yes", "PrivateTmp=yes",
                    "PrivateDevices=yes"):
         assert hiding not in service, f"{hiding} hides LUNs"

@@ -316,23 +316,6 @@ TEST_F(AdminTest, ShowCountsInIecUnits) {
   EXPECT_EQ(RunJson({"show"})["pools"][0]["free_bytes"], std::uint64_t{1} << 30);
 }
 
-TEST_F(AdminTest, AMetadataPoolIsAsFullAsItsStore) {
-  api_.AddVolume("reel1");
-  api_.show.set_name("reel1");
-  auto* pool = api_.show.add_pools();
-  pool->set_name("meta");
-  pool->add_flags("metadata");
-  pool->set_breadth_bytes(1 << 20);
-  pool->set_total_bytes(std::uint64_t{1} << 30);
-  pool->set_store_bytes(std::uint64_t{1} << 30);
-  api_.show.set_store_bytes(std::uint64_t{1} << 30);
-  api_.show.set_store_free_bytes(std::uint64_t{768} << 20);
-  const std::string text = Run({"show"});
-  EXPECT_THAT(text, HasSubstr("meta  metadata  -             1 MiB  1 GiB  768 MiB  25 %"));
-  EXPECT_THAT(text, HasSubstr("Metadata store: 256 MiB of 1 GiB used, 25 %"));
-  EXPECT_EQ(RunJson({"show"})["store_free_bytes"], std::uint64_t{768} << 20);
-}
-
 TEST_F(AdminTest, StatPicksByPrefix) {
   context_.volume = "reel1";
   for (const char* name : {"op.create", "op.lookup", "wire.bytes_in"}) {

@@ -66,7 +66,6 @@ Json PoolJson(const v1::ShowReply::Pool& pool) {
           {"breadth_bytes", pool.breadth_bytes()},
           {"total_bytes", pool.total_bytes()},
           {"free_bytes", pool.free_bytes()},
-          {"store_bytes", pool.store_bytes()},
           {"luns", std::move(luns)}};
 }
 
@@ -102,23 +101,6 @@ void AddControllers(const std::vector<MdcAnswer>& answers, const std::string& na
   }
 }
 
-// What the metadata store has of a pool counts as used as far as the store is full.
-std::uint64_t FreeOf(const v1::ShowReply& reply, const v1::ShowReply::Pool& pool) {
-  if (reply.store_bytes() == 0) return pool.free_bytes();
-  const double unused =
-      static_cast<double>(reply.store_free_bytes()) / static_cast<double>(reply.store_bytes());
-  return pool.free_bytes() +
-         static_cast<std::uint64_t>(unused * static_cast<double>(pool.store_bytes()));
-}
-
-std::string StoreText(const v1::ShowReply& reply) {
-  const std::uint64_t total = reply.store_bytes();
-  if (total == 0) return "";  // a controller of before that
-  const std::uint64_t used = total - std::min(total, reply.store_free_bytes());
-  return absl::StrCat("Metadata store: ", FormatSize(used), " of ", FormatSize(total), " used, ",
-                      Percent(used, total), "\n");
-}
-
 std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
   Table pools({{"pool"},
                {"flags"},
@@ -130,11 +112,10 @@ std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
   Table luns({{"LUN"}, {"pool"}, {"set", kRight}, {"size", kRight}, {"fencing"}, {"path"}});
   for (const auto& pool : reply.pools()) {
     const std::uint64_t total = pool.total_bytes();
-    const std::uint64_t free = FreeOf(reply, pool);
-    const std::uint64_t used = total - std::min(total, free);
+    const std::uint64_t used = total - std::min(total, pool.free_bytes());
     pools.Add({pool.name(), absl::StrJoin(pool.flags(), ","),
                OrDash(absl::StrJoin(pool.affinities(), ",")), FormatSize(pool.breadth_bytes()),
-               FormatSize(total), FormatSize(free), Percent(used, total)});
+               FormatSize(total), FormatSize(pool.free_bytes()), Percent(used, total)});
     for (const auto& lun : pool.luns()) {
       luns.Add({lun.name(), pool.name(), absl::StrCat(lun.stripe_set()),
                 FormatSize(lun.size_bytes()), lun.reservations() ? "yes" : "no", lun.path()});
@@ -144,8 +125,7 @@ std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
       "Volume ", reply.name(), ", UUID ", UuidText(reply.volume()), "\n", "Made ",
       LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n", "Block size ",
       FormatSize(reply.block_bytes()), ", strategy ", reply.strategy(), ", seat LUN ", reply.seat(),
-      "\n", StoreText(reply), "Fencing: ", reply.fencing(), "\n",
-      "One active MDC by: ", reply.arbitration(), "\n",
+      "\n", "Fencing: ", reply.fencing(), "\n", "One active MDC by: ", reply.arbitration(), "\n",
       reply.maintenance() ? "IN MAINTENANCE: no standby takes it over by itself, no new mounts\n"
                           : "",
       absl::StrJoin(reply.alarms(), "",
@@ -227,8 +207,6 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
                    {"maintenance", reply->maintenance()},
                    {"controllers", std::move(mdcs)},
                    {"alarms", std::move(alarms)},
-                   {"store_bytes", reply->store_bytes()},
-                   {"store_free_bytes", reply->store_free_bytes()},
                    {"pools", std::move(pools)}});
 }
 

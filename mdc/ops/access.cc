@@ -122,8 +122,7 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
     if (absl::Status s = MayChangeOwner(ctx, set, record); !s.ok()) return s;
   }
   if (has(SetAttr::FLAGS)) {
-    return ErrnoStatus(EPERM,
-                       "flags take CAP_LINUX_IMMUTABLE, which nobody has whose root is squashed");
+    if (absl::Status s = RequireOwner(ctx, record, "changing flags"); !s.ok()) return s;
   }
   if (Owns(ctx.credentials, record)) return absl::OkStatus();
   if (has(SetAttr::ATIME | SetAttr::MTIME | SetAttr::CTIME)) {

@@ -135,12 +135,10 @@ absl::Status SetAccessed(OpContext& ctx, const SetAttr& set, v1::InodeRecord& re
   if (set.fields() != SetAttr::ACCESSED) return ErrnoStatus(EINVAL, "ACCESSED stands alone");
   if (absl::Status valid = ValidateTimes(set); !valid.ok()) return valid;
   // Many hosts may read a file for the first time; one trace of it is enough.
-  const v1::Time now = ToProto(ctx.now);  // a client may be ahead, or say anything
-  const v1::Time& read = Later(set.atime(), now) ? now : set.atime();
-  const bool due =
-      !set.only_if_due() || reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), read);
-  if (due && Later(read, record.atime())) {
-    *record.mutable_atime() = read;
+  const bool due = !set.only_if_due() ||
+                   reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), set.atime());
+  if (due && Later(set.atime(), record.atime())) {
+    *record.mutable_atime() = set.atime();
     ctx.lazily_seen = true;
     ctx.txn.Changed(InodeNumber(set.inode()));
   }

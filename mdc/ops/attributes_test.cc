@@ -67,8 +67,7 @@ TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_EXCLUSIVE);  // stands in no one's way
   v1::SetAttr set = Set(file, v1::SetAttr::ACCESSED);
-  now_.seconds += 200;
-  set.mutable_atime()->set_seconds(now_.seconds - 100);
+  set.mutable_atime()->set_seconds(now_.seconds + 100);
   EXPECT_EQ(SetAttr(set), 0);
   tokens_.Return(kOther, InodeNumber(file), v1::TOKEN_NONE);
   const v1::Attr attr = Attributes(file);
@@ -83,9 +82,6 @@ TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
   set.mutable_atime()->set_seconds(5);  // older than what is known
   EXPECT_EQ(SetAttr(set), 0);
   EXPECT_EQ(reply_.attr().attr().atime().seconds(), attr.atime().seconds());
-  set.mutable_atime()->set_seconds(now_.seconds + 100'000);
-  EXPECT_EQ(SetAttr(set), 0);
-  EXPECT_LE(reply_.attr().attr().atime().seconds(), now_.seconds) << "nobody has read it later";
   set.set_fields(v1::SetAttr::ACCESSED | v1::SetAttr::MODE);
   EXPECT_EQ(SetAttr(set), EINVAL);
 }
