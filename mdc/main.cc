@@ -270,7 +270,9 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
       const std::string why(status.message());
       if (said != why) {
         spdlog::warn("volume {}: {}: waiting for it", volume.name, why);
-        sd_notifyf(0, "STATUS=waiting for LUNs of %s", volume.name.c_str());
+        // Ready as a standby is: what the service manager orders after this daemon (remote mounts,
+        // logins) must not wait as well, for a LUN that may never come.
+        sd_notifyf(0, "READY=1\nSTATUS=waiting for LUNs of %s", volume.name.c_str());
         said = why;
       }
       constexpr timespec kLook{.tv_sec = 2, .tv_nsec = 0};
@@ -278,7 +280,9 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
       if (received == SIGTERM || received == SIGINT) return false;
       sd_notify(0, "WATCHDOG=1");  // where the daemon begins anew, it is watched already
     }
-    if (!said.empty()) spdlog::info("volume {}: its LUNs are there", volume.name);
+    if (said.empty()) continue;
+    spdlog::info("volume {}: its LUNs are there", volume.name);
+    sd_notifyf(0, "STATUS=the LUNs of %s are there", volume.name.c_str());
   }
   return true;
 }
