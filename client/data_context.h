@@ -25,6 +25,9 @@ struct DataContext {
   std::function<void(std::uint64_t inode)> forget_attributes;  // may be null
   // What windows of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
+  // Those of the options that a remount changes.
+  std::atomic<AtimePolicy> atime{options.atime};
+  std::atomic<bool> flush_on_close{options.flush_on_close};
   std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
   MemoryBudget behind_memory{options.max_write_behind_bytes};
   SpareMemory spare_memory{};

@@ -69,6 +69,9 @@ class LunPaths {
   LunPaths(const LunPaths&) = delete;
   LunPaths& operator=(const LunPaths&) = delete;
 
+  // As Options::soft_timeout_ms, also for who waits already.
+  void SetSoftTimeout(std::uint32_t soft_timeout_ms) { soft_timeout_ms_.store(soft_timeout_ms); }
+
   // Waits until every path is registered for the session. The first error that waiting does not
   // mend; UNAVAILABLE after a while.
   absl::Status Begin();
@@ -165,7 +168,7 @@ class LunPaths {
 
   Session& session_;
   const Clock& clock_;
-  const Options options_;
+  std::atomic<std::uint32_t> soft_timeout_ms_;
   std::vector<std::unique_ptr<Path>> paths_;  // by LUN
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
