@@ -167,7 +167,8 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint32_t> number = Number("timeout", value, 100, 86'400'000);
     if (!number.ok()) return number.status();
     options.soft_timeout_ms = *number;
-  } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user_id" &&
+  } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user" &&
+             key != "user_id" &&
              key != "group_id") {  // the last two, too, come from the table of mounts
     return Wrong(absl::StrCat("unknown option ", key, "="));
   }

@@ -166,6 +166,7 @@ TEST(MountOptions, WhatTheKernelGets) {
 }
 
 TEST(MountOptions, WordsForOthersAreAccepted) {
+  EXPECT_EQ(WithOptions("user=somebody,soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   const MountOptions options = WithOptions(
       "defaults,_netdev,nofail,noauto,x-systemd.automount,x-systemd.idle-timeout=1min,comment=x,"
       "mdc=a");
