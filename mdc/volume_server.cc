@@ -440,18 +440,6 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
   DescribeFencing(reply);
 }
 
-void VolumeServer::DescribeStore(v1::ShowReply& reply) const {
-  const metafs::MetaFs& fs = store_->fs();
-  reply.set_store_bytes(fs.SizeBytes());
-  reply.set_store_free_bytes(std::min(fs.FreeBytes(), fs.SizeBytes()));
-  // To the allocator a pool without data is full: all of it is the store's from the beginning.
-  const PoolId pool = fs.regions().front().pool;
-  if ((volume_->descriptor.pools[pool.value()].flags & Pool::kData) != 0) return;
-  v1::ShowReply::Pool& shown = *reply.mutable_pools(static_cast<int>(pool.value()));
-  shown.set_free_bytes(
-      std::min(shown.total_bytes(), shown.free_bytes() + reply.store_free_bytes()));
-}
-
 void VolumeServer::Complete(v1::StatReply& reply) const {
   const auto add = [&](std::string name, std::uint64_t value) {
     v1::StatReply::Counter& counter = *reply.add_counters();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The manual pages and the programs' --help name the same options; those of configuration files, the
-keys that the programs read.
+"""The manual pages and the programs' --help name the same options; those of configuration files,
+the keys that the programs read.
 
 Usage: man_test.py BIN_DIRECTORY, from anywhere. Exit status 1, and a line for each difference.
 """
