@@ -81,6 +81,19 @@ def test_the_journal_is_told_that_it_is_an_error(cluster):
                               timeout=60)
         assert done.returncode == 2
         assert os.read(reading, 4096).decode().startswith(begin)
+    done = subprocess.run([os.path.join(cluster.bin, "reel-mdcd"), "--no-such-option"],
+                          stderr=writing, timeout=60,
+                          env={**os.environ, "JOURNAL_STREAM": f"{facts.st_dev}:{facts.st_ino}"})
+    assert done.returncode == 2
+    lines = os.read(reading, 4096).decode().splitlines()
+    assert lines and all(line.startswith("<3>") for line in lines), lines
+
+
+def test_a_hangup_does_not_end_a_controller(cluster, room):
+    os.kill(cluster.hosts()["mdc1"]["pid"], signal.SIGHUP)
+    os.mkdir(f"{room[0]}/after-it")
+    assert cluster.hosts()["mdc1"]["state"] == "running"
+    assert cluster.reeladm("volumes")["volumes"][0]["role"] == "active"
 
 
 class Terminal:
