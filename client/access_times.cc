@@ -40,7 +40,7 @@ void AccessTimes::TellOf(const FileRef& file, const v1::Time& time) {
   set.set_inode(file->inode);
   set.set_fields(v1::SetAttr::ACCESSED);
   *set.mutable_atime() = time;
-  set.set_only_if_due(context_.options.atime != AtimePolicy::kStrict);
+  set.set_only_if_due(context_.atime.load() != AtimePolicy::kStrict);
   context_.session->Start(std::move(request), [file, time](const absl::StatusOr<v1::Reply>&) {
     MutexLock lock(file->mutex);
     file->AccessTold(time);

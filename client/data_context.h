@@ -27,6 +27,9 @@ struct DataContext {
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
   std::atomic<std::uint64_t> read_ahead_bytes{0};                    // in memory, of all files
   std::atomic<std::uint64_t> reads_from_ahead{0}, layouts_ahead{0};  // FileData::AheadCounts
+  // Those of the options that a remount changes.
+  std::atomic<AtimePolicy> atime{options.atime};
+  std::atomic<bool> flush_on_close{options.flush_on_close};
   MemoryBudget behind_memory{options.max_write_behind_bytes};
   SpareMemory spare_memory{};
   FileTable table{};

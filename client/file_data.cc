@@ -44,6 +44,11 @@ class FileDataImpl : public FileData {
     paths_.store(context_.paths.get());
     return context_.paths->Begin();
   }
+  void Change(const Changed& changed) override {
+    context_.atime.store(changed.atime);
+    context_.flush_on_close.store(changed.flush_on_close);
+    context_.paths->SetSoftTimeout(changed.soft_timeout_ms);
+  }
 
   AheadCounts ahead() const override {
     return {.reads = context_.reads_from_ahead.load(), .layouts = context_.layouts_ahead.load()};
@@ -53,7 +58,7 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Get(inode);
     absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
     const bool noted = length.ok() && !buffer.empty() && !io.no_atime;
-    if (noted) access_times_.Note(file, context_.options.atime);
+    if (noted) access_times_.Note(file, context_.atime.load());
     return length;
   }
   absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
@@ -75,7 +80,7 @@ class FileDataImpl : public FileData {
     return status;
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
-    if (context_.options.flush_on_close) return Fsync(inode, io);
+    if (context_.flush_on_close.load()) return Fsync(inode, io);
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return absl::OkStatus();
     return Committer::TellLoss(file, io.handle);

@@ -92,6 +92,13 @@ class FileData : public SessionEvents {
   // Once, after Session::Connect and the opening of the LUNs; both outlive this object. Not OK:
   // this host could not be registered on a LUN, which the message names.
   virtual absl::Status Start(Session& session, OpenVolume& volume) = 0;
+  // What may change while it runs: as the options of these names.
+  struct Changed {
+    AtimePolicy atime = AtimePolicy::kRelative;
+    std::uint32_t soft_timeout_ms = 0;
+    bool flush_on_close = false;
+  };
+  virtual void Change(const Changed& /*changed*/) {}
 
   // What streams had ahead of them: reads that came from what had been read ahead, and requests for
   // blocks or extents that were made before anybody needed them.

@@ -57,7 +57,7 @@ class LunPaths::Stopping final : public Interrupt {
 };
 
 LunPaths::LunPaths(OpenVolume& volume, Session& session, const Clock& clock, const Options& options)
-    : session_(session), clock_(clock), options_(options), menders_(kMenders) {
+    : session_(session), clock_(clock), soft_ms_(options.soft_timeout_ms), menders_(kMenders) {
   for (const std::unique_ptr<Lun>& lun : volume.luns) {
     paths_.push_back(std::make_unique<Path>());
     paths_.back()->lun = lun.get();
@@ -162,7 +162,7 @@ absl::Status LunPaths::WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
     return PermitOver("somebody else waits for what this was to be done under");
   }
   const std::uint64_t now_ms = clock_.NowMs();
-  if (options_.soft_timeout_ms != 0 && now_ms - since_ms >= options_.soft_timeout_ms) {
+  if (IsTooLong(now_ms - since_ms)) {
     return ErrnoStatus(ETIMEDOUT, why);
   }
   const std::uint64_t give_up_ms = give_up_ms_;

@@ -69,6 +69,9 @@ class LunPaths {
   LunPaths(const LunPaths&) = delete;
   LunPaths& operator=(const LunPaths&) = delete;
 
+  // As Options::soft_timeout_ms, also for who waits already.
+  void SetSoftTimeout(std::uint32_t soft_timeout_ms) { soft_ms_.store(soft_timeout_ms); }
+
   // Waits until every path is registered for the session. The first error that waiting does not
   // mend; UNAVAILABLE after a while.
   absl::Status Begin();
@@ -153,6 +156,10 @@ class LunPaths {
   void Mend(Path& path);
   absl::Status TryMend(Path& path, bool rekey, std::uint64_t* session);
   bool IsQuiet(const Path& path) const;
+  bool IsTooLong(std::uint64_t waited_ms) const {
+    const std::uint32_t soft_ms = soft_ms_.load();
+    return soft_ms != 0 && waited_ms >= soft_ms;
+  }
   absl::Status WaitEnds(const IoPermit& permit, std::uint64_t since_ms,
                         const std::string& why) const;
   absl::StatusOr<std::uint64_t> KeyFor(Path& path, std::uint64_t session);
@@ -165,7 +172,7 @@ class LunPaths {
 
   Session& session_;
   const Clock& clock_;
-  const Options options_;
+  std::atomic<std::uint32_t> soft_ms_;        // as Options::soft_timeout_ms
   std::vector<std::unique_ptr<Path>> paths_;  // by LUN
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not

@@ -90,13 +90,11 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   if (absl::Status status = data_->Start(*session_, volume_); !status.ok()) return status;
 
   vfs_ = std::make_unique<Vfs>(*session_, *data_, names_,
-                               VfsOptions{.symlink_atime = options_.NotedAtime(),
-                                          .directory_atime = options_.NotedAtime(),
-                                          .forget_attributes = forget_attributes,
+                               VfsOptions{.forget_attributes = forget_attributes,
                                           .kernel_names = &kernel_names_,
                                           .durable_metadata = options_.durable_names});
   if (absl::Status status = vfs_->LookAtRoot(); !status.ok()) return status;
-  vfs_->NoteReads(options_.notes_reads(), options_.notes_listings());
+  vfs_->NoteReads(options_.notes_reads(), options_.notes_listings(), options_.NotedAtime());
   file_system_.emplace(
       FuseFileSystem{*vfs_, locks_, options_.cache,
                      [this](std::string_view list, bool apply) { return Remount(list, apply); }});
@@ -160,7 +158,11 @@ absl::Status Mount::Remount(std::string_view list, bool apply) {
   }
   if (!apply) return absl::OkStatus();
   now_ = *std::move(wanted);
-  vfs_->NoteReads(now_.notes_reads(), now_.notes_listings());
+  vfs_->NoteReads(now_.notes_reads(), now_.notes_listings(), now_.NotedAtime());
+  data_->Change({.atime = now_.NotedAtime(),
+                 .soft_timeout_ms = now_.soft_timeout_ms,
+                 .flush_on_close = now_.flush_on_close});
+  session_->SetSoftTimeout(now_.soft_timeout_ms);
   spdlog::info("{}: remounted with {}", options_.mount_point, list);
   return absl::OkStatus();
 }

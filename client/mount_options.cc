@@ -22,10 +22,23 @@ constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
 // `default_permissions` comes from the table of mounts, by a remount.
-constexpr std::array<std::string_view, 18> kIgnored = {
-    "defaults", "auto",  "noauto", "nofail",   "_netdev",    "user",
-    "users",    "owner", "nouser", "group",    "async",      "hard",
-    "silent",   "loud",  "acl",    "lazytime", "nolazytime", "default_permissions"};
+constexpr std::array<std::string_view, 17> kIgnored = {"defaults",
+                                                       "auto",
+                                                       "noauto",
+                                                       "nofail",
+                                                       "_netdev",
+                                                       "user",
+                                                       "users",
+                                                       "owner",
+                                                       "nouser",
+                                                       "group",
+                                                       "async",
+                                                       "silent",
+                                                       "loud",
+                                                       "acl",
+                                                       "lazytime",
+                                                       "nolazytime",
+                                                       "default_permissions"};
 
 // Words that go to mount(2) as they are, by libfuse.
 constexpr std::array<std::string_view, 8> kKernel = {"suid", "nosuid", "dev",  "nodev",
@@ -90,12 +103,16 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.read_only = false;
   } else if (word == "soft") {
     if (options.soft_timeout_ms == 0) options.soft_timeout_ms = kDefaultSoftTimeoutMs;
+  } else if (word == "hard") {
+    options.soft_timeout_ms = 0;
   } else if (word == "allow_other") {
     options.allow_other = true;
   } else if (word == "noallow_other") {
     options.allow_other = false;
   } else if (word == "flush_on_close") {
     options.flush_on_close = true;
+  } else if (word == "noflush_on_close") {
+    options.flush_on_close = false;
   } else if (word == "nommap") {
     options.direct_io_mmap = false;
   } else if (word == "nokeepnames") {
@@ -150,7 +167,8 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint32_t> number = Number("timeout", value, 100, 86'400'000);
     if (!number.ok()) return number.status();
     options.soft_timeout_ms = *number;
-  } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user_id" &&
+  } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user" &&
+             key != "user_id" &&
              key != "group_id") {  // the last two, too, come from the table of mounts
     return Wrong(absl::StrCat("unknown option ", key, "="));
   }
@@ -343,7 +361,8 @@ Options:
   threads=N                   idle worker threads kept (16)
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
   log=FILE                    log there rather than to the system's log
-  remount                     changes ro, rw, noatime, nodiratime and the last line below
+  remount                     changes ro, rw, soft, timeout, flush_on_close and the last three lines
+                              but sync and dirsync; hard and noflush_on_close take those back
   relatime, strictatime, noatime, nodiratime      as in mount(8); relatime is the default
   dirsync                     names are durable when the call returns, whatever the controller
   sync, nosuid, nodev, noexec, nosymfollow        as in mount(8)

@@ -63,7 +63,7 @@ struct MountOptions {
 
   // Of mount(2), for a volume that is exported so.
   std::vector<std::string> KernelOptions(bool squashed, bool exported_read_only) const;
-  // How reading is noted where it is: a remount may change whether, but not how.
+  // How reading is noted where it is.
   AtimePolicy NotedAtime() const {
     return atime == AtimePolicy::kNone ? AtimePolicy::kRelative : atime;
   }

@@ -85,6 +85,16 @@ TEST(Remount, ChangesWhatIsNamedAndCanBeChanged) {
   ASSERT_TRUE(writable.ok());
   EXPECT_TRUE(writable->notes_listings());
   EXPECT_EQ(writable->soft_timeout_ms, kDefaultSoftTimeoutMs);
+  const auto other = Remounted(*writable, "remount,strictatime,timeout=500,flush_on_close");
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->NotedAtime(), AtimePolicy::kStrict);
+  EXPECT_EQ(other->soft_timeout_ms, 500u);
+  EXPECT_TRUE(other->flush_on_close);
+  const auto back = Remounted(*other, "remount,relatime,hard,noflush_on_close");
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->NotedAtime(), AtimePolicy::kRelative);
+  EXPECT_EQ(back->soft_timeout_ms, 0u);
+  EXPECT_FALSE(back->flush_on_close);
 }
 
 TEST(Remount, NamesWhatCannotBeChanged) {
@@ -92,8 +102,9 @@ TEST(Remount, NamesWhatCannotBeChanged) {
   const std::pair<const char*, const char*> rows[] = {{"mdc=b", "mdc"},
                                                       {"luns=/y", "luns"},
                                                       {"cache=page", "cache"},
-                                                      {"soft", "soft"},
-                                                      {"strictatime", "strictatime"},
+                                                      {"log=/y", "log"},
+                                                      {"readahead=1M", "readahead"},
+                                                      {"writebehind=1M", "writebehind"},
                                                       {"noallow_other", "allow_other"},
                                                       {"dirsync", "dirsync"},
                                                       {"frobnicate", "frobnicate"}};
@@ -155,6 +166,7 @@ TEST(MountOptions, WhatTheKernelGets) {
 }
 
 TEST(MountOptions, WordsForOthersAreAccepted) {
+  EXPECT_EQ(WithOptions("user=somebody,soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   const MountOptions options = WithOptions(
       "defaults,_netdev,nofail,noauto,x-systemd.automount,x-systemd.idle-timeout=1min,comment=x,"
       "mdc=a");

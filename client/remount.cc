@@ -33,14 +33,11 @@ const char* FixedOption(const MountOptions& now, const MountOptions& wanted) {
       {"cache", now.cache == wanted.cache},
       {"readahead", now.read_ahead_bytes == wanted.read_ahead_bytes},
       {"writebehind", now.write_behind_bytes == wanted.write_behind_bytes},
-      {"flush_on_close", now.flush_on_close == wanted.flush_on_close},
       {"nommap", now.direct_io_mmap == wanted.direct_io_mmap},
       {"nokeepnames", now.keep_names == wanted.keep_names},
-      {"soft, timeout", now.soft_timeout_ms == wanted.soft_timeout_ms},
       {"threads", now.threads == wanted.threads},
       {"allow_other", now.allow_other == wanted.allow_other},
       {"sync, dirsync", now.durable_names == wanted.durable_names},
-      {"strictatime", now.NotedAtime() == wanted.NotedAtime()},
   };
   for (const auto& [name, same] : rows) {
     if (!same) return name;

@@ -137,8 +137,8 @@ bool SessionImpl::TimedOut() const {
 }
 
 bool SessionImpl::TimedOutLocked() const {
-  return options_.soft_timeout_ms != 0 && !live_ &&
-         clock_.NowMs() - away_since_ms_ >= options_.soft_timeout_ms;
+  const std::uint32_t soft_timeout_ms = soft_timeout_ms_.load();
+  return soft_timeout_ms != 0 && !live_ && clock_.NowMs() - away_since_ms_ >= soft_timeout_ms;
 }
 
 absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
@@ -151,7 +151,7 @@ absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
 
 absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call, const CallOptions& options,
                                              bool* withdrawn) {
-  const bool polls = options.interrupt != nullptr || options_.soft_timeout_ms != 0;
+  const bool polls = options.interrupt != nullptr || soft_timeout_ms_.load() != 0;
   while (call->state != PendingCall::State::kDone) {
     if (!polls) {
       call->done.Wait(mutex_);

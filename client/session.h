@@ -159,6 +159,8 @@ class Session {
 
   // True while the controller has been away for longer than soft_timeout_ms allows.
   virtual bool TimedOut() const { return false; }
+  // From now on; a call that waits already without any bound goes on so.
+  virtual void SetSoftTimeout(std::uint32_t /*soft_timeout_ms*/) {}
   // True while no controller answers: calls wait. Takes no lock, so an Interrupt may ask.
   virtual bool Away() const { return false; }
   virtual bool LeaseHolds() const = 0;

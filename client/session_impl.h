@@ -62,6 +62,9 @@ class SessionImpl : public Session {
   bool read_only() const override { return read_only_.load(); }
   bool checks_opens() const override { return checks_opens_.load(); }
   bool squashed() const override { return squashed_.load(); }
+  void SetSoftTimeout(std::uint32_t soft_timeout_ms) override {
+    soft_timeout_ms_.store(soft_timeout_ms);
+  }
   bool sets_ahead() const override { return sets_ahead_.load(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void Shutdown() override;
@@ -119,6 +122,7 @@ class SessionImpl : public Session {
   std::atomic<bool> foretells_{false};
   std::atomic<bool> checks_opens_{false};
   std::atomic<bool> squashed_{false};
+  std::atomic<std::uint32_t> soft_timeout_ms_{options_.soft_timeout_ms};
 
   // Of the receiving thread (and of Begin, before it runs).
   Uuid incarnation_ = Uuid::Random();

@@ -410,7 +410,13 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
   const bool resumed = session_id_ != 0;
   read_only_.store(hello->read_only());
   checks_opens_.store(hello->check_opens());
-  squashed_.store(hello->squashed());
+  const bool was_squashed = squashed_.exchange(hello->squashed());
+  if (resumed && hello->squashed() && !was_squashed) {
+    spdlog::warn(
+        "volume {}: exported squashed from now on; what is mounted keeps its flags: "
+        "mount -o remount,nosuid,nodev {}",
+        options_.volume, options_.mount_point);
+  }
   foretells_.store((hello->features() & v1::FEATURE_FORETELL) != 0);
   sets_ahead_.store((hello->features() & v1::FEATURE_SET_AHEAD) != 0);
   lease_.Renew(sent_ms, hello->lease_ms());

@@ -58,8 +58,6 @@ struct NameIn {
 };
 
 struct VfsOptions {
-  AtimePolicy symlink_atime = AtimePolicy::kRelative;
-  AtimePolicy directory_atime = AtimePolicy::kRelative;
   // The kernel shall take nothing for valid that it knows of the inode; called by whoever changes
   // it.
   std::function<void(std::uint64_t inode)> forget_attributes = [](std::uint64_t) {};
@@ -106,7 +104,8 @@ class Vfs {
   absl::Status LookAtRoot();
   // Whether the reading of files, and of directories, is noted from now on, in the way that the
   // options say.
-  void NoteReads(bool files, bool directories) {
+  void NoteReads(bool files, bool directories, AtimePolicy how) {
+    noted_atime_.store(how);
     notes_files_.store(files);
     notes_directories_.store(directories);
   }
@@ -206,10 +205,10 @@ class Vfs {
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
   static FileData::IoContext Context(const Caller& caller);
   AtimePolicy LinkAtime() const {
-    return notes_files_.load() ? options_.symlink_atime : AtimePolicy::kNone;
+    return notes_files_.load() ? noted_atime_.load() : AtimePolicy::kNone;
   }
   AtimePolicy DirectoryAtime() const {
-    return notes_directories_.load() ? options_.directory_atime : AtimePolicy::kNone;
+    return notes_directories_.load() ? noted_atime_.load() : AtimePolicy::kNone;
   }
 
   Session& session_;
@@ -218,6 +217,7 @@ class Vfs {
   const VfsOptions options_;
   std::atomic<bool> notes_files_{true};
   std::atomic<bool> notes_directories_{true};
+  std::atomic<AtimePolicy> noted_atime_{AtimePolicy::kRelative};
   RemovedInodes removed_;
   ListingAhead ahead_;
 

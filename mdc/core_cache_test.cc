@@ -244,6 +244,7 @@ TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
 TEST_F(CacheTest, AnAccessTimeRecallsNothing) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  world_.clock_.now_ms += 1'000;
   v1::Request read;
   read.mutable_set_attr()->set_inode(inode);
   read.mutable_set_attr()->set_fields(v1::SetAttr::ACCESSED);
@@ -251,7 +252,7 @@ TEST_F(CacheTest, AnAccessTimeRecallsNothing) {
   ASSERT_EQ(a_.Do(read, true), 0);
   EXPECT_THAT(b_.attr_recalls_, IsEmpty());
   ASSERT_EQ(a_.last_.changed_size(), 1);
-  EXPECT_EQ(a_.last_.changed(0).atime().seconds(), std::int64_t{1} << 40);
+  EXPECT_LT(a_.last_.changed(0).atime().seconds(), std::int64_t{1} << 40) << "it has not come yet";
 }
 
 TEST_F(CacheTest, ARecallNeverOvertakesItsGrant) {

@@ -97,6 +97,9 @@ TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
   chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
   chmod.mutable_set_attr()->set_mode(0666);
   EXPECT_EQ(b_.Do(as(chmod, 7), true), EPERM);
+  v1::Request chattr;
+  chattr.mutable_set_attr()->set_fields(v1::SetAttr::FLAGS);
+  chattr.mutable_set_attr()->set_flags(v1::INODE_FLAG_IMMUTABLE);
   v1::Request mkdir = Client::CreateOf("open");
   mkdir.mutable_create()->set_mode(S_IFDIR | 0770);
   ASSERT_EQ(c_.Do(as(mkdir, 0), true), 0);
@@ -110,6 +113,9 @@ TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
   create.mutable_create()->set_parent(open);
   EXPECT_EQ(b_.Do(as(create, 7), true), EACCES);
   EXPECT_EQ(b_.Do(as(create, 7, 9), true), 0);
+  chattr.mutable_set_attr()->set_inode(b_.last_.entry().attr().inode());
+  EXPECT_EQ(b_.Do(as(chattr, 7), true), EPERM) << "also of its owner";
+  EXPECT_EQ(b_.Do(as(chattr, 0), true), EPERM);
   v1::Request device = create;
   device.mutable_create()->set_name("device");
   device.mutable_create()->set_mode(S_IFBLK | 0666);

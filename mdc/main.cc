@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -66,6 +67,18 @@ int Complain(int code, const std::string& what) {
   return code;
 }
 
+// Of a command line: what CLI11 says, each line as the journal wants it.
+int Refuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out, wrong;
+  const int code = app.exit(error, out, wrong);
+  std::fputs(out.str().c_str(), stdout);
+  std::istringstream lines(wrong.str());
+  for (std::string line; std::getline(lines, line);) {
+    std::fprintf(stderr, "%s%s\n", WritesToJournal() ? SD_ERR : "", line.c_str());
+  }
+  return code == 0 ? 0 : kUsage;
+}
+
 // Under systemd a line begins with its syslog priority, and the journal adds the time itself.
 class JournalPriority final : public spdlog::custom_flag_formatter {
  public:
@@ -104,9 +117,12 @@ void StartLog(const std::string& level) {
 }
 
 // From the watchdog: no lock, no memory, no log that another thread may be holding.
+template <bool to_journal>
 [[noreturn]] void DieOfTime() {
-  constexpr char kText[] = "reel-mdcd: the seat's term is over without a beat: ending\n";
-  (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  constexpr std::string_view kText =
+      SD_CRIT "reel-mdcd: the seat's term is over without a beat: ending\n";
+  constexpr std::string_view kSaid = to_journal ? kText : kText.substr(sizeof(SD_CRIT) - 1);
+  (void)!write(STDERR_FILENO, kSaid.data(), kSaid.size());
   _exit(kSeatLost);
 }
 
@@ -221,7 +237,7 @@ VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry)
   options.cache_bytes = std::uint64_t{config.cache_mib} << 20;
   options.on_failure = DieOfStore;
   options.on_seat_lost = DieOfSeat;
-  options.on_seat_expired = DieOfTime;
+  options.on_seat_expired = WritesToJournal() ? DieOfTime<true> : DieOfTime<false>;
   options.core.unheard_limit_ms = UnheardLimitMs(config.seat_ms);
   options.on_unheard = [] { kill(getpid(), kHandOverSignal); };
   return options;
@@ -250,6 +266,8 @@ sigset_t BlockSignals() {
   for (const int number : {SIGTERM, SIGINT, kHandOverSignal}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  // The log is standard error, which there is nothing to open anew of.
+  signal(SIGHUP, SIG_IGN);
   return signals;
 }
 
@@ -270,7 +288,9 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
       const std::string why(status.message());
       if (said != why) {
         spdlog::warn("volume {}: {}: waiting for it", volume.name, why);
-        sd_notifyf(0, "STATUS=waiting for LUNs of %s", volume.name.c_str());
+        // Ready as a standby is: what the service manager orders after this daemon (remote mounts,
+        // logins) must not wait as well, for a LUN that may never come.
+        sd_notifyf(0, "READY=1\nSTATUS=waiting for LUNs of %s", volume.name.c_str());
         said = why;
       }
       constexpr timespec kLook{.tv_sec = 2, .tv_nsec = 0};
@@ -278,7 +298,9 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
       if (received == SIGTERM || received == SIGINT) return false;
       sd_notify(0, "WATCHDOG=1");  // where the daemon begins anew, it is watched already
     }
-    if (!said.empty()) spdlog::info("volume {}: its LUNs are there", volume.name);
+    if (said.empty()) continue;
+    spdlog::info("volume {}: its LUNs are there", volume.name);
+    sd_notifyf(0, "STATUS=the LUNs of %s are there", volume.name.c_str());
   }
   return true;
 }
@@ -373,7 +395,7 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return Refuse(app, error);
   }
   const auto config = ReadConfig(path);
   if (!config.ok()) return Complain(kUsage, std::string(config.status().message()));

@@ -437,6 +437,7 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
       entry.set_reservations(lun.has_reservations());
     }
   }
+  DescribeStore(reply);
   DescribeFencing(reply);
 }
 

@@ -164,6 +164,7 @@ class VolumeServer {
   absl::Status OpenStore(std::unique_ptr<Fencer> fencer);
   void StartThreads();
   absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
+  void DescribeStore(v1::ShowReply& reply) const;
   void DescribeFencing(v1::ShowReply& reply) const;
 
   void Queue(Event event) { (void)Queue(std::move(event), /*when_stopping=*/true); }

@@ -1,4 +1,5 @@
 // A volume's server, its seat and the LUNs' reservations: fencing, and what is shown of it.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +81,18 @@ bool VolumeServer::ListReservations(std::map<std::uint64_t, std::string> known,
         DescribeReservations(*volume_, known, fencer.List(), reply);
         done();
       });
+}
+
+void VolumeServer::DescribeStore(v1::ShowReply& reply) const {
+  const metafs::MetaFs& fs = store_->fs();
+  reply.set_store_bytes(fs.SizeBytes());
+  reply.set_store_free_bytes(std::min(fs.FreeBytes(), fs.SizeBytes()));
+  // To the allocator a pool without data is full: all of it is the store's from the beginning.
+  const PoolId pool = fs.regions().front().pool;
+  if ((volume_->descriptor.pools[pool.value()].flags & Pool::kData) != 0) return;
+  v1::ShowReply::Pool& shown = *reply.mutable_pools(static_cast<int>(pool.value()));
+  shown.set_free_bytes(
+      std::min(shown.total_bytes(), shown.free_bytes() + reply.store_free_bytes()));
 }
 
 void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {

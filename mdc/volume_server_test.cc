@@ -364,6 +364,8 @@ TEST_F(VolumeServerTest, AdministrationSeesTheVolume) {
   EXPECT_EQ(show.seat(), "lun0");
   ASSERT_EQ(show.pools_size(), 1);
   EXPECT_EQ(show.pools(0).luns(1).path(), volume_.paths()[1]);
+  EXPECT_GT(show.store_free_bytes(), 0u);
+  EXPECT_GT(show.store_bytes(), show.store_free_bytes());
   EXPECT_EQ(stat.epoch(), server_->epoch().value());
   ASSERT_EQ(who.sessions_size(), 1);
   EXPECT_TRUE(who.sessions(0).connected());

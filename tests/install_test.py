@@ -31,6 +31,13 @@ def test_manual_pages_need_not_be_built(root):
     install("docs/man/cmake_install.cmake", root, **{os.path.join(BUILD, "docs/man"): empty})
 
 
+def test_mount_8_finds_the_program_for_a_remount():
+    with open(os.path.join(BUILD, "client/cmake_install.cmake"), encoding="utf-8") as file:
+        text = file.read()
+    if "mount.reelfs" in text.replace("umount.reelfs", ""):  # a build with gRPC
+        assert "/mount.fuse.reelfs" in text, "the table of mounts shows the type fuse.reelfs"
+
+
 def test_the_unit():
     with open(os.path.join(TOP, "deploy/systemd/reel-mdcd.service.in"), encoding="utf-8") as file:
         sections = file.read().split("\n[")
@@ -69,5 +76,6 @@ def test_the_unit_and_the_udev_rule_are_installed(root):
 with tempfile.TemporaryDirectory() as directory:
     test_manual_pages_need_not_be_built(directory)
     test_the_unit_and_the_udev_rule_are_installed(directory)
+test_mount_8_finds_the_program_for_a_remount()
 test_the_unit()
 test_all_programs_tell_their_release_alike()

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The manual pages and the programs' --help name the same options.
+"""The manual pages and the programs' --help name the same options; those of configuration files,
+the keys that the programs read.
 
 Usage: man_test.py BIN_DIRECTORY, from anywhere. Exit status 1, and a line for each difference.
 """
@@ -8,7 +9,13 @@ import re
 import subprocess
 import sys
 
-PAGES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "man")
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+PAGES = os.path.join(TOP, "docs", "man")
+# Which sources read a configuration file, and how they name a key.
+READERS = {"reelfs-mdc.toml.5.scd": ("mdc/config.cc",),
+           "reelfs-client.toml.5.scd": ("client/mount_options.cc", "tools/admin_config.cc"),
+           "reelfs-volume.toml.5.scd": ("tools/volume_toml.cc",)}
+KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
 SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta"),
                "reeladm": ("pki", "pki init", "pki issue")}
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z])(?![\w])")
@@ -44,11 +51,28 @@ def differences(programs, page):
         yield f"{page}: lacks {option}, which {program} --help names"
 
 
+def differences_of_keys(page):
+    with open(os.path.join(PAGES, page)) as file:
+        text = file.read()
+    told = {key for line in re.findall(r"(?m)^(\*\w+\*(?:, \*\w+\*)*)$", text)
+            for key in re.findall(r"\w+", line)}
+    told |= {table.split(".")[-1] for table in re.findall(r"\[\[([\w.]+)\]\]", text)}
+    read = set()
+    for source in READERS[page]:
+        with open(os.path.join(TOP, source)) as file:
+            read |= set(KEY.findall(file.read()))
+    for key in sorted(told - read):
+        yield f"{page}: names {key}, which {' and '.join(READERS[page])} do not read"
+    for key in sorted(read - told):
+        yield f"{page}: lacks {key}, which {' or '.join(READERS[page])} reads"
+
+
 def main():
     programs = sys.argv[1]
     pages = sorted(name for name in os.listdir(PAGES) if re.search(r"\.[18]\.scd$", name))
     found = [line for page in pages for line in differences(programs, page)]
-    print("\n".join(found) or f"{len(pages)} pages agree with --help")
+    found += [line for page in READERS for line in differences_of_keys(page)]
+    print("\n".join(found) or f"{len(pages)} pages agree with --help, {len(READERS)} with the keys")
     return 1 if found or not pages else 0
 
 

@@ -316,6 +316,16 @@ TEST_F(AdminTest, ShowCountsInIecUnits) {
   EXPECT_EQ(RunJson({"show"})["pools"][0]["free_bytes"], std::uint64_t{1} << 30);
 }
 
+TEST_F(AdminTest, ShowSaysHowFullTheStoreIs) {
+  api_.AddVolume("reel1");
+  EXPECT_THAT(Run({"show"}),
+              ::testing::Not(HasSubstr("Metadata store")));  // of a controller before it
+  api_.show.set_store_bytes(std::uint64_t{512} << 20);
+  api_.show.set_store_free_bytes(std::uint64_t{384} << 20);
+  EXPECT_THAT(Run({"show"}), HasSubstr("Metadata store: 128 MiB of 512 MiB used (25 %)"));
+  EXPECT_EQ(RunJson({"show"})["store_free_bytes"], std::uint64_t{384} << 20);
+}
+
 TEST_F(AdminTest, StatPicksByPrefix) {
   context_.volume = "reel1";
   for (const char* name : {"op.create", "op.lookup", "wire.bytes_in"}) {

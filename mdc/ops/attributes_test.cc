@@ -68,6 +68,7 @@ TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
   tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_EXCLUSIVE);  // stands in no one's way
   v1::SetAttr set = Set(file, v1::SetAttr::ACCESSED);
   set.mutable_atime()->set_seconds(now_.seconds + 100);
+  now_.seconds += 1'000;
   EXPECT_EQ(SetAttr(set), 0);
   tokens_.Return(kOther, InodeNumber(file), v1::TOKEN_NONE);
   const v1::Attr attr = Attributes(file);
@@ -84,6 +85,19 @@ TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
   EXPECT_EQ(reply_.attr().attr().atime().seconds(), attr.atime().seconds());
   set.set_fields(v1::SetAttr::ACCESSED | v1::SetAttr::MODE);
   EXPECT_EQ(SetAttr(set), EINVAL);
+}
+
+// Anybody may say it of any inode: a time to come would hide every later read.
+TEST_F(AttributesTest, NothingWasReadInTheFuture) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  v1::SetAttr set = Set(file, v1::SetAttr::ACCESSED);
+  set.mutable_atime()->set_seconds(now_.seconds + 1'000'000);
+  EXPECT_EQ(SetAttr(set), 0);
+  const std::int64_t told = Attributes(file).atime().seconds();
+  EXPECT_LE(told, now_.seconds);
+  now_.seconds += 10;
+  EXPECT_EQ(SetAttr(set), 0);
+  EXPECT_GT(Attributes(file).atime().seconds(), told);
 }
 
 TEST_F(AttributesTest, TruncationIsAChangeAlsoWhereTheSizeStays) {

@@ -54,6 +54,9 @@ def two_controllers_die_one_after_the_other(cluster, room):
         cluster.kill(old)
         with open(os.path.join(there, name)) as file:  # waits for the standby
             assert file.read() == name
+        survivor = cluster.active()  # it had waited as a standby
+        said, where = who_is_active(cluster, survivor), cluster.hosts()[survivor]["where"]
+        assert survivor != old and (said["role"], said["active"]) == ("active", where), said
         cluster.start(old)
 
 

@@ -138,7 +138,8 @@ def test_mounted_otherwise(cluster, room, option):
     os.mkdir(mount)
     where = cluster.hosts()["mdc1"]["where"]
     run(os.path.join(BIN, "mount.reelfs"), "reel", mount, "-o",
-        f"mdc={where},luns={cluster.luns()},{option},log={mount}.log")
+        f"mdc={where},luns={cluster.luns()},config={cluster.own_config()},{option},"
+        f"log={mount}.log")
     try:
         folder = os.path.join(mount, os.path.basename(room[0]))
         file = make(f"{folder}/file")

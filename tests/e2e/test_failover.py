@@ -28,6 +28,14 @@ def test_a_standby_says_who_is_active(cluster):
     failover.a_standby_says_who_is_active(cluster)
 
 
+def test_a_fresh_metadata_pool_is_not_shown_as_full(cluster):
+    shown = cluster.reeladm("show")
+    assert 0 < shown["store_free_bytes"] < shown["store_bytes"]
+    for pool in shown["pools"]:
+        if pool["flags"] == ["metadata"]:
+            assert pool["free_bytes"] > pool["total_bytes"] // 2, pool
+
+
 def test_show_says_what_keeps_two_controllers_apart(cluster):
     shown = cluster.reeladm("show")
     assert "arbitration block alone" in shown["arbitration"]

@@ -88,7 +88,8 @@ def test_a_soft_mount_says_that_the_san_is_lost(cluster):
     luns = ",".join(f"luns={lun['path']}" for pool in cluster.reeladm("show")["pools"]
                     for lun in pool["luns"])
     run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
-        f"mdc={where},{luns},soft,timeout=500,log={directory}.log")
+        f"mdc={where},{luns},config={cluster.own_config()},soft,timeout=500,"
+        f"log={directory}.log")
     try:
         fd = os.open(f"{directory}/large", os.O_RDONLY | os.O_DIRECT)
         buffer = mmap.mmap(-1, 4096)

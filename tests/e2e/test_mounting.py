@@ -84,6 +84,34 @@ def test_remount(cluster, room, mounts):
     assert "rw" in options_of(directory)[0], "nothing has changed"
 
 
+def test_remount_with_other_access_times_and_a_bound_on_waits(cluster, room, mounts):
+    directory = mounts.mount("noatime")
+    path = os.path.join(directory, os.path.basename(room[0]), "file")
+    with open(path, "w") as file:
+        file.write("text")
+        os.fsync(file.fileno())
+
+    def moves():
+        before = os.stat(path).st_atime_ns
+        with open(path) as file:
+            file.read()
+        return os.stat(path).st_atime_ns > before
+
+    mounts.remount(directory, "relatime")
+    assert moves() and not moves()
+    mounts.remount(directory, "strictatime,timeout=500,flush_on_close")
+    assert not options_of(directory)[0] & {"relatime", "noatime"}
+    assert moves() and moves()
+    cluster.kill("mdc1")
+    try:
+        with pytest.raises(TimeoutError):
+            os.mkdir(f"{os.path.dirname(path)}/nobody-answers")
+    finally:
+        cluster.start("mdc1")
+    mounts.remount(directory, "relatime,hard,noflush_on_close")
+    assert "cannot change readahead" in mounts.refused(directory, "remount,readahead=1M")
+
+
 def test_remount_for_writing_of_what_was_mounted_for_reading(room, mounts):
     directory = mounts.mount("ro")
     mounts.remount(directory, "rw")

@@ -3,6 +3,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 
 from cluster import run
@@ -30,10 +31,17 @@ def test_a_missing_lun_is_waited_for(cluster, room):
     os.rename(lun, f"{lun}.away")
     done = cluster.tool("reel-mdcd", "--check", "--config", config_of(cluster))
     assert done.returncode == 3 and "data1" in done.stderr, done
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.bind(os.path.join(cluster.scratch, "notify"))
+    told.settimeout(60)
     daemon = subprocess.Popen([os.path.join(cluster.bin, "reel-mdcd"), "--config",
-                               config_of(cluster)], stderr=subprocess.PIPE, text=True)
+                               config_of(cluster)], stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "NOTIFY_SOCKET": told.getsockname()})
     try:
         read_until(daemon, "waiting for it")
+        # Else everything that is ordered after it waits: remote mounts, and so the logins.
+        assert told.recv(4096).decode().split("\n") == \
+            ["READY=1", "STATUS=waiting for LUNs of reel"]
         os.rename(f"{lun}.away", lun)
         lines = read_until(daemon, "serving 1 volumes")
         assert not any("waiting for it" in line for line in lines), "said once"
@@ -41,6 +49,7 @@ def test_a_missing_lun_is_waited_for(cluster, room):
     finally:
         daemon.terminate()
         daemon.communicate()
+        told.close()
         if os.path.exists(f"{lun}.away"):
             os.rename(f"{lun}.away", lun)
         cluster.start("mdc1")
@@ -72,6 +81,19 @@ def test_the_journal_is_told_that_it_is_an_error(cluster):
                               timeout=60)
         assert done.returncode == 2
         assert os.read(reading, 4096).decode().startswith(begin)
+    done = subprocess.run([os.path.join(cluster.bin, "reel-mdcd"), "--no-such-option"],
+                          stderr=writing, timeout=60,
+                          env={**os.environ, "JOURNAL_STREAM": f"{facts.st_dev}:{facts.st_ino}"})
+    assert done.returncode == 2
+    lines = os.read(reading, 4096).decode().splitlines()
+    assert lines and all(line.startswith("<3>") for line in lines), lines
+
+
+def test_a_hangup_does_not_end_a_controller(cluster, room):
+    os.kill(cluster.hosts()["mdc1"]["pid"], signal.SIGHUP)
+    os.mkdir(f"{room[0]}/after-it")
+    assert cluster.hosts()["mdc1"]["state"] == "running"
+    assert cluster.reeladm("volumes")["volumes"][0]["role"] == "active"
 
 
 class Terminal:

@@ -47,8 +47,10 @@ def namespace(cluster):
     tools = os.path.join(cluster.scratch, "tools")
     with contextlib.suppress(FileExistsError):
         os.mkdir(tools)
-        for name in ("umount.fuse", "umount.fuse.reelfs"):
-            os.symlink(os.path.join(BIN, "umount.reelfs"), os.path.join(tools, name))
+        for program, names in (("umount.reelfs", ("umount.fuse", "umount.fuse.reelfs")),
+                               ("mount.reelfs", ("mount.reelfs", "mount.fuse.reelfs"))):
+            for name in names:
+                os.symlink(os.path.join(BIN, program), os.path.join(tools, name))
     made = Namespace(tools)
     yield made
     made.shell.stdin.close()
@@ -64,7 +66,7 @@ def test_umount_waits_for_the_bytes_and_for_a_controller(cluster, room, namespac
     with contextlib.suppress(FileNotFoundError):
         os.unlink(log)
     assert namespace.run(f"{BIN}/mount.reelfs reel {mount} -o mdc={where},"
-                         f"luns='{cluster.luns()}',log={log}") == 0
+                         f"luns='{cluster.luns()}',config={cluster.own_config()},log={log}") == 0
     inside = f"/proc/{namespace.shell.pid}/root{mount}/{os.path.basename(room[0])}/file"
     with open(inside, "wb", buffering=0) as file:
         file.write(b"old" * 1000)
@@ -82,6 +84,28 @@ def test_umount_waits_for_the_bytes_and_for_a_controller(cluster, room, namespac
         assert said.read().rstrip().endswith("done")
     with open(f"{room[1]}/file", "rb") as file:
         assert file.read(6) == b"newold"
+
+
+def shown_options(namespace, directory):
+    with open(f"/proc/{namespace.shell.pid}/mountinfo") as table:
+        return next(line.split()[5].split(",") for line in table if line.split()[4] == directory)
+
+
+def test_mount_8_finds_the_program_for_a_mount_and_for_a_remount(cluster, namespace):
+    mount = os.path.join(cluster.scratch, "by-mount-8")
+    os.makedirs(mount, exist_ok=True)
+    options = f"mdc={cluster.hosts()['mdc1']['where']},luns='{cluster.luns()}'," \
+              f"config={cluster.own_config()},log={mount}.log"
+    assert namespace.run(f"mount -t reelfs reel {mount} -o {options},user=somebody") == 0
+    try:
+        assert namespace.run(f"mount -o remount,ro {mount}") == 0
+        assert "ro" in shown_options(namespace, mount)
+        assert namespace.run(f"mount -o remount,rw,strictatime {mount}") == 0
+        shown = shown_options(namespace, mount)
+        assert "rw" in shown and "relatime" not in shown
+        assert namespace.run(f"mount -o remount,cache=page {mount} 2>/dev/null") != 0
+    finally:
+        assert namespace.run(f"umount {mount}") == 0
 
 
 def test_sync_of_a_directory_is_one_of_the_mount(cluster, room):
