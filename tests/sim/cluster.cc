@@ -29,7 +29,8 @@ Cluster::Cluster(Scheduler& scheduler, const Options& options)
     : scheduler_(scheduler),
       options_(options),
       disks_(FormattedDisks(options.reservations)),
-      network_(scheduler),
+      moments_(scheduler),
+      network_(scheduler, moments_),
       data_(scheduler),
       terms_(scheduler, options.reservations, [this](std::string what) { Violate(what); }) {
   Rack& rack = Rack::Get();
@@ -138,6 +139,7 @@ Machine* Cluster::AddMachine() {
     return session;
   };
   machine.weather().on_land = [this, &machine](std::uint64_t session) {
+    moments_.Note(Moment::kLanded, machine.host());
     if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
   };
   machine.SetOnNoticed([this, host] {
@@ -214,6 +216,7 @@ bool Cluster::CutHostIsSlow() const {
 void Cluster::OnSessionOver(int host) {
   Log([&] { return absl::StrCat("the session of host ", host, " is over"); });
   if (on_session_over_) on_session_over_(host, data_.LastSessionOver(host));
+  moments_.Note(Moment::kEviction, host);
   data_.SessionOver(host);
   locks_.SessionOver(host);
   machines_[static_cast<std::size_t>(host - 1)]->pages().Suspect();

@@ -17,6 +17,7 @@
 #include "tests/sim/luns.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/meta_store.h"
+#include "tests/sim/moments.h"
 #include "tests/sim/network.h"
 #include "tests/sim/scheduler.h"
 #include "tests/sim/term_watch.h"
@@ -83,6 +84,7 @@ class Cluster {
   Scheduler& scheduler() { return scheduler_; }
   Random& random() { return scheduler_.random(); }
   Network& network() { return network_; }
+  Moments& moments() { return moments_; }
   DataModel& data() { return data_; }
   LockModel& locks() { return locks_; }
   const TermWatch& terms() const { return terms_; }
@@ -114,6 +116,7 @@ class Cluster {
   const Options options_;
   const std::vector<std::unique_ptr<Disk>> disks_;
   std::vector<std::vector<std::byte>> remade_;  // by disk: the data when it was; else empty
+  Moments moments_;
   Network network_;
   DataModel data_;
   LockModel locks_;

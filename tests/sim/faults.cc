@@ -118,7 +118,7 @@ void Faults::AwaitTold() {
 void Faults::Befall(Fault fault) {
   const bool makes_sent_again = fault == Fault::kCutStream || fault == Fault::kKill ||
                                 fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
-  if (makes_sent_again && random().OneIn(2)) AwaitTold();
+  if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitTold();
   if (fault < Fault::kFailPower) {
     Machine* const machine = AnyMachine();
     if (machine != nullptr) BefallMachine(fault, *machine);
@@ -163,7 +163,9 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       break;
     default:
       // What it is in the middle of goes on afterwards.
-      for (int i = 0; i < kLooksForIo && !cluster_.HasIo(machine); ++i) scheduler().Sleep(kLook);
+      for (int i = 0; i < kLooksForIo && !aimed_ && !cluster_.HasIo(machine); ++i) {
+        scheduler().Sleep(kLook);
+      }
       if (!cluster_.alive(machine)) break;
       scheduler().Pause(host);
       For(time, [this, host] {
@@ -305,7 +307,7 @@ void Faults::DisturbEviction(Machine& victim) {
 void Faults::Run(int count) {
   for (int i = 0; i < count; ++i) {
     scheduler().Sleep(random().Between(5 * kMs, random().OneIn(3) ? 2 * kLease : 300 * kMs));
-    Befall(Any());
+    if (random().OneIn(2) || !Aim()) Befall(Any());
   }
   while (under_way_ > 0) scheduler().Sleep(20 * kMs);
   AwaitService();

@@ -1,5 +1,5 @@
-// What befalls a cluster in the course of a history, and when: by chance, some at once.
-// Threads: a fiber of host 0.
+// What befalls a cluster in the course of a history, and when: by chance, or aimed at a moment;
+// some at once. Threads: a fiber of host 0.
 #pragma once
 
 #include <array>
@@ -50,11 +50,20 @@ class Faults {
   void Run(int count);
 
   const std::array<std::uint32_t, kFaults>& counts() const { return counts_; }
+  // How often one was struck.
+  const std::array<std::uint32_t, kMoments>& moments() const { return moments_; }
 
  private:
   Fault Any();
   void Befall(Fault fault);
   void BefallMachine(Fault fault, Machine& machine);
+  // ---- aimed (faults_aimed.cc)
+  // Waits for a moment, and strikes whoever it concerns. False: it did not come.
+  bool Aim();
+  Moment AnyMoment();
+  void BringAbout(Moment moment);
+  void Strike(Moment moment, Machine& machine);
+  // ----
   void BefallController(Fault fault, Daemon& controller);
   void FailPower();
   void CutSan(Machine& machine);
@@ -75,6 +84,8 @@ class Faults {
   Cluster& cluster_;
   const std::function<void(Machine&)> on_new_machine_;
   std::array<std::uint32_t, kFaults> counts_{};
+  std::array<std::uint32_t, kMoments> moments_{};
+  bool aimed_ = false;  // what befalls now has its moment: it waits for no other
   int under_way_ = 0;
 };
 

@@ -247,7 +247,10 @@ Outcome History::Run() {
   CheckNames();
   Outcome outcome;
   Coverage& c = coverage_;
-  if (faults_ != nullptr) c.faults = faults_->counts();
+  if (faults_ != nullptr) {
+    c.faults = faults_->counts();
+    c.moments = faults_->moments();
+  }
   c.operations = names_.size() + shared_.done;
   c.unanswered = shared_.errors;
   c.cells_checked = cluster_.data().cells_checked();

@@ -13,6 +13,7 @@ namespace reel::sim {
 // What happened, for the record of what the histories cover. Plain numbers: it goes through a pipe.
 struct Coverage {
   std::array<std::uint32_t, kFaults> faults{};
+  std::array<std::uint32_t, kMoments> moments{};
   std::uint64_t operations = 0, unanswered = 0;
   std::uint64_t cells_checked = 0, locks = 0, page_hits = 0, attr_hits = 0, name_hits = 0,
                 listing_hits = 0, pages_invalidated = 0;

@@ -203,6 +203,7 @@ void Program::Fsync(std::uint64_t inode) {
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
   data().EndFsync(inode, Who(), began, status.ok());
+  if (status.ok()) shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
   ++shared_.done;
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fsync inode ", inode, ": ", status.ToString());
@@ -279,6 +280,7 @@ bool Program::LockOnce(std::uint64_t inode) {
     machine_.locks().Release(inode, handle_, nullptr);
     return false;
   }
+  shared_.cluster.moments().Note(Moment::kLocked, machine_.host());
   LockModel& model = shared_.cluster.locks();
   if (!data().Unaware(machine_.host())) {
     model.Granted({.inode = inode,
