@@ -19,6 +19,10 @@ constexpr Micros kSlowest = 60 * kMs;
 constexpr Micros kSlowestOfController = 8 * kMs;
 // … and for a write to one with reservations.
 constexpr Micros kLatest = 4000 * kMs;
+// The answer to one that has landed does no harm, however late; but a controller that waits for it
+// stands still.
+constexpr Micros kLatestAnswer = 4000 * kMs;
+constexpr Micros kLatestAnswerToController = 300 * kMs;
 // A write may stay in its host that long (which pauses between its look at the lease and the
 // submission) before the target takes it in, or refuses it.
 constexpr Micros kLongestHold = 6'000 * kMs;
@@ -158,7 +162,7 @@ void Path::Lose() {
     if (flight->connection != connection_ || flight->request == nullptr) continue;
     LunRequest& request = *flight->request;
     flight->request = nullptr;
-    if (request.kind == LunRequest::Kind::kRead) {
+    if (request.kind == LunRequest::Kind::kRead || flight->landed) {
       flight->over = true;
       disk_.flights().remove(flight);
     } else {
@@ -229,6 +233,14 @@ Micros Path::WriteDelay() {
   return Delay();
 }
 
+// Of a write that has landed.
+Micros Path::AnswerDelay() {
+  Random& random = Scheduler::Get().random();
+  if (weather_.controller && !weather_.slow) return 0;
+  if (!random.OneIn(weather_.slow ? 6 : 64)) return 0;
+  return random.Between(kMs, weather_.controller ? kLatestAnswerToController : kLatestAnswer);
+}
+
 Micros Path::Delay() {
   Random& random = Scheduler::Get().random();
   const bool bounded = weather_.controller && !disk_.reserves();
@@ -264,13 +276,18 @@ void Path::Land(Disk::Flight& flight, std::uint64_t from_bytes) {
   LunRequest& request = *flight.request;
   Scheduler& world = Scheduler::Get();
   if (world.alive(host_)) {
-    Perform(request, from_bytes, request.length_bytes);
-    return request.Complete(absl::OkStatus());
+    return Perform(request, from_bytes, request.length_bytes);
   }
   if (request.kind == LunRequest::Kind::kRead) return;
   const std::uint64_t blocks = request.length_bytes / Disk::kBlockBytes;
   const std::uint64_t torn = world.random().Below(blocks + 1) * Disk::kBlockBytes;
   Perform(request, std::min(from_bytes, torn), torn);
+}
+
+void Path::Answer(const std::shared_ptr<Disk::Flight>& flight) {
+  if (flight->request == nullptr || std::exchange(flight->over, true)) return;
+  disk_.flights().remove(flight);
+  if (Scheduler::Get().alive(host_)) flight->request->Complete(absl::OkStatus());
 }
 
 void Path::Start(LunRequest& request) {
@@ -331,10 +348,13 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
     });
   }
   scheduler.After(delay, [this, flight, half, write, session] {
-    if (flight->request == nullptr || std::exchange(flight->over, true)) return;
-    disk_.flights().remove(flight);
+    if (flight->request == nullptr || flight->over) return;
     if (write && weather_.on_land) weather_.on_land(session);
     Land(*flight, half);
+    flight->landed = write;
+    const Micros late = write ? AnswerDelay() : 0;
+    if (late == 0) return Answer(flight);
+    Scheduler::Get().After(late, [this, flight] { Answer(flight); });
   });
 }
 

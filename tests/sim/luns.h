@@ -3,7 +3,8 @@
 // The disk takes writes whole by logical block, late, and sometimes in two parts. What was written
 // is safe from a failure of power only after a flush that began later. Fresh blocks hold rubbish.
 // A path carries the requests of one host; when that host dies, each write under way happens or
-// does not, block by block. A disk may have persistent reservations (type 5): then a write is
+// does not, block by block. A write may have landed long before its answer comes, with a reset or a
+// lost path in between. A disk may have persistent reservations (type 5): then a write is
 // judged as it comes in, and may land long after, until a reset ends it; and a path that is lost
 // stays lost until it is opened anew, with what was on its way landing late, or not at all.
 // Threads: timers and fibers of one scheduler.
@@ -65,6 +66,7 @@ class Disk {
     int host = 0;
     int connection = 0;
     bool over = false;
+    bool landed = false;  // and not answered
     std::vector<std::byte> bytes{};
   };
   // In the order in which they came.
@@ -147,11 +149,13 @@ class Path final : public Lun {
   static std::unique_ptr<Reservations> NewReservations(Path& path);
   Micros Delay();
   Micros WriteDelay();
+  Micros AnswerDelay();
   // In its host.
   void Hold(LunRequest& request, Micros time);
   // At the target.
   void Arrive(LunRequest& request, std::uint64_t session);
   void Land(Disk::Flight& flight, std::uint64_t from_bytes);
+  void Answer(const std::shared_ptr<Disk::Flight>& flight);
   void LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& request);
   void Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t to_bytes);
   bool LoseOne(LunRequest& request);
