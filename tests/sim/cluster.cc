@@ -138,8 +138,8 @@ Machine* Cluster::AddMachine() {
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");
     return session;
   };
-  machine.weather().on_land = [this, &machine](std::uint64_t session) {
-    moments_.Note(Moment::kLanded, machine.host());
+  machine.weather().on_land = [this, &machine](std::uint64_t session, bool answered) {
+    if (!answered) moments_.Note(Moment::kLanded, machine.host());
     if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
   };
   machine.SetOnNoticed([this, host] {

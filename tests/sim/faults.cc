@@ -30,6 +30,7 @@ const char* NameOf(Fault fault) {
                                                   "slow LUNs",
                                                   "eviction",
                                                   "SAN cut",
+                                                  "renewal answered late",
                                                   "power failure",
                                                   "mdc: killed",
                                                   "mdc: killed in takeover",
@@ -41,6 +42,7 @@ const char* NameOf(Fault fault) {
                                                   "mdc: SAN cut",
                                                   "mdc: slow LUNs",
                                                   "mdc: outcomes not told",
+                                                  "mdc: beats answered late",
                                                   "mdc: core stands still",
                                                   "mdc: handed over"};
   return kNames[static_cast<int>(fault)];
@@ -52,13 +54,13 @@ Fault Faults::Any() {
       Fault::kCutStream,    Fault::kCutStream,    Fault::kCutStream,    Fault::kHoldBack,
       Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,        Fault::kPauseLong,
       Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong,    Fault::kSlowLuns,
-      Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan,
+      Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan, Fault::kLateRenewal,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
       Fault::kStand,   Fault::kStandLong,      Fault::kStandLong,      Fault::kCutLan,
       Fault::kCutSan,  Fault::kSlowController, Fault::kLossy,          Fault::kLossy,
-      Fault::kKillAll, Fault::kHoldCore,       Fault::kHandOver,
+      Fault::kKillAll, Fault::kHoldCore,       Fault::kHandOver,       Fault::kLateBeats,
   };
   if (random().OneIn(40)) return Fault::kFailPower;
   if (random().OneIn(3)) return kOfControllers[random().Below(std::size(kOfControllers))];
@@ -119,7 +121,9 @@ void Faults::Befall(Fault fault) {
   const bool makes_sent_again = fault == Fault::kCutStream || fault == Fault::kKill ||
                                 fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
   if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitTold();
-  if (fault < Fault::kFailPower) {
+  if (fault == Fault::kLateRenewal) {
+    DelayRenewal();
+  } else if (fault < Fault::kFailPower) {
     Machine* const machine = AnyMachine();
     if (machine != nullptr) BefallMachine(fault, *machine);
   } else if (fault == Fault::kFailPower) {
@@ -238,6 +242,9 @@ void Faults::BefallController(Fault fault, Daemon& controller) {
       For(random().Between(kSeat, 2 * kLease),
           [&weather] { weather.lossy = weather.void_writes = false; });
       break;
+    case Fault::kLateBeats:
+      DelayBeats(controller);
+      break;
     case Fault::kHoldCore:
       controller.HoldCore(random().OneIn(3) ? random().Between(kMs, kSeat / 2) : kForEver);
       break;
@@ -249,6 +256,16 @@ void Faults::BefallController(Fault fault, Daemon& controller) {
       });
       break;
   }
+}
+
+void Faults::DelayBeats(Daemon& controller) {
+  Path::Weather& weather = controller.weather();
+  weather.late_beats = true;
+  For(random().Between(kSeat / 2, 2 * kSeat), [this, &weather] {
+    weather.lossy = weather.void_writes = true;
+    For(random().Between(kSeat, 3 * kSeat),
+        [&weather] { weather.lossy = weather.void_writes = weather.late_beats = false; });
+  });
 }
 
 void Faults::Stand(Daemon& controller, Micros time) {

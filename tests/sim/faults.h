@@ -20,6 +20,8 @@ enum class Fault : std::uint8_t {
   kSlowLuns,
   kEvict,         // a host, while it renews; it does not hear of that at once
   kCutClientSan,  // a host from all LUNs, and not from the controllers, for minutes
+  // A renewal of its lease is answered as late as it may be, and then nothing passes.
+  kLateRenewal,
   kFailPower,
   // ---- of controllers, mostly of the one that serves
   kKill,
@@ -33,10 +35,11 @@ enum class Fault : std::uint8_t {
   kCutSan,
   kSlowController,  // its LUNs are
   kLossy,           // what becomes of its writes to the arbitration block is not told
+  kLateBeats,       // its beats are answered late, and then none lands any more
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 22;
+inline constexpr int kFaults = 24;
 const char* NameOf(Fault fault);
 
 class Faults {
@@ -63,11 +66,16 @@ class Faults {
   Moment AnyMoment();
   void BringAbout(Moment moment);
   void Strike(Moment moment, Machine& machine);
+  void DelayRenewal();
+  void DelayRenewal(int host);
+  void DelayAnswer(int host);
+  void WakeToAnswer(int host);
   // ----
   void BefallController(Fault fault, Daemon& controller);
   void FailPower();
   void CutSan(Machine& machine);
   void Stand(Daemon& controller, Micros time);
+  void DelayBeats(Daemon& controller);
   void DisturbEviction(Machine& victim);
   void KillInTakeover(Daemon& controller);
   void AwaitService();

@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "client/lease.h"
 #include "tests/sim/faults.h"
 
 namespace reel::sim {
@@ -11,16 +12,24 @@ constexpr Micros kLease = Cluster::kLeaseMs * kMs;
 // Some moments never come, as nobody does that just now.
 constexpr Micros kAwaited = kLease;
 constexpr Micros kSoon = 300;
+constexpr Micros kLook = 40;
 
 }  // namespace
 
 const char* NameOf(Moment moment) {
-  static constexpr const char* kNames[kMoments] = {
-      "a renewal is sent",     "a commit is sent",   "a return is sent",
-      "a close is sent",       "a resize is sent",   "a change of names is sent",
-      "a reclaim is sent",     "a recall is sent",   "an answer is sent",
-      "an end is recorded",    "a write has landed", "a lock is granted",
-      "a file has been synced"};
+  static constexpr const char* kNames[kMoments] = {"a renewal is sent",
+                                                   "a commit is sent",
+                                                   "a return is sent",
+                                                   "a close is sent",
+                                                   "a resize is sent",
+                                                   "a change of names is sent",
+                                                   "a reclaim is sent",
+                                                   "a recall is sent",
+                                                   "an answer is sent",
+                                                   "an end is recorded",
+                                                   "an unanswered write has landed",
+                                                   "a lock is granted",
+                                                   "a file has been synced"};
   return kNames[static_cast<int>(moment)];
 }
 
@@ -62,12 +71,62 @@ void Faults::Strike(Moment moment, Machine& machine) {
                                    Fault::kCutClientSan, Fault::kEvict};
   constexpr Fault kOfControllers[] = {Fault::kKill, Fault::kKill, Fault::kKillInTakeover,
                                       Fault::kStandLong};
+  if (moment == Moment::kRenewal && random().OneIn(2)) return DelayRenewal(machine.host());
   const bool power = random().OneIn(moment == Moment::kSynced ? 2 : 20);
   if (power) return Befall(Fault::kFailPower);
   if (random().OneIn(2)) {
     return BefallMachine(kOfMachines[random().Below(std::size(kOfMachines))], machine);
   }
   Befall(kOfControllers[random().Below(std::size(kOfControllers))]);
+}
+
+// Whoever counts a lease from the answer takes it for longer than the controller does.
+void Faults::DelayRenewal() {
+  const std::optional<int> host = cluster_.moments().Await(Moment::kRenewal, kAwaited);
+  if (!host) return;
+  DelayRenewal(*host);
+}
+
+void Faults::DelayRenewal(int host) {
+  ++counts_[static_cast<std::size_t>(Fault::kLateRenewal)];
+  cluster_.Log([&] { return absl::StrCat("*** renewal answered late (host ", host, ")"); });
+  random().OneIn(2) ? DelayAnswer(host) : WakeToAnswer(host);
+}
+
+// On its way.
+void Faults::DelayAnswer(int host) {
+  constexpr Micros kGivenUp = client::RenewalTimeoutMs(Cluster::kLeaseMs) * kMs;
+  const Micros late = kGivenUp - random().Between(kMs, kGivenUp / 4);
+  const Micros until = scheduler().now() + late + random().Between(kLease, 2 * kLease);
+  // (The controller counts from whatever it hears.)
+  cluster_.network().HoldRequests(host, until);
+  cluster_.network().HoldAnswers(host, scheduler().now() + late);
+  For(late + random().Between(kMs, 3 * kMs),
+      [this, host, until] { cluster_.network().HoldBack(host, until); });
+}
+
+// The host sleeps while its lease runs out, and finds the answer when it wakes, and nothing else:
+// what it was in the middle of goes on.
+void Faults::WakeToAnswer(int host) {
+  constexpr Micros kAwake = 40 * kMs;
+  const Micros asleep = kLease + random().Between(kAwake, kLease / 2);
+  const Micros until = scheduler().now() + asleep + random().Between(kLease / 4, kLease);
+  cluster_.network().HoldRequests(host, until);
+  cluster_.network().HoldAnswers(host, scheduler().now() + kAwake);
+  const Machine& machine = *cluster_.machines()[static_cast<std::size_t>(host - 1)];
+  for (Micros i = 0; i < kAwake / kLook - 1 && !cluster_.HasIo(machine); ++i) {
+    scheduler().Sleep(kLook);
+  }
+  if (!cluster_.alive(machine)) return;
+  scheduler().Pause(host);
+  For(2 * kAwake, [this, host, until] {
+    cluster_.network().HoldAnswers(host, until);
+    cluster_.network().HoldBack(host, until);
+  });
+  For(asleep, [this, host] {
+    scheduler().Resume(host);
+    cluster_.Log([&] { return absl::StrCat("*** host ", host, " goes on"); });
+  });
 }
 
 }  // namespace reel::sim

@@ -216,7 +216,11 @@ bool Path::LoseOne(LunRequest& request) {
     flight->request = nullptr;
     LandLate(flight, request);
     ++disk_.unknowns;
-    request.Complete(absl::UnavailableError("no answer came"));
+    Scheduler::Get().After(AnswerDelay(request), [this, &request] {
+      if (Scheduler::Get().alive(host_)) {
+        request.Complete(absl::UnavailableError("no answer came"));
+      }
+    });
   }
   return true;
 }
@@ -234,8 +238,11 @@ Micros Path::WriteDelay() {
 }
 
 // Of a write that has landed.
-Micros Path::AnswerDelay() {
+Micros Path::AnswerDelay(const LunRequest& request) {
   Random& random = Scheduler::Get().random();
+  if (weather_.late_beats && request.offset_bytes == kArbitrationOffset) {
+    return random.Between(kLatestAnswerToController, 2 * kLatestAnswerToController);
+  }
   if (weather_.controller && !weather_.slow) return 0;
   if (!random.OneIn(weather_.slow ? 6 : 64)) return 0;
   return random.Between(kMs, weather_.controller ? kLatestAnswerToController : kLatestAnswer);
@@ -349,10 +356,10 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
   }
   scheduler.After(delay, [this, flight, half, write, session] {
     if (flight->request == nullptr || flight->over) return;
-    if (write && weather_.on_land) weather_.on_land(session);
+    const Micros late = write ? AnswerDelay(*flight->request) : 0;
+    if (write && weather_.on_land) weather_.on_land(session, late == 0);
     Land(*flight, half);
     flight->landed = write;
-    const Micros late = write ? AnswerDelay() : 0;
     if (late == 0) return Answer(flight);
     Scheduler::Get().After(late, [this, flight] { Answer(flight); });
   });

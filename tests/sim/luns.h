@@ -112,10 +112,11 @@ class Path final : public Lun {
     // carried out; or of all, and none is.
     bool lossy = false, void_writes = false;
     bool lossy_fences = false;          // … and of many changes of reservations
+    bool late_beats = false;            // writes to that block land, and are answered late
     std::uint64_t* refusals = nullptr;  // counts writes that met a conflict
     // The session that a write is submitted under; and what is told when one lands.
     std::function<std::uint64_t()> on_submit;
-    std::function<void(std::uint64_t session)> on_land;
+    std::function<void(std::uint64_t session, bool answered)> on_land;
     // Told of each write that lands, or a part of it does.
     std::function<void(const Disk& disk, int host, std::uint64_t offset_bytes,
                        std::span<const std::byte>)>
@@ -149,7 +150,7 @@ class Path final : public Lun {
   static std::unique_ptr<Reservations> NewReservations(Path& path);
   Micros Delay();
   Micros WriteDelay();
-  Micros AnswerDelay();
+  Micros AnswerDelay(const LunRequest& request);
   // In its host.
   void Hold(LunRequest& request, Micros time);
   // At the target.

@@ -25,7 +25,7 @@ enum class Moment : std::uint8_t {
   kAnswer,  // that names an inode
   // ----
   kEviction,  // the end of a session is recorded
-  kLanded,    // a host's write on a LUN: it has no answer yet
+  kLanded,    // a host's write on a LUN, and it has no answer yet
   kLocked,    // a program was granted a lock
   kSynced,    // … was told that its file is safe
 };

@@ -49,6 +49,7 @@ class SimStream final : public client::MdcStream {
   bool Send(const v1::ClientFrame& frame) override {
     if (wire_->client_ended) return false;
     network_.NoteSent(wire_->host, frame);
+    wire_->last_up = std::max(wire_->last_up, network_.requests_held_[wire_->host]);
     network_.scheduler_.At(network_.Arrival(*wire_, wire_->last_up), [wire = wire_, frame] {
       if (wire->cut || wire->server_ended || !wire->server->up()) return;
       wire->server->OnFrame(wire->id, frame);
@@ -159,6 +160,7 @@ void Network::Send(std::uint64_t stream, v1::ServerFrame frame) {
   if (found == wires_.end() || found->second->server_ended) return;
   const WireRef wire = found->second;
   NoteSent(wire->host, frame);
+  wire->last_down = std::max(wire->last_down, answers_held_[wire->host]);
   scheduler_.At(Arrival(*wire, wire->last_down), [this, wire, frame = std::move(frame)]() mutable {
     if (wire->cut || wire->client_ended) return;
     wire->inbox.push_back(std::move(frame));

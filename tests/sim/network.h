@@ -50,6 +50,9 @@ class Network {
   // ---- faults
   void Cut(int host);
   void HoldBack(int host, Micros until);
+  // One direction: what it sends on its streams, or what controllers do.
+  void HoldRequests(int host, Micros until) { requests_held_[host] = until; }
+  void HoldAnswers(int host, Micros until) { answers_held_[host] = until; }
   void HoldBack(const StreamServer& server, Micros until) { servers_held_[&server] = until; }
   // Its process died: all its streams end.
   void CutAll(const StreamServer& server);
@@ -87,7 +90,7 @@ class Network {
   std::map<std::string, StreamServer*> servers_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, WireRef> wires_;
-  std::map<int, Micros> held_until_;
+  std::map<int, Micros> held_until_, requests_held_, answers_held_;
   std::map<const StreamServer*, Micros> servers_held_;
 };
 
