@@ -142,6 +142,10 @@ Machine* Cluster::AddMachine() {
     if (!answered) moments_.Note(Moment::kLanded, machine.host());
     if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
   };
+  machine.weather().on_flush_failed = [this, host] {
+    Log([&] { return absl::StrCat("*** a flush of host ", host, " fails"); });
+    data_.FlushFailed(host);
+  };
   machine.SetOnNoticed([this, host] {
     Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
     data_.SessionNoticed(host);

@@ -30,6 +30,7 @@ const char* NameOf(Fault fault) {
                                                   "slow LUNs",
                                                   "eviction",
                                                   "SAN cut",
+                                                  "flushes fail",
                                                   "renewal answered late",
                                                   "power failure",
                                                   "mdc: killed",
@@ -55,6 +56,7 @@ Fault Faults::Any() {
       Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,        Fault::kPauseLong,
       Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong,    Fault::kSlowLuns,
       Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan, Fault::kLateRenewal,
+      Fault::kFailFlushes,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
@@ -160,6 +162,11 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
     case Fault::kCrashMachine:
       cluster_.CrashMachine(machine);
       Replace();
+      break;
+    case Fault::kFailFlushes:
+      machine.weather().flushes_fail = true;
+      For(random().Between(5 * kMs, kLease / 2),
+          [&machine] { machine.weather().flushes_fail = false; });
       break;
     case Fault::kSlowLuns:
       machine.weather().slow = true;

@@ -20,6 +20,7 @@ enum class Fault : std::uint8_t {
   kSlowLuns,
   kEvict,         // a host, while it renews; it does not hear of that at once
   kCutClientSan,  // a host from all LUNs, and not from the controllers, for minutes
+  kFailFlushes,   // of LUNs, some of a host's
   // A renewal of its lease is answered as late as it may be, and then nothing passes.
   kLateRenewal,
   kFailPower,
@@ -39,7 +40,7 @@ enum class Fault : std::uint8_t {
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 24;
+inline constexpr int kFaults = 25;
 const char* NameOf(Fault fault);
 
 class Faults {
