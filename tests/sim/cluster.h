@@ -89,6 +89,16 @@ class Cluster {
   LockModel& locks() { return locks_; }
   const TermWatch& terms() const { return terms_; }
   bool reservations() const { return options_.reservations; }
+  // The data pool is filled from now on, or was.
+  void NoteFull(bool full) {
+    full_ = full;
+    last_full_ = scheduler_.now();
+  }
+  // (What was there may take a while to be free again.)
+  bool FullSince(Micros time) const {
+    constexpr Micros kFreed = 5 * kLeaseMs * kMs;
+    return full_ || (last_full_ != 0 && last_full_ + kFreed >= time);
+  }
   // Whether some host has lost the SAN that cannot tell its controller of it, or has a longer
   // lease.
   bool CutHostIsSlow() const;
@@ -127,6 +137,8 @@ class Cluster {
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::string> violations_;
   std::uint64_t lost_blocks_ = 0;
+  bool full_ = false;
+  Micros last_full_ = 0;
   std::function<void(int host, Micros since)> on_session_over_;
 };
 

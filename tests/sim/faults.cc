@@ -31,6 +31,7 @@ const char* NameOf(Fault fault) {
                                                   "eviction",
                                                   "SAN cut",
                                                   "flushes fail",
+                                                  "pool filled",
                                                   "renewal answered late",
                                                   "power failure",
                                                   "mdc: killed",
@@ -56,7 +57,7 @@ Fault Faults::Any() {
       Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,        Fault::kPauseLong,
       Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong,    Fault::kSlowLuns,
       Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan, Fault::kLateRenewal,
-      Fault::kFailFlushes,
+      Fault::kFailFlushes,  Fault::kFillPool,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
@@ -123,6 +124,7 @@ void Faults::Befall(Fault fault) {
   const bool makes_sent_again = fault == Fault::kCutStream || fault == Fault::kKill ||
                                 fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
   if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitTold();
+  if (fault == Fault::kFillPool && (!may_fill_ || filling_)) return;
   if (fault == Fault::kLateRenewal) {
     DelayRenewal();
   } else if (fault < Fault::kFailPower) {
@@ -162,6 +164,9 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
     case Fault::kCrashMachine:
       cluster_.CrashMachine(machine);
       Replace();
+      break;
+    case Fault::kFillPool:
+      FillPool(machine);
       break;
     case Fault::kFailFlushes:
       machine.weather().flushes_fail = true;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "tests/sim/cluster.h"
 
@@ -21,6 +22,7 @@ enum class Fault : std::uint8_t {
   kEvict,         // a host, while it renews; it does not hear of that at once
   kCutClientSan,  // a host from all LUNs, and not from the controllers, for minutes
   kFailFlushes,   // of LUNs, some of a host's
+  kFillPool,      // somebody takes all blocks there are, for a while
   // A renewal of its lease is answered as late as it may be, and then nothing passes.
   kLateRenewal,
   kFailPower,
@@ -40,7 +42,7 @@ enum class Fault : std::uint8_t {
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 25;
+inline constexpr int kFaults = 26;
 const char* NameOf(Fault fault);
 
 class Faults {
@@ -52,6 +54,9 @@ class Faults {
   // So many, one after the other; each may outlast the next. Returns when all have passed, and
   // somebody serves.
   void Run(int count);
+
+  // The pool of the data may be filled.
+  void AllowFilling() { may_fill_ = true; }
 
   const std::array<std::uint32_t, kFaults>& counts() const { return counts_; }
   // How often one was struck.
@@ -75,6 +80,11 @@ class Faults {
   void BefallController(Fault fault, Daemon& controller);
   void FailPower();
   void CutSan(Machine& machine);
+  // ---- a full pool (faults_full.cc)
+  void FillPool(Machine& machine);
+  void RemoveFiller(const std::string& name);
+  void CheckSpace(const std::string& name);
+  // ----
   void Stand(Daemon& controller, Micros time);
   void DelayBeats(Daemon& controller);
   void DisturbEviction(Machine& victim);
@@ -96,6 +106,8 @@ class Faults {
   std::array<std::uint32_t, kMoments> moments_{};
   bool aimed_ = false;  // what befalls now has its moment: it waits for no other
   int under_way_ = 0;
+  bool may_fill_ = false;
+  bool filling_ = false;
 };
 
 }  // namespace reel::sim

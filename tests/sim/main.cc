@@ -177,6 +177,7 @@ class Runner {
     add("unsynced batches lost", c.lost_batches);
     add("unflushed blocks lost", c.lost_blocks);
     add("orders undecided", c.undecided);
+    add("writes refused for want of space", c.without_space);
     add("simulated ms", c.simulated_ms);
     add("thread switches", c.switches);
   }

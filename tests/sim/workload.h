@@ -35,6 +35,7 @@ struct Shared {
   std::int64_t left = 0;     // operations that are still to be begun
   std::uint64_t errors = 0;  // operations that a lost session ended
   std::uint64_t done = 0;
+  std::uint64_t refused = 0;  // for want of space
 };
 
 class Program {
@@ -58,6 +59,7 @@ class Program {
     });
   }
   void CheckPause(Micros began);
+  void CheckSpace(const absl::Status& status, Micros began);
   bool Continue() { return shared_.left-- > 0; }
 
   int AnySlot();

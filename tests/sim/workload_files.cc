@@ -168,12 +168,22 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
                                   client::PageCacheWrite::kNone, caller_);
   }
   machine_.attributes().Forget(inode);
+  CheckSpace(status, began);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
   ++shared_.done;
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] write ", number, ": ", status.ToString());
   });
+}
+
+// There is none only while somebody fills the pool.
+void Program::CheckSpace(const absl::Status& status, Micros began) {
+  if (ErrnoOf(status) != ENOSPC) return;
+  ++shared_.refused;
+  if (shared_.cluster.FullSince(began)) return;
+  shared_.cluster.Violate(
+      absl::StrCat("host ", machine_.host(), " is told that the volume is full"));
 }
 
 void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
@@ -188,6 +198,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   io.handle = handle_;
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
   machine_.attributes().Forget(inode);
+  CheckSpace(at.status(), began);
   if (at.ok()) data().EndAppend(number, *at);
   data().EndWrite(number, at.ok(), false);
   ++shared_.done;
