@@ -74,11 +74,12 @@ void Faults::RemoveFiller(const std::string& name) {
   while (scheduler().now() < until) {
     const auto error = std::make_shared<int>(EIO);
     if (Machine* machine = AnyMachine()) {
-      Fiber* const remover = scheduler().Spawn(machine->host(), [machine, name, error] {
+      scheduler().Spawn(machine->host(), [machine, name, error] {
         *error = ErrnoOf(machine->vfs().Unlink({kRootInode.value(), name}, false, {}));
       });
-      (void)remover;
-      for (Micros i = 0; i < kLease / kPause && *error == EIO; ++i) scheduler().Sleep(kPause);
+      for (Micros waited = 0; waited < kLease && *error == EIO; waited += kPause) {
+        scheduler().Sleep(kPause);
+      }
     }
     if (*error == 0 || *error == ENOENT) return;
     scheduler().Sleep(kPause);
@@ -89,19 +90,22 @@ void Faults::RemoveFiller(const std::string& name) {
 void Faults::CheckSpace(const std::string& name) {
   const Micros until = scheduler().now() + kFreeWithin;
   const auto got = std::make_shared<bool>(false);
-  while (scheduler().now() < until && !*got) {
+  for (int i = 0; scheduler().now() < until && !*got; ++i) {
     Machine* const machine = AnyMachine();
     if (machine == nullptr) return;
-    scheduler().Spawn(machine->host(), [machine, name, got] {
+    // (What one leaves that dies has a name of its own.)
+    scheduler().Spawn(machine->host(), [machine, name = absl::StrCat(name, i), got] {
       client::Vfs& vfs = machine->vfs();
       const client::NameIn at{kRootInode.value(), name};
-      auto file = vfs.Create(at, 0600, O_CREAT | O_RDWR, {});
+      const auto file = vfs.Create(at, 0600, O_CREAT | O_EXCL | O_RDWR, {});
       if (!file.ok()) return;
       if (vfs.Allocate(file->inode(), 0, 0, kBlockBytes, {}).ok()) *got = true;
       vfs.Close(file->inode());
       (void)vfs.Unlink(at, false, {});
     });
-    for (Micros i = 0; i < kLease / kPause && !*got; ++i) scheduler().Sleep(kPause);
+    for (Micros waited = 0; waited < kLease && !*got; waited += kPause) {
+      scheduler().Sleep(kPause);
+    }
   }
   if (!*got) cluster_.Violate("no block is free, long after the pool was full");
 }
