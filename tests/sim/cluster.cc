@@ -29,7 +29,8 @@ Cluster::Cluster(Scheduler& scheduler, const Options& options)
     : scheduler_(scheduler),
       options_(options),
       disks_(FormattedDisks(options.reservations)),
-      network_(scheduler),
+      moments_(scheduler),
+      network_(scheduler, moments_),
       data_(scheduler),
       terms_(scheduler, options.reservations, [this](std::string what) { Violate(what); }) {
   Rack& rack = Rack::Get();
@@ -141,8 +142,13 @@ Machine* Cluster::AddMachine() {
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");
     return session;
   };
-  machine.weather().on_land = [this, &machine](std::uint64_t session) {
+  machine.weather().on_land = [this, &machine](std::uint64_t session, bool answered) {
+    if (!answered) moments_.Note(Moment::kLanded, machine.host());
     if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
+  };
+  machine.weather().on_flush_failed = [this, host] {
+    Log([&] { return absl::StrCat("*** a flush of host ", host, " fails"); });
+    data_.FlushFailed(host);
   };
   machine.SetOnNoticed([this, host] {
     Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
@@ -218,6 +224,7 @@ bool Cluster::CutHostIsSlow() const {
 void Cluster::OnSessionOver(int host) {
   Log([&] { return absl::StrCat("the session of host ", host, " is over"); });
   if (on_session_over_) on_session_over_(host, data_.LastSessionOver(host));
+  moments_.Note(Moment::kEviction, host);
   data_.SessionOver(host);
   locks_.SessionOver(host);
   machines_[static_cast<std::size_t>(host - 1)]->pages().Suspect();

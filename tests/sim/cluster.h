@@ -17,6 +17,7 @@
 #include "tests/sim/luns.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/meta_store.h"
+#include "tests/sim/moments.h"
 #include "tests/sim/network.h"
 #include "tests/sim/scheduler.h"
 #include "tests/sim/term_watch.h"
@@ -83,10 +84,21 @@ class Cluster {
   Scheduler& scheduler() { return scheduler_; }
   Random& random() { return scheduler_.random(); }
   Network& network() { return network_; }
+  Moments& moments() { return moments_; }
   DataModel& data() { return data_; }
   LockModel& locks() { return locks_; }
   const TermWatch& terms() const { return terms_; }
   bool reservations() const { return options_.reservations; }
+  // The data pool is filled from now on, or was.
+  void NoteFull(bool full) {
+    full_ = full;
+    last_full_ = scheduler_.now();
+  }
+  // (What was there may take a while to be free again.)
+  bool FullSince(Micros time) const {
+    constexpr Micros kFreed = 5 * kLeaseMs * kMs;
+    return full_ || (last_full_ != 0 && last_full_ + kFreed >= time);
+  }
   // Whether some host has lost the SAN that cannot tell its controller of it, or has a longer
   // lease.
   bool CutHostIsSlow() const;
@@ -114,6 +126,7 @@ class Cluster {
   const Options options_;
   const std::vector<std::unique_ptr<Disk>> disks_;
   std::vector<std::vector<std::byte>> remade_;  // by disk: the data when it was; else empty
+  Moments moments_;
   Network network_;
   DataModel data_;
   LockModel locks_;
@@ -124,6 +137,8 @@ class Cluster {
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::string> violations_;
   std::uint64_t lost_blocks_ = 0;
+  bool full_ = false;
+  Micros last_full_ = 0;
   std::function<void(int host, Micros since)> on_session_over_;
 };
 

@@ -89,7 +89,8 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   w.ended = scheduler_.now();
   w.durable = durable;
   // What it wrote before its session was lost is lost, too, where it returned after that.
-  w.lost = !durable && (Unaware(w.who.host) || LostSessionSince(w.who.host, w.began));
+  w.lost = !durable && (Unaware(w.who.host) || LostSessionSince(w.who.host, w.began) ||
+                        FlushFailedSince(w.who.host, w.began));
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -145,6 +146,11 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
     if (many || suspect) return;
     // Until it has noticed that its session is over, it sees what it wrote, which may be lost.
     if (writes_[match->write].lost && Unaware(who.host)) return;
+    // Its own pages may keep what a failed flush has lost.
+    if (writes_[match->write].lost && writes_[match->write].who.host == who.host &&
+        FlushFailedSince(who.host, writes_[match->write].began)) {
+      return;
+    }
     match->seen = std::min(match->seen, scheduler_.now());
     if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
       match->durable = true;
@@ -221,6 +227,14 @@ void DataModel::SessionOver(int host) {
 void DataModel::PowerFailed() {
   for (Write& write : writes_) {
     if (!write.durable) write.lost = true;
+  }
+  ForgetSeen();
+}
+
+void DataModel::FlushFailed(int host) {
+  last_flush_failed_[host] = scheduler_.now();
+  for (Write& write : writes_) {
+    if (write.who.host == host && !write.durable) write.lost = true;
   }
   ForgetSeen();
 }

@@ -69,6 +69,12 @@ class DataModel {
     return last != last_over_.end() && last->second >= time;
   }
   void PowerFailed();
+  // A flush of a LUN failed on it: what it wrote and did not sync may be lost, and it knows of it.
+  void FlushFailed(int host);
+  bool FlushFailedSince(int host, Micros time) const {
+    const auto last = last_flush_failed_.find(host);
+    return last != last_flush_failed_.end() && last->second >= time;
+  }
 
   const std::vector<std::string>& violations() const { return violations_; }
   std::uint64_t cells_checked() const { return cells_checked_; }
@@ -111,6 +117,7 @@ class DataModel {
   std::map<std::uint64_t, File> files_;
   std::map<int, bool> unaware_;
   std::map<int, Micros> last_over_;
+  std::map<int, Micros> last_flush_failed_;
   std::vector<std::string> violations_;
   std::uint64_t cells_checked_ = 0;
 };

@@ -30,6 +30,9 @@ const char* NameOf(Fault fault) {
                                                   "slow LUNs",
                                                   "eviction",
                                                   "SAN cut",
+                                                  "flushes fail",
+                                                  "pool filled",
+                                                  "renewal answered late",
                                                   "power failure",
                                                   "mdc: killed",
                                                   "mdc: killed in takeover",
@@ -41,6 +44,7 @@ const char* NameOf(Fault fault) {
                                                   "mdc: SAN cut",
                                                   "mdc: slow LUNs",
                                                   "mdc: outcomes not told",
+                                                  "mdc: beats answered late",
                                                   "mdc: core stands still",
                                                   "mdc: handed over"};
   return kNames[static_cast<int>(fault)];
@@ -52,13 +56,14 @@ Fault Faults::Any() {
       Fault::kCutStream,    Fault::kCutStream,    Fault::kCutStream,    Fault::kHoldBack,
       Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,        Fault::kPauseLong,
       Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong,    Fault::kSlowLuns,
-      Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan,
+      Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan, Fault::kLateRenewal,
+      Fault::kFailFlushes,  Fault::kFillPool,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
       Fault::kStand,   Fault::kStandLong,      Fault::kStandLong,      Fault::kCutLan,
       Fault::kCutSan,  Fault::kSlowController, Fault::kLossy,          Fault::kLossy,
-      Fault::kKillAll, Fault::kHoldCore,       Fault::kHandOver,
+      Fault::kKillAll, Fault::kHoldCore,       Fault::kHandOver,       Fault::kLateBeats,
   };
   if (random().OneIn(40)) return Fault::kFailPower;
   if (random().OneIn(3)) return kOfControllers[random().Below(std::size(kOfControllers))];
@@ -118,8 +123,11 @@ void Faults::AwaitTold() {
 void Faults::Befall(Fault fault) {
   const bool makes_sent_again = fault == Fault::kCutStream || fault == Fault::kKill ||
                                 fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
-  if (makes_sent_again && random().OneIn(2)) AwaitTold();
-  if (fault < Fault::kFailPower) {
+  if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitTold();
+  if (fault == Fault::kFillPool && (!may_fill_ || filling_)) return;
+  if (fault == Fault::kLateRenewal) {
+    DelayRenewal();
+  } else if (fault < Fault::kFailPower) {
     Machine* const machine = AnyMachine();
     if (machine != nullptr) BefallMachine(fault, *machine);
   } else if (fault == Fault::kFailPower) {
@@ -157,13 +165,23 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       cluster_.CrashMachine(machine);
       Replace();
       break;
+    case Fault::kFillPool:
+      FillPool(machine);
+      break;
+    case Fault::kFailFlushes:
+      machine.weather().flushes_fail = true;
+      For(random().Between(5 * kMs, kLease / 2),
+          [&machine] { machine.weather().flushes_fail = false; });
+      break;
     case Fault::kSlowLuns:
       machine.weather().slow = true;
       For(random().Between(50 * kMs, kLease), [&machine] { machine.weather().slow = false; });
       break;
     default:
       // What it is in the middle of goes on afterwards.
-      for (int i = 0; i < kLooksForIo && !cluster_.HasIo(machine); ++i) scheduler().Sleep(kLook);
+      for (int i = 0; i < kLooksForIo && !aimed_ && !cluster_.HasIo(machine); ++i) {
+        scheduler().Sleep(kLook);
+      }
       if (!cluster_.alive(machine)) break;
       scheduler().Pause(host);
       For(time, [this, host] {
@@ -236,6 +254,9 @@ void Faults::BefallController(Fault fault, Daemon& controller) {
       For(random().Between(kSeat, 2 * kLease),
           [&weather] { weather.lossy = weather.void_writes = false; });
       break;
+    case Fault::kLateBeats:
+      DelayBeats(controller);
+      break;
     case Fault::kHoldCore:
       controller.HoldCore(random().OneIn(3) ? random().Between(kMs, kSeat / 2) : kForEver);
       break;
@@ -247,6 +268,16 @@ void Faults::BefallController(Fault fault, Daemon& controller) {
       });
       break;
   }
+}
+
+void Faults::DelayBeats(Daemon& controller) {
+  Path::Weather& weather = controller.weather();
+  weather.late_beats = true;
+  For(random().Between(kSeat / 2, 2 * kSeat), [this, &weather] {
+    weather.lossy = weather.void_writes = true;
+    For(random().Between(kSeat, 3 * kSeat),
+        [&weather] { weather.lossy = weather.void_writes = weather.late_beats = false; });
+  });
 }
 
 void Faults::Stand(Daemon& controller, Micros time) {
@@ -305,7 +336,7 @@ void Faults::DisturbEviction(Machine& victim) {
 void Faults::Run(int count) {
   for (int i = 0; i < count; ++i) {
     scheduler().Sleep(random().Between(5 * kMs, random().OneIn(3) ? 2 * kLease : 300 * kMs));
-    Befall(Any());
+    if (random().OneIn(2) || !Aim()) Befall(Any());
   }
   while (under_way_ > 0) scheduler().Sleep(20 * kMs);
   AwaitService();

@@ -1,10 +1,11 @@
-// What befalls a cluster in the course of a history, and when: by chance, some at once.
-// Threads: a fiber of host 0.
+// What befalls a cluster in the course of a history, and when: by chance, or aimed at a moment;
+// some at once. Threads: a fiber of host 0.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "tests/sim/cluster.h"
 
@@ -20,6 +21,10 @@ enum class Fault : std::uint8_t {
   kSlowLuns,
   kEvict,         // a host, while it renews; it does not hear of that at once
   kCutClientSan,  // a host from all LUNs, and not from the controllers, for minutes
+  kFailFlushes,   // of LUNs, some of a host's
+  kFillPool,      // somebody takes all blocks there are, for a while
+  // A renewal of its lease is answered as late as it may be, and then nothing passes.
+  kLateRenewal,
   kFailPower,
   // ---- of controllers, mostly of the one that serves
   kKill,
@@ -33,10 +38,11 @@ enum class Fault : std::uint8_t {
   kCutSan,
   kSlowController,  // its LUNs are
   kLossy,           // what becomes of its writes to the arbitration block is not told
+  kLateBeats,       // its beats are answered late, and then none lands any more
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 22;
+inline constexpr int kFaults = 26;
 const char* NameOf(Fault fault);
 
 class Faults {
@@ -49,16 +55,38 @@ class Faults {
   // somebody serves.
   void Run(int count);
 
+  // The pool of the data may be filled.
+  void AllowFilling() { may_fill_ = true; }
+
   const std::array<std::uint32_t, kFaults>& counts() const { return counts_; }
+  // How often one was struck.
+  const std::array<std::uint32_t, kMoments>& moments() const { return moments_; }
 
  private:
   Fault Any();
   void Befall(Fault fault);
   void BefallMachine(Fault fault, Machine& machine);
+  // ---- aimed (faults_aimed.cc)
+  // Waits for a moment, and strikes whoever it concerns. False: it did not come.
+  bool Aim();
+  Moment AnyMoment();
+  void BringAbout(Moment moment);
+  void Strike(Moment moment, Machine& machine);
+  void DelayRenewal();
+  void DelayRenewal(int host);
+  void DelayAnswer(int host);
+  void WakeToAnswer(int host);
+  // ----
   void BefallController(Fault fault, Daemon& controller);
   void FailPower();
   void CutSan(Machine& machine);
+  // ---- a full pool (faults_full.cc)
+  void FillPool(Machine& machine);
+  void RemoveFiller(const std::string& name);
+  void CheckSpace(const std::string& name);
+  // ----
   void Stand(Daemon& controller, Micros time);
+  void DelayBeats(Daemon& controller);
   void DisturbEviction(Machine& victim);
   void KillInTakeover(Daemon& controller);
   void AwaitService();
@@ -75,7 +103,11 @@ class Faults {
   Cluster& cluster_;
   const std::function<void(Machine&)> on_new_machine_;
   std::array<std::uint32_t, kFaults> counts_{};
+  std::array<std::uint32_t, kMoments> moments_{};
+  bool aimed_ = false;  // what befalls now has its moment: it waits for no other
   int under_way_ = 0;
+  bool may_fill_ = false;
+  bool filling_ = false;
 };
 
 }  // namespace reel::sim

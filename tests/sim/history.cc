@@ -234,6 +234,8 @@ void History::Main() {
   MakeDirectories(*cluster_.machines()[0]);
   for (std::uint64_t i = 0; i < clients; ++i) StartPrograms(*cluster_.machines()[i]);
   faults_ = std::make_unique<Faults>(cluster_, [this](Machine& m) { StartPrograms(m); });
+  // (What a full pool takes from mapped pages the kernel would tell.)
+  if (!shared_.maps) faults_->AllowFilling();
   faults_->Run(static_cast<int>(random().Between(3, 6)));
   AwaitPrograms();
   Machine* const last = LookAtAll();
@@ -247,10 +249,14 @@ Outcome History::Run() {
   CheckNames();
   Outcome outcome;
   Coverage& c = coverage_;
-  if (faults_ != nullptr) c.faults = faults_->counts();
+  if (faults_ != nullptr) {
+    c.faults = faults_->counts();
+    c.moments = faults_->moments();
+  }
   c.operations = names_.size() + shared_.done;
   c.unanswered = shared_.errors;
   c.attributes_read = shared_.attributes_read;
+  c.without_space = shared_.refused;
   c.cells_checked = cluster_.data().cells_checked();
   c.locks = cluster_.locks().granted();
   for (const auto& machine : cluster_.machines()) {

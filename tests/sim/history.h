@@ -13,6 +13,7 @@ namespace reel::sim {
 // What happened, for the record of what the histories cover. Plain numbers: it goes through a pipe.
 struct Coverage {
   std::array<std::uint32_t, kFaults> faults{};
+  std::array<std::uint32_t, kMoments> moments{};
   std::uint64_t operations = 0, unanswered = 0;
   std::uint64_t cells_checked = 0, locks = 0, page_hits = 0, attr_hits = 0, name_hits = 0,
                 listing_hits = 0, pages_invalidated = 0, ahead_reads = 0, ahead_layouts = 0,
@@ -25,6 +26,7 @@ struct Coverage {
   std::uint64_t refused_controller_writes = 0;
   std::uint64_t store_failures = 0, seats_lost = 0, expiries = 0, failed_starts = 0;
   std::uint64_t undecided = 0;
+  std::uint64_t without_space = 0;
   std::uint64_t simulated_ms = 0, switches = 0;
 };
 

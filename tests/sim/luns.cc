@@ -19,6 +19,10 @@ constexpr Micros kSlowest = 60 * kMs;
 constexpr Micros kSlowestOfController = 8 * kMs;
 // … and for a write to one with reservations.
 constexpr Micros kLatest = 4000 * kMs;
+// The answer to one that has landed does no harm, however late; but a controller that waits for it
+// stands still.
+constexpr Micros kLatestAnswer = 4000 * kMs;
+constexpr Micros kLatestAnswerToController = 300 * kMs;
 // A write may stay in its host that long (which pauses between its look at the lease and the
 // submission) before the target takes it in, or refuses it.
 constexpr Micros kLongestHold = 6'000 * kMs;
@@ -50,13 +54,16 @@ Disk::Disk(Disk&& content, bool reserves)
       bytes_(content.bytes_),
       written_(std::move(content.written_)) {}
 
-void Disk::Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_t length_bytes) {
+void Disk::Write(int writer, std::uint64_t offset_bytes, const std::byte* data,
+                 std::uint64_t length_bytes) {
   for (std::uint64_t at = offset_bytes; at < offset_bytes + length_bytes; at += kBlockBytes) {
     std::byte* const block = bytes_ + at;
     if (!written_[at / kBlockBytes]) std::memset(block, static_cast<int>(kRubbish), kBlockBytes);
     written_[at / kBlockBytes] = true;
-    const auto [safe, fresh] = unflushed_.try_emplace(at);
-    if (fresh) safe->second.assign(block, block + kBlockBytes);
+    const auto [unflushed, fresh] = unflushed_.try_emplace(at);
+    auto& [safe, writers] = unflushed->second;
+    if (fresh) safe.assign(block, block + kBlockBytes);
+    if (std::ranges::count(writers, writer) == 0) writers.push_back(writer);
     std::memcpy(block, data + (at - offset_bytes), kBlockBytes);
   }
 }
@@ -64,7 +71,7 @@ void Disk::Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_
 void Disk::CopyTo(Disk& other) const {
   for (std::uint64_t block = 0; block < written_.size(); ++block) {
     if (!written_[block]) continue;
-    other.Write(block * kBlockBytes, bytes_ + block * kBlockBytes, kBlockBytes);
+    other.Write(kControllers, block * kBlockBytes, bytes_ + block * kBlockBytes, kBlockBytes);
   }
   other.Flush();
 }
@@ -83,11 +90,26 @@ void Disk::Flush() {
   unflushed_.clear();
 }
 
+void Disk::FlushOf(int writer) {
+  std::erase_if(unflushed_, [&](const auto& block) {
+    return std::ranges::count(block.second.writers, writer) > 0;
+  });
+}
+
+void Disk::LoseOf(int writer, Random& random) {
+  std::erase_if(unflushed_, [&](const auto& block) {
+    const auto& [at, unflushed] = block;
+    if (unflushed.writers != std::vector{writer} || random.OneIn(2)) return false;
+    std::memcpy(bytes_ + at, unflushed.safe.data(), kBlockBytes);
+    return true;
+  });
+}
+
 std::size_t Disk::PowerFails(Random& random) {
   std::size_t lost = 0;
-  for (const auto& [at, safe] : unflushed_) {
+  for (const auto& [at, unflushed] : unflushed_) {
     if (random.OneIn(2)) continue;
-    std::memcpy(bytes_ + at, safe.data(), kBlockBytes);
+    std::memcpy(bytes_ + at, unflushed.safe.data(), kBlockBytes);
     ++lost;
   }
   unflushed_.clear();
@@ -158,7 +180,7 @@ void Path::Lose() {
     if (flight->connection != connection_ || flight->request == nullptr) continue;
     LunRequest& request = *flight->request;
     flight->request = nullptr;
-    if (request.kind == LunRequest::Kind::kRead) {
+    if (request.kind == LunRequest::Kind::kRead || flight->landed) {
       flight->over = true;
       disk_.flights().remove(flight);
     } else {
@@ -183,13 +205,14 @@ void Path::LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& req
     flight->bytes.insert(flight->bytes.end(), from, from + part.iov_len);
   }
   const Micros late = disk_.reserves() ? kLatest : kSlowestOfController;
-  world.After(world.random().OneIn(2) ? 0 : world.random().Below(late),
-              [flight, &disk = disk_, &weather = weather_, at = request.offset_bytes] {
-                if (std::exchange(flight->over, true)) return;
-                disk.flights().remove(flight);
-                disk.Write(at, flight->bytes.data(), flight->bytes.size());
-                if (weather.on_written) weather.on_written(disk, flight->host, at, flight->bytes);
-              });
+  world.After(
+      world.random().OneIn(2) ? 0 : world.random().Below(late),
+      [flight, &disk = disk_, &weather = weather_, writer = writer(), at = request.offset_bytes] {
+        if (std::exchange(flight->over, true)) return;
+        disk.flights().remove(flight);
+        disk.Write(writer, at, flight->bytes.data(), flight->bytes.size());
+        if (weather.on_written) weather.on_written(disk, flight->host, at, flight->bytes);
+      });
 }
 
 bool Path::LosesChange() const {
@@ -212,7 +235,11 @@ bool Path::LoseOne(LunRequest& request) {
     flight->request = nullptr;
     LandLate(flight, request);
     ++disk_.unknowns;
-    request.Complete(absl::UnavailableError("no answer came"));
+    Scheduler::Get().After(AnswerDelay(request), [this, &request] {
+      if (Scheduler::Get().alive(host_)) {
+        request.Complete(absl::UnavailableError("no answer came"));
+      }
+    });
   }
   return true;
 }
@@ -227,6 +254,17 @@ Micros Path::WriteDelay() {
     return random.Between(kMs, kLatest);
   }
   return Delay();
+}
+
+// Of a write that has landed.
+Micros Path::AnswerDelay(const LunRequest& request) {
+  Random& random = Scheduler::Get().random();
+  if (weather_.late_beats && request.offset_bytes == kArbitrationOffset) {
+    return random.Between(kLatestAnswerToController, 2 * kLatestAnswerToController);
+  }
+  if (weather_.controller && !weather_.slow) return 0;
+  if (!random.OneIn(weather_.slow ? 6 : 64)) return 0;
+  return random.Between(kMs, weather_.controller ? kLatestAnswerToController : kLatestAnswer);
 }
 
 Micros Path::Delay() {
@@ -249,7 +287,7 @@ void Path::Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t 
       if (request.kind == LunRequest::Kind::kRead) {
         disk_.Read(request.offset_bytes + from, memory, to - from);
       } else {
-        disk_.Write(request.offset_bytes + from, memory, to - from);
+        disk_.Write(writer(), request.offset_bytes + from, memory, to - from);
         if (weather_.on_written) {
           weather_.on_written(disk_, host_, request.offset_bytes + from, {memory, to - from});
         }
@@ -264,13 +302,18 @@ void Path::Land(Disk::Flight& flight, std::uint64_t from_bytes) {
   LunRequest& request = *flight.request;
   Scheduler& world = Scheduler::Get();
   if (world.alive(host_)) {
-    Perform(request, from_bytes, request.length_bytes);
-    return request.Complete(absl::OkStatus());
+    return Perform(request, from_bytes, request.length_bytes);
   }
   if (request.kind == LunRequest::Kind::kRead) return;
   const std::uint64_t blocks = request.length_bytes / Disk::kBlockBytes;
   const std::uint64_t torn = world.random().Below(blocks + 1) * Disk::kBlockBytes;
   Perform(request, std::min(from_bytes, torn), torn);
+}
+
+void Path::Answer(const std::shared_ptr<Disk::Flight>& flight) {
+  if (flight->request == nullptr || std::exchange(flight->over, true)) return;
+  disk_.flights().remove(flight);
+  if (Scheduler::Get().alive(host_)) flight->request->Complete(absl::OkStatus());
 }
 
 void Path::Start(LunRequest& request) {
@@ -331,18 +374,26 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
     });
   }
   scheduler.After(delay, [this, flight, half, write, session] {
-    if (flight->request == nullptr || std::exchange(flight->over, true)) return;
-    disk_.flights().remove(flight);
-    if (write && weather_.on_land) weather_.on_land(session);
+    if (flight->request == nullptr || flight->over) return;
+    const Micros late = write ? AnswerDelay(*flight->request) : 0;
+    if (write && weather_.on_land) weather_.on_land(session, late == 0);
     Land(*flight, half);
+    flight->landed = write;
+    if (late == 0) return Answer(flight);
+    Scheduler::Get().After(late, [this, flight] { Answer(flight); });
   });
 }
 
 absl::Status Path::Flush() {
   if (absl::Status s = Look(); !s.ok()) return s;
-  disk_.Flush();
-  Scheduler::Get().Sleep(Delay() * 2);
-  return absl::OkStatus();
+  Scheduler& world = Scheduler::Get();
+  const bool fails = weather_.flushes_fail && world.random().OneIn(2);
+  if (!fails) disk_.FlushOf(writer());
+  world.Sleep(Delay() * 2);
+  if (!fails) return absl::OkStatus();
+  disk_.LoseOf(writer(), world.random());
+  if (weather_.on_flush_failed) weather_.on_flush_failed();
+  return absl::DataLossError("the cache could not be written");
 }
 
 absl::Status Path::Discard(std::uint64_t, std::uint64_t) {

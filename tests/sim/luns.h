@@ -3,7 +3,8 @@
 // The disk takes writes whole by logical block, late, and sometimes in two parts. What was written
 // is safe from a failure of power only after a flush that began later. Fresh blocks hold rubbish.
 // A path carries the requests of one host; when that host dies, each write under way happens or
-// does not, block by block. A disk may have persistent reservations (type 5): then a write is
+// does not, block by block. A write may have landed long before its answer comes, with a reset or a
+// lost path in between. A disk may have persistent reservations (type 5): then a write is
 // judged as it comes in, and may land long after, until a reset ends it; and a path that is lost
 // stays lost until it is opened anew, with what was on its way landing late, or not at all.
 // Threads: timers and fibers of one scheduler.
@@ -36,9 +37,16 @@ class Disk {
   const std::string& name() const { return name_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
 
-  void Write(std::uint64_t offset_bytes, const std::byte* data, std::uint64_t length_bytes);
+  // Whose flush makes safe what was written: less than what LUNs do, so that no flush hides that
+  // another one is missing.
+  static constexpr int kControllers = 0;  // all of them; else a host
+  void Write(int writer, std::uint64_t offset_bytes, const std::byte* data,
+             std::uint64_t length_bytes);
   void Read(std::uint64_t offset_bytes, std::byte* data, std::uint64_t length_bytes) const;
   void Flush();
+  void FlushOf(int writer);
+  // Of what only this one has written and nobody flushed, some is as it was before.
+  void LoseOf(int writer, Random& random);
   // Writes all that was ever written to this one to another of the same size, and flushes that.
   void CopyTo(Disk& other) const;
   // Of the blocks that were not flushed some are as they were before. Returns how many.
@@ -65,6 +73,7 @@ class Disk {
     int host = 0;
     int connection = 0;
     bool over = false;
+    bool landed = false;  // and not answered
     std::vector<std::byte> bytes{};
   };
   // In the order in which they came.
@@ -90,9 +99,13 @@ class Disk {
   std::map<int, int> claims_;  // machines → processes
   std::uint64_t refusals_ = 0;
   std::list<std::shared_ptr<Flight>> flights_;
-  std::byte* const bytes_;                                     // pages come as they are touched
-  std::vector<bool> written_;                                  // by block; the others hold rubbish
-  std::map<std::uint64_t, std::vector<std::byte>> unflushed_;  // blocks → what is safe of them
+  std::byte* const bytes_;     // pages come as they are touched
+  std::vector<bool> written_;  // by block; the others hold rubbish
+  struct Unflushed {
+    std::vector<std::byte> safe;
+    std::vector<int> writers;
+  };
+  std::map<std::uint64_t, Unflushed> unflushed_;  // by block
 };
 
 class Path final : public Lun {
@@ -104,16 +117,19 @@ class Path final : public Lun {
     // A controller's: late only when it is slow, and where the lease protects never later than what
     // the margin of its seat pays for.
     bool controller = false;
-    bool cut = false;      // nothing passes
-    Micros cut_until = 0;  // of a client, the last time
+    bool cut = false;           // nothing passes
+    bool flushes_fail = false;  // some, and lose what they were to make safe
+    Micros cut_until = 0;       // of a client, the last time
     // What becomes of writes to the arbitration block is not told: of some of them, and they may be
     // carried out; or of all, and none is.
     bool lossy = false, void_writes = false;
     bool lossy_fences = false;          // … and of many changes of reservations
+    bool late_beats = false;            // writes to that block land, and are answered late
     std::uint64_t* refusals = nullptr;  // counts writes that met a conflict
     // The session that a write is submitted under; and what is told when one lands.
     std::function<std::uint64_t()> on_submit;
-    std::function<void(std::uint64_t session)> on_land;
+    std::function<void(std::uint64_t session, bool answered)> on_land;
+    std::function<void()> on_flush_failed;
     // Told of each write that lands, or a part of it does.
     std::function<void(const Disk& disk, int host, std::uint64_t offset_bytes,
                        std::span<const std::byte>)>
@@ -145,13 +161,16 @@ class Path final : public Lun {
 
  private:
   static std::unique_ptr<Reservations> NewReservations(Path& path);
+  int writer() const { return weather_.controller ? Disk::kControllers : host_; }
   Micros Delay();
   Micros WriteDelay();
+  Micros AnswerDelay(const LunRequest& request);
   // In its host.
   void Hold(LunRequest& request, Micros time);
   // At the target.
   void Arrive(LunRequest& request, std::uint64_t session);
   void Land(Disk::Flight& flight, std::uint64_t from_bytes);
+  void Answer(const std::shared_ptr<Disk::Flight>& flight);
   void LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& request);
   void Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t to_bytes);
   bool LoseOne(LunRequest& request);

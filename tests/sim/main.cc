@@ -138,6 +138,10 @@ class Runner {
     for (int i = 0; i < kFaults; ++i) {
       seen_[NameOf(static_cast<Fault>(i))] += c.faults[static_cast<std::size_t>(i)] > 0 ? 1 : 0;
     }
+    for (int i = 0; i < kMoments; ++i) {
+      seen_[absl::StrCat("struck as ", NameOf(static_cast<Moment>(i)))] +=
+          c.moments[static_cast<std::size_t>(i)] > 0 ? 1 : 0;
+    }
     const auto add = [&](const char* name, std::uint64_t value) {
       seen_[name] += value > 0 ? 1 : 0;
       sums_[name] += value;
@@ -176,6 +180,7 @@ class Runner {
     add("unsynced batches lost", c.lost_batches);
     add("unflushed blocks lost", c.lost_blocks);
     add("orders undecided", c.undecided);
+    add("writes refused for want of space", c.without_space);
     add("simulated ms", c.simulated_ms);
     add("thread switches", c.switches);
   }
@@ -185,7 +190,7 @@ class Runner {
                 seconds, static_cast<double>(histories_) / seconds);
     for (const auto& [name, count] : seen_) {
       const auto sum = sums_.find(name);
-      std::printf("  %-28s in %lu histories%s\n", name.c_str(), static_cast<unsigned long>(count),
+      std::printf("  %-36s in %lu histories%s\n", name.c_str(), static_cast<unsigned long>(count),
                   sum == sums_.end() ? "" : absl::StrCat(", ", sum->second, " in all").c_str());
     }
   }

@@ -12,6 +12,33 @@ constexpr Micros kLook = 10 * kMs;
 // When a server learns at the latest that a stream was cut.
 constexpr Micros kSilentEnd = 400 * kMs;
 
+std::optional<Moment> MomentOf(const v1::Request& request) {
+  switch (request.op_case()) {
+    case v1::Request::kRenew:
+      return Moment::kRenewal;
+    case v1::Request::kLayoutCommit:
+      return Moment::kCommit;
+    case v1::Request::kLayoutReturn:
+    case v1::Request::kAttrReturn:
+    case v1::Request::kLockReturn:
+      return Moment::kReturn;
+    case v1::Request::kClose:
+      return Moment::kClose;
+    case v1::Request::kSetAttr:
+      if ((request.set_attr().fields() & v1::SetAttr::SIZE) == 0) return std::nullopt;
+      return Moment::kResize;
+    case v1::Request::kCreate:
+    case v1::Request::kLink:
+    case v1::Request::kUnlink:
+    case v1::Request::kRename:
+      return Moment::kNameChange;
+    case v1::Request::kReclaim:
+      return Moment::kReclaim;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 class SimStream final : public client::MdcStream {
@@ -21,6 +48,8 @@ class SimStream final : public client::MdcStream {
 
   bool Send(const v1::ClientFrame& frame) override {
     if (wire_->client_ended) return false;
+    network_.NoteSent(wire_->host, frame);
+    wire_->last_up = std::max(wire_->last_up, network_.requests_held_[wire_->host]);
     network_.scheduler_.At(network_.Arrival(*wire_, wire_->last_up), [wire = wire_, frame] {
       if (wire->cut || wire->server_ended || !wire->server->up()) return;
       wire->server->OnFrame(wire->id, frame);
@@ -101,6 +130,23 @@ bool Network::Reach(int host, const StreamServer& server, Micros timeout) {
   return server.up() && server.answers() && HeldUntil(host, server) <= scheduler_.now();
 }
 
+void Network::NoteSent(int host, const v1::ClientFrame& frame) {
+  for (const v1::Request& request : frame.requests()) {
+    if (const auto moment = MomentOf(request)) moments_.Note(*moment, host);
+  }
+}
+
+void Network::NoteSent(int host, const v1::ServerFrame& frame) {
+  for (const v1::Callback& callback : frame.callbacks()) {
+    if (callback.has_recall_token() || callback.has_recall_attr() || callback.has_recall_locks()) {
+      moments_.Note(Moment::kRecall, host);
+    }
+  }
+  for (const v1::Reply& reply : frame.replies()) {
+    if (reply.has_entry() || reply.has_provisional()) moments_.Note(Moment::kAnswer, host);
+  }
+}
+
 // When a frame that is sent now arrives: after the one before it.
 Micros Network::Arrival(const Wire& wire, Micros& last) {
   Random& random = scheduler_.random();
@@ -113,6 +159,8 @@ void Network::Send(std::uint64_t stream, v1::ServerFrame frame) {
   const auto found = wires_.find(stream);
   if (found == wires_.end() || found->second->server_ended) return;
   const WireRef wire = found->second;
+  NoteSent(wire->host, frame);
+  wire->last_down = std::max(wire->last_down, answers_held_[wire->host]);
   scheduler_.At(Arrival(*wire, wire->last_down), [this, wire, frame = std::move(frame)]() mutable {
     if (wire->cut || wire->client_ended) return;
     wire->inbox.push_back(std::move(frame));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/mdc_stream.h"
+#include "tests/sim/moments.h"
 #include "tests/sim/scheduler.h"
 
 namespace reel::sim {
@@ -34,7 +35,7 @@ class StreamServer {
 
 class Network {
  public:
-  explicit Network(Scheduler& scheduler) : scheduler_(scheduler) {}
+  Network(Scheduler& scheduler, Moments& moments) : scheduler_(scheduler), moments_(moments) {}
   // All of them before the first connection.
   void AddServer(const std::string& address, StreamServer* server) { servers_[address] = server; }
 
@@ -49,6 +50,9 @@ class Network {
   // ---- faults
   void Cut(int host);
   void HoldBack(int host, Micros until);
+  // One direction: what it sends on its streams, or what controllers do.
+  void HoldRequests(int host, Micros until) { requests_held_[host] = until; }
+  void HoldAnswers(int host, Micros until) { answers_held_[host] = until; }
   void HoldBack(const StreamServer& server, Micros until) { servers_held_[&server] = until; }
   // Its process died: all its streams end.
   void CutAll(const StreamServer& server);
@@ -78,11 +82,15 @@ class Network {
   void EndAtServer(const WireRef& wire, Micros when);
   void CutWire(const WireRef& wire);
 
+  void NoteSent(int host, const v1::ClientFrame& frame);
+  void NoteSent(int host, const v1::ServerFrame& frame);
+
   Scheduler& scheduler_;
+  Moments& moments_;
   std::map<std::string, StreamServer*> servers_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, WireRef> wires_;
-  std::map<int, Micros> held_until_;
+  std::map<int, Micros> held_until_, requests_held_, answers_held_;
   std::map<const StreamServer*, Micros> servers_held_;
 };
 

@@ -91,7 +91,7 @@ void RemakeVolume(const std::vector<std::unique_ptr<Disk>>& disks) {
   // mkfs begins with zeros: old descriptors, and an old arbitration block.
   const std::vector<std::byte> zeros(kReservedBytes);
   for (std::size_t i = 0; i < disks.size(); ++i) {
-    disks[i]->Write(0, zeros.data(), zeros.size());
+    disks[i]->Write(Disk::kControllers, 0, zeros.data(), zeros.size());
     g_remade[i]->CopyTo(*disks[i]);
     disks[i]->keys() = {};
   }

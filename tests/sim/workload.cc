@@ -65,6 +65,9 @@ bool Program::Ended(std::size_t number, const absl::Status& status) {
       op.kind == Kind::kChmod || op.kind == Kind::kGetAttr || op.kind == Kind::kLink;
   const int error = status.ok() ? 0 : ErrnoOf(status);
   op.error = error;
+  if (error == ENOSPC) {  // a file that is to be made needs none
+    shared_.cluster.Violate(absl::StrCat("names are refused for want of blocks: ", op.ToString()));
+  }
   op.known = status.ok() || IsAnswer(status);
   // What it set goes with the session, if it was not told.
   if (op.kind == Kind::kChmod && data().LostSessionSince(op.host, op.began)) op.known = false;

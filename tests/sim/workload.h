@@ -40,6 +40,7 @@ struct Shared {
   std::uint64_t errors = 0;  // operations that a lost session ended
   std::uint64_t done = 0;
   std::uint64_t attributes_read = 0;
+  std::uint64_t refused = 0;  // for want of space
 };
 
 class Program {
@@ -63,6 +64,7 @@ class Program {
     });
   }
   void CheckPause(Micros began);
+  void CheckSpace(const absl::Status& status, Micros began);
   bool Continue() { return shared_.left-- > 0; }
 
   int AnySlot();

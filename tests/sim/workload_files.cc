@@ -177,12 +177,22 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
                                   client::PageCacheWrite::kNone, caller_);
   }
   machine_.attributes().Forget(inode);
+  CheckSpace(status, began);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
   ++shared_.done;
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] write ", number, ": ", status.ToString());
   });
+}
+
+// There is none only while somebody fills the pool.
+void Program::CheckSpace(const absl::Status& status, Micros began) {
+  if (ErrnoOf(status) != ENOSPC) return;
+  ++shared_.refused;
+  if (shared_.cluster.FullSince(began)) return;
+  shared_.cluster.Violate(
+      absl::StrCat("host ", machine_.host(), " is told that the volume is full"));
 }
 
 void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
@@ -197,6 +207,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   io.handle = handle_;
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
   machine_.attributes().Forget(inode);
+  CheckSpace(at.status(), began);
   if (at.ok()) data().EndAppend(number, *at);
   data().EndWrite(number, at.ok(), false);
   ++shared_.done;
@@ -212,6 +223,7 @@ void Program::Fsync(std::uint64_t inode) {
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
   data().EndFsync(inode, Who(), began, status.ok());
+  if (status.ok()) shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
   ++shared_.done;
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fsync inode ", inode, ": ", status.ToString());
@@ -288,6 +300,7 @@ bool Program::LockOnce(std::uint64_t inode) {
     machine_.locks().Release(inode, handle_, nullptr);
     return false;
   }
+  shared_.cluster.moments().Note(Moment::kLocked, machine_.host());
   LockModel& model = shared_.cluster.locks();
   if (!data().Unaware(machine_.host())) {
     model.Granted({.inode = inode,
