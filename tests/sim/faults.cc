@@ -8,7 +8,6 @@
 namespace reel::sim {
 namespace {
 
-constexpr Micros kLease = Cluster::kLeaseMs * kMs;
 constexpr Micros kSeat = Cluster::kSeatMs * kMs;
 // When all has healed, somebody serves within that time.
 constexpr Micros kServedWithin = 10'000 * kMs;

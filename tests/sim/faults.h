@@ -11,6 +11,8 @@
 
 namespace reel::sim {
 
+inline constexpr Micros kLease = Cluster::kLeaseMs * kMs;
+
 enum class Fault : std::uint8_t {
   kCutStream,
   kHoldBack,      // a host's messages stand still, within its lease

@@ -8,11 +8,10 @@
 namespace reel::sim {
 namespace {
 
-constexpr Micros kLease = Cluster::kLeaseMs * kMs;
 // Some moments never come, as nobody does that just now.
 constexpr Micros kAwaited = kLease;
 constexpr Micros kSoon = 300;
-constexpr Micros kLook = 40;
+constexpr Micros kEachWait = 40;
 
 }  // namespace
 
@@ -114,8 +113,8 @@ void Faults::WakeToAnswer(int host) {
   cluster_.network().HoldRequests(host, until);
   cluster_.network().HoldAnswers(host, scheduler().now() + kAwake);
   const Machine& machine = *cluster_.machines()[static_cast<std::size_t>(host - 1)];
-  for (Micros i = 0; i < kAwake / kLook - 1 && !cluster_.HasIo(machine); ++i) {
-    scheduler().Sleep(kLook);
+  for (Micros i = 0; i < kAwake / kEachWait - 1 && !cluster_.HasIo(machine); ++i) {
+    scheduler().Sleep(kEachWait);
   }
   if (!cluster_.alive(machine)) return;
   scheduler().Pause(host);

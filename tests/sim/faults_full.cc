@@ -14,7 +14,6 @@
 namespace reel::sim {
 namespace {
 
-constexpr Micros kLease = Cluster::kLeaseMs * kMs;
 constexpr std::uint64_t kBlockBytes = 4096;
 constexpr std::uint64_t kMostAtOnce = 128 * kBlockBytes;
 constexpr Micros kPause = 100 * kMs;
