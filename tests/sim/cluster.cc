@@ -169,6 +169,7 @@ void Cluster::CrashMachine(Machine& machine) {
   if (!alive(machine)) return;
   Log([&] { return absl::StrCat("*** host ", machine.host(), " crashes"); });
   machine.Crashed();
+  data_.HostCrashed(machine.host());
   scheduler_.Kill(machine.host());
   network_.Forget(machine.host());
 }

@@ -84,12 +84,19 @@ void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
 }
 
 void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
-  if (!ok) return;
   Write& w = writes_[write];
-  w.ended = scheduler_.now();
+  w.returned = scheduler_.now();
+  if (!ok) return Lose(w);
+  w.ended = w.returned;
   w.durable = durable;
+  w.lost = false;
   // What it wrote before its session was lost is lost, too, where it returned after that.
-  w.lost = !durable && (Unaware(w.who.host) || LostSessionSince(w.who.host, w.began));
+  if (!durable && (Unaware(w.who.host) || LostSessionSince(w.who.host, w.began))) Lose(w);
+}
+
+void DataModel::Lose(Write& write) {
+  write.lost = true;
+  write.lost_since = scheduler_.now();
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -98,6 +105,31 @@ Micros DataModel::Over(const Version& version) const {
   const Write& write = writes_[version.write];
   if (version.write == 0) return 0;
   return std::min(version.seen, write.lost ? kNever : write.ended);
+}
+
+Micros DataModel::Last(const Version& version) const {
+  return std::min(Over(version), writes_[version.write].returned);
+}
+
+bool DataModel::Shows(const Version& version, std::uint32_t shown) const {
+  return shown == 0 ? version.write == 0 || writes_[version.write].zeros : version.write == shown;
+}
+
+// (Whoever reads has got the token from the lost session, so when that was fenced and drained. But
+// a host that has not noticed reads what it has in memory.)
+void DataModel::Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown) {
+  if (UnawareSince(who.host, began) || LostSessionSince(who.host, began)) return;
+  Micros latest = 0;  // of what may have been shown
+  for (const Version& version : versions) {
+    if (Shows(version, shown) && !version.gone) latest = std::max(latest, Last(version));
+  }
+  for (Version& version : versions) {
+    Write& write = writes_[version.write];
+    const bool decided = write.lost && write.lost_since < began && write.returned < began;
+    if (!decided || Shows(version, shown)) continue;
+    version.gone = true;
+    if (latest < write.began) write.undone = true;
+  }
 }
 
 std::uint32_t DataModel::WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes) {
@@ -133,15 +165,14 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
   bool many = false;
   bool present = false;
   for (Version& version : versions) {
-    const bool same =
-        shown == 0 ? version.write == 0 || writes_[version.write].zeros : version.write == shown;
-    if (!same) continue;
+    if (!Shows(version, shown)) continue;
     present = true;
-    if (Over(version) < newest) continue;
+    if (version.gone || Last(version) < newest) continue;
     many = match != nullptr;
     match = &version;
   }
   if (match != nullptr) {
+    if (!suspect) Decide(versions, who, began, shown);
     if (many || suspect) return;
     // Until it has noticed that its session is over, it sees what it wrote, which may be lost.
     if (writes_[match->write].lost && Unaware(who.host)) return;
@@ -200,6 +231,11 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
     const bool maybe_lost = write.lost || write.doubted;
     if (write.forgiven || (maybe_lost && write.who.handle != who.handle)) continue;
     if (Unaware(who.host)) continue;
+    if (write.lost && write.undone) {
+      const auto number = static_cast<std::uint32_t>(&write - writes_.data());
+      Violate(absl::StrCat("fsync of inode ", inode, " on host ", who.host,
+                           " told nothing of the loss of ", Describe(number)));
+    }
     write.lost = false;
     write.durable = true;
   }
@@ -213,14 +249,31 @@ void DataModel::SessionOver(int host) {
   bool any = false;
   for (Write& write : writes_) {
     if (write.who.host != host || write.durable) continue;
-    write.lost = any = true;  // what is under way may have been seen, and be done again later
+    Lose(write);  // what is under way may have been seen, and be done again later
+    any = true;
+    if (crashed_.contains(host)) write.returned = std::min(write.returned, scheduler_.now());
   }
   if (any) ForgetSeen();
 }
 
+void DataModel::SessionNoticed(int host) {
+  if (unaware_.erase(host) != 0) last_noticed_[host] = scheduler_.now();
+}
+
+bool DataModel::UnawareSince(int host, Micros time) const {
+  const auto last = last_noticed_.find(host);
+  return Unaware(host) || (last != last_noticed_.end() && last->second >= time);
+}
+
 void DataModel::PowerFailed() {
   for (Write& write : writes_) {
-    if (!write.durable) write.lost = true;
+    if (!write.durable) Lose(write);
+    write.undone = false;
+  }
+  for (auto& [inode, file] : files_) {
+    for (std::vector<Version>& versions : file) {
+      for (Version& version : versions) version.gone = false;
+    }
   }
   ForgetSeen();
 }

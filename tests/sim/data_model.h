@@ -4,8 +4,11 @@
 // where each byte comes from. A cell may show a write that began before the read ended, unless
 // another one that began after it had ended was itself over when the read began; once a read has
 // shown a write, it counts as over. What a host wrote and did not sync may be lost with its
-// session; what was synced, or what another host has read, may not. A hole and what lies beyond
-// the end read as zeros: punch and truncate are writes of zeros. Threads: one.
+// session; what was synced, or what another host has read, may not. What is lost is decided once:
+// nothing of a write lands after it has returned and its session is over, so what a read has not
+// shown then is never shown (unless power fails, which takes cells back to what was safe before).
+// A hole and what lies beyond the end read as zeros: punch and truncate are writes of zeros.
+// Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -57,12 +60,16 @@ class DataModel {
   // ---- what befalls hosts
   // Others may get what it held. Until it has noticed, what it takes for done may be lost, too.
   void SessionOver(int host);
-  void SessionNoticed(int host) { unaware_.erase(host); }
+  void SessionNoticed(int host);
+  // Its programs never go on.
+  void HostCrashed(int host) { crashed_[host] = true; }
   bool Unaware(int host) const { return unaware_.contains(host); }
   Micros LastSessionOver(int host) const {
     const auto last = last_over_.find(host);
     return last == last_over_.end() ? 0 : last->second;
   }
+  // Whether it has missed the end of its session at some time since then.
+  bool UnawareSince(int host, Micros time) const;
   // Whether it has lost a session since then.
   bool LostSessionSince(int host, Micros time) const {
     const auto last = last_over_.find(host);
@@ -79,7 +86,9 @@ class DataModel {
     std::uint64_t inode = 0;
     Who who;
     Micros began = 0;
-    Micros ended = kNever;  // as its caller was told
+    Micros ended = kNever;     // as its caller was told
+    Micros returned = kNever;  // also with an error
+    Micros lost_since = kNever;
     std::uint64_t first = 0, cells = 0;
     bool zeros = false;
     bool append = false;
@@ -88,16 +97,25 @@ class DataModel {
     bool forgiven = false;  // fsync told of the loss
     bool doubted = false;   // … of another open file, which may have lost less
     bool durable = false;
+    bool undone = false;  // a read has shown what was there before it
   };
   // Of one write in one cell. It may be over there before its caller knows, and durable.
   struct Version {
     std::uint32_t write = 0;
     Micros seen = kNever;
     bool durable = false;
+    bool gone = false;  // lost, and not shown when that was decided
   };
   using File = std::vector<std::vector<Version>>;
 
   Micros Over(const Version& version) const;
+  // Nothing of it happens later, whatever became of it.
+  Micros Last(const Version& version) const;
+  bool Shows(const Version& version, std::uint32_t shown) const;
+  void Lose(Write& write);
+  // A read that began then, and may be trusted, has shown one of these: what is lost and not that
+  // one is gone.
+  void Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown);
   void ForgetSeen();
   void Place(std::uint32_t write, std::uint64_t first);
   std::uint32_t WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes);
@@ -110,7 +128,8 @@ class DataModel {
   std::vector<Write> writes_{1};  // [0]: what every file begins with
   std::map<std::uint64_t, File> files_;
   std::map<int, bool> unaware_;
-  std::map<int, Micros> last_over_;
+  std::map<int, bool> crashed_;
+  std::map<int, Micros> last_over_, last_noticed_;
   std::vector<std::string> violations_;
   std::uint64_t cells_checked_ = 0;
 };

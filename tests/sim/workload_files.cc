@@ -137,8 +137,9 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
   const Micros began = now();
   const absl::StatusOr<bool> suspect =
       machine_.pages().Store(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
-  // Into a page of a lost session: it will be lost with that.
-  data().EndWrite(number, suspect.ok() && !*suspect, false);
+  // Into a page of a lost session: it will be lost with that. (What a store has left in pages
+  // before it failed may go back at any time.)
+  if (suspect.ok() && !*suspect) data().EndWrite(number, true, false);
   ++shared_.done;
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] store ", number, " to inode ", inode, " at ",
