@@ -140,6 +140,10 @@ Machine* Cluster::AddMachine() {
   machine.weather().on_land = [this, &machine](std::uint64_t session) {
     if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
   };
+  machine.weather().on_written = [this, host](const Disk&, int, std::uint64_t,
+                                              std::span<const std::byte> bytes) {
+    data_.Landed(host, bytes);
+  };
   machine.SetOnNoticed([this, host] {
     Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
     data_.SessionNoticed(host);

@@ -99,6 +99,25 @@ void DataModel::Lose(Write& write) {
   write.lost_since = scheduler_.now();
 }
 
+void DataModel::Landed(int host, std::span<const std::byte> bytes) {
+  for (std::size_t at = 0; at + kCellBytes <= bytes.size(); at += kCellBytes) {
+    std::uint64_t stamp = 0;
+    std::memcpy(&stamp, bytes.data() + at, sizeof(stamp));
+    const std::uint64_t write = stamp >> 32;
+    if (write == 0 || write >= writes_.size()) continue;
+    Write& w = writes_[write];
+    const bool its_own = stamp == StampOf(static_cast<std::uint32_t>(write), stamp & 0xffff);
+    if (!its_own || w.who.host != host || w.returned != kNever) continue;
+    w.landed = std::min(w.landed, scheduler_.now());
+  }
+}
+
+void DataModel::CheckDoneOnce(std::uint32_t write) {
+  const auto noticed = last_noticed_.find(writes_[write].who.host);
+  if (noticed == last_noticed_.end() || noticed->second <= writes_[write].landed) return;
+  Violate(absl::StrCat(Describe(write), " was done again after its session was over"));
+}
+
 // ---- reading ----------------------------------------------------------------------------------
 
 Micros DataModel::Over(const Version& version) const {

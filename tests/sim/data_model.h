@@ -49,6 +49,11 @@ class DataModel {
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
   // `durable`: it was an operation of the controller's.
   void EndWrite(std::uint32_t write, bool ok, bool durable);
+  // Bytes of a host's have landed on a LUN.
+  void Landed(int host, std::span<const std::byte> bytes);
+  // A write that goes to the LUNs as one is over, and well: not under a later session than that in
+  // which it had begun to land, for others may have seen it and written there since.
+  void CheckDoneOnce(std::uint32_t write);
   // `data` is what came back, `range` what was asked for; the rest lies beyond the end. With
   // `suspect` only where the bytes come from is checked.
   void EndRead(std::uint64_t inode, Who who, Micros began, Range range,
@@ -89,6 +94,7 @@ class DataModel {
     Micros ended = kNever;     // as its caller was told
     Micros returned = kNever;  // also with an error
     Micros lost_since = kNever;
+    Micros landed = kNever;  // the first of it, while it was under way
     std::uint64_t first = 0, cells = 0;
     bool zeros = false;
     bool append = false;

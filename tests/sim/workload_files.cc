@@ -169,6 +169,7 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
                                   client::PageCacheWrite::kNone, caller_);
   }
   machine_.attributes().Forget(inode);
+  if (status.ok() && !Cached()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
   ++shared_.done;
@@ -190,6 +191,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
   machine_.attributes().Forget(inode);
   if (at.ok()) data().EndAppend(number, *at);
+  if (at.ok()) data().CheckDoneOnce(number);
   data().EndWrite(number, at.ok(), false);
   ++shared_.done;
   Log([&] {
