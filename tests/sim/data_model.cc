@@ -238,7 +238,16 @@ void DataModel::EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_
   EndRead(inode, who, began, {from, std::min(kLookedAtBytes, kMaxFileBytes - from)}, {}, false);
 }
 
+bool DataModel::MayTell(std::uint64_t inode, int host, Micros since) const {
+  return UnawareSince(host, since) || LostSessionSince(host, since) ||
+         untold_names_.contains(host) || untold_.contains({host, inode});
+}
+
 void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
+  if (!UnawareSince(who.host, began)) {
+    untold_.erase({who.host, inode});
+    if (ok) untold_names_.erase(who.host);  // an error may have been told before it looked there
+  }
   for (Write& write : writes_) {
     if (write.inode != inode || write.who.host != who.host || write.durable) continue;
     if (write.ended > began) continue;
@@ -265,9 +274,12 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
 void DataModel::SessionOver(int host) {
   unaware_[host] = true;
   last_over_[host] = scheduler_.now();
+  untold_names_.insert(host);
   bool any = false;
   for (Write& write : writes_) {
-    if (write.who.host != host || write.durable) continue;
+    if (write.who.host != host) continue;
+    untold_.insert({host, write.inode});
+    if (write.durable) continue;
     Lose(write);  // what is under way may have been seen, and be done again later
     any = true;
     if (crashed_.contains(host)) write.returned = std::min(write.returned, scheduler_.now());

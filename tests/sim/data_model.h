@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -61,6 +62,9 @@ class DataModel {
   // A file's size was told: nothing may have to be seen beyond it.
   void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
   void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+  // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,
+  // when it was opened or last told, or one that nobody was told of.
+  bool MayTell(std::uint64_t inode, int host, Micros since) const;
 
   // ---- what befalls hosts
   // Others may get what it held. Until it has noticed, what it takes for done may be lost, too.
@@ -135,6 +139,9 @@ class DataModel {
   std::map<std::uint64_t, File> files_;
   std::map<int, bool> unaware_;
   std::map<int, bool> crashed_;
+  // Of lost sessions, of which no program was told: changes of names, and writes of files.
+  std::set<int> untold_names_;
+  std::set<std::pair<int, std::uint64_t>> untold_;  // host, inode
   std::map<int, Micros> last_over_, last_noticed_;
   std::vector<std::string> violations_;
   std::uint64_t cells_checked_ = 0;
