@@ -61,7 +61,8 @@ class Program {
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the
   // operation began, or what it builds on.
   bool Explained(const absl::Status& status, Micros since);
-  void CheckError(const char* what, std::uint64_t inode, const absl::Status& status, bool explained);
+  void CheckError(const char* what, std::uint64_t inode, const absl::Status& status,
+                  bool explained);
   bool Continue() { return shared_.left-- > 0; }
 
   int AnySlot();

@@ -71,9 +71,9 @@ bool Program::IsLostFile(const absl::Status& status, Micros began) {
 void Program::CheckTold(const char* what, std::uint64_t inode, const absl::Status& status) {
   // (A page of a lost session that goes back late is one more.)
   const bool pages_late = shared_.maps && data().LastSessionOver(Who().host) != 0;
-  CheckError(what, inode, status,
-             ErrnoOf(status) == EIO &&
-                 (pages_late || data().MayTell(inode, Who().host, told_since_)));
+  CheckError(
+      what, inode, status,
+      ErrnoOf(status) == EIO && (pages_late || data().MayTell(inode, Who().host, told_since_)));
   if (!status.ok()) told_since_ = now();
 }
 
