@@ -37,6 +37,12 @@ void KeepWritten(const Extent& old_extent, ExtentMap& extents) {
   }
 }
 
+// The session has ended: to programs that is no stale file.
+int ErrnoToTell(const absl::Status& why) {
+  const int errno_value = ErrnoOf(why);
+  return errno_value == ESTALE ? EIO : errno_value;
+}
+
 // At most to where files end.
 ByteRange BytesOf(const TokenSpan& span, std::uint64_t block_bytes) {
   const std::uint64_t last = kMaxFileBytes / block_bytes;
@@ -385,14 +391,13 @@ void FileState::LoseWritten(const BlockSet& blocks) {
 }
 
 void FileState::NoteLoss(const absl::Status& why) {
-  const int errno_value = ErrnoOf(why);
-  write_error.Note(errno_value == ESTALE ? EIO : errno_value, newest_handle);
+  write_error.Note(ErrnoToTell(why), newest_handle);
   ForgetContents();
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
 void FileState::NoteRefused(const absl::Status& why) {
-  write_error.Note(ErrnoOf(why), newest_handle);
+  write_error.Note(ErrnoToTell(why), newest_handle);
   spdlog::error("inode {}: the controller refused attributes that were set: {}", inode,
                 std::string(why.message()));
 }

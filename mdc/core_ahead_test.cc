@@ -104,7 +104,9 @@ TEST_F(AheadTest, OthersSeeNothingOfItBeforeTheRecallIsAnswered) {
   EXPECT_FALSE(Answered(b_, list));
   EXPECT_FALSE(Answered(b_, Client::GetAttrOf(kRoot)));
   EXPECT_FALSE(Answered(b_, Client::GetAttrOf(first)));  // its links may be fewer by now
-  EXPECT_FALSE(Answered(b_, Client::OpenOf(first)));
+  v1::Request open = Client::OpenOf(first);
+  open.mutable_open()->set_token(v1::TOKEN_SHARED);
+  EXPECT_FALSE(Answered(b_, open));
   const std::uint64_t absent = b_.SendIn(2, Client::UnlinkOf("absent"));
   const std::uint64_t present = b_.SendIn(3, Client::CreateOf("first"));
   const std::uint64_t linked = b_.SendIn(4, link);
@@ -116,6 +118,19 @@ TEST_F(AheadTest, OthersSeeNothingOfItBeforeTheRecallIsAnswered) {
   EXPECT_TRUE(b_.Answered(absent));
   EXPECT_TRUE(b_.Answered(present));
   EXPECT_EQ(b_.Answer(present).error(), EEXIST);
+}
+
+// Else the return of the token, which comes next, would let the inode go before it is known open.
+TEST_F(AheadTest, WhoOnlySaysThatItHasAFileOpenWaitsForNobody) {
+  HoldRoot(a_);
+  const std::uint64_t first = a_.last_.entry().attr().inode();
+  EXPECT_TRUE(Answered(b_, Client::OpenOf(first)));
+  EXPECT_THAT(a_.attr_recalls_, IsEmpty());
+  EXPECT_EQ(a_.Do(Client::ReturnOf(first), true), 0);
+  EXPECT_EQ(a_.Do(Client::CloseOf(first)), 0);
+  EXPECT_EQ(a_.Do(Client::UnlinkOf("first"), true), 0);
+  world_.Pass(1'000, {&a_, &b_});
+  EXPECT_EQ(b_.Do(Client::LayoutOf(first, v1::TOKEN_SHARED)), 0);
 }
 
 TEST_F(AheadTest, ADirectoryIsNotFoundEmptyOrFullBeforeItsHolderHasSpoken) {

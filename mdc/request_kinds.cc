@@ -22,6 +22,10 @@ bool IsRead(v1::Request::OpCase op) {
   }
 }
 
+bool OnlyRegisters(const v1::Open& open) {
+  return open.token() == v1::TOKEN_NONE && open.access() == 0 && !open.write();
+}
+
 bool GrowsStore(const v1::Request& request) {
   switch (request.op_case()) {
     case v1::Request::kCreate:
@@ -100,6 +104,8 @@ absl::InlinedVector<InodeNumber, 2> NamedInodes(const v1::Request& request) {
       if (request.set_attr().fields() == v1::SetAttr::ACCESSED) return {};
       return {InodeNumber(request.set_attr().inode())};
     case v1::Request::kOpen:
+      // It waits for nobody: the return of the token that has kept the inode open comes next.
+      if (OnlyRegisters(request.open())) return {};
       return {InodeNumber(request.open().inode())};
     case v1::Request::kSetXattr:
       return {InodeNumber(request.set_xattr().inode())};

@@ -13,6 +13,9 @@ namespace reel::mdc {
 // Changes nothing, and may pass what its session has sent before.
 bool IsRead(v1::Request::OpCase op);
 
+// Only says that the inode is open here: who has it open knows all that it needs.
+bool OnlyRegisters(const v1::Open& open);
+
 // Makes the metadata store larger, and has to wait or is refused when that is nearly full.
 bool GrowsStore(const v1::Request& request);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/layout.h"
+#include "mdc/request_kinds.h"
 #include "mdc/token_table.h"
 #include "proto/status.h"
 
@@ -38,6 +39,9 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !ctx.opens.IsOpenBy(ctx.session, inode)) {
     return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
   }
+  ctx.on_commit.push_back(
+      [&opens = ctx.opens, session = ctx.session, inode] { opens.Open(session, inode); });
+  if (OnlyRegisters(open)) return absl::OkStatus();
   const bool wants_token = open.token() == v1::TOKEN_SHARED || open.token() == v1::TOKEN_EXCLUSIVE;
   if (wants_token && S_ISREG(record.mode()) && MayGrant(ctx, inode, open.token())) {
     absl::Status s =
@@ -46,8 +50,6 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   } else {
     FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   }
-  ctx.on_commit.push_back(
-      [&opens = ctx.opens, session = ctx.session, inode] { opens.Open(session, inode); });
   return absl::OkStatus();
 }
 

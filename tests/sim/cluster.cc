@@ -123,8 +123,19 @@ std::uint64_t Cluster::ending_sessions() const {
 void Cluster::OnSessions(const StoreEvents::Sessions& sessions) {
   for (const auto& [session, facts] : std::exchange(sessions_, sessions)) {
     const auto now = sessions.find(session);
-    if (!facts.evicted && (now == sessions.end() || now->second.evicted)) OnSessionOver(facts.host);
+    const bool over = now == sessions.end() || now->second.evicted;
+    if (!facts.evicted && over && noticed_.erase(session) == 0) OnSessionOver(facts.host);
   }
+}
+
+// The controller may say so before the end is recorded.
+void Cluster::OnNoticed(int host) {
+  Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
+  for (const auto& [session, facts] : sessions_) {
+    if (facts.host != host || facts.evicted || !noticed_.insert(session).second) continue;
+    OnSessionOver(host);
+  }
+  data_.SessionNoticed(host);
 }
 
 // ---- machines ---------------------------------------------------------------------------------
@@ -150,10 +161,11 @@ Machine* Cluster::AddMachine() {
     Log([&] { return absl::StrCat("*** a flush of host ", host, " fails"); });
     data_.FlushFailed(host);
   };
-  machine.SetOnNoticed([this, host] {
-    Log([&] { return absl::StrCat("host ", host, " has noticed that its session is over"); });
-    data_.SessionNoticed(host);
-  });
+  machine.weather().on_written = [this, host](const Disk&, int, std::uint64_t,
+                                              std::span<const std::byte> bytes) {
+    data_.Landed(host, bytes);
+  };
+  machine.SetOnNoticed([this, host] { OnNoticed(host); });
   const auto mounted = std::make_shared<std::optional<bool>>();
   scheduler_.Spawn(host, [&machine, mounted] { *mounted = machine.Start(); });
   while (!mounted->has_value() && scheduler_.alive(host)) scheduler_.Sleep(kMs);
@@ -179,6 +191,7 @@ void Cluster::CrashMachine(Machine& machine) {
   if (!alive(machine)) return;
   Log([&] { return absl::StrCat("*** host ", machine.host(), " crashes"); });
   machine.Crashed();
+  data_.HostCrashed(machine.host());
   scheduler_.Kill(machine.host());
   network_.Forget(machine.host());
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,7 @@ class Cluster {
   void CheckVolume();
   void OnSessions(const StoreEvents::Sessions& sessions);
   void OnSessionOver(int host);
+  void OnNoticed(int host);
 
   void CheckSession(const Machine& machine, std::uint64_t session, const char* what);
   std::vector<Disk*> Disks() const;
@@ -134,6 +136,7 @@ class Cluster {
   std::vector<std::unique_ptr<Daemon>> controllers_;
   const Path::Weather calm_{};
   StoreEvents::Sessions sessions_;
+  std::set<std::uint64_t> noticed_;  // their hosts know of their end, and it is not recorded yet
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::string> violations_;
   std::uint64_t lost_blocks_ = 0;

@@ -84,13 +84,41 @@ void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
 }
 
 void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
-  if (!ok) return;
   Write& w = writes_[write];
-  w.ended = scheduler_.now();
+  w.returned = scheduler_.now();
+  if (!ok) return Lose(w);
+  w.ended = w.returned;
   w.durable = durable;
+  w.lost = false;
   // What it wrote before its session was lost is lost, too, where it returned after that.
-  w.lost = !durable && (Unaware(w.who.host) || LostSessionSince(w.who.host, w.began) ||
-                        FlushFailedSince(w.who.host, w.began));
+  if (durable) return;
+  const int host = w.who.host;
+  if (Unaware(host) || LostSessionSince(host, w.began)) return Lose(w);
+  w.lost = FlushFailedSince(host, w.began);  // what becomes of it is open
+}
+
+void DataModel::Lose(Write& write) {
+  write.lost = true;
+  write.lost_since = scheduler_.now();
+}
+
+void DataModel::Landed(int host, std::span<const std::byte> bytes) {
+  for (std::size_t at = 0; at + kCellBytes <= bytes.size(); at += kCellBytes) {
+    std::uint64_t stamp = 0;
+    std::memcpy(&stamp, bytes.data() + at, sizeof(stamp));
+    const std::uint64_t write = stamp >> 32;
+    if (write == 0 || write >= writes_.size()) continue;
+    Write& w = writes_[write];
+    const bool its_own = stamp == StampOf(static_cast<std::uint32_t>(write), stamp & 0xffff);
+    if (!its_own || w.who.host != host || w.returned != kNever) continue;
+    w.landed = std::min(w.landed, scheduler_.now());
+  }
+}
+
+void DataModel::CheckDoneOnce(std::uint32_t write) {
+  const auto noticed = last_noticed_.find(writes_[write].who.host);
+  if (noticed == last_noticed_.end() || noticed->second <= writes_[write].landed) return;
+  Violate(absl::StrCat(Describe(write), " was done again after its session was over"));
 }
 
 // ---- reading ----------------------------------------------------------------------------------
@@ -99,6 +127,31 @@ Micros DataModel::Over(const Version& version) const {
   const Write& write = writes_[version.write];
   if (version.write == 0) return 0;
   return std::min(version.seen, write.lost ? kNever : write.ended);
+}
+
+Micros DataModel::Last(const Version& version) const {
+  return std::min(Over(version), writes_[version.write].returned);
+}
+
+bool DataModel::Shows(const Version& version, std::uint32_t shown) const {
+  return shown == 0 ? version.write == 0 || writes_[version.write].zeros : version.write == shown;
+}
+
+// (Whoever reads has got the token from the lost session, so when that was fenced and drained. But
+// a host that has not noticed reads what it has in memory.)
+void DataModel::Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown) {
+  if (UnawareSince(who.host, began) || LostSessionSince(who.host, began)) return;
+  Micros latest = 0;  // of what may have been shown
+  for (const Version& version : versions) {
+    if (Shows(version, shown) && !version.gone) latest = std::max(latest, Last(version));
+  }
+  for (Version& version : versions) {
+    Write& write = writes_[version.write];
+    const bool decided = write.lost && write.lost_since < began && write.returned < began;
+    if (!decided || Shows(version, shown)) continue;
+    version.gone = true;
+    if (latest < write.began) write.undone = true;
+  }
 }
 
 std::uint32_t DataModel::WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes) {
@@ -134,15 +187,14 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
   bool many = false;
   bool present = false;
   for (Version& version : versions) {
-    const bool same =
-        shown == 0 ? version.write == 0 || writes_[version.write].zeros : version.write == shown;
-    if (!same) continue;
+    if (!Shows(version, shown)) continue;
     present = true;
-    if (Over(version) < newest) continue;
+    if (version.gone || Last(version) < newest) continue;
     many = match != nullptr;
     match = &version;
   }
   if (match != nullptr) {
+    if (!suspect) Decide(versions, who, began, shown);
     if (many || suspect) return;
     // Until it has noticed that its session is over, it sees what it wrote, which may be lost.
     if (writes_[match->write].lost && Unaware(who.host)) return;
@@ -194,7 +246,16 @@ void DataModel::EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_
   EndRead(inode, who, began, {from, std::min(kLookedAtBytes, kMaxFileBytes - from)}, {}, false);
 }
 
+bool DataModel::MayTell(std::uint64_t inode, int host, Micros since) const {
+  return UnawareSince(host, since) || LostSessionSince(host, since) ||
+         untold_names_.contains(host) || untold_.contains({host, inode});
+}
+
 void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
+  if (!UnawareSince(who.host, began)) {
+    untold_.erase({who.host, inode});
+    if (ok) untold_names_.erase(who.host);  // an error may have been told before it looked there
+  }
   for (Write& write : writes_) {
     if (write.inode != inode || write.who.host != who.host || write.durable) continue;
     if (write.ended > began) continue;
@@ -206,6 +267,11 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
     const bool maybe_lost = write.lost || write.doubted;
     if (write.forgiven || (maybe_lost && write.who.handle != who.handle)) continue;
     if (Unaware(who.host)) continue;
+    if (write.lost && write.undone) {
+      const auto number = static_cast<std::uint32_t>(&write - writes_.data());
+      Violate(absl::StrCat("fsync of inode ", inode, " on host ", who.host,
+                           " told nothing of the loss of ", Describe(number)));
+    }
     write.lost = false;
     write.durable = true;
   }
@@ -216,17 +282,37 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
 void DataModel::SessionOver(int host) {
   unaware_[host] = true;
   last_over_[host] = scheduler_.now();
+  untold_names_.insert(host);
   bool any = false;
   for (Write& write : writes_) {
-    if (write.who.host != host || write.durable) continue;
-    write.lost = any = true;  // what is under way may have been seen, and be done again later
+    if (write.who.host != host) continue;
+    untold_.insert({host, write.inode});
+    if (write.durable) continue;
+    Lose(write);  // what is under way may have been seen, and be done again later
+    any = true;
+    if (crashed_.contains(host)) write.returned = std::min(write.returned, scheduler_.now());
   }
   if (any) ForgetSeen();
 }
 
+void DataModel::SessionNoticed(int host) {
+  if (unaware_.erase(host) != 0) last_noticed_[host] = scheduler_.now();
+}
+
+bool DataModel::UnawareSince(int host, Micros time) const {
+  const auto last = last_noticed_.find(host);
+  return Unaware(host) || (last != last_noticed_.end() && last->second >= time);
+}
+
 void DataModel::PowerFailed() {
   for (Write& write : writes_) {
-    if (!write.durable) write.lost = true;
+    if (!write.durable) Lose(write);
+    write.undone = false;
+  }
+  for (auto& [inode, file] : files_) {
+    for (std::vector<Version>& versions : file) {
+      for (Version& version : versions) version.gone = false;
+    }
   }
   ForgetSeen();
 }

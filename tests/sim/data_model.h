@@ -4,14 +4,18 @@
 // where each byte comes from. A cell may show a write that began before the read ended, unless
 // another one that began after it had ended was itself over when the read began; once a read has
 // shown a write, it counts as over. What a host wrote and did not sync may be lost with its
-// session; what was synced, or what another host has read, may not. A hole and what lies beyond
-// the end read as zeros: punch and truncate are writes of zeros. Threads: one.
+// session; what was synced, or what another host has read, may not. What is lost is decided once:
+// nothing of a write lands after it has returned and its session is over, so what a read has not
+// shown then is never shown (unless power fails, which takes cells back to what was safe before).
+// A hole and what lies beyond the end read as zeros: punch and truncate are writes of zeros.
+// Threads: one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,6 +50,11 @@ class DataModel {
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
   // `durable`: it was an operation of the controller's.
   void EndWrite(std::uint32_t write, bool ok, bool durable);
+  // Bytes of a host's have landed on a LUN.
+  void Landed(int host, std::span<const std::byte> bytes);
+  // A write that goes to the LUNs as one is over, and well: not under a later session than that in
+  // which it had begun to land, for others may have seen it and written there since.
+  void CheckDoneOnce(std::uint32_t write);
   // `data` is what came back, `range` what was asked for; the rest lies beyond the end. With
   // `suspect` only where the bytes come from is checked.
   void EndRead(std::uint64_t inode, Who who, Micros began, Range range,
@@ -53,16 +62,23 @@ class DataModel {
   // A file's size was told: nothing may have to be seen beyond it.
   void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
   void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+  // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,
+  // when it was opened or last told, or one that nobody was told of.
+  bool MayTell(std::uint64_t inode, int host, Micros since) const;
 
   // ---- what befalls hosts
   // Others may get what it held. Until it has noticed, what it takes for done may be lost, too.
   void SessionOver(int host);
-  void SessionNoticed(int host) { unaware_.erase(host); }
+  void SessionNoticed(int host);
+  // Its programs never go on.
+  void HostCrashed(int host) { crashed_[host] = true; }
   bool Unaware(int host) const { return unaware_.contains(host); }
   Micros LastSessionOver(int host) const {
     const auto last = last_over_.find(host);
     return last == last_over_.end() ? 0 : last->second;
   }
+  // Whether it has missed the end of its session at some time since then.
+  bool UnawareSince(int host, Micros time) const;
   // Whether it has lost a session since then.
   bool LostSessionSince(int host, Micros time) const {
     const auto last = last_over_.find(host);
@@ -85,7 +101,10 @@ class DataModel {
     std::uint64_t inode = 0;
     Who who;
     Micros began = 0;
-    Micros ended = kNever;  // as its caller was told
+    Micros ended = kNever;     // as its caller was told
+    Micros returned = kNever;  // also with an error
+    Micros lost_since = kNever;
+    Micros landed = kNever;  // the first of it, while it was under way
     std::uint64_t first = 0, cells = 0;
     bool zeros = false;
     bool append = false;
@@ -94,16 +113,25 @@ class DataModel {
     bool forgiven = false;  // fsync told of the loss
     bool doubted = false;   // … of another open file, which may have lost less
     bool durable = false;
+    bool undone = false;  // a read has shown what was there before it
   };
   // Of one write in one cell. It may be over there before its caller knows, and durable.
   struct Version {
     std::uint32_t write = 0;
     Micros seen = kNever;
     bool durable = false;
+    bool gone = false;  // lost, and not shown when that was decided
   };
   using File = std::vector<std::vector<Version>>;
 
   Micros Over(const Version& version) const;
+  // Nothing of it happens later, whatever became of it.
+  Micros Last(const Version& version) const;
+  bool Shows(const Version& version, std::uint32_t shown) const;
+  void Lose(Write& write);
+  // A read that began then, and may be trusted, has shown one of these: what is lost and not that
+  // one is gone.
+  void Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown);
   void ForgetSeen();
   void Place(std::uint32_t write, std::uint64_t first);
   std::uint32_t WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes);
@@ -116,8 +144,12 @@ class DataModel {
   std::vector<Write> writes_{1};  // [0]: what every file begins with
   std::map<std::uint64_t, File> files_;
   std::map<int, bool> unaware_;
-  std::map<int, Micros> last_over_;
   std::map<int, Micros> last_flush_failed_;
+  std::map<int, bool> crashed_;
+  // Of lost sessions, of which no program was told: changes of names, and writes of files.
+  std::set<int> untold_names_;
+  std::set<std::pair<int, std::uint64_t>> untold_;  // host, inode
+  std::map<int, Micros> last_over_, last_noticed_;
   std::vector<std::string> violations_;
   std::uint64_t cells_checked_ = 0;
 };

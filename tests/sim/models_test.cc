@@ -146,6 +146,116 @@ TEST_F(DataTest, FsyncMayNotPassOverALoss) {
   });
 }
 
+TEST_F(DataTest, ALostWriteThatWasNotShownNeverIs) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    EXPECT_TRUE(Shows(2, 0, 0));
+    EXPECT_FALSE(Shows(2, 0, lost));
+  });
+}
+
+TEST_F(DataTest, ALostWriteThatIsShownWasNotLostYet) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    EXPECT_TRUE(Shows(2, 0, lost));
+    EXPECT_FALSE(Shows(2, 0, 0));
+  });
+}
+
+TEST_F(DataTest, WhatIsUnderWayWhenItsSessionEndsIsDecidedWhenItReturns) {
+  In([&] {
+    const std::uint32_t late = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
+    Pass();
+    model_.SessionOver(1);
+    EXPECT_TRUE(Shows(2, 0, 0));
+    model_.SessionNoticed(1);
+    Pass();
+    model_.EndWrite(late, true, false);
+    EXPECT_TRUE(Shows(2, 0, late));
+  });
+}
+
+TEST_F(DataTest, ALostWriteIsNeverShownOverALaterOne) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    Write(2, 0);
+    EXPECT_FALSE(Shows(3, 0, lost));
+  });
+}
+
+TEST_F(DataTest, PowerFailureMayBringALostWriteBack) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    EXPECT_TRUE(Shows(2, 0, 0));
+    model_.PowerFailed();
+    EXPECT_TRUE(Shows(3, 0, lost));
+  });
+}
+
+TEST_F(DataTest, AnUnawareHostDecidesNothing) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    EXPECT_TRUE(Shows(1, 0, 0));
+    EXPECT_TRUE(Shows(2, 0, lost));
+  });
+}
+
+TEST_F(DataTest, FsyncMayNotPassOverAWriteThatWasUndone) {
+  In([&] {
+    Write(1, 0);
+    model_.SessionOver(1);
+    model_.SessionNoticed(1);
+    EXPECT_TRUE(Shows(2, 0, 0));
+    model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
+    EXPECT_EQ(model_.violations().size(), 1u);
+  });
+}
+
+TEST_F(DataTest, AWriteThatHadBegunToLandIsNotDoneUnderALaterSession) {
+  In([&] {
+    const std::uint32_t write = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
+    std::vector<std::byte> bytes(kCell);
+    model_.Fill(write, bytes);
+    Pass();
+    model_.Landed(1, bytes);
+    Pass();
+    model_.CheckDoneOnce(write);
+    model_.SessionOver(1);
+    model_.CheckDoneOnce(write);
+    EXPECT_TRUE(model_.violations().empty());
+    Pass();
+    model_.SessionNoticed(1);
+    model_.CheckDoneOnce(write);
+    EXPECT_EQ(model_.violations().size(), 1u);
+  });
+}
+
+TEST_F(DataTest, ALossIsToldToEachOpenFileAndThenToNobody) {
+  In([&] {
+    Write(1, 0);
+    Pass();
+    EXPECT_FALSE(model_.MayTell(5, 1, 0));
+    const Micros opened = scheduler_.now();
+    model_.SessionOver(1);
+    Pass();
+    model_.SessionNoticed(1);
+    Pass();
+    const Micros later = scheduler_.now();
+    EXPECT_TRUE(model_.MayTell(5, 1, opened));
+    EXPECT_TRUE(model_.MayTell(5, 1, later));  // nobody was told
+    model_.EndFsync(5, {1, 1}, later, false);
+    EXPECT_TRUE(model_.MayTell(6, 1, later));  // of names
+    model_.EndFsync(5, {1, 1}, later, true);
+    EXPECT_FALSE(model_.MayTell(5, 1, later));
+    EXPECT_TRUE(model_.MayTell(5, 1, opened));
+  });
+}
+
 TEST(LocksTest, TwoHostsExcludeEachOther) {
   LockModel locks;
   locks.Granted({.inode = 1, .host = 1, .owner = 1, .first = 0, .last = 9, .exclusive = true});

@@ -59,6 +59,23 @@ std::size_t Program::Begin(NameOp op) {
   return shared_.names.Begin(std::move(op));
 }
 
+// A session that was lost, and that perhaps only this host knows of, or not even it.
+bool Program::Explained(const absl::Status& status, Micros since) {
+  const int error = ErrnoOf(status);
+  if (error == ENOSPC) return shared_.cluster.FullSince(since);
+  if (error == EIO && data().FlushFailedSince(machine_.host(), since)) return true;
+  if (error != EIO && error != ESTALE && error != ENOENT) return false;
+  return data().UnawareSince(machine_.host(), since) ||
+         data().LostSessionSince(machine_.host(), since);
+}
+
+void Program::CheckError(const char* what, std::uint64_t inode, const absl::Status& status,
+                         bool explained) {
+  if (status.ok() || explained) return;
+  shared_.cluster.Violate(absl::StrCat("host ", machine_.host(), ": ", what, " of inode ", inode,
+                                       " failed without a cause: ", status.ToString()));
+}
+
 bool Program::Ended(std::size_t number, const absl::Status& status) {
   NameOp& op = shared_.names.at(number);
   const bool by_number =
@@ -77,6 +94,10 @@ bool Program::Ended(std::size_t number, const absl::Status& status) {
     op.known = op.kind != Kind::kLink && op.in_session &&
                !data().LostSessionSince(machine_.host(), op.began);
   }
+  // (Of what has no name any more it is an answer.)
+  const bool answers = IsAnswer(status) || (by_number && error == ESTALE);
+  CheckError(op.kind == Kind::kChmod ? "chmod" : "an operation on names", op.inode, status,
+             answers || Explained(status, op.began));
   op.told = machine_.session()->last_told();
   if (op.known) op.ended = now();
   if (!op.known) ++shared_.errors;

@@ -65,6 +65,11 @@ class Program {
   }
   void CheckPause(Micros began);
   void CheckSpace(const absl::Status& status, Micros began);
+  // Whether an error that is no answer has a cause that this history knows of; `since`: when the
+  // operation began, or what it builds on.
+  bool Explained(const absl::Status& status, Micros since);
+  void CheckError(const char* what, std::uint64_t inode, const absl::Status& status,
+                  bool explained);
   bool Continue() { return shared_.left-- > 0; }
 
   int AnySlot();
@@ -101,6 +106,8 @@ class Program {
   void NextHandle();
   void UseFile(std::uint64_t inode);
   void Close(std::uint64_t inode);
+  bool IsLostFile(const absl::Status& status, Micros began);
+  void CheckTold(const char* what, std::uint64_t inode, const absl::Status& status);
   DataModel::Range AnyRange();
   DataModel::Who Who() const { return {machine_.host(), handle_}; }
   void Scan(std::uint64_t inode, DataModel::Range range);
@@ -151,6 +158,8 @@ class Program {
   Machine& machine_;
   const int id_ = next_id_++;
   std::uint64_t handle_ = 0;
+  Micros opened_ = 0;      // the open file was
+  Micros told_since_ = 0;  // then, or when it was last told of a loss
   client::Caller caller_;
   static inline int next_id_ = 1;
 };

@@ -44,6 +44,7 @@ void Program::OpenAndUse(int slot) {
 
 void Program::NextHandle() {
   handle_ = caller_.handle = ++g_last_handle;
+  opened_ = told_since_ = now();
 }
 
 // close(2): it tells of losses, and with the mount's option it syncs.
@@ -51,6 +52,7 @@ void Program::Close(std::uint64_t inode) {
   const Micros began = now();
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Flush(inode, caller_);
+  CheckTold("close", inode, status);
   if (!status.ok() || machine_.flush_on_close()) {
     data().EndFsync(inode, Who(), began, status.ok());
   }
@@ -58,6 +60,22 @@ void Program::Close(std::uint64_t inode) {
     return absl::StrCat("[", began, ", ", now(), "] close inode ", inode, ": ", status.ToString());
   });
   machine_.vfs().Close(inode);
+}
+
+// An open file keeps its inode, as long as the session that opened it is there.
+bool Program::IsLostFile(const absl::Status& status, Micros began) {
+  return Explained(status, ErrnoOf(status) == EIO ? began : opened_);
+}
+
+// A loss is told to each open file, and once.
+void Program::CheckTold(const char* what, std::uint64_t inode, const absl::Status& status) {
+  // (A page of a lost session that goes back late is one more.)
+  const bool pages_late = shared_.maps && data().LastSessionOver(Who().host) != 0;
+  const bool flush_failed = data().FlushFailedSince(Who().host, 0);  // told to whoever asks first
+  CheckError(what, inode, status,
+             ErrnoOf(status) == EIO &&
+                 (pages_late || flush_failed || data().MayTell(inode, Who().host, told_since_)));
+  if (!status.ok()) told_since_ = now();
 }
 
 void Program::UseFile(std::uint64_t inode) {
@@ -116,6 +134,7 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   });
   shared_.cluster.scheduler().Trace(result.ok() ? result->length : 1);
   ++shared_.done;
+  CheckError("read", inode, result.status(), IsLostFile(result.status(), began));
   if (!result.ok()) return 0;
   data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
   return result->length;
@@ -146,8 +165,11 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
   const Micros began = now();
   const absl::StatusOr<bool> suspect =
       machine_.pages().Store(machine_.vfs(), inode, range.offset_bytes, buffer.span(), caller_);
-  // Into a page of a lost session: it will be lost with that.
-  data().EndWrite(number, suspect.ok() && !*suspect, false);
+  // Into a page of a lost session: it will be lost with that. (What a store has left in pages
+  // before it failed may go back at any time.)
+  CheckError("store", inode, suspect.status(),
+             absl::IsOutOfRange(suspect.status()) || IsLostFile(suspect.status(), began));
+  if (suspect.ok() && !*suspect) data().EndWrite(number, true, false);
   ++shared_.done;
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] store ", number, " to inode ", inode, " at ",
@@ -178,6 +200,8 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
   }
   machine_.attributes().Forget(inode);
   CheckSpace(status, began);
+  CheckError("write", inode, status, IsLostFile(status, began));
+  if (status.ok() && !Cached()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
   ++shared_.done;
@@ -208,7 +232,9 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
   machine_.attributes().Forget(inode);
   CheckSpace(at.status(), began);
+  CheckError("append", inode, at.status(), IsLostFile(at.status(), began));
   if (at.ok()) data().EndAppend(number, *at);
+  if (at.ok()) data().CheckDoneOnce(number);
   data().EndWrite(number, at.ok(), false);
   ++shared_.done;
   Log([&] {
@@ -222,6 +248,7 @@ void Program::Fsync(std::uint64_t inode) {
   const Micros began = now();
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
+  CheckTold("fsync", inode, status);
   data().EndFsync(inode, Who(), began, status.ok());
   if (status.ok()) shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
   ++shared_.done;
@@ -243,6 +270,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
   machine_.attributes().Forget(inode);
   machine_.pages().LetGo(inode, status.ok() ? size_bytes : DataModel::kToEnd);
+  CheckError("truncate", inode, status, IsLostFile(status, began));
   machine_.pages().EndChange(inode, size_bytes, status.ok() ? length : 0);
   data().EndWrite(number, status.ok(), true);
   ++shared_.done;
@@ -261,6 +289,7 @@ void Program::Punch(std::uint64_t inode, DataModel::Range range) {
       machine_.vfs().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, range.offset_bytes,
                               range.length_bytes, caller_);
   machine_.attributes().Forget(inode);
+  CheckError("punch", inode, status, IsLostFile(status, began));
   machine_.pages().EndChange(inode, range.offset_bytes, status.ok() ? range.length_bytes : 0);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
   data().EndWrite(number, status.ok(), false);
