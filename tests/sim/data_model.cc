@@ -143,13 +143,13 @@ void DataModel::Decide(std::vector<Version>& versions, Who who, Micros began, st
   if (UnawareSince(who.host, began) || LostSessionSince(who.host, began)) return;
   Micros latest = 0;  // of what may have been shown
   for (const Version& version : versions) {
-    if (Shows(version, shown) && !version.gone) latest = std::max(latest, Last(version));
+    if (Shows(version, shown) && version.gone >= began) latest = std::max(latest, Last(version));
   }
   for (Version& version : versions) {
     Write& write = writes_[version.write];
     const bool decided = write.lost && write.lost_since < began && write.returned < began;
     if (!decided || Shows(version, shown)) continue;
-    version.gone = true;
+    version.gone = std::min(version.gone, scheduler_.now());
     if (latest < write.began) write.undone = true;
   }
 }
@@ -189,7 +189,7 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
   for (Version& version : versions) {
     if (!Shows(version, shown)) continue;
     present = true;
-    if (version.gone || Last(version) < newest) continue;
+    if (version.gone < began || Last(version) < newest) continue;
     many = match != nullptr;
     match = &version;
   }
@@ -311,7 +311,7 @@ void DataModel::PowerFailed() {
   }
   for (auto& [inode, file] : files_) {
     for (std::vector<Version>& versions : file) {
-      for (Version& version : versions) version.gone = false;
+      for (Version& version : versions) version.gone = kNever;
     }
   }
   ForgetSeen();

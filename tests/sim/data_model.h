@@ -120,7 +120,7 @@ class DataModel {
     std::uint32_t write = 0;
     Micros seen = kNever;
     bool durable = false;
-    bool gone = false;  // lost, and not shown when that was decided
+    Micros gone = kNever;  // lost, and since then known not to be there
   };
   using File = std::vector<std::vector<Version>>;
 
