@@ -11,7 +11,7 @@
 namespace reel::client {
 namespace {
 
-constexpr std::uint64_t kDir = 1;
+constexpr std::uint64_t kMountedUpon = 1;
 
 // Stands still unless it is moved on.
 class StillClock : public Clock {
@@ -121,13 +121,13 @@ class EventRouterTest : public testing::Test {
   // The kernel keeps a name of the directory.
   void ShowName() {
     v1::Request request;
-    request.mutable_lookup()->set_parent(kDir);
+    request.mutable_lookup()->set_parent(kMountedUpon);
     request.mutable_lookup()->set_name("a");
     v1::Reply reply;
-    reply.add_cacheable(kDir);
+    reply.add_cacheable(kMountedUpon);
     reply.set_error(ENOENT);
     router_.OnReply(request, reply);
-    ASSERT_NE(names_.ShowName(kDir, "a", 0, kernel_names_.IsQuiet(kDir)), 0u);
+    ASSERT_NE(names_.ShowName(kMountedUpon, "a", 0, kernel_names_.IsQuiet(kMountedUpon)), 0u);
   }
   // On what stands for the receiving thread; false: it waits.
   bool Receives(std::function<void()> event) {
@@ -151,7 +151,7 @@ TEST_F(EventRouterTest, RecallsAndRenewalsGoOnWhileNamesAreWaitedOut) {
   ShowName();
   v1::Request renew;
   renew.mutable_renew();
-  EXPECT_TRUE(Receives([&] { router_.OnRecallAttr(kDir, /*to_shared=*/false); }));
+  EXPECT_TRUE(Receives([&] { router_.OnRecallAttr(kMountedUpon, /*to_shared=*/false); }));
   EXPECT_TRUE(Receives([&] { router_.OnRecall(7, v1::TOKEN_NONE, kWholeFile); }));
   EXPECT_TRUE(Receives([&] { router_.OnReply(renew, v1::Reply()); }));
   EXPECT_TRUE(Receives([&] { router_.OnStreamLost(); }));
@@ -164,11 +164,11 @@ TEST_F(EventRouterTest, RecallsAndRenewalsGoOnWhileNamesAreWaitedOut) {
 
 TEST_F(EventRouterTest, ATokenGoesBackWhenNamesHaveBeenWaitedOut) {
   ShowName();
-  EXPECT_TRUE(Receives([&] { router_.OnRecallAttr(kDir, /*to_shared=*/false); }));
+  EXPECT_TRUE(Receives([&] { router_.OnRecallAttr(kMountedUpon, /*to_shared=*/false); }));
   EXPECT_TRUE(sent_->returned().empty());
   WaitedOut();
   sent_->AwaitReturn();
-  EXPECT_EQ(sent_->returned(), std::vector<std::uint64_t>{kDir});
+  EXPECT_EQ(sent_->returned(), std::vector<std::uint64_t>{kMountedUpon});
 }
 
 // In the new epoch nobody recalls what the kernel keeps.
