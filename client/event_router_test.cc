@@ -13,12 +13,16 @@ namespace {
 
 constexpr std::uint64_t kMountedUpon = 1;
 
-// Stands still unless it is moved on.
+// Stands still until it goes on: from then on with each look, whenever a wait begins.
 class StillClock : public Clock {
  public:
-  std::uint64_t NowMs() const override { return now_ms; }
+  std::uint64_t NowMs() const override { return now_ms_ += step_ms_; }
   WallTime WallNow() const override { return {}; }
-  std::atomic<std::uint64_t> now_ms{1'000'000};
+  void GoOn(std::uint64_t step_ms) { step_ms_ = step_ms; }
+
+ private:
+  mutable std::atomic<std::uint64_t> now_ms_{1'000'000};
+  std::atomic<std::uint64_t> step_ms_{0};
 };
 
 class SentSession : public Session {
@@ -134,7 +138,7 @@ class EventRouterTest : public testing::Test {
     received_.push_back(std::async(std::launch::async, std::move(event)));
     return received_.back().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
-  void WaitedOut() { clock_.now_ms += 10 * KernelNames::kKeptMs; }
+  void WaitedOut() { clock_.GoOn(KernelNames::kKeptMs); }
 
   StillClock clock_;
   NameCache names_;
