@@ -332,6 +332,9 @@ TEST_F(FuseSessionTest, EndsWithAFileOpen) {
   close(file);
 }
 
+// Within it a worker that only reads requests has been told to end, and ends.
+constexpr std::uint32_t kIdleEndMs = 2'000;
+
 // None of this needs the control file system (/sys/fs/fuse/connections), mounted or not.
 TEST_F(FuseSessionTest, NobodyWaitsForAnAnswerOnceRequestsAreRefused) {
   Mount();
@@ -344,7 +347,7 @@ TEST_F(FuseSessionTest, NobodyWaitsForAnAnswerOnceRequestsAreRefused) {
   });
   while (seen_.waiting < 1) std::this_thread::yield();
   session_->Detach();
-  EXPECT_FALSE(session_->StopWorkers(0));
+  EXPECT_FALSE(session_->StopWorkers(kIdleEndMs));  // one hangs; the idle ones end
   std::thread unread([file] {
     char byte = 0;
     EXPECT_EQ(pread(file, &byte, 1, 0), -1);  // no worker reads its request
