@@ -48,6 +48,9 @@ class DataModel {
   // The bytes that a write of this number has.
   void Fill(std::uint32_t write, std::span<std::byte> data) const;
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
+  // It reaches the client page by page: the first of it may be lost with a session, and the last
+  // be written in the next one.
+  void GoesInParts(std::uint32_t write) { writes_[write].in_parts = true; }
   // `durable`: it was an operation of the controller's.
   void EndWrite(std::uint32_t write, bool ok, bool durable);
   // Bytes of a host's have landed on a LUN.
@@ -108,6 +111,7 @@ class DataModel {
     std::uint64_t first = 0, cells = 0;
     bool zeros = false;
     bool append = false;
+    bool in_parts = false;
     bool placed = false;    // `first` is known
     bool lost = false;      // its session ended, and nobody has synced it since
     bool forgiven = false;  // fsync told of the loss

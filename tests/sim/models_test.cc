@@ -235,6 +235,26 @@ TEST_F(DataTest, AWriteThatHadBegunToLandIsNotDoneUnderALaterSession) {
   });
 }
 
+TEST_F(DataTest, OfAWriteInPartsTheFirstMayBeLostWithASessionThatWasOverBefore) {
+  In([&] {
+    model_.SessionOver(1);
+    Pass();
+    const std::uint32_t whole = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
+    const std::uint32_t parts = model_.BeginWrite(5, {1, 1}, {kCell, 2 * kCell}, false);
+    model_.GoesInParts(parts);
+    Pass();
+    model_.SessionNoticed(1);
+    Pass();
+    model_.EndWrite(whole, true, false);
+    model_.EndWrite(parts, true, false);
+    EXPECT_TRUE(Shows(1, kCell, 0));
+    EXPECT_FALSE(Shows(1, 0, 0));
+    // Nobody passes over that: it is shown, and so it is lost.
+    model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
+    EXPECT_EQ(model_.violations().size(), 2u);
+  });
+}
+
 TEST_F(DataTest, ALossIsToldToEachOpenFileAndThenToNobody) {
   In([&] {
     Write(1, 0);
