@@ -238,7 +238,10 @@ std::uint64_t Program::Create(int slot) {
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
   machine_.NameChanged(At(slot), attr.ok());
-  if (attr.ok()) shared_.names.at(number).inode = attr->inode();
+  if (attr.ok()) {
+    shared_.names.at(number).inode = attr->inode();
+    data().Made(machine_.host(), attr->inode());
+  }
   Ended(number, attr.status());
   return attr.ok() ? attr->inode() : 0;
 }

@@ -165,6 +165,7 @@ void Program::WriteOn(std::uint64_t inode, DataModel::Range range) {
 // A write that the kernel makes page by page.
 std::uint32_t Program::BeginInPages(std::uint64_t inode, DataModel::Range range) {
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
+  data().GoesThroughPages(number);
   const std::uint64_t last = range.offset_bytes + range.length_bytes - 1;
   if (range.offset_bytes / PageCache::kPageBytes != last / PageCache::kPageBytes) {
     data().GoesInParts(number);
