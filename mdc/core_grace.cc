@@ -1,4 +1,6 @@
 // What clients claim again in a new epoch, and the end of the time for it.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -92,7 +94,23 @@ void CoreImpl::OnGraceOver() {
   std::vector<InodeNumber> orphans(orphans_.begin(), orphans_.end());
   std::sort(orphans.begin(), orphans.end());
   for (const InodeNumber inode : orphans) QueueReap(inode);
+  KeepForRepetitions();
   for (auto& [id, session] : sessions_.all()) RunLane(*session);
+}
+
+// A create that was not answered is repeated behind the claims, and its open is made anew only then
+// (Replay): a removal that has waited for this moment would be quicker.
+void CoreImpl::KeepForRepetitions() {
+  std::vector<InodeNumber> made;
+  for (const auto& [id, session] : sessions_.all()) {
+    for (const Slot& slot : session->slots) {
+      v1::Reply reply;
+      if (!slot.resumed || slot.reply.empty() || !reply.ParseFromString(slot.reply)) continue;
+      const v1::Attr& attr = reply.entry().attr();
+      if (reply.has_entry() && S_ISREG(attr.mode())) made.push_back(InodeNumber(attr.inode()));
+    }
+  }
+  KeepForLateOpens(made);
 }
 
 }  // namespace reel::mdc

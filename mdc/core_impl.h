@@ -120,7 +120,8 @@ class CoreImpl final : public Core {
   // The next steps of removal.
   void Reap();
   void QueueReap(InodeNumber inode);
-  void KeepForLateOpens(const std::vector<InodeNumber>& removed);
+  void KeepForLateOpens(const std::vector<InodeNumber>& inodes);
+  void KeepForRepetitions();
   void EndLateOpens(std::uint64_t now_ms);
   void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped);
   // Space of what was removed has yet to come back.
@@ -392,7 +393,7 @@ class CoreImpl final : public Core {
     std::uint64_t until_ms;
     InodeNumber inode;
   };
-  std::deque<Leaving> leaving_;   // orphans that may still be opened, in order of their time
+  std::deque<Leaving> leaving_;   // what may still be opened, in order of its time
   std::size_t reap_changes_ = 0;  // records that the steps of this call have changed
   std::uint64_t reaps_ = 0;       // steps of removal under way
   Sequence last_reap_;            // of the last one's commit

@@ -30,8 +30,8 @@ void CoreImpl::QueueReap(InodeNumber inode) {
 // They were removed under the eyes of another host, which may have looked the name up and be about
 // to open what it found: as on one machine, it gets that. (The kernel tries once more after ESTALE,
 // which is not enough where a file is replaced again and again.)
-void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& removed) {
-  for (const InodeNumber inode : removed) {
+void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& inodes) {
+  for (const InodeNumber inode : inodes) {
     opens_.Open(kNobody, inode);
     leaving_.push_back({clock_.NowMs() + kLateOpenMs, inode});
   }
@@ -39,7 +39,8 @@ void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& removed) {
 
 void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
   for (; !leaving_.empty() && leaving_.front().until_ms <= now_ms; leaving_.pop_front()) {
-    if (opens_.Close(kNobody, leaving_.front().inode)) QueueReap(leaving_.front().inode);
+    const InodeNumber inode = leaving_.front().inode;
+    if (opens_.Close(kNobody, inode) && orphans_.contains(inode)) QueueReap(inode);
   }
 }
 

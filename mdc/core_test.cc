@@ -193,6 +193,26 @@ TEST_F(CoreTest, AnOpenThatCameWithACreateIsMadeAnewForItsRepetition) {
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), 0);  // still open
 }
 
+TEST_F(CoreTest, ARemovalThatWaitsForTheEndOfGraceIsNotQuickerThanARepeatedCreateWithItsOpen) {
+  a_.Register();
+  b_.Register();
+  world_.hold_syncs_ = true;
+  (void)a_.SendIn(1, Client::CreateOf("file", /*open=*/true));
+  world_.Run();
+  world_.Restart();
+  ASSERT_EQ(b_.Resume(), 0);
+  ASSERT_EQ(b_.Reclaim(), 0);
+  const std::uint64_t removal = b_.SendIn(1, Client::UnlinkOf("file"));
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(a_.Reclaim(), 0);  // the last one
+  world_.Pass(100, {&a_, &b_});
+  EXPECT_TRUE(b_.Answered(removal));
+  --a_.sequences_[1];
+  const std::uint64_t inode = a_.Create("file", /*open=*/true);
+  world_.Pass(1000, {&a_, &b_});
+  EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), 0);  // still open
+}
+
 TEST_F(CoreTest, AFailedMutationIsRepeatedWithItsError) {
   a_.Register();
   EXPECT_EQ(a_.Do(Client::UnlinkOf("none"), true), ENOENT);

@@ -86,6 +86,7 @@ void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
 void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   Write& w = writes_[write];
   w.returned = scheduler_.now();
+  if (!ok && w.in_pages) ForgetSeen(write);
   if (!ok) return Lose(w);
   w.ended = w.returned;
   w.durable = durable;
@@ -93,8 +94,17 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   // What it wrote before its session was lost is lost, too, where it returned after that.
   if (durable) return;
   const int host = w.who.host;
-  if (Unaware(host) || LostSessionSince(host, w.began)) return Lose(w);
+  const bool late = w.in_parts && UnawareSince(host, w.began);
+  if (Unaware(host) || LostSessionSince(host, w.began) || late) return Lose(w);
   w.lost = FlushFailedSince(host, w.began);  // what becomes of it is open
+}
+
+void DataModel::ForgetSeen(std::uint32_t write) {
+  for (std::vector<Version>& versions : files_[writes_[write].inode]) {
+    for (Version& version : versions) {
+      if (version.write == write && !version.durable) version.seen = kNever;
+    }
+  }
 }
 
 void DataModel::Lose(Write& write) {
@@ -254,6 +264,7 @@ bool DataModel::MayTell(std::uint64_t inode, int host, Micros since) const {
 void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
   if (!UnawareSince(who.host, began)) {
     untold_.erase({who.host, inode});
+    if (ok) made_.erase({who.host, inode});
     if (ok) untold_names_.erase(who.host);  // an error may have been told before it looked there
   }
   for (Write& write : writes_) {
@@ -283,6 +294,7 @@ void DataModel::SessionOver(int host) {
   unaware_[host] = true;
   last_over_[host] = scheduler_.now();
   untold_names_.insert(host);
+  LoseMade(host);
   bool any = false;
   for (Write& write : writes_) {
     if (write.who.host != host) continue;
@@ -296,7 +308,16 @@ void DataModel::SessionOver(int host) {
 }
 
 void DataModel::SessionNoticed(int host) {
-  if (unaware_.erase(host) != 0) last_noticed_[host] = scheduler_.now();
+  if (unaware_.erase(host) == 0) return;
+  last_noticed_[host] = scheduler_.now();
+  LoseMade(host);
+}
+
+void DataModel::LoseMade(int host) {
+  const auto first = made_.lower_bound({host, 0});
+  const auto end = made_.lower_bound({host + 1, 0});
+  untold_.insert(first, end);
+  made_.erase(first, end);
 }
 
 bool DataModel::UnawareSince(int host, Micros time) const {

@@ -48,6 +48,12 @@ class DataModel {
   // The bytes that a write of this number has.
   void Fill(std::uint32_t write, std::span<std::byte> data) const;
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
+  // It goes through pages that this host's programs see at once, and that are dropped where it
+  // fails.
+  void GoesThroughPages(std::uint32_t write) { writes_[write].in_pages = true; }
+  // It reaches the client page by page: the first of it may be lost with a session, and the last
+  // be written in the next one.
+  void GoesInParts(std::uint32_t write) { writes_[write].in_parts = true; }
   // `durable`: it was an operation of the controller's.
   void EndWrite(std::uint32_t write, bool ok, bool durable);
   // Bytes of a host's have landed on a LUN.
@@ -62,6 +68,8 @@ class DataModel {
   // A file's size was told: nothing may have to be seen beyond it.
   void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
   void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+  // A host has made a file: until that is synced it may go with the host's session.
+  void Made(int host, std::uint64_t inode) { made_.insert({host, inode}); }
   // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,
   // when it was opened or last told, or one that nobody was told of.
   bool MayTell(std::uint64_t inode, int host, Micros since) const;
@@ -108,6 +116,8 @@ class DataModel {
     std::uint64_t first = 0, cells = 0;
     bool zeros = false;
     bool append = false;
+    bool in_pages = false;
+    bool in_parts = false;
     bool placed = false;    // `first` is known
     bool lost = false;      // its session ended, and nobody has synced it since
     bool forgiven = false;  // fsync told of the loss
@@ -129,10 +139,12 @@ class DataModel {
   Micros Last(const Version& version) const;
   bool Shows(const Version& version, std::uint32_t shown) const;
   void Lose(Write& write);
+  void LoseMade(int host);
   // A read that began then, and may be trusted, has shown one of these: what is lost and not that
   // one is gone.
   void Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown);
   void ForgetSeen();
+  void ForgetSeen(std::uint32_t write);  // of this one
   void Place(std::uint32_t write, std::uint64_t first);
   std::uint32_t WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes);
   void CheckCell(std::uint64_t inode, Who who, Micros began, std::uint64_t cell,
@@ -149,6 +161,7 @@ class DataModel {
   // Of lost sessions, of which no program was told: changes of names, and writes of files.
   std::set<int> untold_names_;
   std::set<std::pair<int, std::uint64_t>> untold_;  // host, inode
+  std::set<std::pair<int, std::uint64_t>> made_;    // as those
   std::map<int, Micros> last_over_, last_noticed_;
   std::vector<std::string> violations_;
   std::uint64_t cells_checked_ = 0;

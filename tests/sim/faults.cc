@@ -165,7 +165,7 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       Replace();
       break;
     case Fault::kFillPool:
-      FillPool(machine);
+      if (machine.mounted()) FillPool(machine);
       break;
     case Fault::kFailFlushes:
       machine.weather().flushes_fail = true;

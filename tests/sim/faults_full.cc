@@ -72,7 +72,8 @@ void Faults::RemoveFiller(const std::string& name) {
   const Micros until = scheduler().now() + kFreeWithin;
   while (scheduler().now() < until) {
     const auto error = std::make_shared<int>(EIO);
-    if (Machine* machine = AnyMachine()) {
+    Machine* const machine = AnyMachine();
+    if (machine != nullptr && machine->mounted()) {
       scheduler().Spawn(machine->host(), [machine, name, error] {
         *error = ErrnoOf(machine->vfs().Unlink({kRootInode.value(), name}, false, {}));
       });

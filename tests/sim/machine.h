@@ -48,7 +48,8 @@ class Machine {
   bool speaks_old() const { return host_ % 3 == 0; }
   // Of a few names each.
   bool lists_in_pages() const { return listing_bytes_ < client::kReadDirBytes; }
-  client::Vfs& vfs() { return *vfs_; }
+  bool mounted() const { return vfs_ != nullptr; }
+  client::Vfs& vfs() { return *vfs_; }  // REQUIRES: mounted()
   client::FileData& data() { return *data_; }
   client::FileLocks& locks() { return locks_; }
   client::Session* session() { return session_.get(); }

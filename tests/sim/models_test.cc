@@ -235,6 +235,56 @@ TEST_F(DataTest, AWriteThatHadBegunToLandIsNotDoneUnderALaterSession) {
   });
 }
 
+TEST_F(DataTest, OfAWriteInPartsTheFirstMayBeLostWithASessionThatWasOverBefore) {
+  In([&] {
+    model_.SessionOver(1);
+    Pass();
+    const std::uint32_t whole = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
+    const std::uint32_t parts = model_.BeginWrite(5, {1, 1}, {kCell, 2 * kCell}, false);
+    model_.GoesInParts(parts);
+    Pass();
+    model_.SessionNoticed(1);
+    Pass();
+    model_.EndWrite(whole, true, false);
+    model_.EndWrite(parts, true, false);
+    EXPECT_TRUE(Shows(1, kCell, 0));
+    EXPECT_FALSE(Shows(1, 0, 0));
+    // Nobody passes over that: it is shown, and so it is lost.
+    model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
+    EXPECT_EQ(model_.violations().size(), 2u);
+  });
+}
+
+TEST_F(DataTest, WhatAFailedWriteHadInPagesIsGoneAlthoughItWasSeen) {
+  In([&] {
+    const std::uint32_t through = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
+    const std::uint32_t past = model_.BeginWrite(5, {1, 1}, {kCell, kCell}, false);
+    model_.GoesThroughPages(through);
+    EXPECT_TRUE(Shows(1, 0, through));
+    EXPECT_TRUE(Shows(1, kCell, past));
+    model_.EndWrite(through, false, false);
+    model_.EndWrite(past, false, false);
+    EXPECT_TRUE(Shows(1, 0, 0));
+    EXPECT_FALSE(Shows(1, kCell, 0));
+  });
+}
+
+TEST_F(DataTest, AFileThatWasMadeMayBeToldAsLostUntilItIsSynced) {
+  In([&] {
+    model_.Made(1, 5);
+    model_.Made(1, 6);
+    model_.EndFsync(6, {1, 1}, scheduler_.now(), true);
+    Pass();
+    model_.SessionOver(1);
+    Pass();
+    model_.SessionNoticed(1);
+    model_.EndFsync(7, {1, 1}, scheduler_.now() + 1, true);  // tells of names that are lost
+    Pass();
+    EXPECT_TRUE(model_.MayTell(5, 1, scheduler_.now()));
+    EXPECT_FALSE(model_.MayTell(5, 2, scheduler_.now()));
+  });
+}
+
 TEST_F(DataTest, ALossIsToldToEachOpenFileAndThenToNobody) {
   In([&] {
     Write(1, 0);

@@ -17,7 +17,7 @@ constexpr std::string_view kNames[NameHistory::kNames] = {"a", "b", "c", "d", "e
 
 // No fault but a client's lost SAN lasts longer than two leases, and few come at once. A client of
 // before, or of a controller of before, does not give up by itself, and one with a longer lease
-// later; each operation may meet it some times.
+// later; each call may meet it some times.
 constexpr Micros kLongestPause = 20 * Cluster::kLeaseMs * kMs;
 constexpr Micros kLongestPauseOfSlow = 60 * Cluster::kLeaseMs * kMs;
 
@@ -98,6 +98,7 @@ bool Program::Ended(std::size_t number, const absl::Status& status) {
   const bool answers = IsAnswer(status) || (by_number && error == ESTALE);
   CheckError(op.kind == Kind::kChmod ? "chmod" : "an operation on names", op.inode, status,
              answers || Explained(status, op.began));
+  CheckPause(op.began);
   op.told = machine_.session()->last_told();
   if (op.known) op.ended = now();
   if (!op.known) ++shared_.errors;
@@ -174,9 +175,7 @@ void Program::OneOperation() {
 
 void Program::Run() {
   while (Continue()) {
-    const Micros began = now();
     OneOperation();
-    CheckPause(began);
     shared_.cluster.scheduler().Sleep(
         random().Between(50, random().OneIn(8) ? 400 * kMs : 8 * kMs));
     if (shared_.mix.at_home != 0 && !HasHome()) {
@@ -239,7 +238,10 @@ std::uint64_t Program::Create(int slot) {
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().Create(At(slot), mode, O_CREAT | O_EXCL | O_RDWR, caller_);
   machine_.NameChanged(At(slot), attr.ok());
-  if (attr.ok()) shared_.names.at(number).inode = attr->inode();
+  if (attr.ok()) {
+    shared_.names.at(number).inode = attr->inode();
+    data().Made(machine_.host(), attr->inode());
+  }
   Ended(number, attr.status());
   return attr.ok() ? attr->inode() : 0;
 }

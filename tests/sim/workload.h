@@ -64,6 +64,11 @@ class Program {
     });
   }
   void CheckPause(Micros began);
+  // A call on a file that began then is over.
+  void Done(Micros began) {
+    ++shared_.done;
+    CheckPause(began);
+  }
   void CheckSpace(const absl::Status& status, Micros began);
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the
   // operation began, or what it builds on.
@@ -152,6 +157,7 @@ class Program {
   // Mapped: reads and stores by the kernel's pages, beside others that go past them.
   bool ByMap() { return !Cached() && shared_.maps && random().OneIn(3); }
   void Store(std::uint64_t inode, DataModel::Range range);
+  std::uint32_t BeginInPages(std::uint64_t inode, DataModel::Range range);
   bool Cached() const { return shared_.page_cache && machine_.host() % 2 == 0; }
 
   Shared& shared_;

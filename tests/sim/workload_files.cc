@@ -35,9 +35,12 @@ void Program::OpenAndUse(int slot) {
   v1::Attr attr;
   if (Lookup(slot, &attr) == 0 || !S_ISREG(attr.mode())) return;
   NextHandle();
+  const Micros began = now();
   const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode(), O_RDWR, caller_);
+  CheckPause(began);
   Log([&] { return absl::StrCat("open inode ", attr.inode(), ": ", opened.status().ToString()); });
   if (!opened.ok()) return;
+  machine_.pages().Drop(attr.inode(), 0, DataModel::kMaxFileBytes);
   UseFile(attr.inode());
   Close(attr.inode());
 }
@@ -60,6 +63,7 @@ void Program::Close(std::uint64_t inode) {
     return absl::StrCat("[", began, ", ", now(), "] close inode ", inode, ": ", status.ToString());
   });
   machine_.vfs().Close(inode);
+  CheckPause(began);
 }
 
 // An open file keeps its inode, as long as the session that opened it is there.
@@ -133,7 +137,7 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
                         result.ok() ? absl::StrCat(result->length) : result.status().ToString());
   });
   shared_.cluster.scheduler().Trace(result.ok() ? result->length : 1);
-  ++shared_.done;
+  Done(began);
   CheckError("read", inode, result.status(), IsLostFile(result.status(), began));
   if (!result.ok()) return 0;
   data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
@@ -158,8 +162,19 @@ void Program::WriteOn(std::uint64_t inode, DataModel::Range range) {
   }
 }
 
-void Program::Store(std::uint64_t inode, DataModel::Range range) {
+// A write that the kernel makes page by page.
+std::uint32_t Program::BeginInPages(std::uint64_t inode, DataModel::Range range) {
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
+  data().GoesThroughPages(number);
+  const std::uint64_t last = range.offset_bytes + range.length_bytes - 1;
+  if (range.offset_bytes / PageCache::kPageBytes != last / PageCache::kPageBytes) {
+    data().GoesInParts(number);
+  }
+  return number;
+}
+
+void Program::Store(std::uint64_t inode, DataModel::Range range) {
+  const std::uint32_t number = BeginInPages(inode, range);
   AlignedBuffer buffer(range.length_bytes);
   data().Fill(number, buffer.span());
   const Micros began = now();
@@ -170,7 +185,7 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
   CheckError("store", inode, suspect.status(),
              absl::IsOutOfRange(suspect.status()) || IsLostFile(suspect.status(), began));
   if (suspect.ok() && !*suspect) data().EndWrite(number, true, false);
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] store ", number, " to inode ", inode, " at ",
                         range.offset_bytes, "+", range.length_bytes, ": ",
@@ -180,7 +195,8 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
 
 void Program::Write(std::uint64_t inode, DataModel::Range range) {
   if (ByMap()) return Store(inode, range);
-  const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
+  const std::uint32_t number =
+      Cached() ? BeginInPages(inode, range) : data().BeginWrite(inode, Who(), range, false);
   AlignedBuffer buffer(range.length_bytes);
   data().Fill(number, buffer.span());
   const Micros began = now();
@@ -204,7 +220,7 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
   if (status.ok() && !Cached()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] write ", number, ": ", status.ToString());
   });
@@ -236,7 +252,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   if (at.ok()) data().EndAppend(number, *at);
   if (at.ok()) data().CheckDoneOnce(number);
   data().EndWrite(number, at.ok(), false);
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] append ", number, " to inode ", inode, ", ",
                         length_bytes, ": ",
@@ -251,7 +267,7 @@ void Program::Fsync(std::uint64_t inode) {
   CheckTold("fsync", inode, status);
   data().EndFsync(inode, Who(), began, status.ok());
   if (status.ok()) shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fsync inode ", inode, ": ", status.ToString());
   });
@@ -273,7 +289,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   CheckError("truncate", inode, status, IsLostFile(status, began));
   machine_.pages().EndChange(inode, size_bytes, status.ok() ? length : 0);
   data().EndWrite(number, status.ok(), true);
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] truncate ", number, " of inode ", inode, " to ",
                         size_bytes, ": ", status.ToString());
@@ -293,7 +309,7 @@ void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   machine_.pages().EndChange(inode, range.offset_bytes, status.ok() ? range.length_bytes : 0);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
   data().EndWrite(number, status.ok(), false);
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] punch ", number, " of inode ", inode, " at ",
                         range.offset_bytes, "+", range.length_bytes, ": ", status.ToString());
@@ -324,7 +340,7 @@ bool Program::LockOnce(std::uint64_t inode) {
     return absl::StrCat("[", began, ", ", now(), "] lock of inode ", inode, " by ", handle_, ": ",
                         status.ToString());
   });
-  ++shared_.done;
+  Done(began);
   if (!status.ok()) {
     machine_.locks().Release(inode, handle_, nullptr);
     return false;

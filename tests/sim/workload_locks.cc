@@ -69,7 +69,7 @@ void Program::LockAtLength(std::uint64_t inode) {
                           lock.range.first, " to ", lock.range.last, whole ? ", flock" : "", " by ",
                           handle_, ": ", status.ToString());
     });
-    ++shared_.done;
+    Done(began);
     if (!status.ok()) break;
     any = true;
     if (!data().Unaware(machine_.host())) {

@@ -107,7 +107,7 @@ void Program::Allocate(std::uint64_t inode, int mode, DataModel::Range range) {
                              zeroes && status.ok() ? range.length_bytes : 0);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
   if (zeroes) data().EndWrite(number, status.ok(), /*durable=*/false);
-  ++shared_.done;
+  Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fallocate ", mode, " ", number, " of inode ",
                         inode, " at ", range.offset_bytes, "+", range.length_bytes, ": ",
