@@ -213,6 +213,9 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
         FlushFailedSince(who.host, writes_[match->write].began)) {
       return;
     }
+    // What a read of many pages has copied may be gone by its end.
+    const Write& write = writes_[match->write];
+    if (write.in_pages && write.returned != kNever && write.ended == kNever) return;
     match->seen = std::min(match->seen, scheduler_.now());
     if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
       match->durable = true;
