@@ -163,7 +163,8 @@ struct MetaDb::Engine {
   Records records{};
   std::unique_ptr<rocksdb::WritableFile> log{};
   std::uint64_t last = 0;
-  bool misses = false;  // from the first sync after the start on
+  std::uint64_t logged = 0;  // of those; an append may wait for a sync that has begun
+  bool misses = false;       // from the first sync after the start on
   bool syncs = false;
   absl::Status broken{};
   int instance = ++StoreEvents::Get().instances;
@@ -215,6 +216,7 @@ absl::Status MetaDb::Engine::Recover() {
       }
     }
   }
+  logged = last;
   sessions.Durable(last);
   TellSessions();
   StoreEvents& events = StoreEvents::Get();
@@ -308,13 +310,14 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   const std::string bytes = Encode(engine_->last, batch);
   engine_->broken = StatusOf(engine_->log->Append(bytes));
   if (!engine_->broken.ok()) return engine_->broken;
+  engine_->logged = engine_->last;
   return last_applied();
 }
 
 absl::StatusOr<Sequence> MetaDb::Sync() {
   Engine& engine = *engine_;
   if (!engine.broken.ok()) return engine.broken;
-  const std::uint64_t through = engine.last;
+  const std::uint64_t through = engine.logged;
   const int host = sim::Scheduler::Get().current_host();
   ++StoreEvents::Get().syncing[host];
   const absl::Status synced = StatusOf(engine.log->Sync());
