@@ -19,14 +19,20 @@ DirectGate::~DirectGate() {
 }
 
 bool DirectGate::Enter(std::uint64_t unique, std::span<const std::byte> request) {
-  MutexLock lock(mutex_);
-  while (served_ >= options_.max_served && IsFull() && !stopping_) changed_.Wait(mutex_);
-  if (served_ < options_.max_served && !stopping_) {
-    ++served_;
-    return true;
+  {
+    MutexLock lock(mutex_);
+    while (served_ >= options_.max_served && IsFull() && !stopping_) changed_.Wait(mutex_);
+    if (served_ < options_.max_served && !stopping_) {
+      ++served_;
+      return true;
+    }
+    if (std::erase(early_, unique) == 0) {
+      parked_.push_back({unique, {request.begin(), request.end()}});
+      if (IsFull()) watch_.NotifyOne();
+      return false;
+    }
   }
-  parked_.push_back({unique, {request.begin(), request.end()}});
-  if (IsFull()) watch_.NotifyOne();
+  answer_(unique, EINTR);
   return false;
 }
 
@@ -47,7 +53,12 @@ bool DirectGate::Interrupt(std::uint64_t unique) {
   {
     MutexLock lock(mutex_);
     const auto found = std::ranges::find(parked_, unique, &Parked::unique);
-    if (found == parked_.end()) return false;
+    if (found == parked_.end()) {
+      // Another worker may be about to bring it, and the kernel says this once.
+      early_.push_back(unique);
+      if (early_.size() > kMostEarly) early_.pop_front();
+      return false;
+    }
     parked_.erase(found);
     changed_.NotifyOne();
   }

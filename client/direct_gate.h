@@ -43,7 +43,7 @@ class DirectGate {
   // One has been served. The bytes of the one that is to be served in its place, if any.
   std::optional<std::vector<std::byte>> Leave();
 
-  // Its caller gave up: EINTR. False: it is not parked.
+  // Its caller gave up: EINTR, also where it comes only now. False: it is not parked.
   bool Interrupt(std::uint64_t unique);
   // The kernel is told to drop pages, and may wait for their write-back; until it has.
   void BeginInvalidation();
@@ -77,6 +77,8 @@ class DirectGate {
   std::uint32_t invalidations_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Parked> parked_ ABSL_GUARDED_BY(mutex_);
+  static constexpr std::size_t kMostEarly = 256;
+  std::deque<std::uint64_t> early_ ABSL_GUARDED_BY(mutex_);  // given up, and not parked then
   Thread watcher_;
 };
 
