@@ -105,7 +105,7 @@ void CoreImpl::ResendRecalls(bool begin) {
 // True: that was all.
 bool CoreImpl::ResendSome(Session& session, std::size_t& room) {
   using Kind = RecallClock::Kind;
-  Session::Resending& place = *session.resending;
+  Resending& place = *session.resending;
   place.begun = true;
   if (place.kind == Kind::kData) {
     const std::vector<Recall> recalls = tokens_.PendingRecalls(session.id, place.from, room);
