@@ -22,10 +22,11 @@ constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
 // three: it has the difference, six buffers. With less than WorkingBytes free, commits
 // wait before they are applied, but those of removed files, and nobody is evicted for that; what
 // deletes always goes on: its
-// few bytes a record are flushed from the working space, and the compaction gives back more. So
-// neither flush nor compaction ever fails for want of room. A log takes at most four, which is what
-// metafs keeps for logs (1/16), and as much for those of the next epoch; of the two memtables that
-// may not be flushed yet, the next start makes tables in a reserve of its own (3/64).
+// few bytes a record are flushed from the working space, and the compaction gives back more.
+// (Not held back are renames, attributes, stored replies and records of sessions, which hardly
+// grow: that these stay within the working space is not proved.) A log takes at most four, which is
+// what metafs keeps for logs (1/16), and as much for those of the next epoch; of the two memtables
+// that may not be flushed yet, the next start makes tables in a reserve of its own (3/64).
 constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 

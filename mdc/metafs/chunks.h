@@ -10,8 +10,7 @@
 //      finds room for its logs where this one could not write. An epoch that starts may go down to
 //      half of that: what the one before it left is all that it can count on.
 //   3. Tables leave the log reserve to logs, of chunks that are not old.
-//   4. A running epoch takes nothing of the start reserve, for which old chunks do: from it, an
-//   epoch
+//   4. A running epoch takes nothing of the start reserve, for which old chunks do: from it, one
 //      that starts writes the tables that it makes of the logs of the one before. It spares but
 //      half of the log reserve meanwhile, as much as invariant 2 leaves it.
 // Threads: externally synchronised. Memory only; MetaFs makes claims durable.
