@@ -30,6 +30,7 @@ struct DataContext {
   // Those of the options that a remount changes.
   std::atomic<AtimePolicy> atime{options.atime};
   std::atomic<bool> flush_on_close{options.flush_on_close};
+  std::atomic<std::uint64_t> max_read_ahead_bytes{options.max_read_ahead_bytes};
   MemoryBudget behind_memory{options.max_write_behind_bytes};
   SpareMemory spare_memory{};
   FileTable table{};

@@ -58,6 +58,12 @@ void MemoryBudget::Give(std::uint64_t bytes) {
   given_.NotifyAll();
 }
 
+void MemoryBudget::SetLimit(std::uint64_t limit_bytes) {
+  limit_bytes_.store(limit_bytes);
+  MutexLock lock(mutex_);
+  given_.NotifyAll();
+}
+
 bool MemoryBudget::AwaitRoom(std::chrono::milliseconds limit) {
   MutexLock lock(mutex_);
   if (!has_room()) given_.WaitFor(mutex_, limit);

@@ -36,8 +36,14 @@ class MemoryBudget {
  public:
   explicit MemoryBudget(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  std::uint64_t limit_bytes() const { return limit_bytes_; }
-  bool has_room() const { return used_bytes_.load() < limit_bytes_; }
+  std::uint64_t limit_bytes() const { return limit_bytes_.load(); }
+  // A smaller one is kept as memory is given back.
+  void SetLimit(std::uint64_t limit_bytes);
+  // Under a limit of 0 nobody is to wait: it was set while a last writer was on its way in.
+  bool has_room() const {
+    const std::uint64_t limit_bytes = limit_bytes_.load();
+    return limit_bytes == 0 || used_bytes_.load() < limit_bytes;
+  }
   bool half_used() const { return used_bytes_.load() > limit_bytes_ / 2; }
   bool hardly_used() const { return used_bytes_.load() <= limit_bytes_ / 8; }
   // True when with it half of the limit is passed.
@@ -47,7 +53,7 @@ class MemoryBudget {
   bool AwaitRoom(std::chrono::milliseconds limit);
 
  private:
-  const std::uint64_t limit_bytes_;
+  std::atomic<std::uint64_t> limit_bytes_;
   std::atomic<std::uint64_t> used_bytes_{0};
   Mutex mutex_;
   CondVar given_;

@@ -47,6 +47,8 @@ class FileDataImpl : public FileData {
   void Change(const Changed& changed) override {
     context_.atime.store(changed.atime);
     context_.flush_on_close.store(changed.flush_on_close);
+    context_.max_read_ahead_bytes.store(changed.max_read_ahead_bytes);
+    context_.behind_memory.SetLimit(changed.max_write_behind_bytes);
     context_.paths->SetSoftTimeout(changed.soft_timeout_ms);
   }
 

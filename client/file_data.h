@@ -97,6 +97,8 @@ class FileData : public SessionEvents {
     AtimePolicy atime = AtimePolicy::kRelative;
     std::uint32_t soft_timeout_ms = 0;
     bool flush_on_close = false;
+    std::uint64_t max_read_ahead_bytes = 256 * kMiB;
+    std::uint64_t max_write_behind_bytes = 64 * kMiB;
   };
   virtual void Change(const Changed& /*changed*/) {}
 

@@ -161,7 +161,9 @@ absl::Status Mount::Remount(std::string_view list, bool apply) {
   vfs_->NoteReads(now_.notes_reads(), now_.notes_listings(), now_.NotedAtime());
   data_->Change({.atime = now_.NotedAtime(),
                  .soft_timeout_ms = now_.soft_timeout_ms,
-                 .flush_on_close = now_.flush_on_close});
+                 .flush_on_close = now_.flush_on_close,
+                 .max_read_ahead_bytes = now_.read_ahead_bytes,
+                 .max_write_behind_bytes = now_.write_behind_bytes});
   session_->SetSoftTimeout(now_.soft_timeout_ms);
   spdlog::info("{}: remounted with {}", options_.mount_point, list);
   return absl::OkStatus();

@@ -90,11 +90,14 @@ TEST(Remount, ChangesWhatIsNamedAndCanBeChanged) {
   EXPECT_EQ(other->NotedAtime(), AtimePolicy::kStrict);
   EXPECT_EQ(other->soft_timeout_ms, 500u);
   EXPECT_TRUE(other->flush_on_close);
-  const auto back = Remounted(*other, "remount,relatime,hard,noflush_on_close");
+  const auto back =
+      Remounted(*other, "remount,relatime,hard,noflush_on_close,readahead=1M,writebehind=0");
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->NotedAtime(), AtimePolicy::kRelative);
   EXPECT_EQ(back->soft_timeout_ms, 0u);
   EXPECT_FALSE(back->flush_on_close);
+  EXPECT_EQ(back->read_ahead_bytes, 1u << 20);
+  EXPECT_EQ(back->write_behind_bytes, 0u);
 }
 
 TEST(Remount, NamesWhatCannotBeChanged) {
@@ -103,8 +106,6 @@ TEST(Remount, NamesWhatCannotBeChanged) {
                                                       {"luns=/y", "luns"},
                                                       {"cache=page", "cache"},
                                                       {"log=/y", "log"},
-                                                      {"readahead=1M", "readahead"},
-                                                      {"writebehind=1M", "writebehind"},
                                                       {"noallow_other", "allow_other"},
                                                       {"dirsync", "dirsync"},
                                                       {"frobnicate", "frobnicate"}};

@@ -20,7 +20,7 @@ void ReadAhead::NoteLunRead(std::uint64_t bytes, std::uint64_t began_ms) {
 }
 
 bool ReadAhead::Pays() const {
-  if (context_.options.max_read_ahead_bytes == 0) return false;
+  if (context_.max_read_ahead_bytes.load() == 0) return false;
   if (context_.options.always_read_ahead) return true;
   return pace_.SlowerThan(kSlowMsPerMib);
 }
@@ -104,7 +104,7 @@ ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
   auto chunk = std::make_shared<ReadChunk>();
   if (f.Cover(offset_bytes, end_bytes - offset_bytes, chunk->extents)) return nullptr;
   chunk->held = ReadMemory::Take(context_.read_ahead_bytes, chunk_bytes,
-                                 context_.options.max_read_ahead_bytes);
+                                 context_.max_read_ahead_bytes.load());
   if (chunk->held.bytes() == 0) return nullptr;
   chunk->offset_bytes = offset_bytes;
   chunk->length_bytes = end_bytes - offset_bytes;

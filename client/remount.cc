@@ -31,8 +31,6 @@ const char* FixedOption(const MountOptions& now, const MountOptions& wanted) {
       {"config", now.config_file == wanted.config_file},
       {"log", now.log_file == wanted.log_file},
       {"cache", now.cache == wanted.cache},
-      {"readahead", now.read_ahead_bytes == wanted.read_ahead_bytes},
-      {"writebehind", now.write_behind_bytes == wanted.write_behind_bytes},
       {"nommap", now.direct_io_mmap == wanted.direct_io_mmap},
       {"nokeepnames", now.keep_names == wanted.keep_names},
       {"threads", now.threads == wanted.threads},

@@ -1,7 +1,7 @@
 // mount -o remount: the program that mount(8) starts asks the client that runs, and the kernel.
 //
 // Each decides over its own: the client over access times and whether it can write, the kernel over
-// the rest. What the client was started with for good (its controllers, LUNs, memory) cannot be
+// the rest. What the client was started with for good (its controllers, LUNs, cache) cannot be
 // changed; an option that would do so is refused by name, and nothing is changed then.
 // Threads: pure functions, but for Remount, which asks both.
 #pragma once

@@ -56,7 +56,7 @@ struct WriteBehind::Learnt {
 // ---- keeping ----------------------------------------------------------------------------------
 
 bool WriteBehind::Takes(FileState& f, std::size_t bytes, const FileData::IoContext& io) const {
-  if (io.sync || io.direct || context_.options.max_write_behind_bytes == 0) return false;
+  if (io.sync || io.direct || context_.behind_memory.limit_bytes() == 0) return false;
   // A session is given up for what is in memory: nothing is kept there that it would be given up
   // for.
   if (context_.paths->AnyLost()) return false;

@@ -308,6 +308,29 @@ TEST_F(WriteBehindTest, LittleMemoryIsEnough) {
   EXPECT_EQ(client->Read(inode_, 0, 500'000), expected);
 }
 
+TEST_F(WriteBehindTest, ARemountChangesHowMuchMayBeInMemory) {
+  const auto client = Mount();
+  client->Write(inode_, 0, "behind");
+  EXPECT_EQ(Writes(), 0u);
+  client->data().Change({.max_write_behind_bytes = 0});
+  client->Write(inode_, 20'000, "at once");
+  const std::uint64_t at_once = Writes();
+  EXPECT_GT(at_once, 0u);
+  client->data().Change({.max_write_behind_bytes = 64 * kKiB});
+  client->Write(inode_, 40'000, "behind again");
+  EXPECT_EQ(Writes(), at_once);
+  EXPECT_EQ(client->Read(inode_, 0, 6) + client->Read(inode_, 20'000, 7), "behindat once");
+}
+
+// Who found no room, and waits, does not wait for ever.
+TEST(MemoryBudgetTest, ALimitOfNoneLetsWhoWaitsGoOn) {
+  MemoryBudget budget(4'096);
+  budget.Take(4'096);
+  EXPECT_FALSE(budget.has_room());
+  budget.SetLimit(0);
+  EXPECT_TRUE(budget.has_room());
+}
+
 TEST_F(WriteBehindTest, SeveralWritersOfOneFileKeepEveryByte) {
   shape_.data.max_write_behind_bytes = 128 * kKiB;
   shape_.data.write_behind_window_bytes = 8 * kKiB;

@@ -108,8 +108,8 @@ def test_remount_with_other_access_times_and_a_bound_on_waits(cluster, room, mou
             os.mkdir(f"{os.path.dirname(path)}/nobody-answers")
     finally:
         cluster.start("mdc1")
-    mounts.remount(directory, "relatime,hard,noflush_on_close")
-    assert "cannot change readahead" in mounts.refused(directory, "remount,readahead=1M")
+    mounts.remount(directory, "relatime,hard,noflush_on_close,readahead=1M,writebehind=0")
+    assert "cannot change threads" in mounts.refused(directory, "remount,threads=9")
 
 
 def test_remount_for_writing_of_what_was_mounted_for_reading(room, mounts):
