@@ -70,6 +70,15 @@ TEST_F(NamesTest, ARetriedRemovalIsDoneOnce) {
   EXPECT_EQ(Check(), Verdict::kNoOrder);
 }
 
+// Whatever error its caller was told instead.
+TEST_F(NamesTest, AnUnansweredLinkOfAFileWithoutANameMayHaveHappened) {
+  Add(Kind::kMakeUnnamed, 0, 7, 0, 10, 20);
+  history_.Begin(
+      {.kind = Kind::kLink, .slot_to = 0, .inode = 7, .error = EIO, .known = false, .began = 30});
+  Add(Kind::kLookup, 0, 7, 0, 40, 50);
+  EXPECT_EQ(Check(), Verdict::kExplained);
+}
+
 class DataTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kCell = DataModel::kCellBytes;
