@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "client/session_end.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "volume/aligned_buffer.h"
@@ -21,9 +22,8 @@ struct FileIo::WriteAccess {
   bool page_cache = false;
   bool write_back = false;  // as in FileData::IoContext
 
-  bool small = false;        // enough that it may stay in memory for now, …
-  bool behind = false;       // … and does
-  bool clears_tail = false;  // the rest of its last block is to become zeros
+  bool small = false;   // enough that it may stay in memory for now, …
+  bool behind = false;  // … and does
 
   std::uint64_t era = 0;
   std::uint64_t lost_flushes = 0;  // FileState's, when the extents were looked up
@@ -40,11 +40,10 @@ struct FileIo::WriteAccess {
   std::uint32_t gid = 0;
   ExtentList extents;
   BlockLocks locks;
-  // The part of the last block beyond the old end that this write leaves behind it: old bytes may
+  // The rest of the block that the file ends in, where the size is raised over it: old bytes may
   // lie there, which are zeroed first.
-  std::uint64_t gap_from_bytes = 0;
-  std::uint64_t gap_to_bytes = 0;
-  ExtentList gap_extents;
+  ByteRange tail;
+  ExtentList tail_extents;
 
   std::uint64_t end_bytes() const { return offset_bytes + data.size(); }
   // With that of the old end of file, beyond which a page may have been changed.
@@ -202,18 +201,18 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     return Finding::Wait();
   }
 
-  write.behind = StaysBehind(f, write);
-  write.gap_from_bytes = write.gap_to_bytes = 0;
-  if (from > size_bytes && size_bytes % block_bytes != 0) {
+  const ByteRange tail{size_bytes, RoundUp(size_bytes, block_bytes)};
+  write.tail = {};
+  if (to > tail.from && tail.from < tail.to && f.zeros_to_bytes < tail.to) {
     const FileBlock last(size_bytes / block_bytes);
     const std::optional<Extent> extent = f.extents.Find(last);
     if (!extent) return Finding::Fetch({span, last.value() * block_bytes, block_bytes, false});
-    if (extent->state == ExtentState::kWritten && !write.behind) {
-      write.gap_from_bytes = size_bytes;
-      write.gap_to_bytes = std::min(from, RoundUp(size_bytes, block_bytes));
-      write.gap_extents = {*extent};
+    if (extent->state == ExtentState::kWritten) {
+      write.tail = tail;
+      write.tail_extents = {*extent};
     }
   }
+  write.behind = StaysBehind(f, write);
 
   // Whole units of written blocks, and whole unwritten blocks, concern nobody else.
   const auto alone_at = [&](std::uint64_t edge, FileBlock block) {
@@ -234,9 +233,8 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     return Finding::Wait();
   }
   if (alone_at(from, FileBlock(first))) write.locks.push_back({first, first + 1, true});
-  if (write.clears_tail || alone_at(to, FileBlock(end - 1)))
-    write.locks.push_back({end - 1, end, true});
-  if (write.gap_to_bytes != 0) {
+  if (alone_at(to, FileBlock(end - 1))) write.locks.push_back({end - 1, end, true});
+  if (write.tail.to != 0) {
     const std::uint64_t last = size_bytes / block_bytes;
     write.locks.push_back({last, last + 1, true});
   }
@@ -244,20 +242,11 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   return Finding::GoUsing(span);
 }
 
-bool FileIo::StaysBehind(const FileState& f, WriteAccess& write) {
-  write.clears_tail = false;
+// The size that it brings may be durable before its bytes are, so what clears the tail does not.
+bool FileIo::StaysBehind(const FileState& f, const WriteAccess& write) {
+  if (!write.small || write.tail.to != 0) return false;
   // Whether the writer is in the file's group takes long to find out.
-  if (!write.small || (f.attr.mode() & (S_ISGID | S_IXGRP)) == S_ISGID) return false;
-  const std::uint64_t size_bytes = f.attr.size_bytes();
-  const std::uint64_t block_end = RoundUp(size_bytes, f.block_bytes);
-  if (write.end_bytes() <= size_bytes || size_bytes == block_end) return true;
-  if (f.zeros_to_bytes >= block_end) return true;
-  const std::optional<Extent> extent = f.extents.Find(FileBlock(size_bytes / f.block_bytes));
-  if (extent && extent->state == ExtentState::kUnwritten) return true;
-  // The size that it brings may be durable before its bytes are: nothing old may lie there then. So
-  // it goes to the LUNs, with zeros behind it for those that follow.
-  write.clears_tail = true;
-  return false;
+  return (f.attr.mode() & (S_ISGID | S_IXGRP)) != S_ISGID;
 }
 
 // Before it enters: it waits for memory where that is short, and what lies there in its way goes
@@ -345,14 +334,21 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write,
   return absl::OkStatus();
 }
 
-absl::Status FileIo::WriteNow(const WriteAccess& write, LunMarks& marks) {
-  const std::uint64_t to = RoundUp(write.end_bytes(), context_.io->block_bytes());
-  if (!write.clears_tail || to == write.end_bytes()) {
-    return context_.io->Write(write.extents, write.offset_bytes, write.data, marks, write.permit);
-  }
-  std::vector<std::byte> padded(to - write.offset_bytes);
-  std::copy(write.data.begin(), write.data.end(), padded.begin());
-  return context_.io->Write(write.extents, write.offset_bytes, padded, marks, write.permit);
+// For good: where the flush of the write itself failed, its size would be told all the same, and
+// what these zeros hide would be shown.
+absl::Status FileIo::ClearTail(const WriteAccess& write) {
+  LunMarks marks;
+  const auto& [from, to] = write.tail;
+  absl::Status status = Zero(write.tail_extents, from, to, marks, write.permit);
+  return status.ok() ? Settle(marks, write.permit) : status;
+}
+
+absl::Status FileIo::Settle(const LunMarks& marks, const IoPermit& permit) {
+  const SessionEnd end(*context_.session, permit.session, permit.interrupt);
+  absl::Status status = context_.io->Flush(marks, &end);
+  const bool raised = permit.interrupt != nullptr && permit.interrupt->interrupted();
+  if (ErrnoOf(status) != EINTR || raised) return status;
+  return PermitOver("the session has ended");
 }
 
 // Looked up only where it matters: set-group-id without group execution, and a writer of another
@@ -404,13 +400,10 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     absl::Status status;
     LunMarks marks;
     bool submitted = access_.LeaseHolds();
-    if (submitted && write.gap_to_bytes != 0) {
-      status =
-          Zero(write.gap_extents, write.gap_from_bytes, write.gap_to_bytes, marks, write.permit);
-    }
+    if (submitted && write.tail.to != 0) status = ClearTail(write);
     if (submitted && status.ok()) {
       const std::uint64_t began_ms = context_.clock.NowMs();
-      status = WriteNow(write, marks);
+      status = context_.io->Write(write.extents, write.offset_bytes, data, marks, write.permit);
       if (write.stream && status.ok()) write_behind_.NoteLunWrite(data.size(), began_ms);
     }
     if (submitted) write.sent_era = write.era;
@@ -437,9 +430,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .in_group = in_group};
     NoteFirst(f, write);
     write.took_set_id = f.NoteWritten(written, write.extents, marks);
-    if (write.clears_tail && f.attr.size_bytes() == write.end_bytes()) {
-      f.zeros_to_bytes = RoundUp(write.end_bytes(), f.block_bytes);
-    }
+    if (f.attr.size_bytes() <= write.tail.to) f.zeros_to_bytes = write.tail.to;
     committer_.NoteDirty(f);
     break;
   }

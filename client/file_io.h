@@ -33,13 +33,15 @@ class FileIo {
   // blocks locked; `extents` cover the range.
   absl::Status Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
                     std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit);
+  // Flushes, but does not outlast the session: then IsPermitOver.
+  absl::Status Settle(const LunMarks& marks, const IoPermit& permit);
 
  private:
   struct WriteAccess;
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  // Whether it may wait in memory for its way to the LUNs; with what it has to see to otherwise.
-  static bool StaysBehind(const FileState& file, WriteAccess& write)
+  // Whether it may wait in memory for its way to the LUNs.
+  static bool StaysBehind(const FileState& file, const WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   static bool IsInGroup(const WriteAccess& write, const FileData::IoContext& io);
   absl::Status Prepare(const FileRef& file, const WriteAccess& write,
@@ -47,7 +49,7 @@ class FileIo {
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const FileData::IoContext& io);
   void PutBehind(FileState& file, WriteAccess& write, const FileData::IoContext& io)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  absl::Status WriteNow(const WriteAccess& write, LunMarks& marks);
+  absl::Status ClearTail(const WriteAccess& write);
   void NoteFirst(const FileState& file, const WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   void NoteUnflushed(FileState& file, const LunMarks& marks)

@@ -173,8 +173,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // ---- dirty
   DirtyMemory memory ABSL_GUARDED_BY(mutex);
   DirtyData dirty ABSL_GUARDED_BY(mutex);
-  // From the end of file to there, if that is not less, the LUNs hold zeros (or unwritten blocks):
-  // the size may be raised so far without looking at what lies there.
+  // From the end of file to there, if that is not less, the LUNs hold zeros (or unwritten blocks),
+  // whatever flush fails: the size may be raised so far without looking at what lies there.
   std::uint64_t zeros_to_bytes ABSL_GUARDED_BY(mutex) = 0;
   // The right to write is held, and nobody has a use for it: it would have to be recalled before
   // anybody else may so much as look at the file's size.

@@ -1,6 +1,7 @@
 // What becomes of writes beside a flush of the LUNs that fails: all that the LUN had answered is
 // lost with it, and nothing else.
 #include <gtest/gtest.h>
+#include <linux/falloc.h>
 
 #include <string>
 #include <thread>
@@ -118,6 +119,40 @@ TEST_F(FlushFailureTest, TheSizeIsToldBeforeTheTokenGoes) {
   lun().FailFlush(1);
   ExpectAlone(0, "");
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
+// A size is told although the bytes that brought it are lost: none that were cut off before show.
+TEST_F(FlushFailureTest, WhatWasCutOffStaysHidden) {
+  struct Write {
+    std::uint64_t at;
+    FileData::IoContext io;
+  };
+  for (const Write& write : {Write{100, {.handle = 1}}, Write{300, {.handle = 1}},
+                             Write{512, {.direct = true, .handle = 1}},
+                             Write{2 * kBlock, {.direct = true, .handle = 1}}}) {
+    const auto client = MountUncommitted();
+    ASSERT_EQ(FsyncOf(*client, 1), 0);
+    ASSERT_TRUE(client->Truncate(inode_, 100).ok());
+    client->Write(inode_, write.at, std::string(512, 'n'), write.io);
+    lun().FailFlush(1);
+    EXPECT_EQ(FsyncOf(*client, 1), EIO);
+    lun().Crash(1, FaultyLun::kLoseAll);
+    const std::string left = Mount()->Read(inode_, 0, kBlock);
+    EXPECT_EQ(left.substr(0, 100), std::string(100, 'a'));
+    EXPECT_EQ(left.find('a', 100), std::string::npos) << "written at " << write.at;
+  }
+}
+
+// The failure was told, and nothing is lost with it but the zeros.
+TEST_F(FlushFailureTest, WhatIsWrittenAfterAFailedPunchIsKept) {
+  const auto client = MountUncommitted();
+  ASSERT_EQ(FsyncOf(*client, 1), 0);
+  lun().FailFlush(1);
+  const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  EXPECT_EQ(ErrnoOf(client->data().Allocate(inode_, mode, 100, 10, {.handle = 1})), EIO);
+  client->Write(inode_, kBlock, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  EXPECT_EQ(Mount()->Read(inode_, kBlock, kBlock), std::string(kBlock, 'k'));
 }
 
 // What it waits for is lost with the session, whenever the path comes back.

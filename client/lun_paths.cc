@@ -30,18 +30,18 @@ constexpr std::uint64_t kBusyUnsaidMs = 1'000, kBusySaidMs = 10'000;
 
 constexpr char kPermitPayload[] = "reel.permit";
 
-absl::Status PermitOver(const char* why) {
-  absl::Status status = absl::CancelledError(why);
-  status.SetPayload(kPermitPayload, absl::Cord());
-  return status;
-}
-
 // Whether the path has lost its connection or its key.
 bool IsPathOver(LunFault fault) {
   return fault == LunFault::kClosed || fault == LunFault::kUnknown || fault == LunFault::kFenced;
 }
 
 }  // namespace
+
+absl::Status PermitOver(const char* why) {
+  absl::Status status = absl::CancelledError(why);
+  status.SetPayload(kPermitPayload, absl::Cord());
+  return status;
+}
 
 bool IsPermitOver(const absl::Status& status) {
   return absl::IsCancelled(status) && status.GetPayload(kPermitPayload).has_value();

@@ -55,6 +55,7 @@ struct Rounds {
 // True of the status of I/O that was not done, because the session or its lease is over, or because
 // it gives way. (Not of an interrupt's, which has the same code.)
 bool IsPermitOver(const absl::Status& status);
+absl::Status PermitOver(const char* why);
 
 class LunPaths {
  public:

@@ -214,7 +214,9 @@ class CoreImpl final : public Core {
   // core_locks.cc
   void ParkForLock(const PendingRef& op);
   void RunLockWaits(InodeNumber inode);
-  void CancelLockWait(Session& session, std::uint64_t wait);
+  void CancelLockWait(SessionId session, std::uint64_t wait);
+  void GiveUpLockWait(const Pending& op);
+  bool WaitsForOwnLockToken(const Pending& op) const;
   // Takes a request that waits out of those who do; null: there is none of that number.
   PendingRef TakeLockWait(SessionId session, std::uint64_t wait);
   void DropLockWaits(const Session& session);

@@ -85,14 +85,27 @@ PendingRef CoreImpl::TakeLockWait(SessionId session, std::uint64_t wait) {
   return nullptr;
 }
 
-void CoreImpl::CancelLockWait(Session& session, std::uint64_t wait) {
-  const PendingRef op = TakeLockWait(session.id, wait);
+// What waits for a token of its own session's may have been granted along with that, by a reply
+// that was lost with its stream. So it is not over before the token is back, which is soon.
+void CoreImpl::CancelLockWait(SessionId session, std::uint64_t wait) {
+  const PendingRef op = TakeLockWait(session, wait);
   if (op == nullptr) return;
+  op->gives_up = true;
+  Park(op, op->blocked_on);
+}
+
+void CoreImpl::GiveUpLockWait(const Pending& op) {
+  Session& session = *sessions_.Find(op.session);
   --session.waiting;
-  session.waiting_bytes -= op->bytes;
+  session.waiting_bytes -= op.bytes;
   v1::Reply reply;
   reply.set_error(EINTR);
-  Answer(session, op->request, std::move(reply), Sequence());
+  Answer(session, op.request, std::move(reply), Sequence());
+}
+
+bool CoreImpl::WaitsForOwnLockToken(const Pending& op) const {
+  const LockToken* const token = lock_tokens_.Find(op.blocked_on);
+  return op.waits_for_lock_token && token != nullptr && token->session == op.session;
 }
 
 void CoreImpl::DropLockWaits(const Session& session) {

@@ -268,6 +268,31 @@ TEST_F(CoreLockTokenTest, WhoWaitsForItMayGiveUp) {
   EXPECT_NE(Take(a_), 0u) << "nobody has taken it";
 }
 
+// The reply that granted lock and token was lost; so the request comes again, and waits for the
+// token. Were it told that it had given up, nobody would ever give the lock back.
+TEST_F(CoreLockTokenTest, WhoGivesUpIsToldOfALockThatItHasGot) {
+  ASSERT_EQ(a_.Do(TakeOf(0, 9, /*wait=*/3)), 0);
+  const std::uint64_t token = a_.last_.lock_token();
+  ASSERT_NE(token, 0u);
+  a_.Disconnect();
+  ASSERT_EQ(a_.Resume(), 0);
+  const std::uint64_t again = Begin(a_, TakeOf(0, 9, /*wait=*/3));
+  EXPECT_EQ(a_.Do(CancelOf(3)), 0);
+  v1::Request unknown = ReturnOf(token);
+  unknown.mutable_lock_return()->set_unknown(true);
+  ASSERT_EQ(a_.Do(unknown), 0);
+  EXPECT_EQ(ErrorOf(a_, again), 0);
+}
+
+TEST_F(CoreLockTokenTest, WhoGivesUpWaitsNoLongerThanForItsOwnToken) {
+  const std::uint64_t token = Take(a_);
+  const std::uint64_t wait = Begin(a_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9, 3, /*owner=*/2));
+  EXPECT_EQ(a_.Do(CancelOf(3)), 0);
+  EXPECT_EQ(ErrorOf(a_, wait), -1);
+  ASSERT_EQ(a_.Do(ReturnOf(token, {LockOf(v1::LOCK_EXCLUSIVE, 5, 5)})), 0);
+  EXPECT_EQ(ErrorOf(a_, wait), EINTR);
+}
+
 TEST_F(CoreLockTokenTest, WaitsWithoutANumberAreNotGivenUp) {
   const std::uint64_t token = Take(a_);
   const std::uint64_t test = Begin(b_, TestOf(0, 9));

@@ -430,7 +430,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     unlocked_.insert(InodeNumber(op.request.lock_return().inode()));
   }
   if (op.request.has_cancel_lock() && status.ok())
-    CancelLockWait(session, op.request.cancel_lock().wait());
+    CancelLockWait(session.id, op.request.cancel_lock().wait());
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
       DropUnborn(op.session, InodeNumber(inode));

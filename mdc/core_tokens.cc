@@ -9,6 +9,7 @@ namespace reel::mdc {
 
 void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
   if (op->unfinished || op->fetching) return;  // it stands elsewhere
+  if (op->gives_up && !WaitsForOwnLockToken(*op)) return GiveUpLockWait(*op);
   if (op->waits_for_lock_token) {
     lock_token_waits_[inode].push_back(op);
     return;

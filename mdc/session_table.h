@@ -44,6 +44,7 @@ struct Pending {
       queued_on;  // stands in the queue of those who wait for this inode's tokens; 0: in none
   std::uint64_t lock_wait = 0;        // its number among those who wait for locks; 0: it does not
   bool waits_for_lock_token = false;  // its last run did
+  bool gives_up = false;              // it is to wait no longer than for its own session's token
   bool waits_for_removal = false;     // likewise, of what a truncation has left
   absl::Status failed_commit;         // of a LayoutReturn, which is carried out without it
   InodeNumber reap;                   // not a request but the next step of this orphan's removal

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/lease.h"
 #include "mdc/checker.h"
 #include "mdc/store.h"
 #include "tests/sim/volume.h"
@@ -166,11 +167,17 @@ Machine* Cluster::AddMachine() {
     data_.Landed(host, bytes);
   };
   machine.SetOnNoticed([this, host] { OnNoticed(host); });
+  const Micros began = scheduler_.now();
   const auto mounted = std::make_shared<std::optional<bool>>();
   scheduler_.Spawn(host, [&machine, mounted] { *mounted = machine.Start(); });
   while (!mounted->has_value() && scheduler_.alive(host)) scheduler_.Sleep(kMs);
   if (!scheduler_.alive(host)) return nullptr;
   if (!**mounted) {
+    // A mount does not wait for LUNs that stay away: it fails, and somebody else mounts.
+    if (machine.weather().cut && scheduler_.now() - began >= client::FirstRegistrationMs() * kMs) {
+      CrashMachine(machine);
+      return AddMachine();
+    }
     Violate(absl::StrCat("host ", host, " could not mount the volume"));
     return nullptr;
   }

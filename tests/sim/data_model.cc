@@ -57,7 +57,7 @@ void DataModel::Place(std::uint32_t write, std::uint64_t first) {
   w.placed = true;
   File& file = files_[w.inode];
   if (file.empty()) {
-    file.resize(kMaxFileBytes / kCellBytes, {Version{.write = 0, .seen = 0, .durable = true}});
+    file.resize(kMaxFileBytes / kCellBytes, {Version{.write = 0, .seen = 0, .shared = true}});
   }
   for (std::uint64_t cell = first; cell < std::min(first + w.cells, file.size()); ++cell) {
     file[cell].push_back({.write = write});
@@ -102,7 +102,7 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
 void DataModel::ForgetSeen(std::uint32_t write) {
   for (std::vector<Version>& versions : files_[writes_[write].inode]) {
     for (Version& version : versions) {
-      if (version.write == write && !version.durable) version.seen = kNever;
+      if (version.write == write && !version.shared) version.seen = kNever;
     }
   }
 }
@@ -218,7 +218,7 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
     if (write.in_pages && write.returned != kNever && write.ended == kNever) return;
     match->seen = std::min(match->seen, scheduler_.now());
     if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
-      match->durable = true;
+      match->shared = true;
     }
     return;
   }
@@ -338,13 +338,26 @@ void DataModel::PowerFailed() {
       for (Version& version : versions) version.gone = kNever;
     }
   }
-  ForgetSeen();
+  ForgetShared(kAllHosts);
 }
 
 void DataModel::FlushFailed(int host) {
   last_flush_failed_[host] = scheduler_.now();
   for (Write& write : writes_) {
     if (write.who.host == host && !write.durable) write.lost = true;
+  }
+  ForgetShared(host);
+}
+
+void DataModel::ForgetShared(int host) {
+  for (auto& [inode, file] : files_) {
+    for (std::vector<Version>& versions : file) {
+      for (Version& version : versions) {
+        const Write& write = writes_[version.write];
+        if (version.write == 0 || write.durable) continue;
+        if (host == kAllHosts || write.who.host == host) version.shared = false;
+      }
+    }
   }
   ForgetSeen();
 }
@@ -354,7 +367,7 @@ void DataModel::ForgetSeen() {
   for (auto& [inode, file] : files_) {
     for (std::vector<Version>& versions : file) {
       for (Version& version : versions) {
-        if (!version.durable && writes_[version.write].lost) version.seen = kNever;
+        if (!version.shared && writes_[version.write].lost) version.seen = kNever;
       }
     }
   }

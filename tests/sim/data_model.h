@@ -4,7 +4,11 @@
 // where each byte comes from. A cell may show a write that began before the read ended, unless
 // another one that began after it had ended was itself over when the read began; once a read has
 // shown a write, it counts as over. What a host wrote and did not sync may be lost with its
-// session; what was synced, or what another host has read, may not. What is lost is decided once:
+// session; what was synced, or what another host has read, may not. With power, and by a flush that
+// fails, whatever nobody has synced may be lost, read or not: on a local file system, too, who has
+// synced work of its own may find gone what it was made from. (Blocks are flushed before they are
+// shown for the first time; of what is overwritten in them nothing is promised before its writer's
+// fsync, or each token that changes hands would cost a flush.) What is lost is decided once:
 // nothing of a write lands after it has returned and its session is over, so what a read has not
 // shown then is never shown (unless power fails, which takes cells back to what was safe before).
 // A hole and what lies beyond the end read as zeros: punch and truncate are writes of zeros.
@@ -125,11 +129,11 @@ class DataModel {
     bool durable = false;
     bool undone = false;  // a read has shown what was there before it
   };
-  // Of one write in one cell. It may be over there before its caller knows, and durable.
+  // Of one write in one cell. It may be over there before its caller knows.
   struct Version {
     std::uint32_t write = 0;
     Micros seen = kNever;
-    bool durable = false;
+    bool shared = false;   // another host has seen it: it goes with no session
     Micros gone = kNever;  // lost, and since then known not to be there
   };
   using File = std::vector<std::vector<Version>>;
@@ -145,6 +149,9 @@ class DataModel {
   void Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown);
   void ForgetSeen();
   void ForgetSeen(std::uint32_t write);  // of this one
+  // Also what others have seen, of the writes of a host, or of all.
+  static constexpr int kAllHosts = 0;
+  void ForgetShared(int host);
   void Place(std::uint32_t write, std::uint64_t first);
   std::uint32_t WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes);
   void CheckCell(std::uint64_t inode, Who who, Micros began, std::uint64_t cell,

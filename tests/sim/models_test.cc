@@ -18,7 +18,8 @@ class NamesTest : public testing::Test {
  protected:
   void Add(Kind kind, int slot, std::uint64_t inode, int error, std::uint64_t began,
            std::uint64_t ended) {
-    const bool made = kind == Kind::kCreate || (kind == Kind::kLookup && error == 0);
+    const bool made = kind == Kind::kCreate || kind == Kind::kMakeUnnamed ||
+                      (kind == Kind::kLookup && error == 0);
     history_.Begin({.kind = kind,
                     .slot = slot,
                     .inode = inode,
@@ -68,6 +69,15 @@ TEST_F(NamesTest, ARetriedRemovalIsDoneOnce) {
   Add(Kind::kCreate, 0, 7, 0, 10, 20);
   Add(Kind::kUnlink, 0, 0, ENOENT, 30, 40);
   EXPECT_EQ(Check(), Verdict::kNoOrder);
+}
+
+// Whatever error its caller was told instead.
+TEST_F(NamesTest, AnUnansweredLinkOfAFileWithoutANameMayHaveHappened) {
+  Add(Kind::kMakeUnnamed, 0, 7, 0, 10, 20);
+  history_.Begin(
+      {.kind = Kind::kLink, .slot_to = 0, .inode = 7, .error = EIO, .known = false, .began = 30});
+  Add(Kind::kLookup, 0, 7, 0, 40, 50);
+  EXPECT_EQ(Check(), Verdict::kExplained);
 }
 
 class DataTest : public testing::Test {
@@ -193,6 +203,35 @@ TEST_F(DataTest, PowerFailureMayBringALostWriteBack) {
     EXPECT_TRUE(Shows(2, 0, 0));
     model_.PowerFailed();
     EXPECT_TRUE(Shows(3, 0, lost));
+  });
+}
+
+TEST_F(DataTest, WhatAnotherHostHasReadGoesWithNoSessionButWithPower) {
+  In([&] {
+    const std::uint32_t seen = Write(1, 0);
+    const std::uint32_t synced = Write(1, kCell);
+    model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
+    const std::uint32_t later = Write(1, 0);
+    EXPECT_TRUE(Shows(2, 0, later));
+    model_.SessionOver(1);
+    EXPECT_FALSE(Shows(3, 0, seen));
+    model_.PowerFailed();
+    EXPECT_TRUE(Shows(3, 0, seen));
+    EXPECT_FALSE(Shows(3, 0, 0));
+    EXPECT_TRUE(Shows(3, kCell, synced));
+    EXPECT_FALSE(Shows(3, kCell, 0));
+  });
+}
+
+TEST_F(DataTest, AFailedFlushTakesWhatAnotherHostHasReadOfItsOwnHostAlone) {
+  In([&] {
+    const std::uint32_t own = Write(1, 0);
+    const std::uint32_t others = Write(3, kCell);
+    EXPECT_TRUE(Shows(2, 0, own));
+    EXPECT_TRUE(Shows(2, kCell, others));
+    model_.FlushFailed(1);
+    EXPECT_TRUE(Shows(2, 0, 0));
+    EXPECT_FALSE(Shows(2, kCell, 0));
   });
 }
 

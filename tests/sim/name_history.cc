@@ -24,6 +24,11 @@ bool IsRead(const NameOp& op) {
          op.kind == NameOp::Kind::kGetAttr;
 }
 
+// (The error that a lost session ends an operation with says nothing.)
+bool MayBeDone(const NameOp& op) {
+  return op.error == 0 || !op.known;
+}
+
 // The tree at one moment. Inodes are small numbers; whose number is not known stands for itself.
 struct Tree {
   std::array<int, NameHistory::kSlots> slots{};  // 0: absent
@@ -230,7 +235,7 @@ int Search::Effect(const NameOp& op, std::size_t number) {
     case NameOp::Kind::kLink: {
       const int inode = IndexOf(op.inode);
       // (Of one that begins without a name it is not known here whether it ever had one.)
-      const bool linkable = inodes_[static_cast<std::size_t>(inode)].unnamed && op.error == 0;
+      const bool linkable = inodes_[static_cast<std::size_t>(inode)].unnamed && MayBeDone(op);
       if (inode != 0 && Links(inode) == 0 && !linkable) return ESTALE;
       // (Of an inode whose making was not answered it is not known here when it lost its name.)
       if (inode == 0 && op.error == ENOENT) return ENOENT;
@@ -356,7 +361,7 @@ std::string Search::Stuck() const {
 // a rename between them shows, is more than this tree knows.
 bool Search::LinksUnknown() const {
   return std::any_of(ops_.begin(), ops_.end(), [&](const NameOp& op) {
-    return op.kind == NameOp::Kind::kLink && op.error == 0 && IndexOf(op.inode) == 0;
+    return op.kind == NameOp::Kind::kLink && MayBeDone(op) && IndexOf(op.inode) == 0;
   });
 }
 
