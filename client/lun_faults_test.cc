@@ -32,7 +32,7 @@ TEST_F(LunPathsTest, WithoutKeysAWriteOfUnknownOutcomeIsWaitedOut) {
         const Raised raised;
         (void)Write(0, 'a', &raised);
         paths_->Stop();
-        (void)paths_->End();
+        EXPECT_TRUE(paths_->End()) << "nothing is on its way any more";
         WriteAsAnother(0, 'b');
       } else {
         EXPECT_TRUE(Write(0, 'a').ok());

@@ -484,12 +484,12 @@ bool LunPaths::End() {
     Close(*path);
     const bool empty = AwaitEmpty(*path, LastIoMs());
     if (path->key == 0) {
-      // Without keys nobody but us knows of it: with the goodbye its blocks become others'.
+      // Nobody but us knows of it: with the goodbye its blocks become others'.
       while (!NeedsKey(*path) && !IsQuiet(*path)) {
         MutexLock lock(mutex_);
         changed_.WaitFor(mutex_, kPoll);
       }
-      clean = clean && !lost && empty;
+      clean = clean && empty && !(lost && NeedsKey(*path));
     } else {
       clean = !lost && empty && path->lun->reservations()->Unregister(path->key).done() && clean;
     }

@@ -139,7 +139,7 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                    session.lease_until_ms = session_clock_.NowMs() + session.record.lease_ms();
                    if (session.record.evicted()) {
                      session.phase = Session::Phase::kEnding;
-                     session.ending = FenceOf(session);
+                     session.ending = FenceOf(session, /*drain=*/true);
                      session.ending.stage = FenceRun::Stage::kDue;
                      fencing_.insert(id);
                    }

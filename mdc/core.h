@@ -53,6 +53,9 @@ struct CoreOptions {
   // LUNs of the volume can cut hosts off: each session gets a key, and is fenced by it before
   // others get what it held. Else its lease alone protects.
   bool reservations = false;
+  // What a session has sent to LUNs that cannot cut it off may be executed for that long after it
+  // was sent. 0: there are no such LUNs, or nothing can be on its way to them.
+  std::uint64_t keyless_quarantine_ms = 0;
   // Clients that know other controllers, and that have all been silent for that long, are taken for
   // cut off from this one (CoreOutputs::unheard). 0: never.
   std::uint64_t unheard_limit_ms = 0;

@@ -5,7 +5,7 @@
 // controller that dies in between finds the record, and goes on from there. While a fence's outcome
 // is unknown it is tried again, and only what that session held is withheld (in a new epoch, where
 // nobody knows what that was, all that is not reclaimed). Without keys the lease alone protects: an
-// evicted session's is waited out.
+// evicted session's is waited out, and then what a target may still execute of it.
 #include <algorithm>
 #include <cerrno>
 #include <string>
@@ -51,19 +51,24 @@ std::optional<std::uint64_t> CoreImpl::TakeKey() {
 // ---- the end of a session ---------------------------------------------------------------------
 
 // Its client may not have heard that it is over: it reads until its lease ends, and writes where it
-// has no keys. The lease runs on while the SessionClock stands still.
-FenceRun CoreImpl::FenceOf(const Session& session) const {
+// has no keys. The lease runs on while the SessionClock stands still. What it sent in the last
+// moment of its lease, a LUN that knows no keys may execute later: also of a host that was killed,
+// or that is cut off the LAN alone.
+FenceRun CoreImpl::FenceOf(const Session& session, bool drain) const {
   FenceRun run;
+  run.drain = drain;
   if (MustFence(session)) {
     for (const v1::SessionKey& key : session.record.keys()) run.victims.push_back(key.key());
   }
   if (session.gave_up && MustFence(session)) {
     // It reads no more; what its kernel has kept for a moment is forgotten by then.
-    run.until_ms = clock_.NowMs() + GaveUpMs(options_.session_lease_ms);
+    run.until_ms = GaveUpMs(options_.session_lease_ms);
   } else if (!session.record.left()) {
     const std::uint64_t now_ms = session_clock_.NowMs();
-    run.until_ms = clock_.NowMs() + std::max(session.lease_until_ms, now_ms) - now_ms;
+    run.until_ms = std::max(session.lease_until_ms, now_ms) - now_ms;
   }
+  if (drain) run.until_ms += options_.keyless_quarantine_ms;
+  run.until_ms += clock_.NowMs();
   return run;
 }
 
@@ -71,8 +76,7 @@ bool CoreImpl::BeginEnding(Session& session, bool drain) {
   session.record.set_evicted(true);
   WriteBatch batch;
   batch.Put(schema::SessionKey(session.id), session.record.SerializeAsString());
-  FenceRun run = FenceOf(session);
-  run.drain = drain;
+  FenceRun run = FenceOf(session, drain);
   if (!Apply(batch, &run.recorded_at)) return false;
   session.ending = std::move(run);
   session.phase = Session::Phase::kEnding;

@@ -1,5 +1,4 @@
-// How sessions end where LUNs can cut them off: in which order, whatever is unknown, whoever dies;
-// and where nothing but the lease does.
+// How sessions end where LUNs can cut them off: in which order, whatever is unknown, whoever dies.
 #include "gmock/gmock.h"
 #include "mdc/core_world.h"
 #include "volume/reservation_key.h"
@@ -347,95 +346,6 @@ TEST_F(CoreFencingTest, AClientThatRegistersAnewIsFencedAsItWas) {
   EXPECT_THAT(world_.fences_[0].victims, ElementsAre(old));
   EXPECT_EQ(world_.Sessions(), 2U);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
-}
-
-class LeaseAloneTest : public testing::Test {
- protected:
-  LeaseAloneTest() {
-    a_.Register();
-    b_.Register();
-  }
-  // a_ writes a file; b_ wants to read it.
-  void Write() {
-    const std::uint64_t file = a_.Create("file");
-    ASSERT_EQ(a_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, /*allocate=*/true), true), 0);
-    wanted_ = b_.Send(Client::LayoutOf(file, v1::TOKEN_SHARED));
-    world_.Run();
-  }
-  void Evict(const Client& client) {
-    ASSERT_TRUE(world_.core_->EvictSession(SessionId(client.session_), "a test").ok());
-    world_.Run();
-  }
-  // b_ goes on in the next epoch.
-  void Restart() {
-    world_.Restart();
-    EXPECT_EQ(a_.Resume(), ESTALE);
-    ASSERT_EQ(b_.Resume(), 0);
-    ASSERT_EQ(b_.Reclaim(), 0);
-    wanted_ = b_.Send(Client::GetAttrOf(1));
-    world_.Run();
-  }
-  bool Waits() const { return !b_.Answered(wanted_); }
-  bool IsServed() const { return b_.Answered(wanted_) && b_.Answer(wanted_).error() == 0; }
-
-  static constexpr std::uint64_t kLeaseMs = 10'000;
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2};
-  std::uint64_t wanted_ = 0;
-};
-
-TEST_F(LeaseAloneTest, WhoIsEvictedKeepsWhatItHeldUntilItsLeaseIsOver) {
-  Write();
-  world_.Pass(3'000, {&b_});
-  Evict(a_);
-  EXPECT_TRUE(a_.evicted_);
-  world_.Pass(kLeaseMs - 3'100, {&a_, &b_});  // what it still sends does not make it longer
-  EXPECT_TRUE(Waits());
-  world_.Pass(100, {&b_});
-  EXPECT_TRUE(IsServed());
-  EXPECT_EQ(world_.Sessions(), 1U);
-}
-
-TEST_F(LeaseAloneTest, WhoIsEvictedAsTheLastOneEndsThoughNobodyIsHeard) {
-  world_.Pass(kLeaseMs);
-  Evict(a_);
-  Evict(b_);
-  world_.Pass(kLeaseMs);
-  EXPECT_EQ(world_.Sessions(), 0U);
-}
-
-TEST_F(LeaseAloneTest, ANewControllerWaitsForTheLeaseOfWhoWasEvicted) {
-  Evict(a_);
-  Restart();
-  world_.Pass(kLeaseMs - 100, {&b_});
-  EXPECT_TRUE(Waits()) << "nobody knows what the other one held";
-  world_.Pass(100, {&b_});
-  EXPECT_TRUE(IsServed());
-  EXPECT_EQ(world_.Sessions(), 1U);
-}
-
-TEST_F(LeaseAloneTest, KeysThatNoLunKnowsAnyMoreAreWorthNothing) {
-  world_.options_.reservations = true;
-  world_.Restart();
-  a_.Register();
-  b_.Register();
-  world_.hold_fences_ = true;
-  Evict(a_);
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  world_.options_.reservations = false;
-  Restart();
-  world_.Pass(kLeaseMs - 100, {&b_});
-  EXPECT_TRUE(Waits());
-  world_.Pass(100, {&b_});
-  EXPECT_TRUE(IsServed());
-  EXPECT_THAT(world_.fences_, SizeIs(1));
-}
-
-TEST_F(LeaseAloneTest, GoodbyeWaitsForNothing) {
-  v1::Request goodbye;
-  goodbye.mutable_goodbye();
-  EXPECT_EQ(a_.Do(goodbye), 0);
-  EXPECT_EQ(world_.Sessions(), 1U);
 }
 
 }  // namespace

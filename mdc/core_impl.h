@@ -276,10 +276,15 @@ class CoreImpl final : public Core {
   bool MustFence(const Session& session) const {
     return options_.reservations && !session.record.keys().empty();
   }
-  // What keeps it off the LUNs for good, once its record says that it is over.
-  FenceRun FenceOf(const Session& session) const;
+  // It ends at once: it holds nothing, and nothing that it had sent can still be executing where no
+  // key keeps it out. `drain` as below.
+  bool MayForget(const Session& session, bool drain) const {
+    return !MustFence(session) && (!drain || options_.keyless_quarantine_ms == 0);
+  }
+  // What keeps it off the LUNs for good, once its record says that it is over. `drain` as below.
+  FenceRun FenceOf(const Session& session, bool drain) const;
   // Records that the session is over. `drain`: what it had sent may still be executing, even where
-  // its keys are gone.
+  // its keys are gone, or where it had none.
   bool BeginEnding(Session& session, bool drain);
   void Evict(Session& session, std::string_view reason);
   void ForgetRecord(Session& session);

@@ -199,7 +199,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
       return;
     }
     // It holds nothing by its own word; but what it had sent may still be executing.
-    if (MustFence(*old)) {
+    if (!MayForget(*old, /*drain=*/true)) {
       old->record.set_left(true);
       Evict(*old, "its client registered anew");
     } else {
@@ -357,9 +357,10 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
                session.record.host());
   session.record.set_left(true);
   Sequence sequence;
-  if (!MustFence(session)) {
+  const bool unfinished = request.goodbye().unfinished();
+  if (MayForget(session, unfinished)) {
     sequence = Forget(session);
-  } else if (BeginEnding(session, /*drain=*/request.goodbye().unfinished())) {
+  } else if (BeginEnding(session, unfinished)) {
     sequence = session.ending.recorded_at;
   }
   v1::Reply reply;

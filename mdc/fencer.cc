@@ -42,6 +42,7 @@ Fencer::Fencer(OpenVolume& volume) : volume_(volume), seats_(volume.luns.size())
         Seat& seat = seats_[next];
         ids_.push_back(set.luns[i].lun);
         seat.metadata = (pool.flags & Pool::kMetadata) != 0;
+        seat.data = (pool.flags & Pool::kData) != 0;
         seat.reservations = volume.luns[next]->reservations();
         if (seat.reservations == nullptr) continue;
         if (absl::IsUnimplemented(seat.reservations->ReadKeys().status())) {
@@ -52,6 +53,16 @@ Fencer::Fencer(OpenVolume& volume) : volume_(volume), seats_(volume.luns.size())
       }
     }
   }
+}
+
+std::uint64_t Fencer::keyless_quarantine_ms() const {
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const Seat& seat = seats_[i];
+    if (seat.data && seat.reservations == nullptr && volume_.luns[i]->executes_late()) {
+      return QuarantineMs();
+    }
+  }
+  return 0;
 }
 
 // ---- what a LUN says --------------------------------------------------------------------------

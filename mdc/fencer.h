@@ -32,6 +32,9 @@ class Fencer {
   // Some LUN, all LUNs have reservations that can be used.
   bool any() const { return used_ > 0; }
   bool all() const { return used_ == volume_.luns.size(); }
+  // For so long LUNs with data that have none, or none that can be used, may still execute what a
+  // session sent. 0: there are no such LUNs, or they are image files.
+  std::uint64_t keyless_quarantine_ms() const;
 
   // The seat LUN has reservations: who has the seat is decided by them.
   bool seat_key_rules() const;
@@ -73,7 +76,7 @@ class Fencer {
  private:
   struct Seat {
     Reservations* reservations = nullptr;  // null: none, or not usable
-    bool metadata = false;
+    bool metadata = false, data = false;
     std::uint64_t key = 0;  // of this path; 0: not registered, as far as is known
   };
   struct View {

@@ -7,6 +7,7 @@
 
 #include "volume/aligned_buffer.h"
 #include "volume/lun_fault.h"
+#include "volume/lun_times.h"
 #include "volume/reservation_key.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
@@ -82,6 +83,23 @@ TEST_F(FencerTest, TakesFreshLunsAndGivesThemUpAgain) {
   mdc->fencer->Leave();
   EXPECT_THAT(meta_.Keys(), IsEmpty());
   EXPECT_EQ(data_.Holder(), 0U);
+}
+
+TEST_F(FencerTest, OnlyDataThatATargetMayWriteLateAreWaitedFor) {
+  struct Row {
+    bool meta_late, data_late;
+    std::uint64_t quarantine_ms;
+  };
+  for (const Row& row :
+       {Row{false, false, 0}, Row{true, false, 0}, Row{false, true, QuarantineMs()}}) {
+    OpenVolume volume;
+    volume.descriptor = descriptor_;
+    for (const bool late : {row.meta_late, row.data_late}) {
+      volume.luns.push_back(std::make_unique<FaultyLun>(FaultyLun::Options{.executes_late = late}));
+    }
+    EXPECT_EQ(Fencer(volume).keyless_quarantine_ms(), row.quarantine_ms);
+  }
+  EXPECT_EQ(Start("mdc")->fencer->keyless_quarantine_ms(), 0U) << "they have reservations";
 }
 
 TEST_F(FencerTest, OfSeveralThatTakeTheSeatLunOneGetsIt) {

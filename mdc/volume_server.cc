@@ -68,6 +68,7 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
     spdlog::warn("volume {}: {}", options_.volume, warning);
   }
   options_.core.reservations = fencer->any();
+  options_.core.keyless_quarantine_ms = fencer->keyless_quarantine_ms();
   options_.core.epoch = seat_->epoch();
   maintenance_ = options_.core.maintenance = seat_->maintenance();
   StoreOptions store_options;

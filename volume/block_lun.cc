@@ -49,8 +49,14 @@ absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, Lun
                                             .read_only = access == LunAccess::kReadOnly,
                                             .device = true},
                                            std::move(fd)));
-  lun->reservations_ = BlockReservations::Find(
-      path, lun->fd(), [raw = lun.get()] { return raw->ClaimForThisProcess(); });
+  auto reservations = BlockReservations::Find(
+      path,
+      [raw = lun.get()](unsigned long request, void* argument) {
+        return ioctl(raw->fd(), request, argument);
+      },
+      [raw = lun.get()] { return raw->ClaimForThisProcess(); });
+  if (!reservations.ok()) return reservations.status();
+  lun->reservations_ = *std::move(reservations);
   return lun;
 }
 

@@ -22,6 +22,7 @@ class BlockLun final : public FdLun {
   static absl::StatusOr<std::unique_ptr<Lun>> Open(const std::string& path, LunAccess access);
 
   Reservations* reservations() const override { return reservations_.get(); }
+  bool executes_late() const override { return true; }
   absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) override;
   // The device is the kernel's to mend: OK when it answers a read.
   absl::Status Reopen() override;

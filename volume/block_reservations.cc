@@ -2,7 +2,6 @@
 
 #include <linux/pr.h>
 #include <scsi/sg.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
@@ -12,16 +11,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/check.h"
+#include "volume/device_fault.h"
 #include "volume/lun_fault.h"
+#include "volume/lun_times.h"
+#include "volume/scsi_outcome.h"
+#include "volume/thread.h"
 
 namespace reel {
 namespace {
 
 using Outcome = ReservationResult::Outcome;
 
-// The kernel hands a SCSI status through as a positive result, and these are two of them.
-constexpr int kCheckCondition = 0x02;
-constexpr int kReservationConflict = 0x18;
 constexpr int kMaxAttentions = 8;
 constexpr int kNoEscalation = 0x100;  // the kernel's SG_SCSI_RESET_NO_ESCALATE, which glibc lacks
 constexpr unsigned kTimeoutMs = 20'000;
@@ -37,31 +37,99 @@ bool NeverSent(int error) {
          error == EINVAL || error == EFAULT || error == EBADF;
 }
 
+// The driver knows no such call, so that the device takes no SCSI commands (loop: EINVAL).
+bool TakesNoCommands(int error) {
+  return error == ENOTTY || error == EOPNOTSUPP || error == EINVAL;
+}
+
+// What became of a question that the driver has taken. True: worth asking again at once.
+bool TakeAnswer(const sg_io_hdr_t& request, std::span<const std::byte> sense,
+                ScsiOutcome& outcome) {
+  outcome = {};
+  if (request.status == scsi::kCheckCondition) {
+    const scsi::Sense said =
+        scsi::DecodeSense(sense.first(std::min<std::size_t>(sense.size(), request.sb_len_wr)));
+    return TakeSense(said.key, said.code, said.deferred, outcome);
+  }
+  if (request.status == scsi::kReservationConflict) {
+    outcome.kind = ScsiOutcome::Kind::kConflict;
+  } else if (request.status == scsi::kTaskAborted) {
+    outcome.kind = ScsiOutcome::Kind::kAborted;
+  } else if (request.status != scsi::kGood) {
+    outcome.kind = ScsiOutcome::Kind::kBusy;
+  } else if (request.host_status != 0) {
+    outcome.kind = ScsiOutcome::Kind::kUnknown;
+    outcome.text =
+        absl::StrCat("the kernel has given it up, host status 0x", absl::Hex(request.host_status));
+  } else {
+    outcome.kind = ScsiOutcome::Kind::kDone;
+  }
+  return false;
+}
+
+absl::Status CallFailure(const std::string& text, int error) {
+  if (TakesNoCommands(error)) {
+    return absl::UnimplementedError(absl::StrCat(
+        text, ErrorText(error), "; only SCSI devices can be asked for their reservations"));
+  }
+  if (error == EPERM || error == EACCES) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(text, ErrorText(error), "; run as root, or with CAP_SYS_RAWIO"));
+  }
+  const absl::Status failure = DeviceFailure(error);
+  return WithText(failure, absl::StrCat(text, failure.message()));
+}
+
+// The kernel has tried for long by itself before it gives anything up.
+bool IsWorthAnotherTry(const absl::Status& status, std::uint32_t tries) {
+  switch (FaultOf(status)) {
+    case LunFault::kBusy:
+    case LunFault::kAborted:
+      return true;
+    case LunFault::kInDoubt:
+    case LunFault::kUnknown:
+      return tries + 1 < kMaxDoubts;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
-std::unique_ptr<BlockReservations> BlockReservations::Find(std::string name, int fd,
-                                                           ClaimDevice claim) {
-  auto found = std::make_unique<BlockReservations>(std::move(name), fd, std::move(claim));
+absl::StatusOr<std::unique_ptr<BlockReservations>> BlockReservations::Find(
+    std::string name, Control control, ClaimDevice claim, std::chrono::milliseconds patience) {
+  auto found =
+      std::make_unique<BlockReservations>(std::move(name), std::move(control), std::move(claim));
   std::array<std::byte, 8> buffer{};
-  return found->Ask(scsi::ReserveIn::kReadKeys, buffer, "READ KEYS").ok() ? std::move(found)
-                                                                          : nullptr;
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (std::uint32_t tries = 0;; ++tries) {
+    const absl::Status status =
+        found->Ask(scsi::ReserveIn::kReadKeys, buffer, "READ KEYS").status();
+    if (status.ok()) return found;
+    if (absl::IsUnimplemented(status)) return nullptr;
+    if (!IsWorthAnotherTry(status, tries) || std::chrono::steady_clock::now() >= until) {
+      return ReservationsNotKnown(status);
+    }
+    SleepFor(std::chrono::milliseconds(LunBusyPauseMs(tries)));
+  }
 }
 
 ReservationResult BlockReservations::Change(unsigned long request, void* argument,
                                             const std::string& what) {
-  int result = kCheckCondition;
+  int result = scsi::kCheckCondition;
+  // The kernel hands a SCSI status through as a positive result.
   // CHECK CONDITION says that it was not executed; after a unit attention it will be.
-  for (int i = 0; i < kMaxAttentions && result == kCheckCondition; ++i) {
-    result = ioctl(fd_, request, argument);
+  for (int i = 0; i < kMaxAttentions && result == scsi::kCheckCondition; ++i) {
+    result = control_(request, argument);
   }
   const std::string text = absl::StrCat(name_, ": ", what, ": ");
   if (result == 0) return {.outcome = Outcome::kDone, .status = absl::OkStatus()};
-  if (result == kReservationConflict) {
+  if (result == scsi::kReservationConflict) {
     return {
         .outcome = Outcome::kConflict,
         .status = LunFaultStatus(LunFault::kFenced, absl::StrCat(text, "RESERVATION CONFLICT"))};
   }
-  if (result == kCheckCondition) {
+  if (result == scsi::kCheckCondition) {
     return {.outcome = Outcome::kNotDone,
             .status = absl::UnknownError(absl::StrCat(text, "refused by the device"))};
   }
@@ -119,9 +187,12 @@ ReservationResult BlockReservations::Clear(std::uint64_t key) {
 absl::StatusOr<std::span<const std::byte>> BlockReservations::Ask(scsi::ReserveIn action,
                                                                   std::span<std::byte> buffer,
                                                                   const std::string& what) {
-  for (int i = 0; i < kMaxAttentions; ++i) {
+  const std::string text = absl::StrCat(name_, ": ", what, ": ");
+  ScsiOutcome outcome;
+  bool again = true;
+  for (int i = 0; i < kMaxAttentions && again; ++i) {
     scsi::Cdb cdb = scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(buffer.size()));
-    std::array<unsigned char, 32> sense{};
+    std::array<std::byte, 32> sense{};
     sg_io_hdr_t request{};
     request.interface_id = 'S';
     request.dxfer_direction = SG_DXFER_FROM_DEV;
@@ -129,21 +200,21 @@ absl::StatusOr<std::span<const std::byte>> BlockReservations::Ask(scsi::ReserveI
     request.cmdp = cdb.bytes.data();
     request.dxferp = buffer.data();
     request.dxfer_len = static_cast<unsigned>(buffer.size());
-    request.sbp = sense.data();
+    request.sbp = reinterpret_cast<unsigned char*>(sense.data());
     request.mx_sb_len = sense.size();
     request.timeout = kTimeoutMs;
-    if (ioctl(fd_, SG_IO, &request) != 0) {
-      return absl::UnimplementedError(
-          absl::StrCat(name_, ": ", what, ": ", ErrorText(errno),
-                       "; only SCSI devices can be asked for their reservations"));
-    }
-    if (request.status == 0 && request.host_status == 0) {
+    if (control_(SG_IO, &request) != 0) return CallFailure(text, errno);
+    again = TakeAnswer(request, sense, outcome);
+    if (outcome.kind == ScsiOutcome::Kind::kDone) {
       const auto missing = static_cast<std::size_t>(std::max(0, request.resid));
       return buffer.first(buffer.size() - std::min(buffer.size(), missing));
     }
-    if (request.status != kCheckCondition) break;
   }
-  return absl::UnknownError(absl::StrCat(name_, ": ", what, ": the device does not answer"));
+  const absl::Status failure = FailureOf(outcome);
+  if (IsUnsupported(outcome)) {
+    return absl::UnimplementedError(absl::StrCat(text, failure.message()));
+  }
+  return WithText(failure, absl::StrCat(text, failure.message()));
 }
 
 absl::StatusOr<Registrations> BlockReservations::ReadKeys() {
@@ -180,7 +251,7 @@ absl::StatusOr<std::optional<ReservationHolder>> BlockReservations::ReadHolder()
 ReservationResult BlockReservations::ResetLun() {
   // The kernel ends its own commands on the way, and tells us when the device has answered.
   int scope = SG_SCSI_RESET_DEVICE | kNoEscalation;
-  if (ioctl(fd_, SG_SCSI_RESET, &scope) == 0) {
+  if (control_(SG_SCSI_RESET, &scope) == 0) {
     return {.outcome = Outcome::kDone, .status = absl::OkStatus()};
   }
   const std::string text = absl::StrCat(name_, ": LOGICAL UNIT RESET: ", ErrorText(errno));

@@ -7,14 +7,18 @@
 //
 // A kernel can be asked for a device's keys only from 6.19 on, and Debian 12's headers cannot say
 // so: an NVMe device, which takes no SCSI commands, therefore counts as one without reservations.
+// Nothing else does but a device that says that it knows none: one that does not answer just now
+// may have them, and would be used without a fence for as long as it is open.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "volume/iscsi_url.h"
 #include "volume/reservation.h"
 #include "volume/scsi.h"
 
@@ -23,11 +27,16 @@ namespace reel {
 class BlockReservations final : public Reservations {
  public:
   using ClaimDevice = std::function<absl::Status()>;
-  // `fd` and what `claim` needs outlive it; `name` is for messages.
-  BlockReservations(std::string name, int fd, ClaimDevice claim)
-      : name_(std::move(name)), fd_(fd), claim_(std::move(claim)) {}
-  // Null when the device has none that can be used.
-  static std::unique_ptr<BlockReservations> Find(std::string name, int fd, ClaimDevice claim);
+  // ioctl(2) on the device: its result, and errno where that is -1.
+  using Control = std::function<int(unsigned long request, void* argument)>;
+  // What `control` and `claim` need outlives it; `name` is for messages.
+  BlockReservations(std::string name, Control control, ClaimDevice claim)
+      : name_(std::move(name)), control_(std::move(control)), claim_(std::move(claim)) {}
+  // Null when the device says that it has none that can be used. One that cannot say it just now is
+  // asked for `patience`, as long as time may mend that; then, the error.
+  static absl::StatusOr<std::unique_ptr<BlockReservations>> Find(
+      std::string name, Control control, ClaimDevice claim,
+      std::chrono::milliseconds patience = std::chrono::milliseconds(kIscsiCommandTimeoutMs));
 
   absl::Status ClaimPath() override;
   ReservationResult Register(std::uint64_t key) override;
@@ -41,13 +50,14 @@ class BlockReservations final : public Reservations {
 
  private:
   ReservationResult Change(unsigned long request, void* argument, const std::string& what);
-  // What of `buffer` was filled; unit attentions are used up inside.
+  // What of `buffer` was filled; unit attentions are used up inside. UNIMPLEMENTED: the device
+  // cannot be asked for that, ever.
   absl::StatusOr<std::span<const std::byte>> Ask(scsi::ReserveIn action,
                                                  std::span<std::byte> buffer,
                                                  const std::string& what);
 
   const std::string name_;
-  const int fd_;
+  const Control control_;
   const ClaimDevice claim_;
 };
 

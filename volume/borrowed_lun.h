@@ -19,6 +19,7 @@ class BorrowedLun final : public Lun {
   std::uint32_t logical_block_bytes() const override { return lun_.logical_block_bytes(); }
   std::uint32_t optimal_io_bytes() const override { return lun_.optimal_io_bytes(); }
   Reservations* reservations() const override { return lun_.reservations(); }
+  bool executes_late() const override { return lun_.executes_late(); }
   bool read_only() const override { return lun_.read_only(); }
   void Start(LunRequest& request) override { lun_.Start(request); }
   absl::Status Flush() override { return lun_.Flush(); }

@@ -27,6 +27,7 @@ using Data = IscsiCommand::Data;
 // Longer requests are several commands: a target keeps a buffer for each whole one, and the next
 // command's data travel while the last one's are written.
 constexpr std::uint32_t kMaxTransferBytes = 1 << 20;
+constexpr int kMaxQuestions = 8;
 
 absl::Status OutcomeOf(const ScsiOutcome& outcome, std::uint64_t length_bytes) {
   if (outcome.kind == Kind::kDone && outcome.transferred_bytes == length_bytes) {
@@ -91,17 +92,39 @@ std::uint64_t Hash(const std::string& text) {
   return hash;
 }
 
-// Answers of unknown length: a command that asks for up to `buffer`, and what came.
+// A command that asks for up to `buffer`; again, where another host's reset of the LUN ended it.
+ScsiOutcome Question(IscsiConnection& connection, const scsi::Cdb& cdb,
+                     std::span<std::byte> buffer) {
+  ScsiOutcome outcome;
+  outcome.kind = Kind::kAborted;
+  for (int i = 0; i < kMaxQuestions && outcome.kind == Kind::kAborted; ++i) {
+    IscsiCommand command;
+    command.cdb = cdb;
+    command.data = Data::kIn;
+    command.length_bytes = static_cast<std::uint32_t>(buffer.size());
+    command.memory.push_back({buffer.data(), buffer.size()});
+    outcome = connection.Execute(std::move(command));
+  }
+  return outcome;
+}
+
+// Answers of unknown length: what came of it.
 absl::StatusOr<std::span<const std::byte>> AskFor(IscsiConnection& connection, const scsi::Cdb& cdb,
                                                   std::span<std::byte> buffer) {
-  IscsiCommand command;
-  command.cdb = cdb;
-  command.data = Data::kIn;
-  command.length_bytes = static_cast<std::uint32_t>(buffer.size());
-  command.memory.push_back({buffer.data(), buffer.size()});
-  const ScsiOutcome outcome = connection.Execute(std::move(command));
+  const ScsiOutcome outcome = Question(connection, cdb, buffer);
   if (outcome.kind != Kind::kDone) return FailureOf(outcome);
   return buffer.first(outcome.transferred_bytes);
+}
+
+// Whether the LUN has any; where it cannot say so just now, the failure.
+absl::StatusOr<bool> AskForReservations(IscsiConnection& connection) {
+  std::array<std::byte, 8> buffer;
+  const ScsiOutcome outcome = Question(
+      connection, scsi::PersistentReserveIn(scsi::ReserveIn::kReadKeys, buffer.size()), buffer);
+  if (outcome.kind == Kind::kDone) return true;
+  if (IsUnsupported(outcome)) return false;
+  const absl::Status failure = FailureOf(outcome);
+  return ReservationsNotKnown(WithText(failure, absl::StrCat("READ KEYS: ", failure.message())));
 }
 
 }  // namespace
@@ -203,9 +226,9 @@ absl::StatusOr<IscsiLun::Facts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnecti
       absl::StrAppend(&facts.identity, "/", scsi::DecodeSerial(*body).value_or(""));
     }
   }
-  facts.reservations = AskFor(connection, scsi::PersistentReserveIn(scsi::ReserveIn::kReadKeys, 8),
-                              std::span(buffer).first(8))
-                           .ok();
+  const absl::StatusOr<bool> reservations = AskForReservations(connection);
+  if (!reservations.ok()) return reservations.status();
+  facts.reservations = *reservations;
   return facts;
 }
 

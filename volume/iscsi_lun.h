@@ -30,6 +30,7 @@ class IscsiLun final : public Lun {
   std::uint32_t optimal_io_bytes() const override { return facts_.optimal_io_bytes; }
   bool read_only() const override { return read_only_; }
   Reservations* reservations() const override;
+  bool executes_late() const override { return true; }
 
   void Start(LunRequest& request) override;
   absl::Status Flush() override;

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "volume/aligned_buffer.h"
 #include "volume/io_batch.h"
 #include "volume/label.h"
@@ -26,6 +27,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::uint64_t kBlock = 4096;
+constexpr std::uint8_t kCheck = 0x02, kBusy = 0x08, kConflict = 0x18, kTaskSetFull = 0x28,
+                       kTaskAborted = 0x40;
+constexpr int kForEver = 1 << 20;
 
 std::unique_ptr<Lun> Open(const std::string& url, LunAccess access = LunAccess::kReadWrite) {
   auto lun = OpenLun(url, access);
@@ -301,14 +305,12 @@ TEST(IscsiLunTest, ATargetThatFallsSilentIsGivenUp) {
 // What a storage array says while its controllers change places: nobody above hears of what passes
 // at once, and what takes longer comes with its word.
 TEST(IscsiLunTest, AnAnswerThatSaysNotNowIsWaitedForOrNamed) {
-  constexpr std::uint8_t kCheck = 0x02, kBusy = 0x08, kTaskSetFull = 0x28;
   struct Row {
     int answers;
     std::uint8_t status, key;
     std::uint16_t code;
     LunFault fault;
   };
-  constexpr int kForEver = 1 << 20;
   TgtTarget target;
   TcpProxy proxy(target.port());
   const auto lun = Open(target.Url(1, "header_digest=none", proxy.port()));
@@ -323,16 +325,66 @@ TEST(IscsiLunTest, AnAnswerThatSaysNotNowIsWaitedForOrNamed) {
            Row{1, kCheck, 3, 0x0c00, LunFault::kNone},          // a write error is final
            Row{1, kCheck, 1, 0x1701, LunFault::kNone},          // recovered: that is success
        }) {
-    proxy.ForgeAnswers(row.answers, row.status, row.key, row.code);
+    proxy.ForgeAnswers(
+        {.count = row.answers, .status = row.status, .key = row.key, .code = row.code});
     const absl::Status status = WriteBlock(*lun, 3, row.code);
     const bool fails = row.fault != LunFault::kNone || row.key == 3;
     EXPECT_EQ(!status.ok(), fails) << status;
     EXPECT_EQ(FaultOf(status), row.fault) << status;
     EXPECT_EQ(proxy.forgeries_left() == 0, row.answers != kForEver);
-    proxy.ForgeAnswers(0, 0);
+    proxy.ForgeAnswers({});
     ASSERT_TRUE(WriteBlock(*lun, 3, 1).ok());
   }
   EXPECT_EQ(proxy.connections(), 1);
+}
+
+// Only a target that knows no such command has no reservations. A LUN that was asked at a bad
+// moment must not become one without fences.
+TEST(IscsiLunTest, OnlyATargetThatKnowsNoReservationsHasNone) {
+  constexpr std::uint8_t kPersistentReserveIn = 0x5e;
+  enum class End { kHasThem, kHasNone, kNotOpened };
+  struct Row {
+    int answers;
+    std::uint8_t status, key;
+    std::uint16_t code;
+    End end;
+  };
+  TgtTarget target;
+  TcpProxy proxy(target.port());
+  const std::string url = target.Url(1, "header_digest=none&timeout_ms=300", proxy.port());
+  for (const Row& row : {
+           Row{1, kCheck, 5, 0x2000, End::kHasNone},            // no such command
+           Row{1, kCheck, 5, 0x2400, End::kHasNone},            // no such service action
+           Row{3, kCheck, 6, 0x2900, End::kHasThem},            // unit attentions
+           Row{3, kCheck, 2, 0x0401, End::kHasThem},            // becoming ready
+           Row{3, kBusy, 0, 0, End::kHasThem},                  //
+           Row{3, kTaskAborted, 0, 0, End::kHasThem},           // others' resets
+           Row{kForEver, kCheck, 6, 0x2900, End::kNotOpened},   //
+           Row{kForEver, kCheck, 2, 0x040a, End::kNotOpened},   // an ALUA transition
+           Row{kForEver, kBusy, 0, 0, End::kNotOpened},         //
+           Row{kForEver, kTaskSetFull, 0, 0, End::kNotOpened},  //
+           Row{kForEver, kTaskAborted, 0, 0, End::kNotOpened},  //
+           Row{1, kConflict, 0, 0, End::kNotOpened},            // an older reservation
+           Row{1, kCheck, 5, 0x2500, End::kNotOpened},          // the LUN is gone
+           Row{1, kCheck, 4, 0x4400, End::kNotOpened},          // a hardware error
+       }) {
+    proxy.ForgeAnswers({.count = row.answers,
+                        .status = row.status,
+                        .key = row.key,
+                        .code = row.code,
+                        .operation = kPersistentReserveIn});
+    const auto lun = OpenLun(url, LunAccess::kReadWrite);
+    const std::string answer = absl::StrCat(row.status, ": ", row.key, ", ", absl::Hex(row.code));
+    EXPECT_NE(proxy.forgeries_left(), row.answers) << answer;
+    EXPECT_EQ(lun.ok(), row.end != End::kNotOpened) << answer << ": " << lun.status();
+    if (lun.ok()) {
+      EXPECT_EQ((*lun)->has_reservations(), row.end == End::kHasThem) << answer;
+    } else {
+      EXPECT_THAT(std::string(lun.status().message()),
+                  AllOf(HasSubstr("127.0.0.1"), HasSubstr("READ KEYS"), HasSubstr("try again"),
+                        Not(HasSubstr("\n"))));
+    }
+  }
 }
 
 }  // namespace

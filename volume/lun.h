@@ -57,6 +57,9 @@ class Lun {
   // as long as the LUN, and speaks for the path that carries its I/O.
   virtual Reservations* reservations() const { return nullptr; }
   bool has_reservations() const { return reservations() != nullptr; }
+  // What was sent may be executed although its sender is gone, up to QuarantineMs later: a target,
+  // or the kernel of the host, still has it. False for image files: this machine writes them.
+  virtual bool executes_late() const { return false; }
   virtual bool read_only() const { return false; }
 
   // Starts a request and returns without waiting; it may complete before Start returns.

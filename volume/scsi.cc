@@ -179,6 +179,20 @@ std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key,
   return parameters;
 }
 
+Sense DecodeSense(std::span<const std::byte> sense) {
+  const auto at = [&](std::size_t i) {
+    return i < sense.size() ? std::to_integer<std::uint8_t>(sense[i]) : std::uint8_t{0};
+  };
+  const std::uint8_t format = at(0) & 0x7f;
+  const bool fixed = format == 0x70 || format == 0x71;
+  if (!fixed && format != 0x72 && format != 0x73) return {};
+  const std::size_t key = fixed ? 2 : 1;
+  const std::size_t code = fixed ? 12 : 2;
+  return {.key = static_cast<std::uint8_t>(at(key) & 0x0f),
+          .code = static_cast<std::uint16_t>(at(code) << 8 | at(code + 1)),
+          .deferred = (format & 1) != 0};
+}
+
 std::string SenseText(std::uint8_t key, std::uint16_t code) {
   return absl::StrFormat("%s, %02x/%02x", KeyName(key), code >> 8, code & 0xff);
 }

@@ -39,7 +39,20 @@ std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::u
 
 inline constexpr std::uint8_t kIllegalRequest = 5;        // a sense key
 inline constexpr std::uint16_t kInvalidCommand = 0x2000;  // ASC and ASCQ
+inline constexpr std::uint16_t kInvalidField = 0x2400;    // in the CDB; a service action, too
 
+inline constexpr std::uint8_t kGood = 0x00;  // statuses
+inline constexpr std::uint8_t kCheckCondition = 0x02;
+inline constexpr std::uint8_t kReservationConflict = 0x18;
+inline constexpr std::uint8_t kTaskAborted = 0x40;
+
+struct Sense {
+  std::uint8_t key = 0;
+  std::uint16_t code = 0;  // ASC and ASCQ
+  bool deferred = false;
+};
+// Of fixed or descriptor format; NO SENSE, which says nothing, from bytes that are neither.
+Sense DecodeSense(std::span<const std::byte> sense);
 // "NOT READY, 04/01": for messages.
 std::string SenseText(std::uint8_t key, std::uint16_t code);
 

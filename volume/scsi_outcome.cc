@@ -31,6 +31,11 @@ bool TakeSense(std::uint8_t key, std::uint16_t code, bool deferred, ScsiOutcome&
   return verdict == scsi::Verdict::kNotYet;
 }
 
+bool IsUnsupported(const ScsiOutcome& outcome) {
+  return outcome.kind == Kind::kCheck && outcome.key == scsi::kIllegalRequest &&
+         (outcome.code == scsi::kInvalidCommand || outcome.code == scsi::kInvalidField);
+}
+
 absl::Status FailureOf(const ScsiOutcome& outcome) {
   switch (outcome.kind) {
     case Kind::kDone:
@@ -56,6 +61,12 @@ absl::Status FailureOf(const ScsiOutcome& outcome) {
       break;
   }
   return LunFaultStatus(LunFault::kClosed, absl::StrCat(outcome.text, "; not sent"));
+}
+
+absl::Status ReservationsNotKnown(const absl::Status& failure) {
+  return WithText(failure, absl::StrCat(failure.message(),
+                                        "; not opened, as it may have reservations: try again, and "
+                                        "if that lasts, check the LUN"));
 }
 
 }  // namespace reel

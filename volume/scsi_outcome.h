@@ -30,7 +30,14 @@ struct ScsiOutcome {
 // True: not executed, and worth sending again at once.
 bool TakeSense(std::uint8_t key, std::uint16_t code, bool deferred, ScsiOutcome& outcome);
 
+// True: the target knows no such command. Nothing else says what a LUN can or cannot do.
+bool IsUnsupported(const ScsiOutcome& outcome);
+
 // With the word of the fault (volume/lun_fault.h). REQUIRES: not done as asked.
 absl::Status FailureOf(const ScsiOutcome& outcome);
+
+// Of a LUN that could not be asked whether it has reservations, and is therefore not opened: taken
+// for one without, it would be used without a fence. `failure` names it.
+absl::Status ReservationsNotKnown(const absl::Status& failure);
 
 }  // namespace reel

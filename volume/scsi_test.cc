@@ -157,6 +157,23 @@ TEST(ScsiTest, ReadsReservations) {
                    .ok());
 }
 
+TEST(ScsiTest, ReadsSense) {
+  // Fixed: NOT READY, 04/0A. Descriptor: UNIT ATTENTION, 2A/06, of a deferred error.
+  const Sense fixed =
+      DecodeSense(Bytes("70000200000000"
+                        "0a"
+                        "00000000040a00000000"));
+  EXPECT_EQ(fixed.key, 2);
+  EXPECT_EQ(fixed.code, 0x040a);
+  EXPECT_FALSE(fixed.deferred);
+  const Sense descriptor = DecodeSense(Bytes("73062a0600000000"));
+  EXPECT_EQ(descriptor.key, 6);
+  EXPECT_EQ(descriptor.code, 0x2a06);
+  EXPECT_TRUE(descriptor.deferred);
+  for (const char* nothing : {"", "00", "7f020401"}) EXPECT_EQ(DecodeSense(Bytes(nothing)).key, 0);
+  EXPECT_EQ(DecodeSense(Bytes("7000")).code, 0) << "cut off";
+}
+
 TEST(ScsiTest, NamesSense) {
   EXPECT_EQ(SenseText(5, 0x2000), "ILLEGAL REQUEST, 20/00");
   EXPECT_EQ(SenseText(0xff, 0x1234), "SENSE KEY OF ANOTHER KIND, 12/34");

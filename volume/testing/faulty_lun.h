@@ -33,6 +33,7 @@ class FaultyLun final : public Lun {
     std::uint32_t logical_block_bytes = 4096;  // 512 to 4096
     std::uint32_t optimal_io_bytes = 0;
     bool read_only = false;
+    bool executes_late = false;
     // 0: requests complete within Start. Else this many threads complete them, in any order.
     int threads = 0;
   };
@@ -63,6 +64,7 @@ class FaultyLun final : public Lun {
   std::uint32_t logical_block_bytes() const override { return options_.logical_block_bytes; }
   std::uint32_t optimal_io_bytes() const override { return options_.optimal_io_bytes; }
   bool read_only() const override { return options_.read_only; }
+  bool executes_late() const override { return options_.executes_late; }
   void Start(LunRequest& request) override;
   absl::Status Flush() override;
   absl::Status Reopen() override;

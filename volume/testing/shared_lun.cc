@@ -118,6 +118,7 @@ class SharedLun::Path final : public Lun {
   std::uint64_t size_bytes() const override { return target_.lun_.size_bytes(); }
   std::uint32_t logical_block_bytes() const override { return target_.lun_.logical_block_bytes(); }
   Reservations* reservations() const override { return &keeper_; }
+  bool executes_late() const override { return true; }
   void Start(LunRequest& request) override { target_.Start(host_, process_, request); }
   absl::Status Flush() override {
     {

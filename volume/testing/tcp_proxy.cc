@@ -17,6 +17,9 @@ namespace {
 constexpr ssize_t kSpoiledByte = 47;
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kCheckCondition = 0x02;
+constexpr std::byte kScsiCommand{0x01};
+constexpr std::byte kScsiResponse{0x21};
+constexpr std::byte kScsiDataIn{0x25};
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address{};
@@ -78,27 +81,48 @@ void TcpProxy::SpoilNextAnswer() {
   spoil_ = true;
 }
 
-void TcpProxy::ForgeAnswers(int count, std::uint8_t status, std::uint8_t key, std::uint16_t code) {
+void TcpProxy::ForgeAnswers(const Forgery& forgery) {
   MutexLock lock(mutex_);
-  forgery_ = {.left = count, .status = status, .key = key, .code = code};
+  forgery_ = forgery;
 }
 
 int TcpProxy::forgeries_left() {
   MutexLock lock(mutex_);
-  return forgery_.left;
+  return forgery_.count;
 }
 
-// RFC 7143, 11.4: SCSI Response; with sense data in fixed format (SPC-4, 4.5.3) behind its header.
+// RFC 7143, 11.4 and 11.7: a SCSI Response, or the Data-In with which the target has sent its
+// status, too.
+bool TcpProxy::IsToBeForged(const std::byte* answer, std::size_t size) const {
+  constexpr std::byte kStatusIsThere{0x01};
+  if (forgery_.count == 0 || size < kHeaderBytes || answer[3] != std::byte{0}) return false;
+  if (!forgery_.operation) return size == kHeaderBytes && answer[0] == kScsiResponse;
+  if (*forgery_.operation != operation_) return false;
+  return answer[0] == kScsiResponse ||
+         (answer[0] == kScsiDataIn && (answer[1] & kStatusIsThere) != std::byte{0});
+}
+
+// The answer becomes a SCSI Response, with sense data in fixed format (SPC-4, 4.5.3) behind its
+// header. Its data are left out.
 std::size_t TcpProxy::Forge(std::byte* answer, std::size_t size) {
-  constexpr std::byte kScsiResponse{0x21};
   constexpr std::size_t kSenseBytes = 18;
-  if (forgery_.left == 0 || size != kHeaderBytes || answer[0] != kScsiResponse ||
-      answer[3] != std::byte{0}) {
-    return size;
-  }
-  --forgery_.left;
+  const std::size_t skipped = std::min(skip_bytes_, size);
+  skip_bytes_ -= skipped;
+  std::copy(answer + skipped, answer + size, answer);
+  size -= skipped;
+  if (!IsToBeForged(answer, size)) return size;
+  --forgery_.count;
+  const std::size_t data_bytes = std::to_integer<std::size_t>(answer[5]) << 16 |
+                                 std::to_integer<std::size_t>(answer[6]) << 8 |
+                                 std::to_integer<std::size_t>(answer[7]);
+  const std::size_t answer_bytes = kHeaderBytes + (data_bytes + 3) / 4 * 4;
+  skip_bytes_ = answer_bytes - std::min(answer_bytes, size);
+  answer[0] = kScsiResponse;
+  answer[1] = std::byte{0x80};
+  std::fill(answer + 5, answer + 8, std::byte{0});
+  std::fill(answer + 36, answer + kHeaderBytes, std::byte{0});
   answer[3] = static_cast<std::byte>(forgery_.status);
-  if (forgery_.status != kCheckCondition) return size;
+  if (forgery_.status != kCheckCondition) return kHeaderBytes;
   std::byte* const sense = answer + kHeaderBytes + 2;
   std::fill(answer + kHeaderBytes, sense + kSenseBytes, std::byte{0});
   answer[7] = std::byte{2 + kSenseBytes};             // of the data segment, with …
@@ -192,6 +216,9 @@ bool TcpProxy::Forward(int from, int to, bool answer) {
       spoil_ = false;
     }
     if (answer) length = Forge(buffer.data(), length);
+    if (!answer && length >= kHeaderBytes && (buffer[0] & std::byte{0x3f}) == kScsiCommand) {
+      operation_ = std::to_integer<std::uint8_t>(buffer[32]);
+    }
   }
   if (!SendAll(to, buffer.data(), length)) return false;
   if (answer) return true;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -28,9 +29,16 @@ class TcpProxy {
   void HoldAnswers();
   // Turns one bit in the header of the next iSCSI answer, one that only a digest can tell of.
   void SpoilNextAnswer();
-  // Turns the next `count` answers "GOOD" to iSCSI commands (without data) into others: a status,
-  // or CHECK CONDITION (0x02) with these sense data. REQUIRES: no digests, one command at a time.
-  void ForgeAnswers(int count, std::uint8_t status, std::uint8_t key = 0, std::uint16_t code = 0);
+  // Turns the next `count` answers "GOOD" to iSCSI commands that bring no data, or to those with
+  // one operation code whether they do or not, into others: a status, or CHECK CONDITION (0x02)
+  // with these sense data. REQUIRES: no digests, one command at a time.
+  struct Forgery {
+    int count = 0;
+    std::uint8_t status = 0, key = 0;
+    std::uint16_t code = 0;
+    std::optional<std::uint8_t> operation = std::nullopt;
+  };
+  void ForgeAnswers(const Forgery& forgery);
   // How many of them are still to come.
   int forgeries_left();
   // Waits until the clients have sent `bytes` since HoldAnswers. False after ten seconds.
@@ -46,11 +54,8 @@ class TcpProxy {
   void Accept();
   // False when the pair has ended.
   bool Forward(int from, int to, bool answer);
-  struct Forgery {
-    int left = 0;
-    std::uint8_t status = 0, key = 0;
-    std::uint16_t code = 0;
-  };
+  bool IsToBeForged(const std::byte* answer, std::size_t size) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns how much of the answer is to be sent then. REQUIRES: room for some more.
   std::size_t Forge(std::byte* answer, std::size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -64,6 +69,8 @@ class TcpProxy {
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   bool spoil_ ABSL_GUARDED_BY(mutex_) = false;
   Forgery forgery_ ABSL_GUARDED_BY(mutex_);
+  std::uint8_t operation_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last command
+  std::size_t skip_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of an answer that was forged
   bool cut_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t request_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
