@@ -52,6 +52,28 @@ TEST_F(CommitRefusedTest, OnlyWhatItNamedIsLost) {
   EXPECT_TRUE(Mount()->Read(inode_, 0, 3 * kBlock) == zeros + "kept");
 }
 
+TEST_F(CommitRefusedTest, NoWriteIsTakenWhoseCommitWouldWaitForLong) {
+  const auto client = Mount();
+  const FileData::IoContext direct{.direct = true, .handle = 1};
+  ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+  client->Write(inode_, 0, std::string(kBlock, 'a'), direct);
+  ASSERT_EQ(FsyncOf(*client, 1), 0);
+  const auto controller_says = [&](bool wait) {
+    cluster().mdc().SetCommitsWait(wait);
+    while (client->session().commits_wait() != wait) clock_.Advance(100);
+  };
+  const std::string block(kBlock, 'b');
+  controller_says(true);
+  EXPECT_EQ(ErrnoOf(client->TryWrite(inode_, kBlock, block, direct).status()), ENOSPC)
+      << "granted, and never written";
+  EXPECT_EQ(ErrnoOf(client->TryWrite(inode_, kBlock, "small", {.handle = 1}).status()), ENOSPC);
+  EXPECT_TRUE(client->TryWrite(inode_, 0, block, direct).ok()) << "it needs no commit of blocks";
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  controller_says(false);
+  EXPECT_TRUE(client->TryWrite(inode_, kBlock, block, direct).ok());
+  EXPECT_EQ(client->Read(inode_, 0, 2 * kBlock), block + block);
+}
+
 // What is in memory would be written under the same token.
 TEST_F(CommitRefusedTest, NothingIsWrittenUnderATokenThatTheControllerDenies) {
   const auto client = MountRefused(EPERM);

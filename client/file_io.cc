@@ -190,6 +190,14 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     return Finding::Fetch(allocate_from(
         std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes)));
   }
+  // What is acknowledged and not committed would hold up its fsync. (What the kernel writes back is
+  // acknowledged.)
+  if (!write.write_back && context_.session->commits_wait() &&
+      std::ranges::any_of(write.extents, [](const Extent& extent) {
+        return extent.state == ExtentState::kUnwritten;
+      })) {
+    return Finding::Fail(ErrnoStatus(ENOSPC, "the metadata store is full: commits wait for it"));
+  }
 
   if (!write.page_cache) {
     const ByteRange pages = write.PagesPassed(size_bytes);

@@ -178,6 +178,8 @@ class Session {
   virtual bool squashed() const { return false; }
   // Whether the controller knows attributes that were set ahead of it (client/attributes_ahead.h).
   virtual bool sets_ahead() const { return false; }
+  // Commits have long waited for room in the controller's store, as of the last renewal.
+  virtual bool commits_wait() const { return false; }
   // The volume descriptor that the controller sent at registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
 

@@ -66,6 +66,7 @@ class SessionImpl : public Session {
     soft_timeout_ms_.store(soft_timeout_ms);
   }
   bool sets_ahead() const override { return sets_ahead_.load(); }
+  bool commits_wait() const override { return commits_wait_.load(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void Shutdown() override;
 
@@ -119,6 +120,7 @@ class SessionImpl : public Session {
   std::atomic<bool> unfinished_{false};
   std::atomic<bool> read_only_{false};
   std::atomic<bool> sets_ahead_{false};
+  std::atomic<bool> commits_wait_{false};
   std::atomic<bool> foretells_{false};
   std::atomic<bool> checks_opens_{false};
   std::atomic<bool> squashed_{false};

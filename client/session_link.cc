@@ -79,6 +79,9 @@ void SessionImpl::Renew(std::uint64_t now_ms, const RecallWork& work) {
     told.set_trouble(work.trouble.substr(0, kMaxTroubleBytes));
   }
   renewal_ = std::make_shared<PendingCall>(std::move(request));
+  renewal_->on_done = [this](const absl::StatusOr<v1::Reply>& reply) {
+    if (reply.ok()) commits_wait_.store(reply->commits_wait());
+  };
   renew_at_ms_ = now_ms + period_ms;
   queue_.Add(renewal_);
   Pump();
@@ -418,6 +421,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
         options_.volume, options_.mount_point);
   }
   foretells_.store((hello->features() & v1::FEATURE_FORETELL) != 0);
+  commits_wait_.store(false);
   sets_ahead_.store((hello->features() & v1::FEATURE_SET_AHEAD) != 0);
   lease_.Renew(sent_ms, hello->lease_ms());
   if (!resumed) key_ = hello->key();

@@ -301,6 +301,7 @@ std::string CoreImpl::StateOf(const Session& session) {
 
 void CoreImpl::DescribeAlarms(v1::ShowReply& reply) const {
   DescribeRecallAlarms(reply);
+  DescribeFullStore(reply);
   for (const auto& [id, session] : sessions_.all()) {
     if (session->phase != Session::Phase::kEnding || session->ending.problem.empty()) continue;
     reply.add_alarms(

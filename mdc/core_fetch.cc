@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/core_impl.h"
-#include "mdc/request_kinds.h"
 
 namespace reel::mdc {
 
@@ -42,34 +41,6 @@ void CoreImpl::OnFetched(TicketId ticket) {
   ticket_by_key_.erase(found->second.key);
   tickets_.erase(found);
   Resume(waiters);
-}
-
-void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
-  store_space_ = space;
-  commits_wait_ = commits_wait;
-  std::vector<PendingRef> due;
-  for (PendingRef& op : std::exchange(held_commits_, {})) {
-    const bool waits = commits_wait && !orphans_.contains(*TokenInode(op->request));
-    (waits ? held_commits_ : due).push_back(std::move(op));
-  }
-  Resume(due);
-  if (space != StoreSpace::kGrowing && !held_back_.empty()) Resume(std::exchange(held_back_, {}));
-}
-
-// What is removed is let go: its blocks come back when its sessions have returned their tokens. No
-// return passes a commit of its session.
-bool CoreImpl::WaitsForStore(const Pending& op) const {
-  if (!commits_wait_ || op.reap != InodeNumber(0)) return false;
-  const bool commits = CommitsBlocks(op.request);
-  if (!commits && !op.request.has_layout_return()) return false;
-  const std::optional<InodeNumber> inode = TokenInode(op.request);
-  return !orphans_.contains(*inode) && (commits || HoldsCommitOf(op.session, inode));
-}
-
-bool CoreImpl::HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode) const {
-  return std::ranges::any_of(held_commits_, [&](const PendingRef& op) {
-    return op->session == session && !op->cancelled && (!inode || TokenInode(op->request) == inode);
-  });
 }
 
 void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {

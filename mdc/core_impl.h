@@ -1,6 +1,7 @@
 // The core's inside; core.h is its face. These files implement it:
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
+//   core_full.cc      a metadata store with little room left: who waits for it
 //   core_steps.cc     operations that take more than one step
 //   core_told.cc      what a session is told before it is durable
 //   core_tokens.cc    those who wait for data tokens, and recalls
@@ -149,13 +150,20 @@ class CoreImpl final : public Core {
   OpContext MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials);
   // Runs those whose wait for the store is over.
   void Resume(const std::vector<PendingRef>& waiters);
-  // Whether it has to wait until flushes and compactions of the store have room to work in.
-  bool WaitsForStore(const Pending& op) const;
-  bool HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode = std::nullopt) const;
   // `waiter` may be null: nothing waits for it yet.
   void Fetch(Miss miss, const PendingRef& waiter);
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
               Sequence waits_for);
+
+  // core_full.cc
+  // Whether it has to wait until flushes and compactions of the store have room to work in.
+  bool WaitsForStore(const Pending& op) const;
+  void HoldCommit(const PendingRef& op);
+  bool HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode = std::nullopt) const;
+  // How long the first of those has waited; 0: there is none.
+  std::uint64_t LongestHeldMs() const;
+  void AnswerRenewal(const Session& session, const v1::Request& request);
+  void DescribeFullStore(v1::ShowReply& reply) const;
 
   // core_steps.cc
   // Commits what a step has done; the next one is due.
@@ -367,6 +375,7 @@ class CoreImpl final : public Core {
   bool unheard_ = false;
   StoreSpace store_space_ = StoreSpace::kAmple;
   bool commits_wait_ = false;
+  std::optional<std::uint64_t> full_since_ms_;
   std::vector<PendingRef>
       held_commits_;                   // until the store has room; in no queue, marked as fetching
   std::vector<PendingRef> held_back_;  // until the store has grown; marked as fetching

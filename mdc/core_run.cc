@@ -223,16 +223,14 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
-  if (store_space_ == StoreSpace::kGrowing && GrowsStore(op->request)) {
+  if (store_space_ == StoreSpace::kGrowing &&
+      (GrowsStore(op->request) || (commits_wait_ && StretchesStore(op->request)))) {
     op->fetching = true;
     held_back_.push_back(op);
     return Outcome::kMissed;
   }
   if (WaitsForStore(*op)) {
-    // Not in its lane: the session may delete meanwhile.
-    op->fetching = true;
-    op->blocked_on = InodeNumber(0);
-    held_commits_.push_back(op);
+    HoldCommit(op);
     return Outcome::kBlocked;
   }
   const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
@@ -241,11 +239,14 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
   ctx.progress = op->progress;
   ctx.walks = &op->walks;
+  const bool full = store_space_ == StoreSpace::kFull && op->reap == InodeNumber(0);
   const std::uint64_t walked = op->walks[0].levels + op->walks[1].levels;
   const bool told = op->request.has_foretold() || op->request.has_redo();
   absl::Status may_be;
   if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
   if (op->request.has_foretold()) may_be = TakeForetold(*op, ctx);
+  ctx.store_full = full && !told;
+  ctx.store_spent = ctx.store_full && commits_wait_;
   ctx.others_knew = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
@@ -256,8 +257,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = reaped.status();
   } else if (!may_be.ok()) {
     status = std::move(may_be);
-  } else if (store_space_ == StoreSpace::kFull && GrowsStore(op->request) && !told) {
-    status = ErrnoStatus(ENOSPC, "the metadata store is nearly full");
+  } else if (ctx.store_full && GrowsStore(op->request) && !op->request.has_layout_get()) {
+    status = StoreIsFull();
   } else {
     status = CheckAllowed(*op, ctx);
     if (status.ok()) status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);

@@ -48,6 +48,8 @@ class World {
     Describe();
     Format();
   }
+  // The same of another volume, whose records are made already.
+  World(MetaDb& db, VolumeDescriptor volume) : volume_(std::move(volume)), db_(&db) {}
 
   ~World() { Kill(); }
 

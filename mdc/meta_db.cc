@@ -384,13 +384,17 @@ absl::StatusOr<Sequence> MetaDb::Sync() {
   const Sequence durable = last_applied();
   if (const rocksdb::Status s = engine_->db->SyncWAL(); !s.ok())
     return engine_->Broken(FromRocks(s, "sync"));
-  if ((*engine_->log_bytes += kSyncBytes) >
-      kLogToWriteBuffer * engine_->options.write_buffer_bytes) {
+  const std::uint64_t most_bytes = kLogToWriteBuffer * engine_->options.write_buffer_bytes;
+  if ((*engine_->log_bytes += kSyncBytes) > most_bytes) {
     *engine_->log_bytes = 0;
     rocksdb::FlushOptions flush;
     flush.wait = false;
     flush.allow_write_stall = true;
-    if (const rocksdb::Status s = engine_->db->Flush(flush); !s.ok()) {
+    const rocksdb::Status s = engine_->db->Flush(flush);
+    if (s.IsTryAgain()) {
+      // RocksDB takes no writes just now, which have to wait for its flushes: the next sync.
+      *engine_->log_bytes += most_bytes;
+    } else if (!s.ok()) {
       return engine_->Broken(FromRocks(s, "cut the log"));
     }
   }

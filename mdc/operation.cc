@@ -13,6 +13,11 @@
 
 namespace reel::mdc {
 
+absl::Status StoreIsFull() {
+  return ErrnoStatus(ENOSPC,
+                     "the metadata store is nearly full: remove files, or give its pool more room");
+}
+
 absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed,
                                             const TokenSpan& span) {
   if (tokens.OthersAtMost(session, inode, allowed, span)) return absl::OkStatus();

@@ -60,6 +60,11 @@ struct OpContext {
   const Unborn* unborn = nullptr;      // Create, foretold or done again: what the file is made of
   bool unborn_given = false;           // … which it got
 
+  // The metadata store is nearly full: nothing new may lie in it …
+  bool store_full = false;
+  // … and it has no more than it needs to work: what goes on may not make it larger.
+  bool store_spent = false;
+
   StepSizes steps{};
   // What earlier steps of it have done; an operation that sets `unfinished` says how far it is now.
   Progress progress{};
@@ -127,6 +132,9 @@ struct OpContext {
   bool IsSettled(InodeNumber inode, const v1::InodeRecord& record) const;
   absl::Status RequireAttrAtMost(InodeNumber inode, v1::TokenMode allowed);
 };
+
+// ENOSPC, in words that tell it from a full pool.
+absl::Status StoreIsFull();
 
 // Hands out inode numbers from durable ranges: a crash loses the rest of a range, and no number is
 // given twice.

@@ -44,6 +44,12 @@ bool GrowsStore(const v1::Request& request) {
   }
 }
 
+bool StretchesStore(const v1::Request& request) {
+  return (request.has_rename() &&
+          request.rename().new_name().size() > request.rename().name().size()) ||
+         (request.has_allocate() && !GrowsStore(request));
+}
+
 bool CommitsBlocks(const v1::Request& request) {
   return request.has_layout_commit() || request.layout_return().has_commit();
 }

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -63,6 +65,27 @@ class NoSleepEnv final : public rocksdb::EnvWrapper {
     system_clock_ = std::make_shared<NoSleepClock>();
   }
   const char* Name() const override { return "no sleep"; }
+
+  // While they are held nobody begins a table: flushes and compactions stand still.
+  void HoldTables(bool held) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+  rocksdb::Status NewWritableFile(const std::string& path,
+                                  std::unique_ptr<rocksdb::WritableFile>* file,
+                                  const rocksdb::EnvOptions& options) override {
+    if (path.ends_with(".sst")) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [&] { return !held_; });
+    }
+    return rocksdb::EnvWrapper::NewWritableFile(path, file, options);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
 };
 
 class CrashStore {
@@ -130,7 +153,7 @@ class CrashStore {
     return content;
   }
   FaultyLun& lun() { return lun_; }
-  rocksdb::Env* env() { return env_.get(); }
+  NoSleepEnv* env() { return env_.get(); }
 
  private:
   FaultyLun lun_;
@@ -143,7 +166,7 @@ class CrashStore {
   std::unique_ptr<MetaFs> fs;
 
  private:
-  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<NoSleepEnv> env_;
 
  public:
   std::unique_ptr<MetaDb> db;

@@ -2,11 +2,15 @@
 
 #include <rocksdb/env.h>
 
+#include <utility>
+
 #include "mdc/metafs/rocks_fs.h"
 
 namespace reel::mdc {
 
-RocksEnv::RocksEnv(metafs::MetaFs& fs) : env_(metafs::NewRocksEnv(fs)) {}
+RocksEnv::RocksEnv(metafs::MetaFs& fs, const Wrap& wrap) : env_(metafs::NewRocksEnv(fs)) {
+  if (wrap) env_ = wrap(std::move(env_));
+}
 RocksEnv::~RocksEnv() = default;
 
 }  // namespace reel::mdc

@@ -1,6 +1,7 @@
 // RocksDB's environment on a MetaFs, as an object that can be owned without knowing RocksDB.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "mdc/metafs/metafs.h"
@@ -13,8 +14,10 @@ namespace reel::mdc {
 
 class RocksEnv {
  public:
+  // Puts something of a test's between RocksDB and the environment.
+  using Wrap = std::function<std::unique_ptr<rocksdb::Env>(std::unique_ptr<rocksdb::Env>)>;
   // REQUIRES: `fs` outlives this, and this every file that is open through it.
-  explicit RocksEnv(metafs::MetaFs& fs);
+  explicit RocksEnv(metafs::MetaFs& fs, const Wrap& wrap = {});
   ~RocksEnv();
   rocksdb::Env* get() const { return env_.get(); }
 

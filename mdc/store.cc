@@ -98,7 +98,7 @@ absl::Status Store::OpenDb(bool create) {
     return absl::DataLossError(
         "metadata store: a rebuild of it was begun and not ended; run fsck.reelfs --repair");
   }
-  env_ = std::make_unique<RocksEnv>(*fs_);
+  env_ = std::make_unique<RocksEnv>(*fs_, options_.wrap_env);
   const MetaDb::Options options{
       .cache_bytes = options_.cache_bytes,
       .write_buffer_bytes = WriteBufferBytes(options_.write_buffer_bytes, fs_->SizeBytes()),

@@ -36,6 +36,7 @@ struct StoreOptions {
   std::uint64_t write_buffer_bytes = 64ull << 20;
   // Asked before each write to the LUNs, on any thread; what it refuses with ends the store.
   std::function<absl::Status()> may_write{};
+  RocksEnv::Wrap wrap_env{};  // for tests
 };
 
 class Store {

@@ -17,11 +17,6 @@ constexpr int kReaders = 4;
 constexpr std::size_t kEventsPerDelivery = 32;
 // A frame is closed at this size, well below the transport's limit of 4 MiB.
 constexpr std::size_t kFrameBytes = 256 * kKiB;
-constexpr std::uint64_t kGrowthRetryMs = 10'000;
-// Compactions of a full store are so long apart, and so many times what one of them takes.
-constexpr std::uint64_t kCompactionRestMs = 1'000;
-constexpr std::uint64_t kCompactionRest = 4;
-constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
 // What one fetch of a scan brings into memory.
 constexpr std::size_t kScanEntries = 4096;
 constexpr std::size_t kScanBytes = 1 * kMiB;
@@ -81,6 +76,7 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
   auto core = Core::Start(store_->db(), volume_->descriptor, clock_, options_.core);
   if (!core.ok()) return core.status();
   core_ = *std::move(core);
+  keeper_ = std::make_unique<StoreKeeper>(*store_, *core_, volume_->descriptor, clock_);
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());
@@ -226,12 +222,12 @@ void VolumeServer::Handle(Event event) {
                  },
                  [&](Durable& durable) {
                    core_->OnDurable(durable.sequence);
-                   if (region_ && !region_handed_over_ && region_->sequence <= durable.sequence) {
-                     OnRegionDurable();
+                   if (const auto region = keeper_->OnDurable(durable.sequence)) {
+                     DoLater([this, run = *region] { Queue(RegionAdded{store_->AddRegion(run)}); });
                    }
                  },
                  [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
-                 [&](RegionAdded& added) { OnRegionAdded(added.outcome); },
+                 [&](RegionAdded& added) { keeper_->OnRegionAdded(added.outcome); },
                  [&](Compacted& compacted) { OnCompacted(compacted.outcome); },
                  [&](Action& action) { action.run(*core_); },
              },
@@ -340,79 +336,14 @@ void VolumeServer::DoLater(std::function<void()> job) {
   job_wanted_.NotifyOne();
 }
 
-// Keeps the store from running full: takes blocks of its pool for it while there are any, holds
-// back what makes it grow until they are its own, and refuses that when there are none. Looks after
-// every few events, because a busy core fills a small store in less than a tick.
 void VolumeServer::WatchSpace() {
-  const std::uint64_t free_bytes = store_->fs().FreeBytes();
-  const std::uint64_t reserved_bytes = store_->fs().ReservedBytes();
-  if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
-  if (free_bytes >= reserved_bytes) {
-    core_->OnStoreSpace(Core::StoreSpace::kAmple, /*commits_wait=*/false);
-  } else {
-    core_->OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull,
-                        free_bytes < store_->fs().WorkingBytes());
-    // With less than that free, a compaction might not have room for what it makes.
-    if (!region_ && free_bytes >= reserved_bytes / 2) Compact();
-  }
-}
-
-// Of a full store: RocksDB by itself compacts when much is written, and now little is. The rest
-// after each bounds what a store that stays full costs.
-void VolumeServer::Compact() {
-  const std::uint64_t removals = store_->db().removals();
-  const std::uint64_t now_ms = clock_.NowMs();
-  if (compacting_ || removals == compacted_removals_ || now_ms < next_compaction_ms_) return;
-  compacting_ = true;
-  compaction_begun_ms_ = now_ms;
-  compacted_removals_ = removals;
+  if (!keeper_->Watch()) return;
   DoLater([this] { Queue(Compacted{store_->db().Compact(compaction_cancelled_)}); });
 }
 
 void VolumeServer::OnCompacted(const absl::Status& outcome) {
-  compacting_ = false;
-  const std::uint64_t now_ms = clock_.NowMs();
-  next_compaction_ms_ =
-      now_ms + std::max(kCompactionRestMs, kCompactionRest * (now_ms - compaction_begun_ms_));
+  keeper_->OnCompacted();
   if (!outcome.ok() && !absl::IsCancelled(outcome)) Fail(outcome);
-}
-
-// Allocator first, superblock second: a crash in between leaks blocks, which fsck finds.
-void VolumeServer::Grow(std::uint64_t free_bytes) {
-  const std::uint64_t now_ms = clock_.NowMs();
-  if (now_ms < next_growth_ms_) return;
-  const metafs::MetaFs& fs = store_->fs();
-  const VolumeDescriptor& descriptor = volume_->descriptor;
-  const PoolId pool = store_->regions().front().pool;
-  if ((descriptor.pools[pool.value()].flags & Pool::kData) == 0) return;
-  // Each region doubles the store: their number is limited.
-  auto region = core_->TakeRegion(pool, kMinRegionBytes / descriptor.block_bytes,
-                                  fs.SizeBytes() / descriptor.block_bytes);
-  if (region.ok()) region_ = *region;
-  if (region.ok() || absl::IsUnavailable(region.status())) return;  // if not now, soon
-  if (free_bytes < fs.ReservedBytes()) {
-    spdlog::warn("volume {}: the metadata store is nearly full and cannot grow: {}",
-                 options_.volume, std::string(region.status().message()));
-  }
-  next_growth_ms_ = now_ms + kGrowthRetryMs;
-}
-
-void VolumeServer::OnRegionDurable() {
-  region_handed_over_ = true;
-  DoLater([this, run = region_->run] { Queue(RegionAdded{store_->AddRegion(run)}); });
-}
-
-void VolumeServer::OnRegionAdded(const absl::Status& outcome) {
-  region_.reset();
-  region_handed_over_ = false;
-  if (outcome.ok()) {
-    spdlog::info("volume {}: the metadata store has {} MiB now", options_.volume,
-                 store_->fs().SizeBytes() / kMiB);
-    return;
-  }
-  spdlog::error("volume {}: the metadata store did not grow: {}; fsck.reelfs finds the blocks",
-                options_.volume, std::string(outcome.message()));
-  next_growth_ms_ = clock_.NowMs() + kGrowthRetryMs;
 }
 
 void VolumeServer::EndWith(const absl::Status& status) {

@@ -34,6 +34,7 @@
 #include "mdc/fence_thread.h"
 #include "mdc/held_seat.h"
 #include "mdc/store.h"
+#include "mdc/store_keeper.h"
 #include "volume/env.h"
 #include "volume/lun_scan.h"
 #include "volume/mutex.h"
@@ -181,10 +182,6 @@ class VolumeServer {
   void ReaderMain();
   void Fetch(const Miss& miss) const;
   void WatchSpace();
-  void Grow(std::uint64_t free_bytes);
-  void OnRegionDurable();
-  void OnRegionAdded(const absl::Status& outcome);
-  void Compact();
   void OnCompacted(const absl::Status& outcome);
   void DoLater(std::function<void()> job);
   void Fail(const absl::Status& status);  // of the store
@@ -214,14 +211,8 @@ class VolumeServer {
   std::atomic<bool> compaction_cancelled_{false};
 
   // Of the seat's holder.
-  bool unheard_ = false;                // and on_unheard was called
-  std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
-  std::optional<Core::Region> region_;  // taken for the store, not yet part of it
-  bool region_handed_over_ = false;     // it is durable, and being made part of it
-  bool compacting_ = false;
-  std::uint64_t compaction_begun_ms_ = 0;
-  std::uint64_t next_compaction_ms_ = 0;
-  std::uint64_t compacted_removals_ = 0;  // when the last compaction began
+  bool unheard_ = false;  // and on_unheard was called
+  std::unique_ptr<StoreKeeper> keeper_;
   absl::flat_hash_map<StreamId, Outgoing> streams_;
 
   mutable Mutex queue_mutex_;

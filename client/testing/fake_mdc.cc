@@ -167,6 +167,11 @@ void FakeMdc::Evict(std::uint64_t id) {
   EndSession(sessions_.at(id));
 }
 
+void FakeMdc::SetCommitsWait(bool wait) {
+  MutexLock lock(mutex_);
+  commits_wait_ = wait;
+}
+
 void FakeMdc::LetGiveUp() {
   MutexLock lock(mutex_);
   lets_give_up_ = true;
@@ -379,6 +384,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       break;
     case v1::Request::kRenew:
       if (request.renew().has_work()) recall_work_ = request.renew().work();
+      reply.set_commits_wait(commits_wait_);
       break;
     case v1::Request::kGoodbye:
       break;

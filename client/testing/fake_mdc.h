@@ -58,6 +58,7 @@ class FakeMdc : public MdcConnector {
   void Serve(const Uuid& volume, bool compares);
   // Streams end; the next so many Hellos find that volume in place of its own.
   void ShowInstead(const Uuid& volume, int hellos);
+  void SetCommitsWait(bool wait);  // as it says to renewals
   // From now on who gives up is evicted; before, nobody waits for it.
   void LetGiveUp();
 
@@ -161,6 +162,7 @@ class FakeMdc : public MdcConnector {
   bool lose_replies_ ABSL_GUARDED_BY(mutex_) = false;
   bool lets_give_up_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RecallWork recall_work_ ABSL_GUARDED_BY(mutex_);
+  bool commits_wait_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   v1::Request::OpCase refused_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   int refusal_ ABSL_GUARDED_BY(mutex_) = 0;

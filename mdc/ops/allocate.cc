@@ -100,7 +100,8 @@ absl::Status Punch(OpContext& ctx, ExtentEdit& edit, const v1::Allocate& allocat
       LoadStep(ctx, edit, range.start, range.end, kEndOfFileBlocks - FileBlock(0));
   if (!step.ok()) return step.status();
   EndStep(ctx, step->end, range.end);
-  return edit.Remove(step->start, step->end - step->start);
+  if (absl::Status s = edit.Remove(step->start, step->end - step->start); !s.ok()) return s;
+  return ctx.store_spent && edit.Splits() ? StoreIsFull() : absl::OkStatus();
 }
 
 absl::Status ZeroRange(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,

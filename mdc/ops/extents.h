@@ -55,6 +55,9 @@ class ExtentEdit {
   // allocation should continue.
   std::optional<Extent> Before(FileBlock block) const;
 
+  // Whether there are more now than were read.
+  bool Splits() const { return pieces_.size() > stored_.size(); }
+
   // Makes the range a hole and frees its blocks; extents that lie in it partly are cut. REQUIRES:
   // all of it is loaded.
   absl::Status Remove(FileBlock start, std::uint64_t length_blocks);

@@ -137,6 +137,22 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
   return edit.Store();
 }
 
+// In a full store what is written may be written again, and no other block: how much of the span,
+// from its start on. ENOSPC: nothing.
+absl::StatusOr<std::uint64_t> WrittenBytes(OpContext& ctx, InodeNumber inode,
+                                           const BlockSpan& blocks) {
+  const auto extents =
+      ReadExtents(ctx.txn, inode, blocks.start, blocks.length_blocks, kMaxReplyExtents);
+  if (!extents.ok()) return extents.status();
+  FileBlock next = blocks.start;
+  for (const Extent& extent : *extents) {
+    if (extent.file_block != next || extent.state != ExtentState::kWritten) break;
+    next = extent.end();
+  }
+  if (next == blocks.start) return StoreIsFull();
+  return (next - blocks.start) * ctx.descriptor.block_bytes;
+}
+
 // The new file gets what was reserved for it.
 absl::Status GiveReserved(OpContext& ctx, InodeNumber inode, const std::vector<Run>& runs,
                           v1::LayoutReply& layout) {
@@ -391,6 +407,11 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   if (!get.allocate()) {
     return GrantLayout(ctx, inode, record, get.offset_bytes(), get.length_bytes(), get.mode(),
                        token, layout);
+  }
+  if (ctx.store_full) {
+    const absl::StatusOr<std::uint64_t> written = WrittenBytes(ctx, inode, blocks);
+    if (!written.ok()) return written.status();
+    return GrantLayout(ctx, inode, record, get.offset_bytes(), *written, get.mode(), token, layout);
   }
   const std::uint64_t length =
       std::min(blocks.length_blocks, kMaxGetBytes / ctx.descriptor.block_bytes);

@@ -189,6 +189,9 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   // Two names of one inode: rename(2) leaves both.
   if (to->entry.has_value() && to->entry->inode == from->entry->inode) return absl::OkStatus();
 
+  const bool lengthens = !to->entry.has_value() && rename.new_name().size() > rename.name().size();
+  if (ctx.store_spent && lengthens) return StoreIsFull();
+
   if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
   const absl::Status loop = CheckLoop(ctx, 0, *from, to->directory);
   if (!loop.ok() || ctx.unfinished) return loop;

@@ -1,0 +1,474 @@
+// Each kind of pool is filled to the end by each kind of change, and the power fails at its writes:
+// the right call is refused or waits, the volume starts, what is removed makes room, and then all
+// goes on.
+#include <gtest/gtest.h>
+#include <linux/falloc.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "mdc/full_volume.h"
+#include "mdc/ops/acl.h"
+#include "mdc/schema.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr int kNames = 9'000;
+constexpr std::uint64_t kFileBlocks = 1 << 18;  // of each of the large files
+constexpr int kRangesEach = 500;
+
+bool Long() {
+  return std::getenv("REEL_LONG") != nullptr;
+}
+
+std::string Noise(std::uint64_t seed, std::size_t bytes) {
+  std::mt19937_64 random(seed);
+  std::string noise(bytes, '\0');
+  for (char& c : noise) c = static_cast<char>('a' + random() % 26);
+  return noise;
+}
+std::string BinaryNoise(std::uint64_t seed, std::size_t bytes) {
+  std::mt19937_64 random(seed);
+  std::string noise(bytes, '\0');
+  for (char& c : noise) c = static_cast<char>(random());
+  return noise;
+}
+
+// What the files of a volume are that is about to be filled.
+struct Files {
+  std::vector<std::uint64_t> names;  // "n0", "n1", …: small ones
+  std::vector<std::uint64_t> waste;  // "w0", …: whose removal makes room
+  std::uint64_t unwritten = 0;       // one extent a region, of fallocate
+  std::uint64_t written = 0;
+  std::uint64_t sparse = 0;
+};
+
+// ---- the kinds of changes -----------------------------------------------------------------------
+
+enum class End {
+  kRefused,  // ENOSPC while commits are still taken
+  kLast,     // ENOSPC when those wait too
+  kHeld,     // waits, and goes on when there is room
+  kNever,    // takes a bounded part of the store
+};
+
+struct Change {
+  std::string name;
+  End end;
+  std::function<v1::Request(const Files&, int)> request;
+};
+
+v1::Request Symlink(const Files&, int i) {
+  v1::Request request = Client::CreateOf(absl::StrCat("s", i));
+  request.mutable_create()->set_mode(S_IFLNK | 0777);
+  request.mutable_create()->set_symlink(Noise(static_cast<std::uint64_t>(i), 400));
+  return request;
+}
+
+v1::Request Link(const Files& files, int i) {
+  v1::Request request;
+  request.mutable_link()->set_inode(files.names[0]);
+  request.mutable_link()->set_parent(1);
+  request.mutable_link()->set_name(Noise(static_cast<std::uint64_t>(i), 200));
+  return request;
+}
+
+v1::Request LongerName(const Files&, int i) {
+  v1::Request request;
+  request.mutable_rename()->set_parent(1);
+  request.mutable_rename()->set_name(absl::StrCat("n", i));
+  request.mutable_rename()->set_new_parent(1);
+  request.mutable_rename()->set_new_name(Noise(static_cast<std::uint64_t>(i), 255));
+  return request;
+}
+
+v1::Request SetXattr(std::uint64_t inode, std::string_view name, std::string value) {
+  v1::Request request;
+  request.mutable_set_xattr()->set_inode(inode);
+  request.mutable_set_xattr()->set_name(std::string(name));
+  request.mutable_set_xattr()->set_value(std::move(value));
+  return request;
+}
+
+// As the kernel hands it on: the owner, named users, group, mask and others.
+v1::Request Acl(const Files& files, int i) {
+  std::string acl("\2\0\0\0", 4);
+  const auto add = [&](std::uint16_t tag, std::uint32_t id) {
+    const std::uint16_t rights = 4;
+    acl.append(reinterpret_cast<const char*>(&tag), 2);
+    acl.append(reinterpret_cast<const char*>(&rights), 2);
+    acl.append(reinterpret_cast<const char*>(&id), 4);
+  };
+  add(1, ~0u);
+  for (std::uint32_t user = 0; user < 60; ++user) {
+    add(2, 1'000'000 * (user + 1) + static_cast<std::uint32_t>(i) * 17);
+  }
+  add(4, ~0u);
+  add(16, ~0u);
+  add(32, ~0u);
+  return SetXattr(files.names[static_cast<std::size_t>(i)], kAccessAcl, acl);
+}
+
+v1::Request Xattr(const Files& files, int i) {
+  return SetXattr(files.names[static_cast<std::size_t>(i)], "user.noise",
+                  BinaryNoise(static_cast<std::uint64_t>(i), 500));
+}
+
+// Every other block: nothing of it merges.
+std::uint64_t Sparse(int i) {
+  return static_cast<std::uint64_t>(i) * 2 * kBlock;
+}
+
+v1::Request Grant(const Files& files, int i) {
+  return Client::LayoutOf(files.sparse, v1::TOKEN_EXCLUSIVE, /*allocate=*/true, Sparse(i), kBlock);
+}
+
+v1::Request Fallocate(std::uint64_t inode, int mode, std::uint64_t offset, std::uint64_t length) {
+  v1::Request request;
+  request.mutable_allocate()->set_inode(inode);
+  request.mutable_allocate()->set_mode(static_cast<std::uint32_t>(mode));
+  request.mutable_allocate()->set_offset_bytes(offset);
+  request.mutable_allocate()->set_length_bytes(length);
+  return request;
+}
+
+v1::Request Allocation(const Files& files, int i) {
+  return Fallocate(files.sparse, 0, Sparse(i), kBlock);
+}
+
+v1::Request Hole(const Files& files, int i) {
+  return Fallocate(files.written, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, Sparse(i), kBlock);
+}
+
+v1::Request Zeros(const Files& files, int i) {
+  return Fallocate(files.written, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, Sparse(i), kBlock);
+}
+
+v1::Request SplittingCommit(const Files& files, int i) {
+  v1::Request request;
+  v1::LayoutCommit& commit = *request.mutable_layout_commit();
+  commit.set_inode(files.unwritten);
+  for (int j = 0; j < kRangesEach; ++j) {
+    v1::BlockRange& range = *commit.add_written();
+    range.set_file_block(static_cast<std::uint64_t>(i * kRangesEach + j) * 2 % kFileBlocks);
+    range.set_length_blocks(1);
+  }
+  return request;
+}
+
+v1::Request Truncation(const Files& files, int i) {
+  v1::Request request;
+  request.mutable_set_attr()->set_inode(files.written);
+  request.mutable_set_attr()->set_fields(v1::SetAttr::SIZE);
+  request.mutable_set_attr()->set_size_bytes((kFileBlocks - static_cast<std::uint64_t>(i)) *
+                                             kBlock);
+  return request;
+}
+
+v1::Request Owner(const Files& files, int i) {
+  v1::Request request;
+  v1::SetAttr& set = *request.mutable_set_attr();
+  set.set_inode(files.names[static_cast<std::size_t>(i % kNames)]);
+  set.set_fields(v1::SetAttr::UID | v1::SetAttr::GID | v1::SetAttr::MTIME);
+  set.set_uid(0x7fff'0000 + static_cast<std::uint32_t>(i));
+  set.set_gid(0x7fff'0000 - static_cast<std::uint32_t>(i));
+  set.mutable_mtime()->set_seconds(1'700'000'000 + i);
+  set.mutable_mtime()->set_nanoseconds(static_cast<std::uint32_t>(i) * 77'777 % 999'999'999);
+  return request;
+}
+
+const std::vector<Change>& Changes() {
+  static const std::vector<Change> changes = {
+      {"create", End::kRefused,
+       [](const Files&, int i) { return Client::CreateOf(absl::StrCat("c", i, Noise(i, 200))); }},
+      {"symlink", End::kRefused, Symlink},
+      {"link", End::kRefused, Link},
+      {"xattr", End::kRefused, Xattr},
+      {"ACL", End::kRefused, Acl},
+      {"grant", End::kRefused, Grant},
+      {"fallocate", End::kRefused, Allocation},
+      {"zero range", End::kRefused, Zeros},
+      {"longer name", End::kLast, LongerName},
+      {"punched hole", End::kLast, Hole},
+      {"splitting commit", End::kHeld, SplittingCommit},
+      {"truncation", End::kNever, Truncation},
+      {"owner", End::kNever, Owner},
+      {"session", End::kNever, nullptr},
+  };
+  return changes;
+}
+
+const std::vector<PoolShape>& Shapes() {
+  static const std::vector<PoolShape> shapes = {
+      {.name = "metadata alone, the smallest", .mib = 24},
+      {.name = "metadata and data", .flags = Pool::kMetadata | Pool::kData, .mib = 44},
+      {.name = "metadata on three LUNs", .luns = 3, .mib = 48, .region_mib = 32},
+  };
+  return shapes;
+}
+
+// ---- a volume that is filled --------------------------------------------------------------------
+
+struct Base {
+  Files files;
+  std::uint64_t session = 0;
+  std::map<std::uint32_t, std::uint64_t> sequences;
+  std::vector<std::string> content;
+};
+
+class Filling {
+ public:
+  explicit Filling(const PoolShape& shape) : volume_(std::make_unique<FullVolume>(shape)) {
+    EXPECT_TRUE(volume_->Start().ok());
+    client_ = std::make_unique<Client>(volume_->world(), 1);
+    client_->Register();
+  }
+  Filling(const PoolShape& shape, const Base& base)
+      : files_(base.files), volume_(std::make_unique<FullVolume>(shape, &base.content)) {
+    EXPECT_TRUE(volume_->Start().ok());
+    client_ = std::make_unique<Client>(volume_->world(), 1);
+    client_->session_ = base.session;
+    client_->sequences_ = base.sequences;
+    Reconnect();
+  }
+
+  // Files of every kind, and waste until nothing but `spare_bytes` more than the reserve is left.
+  void Prepare(std::uint64_t spare_bytes) {
+    for (int i = 0; i < kNames; ++i) files_.names.push_back(Make(absl::StrCat("n", i)));
+    files_.unwritten = Make("unwritten");
+    files_.written = Make("written");
+    files_.sparse = Make("sparse");
+    for (const std::uint64_t inode : {files_.unwritten, files_.written, files_.sparse}) {
+      EXPECT_EQ(Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
+    }
+    for (const std::uint64_t inode : {files_.unwritten, files_.written}) {
+      EXPECT_EQ(Do(Fallocate(inode, 0, 0, kFileBlocks * kBlock)), 0);
+    }
+    v1::Request commit;
+    commit.mutable_layout_commit()->set_inode(files_.written);
+    commit.mutable_layout_commit()->add_written()->set_length_blocks(kFileBlocks);
+    EXPECT_EQ(Do(commit), 0);
+    const auto room = [&] {
+      return volume_->store().fs().FreeBytes() >
+             volume_->store().fs().ReservedBytes() + spare_bytes;
+    };
+    for (bool compacted = false; !compacted;) {
+      while (room()) {
+        files_.waste.push_back(Make(absl::StrCat("w", files_.waste.size())));
+        ASSERT_EQ(Do(SetXattr(files_.waste.back(), "user.waste",
+                              BinaryNoise(files_.waste.size(), 30'000))),
+                  0);
+      }
+      std::atomic<bool> cancelled{false};
+      ASSERT_TRUE(volume_->store().db().Compact(cancelled).ok());
+      compacted = !room();
+    }
+  }
+  // As commits and other things that may go on would, until those wait soon.
+  void UseTheReserve(std::uint64_t spare_bytes) {
+    const metafs::MetaFs& fs = volume_->store().fs();
+    MetaDb& db = volume_->store().db();
+    std::size_t next = 0;
+    for (bool compacted = false; !compacted;) {
+      while (fs.FreeBytes() > fs.WorkingBytes() + spare_bytes) {
+        ASSERT_LT(next, files_.waste.size());
+        WriteBatch batch;
+        batch.Put(schema::XattrKey(InodeNumber(files_.waste[next]), "user.waste"),
+                  BinaryNoise(next, 65'000));
+        ++next;
+        ASSERT_TRUE(db.Apply(batch).ok());
+        ASSERT_TRUE(db.Sync().ok());
+      }
+      std::atomic<bool> cancelled{false};
+      ASSERT_TRUE(db.Compact(cancelled).ok());
+      compacted = fs.FreeBytes() <= fs.WorkingBytes() + spare_bytes;
+    }
+    volume_->Watch();
+  }
+
+  // The errno; -1: not answered.
+  int Do(v1::Request request, std::uint32_t slot = 1) {
+    const std::uint64_t id = client_->SendIn(slot, std::move(request));
+    volume_->world().Run();
+    if (++operations_ % 8 == 0 && !volume_->dead()) volume_->Watch();
+    return client_->Answered(id) ? client_->Answer(id).error() : -1;
+  }
+  int Change(const struct Change& change, int i) {
+    if (change.request) return Do(change.request(files_, i));
+    // A host more, with what is kept of its replies.
+    auto guest = std::make_unique<Client>(volume_->world(), static_cast<std::uint8_t>(2 + i));
+    guest->Connect();
+    if (const int error = guest->Hello(); error != 0) return error;
+    int error = 0;
+    for (std::uint32_t slot = 1; slot < 30 && error == 0 && !volume_->dead(); ++slot) {
+      const std::uint64_t id = guest->SendIn(slot, Owner(files_, static_cast<int>(slot) + i * 30));
+      volume_->world().Run();
+      error = guest->Answered(id) ? guest->Answer(id).error() : -1;
+    }
+    guests_.push_back(std::move(guest));
+    volume_->Watch();
+    return error;
+  }
+  // (A removal of which the power took the answer may be done.)
+  int Remove() {
+    for (;;) {
+      EXPECT_FALSE(files_.waste.empty()) << "nothing is left to be removed";
+      const int error = Do(Client::UnlinkOf(absl::StrCat("w", files_.waste.size() - 1)), 2);
+      if (error == 0 || error == ENOENT) files_.waste.pop_back();
+      if (error != ENOENT) return error;
+    }
+  }
+  std::uint64_t Make(const std::string& name) {
+    EXPECT_EQ(Do(Client::CreateOf(name)), 0) << name;
+    return client_->Answer(client_->last_id_).entry().attr().inode();
+  }
+
+  absl::Status Restart() {
+    guests_.clear();
+    if (absl::Status started = volume_->Start(); !started.ok()) return started;
+    Reconnect();
+    return absl::OkStatus();
+  }
+  void Reconnect() {
+    ASSERT_EQ(client_->Resume(), 0);
+    v1::Reclaim reclaim;
+    for (const std::uint64_t inode : {files_.unwritten, files_.written, files_.sparse}) {
+      v1::HeldToken& token = *reclaim.add_tokens();
+      token.set_inode(inode);
+      token.set_mode(v1::TOKEN_EXCLUSIVE);
+    }
+    ASSERT_EQ(client_->Reclaim(reclaim), 0);
+    // Guests that are gone hold nobody up for longer than their lease.
+    for (int i = 0; i < 40 && client_->Do(Client::GetAttrOf(1)) != 0; ++i) {
+      volume_->Pass(1'000, *client_);
+    }
+  }
+
+  FullVolume& volume() { return *volume_; }
+  Client& client() { return *client_; }
+  const Files& files() const { return files_; }
+
+ private:
+  Files files_;
+  std::unique_ptr<FullVolume> volume_;
+  std::unique_ptr<Client> client_;
+  std::vector<std::unique_ptr<Client>> guests_;
+  int operations_ = 0;
+};
+
+// ---- the story ----------------------------------------------------------------------------------
+
+class FullStoreTest : public testing::TestWithParam<PoolShape> {
+ protected:
+  static Base Prepared(const PoolShape& shape) {
+    Filling filling(shape);
+    filling.Prepare(/*spare_bytes=*/256 * kKiB);
+    Base base{filling.files(), filling.client().session_, filling.client().sequences_, {}};
+    base.content = filling.volume().Content();
+    return base;
+  }
+
+  // Until it is refused or waits; how many were done.
+  static void FillToTheEnd(Filling& filling, const Change& change, int& done) {
+    if (change.end != End::kRefused) filling.UseTheReserve(256 * kKiB);
+    const int most = change.end == End::kNever ? (change.request ? 2 * kNames : 60) : 200'000;
+    int outcome = 0;
+    for (; outcome == 0 && done < most; ++done) {
+      outcome = filling.Change(change, done);
+      ASSERT_FALSE(filling.volume().dead()) << "after " << done << ": " << filling.volume().State();
+    }
+    switch (change.end) {
+      case End::kRefused:
+      case End::kLast:
+        ASSERT_EQ(outcome, ENOSPC);
+        break;
+      case End::kHeld:
+        ASSERT_EQ(outcome, -1);
+        break;
+      case End::kNever:
+        ASSERT_EQ(outcome, 0);
+        break;
+    }
+  }
+
+  // All goes on as if the store were not full, until the power fails.
+  static void WorkUntilPowerFails(Filling& filling, const Change& change, int& done) {
+    for (int i = 0; i < 200 && !filling.volume().dead(); ++i) {
+      (void)filling.Change(change, done++);
+      if (filling.volume().dead()) return;
+      if (i % 16 == 5) (void)filling.Remove();
+      if (i % 64 == 63) filling.volume().Pass(2'000, filling.client());
+    }
+  }
+
+  // Crashes at `writes` of each of its lives.
+  static void Run(const PoolShape& shape, const Base& base, const Change& change,
+                  const std::vector<std::int64_t>& writes) {
+    SCOPED_TRACE(change.name);
+    Filling filling(shape, base);
+    int done = 0;
+    ASSERT_NO_FATAL_FAILURE(FillToTheEnd(filling, change, done));
+    for (const std::int64_t at : writes) {
+      SCOPED_TRACE(absl::StrCat("power fails at request ", at));
+      filling.volume().power().FailAfter(at);
+      WorkUntilPowerFails(filling, change, done);
+      filling.volume().PowerFails(static_cast<std::uint64_t>(at));
+      const absl::Status started = filling.Restart();
+      ASSERT_TRUE(started.ok()) << started;
+      ASSERT_EQ(filling.Remove(), 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(EmptyAndGoOn(filling, change));
+  }
+
+  static void EmptyAndGoOn(Filling& filling, const Change& change) {
+    while (filling.files().waste.size() > 20) {
+      ASSERT_EQ(filling.Remove(), 0) << filling.volume().State();
+    }
+    for (int i = 0; i < 20; ++i) filling.volume().Pass(1'000, filling.client());
+    ASSERT_FALSE(filling.volume().dead()) << filling.volume().State();
+    ASSERT_EQ(filling.Do(Client::CreateOf("afterwards"), 3), 0) << filling.volume().State();
+    ASSERT_EQ(filling.Do(SetXattr(filling.files().names[1], "user.a", "b"), 3), 0);
+    if (change.end != End::kNever) {
+      const int outcome = filling.Do(change.request(filling.files(), kNames - 1), 4);
+      ASSERT_EQ(outcome, 0);
+    }
+    const std::vector<std::string> problems = filling.volume().Problems();
+    EXPECT_TRUE(problems.empty()) << absl::StrJoin(problems, "\n");
+    filling.volume().Close();
+    const std::vector<std::string> damage = Store::Check(filling.volume().volume());
+    EXPECT_TRUE(damage.empty()) << absl::StrJoin(damage, "\n");
+  }
+};
+
+TEST_P(FullStoreTest, IsRefusedInTheRightCallStartsAndDeletes) {
+  const Base base = Prepared(GetParam());
+  const char* wanted = std::getenv("REEL_CHANGE");
+  for (const Change& change : Changes()) {
+    if (wanted != nullptr && change.name != wanted) continue;
+    if (Long()) {
+      for (std::int64_t at = 1; at <= 200; at += 4) {
+        ASSERT_NO_FATAL_FAILURE(Run(GetParam(), base, change, {at, at + 1, at + 2, at + 3}));
+      }
+    } else {
+      std::mt19937_64 random(std::hash<std::string>{}(change.name) + GetParam().luns);
+      std::vector<std::int64_t> writes;
+      for (int i = 0; i < 4; ++i) writes.push_back(1 + static_cast<std::int64_t>(random() % 80));
+      ASSERT_NO_FATAL_FAILURE(Run(GetParam(), base, change, writes));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pools, FullStoreTest, testing::ValuesIn(Shapes()),
+                         [](const auto& tested) { return absl::StrCat("Pool", tested.index); });
+
+}  // namespace
+}  // namespace reel::mdc
