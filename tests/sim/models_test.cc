@@ -306,6 +306,51 @@ TEST_F(DataTest, ALossIsToldToEachOpenFileAndThenToNobody) {
   });
 }
 
+TEST_F(DataTest, ASizeIsOneThatSomethingMadeAndNothingHasChangedSince) {
+  In([&] {
+    const auto finds = [&](std::uint64_t size_bytes) {
+      const std::size_t before = model_.violations().size();
+      const Micros began = scheduler_.now();
+      Pass();
+      model_.EndStat(5, {2, 1}, began, size_bytes);
+      return model_.violations().size() == before;
+    };
+    Write(1, 4 * kCell);
+    EXPECT_TRUE(finds(5 * kCell));
+    EXPECT_FALSE(finds(4096));
+    EXPECT_FALSE(finds(0));
+    const std::uint32_t cut = model_.BeginWrite(5, {1, 1}, {kCell, 9 * kCell}, true);
+    model_.SetsSize(cut, kCell);
+    EXPECT_TRUE(finds(5 * kCell));
+    EXPECT_TRUE(finds(kCell));
+    model_.EndWrite(cut, true, true);
+    Pass();
+    EXPECT_FALSE(finds(5 * kCell));
+    EXPECT_TRUE(finds(kCell));
+  });
+}
+
+TEST_F(DataTest, AppendsGoWhereTheFileEndsAndNoTwoToOnePlace) {
+  In([&] {
+    const auto append = [&](std::uint32_t write, std::uint64_t to) {
+      const std::size_t before = model_.violations().size();
+      model_.EndAppend(write, to);
+      model_.EndWrite(write, true, false);
+      Pass();
+      return model_.violations().size() == before;
+    };
+    Write(1, kCell);
+    const std::uint32_t first = model_.BeginAppend(5, {1, 1}, kCell);
+    const std::uint32_t second = model_.BeginAppend(5, {2, 1}, kCell);
+    const std::uint32_t third = model_.BeginAppend(5, {3, 1}, kCell);
+    Pass();
+    EXPECT_TRUE(append(first, 2 * kCell));
+    EXPECT_FALSE(append(second, 2 * kCell));
+    EXPECT_FALSE(append(third, 8 * kCell));  // behind a gap
+    EXPECT_FALSE(append(model_.BeginAppend(5, {3, 1}, kCell), kCell));
+  });
+}
+
 TEST(LocksTest, TwoHostsExcludeEachOther) {
   LockModel locks;
   locks.Granted({.inode = 1, .host = 1, .owner = 1, .first = 0, .last = 9, .exclusive = true});

@@ -141,6 +141,7 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   CheckError("read", inode, result.status(), IsLostFile(result.status(), began));
   if (!result.ok()) return 0;
   data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
+  if (!result->suspect) data().EndLength(inode, Who(), began, range, result->length);
   return result->length;
 }
 
@@ -277,6 +278,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   machine_.pages().BeginChange(inode);
   const std::uint64_t length = DataModel::kToEnd - size_bytes;
   const std::uint32_t number = data().BeginWrite(inode, Who(), {size_bytes, length}, true);
+  data().SetsSize(number, size_bytes);
   const Micros began = now();
   v1::SetAttr set;
   set.set_inode(inode);
