@@ -222,6 +222,8 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
     // What a read of many pages has copied may be gone by its end.
     const Write& write = writes_[match->write];
     if (write.in_pages && write.returned != kNever && write.ended == kNever) return;
+    // The kernel zeroes its pages once more as the call returns, whatever came into them meanwhile.
+    if (write.in_pages && write.zeros && write.returned == kNever) return;
     match->seen = std::min(match->seen, scheduler_.now());
     if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
       match->durable = true;
@@ -295,6 +297,15 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
     }
     write.lost = false;
     write.durable = true;
+  }
+}
+
+void DataModel::EndSyncAll(int host, Micros began, bool mapped) {
+  if (!UnawareSince(host, began)) untold_names_.erase(host);
+  if (Unaware(host)) return;
+  for (Write& write : writes_) {
+    if (write.who.host != host || write.ended >= began || (mapped && write.in_pages)) continue;
+    if (!write.lost && !write.forgiven && !write.doubted) write.durable = true;
   }
 }
 

@@ -77,6 +77,9 @@ class DataModel {
   // So many bytes of a range came back, which the file then has, and no more if they are fewer.
   void EndLength(std::uint64_t inode, Who who, Micros began, Range range, std::uint64_t length);
   void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+  // fsync(2) of a directory went well: what its host had written to any file by then is safe. (What
+  // its mapped pages hold, where there are such, the kernel has not told.)
+  void EndSyncAll(int host, Micros began, bool mapped);
   // A host has made a file: until that is synced it may go with the host's session.
   void Made(int host, std::uint64_t inode) { made_.insert({host, inode}); }
   // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,

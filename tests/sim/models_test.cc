@@ -70,6 +70,24 @@ TEST_F(NamesTest, ARetriedRemovalIsDoneOnce) {
   EXPECT_EQ(Check(), Verdict::kNoOrder);
 }
 
+TEST_F(NamesTest, WhatWasToldMayBeLostUntilItIsSynced) {
+  for (const bool synced : {false, true}) {
+    history_ = {};
+    history_.Begin({.kind = Kind::kCreate,
+                    .inode = 7,
+                    .mode = S_IFREG | 0644u,
+                    .began = 10,
+                    .ended = 20,
+                    .host = 1,
+                    .told = 3});
+    if (synced) history_.Synced(1, 0, 30);
+    history_.Lost(1, 3);
+    EXPECT_EQ(history_.losses(1), 1u);
+    Add(Kind::kLookup, 0, 0, ENOENT, 40, 50);
+    EXPECT_EQ(Check(), synced ? Verdict::kNoOrder : Verdict::kExplained);
+  }
+}
+
 class DataTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kCell = DataModel::kCellBytes;

@@ -241,7 +241,8 @@ int Search::Effect(const NameOp& op, std::size_t number) {
     case NameOp::Kind::kChmod: {
       const int inode = IndexOf(op.inode);
       if (inode == 0) return op.error;
-      if (Links(inode) == 0) return ESTALE;
+      // (What is open without a name, and may get one, can be changed as well.)
+      if (Links(inode) == 0 && op.known && op.error != 0) return ESTALE;
       changed_inode_ = inode;
       changed_mode_ = inodes_[static_cast<std::size_t>(inode)].mode;
       inodes_[static_cast<std::size_t>(inode)].mode = (changed_mode_ & S_IFMT) | op.mode;
@@ -386,9 +387,29 @@ NameHistory::Verdict Search::Run(std::string& why) {
 
 }  // namespace
 
+void NameHistory::Synced(int host, std::uint64_t inode, std::uint64_t began) {
+  kept_[host] = std::max(kept_[host], began);
+  std::uint64_t& attributes = kept_attributes_[{host, inode}];
+  attributes = std::max(attributes, began);
+}
+
+bool NameHistory::Keeps(const NameOp& op) const {
+  const auto kept = kept_.find(op.host);
+  return kept != kept_.end() && op.known && op.ended < kept->second;
+}
+
+bool NameHistory::KeepsAttributes(const NameOp& op) const {
+  for (const std::uint64_t inode : {op.inode, std::uint64_t{0}}) {
+    const auto kept = kept_attributes_.find({op.host, inode});
+    if (kept != kept_attributes_.end() && op.known && op.ended < kept->second) return true;
+  }
+  return false;
+}
+
 void NameHistory::Lost(int host, std::uint64_t first_told) {
+  ++losses_[host];
   for (NameOp& op : ops_) {
-    if (op.host != host || op.told < first_told) continue;
+    if (op.host != host || op.told < first_told || Keeps(op)) continue;
     op.known = false;
     op.ended = NameOp::kNever;
   }
@@ -399,7 +420,7 @@ void NameHistory::SessionOver(int host, std::uint64_t since, std::uint64_t now) 
   for (NameOp& op : ops_) {
     if (op.host != host || op.began < since) continue;
     const bool reads = op.kind == NameOp::Kind::kLookup || op.kind == NameOp::Kind::kGetAttr;
-    const bool sets = op.kind == NameOp::Kind::kChmod;
+    const bool sets = op.kind == NameOp::Kind::kChmod && !KeepsAttributes(op);
     if (sets && op.known && op.error == 0) set.emplace(op.inode, op.began);
     const auto at = set.find(op.inode);
     if (at == set.end() || !(sets || reads) || op.ended < at->second) continue;

@@ -138,6 +138,7 @@ void Program::OneOperation() {
   const int slot = AnySlot();
   if (random().OneIn(24)) return UseNameless(slot);
   if (random().OneIn(10)) return UseAttributes(slot);
+  if (random().OneIn(20)) return SyncDirectory();
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
   switch (AnyKind()) {
     case Kind::kLookup:
@@ -260,7 +261,7 @@ void Program::KeepJournal(int slot) {
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     if (const std::uint64_t inode = Create(slot); inode != 0) {
       Write(inode, {0, kJournalBytes * random().Between(1, 4)});
-      if (!random().OneIn(3)) Fsync(inode);
+      if (!random().OneIn(3)) random().OneIn(4) ? SyncDirectory() : Fsync(inode);
       Close(inode);
     }
     Remove(slot, /*directory=*/false);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,8 @@ class Program {
   std::uint64_t CreateUnnamed(int slot);
   void CheckOpen(std::uint64_t inode, Micros opened, bool has_no_name);
   void Fsync(std::uint64_t inode);
+  void SyncDirectory();
+  void Synced(std::uint64_t inode, Micros began);
   void Truncate(std::uint64_t inode, std::uint64_t size_bytes);
   void Punch(std::uint64_t inode, DataModel::Range range);
   void LockAndHold(std::uint64_t inode);
@@ -167,6 +170,9 @@ class Program {
   Micros opened_ = 0;      // the open file was
   Micros told_since_ = 0;  // then, or when it was last told of a loss
   client::Caller caller_;
+  // An open directory, and how many losses of names its fsync(2) has told of.
+  std::unique_ptr<client::DirHandle> open_directory_;
+  std::uint64_t losses_told_ = 0;
   static inline int next_id_ = 1;
 };
 

@@ -59,6 +59,7 @@ void Program::Close(std::uint64_t inode) {
   if (!status.ok() || machine_.flush_on_close()) {
     data().EndFsync(inode, Who(), began, status.ok());
   }
+  if (status.ok() && machine_.flush_on_close()) Synced(inode, began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] close inode ", inode, ": ", status.ToString());
   });
@@ -267,10 +268,45 @@ void Program::Fsync(std::uint64_t inode) {
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
   CheckTold("fsync", inode, status);
   data().EndFsync(inode, Who(), began, status.ok());
-  if (status.ok()) shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
+  if (status.ok()) Synced(inode, began);
   Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fsync inode ", inode, ": ", status.ToString());
+  });
+}
+
+// `inode`: the file, or 0: a directory. A power failure that waits for this strikes at once.
+void Program::Synced(std::uint64_t inode, Micros began) {
+  shared_.names.Synced(machine_.host(), inode, began);
+  shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
+}
+
+// As sync(1) of the mount does: all names, and all that was written.
+void Program::SyncDirectory() {
+  const int host = machine_.host();
+  if (open_directory_ == nullptr || random().OneIn(4)) {
+    open_directory_ = std::make_unique<client::DirHandle>(
+        shared_.directories[random().Below(NameHistory::kDirectories)], false,
+        client::NameCache::Listing{}, machine_.vfs().losses());
+    losses_told_ = shared_.names.losses(host);
+  }
+  const Micros began = now();
+  const std::uint64_t losses = shared_.names.losses(host);
+  const absl::Status status = machine_.vfs().SyncDirectory(*open_directory_, caller_);
+  const bool lost = data().LostSessionSince(host, 0) || data().FlushFailedSince(host, 0);
+  CheckError("fsync of a directory", open_directory_->inode(), status,
+             ErrnoOf(status) == EIO ? lost || data().Unaware(host) : Explained(status, began));
+  if (status.ok() && losses != losses_told_) {
+    shared_.cluster.Violate(absl::StrCat("host ", host, " was told nothing of names that it lost"));
+  }
+  losses_told_ = status.ok() ? losses : shared_.names.losses(host);
+  if (status.ok()) {
+    data().EndSyncAll(host, began, /*mapped=*/shared_.maps && !Cached());
+    Synced(0, began);
+  }
+  Done(began);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] fsync of a directory: ", status.ToString());
   });
 }
 
@@ -301,6 +337,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
 void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   machine_.pages().BeginChange(inode);
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, true);
+  if (Cached() || shared_.maps) data().GoesThroughPages(number);
   const Micros began = now();
   machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
   const absl::Status status =
