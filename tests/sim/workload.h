@@ -112,6 +112,7 @@ class Program {
   void NextHandle();
   void UseFile(std::uint64_t inode);
   void Close(std::uint64_t inode);
+  void CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began);
   bool IsLostFile(const absl::Status& status, Micros began);
   void CheckTold(const char* what, std::uint64_t inode, const absl::Status& status);
   DataModel::Range AnyRange();
@@ -139,9 +140,10 @@ class Program {
     return inode | (static_cast<std::uint64_t>(which) << 48);
   }
   void UseAttributes(int slot);
-  void SetRegister(std::uint64_t inode, Register which);
+  void SetRegister(std::uint64_t inode, Register which, bool directory);
   absl::Status SetXattr(std::uint64_t inode, Register which, std::uint32_t number);
-  void ReadRegister(std::uint64_t inode, Register which);
+  void ReadRegister(std::uint64_t inode, Register which, bool directory);
+  void CheckRegister(std::uint64_t inode, const absl::Status& status, bool directory, Micros began);
   // Without names (workload_nameless.cc). `slot`: its name, or in which directory.
   void UseNameless(int slot);
   std::uint64_t CreateUnnamed(int slot);
@@ -155,6 +157,7 @@ class Program {
   bool LockOnce(std::uint64_t inode);
   // workload_locks.cc
   std::vector<LockRange> AnyLockRanges();
+  void CheckLocked(std::uint64_t inode, const absl::Status& status, bool wait, bool gives_up);
   void LockAtLength(std::uint64_t inode);
   void UseUnderLock(std::uint64_t inode);
   // Mapped: reads and stores by the kernel's pages, beside others that go past them.

@@ -38,11 +38,19 @@ void Program::OpenAndUse(int slot) {
   const Micros began = now();
   const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode(), O_RDWR, caller_);
   CheckPause(began);
-  Log([&] { return absl::StrCat("open inode ", attr.inode(), ": ", opened.status().ToString()); });
+  CheckOpened(attr.inode(), opened.status(), began);
   if (!opened.ok()) return;
   machine_.pages().Drop(attr.inode(), 0, DataModel::kMaxFileBytes);
   UseFile(attr.inode());
   Close(attr.inode());
+}
+
+// It may have been removed since its name was looked up.
+void Program::CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began) {
+  const int error = ErrnoOf(status);
+  const bool gone = error == ENOENT || error == ESTALE;
+  CheckError("open", inode, status, gone || Explained(status, began));
+  Log([&] { return absl::StrCat("open inode ", inode, ": ", status.ToString()); });
 }
 
 void Program::NextHandle() {
@@ -374,7 +382,9 @@ bool Program::LockOnce(std::uint64_t inode) {
                                .type = random().OneIn(3) ? v1::LOCK_SHARED : v1::LOCK_EXCLUSIVE,
                                .pid = 1};
   const Micros began = now();
-  const absl::Status status = machine_.locks().Set(lock, random().OneIn(2), nullptr);
+  const bool wait = random().OneIn(2);
+  const absl::Status status = machine_.locks().Set(lock, wait, nullptr);
+  CheckLocked(inode, status, wait, /*gives_up=*/false);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] lock of inode ", inode, " by ", handle_, ": ",
                         status.ToString());
@@ -401,7 +411,8 @@ bool Program::LockOnce(std::uint64_t inode) {
   } else {
     lock.type = v1::LOCK_NONE;
     lock.range = {0, client::FileLocks::kToEnd};
-    (void)machine_.locks().Set(lock, /*wait=*/false, nullptr);
+    const absl::Status unlocked = machine_.locks().Set(lock, /*wait=*/false, nullptr);
+    CheckError("unlock", inode, unlocked, IsLostFile(unlocked, opened_));
   }
   return true;
 }
