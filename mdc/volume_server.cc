@@ -343,7 +343,9 @@ void VolumeServer::DoLater(std::function<void()> job) {
 // back what makes it grow until they are its own, and refuses that when there are none. Looks after
 // every few events, because a busy core fills a small store in less than a tick.
 void VolumeServer::WatchSpace() {
-  const std::uint64_t free_bytes = store_->fs().FreeBytes();
+  const std::uint64_t free_bytes = options_.free_store_bytes
+                                       ? options_.free_store_bytes(store_->fs())
+                                       : store_->fs().FreeBytes();
   const std::uint64_t reserved_bytes = store_->fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {

@@ -265,6 +265,7 @@ bool Search::Apply(std::size_t number) {
   const NameOp& op = ops_[number];
   changed_inode_ = 0;
   if (IsRead(op)) return Reads(op);
+  if (op.known && op.error == ENOSPC) return true;  // nothing has happened
   const int error = Effect(op, number);
   if (!op.known) return error == 0;
   return Answers(op, error);

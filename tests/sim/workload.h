@@ -70,7 +70,8 @@ class Program {
     ++shared_.done;
     CheckPause(began);
   }
-  void CheckSpace(const absl::Status& status, Micros began);
+  // Whether it ended for want of room, and there was none: of an operation that may need some.
+  bool IsRefused(const absl::Status& status, Micros began);
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the
   // operation began, or what it builds on.
   bool Explained(const absl::Status& status, Micros since);
@@ -86,7 +87,8 @@ class Program {
   // Begins an operation on names.
   std::size_t Begin(NameOp op);
   // Whether the answer says anything: after a lost session it does not.
-  bool Ended(std::size_t number, const absl::Status& status);
+  // `grows`: the metadata store, which a full one refuses.
+  bool Ended(std::size_t number, const absl::Status& status, bool grows = false);
 
   void OneOperation();
   std::uint64_t Lookup(int slot, v1::Attr* attr = nullptr);

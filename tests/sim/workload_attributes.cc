@@ -94,7 +94,8 @@ void Program::UseAttributes(int slot) {
 void Program::CheckRegister(std::uint64_t inode, const absl::Status& status, bool directory,
                             Micros began) {
   const bool gone = directory && (ErrnoOf(status) == ESTALE || ErrnoOf(status) == ENOENT);
-  CheckError("use of attributes", inode, status, gone || IsLostFile(status, began));
+  const bool full = ErrnoOf(status) == ENOSPC && shared_.cluster.StoreFullSince(began);
+  CheckError("use of attributes", inode, status, gone || full || IsLostFile(status, began));
 }
 
 void Program::SetRegister(std::uint64_t inode, Register which, bool directory) {
@@ -141,7 +142,7 @@ absl::Status Program::SetXattr(std::uint64_t inode, Register which, std::uint32_
   const std::size_t change = Begin({.kind = Kind::kChmod, .inode = inode, .mode = mode});
   absl::Status status = machine_.vfs().SetXattr(std::move(set), caller_);
   machine_.attributes().Forget(inode);
-  Ended(change, status);
+  Ended(change, status, /*grows=*/true);
   return status;
 }
 

@@ -193,7 +193,8 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
   // Into a page of a lost session: it will be lost with that. (What a store has left in pages
   // before it failed may go back at any time.)
   CheckError("store", inode, suspect.status(),
-             absl::IsOutOfRange(suspect.status()) || IsLostFile(suspect.status(), began));
+             absl::IsOutOfRange(suspect.status()) || IsRefused(suspect.status(), began) ||
+                 IsLostFile(suspect.status(), began));
   if (suspect.ok() && !*suspect) data().EndWrite(number, true, false);
   Done(began);
   Log([&] {
@@ -225,8 +226,7 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
                                   client::PageCacheWrite::kNone, caller_);
   }
   machine_.attributes().Forget(inode);
-  CheckSpace(status, began);
-  CheckError("write", inode, status, IsLostFile(status, began));
+  CheckError("write", inode, status, IsRefused(status, began) || IsLostFile(status, began));
   if (status.ok() && !Cached()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
@@ -236,13 +236,11 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
   });
 }
 
-// There is none only while somebody fills the pool.
-void Program::CheckSpace(const absl::Status& status, Micros began) {
-  if (ErrnoOf(status) != ENOSPC) return;
+// There is none only while somebody fills the pool, or the store.
+bool Program::IsRefused(const absl::Status& status, Micros began) {
+  if (ErrnoOf(status) != ENOSPC) return false;
   ++shared_.refused;
-  if (shared_.cluster.FullSince(began)) return;
-  shared_.cluster.Violate(
-      absl::StrCat("host ", machine_.host(), " is told that the volume is full"));
+  return shared_.cluster.FullSince(began) || shared_.cluster.StoreFullSince(began);
 }
 
 void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
@@ -257,8 +255,8 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   io.handle = handle_;
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
   machine_.attributes().Forget(inode);
-  CheckSpace(at.status(), began);
-  CheckError("append", inode, at.status(), IsLostFile(at.status(), began));
+  CheckError("append", inode, at.status(),
+             IsRefused(at.status(), began) || IsLostFile(at.status(), began));
   if (at.ok()) data().EndAppend(number, *at);
   if (at.ok()) data().CheckDoneOnce(number);
   data().EndWrite(number, at.ok(), false);
