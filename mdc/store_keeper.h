@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "mdc/core.h"
@@ -20,9 +22,16 @@ namespace reel::mdc {
 
 class StoreKeeper {
  public:
-  // REQUIRES: all of them outlive it.
-  StoreKeeper(Store& store, Core& core, const VolumeDescriptor& descriptor, const Clock& clock)
-      : store_(store), core_(core), descriptor_(descriptor), clock_(clock) {}
+  using FreeBytes = std::function<std::uint64_t(const metafs::MetaFs& fs)>;
+  // REQUIRES: all of them outlive it. `free_bytes`: what counts as free in the store; empty: what
+  // is.
+  StoreKeeper(Store& store, Core& core, const VolumeDescriptor& descriptor, const Clock& clock,
+              FreeBytes free_bytes)
+      : store_(store),
+        core_(core),
+        descriptor_(descriptor),
+        clock_(clock),
+        free_bytes_(std::move(free_bytes)) {}
 
   // To be called after every few events, because a busy core fills a small store in less than a
   // tick. True: MetaDb::Compact is due, and then OnCompacted.
@@ -43,6 +52,7 @@ class StoreKeeper {
   Core& core_;
   const VolumeDescriptor& descriptor_;
   const Clock& clock_;
+  const FreeBytes free_bytes_;
   std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
   std::optional<Core::Region> region_;  // taken for the store, not yet part of it
   bool region_handed_over_ = false;     // it is durable, and being made part of it

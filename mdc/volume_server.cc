@@ -76,7 +76,8 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
   auto core = Core::Start(store_->db(), volume_->descriptor, clock_, options_.core);
   if (!core.ok()) return core.status();
   core_ = *std::move(core);
-  keeper_ = std::make_unique<StoreKeeper>(*store_, *core_, volume_->descriptor, clock_);
+  keeper_ = std::make_unique<StoreKeeper>(*store_, *core_, volume_->descriptor, clock_,
+                                          options_.free_store_bytes);
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());

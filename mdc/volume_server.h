@@ -69,6 +69,8 @@ struct VolumeServerOptions {
   // Clients that know other controllers have all fallen silent: expected to hand the seat over.
   // Called once, on the core's seat.
   std::function<void()> on_unheard;
+  // How much of the store counts as free; none: what is. A simulator makes it full by this.
+  std::function<std::uint64_t(const metafs::MetaFs& fs)> free_store_bytes;
 };
 
 // What a won seat brings with it (mdc/takeover.h).

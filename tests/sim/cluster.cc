@@ -55,6 +55,7 @@ void Cluster::Start() {
                        .reaped = scheduler_.random().Between(2, 8)};
     }
     options.names = options_.names;
+    options.free_store_bytes = [this](const auto& fs) { return FreeStoreBytes(fs); };
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());
     if (options_.verbose) options.log = [this](const std::string& text) { Print(text); };
     Daemon& daemon = *controllers_.emplace_back(
@@ -66,6 +67,25 @@ void Cluster::Start() {
     };
   }
   for (const auto& daemon : controllers_) daemon->Start();
+}
+
+void Cluster::SetStoreRoom(StoreRoom room) {
+  constexpr const char* kTold[] = {"has room", "is full", "is full to the last"};
+  store_room_ = room;
+  last_store_full_ = scheduler_.now();
+  Log([&] { return absl::StrCat("*** the metadata store ", kTold[static_cast<int>(room)]); });
+}
+
+std::uint64_t Cluster::FreeStoreBytes(const metafs::MetaFs& fs) const {
+  switch (store_room_) {
+    case StoreRoom::kAmple:
+      return fs.FreeBytes();
+    case StoreRoom::kFull:
+      return fs.WorkingBytes();
+    case StoreRoom::kExhausted:
+      return fs.WorkingBytes() / 2;
+  }
+  return 0;
 }
 
 void Cluster::Stop() {

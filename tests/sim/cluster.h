@@ -100,6 +100,14 @@ class Cluster {
     constexpr Micros kFreed = 5 * kLeaseMs * kMs;
     return full_ || (last_full_ != 0 && last_full_ + kFreed >= time);
   }
+  // Of the metadata store: below kFull nothing that makes it grow is taken, below kExhausted what
+  // was granted is not completed either.
+  enum class StoreRoom : std::uint8_t { kAmple, kFull, kExhausted };
+  void SetStoreRoom(StoreRoom room);
+  bool StoreIsFull() const { return store_room_ != StoreRoom::kAmple; }
+  bool StoreFullSince(Micros time) const {
+    return StoreIsFull() || (last_store_full_ != 0 && last_store_full_ + kLeaseMs * kMs >= time);
+  }
   // Whether some host has lost the SAN that cannot tell its controller of it, or has a longer
   // lease.
   bool CutHostIsSlow() const;
@@ -116,6 +124,7 @@ class Cluster {
 
  private:
   void CheckVolume();
+  std::uint64_t FreeStoreBytes(const metafs::MetaFs& fs) const;
   void OnSessions(const StoreEvents::Sessions& sessions);
   void OnSessionOver(int host);
   void OnNoticed(int host);
@@ -142,6 +151,8 @@ class Cluster {
   std::uint64_t lost_blocks_ = 0;
   bool full_ = false;
   Micros last_full_ = 0;
+  StoreRoom store_room_ = StoreRoom::kAmple;
+  Micros last_store_full_ = 0;
   std::function<void(int host, Micros since)> on_session_over_;
 };
 

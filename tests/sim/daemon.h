@@ -16,6 +16,7 @@
 
 #include "mdc/candidate.h"
 #include "mdc/core.h"
+#include "mdc/metafs/metafs.h"
 #include "mdc/volume_role.h"
 #include "mdc/volume_server.h"
 #include "tests/sim/host_clock.h"
@@ -37,6 +38,7 @@ class Daemon final : public StreamServer {
     std::vector<std::string> luns;
     mdc::NamesTold names = mdc::NamesTold::kDurable;  // else all controllers are of this release
     mdc::StepSizes steps{};
+    std::function<std::uint64_t(const metafs::MetaFs&)> free_store_bytes{};
     std::function<void(const std::string&)> log{};  // when each message is to be told
   };
   Daemon(Scheduler& scheduler, Network& network, Options options);

@@ -38,6 +38,7 @@ std::uint32_t DataModel::BeginWrite(std::uint64_t inode, Who who, Range range, b
   write.zeros = zeros;
   const auto number = static_cast<std::uint32_t>(writes_.size() - 1);
   Place(number, range.offset_bytes / kCellBytes);
+  if (!zeros) GrowsTo(number, range.offset_bytes + range.length_bytes);
   return number;
 }
 
@@ -48,7 +49,9 @@ std::uint32_t DataModel::BeginAppend(std::uint64_t inode, Who who, std::uint64_t
   write.began = scheduler_.now();
   write.cells = length_bytes / kCellBytes;
   write.append = true;
-  return static_cast<std::uint32_t>(writes_.size() - 1);
+  const auto number = static_cast<std::uint32_t>(writes_.size() - 1);
+  GrowsTo(number, 0);  // as it is placed
+  return number;
 }
 
 void DataModel::Place(std::uint32_t write, std::uint64_t first) {
@@ -62,6 +65,7 @@ void DataModel::Place(std::uint32_t write, std::uint64_t first) {
   for (std::uint64_t cell = first; cell < std::min(first + w.cells, file.size()); ++cell) {
     file[cell].push_back({.write = write});
   }
+  if (w.append) w.size_bytes = (first + w.cells) * kCellBytes;
 }
 
 void DataModel::Fill(std::uint32_t write, std::span<std::byte> data) const {
@@ -77,10 +81,12 @@ void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
     return Violate(absl::StrCat("append ", write, " went to byte ", offset_bytes));
   }
   const std::uint64_t first = offset_bytes / kCellBytes;
-  if (!w.placed) return Place(write, first);
+  if (!w.placed) Place(write, first);
   if (w.first != first) {
     Violate(absl::StrCat(Describe(write), " was seen elsewhere than at cell ", first));
   }
+  CheckSize(w.inode, w.who, w.began, {.bytes = offset_bytes, .itself = write});
+  CheckApart(write);
 }
 
 void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
@@ -216,6 +222,8 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
     // What a read of many pages has copied may be gone by its end.
     const Write& write = writes_[match->write];
     if (write.in_pages && write.returned != kNever && write.ended == kNever) return;
+    // The kernel zeroes its pages once more as the call returns, whatever came into them meanwhile.
+    if (write.in_pages && write.zeros && write.returned == kNever) return;
     match->seen = std::min(match->seen, scheduler_.now());
     if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
       match->shared = true;
@@ -254,6 +262,7 @@ void DataModel::EndRead(std::uint64_t inode, Who who, Micros began, Range range,
 
 void DataModel::EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes) {
   constexpr std::uint64_t kLookedAtBytes = 16 * kCellBytes;
+  CheckSize(inode, who, began, {.bytes = size_bytes});
   const std::uint64_t from = RoundUp(size_bytes, kCellBytes);
   if (!files_.contains(inode) || from >= kMaxFileBytes) return;
   EndRead(inode, who, began, {from, std::min(kLookedAtBytes, kMaxFileBytes - from)}, {}, false);
@@ -288,6 +297,15 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
     }
     write.lost = false;
     write.durable = true;
+  }
+}
+
+void DataModel::EndSyncAll(int host, Micros began, bool mapped) {
+  if (!UnawareSince(host, began)) untold_names_.erase(host);
+  if (Unaware(host)) return;
+  for (Write& write : writes_) {
+    if (write.who.host != host || write.ended >= began || (mapped && write.in_pages)) continue;
+    if (!write.lost && !write.forgiven && !write.doubted) write.durable = true;
   }
 }
 

@@ -12,6 +12,8 @@
 // nothing of a write lands after it has returned and its session is over, so what a read has not
 // shown then is never shown (unless power fails, which takes cells back to what was safe before).
 // A hole and what lies beyond the end read as zeros: punch and truncate are writes of zeros.
+// A size is what some write, append or truncation made it, and no such one that is over makes it
+// another; an append goes where the file ends at some moment between its call and its return.
 // Threads: one.
 #pragma once
 
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -52,6 +55,10 @@ class DataModel {
   // The bytes that a write of this number has.
   void Fill(std::uint32_t write, std::span<std::byte> data) const;
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
+  // What it makes of the file's size, where that is not what a write of bytes does: grows it, or
+  // sets it (a truncation).
+  void GrowsTo(std::uint32_t write, std::uint64_t size_bytes);
+  void SetsSize(std::uint32_t write, std::uint64_t size_bytes);
   // It goes through pages that this host's programs see at once, and that are dropped where it
   // fails.
   void GoesThroughPages(std::uint32_t write) { writes_[write].in_pages = true; }
@@ -69,9 +76,14 @@ class DataModel {
   // `suspect` only where the bytes come from is checked.
   void EndRead(std::uint64_t inode, Who who, Micros began, Range range,
                std::span<const std::byte> data, bool suspect);
-  // A file's size was told: nothing may have to be seen beyond it.
+  // A file's size was told: nothing may have to be seen beyond it, and something has made it so.
   void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
+  // So many bytes of a range came back, which the file then has, and no more if they are fewer.
+  void EndLength(std::uint64_t inode, Who who, Micros began, Range range, std::uint64_t length);
   void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+  // fsync(2) of a directory went well: what its host had written to any file by then is safe. (What
+  // its mapped pages hold, where there are such, the kernel has not told.)
+  void EndSyncAll(int host, Micros began, bool mapped);
   // A host has made a file: until that is synced it may go with the host's session.
   void Made(int host, std::uint64_t inode) { made_.insert({host, inode}); }
   // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,
@@ -109,6 +121,8 @@ class DataModel {
   std::vector<std::uint64_t> Files() const;
 
  private:
+  // Of a file, by what is done to it.
+  enum class Size : std::uint8_t { kKept, kGrown, kSet };
   struct Write {
     std::uint64_t inode = 0;
     Who who;
@@ -118,6 +132,8 @@ class DataModel {
     Micros lost_since = kNever;
     Micros landed = kNever;  // the first of it, while it was under way
     std::uint64_t first = 0, cells = 0;
+    Size size = Size::kKept;
+    std::uint64_t size_bytes = 0;  // what it grows to, or is set to
     bool zeros = false;
     bool append = false;
     bool in_pages = false;
@@ -137,6 +153,23 @@ class DataModel {
     Micros gone = kNever;  // lost, and since then known not to be there
   };
   using File = std::vector<std::vector<Version>>;
+
+  // ---- sizes (data_model_sizes.cc)
+  struct SizeSeen {
+    std::uint64_t bytes = 0;
+    bool exactly = true;       // else it is at least that
+    std::uint32_t itself = 0;  // the append that found it so
+  };
+  void NoteSize(std::uint32_t write, Size size, std::uint64_t size_bytes);
+  void CheckSize(std::uint64_t inode, Who who, Micros began, const SizeSeen& seen);
+  void CheckApart(std::uint32_t append);
+  bool MayBeCut(const Write& write, std::uint64_t to_bytes, Micros before) const;
+  bool WasCut(const Write& write, std::uint64_t to_bytes, Micros before) const;
+  std::set<std::uint64_t> SizesFrom(const Write& write) const;
+  // Null: too many to tell.
+  std::optional<std::set<std::uint64_t>> SizesOf(std::uint64_t inode, Micros began,
+                                                 std::uint32_t itself) const;
+  // ----
 
   Micros Over(const Version& version) const;
   // Nothing of it happens later, whatever became of it.
@@ -162,6 +195,7 @@ class DataModel {
   Scheduler& scheduler_;
   std::vector<Write> writes_{1};  // [0]: what every file begins with
   std::map<std::uint64_t, File> files_;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> sizes_;  // what changes them, by inode
   std::map<int, bool> unaware_;
   std::map<int, Micros> last_flush_failed_;
   std::map<int, bool> crashed_;

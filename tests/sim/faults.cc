@@ -31,6 +31,7 @@ const char* NameOf(Fault fault) {
                                                   "SAN cut",
                                                   "flushes fail",
                                                   "pool filled",
+                                                  "store filled",
                                                   "renewal answered late",
                                                   "power failure",
                                                   "mdc: killed",
@@ -56,7 +57,7 @@ Fault Faults::Any() {
       Fault::kHoldBack,     Fault::kHoldBackLong, Fault::kPause,        Fault::kPauseLong,
       Fault::kCrashMachine, Fault::kCrashMachine, Fault::kPauseLong,    Fault::kSlowLuns,
       Fault::kSlowLuns,     Fault::kEvict,        Fault::kCutClientSan, Fault::kLateRenewal,
-      Fault::kFailFlushes,  Fault::kFillPool,
+      Fault::kFailFlushes,  Fault::kFillPool,     Fault::kFillStore,
   };
   constexpr Fault kOfControllers[] = {
       Fault::kKill,    Fault::kKill,           Fault::kKillInTakeover, Fault::kDisturbEviction,
@@ -124,6 +125,7 @@ void Faults::Befall(Fault fault) {
                                 fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
   if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitTold();
   if (fault == Fault::kFillPool && (!may_fill_ || filling_)) return;
+  if (fault == Fault::kFillStore && (!may_fill_ || filling_store_)) return;
   if (fault == Fault::kLateRenewal) {
     DelayRenewal();
   } else if (fault < Fault::kFailPower) {
@@ -166,6 +168,9 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       break;
     case Fault::kFillPool:
       if (machine.mounted()) FillPool(machine);
+      break;
+    case Fault::kFillStore:
+      if (machine.mounted()) FillStore(machine);
       break;
     case Fault::kFailFlushes:
       machine.weather().flushes_fail = true;

@@ -25,6 +25,7 @@ enum class Fault : std::uint8_t {
   kCutClientSan,  // a host from all LUNs, and not from the controllers, for minutes
   kFailFlushes,   // of LUNs, some of a host's
   kFillPool,      // somebody takes all blocks there are, for a while
+  kFillStore,     // the metadata store has no room, for a while
   // A renewal of its lease is answered as late as it may be, and then nothing passes.
   kLateRenewal,
   kFailPower,
@@ -44,7 +45,7 @@ enum class Fault : std::uint8_t {
   kHoldCore,        // its core stands still, and nothing else
   kHandOver,
 };
-inline constexpr int kFaults = 26;
+inline constexpr int kFaults = 27;
 const char* NameOf(Fault fault);
 
 class Faults {
@@ -57,7 +58,7 @@ class Faults {
   // somebody serves.
   void Run(int count);
 
-  // The pool of the data may be filled.
+  // The pool of the data may be filled, and the metadata store.
   void AllowFilling() { may_fill_ = true; }
 
   const std::array<std::uint32_t, kFaults>& counts() const { return counts_; }
@@ -82,10 +83,12 @@ class Faults {
   void BefallController(Fault fault, Daemon& controller);
   void FailPower();
   void CutSan(Machine& machine);
-  // ---- a full pool (faults_full.cc)
+  // ---- a full pool, a full store (faults_full.cc)
   void FillPool(Machine& machine);
   void RemoveFiller(const std::string& name);
-  void CheckSpace(const std::string& name);
+  void FillStore(Machine& machine);
+  // `blocks`: also that it can have some.
+  void CheckSpace(const std::string& name, bool blocks);
   // ----
   void Stand(Daemon& controller, Micros time);
   void DelayBeats(Daemon& controller);
@@ -110,6 +113,7 @@ class Faults {
   int under_way_ = 0;
   bool may_fill_ = false;
   bool filling_ = false;
+  bool filling_store_ = false;
 };
 
 }  // namespace reel::sim

@@ -1,5 +1,5 @@
-// A data pool without a free block: what has been acknowledged has its blocks, and all that was
-// there before can be used again.
+// A data pool without a free block, or a metadata store without room: what has been acknowledged
+// has its place, and all that was there before can be used again.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -60,7 +60,7 @@ void Faults::FillPool(Machine& machine) {
   scheduler().Spawn(0, [this, &machine, name, done] {
     while (!*done && cluster_.alive(machine)) scheduler().Sleep(kPause);
     RemoveFiller(name);
-    CheckSpace(absl::StrCat(name, ".after"));
+    CheckSpace(absl::StrCat(name, ".after"), /*blocks=*/true);
     cluster_.NoteFull(false);
     filling_ = false;
     --under_way_;
@@ -86,20 +86,50 @@ void Faults::RemoveFiller(const std::string& name) {
   }
 }
 
-// Somebody can have blocks again.
-void Faults::CheckSpace(const std::string& name) {
+// Names are refused as soon as the controller has looked, and it looks before it answers.
+void Faults::FillStore(Machine& machine) {
+  ++under_way_;
+  filling_store_ = true;
+  cluster_.SetStoreRoom(Cluster::StoreRoom::kFull);
+  const std::string name = absl::StrCat("full", scheduler().now());
+  scheduler().Spawn(machine.host(), [this, &machine, name] {
+    for (int made = 0; cluster_.StoreIsFull(); ++made) {
+      const client::NameIn at{kRootInode.value(), name};
+      const absl::Status status = machine.vfs().Make(at, S_IFDIR | 0700, 0, {}).status();
+      if (!status.ok()) return;
+      if (made > 0 && cluster_.StoreIsFull()) {
+        cluster_.Violate("names are made in a store that is full");
+      }
+      (void)machine.vfs().Unlink(at, /*directory=*/true, {});
+    }
+  });
+  scheduler().Spawn(0, [this, name] {
+    scheduler().Sleep(random().Between(50 * kMs, kLease));
+    if (random().OneIn(2)) {
+      cluster_.SetStoreRoom(Cluster::StoreRoom::kExhausted);
+      scheduler().Sleep(random().Between(50 * kMs, kLease));
+    }
+    cluster_.SetStoreRoom(Cluster::StoreRoom::kAmple);
+    CheckSpace(absl::StrCat(name, ".after"), /*blocks=*/false);
+    filling_store_ = false;
+    --under_way_;
+  });
+}
+
+// Somebody can have names and blocks again.
+void Faults::CheckSpace(const std::string& name, bool blocks) {
   const Micros until = scheduler().now() + kFreeWithin;
   const auto got = std::make_shared<bool>(false);
   for (int i = 0; scheduler().now() < until && !*got; ++i) {
     Machine* const machine = AnyMachine();
     if (machine == nullptr) return;
     // (What one leaves that dies has a name of its own.)
-    scheduler().Spawn(machine->host(), [machine, name = absl::StrCat(name, i), got] {
+    scheduler().Spawn(machine->host(), [machine, name = absl::StrCat(name, i), got, blocks] {
       client::Vfs& vfs = machine->vfs();
       const client::NameIn at{kRootInode.value(), name};
       const auto file = vfs.Create(at, 0600, O_CREAT | O_EXCL | O_RDWR, {});
       if (!file.ok()) return;
-      if (vfs.Allocate(file->inode(), 0, 0, kBlockBytes, {}).ok()) *got = true;
+      if (!blocks || vfs.Allocate(file->inode(), 0, 0, kBlockBytes, {}).ok()) *got = true;
       vfs.Close(file->inode());
       (void)vfs.Unlink(at, false, {});
     });
@@ -107,7 +137,9 @@ void Faults::CheckSpace(const std::string& name) {
       scheduler().Sleep(kPause);
     }
   }
-  if (!*got) cluster_.Violate("no block is free, long after the pool was full");
+  if (*got) return;
+  cluster_.Violate(blocks ? "no block is free, long after the pool was full"
+                          : "no name can be made, long after the store was full");
 }
 
 }  // namespace reel::sim

@@ -80,6 +80,24 @@ TEST_F(NamesTest, AnUnansweredLinkOfAFileWithoutANameMayHaveHappened) {
   EXPECT_EQ(Check(), Verdict::kExplained);
 }
 
+TEST_F(NamesTest, WhatWasToldMayBeLostUntilItIsSynced) {
+  for (const bool synced : {false, true}) {
+    history_ = {};
+    history_.Begin({.kind = Kind::kCreate,
+                    .inode = 7,
+                    .mode = S_IFREG | 0644u,
+                    .began = 10,
+                    .ended = 20,
+                    .host = 1,
+                    .told = 3});
+    if (synced) history_.Synced(1, 0, 30);
+    history_.Lost(1, 3);
+    EXPECT_EQ(history_.losses(1), 1u);
+    Add(Kind::kLookup, 0, 0, ENOENT, 40, 50);
+    EXPECT_EQ(Check(), synced ? Verdict::kNoOrder : Verdict::kExplained);
+  }
+}
+
 class DataTest : public testing::Test {
  protected:
   static constexpr std::uint64_t kCell = DataModel::kCellBytes;
@@ -342,6 +360,51 @@ TEST_F(DataTest, ALossIsToldToEachOpenFileAndThenToNobody) {
     model_.EndFsync(5, {1, 1}, later, true);
     EXPECT_FALSE(model_.MayTell(5, 1, later));
     EXPECT_TRUE(model_.MayTell(5, 1, opened));
+  });
+}
+
+TEST_F(DataTest, ASizeIsOneThatSomethingMadeAndNothingHasChangedSince) {
+  In([&] {
+    const auto finds = [&](std::uint64_t size_bytes) {
+      const std::size_t before = model_.violations().size();
+      const Micros began = scheduler_.now();
+      Pass();
+      model_.EndStat(5, {2, 1}, began, size_bytes);
+      return model_.violations().size() == before;
+    };
+    Write(1, 4 * kCell);
+    EXPECT_TRUE(finds(5 * kCell));
+    EXPECT_FALSE(finds(4096));
+    EXPECT_FALSE(finds(0));
+    const std::uint32_t cut = model_.BeginWrite(5, {1, 1}, {kCell, 9 * kCell}, true);
+    model_.SetsSize(cut, kCell);
+    EXPECT_TRUE(finds(5 * kCell));
+    EXPECT_TRUE(finds(kCell));
+    model_.EndWrite(cut, true, true);
+    Pass();
+    EXPECT_FALSE(finds(5 * kCell));
+    EXPECT_TRUE(finds(kCell));
+  });
+}
+
+TEST_F(DataTest, AppendsGoWhereTheFileEndsAndNoTwoToOnePlace) {
+  In([&] {
+    const auto append = [&](std::uint32_t write, std::uint64_t to) {
+      const std::size_t before = model_.violations().size();
+      model_.EndAppend(write, to);
+      model_.EndWrite(write, true, false);
+      Pass();
+      return model_.violations().size() == before;
+    };
+    Write(1, kCell);
+    const std::uint32_t first = model_.BeginAppend(5, {1, 1}, kCell);
+    const std::uint32_t second = model_.BeginAppend(5, {2, 1}, kCell);
+    const std::uint32_t third = model_.BeginAppend(5, {3, 1}, kCell);
+    Pass();
+    EXPECT_TRUE(append(first, 2 * kCell));
+    EXPECT_FALSE(append(second, 2 * kCell));
+    EXPECT_FALSE(append(third, 8 * kCell));  // behind a gap
+    EXPECT_FALSE(append(model_.BeginAppend(5, {3, 1}, kCell), kCell));
   });
 }
 

@@ -246,7 +246,8 @@ int Search::Effect(const NameOp& op, std::size_t number) {
     case NameOp::Kind::kChmod: {
       const int inode = IndexOf(op.inode);
       if (inode == 0) return op.error;
-      if (Links(inode) == 0) return ESTALE;
+      // (What is open without a name, and may get one, can be changed as well.)
+      if (Links(inode) == 0 && op.known && op.error != 0) return ESTALE;
       changed_inode_ = inode;
       changed_mode_ = inodes_[static_cast<std::size_t>(inode)].mode;
       inodes_[static_cast<std::size_t>(inode)].mode = (changed_mode_ & S_IFMT) | op.mode;
@@ -269,6 +270,7 @@ bool Search::Apply(std::size_t number) {
   const NameOp& op = ops_[number];
   changed_inode_ = 0;
   if (IsRead(op)) return Reads(op);
+  if (op.known && op.error == ENOSPC) return true;  // nothing has happened
   const int error = Effect(op, number);
   if (!op.known) return error == 0;
   return Answers(op, error);
@@ -391,9 +393,29 @@ NameHistory::Verdict Search::Run(std::string& why) {
 
 }  // namespace
 
+void NameHistory::Synced(int host, std::uint64_t inode, std::uint64_t began) {
+  kept_[host] = std::max(kept_[host], began);
+  std::uint64_t& attributes = kept_attributes_[{host, inode}];
+  attributes = std::max(attributes, began);
+}
+
+bool NameHistory::Keeps(const NameOp& op) const {
+  const auto kept = kept_.find(op.host);
+  return kept != kept_.end() && op.known && op.ended < kept->second;
+}
+
+bool NameHistory::KeepsAttributes(const NameOp& op) const {
+  for (const std::uint64_t inode : {op.inode, std::uint64_t{0}}) {
+    const auto kept = kept_attributes_.find({op.host, inode});
+    if (kept != kept_attributes_.end() && op.known && op.ended < kept->second) return true;
+  }
+  return false;
+}
+
 void NameHistory::Lost(int host, std::uint64_t first_told) {
+  ++losses_[host];
   for (NameOp& op : ops_) {
-    if (op.host != host || op.told < first_told) continue;
+    if (op.host != host || op.told < first_told || Keeps(op)) continue;
     op.known = false;
     op.ended = NameOp::kNever;
   }
@@ -404,7 +426,7 @@ void NameHistory::SessionOver(int host, std::uint64_t since, std::uint64_t now) 
   for (NameOp& op : ops_) {
     if (op.host != host || op.began < since) continue;
     const bool reads = op.kind == NameOp::Kind::kLookup || op.kind == NameOp::Kind::kGetAttr;
-    const bool sets = op.kind == NameOp::Kind::kChmod;
+    const bool sets = op.kind == NameOp::Kind::kChmod && !KeepsAttributes(op);
     if (sets && op.known && op.error == 0) set.emplace(op.inode, op.began);
     const auto at = set.find(op.inode);
     if (at == set.end() || !(sets || reads) || op.ended < at->second) continue;

@@ -69,11 +69,20 @@ class NameHistory {
     return ops_.size() - 1;
   }
   // What a host was told provisionally from this number on may be lost, and with it the truth of
-  // all that it saw since.
+  // all that it saw since; but for what it has synced.
   void Lost(int host, std::uint64_t first_told);
   // A host's session is over: what it set of attributes since `since` (its last session's end) it
   // may not have told, and what it saw of those inodes since then may not be so.
   void SessionOver(int host, std::uint64_t since, std::uint64_t now);
+  // An fsync(2) of a host's that had begun then went well: of a file (its inode), or of a directory
+  // (0). Either keeps all changes of names that the host had been told of, and what it had set of
+  // attributes of that file, or of all.
+  void Synced(int host, std::uint64_t inode, std::uint64_t began);
+  // How often a host has lost what it was told.
+  std::uint64_t losses(int host) const {
+    const auto found = losses_.find(host);
+    return found == losses_.end() ? 0 : found->second;
+  }
   // Whether a read that has just ended may have seen such.
   bool MayBeUntold(const NameOp& op) const;
   NameOp& at(std::size_t number) { return ops_[number]; }
@@ -85,6 +94,12 @@ class NameHistory {
 
  private:
   std::map<std::pair<int, std::uint64_t>, std::uint64_t> untold_;  // host, inode: until when
+  bool Keeps(const NameOp& op) const;                              // its name
+  bool KeepsAttributes(const NameOp& op) const;
+  std::map<int, std::uint64_t> losses_;
+  // When the last one had begun that went well; by host, and inode (0: a directory's).
+  std::map<int, std::uint64_t> kept_;
+  std::map<std::pair<int, std::uint64_t>, std::uint64_t> kept_attributes_;
   std::vector<NameOp> ops_;
 };
 

@@ -33,6 +33,7 @@ bool IsAnswer(const absl::Status& status) {
     case ENOTEMPTY:
     case EINVAL:
     case EPERM:
+    case ENOSPC:
       return true;
     default:
       return false;  // ESTALE, EIO: a session that ended, or an inode that is gone
@@ -62,7 +63,6 @@ std::size_t Program::Begin(NameOp op) {
 // A session that was lost, and that perhaps only this host knows of, or not even it.
 bool Program::Explained(const absl::Status& status, Micros since) {
   const int error = ErrnoOf(status);
-  if (error == ENOSPC) return shared_.cluster.FullSince(since);
   if (error == EIO && data().FlushFailedSince(machine_.host(), since)) return true;
   if (error != EIO && error != ESTALE && error != ENOENT) return false;
   return data().UnawareSince(machine_.host(), since) ||
@@ -76,14 +76,15 @@ void Program::CheckError(const char* what, std::uint64_t inode, const absl::Stat
                                        " failed without a cause: ", status.ToString()));
 }
 
-bool Program::Ended(std::size_t number, const absl::Status& status) {
+bool Program::Ended(std::size_t number, const absl::Status& status, bool grows) {
   NameOp& op = shared_.names.at(number);
   const bool by_number =
       op.kind == Kind::kChmod || op.kind == Kind::kGetAttr || op.kind == Kind::kLink;
   const int error = status.ok() ? 0 : ErrnoOf(status);
   op.error = error;
-  if (error == ENOSPC) {  // a file that is to be made needs none
-    shared_.cluster.Violate(absl::StrCat("names are refused for want of blocks: ", op.ToString()));
+  // (A file that is to be made needs no blocks.)
+  if (error == ENOSPC && !(grows && shared_.cluster.StoreFullSince(op.began))) {
+    shared_.cluster.Violate(absl::StrCat("names are refused for want of room: ", op.ToString()));
   }
   op.known = status.ok() || IsAnswer(status);
   // What it set goes with the session, if it was not told.
@@ -138,6 +139,7 @@ void Program::OneOperation() {
   const int slot = AnySlot();
   if (random().OneIn(24)) return UseNameless(slot);
   if (random().OneIn(10)) return UseAttributes(slot);
+  if (random().OneIn(20)) return SyncDirectory();
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
   switch (AnyKind()) {
     case Kind::kLookup:
@@ -242,7 +244,7 @@ std::uint64_t Program::Create(int slot) {
     shared_.names.at(number).inode = attr->inode();
     data().Made(machine_.host(), attr->inode());
   }
-  Ended(number, attr.status());
+  Ended(number, attr.status(), /*grows=*/true);
   return attr.ok() ? attr->inode() : 0;
 }
 
@@ -260,7 +262,7 @@ void Program::KeepJournal(int slot) {
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     if (const std::uint64_t inode = Create(slot); inode != 0) {
       Write(inode, {0, kJournalBytes * random().Between(1, 4)});
-      if (!random().OneIn(3)) Fsync(inode);
+      if (!random().OneIn(3)) random().OneIn(4) ? SyncDirectory() : Fsync(inode);
       Close(inode);
     }
     Remove(slot, /*directory=*/false);
@@ -273,7 +275,7 @@ void Program::MakeDirectory(int slot) {
   const absl::StatusOr<v1::Attr> attr = machine_.vfs().Make(At(slot), S_IFDIR | mode, 0, caller_);
   machine_.NameChanged(At(slot), attr.ok());
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
-  Ended(number, attr.status());
+  Ended(number, attr.status(), /*grows=*/true);
 }
 
 void Program::Remove(int slot, bool directory) {
@@ -305,7 +307,7 @@ void Program::Link(int from, int to) {
   const absl::Status status = machine_.vfs().Link(attr.inode(), At(to), caller_).status();
   machine_.NameChanged(At(to), status.ok());
   machine_.attributes().Forget(attr.inode());
-  Ended(number, status);
+  Ended(number, status, /*grows=*/true);
 }
 
 // What is above the directories: whoever lists them behind it walks the tree.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,8 @@ class Program {
     ++shared_.done;
     CheckPause(began);
   }
-  void CheckSpace(const absl::Status& status, Micros began);
+  // Whether it ended for want of room, and there was none: of an operation that may need some.
+  bool IsRefused(const absl::Status& status, Micros began);
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the
   // operation began, or what it builds on.
   bool Explained(const absl::Status& status, Micros since);
@@ -85,7 +87,8 @@ class Program {
   // Begins an operation on names.
   std::size_t Begin(NameOp op);
   // Whether the answer says anything: after a lost session it does not.
-  bool Ended(std::size_t number, const absl::Status& status);
+  // `grows`: the metadata store, which a full one refuses.
+  bool Ended(std::size_t number, const absl::Status& status, bool grows = false);
 
   void OneOperation();
   std::uint64_t Lookup(int slot, v1::Attr* attr = nullptr);
@@ -111,6 +114,7 @@ class Program {
   void NextHandle();
   void UseFile(std::uint64_t inode);
   void Close(std::uint64_t inode);
+  void CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began);
   bool IsLostFile(const absl::Status& status, Micros began);
   void CheckTold(const char* what, std::uint64_t inode, const absl::Status& status);
   DataModel::Range AnyRange();
@@ -138,20 +142,24 @@ class Program {
     return inode | (static_cast<std::uint64_t>(which) << 48);
   }
   void UseAttributes(int slot);
-  void SetRegister(std::uint64_t inode, Register which);
+  void SetRegister(std::uint64_t inode, Register which, bool directory);
   absl::Status SetXattr(std::uint64_t inode, Register which, std::uint32_t number);
-  void ReadRegister(std::uint64_t inode, Register which);
+  void ReadRegister(std::uint64_t inode, Register which, bool directory);
+  void CheckRegister(std::uint64_t inode, const absl::Status& status, bool directory, Micros began);
   // Without names (workload_nameless.cc). `slot`: its name, or in which directory.
   void UseNameless(int slot);
   std::uint64_t CreateUnnamed(int slot);
   void CheckOpen(std::uint64_t inode, Micros opened, bool has_no_name);
   void Fsync(std::uint64_t inode);
+  void SyncDirectory();
+  void Synced(std::uint64_t inode, Micros began);
   void Truncate(std::uint64_t inode, std::uint64_t size_bytes);
   void Punch(std::uint64_t inode, DataModel::Range range);
   void LockAndHold(std::uint64_t inode);
   bool LockOnce(std::uint64_t inode);
   // workload_locks.cc
   std::vector<LockRange> AnyLockRanges();
+  void CheckLocked(std::uint64_t inode, const absl::Status& status, bool wait, bool gives_up);
   void LockAtLength(std::uint64_t inode);
   void UseUnderLock(std::uint64_t inode);
   // Mapped: reads and stores by the kernel's pages, beside others that go past them.
@@ -167,6 +175,9 @@ class Program {
   Micros opened_ = 0;      // the open file was
   Micros told_since_ = 0;  // then, or when it was last told of a loss
   client::Caller caller_;
+  // An open directory, and how many losses of names its fsync(2) has told of.
+  std::unique_ptr<client::DirHandle> open_directory_;
+  std::uint64_t losses_told_ = 0;
   static inline int next_id_ = 1;
 };
 

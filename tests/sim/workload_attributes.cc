@@ -68,14 +68,18 @@ void Program::UseAttributes(int slot) {
     listing = machine_.vfs().OpenDirectory(inode);
   } else {
     NextHandle();
-    if (!machine_.vfs().Open(inode, O_RDONLY, caller_).ok()) return;
+    const Micros began = now();
+    const absl::Status opened = machine_.vfs().Open(inode, O_RDONLY, caller_).status();
+    CheckOpened(inode, opened, began);
+    if (!opened.ok()) return;
   }
   const std::uint64_t times = random().Between(1, 4);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     // Who writes a file changes its time; in these directories nobody makes anything.
     const auto which = static_cast<Register>(random().Between(1, directory ? 3 : 2));
     const Micros began = now();
-    random().OneIn(2) ? SetRegister(inode, which) : ReadRegister(inode, which);
+    random().OneIn(2) ? SetRegister(inode, which, directory)
+                      : ReadRegister(inode, which, directory);
     Done(began);
     shared_.cluster.scheduler().Sleep(random().Between(10, 3 * kMs));
   }
@@ -86,7 +90,15 @@ void Program::UseAttributes(int slot) {
   }
 }
 
-void Program::SetRegister(std::uint64_t inode, Register which) {
+// A directory may be removed while it is being opened.
+void Program::CheckRegister(std::uint64_t inode, const absl::Status& status, bool directory,
+                            Micros began) {
+  const bool gone = directory && (ErrnoOf(status) == ESTALE || ErrnoOf(status) == ENOENT);
+  const bool full = ErrnoOf(status) == ENOSPC && shared_.cluster.StoreFullSince(began);
+  CheckError("use of attributes", inode, status, gone || full || IsLostFile(status, began));
+}
+
+void Program::SetRegister(std::uint64_t inode, Register which, bool directory) {
   const bool removes = which == Register::kUser && random().OneIn(3);
   const std::uint32_t number =
       data().BeginWrite(RegisterOf(inode, which), Who(), {0, kCell}, removes);
@@ -105,6 +117,7 @@ void Program::SetRegister(std::uint64_t inode, Register which) {
     status = SetXattr(inode, which, number);
   }
   machine_.attributes().Forget(inode);
+  CheckRegister(inode, status, directory, began);
   data().EndWrite(number, status.ok(), /*durable=*/false);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] sets register ", static_cast<int>(which),
@@ -129,11 +142,11 @@ absl::Status Program::SetXattr(std::uint64_t inode, Register which, std::uint32_
   const std::size_t change = Begin({.kind = Kind::kChmod, .inode = inode, .mode = mode});
   absl::Status status = machine_.vfs().SetXattr(std::move(set), caller_);
   machine_.attributes().Forget(inode);
-  Ended(change, status);
+  Ended(change, status, /*grows=*/true);
   return status;
 }
 
-void Program::ReadRegister(std::uint64_t inode, Register which) {
+void Program::ReadRegister(std::uint64_t inode, Register which, bool directory) {
   std::array<std::byte, kCell> cell{};
   const Micros began = now();
   std::uint32_t number = 0;
@@ -164,6 +177,7 @@ void Program::ReadRegister(std::uint64_t inode, Register which) {
     return absl::StrCat("[", began, ", ", now(), "] reads register ", static_cast<int>(which),
                         " of inode ", inode, ": ", number, " ", status.ToString());
   });
+  CheckRegister(inode, status, directory, began);
   if (!status.ok()) return;
   data().EndRead(RegisterOf(inode, which), Who(), began, {0, kCell}, cell, /*suspect=*/false);
   ++shared_.attributes_read;

@@ -38,11 +38,19 @@ void Program::OpenAndUse(int slot) {
   const Micros began = now();
   const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode(), O_RDWR, caller_);
   CheckPause(began);
-  Log([&] { return absl::StrCat("open inode ", attr.inode(), ": ", opened.status().ToString()); });
+  CheckOpened(attr.inode(), opened.status(), began);
   if (!opened.ok()) return;
   machine_.pages().Drop(attr.inode(), 0, DataModel::kMaxFileBytes);
   UseFile(attr.inode());
   Close(attr.inode());
+}
+
+// It may have been removed since its name was looked up.
+void Program::CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began) {
+  const int error = ErrnoOf(status);
+  const bool gone = error == ENOENT || error == ESTALE;
+  CheckError("open", inode, status, gone || Explained(status, began));
+  Log([&] { return absl::StrCat("open inode ", inode, ": ", status.ToString()); });
 }
 
 void Program::NextHandle() {
@@ -59,6 +67,7 @@ void Program::Close(std::uint64_t inode) {
   if (!status.ok() || machine_.flush_on_close()) {
     data().EndFsync(inode, Who(), began, status.ok());
   }
+  if (status.ok() && machine_.flush_on_close()) Synced(inode, began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] close inode ", inode, ": ", status.ToString());
   });
@@ -141,6 +150,7 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   CheckError("read", inode, result.status(), IsLostFile(result.status(), began));
   if (!result.ok()) return 0;
   data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
+  if (!result->suspect) data().EndLength(inode, Who(), began, range, result->length);
   return result->length;
 }
 
@@ -183,7 +193,8 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
   // Into a page of a lost session: it will be lost with that. (What a store has left in pages
   // before it failed may go back at any time.)
   CheckError("store", inode, suspect.status(),
-             absl::IsOutOfRange(suspect.status()) || IsLostFile(suspect.status(), began));
+             absl::IsOutOfRange(suspect.status()) || IsRefused(suspect.status(), began) ||
+                 IsLostFile(suspect.status(), began));
   if (suspect.ok() && !*suspect) data().EndWrite(number, true, false);
   Done(began);
   Log([&] {
@@ -215,8 +226,7 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
                                   client::PageCacheWrite::kNone, caller_);
   }
   machine_.attributes().Forget(inode);
-  CheckSpace(status, began);
-  CheckError("write", inode, status, IsLostFile(status, began));
+  CheckError("write", inode, status, IsRefused(status, began) || IsLostFile(status, began));
   if (status.ok() && !Cached()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
   shared_.cluster.scheduler().Trace(static_cast<std::uint64_t>(ErrnoOf(status)));
@@ -226,13 +236,11 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
   });
 }
 
-// There is none only while somebody fills the pool.
-void Program::CheckSpace(const absl::Status& status, Micros began) {
-  if (ErrnoOf(status) != ENOSPC) return;
+// There is none only while somebody fills the pool, or the store.
+bool Program::IsRefused(const absl::Status& status, Micros began) {
+  if (ErrnoOf(status) != ENOSPC) return false;
   ++shared_.refused;
-  if (shared_.cluster.FullSince(began)) return;
-  shared_.cluster.Violate(
-      absl::StrCat("host ", machine_.host(), " is told that the volume is full"));
+  return shared_.cluster.FullSince(began) || shared_.cluster.StoreFullSince(began);
 }
 
 void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
@@ -247,8 +255,8 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   io.handle = handle_;
   const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
   machine_.attributes().Forget(inode);
-  CheckSpace(at.status(), began);
-  CheckError("append", inode, at.status(), IsLostFile(at.status(), began));
+  CheckError("append", inode, at.status(),
+             IsRefused(at.status(), began) || IsLostFile(at.status(), began));
   if (at.ok()) data().EndAppend(number, *at);
   if (at.ok()) data().CheckDoneOnce(number);
   data().EndWrite(number, at.ok(), false);
@@ -266,10 +274,45 @@ void Program::Fsync(std::uint64_t inode) {
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
   CheckTold("fsync", inode, status);
   data().EndFsync(inode, Who(), began, status.ok());
-  if (status.ok()) shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
+  if (status.ok()) Synced(inode, began);
   Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fsync inode ", inode, ": ", status.ToString());
+  });
+}
+
+// `inode`: the file, or 0: a directory. A power failure that waits for this strikes at once.
+void Program::Synced(std::uint64_t inode, Micros began) {
+  shared_.names.Synced(machine_.host(), inode, began);
+  shared_.cluster.moments().Note(Moment::kSynced, machine_.host());
+}
+
+// As sync(1) of the mount does: all names, and all that was written.
+void Program::SyncDirectory() {
+  const int host = machine_.host();
+  if (open_directory_ == nullptr || random().OneIn(4)) {
+    open_directory_ = std::make_unique<client::DirHandle>(
+        shared_.directories[random().Below(NameHistory::kDirectories)], false,
+        client::NameCache::Listing{}, machine_.vfs().losses());
+    losses_told_ = shared_.names.losses(host);
+  }
+  const Micros began = now();
+  const std::uint64_t losses = shared_.names.losses(host);
+  const absl::Status status = machine_.vfs().SyncDirectory(*open_directory_, caller_);
+  const bool lost = data().LostSessionSince(host, 0) || data().FlushFailedSince(host, 0);
+  CheckError("fsync of a directory", open_directory_->inode(), status,
+             ErrnoOf(status) == EIO ? lost || data().Unaware(host) : Explained(status, began));
+  if (status.ok() && losses != losses_told_) {
+    shared_.cluster.Violate(absl::StrCat("host ", host, " was told nothing of names that it lost"));
+  }
+  losses_told_ = status.ok() ? losses : shared_.names.losses(host);
+  if (status.ok()) {
+    data().EndSyncAll(host, began, /*mapped=*/shared_.maps && !Cached());
+    Synced(0, began);
+  }
+  Done(began);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] fsync of a directory: ", status.ToString());
   });
 }
 
@@ -277,6 +320,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   machine_.pages().BeginChange(inode);
   const std::uint64_t length = DataModel::kToEnd - size_bytes;
   const std::uint32_t number = data().BeginWrite(inode, Who(), {size_bytes, length}, true);
+  data().SetsSize(number, size_bytes);
   const Micros began = now();
   v1::SetAttr set;
   set.set_inode(inode);
@@ -299,6 +343,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
 void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   machine_.pages().BeginChange(inode);
   const std::uint32_t number = data().BeginWrite(inode, Who(), range, true);
+  if (Cached() || shared_.maps) data().GoesThroughPages(number);
   const Micros began = now();
   machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
   const absl::Status status =
@@ -335,7 +380,9 @@ bool Program::LockOnce(std::uint64_t inode) {
                                .type = random().OneIn(3) ? v1::LOCK_SHARED : v1::LOCK_EXCLUSIVE,
                                .pid = 1};
   const Micros began = now();
-  const absl::Status status = machine_.locks().Set(lock, random().OneIn(2), nullptr);
+  const bool wait = random().OneIn(2);
+  const absl::Status status = machine_.locks().Set(lock, wait, nullptr);
+  CheckLocked(inode, status, wait, /*gives_up=*/false);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] lock of inode ", inode, " by ", handle_, ": ",
                         status.ToString());
@@ -362,7 +409,8 @@ bool Program::LockOnce(std::uint64_t inode) {
   } else {
     lock.type = v1::LOCK_NONE;
     lock.range = {0, client::FileLocks::kToEnd};
-    (void)machine_.locks().Set(lock, /*wait=*/false, nullptr);
+    const absl::Status unlocked = machine_.locks().Set(lock, /*wait=*/false, nullptr);
+    CheckError("unlock", inode, unlocked, IsLostFile(unlocked, opened_));
   }
   return true;
 }

@@ -1,8 +1,10 @@
 // Locks that are held for long, at the end of all bytes, in great numbers, or wanted in vain.
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/status.h"
 #include "tests/sim/workload.h"
 
 namespace reel::sim {
@@ -42,6 +44,14 @@ std::vector<LockRange> Program::AnyLockRanges() {
   return ranges;
 }
 
+void Program::CheckLocked(std::uint64_t inode, const absl::Status& status, bool wait,
+                          bool gives_up) {
+  const int error = ErrnoOf(status);
+  const bool answers = error == (wait ? EDEADLK : EAGAIN) || (gives_up && error == EINTR);
+  // (A lock that went with a session is no more until the file is closed.)
+  CheckError("lock", inode, status, answers || IsLostFile(status, opened_));
+}
+
 // As LockOnce, with locks of all kinds, and the file is used under them.
 void Program::LockAtLength(std::uint64_t inode) {
   const bool whole = random().OneIn(3);
@@ -70,6 +80,7 @@ void Program::LockAtLength(std::uint64_t inode) {
                           handle_, ": ", status.ToString());
     });
     Done(began);
+    CheckLocked(inode, status, wait, gives_up);
     if (!status.ok()) break;
     any = true;
     if (!data().Unaware(machine_.host())) {

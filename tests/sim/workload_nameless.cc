@@ -32,7 +32,7 @@ void Program::UseNameless(int slot) {
     const absl::Status status = machine_.vfs().Link(inode, At(to), caller_).status();
     machine_.NameChanged(At(to), status.ok());
     machine_.attributes().Forget(inode);
-    Ended(number, status);
+    Ended(number, status, /*grows=*/true);
   }
   Close(inode);
 }
@@ -45,7 +45,7 @@ std::uint64_t Program::CreateUnnamed(int slot) {
   const absl::StatusOr<v1::Attr> attr =
       machine_.vfs().CreateUnnamed(At(slot).parent, S_IFREG | mode, O_RDWR, caller_);
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
-  Ended(number, attr.status());
+  Ended(number, attr.status(), /*grows=*/true);
   return attr.ok() ? attr->inode() : 0;
 }
 

@@ -97,16 +97,22 @@ void Program::CutAndShow(std::uint64_t inode) {
 void Program::Allocate(std::uint64_t inode, int mode, DataModel::Range range) {
   const bool zeroes = Zeroes(mode);
   machine_.pages().BeginChange(inode);
-  const std::uint32_t number = zeroes ? data().BeginWrite(inode, Who(), range, /*zeros=*/true) : 0;
+  const DataModel::Range zeros{range.offset_bytes, zeroes ? range.length_bytes : 0};
+  const std::uint32_t number = data().BeginWrite(inode, Who(), zeros, /*zeros=*/true);
+  if (zeroes && (Cached() || shared_.maps)) data().GoesThroughPages(number);
+  const bool grows = (mode & FALLOC_FL_KEEP_SIZE) == 0;
+  if (grows) data().GrowsTo(number, range.offset_bytes + range.length_bytes);
   const Micros began = now();
   machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
   const absl::Status status = machine_.vfs().Allocate(
       inode, static_cast<std::uint32_t>(mode), range.offset_bytes, range.length_bytes, caller_);
   machine_.attributes().Forget(inode);
+  const bool refused = (mode & FALLOC_FL_PUNCH_HOLE) == 0 && IsRefused(status, began);
+  CheckError("fallocate", inode, status, refused || IsLostFile(status, began));
   machine_.pages().EndChange(inode, range.offset_bytes,
                              zeroes && status.ok() ? range.length_bytes : 0);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
-  if (zeroes) data().EndWrite(number, status.ok(), /*durable=*/false);
+  data().EndWrite(number, status.ok(), /*durable=*/false);
   Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] fallocate ", mode, " ", number, " of inode ",
