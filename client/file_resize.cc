@@ -114,6 +114,19 @@ std::optional<std::uint64_t> FileResize::CoverEdges(const FileState& f,
   return std::nullopt;
 }
 
+// Once more where a flush has failed: it leaves the size to be told, which the reply would take
+// back.
+absl::Status FileResize::CleanSize(const FileRef& file, const Interrupt* interrupt) {
+  absl::Status status = committer_.Clean(file, interrupt);
+  if (!status.ok()) return status;
+  bool told = false;
+  {
+    MutexLock lock(file->mutex);
+    told = !file->dirty.size;
+  }
+  return told ? status : committer_.Clean(file, interrupt);
+}
+
 absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request request,
                                              EdgesOf edges_of, Apply apply,
                                              const FileData::IoContext& io) {
@@ -164,7 +177,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       // (A truncation begins anew before the recall where the kernel has pages to drop.)
       if (f.kernel_pages.empty()) permit = access_.YieldingPermit(f, entered, io.interrupt);
     }
-    absl::Status status = committer_.Clean(file, io.interrupt);
+    absl::Status status = CleanSize(file, io.interrupt);
     bool submitted = access_.LeaseHolds();
     {
       MutexLock lock(f.mutex);  // what was in memory has made unwritten blocks written ones

@@ -47,6 +47,7 @@ class FileResize {
                                                  const std::vector<Bytes>& edges,
                                                  std::vector<ExtentList>& extents)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  absl::Status CleanSize(const FileRef& file, const Interrupt* interrupt);
   absl::Status ZeroEdges(const FileRef& file, const std::vector<Bytes>& edges,
                          const std::vector<ExtentList>& extents, const IoPermit& permit);
   absl::Status AllocatePart(const FileRef& file, v1::Allocate allocate,

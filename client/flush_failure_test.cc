@@ -143,6 +143,18 @@ TEST_F(FlushFailureTest, WhatWasCutOffStaysHidden) {
   }
 }
 
+// It is told with what comes after the flush, not taken back by that one's answer.
+TEST_F(FlushFailureTest, ASizeThatWasSeenStays) {
+  const auto client = MountUncommitted();
+  ASSERT_EQ(FsyncOf(*client, 1), 0);
+  client->Write(inode_, kBlock, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
+  lun().FailFlush(1);
+  const int mode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
+  EXPECT_TRUE(client->data().Allocate(inode_, mode, 0, 100, {.handle = 1}).ok());
+  EXPECT_EQ(Mount()->Read(inode_, 0, 16 * kBlock).size(), 2 * kBlock);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
 // The failure was told, and nothing is lost with it but the zeros.
 TEST_F(FlushFailureTest, WhatIsWrittenAfterAFailedPunchIsKept) {
   const auto client = MountUncommitted();

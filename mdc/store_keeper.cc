@@ -16,8 +16,7 @@ constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
 }  // namespace
 
 bool StoreKeeper::Watch() {
-  const std::uint64_t free_bytes =
-      free_bytes_ ? free_bytes_(store_.fs()) : store_.fs().FreeBytes();
+  const std::uint64_t free_bytes = free_bytes_ ? free_bytes_(store_.fs()) : store_.fs().FreeBytes();
   const std::uint64_t reserved_bytes = store_.fs().ReservedBytes();
   if (free_bytes < 2 * reserved_bytes && !region_) Grow(free_bytes);
   if (free_bytes >= reserved_bytes) {

@@ -3,7 +3,9 @@
 #include <map>
 #include <random>
 
+#include "mdc/ops/layout.h"
 #include "mdc/ops/op_fixture.h"
+#include "mdc/ops/open.h"
 #include "mdc/ops/orphans.h"
 
 namespace reel::mdc {
@@ -245,6 +247,27 @@ TEST_F(ExtentsTest, BlocksUnderATokenAreNotFreed) {
   EXPECT_EQ(UsedBlocks(), 10u);
   tokens_.Return(kMe, InodeNumber(file_), v1::TOKEN_NONE);
   Reap();
+  EXPECT_EQ(UsedBlocks(), 0u);
+  ExpectSound();
+}
+
+// A host whose session was evicted opens anew what it had open, is refused, and claims it of the
+// next controller: the file would have holes by then.
+TEST_F(ExtentsTest, APartlyFreedFileIsNobodysWhoeverClaimsIt) {
+  Scatter(file_, 3500);
+  EXPECT_EQ(Unlink(kRoot, "f"), 0);
+  Restart();
+  opens_.Open(kOther, InodeNumber(file_));
+  v1::Request request;
+  request.mutable_open()->set_inode(file_);
+  EXPECT_EQ(Do(Open, request, kOther), ESTALE);
+  request.mutable_layout_get()->set_inode(file_);
+  request.mutable_layout_get()->set_mode(v1::TOKEN_SHARED);
+  request.mutable_layout_get()->set_length_bytes(1);
+  EXPECT_EQ(Do(LayoutGet, request, kOther), ESTALE);
+  EXPECT_EQ(Link(file_, kRoot, "g"), ENOENT);
+  Reap();
+  EXPECT_EQ(GetAttr(file_), ESTALE);
   EXPECT_EQ(UsedBlocks(), 0u);
   ExpectSound();
 }
