@@ -264,12 +264,11 @@ class PowerHistory {
     // Some controllers die again while they start.
     for (bool alive = false; !alive;) {
       store_.power.FailAfter(Below(3) == 0 ? static_cast<std::int64_t>(Below(60)) : 1 << 30);
-      alive = store_.Open().ok() && world_->Revive(*store_.db);
+      alive = store_.Open().ok() && world_->Revive(*store_.db) && store_.power.StayOn();
       if (alive) break;
       world_->Kill();
       store_.PowerFails(random_());
     }
-    store_.power.FailAfter(1 << 30);
     for (int i = 0; i < kClients; ++i) ASSERT_EQ(clients_[i]->Resume(), 0);
     for (int i = 0; i < kClients; ++i) {
       v1::Reclaim reclaim;

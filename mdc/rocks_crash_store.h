@@ -33,6 +33,9 @@ class PowerSpace final : public metafs::Space {
 
   void FailAfter(std::int64_t requests) { left_ = requests; }
   bool off() const { return left_ <= 0; }
+  // From now on it does not fail. False: it has failed already, and the store may yet learn of that
+  // from a thread of its own: only a crash ends it.
+  bool StayOn() { return left_.exchange(kForGood) > 0; }
   std::uint32_t block_bytes() const override { return space_.block_bytes(); }
   std::uint64_t size_bytes() const override { return space_.size_bytes(); }
   absl::Status SetRegions(const std::vector<metafs::Region>& regions) override {
@@ -49,7 +52,8 @@ class PowerSpace final : public metafs::Space {
  private:
   static absl::Status Off() { return absl::UnavailableError("no power"); }
   metafs::LunSpace& space_;
-  std::atomic<std::int64_t> left_{1 << 30};
+  static constexpr std::int64_t kForGood = 1 << 30;
+  std::atomic<std::int64_t> left_{kForGood};
 };
 
 // RocksDB sleeps a second after an I/O error in the background; histories have no such time.
