@@ -111,7 +111,6 @@ int Failed(const absl::Status& status, const std::string& about = "") {
 }
 
 int Run(MountOptions options) {
-  if (options.fake) return 0;  // there was nothing wrong with them
   if (const int code = Failed(MakeAbsolute(options.mount_point)); code != 0) return code;
   if (options.remount) {
     return Failed(Remount(options), absl::StrCat("remount of ", options.mount_point, ": "));

@@ -252,10 +252,6 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
     }
     if (word.size() < 2 || word.front() != '-') {
       places.push_back(word);
-    } else if (word == "--foreground") {
-      options.foreground = true;
-    } else if (word == "--fake") {
-      options.fake = true;
     } else if (absl::StartsWith(word, "-o") || absl::StartsWith(word, "-t") ||
                absl::StartsWith(word, "-N")) {
       const bool attached = word.size() > 2;
@@ -267,8 +263,8 @@ absl::StatusOr<MountOptions> ParseMountOptions(std::span<const std::string> argu
       options.given.push_back(value);
     } else {
       for (const char letter : word.substr(1)) {
-        if (letter == 'f') {  // what mount(8) makes of its --fake
-          options.fake = true;
+        if (letter == 'f') {
+          options.foreground = true;
         } else if (letter == 'v') {
           options.verbose = true;
         } else if (letter == 'r' || letter == 'w') {
@@ -334,13 +330,12 @@ absl::Status LoadClientConfig(MountOptions& options) {
 
 std::string MountUsage() {
   constexpr std::string_view kText =
-      R"(usage: mount.reelfs VOLUME DIR [-fnrsvw] [--foreground] [-o OPTION[,OPTION...]]
+      R"(usage: mount.reelfs VOLUME DIR [-fnrsvw] [-o OPTION[,OPTION...]]
        mount -t reelfs VOLUME DIR -o OPTION[,OPTION...]
 
 Mounts a ReelFS volume, and stays behind as its client.
 
-  --foreground  stay in the foreground, log to standard error
-  -f, --fake    look at the options and at the configuration, and mount nothing: as in mount(8)
+  -f            stay in the foreground, log to standard error
   -v            log more
   -r, -w        as ro, rw
   -n, -s        accepted from mount(8)

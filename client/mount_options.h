@@ -59,7 +59,6 @@ struct MountOptions {
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
   bool remount = false;        // what is mounted there changes; named options alone
   bool foreground = false;
-  bool fake = false;  // nothing is mounted
   bool verbose = false;
 
   // Of mount(2), for a volume that is exported so.

@@ -132,17 +132,6 @@ def test_one_volume_on_one_directory(cluster, mounts):
     assert "no ReelFS volume" in mounts.refused(cluster.scratch, "remount,ro")
 
 
-def test_a_fake_mount_looks_at_its_words_and_mounts_nothing(cluster, mounts):
-    # As mount(8) calls it for --fake.
-    directory = os.path.join(cluster.scratch, "fake")
-    os.makedirs(directory)
-    run(PROGRAM, "reel", directory, "-f", "-v", "-o", f"rw,{mounts.where}", timeout=60)
-    assert not os.path.ismount(directory)
-    wrong = subprocess.run([PROGRAM, "reel", directory, "-f", "-o", "rw,nonsense"],
-                           capture_output=True, text=True, timeout=60)
-    assert wrong.returncode == 1 and "nonsense" in wrong.stderr
-
-
 def client_of(directory):
     found = []
     for process in filter(str.isdigit, os.listdir("/proc")):
