@@ -74,7 +74,7 @@ class NameHistory {
   // A host's session is over: what it set of attributes since `since` (its last session's end) it
   // may not have told, and what it saw of those inodes since then may not be so.
   void SessionOver(int host, std::uint64_t since, std::uint64_t now);
-  // Whether a read that has just ended may have seen such.
+  // Whether a read that has just ended may have seen such; or what was set may be such itself.
   bool MayBeUntold(const NameOp& op) const;
   NameOp& at(std::size_t number) { return ops_[number]; }
   std::size_t size() const { return ops_.size(); }
