@@ -56,6 +56,9 @@ absl::Status CountInodeGone(OpContext& ctx) {
 
 // Frees what one commit may free of an inode without names; true when the inode itself is gone.
 absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  // A session that was refused it may still claim in the next epoch to have it open.
+  record.set_removing(true);
+  ctx.txn.Changed(inode);
   if (record.allocated_blocks() > 0) {
     const absl::StatusOr<bool> all = RemoveSomeExtents(
         ctx, inode, FileBlock(0), kEndOfFileBlocks - FileBlock(0), ctx.steps.reaped);
@@ -143,7 +146,7 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
     if (record.nlink() == 0) return Reaped::kMore;
   }
   if (record.nlink() == 0) {
-    if (ctx.opens.IsOpen(inode)) return Reaped::kOpen;
+    if (ctx.opens.IsOpen(inode) && !record.removing()) return Reaped::kOpen;
     if (absl::Status alone = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !alone.ok()) {
       return alone;
     }
