@@ -94,8 +94,10 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
   plan->file = f.shared_from_this();
   plan->era = f.era;
   plan->session = f.session;
-  plan->marks.swap(f.dirty.unflushed);
+  plan->marks = f.dirty.unflushed;
   f.dirty.blocks.TakeRanges(kMaxRanges, plan->blocks);
+  // (Those of what is left, too: it is lost with what is taken.)
+  if (f.dirty.blocks.empty()) f.dirty.unflushed.clear();
   plan->through = f.dirty.blocks.empty() ? f.changes : f.committed;
   v1::LayoutCommit& message = plan->message;
   message.set_inode(f.inode);
@@ -247,8 +249,14 @@ void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
 }
 
 void Committer::PutBack(const Plan& plan, FileState& f) {
+  context_.NoteLostFlushes(f);
+  LunMarks marks = plan.marks;
+  if (context_.io->Prune(marks)) {
+    LosePlanned(plan, f);
+    return f.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+  }
   f.dirty.blocks.Add(plan.blocks);
-  MergeMarks(plan.marks, f.dirty.unflushed);
+  MergeMarks(marks, f.dirty.unflushed);
   PutBackAttributes(plan, f);
 }
 

@@ -26,6 +26,20 @@ absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
   return status;
 }
 
+void DataContext::NoteLostFlushes(FileState& file) {
+  if (!io->Prune(file.dirty.unflushed)) return;
+  file.LoseDirty();
+  file.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+}
+
+void DataContext::NoteUnflushed(FileState& file, LunMarks marks) {
+  NoteLostFlushes(file);
+  (void)io->Prune(marks);
+  if (marks.empty()) return;
+  MergeMarks(marks, file.dirty.unflushed);
+  ++file.changes;
+}
+
 absl::Status DataContext::AwaitMemory(const Interrupt* interrupt) {
   if (stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
   return behind_memory.AwaitRoom(kPoll) ? absl::OkStatus() : GoesOn(interrupt);

@@ -53,6 +53,12 @@ struct DataContext {
   // Waits a while for room in `behind_memory`. As Wait.
   absl::Status AwaitMemory(const Interrupt* interrupt);
 
+  // What flushes have lost of what is dirty is noted now: what is written from here on, or was just
+  // then, is not to go along with it.
+  void NoteLostFlushes(FileState& file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // Of a write that has failed, and said so: what of it is on the LUNs is flushed with the rest.
+  void NoteUnflushed(FileState& file, LunMarks marks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
   // Waits for any change of the file, or a while. EINTR, ETIMEDOUT (soft mount) or ESHUTDOWN when
   // the caller is to give up.
   absl::Status Wait(FileState& file, const Interrupt* interrupt)

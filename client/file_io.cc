@@ -280,12 +280,6 @@ void FileIo::NoteFirst(const FileState& f, const WriteAccess& write) {
   context_.first_write_bytes.store(write.data.size(), std::memory_order_relaxed);
 }
 
-void FileIo::NoteUnflushed(FileState& f, const LunMarks& marks) {
-  MergeMarks(marks, f.dirty.unflushed);
-  ++f.changes;
-  committer_.NoteDirty(f);
-}
-
 // All of a write that stays in memory for now, at once.
 void FileIo::PutBehind(FileState& f, WriteAccess& write, const FileData::IoContext& io) {
   NoteFirst(f, write);
@@ -424,10 +418,12 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
     if (!submitted || f.era != write.era) continue;
+    context_.NoteLostFlushes(f);
     // What lies around it in its blocks is no longer written: once more, with zeros there.
     if (status.ok() && f.lost_flushes != write.lost_flushes) continue;
     if (!status.ok()) {
-      NoteUnflushed(f, marks);
+      context_.NoteUnflushed(f, marks);
+      committer_.NoteDirty(f);
       return status;
     }
     const FileState::Written written{

@@ -52,8 +52,6 @@ class FileIo {
   absl::Status ClearTail(const WriteAccess& write);
   void NoteFirst(const FileState& file, const WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
-  void NoteUnflushed(FileState& file, const LunMarks& marks)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
   DataContext& context_;
   FileAccess& access_;

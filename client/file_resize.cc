@@ -90,15 +90,11 @@ absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>
   }
   if (marks.empty()) return status;
   // A size that is durable before these zeros are would show what they hide.
-  if (status.ok()) {
-    status = file_io_.Settle(marks, permit);
-    // What a flush has lost no other brings back: it would take along what is written from now on.
-    if (ErrnoOf(status) != EINTR) return status;
-  }
+  if (status.ok()) status = file_io_.Settle(marks, permit);
+  if (status.ok()) return status;
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  MergeMarks(marks, f.dirty.unflushed);
-  ++f.changes;
+  context_.NoteUnflushed(f, marks);
   committer_.NoteDirty(f);
   return status;
 }

@@ -390,6 +390,14 @@ void FileState::LoseWritten(const BlockSet& blocks) {
   ForgetContents();
 }
 
+void FileState::LoseDirty() {
+  BlockSet lost = std::exchange(dirty.blocks, {});
+  // (Of blocks that were written again the commit decides.)
+  committing.ForEach(
+      [&](FileBlock first, std::uint64_t length_blocks) { lost.Remove(first, length_blocks); });
+  LoseWritten(lost);
+}
+
 void FileState::NoteLoss(const absl::Status& why) {
   write_error.Note(ErrnoToTell(why), newest_handle);
   ForgetContents();

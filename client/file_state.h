@@ -300,6 +300,8 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // These blocks were written, and no flush of the LUNs has come to stand behind that: what is
   // left of them there may be anybody's old bytes. REQUIRES: no commit of them runs.
   void LoseWritten(const BlockSet& blocks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // As that, of all that no commit has taken yet.
+  void LoseDirty() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What was acknowledged is lost.
   void NoteLoss(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Attributes that were set, and said to be, are not.

@@ -36,6 +36,17 @@ class FlushFailureTest : public WriteBehindTest {
     lun().FailFlush(1);
     clock_.Advance(kCommitAgeMs);
   }
+  // All LUNs, for a file that has blocks on each.
+  void FlushAnother(TestClient& client) {
+    if (another_ == 0) another_ = cluster().mdc().CreateFile();
+    EXPECT_TRUE(client.data().Open(another_, true, {.handle = 2}).ok());
+    client.Write(another_, 0, std::string(24 * kBlock, 'x'), {.direct = true, .handle = 2});
+    (void)client.data().Fsync(another_, {.handle = 2});
+  }
+  void FailFlushOfAnother(TestClient& client) {
+    lun().FailFlush(1);
+    FlushAnother(client);
+  }
   // Its loss is told to whoever closes the file.
   void AwaitLoss(TestClient& client) {
     while (client.data().Flush(inode_, {.handle = 1}).ok()) std::this_thread::yield();
@@ -50,6 +61,7 @@ class FlushFailureTest : public WriteBehindTest {
   }
 
   ManualClock clock_;
+  std::uint64_t another_ = 0;
 };
 
 TEST_F(FlushFailureTest, WhatIsInMemoryStays) {
@@ -153,6 +165,29 @@ TEST_F(FlushFailureTest, ASizeThatWasSeenStays) {
   EXPECT_TRUE(client->data().Allocate(inode_, mode, 0, 100, {.handle = 1}).ok());
   EXPECT_EQ(Mount()->Read(inode_, 0, 16 * kBlock).size(), 2 * kBlock);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
+// Whoever's flush it was: what is written later lies on the LUN, and is not lost with it.
+TEST_F(FlushFailureTest, WhatIsWrittenAfterAnotherFilesFailedFlushIsKept) {
+  const auto client = MountUncommitted();
+  FailFlushOfAnother(*client);
+  for (const bool direct : {true, false}) {
+    const std::uint64_t at = direct ? kBlock : 2 * kBlock;
+    client->Write(inode_, at, std::string(kBlock, 'k'), {.direct = direct, .handle = 1});
+    EXPECT_EQ(FsyncOf(*client, 1), direct ? EIO : 0);
+    EXPECT_EQ(Mount()->Read(inode_, at, kBlock), std::string(kBlock, 'k'));
+  }
+  ExpectAlone(0, "");
+}
+
+// Nor is what an earlier flush stands for.
+TEST_F(FlushFailureTest, WhatWasFlushedBeforeAnotherFilesFailedFlushIsKept) {
+  const auto client = MountUncommitted();
+  FlushAnother(*client);
+  FailFlushOfAnother(*client);
+  client->Write(inode_, kBlock, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(0, std::string(kBlock, 'a'));
 }
 
 // The failure was told, and nothing is lost with it but the zeros.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/poll.h"
 #include "proto/status.h"
@@ -118,6 +119,10 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
   const bool writes = kind == LunRequest::Kind::kWrite;
   IoPermit permit = first;
   int rewrites = 0;
+  LunMarks own;  // of the last round: the bytes are the same in all
+  const absl::Cleanup note = [&] {
+    if (marks != nullptr) MergeMarks(own, *marks);
+  };
   for (Rounds rounds;;) {
     IoBatch batch;
     LunPaths::LunList luns;
@@ -127,7 +132,7 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     if (batch.empty()) return absl::OkStatus();
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
     // From before it on: a flush that fails meanwhile takes it along.
-    LunMarks own;
+    own.clear();
     for (const std::uint32_t lun : luns) own.push_back({lun, flushers_[lun]->writes + 1, 0});
     const absl::Status status = batch.Run();
     bool may_land = false;
@@ -146,7 +151,6 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
         lost = lost || flusher.Lost(mark);
       }
       if (status.ok() && lost && rewrites++ < kMostRewrites) continue;
-      MergeMarks(own, *marks);
     }
     if (status.ok()) return status;
     if (then == LunPaths::Then::kOver) return Annotate(status);
@@ -317,6 +321,22 @@ bool LunIo::IsFlushed(const LunMark& mark) const {
   const Flusher& flusher = *flushers_[mark.lun];
   MutexLock lock(flusher.mutex);
   return !flusher.Lost(mark) && flusher.flushed.load() >= mark.last;
+}
+
+bool LunIo::Prune(LunMarks& marks) const {
+  bool lost = false;
+  LunMarks left;
+  for (const LunMark& mark : marks) {
+    const Flusher& flusher = *flushers_[mark.lun];
+    MutexLock lock(flusher.mutex);
+    if (flusher.Lost(mark)) {
+      lost = true;
+    } else if (flusher.flushed.load() < mark.last) {
+      left.push_back(mark);
+    }
+  }
+  marks = std::move(left);
+  return lost;
 }
 
 absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {

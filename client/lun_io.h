@@ -79,6 +79,8 @@ class LunIo {
   // first error, after all were tried. What a failed flush should have made durable counts as lost
   // for good, also when a later flush succeeds. EINTR: given up, nothing is lost.
   absl::Status Flush(const LunMarks& marks, const Interrupt* interrupt);
+  // Leaves those that a flush has still to stand for. True: another one stood for nothing.
+  bool Prune(LunMarks& marks) const;
 
  private:
   static constexpr std::size_t kFlushThreads = 16;

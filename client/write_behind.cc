@@ -138,7 +138,7 @@ absl::Status WriteBehind::Flush(const FileRef& file, const ByteRange& range,
 
 absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window,
                                       const Interrupt* interrupt) {
-  Flight flight;
+  std::optional<Flight> flight;
   absl::Status status;
   const std::uint64_t era = f.era;
   const auto over = [&] {
@@ -148,21 +148,22 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
   window->in_flight = true;
   // Once more, where blocks that counted as written no longer do.
   for (bool again = true; again;) {
-    flight = Flight();
-    flight.window = window;
-    flight.own = window->ranges;
-    flight.era = era;
-    flight.session = f.session;
-    status = Fly(f, flight, interrupt);
-    again = status.ok() && !over() && f.lost_flushes != flight.lost_flushes;
-    flight.given_up = flight.given_up || IsGivenUp(status);
-    if ((again || flight.given_up) && !over()) window->ranges = window->known = flight.own;
+    flight.emplace();
+    flight->window = window;
+    flight->own = window->ranges;
+    flight->era = era;
+    flight->session = f.session;
+    status = Fly(f, *flight, interrupt);
+    if (!over()) context_.NoteLostFlushes(f);
+    again = status.ok() && !over() && f.lost_flushes != flight->lost_flushes;
+    flight->given_up = flight->given_up || IsGivenUp(status);
+    if ((again || flight->given_up) && !over()) window->ranges = window->known = flight->own;
   }
   window->in_flight = false;
   f.changed.NotifyAll();
   if (over()) return absl::OkStatus();
-  Finish(f, flight, status);
-  return flight.given_up ? status : absl::OkStatus();
+  Finish(f, *flight, status);
+  return flight->given_up ? status : absl::OkStatus();
 }
 
 absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* interrupt) {
@@ -347,7 +348,9 @@ absl::Status WriteBehind::Send(FileState& f, Flight& flight, const Interrupt* in
 }
 
 void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status& status) {
-  if (!flight.marks.empty()) {
+  if (!status.ok()) {
+    context_.NoteUnflushed(f, flight.marks);
+  } else if (!flight.marks.empty()) {
     MergeMarks(flight.marks, f.dirty.unflushed);
     ++f.changes;
   }

@@ -195,5 +195,27 @@ TEST_F(StepsCoreTest, ALargeFileIsRemovedInShortTurns) {
   }
 }
 
+// Who was refused it, after a lost session, may still take it for open.
+TEST_F(StepsCoreTest, WhatIsBeingRemovedIsNobodysInTheNextEpochEither) {
+  a_.Register();
+  const std::uint64_t free = world_.FreeBlocks();
+  const std::uint64_t file = MakeScattered(a_);
+  ASSERT_EQ(a_.Do(Client::ReturnOf(file), true), 0);
+  ASSERT_EQ(a_.Do(Client::CloseOf(file)), 0);
+  world_.hold_syncs_ = true;
+  a_.SendIn(1, Client::UnlinkOf("scattered"));
+  world_.Run();
+  EXPECT_LT(world_.FreeBlocks(), free);
+  world_.Restart();
+  ASSERT_LT(world_.FreeBlocks(), free);
+  world_.hold_syncs_ = false;
+  ASSERT_EQ(a_.Resume(), 0);
+  ASSERT_EQ(a_.Reclaim(HeldOf(file)), 0);
+  EXPECT_EQ(a_.Do(Client::LayoutOf(file, v1::TOKEN_SHARED)), ESTALE);
+  ASSERT_EQ(a_.Do(Client::ReturnOf(file), true), 0);
+  for (std::uint64_t i = 0; i <= kCount / kReapExtents; ++i) world_.Tick();
+  EXPECT_EQ(world_.FreeBlocks(), free);
+}
+
 }  // namespace
 }  // namespace reel::mdc

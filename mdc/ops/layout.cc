@@ -314,11 +314,9 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
 }  // namespace
 
 absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
-  const bool freed = (record.flags() & v1::INODE_FLAG_PARTLY_FREED) != 0;
-  if (record.nlink() > 0 || (!freed && (ctx.opens.IsOpen(inode) ||
-                                        ctx.tokens.Most(ctx.session, inode) != v1::TOKEN_NONE))) {
-    return absl::OkStatus();
-  }
+  const bool used =
+      ctx.opens.IsOpen(inode) || ctx.tokens.Most(ctx.session, inode) != v1::TOKEN_NONE;
+  if (record.nlink() > 0 || (used && !record.removing())) return absl::OkStatus();
   return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
 }
 

@@ -174,7 +174,8 @@ absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
     return ErrnoStatus(EPERM, absl::StrCat("inode ", link.inode(), " is immutable or append-only"));
   }
   const bool unnamed = record.nlink() == 0 && (record.flags() & v1::INODE_FLAG_UNNAMED) != 0;
-  if (record.nlink() == 0 && !unnamed) return ErrnoStatus(ENOENT, "the file has been removed");
+  if (record.nlink() == 0 && (!unnamed || record.removing()))
+    return ErrnoStatus(ENOENT, "the file has been removed");
   if (record.nlink() >= kMaxLinks) {
     return ErrnoStatus(EMLINK, absl::StrCat("inode ", link.inode(), " has ", kMaxLinks, " names"));
   }

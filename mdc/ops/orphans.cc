@@ -54,25 +54,17 @@ absl::Status CountInodeGone(OpContext& ctx) {
   return absl::OkStatus();
 }
 
-// What is left is nobody's file any more: not of a host that had it open in a session of before,
-// was refused when it opened it anew, and claims it of the next controller all the same.
-void NotePartlyFreed(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
-  if ((record.flags() & v1::INODE_FLAG_PARTLY_FREED) != 0) return;
-  record.set_flags((record.flags() & ~std::uint32_t{v1::INODE_FLAG_UNNAMED}) |
-                   v1::INODE_FLAG_PARTLY_FREED);
-  ctx.txn.Changed(inode);
-}
-
 // Frees what one commit may free of an inode without names; true when the inode itself is gone.
 absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
+  // A session that was refused it may still claim in the next epoch to have it open.
+  record.set_removing(true);
+  ctx.txn.Changed(inode);
   if (record.allocated_blocks() > 0) {
     const absl::StatusOr<bool> all = RemoveSomeExtents(
         ctx, inode, FileBlock(0), kEndOfFileBlocks - FileBlock(0), ctx.steps.reaped);
-    if (all.ok() && !*all) NotePartlyFreed(ctx, inode, record);
     if (!all.ok() || !*all) return all;
   }
   const absl::StatusOr<bool> all = RemoveSomeXattrs(ctx, inode, record);
-  if (all.ok() && !*all) NotePartlyFreed(ctx, inode, record);
   if (!all.ok() || !*all) return all;
   if (absl::Status counted = CountInodeGone(ctx); !counted.ok()) return counted;
   ctx.txn.DeleteInode(inode);
@@ -154,8 +146,7 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
     if (record.nlink() == 0) return Reaped::kMore;
   }
   if (record.nlink() == 0) {
-    const bool freed = (record.flags() & v1::INODE_FLAG_PARTLY_FREED) != 0;
-    if (!freed && ctx.opens.IsOpen(inode)) return Reaped::kOpen;
+    if (ctx.opens.IsOpen(inode) && !record.removing()) return Reaped::kOpen;
     if (absl::Status alone = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !alone.ok()) {
       return alone;
     }

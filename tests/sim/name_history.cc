@@ -438,7 +438,12 @@ void NameHistory::SessionOver(int host, std::uint64_t since, std::uint64_t now) 
 
 bool NameHistory::MayBeUntold(const NameOp& op) const {
   const auto found = untold_.find({op.host, op.inode});
-  return found != untold_.end() && found->second >= op.began;
+  if (found != untold_.end() && found->second >= op.began) return true;
+  // Who has missed the end of its session shows what it has set there, before and since.
+  return !op.in_session && std::any_of(ops_.begin(), ops_.end(), [&](const NameOp& set) {
+    return set.kind == NameOp::Kind::kChmod && set.host == op.host && set.inode == op.inode &&
+           set.error == 0;
+  });
 }
 
 NameHistory::Verdict NameHistory::Check(std::string& why) const {

@@ -83,7 +83,7 @@ class NameHistory {
     const auto found = losses_.find(host);
     return found == losses_.end() ? 0 : found->second;
   }
-  // Whether a read that has just ended may have seen such.
+  // Whether a read that has just ended may have seen such; or what was set may be such itself.
   bool MayBeUntold(const NameOp& op) const;
   NameOp& at(std::size_t number) { return ops_[number]; }
   std::size_t size() const { return ops_.size(); }
