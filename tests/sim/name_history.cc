@@ -230,7 +230,8 @@ int Search::Effect(const NameOp& op, std::size_t number) {
     case NameOp::Kind::kLink: {
       const int inode = IndexOf(op.inode);
       // (Of one that begins without a name it is not known here whether it ever had one.)
-      const bool linkable = inodes_[static_cast<std::size_t>(inode)].unnamed && op.error == 0;
+      const bool linkable =
+          inodes_[static_cast<std::size_t>(inode)].unnamed && (op.error == 0 || !op.known);
       if (inode != 0 && Links(inode) == 0 && !linkable) return ESTALE;
       // (Of an inode whose making was not answered it is not known here when it lost its name.)
       if (inode == 0 && op.error == ENOENT) return ENOENT;

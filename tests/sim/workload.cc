@@ -350,6 +350,7 @@ void Program::ChmodOf(std::uint64_t inode) {
   set.set_mode(mode);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
   machine_.attributes().Forget(inode);
+  if (status.ok()) data().Made(machine_.host(), inode);
   Ended(number, status);
 }
 
