@@ -140,6 +140,7 @@ void Program::OneOperation() {
   if (random().OneIn(24)) return UseNameless(slot);
   if (random().OneIn(10)) return UseAttributes(slot);
   if (random().OneIn(20)) return SyncDirectory();
+  if (random().OneIn(20)) return LookForLocks();
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
   switch (AnyKind()) {
     case Kind::kLookup:

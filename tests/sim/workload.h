@@ -162,6 +162,7 @@ class Program {
   void CheckLocked(std::uint64_t inode, const absl::Status& status, bool wait, bool gives_up);
   void LockAtLength(std::uint64_t inode);
   void UseUnderLock(std::uint64_t inode);
+  void LookForLocks();
   // Mapped: reads and stores by the kernel's pages, beside others that go past them.
   bool ByMap() { return !Cached() && shared_.maps && random().OneIn(3); }
   void Store(std::uint64_t inode, DataModel::Range range);
