@@ -139,6 +139,7 @@ void Program::OneOperation() {
   const int slot = AnySlot();
   if (random().OneIn(24)) return UseNameless(slot);
   if (random().OneIn(10)) return UseAttributes(slot);
+  if (mix.default_acls && random().OneIn(16)) return UseDefaultAcl(slot / NameHistory::kNames);
   if (random().OneIn(20)) return SyncDirectory();
   if (random().OneIn(20)) return LookForLocks();
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
@@ -246,7 +247,9 @@ std::uint64_t Program::Create(int slot) {
     data().Made(machine_.host(), attr->inode());
   }
   Ended(number, attr.status(), /*grows=*/true);
-  return attr.ok() ? attr->inode() : 0;
+  if (!attr.ok()) return 0;
+  CheckInherited(slot / NameHistory::kNames, attr->inode(), shared_.names.at(number).began);
+  return attr->inode();
 }
 
 void Program::CreateAndUse(int slot) {
