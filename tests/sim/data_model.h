@@ -84,7 +84,8 @@ class DataModel {
   // fsync(2) of a directory went well: what its host had written to any file by then is safe. (What
   // its mapped pages hold, where there are such, the kernel has not told.)
   void EndSyncAll(int host, Micros began, bool mapped);
-  // A host has made a file: until that is synced it may go with the host's session.
+  // A host has made a file, or set attributes of it: until that is synced it may go with the host's
+  // session.
   void Made(int host, std::uint64_t inode) { made_.insert({host, inode}); }
   // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,
   // when it was opened or last told, or one that nobody was told of.

@@ -226,6 +226,7 @@ void History::Main() {
   if (random().OneIn(4)) shared_.mix.use_file = 1;
   if (random().OneIn(2)) shared_.mix.at_home = 64;
   if (shared_.mix.at_home != 0 && random().OneIn(2)) shared_.mix.journal = 4;
+  shared_.mix.default_acls = random().OneIn(3);
   shared_.left = kOperations;
   cluster_.Start();
   for (std::uint64_t i = 0; i < clients; ++i) {

@@ -2,6 +2,7 @@
 // told so until it gives the lock up or its session is over. Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ class LockModel {
     std::uint64_t owner = 0;
     std::uint64_t first = 0, last = 0;
     bool exclusive = false;
-    bool whole = false;  // by flock(2), which knows nothing of ranges
+    bool whole = false;        // by flock(2), which knows nothing of ranges
+    std::uint64_t number = 0;  // its own, once it is granted
   };
 
   void Granted(const Held& lock) {
@@ -32,7 +34,19 @@ class LockModel {
                                          lock.first, " to ", lock.last));
     }
     held_.push_back(lock);
-    ++granted_;
+    held_.back().number = ++granted_;
+  }
+  const std::vector<Held>& held() const { return held_; }
+  // Whether that one has been held all the time since it was granted.
+  bool IsHeld(std::uint64_t number) const {
+    return std::ranges::any_of(held_, [&](const Held& held) { return held.number == number; });
+  }
+  // Whoever asked who is in the way of that one was told that nobody is.
+  void Missed(const Held& lock) {
+    if (!IsHeld(lock.number)) return;
+    violations_.push_back(absl::StrCat("a lock of inode ", lock.inode, ", bytes ", lock.first,
+                                       " to ", lock.last, ", is not there, which host ", lock.host,
+                                       " holds"));
   }
   // All of an owner's on the inode: before it says so to anybody.
   void GivenUp(std::uint64_t inode, int host, std::uint64_t owner) {

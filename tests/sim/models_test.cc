@@ -418,5 +418,17 @@ TEST(LocksTest, TwoHostsExcludeEachOther) {
   EXPECT_EQ(locks.violations().size(), 1u);
 }
 
+TEST(LocksTest, WhatIsHeldIsThereForWhoeverLooks) {
+  LockModel locks;
+  locks.Granted({.inode = 1, .host = 1, .owner = 1, .first = 0, .last = 9, .exclusive = true});
+  const LockModel::Held held = locks.held().front();
+  locks.Missed(held);
+  EXPECT_EQ(locks.violations().size(), 1u);
+  locks.GivenUp(1, 1, 1);
+  locks.Granted(held);  // once more, since that look began
+  locks.Missed(held);
+  EXPECT_EQ(locks.violations().size(), 1u);
+}
+
 }  // namespace
 }  // namespace reel::sim

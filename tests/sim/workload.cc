@@ -139,7 +139,9 @@ void Program::OneOperation() {
   const int slot = AnySlot();
   if (random().OneIn(24)) return UseNameless(slot);
   if (random().OneIn(10)) return UseAttributes(slot);
+  if (mix.default_acls && random().OneIn(16)) return UseDefaultAcl(slot / NameHistory::kNames);
   if (random().OneIn(20)) return SyncDirectory();
+  if (random().OneIn(20)) return LookForLocks();
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);
   switch (AnyKind()) {
     case Kind::kLookup:
@@ -245,7 +247,9 @@ std::uint64_t Program::Create(int slot) {
     data().Made(machine_.host(), attr->inode());
   }
   Ended(number, attr.status(), /*grows=*/true);
-  return attr.ok() ? attr->inode() : 0;
+  if (!attr.ok()) return 0;
+  CheckInherited(slot / NameHistory::kNames, attr->inode(), shared_.names.at(number).began);
+  return attr->inode();
 }
 
 void Program::CreateAndUse(int slot) {
@@ -350,6 +354,7 @@ void Program::ChmodOf(std::uint64_t inode) {
   set.set_mode(mode);
   const absl::Status status = machine_.vfs().SetAttr(set, caller_).status();
   machine_.attributes().Forget(inode);
+  if (status.ok()) data().Made(machine_.host(), inode);
   Ended(number, status);
 }
 

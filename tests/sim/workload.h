@@ -27,7 +27,8 @@ struct Mix {
   // Each of the first hosts works in a directory of its own, but for one operation in so many, and
   // the others seldom do anything. 0: they do not.
   int at_home = 0;
-  int journal = 0;  // of those, one operation in so many; 0: none
+  int journal = 0;            // of those, one operation in so many; 0: none
+  bool default_acls = false;  // of the directories, for a while
 };
 
 struct Shared {
@@ -137,7 +138,7 @@ class Program {
   void CutAndShow(std::uint64_t inode);
   void Allocate(std::uint64_t inode, int mode, DataModel::Range range);
   // Registers of an inode (workload_attributes.cc), each in the model a file of one cell.
-  enum class Register : std::uint8_t { kUser = 1, kAcl = 2, kTime = 3 };
+  enum class Register : std::uint8_t { kUser = 1, kAcl = 2, kTime = 3, kDefaultAcl = 4 };
   static std::uint64_t RegisterOf(std::uint64_t inode, Register which) {
     return inode | (static_cast<std::uint64_t>(which) << 48);
   }
@@ -145,6 +146,9 @@ class Program {
   void SetRegister(std::uint64_t inode, Register which, bool directory);
   absl::Status SetXattr(std::uint64_t inode, Register which, std::uint32_t number);
   void ReadRegister(std::uint64_t inode, Register which, bool directory);
+  // What a directory gives to what is made in it.
+  void UseDefaultAcl(int directory);
+  void CheckInherited(int directory, std::uint64_t inode, Micros began);
   void CheckRegister(std::uint64_t inode, const absl::Status& status, bool directory, Micros began);
   // Without names (workload_nameless.cc). `slot`: its name, or in which directory.
   void UseNameless(int slot);
@@ -162,6 +166,7 @@ class Program {
   void CheckLocked(std::uint64_t inode, const absl::Status& status, bool wait, bool gives_up);
   void LockAtLength(std::uint64_t inode);
   void UseUnderLock(std::uint64_t inode);
+  void LookForLocks();
   // Mapped: reads and stores by the kernel's pages, beside others that go past them.
   bool ByMap() { return !Cached() && shared_.maps && random().OneIn(3); }
   void Store(std::uint64_t inode, DataModel::Range range);

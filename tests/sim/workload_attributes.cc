@@ -20,6 +20,9 @@ namespace {
 
 constexpr char kUserName[] = "user.sim";
 constexpr char kAclName[] = "system.posix_acl_access";
+constexpr char kDefaultAclName[] = "system.posix_acl_default";
+// Users that a default ACL names are none that an ACL names which was set.
+constexpr std::uint32_t kInherited = 1u << 30;
 constexpr std::int64_t kFirstSecond = 4'000'000'000;  // of the times that are set
 
 // As setxattr(2) has them.
@@ -162,6 +165,7 @@ void Program::ReadRegister(std::uint64_t inode, Register which, bool directory) 
         machine_.vfs().GetXattr(inode, which == Register::kUser ? kUserName : kAclName, caller_);
     status = value.status();
     if (value.ok() && which == Register::kAcl) number = UserOf(*value);
+    if ((number & kInherited) != 0) number = 0;  // nobody has set one since the file was made
     if (value.ok() && which == Register::kUser) {
       std::memcpy(cell.data(), value->data(), std::min(value->size(), cell.size()));
     }
@@ -181,6 +185,54 @@ void Program::ReadRegister(std::uint64_t inode, Register which, bool directory) 
   if (!status.ok()) return;
   data().EndRead(RegisterOf(inode, which), Who(), began, {0, kCell}, cell, /*suspect=*/false);
   ++shared_.attributes_read;
+}
+
+// ---- default ACLs -----------------------------------------------------------------------------
+
+void Program::UseDefaultAcl(int directory) {
+  constexpr std::uint32_t kAllBits = 0777;  // so that it takes nothing from a mode
+  const std::uint64_t inode = shared_.directories[directory];
+  const bool removes = random().OneIn(2);
+  const std::uint32_t number =
+      data().BeginWrite(RegisterOf(inode, Register::kDefaultAcl), Who(), {0, kCell}, removes);
+  const Micros began = now();
+  absl::Status status;
+  if (removes) {
+    status = machine_.vfs().RemoveXattr(inode, kDefaultAclName, caller_);
+    if (ErrnoOf(status) == ENODATA) status = absl::OkStatus();
+  } else {
+    v1::SetXattr set;
+    set.set_inode(inode);
+    set.set_name(kDefaultAclName);
+    set.set_value(AclFor(kInherited | number, kAllBits));
+    status = machine_.vfs().SetXattr(std::move(set), caller_);
+  }
+  machine_.attributes().Forget(inode);
+  CheckRegister(inode, status, /*directory=*/false, began);
+  data().EndWrite(number, status.ok(), /*durable=*/false);
+  Done(began);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] sets the default ACL of directory ", directory,
+                        " to ", removes ? 0 : number, ": ", status.ToString());
+  });
+}
+
+// Of a file that was made there since `began`, and is open.
+void Program::CheckInherited(int directory, std::uint64_t inode, Micros began) {
+  if (!shared_.mix.default_acls || !random().OneIn(2)) return;
+  const absl::StatusOr<std::string> acl = machine_.vfs().GetXattr(inode, kAclName, caller_);
+  if (!acl.ok() && ErrnoOf(acl.status()) != ENODATA) return;
+  const std::uint32_t user = acl.ok() ? UserOf(*acl) : 0;
+  if (user != 0 && (user & kInherited) == 0) return;  // somebody has set another one
+  const std::uint32_t number = user & ~kInherited;
+  std::array<std::byte, kCell> cell{};
+  if (number != 0) data().Fill(number, cell);
+  Log([&] {
+    return absl::StrCat("[", began, ", ", now(), "] inode ", inode, " has the default ACL ", number,
+                        " of directory ", directory);
+  });
+  data().EndRead(RegisterOf(shared_.directories[directory], Register::kDefaultAcl), Who(), began,
+                 {0, kCell}, cell, /*suspect=*/false);
 }
 
 }  // namespace reel::sim

@@ -83,6 +83,7 @@ void Program::LockAtLength(std::uint64_t inode) {
     CheckLocked(inode, status, wait, gives_up);
     if (!status.ok()) break;
     any = true;
+    shared_.cluster.moments().Note(Moment::kLocked, machine_.host());
     if (!data().Unaware(machine_.host())) {
       model.Granted({.inode = inode,
                      .host = machine_.host(),
@@ -98,12 +99,42 @@ void Program::LockAtLength(std::uint64_t inode) {
   machine_.locks().Release(inode, handle_, nullptr);
 }
 
+// As F_GETLK, for what somebody is known to hold: also while another controller takes over, and
+// after that.
+void Program::LookForLocks() {
+  LockModel& model = shared_.cluster.locks();
+  const std::uint64_t times = random().Between(1, 4);
+  for (std::uint64_t i = 0; i < times && !model.held().empty(); ++i) {
+    const LockModel::Held held = model.held()[random().Below(model.held().size())];
+    NextHandle();
+    const client::FileLocks::Lock lock{
+        .inode = held.inode,
+        .kind = held.whole ? v1::LOCK_WHOLE : v1::LOCK_RANGES,
+        .owner = handle_,
+        .handle = handle_,
+        .range = {held.first, held.last},
+        .type = held.exclusive && random().OneIn(2) ? v1::LOCK_SHARED : v1::LOCK_EXCLUSIVE,
+        .pid = 1};
+    const Micros began = now();
+    const auto found = machine_.locks().Test(lock, nullptr);
+    Log([&] {
+      return absl::StrCat("[", began, ", ", now(), "] looks for a lock of inode ", held.inode, ", ",
+                          held.first, " to ", held.last, ": ", found.status().ToString(),
+                          found.ok() && found->has_value() ? "" : ", none");
+    });
+    Done(began);
+    CheckError("a look for locks", held.inode, found.status(), Explained(found.status(), began));
+    if (found.ok() && !found->has_value()) model.Missed(held);
+    shared_.cluster.scheduler().Sleep(random().Between(10, 100 * kMs));
+  }
+}
+
 void Program::UseUnderLock(std::uint64_t inode) {
   for (std::uint64_t i = random().Below(3); i > 0; --i) {
     random().OneIn(2) ? Write(inode, AnyRange()) : (void)Read(inode, AnyRange());
   }
   shared_.cluster.scheduler().Sleep(
-      random().Between(10, random().OneIn(4) ? 1'500 * kMs : 20 * kMs));
+      random().Between(10, random().OneIn(3) ? 3'000 * kMs : 20 * kMs));
 }
 
 }  // namespace reel::sim

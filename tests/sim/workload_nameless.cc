@@ -46,7 +46,9 @@ std::uint64_t Program::CreateUnnamed(int slot) {
       machine_.vfs().CreateUnnamed(At(slot).parent, S_IFREG | mode, O_RDWR, caller_);
   if (attr.ok()) shared_.names.at(number).inode = attr->inode();
   Ended(number, attr.status(), /*grows=*/true);
-  return attr.ok() ? attr->inode() : 0;
+  if (!attr.ok()) return 0;
+  CheckInherited(slot / NameHistory::kNames, attr->inode(), shared_.names.at(number).began);
+  return attr->inode();
 }
 
 // Whatever became of its names: in the session in which it was opened it is there.
