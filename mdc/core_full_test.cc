@@ -160,7 +160,7 @@ TEST_F(CoreFullTest, AnAlarmSaysWhatWaitsSinceWhen) {
   BecomesFull(/*commits_wait=*/true);
   EXPECT_THAT(Alarms(),
               ElementsAre(AllOf(HasSubstr("nearly full for 8 s"),
-                                HasSubstr("1 commits of 1 sessions"), HasSubstr("for 5 s"))));
+                                HasSubstr("1 commit of 1 session,"), HasSubstr("for 5 s by now"))));
   world_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
   world_.Run();
   EXPECT_THAT(Alarms(), IsEmpty());

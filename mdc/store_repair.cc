@@ -337,9 +337,10 @@ class StoreRepairer {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the metadata store is too full to be rebuilt: a second copy of its records does not fit "
         "into the ",
-        room_bytes_ / kMiB, " MiB that are free beside its ", old_bytes_ / kMiB,
-        " MiB; what is damaged is as it was: serve the volume, remove files, and run the repair "
-        "again"));
+        room_bytes_ / kMiB, " MiB that are free beside its ", old_bytes_ / kMiB, " MiB; ",
+        fs_->Find(kNoManifestPath).ok()
+            ? "without its manifest it cannot be served either: restore a backup"
+            : "it is as it was: serve the volume, remove files, and run the repair again"));
   }
 
   absl::Status MoveAll(const std::string& from, const std::string& to) {

@@ -377,6 +377,15 @@ TEST_F(FullStoreRepairTest, ARebuildWithoutRoomLeavesAllAsItWas) {
   EXPECT_GE(Served(), kMore / 4 - 40);
 }
 
+TEST_F(FullStoreRepairTest, WithoutAManifestNothingIsPromised) {
+  FlipIn("MANIFEST-", 0.5);
+  for (int runs = 0; runs < 2; ++runs) {
+    const auto outcome = Repair();
+    ASSERT_TRUE(absl::IsResourceExhausted(outcome.status())) << outcome.status();
+    EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("restore a backup"));
+  }
+}
+
 TEST_F(FullStoreRepairTest, OneThatIsStoppedOnItsWayBackGoesOn) {
   FlipIn(".sst", 0.3);
   const std::uint64_t served = Served();
