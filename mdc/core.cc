@@ -295,8 +295,9 @@ absl::StatusOr<Core::Region> CoreImpl::TakeRegion(PoolId pool, std::uint64_t lea
   if (InGrace()) {  // what is free may be a file's that is to be made again
     return absl::UnavailableError("not all sessions of the last epoch have said what they hold");
   }
-  for (std::uint64_t length = most_blocks; length >= std::max<std::uint64_t>(least_blocks, 1);
-       length /= 2) {
+  const std::uint64_t least = std::max<std::uint64_t>(least_blocks, 1);
+  for (std::uint64_t length = most_blocks, next = 0; length >= least; length = next) {
+    next = length > least ? std::max(length / 2, least) : 0;
     Txn txn(db_, in_flight_, Tier::kMemory);
     AllocationRequest request;
     request.length_blocks = length;

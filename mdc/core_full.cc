@@ -13,6 +13,10 @@ namespace {
 // long, and acknowledge no more writes that need one.
 constexpr std::uint64_t kLongHeldMs = 5'000;
 
+std::string Counted(std::size_t count, const char* what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
 }  // namespace
 
 void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
@@ -83,9 +87,9 @@ void CoreImpl::DescribeFullStore(v1::ShowReply& reply) const {
     ++commits;
   }
   if (commits > 0) {
-    absl::StrAppend(&alarm, ", and ", commits, " commits of ", sessions.size(),
-                    " sessions, with all who fsync, have waited for ", LongestHeldMs() / 1000,
-                    " s");
+    absl::StrAppend(
+        &alarm, "; ", Counted(commits, "commit"), " of ", Counted(sessions.size(), "session"),
+        ", and who fsyncs there, wait for it, for ", LongestHeldMs() / 1000, " s by now");
   }
   reply.add_alarms(absl::StrCat(alarm, "; remove files, or give its pool more room"));
 }

@@ -114,6 +114,16 @@ TEST_F(CoreFullTest, WhatIsWrittenIsWrittenAgain) {
   EXPECT_THAT(a_.last_.message(), HasSubstr("the metadata store is nearly full: remove files"));
 }
 
+TEST_F(CoreFullTest, DfShowsNoRoom) {
+  v1::Request request;
+  request.mutable_stat_fs();
+  ASSERT_EQ(a_.Do(request), 0);
+  EXPECT_GT(a_.last_.stat_fs().free_blocks(), 0);
+  BecomesFull(/*commits_wait=*/false);
+  ASSERT_EQ(a_.Do(request), 0);
+  EXPECT_EQ(a_.last_.stat_fs().free_blocks(), 0);
+}
+
 TEST_F(CoreFullTest, NamesAreLengthenedWhileThereIsAReserve) {
   BecomesFull(/*commits_wait=*/false);
   EXPECT_EQ(a_.Do(RenameOf("file", "longer"), true), 0);
@@ -150,7 +160,7 @@ TEST_F(CoreFullTest, AnAlarmSaysWhatWaitsSinceWhen) {
   BecomesFull(/*commits_wait=*/true);
   EXPECT_THAT(Alarms(),
               ElementsAre(AllOf(HasSubstr("nearly full for 8 s"),
-                                HasSubstr("1 commits of 1 sessions"), HasSubstr("for 5 s"))));
+                                HasSubstr("1 commit of 1 session,"), HasSubstr("for 5 s by now"))));
   world_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
   world_.Run();
   EXPECT_THAT(Alarms(), IsEmpty());

@@ -1,6 +1,7 @@
 #include "mdc/meta_db.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -429,6 +430,20 @@ std::vector<std::string> MetaDb::Engine::LowestTableEnds() const {
   }
   std::sort(ends.begin(), ends.end());
   return ends;
+}
+
+// The memtables, level 0 and the level below it may go into one compaction; a table of that with
+// what it overlaps further down, into the next.
+std::uint64_t MetaDb::CompactionBytes() const {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  engine_->db->GetLiveFilesMetaData(&tables);
+  std::map<int, std::uint64_t> levels;
+  for (const rocksdb::LiveFileMetaData& table : tables) levels[table.level] += table.size;
+  std::uint64_t bytes = 0;
+  engine_->db->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
+  bytes += levels[0];
+  if (const auto base = levels.upper_bound(0); base != levels.end()) bytes += base->second;
+  return bytes + 3 * engine_->options.write_buffer_bytes;
 }
 
 std::uint64_t MetaDb::removals() const {

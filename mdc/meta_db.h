@@ -124,6 +124,8 @@ class MetaDb {
   // reading and writing all of the store; returns early, CANCELLED, when `cancelled` becomes true.
   // From any thread, beside everything else.
   absl::Status Compact(std::atomic<bool>& cancelled);
+  // What that needs at a time, beside what is there.
+  std::uint64_t CompactionBytes() const;
   // Keys removed since the store was opened.
   std::uint64_t removals() const;
 

@@ -19,7 +19,7 @@ bool OnlyRegisters(const v1::Open& open);
 // Makes the metadata store larger, and has to wait or is refused when that is nearly full.
 bool GrowsStore(const v1::Request& request);
 
-// May make it larger, by what is there already: is executed while there is a reserve, and may use
+// May make it larger by what is there already: is executed while there is a reserve, and may use
 // no more than that (OpContext::store_spent).
 bool StretchesStore(const v1::Request& request);
 

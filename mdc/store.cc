@@ -17,16 +17,21 @@ constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
 // counted in those (of 64 MiB at most). The largest compaction makes new tables of the eight on
 // level 0 (more stop all writes) and of the four of the level below; with two memtables that have
 // to be flushed first that is 14, metafs's WorkingBytes (7/32 of the region). With less than
-// ReservedBytes free (10/32), what grows the store of its own will is refused: create, link, xattr,
-// allocate. What was granted before may still be committed, and that may cut an extent record into
-// three: it has the difference, six buffers. With less than WorkingBytes free, commits
-// wait before they are applied, but those of removed files, and nobody is evicted for that; what
-// deletes always goes on: its
-// few bytes a record are flushed from the working space, and the compaction gives back more.
-// (Not held back are renames, attributes, stored replies and records of sessions, which hardly
-// grow: that these stay within the working space is not proved.) A log takes at most four, which is
-// what metafs keeps for logs (1/16), and as much for those of the next epoch; of the two memtables
-// that may not be flushed yet, the next start makes tables in a reserve of its own (3/64).
+// ReservedBytes free (10/32), what is new is refused: create, link, xattr, allocate, blocks that
+// were never written. What is there may still grow: by commits of what was granted, each of which
+// may cut an extent record into three, by longer names and by holes. It has the difference, six
+// buffers. With less than WorkingBytes free, longer names and holes that cut an extent in two are
+// refused, too, and commits wait before they are applied, but those of removed files; nobody is
+// evicted for that. What deletes always goes on: its few bytes a record are flushed from the
+// working space, and the compaction gives back more.
+// Neither refused nor held back is what has a bound: attributes of an inode (some 60 bytes more
+// than it had), free space where a truncation cuts an extent (a record a file), the records of
+// sessions and their stored replies (one a slot). That these bounds lie within the working space is
+// not proved for every store, nor that six buffers suffice for all commits between two looks of the
+// StoreKeeper; full_store_test.cc fills the smallest stores by each kind of change.
+// A log takes at most four, which is what metafs keeps for logs (1/16), and as much for those of
+// the next epoch; of the two memtables that may not be flushed yet, the next start makes tables in
+// a reserve of its own (3/64).
 constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
 

@@ -25,8 +25,11 @@ bool StoreKeeper::Watch() {
   }
   core_.OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull,
                      free_bytes < store_.fs().WorkingBytes());
-  // With less than that free, a compaction might not have room for what it makes.
-  return !region_ && free_bytes >= reserved_bytes / 2 && Compacts();
+  // A compaction that has no room for what it makes would end the controller.
+  const auto fits = [&] {
+    return free_bytes >= reserved_bytes / 2 || free_bytes >= store_.db().CompactionBytes();
+  };
+  return !region_ && fits() && Compacts();
 }
 
 // Of a full store: RocksDB by itself compacts when much is written, and now little is. The rest

@@ -29,6 +29,8 @@ using metafs::MetaFs;
 // Where MetaDb has its files, and where they wait while they are being copied.
 constexpr char kStorePath[] = "/meta";
 constexpr char kOldPath[] = "/meta.old";
+// A file that is there when the manifest of what waits there is not the store's own any more.
+constexpr char kNoManifestPath[] = "/REBUILDING.manifest";
 constexpr std::uint64_t kCacheBytes = 64 * kMiB;
 constexpr std::size_t kRecordsPerBatch = 4096;
 // Batches are synced now and then, so that the log stays short.
@@ -197,8 +199,8 @@ class StoreRepairer {
       if (name.ends_with(".sst")) {
         damaged_tables_.insert(std::strtoull(name.c_str(), nullptr, 10));
         must_rebuild_ = true;
-        Tell("store", absl::StrCat("metadata file ", path),
-             "damaged: what can be read of it is taken");
+        when_rebuilt_.push_back({"store", absl::StrCat("metadata file ", path),
+                                 "damaged: what can be read of it is taken"});
       } else {
         if (absl::Status removed = fs_->Remove(path); !removed.ok()) return removed;
         Tell("store", absl::StrCat("metadata file ", path), "damaged: dropped, and made anew");
@@ -240,18 +242,20 @@ class StoreRepairer {
     return (*db)->Sync().status();
   }
 
-  // All that can be read goes into a new store; the old one makes room for it and stays until the
-  // new one is whole. While the mark is there, neither is served.
+  // All that can be read goes into a new store; the old one moves aside and stays until the new one
+  // is whole. While the mark is there, neither is served. Where there is no room for both, or it
+  // cannot be written, the old one moves back.
   absl::Status Rebuild() {
     if (fs_->Find(kRebuildingPath).ok()) {
       RemoveAll(kStorePath);
     } else {
-      if (absl::Status status = Mark(); !status.ok()) return status;
+      if (absl::Status status = Mark(kRebuildingPath); !status.ok()) return NotCopied(status);
       if (absl::Status status = MoveAll(kStorePath, kOldPath); !status.ok()) return status;
     }
     if (absl::Status status = fs_->Commit(); !status.ok()) return status;
     absl::Status copied = manifest_lost_ ? absl::DataLossError("its manifest is cut off") : Copy();
     if (absl::IsDataLoss(copied)) {
+      if (absl::Status status = Mark(kNoManifestPath); !status.ok()) return NotCopied(status);
       Tell("store", "metadata store",
            "its manifest cannot be used: made anew from the tables and logs that can be read");
       RocksEnv env(*fs_);
@@ -260,14 +264,35 @@ class StoreRepairer {
       if (absl::Status status = fs_->Commit(); !status.ok()) return status;
       copied = Copy();
     }
-    if (!copied.ok()) return copied;
+    if (!copied.ok()) {
+      const absl::Status undone = Undo();
+      return undone.ok() ? copied : undone;
+    }
     RemoveAll(kOldPath);
-    if (absl::Status status = fs_->Remove(kRebuildingPath); !status.ok()) return status;
+    for (const Problem& line : when_rebuilt_) did_(line);
+    return RemoveMarks();
+  }
+
+  // The store is again what it was, damaged, and can be served from as well as then: not without
+  // its own manifest.
+  absl::Status Undo() {
+    if (fs_->Find(kNoManifestPath).ok()) return absl::OkStatus();
+    RemoveAll(kStorePath);
+    if (absl::Status status = MoveAll(kOldPath, kStorePath); !status.ok()) return status;
+    if (absl::Status status = RemoveMarks(); !status.ok()) return status;
+    return fs_->Unmount();
+  }
+
+  absl::Status RemoveMarks() {
+    for (const char* mark : {kNoManifestPath, kRebuildingPath}) {
+      if (!fs_->Find(mark).ok()) continue;
+      if (absl::Status status = fs_->Remove(mark); !status.ok()) return status;
+    }
     return fs_->Commit();
   }
 
-  absl::Status Mark() {
-    const auto mark = fs_->Create(kRebuildingPath);
+  absl::Status Mark(const char* path) {
+    const auto mark = fs_->Create(path);
     if (!mark.ok()) return mark.status();
     metafs::TableWriter writer(*fs_, *mark);
     if (absl::Status status = writer.Append("rebuilding"); !status.ok()) return status;
@@ -275,12 +300,14 @@ class StoreRepairer {
   }
 
   absl::Status Copy() {
+    room_bytes_ = fs_->FreeBytes();
+    old_bytes_ = fs_->SizeBytes() - std::min(room_bytes_, fs_->SizeBytes());
     RocksEnv env(*fs_);
     auto db = MetaDb::Open(
         env.get(), {.cache_bytes = kCacheBytes,
                     .write_buffer_bytes = Store::WriteBufferBytes(64 * kMiB, fs_->SizeBytes()),
                     .create = true});
-    if (!db.ok()) return NoRoom(db.status());
+    if (!db.ok()) return NotCopied(db.status());
     RecordWriter writer(**db);
     absl::Status written;
     const auto salvage = SalvageRecords(env.get(), kOldPath, {.damaged_tables = damaged_tables_},
@@ -288,10 +315,10 @@ class StoreRepairer {
                                           written = writer.Take(key, value);
                                           return written;
                                         });
-    if (!written.ok()) return NoRoom(written);
+    if (!written.ok()) return NotCopied(written);
     if (!salvage.ok()) return salvage.status();
     written = writer.Finish(salvage->last_sequence);
-    if (!written.ok()) return NoRoom(written);
+    if (!written.ok()) return NotCopied(written);
     for (const auto& [start, end] : salvage->gaps) {
       Tell("records-lost", "metadata store",
            absl::StrCat("records from ", KeyText(start), " to ", KeyText(end),
@@ -301,10 +328,19 @@ class StoreRepairer {
          absl::StrCat("rebuilt from ", writer.records(), " records that could be read"));
     return absl::OkStatus();
   }
-  static absl::Status NoRoom(const absl::Status& status) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the metadata store could not be copied: ", status.message(),
-                     "; the damaged one is as it was, and the repair can be run again"));
+  // What could not be written. A LUN that fails is no lack of room.
+  absl::Status NotCopied(const absl::Status& status) const {
+    if (!fs_->WasFull()) {
+      return {status.code(), absl::StrCat("the metadata store could not be copied: ",
+                                          status.message(), "; run the repair again")};
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the metadata store is too full to be rebuilt: a second copy of its records does not fit "
+        "into the ",
+        room_bytes_ / kMiB, " MiB that are free beside its ", old_bytes_ / kMiB, " MiB; ",
+        fs_->Find(kNoManifestPath).ok()
+            ? "without its manifest it cannot be served either: restore a backup"
+            : "it is as it was: serve the volume, remove files, and run the repair again"));
   }
 
   absl::Status MoveAll(const std::string& from, const std::string& to) {
@@ -334,8 +370,10 @@ class StoreRepairer {
   const StoreRepairOptions options_;
   const Did& did_;
   std::unique_ptr<MetaFs> fs_;
+  std::vector<Problem> when_rebuilt_;       // what is to be told then
   std::set<std::uint64_t> damaged_tables_;  // file numbers
   bool must_rebuild_ = false, manifest_lost_ = false;
+  std::uint64_t room_bytes_ = 0, old_bytes_ = 0;  // when the copy was begun
 };
 
 }  // namespace

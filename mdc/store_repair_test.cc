@@ -20,6 +20,7 @@ namespace reel::mdc {
 namespace {
 
 using metafs::MetaFs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -309,6 +310,94 @@ TEST_F(StoreRepairTest, NothingIsLostWithoutLeave) {
   EXPECT_TRUE(absl::IsDataLoss(Repair(/*rebuild=*/false).status()));
   EXPECT_THAT(lines_, IsEmpty());
   EXPECT_GE(KeptAfterRepair(), expected_.size() - 40);
+}
+
+// Values that fill half of the store, so that there is no room for them twice.
+class FullStoreRepairTest : public StoreRepairTest {
+ protected:
+  static constexpr std::uint64_t kFirst = 100'000, kMore = 21'000;
+
+  FullStoreRepairTest() { Alter(/*removes=*/false, kFirst, kFirst + kMore); }
+
+  void Alter(bool removes, std::uint64_t from, std::uint64_t to) {
+    OpenVolume volume = Open();
+    auto store = Store::Open(volume, {.cache_bytes = kMiB});
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (std::uint64_t i = from; i < to; ++i) {
+      WriteBatch batch;
+      if (removes) {
+        batch.Delete(Key(i));
+      } else {
+        batch.Put(Key(i), Value(i));
+      }
+      ASSERT_TRUE((*store)->db().Apply(batch).ok());
+      if (i % 100 == 99) {
+        ASSERT_TRUE((*store)->db().Sync().ok());
+      }
+    }
+    ASSERT_TRUE((*store)->db().Sync().ok());
+  }
+  static std::string Value(std::uint64_t i) {
+    auto noise = static_cast<std::uint32_t>(i * 2654435761u);
+    std::string value(500, '\0');
+    for (char& c : value) c = static_cast<char>((noise = noise * 1664525 + 1013904223) >> 24);
+    return value;
+  }
+  // How many of those values are there and right, as a controller that serves it reads them.
+  std::uint64_t Served() {
+    OpenVolume volume = Open();
+    auto store = Store::Open(volume, {.cache_bytes = kMiB});
+    EXPECT_TRUE(store.ok()) << store.status();
+    std::uint64_t count = 0;
+    std::string value;
+    for (std::uint64_t i = kFirst; store.ok() && i < kFirst + kMore; ++i) {
+      const auto found = (*store)->db().Get(Key(i), &value, Tier::kAll);
+      count += found.ok() && *found == Found::kYes && value == Value(i) ? 1 : 0;
+    }
+    return count;
+  }
+};
+
+TEST_F(FullStoreRepairTest, ARebuildWithoutRoomLeavesAllAsItWas) {
+  FlipIn(".sst", 0.3);
+  const std::uint64_t served = Served();
+  EXPECT_GT(served, kMore / 2);
+  for (int runs = 0; runs < 2; ++runs) {
+    const auto outcome = Repair();
+    ASSERT_TRUE(absl::IsResourceExhausted(outcome.status())) << outcome.status();
+    EXPECT_THAT(std::string(outcome.status().message()),
+                AllOf(HasSubstr("too full to be rebuilt"), HasSubstr("remove files")));
+    EXPECT_THAT(lines_, IsEmpty()) << "nothing was done";
+    EXPECT_EQ(Served(), served);
+  }
+  Alter(/*removes=*/true, kFirst + kMore / 4, kFirst + kMore);
+  const auto outcome = Repair();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(IsSound());
+  EXPECT_GE(Served(), kMore / 4 - 40);
+}
+
+TEST_F(FullStoreRepairTest, WithoutAManifestNothingIsPromised) {
+  FlipIn("MANIFEST-", 0.5);
+  for (int runs = 0; runs < 2; ++runs) {
+    const auto outcome = Repair();
+    ASSERT_TRUE(absl::IsResourceExhausted(outcome.status())) << outcome.status();
+    EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("restore a backup"));
+  }
+}
+
+TEST_F(FullStoreRepairTest, OneThatIsStoppedOnItsWayBackGoesOn) {
+  FlipIn(".sst", 0.3);
+  const std::uint64_t served = Served();
+  for (const int writes : {60, 1'500}) {
+    std::atomic<int> left = writes;
+    const auto outcome = Repair({.may_write = [&left] {
+      return --left >= 0 ? absl::OkStatus() : absl::AbortedError("the term is over");
+    }});
+    EXPECT_FALSE(outcome.ok());
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(Repair().status()));
+  EXPECT_EQ(Served(), served);
 }
 
 TEST_F(StoreRepairTest, ARebuildThatWasStoppedGoesOn) {

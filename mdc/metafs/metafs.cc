@@ -311,6 +311,7 @@ absl::Status MetaFs::TakeChunks(std::uint64_t count, ChunkUse use, std::vector<C
     } else if (committed_ < queued_) {
       if (absl::Status s = CommitLocked(); !s.ok()) return s;  // removals may free chunks
     } else {
+      was_full_ = true;
       return absl::ResourceExhaustedError(
           absl::StrCat("the metadata store is full (", chunks_.used(), " of ", chunks_.total(),
                        " chunks used); give it more space or delete files"));

@@ -121,6 +121,8 @@ class MetaFs {
   // who delete, have made room.
   std::uint64_t WorkingBytes() const;
   std::uint64_t SizeBytes() const;
+  // Whether a file has found no room since the mount.
+  bool WasFull() const { return was_full_; }
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   Epoch epoch() const { return epoch_; }
   bool read_only() const { return read_only_; }
@@ -200,6 +202,7 @@ class MetaFs {
   const Epoch epoch_;
   const bool read_only_;
   std::atomic<bool> unflushed_tables_{false};
+  std::atomic<bool> was_full_{false};
 
   mutable Mutex mutex_;
   CondVar changed_;

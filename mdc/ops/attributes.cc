@@ -214,7 +214,8 @@ absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
   v1::StatFsReply& out = *reply.mutable_stat_fs();
   out.set_block_bytes(ctx.descriptor.block_bytes);
   out.set_total_blocks(ctx.allocator.total_blocks());
-  out.set_free_blocks(ctx.allocator.total_free_blocks());
+  // Without room for their records nobody gets blocks.
+  out.set_free_blocks(ctx.store_full ? 0 : ctx.allocator.total_free_blocks());
   out.set_inodes(volume.inodes() + 1);
   return absl::OkStatus();
 }
