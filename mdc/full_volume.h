@@ -155,8 +155,9 @@ class FullVolume {
   std::string State() {
     const metafs::MetaFs& fs = store_->fs();
     return absl::StrCat(fs.FreeBytes(), " of ", fs.SizeBytes(), " bytes are free (reserve ",
-                        fs.ReservedBytes(), ", ", fs.WorkingBytes(),
-                        " to work in); store: ", store_->db().Sync().status().ToString(),
+                        fs.ReservedBytes(), ", ", fs.WorkingBytes(), " to work in, ",
+                        store_->db().CompactionBytes(),
+                        " to compact); store: ", store_->db().Sync().status().ToString(),
                         ", core: ", world_->core_->health().ToString());
   }
   bool dead() const { return world_->dead_ || power_.off() || !world_->core_->health().ok(); }
