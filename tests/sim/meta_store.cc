@@ -333,6 +333,9 @@ absl::StatusOr<Sequence> MetaDb::Sync() {
 absl::Status MetaDb::Compact(std::atomic<bool>&) {
   return absl::OkStatus();
 }
+std::uint64_t MetaDb::CompactionBytes() const {
+  return 0;
+}
 std::uint64_t MetaDb::removals() const {
   return 0;
 }
