@@ -179,6 +179,7 @@ class Program {
   std::uint64_t handle_ = 0;
   Micros opened_ = 0;      // the open file was
   Micros told_since_ = 0;  // then, or when it was last told of a loss
+  int told_ = 0;           // of how many
   client::Caller caller_;
   // An open directory, and how many losses of names its fsync(2) has told of.
   std::unique_ptr<client::DirHandle> open_directory_;

@@ -56,6 +56,7 @@ void Program::CheckOpened(std::uint64_t inode, const absl::Status& status, Micro
 void Program::NextHandle() {
   handle_ = caller_.handle = ++g_last_handle;
   opened_ = told_since_ = now();
+  told_ = 0;
 }
 
 // close(2): it tells of losses, and with the mount's option it syncs.
@@ -85,10 +86,14 @@ void Program::CheckTold(const char* what, std::uint64_t inode, const absl::Statu
   // (A page of a lost session that goes back late is one more.)
   const bool pages_late = shared_.maps && data().LastSessionOver(Who().host) != 0;
   const bool flush_failed = data().FlushFailedSince(Who().host, 0);  // told to whoever asks first
+  // (Bytes and names of one lost session are two losses, and the names may be known of later.)
+  const bool second = told_ == 1 && data().LostSessionSince(Who().host, opened_);
   CheckError(what, inode, status,
-             ErrnoOf(status) == EIO &&
-                 (pages_late || flush_failed || data().MayTell(inode, Who().host, told_since_)));
-  if (!status.ok()) told_since_ = now();
+             ErrnoOf(status) == EIO && (pages_late || flush_failed || second ||
+                                        data().MayTell(inode, Who().host, told_since_)));
+  if (status.ok()) return;
+  told_since_ = now();
+  ++told_;
 }
 
 void Program::UseFile(std::uint64_t inode) {
