@@ -143,6 +143,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       access_.Leave(f, entered);
       if (io.page_cache && entered.gave_way && gives_way) access_.GiveWay(f);
       // (What a lost block holds may be another file's.)
+      if (f.era == era) context_.NoteLostFlushes(f);
       valid = submitted && f.era == era && f.lost_flushes == lost_flushes;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.

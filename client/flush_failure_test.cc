@@ -180,6 +180,14 @@ TEST_F(FlushFailureTest, WhatIsWrittenAfterAnotherFilesFailedFlushIsKept) {
   ExpectAlone(0, "");
 }
 
+// The block may hold another file's old bytes from then on.
+TEST_F(FlushFailureTest, WhatAnotherFilesFailedFlushHasLostIsNotRead) {
+  const auto client = MountUncommitted();
+  FailFlushOfAnother(*client);
+  lun().Crash(1, FaultyLun::kLoseAll);
+  EXPECT_EQ(client->Read(inode_, 0, kBlock), std::string(kBlock, '\0'));
+}
+
 // Nor is what an earlier flush stands for.
 TEST_F(FlushFailureTest, WhatWasFlushedBeforeAnotherFilesFailedFlushIsKept) {
   const auto client = MountUncommitted();
