@@ -26,7 +26,7 @@ class StoreKeeper {
   // REQUIRES: all of them outlive it. `free_bytes`: what counts as free in the store; empty: what
   // is.
   StoreKeeper(Store& store, Core& core, const VolumeDescriptor& descriptor, const Clock& clock,
-              FreeBytes free_bytes)
+              FreeBytes free_bytes = {})
       : store_(store),
         core_(core),
         descriptor_(descriptor),
