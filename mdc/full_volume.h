@@ -117,8 +117,9 @@ class FullVolume {
     for (int again = 0; again < 2 && !dead(); ++again) {
       if (keeper_->Watch()) {
         std::atomic<bool> cancelled{false};
-        compactions_ += store_->db().Compact(cancelled).ok() ? 1 : 0;
-        keeper_->OnCompacted();
+        const absl::Status compacted = store_->db().Compact(cancelled);
+        compactions_ += compacted.ok() ? 1 : 0;
+        keeper_->OnCompacted(compacted);
       }
       world_->Run();
       if (dead()) return;

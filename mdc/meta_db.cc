@@ -234,11 +234,18 @@ struct MetaDb::Engine {
 
 namespace {
 
-// A new memtable comes with a new log.
-class MemtableListener final : public rocksdb::EventListener {
+class Listener final : public rocksdb::EventListener {
  public:
-  explicit MemtableListener(LogGrowth log_bytes) : log_bytes_(std::move(log_bytes)) {}
+  explicit Listener(LogGrowth log_bytes) : log_bytes_(std::move(log_bytes)) {}
+  // A new memtable comes with a new log.
   void OnMemTableSealed(const rocksdb::MemTableInfo&) override { *log_bytes_ = 0; }
+  // A compaction for which the store has no room has changed nothing, and left what flushes need:
+  // RocksDB tries it again a second later.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction && error->IsNoSpace()) {
+      *error = rocksdb::Status::OK();
+    }
+  }
 
  private:
   const LogGrowth log_bytes_;
@@ -286,7 +293,8 @@ rocksdb::Options RocksOptions(rocksdb::Env* env, const MetaDb::Options& options,
   rocks.stats_dump_period_sec = 0;
   rocks.stats_persist_period_sec = 0;
   rocks.statistics = rocksdb::CreateDBStatistics();
-  rocks.listeners.push_back(std::make_shared<MemtableListener>(log_bytes));
+  rocks.listeners.push_back(std::make_shared<Listener>(log_bytes));
+  if (options.listener != nullptr) rocks.listeners.push_back(options.listener);
   return rocks;
 }
 
@@ -413,6 +421,7 @@ absl::Status MetaDb::Compact(std::atomic<bool>& cancelled) {
     const rocksdb::Slice end = ToSlice(i == ends.size() ? std::string_view() : ends[i]);
     const rocksdb::Status s = engine_->db->CompactRange(options, i == 0 ? nullptr : &begin,
                                                         i == ends.size() ? nullptr : &end);
+    if (s.IsNoSpace()) return absl::ResourceExhaustedError(FromRocks(s, "compact").message());
     if (!s.ok() && !cancelled) return engine_->Broken(FromRocks(s, "compact"));
   }
   if (cancelled) return absl::CancelledError("metadata store: compaction was cancelled");

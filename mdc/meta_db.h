@@ -25,6 +25,7 @@
 
 namespace rocksdb {
 class Env;
+class EventListener;
 }  // namespace rocksdb
 
 namespace reel::mdc {
@@ -99,6 +100,7 @@ class MetaDb {
     std::uint64_t write_buffer_bytes = 64ull << 20;
     bool read_only = false;  // for fsck: replays the log in memory, writes nothing
     bool create = false;     // for mkfs; fails if a store exists
+    std::shared_ptr<rocksdb::EventListener> listener{};  // of the environment's; may be null
   };
 
   // Opens the store on `env` (metafs's; it outlives the MetaDb). DATA_LOSS names what is damaged.
@@ -122,7 +124,7 @@ class MetaDb {
 
   // Rewrites the tables without what was removed, so that its space is free again. Takes as long as
   // reading and writing all of the store; returns early, CANCELLED, when `cancelled` becomes true.
-  // From any thread, beside everything else.
+  // From any thread, beside everything else. RESOURCE_EXHAUSTED: there was no room for it.
   absl::Status Compact(std::atomic<bool>& cancelled);
   // What that needs at a time, beside what is there.
   std::uint64_t CompactionBytes() const;

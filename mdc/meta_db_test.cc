@@ -204,6 +204,32 @@ TEST(MetaDbCrashTest, AFullStoreDeletesAndStartsWhereverItCrashes) {
   EXPECT_TRUE(MetaFs::Check(store.space).empty());
 }
 
+// It is done when there is room. What it has written meanwhile is gone, and flushes had their own.
+TEST(MetaDbTest, ACompactionWithoutRoomHarmsNothing) {
+  CrashStore store;
+  std::atomic<bool> cancelled{false};
+  auto filler = store.fs->Create("/filler");
+  ASSERT_OK(filler.status());
+  absl::Status compacted;
+  for (int round = 0; compacted.ok() && round < 100; ++round) {
+    // Over what is there: no table can stay as it is.
+    for (int i = 0; i < 20; ++i) ASSERT_OK(store.db->Apply(Noise(i, 5'000)).status());
+    while (store.fs->Extend(**filler, 1, metafs::ChunkUse::kCompaction).ok()) continue;
+    compacted = store.db->Compact(cancelled);  // (a flush may have made room for it)
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(compacted)) << compacted;
+  ASSERT_OK(store.db->Apply(Noise(21, 80'000)).status());  // more than a memtable
+  ASSERT_OK(store.db->Apply(Noise(22, 80'000)).status());
+  ASSERT_OK(store.db->Sync().status());
+  ASSERT_OK(store.fs->Remove("/filler"));
+  filler->reset();
+  ASSERT_OK(store.fs->Commit());
+  ASSERT_OK(store.db->Compact(cancelled));
+  store.PowerFails(1);
+  ASSERT_OK(store.Open());
+  EXPECT_EQ(store.All()->size(), 22);
+}
+
 TEST(MetaDbTest, LeftoversOfStartsAreRemovedAndNothingElse) {
   CrashStore store;
   ASSERT_OK(store.db->Apply(Noise(1, 100'000)).status());

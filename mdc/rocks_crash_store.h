@@ -107,6 +107,7 @@ class CrashStore {
     options.cache_bytes = 1 << 20;
     options.write_buffer_bytes = 64 << 10;
     options.create = true;
+    options.listener = metafs::NewTableListener();
     EXPECT_TRUE(Open().ok());
     options.create = false;
   }

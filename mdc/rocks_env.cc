@@ -13,4 +13,8 @@ RocksEnv::RocksEnv(metafs::MetaFs& fs, const Wrap& wrap) : env_(metafs::NewRocks
 }
 RocksEnv::~RocksEnv() = default;
 
+std::shared_ptr<rocksdb::EventListener> RocksEnv::NewListener() {
+  return metafs::NewTableListener();
+}
+
 }  // namespace reel::mdc

@@ -8,6 +8,7 @@
 
 namespace rocksdb {
 class Env;
+class EventListener;
 }  // namespace rocksdb
 
 namespace reel::mdc {
@@ -20,6 +21,8 @@ class RocksEnv {
   explicit RocksEnv(metafs::MetaFs& fs, const Wrap& wrap = {});
   ~RocksEnv();
   rocksdb::Env* get() const { return env_.get(); }
+  // For MetaDb::Options.
+  static std::shared_ptr<rocksdb::EventListener> NewListener();
 
  private:
   std::unique_ptr<rocksdb::Env> env_;

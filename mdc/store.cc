@@ -108,7 +108,8 @@ absl::Status Store::OpenDb(bool create) {
       .cache_bytes = options_.cache_bytes,
       .write_buffer_bytes = WriteBufferBytes(options_.write_buffer_bytes, fs_->SizeBytes()),
       .read_only = options_.read_only,
-      .create = create};
+      .create = create,
+      .listener = RocksEnv::NewListener()};
   if (!create && !options_.read_only && fs_->FreeBytes() < fs_->ReservedBytes()) {
     const absl::Status removed = MetaDb::RemoveLeftovers(env_->get(), options);
     if (!removed.ok()) return removed;

@@ -25,7 +25,7 @@ bool StoreKeeper::Watch() {
   }
   core_.OnStoreSpace(region_ ? Core::StoreSpace::kGrowing : Core::StoreSpace::kFull,
                      free_bytes < store_.fs().WorkingBytes());
-  // A compaction that has no room for what it makes would end the controller.
+  // One that finds no room for what it makes has taken it from others meanwhile, for nothing.
   const auto fits = [&] {
     return free_bytes >= reserved_bytes / 2 || free_bytes >= store_.db().CompactionBytes();
   };
@@ -44,8 +44,9 @@ bool StoreKeeper::Compacts() {
   return true;
 }
 
-void StoreKeeper::OnCompacted() {
+void StoreKeeper::OnCompacted(const absl::Status& outcome) {
   compacting_ = false;
+  if (!outcome.ok()) compacted_removals_ = UINT64_MAX;  // once more
   const std::uint64_t now_ms = clock_.NowMs();
   next_compaction_ms_ =
       now_ms + std::max(kCompactionRestMs, kCompactionRest * (now_ms - compaction_begun_ms_));

@@ -36,7 +36,7 @@ class StoreKeeper {
   // To be called after every few events, because a busy core fills a small store in less than a
   // tick. True: MetaDb::Compact is due, and then OnCompacted.
   [[nodiscard]] bool Watch();
-  void OnCompacted();
+  void OnCompacted(const absl::Status& outcome);
 
   // The region that Store::AddRegion is due for, now that so much is durable, and then
   // OnRegionAdded. Allocator first, superblock second: a crash in between leaks blocks, which fsck

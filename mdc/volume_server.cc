@@ -343,8 +343,10 @@ void VolumeServer::WatchSpace() {
 }
 
 void VolumeServer::OnCompacted(const absl::Status& outcome) {
-  keeper_->OnCompacted();
-  if (!outcome.ok() && !absl::IsCancelled(outcome)) Fail(outcome);
+  keeper_->OnCompacted(outcome);
+  if (!outcome.ok() && !absl::IsCancelled(outcome) && !absl::IsResourceExhausted(outcome)) {
+    Fail(outcome);
+  }
 }
 
 void VolumeServer::EndWith(const absl::Status& status) {

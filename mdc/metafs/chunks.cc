@@ -98,7 +98,7 @@ bool Chunks::Take(std::uint64_t count, ChunkUse use, std::vector<ChunkRun>& runs
   if (room.claimed < count && (room.fresh > 0 || room.claimed + room.old < count)) return false;
   // Tables spare the framed chunks, which logs can use without zeroing.
   std::vector<std::set<std::uint64_t>*> order = {&framed_, &ready_};
-  if (use == ChunkUse::kTable) order = {&ready_, &framed_};
+  if (use != ChunkUse::kLog) order = {&ready_, &framed_};
   std::uint64_t not_old = std::min(count, room.claimed);
   const std::uint64_t old = count - not_old;
   for (auto* set : order) {
@@ -137,6 +137,15 @@ std::uint64_t Chunks::Claimable() const {
   return unclaimed > left ? unclaimed - left : 0;
 }
 
+// Of what is worth least.
+void Chunks::Keep(std::uint64_t reserve, Room& room) {
+  for (std::uint64_t* part : {&room.retired, &room.old, &room.fresh, &room.claimed}) {
+    const std::uint64_t kept = std::min(reserve, *part);
+    *part -= kept;
+    reserve -= kept;
+  }
+}
+
 Chunks::Room Chunks::RoomFor(ChunkUse use) const {
   const std::uint64_t claimable = Claimable();
   Room room{.claimed = ready_.size() + framed_.size(),
@@ -144,18 +153,14 @@ Chunks::Room Chunks::RoomFor(ChunkUse use) const {
             .old = table_.size()};
   // What logs may still claim comes before the retired ones.
   room.retired = std::min<std::uint64_t>(retired_.size(), claimable - room.fresh);
-  std::uint64_t for_start = starting_ ? 0 : reserves_.start;
-  for (std::uint64_t* part : {&room.retired, &room.old, &room.fresh, &room.claimed}) {
-    const std::uint64_t kept = std::min(for_start, *part);
-    *part -= kept;
-    for_start -= kept;
-  }
+  if (!starting_) Keep(reserves_.start, room);
   if (use == ChunkUse::kLog) return {.claimed = room.claimed, .fresh = room.fresh};
   const std::uint64_t for_logs = starting_ ? reserves_.log / 2 : reserves_.log;
   const std::uint64_t not_old = room.claimed + room.fresh;
   const std::uint64_t left = not_old - std::min(for_logs, not_old);
   room.claimed = std::min(left, room.claimed);
   room.fresh = left - room.claimed;
+  if (use == ChunkUse::kCompaction) Keep(reserves_.flush, room);
   return room;
 }
 

@@ -13,6 +13,8 @@
 //   4. A running epoch takes nothing of the start reserve, for which old chunks do: from it, one
 //      that starts writes the tables that it makes of the logs of the one before. It spares but
 //      half of the log reserve meanwhile, as much as invariant 2 leaves it.
+//   5. Tables that compactions make leave the flush reserve to those that flushes make: a
+//      compaction that finds no room can be done later, a flush cannot.
 // Threads: externally synchronised. Memory only; MetaFs makes claims durable.
 #pragma once
 
@@ -36,8 +38,9 @@ std::uint64_t CountChunks(const std::vector<ChunkRun>& runs);
 void AppendRun(std::vector<ChunkRun>& runs, ChunkRun run);
 
 enum class ChunkUse {
-  kTable,  // any claimed chunk, old ones last
-  kLog,    // never an old one; one that holds only zeros or whole frames if there is one
+  kTable,       // any claimed chunk, old ones last
+  kCompaction,  // the same, for a table that a compaction makes
+  kLog,         // never an old one; one that holds only zeros or whole frames if there is one
 };
 
 class Chunks {
@@ -46,6 +49,7 @@ class Chunks {
     std::uint64_t epoch = 0;
     std::uint64_t log = 0;
     std::uint64_t start = 0;
+    std::uint64_t flush = 0;
   };
   // `epoch` only spreads the claims of different epochs over the space. It is starting.
   Chunks(std::uint64_t total, std::uint64_t fixed, Reserves reserves, std::uint64_t epoch);
@@ -99,6 +103,7 @@ class Chunks {
     std::uint64_t retired = 0;  // old, to be claimed first
     std::uint64_t all() const { return claimed + fresh + old + retired; }
   };
+  static void Keep(std::uint64_t reserve, Room& room);
   Room RoomFor(ChunkUse use) const;
   void TakeFrom(std::set<std::uint64_t>& from, std::uint64_t count, std::vector<ChunkRun>& runs);
 

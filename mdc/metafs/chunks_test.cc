@@ -7,7 +7,7 @@ namespace reel::metafs {
 namespace {
 
 constexpr std::uint64_t kTotal = 100;
-constexpr Chunks::Reserves kReserves{.epoch = 10, .log = 6, .start = 4};
+constexpr Chunks::Reserves kReserves{.epoch = 10, .log = 6, .start = 4, .flush = 5};
 
 // Takes one chunk, with a claim where that is what it takes; kTotal: there is none.
 std::uint64_t TakeOne(Chunks& chunks, ChunkUse use) {
@@ -36,7 +36,7 @@ Chunks Make(std::uint64_t old_from, bool started = true) {
 
 TEST(ChunksTest, WhatIsAvailableCanBeTaken) {
   for (const std::uint64_t old_from : {1, 5, 12, 20, 50, 100}) {
-    for (const ChunkUse use : {ChunkUse::kLog, ChunkUse::kTable}) {
+    for (const ChunkUse use : {ChunkUse::kLog, ChunkUse::kTable, ChunkUse::kCompaction}) {
       for (const bool started : {false, true}) {
         Chunks chunks = Make(old_from, started);
         const std::uint64_t available = chunks.available(use);
@@ -64,6 +64,14 @@ TEST(ChunksTest, TablesLeaveLogsTheirRoom) {
     Chunks chunks = Make(old_from);
     TakeAll(chunks, ChunkUse::kTable);
     EXPECT_EQ(TakeAll(chunks, ChunkUse::kLog), kReserves.log) << old_from;
+  }
+}
+
+TEST(ChunksTest, CompactionsLeaveFlushesTheirRoom) {
+  for (const std::uint64_t old_from : {1, 7, 20, 50, 100}) {
+    Chunks chunks = Make(old_from);
+    TakeAll(chunks, ChunkUse::kCompaction);
+    EXPECT_EQ(TakeAll(chunks, ChunkUse::kTable), kReserves.flush) << old_from;
   }
 }
 

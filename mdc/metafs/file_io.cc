@@ -40,7 +40,8 @@ absl::Status TableWriter::WriteOut() {
   std::memset(buffer_.data() + buffered_bytes_, 0, padded - buffered_bytes_);
   const std::uint64_t capacity = fs_.CapacityOf(*file_);
   if (written_bytes_ + padded > capacity) {
-    if (absl::Status s = fs_.Extend(*file_, written_bytes_ + padded - capacity); !s.ok()) return s;
+    absl::Status s = fs_.Extend(*file_, written_bytes_ + padded - capacity, use_);
+    if (!s.ok()) return s;
   }
   if (absl::Status s = fs_.WriteChunks(*file_, written_bytes_, buffer_.span().first(padded));
       !s.ok()) {

@@ -21,7 +21,8 @@ namespace reel::metafs {
 // Appends to a table that was just created.
 class TableWriter {
  public:
-  TableWriter(MetaFs& fs, FileRef file) : fs_(fs), file_(std::move(file)) {}
+  TableWriter(MetaFs& fs, FileRef file, ChunkUse use = ChunkUse::kTable)
+      : fs_(fs), file_(std::move(file)), use_(use) {}
 
   absl::Status Append(std::string_view data);
   // Everything appended is durable, with the file's size: data, flush, journal, flush.
@@ -35,6 +36,7 @@ class TableWriter {
 
   MetaFs& fs_;
   const FileRef file_;
+  const ChunkUse use_;
   AlignedBuffer buffer_;
   std::uint64_t buffered_bytes_ = 0;
   std::uint64_t written_bytes_ =

@@ -311,7 +311,7 @@ absl::Status MetaFs::TakeChunks(std::uint64_t count, ChunkUse use, std::vector<C
     } else if (committed_ < queued_) {
       if (absl::Status s = CommitLocked(); !s.ok()) return s;  // removals may free chunks
     } else {
-      was_full_ = true;
+      was_full_ = was_full_ || use != ChunkUse::kCompaction;
       return absl::ResourceExhaustedError(
           absl::StrCat("the metadata store is full (", chunks_.used(), " of ", chunks_.total(),
                        " chunks used); give it more space or delete files"));
@@ -319,7 +319,7 @@ absl::Status MetaFs::TakeChunks(std::uint64_t count, ChunkUse use, std::vector<C
   }
 }
 
-absl::Status MetaFs::Extend(File& file, std::uint64_t bytes) {
+absl::Status MetaFs::Extend(File& file, std::uint64_t bytes, ChunkUse use) {
   std::vector<ChunkRun> runs;
   std::vector<ChunkRun> unclean;
   {
@@ -327,7 +327,7 @@ absl::Status MetaFs::Extend(File& file, std::uint64_t bytes) {
     std::uint64_t count = DivideUp(bytes, chunk_bytes_);
     const std::uint64_t has = CountChunks(file.runs_);
     if (file.kind == FileKind::kTable) {
-      absl::Status s = TakeChunks(count, ChunkUse::kTable, runs, unclean);
+      absl::Status s = TakeChunks(count, use, runs, unclean);
       for (const ChunkRun& run : runs) AppendRun(file.runs_, run);
       return s;
     }

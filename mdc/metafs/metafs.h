@@ -152,8 +152,8 @@ class MetaFs {
   absl::Status WriteChunks(File& file, std::uint64_t offset_bytes, std::span<const std::byte> from);
   absl::Status Flush();
   // Gives the file chunks for at least `bytes` more. A log's new chunks are blank and, on return,
-  // durably its own. RESOURCE_EXHAUSTED when the store is full.
-  absl::Status Extend(File& file, std::uint64_t bytes);
+  // durably its own; `use` says what a table is for. RESOURCE_EXHAUSTED when the store is full.
+  absl::Status Extend(File& file, std::uint64_t bytes, ChunkUse use = ChunkUse::kTable);
   // A table has this size and checksum from now on, durably so after the next Commit.
   absl::Status SetTableEnd(File& file, std::uint64_t size_bytes, std::uint32_t checksum);
   void SetLogEnd(File& file, LogEnd end);

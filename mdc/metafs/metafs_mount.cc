@@ -25,14 +25,14 @@ constexpr std::uint64_t kMostStartBytes = 192 * kMiB;
 // What must stay unclaimed, for the journal and the logs of the next epoch; and what tables leave
 // to the logs of this one. Half of it suffices for two journals, RocksDB's manifest and the first
 // log that it writes; the whole for the longest log beside them (store.cc). What the next epoch's
-// start makes tables of is kept besides.
+// start makes tables of is kept besides; and as much, by compactions, for flushes.
 Chunks::Reserves ReservesOf(std::uint64_t total_chunks, std::uint64_t chunk_bytes) {
   const std::uint64_t least = std::min(kLeastReserveChunks, total_chunks / 4);
   const std::uint64_t most = std::max(kMostReserveBytes / chunk_bytes, least);
   const std::uint64_t chunks = std::clamp(total_chunks / 16, least, most);
   const std::uint64_t start =
       std::min(DivideUp(total_chunks * kStartPer64, 64), DivideUp(kMostStartBytes, chunk_bytes));
-  return {.epoch = chunks, .log = chunks, .start = start};
+  return {.epoch = chunks, .log = chunks, .start = start, .flush = start};
 }
 
 std::uint64_t FixedChunks(std::uint64_t chunk_bytes) {

@@ -11,6 +11,7 @@
 #include "mdc/metafs/file_io.h"
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
+#include "rocksdb/listener.h"
 #include "spdlog/spdlog.h"
 #include "volume/coding.h"
 
@@ -35,6 +36,8 @@ IOStatus ToIo(const absl::Status& status) {
       return IOStatus::PathNotFound(text);
     case absl::StatusCode::kDataLoss:
       return IOStatus::Corruption(text);
+    case absl::StatusCode::kResourceExhausted:
+      return IOStatus::NoSpace(text);
     default:
       return IOStatus::IOError(text);
   }
@@ -43,6 +46,18 @@ IOStatus ToIo(const absl::Status& status) {
 std::string_view View(const Slice& slice) {
   return {slice.data(), slice.size()};
 }
+
+// RocksDB does not tell a file system what a table is for, but it tells its listeners, just before
+// the same thread makes the file.
+thread_local ChunkUse next_table = ChunkUse::kTable;
+
+class TableListener final : public rocksdb::EventListener {
+ public:
+  void OnTableFileCreationStarted(const rocksdb::TableFileCreationBriefInfo& table) override {
+    const bool compaction = table.reason == rocksdb::TableFileCreationReason::kCompaction;
+    next_table = compaction ? ChunkUse::kCompaction : ChunkUse::kTable;
+  }
+};
 
 class TableReadFile final : public rocksdb::FSRandomAccessFile {
  public:
@@ -111,8 +126,9 @@ class LogSequentialFile final : public rocksdb::FSSequentialFile {
 template <typename Writer>
 class WriteFile final : public rocksdb::FSWritableFile {
  public:
-  WriteFile(MetaFs& fs, FileRef file, const FileOptions& options)
-      : rocksdb::FSWritableFile(options), writer_(fs, std::move(file)) {}
+  template <typename... Use>
+  WriteFile(MetaFs& fs, FileRef file, const FileOptions& options, Use... use)
+      : rocksdb::FSWritableFile(options), writer_(fs, std::move(file), use...) {}
   ~WriteFile() override {
     if (!closed_) writer_.Finish().IgnoreError();  // as closing a descriptor: unsynced anyway
   }
@@ -231,7 +247,8 @@ class RocksFs final : public rocksdb::FileSystem {
     if ((*file)->kind == FileKind::kLog) {
       *result = std::make_unique<WriteFile<LogAppender>>(fs_, *std::move(file), options);
     } else {
-      *result = std::make_unique<WriteFile<TableWriter>>(fs_, *std::move(file), options);
+      const ChunkUse use = std::exchange(next_table, ChunkUse::kTable);
+      *result = std::make_unique<WriteFile<TableWriter>>(fs_, *std::move(file), options, use);
     }
     return IOStatus::OK();
   }
@@ -355,6 +372,10 @@ std::shared_ptr<rocksdb::FileSystem> NewRocksFileSystem(MetaFs& fs) {
 
 std::unique_ptr<rocksdb::Env> NewRocksEnv(MetaFs& fs) {
   return rocksdb::NewCompositeEnv(NewRocksFileSystem(fs));
+}
+
+std::shared_ptr<rocksdb::EventListener> NewTableListener() {
+  return std::make_shared<TableListener>();
 }
 
 }  // namespace reel::metafs

@@ -1,7 +1,7 @@
 // metafs as RocksDB sees it: a rocksdb::FileSystem over a MetaFs, and an Env with it.
 //
-// What RocksDB does not need is kNotSupported. Damage is Corruption, all else (a full store too) an
-// I/O error: nothing is to be retried behind our back. Threads: as rocksdb::FileSystem says.
+// What RocksDB does not need is kNotSupported. Damage is Corruption, a full store NoSpace, all else
+// an I/O error: nothing is to be retried behind our back. Threads: as rocksdb::FileSystem says.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 
 namespace rocksdb {
 class Env;
+class EventListener;
 class FileSystem;
 }  // namespace rocksdb
 
@@ -20,5 +21,9 @@ std::shared_ptr<rocksdb::FileSystem> NewRocksFileSystem(MetaFs& fs);
 
 // Files on `fs`; threads and time from the machine. REQUIRES: as above.
 std::unique_ptr<rocksdb::Env> NewRocksEnv(MetaFs& fs);
+
+// For rocksdb::Options::listeners: with it the tables of compactions leave room for those of
+// flushes (ChunkUse::kCompaction).
+std::shared_ptr<rocksdb::EventListener> NewTableListener();
 
 }  // namespace reel::metafs
