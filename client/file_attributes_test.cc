@@ -218,15 +218,6 @@ TEST_F(AheadTest, IsToldBeforeAnotherHostMayLook) {
   EXPECT_FALSE(SetMode(0600)) << "others may look now";
 }
 
-// Of a part that holds nothing dirty: setting attributes may wait for that host from then on.
-TEST_F(AheadTest, IsToldBeforeAnotherHostWritesBesideIt) {
-  EXPECT_TRUE(client_->Fsync(inode_).ok());
-  ASSERT_TRUE(SetMode(0644));
-  const auto other = cluster_.Mount();
-  other->Write(inode_, 1 << 20, "y");
-  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
-}
-
 TEST_F(AheadTest, IsToldBeforeWhatIsSetOtherwise) {
   ASSERT_TRUE(SetMode(0644));
   EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
