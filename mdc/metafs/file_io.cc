@@ -18,6 +18,7 @@ constexpr std::uint64_t kLogBufferBytes = 128 * kMiB;
 }  // namespace
 
 absl::Status TableWriter::Append(std::string_view data) {
+  if (!broken_.ok()) return broken_;
   if (buffer_.size() == 0) buffer_ = AlignedBuffer(kTableBufferBytes);
   checksum_ = ExtendCrc32c(checksum_, AsBytes(data));
   while (!data.empty()) {
@@ -26,7 +27,8 @@ absl::Status TableWriter::Append(std::string_view data) {
     buffered_bytes_ += part;
     data.remove_prefix(part);
     if (buffered_bytes_ == buffer_.size()) {
-      if (absl::Status s = WriteOut(); !s.ok()) return s;
+      broken_ = WriteOut();
+      if (!broken_.ok()) return broken_;
     }
   }
   return absl::OkStatus();
@@ -55,6 +57,7 @@ absl::Status TableWriter::WriteOut() {
 }
 
 absl::Status TableWriter::Finish() {
+  if (!broken_.ok()) return broken_;
   const std::uint64_t size = size_bytes();
   if (absl::Status s = WriteOut(); !s.ok()) return s;
   return fs_.SetTableEnd(*file_, size, checksum_);

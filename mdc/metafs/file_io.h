@@ -42,6 +42,7 @@ class TableWriter {
   std::uint64_t written_bytes_ =
       0;  // where the buffer's first byte belongs; a multiple of the unit
   std::uint32_t checksum_ = 0;
+  absl::Status broken_;  // a part of what was appended is missing: it never becomes a table
 };
 
 // Reads table bytes [offset, offset + to.size()), any alignment; returns how many lay before its
