@@ -355,7 +355,9 @@ void Program::Punch(std::uint64_t inode, DataModel::Range range) {
       machine_.vfs().Allocate(inode, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, range.offset_bytes,
                               range.length_bytes, caller_);
   machine_.attributes().Forget(inode);
-  CheckError("punch", inode, status, IsLostFile(status, began));
+  // (One that cuts an extent in two needs room in the metadata store.)
+  const bool full = ErrnoOf(status) == ENOSPC && shared_.cluster.StoreFullSince(began);
+  CheckError("punch", inode, status, full || IsLostFile(status, began));
   machine_.pages().EndChange(inode, range.offset_bytes, status.ok() ? range.length_bytes : 0);
   // Parts of blocks are zeroed by writes of the client's, and synced like those.
   data().EndWrite(number, status.ok(), false);

@@ -107,7 +107,9 @@ void Program::Allocate(std::uint64_t inode, int mode, DataModel::Range range) {
   const absl::Status status = machine_.vfs().Allocate(
       inode, static_cast<std::uint32_t>(mode), range.offset_bytes, range.length_bytes, caller_);
   machine_.attributes().Forget(inode);
-  const bool refused = (mode & FALLOC_FL_PUNCH_HOLE) == 0 && IsRefused(status, began);
+  const bool punches = (mode & FALLOC_FL_PUNCH_HOLE) != 0;
+  const bool full = ErrnoOf(status) == ENOSPC && shared_.cluster.StoreFullSince(began);
+  const bool refused = punches ? full : IsRefused(status, began);
   CheckError("fallocate", inode, status, refused || IsLostFile(status, began));
   machine_.pages().EndChange(inode, range.offset_bytes,
                              zeroes && status.ok() ? range.length_bytes : 0);
