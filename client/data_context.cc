@@ -11,11 +11,6 @@
 #include "spdlog/spdlog.h"
 
 namespace reel::client {
-namespace {
-
-// How often a wait looks for an interrupt.
-
-}  // namespace
 
 absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
   if (stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
