@@ -89,6 +89,27 @@ TEST(FileRangesTest, WritersFarFromEachOtherAskOnce) {
   EXPECT_EQ(two->Read(inode, 1'000, 1), "1");
 }
 
+// One that sets attributes itself would wait for this host, and this host for it.
+TEST(FileRangesTest, AttributesThatWereSetHereAreToldBeforeAnotherHostWrites) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto one = cluster.Mount();
+  const auto two = cluster.Mount();
+  one->Write(inode, 0, std::string(400'000, 'o'));
+  one->Write(inode, 0, "o");  // what lies there is what it goes on with
+  ASSERT_TRUE(one->Fsync(inode).ok());
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(v1::SetAttr::MODE);
+  set.set_mode(0640);
+  ASSERT_TRUE(one->data().SetAhead(set, cluster.mdc().AttrOf(inode)));
+  two->Write(inode, 200'000, "t");
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).mode() & 07777, 0640u);
+  const std::uint64_t returns = cluster.mdc().CountOf(v1::Request::kLayoutReturn);
+  one->Write(inode, 0, "1");
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kLayoutReturn), returns) << "it kept a part";
+}
+
 // While a token keeps a file, the controller need not know that it is open.
 TEST(FileRangesTest, AnOpenIsToldBeforeTheLastTokenGoes) {
   DataCluster cluster({});
