@@ -26,6 +26,11 @@ constexpr std::uint64_t kPatienceMs = 1'000;
 // How often the thread looks where nothing is dirty.
 constexpr std::uint64_t kRestMs = 250;
 
+absl::Status LostWrites(int errno_value) {
+  if (errno_value == 0) return absl::OkStatus();
+  return ErrnoStatus(errno_value, "an earlier write of this file was lost");
+}
+
 // The controller no longer knows the file: it was deleted.
 bool IsGone(const absl::Status& status) {
   const int errno_value = ErrnoOf(status);
@@ -35,11 +40,6 @@ bool IsGone(const absl::Status& status) {
 // It says that this host does not hold what the commit takes.
 bool DeniesToken(const absl::Status& status) {
   return ErrnoOf(status) == EPERM;
-}
-
-absl::Status LostWrites(int errno_value) {
-  if (errno_value == 0) return absl::OkStatus();
-  return ErrnoStatus(errno_value, "an earlier write of this file was lost");
 }
 
 }  // namespace
