@@ -82,8 +82,10 @@ def names_unsure(lines, ended=None):
     failed = [line for line in lines if line["error"]]
     if ended is None:
         ended = min((line["due"] for line in failed), default=None)
+    if ended is None:
+        return set()
     untold = [line for line in lines
-              if ended is not None and ended - UNTOLD_SECONDS <= line["done"] <= ended + LOG_SECONDS]
+              if ended - UNTOLD_SECONDS <= line["done"] <= ended + LOG_SECONDS]
     return {name for line in failed + untold for name in line["op"][1:]}
 
 
