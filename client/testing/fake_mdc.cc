@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "client/request_queue.h"
+#include "client/session/request_queue.h"
 #include "proto/convert.h"
 
 namespace reel::client {
