@@ -274,9 +274,25 @@ TEST_F(WriteBehindTest, ALossIsToldToEachOpenFileOnce) {
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 3}).ok());
   EXPECT_EQ(FsyncOf(*client, 3), 0);
-  EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = 2})), EIO);  // close(2)
-  EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = 2})), 0);
+  EXPECT_EQ(FsyncOf(*client, 2), EIO);
+  EXPECT_EQ(FsyncOf(*client, 2), 0);
   EXPECT_EQ(client->Read(inode_, 0, 10), std::string(4, '\0'));
+}
+
+// A process that begins another program closes its copies of open files, and reads no answer.
+TEST_F(WriteBehindTest, AFsyncTellsWhatACloseHasShown) {
+  for (const bool flush_on_close : {false, true}) {
+    shape_.data.flush_on_close = flush_on_close;
+    const auto client = Mount();
+    const std::uint64_t handle = flush_on_close ? 2 : 1;
+    ASSERT_TRUE(client->data().Open(inode_, true, {.handle = handle}).ok());
+    client->Write(inode_, 0, "lost", {.handle = handle});
+    client->data().OnEvicted();
+    EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = handle})), EIO);
+    EXPECT_EQ(FsyncOf(*client, handle), EIO) << "flush_on_close: " << flush_on_close;
+    EXPECT_EQ(FsyncOf(*client, handle), 0);
+    EXPECT_EQ(ErrnoOf(client->data().Flush(inode_, {.handle = handle})), 0);
+  }
 }
 
 TEST_F(WriteBehindTest, WhatALostSessionHadInMemoryIsNeverWritten) {

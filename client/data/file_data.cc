@@ -70,22 +70,18 @@ class FileDataImpl : public FileData {
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
     const FileRef file = context_.table.Find(inode);
-    Session& session = *context_.session;
-    const std::uint64_t losses = session.losses();
-    absl::Status status;
-    if (file != nullptr) status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
-    // (What the commit was answered is told of by now.)
-    if (status.ok()) status = session.Sync(session.last_told(), losses, io.interrupt);
+    absl::Status status = MakeDurable(file, io);
     if (file == nullptr || (!status.ok() && ErrnoOf(status) != EIO)) return status;
     // What was lost in the meantime, or of the same loss, is told with it.
     status.Update(Committer::TellLoss(file, io.handle));
     return status;
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
-    if (context_.flush_on_close.load()) return Fsync(inode, io);
     const FileRef file = context_.table.Find(inode);
-    if (file == nullptr) return absl::OkStatus();
-    return Committer::TellLoss(file, io.handle);
+    absl::Status status;
+    if (context_.flush_on_close.load()) status = MakeDurable(file, io);
+    if (status.ok() && file != nullptr) status = Committer::ShowLoss(file, io.handle);
+    return status;
   }
   absl::Status SyncWritten(const IoContext& io) override {
     return committer_.SyncWritten(io.interrupt);
@@ -180,6 +176,8 @@ class FileDataImpl : public FileData {
   std::vector<v1::Reclaim> CollectReclaims() override;
 
  private:
+  // `file`: null where nothing of it is known. What was lost of it before is not said.
+  absl::Status MakeDurable(const FileRef& file, const IoContext& io);
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   void CloseAtController(std::uint64_t inode, bool lowers_token = false);
   // Tells the controller whether the file is open here, whatever it thinks.
@@ -241,6 +239,16 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   MutexLock lock(f.mutex);
   f.OverlayOn(*attr);
   return attr;
+}
+
+absl::Status FileDataImpl::MakeDurable(const FileRef& file, const IoContext& io) {
+  Session& session = *context_.session;
+  const std::uint64_t losses = session.losses();
+  absl::Status status;
+  if (file != nullptr) status = committer_.Sync(file, io.data_only, io.interrupt);
+  // (What the commit was answered is told of by now.)
+  if (status.ok()) status = session.Sync(session.last_told(), losses, io.interrupt);
+  return status;
 }
 
 absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, bool write,

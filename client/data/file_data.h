@@ -84,7 +84,7 @@ class FileData : public SessionEvents {
   // had bytes already need no commit: their time of change is told later.
   virtual absl::Status Fsync(std::uint64_t inode, const IoContext& io) = 0;
   // One descriptor of an open file is closed: as Fsync with `flush_on_close`, else only what writes
-  // before have already come to.
+  // before have already come to. Of that the next Fsync tells all the same.
   virtual absl::Status Flush(std::uint64_t inode, const IoContext& io) = 0;
   // What was written to any inode is durable (fsync(2) of a directory). An error: what was lost
   // meanwhile.

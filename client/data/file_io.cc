@@ -438,7 +438,8 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   // Of a write past its pages the kernel takes size and times for changed, and no more.
   if (write.took_set_id && context_.forget_attributes) context_.forget_attributes(f.inode);
   if (io.sync) {
-    absl::Status status = committer_.Sync(file, io.data_only, io.handle, io.interrupt);
+    absl::Status status = committer_.Sync(file, io.data_only, io.interrupt);
+    if (status.ok()) status = Committer::TellLoss(file, io.handle);
     if (!status.ok()) return status;
   }
   return write.offset_bytes;

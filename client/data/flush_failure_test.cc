@@ -47,7 +47,7 @@ class FlushFailureTest : public WriteBehindTest {
     lun().FailFlush(1);
     FlushAnother(client);
   }
-  // Its loss is told to whoever closes the file.
+  // Its loss is shown to whoever closes the file, and told by a Fsync.
   void AwaitLoss(TestClient& client) {
     while (client.data().Flush(inode_, {.handle = 1}).ok()) std::this_thread::yield();
   }
@@ -69,6 +69,7 @@ TEST_F(FlushFailureTest, WhatIsInMemoryStays) {
   client->Write(inode_, 10, "kept", {.handle = 1});
   BeginCommitThatFails();
   AwaitLoss(*client);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   ExpectAlone(10, "kept");
 }
@@ -97,6 +98,7 @@ TEST_F(FlushFailureTest, ALargeWriteOnItsWayArrives) {
   AwaitLoss(*client);
   lun().HoldWrites(false);
   write.join();
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   ExpectAlone(512, std::string(512, 'k'));
 }

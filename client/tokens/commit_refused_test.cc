@@ -34,10 +34,9 @@ class CommitRefusedTest : public WriteBehindTest {
     client->Write(inode_, 2 * kBlock, "kept", {.handle = 1});
     cluster().mdc().Refuse(v1::Request::kLayoutCommit, error);
     clock_.Advance(kCommitAgeMs);
-    int told = 0;
-    while (told == 0) told = ErrnoOf(client->data().Flush(inode_, {.handle = 1}));
-    EXPECT_EQ(told, error);
+    while (client->data().Flush(inode_, {.handle = 1}).ok()) std::this_thread::yield();
     HoldWrites(false);
+    EXPECT_EQ(FsyncOf(*client, 1), error);
     return client;
   }
 

@@ -26,6 +26,11 @@ constexpr std::uint64_t kPatienceMs = 1'000;
 // How often the thread looks where nothing is dirty.
 constexpr std::uint64_t kRestMs = 250;
 
+absl::Status LostWrites(int errno_value) {
+  if (errno_value == 0) return absl::OkStatus();
+  return ErrnoStatus(errno_value, "an earlier write of this file was lost");
+}
+
 // The controller no longer knows the file: it was deleted.
 bool IsGone(const absl::Status& status) {
   const int errno_value = ErrnoOf(status);
@@ -355,22 +360,21 @@ bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
   return context_.io->Flush(marks, &end).ok();
 }
 
-absl::Status Committer::Sync(const FileRef& file, bool data_only, std::uint64_t handle,
-                             const Interrupt* interrupt) {
+absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrupt* interrupt) {
   absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
   if (!flushed.ok()) return flushed;
-  if (!data_only || !FlushData(file, interrupt)) {
-    const What what = data_only ? What::kData : What::kAll;
-    if (absl::Status status = Clean(file, interrupt, what); !status.ok()) return status;
-  }
-  return TellLoss(file, handle);
+  if (data_only && FlushData(file, interrupt)) return absl::OkStatus();
+  return Clean(file, interrupt, data_only ? What::kData : What::kAll);
 }
 
 absl::Status Committer::TellLoss(const FileRef& file, std::uint64_t handle) {
   MutexLock lock(file->mutex);
-  const int errno_value = file->write_error.Tell(handle);
-  if (errno_value == 0) return absl::OkStatus();
-  return ErrnoStatus(errno_value, "an earlier write of this file was lost");
+  return LostWrites(file->write_error.Tell(handle));
+}
+
+absl::Status Committer::ShowLoss(const FileRef& file, std::uint64_t handle) {
+  MutexLock lock(file->mutex);
+  return LostWrites(file->write_error.Show(handle));
 }
 
 void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {

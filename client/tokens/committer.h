@@ -49,15 +49,16 @@ class Committer {
   enum class What : std::uint8_t { kData, kAll, kAllAndTail };
 
   // Waits until everything that was dirty at the call is committed or lost; the file's error, if
-  // any, is told by Sync. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
+  // any, is told by TellLoss. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
   // no lock.
   absl::Status Clean(const FileRef& file, const Interrupt* interrupt, What what = What::kAll);
-  // Clean (or with `data_only` a flush, where that is enough), then the error that an fsync
-  // reports, once to each open file.
-  absl::Status Sync(const FileRef& file, bool data_only, std::uint64_t handle,
-                    const Interrupt* interrupt);
-  // What of the file's writes was lost, once to each open file that could know of them.
+  // What is in memory goes to the LUNs, then Clean (or with `data_only` a flush, where that is
+  // enough).
+  absl::Status Sync(const FileRef& file, bool data_only, const Interrupt* interrupt);
+  // What of the file's writes was lost, once to each open file that could know of them; ShowLoss:
+  // and it will be told all the same.
   static absl::Status TellLoss(const FileRef& file, std::uint64_t handle);
+  static absl::Status ShowLoss(const FileRef& file, std::uint64_t handle);
   // Everything dirty, of every inode; also the error of a file that lost writes of which nobody was
   // told yet. EINTR after `limit_ms`.
   absl::Status SyncAll(std::uint64_t limit_ms);

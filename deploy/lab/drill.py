@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import statistics
+import sys
 import time
 from datetime import datetime
 
@@ -89,6 +90,10 @@ def _run(cluster, name, behind, size):
         findings = room.judge()
         results = [load.result() for load in room.loads]
         creates = room.of("create")[0].lines()
+    except LabError:
+        for when, what in events:  # how it came so far
+            print(f"  {when - events[0][0]:8.3f} s  {what}", file=sys.stderr)
+        raise
     finally:
         room.end()
     struck = events[0][0]

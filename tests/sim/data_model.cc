@@ -273,9 +273,9 @@ bool DataModel::MayTell(std::uint64_t inode, int host, Micros since) const {
          untold_names_.contains(host) || untold_.contains({host, inode});
 }
 
-void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok) {
+void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok, bool asks) {
   if (!UnawareSince(who.host, began)) {
-    untold_.erase({who.host, inode});
+    if (asks || !ok) untold_.erase({who.host, inode});
     if (ok) made_.erase({who.host, inode});
     if (ok) untold_names_.erase(who.host);  // an error may have been told before it looked there
   }

@@ -80,7 +80,7 @@ class DataModel {
   void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
   // So many bytes of a range came back, which the file then has, and no more if they are fewer.
   void EndLength(std::uint64_t inode, Who who, Micros began, Range range, std::uint64_t length);
-  void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok);
+  void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok, bool asks = true);
   // fsync(2) of a directory went well: what its host had written to any file by then is safe. (What
   // its mapped pages hold, where there are such, the kernel has not told.)
   void EndSyncAll(int host, Micros began, bool mapped);

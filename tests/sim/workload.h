@@ -117,6 +117,8 @@ class Program {
   void Close(std::uint64_t inode);
   void CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began);
   bool IsLostFile(const absl::Status& status, Micros began);
+  bool MayTellLoss(std::uint64_t inode, const absl::Status& status);
+  void CloseCopy(std::uint64_t inode);
   void CheckTold(const char* what, std::uint64_t inode, const absl::Status& status);
   DataModel::Range AnyRange();
   DataModel::Who Who() const { return {machine_.host(), handle_}; }

@@ -66,7 +66,7 @@ void Program::Close(std::uint64_t inode) {
   const absl::Status status = machine_.vfs().Flush(inode, caller_);
   CheckTold("close", inode, status);
   if (!status.ok() || machine_.flush_on_close()) {
-    data().EndFsync(inode, Who(), began, status.ok());
+    data().EndFsync(inode, Who(), began, status.ok(), /*asks=*/false);
   }
   if (status.ok() && machine_.flush_on_close()) Synced(inode, began);
   Log([&] {
@@ -81,19 +81,28 @@ bool Program::IsLostFile(const absl::Status& status, Micros began) {
   return Explained(status, ErrnoOf(status) == EIO ? began : opened_);
 }
 
-// A loss is told to each open file, and once.
-void Program::CheckTold(const char* what, std::uint64_t inode, const absl::Status& status) {
+bool Program::MayTellLoss(std::uint64_t inode, const absl::Status& status) {
   // (A page of a lost session that goes back late is one more.)
   const bool pages_late = shared_.maps && data().LastSessionOver(Who().host) != 0;
   const bool flush_failed = data().FlushFailedSince(Who().host, 0);  // told to whoever asks first
   // (Bytes and names of one lost session are two losses, and the names may be known of later.)
   const bool second = told_ == 1 && data().LostSessionSince(Who().host, opened_);
-  CheckError(what, inode, status,
-             ErrnoOf(status) == EIO && (pages_late || flush_failed || second ||
-                                        data().MayTell(inode, Who().host, told_since_)));
+  return ErrnoOf(status) == EIO &&
+         (pages_late || flush_failed || second || data().MayTell(inode, Who().host, told_since_));
+}
+
+// A loss is told to each open file, and once.
+void Program::CheckTold(const char* what, std::uint64_t inode, const absl::Status& status) {
+  CheckError(what, inode, status, MayTellLoss(inode, status));
   if (status.ok()) return;
   told_since_ = now();
   ++told_;
+}
+
+// By a process that begins another program: what it is told counts for nothing.
+void Program::CloseCopy(std::uint64_t inode) {
+  const absl::Status status = machine_.vfs().Flush(inode, caller_);
+  CheckError("close of a copy", inode, status, MayTellLoss(inode, status));
 }
 
 void Program::UseFile(std::uint64_t inode) {
@@ -274,6 +283,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
 }
 
 void Program::Fsync(std::uint64_t inode) {
+  if (handle_ % 4 == 0) CloseCopy(inode);
   const Micros began = now();
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
