@@ -7,11 +7,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from drill_load import FRAME_SECONDS, line_of  # noqa: E402
 from drill_room import Load  # noqa: E402
 from drill_verdict import (Findings, acknowledged, late, longest_pause_ms,  # noqa: E402
-                           names_after, names_of_failed, unmet, verdict_of)
+                           names_after, names_unsure, unmet, verdict_of)
 
 
-def told(op, error=None):
-    return {"op": op, "error": error}
+def told(op, error=None, at=0.0):
+    return {"op": op, "error": error, "due": at, "done": at}
 
 
 def verdict(gap_ms, late_frames=0, append_ms=0):
@@ -53,7 +53,7 @@ def test_what_a_client_died_over_may_be_there_or_not(tmp_path):
     for found in ("a", "b"):
         (room / found).touch()
         findings = Findings()
-        findings.names(room, names_after(lines), names_of_failed(lines))
+        findings.names(room, names_after(lines), names_unsure(lines))
         assert findings.lost == findings.doubled == []
         (room / found).unlink()
     assert acknowledged(lines) == 1
@@ -63,6 +63,15 @@ def test_what_a_client_died_over_may_be_there_or_not(tmp_path):
     log.write_text(line_of("ws4", 2) + line_of("ws4", 0) * 2)
     findings.appends(log, {}, {"ws4": 1})
     assert len(findings.doubled) == 2
+
+
+def test_what_a_client_made_in_its_last_tick_may_be_lost_with_its_session():
+    lines = [told(["make", "old"], at=9.0), told(["make", "untold"], at=9.97),
+             told(["rename", "untold", "new"], "No such file", at=10.3),
+             told(["make", "later"], at=10.35)]
+    assert names_unsure(lines, 10.0) == {"untold", "new"}
+    assert names_unsure(lines[:2]) == set(), "nothing has failed"
+    assert names_unsure(lines) == {"untold", "new", "later"}, "from the first failure on"
 
 
 def test_a_torn_line_is_found(tmp_path):

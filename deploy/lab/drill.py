@@ -73,6 +73,15 @@ def _logged(cluster, since, until):
                     yield when, f"{host.name}: {mark[3]}"
 
 
+def _session_end(client, since):
+    """When the client said that its session is over; None: it did not."""
+    with open(client.log_path, errors="replace") as log:
+        marks = [MARK_LOG.match(line) for line in log if "the session is over" in line]
+    times = [datetime.strptime(mark[1], "%Y-%m-%d %H:%M:%S.%f").timestamp()
+             for mark in marks if mark]
+    return min((when for when in times if when >= since), default=None)
+
+
 def _run(cluster, name, behind, size):
     room, events = Room(cluster, behind, size), []
     before, pids = active_and_standby(cluster), {mdc: mdc.process.pid() for mdc in cluster.mdcs}
@@ -84,8 +93,8 @@ def _run(cluster, name, behind, size):
         room.begin()
         time.sleep(QUIET_SECONDS)  # the load that the fault meets
         FAULTS[name](cluster, before, tell)
-        room.lose([client.name for client in cluster.clients
-                   if not client.running() or cluster.network.cuts(client.name)])
+        room.lose({client.name: _session_end(client, events[0][0]) for client in cluster.clients
+                   if not client.running() or cluster.network.cuts(client.name)})
         room.settle()
         findings = room.judge()
         results = [load.result() for load in room.loads]

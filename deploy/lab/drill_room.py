@@ -9,12 +9,13 @@ import tempfile
 import time
 
 from drill_verdict import (FRAMED, Findings, acknowledged, late, longest_pause_ms, names_after,
-                           names_of_failed)
+                           names_unsure)
 from process import LabError
 
 LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "drill_load.py")
 QUIET_SECONDS = 2  # of load before the fault, and after its end
 START_SECONDS = 60
+LOST_SECONDS = 2  # for programs of a host that is lost to end by themselves
 
 
 class Load:
@@ -71,7 +72,7 @@ class Room:
         self.cluster, self.behind, self.frame_bytes = cluster, behind, frame_bytes
         self.scratch = tempfile.mkdtemp(prefix="reelfs-drill-")
         self.loads = []
-        self.lost = []  # those whose host has died
+        self.lost, self.ended = [], {}  # those whose host has died, or lost its session, and when
 
     def path(self, host, *names):
         clients = self.cluster.clients
@@ -113,11 +114,17 @@ class Room:
     def of(self, what):
         return [load for load in self.loads if load.what == what]
 
-    def lose(self, hosts):
-        """These hosts have died, and their programs do nothing of use any more."""
-        self.lost = [load for load in self.loads if load.host in hosts]
-        self.loads = [load for load in self.loads if load.host not in hosts]
+    def lose(self, ended):
+        """These hosts have died, or lost their session (host → when; None: it is not known), and
+        their programs do nothing of use any more."""
+        self.ended = ended
+        self.lost = [load for load in self.loads if load.host in ended]
+        self.loads = [load for load in self.loads if load.host not in ended]
         for load in self.lost:
+            load.process.stdin.close()
+        for load in self.lost:  # whoever waits for a LUN is in the middle of something, and stays so
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                load.process.wait(timeout=LOST_SECONDS)
             load.process.kill()
             load.process.wait()
 
@@ -143,7 +150,8 @@ class Room:
             if load.what == "storm":
                 lines = load.lines()
                 findings.names(self.path(1, os.path.basename(load.path)), names_after(lines),
-                               unsure=names_of_failed(lines) if load in self.lost else set())
+                               unsure=names_unsure(lines, self.ended[load.host])
+                               if load in self.lost else set())
         findings.appends(self.path(0, "log"),
                          {load.more[0]: len(load.lines()) for load in self.of("append")},
                          {load.more[0]: acknowledged(load.lines()) for load in self.lost

@@ -9,6 +9,8 @@ import os
 from drill_load import FRAME_SECONDS, LINE_BYTES, LOCK_BYTES, line_of
 
 LATE_SECONDS = 1.0
+# A host tells of names within a tick, 0.05 s, and its log of its own session as soon as it sees it.
+UNTOLD_SECONDS, LOG_SECONDS = 0.2, 0.1
 FRAMED = ("stream", "read")  # programs with a frame due each FRAME_SECONDS
 GAP_MS = 3000
 COMMAND_MS = 20_000  # of an iSCSI path, as long as its URL says nothing else
@@ -74,8 +76,17 @@ def names_after(lines):
     return names
 
 
-def names_of_failed(lines):
-    return {name for line in lines if line["error"] for name in line["op"][1:]}
+def names_unsure(lines, ended=None):
+    """Of a host that died or lost its session at `ended` (else: when its first change failed): what
+    it could not do, and what it had not told yet."""
+    failed = [line for line in lines if line["error"]]
+    if ended is None:
+        ended = min((line["due"] for line in failed), default=None)
+    if ended is None:
+        return set()
+    untold = [line for line in lines
+              if ended - UNTOLD_SECONDS <= line["done"] <= ended + LOG_SECONDS]
+    return {name for line in failed + untold for name in line["op"][1:]}
 
 
 def acknowledged(lines):
