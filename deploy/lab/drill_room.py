@@ -122,7 +122,7 @@ class Room:
         self.loads = [load for load in self.loads if load.host not in ended]
         for load in self.lost:
             load.process.stdin.close()
-        for load in self.lost:  # whoever waits for a LUN is in the middle of something, and stays so
+        for load in self.lost:  # (whoever waits for a LUN stays in the middle of something)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 load.process.wait(timeout=LOST_SECONDS)
             load.process.kill()
