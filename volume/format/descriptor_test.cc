@@ -31,7 +31,7 @@ std::string Encoded(const VolumeDescriptor& volume) {
   return *std::move(encoded);
 }
 
-std::string Reseal(std::string bytes) {
+std::string ResealDescriptor(std::string bytes) {
   StoreU32(bytes.data() + 12, 0);
   StoreU32(bytes.data() + 12, Crc32c(AsBytes(bytes)));
   return bytes;
@@ -119,7 +119,7 @@ TEST(Descriptor, FeatureMasksSayWhatOlderProgramsMayDo) {
   EXPECT_TRUE(absl::IsUnimplemented(DecodeDescriptor(AsBytes(Encoded(volume))).status()));
   std::string newer = Encoded(Sample());
   newer[8] = 9;
-  EXPECT_TRUE(absl::IsUnimplemented(DecodeDescriptor(AsBytes(Reseal(newer))).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(DecodeDescriptor(AsBytes(ResealDescriptor(newer))).status()));
 }
 
 TEST(Descriptor, AWholeChecksumDoesNotExcuseNonsense) {
@@ -127,7 +127,7 @@ TEST(Descriptor, AWholeChecksumDoesNotExcuseNonsense) {
   for (std::size_t at = 32 + 24; at < good.size(); ++at) {  // behind the frame and the masks
     std::string bytes = good;
     bytes[at] = static_cast<char>(~bytes[at]);
-    const auto decoded = DecodeDescriptor(AsBytes(Reseal(bytes)));
+    const auto decoded = DecodeDescriptor(AsBytes(ResealDescriptor(bytes)));
     if (decoded.ok()) {
       EXPECT_TRUE(ValidateDescriptor(*decoded).ok());
     } else {

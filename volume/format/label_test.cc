@@ -65,7 +65,7 @@ TEST(Label, EveryTruncationIsNoticed) {
   }
 }
 
-std::string Reseal(std::string bytes) {
+std::string ResealLabel(std::string bytes) {
   StoreU32(bytes.data() + 12, 0);
   StoreU32(bytes.data() + 12, Crc32c(AsBytes(bytes)));
   return bytes;
@@ -74,7 +74,7 @@ std::string Reseal(std::string bytes) {
 TEST(Label, ANewerFormatIsNotMistakenForDamage) {
   std::string bytes = EncodeLabel(SampleLabel());
   bytes[8] = 2;
-  EXPECT_TRUE(absl::IsUnimplemented(DecodeLabel(AsBytes(Reseal(bytes))).status()));
+  EXPECT_TRUE(absl::IsUnimplemented(DecodeLabel(AsBytes(ResealLabel(bytes))).status()));
 }
 
 TEST(Label, AWholeChecksumDoesNotExcuseABadName) {
@@ -83,7 +83,7 @@ TEST(Label, AWholeChecksumDoesNotExcuseABadName) {
        {std::string("\x00", 1), std::string("\x41"), std::string("\xff")}) {
     std::string bytes = good;
     bytes.replace(60, 1, name_bytes);
-    EXPECT_TRUE(absl::IsDataLoss(DecodeLabel(AsBytes(Reseal(bytes))).status()));
+    EXPECT_TRUE(absl::IsDataLoss(DecodeLabel(AsBytes(ResealLabel(bytes))).status()));
   }
 }
 

@@ -22,10 +22,9 @@ namespace {
 
 using Outcome = ReservationResult::Outcome;
 
-constexpr int kMaxAttentions = 8;
+constexpr int kMaxDeviceAttentions = 8;
 constexpr int kNoEscalation = 0x100;  // the kernel's SG_SCSI_RESET_NO_ESCALATE, which glibc lacks
 constexpr unsigned kTimeoutMs = 20'000;
-constexpr std::size_t kMaxAnswerBytes = 65528;
 
 std::string ErrorText(int error) {
   return std::generic_category().message(error);
@@ -119,7 +118,7 @@ ReservationResult BlockReservations::Change(unsigned long request, void* argumen
   int result = scsi::kCheckCondition;
   // The kernel hands a SCSI status through as a positive result.
   // CHECK CONDITION says that it was not executed; after a unit attention it will be.
-  for (int i = 0; i < kMaxAttentions && result == scsi::kCheckCondition; ++i) {
+  for (int i = 0; i < kMaxDeviceAttentions && result == scsi::kCheckCondition; ++i) {
     result = control_(request, argument);
   }
   const std::string text = absl::StrCat(name_, ": ", what, ": ");
@@ -190,7 +189,7 @@ absl::StatusOr<std::span<const std::byte>> BlockReservations::Ask(scsi::ReserveI
   const std::string text = absl::StrCat(name_, ": ", what, ": ");
   ScsiOutcome outcome;
   bool again = true;
-  for (int i = 0; i < kMaxAttentions && again; ++i) {
+  for (int i = 0; i < kMaxDeviceAttentions && again; ++i) {
     scsi::Cdb cdb = scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(buffer.size()));
     std::array<std::byte, 32> sense{};
     sg_io_hdr_t request{};
@@ -218,7 +217,7 @@ absl::StatusOr<std::span<const std::byte>> BlockReservations::Ask(scsi::ReserveI
 }
 
 absl::StatusOr<Registrations> BlockReservations::ReadKeys() {
-  for (std::size_t size : {std::size_t{1024}, kMaxAnswerBytes}) {
+  for (std::size_t size : {std::size_t{1024}, scsi::kMaxKeysBytes}) {
     std::vector<std::byte> buffer(size);
     const auto answer = Ask(scsi::ReserveIn::kReadKeys, buffer, "READ KEYS");
     if (!answer.ok()) return answer.status();

@@ -14,9 +14,6 @@ namespace {
 using Kind = ScsiOutcome::Kind;
 using Outcome = ReservationResult::Outcome;
 
-// Of keys; what a target with thousands of paths says.
-constexpr std::size_t kMaxAnswerBytes = 65528;
-
 Outcome OutcomeOf(Kind kind) {
   switch (kind) {
     case Kind::kDone:
@@ -86,11 +83,11 @@ absl::StatusOr<Registrations> IscsiReservations::ReadKeys() {
     if (keys->length_bytes <= answer.size()) {
       return Registrations{.generation = keys->generation, .keys = keys->keys};
     }
-    if (answer.size() == kMaxAnswerBytes) {
+    if (answer.size() == scsi::kMaxKeysBytes) {
       return absl::ResourceExhaustedError(
           absl::StrCat(lun_.name(), ": more registrations than an answer can hold"));
     }
-    answer.resize(kMaxAnswerBytes);
+    answer.resize(scsi::kMaxKeysBytes);
   }
 }
 

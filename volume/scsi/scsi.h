@@ -33,6 +33,8 @@ inline constexpr std::uint8_t kWriteExclusiveRegistrantsOnly = 5;
 enum class ReserveIn : std::uint8_t { kReadKeys = 0, kReadReservation = 1 };
 enum class ReserveOut : std::uint8_t { kRegister = 0, kReserve = 1, kClear = 3, kPreempt = 4 };
 inline constexpr std::uint32_t kReserveOutBytes = 24;
+// An answer of keys; what a target with thousands of paths says.
+inline constexpr std::size_t kMaxKeysBytes = 65528;
 Cdb PersistentReserveIn(ReserveIn action, std::uint16_t length_bytes);
 Cdb PersistentReserveOut(ReserveOut action);
 std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::uint64_t action_key);
