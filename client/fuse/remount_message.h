@@ -2,7 +2,7 @@
 // the mount, answered in the same place. Threads: plain values.
 #pragma once
 
-#include <sys/ioctl.h>
+#include <linux/ioctl.h>  // (sys/ioctl.h makes a macro of CTIME)
 
 namespace reel::client {
 

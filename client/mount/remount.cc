@@ -1,6 +1,7 @@
 #include "client/mount/remount.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>

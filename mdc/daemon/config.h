@@ -17,7 +17,7 @@
 //   [[volume]]
 //   name = "reel"
 //   luns = ["…"]                   instead of the ones above
-//   [[volume.export]]              what some clients may do: mdc/core/exports.h
+//   [[volume.export]]              what some clients may do: mdc/tables/exports.h
 //   clients = ["edit-*"]
 //   access = "ro"
 //   squash = "root"
@@ -31,9 +31,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mdc/core/exports.h"
 #include "mdc/core/names_told.h"
 #include "mdc/seat/seat_times.h"
+#include "mdc/tables/exports.h"
 #include "proto/tls/tls.h"
 
 namespace reel::mdc {

@@ -2,6 +2,9 @@
 
 #include <linux/falloc.h>
 #include <linux/fs.h>
+#include <unistd.h>
+
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 
@@ -52,6 +55,25 @@ bool StretchesStore(const v1::Request& request) {
 
 bool CommitsBlocks(const v1::Request& request) {
   return request.has_layout_commit() || request.layout_return().has_commit();
+}
+
+bool ChangesVolume(const v1::Request& request) {
+  switch (request.op_case()) {
+    // What asks for the right to change something later, and what gives a token back.
+    case v1::Request::kGetAttr:
+      return (request.get_attr().access() & W_OK) != 0;
+    case v1::Request::kOpen:
+      return request.open().write() || request.open().token() == v1::TOKEN_EXCLUSIVE;
+    case v1::Request::kLayoutGet:
+      return request.layout_get().allocate() || request.layout_get().mode() == v1::TOKEN_EXCLUSIVE;
+    case v1::Request::kLayoutReturn:
+      return request.layout_return().has_commit();
+    case v1::Request::kSetLock:  // who writes: of flock(2)'s both kinds are for readers too
+      return request.set_lock().lock().type() == v1::LOCK_EXCLUSIVE &&
+             request.set_lock().lock().kind() != v1::LOCK_WHOLE;
+    default:
+      return OperationFor(request.op_case()).mutation;
+  }
 }
 
 std::optional<InodeNumber> TokenInode(const v1::Request& request) {

@@ -27,6 +27,10 @@ bool StretchesStore(const v1::Request& request);
 // but waits while the store has no more than it needs to work.
 bool CommitsBlocks(const v1::Request& request);
 
+// Whether the request would change the volume, or prepares to: what a read-only export refuses. (A
+// token given back is no change; what is committed along with it is.)
+bool ChangesVolume(const v1::Request& request);
+
 // The inode whose tokens the reply is about: it must not change places with its recalls.
 std::optional<InodeNumber> TokenInode(const v1::Request& request);
 

@@ -11,7 +11,7 @@ constexpr std::uint64_t kGrowthRetryMs = 10'000;
 // Compactions of a full store are so long apart, and so many times what one of them takes.
 constexpr std::uint64_t kCompactionRestMs = 1'000;
 constexpr std::uint64_t kCompactionRest = 4;
-constexpr std::uint64_t kMinRegionBytes = 16 * kMiB;
+constexpr std::uint64_t kLeastGrowthBytes = 16 * kMiB;
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void StoreKeeper::Grow(std::uint64_t free_bytes) {
   const PoolId pool = store_.regions().front().pool;
   if ((descriptor_.pools[pool.value()].flags & Pool::kData) == 0) return;
   // Each region doubles the store: their number is limited.
-  auto region = core_.TakeRegion(pool, kMinRegionBytes / descriptor_.block_bytes,
+  auto region = core_.TakeRegion(pool, kLeastGrowthBytes / descriptor_.block_bytes,
                                  fs.SizeBytes() / descriptor_.block_bytes);
   if (region.ok()) region_ = *region;
   if (region.ok() || absl::IsUnavailable(region.status())) return;  // if not now, soon

@@ -20,6 +20,7 @@
 #include "mdc/base/progress.h"
 #include "mdc/base/recall_clock.h"
 #include "mdc/metadb/txn.h"
+#include "mdc/tables/exports.h"
 #include "proto/mdc.pb.h"
 #include "proto/records.pb.h"
 #include "volume/base/types.h"

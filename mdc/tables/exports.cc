@@ -1,12 +1,10 @@
-#include "mdc/core/exports.h"
+#include "mdc/tables/exports.h"
 
 #include <fnmatch.h>
-#include <unistd.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 
@@ -35,25 +33,6 @@ void Squash(const Export& exported, v1::Credentials& credentials) {
   if (credentials.gid() == 0) credentials.set_gid(exported.anonymous_gid);
   auto& groups = *credentials.mutable_groups();
   groups.erase(std::remove(groups.begin(), groups.end(), 0u), groups.end());
-}
-
-bool ChangesVolume(const v1::Request& request) {
-  switch (request.op_case()) {
-    // What asks for the right to change something later, and what gives a token back.
-    case v1::Request::kGetAttr:
-      return (request.get_attr().access() & W_OK) != 0;
-    case v1::Request::kOpen:
-      return request.open().write() || request.open().token() == v1::TOKEN_EXCLUSIVE;
-    case v1::Request::kLayoutGet:
-      return request.layout_get().allocate() || request.layout_get().mode() == v1::TOKEN_EXCLUSIVE;
-    case v1::Request::kLayoutReturn:
-      return request.layout_return().has_commit();
-    case v1::Request::kSetLock:  // who writes: of flock(2)'s both kinds are for readers too
-      return request.set_lock().lock().type() == v1::LOCK_EXCLUSIVE &&
-             request.set_lock().lock().kind() != v1::LOCK_WHOLE;
-    default:
-      return OperationFor(request.op_case()).mutation;
-  }
 }
 
 std::string ExportText(const Export& exported) {

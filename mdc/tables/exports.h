@@ -48,10 +48,6 @@ inline bool Restricts(const Export& exported) {
   return Squashes(exported) || exported.access != Export::Access::kReadWrite;
 }
 
-// Whether the request would change the volume, or prepares to: what a read-only export refuses. (A
-// token given back is no change; what is committed along with it is.)
-bool ChangesVolume(const v1::Request& request);
-
 // "rw", "ro,squash=root": for administration.
 std::string ExportText(const Export& exported);
 
