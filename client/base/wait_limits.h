@@ -1,6 +1,6 @@
 // How many requests of a mount wait at a time for other hosts, and what has to be there beside them
-// so that what other hosts wait for goes on. Why that is enough: docs/locking.md, "No ring of
-// waits".
+// so that what other hosts wait for goes on. Why that is enough:
+// docs/internals/deadlock-freedom.md.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What the parts of the checker share: the report, the family cursors, and the facts that they
-// gather. Private to mdc/checker*.cc. Threads: one.
+// gather. Private to mdc/check/checker*.cc. Threads: one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What a session may do in a directory before the controller knows: it alone holds that one's
-// attribute token, exclusively. (docs/architecture.md, "Ahead of the controller")
+// attribute token, exclusively (docs/internals/directory-delegations.md).
 #include <sys/stat.h>
 
 #include <algorithm>

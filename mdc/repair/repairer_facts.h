@@ -1,5 +1,5 @@
 // What the passes of the repairer share: the changes to come, the family cursors, and the facts
-// that they gather. Private to mdc/repairer*.cc. Threads: one.
+// that they gather. Private to mdc/repair/repairer*.cc. Threads: one.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // What the seat's logic sees of the world: one block on the seat LUN, and time. A seam: a LUN path
-// of its own in the daemon (mdc/seat_lun), made-up ones in tests.
+// of its own in the daemon (mdc/seat/seat_lun.h), made-up ones in tests.
 #pragma once
 
 #include <cstdint>

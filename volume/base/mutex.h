@@ -3,8 +3,8 @@
 //
 // With volume/base/thread.h this is a seam at link time: what the methods do stands in
 // volume/base/thread.cc, and a simulator links a scheduler of its own in its place, under which
-// simulated threads take turns. The lock order of the whole system is in docs/locking.md. No lock
-// is held across an RPC, LUN I/O or a FUSE reply.
+// simulated threads take turns. The lock order of the whole system is in
+// docs/internals/lock-order.md. No lock is held across an RPC, LUN I/O or a FUSE reply.
 #pragma once
 
 #include <chrono>
