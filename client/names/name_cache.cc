@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "proto/request_kind.h"
+
 namespace reel::client {
 namespace {
 
@@ -19,30 +21,6 @@ constexpr std::ptrdiff_t kWalkLook = 1024;
 // absl's containers look up by its own string_view, which is not std's in Debian's build.
 absl::string_view Key(std::string_view name) {
   return {name.data(), name.size()};
-}
-
-// What pools a directory's files may use is part of what statfs(2) shows there.
-constexpr std::string_view kAffinity = "reelfs.affinity";
-
-bool ChangesSpace(const v1::Request& request) {
-  switch (request.op_case()) {
-    case v1::Request::kCreate:
-    case v1::Request::kUnlink:
-    case v1::Request::kRename:
-    case v1::Request::kLayoutCommit:
-    case v1::Request::kAllocate:
-      return true;
-    case v1::Request::kLayoutGet:
-      return request.layout_get().allocate();
-    case v1::Request::kSetAttr:
-      return (request.set_attr().fields() & v1::SetAttr::SIZE) != 0;
-    case v1::Request::kSetXattr:
-      return request.set_xattr().name() == kAffinity;
-    case v1::Request::kRemoveXattr:
-      return request.remove_xattr().name() == kAffinity;
-    default:
-      return false;
-  }
 }
 
 bool IsDots(std::string_view name) {
@@ -208,7 +186,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
   for (const v1::Attr& attr : reply.changed()) LearnAttr(attr);
   HoldAlone(reply);
   const bool done = reply.error() == 0;
-  if (ChangesSpace(request)) ++space_changes_;
+  if (Is(request, kChangesSpace)) ++space_changes_;
   switch (request.op_case()) {
     case v1::Request::kLookup:
       LookedUp(request.lookup(), reply);

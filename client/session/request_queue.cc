@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "client/base/wait_limits.h"
+#include "proto/request_kind.h"
 
 namespace reel::client {
 namespace {
@@ -13,34 +14,6 @@ namespace {
 constexpr std::size_t kMaxFrameBytes =
     1 << 20;  // the protocol allows 4 MiB; one request may add to it
 constexpr int kMaxFrameRequests = 256;
-
-// Requests about what a session holds: void with it. (A Close is not among them: of an unknown open
-// it does nothing, and one of an open that was registered anew must arrive.)
-bool IsSessionBound(const v1::Request& request) {
-  switch (request.op_case()) {
-    case v1::Request::kLayoutGet:
-    case v1::Request::kLayoutCommit:
-    case v1::Request::kLayoutReturn:
-    case v1::Request::kAllocate:
-    case v1::Request::kSetLock:
-    case v1::Request::kCancelLock:
-    case v1::Request::kLockReturn:
-    case v1::Request::kReclaim:
-    case v1::Request::kNewKey:
-      return true;
-    default:
-      return false;
-  }
-}
-
-// Requests that mean nothing on another stream: a reclaim is made anew for each, and so are recalls
-// of attribute tokens. (Nothing is cached after a loss. A late return would give up a token that
-// was granted meanwhile, by a new session or a new epoch. And who gives up has no lease when it is
-// sent, and may have one again by then.)
-bool IsStreamBound(const PendingCallPtr& call) {
-  return call->request.has_reclaim() || call->request.has_attr_return() ||
-         call->request.has_give_up();
-}
 
 // Requests that wait for no other host's tokens, and for which a recall of our own may wait. (Only
 // what was set ahead, under a token, has a time of its own for the last change.)
@@ -55,43 +28,7 @@ bool WaitsForNobody(const PendingCall& call) {
   return IsForRecalls(call) || call.told != 0;
 }
 
-// Requests without a slot that wait for no other host, and may go ahead of what is not yet sent:
-// what granted that which they give back is answered. (A close is not among them: it may be of an
-// open that is not yet sent.)
-bool IsBrief(const v1::Request& request) {
-  switch (request.op_case()) {
-    case v1::Request::kRenew:
-    case v1::Request::kReclaim:
-    case v1::Request::kNewKey:
-    case v1::Request::kAttrReturn:
-    case v1::Request::kLockReturn:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
-
-bool IsMutation(const v1::Request& request) {
-  switch (request.op_case()) {
-    case v1::Request::kSetAttr:
-    case v1::Request::kCreate:
-    case v1::Request::kLink:
-    case v1::Request::kUnlink:
-    case v1::Request::kRename:
-    case v1::Request::kSetXattr:
-    case v1::Request::kRemoveXattr:
-    case v1::Request::kLayoutCommit:
-    case v1::Request::kLayoutReturn:
-    case v1::Request::kAllocate:
-      return true;
-    case v1::Request::kLayoutGet:
-      return request.layout_get().allocate();
-    default:
-      return false;
-  }
-}
 
 RequestQueue::Place RequestQueue::Next() {
   const auto order = [](const Queue& queue) {
@@ -118,11 +55,11 @@ RequestQueue::Place RequestQueue::Next() {
 
 RequestQueue::Queue& RequestQueue::ReadyQueueOf(const PendingCall& call) {
   if (call.request.slot() != 0) return ready_slotted_;
-  return IsBrief(call.request) ? ready_brief_ : ready_waiting_;
+  return Is(call.request, kBrief) ? ready_brief_ : ready_waiting_;
 }
 
 std::uint64_t& RequestQueue::SentLike(const PendingCall& call) {
-  return IsBrief(call.request) ? brief_sent_ : waiting_sent_;
+  return Is(call.request, kBrief) ? brief_sent_ : waiting_sent_;
 }
 
 void RequestQueue::MakeReady(PendingCallPtr call) {
@@ -131,7 +68,7 @@ void RequestQueue::MakeReady(PendingCallPtr call) {
 }
 
 void RequestQueue::Add(PendingCallPtr call) {
-  if (!IsMutation(call->request)) {
+  if (!Is(call->request, kMutation)) {
     MakeReady(std::move(call));
     return;
   }
@@ -302,8 +239,8 @@ void RequestQueue::StreamLost() {
   for (auto& [id, call] : sent_) {
     if (call->told != 0) continue;  // the next session's epoch decides
     // A read that nobody waits for is not repeated.
-    const bool wanted =
-        !IsStreamBound(call) && (!call->abandoned || call->on_done || IsMutation(call->request));
+    const bool wanted = !Is(call->request, kOfStream) &&
+                        (!call->abandoned || call->on_done || Is(call->request, kMutation));
     if (!wanted) continue;
     call->state = PendingCall::State::kQueued;
     const Queue& ready = ReadyQueueOf(*call);
@@ -316,7 +253,8 @@ void RequestQueue::StreamLost() {
   sent_.clear();
   waiting_sent_ = brief_sent_ = 0;
   claimed_.clear();
-  std::erase_if(ready_brief_, IsStreamBound);
+  std::erase_if(ready_brief_,
+                [](const PendingCallPtr& call) { return Is(call->request, kOfStream); });
   std::erase_if(ready_slotted_, [](const PendingCallPtr& call) { return call->told != 0; });
   ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
   ready_waiting_.insert(ready_waiting_.begin(), waiting.begin(), waiting.end());
@@ -335,9 +273,9 @@ std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   slots_.Reset(0);
   for (const Queue* queue : {&slotted, &for_recalls, &waiting, &without, &brief}) {
     for (const PendingCallPtr& call : *queue) {
-      if (call->session != 0 || IsSessionBound(call->request)) {
+      if (call->session != 0 || Is(call->request, kOfSession)) {
         doomed.emplace_back(call, ESTALE);
-      } else if (IsMutation(call->request) && call->ever_sent) {
+      } else if (Is(call->request, kMutation) && call->ever_sent) {
         doomed.emplace_back(call, EIO);
       } else {
         call->request.set_slot(0);

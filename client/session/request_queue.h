@@ -39,10 +39,6 @@
 
 namespace reel::client {
 
-// True when the request changes the volume, so it carries a slot. The controller decides the same
-// way.
-bool IsMutation(const v1::Request& request);
-
 struct PendingCall {
   enum class State { kQueued, kSent, kDone };
 

@@ -13,6 +13,7 @@
 #include "mdc/metadb/schema.h"
 #include "proto/convert.h"
 #include "proto/records.pb.h"
+#include "proto/request_kind.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -377,8 +378,9 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   };
   for (std::size_t i = 0; i < counters_.operations.size(); ++i) {
     if (counters_.operations[i] == 0) continue;
-    const OperationEntry& entry = OperationFor(static_cast<v1::Request::OpCase>(i));
-    if (entry.run != nullptr) add(absl::StrCat("op.", entry.name), counters_.operations[i]);
+    const auto op = static_cast<v1::Request::OpCase>(i);
+    if (OperationFor(op) == nullptr) continue;
+    add(absl::StrCat("op.", NameOf(op)), counters_.operations[i]);
   }
   add("commit.batches", counters_.batches);
   add("operation.blocked", counters_.blocked);

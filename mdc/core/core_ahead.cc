@@ -6,9 +6,9 @@
 
 #include "mdc/core/core_impl.h"
 #include "mdc/ops/layout.h"
-#include "mdc/ops/request_kinds.h"
 #include "proto/convert.h"
 #include "proto/protocol.h"
+#include "proto/request_kind.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
@@ -32,7 +32,7 @@ absl::Status CoreImpl::RequireSettled(const Pending& op, OpContext& ctx) {
   for (const InodeNumber inode : ctx.described) {
     if (absl::Status settled = settle(inode); !settled.ok()) return settled;
   }
-  for (const InodeNumber inode : NamedInodes(op.request)) {
+  for (const InodeNumber inode : KindOf(op.request).looks_at) {
     if (absl::Status settled = settle(inode); !settled.ok()) return settled;
   }
   return absl::OkStatus();

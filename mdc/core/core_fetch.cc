@@ -14,7 +14,7 @@ void CoreImpl::Prefetch(const Pending& op) {
   OpContext ctx = MakeContext(txn, op.session, op.request.credentials());
   v1::Reply reply;
   // Its outcome is dropped: the operations before it have not taken effect yet.
-  (void)OperationFor(op.request.op_case()).run(ctx, op.request, reply);
+  (void)OperationFor(op.request.op_case())(ctx, op.request, reply);
   allocator_->Abandon();
   if (txn.missed()) Fetch(*txn.missed(), nullptr);
 }

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
-#include "mdc/ops/request_kinds.h"
+#include "proto/request_kind.h"
 
 namespace reel::mdc {
 namespace {
@@ -29,7 +29,7 @@ void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
   }
   std::vector<PendingRef> due;
   for (PendingRef& op : std::exchange(held_commits_, {})) {
-    const bool waits = commits_wait && !orphans_.contains(*TokenInode(op->request));
+    const bool waits = commits_wait && !orphans_.contains(*KindOf(op->request).token_inode);
     (waits ? held_commits_ : due).push_back(std::move(op));
   }
   Resume(due);
@@ -40,15 +40,16 @@ void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
 // return passes a commit of its session.
 bool CoreImpl::WaitsForStore(const Pending& op) const {
   if (!commits_wait_ || op.reap != InodeNumber(0)) return false;
-  const bool commits = CommitsBlocks(op.request);
+  const bool commits = KindOf(op.request).store == StoreUse::kCommits;
   if (!commits && !op.request.has_layout_return()) return false;
-  const std::optional<InodeNumber> inode = TokenInode(op.request);
+  const std::optional<InodeNumber> inode = KindOf(op.request).token_inode;
   return !orphans_.contains(*inode) && (commits || HoldsCommitOf(op.session, inode));
 }
 
 bool CoreImpl::HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode) const {
   return std::ranges::any_of(held_commits_, [&](const PendingRef& op) {
-    return op->session == session && !op->cancelled && (!inode || TokenInode(op->request) == inode);
+    return op->session == session && !op->cancelled &&
+           (!inode || KindOf(op->request).token_inode == inode);
   });
 }
 
@@ -82,7 +83,7 @@ void CoreImpl::DescribeFullStore(v1::ShowReply& reply) const {
   absl::btree_set<SessionId> sessions;
   std::size_t commits = 0;
   for (const PendingRef& op : held_commits_) {
-    if (op->cancelled || !CommitsBlocks(op->request)) continue;
+    if (op->cancelled || KindOf(op->request).store != StoreUse::kCommits) continue;
     sessions.insert(op->session);
     ++commits;
   }

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
-#include "mdc/ops/request_kinds.h"
+#include "proto/request_kind.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -69,7 +69,7 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
     if (!lock.ok() || lock->type == v1::LOCK_NONE) continue;
     v1::Request set;
     *set.mutable_set_lock()->mutable_lock() = claim;
-    if ((!may_write && ChangesVolume(set)) || !MayLock(id, claim)) {
+    if ((!may_write && Is(set, kChangesVolume)) || !MayLock(id, claim)) {
       return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
                           " that its export does not allow");
     }

@@ -7,9 +7,9 @@
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
 #include "mdc/ops/access.h"
-#include "mdc/ops/request_kinds.h"
 #include "proto/convert.h"
 #include "proto/records.pb.h"
+#include "proto/request_kind.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -49,16 +49,17 @@ std::string StoredForm(const v1::Reply& reply) {
 }  // namespace
 
 void CoreImpl::Operate(Session& session, v1::Request request) {
-  const OperationEntry& entry = OperationFor(request.op_case());
-  if (entry.run == nullptr) {
+  if (OperationFor(request.op_case()) == nullptr) {
     v1::Reply reply;
     reply.set_error(EOPNOTSUPP);
     reply.set_message("the controller does not know this operation");
     Answer(session, request, std::move(reply), Sequence());
     return;
   }
-  if (request.slot() == 0 && entry.mutation) {
-    Refuse(session.stream, request.id(), EPROTO, absl::StrCat(entry.name, " carries no slot"));
+  const char* const name = NameOf(request.op_case());
+  // (Who has asked for blocks without a slot may ask for them again.)
+  if (request.slot() == 0 && Is(request, kMutation) && !request.has_layout_get()) {
+    Refuse(session.stream, request.id(), EPROTO, absl::StrCat(name, " carries no slot"));
     return;
   }
   const std::size_t bytes = MemoryOf(request);
@@ -68,7 +69,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
     Refuse(session.stream, request.id(), EPROTO, "too many operations at once");
     return;
   }
-  if (request.slot() != 0 && !AdmitToSlot(session, request, entry.name)) return;
+  if (request.slot() != 0 && !AdmitToSlot(session, request, name)) return;
 
   auto op = std::make_shared<Pending>();
   op->request = std::move(request);
@@ -80,7 +81,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   if (op->request.has_set_lock() && Restricts(session.exported)) {
     op->request.mutable_set_lock()->set_take(false);
   }
-  op->ordered = op->request.slot() != 0 || !IsRead(op->request.op_case());
+  op->ordered = op->request.slot() != 0 || !Is(op->request, kRead);
   ++session.waiting;
   session.waiting_bytes += bytes;
   const bool redo = op->request.has_redo();
@@ -202,7 +203,7 @@ bool CoreImpl::MayLock(SessionId session, const v1::FileLock& lock) const {
 
 absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
   const Export& exported = sessions_.all().at(op.session)->exported;
-  if (exported.access == Export::Access::kReadOnly && ChangesVolume(op.request)) {
+  if (exported.access == Export::Access::kReadOnly && Is(op.request, kChangesVolume)) {
     return ErrnoStatus(EROFS, "the volume is exported read-only to this client");
   }
   if (op.request.has_set_lock() && !MayLock(op.session, op.request.set_lock().lock())) {
@@ -223,8 +224,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
+  const StoreUse use = KindOf(op->request).store;
   if (store_space_ == StoreSpace::kGrowing &&
-      (GrowsStore(op->request) || (commits_wait_ && StretchesStore(op->request)))) {
+      (use == StoreUse::kGrows || (commits_wait_ && use == StoreUse::kStretches))) {
     op->fetching = true;
     held_back_.push_back(op);
     return Outcome::kMissed;
@@ -257,11 +259,11 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = reaped.status();
   } else if (!may_be.ok()) {
     status = std::move(may_be);
-  } else if (ctx.store_full && GrowsStore(op->request) && !op->request.has_layout_get()) {
+  } else if (ctx.store_full && use == StoreUse::kGrows && !op->request.has_layout_get()) {
     status = StoreIsFull();
   } else {
     status = CheckAllowed(*op, ctx);
-    if (status.ok()) status = OperationFor(op->request.op_case()).run(ctx, op->request, reply);
+    if (status.ok()) status = OperationFor(op->request.op_case())(ctx, op->request, reply);
     if (!txn.missed() && !ctx.blocked) {
       if (absl::Status settled = RequireSettled(*op, ctx); !settled.ok()) status = settled;
     }
@@ -399,8 +401,8 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     reply.set_error(ErrnoOf(status));
     reply.set_message(std::string(status.message()));
     if (reply.error() == EIO) {
-      spdlog::error("{} for session {}: {}", OperationFor(op.request.op_case()).name,
-                    session.id.value(), status.ToString());
+      spdlog::error("{} for session {}: {}", NameOf(op.request.op_case()), session.id.value(),
+                    status.ToString());
     }
     if (slot != nullptr) slot->reply = reply.SerializeAsString();
     if (op.request.has_foretold()) SpoilUnborn(op);
@@ -420,7 +422,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     waits_for = Sequence();
   }
   if (op.request.has_redo() && --session.redos == 0) redone_.insert(session.id);
-  if (const auto token = TokenInode(op.request)) {
+  if (const auto token = KindOf(op.request).token_inode) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
     if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
     if (orphans_.contains(*token)) QueueReap(*token);
@@ -453,7 +455,7 @@ void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Re
                       Sequence waits_for) {
   reply.set_id(request.id());
   std::optional<OutputQueue::TokenOf> token;
-  if (const auto inode = TokenInode(request)) token.emplace(session.id, *inode);
+  if (const auto inode = KindOf(request).token_inode) token.emplace(session.id, *inode);
   if (reply.entry().has_layout()) {  // granted to the file that the operation has made
     token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
   }

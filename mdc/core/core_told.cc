@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/ops/layout.h"
-#include "mdc/ops/request_kinds.h"
 #include "proto/convert.h"
+#include "proto/request_kind.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
@@ -20,7 +20,7 @@ constexpr std::uint64_t kMaxAhead = 16'384;
 bool CoreImpl::MayTellAtOnce(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
   return options_.names == NamesTold::kEarly && (session.features & v1::FEATURE_PROVISIONAL) != 0 &&
-         op.request.slot() != 0 && !op.request.has_redo() && TellableAtOnce(op.request) &&
+         op.request.slot() != 0 && !op.request.has_redo() && Is(op.request, kEarly) &&
          ctx.txn.seen() == Sequence() && !outputs_.AnyWaits(session.stream) &&
          db_.last_applied().value() - outputs_.durable().value() < kMaxAhead;
 }
@@ -28,7 +28,7 @@ bool CoreImpl::MayTellAtOnce(const Pending& op, const OpContext& ctx) const {
 // What a client may have been told before it was durable.
 bool CoreImpl::MayRedo(const Session& session, const v1::Request& request) {
   return session.phase == Session::Phase::kMustReclaim && request.slot() != 0 &&
-         TellableAtOnce(request) && (session.features & v1::FEATURE_PROVISIONAL) != 0;
+         Is(request, kEarly) && (session.features & v1::FEATURE_PROVISIONAL) != 0;
 }
 
 // What is done again comes out as it was told, with the blocks of a file that it made: its session

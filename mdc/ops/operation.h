@@ -168,12 +168,7 @@ class InodeNumbers {
 // One family of operations: mdc/ops/*.h declare functions of this type.
 using Operation = absl::Status (*)(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
-struct OperationEntry {
-  Operation run = nullptr;
-  bool mutation = false;  // carries a slot; its reply is stored
-  const char* name = "";  // for counters and logs: "create"
-};
-// The table of all operations but the session ones; run == nullptr for those.
-const OperationEntry& OperationFor(v1::Request::OpCase op);
+// The function for each kind of request; nullptr: it is the session's.
+Operation OperationFor(v1::Request::OpCase op);
 
 }  // namespace reel::mdc

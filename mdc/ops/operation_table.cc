@@ -10,92 +10,70 @@
 
 namespace reel::mdc {
 
-const OperationEntry& OperationFor(v1::Request::OpCase op) {
-  static constexpr OperationEntry kNone{};
-  static constexpr OperationEntry kLookup{Lookup, false, "lookup"};
-  static constexpr OperationEntry kGetAttr{GetAttr, false, "get_attr"};
-  static constexpr OperationEntry kSetAttr{SetAttr, true, "set_attr"};
-  static constexpr OperationEntry kCreate{Create, true, "create"};
-  static constexpr OperationEntry kLink{Link, true, "link"};
-  static constexpr OperationEntry kUnlink{Unlink, true, "unlink"};
-  static constexpr OperationEntry kRename{Rename, true, "rename"};
-  static constexpr OperationEntry kReadDir{ReadDir, false, "read_dir"};
-  static constexpr OperationEntry kReadLink{ReadLink, false, "read_link"};
-  static constexpr OperationEntry kGetXattr{GetXattr, false, "get_xattr"};
-  static constexpr OperationEntry kSetXattr{SetXattr, true, "set_xattr"};
-  static constexpr OperationEntry kListXattr{ListXattr, false, "list_xattr"};
-  static constexpr OperationEntry kRemoveXattr{RemoveXattr, true, "remove_xattr"};
-  static constexpr OperationEntry kStatFs{StatFs, false, "stat_fs"};
-  static constexpr OperationEntry kSync{Sync, false, "sync"};
-  static constexpr OperationEntry kOpen{Open, false, "open"};
-  static constexpr OperationEntry kClose{Close, false, "close"};
-  // Carries a slot when it allocates.
-  static constexpr OperationEntry kLayoutGet{LayoutGet, false, "layout_get"};
-  static constexpr OperationEntry kLayoutCommit{LayoutCommit, true, "layout_commit"};
-  static constexpr OperationEntry kLayoutReturn{LayoutReturn, true, "layout_return"};
-  static constexpr OperationEntry kAllocate{Allocate, true, "allocate"};
-  static constexpr OperationEntry kAttrReturn{AttrReturn, false, "attr_return"};
-  static constexpr OperationEntry kSetLock{SetLock, false, "set_lock"};
-  static constexpr OperationEntry kTestLock{TestLock, false, "test_lock"};
-  static constexpr OperationEntry kCancelLock{CancelLock, false, "cancel_lock"};
-  static constexpr OperationEntry kLockReturn{LockReturn, false, "lock_return"};
-
+Operation OperationFor(v1::Request::OpCase op) {
   switch (op) {
+    case v1::Request::OP_NOT_SET:
+    case v1::Request::kHello:
+    case v1::Request::kRenew:
+    case v1::Request::kGoodbye:
+    case v1::Request::kReclaim:
+    case v1::Request::kNewKey:
+    case v1::Request::kGiveUp:
+      return nullptr;
     case v1::Request::kLookup:
-      return kLookup;
+      return Lookup;
     case v1::Request::kGetAttr:
-      return kGetAttr;
+      return GetAttr;
     case v1::Request::kSetAttr:
-      return kSetAttr;
+      return SetAttr;
     case v1::Request::kCreate:
-      return kCreate;
+      return Create;
     case v1::Request::kLink:
-      return kLink;
+      return Link;
     case v1::Request::kUnlink:
-      return kUnlink;
+      return Unlink;
     case v1::Request::kRename:
-      return kRename;
+      return Rename;
     case v1::Request::kReadDir:
-      return kReadDir;
+      return ReadDir;
     case v1::Request::kReadLink:
-      return kReadLink;
+      return ReadLink;
     case v1::Request::kGetXattr:
-      return kGetXattr;
+      return GetXattr;
     case v1::Request::kSetXattr:
-      return kSetXattr;
+      return SetXattr;
     case v1::Request::kListXattr:
-      return kListXattr;
+      return ListXattr;
     case v1::Request::kRemoveXattr:
-      return kRemoveXattr;
+      return RemoveXattr;
     case v1::Request::kStatFs:
-      return kStatFs;
+      return StatFs;
     case v1::Request::kSync:
-      return kSync;
+      return Sync;
     case v1::Request::kOpen:
-      return kOpen;
+      return Open;
     case v1::Request::kClose:
-      return kClose;
+      return Close;
     case v1::Request::kLayoutGet:
-      return kLayoutGet;
+      return LayoutGet;
     case v1::Request::kLayoutCommit:
-      return kLayoutCommit;
+      return LayoutCommit;
     case v1::Request::kLayoutReturn:
-      return kLayoutReturn;
+      return LayoutReturn;
     case v1::Request::kAllocate:
-      return kAllocate;
+      return Allocate;
     case v1::Request::kAttrReturn:
-      return kAttrReturn;
+      return AttrReturn;
     case v1::Request::kSetLock:
-      return kSetLock;
+      return SetLock;
     case v1::Request::kTestLock:
-      return kTestLock;
+      return TestLock;
     case v1::Request::kCancelLock:
-      return kCancelLock;
+      return CancelLock;
     case v1::Request::kLockReturn:
-      return kLockReturn;
-    default:
-      return kNone;
+      return LockReturn;
   }
+  return nullptr;
 }
 
 }  // namespace reel::mdc
