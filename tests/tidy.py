@@ -55,10 +55,6 @@ MAX_LINES = 500
 LONGER = {
     # file: why it is one piece
     "proto/mdc.proto": "the whole of one protocol, which is read side by side",
-    "mdc/core/tests/core_test.cc": "one story a promise of the core, in one vocabulary",
-    "client/data/file_data.cc": "the face of the data path, a few lines a call",
-    "client/data/file_data_test.cc": "one story a promise of the data path, in one vocabulary",
-    "client/vfs/vfs_test.cc": "one story a promise of the file system's calls, in one vocabulary",
 }
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.

@@ -114,6 +114,7 @@ TEST_F(FlushFailureTest, WhatIsAnsweredWhileItRunsIsLostWithIt) {
   AwaitLoss(*client);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
+  ExpectAlone(0, "");
   client->Write(inode_, 0, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   ExpectAlone(0, std::string(kBlock, 'n'));
