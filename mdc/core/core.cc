@@ -184,7 +184,7 @@ absl::Status CoreImpl::LoadReplies() {
 absl::Status CoreImpl::LoadOrphans() {
   return ForEach(db_, schema::Family::kOrphan,
                  [&](const schema::ParsedKey& key, std::string_view) -> absl::Status {
-                   orphans_.insert(InodeNumber(key.first));
+                   orphans_.Add(InodeNumber(key.first));
                    return absl::OkStatus();
                  });
 }

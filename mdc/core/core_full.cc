@@ -29,7 +29,7 @@ void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
   }
   std::vector<PendingRef> due;
   for (PendingRef& op : std::exchange(held_commits_, {})) {
-    const bool waits = commits_wait && !orphans_.contains(*KindOf(op->request).token_inode);
+    const bool waits = commits_wait && !orphans_.Contains(*KindOf(op->request).token_inode);
     (waits ? held_commits_ : due).push_back(std::move(op));
   }
   Resume(due);
@@ -43,7 +43,7 @@ bool CoreImpl::WaitsForStore(const Pending& op) const {
   const bool commits = KindOf(op.request).store == StoreUse::kCommits;
   if (!commits && !op.request.has_layout_return()) return false;
   const std::optional<InodeNumber> inode = KindOf(op.request).token_inode;
-  return !orphans_.contains(*inode) && (commits || HoldsCommitOf(op.session, inode));
+  return !orphans_.Contains(*inode) && (commits || HoldsCommitOf(op.session, inode));
 }
 
 bool CoreImpl::HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode) const {

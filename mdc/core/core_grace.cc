@@ -1,7 +1,6 @@
 // What clients claim again in a new epoch, and the end of the time for it.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <utility>
@@ -91,9 +90,7 @@ void CoreImpl::LeaveGrace(Session& session) {
 void CoreImpl::OnGraceOver() {
   spdlog::info("volume {}: serving in epoch {}", descriptor_.name, epoch_.value());
   allocator_->SetGrace(false);
-  std::vector<InodeNumber> orphans(orphans_.begin(), orphans_.end());
-  std::sort(orphans.begin(), orphans.end());
-  for (const InodeNumber inode : orphans) QueueReap(inode);
+  orphans_.QueueAll();
   KeepForRepetitions();
   for (auto& [id, session] : sessions_.all()) RunLane(*session);
 }

@@ -8,7 +8,7 @@
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_ahead.cc     what a session may do in a directory before the controller knows
 //   core_locks.cc     those who wait for advisory locks
-//   core_reap.cc      the removal of orphans, and who waits for their space
+//   core_reap.cc      the removal of orphans (orphan_queue.h), and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
 //   core_recalls.cc   recalls that are not answered, and sessions that give up
@@ -43,6 +43,7 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
+#include "mdc/core/orphan_queue.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/ops/operation.h"
 #include "mdc/ops/orphans.h"
@@ -120,7 +121,6 @@ class CoreImpl final : public Core {
   // core_reap.cc
   // The next steps of removal.
   void Reap();
-  void QueueReap(InodeNumber inode);
   void KeepForLateOpens(const std::vector<InodeNumber>& inodes);
   void KeepForRepetitions();
   void EndLateOpens(std::uint64_t now_ms);
@@ -402,17 +402,7 @@ class CoreImpl final : public Core {
   std::deque<PendingRef> unfinished_;  // their next step is due; marked as fetching
   std::uint64_t directory_moves_ = 0;
 
-  absl::flat_hash_set<InodeNumber> orphans_;  // on the store's list
-  std::deque<InodeNumber> reap_queue_;        // those whose next step is due
-  absl::flat_hash_set<InodeNumber> reap_queued_;
-  struct Leaving {
-    std::uint64_t until_ms;
-    InodeNumber inode;
-  };
-  std::deque<Leaving> leaving_;   // what may still be opened, in order of its time
-  std::size_t reap_changes_ = 0;  // records that the steps of this call have changed
-  std::uint64_t reaps_ = 0;       // steps of removal under way
-  Sequence last_reap_;            // of the last one's commit
+  OrphanQueue orphans_{options_.steps.reaped};
 
   mutable Counters counters_;
   LogLimit refusals_;

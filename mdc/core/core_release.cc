@@ -57,7 +57,7 @@ bool CoreImpl::ReleaseHoldings(SessionId session) {
   SpendRelease(data.size());
   for (const InodeNumber inode : data) {
     wake(inode);
-    if (orphans_.contains(inode)) QueueReap(inode);
+    orphans_.Queue(inode);
   }
   const std::vector<InodeNumber> attributes = attr_tokens_.Drop(session, release_room_);
   SpendRelease(attributes.size());
@@ -65,9 +65,7 @@ bool CoreImpl::ReleaseHoldings(SessionId session) {
   const std::uint64_t opens = opens_.CountOf(session);
   const std::vector<InodeNumber> closed = opens_.Drop(session, release_room_);
   SpendRelease(opens - opens_.CountOf(session));
-  for (const InodeNumber inode : closed) {
-    if (orphans_.contains(inode)) QueueReap(inode);
-  }
+  for (const InodeNumber inode : closed) orphans_.Queue(inode);
   const std::vector<InodeNumber> unlocked = locks_.Drop(session, release_room_);
   SpendRelease(unlocked.size());
   unlocked_.insert(unlocked.begin(), unlocked.end());

@@ -215,8 +215,8 @@ absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
 
 CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   // Each answer to its recalls has queued another step, and the first one was enough.
-  if (op->reap != InodeNumber(0) && !orphans_.contains(op->reap)) {
-    --reaps_;
+  if (op->reap != InodeNumber(0) && !orphans_.Contains(op->reap)) {
+    orphans_.EndStep();
     return Outcome::kDone;
   }
   // An open answers without its token rather than wait; LayoutGet waits its turn.
@@ -344,8 +344,8 @@ Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, 
   allocator_->Committed(sequence);
   for (const auto& action : ctx.on_commit) action();
   for (const InodeNumber inode : ctx.orphans) {
-    orphans_.insert(inode);
-    QueueReap(inode);
+    orphans_.Add(inode);
+    orphans_.Queue(inode);
   }
   return sequence;
 }
@@ -425,7 +425,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   if (const auto token = KindOf(op.request).token_inode) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
     if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
-    if (orphans_.contains(*token)) QueueReap(*token);
+    orphans_.Queue(*token);
   }
   if (op.request.has_set_lock())
     unlocked_.insert(InodeNumber(op.request.set_lock().lock().inode()));

@@ -37,11 +37,11 @@ void CoreImpl::RunUnfinished() {
 }
 
 absl::Status CoreImpl::AwaitRemoval(InodeNumber inode) {
-  if (!orphans_.contains(inode))
+  if (!orphans_.Contains(inode))
     return DamagedRecord("a truncation that nobody goes on with", inode);
   ++counters_.blocked;
   // Before those for whom nobody waits.
-  if (reap_queued_.insert(inode).second) reap_queue_.push_front(inode);
+  orphans_.Queue(inode, OrphanQueue::Place::kFirst);
   wants_sync_ = true;
   return absl::OkStatus();
 }
