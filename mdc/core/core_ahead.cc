@@ -71,8 +71,7 @@ void CoreImpl::GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply) 
   const v1::Create& create = op.request.create();
   const InodeNumber parent(create.parent());
   if (!op.request.has_foretold()) DropUnborn(op.session, parent);
-  if (attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE ||
-      store_space_ != StoreSpace::kAmple) {
+  if (attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE || !store_room_.ample()) {
     return;
   }
   inode_numbers_->Taken(InodeNumber(reply.entry().attr().inode()));  // with this commit

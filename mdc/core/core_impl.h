@@ -1,7 +1,7 @@
 // The core's inside; core.h is its face. These files implement it:
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
-//   core_full.cc      a metadata store with little room left: who waits for it
+//   core_full.cc      a metadata store with little room left (store_room.h: what waits for it)
 //   core_steps.cc     operations that take more than one step
 //   core_told.cc      what a session is told before it is durable
 //   core_tokens.cc    those who wait for data tokens, and recalls
@@ -45,6 +45,7 @@
 #include "mdc/core/core.h"
 #include "mdc/core/orphan_queue.h"
 #include "mdc/core/output_queue.h"
+#include "mdc/core/store_room.h"
 #include "mdc/ops/operation.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/space/allocator.h"
@@ -156,12 +157,6 @@ class CoreImpl final : public Core {
               Sequence waits_for);
 
   // core_full.cc
-  // Whether it has to wait until flushes and compactions of the store have room to work in.
-  bool WaitsForStore(const Pending& op) const;
-  void HoldCommit(const PendingRef& op);
-  bool HoldsCommitOf(SessionId session, std::optional<InodeNumber> inode = std::nullopt) const;
-  // How long the first of those has waited; 0: there is none.
-  std::uint64_t LongestHeldMs() const;
   void AnswerRenewal(const Session& session, const v1::Request& request);
   void DescribeFullStore(v1::ShowReply& reply) const;
 
@@ -373,12 +368,7 @@ class CoreImpl final : public Core {
   bool wants_sync_ = false;
   bool may_sync_ = false;  // there are batches that are not durable, and nobody was in haste
   bool unheard_ = false;
-  StoreSpace store_space_ = StoreSpace::kAmple;
-  bool commits_wait_ = false;
-  std::optional<std::uint64_t> full_since_ms_;
-  std::vector<PendingRef>
-      held_commits_;                   // until the store has room; in no queue, marked as fetching
-  std::vector<PendingRef> held_back_;  // until the store has grown; marked as fetching
+  StoreRoom store_room_;
 
   absl::flat_hash_map<TicketId, Ticket> tickets_;
   absl::flat_hash_map<std::string, TicketId> ticket_by_key_;

@@ -80,7 +80,7 @@ std::string CoreImpl::OverdueRecall(Session& session) const {
   const std::uint64_t limit_ms = RecallLimitMs(options_.session_lease_ms);
   const std::uint64_t age_ms = RecallAgeMs(session);
   if (age_ms < limit_ms || !lost_luns_.empty()) return {};
-  if (HoldsCommitOf(session.id)) return {};  // it is the store that it waits for
+  if (store_room_.HoldsCommitOf(session.id)) return {};  // it is the store that it waits for
   const bool tells = session.recall_work.has_value();
   const std::string trouble = tells ? session.recall_work->trouble() : "";
   if (age_ms < RecallMostMs(options_.session_lease_ms)) {

@@ -224,16 +224,10 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
-  const StoreUse use = KindOf(op->request).store;
-  if (store_space_ == StoreSpace::kGrowing &&
-      (use == StoreUse::kGrows || (commits_wait_ && use == StoreUse::kStretches))) {
-    op->fetching = true;
-    held_back_.push_back(op);
-    return Outcome::kMissed;
-  }
-  if (WaitsForStore(*op)) {
-    HoldCommit(op);
-    return Outcome::kBlocked;
+  const StoreRoom::Wait wait = store_room_.WaitOf(*op, orphans_.all());
+  if (wait != StoreRoom::Wait::kNone) {
+    store_room_.Hold(op, wait, clock_.NowMs());
+    return wait == StoreRoom::Wait::kToGrow ? Outcome::kMissed : Outcome::kBlocked;
   }
   const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
   if (tier == Tier::kAll) ++counters_.inline_reads;
@@ -241,14 +235,14 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
   ctx.progress = op->progress;
   ctx.walks = &op->walks;
-  const bool full = store_space_ == StoreSpace::kFull && op->reap == InodeNumber(0);
+  const bool full = store_room_.full() && op->reap == InodeNumber(0);
   const std::uint64_t walked = op->walks[0].levels + op->walks[1].levels;
   const bool told = op->request.has_foretold() || op->request.has_redo();
   absl::Status may_be;
   if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
   if (op->request.has_foretold()) may_be = TakeForetold(*op, ctx);
   ctx.store_full = full && !told;
-  ctx.store_spent = ctx.store_full && commits_wait_;
+  ctx.store_spent = ctx.store_full && store_room_.spent();
   ctx.others_knew = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
@@ -259,7 +253,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = reaped.status();
   } else if (!may_be.ok()) {
     status = std::move(may_be);
-  } else if (ctx.store_full && use == StoreUse::kGrows && !op->request.has_layout_get()) {
+  } else if (ctx.store_full && KindOf(op->request).store == StoreUse::kGrows &&
+             !op->request.has_layout_get()) {
     status = StoreIsFull();
   } else {
     status = CheckAllowed(*op, ctx);

@@ -397,9 +397,7 @@ void CoreImpl::DropOperations(Session& session) {
       if (op->session == session.id) op->cancelled = true;
     }
   }
-  for (const PendingRef& op : held_commits_) {
-    if (op->session == session.id) op->cancelled = true;
-  }
+  store_room_.CancelOf(session.id);
   for (const PendingRef& op : unfinished_) {
     if (op->session == session.id) op->cancelled = true;
   }

@@ -43,6 +43,7 @@ class OrphanQueue {
   void Remove(InodeNumber inode) { orphans_.erase(inode); }
   bool Contains(InodeNumber inode) const { return orphans_.contains(inode); }
   std::size_t size() const { return orphans_.size(); }
+  const absl::flat_hash_set<InodeNumber>& all() const { return orphans_; }
 
   // ---- steps ------------------------------------------------------------------------------------
 

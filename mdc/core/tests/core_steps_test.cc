@@ -65,6 +65,27 @@ TEST_F(StepsCoreTest, OthersGoOnBetweenTheStepsOfAPunch) {
   EXPECT_EQ(world_.FreeBlocks(), free);
 }
 
+// It stands in no lane then, and in no queue.
+TEST_F(StepsCoreTest, WhatIsHeldBackBetweenTwoStepsEndsWithItsSession) {
+  a_.Register();
+  b_.Register();
+  const std::uint64_t file = MakeScattered(a_);
+  world_.hold_syncs_ = true;
+  v1::Request allocate;
+  allocate.mutable_allocate()->set_inode(file);
+  allocate.mutable_allocate()->set_length_bytes(2 * kCount * kBlock);
+  a_.SendIn(1, allocate);
+  world_.Run();
+  world_.core_->OnStoreSpace(Core::StoreSpace::kGrowing, false);
+  world_.hold_syncs_ = false;
+  world_.Run();
+  world_.Pass(300'000, {&b_});
+  EXPECT_TRUE(a_.evicted_);
+  world_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
+  world_.Run();
+  EXPECT_EQ(b_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, true, 0)), 0);
+}
+
 TEST_F(StepsCoreTest, APunchThatACrashBrokeOffIsFinishedByItsRepetition) {
   a_.Register();
   const std::uint64_t free = world_.FreeBlocks();
