@@ -235,7 +235,7 @@ void CoreImpl::OnTick() {
   outputs_.ReleaseIdle();
   AdvanceFences();
   ReleaseSome();
-  EndLockFetches();
+  lock_queries_.Advance(clock_.NowMs());
   EndLateOpens(clock_.NowMs());
   RecallIdle();
   Reap();
@@ -274,12 +274,10 @@ void CoreImpl::Settle() {
       const InodeNumber inode = *woken_.begin();
       woken_.erase(woken_.begin());
       RunParked(inode);
-    } else if (!unlocked_.empty()) {
-      const InodeNumber inode = *unlocked_.begin();
-      unlocked_.erase(unlocked_.begin());
-      RunLockWaits(inode);
-      RunLockTokenWaits(inode);
-      if (unlocked_.empty()) EndLockFetches();
+    } else if (const auto unlocked = lock_waits_.TakeDue()) {
+      RunLockWaits(*unlocked);
+      RunLockTokenWaits(*unlocked);
+      if (!lock_waits_.AnyDue()) lock_queries_.Advance(clock_.NowMs());
     } else if (!redone_.empty()) {
       Session* const session = sessions_.Find(*redone_.begin());
       redone_.erase(redone_.begin());

@@ -7,7 +7,9 @@
 //   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_ahead.cc     what a session may do in a directory before the controller knows
-//   core_locks.cc     those who wait for advisory locks
+//   core_locks.cc     those who wait for advisory locks run again; recalls of lock tokens
+//   lock_waits.cc     … who waits for them: class LockWaits
+//   lock_queries.cc   … what administration asks sessions about them: class LockQueries
 //   core_reap.cc      the removal of orphans (orphan_queue.h), and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
@@ -43,6 +45,8 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
+#include "mdc/core/lock_queries.h"
+#include "mdc/core/lock_waits.h"
 #include "mdc/core/orphan_queue.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/core/store_room.h"
@@ -215,20 +219,14 @@ class CoreImpl final : public Core {
   void DropUnborn(SessionId session, InodeNumber directory);
 
   // core_locks.cc
-  void ParkForLock(const PendingRef& op);
   void RunLockWaits(InodeNumber inode);
   void CancelLockWait(SessionId session, std::uint64_t wait);
   void GiveUpLockWait(const Pending& op);
   bool WaitsForOwnLockToken(const Pending& op) const;
-  // Takes a request that waits out of those who do; null: there is none of that number.
-  PendingRef TakeLockWait(SessionId session, std::uint64_t wait);
-  void DropLockWaits(const Session& session);
   void RecallLocks(InodeNumber inode, bool contended);
   void SendLockRecall(const LockToken& token);
   // Runs those who have waited for the inode's lock token, once it is back.
   void RunLockTokenWaits(InodeNumber inode);
-  // Answers administration, where all is here that it waits for, or its time is over.
-  void EndLockFetches();
 
   // core_sessions.cc
   void OnHello(StreamId stream, const v1::Request& request);
@@ -356,7 +354,9 @@ class CoreImpl final : public Core {
   absl::flat_hash_map<InodeNumber, std::uint64_t> shared_until_ms_;
   OpenTable opens_;
   LockTable locks_;
+  LockWaits lock_waits_{locks_};
   LockTokens lock_tokens_;
+  LockQueries lock_queries_{lock_tokens_};
   SessionTable sessions_;
   struct Stream {
     bool refused = false;     // nothing more is read from it
@@ -376,18 +376,7 @@ class CoreImpl final : public Core {
 
   absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
   absl::btree_set<InodeNumber> woken_;
-  absl::btree_set<SessionId> redone_;                          // their last Redo is done
-  absl::flat_hash_map<std::uint64_t, PendingRef> lock_waits_;  // by LockTable's number
-  absl::btree_set<InodeNumber> unlocked_;  // locks on them have become weaker, or known
-  // Those who wait for an inode's lock token to come back, in the order in which they came.
-  absl::flat_hash_map<InodeNumber, std::vector<PendingRef>> lock_token_waits_;
-  struct LockFetch {
-    absl::flat_hash_set<std::uint64_t> tokens;  // by number
-    std::uint64_t until_ms = 0;
-    std::function<void(bool answered)> then;
-  };
-  std::vector<LockFetch> lock_fetches_;
-  bool fetches_ended_ = false;
+  absl::btree_set<SessionId> redone_;  // their last Redo is done
 
   std::deque<PendingRef> unfinished_;  // their next step is due; marked as fetching
   std::uint64_t directory_moves_ = 0;

@@ -68,10 +68,10 @@ bool CoreImpl::ReleaseHoldings(SessionId session) {
   for (const InodeNumber inode : closed) orphans_.Queue(inode);
   const std::vector<InodeNumber> unlocked = locks_.Drop(session, release_room_);
   SpendRelease(unlocked.size());
-  unlocked_.insert(unlocked.begin(), unlocked.end());
+  for (const InodeNumber inode : unlocked) lock_waits_.Wake(inode);
   const std::vector<InodeNumber> settled = lock_tokens_.Drop(session, release_room_);
   SpendRelease(settled.size());
-  unlocked_.insert(settled.begin(), settled.end());
+  for (const InodeNumber inode : settled) lock_waits_.Wake(inode);
   if (release_room_ == 0) return false;
   allocator_->DropWindows(session);
   return true;

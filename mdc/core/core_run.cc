@@ -422,10 +422,11 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
     orphans_.Queue(*token);
   }
-  if (op.request.has_set_lock())
-    unlocked_.insert(InodeNumber(op.request.set_lock().lock().inode()));
+  if (op.request.has_set_lock()) {
+    lock_waits_.Wake(InodeNumber(op.request.set_lock().lock().inode()));
+  }
   if (op.request.has_lock_return()) {
-    unlocked_.insert(InodeNumber(op.request.lock_return().inode()));
+    lock_waits_.Wake(InodeNumber(op.request.lock_return().inode()));
   }
   if (op.request.has_cancel_lock() && status.ok())
     CancelLockWait(session.id, op.request.cancel_lock().wait());

@@ -391,7 +391,7 @@ void CoreImpl::DropOperations(Session& session) {
       woken_.insert(inode);
     }
   }
-  DropLockWaits(session);
+  lock_waits_.Drop(session.id);
   for (auto& [ticket, entry] : tickets_) {
     for (const PendingRef& op : entry.waiters) {
       if (op->session == session.id) op->cancelled = true;

@@ -11,11 +11,11 @@ void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
   if (op->unfinished || op->fetching) return;  // it stands elsewhere
   if (op->gives_up && !WaitsForOwnLockToken(*op)) return GiveUpLockWait(*op);
   if (op->waits_for_lock_token) {
-    lock_token_waits_[inode].push_back(op);
+    lock_waits_.AddForToken(inode, op);
     return;
   }
   if (op->request.has_set_lock()) {
-    ParkForLock(op);
+    lock_waits_.AddForLock(op);
     return;
   }
   op->queued_on = inode;
