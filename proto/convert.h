@@ -3,8 +3,8 @@
 
 #include "absl/status/statusor.h"
 #include "proto/types.pb.h"
-#include "volume/env.h"
-#include "volume/extent_map.h"
+#include "volume/base/env.h"
+#include "volume/format/extent_map.h"
 
 namespace reel {
 

@@ -11,7 +11,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "proto/types.pb.h"
-#include "volume/extent_map.h"
+#include "volume/format/extent_map.h"
 
 namespace reel {
 

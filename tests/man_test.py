@@ -12,9 +12,10 @@ import sys
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 PAGES = os.path.join(TOP, "docs", "man")
 # Which sources read a configuration file, and how they name a key.
-READERS = {"reelfs-mdc.toml.5.scd": ("mdc/config.cc",),
-           "reelfs-client.toml.5.scd": ("client/mount_options.cc", "tools/admin_config.cc"),
-           "reelfs-volume.toml.5.scd": ("tools/volume_toml.cc",)}
+READERS = {"reelfs-mdc.toml.5.scd": ("mdc/daemon/config.cc",),
+           "reelfs-client.toml.5.scd": ("client/mount/mount_options.cc",
+                                        "tools/admin/admin_config.cc"),
+           "reelfs-volume.toml.5.scd": ("tools/lib/volume_toml.cc",)}
 KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
 SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta"),
                "reeladm": ("pki", "pki init", "pki issue")}

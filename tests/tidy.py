@@ -4,6 +4,7 @@
 Layers, libraries behind their adapters, every test built, and the plain style of a line. Where a
 rule has an exception, the exception stands here, with its reason.
 """
+import collections
 import os
 import re
 import subprocess
@@ -20,30 +21,40 @@ LAYERS = {
 }
 FOLDERS = ("volume", "proto", "mdc", "client", "tools", "tests", "deploy")
 
+# The rooms of each folder, from the ground up: a room includes from itself and from those below it.
+# What is only there for tests (testing/, tests/, *_test.cc) sees all of its folder.
+ROOMS = {
+    "volume": ("base", "lun", "scsi", "format"),
+    "proto": ("", "tls", "grpc"),
+    "client": ("base", "session", "luns", "names", "locks", "file", "buffers", "tokens", "data",
+               "vfs", "fuse", "mount"),
+    "mdc": ("base", "metafs", "metadb", "space", "tables", "ops", "core", "check", "store",
+            "repair", "seat", "fence", "serve", "rpc", "daemon"),
+    "tools": ("lib", "mkfs", "fsck", "label", "admin", "bench"),
+}
+FOR_TESTS = re.compile(r".*/(testing|tests)/.*|.*_test\.cc")
+MAX_FILES_OF_A_ROOM = 30
+LARGER_ROOMS = {"mdc/ops", "tests/e2e", "tests/sim"}
+
 # Header of a library → the only files that may include it (as patterns from the top).
 ADAPTERS = {
     "FUSE": (r"(fuse|fuse3|linux/fuse)[/.].*|fuse_lowlevel\.h",
-             r"client/fuse_\w+\.(h|cc)|client/main\.cc|tests/bench/empty_fuse\.cc"),
+             r"client/fuse/.*|client/mount/main\.cc|tests/bench/empty_fuse\.cc"),
     "gRPC": (r"grpc(pp|\+\+)?/.*|proto/\w+\.grpc\.pb\.h",
-             r"(proto|client)/grpc_\w+\.(h|cc)|"
-             r"mdc/(service|admin_service|call_queue|grpc_\w+)(_test)?\.(h|cc)|"
-             r"tools/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
-    "RocksDB": (r"rocksdb/.*", r"mdc/metafs/\w+\.(h|cc)|mdc/(meta_db|rocks_\w+)(_test)?\.(h|cc)|"
+             r"proto/grpc/.*|client/session/grpc_stream\.cc|mdc/rpc/.*|mdc/testing/grpc_\w+\.h|"
+             r"tools/admin/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
+    "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
-    "OpenSSL": (r"openssl/.*", r"proto/(certificate|tls|tls_probe)\.(h|cc)|tools/pki\.(h|cc)"),
-    "toml++": (r"toml\+\+/.*", r"volume/toml_reader\.cc"),
-    "io_uring": (r"liburing.*", r"volume/uring(_test)?\.(h|cc)"),
-    "libiscsi": (r"iscsi/.*", r"volume/iscsi_connection\.cc"),
+    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/pki\.(h|cc)"),
+    "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
+    "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
+    "libiscsi": (r"iscsi/.*", r"volume/scsi/iscsi_connection\.cc"),
 }
 
 MAX_LINES = 500
 LONGER = {
     # file: why it is one piece
     "proto/mdc.proto": "the whole of one protocol, which is read side by side",
-    "mdc/core_test.cc": "one story a promise of the core, in one vocabulary",
-    "client/file_data.cc": "the face of the data path, a few lines a call",
-    "client/file_data_test.cc": "one story a promise of the data path, in one vocabulary",
-    "client/vfs_test.cc": "one story a promise of the file system's calls, in one vocabulary",
 }
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.
@@ -76,6 +87,35 @@ def read(path):
         return file.read()
 
 
+def room_of(path):
+    """Which floor of its folder a file is on; None: on none."""
+    folder, *rest = path.split("/")
+    room = rest[0] if len(rest) > 1 else ""
+    rooms = ROOMS.get(folder, ())
+    return rooms.index(room) if room in rooms else None
+
+
+def check_room(path, header, number):
+    """Generated headers lie in no room, and are everybody's."""
+    if path.split("/")[0] != header.split("/")[0] or FOR_TESTS.fullmatch(path):
+        return
+    here, there = room_of(path), room_of(header)
+    if FOR_TESTS.fullmatch(header):
+        breach(path, number, f"{header} is for tests")
+    elif here is None or there is None:
+        breach(path, number, "lies in no room of tests/tidy.py, or includes what does not")
+    elif there > here:
+        breach(path, number, f"{header} lies in a room above this one")
+
+
+def check_sizes_of_rooms(files):
+    sources = collections.Counter(os.path.dirname(path) for path in files
+                                  if path.endswith((".h", ".cc", ".py")))
+    for room, count in sources.items():
+        if count > MAX_FILES_OF_A_ROOM and room not in LARGER_ROOMS:
+            breach(room, 0, f"{count} source files (at most {MAX_FILES_OF_A_ROOM} in a room)")
+
+
 def check_includes(path, lines):
     folder = path.split("/")[0]
     for number, line in enumerate(lines, 1):
@@ -86,6 +126,8 @@ def check_includes(path, lines):
         target = header.split("/")[0]
         if folder in LAYERS and target in FOLDERS and target not in LAYERS[folder]:
             breach(path, number, f"{folder}/ must not include {header}")
+        if folder in ROOMS and "/" in header:
+            check_room(path, header, number)
         for library, (headers, files) in ADAPTERS.items():
             if re.fullmatch(headers, header) and not re.fullmatch(files, path):
                 breach(path, number, f"{library} belongs behind its adapter, not here ({header})")
@@ -166,6 +208,7 @@ def main():
     files = [path for path in files if not path.startswith("tests/fuzz/corpus/")]
     for path in files:
         check_file(path)
+    check_sizes_of_rooms(files)
     check_sources_are_built(files)
     check_mutations_apply()
     print("\n".join(breaches) if breaches else f"tidy: {len(files)} files, nothing to say")

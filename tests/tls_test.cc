@@ -7,13 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mdc/candidate.h"
-#include "mdc/grpc_server.h"
-#include "mdc/test_volume.h"
+#include "mdc/rpc/grpc_server.h"
+#include "mdc/serve/candidate.h"
+#include "mdc/testing/test_volume.h"
 #include "proto/admin.grpc.pb.h"
-#include "proto/grpc_tls.h"
-#include "proto/tls_probe.h"
-#include "tools/pki.h"
+#include "proto/grpc/grpc_tls.h"
+#include "proto/tls/tls_probe.h"
+#include "tools/admin/pki.h"
 
 namespace reel::mdc {
 namespace {

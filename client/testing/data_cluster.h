@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
-#include "client/file_data.h"
-#include "client/session.h"
+#include "client/data/file_data.h"
+#include "client/session/session.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/status.h"
-#include "volume/aligned_buffer.h"
-#include "volume/borrowed_lun.h"
-#include "volume/env.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/env.h"
+#include "volume/lun/borrowed_lun.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
 

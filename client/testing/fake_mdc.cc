@@ -4,7 +4,8 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "client/request_queue.h"
+#include "client/session/request_queue.h"
+#include "proto/request_kind.h"
 #include "proto/convert.h"
 
 namespace reel::client {
@@ -346,7 +347,7 @@ void FakeMdc::Handle(Stream& stream, const v1::Request& request) {
   ClientSession& session = *stream.session;
   if (session.must_reclaim && !request.has_reclaim()) Wrong("a request came before the reclaim");
   if (request.slot() == 0) {
-    if (IsMutation(request)) Wrong("a mutation without a slot");
+    if (Is(request, kMutation)) Wrong("a mutation without a slot");
   } else {
     Slot& slot = session.slots.at(request.slot());
     if (request.slot_sequence() == slot.sequence) {

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "client/mdc_stream.h"
+#include "client/session/mdc_stream.h"
 #include "proto/token_ranges.h"
-#include "volume/descriptor.h"
-#include "volume/extent_map.h"
-#include "volume/mutex.h"
+#include "volume/base/mutex.h"
+#include "volume/format/descriptor.h"
+#include "volume/format/extent_map.h"
 
 namespace reel::client {
 

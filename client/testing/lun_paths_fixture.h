@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "client/lun_io.h"
-#include "client/lun_paths.h"
-#include "client/session.h"
+#include "client/luns/lun_io.h"
+#include "client/luns/lun_paths.h"
+#include "client/session/session.h"
 #include "proto/status.h"
-#include "volume/aligned_buffer.h"
-#include "volume/stripe_map.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/format/stripe_map.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
 #include "volume/testing/shared_lun.h"

@@ -6,7 +6,7 @@
 #include "mdc/metafs/frame.h"
 #include "mdc/metafs/journal.h"
 #include "mdc/metafs/superblock.h"
-#include "volume/coding.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

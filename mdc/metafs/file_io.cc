@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "volume/coding.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

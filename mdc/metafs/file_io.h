@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mdc/metafs/metafs.h"
-#include "volume/aligned_buffer.h"
-#include "volume/mutex.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/mutex.h"
 
 namespace reel::metafs {
 

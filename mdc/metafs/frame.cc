@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

@@ -12,7 +12,7 @@
 #include <span>
 #include <string_view>
 
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::metafs {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metafs/space.h"
-#include "volume/coding.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mdc/metafs/frame.h"
-#include "volume/aligned_buffer.h"
+#include "volume/base/aligned_buffer.h"
 
 namespace reel::metafs {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "volume/coding.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "mdc/metafs/chunks.h"
 #include "mdc/metafs/superblock.h"
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::metafs {
 

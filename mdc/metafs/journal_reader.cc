@@ -7,8 +7,8 @@
 
 #include "mdc/metafs/frame.h"
 #include "mdc/metafs/framed_log.h"
-#include "volume/aligned_buffer.h"
-#include "volume/coding.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

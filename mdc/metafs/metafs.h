@@ -42,7 +42,7 @@
 #include "mdc/metafs/journal.h"
 #include "mdc/metafs/space.h"
 #include "mdc/metafs/superblock.h"
-#include "volume/mutex.h"
+#include "volume/base/mutex.h"
 
 namespace reel::metafs {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "mdc/metafs/metafs.h"
-#include "volume/aligned_buffer.h"
+#include "volume/base/aligned_buffer.h"
 
 namespace reel::metafs {
 

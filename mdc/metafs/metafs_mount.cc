@@ -6,8 +6,8 @@
 #include "mdc/metafs/file_io.h"
 #include "mdc/metafs/journal_reader.h"
 #include "mdc/metafs/metafs.h"
-#include "volume/aligned_buffer.h"
-#include "volume/coding.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

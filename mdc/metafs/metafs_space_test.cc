@@ -11,8 +11,8 @@
 #include "mdc/metafs/file_io.h"
 #include "mdc/metafs/journal_reader.h"
 #include "mdc/metafs/testing/metafs_fixture.h"
-#include "volume/aligned_buffer.h"
-#include "volume/coding.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/coding.h"
 #include "volume/testing/faulty_lun.h"
 
 namespace reel::metafs {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
-#include "volume/lun_fault.h"
-#include "volume/lun_times.h"
-#include "volume/thread.h"
+#include "volume/base/thread.h"
+#include "volume/lun/lun_fault.h"
+#include "volume/scsi/lun_times.h"
 
 namespace reel::metafs {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "mdc/metafs/space.h"
-#include "volume/io_batch.h"
-#include "volume/lun_scan.h"
-#include "volume/mutex.h"
-#include "volume/stripe_map.h"
+#include "volume/base/mutex.h"
+#include "volume/format/lun_scan.h"
+#include "volume/format/stripe_map.h"
+#include "volume/lun/io_batch.h"
 
 namespace reel::metafs {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "mdc/metafs/metafs.h"
-#include "volume/aligned_buffer.h"
-#include "volume/borrowed_lun.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/lun/borrowed_lun.h"
 #include "volume/testing/faulty_lun.h"
 #include "volume/testing/sample_volume.h"
 

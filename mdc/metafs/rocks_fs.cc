@@ -13,7 +13,7 @@
 #include "rocksdb/file_system.h"
 #include "rocksdb/listener.h"
 #include "spdlog/spdlog.h"
-#include "volume/coding.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

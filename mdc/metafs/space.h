@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::metafs {
 

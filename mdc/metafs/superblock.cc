@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "volume/aligned_buffer.h"
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
 
 namespace reel::metafs {
 namespace {

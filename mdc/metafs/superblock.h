@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "mdc/metafs/chunks.h"
 #include "mdc/metafs/space.h"
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::metafs {
 

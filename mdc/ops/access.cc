@@ -187,9 +187,31 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
       return MayChangeXattr(ctx, request.set_xattr().inode(), request.set_xattr().name());
     case v1::Request::kRemoveXattr:
       return MayChangeXattr(ctx, request.remove_xattr().inode(), request.remove_xattr().name());
-    default:
+    // Of sessions, of what was opened before, or of nobody's in particular.
+    case v1::Request::OP_NOT_SET:
+    case v1::Request::kHello:
+    case v1::Request::kRenew:
+    case v1::Request::kGoodbye:
+    case v1::Request::kReclaim:
+    case v1::Request::kNewKey:
+    case v1::Request::kGiveUp:
+    case v1::Request::kReadLink:
+    case v1::Request::kListXattr:
+    case v1::Request::kStatFs:
+    case v1::Request::kSync:
+    case v1::Request::kClose:
+    case v1::Request::kLayoutGet:
+    case v1::Request::kLayoutCommit:
+    case v1::Request::kLayoutReturn:
+    case v1::Request::kAllocate:
+    case v1::Request::kAttrReturn:
+    case v1::Request::kSetLock:
+    case v1::Request::kTestLock:
+    case v1::Request::kCancelLock:
+    case v1::Request::kLockReturn:
       return absl::OkStatus();
   }
+  return absl::OkStatus();
 }
 
 }  // namespace reel::mdc

@@ -8,7 +8,7 @@
 // reason the owner may always set a file's size. Threads: the core thread.
 #pragma once
 
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "proto/status.h"
-#include "volume/coding.h"
+#include "volume/base/coding.h"
 
 namespace reel::mdc {
 namespace {

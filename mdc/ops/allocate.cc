@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
-#include "mdc/token_table.h"
+#include "mdc/tables/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 

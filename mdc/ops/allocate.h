@@ -3,8 +3,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "mdc/operation.h"
 #include "mdc/ops/extents.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

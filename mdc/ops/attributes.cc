@@ -5,12 +5,12 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "mdc/allocator.h"
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/ops/settings.h"
 #include "mdc/ops/xattrs.h"
-#include "mdc/schema.h"
+#include "mdc/space/allocator.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "proto/times.h"

@@ -2,7 +2,7 @@
 // Threads: the core thread.
 #pragma once
 
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

@@ -1,6 +1,6 @@
 #include "mdc/ops/attributes.h"
 
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 #include "proto/convert.h"
 
 namespace reel::mdc {

@@ -1,8 +1,8 @@
 // What one session may hold at most.
 #include "mdc/ops/layout.h"
 #include "mdc/ops/names.h"
-#include "mdc/ops/op_fixture.h"
 #include "mdc/ops/open.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/inode.h"
-#include "mdc/schema.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 

@@ -5,8 +5,8 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/inode.h"
-#include "mdc/schema.h"
 #include "proto/status.h"
 
 namespace reel::mdc {

@@ -19,9 +19,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "mdc/allocator.h"
-#include "mdc/operation.h"
-#include "volume/extent_map.h"
+#include "mdc/ops/operation.h"
+#include "mdc/space/allocator.h"
+#include "volume/format/extent_map.h"
 
 namespace reel::mdc {
 

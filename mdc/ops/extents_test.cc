@@ -4,9 +4,9 @@
 #include <random>
 
 #include "mdc/ops/layout.h"
-#include "mdc/ops/op_fixture.h"
 #include "mdc/ops/open.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

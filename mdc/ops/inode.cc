@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "mdc/schema.h"
+#include "mdc/metadb/schema.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "proto/times.h"

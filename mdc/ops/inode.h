@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

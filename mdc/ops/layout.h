@@ -5,7 +5,7 @@
 // holds a token that covers them. Threads: the core thread.
 #pragma once
 
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "mdc/core_world.h"
+#include "mdc/testing/core_world.h"
 
 namespace reel::mdc {
 namespace {

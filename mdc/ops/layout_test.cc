@@ -3,8 +3,8 @@
 #include <linux/falloc.h>
 
 #include "gmock/gmock.h"
-#include "mdc/checker.h"
-#include "mdc/core_world.h"
+#include "mdc/check/checker.h"
+#include "mdc/testing/core_world.h"
 
 namespace reel::mdc {
 namespace {

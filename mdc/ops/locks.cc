@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "mdc/lock_table.h"
-#include "mdc/lock_tokens.h"
+#include "mdc/tables/lock_table.h"
+#include "mdc/tables/lock_tokens.h"
 #include "proto/status.h"
 
 namespace reel::mdc {

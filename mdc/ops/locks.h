@@ -1,7 +1,7 @@
 // Advisory locks: SetLock, TestLock, CancelLock, LockReturn.
 #pragma once
 
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

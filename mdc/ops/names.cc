@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/layout.h"
 #include "mdc/ops/new_inode.h"
 #include "mdc/ops/orphans.h"
-#include "mdc/schema.h"
-#include "mdc/token_table.h"
+#include "mdc/tables/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 

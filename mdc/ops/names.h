@@ -3,7 +3,7 @@
 // thread.
 #pragma once
 
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

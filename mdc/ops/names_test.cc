@@ -3,7 +3,7 @@
 #include <linux/fs.h>
 
 #include "mdc/ops/attributes.h"
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

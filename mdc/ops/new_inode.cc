@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/xattrs.h"
-#include "mdc/unborn_table.h"
+#include "mdc/tables/unborn_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 

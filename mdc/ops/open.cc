@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/layout.h"
-#include "mdc/request_kinds.h"
-#include "mdc/token_table.h"
+#include "mdc/tables/token_table.h"
+#include "proto/request_kind.h"
 #include "proto/status.h"
 
 namespace reel::mdc {

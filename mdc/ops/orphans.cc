@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/extents.h"
 #include "mdc/ops/inode.h"
-#include "mdc/schema.h"
-#include "mdc/token_table.h"
+#include "mdc/tables/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/inode.h"
-#include "mdc/schema.h"
-#include "mdc/token_table.h"
+#include "mdc/tables/token_table.h"
 
 namespace reel::mdc {
 namespace {

@@ -2,7 +2,7 @@
 // stays is returned exactly once, whatever comes and goes beside it. Threads: the core thread.
 #pragma once
 
-#include "mdc/operation.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

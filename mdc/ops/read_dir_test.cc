@@ -1,6 +1,6 @@
 #include "mdc/ops/read_dir.h"
 
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

@@ -2,8 +2,8 @@
 // Threads: the core thread.
 #pragma once
 
-#include "mdc/operation.h"
 #include "mdc/ops/entries.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

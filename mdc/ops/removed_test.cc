@@ -5,8 +5,8 @@
 
 #include "mdc/ops/layout.h"
 #include "mdc/ops/names.h"
-#include "mdc/ops/op_fixture.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

@@ -4,12 +4,12 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/entries.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/names.h"
 #include "mdc/ops/new_inode.h"
 #include "mdc/ops/removal.h"
-#include "mdc/schema.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 

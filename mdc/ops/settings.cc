@@ -12,11 +12,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "mdc/allocator.h"
-#include "mdc/lock_table.h"
-#include "mdc/lock_tokens.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/space/allocator.h"
+#include "mdc/tables/lock_table.h"
+#include "mdc/tables/lock_tokens.h"
 #include "proto/status.h"
 
 namespace reel::mdc {

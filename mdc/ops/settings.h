@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "mdc/operation.h"
-#include "volume/types.h"
+#include "mdc/ops/operation.h"
+#include "volume/base/types.h"
 
 namespace reel::mdc {
 

@@ -1,7 +1,7 @@
 #include "mdc/ops/settings.h"
 
 #include "gmock/gmock.h"
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

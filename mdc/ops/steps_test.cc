@@ -4,12 +4,12 @@
 #include <linux/falloc.h>
 #include <linux/fs.h>
 
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/allocate.h"
 #include "mdc/ops/extents.h"
 #include "mdc/ops/layout.h"
-#include "mdc/ops/op_fixture.h"
 #include "mdc/ops/orphans.h"
-#include "mdc/schema.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

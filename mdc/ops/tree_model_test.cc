@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "mdc/metadb/schema.h"
 #include "mdc/ops/acl.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/settings.h"
-#include "mdc/schema.h"
 #include "proto/status.h"
 
 namespace reel::mdc {

@@ -4,8 +4,8 @@
 // permission bits are Acl::PermissionBits(). Threads: the core thread.
 #pragma once
 
-#include "mdc/operation.h"
 #include "mdc/ops/acl.h"
+#include "mdc/ops/operation.h"
 
 namespace reel::mdc {
 

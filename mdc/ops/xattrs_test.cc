@@ -5,7 +5,7 @@
 
 #include "mdc/ops/acl.h"
 #include "mdc/ops/names.h"
-#include "mdc/ops/op_fixture.h"
+#include "mdc/testing/op_fixture.h"
 
 namespace reel::mdc {
 namespace {

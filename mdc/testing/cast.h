@@ -1,7 +1,7 @@
 // The sessions and files that tests of tables speak of.
 #pragma once
 
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::mdc {
 

@@ -21,10 +21,10 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
-#include "client/exit_signals.h"
-#include "client/fuse_reply.h"
-#include "client/fuse_session.h"
-#include "volume/mutex.h"
+#include "client/fuse/exit_signals.h"
+#include "client/fuse/fuse_reply.h"
+#include "client/fuse/fuse_session.h"
+#include "volume/base/mutex.h"
 
 namespace reel::client {
 namespace {

@@ -18,7 +18,7 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/address.h"
 #include "proto/mdc.grpc.pb.h"
-#include "volume/uuid.h"
+#include "volume/base/uuid.h"
 
 namespace reel {
 namespace {

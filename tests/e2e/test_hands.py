@@ -203,7 +203,7 @@ def test_wrong_words_are_usage_errors(cluster):
 
 
 def test_a_stopped_volume_may_be_repaired_beside_its_standbys(cluster):
-    """(That they keep off meanwhile is mdc/tool_seat_test.cc's.)"""
+    """(That they keep off meanwhile is mdc/serve/tool_seat_test.cc's.)"""
     told(cluster, "stop")
     config = os.path.join(cluster.dir, "hosts", "mdc1", "mdc.toml")
     try:

@@ -1,8 +1,8 @@
 // OpenLun for programs under test: image files that fail where a control file says so.
 //
-// Linked into a program's own objects it takes the place of volume/open_lun.cc. REEL_LUN_FAULTS
-// names the control file, which may come, change and go while the program runs; each of its lines
-// is
+// Linked into a program's own objects it takes the place of volume/scsi/open_lun.cc.
+// REEL_LUN_FAULTS names the control file, which may come, change and go while the program runs;
+// each of its lines is
 //   read|write|flush LUN FIRST END DELAY_MS
 // and makes such requests of the image whose path ends in LUN, where they touch bytes [FIRST, END),
 // take DELAY_MS longer and then, if DELAY_MS is 0, fail. REEL_LUN_COUNTS is a prefix: PREFIX.PID
@@ -27,9 +27,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "volume/env.h"
-#include "volume/file_lun.h"
-#include "volume/lun.h"
+#include "volume/base/env.h"
+#include "volume/lun/file_lun.h"
+#include "volume/lun/lun.h"
 
 namespace reel {
 namespace {

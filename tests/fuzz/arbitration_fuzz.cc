@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "volume/arbitration_block.h"
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
+#include "volume/format/arbitration_block.h"
 
 namespace {
 

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "volume/check.h"
-#include "volume/coding.h"
-#include "volume/descriptor.h"
-#include "volume/label.h"
-#include "volume/stripe_map.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
+#include "volume/format/descriptor.h"
+#include "volume/format/label.h"
+#include "volume/format/stripe_map.h"
 
 namespace {
 

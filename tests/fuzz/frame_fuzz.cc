@@ -6,8 +6,8 @@
 #include <string>
 
 #include "mdc/metafs/frame.h"
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
 
 namespace {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "volume/check.h"
-#include "volume/iscsi_url.h"
-#include "volume/lun.h"
+#include "volume/base/check.h"
+#include "volume/lun/lun.h"
+#include "volume/scsi/iscsi_url.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

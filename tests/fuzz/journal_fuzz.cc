@@ -11,8 +11,8 @@
 #include "mdc/metafs/framed_log.h"
 #include "mdc/metafs/journal.h"
 #include "mdc/metafs/space.h"
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
 
 namespace {
 

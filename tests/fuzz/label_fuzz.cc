@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "volume/check.h"
-#include "volume/coding.h"
-#include "volume/label.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
+#include "volume/format/label.h"
 
 namespace {
 

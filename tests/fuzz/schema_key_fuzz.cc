@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "mdc/schema.h"
-#include "volume/check.h"
+#include "mdc/metadb/schema.h"
+#include "volume/base/check.h"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "mdc/metafs/superblock.h"
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/volume_toml.h"
-#include "volume/check.h"
+#include "tools/lib/volume_toml.h"
+#include "volume/base/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

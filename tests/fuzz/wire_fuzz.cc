@@ -5,7 +5,7 @@
 
 #include "proto/convert.h"
 #include "proto/mdc.pb.h"
-#include "volume/check.h"
+#include "volume/base/check.h"
 
 namespace {
 

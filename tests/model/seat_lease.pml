@@ -1,4 +1,4 @@
-/* The seat by the arbitration block alone (LUNs without reservations): mdc/seat.cc as a model.
+/* The seat by the arbitration block alone (LUNs without reservations): mdc/seat/seat.cc as a model.
  *
  * Hosts look, claim, beat, stop for any time between any two steps, die, and begin anew; a write may
  * be lost, or its outcome be unknown. Time is a number of ticks, which may pass at any moment.

@@ -1,4 +1,4 @@
-/* The seat by reservations: mdc/fencer.cc and mdc/takeover.cc as a model. No clock at all.
+/* The seat by reservations: mdc/fence/fencer.cc and mdc/serve/takeover.cc as a model. No clock at all.
  *
  * A standby may think at any moment that the active controller is gone, rightly or not; every host
  * may stop for any time between any two steps, also between a look at its own seat and a write; what

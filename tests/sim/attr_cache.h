@@ -10,7 +10,7 @@
 #include <map>
 
 #include "absl/status/statusor.h"
-#include "client/vfs.h"
+#include "client/vfs/vfs.h"
 #include "tests/sim/scheduler.h"
 
 namespace reel::sim {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/lease.h"
-#include "mdc/checker.h"
-#include "mdc/store.h"
+#include "client/base/lease.h"
+#include "mdc/check/checker.h"
+#include "mdc/store/store.h"
 #include "tests/sim/volume.h"
 
 namespace reel::sim {

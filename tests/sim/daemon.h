@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "mdc/candidate.h"
-#include "mdc/core.h"
+#include "mdc/core/core.h"
 #include "mdc/metafs/metafs.h"
-#include "mdc/volume_role.h"
-#include "mdc/volume_server.h"
+#include "mdc/serve/candidate.h"
+#include "mdc/serve/volume_role.h"
+#include "mdc/serve/volume_server.h"
 #include "tests/sim/host_clock.h"
 #include "tests/sim/luns.h"
 #include "tests/sim/network.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::sim {
 namespace {

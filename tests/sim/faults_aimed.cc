@@ -2,7 +2,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "client/lease.h"
+#include "client/base/lease.h"
 #include "tests/sim/faults.h"
 
 namespace reel::sim {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
 #include "tests/sim/faults.h"
-#include "volume/types.h"
+#include "volume/base/types.h"
 
 namespace reel::sim {
 namespace {

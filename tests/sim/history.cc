@@ -11,7 +11,7 @@
 #include "proto/status.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/workload.h"
-#include "volume/aligned_buffer.h"
+#include "volume/base/aligned_buffer.h"
 
 namespace reel::sim {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/dir_handle.h"
-#include "client/vfs.h"
+#include "client/vfs/dir_handle.h"
+#include "client/vfs/vfs.h"
 #include "tests/sim/attr_cache.h"
 #include "tests/sim/scheduler.h"
 

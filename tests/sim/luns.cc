@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "volume/check.h"
-#include "volume/label.h"
-#include "volume/lun_fault.h"
+#include "volume/base/check.h"
+#include "volume/format/label.h"
+#include "volume/lun/lun_fault.h"
 
 namespace reel::sim {
 namespace {
@@ -415,7 +415,7 @@ Rack& Rack::Get() {
 
 namespace reel {
 
-// In place of volume/open_lun.cc.
+// In place of volume/scsi/open_lun.cc.
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess) {
   sim::Rack& rack = sim::Rack::Get();
   const int host = sim::Scheduler::Get().current_host();

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tests/sim/scheduler.h"
-#include "volume/lun.h"
-#include "volume/reservation.h"
+#include "volume/lun/lun.h"
+#include "volume/lun/reservation.h"
 
 namespace reel::sim {
 

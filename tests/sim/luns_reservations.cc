@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "tests/sim/luns.h"
-#include "volume/lun_fault.h"
+#include "volume/lun/lun_fault.h"
 
 namespace reel::sim {
 namespace {

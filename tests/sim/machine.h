@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/event_router.h"
-#include "client/vfs.h"
+#include "client/vfs/event_router.h"
+#include "client/vfs/vfs.h"
 #include "tests/sim/attr_cache.h"
 #include "tests/sim/host_clock.h"
 #include "tests/sim/listing_keeper.h"

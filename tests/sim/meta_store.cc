@@ -10,13 +10,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "mdc/meta_db.h"
-#include "mdc/schema.h"
+#include "mdc/metadb/meta_db.h"
+#include "mdc/metadb/schema.h"
 #include "proto/records.pb.h"
 #include "rocksdb/env.h"
 #include "tests/sim/scheduler.h"
-#include "volume/check.h"
-#include "volume/coding.h"
+#include "volume/base/check.h"
+#include "volume/base/coding.h"
 
 namespace reel::sim {
 

@@ -1,6 +1,7 @@
 // The metadata store of a simulated volume: what MetaDb keeps, in memory, behind a log of its own
-// on metafs. Linked in place of mdc/meta_db.cc (meta_store.cc), so a history needs no RocksDB; the
-// store's own file system, its segments, epochs and syncs are the real ones on simulated LUNs.
+// on metafs. Linked in place of mdc/metadb/meta_db.cc (meta_store.cc), so a history needs no
+// RocksDB; the store's own file system, its segments, epochs and syncs are the real ones on
+// simulated LUNs.
 //
 // A new MetaDb reads the log that CURRENT names, writes what that says into a log of its own, and
 // moves CURRENT there. A read that is content with memory is sometimes told that the key is not

@@ -1,4 +1,4 @@
-// Names that the kernel of one host keeps, as client/kernel_names.h has it.
+// Names that the kernel of one host keeps, as client/names/kernel_names.h has it.
 //
 // As in Linux 6.16: what was asked for before the kernel was told to forget is not kept. And a
 // change that it asks for itself leaves nothing kept of its names. Threads: fibers.
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "client/vfs.h"
+#include "client/vfs/vfs.h"
 #include "proto/status.h"
 #include "tests/sim/attr_cache.h"
 #include "tests/sim/scheduler.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "client/mdc_stream.h"
+#include "client/session/mdc_stream.h"
 #include "tests/sim/moments.h"
 #include "tests/sim/scheduler.h"
 

@@ -20,9 +20,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "client/byte_range.h"
-#include "client/vfs.h"
-#include "volume/mutex.h"
+#include "client/base/byte_range.h"
+#include "client/vfs/vfs.h"
+#include "volume/base/mutex.h"
 
 namespace reel::sim {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <csetjmp>
 
-#include "volume/check.h"
+#include "volume/base/check.h"
 
 namespace reel::sim {
 namespace {

@@ -2,7 +2,7 @@
 //
 // A simulated thread (a *fiber*) runs until it waits; then a seeded choice among those that can go
 // on says who is next, and when there are none the clock jumps to the next timer. So a run is a
-// function of its seed. Behind the seam of volume/mutex.h and volume/thread.h
+// function of its seed. Behind the seam of volume/base/mutex.h and volume/base/thread.h
 // (scheduler_threads.cc) the client's own threads are fibers; the world around them (network, LUNs,
 // controller) is made of timers, which run on no fiber and never wait.
 //
@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "tests/sim/random.h"
-#include "volume/aligned_buffer.h"
-#include "volume/env.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/env.h"
 
 namespace reel::sim {
 

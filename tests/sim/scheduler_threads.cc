@@ -1,13 +1,13 @@
 // The seam of threads, mutexes, waits for I/O, time and chance, as the simulator has it: linked in
-// place of volume/thread.cc, volume/io_batch_wait.cc and volume/env.cc.
+// place of volume/base/thread.cc, volume/lun/io_batch_wait.cc and volume/base/env.cc.
 #include <utility>
 
 #include "tests/sim/scheduler.h"
-#include "volume/check.h"
-#include "volume/env.h"
-#include "volume/io_batch.h"
-#include "volume/mutex.h"
-#include "volume/thread.h"
+#include "volume/base/check.h"
+#include "volume/base/env.h"
+#include "volume/base/mutex.h"
+#include "volume/base/thread.h"
+#include "volume/lun/io_batch.h"
 
 namespace reel {
 

@@ -1,7 +1,7 @@
 #include "tests/sim/term_watch.h"
 
 #include "absl/strings/str_cat.h"
-#include "volume/label.h"
+#include "volume/format/label.h"
 
 namespace reel::sim {
 

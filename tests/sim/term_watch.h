@@ -15,7 +15,7 @@
 #include <string>
 
 #include "tests/sim/luns.h"
-#include "volume/arbitration_block.h"
+#include "volume/format/arbitration_block.h"
 
 namespace reel::sim {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "mdc/core.h"
-#include "mdc/store.h"
-#include "volume/label.h"
+#include "mdc/core/core.h"
+#include "mdc/store/store.h"
+#include "volume/format/label.h"
 
 namespace reel::sim {
 namespace {

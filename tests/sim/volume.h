@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "tests/sim/luns.h"
-#include "volume/lun_scan.h"
+#include "volume/format/lun_scan.h"
 
 namespace reel::sim {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "client/vfs.h"
+#include "client/vfs/vfs.h"
 #include "proto/byte_locks.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/name_history.h"

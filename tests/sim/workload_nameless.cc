@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
 #include "tests/sim/workload.h"
-#include "volume/aligned_buffer.h"
+#include "volume/base/aligned_buffer.h"
 
 namespace reel::sim {
 

@@ -7,8 +7,8 @@
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
 #include "tools/bench/runner.h"
-#include "tools/cli.h"
-#include "volume/size.h"
+#include "tools/lib/cli.h"
+#include "volume/base/size.h"
 
 namespace reel::bench {
 namespace {

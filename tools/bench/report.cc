@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
-#include "tools/table.h"
+#include "tools/lib/table.h"
 
 namespace reel::bench {
 namespace {

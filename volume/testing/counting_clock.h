@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "volume/env.h"
+#include "volume/base/env.h"
 
 namespace reel {
 

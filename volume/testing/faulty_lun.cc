@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "volume/check.h"
-#include "volume/lun_fault.h"
-#include "volume/types.h"
+#include "volume/base/check.h"
+#include "volume/base/types.h"
+#include "volume/lun/lun_fault.h"
 
 namespace reel {
 namespace {

@@ -19,9 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "volume/lun.h"
-#include "volume/lun_fault.h"
-#include "volume/mutex.h"
+#include "volume/base/mutex.h"
+#include "volume/lun/lun.h"
+#include "volume/lun/lun_fault.h"
 
 namespace reel {
 
@@ -83,7 +83,7 @@ class FaultyLun final : public Lun {
   // Every request that touches the range fails, and a write changes nothing.
   void FailRange(std::uint64_t offset_bytes, std::uint64_t length_bytes,
                  std::optional<Kind> kind = std::nullopt);
-  // The next `count` requests and flushes end with that word (volume/lun_fault.h); not done.
+  // The next `count` requests and flushes end with that word (volume/lun/lun_fault.h); not done.
   void FailNext(std::uint64_t count, LunFault fault);
   // All requests and flushes fail, as of a LUN that was unplugged.
   void SetUnplugged(bool unplugged);

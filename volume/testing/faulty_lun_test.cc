@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "volume/aligned_buffer.h"
+#include "volume/base/aligned_buffer.h"
 #include "volume/testing/sizes.h"
 
 namespace reel {

@@ -1,7 +1,7 @@
 #include "volume/testing/sample_volume.h"
 
 #include "absl/strings/str_cat.h"
-#include "volume/label.h"
+#include "volume/format/label.h"
 
 namespace reel {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "volume/descriptor.h"
+#include "volume/format/descriptor.h"
 
 namespace reel {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "volume/aligned_buffer.h"
-#include "volume/lun_fault.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/lun/lun_fault.h"
 
 namespace reel {
 

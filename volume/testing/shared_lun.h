@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "volume/lun.h"
-#include "volume/mutex.h"
-#include "volume/reservation.h"
+#include "volume/base/mutex.h"
+#include "volume/lun/lun.h"
+#include "volume/lun/reservation.h"
 
 namespace reel {
 

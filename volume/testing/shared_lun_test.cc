@@ -5,8 +5,8 @@
 
 #include <thread>
 
-#include "volume/aligned_buffer.h"
-#include "volume/lun_fault.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/lun/lun_fault.h"
 #include "volume/testing/faulty_lun.h"
 
 namespace reel {

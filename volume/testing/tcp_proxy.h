@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "volume/fd_lun.h"
-#include "volume/mutex.h"
+#include "volume/base/mutex.h"
+#include "volume/lun/fd_lun.h"
 
 namespace reel {
 

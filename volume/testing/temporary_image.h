@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "volume/check.h"
+#include "volume/base/check.h"
 
 namespace reel {
 

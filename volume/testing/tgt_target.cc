@@ -17,7 +17,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "volume/fd_lun.h"
+#include "volume/lun/fd_lun.h"
 
 namespace reel {
 namespace {

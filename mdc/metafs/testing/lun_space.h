@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "mdc/metafs/space.h"
-#include "volume/lun.h"
-#include "volume/mutex.h"
+#include "volume/base/mutex.h"
+#include "volume/lun/lun.h"
 
 namespace reel::metafs {
 

@@ -1,0 +1,372 @@
+#include "client/buffers/write_behind.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+// A stream of such pieces fills a window soon; one of smaller pieces may be a log's.
+constexpr std::size_t kFillingBytes = 64 * kKiB;
+
+// Reading that much takes hardly longer than reading a unit.
+constexpr std::uint64_t kReadAheadBytes = 64 * kKiB;
+// A window of more is a stream's, which does not come back.
+constexpr std::uint64_t kMostKeptBytes = 256 * kKiB;
+
+// A wait ended; the LUNs have not refused anything.
+bool IsGivenUp(const absl::Status& status) {
+  const int errno_value = ErrnoOf(status);
+  return errno_value == EINTR || errno_value == ETIMEDOUT || errno_value == ESHUTDOWN;
+}
+
+}  // namespace
+
+struct WriteBehind::Flight {
+  struct Part {
+    ByteRange range;
+    ExtentList extents;
+  };
+  DirtyWindowRef window;
+  std::uint64_t known_to = 0;   // as WorthKnowingTo
+  std::uint64_t forgotten = 0;  // DirtyMemory's count, when that was planned
+  std::vector<Part> edges;      // units to be read, for what is around the dirty bytes
+  std::vector<Part> parts;      // to be written
+  BlockLocks locks;
+  std::vector<ByteRange> own;  // what was dirty, without what was filled and read around it
+  std::uint64_t era = 0;
+  std::uint64_t lost_flushes = 0;  // FileState's, when that was planned
+  std::uint64_t session = 0;
+  LunMarks marks;
+  bool given_up = false;  // the bytes are still to be sent
+};
+
+struct WriteBehind::Learnt {
+  std::vector<ByteRange> ranges;
+  std::vector<AlignedBuffer> memory;  // of each
+};
+
+// ---- keeping ----------------------------------------------------------------------------------
+
+bool WriteBehind::Takes(FileState& f, std::size_t bytes, const IoContext& io) const {
+  if (io.sync || io.direct || context_.behind_memory.limit_bytes() == 0) return false;
+  // A session is given up for what is in memory: nothing is kept there that it would be given up
+  // for.
+  if (context_.paths->AnyLost()) return false;
+  if (bytes <= context_.options.max_behind_write_bytes) return true;
+  // The other half is for small writes, and beyond it a stream waits for the LUNs as they are.
+  if (io.page_cache || context_.behind_memory.half_used()) return false;
+  {
+    MutexLock lock(mutex_);
+    if (!pace_.SlowerThan(context_.options.behind_ms_per_mib)) return false;
+  }
+  MutexLock lock(f.mutex);
+  return f.pace.streams();
+}
+
+void WriteBehind::NoteLunWrite(std::uint64_t bytes, std::uint64_t began_ms) {
+  if (bytes <= context_.options.max_behind_write_bytes) return;  // they take long for a MiB anyway
+  const std::uint64_t now_ms = context_.clock.NowMs();
+  MutexLock lock(mutex_);
+  pace_.Note(bytes, now_ms - began_ms);
+}
+
+bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const std::byte> data,
+                      bool stream) {
+  const DirtyMemory::Kept kept =
+      f.memory.Put(offset_bytes, data,
+                   {.budget = context_.behind_memory,
+                    .spare = context_.spare_memory,
+                    .buffers = context_.buffers,
+                    .window_bytes = std::max<std::size_t>(
+                        context_.options.write_behind_window_bytes, f.block_bytes),
+                    .fills = stream && data.size() >= kFillingBytes,
+                    .now_ms = context_.clock.NowMs()});
+  for (const DirtyWindowRef& window : kept.whole) Enqueue(f, window);
+  return kept.crowded;
+}
+
+// ---- flushing ---------------------------------------------------------------------------------
+
+void WriteBehind::Enqueue(FileState& f, const DirtyWindowRef& window) {
+  if (window->in_flight || std::exchange(window->queued, true)) return;
+  pool_.Run([this, file = f.shared_from_this(), window] {
+    MutexLock lock(file->mutex);
+    window->queued = false;
+    // What could not be done is tried again when it has grown older, or somebody asks for it.
+    if (window->gone || window->in_flight || !window->dirty()) return;
+    (void)FlushWindow(*file, window, &stopping_);
+  });
+}
+
+void WriteBehind::Start(FileState& f, const ByteRange& range, std::uint64_t age_ms) {
+  const std::uint64_t now_ms = context_.clock.NowMs();
+  for (const DirtyWindowRef& window : f.memory.WindowsIn(range)) {
+    if (now_ms - window->since_ms >= age_ms) Enqueue(f, window);
+  }
+}
+
+absl::Status WriteBehind::Flush(const FileRef& file, const ByteRange& range,
+                                const Interrupt* interrupt) {
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  const std::uint64_t through = f.memory.last_id();
+  for (;;) {
+    std::vector<DirtyWindowRef> windows = f.memory.WindowsIn(range);
+    std::erase_if(windows, [&](const DirtyWindowRef& window) { return window->id > through; });
+    if (windows.empty()) return absl::OkStatus();
+    // One here, and the others beside it.
+    const auto idle = [](const DirtyWindowRef& window) { return !window->in_flight; };
+    const auto own = std::find_if(windows.begin(), windows.end(), idle);
+    absl::Status status;
+    if (own == windows.end()) {
+      status = context_.Wait(f, interrupt);
+    } else {
+      for (auto other = own + 1; other != windows.end(); ++other) Enqueue(f, *other);
+      status = FlushWindow(f, *own, interrupt);
+    }
+    if (!status.ok()) return status;
+  }
+}
+
+absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window,
+                                      const Interrupt* interrupt) {
+  std::optional<Flight> flight;
+  absl::Status status;
+  const std::uint64_t era = f.era;
+  const auto over = [&] {
+    f.mutex.AssertHeld();
+    return f.era != era || window->gone;  // then the loss is noted already
+  };
+  window->in_flight = true;
+  // Once more, where blocks that counted as written no longer do.
+  for (bool again = true; again;) {
+    flight.emplace();
+    flight->window = window;
+    flight->own = window->ranges;
+    flight->era = era;
+    flight->session = f.session;
+    status = Fly(f, *flight, interrupt);
+    if (!over()) context_.NoteLostFlushes(f);
+    again = status.ok() && !over() && f.lost_flushes != flight->lost_flushes;
+    flight->given_up = flight->given_up || IsGivenUp(status);
+    if ((again || flight->given_up) && !over()) window->ranges = window->known = flight->own;
+  }
+  window->in_flight = false;
+  f.changed.NotifyAll();
+  if (over()) return absl::OkStatus();
+  Finish(f, *flight, status);
+  return flight->given_up ? status : absl::OkStatus();
+}
+
+absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* interrupt) {
+  for (;;) {
+    if (f.era != flight.era || flight.window->gone) return absl::OkStatus();
+    flight.locks = LocksFor(f, flight);
+    if (!f.Conflicts(flight.locks)) break;
+    f.flush_waits.push_back(flight.locks.front());
+    const absl::Status waited = context_.Wait(f, interrupt);
+    f.flush_waits.erase(std::ranges::find(f.flush_waits, flight.locks.front()));
+    if (!waited.ok()) return waited;
+  }
+  flight.lost_flushes = f.lost_flushes;
+  absl::Status status = Prepare(f, flight);
+  f.Lock(flight.locks);
+  f.mutex.Unlock();
+  if (status.ok()) status = Send(f, flight, interrupt);
+  f.mutex.Lock();
+  f.Unlock(flight.locks);
+  return status;
+}
+
+// An unwritten block is written whole, once for all that is dirty in it.
+void WriteBehind::FillUnwritten(const FileState& f, DirtyWindow& window) {
+  const std::vector<ByteRange> ranges = window.ranges;
+  for (const ByteRange& range : ranges) {
+    for (const std::uint64_t edge : {range.from, range.to - 1}) {
+      const FileBlock block(edge / f.block_bytes);
+      const std::optional<Extent> extent = f.extents.Find(block);
+      if (!extent || extent->state != ExtentState::kUnwritten) continue;
+      window.FillWithZeros({block.value() * f.block_bytes, (block.value() + 1) * f.block_bytes});
+    }
+  }
+}
+
+// How far to read when the end of the last unit has to be: who writes on from where it wrote last
+// will want what comes behind.
+std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f, const DirtyWindow& window) const {
+  const ByteRange& last = window.ranges.back();
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const std::uint64_t end = RoundUp(last.to, unit_bytes);
+  const bool goes_on = last.from == window.offset_bytes || window.Knows({last.from - 1, last.from});
+  const std::optional<Extent> block = f.extents.Find(FileBlock((last.to - 1) / f.block_bytes));
+  const bool reads =
+      block && block->state == ExtentState::kWritten && !window.Knows({last.to, end});
+  if (!goes_on || !reads) return end;
+  const std::uint64_t unit = end - unit_bytes;
+  const FileBlock held = f.HeldTo(FileBlock(unit / f.block_bytes), v1::TOKEN_EXCLUSIVE);
+  const std::uint64_t to = std::min(
+      {unit + kReadAheadBytes, window.end_bytes(), RoundUp(f.attr.size_bytes(), unit_bytes),
+       held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
+  // Of the same LUN: what is needed waits for no other one.
+  return to <= end ? end : std::max(end, unit + context_.io->OnOneLun(*block, unit, to - unit));
+}
+
+BlockLocks WriteBehind::LocksFor(const FileState& f, Flight& flight) const {
+  const DirtyWindow& window = *flight.window;
+  flight.known_to = WorthKnowingTo(f, window);
+  flight.forgotten = f.memory.forgotten();
+  return {{window.ranges.front().from / f.block_bytes, DivideUp(flight.known_to, f.block_bytes),
+           /*alone=*/true}};
+}
+
+void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
+  const DirtyWindow& window = *flight.window;
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  const auto read = [&](std::uint64_t unit) {
+    f.mutex.AssertHeld();
+    const bool twice = !flight.edges.empty() && flight.edges.back().range.from == unit;
+    if (!twice) flight.edges.emplace_back().range = {unit, unit + unit_bytes};
+  };
+  for (const ByteRange& range : window.ranges) {
+    const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
+    if (!window.Knows({units.from, range.from})) read(units.from);
+    if (!window.Knows({range.to, units.to})) read(units.to - unit_bytes);
+  }
+  // (Where nothing is known of a block, the plan of the writes will say so.)
+  for (Flight::Part& edge : flight.edges) (void)f.Cover(edge.range.from, unit_bytes, edge.extents);
+}
+
+// Whole units.
+absl::Status WriteBehind::PlanWrites(const FileState& f, Flight& flight) const {
+  const std::uint64_t unit_bytes = context_.io->unit_bytes();
+  for (const ByteRange& range : flight.window->ranges) {
+    const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
+    if (!flight.parts.empty() && units.from <= flight.parts.back().range.to) {
+      flight.parts.back().range.to = units.to;
+    } else {
+      flight.parts.emplace_back().range = units;
+    }
+  }
+  for (Flight::Part& part : flight.parts) {
+    const auto& [from, to] = part.range;
+    const bool known = !f.Cover(from, to - from, part.extents);
+    const auto hole = [](const Extent& extent) { return extent.state == ExtentState::kHole; };
+    if (!known || std::any_of(part.extents.begin(), part.extents.end(), hole)) {
+      return ErrnoStatus(EIO, absl::StrCat("no place is known for bytes ", from, " to ", to,
+                                           " that were written"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
+  FillUnwritten(f, *flight.window);
+  PlanReads(f, flight);
+  return PlanWrites(f, flight);
+}
+
+// What lies ahead of the last edge is read along with it; if that fails, the edges alone.
+absl::Status WriteBehind::ReadEdges(const Flight& flight, const IoPermit& permit, Learnt& learnt) {
+  if (flight.edges.empty()) return absl::OkStatus();
+  const std::uint64_t to = flight.edges.back().range.to;
+  const std::uint64_t ahead_bytes = flight.known_to > to ? flight.known_to - to : 0;
+  for (const bool ahead : {true, false}) {
+    if (ahead && ahead_bytes == 0) continue;
+    learnt.ranges.clear();
+    learnt.memory.clear();
+    absl::InlinedVector<LunIo::Range, 4> reads;
+    for (const Flight::Part& edge : flight.edges) {
+      const bool last = &edge == &flight.edges.back();
+      const ByteRange range{edge.range.from, edge.range.to + (ahead && last ? ahead_bytes : 0)};
+      const AlignedBuffer& memory = learnt.memory.emplace_back(range.to - range.from);
+      learnt.ranges.push_back(range);
+      reads.push_back({edge.extents, range.from, range.to, memory.data()});
+    }
+    absl::Status status = context_.io->ReadUnits(reads, permit);
+    if (status.ok() || !ahead || IsPermitOver(status) || IsGivenUp(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
+// Then all of the parts is known, and dirty.
+absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermit& permit) {
+  Learnt learnt;
+  if (absl::Status status = ReadEdges(flight, permit, learnt); !status.ok()) return status;
+  MutexLock lock(f.mutex);
+  if (flight.window->gone) return ErrnoStatus(EIO, "dropped meanwhile");
+  const std::uint64_t end = flight.parts.back().range.to;
+  for (std::size_t i = 0; i < learnt.ranges.size(); ++i) {
+    ByteRange range = learnt.ranges[i];
+    // The token of what lies in no block of the window's own may have gone meanwhile.
+    if (f.memory.forgotten() != flight.forgotten) range.to = std::min(range.to, end);
+    flight.window->Learn(range, learnt.memory[i].data());
+  }
+  flight.edges.clear();
+  for (const Flight::Part& part : flight.parts) flight.window->Add(part.range);
+  return absl::OkStatus();
+}
+
+absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
+  const DirtyWindow& window = *flight.window;
+  absl::InlinedVector<LunIo::Range, 4> pieces;
+  for (const auto& [range, extents] : flight.parts) {
+    pieces.push_back({extents, range.from, range.to,
+                      window.memory.buffer.data() + (range.from - window.offset_bytes)});
+  }
+  const std::uint64_t began_ms = context_.clock.NowMs();
+  absl::Status status = context_.io->WriteUnits(pieces, flight.marks, permit);
+  if (status.ok() && window.whole()) NoteLunWrite(window.memory.buffer.size(), began_ms);
+  return status;
+}
+
+// Under the session that the bytes belong to, as long as that is there. Once more after its lease
+// was late: the same bytes.
+absl::Status WriteBehind::Send(FileState& f, Flight& flight, const Interrupt* interrupt) {
+  const IoPermit permit{.session = flight.session, .interrupt = interrupt};
+  for (;;) {
+    absl::Status status = context_.AwaitLease(interrupt);
+    const bool session_ended = ErrnoOf(status) == ESTALE;
+    if (!status.ok() && !session_ended) {
+      flight.given_up = true;
+      return status;
+    }
+    if (status.ok()) status = ReadAround(f, flight, permit);
+    if (status.ok()) status = WriteParts(flight, permit);
+    if (!session_ended && !IsPermitOver(status)) return status;
+    MutexLock lock(f.mutex);
+    if (f.era != flight.era) return status;
+    if (absl::Status waited = context_.Wait(f, interrupt); !waited.ok()) return waited;
+  }
+}
+
+void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status& status) {
+  if (!status.ok()) {
+    context_.NoteUnflushed(f, flight.marks);
+  } else if (!flight.marks.empty()) {
+    MergeMarks(flight.marks, f.dirty.unflushed);
+    ++f.changes;
+  }
+  if (flight.given_up) return;
+  if (status.ok()) context_.recalls.Moved(f.inode);
+  DirtyWindow& window = *flight.window;
+  if (status.ok() && f.opens > 0 && window.held_bytes() <= kMostKeptBytes &&
+      context_.behind_memory.hardly_used()) {
+    f.memory.Keep(window);
+  } else {
+    f.memory.Remove(window);
+  }
+  if (!status.ok()) return f.NoteLoss(status);
+  for (const Flight::Part& part : flight.parts) {
+    f.NoteOnLuns(part.range, part.extents, {});
+  }
+}
+
+}  // namespace reel::client

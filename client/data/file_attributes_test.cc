@@ -1,0 +1,267 @@
+// What the data path does to an inode's attributes: set-id bits, access and modification times.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/data/file_data.h"
+#include "client/testing/data_cluster.h"
+
+namespace reel::client {
+namespace {
+
+TEST(FileAttributesTest, SetIdBitsGoWithTheFirstWriteOfAnother) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile(0106755);
+  const auto client = cluster.Mount();
+  v1::Credentials user;
+  user.set_uid(1000);
+  client->Write(inode, 0, "x", {.credentials = &user});
+  v1::Attr attr = cluster.mdc().AttrOf(inode);
+  client->data().Overlay(attr);
+  EXPECT_EQ(attr.mode(), 0100755u);
+  EXPECT_EQ(attr.size_bytes(), 1u);
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
+}
+
+// The kernel takes the mode that it knows for valid a little longer, and a program may set the bits
+// anew as soon as its write has returned.
+TEST(FileAttributesTest, SetIdBitsThatAWriteTakesAreToldToTheKernelAndBeforeAModeIsSet) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const auto client = cluster.Mount();
+  std::vector<std::uint64_t> forgotten;
+  client->on_forget = [&](std::uint64_t inode) { forgotten.push_back(inode); };
+  v1::Credentials user;
+  user.set_uid(1000);
+  for (const bool direct : {false, true}) {
+    const std::uint64_t inode = cluster.mdc().CreateFile(0106755);
+    const FileData::IoContext io{.credentials = &user, .direct = direct};
+    client->Write(inode, 0, std::string(4'096, 'x'), io);
+    EXPECT_EQ(std::exchange(forgotten, {}), std::vector{inode});
+    client->Write(inode, 0, std::string(4'096, 'y'), io);
+    EXPECT_TRUE(forgotten.empty());
+    EXPECT_TRUE(client->data().TellAhead(inode, {}).ok());
+    EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
+  }
+}
+
+TEST(FileAttributesTest, SetGroupIdWithoutExecutionGoesWithTheWriteOfAStranger) {
+  class Groups : public CallerGroups {
+   public:
+    std::vector<std::uint32_t> Get() const override { return {0}; }
+  } groups;
+  DataCluster cluster({});
+  const auto client = cluster.Mount();
+  v1::Credentials user;
+  user.set_uid(1000);
+  user.set_gid(1000);
+  for (const CallerGroups* of :
+       {static_cast<const CallerGroups*>(&groups), static_cast<const CallerGroups*>(nullptr)}) {
+    const std::uint64_t inode = cluster.mdc().CreateFile(0102644);
+    client->Write(inode, 0, "x", {.credentials = &user, .groups = of});
+    EXPECT_TRUE(client->Fsync(inode).ok());
+    EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), of == nullptr ? 0100644u : 0102644u);
+  }
+}
+
+// The answer to another's question may be on its way while what was written is committed.
+TEST(FileAttributesTest, AnAnswerFromBeforeACommitDoesNotTakeTheSizeBack) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  v1::Attr attr = cluster.mdc().AttrOf(inode);
+  client->Write(inode, 0, "text");
+  EXPECT_EQ(cluster.Mount()->Read(inode, 0, 4), "text");  // which takes the right to write away
+  client->data().Overlay(attr);
+  EXPECT_EQ(attr.size_bytes(), 4u);
+}
+
+// A file that is removed here before the controller hears of it lets go of bytes that nobody will
+// read, but not of the size that they gave it: someone may be looking at it just then.
+TEST(FileAttributesTest, ARemovedFileKeepsTheSizeThatWasWritten) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  v1::Attr before = cluster.mdc().AttrOf(inode);
+  client->Write(inode, 0, "text");
+  v1::Attr removed = before;
+  removed.set_nlink(0);
+  removed.set_change(before.change() + 1);
+  bool let_go = false;
+  EXPECT_EQ(client->data().RemoveLast(removed,
+                                      [&](bool lets_go) {
+                                        let_go = lets_go;
+                                        return 7;
+                                      }),
+            7u);
+  EXPECT_TRUE(let_go);
+  EXPECT_EQ(removed.size_bytes(), 4u);
+  client->data().Overlay(before);
+  EXPECT_EQ(before.size_bytes(), 4u);
+  EXPECT_EQ(before.nlink(), 0u);
+}
+
+TEST(FileAttributesTest, AReadIsToldOnceUntilTheFileChanges) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  const auto told = [&](std::uint64_t times) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (cluster.mdc().CountOf(v1::Request::kSetAttr) < times &&
+           std::chrono::steady_clock::now() < until) {
+      std::this_thread::yield();
+    }
+    return cluster.mdc().CountOf(v1::Request::kSetAttr);
+  };
+  client->Write(inode, 0, "text");
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  for (int i = 0; i < 5; ++i) client->Read(inode, 0, 4);
+  v1::Attr attr;
+  attr.set_inode(inode);
+  client->data().Overlay(attr);
+  EXPECT_GT(attr.atime().seconds(), 0);  // shown here at once
+  EXPECT_EQ(told(1), 1u);
+  client->Write(inode, 0, "more");
+  client->Read(inode, 0, 4, {.no_atime = true});
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kSetAttr), 1u);
+  client->Read(inode, 0, 4);
+  EXPECT_EQ(told(2), 2u);
+}
+
+// What is being written here is told of later: it may be gone by then, as a journal is.
+TEST(FileAttributesTest, NobodyIsToldThatAFileWasReadThatIsSoonRemoved) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const auto client = cluster.Mount();
+  std::uint64_t told = 1;
+  for (int tries = 0; tries < 5 && told != 0; ++tries) {  // the second may be over just then
+    const std::uint64_t before = cluster.mdc().CountOf(v1::Request::kSetAttr);
+    v1::Attr attr = cluster.mdc().AttrOf(cluster.mdc().CreateFile());
+    client->Write(attr.inode(), 0, "text");
+    EXPECT_EQ(client->Read(attr.inode(), 0, 4), "text");
+    client->data().RemoveLast(attr, [](bool lets_go) -> std::uint64_t { return lets_go ? 1 : 0; });
+    EXPECT_GT(attr.atime().seconds(), 0);
+    const std::uint64_t other = cluster.mdc().CreateFile();
+    client->Write(other, 0, "text");
+    EXPECT_TRUE(client->Fsync(other).ok());  // behind all that was sent
+    told = cluster.mdc().CountOf(v1::Request::kSetAttr) - before;
+  }
+  EXPECT_EQ(told, 0u);
+}
+
+TEST(FileAttributesTest, ExplicitTimesWinOverThoseOfWrites) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, "x");
+  v1::SetAttr set;
+  set.set_inode(inode);
+  set.set_fields(v1::SetAttr::MTIME);
+  set.mutable_mtime()->set_seconds(1234);
+  ASSERT_TRUE(client->data().SetAttr(set, {}).ok());
+  EXPECT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).mtime().seconds(), 1234);
+  EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 1u);
+}
+
+class AheadTest : public testing::Test {
+ protected:
+  AheadTest() { client_->Write(inode_, 0, "x"); }
+
+  std::optional<v1::Attr> SetMode(std::uint32_t mode) {
+    v1::SetAttr set;
+    set.set_inode(inode_);
+    set.set_fields(v1::SetAttr::MODE);
+    set.set_mode(mode);
+    return client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_));
+  }
+  std::uint32_t Mode(TestClient& client) {
+    v1::Attr attr = cluster_.mdc().AttrOf(inode_);
+    client.data().Overlay(attr);
+    return attr.mode() & 07777;
+  }
+
+  DataCluster cluster_{{.data = {.commit_age_ms = 60'000}}};
+  const std::uint64_t inode_ = cluster_.mdc().CreateFile(0100600);
+  const std::unique_ptr<TestClient> client_ = cluster_.Mount();
+};
+
+TEST_F(AheadTest, IsToldWithTheNextCommit) {
+  const auto attr = SetMode(0644);
+  ASSERT_TRUE(attr);
+  EXPECT_EQ(attr->mode(), 0100644u);
+  ASSERT_TRUE(SetMode(0640));
+  EXPECT_EQ(Mode(*client_), 0640u);
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 0u);
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u) << "both as one";
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100640u);
+  EXPECT_EQ(Mode(*client_), 0640u);
+}
+
+TEST_F(AheadTest, DataAloneAreSyncedWithoutIt) {
+  ASSERT_TRUE(SetMode(0644));
+  EXPECT_TRUE(client_->data().Fsync(inode_, {.data_only = true}).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).size_bytes(), 1u);
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 0u);
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
+}
+
+TEST_F(AheadTest, IsToldBeforeAnotherHostMayLook) {
+  ASSERT_TRUE(SetMode(0644));
+  const auto other = cluster_.Mount();
+  EXPECT_EQ(other->Read(inode_, 0, 1), "x");
+  EXPECT_EQ(Mode(*other), 0644u);
+  EXPECT_FALSE(SetMode(0600)) << "others may look now";
+}
+
+TEST_F(AheadTest, IsToldBeforeWhatIsSetOtherwise) {
+  ASSERT_TRUE(SetMode(0644));
+  EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
+  EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
+  EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u);
+}
+
+TEST_F(AheadTest, ALaterWriteHasTheLastWordOnItsTime) {
+  v1::SetAttr set;
+  set.set_inode(inode_);
+  set.set_fields(v1::SetAttr::MTIME);
+  set.mutable_mtime()->set_seconds(1234);
+  ASSERT_TRUE(client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_)));
+  v1::Attr attr = cluster_.mdc().AttrOf(inode_);
+  client_->data().Overlay(attr);
+  EXPECT_EQ(attr.mtime().seconds(), 1234);
+  client_->Write(inode_, 0, "y");
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  EXPECT_GT(cluster_.mdc().AttrOf(inode_).mtime().seconds(), 1234);
+}
+
+TEST_F(AheadTest, ALaterReadHasTheLastWordOnItsTime) {
+  v1::SetAttr set;
+  set.set_inode(inode_);
+  set.set_fields(v1::SetAttr::ATIME);
+  set.mutable_atime()->set_seconds(1234);
+  ASSERT_TRUE(client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_)));
+  EXPECT_EQ(client_->Read(inode_, 0, 1), "x");
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  v1::Attr attr = cluster_.mdc().AttrOf(inode_);
+  EXPECT_GT(attr.atime().seconds(), 1234);
+  client_->data().Overlay(attr);
+  EXPECT_GT(attr.atime().seconds(), 1234);
+}
+
+TEST_F(AheadTest, IsLostWithItsSessionAndFsyncTells) {
+  EXPECT_TRUE(client_->Fsync(inode_).ok());
+  ASSERT_TRUE(SetMode(0644));
+  cluster_.mdc().Evict(client_->session().session_id());
+  while (Mode(*client_) == 0644u) std::this_thread::yield();
+  EXPECT_FALSE(client_->Fsync(inode_).ok());
+  EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100600u);
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,177 @@
+#include "client/data/file_data.h"
+
+#include "client/data/file_data_impl.h"
+#include "proto/convert.h"
+
+namespace reel::client {
+
+absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, const IoContext& io) {
+  const FileRef file = context_.table.Get(inode);
+  FileState& f = *file;
+  bool registered = false;
+  {
+    MutexLock lock(f.mutex);
+    ++f.opens;
+    f.newest_handle = std::max(f.newest_handle, io.handle);
+    f.opened_to_write = f.opened_to_write || write;
+    registered = f.registered;
+    if (io.known != nullptr && !context_.session->checks_opens() &&
+        f.token.Has(kWholeFile, v1::TOKEN_SHARED) && f.recall == FileState::Recall::kNone) {
+      v1::Attr attr = *io.known;
+      f.OverlayOn(attr);
+      return attr;
+    }
+  }
+  absl::StatusOr<v1::Attr> attr;
+  if (registered) {
+    v1::Request request;
+    request.mutable_get_attr()->set_inode(inode);
+    request.mutable_get_attr()->set_access(io.access);
+    CallOptions options;
+    options.credentials = io.credentials;
+    options.interrupt = io.interrupt;
+    const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
+    attr = reply.ok() ? absl::StatusOr<v1::Attr>(reply->attr().attr()) : reply.status();
+  } else {
+    attr = OpenAtController(file, write, io);
+  }
+  if (!attr.ok()) {
+    Close(inode);
+    return attr;
+  }
+  MutexLock lock(f.mutex);
+  f.OverlayOn(*attr);
+  return attr;
+}
+
+absl::Status FileDataImpl::MakeDurable(const FileRef& file, const IoContext& io) {
+  Session& session = *context_.session;
+  const std::uint64_t losses = session.losses();
+  absl::Status status;
+  if (file != nullptr) status = committer_.Sync(file, io.data_only, io.interrupt);
+  // (What the commit was answered is told of by now.)
+  if (status.ok()) status = session.Sync(session.last_told(), losses, io.interrupt);
+  return status;
+}
+
+absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, bool write,
+                                                        const IoContext& io) {
+  v1::Request request;
+  request.mutable_open()->set_inode(file->inode);
+  request.mutable_open()->set_write(write);
+  request.mutable_open()->set_access(io.access);
+  request.mutable_open()->set_token(write ? v1::TOKEN_EXCLUSIVE : v1::TOKEN_SHARED);
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  const auto waiting = std::make_shared<bool>(true);  // under the file's mutex
+  // (Not on_reply: with this it is sent until it is answered, also when nobody waits any more.)
+  options.on_done = [this, file, waiting](const absl::StatusOr<v1::Reply>& reply) {
+    FileState& f = *file;
+    MutexLock lock(f.mutex);
+    if (!reply.ok()) return;
+    // Its caller has given up. What has been sent since may have lowered what it was granted, and
+    // closed the file before or after this opened it.
+    if (!*waiting) return SettleOpens(f);
+    f.registered = true;
+    // A grant that comes at a bad moment is left aside: the controller may think that more is held.
+    if (reply->has_layout() && f.recall == FileState::Recall::kNone && !f.exclusive_user) {
+      (void)f.Install(reply->layout(), context_.session->session_id());
+    } else if (reply->has_attr()) {
+      f.TakeAttr(reply->attr().attr());
+    }
+  };
+  const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
+  {
+    MutexLock lock(file->mutex);
+    *waiting = false;
+  }
+  if (!reply.ok()) return reply.status();
+  return reply->has_layout() ? reply->layout().attr() : reply->attr().attr();
+}
+
+void FileDataImpl::SettleOpens(FileState& f) {
+  f.registered = false;
+  if (f.opens == 0) return CloseAtController(f.inode);
+  context_.RegisterOpens(f);
+}
+
+void FileDataImpl::OpenDirectory(std::uint64_t inode) {
+  const FileRef directory = context_.table.Get(inode);
+  MutexLock lock(directory->mutex);
+  ++directory->opens;
+}
+
+void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done) {
+  const FileRef file = context_.table.Find(inode);
+  if (file != nullptr) {
+    MutexLock lock(file->mutex);
+    if (file->token.empty()) return context_.RegisterOpens(*file, std::move(done));
+  }
+  done();
+}
+
+void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) {
+  const FileRef file = context_.table.Get(entry.attr().inode());
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  ++f.opens;
+  f.newest_handle = std::max(f.newest_handle, handle);
+  f.registered = true;
+  f.opened_to_write = true;  // whoever creates a file writes it
+  f.told = told;
+  // (A repeated answer brings no layout.)
+  if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
+    f.TakeAttr(entry.attr());
+    return;
+  }
+  const auto allocated = [](const v1::Extent& extent) { return extent.state() != v1::EXTENT_HOLE; };
+  f.tail_allocated =
+      std::any_of(entry.layout().extents().begin(), entry.layout().extents().end(), allocated);
+}
+
+void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) {
+  if (reply.error() != 0) context_.LoseAttributes(request);
+  if (!request.has_create() || !request.create().open()) return;
+  const std::uint64_t inode = reply.entry().attr().inode();
+  const FileRef file = context_.table.Find(inode);
+  if (file == nullptr) return CloseAtController(inode);
+  MutexLock lock(file->mutex);  // until it is posted: an open of from now on comes behind it
+  if (reply.error() != 0) file->NotMadeAgain();
+  if (file->opens == 0) return CloseAtController(inode);
+  context_.RegisterOpens(*file);  // who has opened it since
+}
+
+void FileDataImpl::Close(std::uint64_t inode) {
+  const FileRef file = context_.table.Find(inode);
+  if (file == nullptr) return;
+  FileState& f = *file;
+  MutexLock lock(f.mutex);
+  if (f.opens == 0 || --f.opens > 0) return;
+  f.read_chunks.clear();
+  f.memory.ForgetAll();
+  f.write_error.AllClosed();
+  if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
+  f.opened_to_write = false;
+  if (f.tail_allocated) committer_.NoteDirty(f);
+  // What is dirty goes first, and the token with it.
+  const bool lowers = f.done_writing();
+  if (lowers) f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
+  if (std::exchange(f.registered, false) || lowers) CloseAtController(inode, lowers);
+}
+
+void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {
+  v1::Request request;
+  request.mutable_close()->set_inode(inode);
+  request.mutable_close()->set_lowers_token(lowers_token);
+  context_.session->Post(std::move(request));
+}
+
+std::unique_ptr<FileData> FileData::Create(const FileDataOptions& options, const Clock& clock,
+                                           InvalidatePages invalidate_pages,
+                                           std::function<void(std::uint64_t)> forget_attributes) {
+  return std::make_unique<FileDataImpl>(options, clock, std::move(invalidate_pages),
+                                        std::move(forget_attributes));
+}
+
+}  // namespace reel::client

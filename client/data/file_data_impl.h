@@ -1,0 +1,204 @@
+// The face of the data path, made of its parts: most calls go to one of them. What opens, sessions
+// and the end do to all files is in file_data.cc and file_data_session.cc.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/buffers/write_behind.h"
+#include "client/data/file_data.h"
+#include "client/data/file_io.h"
+#include "client/data/file_resize.h"
+#include "client/file/data_context.h"
+#include "client/tokens/access_times.h"
+#include "client/tokens/committer.h"
+#include "client/tokens/file_access.h"
+#include "client/tokens/recaller.h"
+#include "proto/status.h"
+
+namespace reel::client {
+
+class FileDataImpl : public FileData {
+ public:
+  FileDataImpl(const FileDataOptions& options, const Clock& clock, InvalidatePages invalidate_pages,
+               std::function<void(std::uint64_t inode)> forget_attributes)
+      : context_{.options = options,
+                 .clock = clock,
+                 .invalidate_pages = std::move(invalidate_pages),
+                 .forget_attributes = std::move(forget_attributes)} {}
+  ~FileDataImpl() override { (void)Stop(); }
+
+  absl::Status Start(Session& session, OpenVolume& volume) override {
+    context_.session = &session;
+    context_.paths = std::make_unique<LunPaths>(
+        volume, session, context_.clock,
+        LunPaths::Options{.soft_timeout_ms = context_.options.soft_timeout_ms});
+    context_.io = std::make_unique<LunIo>(volume, *context_.paths);
+    context_.table.Begin(context_.io->block_bytes(), context_.options.stream_bytes);
+    committer_.Start([this] { Reap(); });
+    started_ = true;
+    paths_.store(context_.paths.get());
+    return context_.paths->Begin();
+  }
+  void Change(const Changed& changed) override {
+    context_.atime.store(changed.atime);
+    context_.flush_on_close.store(changed.flush_on_close);
+    context_.max_read_ahead_bytes.store(changed.max_read_ahead_bytes);
+    context_.behind_memory.SetLimit(changed.max_write_behind_bytes);
+    context_.paths->SetSoftTimeout(changed.soft_timeout_ms);
+  }
+
+  AheadCounts ahead() const override {
+    return {.reads = context_.reads_from_ahead.load(), .layouts = context_.layouts_ahead.load()};
+  }
+  absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
+                                   std::span<std::byte> buffer, const IoContext& io) override {
+    const FileRef file = context_.table.Get(inode);
+    absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
+    const bool noted = length.ok() && !buffer.empty() && !io.no_atime;
+    if (noted) access_times_.Note(file, context_.atime.load());
+    return length;
+  }
+  absl::StatusOr<std::uint64_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                                      std::span<const std::byte> data,
+                                      const IoContext& io) override {
+    return file_io_.Write(context_.table.Get(inode), offset_bytes, data, io);
+  }
+  absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {
+    const FileRef file = context_.table.Find(inode);
+    absl::Status status = MakeDurable(file, io);
+    if (file == nullptr || (!status.ok() && ErrnoOf(status) != EIO)) return status;
+    // What was lost in the meantime, or of the same loss, is told with it.
+    status.Update(Committer::TellLoss(file, io.handle));
+    return status;
+  }
+  absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
+    const FileRef file = context_.table.Find(inode);
+    absl::Status status;
+    if (context_.flush_on_close.load()) status = MakeDurable(file, io);
+    if (status.ok() && file != nullptr) status = Committer::ShowLoss(file, io.handle);
+    return status;
+  }
+  absl::Status SyncWritten(const IoContext& io) override {
+    return committer_.SyncWritten(io.interrupt);
+  }
+  absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) override {
+    const FileRef file = context_.table.Get(set.inode());
+    return resize_.SetAttr(file, std::move(set), io);
+  }
+  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set, const v1::Attr& known) override {
+    return resize_.SetAhead(set, known);
+  }
+  absl::Status TellAhead(std::uint64_t inode, const IoContext& io) override {
+    return resize_.TellAhead(inode, io);
+  }
+  absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
+                        std::uint64_t length_bytes, const IoContext& io) override {
+    v1::Allocate allocate;
+    allocate.set_inode(inode);
+    allocate.set_mode(mode);
+    allocate.set_offset_bytes(offset_bytes);
+    allocate.set_length_bytes(length_bytes);
+    return resize_.Allocate(context_.table.Get(inode), std::move(allocate), io);
+  }
+  absl::StatusOr<std::uint64_t> Seek(std::uint64_t inode, std::uint64_t offset_bytes, bool data,
+                                     const IoContext& io) override {
+    return resize_.Seek(context_.table.Get(inode), offset_bytes, data, io);
+  }
+  void Overlay(v1::Attr& attr) const override {
+    const FileRef file = context_.table.Find(attr.inode());
+    if (file == nullptr) return;
+    MutexLock lock(file->mutex);
+    // It came before what this client has told or heard since, whoever looks at it only now.
+    if (attr.change() < file->attr.change()) attr = file->attr;
+    file->Learn(attr);
+    file->OverlayOn(attr);
+  }
+  bool IsOpen(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return false;
+    MutexLock lock(file->mutex);
+    return file->opens > 0;
+  }
+  bool WroteUntold(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return false;
+    MutexLock lock(file->mutex);
+    return file->dirty.wrote || file->committing_wrote;
+  }
+  void NoteAccess(const v1::Attr& attr, AtimePolicy policy) override {
+    if (policy == AtimePolicy::kNone) return;
+    const FileRef file = context_.table.Get(attr.inode());
+    file->mutex.Lock();
+    file->Learn(attr);
+    file->mutex.Unlock();
+    access_times_.Note(file, policy);
+  }
+  absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) override;
+  void OpenDirectory(std::uint64_t inode) override;
+  void RegisterOpens(std::uint64_t inode, std::function<void()> done) override;
+  std::uint64_t ExpectedBytes() const override {
+    return context_.first_write_bytes.load(std::memory_order_relaxed);
+  }
+  void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) override;
+  void Close(std::uint64_t inode) override;
+  std::uint64_t RemoveLast(v1::Attr& removed,
+                           absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
+    const FileRef file = context_.table.Find(removed.inode());
+    if (file == nullptr) return send(true);
+    MutexLock lock(file->mutex);
+    const bool lets_go = file->unused() && file->locks.empty();
+    const std::uint64_t told = send(lets_go);
+    if (told != 0 && lets_go) {
+      file->OverlayOn(removed);
+      file->Reset();
+      file->accessed.reset();
+      file->attr = removed;  // for who still holds the attributes from before
+    }
+    return told;
+  }
+  absl::Status Stop() override;
+
+  void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override;
+  void OnStreamLost() override;
+  void OnRegistered(std::uint64_t session, std::uint64_t key) override {
+    // (Before Start there are none, and Begin asks the session.)
+    if (LunPaths* const paths = paths_.load()) paths->OnRegistered(session, key);
+  }
+  void OnRedone(const v1::Request& request, const v1::Reply& reply) override;
+  void OnToldLost(std::uint64_t first) override { context_.LoseTold(first); }
+  void OnEvicted() override;
+  RecallWork LookAtRecalls() const override { return context_.LookAtRecalls(paths_.load()); }
+  std::vector<v1::Reclaim> CollectReclaims() override;
+
+ private:
+  // `file`: null where nothing of it is known. What was lost of it before is not said.
+  absl::Status MakeDurable(const FileRef& file, const IoContext& io);
+  absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
+  void CloseAtController(std::uint64_t inode, bool lowers_token = false);
+  // Tells the controller whether the file is open here, whatever it thinks.
+  void SettleOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void Reap();
+  using Uses = std::vector<std::pair<std::uint32_t, FileRef>>;
+  static Uses Surplus(Uses uses, std::size_t keep);
+  void ForgetExtents(Uses files, std::size_t known);
+
+  DataContext context_;
+  std::atomic<LunPaths*> paths_{nullptr};  // context_'s, for the receiving thread
+  WriteBehind write_behind_{context_};
+  Committer committer_{context_, write_behind_};
+  AccessTimes access_times_{context_};
+  Recaller recaller_{context_, committer_};
+  FileAccess access_{context_, recaller_};
+  FileIo file_io_{context_, access_, write_behind_, committer_};
+  FileResize resize_{context_, access_, file_io_, write_behind_, committer_};
+  bool started_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,61 @@
+// Read and write of file bytes under tokens.
+//
+// Small writes go to memory (client/buffers/write_behind.h), all others to the LUNs before they
+// return. Reads, and writes of whole blocks, of one file run side by side; a write that shares a
+// block with another one, raises the size over a partly used block, or appends, keeps to itself
+// what it must. Threads: all methods may be called concurrently.
+#pragma once
+
+#include "client/buffers/read_ahead.h"
+#include "client/buffers/write_behind.h"
+#include "client/tokens/committer.h"
+#include "client/tokens/file_access.h"
+
+namespace reel::client {
+
+class FileIo {
+ public:
+  FileIo(DataContext& context, FileAccess& access, WriteBehind& write_behind, Committer& committer)
+      : context_(context),
+        access_(access),
+        write_behind_(write_behind),
+        committer_(committer),
+        read_ahead_(context) {}
+  void Stop() { read_ahead_.Stop(); }
+
+  absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
+                                   std::span<std::byte> buffer, const IoContext& io);
+  absl::StatusOr<std::uint64_t> Write(const FileRef& file, std::uint64_t offset_bytes,
+                                      std::span<const std::byte> data, const IoContext& io);
+
+  // Zeros over [from, to) where it is written. REQUIRES: the file is held exclusively, or the
+  // blocks locked; `extents` cover the range.
+  absl::Status Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
+                    std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit);
+  // Flushes, but does not outlast the session: then IsPermitOver.
+  absl::Status Settle(const LunMarks& marks, const IoPermit& permit);
+
+ private:
+  struct WriteAccess;
+  Finding LookForWrite(FileState& file, WriteAccess& write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // Whether it may wait in memory for its way to the LUNs.
+  static bool StaysBehind(const FileState& file, const WriteAccess& write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  static bool IsInGroup(const WriteAccess& write, const IoContext& io);
+  absl::Status Prepare(const FileRef& file, const WriteAccess& write, const IoContext& io);
+  absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const IoContext& io);
+  void PutBehind(FileState& file, WriteAccess& write, const IoContext& io)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  absl::Status ClearTail(const WriteAccess& write);
+  void NoteFirst(const FileState& file, const WriteAccess& write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+
+  DataContext& context_;
+  FileAccess& access_;
+  WriteBehind& write_behind_;
+  Committer& committer_;
+  ReadAhead read_ahead_;
+};
+
+}  // namespace reel::client

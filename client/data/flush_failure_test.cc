@@ -1,0 +1,230 @@
+// What becomes of writes beside a flush of the LUNs that fails: all that the LUN had answered is
+// lost with it, and nothing else.
+#include <gtest/gtest.h>
+#include <linux/falloc.h>
+
+#include <string>
+#include <thread>
+
+#include "client/testing/write_behind_fixture.h"
+
+namespace reel::client {
+namespace {
+
+class FlushFailureTest : public WriteBehindTest {
+ protected:
+  static constexpr std::uint32_t kCommitAgeMs = 1'000;
+  static constexpr std::uint64_t kBlock = 4'096;
+
+  FlushFailureTest() {
+    shape_.data.commit_age_ms = kCommitAgeMs;
+    shape_.clock = &clock_;
+  }
+  // A client with the file's first block written, and not committed.
+  std::unique_ptr<TestClient> MountUncommitted() {
+    auto client = Mount();
+    EXPECT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+    client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+    return client;
+  }
+  FaultyLun& lun() { return cluster().lun(0); }  // of the first block
+  void AwaitHeld() {
+    while (lun().held() == 0) std::this_thread::yield();
+  }
+  // Which the committer begins by itself.
+  void BeginCommitThatFails() {
+    lun().FailFlush(1);
+    clock_.Advance(kCommitAgeMs);
+  }
+  // All LUNs, for a file that has blocks on each.
+  void FlushAnother(TestClient& client) {
+    if (another_ == 0) another_ = cluster().mdc().CreateFile();
+    EXPECT_TRUE(client.data().Open(another_, true, {.handle = 2}).ok());
+    client.Write(another_, 0, std::string(24 * kBlock, 'x'), {.direct = true, .handle = 2});
+    (void)client.data().Fsync(another_, {.handle = 2});
+  }
+  void FailFlushOfAnother(TestClient& client) {
+    lun().FailFlush(1);
+    FlushAnother(client);
+  }
+  // Its loss is shown to whoever closes the file, and told by a Fsync.
+  void AwaitLoss(TestClient& client) {
+    while (client.data().Flush(inode_, {.handle = 1}).ok()) std::this_thread::yield();
+  }
+  // The first block as another client reads it: zeros, but for `bytes` at `at`.
+  void ExpectAlone(std::size_t at, const std::string& bytes) {
+    std::string block = Mount()->Read(inode_, 0, kBlock);
+    ASSERT_EQ(block.size(), kBlock);
+    EXPECT_EQ(block.substr(at, bytes.size()), bytes);
+    block.erase(at, bytes.size());
+    EXPECT_EQ(block.find_first_not_of('\0'), std::string::npos);
+  }
+
+  ManualClock clock_;
+  std::uint64_t another_ = 0;
+};
+
+TEST_F(FlushFailureTest, WhatIsInMemoryStays) {
+  const auto client = MountUncommitted();
+  client->Write(inode_, 10, "kept", {.handle = 1});
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(10, "kept");
+}
+
+TEST_F(FlushFailureTest, WhatIsOnItsWayFromMemoryArrives) {
+  const auto client = MountUncommitted();
+  client->Write(inode_, 10, "kept", {.handle = 1});
+  lun().HoldWrites(true);
+  std::thread flush([&] { (void)FsyncOf(*client, 1); });
+  AwaitHeld();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  lun().HoldWrites(false);
+  flush.join();
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(10, "kept");
+}
+
+TEST_F(FlushFailureTest, ALargeWriteOnItsWayArrives) {
+  const auto client = MountUncommitted();
+  lun().HoldWrites(true);
+  std::thread write(
+      [&] { client->Write(inode_, 512, std::string(512, 'k'), {.direct = true, .handle = 1}); });
+  AwaitHeld();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  lun().HoldWrites(false);
+  write.join();
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(512, std::string(512, 'k'));
+}
+
+// The LUN may have forgotten it along with what the flush was for: no later flush stands for it.
+TEST_F(FlushFailureTest, WhatIsAnsweredWhileItRunsIsLostWithIt) {
+  const auto client = MountUncommitted();
+  lun().HoldFlushes(true);
+  BeginCommitThatFails();
+  AwaitHeld();
+  client->Write(inode_, 0, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  lun().HoldFlushes(false);
+  AwaitLoss(*client);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+  EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
+  ExpectAlone(0, "");
+  client->Write(inode_, 0, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(0, std::string(kBlock, 'n'));
+}
+
+// As zeros: other hosts find the file as this one leaves it.
+TEST_F(FlushFailureTest, TheSizeIsToldAllTheSame) {
+  const auto client = MountUncommitted();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  ExpectAlone(0, "");
+}
+
+// Also where it is the recall itself whose flush fails.
+TEST_F(FlushFailureTest, TheSizeIsToldBeforeTheTokenGoes) {
+  const auto client = MountUncommitted();
+  lun().FailFlush(1);
+  ExpectAlone(0, "");
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
+// A size is told although the bytes that brought it are lost: none that were cut off before show.
+TEST_F(FlushFailureTest, WhatWasCutOffStaysHidden) {
+  struct Write {
+    std::uint64_t at;
+    FileData::IoContext io;
+  };
+  for (const Write& write : {Write{100, {.handle = 1}}, Write{300, {.handle = 1}},
+                             Write{512, {.direct = true, .handle = 1}},
+                             Write{2 * kBlock, {.direct = true, .handle = 1}}}) {
+    const auto client = MountUncommitted();
+    ASSERT_EQ(FsyncOf(*client, 1), 0);
+    ASSERT_TRUE(client->Truncate(inode_, 100).ok());
+    client->Write(inode_, write.at, std::string(512, 'n'), write.io);
+    lun().FailFlush(1);
+    EXPECT_EQ(FsyncOf(*client, 1), EIO);
+    lun().Crash(1, FaultyLun::kLoseAll);
+    const std::string left = Mount()->Read(inode_, 0, kBlock);
+    EXPECT_EQ(left.substr(0, 100), std::string(100, 'a'));
+    EXPECT_EQ(left.find('a', 100), std::string::npos) << "written at " << write.at;
+  }
+}
+
+// It is told with what comes after the flush, not taken back by that one's answer.
+TEST_F(FlushFailureTest, ASizeThatWasSeenStays) {
+  const auto client = MountUncommitted();
+  ASSERT_EQ(FsyncOf(*client, 1), 0);
+  client->Write(inode_, kBlock, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
+  lun().FailFlush(1);
+  const int mode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
+  EXPECT_TRUE(client->data().Allocate(inode_, mode, 0, 100, {.handle = 1}).ok());
+  EXPECT_EQ(Mount()->Read(inode_, 0, 16 * kBlock).size(), 2 * kBlock);
+  EXPECT_EQ(FsyncOf(*client, 1), EIO);
+}
+
+// Whoever's flush it was: what is written later lies on the LUN, and is not lost with it.
+TEST_F(FlushFailureTest, WhatIsWrittenAfterAnotherFilesFailedFlushIsKept) {
+  const auto client = MountUncommitted();
+  FailFlushOfAnother(*client);
+  for (const bool direct : {true, false}) {
+    const std::uint64_t at = direct ? kBlock : 2 * kBlock;
+    client->Write(inode_, at, std::string(kBlock, 'k'), {.direct = direct, .handle = 1});
+    EXPECT_EQ(FsyncOf(*client, 1), direct ? EIO : 0);
+    EXPECT_EQ(Mount()->Read(inode_, at, kBlock), std::string(kBlock, 'k'));
+  }
+  ExpectAlone(0, "");
+}
+
+// The block may hold another file's old bytes from then on.
+TEST_F(FlushFailureTest, WhatAnotherFilesFailedFlushHasLostIsNotRead) {
+  const auto client = MountUncommitted();
+  FailFlushOfAnother(*client);
+  lun().Crash(1, FaultyLun::kLoseAll);
+  EXPECT_EQ(client->Read(inode_, 0, kBlock), std::string(kBlock, '\0'));
+}
+
+// Nor is what an earlier flush stands for.
+TEST_F(FlushFailureTest, WhatWasFlushedBeforeAnotherFilesFailedFlushIsKept) {
+  const auto client = MountUncommitted();
+  FlushAnother(*client);
+  FailFlushOfAnother(*client);
+  client->Write(inode_, kBlock, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  ExpectAlone(0, std::string(kBlock, 'a'));
+}
+
+// The failure was told, and nothing is lost with it but the zeros.
+TEST_F(FlushFailureTest, WhatIsWrittenAfterAFailedPunchIsKept) {
+  const auto client = MountUncommitted();
+  ASSERT_EQ(FsyncOf(*client, 1), 0);
+  lun().FailFlush(1);
+  const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  EXPECT_EQ(ErrnoOf(client->data().Allocate(inode_, mode, 100, 10, {.handle = 1})), EIO);
+  client->Write(inode_, kBlock, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  EXPECT_EQ(FsyncOf(*client, 1), 0);
+  EXPECT_EQ(Mount()->Read(inode_, kBlock, kBlock), std::string(kBlock, 'k'));
+}
+
+// What it waits for is lost with the session, whenever the path comes back.
+TEST_F(FlushFailureTest, AWaitForALostLunEndsWithTheSession) {
+  const auto client = MountUncommitted();
+  lun().SetPathLost(true);
+  std::thread fsync([&] { EXPECT_EQ(FsyncOf(*client, 1), EIO); });
+  while (client->data().LookAtRecalls().trouble.empty()) std::this_thread::yield();
+  Evict(*client);
+  fsync.join();
+  lun().SetPathLost(false);
+  EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
+  EXPECT_EQ(Mount()->Read(inode_, 0, kBlock), "") << "its size was lost, too";
+}
+
+}  // namespace
+}  // namespace reel::client

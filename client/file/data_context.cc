@@ -1,0 +1,121 @@
+#include "client/file/data_context.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "client/base/poll.h"
+#include "client/names/own_changes.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+
+absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
+  if (stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  if (file.changed.WaitFor(file.mutex, kPoll)) return absl::OkStatus();
+  file.mutex.Unlock();
+  absl::Status status = GoesOn(interrupt);
+  file.mutex.Lock();
+  return status;
+}
+
+void DataContext::NoteLostFlushes(FileState& file) {
+  if (!io->Prune(file.dirty.unflushed)) return;
+  file.LoseDirty();
+  file.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+}
+
+void DataContext::NoteUnflushed(FileState& file, LunMarks marks) {
+  NoteLostFlushes(file);
+  (void)io->Prune(marks);
+  if (marks.empty()) return;
+  MergeMarks(marks, file.dirty.unflushed);
+  ++file.changes;
+}
+
+absl::Status DataContext::AwaitMemory(const Interrupt* interrupt) {
+  if (stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  return behind_memory.AwaitRoom(kPoll) ? absl::OkStatus() : GoesOn(interrupt);
+}
+
+absl::Status DataContext::GoesOn(const Interrupt* interrupt) const {
+  if (interrupt != nullptr && interrupt->interrupted()) {
+    return ErrnoStatus(EINTR, "interrupted while waiting for the file's token");
+  }
+  if (session->TimedOut()) return ErrnoStatus(ETIMEDOUT, "no controller answers");
+  return absl::OkStatus();
+}
+
+absl::Status DataContext::AwaitLease(const Interrupt* interrupt) {
+  while (!session->LeaseHolds()) {
+    v1::Request request;
+    request.mutable_renew();
+    CallOptions call;
+    call.interrupt = interrupt;
+    absl::Status status = session->Call(std::move(request), call).status();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void DataContext::LoseTold(std::uint64_t first) {
+  for (const FileRef& file : table.All()) {
+    MutexLock lock(file->mutex);
+    if (file->told < first || file->opens == 0) continue;
+    file->NoteLoss(ErrnoStatus(EIO, "the file was lost with the session"));
+  }
+}
+
+void DataContext::LoseAttributes(const v1::Request& change) {
+  for (const std::uint64_t inode : OwnChanges::Of(change).inodes) {
+    const FileRef file = table.Find(inode);
+    if (file == nullptr) continue;
+    MutexLock lock(file->mutex);
+    file->attr.set_change(0);
+  }
+}
+
+RecallWork DataContext::LookAtRecalls(const LunPaths* lun_paths) const {
+  RecallWork work;
+  const std::optional<std::uint64_t> stalled_ms = recalls.StalledMs();
+  work.any = stalled_ms.has_value();
+  work.stalled_ms = stalled_ms.value_or(0);
+  if (lun_paths == nullptr) return work;
+  const std::optional<LunPaths::Lost> lost = lun_paths->LongestLost();
+  if (!lost) return work;
+  const std::uint64_t now_ms = clock.NowMs();
+  work.trouble = lost->problem;
+  work.lost_lun = lost->lun.ToBytes();
+  work.lost_ms = now_ms - std::min(now_ms, lost->since_ms);
+  return work;
+}
+
+void DataContext::DropMemory() {
+  std::uint64_t bytes = 0;
+  std::size_t files = 0;
+  for (const FileRef& file : table.All()) {
+    MutexLock lock(file->mutex);
+    bytes += file->memory.bytes();
+    files += file->memory.empty() ? 0 : 1;
+    file->memory.Clear();
+  }
+  if (files > 0) spdlog::error("{} bytes written to {} files never reached a LUN", bytes, files);
+}
+
+void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {
+  const bool told = file.opens == 0 || std::exchange(file.registered, true);
+  v1::Request request;
+  request.mutable_open()->set_inode(file.inode);
+  if (!told && done) {
+    session->Start(std::move(request),
+                   [done = std::move(done)](const absl::StatusOr<v1::Reply>&) { done(); });
+  } else if (!told) {
+    session->Post(std::move(request));
+  } else if (done) {
+    done();
+  }
+}
+
+}  // namespace reel::client

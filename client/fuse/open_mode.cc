@@ -1,0 +1,20 @@
+#include "client/fuse/open_mode.h"
+
+#include <fcntl.h>
+
+namespace reel::client {
+
+bool OpensDirect(CacheChoice choice, bool direct_io_mmap, const OpenRequest& request) {
+  if (choice == CacheChoice::kDirect) return true;
+  if ((request.flags & O_DIRECT) != 0) return true;
+  // The page cache sends a write that begins within a page in pieces, between which another host
+  // may append. And hardly anybody maps a file to append to it.
+  if ((request.flags & O_APPEND) != 0) return true;
+  if (choice == CacheChoice::kPageCache) return false;
+  if (direct_io_mmap) return true;
+  // A mapping needs read access.
+  if ((request.flags & O_ACCMODE) == O_WRONLY) return true;
+  return request.size_bytes > kStreamBytes;
+}
+
+}  // namespace reel::client

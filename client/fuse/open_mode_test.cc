@@ -1,0 +1,44 @@
+#include "client/fuse/open_mode.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint64_t kSmall = 4096;
+constexpr std::uint64_t kLarge = kStreamBytes + 1;
+
+TEST(OpenMode, Table) {
+  constexpr bool kMmap = true, kNoMmap = false;
+  constexpr bool kDirect = true, kCached = false;
+  const struct {
+    CacheChoice choice;
+    bool direct_io_mmap;
+    int flags;
+    std::uint64_t size_bytes;
+    bool direct;
+  } rows[] = {
+      {CacheChoice::kAuto, kMmap, O_RDONLY, kSmall, kDirect},
+      {CacheChoice::kAuto, kMmap, O_RDWR, kLarge, kDirect},
+      {CacheChoice::kAuto, kNoMmap, O_RDONLY, kSmall, kCached},
+      {CacheChoice::kAuto, kNoMmap, O_RDWR, kSmall, kCached},
+      {CacheChoice::kAuto, kNoMmap, O_RDWR | O_DIRECT, kSmall, kDirect},
+      {CacheChoice::kAuto, kNoMmap, O_WRONLY, kSmall, kDirect},
+      {CacheChoice::kAuto, kNoMmap, O_RDONLY, kStreamBytes, kCached},
+      {CacheChoice::kAuto, kNoMmap, O_RDONLY, kLarge, kDirect},
+      {CacheChoice::kAuto, kNoMmap, O_RDWR | O_APPEND, kSmall, kDirect},
+      {CacheChoice::kDirect, kNoMmap, O_RDWR, kSmall, kDirect},
+      {CacheChoice::kPageCache, kMmap, O_WRONLY, kLarge, kCached},
+      {CacheChoice::kPageCache, kMmap, O_RDWR | O_DIRECT, kSmall, kDirect},
+      {CacheChoice::kPageCache, kMmap, O_WRONLY | O_APPEND, kSmall, kDirect},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(OpensDirect(row.choice, row.direct_io_mmap, {row.flags, row.size_bytes}), row.direct)
+        << "choice " << static_cast<int>(row.choice) << ", mmap " << row.direct_io_mmap
+        << ", flags " << row.flags << ", size " << row.size_bytes;
+  }
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,380 @@
+#include "client/luns/lun_io.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "client/base/poll.h"
+#include "proto/status.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/lun/lun_fault.h"
+
+namespace reel::client {
+namespace {
+
+// A thread keeps a bounce buffer up to that size: the largest request of the kernel, and its edges.
+constexpr std::size_t kKeptBounceBytes = 3 << 20;
+// How often a write is done again for flushes that failed beside it. Then it is lost with the last.
+constexpr int kMostRewrites = 3;
+// How often a wait for another's flush looks for an interrupt.
+
+// Memory for one transfer of this thread; contents are undefined.
+class Bounce {
+ public:
+  explicit Bounce(std::size_t size_bytes) {
+    if (size_bytes > kKeptBounceBytes) {
+      own_ = AlignedBuffer(size_bytes);
+      data_ = own_.data();
+      return;
+    }
+    AlignedBuffer& kept = ThreadBuffer();
+    if (kept.size() < size_bytes) {
+      kept = AlignedBuffer(std::max<std::size_t>(RoundUp(size_bytes, kIoAlignment), 256 << 10));
+    }
+    data_ = kept.data();
+  }
+  std::byte* data() const { return data_; }
+
+ private:
+  AlignedBuffer own_;
+  std::byte* data_ = nullptr;
+};
+
+bool IsAligned(const std::byte* memory, std::uint32_t unit_bytes) {
+  return reinterpret_cast<std::uintptr_t>(memory) % unit_bytes == 0;
+}
+
+absl::Status Annotate(const absl::Status& status) {
+  return ErrnoStatus(EIO, absl::StrCat("I/O error: ", status.message()));
+}
+
+ExtentState StateAt(std::span<const Extent> extents, FileBlock block) {
+  for (const Extent& extent : extents) {
+    if (extent.file_block <= block && block < extent.end()) return extent.state;
+  }
+  return ExtentState::kHole;
+}
+
+}  // namespace
+
+void MergeMarks(const LunMarks& from, LunMarks& into) {
+  for (const LunMark& mark : from) {
+    const auto known =
+        std::find_if(into.begin(), into.end(), [&](const LunMark& m) { return m.lun == mark.lun; });
+    if (known == into.end()) {
+      into.push_back(mark);
+    } else {
+      known->first = std::min(known->first, mark.first);
+      known->last = std::max(known->last, mark.last);
+    }
+  }
+}
+
+LunIo::LunIo(OpenVolume& volume, LunPaths& paths)
+    : volume_(volume), paths_(paths), stripes_(volume.descriptor) {
+  unit_bytes_ = 512;
+  for (const std::unique_ptr<Lun>& lun : volume_.luns) {
+    unit_bytes_ = std::max(unit_bytes_, lun->logical_block_bytes());
+    flushers_.push_back(std::make_unique<Flusher>());
+  }
+}
+
+absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& batch,
+                           LunPaths::LunList& luns) const {
+  const std::uint64_t block_bytes = stripes_.block_bytes();
+  thread_local std::vector<LunPiece> pieces;
+  std::uint64_t covered_bytes = range.from_bytes;
+  for (const Extent& extent : range.extents) {
+    const std::uint64_t start = extent.file_block.value() * block_bytes;
+    const std::uint64_t from = std::max(range.from_bytes, start);
+    const std::uint64_t to = std::min(range.to_bytes, extent.end().value() * block_bytes);
+    if (from >= to) continue;
+    covered_bytes = to;
+    std::byte* at = range.memory + (from - range.from_bytes);
+    if (kind == LunRequest::Kind::kRead && extent.state != ExtentState::kWritten) {
+      std::memset(at, 0, to - from);
+      continue;
+    }
+    pieces.clear();
+    absl::Status status =
+        stripes_.Map(extent.pool, extent.pool_block, from - start, to - from, pieces);
+    if (!status.ok()) return Annotate(status);
+    for (const LunPiece& piece : pieces) {
+      batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
+      at += piece.length_bytes;
+      if (std::find(luns.begin(), luns.end(), piece.lun) == luns.end()) luns.push_back(piece.lun);
+    }
+  }
+  if (covered_bytes == range.to_bytes) return absl::OkStatus();
+  return ErrnoStatus(EIO, absl::StrCat("the layout ends at byte ", covered_bytes, " of ",
+                                       range.to_bytes, "; the controller sent it incomplete"));
+}
+
+absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
+                             const IoPermit& first) {
+  const bool writes = kind == LunRequest::Kind::kWrite;
+  IoPermit permit = first;
+  int rewrites = 0;
+  LunMarks own;  // of the last round: the bytes are the same in all
+  const absl::Cleanup note = [&] {
+    if (marks != nullptr) MergeMarks(own, *marks);
+  };
+  for (Rounds rounds;;) {
+    IoBatch batch;
+    LunPaths::LunList luns;
+    for (const Range& range : ranges) {
+      if (absl::Status s = Gather(kind, range, batch, luns); !s.ok()) return s;
+    }
+    if (batch.empty()) return absl::OkStatus();
+    if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
+    // From before it on: a flush that fails meanwhile takes it along.
+    own.clear();
+    for (const std::uint32_t lun : luns) own.push_back({lun, flushers_[lun]->writes + 1, 0});
+    const absl::Status status = batch.Run();
+    bool may_land = false;
+    const LunPaths::Then then = paths_.Leave(luns, writes, rounds, [&](std::uint32_t lun) {
+      absl::Status failure = batch.FailureOn(*volume_.luns[lun]);
+      const LunFault fault = FaultOf(failure);
+      may_land = may_land || fault == LunFault::kUnknown || fault == LunFault::kInDoubt;
+      return failure;
+    });
+    if (marks != nullptr) {
+      bool lost = false;
+      for (LunMark& mark : own) {
+        Flusher& flusher = *flushers_[mark.lun];
+        mark.last = ++flusher.writes;
+        MutexLock lock(flusher.mutex);
+        lost = lost || flusher.Lost(mark);
+      }
+      if (status.ok() && lost && rewrites++ < kMostRewrites) continue;
+    }
+    if (status.ok()) return status;
+    if (then == LunPaths::Then::kOver) return Annotate(status);
+    // What may still land goes under this token alone.
+    if (writes && may_land) permit.yields_to = nullptr;
+    if (then == LunPaths::Then::kAgain) continue;
+    if (absl::Status s = paths_.Pause(rounds, permit, status); !s.ok()) return s;
+  }
+}
+
+absl::Status LunIo::Read(std::span<const Extent> extents, std::uint64_t offset_bytes,
+                         std::uint64_t length_bytes, std::span<std::byte> buffer,
+                         const IoPermit& permit) {
+  const std::uint64_t from = RoundDown(offset_bytes, unit_bytes_);
+  const std::uint64_t to = RoundUp(offset_bytes + length_bytes, unit_bytes_);
+  if (from == offset_bytes && to - from <= RoundUp(buffer.size(), kIoAlignment) &&
+      IsAligned(buffer.data(), unit_bytes_)) {
+    const Range all{extents, from, to, buffer.data()};
+    return Transfer(LunRequest::Kind::kRead, {&all, 1}, nullptr, permit);
+  }
+  const Bounce bounce(to - from);
+  const Range all{extents, from, to, bounce.data()};
+  absl::Status status = Transfer(LunRequest::Kind::kRead, {&all, 1}, nullptr, permit);
+  if (status.ok()) {
+    std::memcpy(buffer.data(), bounce.data() + (offset_bytes - from), length_bytes);
+  }
+  return status;
+}
+
+absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
+                          std::span<const std::byte> data, LunMarks& marks,
+                          const IoPermit& permit) {
+  const std::uint64_t block_bytes = stripes_.block_bytes();
+  const std::uint64_t end = offset_bytes + data.size();
+  const bool head_whole =
+      StateAt(extents, FileBlock(offset_bytes / block_bytes)) != ExtentState::kWritten;
+  const bool tail_whole =
+      StateAt(extents, FileBlock((end - 1) / block_bytes)) != ExtentState::kWritten;
+  const std::uint64_t from = RoundDown(offset_bytes, head_whole ? block_bytes : unit_bytes_);
+  const std::uint64_t to = RoundUp(end, tail_whole ? block_bytes : unit_bytes_);
+  if (from == offset_bytes && to == end && IsAligned(data.data(), unit_bytes_)) {
+    const Range all{extents, from, to, const_cast<std::byte*>(data.data())};  // only read from
+    return Transfer(LunRequest::Kind::kWrite, {&all, 1}, &marks, permit);
+  }
+  const Bounce bounce(to - from);
+  // What surrounds the data: zeros in an unwritten block, the old bytes in a written one (Read
+  // gives both). One unit each, as unwritten blocks' other units are zeros.
+  const std::uint64_t head_unit = RoundDown(offset_bytes, unit_bytes_);
+  const std::uint64_t tail_unit = RoundDown(end, unit_bytes_);
+  absl::InlinedVector<Range, 2> edges;
+  std::memset(bounce.data(), 0, head_unit - from);
+  if (head_unit != offset_bytes) {
+    edges.push_back(
+        {extents, head_unit, head_unit + unit_bytes_, bounce.data() + (head_unit - from)});
+  }
+  if (tail_unit != end) {
+    std::byte* const tail = bounce.data() + (tail_unit - from);
+    if (tail_unit != head_unit || head_unit == offset_bytes) {
+      edges.push_back({extents, tail_unit, tail_unit + unit_bytes_, tail});
+    }
+    std::memset(tail + unit_bytes_, 0, to - tail_unit - unit_bytes_);
+  } else {
+    std::memset(bounce.data() + (end - from), 0, to - end);
+  }
+  absl::Status status = Transfer(LunRequest::Kind::kRead, edges, nullptr, permit);
+  if (!status.ok()) return status;
+  std::memcpy(bounce.data() + (offset_bytes - from), data.data(), data.size());
+  const Range all{extents, from, to, bounce.data()};
+  return Transfer(LunRequest::Kind::kWrite, {&all, 1}, &marks, permit);
+}
+
+absl::Status LunIo::ReadUnits(std::span<const Range> ranges, const IoPermit& permit) {
+  return Transfer(LunRequest::Kind::kRead, ranges, nullptr, permit);
+}
+
+absl::Status LunIo::WriteUnits(std::span<const Range> ranges, LunMarks& marks,
+                               const IoPermit& permit) {
+  return Transfer(LunRequest::Kind::kWrite, ranges, &marks, permit);
+}
+
+absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
+  const IoPermit permit{.interrupt = interrupt};
+  for (Rounds rounds;;) {
+    if (absl::Status s = paths_.Enter({&lun, 1}, permit); !s.ok()) return s;
+    absl::Status status = volume_.luns[lun]->Flush();
+    const LunPaths::Then then =
+        paths_.Leave({&lun, 1}, /*writes=*/false, rounds, [&](std::uint32_t) { return status; });
+    if (then == LunPaths::Then::kOver) return status;
+    if (then == LunPaths::Then::kAgain) continue;
+    if (absl::Status s = paths_.Pause(rounds, permit, status); !s.ok()) return s;
+  }
+}
+
+bool LunIo::Flusher::Lost(const LunMark& mark) const {
+  return std::any_of(lost.begin(), lost.end(), [&](const LostWrites& writes) {
+    return mark.first <= writes.through && mark.last > writes.after;
+  });
+}
+
+void LunIo::Flusher::NoteLost(std::uint64_t covers) {
+  const std::uint64_t after = flushed.load();
+  if (!lost.empty() && lost.back().through > after) {
+    lost.back().through = covers;
+    return;
+  }
+  lost.push_back({after, covers});
+  if (lost.size() <= kMaxLost) return;
+  lost[1].after = lost[0].after;  // rather too much than too little
+  lost.erase(lost.begin());
+}
+
+absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
+  Flusher& flusher = *flushers_[mark.lun];
+  const std::string& name = volume_.luns[mark.lun]->name();
+  std::uint64_t covers = 0;
+  {
+    MutexLock lock(flusher.mutex);
+    // Flushes of one LUN follow each other: whoever waits meanwhile shares the next one.
+    while (flusher.running && flusher.flushed.load() < mark.last) {
+      if (interrupt != nullptr && interrupt->interrupted()) {
+        return ErrnoStatus(EINTR, "interrupted while waiting for a flush");
+      }
+      flusher.done.WaitFor(flusher.mutex, kPoll);
+    }
+    if (flusher.Lost(mark)) {
+      return ErrnoStatus(EIO, absl::StrCat("an earlier flush of ", name, " failed"));
+    }
+    if (flusher.flushed.load() >= mark.last) return absl::OkStatus();
+    flusher.running = true;
+    covers = flusher.writes.load();
+  }
+  const absl::Status status = FlushLun(mark.lun, interrupt);
+  const bool given_up = ErrnoOf(status) == EINTR;
+  {
+    MutexLock lock(flusher.mutex);
+    flusher.running = false;
+    const std::uint64_t flushed = flusher.flushed.load();
+    if (given_up) {
+      // Nothing is lost: whoever comes next tries again.
+    } else if (!status.ok()) {
+      // A write that is answered by now may have gone with it. It takes a number of its own, for
+      // what is on its way to be before it.
+      flusher.NoteLost(++flusher.writes);
+    } else {
+      flusher.flushed.store(std::max(covers, flushed));
+    }
+    flusher.done.NotifyAll();
+  }
+  if (status.ok() || given_up) return status;
+  return ErrnoStatus(EIO, absl::StrCat("flush of ", name, " failed: ", status.message()));
+}
+
+std::uint64_t LunIo::OnOneLun(const Extent& extent, std::uint64_t offset_bytes,
+                              std::uint64_t length_bytes) const {
+  const std::uint64_t into = offset_bytes - extent.file_block.value() * block_bytes();
+  length_bytes = std::min(length_bytes, extent.length_blocks * block_bytes() - into);
+  std::vector<LunPiece> pieces;
+  if (!stripes_.Map(extent.pool, extent.pool_block, into, length_bytes, pieces).ok()) return 0;
+  std::uint64_t bytes = 0;
+  for (const LunPiece& piece : pieces) {
+    if (piece.lun != pieces.front().lun) break;
+    bytes += piece.length_bytes;
+  }
+  return bytes;
+}
+
+bool LunIo::IsFlushed(const LunMark& mark) const {
+  const Flusher& flusher = *flushers_[mark.lun];
+  MutexLock lock(flusher.mutex);
+  return !flusher.Lost(mark) && flusher.flushed.load() >= mark.last;
+}
+
+bool LunIo::Prune(LunMarks& marks) const {
+  bool lost = false;
+  LunMarks left;
+  for (const LunMark& mark : marks) {
+    const Flusher& flusher = *flushers_[mark.lun];
+    MutexLock lock(flusher.mutex);
+    if (flusher.Lost(mark)) {
+      lost = true;
+    } else if (flusher.flushed.load() < mark.last) {
+      left.push_back(mark);
+    }
+  }
+  marks = std::move(left);
+  return lost;
+}
+
+absl::Status LunIo::Flush(const LunMarks& marks, const Interrupt* interrupt) {
+  LunMarks rest;
+  std::copy_if(marks.begin(), marks.end(), std::back_inserter(rest),
+               [this](const LunMark& mark) { return !IsFlushed(mark); });
+  if (rest.size() == 1) return FlushOne(rest.front(), interrupt);
+  // Devices flush side by side, as far as threads are free: whoever asks does what nobody has
+  // begun.
+  const auto all = std::make_shared<FlushOfMany>();
+  all->marks = std::move(rest);
+  {
+    MutexLock lock(all->mutex);
+    all->outcomes.resize(all->marks.size());
+  }
+  const auto work = [this, all, interrupt] {
+    for (;;) {
+      std::size_t i = 0;
+      {
+        MutexLock lock(all->mutex);
+        if (all->begun == all->marks.size()) return;
+        i = all->begun++;
+      }
+      absl::Status outcome = FlushOne(all->marks[i], interrupt);
+      MutexLock lock(all->mutex);
+      all->outcomes[i] = std::move(outcome);
+      if (++all->done == all->marks.size()) all->changed.NotifyAll();
+    }
+  };
+  for (std::size_t i = 1; i < all->marks.size() && flush_pool_.RunIfFree(work); ++i) {
+  }
+  work();
+  MutexLock lock(all->mutex);
+  while (all->done < all->marks.size()) all->changed.Wait(all->mutex);
+  for (absl::Status& outcome : all->outcomes) {
+    if (!outcome.ok()) return std::move(outcome);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,186 @@
+// mount.reelfs: mounts a volume and stays behind as its client.
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/fuse/exit_signals.h"
+#include "client/mount/background.h"
+#include "client/mount/log_file.h"
+#include "client/mount/mount.h"
+#include "client/mount/mount_options.h"
+#include "client/mount/mount_record.h"
+#include "client/mount/mount_table.h"
+#include "client/mount/remount.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/sinks/syslog_sink.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+// As mount(8) defines them.
+constexpr int kUsageError = 1;
+constexpr int kSystemError = 2;
+constexpr int kMountFailed = 32;
+
+constexpr char kProgram[] = "mount.reelfs";
+
+absl::StatusOr<MountOptions> Options(const std::vector<std::string>& arguments) {
+  absl::StatusOr<MountOptions> options = ParseMountOptions(arguments, geteuid() == 0);
+  if (!options.ok() || options->action != MountOptions::Action::kMount) return options;
+  if (options->remount) return options;
+  if (absl::Status status = LoadClientConfig(*options); !status.ok()) return status;
+  return options;
+}
+
+absl::Status Errno(const std::string& path, int error) {
+  return absl::ErrnoToStatus(error, path);
+}
+
+absl::Status MakeAbsolute(std::string& path) {
+  char resolved[PATH_MAX];
+  if (realpath(path.c_str(), resolved) == nullptr) return Errno(path, errno);
+  path = resolved;
+  return absl::OkStatus();
+}
+
+// A second client on one mount point would hide the first, and umount(8) would show it again.
+absl::Status CheckFree(const std::string& mount_point) {
+  const Mounted there = MountedAt(mount_point);
+  if (IsOurs(there)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(there.source, " is already mounted on ", mount_point));
+  }
+  struct stat facts {};
+  if (stat(mount_point.c_str(), &facts) != 0) return Errno(mount_point, errno);
+  return S_ISDIR(facts.st_mode) ? absl::OkStatus() : Errno(mount_point, ENOTDIR);
+}
+
+// The log's file, where it has one.
+absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
+  std::shared_ptr<LogFile> file;
+  spdlog::sink_ptr sink;
+  if (!options.log_file.empty()) {
+    auto opened = LogFile::Open(options.log_file);
+    if (!opened.ok()) return opened.status();
+    sink = file = *std::move(opened);
+  } else if (options.foreground) {
+    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  } else {
+    sink = std::make_shared<spdlog::sinks::syslog_sink_mt>(kProgram, LOG_PID, LOG_DAEMON, true);
+  }
+  auto logger = std::make_shared<spdlog::logger>(kProgram, std::move(sink));
+  logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+  return file;
+}
+
+// Waits for the end; true when an outside signal asked for it. SIGHUP means the log, but for a
+// client that stayed in the foreground without one: its terminal is gone.
+bool AwaitEnd(LogFile* log, bool foreground) {
+  while (true) {
+    const ExitSignals::Wish wish = ExitSignals::Wait();
+    if (wish != ExitSignals::Wish::kHangUp) return wish == ExitSignals::Wish::kEnd;
+    if (log == nullptr && foreground) return true;
+    if (log == nullptr) continue;
+    const absl::Status status = log->Reopen();
+    if (status.ok()) {
+      spdlog::info("the log begins anew");
+    } else {
+      spdlog::error("{}", std::string(status.message()));
+    }
+  }
+}
+
+// Says so on standard error; 0 where there is nothing to say.
+int Failed(const absl::Status& status, const std::string& about = "") {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s: %s%s\n", kProgram, about.c_str(),
+               std::string(status.message()).c_str());
+  return kMountFailed;
+}
+
+int Run(MountOptions options) {
+  if (const int code = Failed(MakeAbsolute(options.mount_point)); code != 0) return code;
+  if (options.remount) {
+    return Failed(Remount(options), absl::StrCat("remount of ", options.mount_point, ": "));
+  }
+  if (const int code = Failed(CheckFree(options.mount_point)); code != 0) return code;
+  Background background = Background::Fork(kProgram, options.foreground);
+  ExitSignals::Block();
+  const absl::StatusOr<std::shared_ptr<LogFile>> log = StartLog(options);
+  if (!log.ok()) {
+    background.Report(kSystemError, std::string(log.status().message()));
+    return kSystemError;
+  }
+
+  auto tls = LoadTls(options.tls, TlsRole::kClient);
+  if (!tls.ok()) {
+    background.Report(kUsageError, std::string(tls.status().message()));
+    return kUsageError;
+  }
+  auto mount = std::make_unique<Mount>(options, *std::move(tls));
+  if (absl::Status status = mount->Start(ExitSignals::Raise); !status.ok()) {
+    background.Report(kMountFailed, absl::StrCat(options.volume, " on ", options.mount_point, ": ",
+                                                 status.message()));
+    return kMountFailed;
+  }
+  // (To see its end takes this file; where it cannot be, umount(8) does not wait.)
+  absl::StatusOr<MountRecord> record = MountRecord::Create(DeviceOfMount(options.mount_point));
+  if (!record.ok()) {
+    spdlog::warn("umount will not wait for what is in memory: {}",
+                 std::string(record.status().message()));
+  }
+  spdlog::info("{} mounted on {}", options.volume, options.mount_point);
+  background.Report(0);
+  sd_notify(0, "READY=1");
+
+  const bool asked = AwaitEnd(log->get(), options.foreground);
+  sd_notify(0, "STOPPING=1");
+  spdlog::info("{}: {}", options.mount_point, asked ? "asked to end, unmounting" : "unmounted");
+  const bool stopped = mount->Stop();
+  if (record.ok()) record->End(mount->outcome());
+  if (!stopped) {
+    // A request hangs in a LUN. Its memory must not be freed under it, so nothing is.
+    spdlog::error("{}: a request hangs in a LUN; leaving it to the kernel", options.mount_point);
+    spdlog::shutdown();
+    _exit(0);
+  }
+  mount.reset();
+  spdlog::info("{}: done", options.mount_point);
+  return 0;
+}
+
+}  // namespace
+}  // namespace reel::client
+
+int main(int argc, char** argv) {
+  using reel::client::MountOptions;
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const absl::StatusOr<MountOptions> options = reel::client::Options(arguments);
+  if (!options.ok()) {
+    std::fprintf(stderr, "%s: %s (try --help)\n", reel::client::kProgram,
+                 std::string(options.status().message()).c_str());
+    return reel::client::kUsageError;
+  }
+  switch (options->action) {
+    case MountOptions::Action::kHelp:
+      std::fputs(reel::client::MountUsage().c_str(), stdout);
+      return 0;
+    case MountOptions::Action::kVersion:
+      std::puts("mount.reelfs " REEL_VERSION);
+      return 0;
+    case MountOptions::Action::kMount:
+      return reel::client::Run(*options);
+  }
+}

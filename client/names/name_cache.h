@@ -1,0 +1,259 @@
+// What this client may answer for the controller: attributes of inodes, and which names are in a
+// directory and which are not, while it holds the inodes' attribute tokens.
+//
+// It is filled from replies and emptied by recalls, both in the order in which the stream brought
+// them, so it never knows less of this client's own changes than a caller that was told of them,
+// and nothing that another client changed afterwards: that one had to wait for the recall's answer.
+// Invariants:
+//   1. There is a node for an inode only while its token is held.
+//   2. A directory is *complete* when every name in it is known: then what is not there is absent.
+//      Its listing is kept in the parts in which it came, until a name in it changes.
+//   3. What the kernel was told to take for valid (Show, ShowName; not ShowListing) is told back to
+//      it before the token goes back, and before a change of this client's own is sent.
+//   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
+//      of what was made in it meanwhile. Then names are made and removed here first
+//      (name_cache_ahead).
+//   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
+//      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
+//      on its way back is not taken again before the controller has answered (Returned).
+// Source: the idea of tokens over cached metadata is GFS2's glocks and AFS's callbacks.
+// Threads: all methods may be called concurrently; what the stream brings comes from the receiving
+// thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "client/names/own_changes.h"
+#include "proto/mdc.pb.h"
+#include "volume/base/mutex.h"
+
+namespace reel::client {
+
+class NameCache {
+ public:
+  // One unit of weight stands for some 100 bytes: 150 MB at most. A directory of a million names
+  // that this client made fits, and stays complete; of one that it lists, an eighth is kept.
+  static constexpr std::size_t kNodeWeight = 5;
+  static constexpr std::size_t kDefaultMaxWeight = 1'500'000;
+  static std::size_t WeightOf(std::string_view name) { return 1 + name.size() / 64; }
+  explicit NameCache(std::size_t max_weight = kDefaultMaxWeight) : max_weight_(max_weight) {}
+
+  // ---- what is known; nullopt where the controller has to be asked ----
+
+  struct Found {
+    bool absent = false;
+    v1::Attr attr;  // unless absent; as the controller has it
+  };
+  std::optional<Found> Lookup(std::uint64_t parent, std::string_view name);
+  std::optional<v1::Attr> GetAttr(std::uint64_t inode);
+  std::optional<std::string> ReadLink(std::uint64_t inode);
+  bool Holds(std::uint64_t inode) const;
+  // The part of a directory's listing behind `cookie`, as it came from the controller, but for the
+  // attributes; null where it has to be asked for.
+  std::shared_ptr<const v1::ReadDirReply> Page(std::uint64_t directory, std::uint64_t cookie);
+  // A walk through the subdirectories of `parent` has come to `directory`: at most `siblings` that
+  // follow it there, and the first one within, as far as the beginnings of their listings are not
+  // known. Nothing when that is no walk: when the one before it was not the last that was asked
+  // for.
+  std::vector<std::uint64_t> NextOfWalk(std::uint64_t parent, std::uint64_t directory,
+                                        std::size_t siblings);
+  // Whether the kernel may take these attributes for valid: they are what the controller said last,
+  // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
+  // kKept: until that time at the latest, a directory's (0: not at all); the kernel knows the
+  // inode. kMoment: for the system call that asks.
+  enum class Shown : std::uint8_t { kNo, kMoment, kKept };
+  Shown Show(const v1::Attr& attr, std::uint64_t kept_until_ms);
+  // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
+  // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
+  // has changed lately, which matters where it is not held alone.
+  bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
+                bool quiet = true);
+  // A directory's listing, which the kernel may keep until a name in it changes; it is not told,
+  // but asks for it anew with the next opendir(3). `number`: of this state of the directory, for
+  // NoteListing; 0: it may not keep it. `kept`: what it has is of this state.
+  struct Listing {
+    std::uint64_t number = 0;
+    bool kept = false;
+  };
+  Listing ShowListing(std::uint64_t directory);
+  // The kernel has dropped what it had from before, and now it begins to list again.
+  void NoteListing(std::uint64_t directory, const Listing& listing);
+  // Around the forgetting of all that the kernel keeps; nothing more is kept meanwhile. False when
+  // there is nothing.
+  bool BeginForget();
+  // Whether the kernel keeps any.
+  bool keeps() const {
+    MutexLock lock(mutex_);
+    return keeps_;
+  }
+  void EndForget();
+  // Counts what this client has done to the volume's usage.
+  std::uint64_t space_changes() const;
+  // Whether a name was looked up in the directory since the last call (false where its token is not
+  // held): then whoever lists it wants attributes.
+  bool TakeLookedInto(std::uint64_t directory);
+
+  // ---- what this client changes itself ----
+
+  // What the kernel has to be told before a change is sent: which inodes' attributes it may take
+  // for valid no longer, and whether it keeps names that change.
+  struct ToTell {
+    std::vector<std::uint64_t> attributes;
+    bool names = false;
+  };
+  // Until EndChange, what the request may change is not known here. With each request of names or
+  // attributes, before it is sent; from any thread.
+  OwnChanges::Change BeginChange(const v1::Request& request, ToTell& to_tell);
+  // However the request ended, after OnReply.
+  void EndChange(const OwnChanges::Change& change);
+
+  // ---- ahead of the controller ----
+
+  // How many more Creates in the directory this client would foretell, for Create.unborn.
+  std::uint32_t UnbornWanted(std::uint64_t directory);
+  // Makes a regular file here, if its directory is held alone, and nothing of it needs the
+  // controller; nullopt: else. `send` sends what is done already, and returns the number under
+  // which it was told (0: it cannot be sent now); it gets the reply that the controller will give.
+  // Nobody else learns of the file before it has returned.
+  std::optional<v1::Attr> CreateAhead(
+      v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
+      absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Redo& as_told)> send);
+  // Takes the only name of a regular file that was made here so; false: it could not. `send` may
+  // add to the attributes that the file has from then on.
+  bool UnlinkAhead(
+      const v1::Unlink& unlink, const v1::Time& now,
+      absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Redo& as_told)> send);
+
+  // ---- what the stream brings ----
+
+  // Errors are told too.
+  void OnReply(const v1::Request& request, const v1::Reply& reply);
+  // What is to be done about it: the token is to be given back, after the kernel was told where it
+  // takes the inode's attributes for valid, or keeps names of it (it is on its way then until
+  // Returned); or nothing, as it is on its way already, and a second return might take what was
+  // granted after the first.
+  enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kTellOfNamesToo, kOnItsWay };
+  Recall OnRecall(std::uint64_t inode);
+  // The directory is held alone no longer, and its token is to be returned so: after the kernel was
+  // told of names where it keeps some of it that may be changing. Never kTellKernelFirst.
+  Recall OnShare(std::uint64_t directory);
+  // No token is held any more. Returns the directories whose attributes the kernel keeps by now.
+  std::vector<std::uint64_t> Clear(std::uint64_t now_ms);
+
+  // Inodes whose nodes were dropped for want of room: their tokens are to be given back, after the
+  // kernel was told of those that it `keeps`.
+  struct Dropped {
+    std::vector<std::uint64_t> inodes;
+    std::vector<std::uint64_t> kept;
+  };
+  Dropped TakeDropped();
+  // The controller has taken these tokens back.
+  void Returned(const std::vector<std::uint64_t>& inodes);
+
+  std::size_t weight() const;
+
+ private:
+  struct Node {
+    std::optional<v1::Attr> attr;
+    std::optional<std::string> link;
+    absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
+    std::size_t names_weight = 0;
+    // Parts of its listing, by the cookie that each begins behind.
+    absl::flat_hash_map<std::uint64_t, std::shared_ptr<const v1::ReadDirReply>> pages;
+    std::size_t pages_weight = 0;
+    // Those of its entries, in the order of a listing from the start without a gap; goes with the
+    // pages. A walk has come to the one before `walked_to`.
+    std::vector<std::uint64_t> subdirectories;
+    std::size_t walked_to = 0;
+    std::uint64_t alone = 0;  // the number under which it is held alone; 0: it is not
+    std::deque<v1::Unborn> unborn;
+    // The `alone` of the directory that it was made in, and has its only name in; 0: it was not.
+    std::uint64_t made_in = 0;
+    bool removed = false;  // here, ahead: what replies say of its links is older
+    bool complete = false;
+    Listing listing;  // number 0: nobody has asked for it in this state
+    bool looked_into = false;
+    Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
+    // The last epochs in which the kernel was shown what it keeps, and names among that.
+    std::uint64_t kept_in = 0;
+    std::uint64_t names_kept_in = 0;
+    std::uint64_t kept_until_ms = 0;  // attributes, where they are kept
+    // A listing from the start, without a gap, has come to this cookie.
+    std::uint64_t listed_to = 0;
+    std::list<std::uint64_t>::iterator use;
+  };
+
+  Node* Find(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Keep(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKept(const Node& node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Use(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::size_t WeightLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetName(Node& directory, std::string_view name, std::uint64_t inode)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Attributes of what is not being changed ahead, unless they are older than what is known.
+  void LearnAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Node* FindAlone(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TouchAhead(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HoldAlone(const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool TellsOf(const v1::Reply& reply, std::uint64_t directory);
+  // What a change has made of a name.
+  void NameChanged(const v1::Reply& reply, std::uint64_t directory, const std::string& name,
+                   std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeUnborn(const v1::Request& request, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CameOut(const v1::Request& request, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveBack(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void LookedUp(const v1::Lookup& lookup, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Created(const v1::Create& create, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Renamed(const v1::Rename& rename, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepPage(Node& directory, std::uint64_t cookie, const v1::ReadDirReply& listing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsPageKnown(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void NoteSubdirectories(Node& directory, bool from_start, const v1::ReadDirReply& listing);
+  void DropPages(Node& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::size_t max_weight_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_ ABSL_GUARDED_BY(mutex_);
+  std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
+  std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
+  OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
+  Dropped dropped_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t last_alone_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_listing_ ABSL_GUARDED_BY(mutex_) = 0;
+  // How many changes of a directory are foretold and not answered yet.
+  absl::flat_hash_map<std::uint64_t, std::uint32_t> ahead_ ABSL_GUARDED_BY(mutex_);
+  // Of what the kernel keeps, as it was forgotten for the last time.
+  std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool forgetting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // something, in this epoch
+  std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace reel::client

@@ -1,0 +1,271 @@
+#include "client/session/session.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/session/session_impl.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint64_t kGoodbyeTimeoutMs = 1000;
+constexpr std::uint64_t kRedoTimeoutMs = 10'000;
+// How often a waiting call looks for an interrupt: a signal is answered within that time.
+constexpr std::chrono::milliseconds kInterruptPoll{50};
+
+}  // namespace
+
+void Session::Start(v1::Request request,
+                    std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
+                    std::uint64_t session, bool /*under_token*/) {
+  if (session != 0 && session != session_id()) {
+    if (on_done) on_done(ErrnoStatus(ESTALE, "the session with the controller ended meanwhile"));
+    return;
+  }
+  const absl::StatusOr<v1::Reply> reply = Call(std::move(request), CallOptions{});
+  if (on_done) on_done(reply);
+}
+
+// ---- calls ------------------------------------------------------------------------------------
+
+absl::Status SessionImpl::Closed() const {
+  if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  if (volume_gone_) return ErrnoStatus(ENODEV, "another volume has the name of the mounted one");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptions& options) {
+  if (options.credentials != nullptr) *request.mutable_credentials() = *options.credentials;
+  auto call = std::make_shared<PendingCall>(std::move(request));
+  call->on_reply = options.on_reply;
+  call->on_done = options.on_done;
+  call->session = options.session;
+  call->under_token = options.under_token;
+  absl::StatusOr<v1::Reply> unsent;
+  {
+    MutexLock lock(mutex_);
+    if (absl::Status closed = Closed(); !closed.ok()) {
+      unsent = closed;
+    } else if (options.session != 0 && options.session != session_id_) {
+      unsent = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
+    } else {
+      queue_.Add(call);
+      Pump();
+      bool withdrawn = false;
+      absl::StatusOr<v1::Reply> outcome = Await(call, options, &withdrawn);
+      if (!withdrawn) return outcome;
+      unsent = std::move(outcome);
+    }
+  }
+  if (call->on_done) call->on_done(unsent);
+  return unsent;
+}
+
+void SessionImpl::Start(v1::Request request,
+                        std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
+                        std::uint64_t session, bool under_token) {
+  auto call = std::make_shared<PendingCall>(std::move(request));
+  call->on_done = std::move(on_done);
+  call->session = session;
+  call->under_token = under_token;
+  absl::Status refusal;
+  {
+    MutexLock lock(mutex_);
+    if (absl::Status closed = Closed(); !closed.ok()) {
+      refusal = closed;
+    } else if (session != 0 && session != session_id_) {
+      refusal = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
+    } else {
+      queue_.Add(std::move(call));
+      writer_wake_.NotifyOne();
+      return;
+    }
+  }
+  if (call->on_done) call->on_done(refusal);
+}
+
+void SessionImpl::PostSync() {
+  if (closing_ || std::exchange(syncing_, true)) return;
+  v1::Request request;
+  request.mutable_sync();
+  auto sync = std::make_shared<PendingCall>(std::move(request));
+  sync->on_done = [this](const absl::StatusOr<v1::Reply>&) {
+    MutexLock lock(mutex_);
+    syncing_ = false;
+  };
+  queue_.Add(std::move(sync));
+  writer_wake_.NotifyOne();
+}
+
+std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told) {
+  const auto call = std::make_shared<PendingCall>(std::move(request));
+  MutexLock lock(mutex_);
+  if (closing_ || !live_ || !LeaseHolds()) return 0;
+  const std::uint64_t told = queue_.Foretell(call, as_told);
+  if (told == 0) return 0;
+  last_told_ = told;
+  writer_wake_.NotifyOne();
+  return told;
+}
+
+absl::Status SessionImpl::Sync(std::uint64_t told, std::uint64_t losses,
+                               const Interrupt* interrupt) {
+  if (!Confirmed(told)) {
+    v1::Request request;
+    request.mutable_sync();
+    CallOptions options;
+    options.interrupt = interrupt;
+    absl::Status status = Call(std::move(request), options).status();
+    if (!status.ok()) return status;
+    // Its answer comes behind those to all that was told before.
+    if (!Confirmed(told)) return ErrnoStatus(EIO, "changes of names have no answer");
+  }
+  const bool untold = untold_loss_.exchange(false);
+  if (!untold && losses_ == losses) return absl::OkStatus();
+  return ErrnoStatus(EIO, "changes of names were lost with the session");
+}
+
+bool SessionImpl::TimedOut() const {
+  MutexLock lock(mutex_);
+  return TimedOutLocked();
+}
+
+bool SessionImpl::TimedOutLocked() const {
+  const std::uint32_t soft_timeout_ms = soft_timeout_ms_.load();
+  return soft_timeout_ms != 0 && !live_ && clock_.NowMs() - away_since_ms_ >= soft_timeout_ms;
+}
+
+absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
+  if (interrupt != nullptr && interrupt->interrupted()) {
+    return ErrnoStatus(EINTR, "interrupted while waiting for the controller");
+  }
+  if (TimedOutLocked()) return ErrnoStatus(ETIMEDOUT, "no controller answers");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call, const CallOptions& options,
+                                             bool* withdrawn) {
+  const bool polls = options.interrupt != nullptr || soft_timeout_ms_.load() != 0;
+  while (call->state != PendingCall::State::kDone) {
+    if (!polls) {
+      call->done.Wait(mutex_);
+      continue;
+    }
+    if (call->done.WaitFor(mutex_, kInterruptPoll)) continue;
+    absl::Status status = GoesOn(options.interrupt);
+    if (status.ok() || call->state == PendingCall::State::kDone) continue;
+    *withdrawn = queue_.Remove(call);
+    if (!*withdrawn) call->abandoned = true;
+    return status;
+  }
+  return std::move(call->outcome);
+}
+
+// The caller sends by itself when nobody else does: no thread switch on the way out.
+void SessionImpl::Pump() {
+  if (!live_ || sending_ || !queue_.CanSend()) return;
+  sending_ = true;
+  const v1::ClientFrame frame = queue_.TakeFrame(clock_.NowMs());
+  MdcStream* stream = stream_.get();  // stays until sending_ is false
+  mutex_.Unlock();
+  if (!stream->Send(frame)) stream->Cancel();
+  mutex_.Lock();
+  sending_ = false;
+  if (!live_) {
+    idle_.NotifyAll();
+  } else if (queue_.CanSend()) {
+    writer_wake_.NotifyOne();
+  }
+}
+
+void SessionImpl::WriterMain() {
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    if (live_ && !sending_ && queue_.CanSend()) {
+      Pump();
+    } else {
+      writer_wake_.Wait(mutex_);
+    }
+  }
+}
+
+// ---- begin and end ----------------------------------------------------------------------------
+
+absl::Status SessionImpl::Begin() {
+  if (options_.mdcs.empty()) return absl::InvalidArgumentError("no controller is named (mdc=)");
+  watch_ = Thread([this] { WatchMain(); });
+  std::vector<std::string> refusals;
+  const absl::Status last = FirstRegistration(refusals);
+  if (!last.ok()) {
+    const bool clear = ErrnoOf(last) == ENOENT || absl::IsNotFound(last);
+    const std::string reasons = absl::StrJoin(refusals, "; ");
+    if (clear) {
+      return absl::NotFoundError(absl::StrCat("no volume ", options_.volume, ": ", reasons));
+    }
+    if (absl::IsUnimplemented(last)) return absl::UnimplementedError(reasons);
+    return absl::UnavailableError(
+        absl::StrCat("no controller serves volume ", options_.volume, ": ", reasons));
+  }
+  receiver_ = Thread([this] { ReceiverMain(); });
+  writer_ = Thread([this] { WriterMain(); });
+  if (options_.mdcs.size() > 1) scout_ = Thread([this] { ScoutMain(); });
+  return absl::OkStatus();
+}
+
+void SessionImpl::Shutdown() {
+  {
+    MutexLock lock(mutex_);
+    if (joined_) return;
+    joined_ = true;
+    // Where a controller comes back soon, it is to get what it may have lost, before the goodbye.
+    const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
+    while (session_id_ != 0 && queue_.confirmed() < last_told_.load() &&
+           clock_.NowMs() < patience_ms) {
+      if (live_) PostSync();
+      idle_.WaitFor(mutex_, kInterruptPoll);
+    }
+    if (live_ && !closing_) {
+      v1::Request request;
+      request.mutable_goodbye()->set_unfinished(unfinished_);
+      auto goodbye = std::make_shared<PendingCall>(std::move(request));
+      queue_.Add(goodbye);
+      closing_ = true;
+      Pump();
+      const std::uint64_t until_ms = clock_.NowMs() + kGoodbyeTimeoutMs;
+      while (live_ && goodbye->state != PendingCall::State::kDone && clock_.NowMs() < until_ms) {
+        goodbye->done.WaitFor(mutex_, kInterruptPoll);
+      }
+    }
+    if (queue_.confirmed() < last_told_.load()) {
+      spdlog::error("volume {}: unmounting although changes of names may not be durable",
+                    options_.volume);
+    }
+    closing_ = true;
+    ending_ = true;
+    if (stream_ != nullptr) stream_->Cancel();
+    writer_wake_.NotifyAll();
+    watch_wake_.NotifyAll();
+    backoff_.NotifyAll();
+    scout_wake_.NotifyAll();
+  }
+  for (Thread* thread : {&receiver_, &writer_, &watch_, &scout_}) {
+    if (thread->joinable()) thread->Join();
+  }
+  lease_.Void();
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Connect(Options options, MdcConnector& connector,
+                                                          SessionEvents& events,
+                                                          const Clock& clock) {
+  auto session = std::make_unique<SessionImpl>(std::move(options), connector, events, clock);
+  if (absl::Status status = session->Begin(); !status.ok()) return status;
+  return session;
+}
+
+}  // namespace reel::client

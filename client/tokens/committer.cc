@@ -1,0 +1,494 @@
+#include "client/tokens/committer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "client/file/attributes_ahead.h"
+#include "client/session/deadline.h"
+#include "client/session/session_end.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+namespace {
+
+// Ranges in one message: it stays well below a frame.
+constexpr std::size_t kMaxRanges = 16'384;
+// A file with that many is committed before it is old.
+constexpr std::size_t kUrgentRanges = 8'192;
+// For how long a commit by age waits for a LUN whose path is lost. What does not need that LUN goes
+// on then, and the rest is tried again when it has aged once more.
+constexpr std::uint64_t kPatienceMs = 1'000;
+// How often the thread looks where nothing is dirty.
+constexpr std::uint64_t kRestMs = 250;
+
+absl::Status LostWrites(int errno_value) {
+  if (errno_value == 0) return absl::OkStatus();
+  return ErrnoStatus(errno_value, "an earlier write of this file was lost");
+}
+
+// The controller no longer knows the file: it was deleted.
+bool IsGone(const absl::Status& status) {
+  const int errno_value = ErrnoOf(status);
+  return errno_value == ENOENT || errno_value == ESTALE;
+}
+
+// It says that this host does not hold what the commit takes.
+bool DeniesToken(const absl::Status& status) {
+  return ErrnoOf(status) == EPERM;
+}
+
+}  // namespace
+
+void Committer::Start(std::function<void()> each_second) {
+  each_second_ = std::move(each_second);
+  thread_ = Thread([this] { Main(); });
+}
+
+void Committer::Stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    wake_.NotifyAll();
+  }
+  if (thread_.joinable()) thread_.Join();
+}
+
+void Committer::NoteDirty(FileState& f) {
+  const bool urgent = f.dirty.blocks.range_count() >= kUrgentRanges && !f.commit_running;
+  if (f.listed && !urgent) return;
+  const std::uint64_t now_ms = context_.clock.NowMs();
+  MutexLock lock(mutex_);
+  const bool wakes = dirty_.empty() || (urgent && !urgent_);
+  if (!f.listed) dirty_.push_back({f.shared_from_this(), now_ms});
+  f.listed = true;
+  urgent_ = urgent_ || urgent;
+  if (wakes) wake_.NotifyAll();
+}
+
+void Committer::NoteMemoryShort() {
+  MutexLock lock(mutex_);
+  if (std::exchange(memory_short_, true)) return;
+  wake_.NotifyAll();
+}
+
+// Without commits: each would flush the LUNs.
+void Committer::RelieveMemory() {
+  std::vector<FileRef> files;
+  {
+    MutexLock lock(mutex_);
+    memory_short_ = false;
+    for (const Listed& listed : dirty_) files.push_back(listed.file);
+  }
+  for (const FileRef& file : files) {
+    MutexLock lock(file->mutex);
+    write_behind_.Start(*file, WriteBehind::kAllBytes);
+  }
+}
+
+Committer::PlanRef Committer::Begin(FileState& f, What what) {
+  const bool release_tail = what == What::kAllAndTail && f.tail_allocated &&
+                            f.token.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
+  const bool dirty = what == What::kData ? f.dirty.any_of_data() : f.dirty.any();
+  if (!dirty && !release_tail) return nullptr;
+  auto plan = std::make_shared<Plan>();
+  plan->file = f.shared_from_this();
+  plan->era = f.era;
+  plan->session = f.session;
+  plan->marks = f.dirty.unflushed;
+  f.dirty.blocks.TakeRanges(kMaxRanges, plan->blocks);
+  // (Those of what is left, too: it is lost with what is taken.)
+  if (f.dirty.blocks.empty()) f.dirty.unflushed.clear();
+  plan->through = f.dirty.blocks.empty() ? f.changes : f.committed;
+  v1::LayoutCommit& message = plan->message;
+  message.set_inode(f.inode);
+  plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
+    v1::BlockRange& range = *message.add_written();
+    range.set_file_block(start.value());
+    range.set_length_blocks(length_blocks);
+  });
+  if (std::exchange(f.dirty.size, false)) message.set_size_bytes(f.attr.size_bytes());
+  const bool mtime = std::exchange(f.dirty.mtime, false);
+  plan->wrote = f.committing_wrote = std::exchange(f.dirty.wrote, false);
+  // That bytes were written is told by their time, also where utimensat(2) has set another since.
+  if (mtime || plan->wrote) *message.mutable_mtime() = f.attr.mtime();
+  message.set_kill_suid_sgid(std::exchange(f.dirty.kill_set_id, false));
+  message.set_kill_sgid(std::exchange(f.dirty.kill_sgid, false));
+  plan->mtime = f.committing_mtime = message.has_mtime();
+  plan->size = message.has_size_bytes();
+  plan->kill_set_id = f.committing_kill_set_id = message.kill_suid_sgid();
+  plan->kill_sgid = f.committing_kill_sgid = message.kill_sgid();
+  if (release_tail) {
+    const std::uint64_t end = DivideUp(f.attr.size_bytes(), context_.io->block_bytes());
+    f.extents.EraseFrom(FileBlock(end));
+    f.tail_allocated = false;
+    message.set_release_tail(true);
+  }
+  if (what != What::kData) {
+    plan->ahead = f.committing_ahead = std::exchange(f.dirty.ahead, std::nullopt);
+    plan->through_ahead = f.set_ahead;
+  }
+  plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
+                !message.kill_suid_sgid() && !message.release_tail();
+  f.committing = plan->blocks;
+  f.commit_running = true;
+  MutexLock lock(mutex_);
+  committing_.emplace(&f, plan->file);
+  return plan;
+}
+
+void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interrupt) {
+  if (plans.empty()) return;
+  const auto flush = [&](const LunMarks& marks, std::uint64_t session) {
+    const SessionEnd end(*context_.session, session, interrupt);
+    return context_.io->Flush(marks, &end);
+  };
+  LunMarks marks;
+  for (const PlanRef& plan : plans) MergeMarks(plan->marks, marks);
+  absl::Status flushed = flush(marks, plans.front()->session);
+  for (const PlanRef& plan : plans) {
+    // After a failure each learns about its own LUNs only.
+    absl::Status status = flushed.ok() ? flushed : flush(plan->marks, plan->session);
+    const bool given_up = ErrnoOf(status) == EINTR;  // all of it is put back
+    const bool says_something = (status.ok() && !plan->empty) || (plan->ahead && !given_up);
+    says_something ? Send(plan, status) : Finish(plan, status);
+  }
+}
+
+// What is set ahead does not depend on what the LUNs have taken.
+void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
+  const bool commits = flushed.ok() && !plan->empty;
+  std::optional<v1::SetAttr> ahead;
+  {
+    MutexLock lock(plan->file->mutex);
+    ahead = plan->file->committing_ahead;
+    plan->sent = flushed.ok();
+    plan->outcome = flushed;
+    plan->unanswered = (commits ? 1 : 0) + (ahead ? 1 : 0);
+  }
+  if (!commits && !ahead) return Finish(plan, flushed);  // lost with the session meanwhile
+  if (commits) {
+    v1::Request request;
+    *request.mutable_layout_commit() = std::move(plan->message);
+    context_.session->Start(
+        std::move(request),
+        [this, plan](const absl::StatusOr<v1::Reply>& reply) { Answered(plan, reply); },
+        plan->session);
+  }
+  if (ahead) {
+    v1::Request request;
+    *request.mutable_set_attr() = *ahead;
+    context_.session->Start(
+        std::move(request),
+        [this, plan](const absl::StatusOr<v1::Reply>& reply) { AheadAnswered(plan, reply); },
+        plan->session);
+  }
+}
+
+void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
+  {
+    MutexLock lock(plan->file->mutex);
+    if (reply.ok() && reply->has_attr() && plan->file->era == plan->era) {
+      plan->file->Learn(reply->attr().attr());
+    }
+    plan->outcome.Update(reply.status());
+    if (--plan->unanswered > 0) return;
+  }
+  Finish(plan, plan->outcome);
+}
+
+// Where it is refused, the file looks here as if it had been done: the controller says how it
+// looks.
+void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
+  if (reply.ok()) return Answered(plan, reply);
+  {
+    MutexLock lock(plan->file->mutex);
+    plan->ahead_outcome = reply.status();
+    plan->file->committing_ahead.reset();
+  }
+  v1::Request request;
+  request.mutable_get_attr()->set_inode(plan->file->inode);
+  context_.session->Start(
+      std::move(request),
+      [this, plan](const absl::StatusOr<v1::Reply>& now) {
+        {
+          MutexLock lock(plan->file->mutex);
+          if (now.ok() && now->has_attr() && plan->file->era == plan->era) {
+            plan->file->ShowAgain(now->attr().attr());
+          }
+        }
+        if (context_.forget_attributes) context_.forget_attributes(plan->file->inode);
+        Answered(plan, v1::Reply());
+      },
+      plan->session);
+}
+
+// A message of its own: if the commit carried it, a new controller, which is told of the lower
+// token first, would refuse the commit. And not a LayoutReturn: that may wait for a slot while an
+// open overtakes it, whose grant it would lower.
+void Committer::GiveUpWriting(FileState& f) {
+  f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
+  v1::Request request;
+  request.mutable_close()->set_inode(f.inode);
+  request.mutable_close()->set_lowers_token(true);
+  context_.session->Post(std::move(request));
+}
+
+void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
+  f.dirty.size = f.dirty.size || plan.size;
+  f.dirty.mtime = f.dirty.mtime || plan.mtime;
+  f.dirty.kill_set_id = f.dirty.kill_set_id || plan.kill_set_id;
+  f.dirty.kill_sgid = f.dirty.kill_sgid || plan.kill_sgid;
+  f.dirty.wrote = f.dirty.wrote || plan.wrote;
+  if (plan.ahead) {
+    v1::SetAttr both = *plan.ahead;
+    if (f.dirty.ahead) MergeAhead(*f.dirty.ahead, both);
+    f.dirty.ahead = std::move(both);
+  }
+  f.tail_allocated = f.tail_allocated || plan.message.release_tail();
+  if (f.dirty.any() || f.tail_allocated) NoteDirty(f);
+}
+
+void Committer::PutBack(const Plan& plan, FileState& f) {
+  context_.NoteLostFlushes(f);
+  LunMarks marks = plan.marks;
+  if (context_.io->Prune(marks)) {
+    LosePlanned(plan, f);
+    return f.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
+  }
+  f.dirty.blocks.Add(plan.blocks);
+  MergeMarks(marks, f.dirty.unflushed);
+  PutBackAttributes(plan, f);
+}
+
+void Committer::LosePlanned(const Plan& plan, FileState& f) {
+  f.LoseWritten(plan.blocks);
+  PutBackAttributes(plan, f);
+  if (f.dirty.any()) ++f.changes;  // of the next commit, whoever waited for this one
+}
+
+void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
+  FileState& f = *plan->file;
+  MutexLock lock(f.mutex);
+  f.commit_running = false;
+  f.committing.Clear();
+  f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
+  f.committing_wrote = false;
+  plan->ahead = std::exchange(f.committing_ahead, std::nullopt);
+  if (plan->holds_file) f.exclusive_user = false;
+  f.changed.NotifyAll();
+  const absl::Cleanup settled = [this, &f] {
+    MutexLock settling(mutex_);
+    committing_.erase(&f);
+  };
+  if (f.era != plan->era) return;  // the loss is noted already
+  if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
+  f.committed = std::max(f.committed, plan->through);
+  f.told_ahead = std::max(f.told_ahead, plan->through_ahead);
+  plan->ahead.reset();  // was told, whatever became of the data
+  if (status.ok()) {
+    context_.recalls.Moved(f.inode);
+    if (f.dirty.any()) NoteDirty(f);
+    if (!plan->ahead_outcome.ok()) return f.NoteRefused(plan->ahead_outcome);
+    if (f.done_writing()) GiveUpWriting(f);
+    return;
+  }
+  const bool more = !f.memory.empty() || f.dirty.any();
+  if (!plan->sent || (more && !IsGone(status) && !DeniesToken(status))) {
+    // The blocks stay unwritten, which is what the controller thinks they are.
+    LosePlanned(*plan, f);
+  } else {
+    // The controller sees this file otherwise: begin anew with what it says.
+    f.memory.Clear();
+    f.LowerToken(kWholeFile, v1::TOKEN_NONE);
+    context_.RegisterOpens(f);
+  }
+  if (f.opens == 0 && IsGone(status)) return;
+  f.NoteLoss(status);
+}
+
+absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, What what) {
+  FileState& f = *file;
+  absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  if (!flushed.ok()) return flushed;
+  MutexLock lock(f.mutex);
+  const std::uint64_t through = f.changes;
+  const std::uint64_t ahead = what == What::kData ? 0 : f.set_ahead;
+  const auto clean = [&] {
+    f.mutex.AssertHeld();
+    return f.committed >= through && f.told_ahead >= ahead;
+  };
+  while (!clean()) {
+    if (f.commit_running) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+      continue;
+    }
+    const PlanRef plan = Begin(f, what);
+    if (plan == nullptr) break;
+    f.mutex.Unlock();
+    Execute({&plan, 1}, interrupt);
+    f.mutex.Lock();
+    if (!f.commit_running && !clean() && interrupt != nullptr && interrupt->interrupted()) {
+      return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
+    }
+    // Its loss with the session is about to be noted.
+    const bool over = f.session != 0 && f.session != context_.session->session_id();
+    if (over && !f.commit_running && !clean()) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
+  FileState& f = *file;
+  LunMarks marks;
+  std::uint64_t session = 0;
+  {
+    MutexLock lock(f.mutex);
+    session = f.session;
+    if (f.commit_running || !f.dirty.blocks.empty() || f.dirty.size || f.dirty.kill_set_id) {
+      return false;
+    }
+    marks = f.dirty.unflushed;  // they stay: the commit passes over what is flushed
+  }
+  const SessionEnd end(*context_.session, session, interrupt);
+  return context_.io->Flush(marks, &end).ok();
+}
+
+absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrupt* interrupt) {
+  absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  if (!flushed.ok()) return flushed;
+  if (data_only && FlushData(file, interrupt)) return absl::OkStatus();
+  return Clean(file, interrupt, data_only ? What::kData : What::kAll);
+}
+
+absl::Status Committer::TellLoss(const FileRef& file, std::uint64_t handle) {
+  MutexLock lock(file->mutex);
+  return LostWrites(file->write_error.Tell(handle));
+}
+
+absl::Status Committer::ShowLoss(const FileRef& file, std::uint64_t handle) {
+  MutexLock lock(file->mutex);
+  return LostWrites(file->write_error.Show(handle));
+}
+
+void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {
+  (void)write_behind_.Flush(file, WriteBehind::kAllBytes, nullptr);  // one commit tells of all
+  PlanRef plan;
+  {
+    MutexLock lock(file->mutex);
+    // In a later cycle, after a lost session, somebody may be asking for blocks just there.
+    if (file->recall_cycle != cycle) return;
+    if (!file->commit_running) plan = Begin(*file, What::kAllAndTail);
+  }
+  if (plan == nullptr) return;
+  Execute({&plan, 1}, nullptr);
+  MutexLock lock(file->mutex);
+  while (file->commit_running && context_.Wait(*file, nullptr).ok()) {
+  }
+}
+
+// ---- by age -----------------------------------------------------------------------------------
+
+std::uint64_t Committer::idle_age_ms() const {
+  return context_.options.commit_age_ms / FileDataOptions::kIdlePart;
+}
+
+bool Committer::IsIdle(const FileState& f, std::uint64_t now_ms) const {
+  return f.written_ms.load(std::memory_order_relaxed) + idle_age_ms() <= now_ms;
+}
+
+bool Committer::AwaitsMemory(FileState& f, std::uint64_t now_ms) {
+  if (f.memory.empty()) return false;
+  const bool idle = IsIdle(f, now_ms);
+  // (Whoever still has it open may write on; but a closed file is of use to others.)
+  const std::uint32_t age_ms = f.opens == 0 || idle ? 0 : context_.options.write_behind_age_ms;
+  write_behind_.Start(f, WriteBehind::kAllBytes, age_ms);
+  // Nothing is on the LUNs that would have to be told.
+  const bool untold = !f.dirty.blocks.empty() || !f.dirty.unflushed.empty();
+  if (!idle || untold) {
+    NoteDirty(f);
+    return !untold;
+  }
+  // Its turn comes again as soon as that is there.
+  MutexLock lock(mutex_);
+  dirty_.push_front({f.shared_from_this(), now_ms - std::min(now_ms, idle_age_ms())});
+  f.listed = true;
+  return true;
+}
+
+std::vector<FileRef> Committer::TakeDue(std::uint64_t now_ms) {
+  MutexLock lock(mutex_);
+  const bool all = std::exchange(urgent_, false);
+  std::vector<Listed> busy;
+  while (!dirty_.empty() && taken_.size() < kMaxPlans) {
+    Listed& next = dirty_.front();
+    const std::uint64_t age_ms = now_ms - std::min(now_ms, next.since_ms);
+    if (!all && age_ms < idle_age_ms()) break;
+    if (all || age_ms >= context_.options.commit_age_ms || IsIdle(*next.file, now_ms)) {
+      taken_.push_back(std::move(next.file));
+    } else {
+      busy.push_back(std::move(next));
+    }
+    dirty_.pop_front();
+  }
+  dirty_.insert(dirty_.begin(), std::make_move_iterator(busy.begin()),
+                std::make_move_iterator(busy.end()));
+  return taken_;
+}
+
+std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
+  std::vector<PlanRef> plans;
+  for (const FileRef& file : TakeDue(now_ms)) {
+    MutexLock lock(file->mutex);
+    file->listed = false;
+    if (AwaitsMemory(*file, now_ms)) continue;
+    if (file->commit_running) {
+      if (file->dirty.any()) NoteDirty(*file);
+      continue;
+    }
+    // Closed by all: its blocks ahead go back. No one may enter meanwhile.
+    PlanRef plan = Begin(*file, file->unused() ? What::kAllAndTail : What::kAll);
+    if (plan == nullptr) continue;
+    plan->holds_file = plan->message.release_tail();
+    if (plan->holds_file) file->exclusive_user = true;
+    plans.push_back(std::move(plan));
+  }
+  MutexLock lock(mutex_);
+  taken_.clear();
+  return plans;
+}
+
+void Committer::Main() {
+  const std::chrono::milliseconds period(std::clamp<std::uint64_t>(idle_age_ms() / 2, 5, kRestMs));
+  std::uint64_t second_ms = context_.clock.NowMs();
+  for (;;) {
+    bool relieve = false;
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+      if (!urgent_ && !memory_short_) {
+        wake_.WaitFor(mutex_, dirty_.empty() ? std::chrono::milliseconds(kRestMs) : period);
+      }
+      if (stopping_) return;
+      relieve = memory_short_;
+    }
+    if (relieve) RelieveMemory();
+    const std::uint64_t now_ms = context_.clock.NowMs();
+    if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty()) {
+      const Deadline patience(context_.clock, kPatienceMs);
+      Execute(plans, &patience);
+    }
+    if (now_ms - second_ms >= 1000) {
+      second_ms = now_ms;
+      if (each_second_) each_second_();
+    }
+  }
+}
+
+}  // namespace reel::client

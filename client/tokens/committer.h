@@ -1,0 +1,151 @@
+// Tells the controller what was written: flush of the LUNs, then LayoutCommit.
+//
+// Invariants:
+//   1. A block is called written only after a flush that began after its bytes were on the LUN.
+//   2. One commit of an inode runs at a time; what becomes dirty meanwhile waits for the next.
+//   3. What cannot be committed is told by WriteError, and forgotten here.
+//   4. What a file has in memory goes to the LUNs before a commit that somebody waits for, and with
+//      age: soon where nobody writes the file any more, since sync(1) tells a FUSE server nothing.
+//   5. What is dirty or being committed is listed, taken or committing.
+// Many inodes share one flush, and their commits travel together. Threads: all methods may be
+// called concurrently; a thread of its own commits what has become old. Lock order: a FileState,
+// then this.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "client/buffers/write_behind.h"
+#include "client/file/data_context.h"
+#include "volume/base/thread.h"
+
+namespace reel::client {
+
+class Committer {
+ public:
+  Committer(DataContext& context, WriteBehind& write_behind)
+      : context_(context), write_behind_(write_behind) {}
+  ~Committer() { Stop(); }
+
+  // `each_second` is called from the committing thread.
+  void Start(std::function<void()> each_second);
+  void Stop();
+
+  // The file became dirty, or its tail is to be released: it is committed in time.
+  void NoteDirty(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+
+  // Memory for writes runs short: what is in it begins to go, old or not.
+  void RelieveMemory();
+  // As that, soon.
+  void NoteMemoryShort();
+
+  // Of what is dirty: all but attributes that are set ahead (fdatasync(2)); all; and preallocated
+  // blocks beyond the end go back, too.
+  enum class What : std::uint8_t { kData, kAll, kAllAndTail };
+
+  // Waits until everything that was dirty at the call is committed or lost; the file's error, if
+  // any, is told by TellLoss. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
+  // no lock.
+  absl::Status Clean(const FileRef& file, const Interrupt* interrupt, What what = What::kAll);
+  // What is in memory goes to the LUNs, then Clean (or with `data_only` a flush, where that is
+  // enough).
+  absl::Status Sync(const FileRef& file, bool data_only, const Interrupt* interrupt);
+  // What of the file's writes was lost, once to each open file that could know of them; ShowLoss:
+  // and it will be told all the same.
+  static absl::Status TellLoss(const FileRef& file, std::uint64_t handle);
+  static absl::Status ShowLoss(const FileRef& file, std::uint64_t handle);
+  // Everything dirty, of every inode; also the error of a file that lost writes of which nobody was
+  // told yet. EINTR after `limit_ms`.
+  absl::Status SyncAll(std::uint64_t limit_ms);
+  // What all files have in memory, and not told: as Sync of each, but times of change are told
+  // later, and an error is what was lost meanwhile.
+  absl::Status SyncWritten(const Interrupt* interrupt);
+  // For a file that nobody uses and whose token is about to go: blocks beyond its end go first.
+  // `cycle` is the recall's; when that is over, nothing is done. REQUIRES: recall is kReturning in
+  // it. The outcome as for Clean.
+  void ReleaseTail(const FileRef& file, std::uint64_t cycle);
+
+ private:
+  static constexpr std::size_t kMaxPlans = 1'024;  // in one flush
+
+  struct Plan {
+    FileRef file;
+    v1::LayoutCommit message;
+    std::optional<v1::SetAttr> ahead;
+    std::uint64_t through_ahead = 0;  // FileState::set_ahead that it covers
+    LunMarks marks;
+    BlockSet blocks;
+    std::uint64_t era = 0;
+    std::uint64_t session = 0;
+    std::uint64_t through = 0;  // FileState::changes that it covers
+    bool holds_file = false;    // exclusively, until it is done
+    bool empty = false;         // nothing to say in `message`
+    int unanswered = 0;         // under the file's mutex, as the outcomes
+    absl::Status outcome;       // of the data
+    absl::Status ahead_outcome;
+    bool sent = false;
+    bool size = false;  // what the message tells
+    bool mtime = false;
+    bool kill_set_id = false;
+    bool kill_sgid = false;
+    bool wrote = false;
+  };
+  using PlanRef = std::shared_ptr<Plan>;
+
+  // Of these: data on the LUNs and all else told, …
+  absl::Status SyncFiles(const std::vector<FileRef>& all, const Interrupt* interrupt);
+  // … in few flushes. Those whose commit is to be waited for.
+  absl::StatusOr<std::vector<FileRef>> CommitTogether(const std::vector<FileRef>& all,
+                                                      const Interrupt* interrupt);
+  // Flushes the LUNs, where the controller knows all that it takes to read the data. False: Clean
+  // is needed.
+  bool FlushData(const FileRef& file, const Interrupt* interrupt);
+  // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
+  PlanRef Begin(FileState& f, What what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // One flush for all, then all commits on their way.
+  void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
+  void Send(const PlanRef& plan, const absl::Status& flushed);
+  void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
+  void AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
+  void Finish(const PlanRef& plan, const absl::Status& status);
+  // What was to be committed is dirty again: all of it, or only what lies on no LUN.
+  void PutBack(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void PutBackAttributes(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // The LUNs or the controller have not taken what the plan names, and nothing else is lost.
+  void LosePlanned(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // REQUIRES: done_writing.
+  void GiveUpWriting(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+
+  // What a file in turn has in memory begins to go. True: and its commit is worth waiting for that.
+  bool AwaitsMemory(FileState& f, std::uint64_t now_ms) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+
+  void Main();
+  std::uint64_t idle_age_ms() const;
+  bool IsIdle(const FileState& f, std::uint64_t now_ms) const;
+  std::vector<FileRef> TakeDue(std::uint64_t now_ms);
+  std::vector<PlanRef> BeginDue(std::uint64_t now_ms);
+
+  DataContext& context_;
+  WriteBehind& write_behind_;
+  std::function<void()> each_second_;
+  Mutex mutex_;
+  CondVar wake_;
+  struct Listed {
+    FileRef file;
+    std::uint64_t since_ms = 0;
+  };
+  std::deque<Listed> dirty_ ABSL_GUARDED_BY(mutex_);  // oldest first; bounded by the inodes in use
+  std::vector<FileRef> taken_ ABSL_GUARDED_BY(mutex_);  // from there, by the thread
+  absl::flat_hash_map<const FileState*, FileRef> committing_ ABSL_GUARDED_BY(mutex_);
+  bool urgent_ ABSL_GUARDED_BY(mutex_) = false;  // some file has very many dirty ranges
+  bool memory_short_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Thread thread_;
+};
+
+}  // namespace reel::client

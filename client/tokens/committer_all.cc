@@ -1,0 +1,104 @@
+// Commits of many files at once, for an unmount, and for fsync(2) of a directory.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/session/deadline.h"
+#include "client/tokens/committer.h"
+#include "proto/status.h"
+
+namespace reel::client {
+
+absl::StatusOr<std::vector<FileRef>> Committer::CommitTogether(const std::vector<FileRef>& all,
+                                                               const Interrupt* interrupt) {
+  std::vector<FileRef> files;
+  std::vector<PlanRef> plans;
+  const auto execute = [&] {
+    Execute(plans, interrupt);
+    plans.clear();
+  };
+  for (const FileRef& file : all) {
+    MutexLock lock(file->mutex);
+    write_behind_.Start(*file, WriteBehind::kAllBytes);
+  }
+  for (const FileRef& file : all) {
+    absl::Status status = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+    if (!status.ok()) return status;
+  }
+  for (const FileRef& file : all) {
+    MutexLock lock(file->mutex);
+    if (!file->dirty.any() && !file->commit_running) continue;
+    files.push_back(file);
+    if (file->commit_running) continue;
+    if (PlanRef plan = Begin(*file, What::kAll)) plans.push_back(std::move(plan));
+    if (plans.size() < kMaxPlans) continue;
+    file->mutex.Unlock();
+    execute();
+    file->mutex.Lock();
+  }
+  execute();
+  return files;
+}
+
+absl::Status Committer::SyncFiles(const std::vector<FileRef>& all, const Interrupt* interrupt) {
+  const absl::StatusOr<std::vector<FileRef>> files = CommitTogether(all, interrupt);
+  if (!files.ok()) return files.status();
+  for (const FileRef& file : *files) {
+    {
+      MutexLock lock(file->mutex);
+      while (file->commit_running) {
+        if (absl::Status status = context_.Wait(*file, interrupt); !status.ok()) return status;
+      }
+    }
+    // What a commit of its own age left over.
+    if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
+  const Deadline deadline(context_.clock, limit_ms);
+  const std::vector<FileRef> all = context_.table.All();
+  if (absl::Status status = SyncFiles(all, &deadline); !status.ok()) return status;
+  for (const FileRef& file : all) {
+    MutexLock lock(file->mutex);
+    if (!file->write_error.untold()) continue;
+    return ErrnoStatus(file->write_error.last(),
+                       absl::StrCat("inode ", file->inode, " lost writes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Committer::SyncWritten(const Interrupt* interrupt) {
+  std::vector<FileRef> unsettled;
+  {
+    MutexLock lock(mutex_);
+    unsettled = taken_;
+    for (const Listed& listed : dirty_) unsettled.push_back(listed.file);
+    for (const auto& [state, file] : committing_) unsettled.push_back(file);
+  }
+  std::sort(unsettled.begin(), unsettled.end());
+  unsettled.erase(std::unique(unsettled.begin(), unsettled.end()), unsettled.end());
+  std::vector<std::uint64_t> losses;
+  std::vector<FileRef> whole, overwritten;
+  for (const FileRef& file : unsettled) {
+    MutexLock lock(file->mutex);
+    losses.push_back(file->write_error.losses());
+    const bool only_time = file->memory.empty() && !file->commit_running && file->dirty.only_time();
+    (only_time ? overwritten : whole).push_back(file);
+  }
+  if (absl::Status status = SyncFiles(whole, interrupt); !status.ok()) return status;
+  for (const FileRef& file : overwritten) {
+    if (FlushData(file, interrupt)) continue;
+    if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
+  }
+  for (std::size_t i = 0; i < unsettled.size(); ++i) {
+    const FileState& f = *unsettled[i];
+    MutexLock lock(f.mutex);
+    if (f.write_error.losses() == losses[i]) continue;
+    return ErrnoStatus(f.write_error.last(), absl::StrCat("inode ", f.inode, " lost writes"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,277 @@
+#include "client/tokens/file_access.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/tokens/layout_ahead.h"
+#include "proto/convert.h"
+#include "proto/status.h"
+
+namespace reel::client {
+namespace {
+
+// Answers that do not bring what was asked for: then the controller's view is broken.
+constexpr int kMaxFruitless = 16;
+
+using Recall = FileState::Recall;
+
+v1::Request RequestFor(std::uint64_t inode, v1::TokenMode mode, const FetchRange& range) {
+  v1::Request request;
+  v1::LayoutGet& get = *request.mutable_layout_get();
+  get.set_inode(inode);
+  get.set_mode(mode);
+  get.set_offset_bytes(range.offset_bytes);
+  get.set_length_bytes(range.length_bytes);
+  get.set_allocate(range.allocate);
+  get.set_token_first_block(range.token.first.value());
+  get.set_token_length_blocks(LengthForMessage(range.token));
+  return request;
+}
+
+// Whether the first of what was asked for is known now.
+bool Begins(const FileState& f, const FetchRange& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+  const std::optional<Extent> first = f.extents.Find(FileBlock(range.offset_bytes / f.block_bytes));
+  return first && !(range.allocate && first->state == ExtentState::kHole);
+}
+
+}  // namespace
+
+struct FileAccess::Ticket {
+  // Under the file's mutex.
+  std::uint64_t era = 0;
+  bool waiting = true;
+  bool installed = false;
+  bool brought = false;  // … and what was asked for is in it
+  absl::Status malformed;
+};
+
+// Who may go on while the token is on its way back.
+bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const Finding& finding,
+                          const IoContext& io, const Attempt& attempt) {
+  if (f.recall == Recall::kNone) return true;
+  if (attempt.pinned && finding.has_token) return true;
+  if (finding.uses && !io.page_cache && !finding.uses->Overlaps(f.yielded)) return true;
+  if (f.recall != Recall::kDraining) return false;
+  if (need.holds_back_pages) return finding.has_token;
+  // Where nothing is held there is nothing to drop: nobody waits for the pages that it locks.
+  if (!need.locks_pages || !(io.write_back || f.kernel_pages.IsDropped(*need.locks_pages))) {
+    return false;
+  }
+  if (finding.has_token) return true;
+  recaller_.Bypass(f);
+  return false;
+}
+
+bool FileAccess::TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt) {
+  if (need.exclusive) {
+    if (f.shared_users > 0 || f.exclusive_user || f.fetching || f.commit_running) return false;
+    f.exclusive_user = true;
+    ++f.data_changes;  // what it is about to do
+    return true;
+  }
+  if (f.exclusive_user || (f.exclusive_waiters > 0 && !attempt.pinned)) return false;
+  ++f.shared_users;
+  return true;
+}
+
+void FileAccess::Unpin(FileState& f, Attempt& attempt) {
+  if (!std::exchange(attempt.pinned, false)) return;
+  --f.pins;
+  f.changed.NotifyAll();
+}
+
+absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need, const IoContext& io,
+                                          absl::FunctionRef<Finding()> look) {
+  Attempt attempt;
+  absl::Status status;
+  while (status.ok()) {
+    const Finding finding = look();
+    if (finding.kind == Finding::Kind::kFail) {
+      status = finding.failure;
+    } else if (!Admitted(f, need, finding, io, attempt)) {
+      Unpin(f, attempt);
+      status = context_.Wait(f, io.interrupt);
+    } else if (finding.kind == Finding::Kind::kWait) {
+      status = context_.Wait(f, io.interrupt);
+    } else if (MustAwaitPaths(f, need, finding)) {
+      Unpin(f, attempt);
+      status = AwaitPaths(f, io, attempt);
+    } else if (finding.kind == Finding::Kind::kFetch) {
+      // A grant is used before anybody asks for more: its user may have to wait until no LayoutGet
+      // is under way, and its recall for its user, and a LayoutGet for the answer to that.
+      const bool busy = f.fetching || f.exclusive_user || f.pins > (attempt.pinned ? 1 : 0) ||
+                        (f.exclusive_waiters > 0 && !attempt.pinned && !io.page_cache);
+      // A grant that does not suffice is not held on to: its recall may stand before the next one.
+      Unpin(f, attempt);
+      status =
+          busy ? context_.Wait(f, io.interrupt) : Fetch(f, need.mode, finding.fetch, io, attempt);
+    } else if (TakePlace(f, need, attempt)) {
+      Entered entered{.exclusive = need.exclusive};
+      if (f.recall != Recall::kNone && !attempt.pinned && !need.exclusive && finding.uses &&
+          !finding.uses->Overlaps(f.yielded)) {
+        entered.beside_round = f.beside_round;
+        ++f.beside;
+        f.passed = true;
+      }
+      Unpin(f, attempt);
+      return entered;
+    } else {
+      if (need.exclusive) ++f.exclusive_waiters;
+      status = context_.Wait(f, io.interrupt);
+      if (need.exclusive && --f.exclusive_waiters == 0) f.changed.NotifyAll();
+    }
+  }
+  Unpin(f, attempt);
+  return status;
+}
+
+// A token that is asked for while it cannot be used would only be taken from who can, again and
+// again.
+bool FileAccess::MustAwaitPaths(FileState& f, const AccessNeed& need,
+                                const Finding& finding) const {
+  if (!context_.paths->AnyLost()) {
+    f.gave_way = false;
+    return false;
+  }
+  return finding.kind == Finding::Kind::kFetch && !finding.has_token &&
+         (f.gave_way || need.keeps_token);
+}
+
+absl::Status FileAccess::AwaitPaths(FileState& f, const IoContext& io, Attempt& attempt) {
+  if (attempt.awaits_since_ms == 0) attempt.awaits_since_ms = context_.clock.NowMs();
+  if (absl::Status s = context_.Wait(f, io.interrupt); !s.ok()) return s;
+  f.mutex.Unlock();
+  absl::Status status = context_.paths->GoesOn(io.interrupt, attempt.awaits_since_ms);
+  f.mutex.Lock();
+  return status;
+}
+
+void FileAccess::Leave(FileState& f, const Entered& entered) {
+  if (entered.gave_way && context_.paths->AnyLost()) f.gave_way = true;
+  if (entered.exclusive) {
+    f.exclusive_user = false;
+  } else {
+    --f.shared_users;
+    if (entered.beside_round == f.beside_round) --f.beside;
+  }
+  const bool moves = entered.beside_round == 0 && !entered.gave_way;
+  if (moves && f.recall != Recall::kNone) context_.recalls.Moved(f.inode);
+  f.changed.NotifyAll();
+}
+
+absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
+                               const IoContext& io, Attempt& attempt) {
+  if (context_.stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  auto ticket = std::make_shared<Ticket>();
+  ticket->era = f.era;
+  f.fetching = true;
+  if (range.allocate) f.tail_allocated = true;
+  v1::Request request = RequestFor(f.inode, mode, range);
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  options.on_reply = [this, mode, range, file = f.shared_from_this(),
+                      ticket](const v1::Reply& reply) {
+    FileState& state = *file;
+    MutexLock lock(state.mutex);
+    // Nobody waits any more, or the token is on its way back: then the controller may think that
+    // more is held than is, which is safe. (A repeated answer from the store brings no layout.)
+    if (!ticket->waiting || ticket->era != state.era || state.recall == Recall::kReturning ||
+        !reply.has_layout()) {
+      return;
+    }
+    ticket->malformed = TakeIn(state, range, reply.layout());
+    if (!ticket->malformed.ok()) return;
+    ticket->installed = true;
+    ticket->brought = state.token.Has(range.token, mode) && Begins(state, range);
+    ++state.pins;
+  };
+  options.under_token = f.token.Has(range.token, mode);
+  const bool page_asks_token = io.page_cache && !options.under_token;
+  if (io.page_cache) ++f.page_fetches[mode];
+  if (page_asks_token) ++f.page_token_fetches;
+  f.mutex.Unlock();
+  const absl::Status status = context_.session->Call(std::move(request), options).status();
+  f.mutex.Lock();
+  if (io.page_cache) --f.page_fetches[mode];
+  if (page_asks_token) --f.page_token_fetches;
+  f.fetching = false;
+  f.changed.NotifyAll();
+  ticket->waiting = false;
+  if (ticket->installed) {
+    Unpin(f, attempt);  // an older one
+    attempt.pinned = true;
+  }
+  if (!ticket->malformed.ok()) return std::move(ticket->malformed);
+  const bool session_ended = ErrnoOf(status) == ESTALE;  // or the file is gone: then it stays so
+  if (!status.ok() && !session_ended) return status;
+  if (!ticket->installed && !session_ended) return absl::OkStatus();
+  if (ticket->brought) {  // others may be quicker to use it, again and again
+    attempt.fruitless = 0;
+    return absl::OkStatus();
+  }
+  if (++attempt.fruitless <= kMaxFruitless) return absl::OkStatus();
+  if (!status.ok()) return status;
+  return ErrnoStatus(EIO, absl::StrCat("inode ", f.inode, ": the controller's layout never covers ",
+                                       range.length_bytes, " bytes at ", range.offset_bytes));
+}
+
+absl::Status FileAccess::TakeIn(FileState& f, const FetchRange& range,
+                                const v1::LayoutReply& layout) {
+  absl::Status installed = f.Install(layout, context_.session->session_id());
+  if (!installed.ok() || range.allocate) return installed;
+  const FileBlock end = FileBlock(layout.file_block()) + layout.length_blocks();
+  // Where the token ends, the answer had to; that says nothing of how much one holds.
+  if (layout.token_length_blocks() != 0 &&
+      layout.token_first_block() + layout.token_length_blocks() <= end.value()) {
+    return installed;
+  }
+  f.AdaptWindow({range.offset_bytes, range.length_bytes}, end.value() * f.block_bytes,
+                layout.extents_size());
+  return installed;
+}
+
+void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
+                            const IoContext& io) {
+  FileState& f = *file;
+  std::uint64_t era = 0, session = 0;
+  bool under_token = false;
+  std::optional<FetchRange> range;
+  {
+    MutexLock lock(f.mutex);
+    // (With a recall in progress no grant is taken in.)
+    if (f.fetching || f.pins > 0 || f.recall != Recall::kNone || f.exclusive_user ||
+        f.exclusive_waiters > 0 || context_.stopping) {
+      return;
+    }
+    const std::uint64_t least_bytes = context_.options.least_ahead_bytes;
+    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksAhead(f, at_bytes, least_bytes)
+                                        : LayoutAhead(f, at_bytes, least_bytes);
+    if (!range) return;
+    f.fetching = true;
+    if (range->allocate) f.tail_allocated = true;
+    under_token = f.token.Has(range->token, mode);
+    era = f.era;
+    session = f.session;
+  }
+  v1::Request request = RequestFor(f.inode, mode, *range);
+  if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
+  context_.layouts_ahead.fetch_add(1, std::memory_order_relaxed);
+  context_.session->Start(
+      std::move(request),
+      [this, file, era, range = *range](const absl::StatusOr<v1::Reply>& reply) {
+        FileState& state = *file;
+        MutexLock lock(state.mutex);
+        state.fetching = false;
+        state.changed.NotifyAll();
+        // What went wrong will be told to whoever comes to need it.
+        if (!reply.ok() || !reply->has_layout() || state.era != era) return;
+        if (state.recall != Recall::kReturning) (void)TakeIn(state, range, reply->layout());
+      },
+      session, under_token);
+}
+
+}  // namespace reel::client

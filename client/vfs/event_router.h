@@ -1,0 +1,207 @@
+// Hands what a session tells to those whom it concerns: names, locks and data.
+//
+// The kernel is told of a recalled attribute token by a thread of its own: the kernel may wait for
+// an inode that it is about to forget, and so for a request that waits for the receiving thread.
+// Threads: as SessionEvents.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "client/base/worker_pool.h"
+#include "client/data/file_data.h"
+#include "client/locks/file_locks.h"
+#include "client/names/kernel_names.h"
+#include "client/names/name_cache.h"
+#include "client/session/session.h"
+#include "volume/base/mutex.h"
+
+namespace reel::client {
+
+class EventRouter : public SessionEvents {
+ public:
+  // `forget_attributes(inode)`: the kernel shall take nothing for valid that it knows of the inode.
+  EventRouter(FileData& data, NameCache& names, KernelNames& kernel_names, FileLocks& locks,
+              const std::unique_ptr<Session>& session,
+              std::function<void(std::uint64_t inode)> forget_attributes)
+      : data_(data),
+        names_(names),
+        kernel_names_(kernel_names),
+        locks_(locks),
+        session_(session),
+        forget_attributes_(std::move(forget_attributes)) {}
+  // After it the kernel is told nothing. REQUIRES: the session is shut down.
+  void Stop() {
+    clearer_.Stop();
+    {
+      MutexLock lock(clear_mutex_);
+      clearing_ = 0;  // what had not begun never will
+      cleared_.NotifyAll();
+    }
+    pool_.Stop();
+  }
+
+  void OnRecall(std::uint64_t inode, v1::TokenMode mode, const TokenSpan& span) override {
+    data_.OnRecall(inode, mode, span);
+  }
+  void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
+    if (to_shared) return OnShare(inode);
+    switch (names_.OnRecall(inode)) {
+      case NameCache::Recall::kOnItsWay:
+        return;
+      case NameCache::Recall::kReturn:
+        if (clearing_ == 0) return Return({inode}, streams_lost_);
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          AwaitCleared();
+          Return({inode}, stream);
+        });
+        return;
+      case NameCache::Recall::kTellKernelFirst:
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          forget_attributes_(inode);
+          Return({inode}, stream);
+        });
+        return;
+      case NameCache::Recall::kTellOfNamesToo:
+        kernel_names_.Leave(inode);
+        pool_.Run([this, inode, stream = streams_lost_.load()] {
+          forget_attributes_(inode);
+          kernel_names_.Forget();
+          Return({inode}, stream);
+        });
+    }
+  }
+  void OnReply(const v1::Request& request, const v1::Reply& reply) override {
+    names_.OnReply(request, reply);
+    if (request.has_renew()) locks_.OnRenewed();
+    if (NameCache::Dropped dropped = names_.TakeDropped(); !dropped.inodes.empty()) {
+      ReturnDropped(std::move(dropped));
+    }
+  }
+  void OnRegistered(std::uint64_t session, std::uint64_t key) override {
+    data_.OnRegistered(session, key);
+  }
+  void OnStreamLost() override {
+    {
+      MutexLock lock(mutex_);
+      ++streams_lost_;
+    }
+    ClearNames();
+    data_.OnStreamLost();
+  }
+  void OnToldLost(std::uint64_t first) override { data_.OnToldLost(first); }
+  void OnRedone(const v1::Request& request, const v1::Reply& reply) override {
+    data_.OnRedone(request, reply);
+  }
+  void OnEvicted() override {
+    ClearNames();
+    locks_.OnEvicted();
+    data_.OnEvicted();
+  }
+  void OnRecallLocks(std::uint64_t inode, std::uint64_t token, bool contended) override {
+    locks_.OnRecall(inode, token, contended);
+  }
+  RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
+  void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
+  std::vector<v1::Reclaim> CollectReclaims() override {
+    // In the new epoch nobody recalls what the kernel has kept. Nothing else would come on this
+    // thread before the claim: no recall does while grace lasts, which waits for that.
+    AwaitCleared();
+    std::vector<v1::Reclaim> reclaims = data_.CollectReclaims();
+    locks_.Reclaim(reclaims);
+    return reclaims;
+  }
+
+ private:
+  // Behind the opens of directories that these tokens alone have kept. Not on another stream than
+  // that which they were recalled on: they may have been granted anew there.
+  void Return(std::vector<std::uint64_t> inodes, std::uint64_t stream) {
+    const auto left = std::make_shared<std::atomic<std::size_t>>(inodes.size());  // of two threads
+    const auto sent = std::make_shared<std::vector<std::uint64_t>>(std::move(inodes));
+    for (const std::uint64_t inode : *sent) {
+      data_.RegisterOpens(inode, [this, left, sent, stream] {
+        if (--*left != 0) return;
+        MutexLock lock(mutex_);  // the stream is not lost between the look and the sending
+        if (stream == streams_lost_) SendReturn(*sent);
+      });
+    }
+  }
+
+  void ReturnDropped(NameCache::Dropped dropped) {
+    if (dropped.kept.empty()) return Return(std::move(dropped.inodes), streams_lost_);
+    pool_.Run([this, dropped = std::move(dropped), stream = streams_lost_.load()] {
+      for (const std::uint64_t inode : dropped.kept) forget_attributes_(inode);
+      kernel_names_.Forget();
+      Return(dropped.inodes, stream);
+    });
+  }
+
+  // Before the session goes on on another stream, where nobody asks for these tokens any more. (Of
+  // directories the kernel can be told here: no request waits for one that it is about to forget.)
+  // Where it has to be waited for, that goes on beside the search for a controller; no token is
+  // returned, and nothing reclaimed, before it is over.
+  void ClearNames() {
+    for (const std::uint64_t directory : names_.Clear(kernel_names_.NowMs())) {
+      forget_attributes_(directory);
+    }
+    if (kernel_names_.TryForget()) return;
+    ++clearing_;
+    clearer_.Run([this] {
+      kernel_names_.Forget();
+      MutexLock lock(clear_mutex_);
+      --clearing_;
+      cleared_.NotifyAll();
+    });
+  }
+
+  void AwaitCleared() {
+    MutexLock lock(clear_mutex_);
+    while (clearing_ > 0) cleared_.Wait(clear_mutex_);
+  }
+
+  // (Names, which the kernel can be told of here, as in ClearNames. From another thread it might go
+  // out behind the return of all of the token, and after another grant: so where it has to be
+  // waited for, all of the token goes back.)
+  void OnShare(std::uint64_t directory) {
+    const NameCache::Recall what = names_.OnShare(directory);
+    if (what == NameCache::Recall::kOnItsWay) return;
+    const bool tells = what == NameCache::Recall::kTellOfNamesToo;
+    if (clearing_ > 0 || (tells && !kernel_names_.TryForget())) {
+      return OnRecallAttr(directory, /*to_shared=*/false);
+    }
+    SendReturn({directory}, /*to_shared=*/true);
+  }
+
+  void SendReturn(std::vector<std::uint64_t> inodes, bool to_shared = false) {
+    v1::Request request;
+    request.mutable_attr_return()->set_to_shared(to_shared);
+    request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());
+    session_->Start(std::move(request), [this, inodes = std::move(inodes),
+                                         to_shared](const absl::StatusOr<v1::Reply>&) {
+      if (!to_shared) names_.Returned(inodes);
+    });
+  }
+
+  static constexpr std::size_t kMaxThreads = 4;
+
+  FileData& data_;
+  NameCache& names_;
+  KernelNames& kernel_names_;
+  FileLocks& locks_;
+  const std::unique_ptr<Session>& session_;  // set before there is anything to return
+  const std::function<void(std::uint64_t inode)> forget_attributes_;
+  Mutex mutex_;  // held where one is counted
+  std::atomic<std::uint64_t> streams_lost_{0};
+  Mutex clear_mutex_;
+  CondVar cleared_;
+  std::atomic<int> clearing_{0};  // it comes down under clear_mutex_
+  WorkerPool pool_{kMaxThreads};
+  WorkerPool clearer_{1};  // what the others may wait for
+};
+
+}  // namespace reel::client

@@ -1,0 +1,12 @@
+// What the core counts: numbers of different kinds, which do not mix. Threads: plain values.
+#pragma once
+
+#include "volume/base/types.h"
+
+namespace reel::mdc {
+
+using StreamId = StrongNumber<struct StreamTag>;  // one connection; made by the server
+using TicketId = StrongNumber<struct TicketTag>;  // one fetch
+using FenceId = StrongNumber<struct FenceTag>;    // one order to fence
+
+}  // namespace reel::mdc

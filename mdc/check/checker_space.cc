@@ -1,0 +1,94 @@
+// The third pass of the checker: every block of a data pool is in exactly one of an extent, the
+// free index and the metadata store.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/check/checker_facts.h"
+
+namespace reel::mdc::checker {
+namespace {
+
+std::string OwnerText(std::uint64_t owner) {
+  if (owner == kFreeOwner) return "the free index";
+  if (owner == kStoreOwner) return "the metadata store";
+  return InodeText(owner);
+}
+
+std::string BlocksText(const Pool& pool, std::uint64_t start, std::uint64_t end) {
+  return absl::StrCat("pool ", pool.name, ", blocks ", start, " to ", end - 1);
+}
+
+void TakeFree(State& state) {
+  const auto& pools = state.input.descriptor.pools;
+  FamilyCursor cursor(state.input.db, schema::Family::kFree, state.report);
+  for (; cursor.valid(); cursor.Next()) {
+    const std::uint64_t pool = cursor.key().first, start = cursor.key().second;
+    const std::string where = absl::StrCat("free extent at pool ", pool, ", block ", start);
+    v1::FreeRecord record;
+    if (!cursor.Decode(record, where)) continue;
+    if (pool >= pools.size() || (pools[pool].flags & Pool::kData) == 0) {
+      state.report.Add("free-extent", where, "it does not lie in a data pool");
+      continue;
+    }
+    const std::uint64_t length = record.length_blocks(), size = pools[pool].size_blocks();
+    if (length == 0 || start > size || length > size - start) {
+      state.report.Add("free-extent", where,
+                       absl::StrCat("its ", length, " blocks are not within the pool of ", size));
+      continue;
+    }
+    state.totals.free_blocks += length;
+    state.owned[pool].push_back({start, length, kFreeOwner});
+  }
+}
+
+void CheckPool(State& state, const Pool& pool, std::vector<OwnedRun>& runs) {
+  std::sort(runs.begin(), runs.end(), [](const OwnedRun& a, const OwnedRun& b) {
+    return a.start != b.start ? a.start < b.start : a.owner < b.owner;
+  });
+  const bool data = (pool.flags & Pool::kData) != 0;
+  std::uint64_t end = 0;         // everything before it has been seen
+  std::uint64_t last_owner = 0;  // of the run that reaches to `end`
+  const auto lost = [&](std::uint64_t to) {
+    if (!data || to <= end) return;
+    state.report.Add("blocks-lost", BlocksText(pool, end, to), "neither free nor in a file");
+  };
+  for (const OwnedRun& run : runs) {
+    const std::uint64_t run_end = run.start + run.length_blocks;
+    lost(run.start);
+    if (run.start < end) {
+      state.report.Add(
+          "blocks-shared", BlocksText(pool, run.start, std::min(end, run_end)),
+          absl::StrCat("owned by ", OwnerText(last_owner), " and by ", OwnerText(run.owner)));
+    }
+    if (run_end > end) {
+      end = run_end;
+      last_owner = run.owner;
+    }
+  }
+  lost(pool.size_blocks());
+}
+
+}  // namespace
+
+void CheckSpace(State& state) {
+  const auto& pools = state.input.descriptor.pools;
+  for (const Run& region : state.input.regions) {
+    const std::uint64_t pool = region.pool.value();
+    if (pool >= pools.size() || region.start.value() > pools[pool].size_blocks() ||
+        region.length_blocks > pools[pool].size_blocks() - region.start.value()) {
+      state.report.Add("metadata-region",
+                       absl::StrCat("pool ", pool, ", block ", region.start.value()),
+                       "the metadata store's region is not within the pool");
+      continue;
+    }
+    state.owned[pool].push_back({region.start.value(), region.length_blocks, kStoreOwner});
+  }
+  TakeFree(state);
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if ((pools[i].flags & Pool::kData) != 0) state.totals.data_blocks += pools[i].size_blocks();
+    CheckPool(state, pools[i], state.owned[i]);
+    std::vector<OwnedRun>().swap(state.owned[i]);
+  }
+}
+
+}  // namespace reel::mdc::checker

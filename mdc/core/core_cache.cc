@@ -1,0 +1,88 @@
+// Attribute tokens: what sessions may cache of attributes and names, and how they are told.
+#include <algorithm>
+#include <utility>
+
+#include "mdc/core/core_impl.h"
+#include "mdc/ops/inode.h"
+
+namespace reel::mdc {
+
+absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
+  if (ctx.lazily_seen) return absl::OkStatus();
+  for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
+    if (absl::Status alone = ctx.RequireUncached(inode); !alone.ok()) return alone;
+  }
+  return absl::OkStatus();
+}
+
+// Nothing is granted that somebody waits for, nor the attributes of a file that another session is
+// writing: that one knows them.
+void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply) {
+  const Session& session = *sessions_.Find(op.session);
+  if (!session.caches_attributes) return;
+  for (const InodeNumber inode : ctx.described) {
+    const auto queue = parked_.find(inode);
+    const std::size_t waiting = queue == parked_.end() ? 0 : queue->second.size();
+    if (waiting > (op.queued_on == inode ? 1 : 0)) continue;
+    if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) {
+      if (!attr_tokens_.HasRoom(session.id) ||
+          !tokens_.OthersAtMost(session.id, inode, v1::TOKEN_SHARED)) {
+        continue;
+      }
+      attr_tokens_.Grant(session.id, inode, v1::TOKEN_SHARED);
+    } else if (attr_tokens_.RecallPending(session.id, inode)) {
+      continue;
+    }
+    reply.add_cacheable(inode.value());
+  }
+}
+
+void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply) {
+  for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
+    if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
+    const v1::InodeRecord& record = **ctx.txn.Inode(inode);
+    if (record.nlink() == 0) DropUnborn(session.id, inode);
+    v1::Attr& changed = *reply.add_changed();
+    // What has just lost its last name, and is not open, will go without being looked at: the
+    // recall of these attributes, and its answer, need not follow. (One that is on its way already
+    // has an answer.)
+    const bool goes = record.nlink() == 0 && !opens_.IsOpen(inode) &&
+                      std::find(ctx.orphans.begin(), ctx.orphans.end(), inode) != ctx.orphans.end();
+    if (goes && !attr_tokens_.RecallPending(session.id, inode)) {
+      changed.set_inode(inode.value());
+      attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
+      woken_.insert(inode);
+      continue;
+    }
+    FillAttr(inode, record, descriptor_, changed);
+  }
+  for (const InodeNumber inode : ctx.txn.DeletedInodes()) {
+    // No name leads there any more: nobody has to wait until the others know, too.
+    SendAttrRecalls(attr_tokens_.RecallOthers(session.id, inode, v1::TOKEN_NONE));
+    if (attr_tokens_.Held(session.id, inode) != v1::TOKEN_NONE) {
+      reply.add_changed()->set_inode(inode.value());
+    }
+    attr_tokens_.Forget(inode);
+    DropUnborn(session.id, inode);
+    woken_.insert(inode);  // who waits for the token learns that the inode is gone
+  }
+}
+
+// Behind every reply that may have granted the token: then the client knows what it gives up.
+void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
+  NoteRecalls(recalls, RecallClock::Kind::kAttributes);
+  for (const Recall& recall : recalls) {
+    ++counters_.recalls;
+    const Session* session = sessions_.Find(recall.session);
+    if (session == nullptr || session->stream == kNoStream ||
+        session->WillResend(RecallClock::Kind::kAttributes, recall.inode)) {
+      continue;
+    }
+    v1::Callback callback;
+    callback.mutable_recall_attr()->set_inode(recall.inode.value());
+    callback.mutable_recall_attr()->set_to_shared(recall.mode == v1::TOKEN_SHARED);
+    outputs_.EmitLast(session->stream, std::move(callback));
+  }
+}
+
+}  // namespace reel::mdc

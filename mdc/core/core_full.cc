@@ -1,0 +1,27 @@
+// A metadata store with little room left: what goes on when it has more, and what people are told.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mdc/core/core_impl.h"
+
+namespace reel::mdc {
+
+void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
+  store_room_.Set(space, commits_wait, clock_.NowMs());
+  Resume(store_room_.TakeDueCommits(orphans_.all()));
+  if (const auto grown = store_room_.TakeDueGrowth(); !grown.empty()) Resume(grown);
+}
+
+void CoreImpl::AnswerRenewal(const Session& session, const v1::Request& request) {
+  v1::Reply reply;
+  reply.set_commits_wait(store_room_.HoldsLong(clock_.NowMs()));
+  Answer(session, request, std::move(reply), Sequence());
+}
+
+void CoreImpl::DescribeFullStore(v1::ShowReply& reply) const {
+  std::string alarm = store_room_.Alarm(clock_.NowMs());
+  if (!alarm.empty()) reply.add_alarms(std::move(alarm));
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,119 @@
+// Orphans: how their space comes back, and who waits for it.
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "mdc/core/core_impl.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+// Has open what may be opened late.
+constexpr SessionId kNobody(0);
+// For so long, at most, an operation waits for space that is about to come back. (A removal itself
+// may wait for a session that does not answer.)
+constexpr std::uint64_t kSpaceWaitMs = 1000;
+// They stand in a queue as those do who wait for an inode's tokens.
+constexpr InodeNumber kForSpace(UINT64_MAX);
+
+}  // namespace
+
+// They were removed under the eyes of another host, which may have looked the name up and be about
+// to open what it found: as on one machine, it gets that. (The kernel tries once more after ESTALE,
+// which is not enough where a file is replaced again and again.)
+void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& inodes) {
+  for (const InodeNumber inode : inodes) {
+    opens_.Open(kNobody, inode);
+    orphans_.BeginLateOpen(inode, clock_.NowMs());
+  }
+}
+
+void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
+  for (const InodeNumber inode : orphans_.EndLateOpens(now_ms)) {
+    if (opens_.Close(kNobody, inode)) orphans_.Queue(inode);
+  }
+}
+
+void CoreImpl::Reap() {
+  if (InGrace()) return;
+  orphans_.BeginTurn();
+  while (health_.ok()) {
+    const std::optional<InodeNumber> inode = orphans_.BeginStep();
+    if (!inode) break;
+    auto op = std::make_shared<Pending>();
+    op->reap = *inode;
+    Advance(op);
+  }
+  // The next ones need not wait for a tick where somebody waits for them.
+  const std::optional<InodeNumber> next = orphans_.next();
+  if (next && (parked_.contains(*next) || parked_.contains(kForSpace))) wants_sync_ = true;
+  EndWaitsForSpace();
+}
+
+void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped) {
+  orphans_.EndStep();
+  if (!reaped.ok()) {
+    allocator_->Abandon();
+    orphans_.Remove(inode);
+    woken_.insert(inode);
+    spdlog::error("volume {}: inode {} cannot be removed: {}", descriptor_.name, inode.value(),
+                  reaped.status().ToString());
+    return;
+  }
+  for (const InodeNumber gone : ctx.txn.DeletedInodes()) {
+    // Whoever has looked at it since it lost its name still answers for it.
+    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
+    attr_tokens_.Forget(gone);
+    woken_.insert(gone);
+  }
+  // Who waited for the rest of a truncation waits for no more of a removal, which may itself have
+  // to wait for the token that is given back after that.
+  if (*reaped == Reaped::kMore) {
+    const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+    if (record.ok() && (*record)->truncated_from() == 0) woken_.insert(inode);
+  }
+  const WriteBatch batch = ctx.txn.TakeBatch();
+  orphans_.Committed(batch.changes().size(), Commit(ctx, batch, Haste::kWhenAsked));
+  switch (*reaped) {
+    case Reaped::kMore:
+      // First again where somebody waits for it.
+      orphans_.Queue(
+          inode, parked_.contains(inode) ? OrphanQueue::Place::kFirst : OrphanQueue::Place::kLast);
+      break;
+    case Reaped::kOpen:
+      woken_.insert(inode);
+      break;
+    case Reaped::kDone:
+      orphans_.Remove(inode);
+      woken_.insert(inode);
+      ++counters_.reaped;
+      break;
+  }
+}
+
+bool CoreImpl::SpaceComesBack() const {
+  return orphans_.FreesSpace(outputs_.durable());
+}
+
+bool CoreImpl::AwaitSpace(const PendingRef& op) {
+  if (InGrace()) return false;
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (op->space_until_ms == 0) op->space_until_ms = now_ms + kSpaceWaitMs;
+  EndLateOpens(UINT64_MAX);
+  if (!SpaceComesBack() || now_ms >= op->space_until_ms) return false;
+  allocator_->Abandon();
+  wants_sync_ = wants_sync_ || may_sync_;
+  op->blocked_on = kForSpace;
+  return true;
+}
+
+void CoreImpl::EndWaitsForSpace() {
+  const auto queue = parked_.find(kForSpace);
+  if (queue == parked_.end()) return;
+  if (!SpaceComesBack() || queue->second.front()->space_until_ms <= clock_.NowMs()) {
+    woken_.insert(kForSpace);
+  }
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,463 @@
+// The one path of every operation: slot → run → miss, block or commit → reply.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/core/core_impl.h"
+#include "mdc/metadb/schema.h"
+#include "mdc/ops/access.h"
+#include "proto/convert.h"
+#include "proto/records.pb.h"
+#include "proto/request_kind.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+// After so many fetches whose results did not stay in memory long enough, the core reads for
+// itself.
+constexpr std::uint32_t kMaxMisses = 8;
+// Operations without a slot that a session may have under way; the kernel's own limits are far
+// lower.
+constexpr std::uint32_t kMaxUnslotted = 4096;
+// Memory of the operations that a session may have under way: twice what a client has that commits
+// with all slots, and returns as many locks as it may hold, at once.
+constexpr std::size_t kMaxWaitingBytes = std::size_t{128} << 20;
+// Of answers that wait to become durable.
+constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
+// How many of the operations behind a fetch have their own keys fetched at the same time.
+constexpr std::size_t kPrefetchLane = 64;
+
+// Of short requests their length says enough.
+std::size_t MemoryOf(const v1::Request& request) {
+  constexpr std::size_t kShort = 4096;
+  const std::size_t bytes = request.ByteSizeLong();
+  return bytes <= kShort ? bytes : request.SpaceUsedLong();
+}
+
+// What is kept of a reply for its repetition: all but grants, which are made anew.
+std::string StoredForm(const v1::Reply& reply) {
+  if (!reply.has_layout() && !reply.entry().has_layout()) return reply.SerializeAsString();
+  v1::Reply bare = reply;
+  bare.clear_layout();
+  if (bare.has_entry()) bare.mutable_entry()->clear_layout();
+  return bare.SerializeAsString();
+}
+
+}  // namespace
+
+void CoreImpl::Operate(Session& session, v1::Request request) {
+  if (OperationFor(request.op_case()) == nullptr) {
+    v1::Reply reply;
+    reply.set_error(EOPNOTSUPP);
+    reply.set_message("the controller does not know this operation");
+    Answer(session, request, std::move(reply), Sequence());
+    return;
+  }
+  const char* const name = NameOf(request.op_case());
+  // (Who has asked for blocks without a slot may ask for them again.)
+  if (request.slot() == 0 && Is(request, kMutation) && !request.has_layout_get()) {
+    Refuse(session.stream, request.id(), EPROTO, absl::StrCat(name, " carries no slot"));
+    return;
+  }
+  const std::size_t bytes = MemoryOf(request);
+  if (session.waiting >= options_.slots + kMaxUnslotted ||
+      session.waiting_bytes + bytes > kMaxWaitingBytes ||
+      outputs_.WaitingBytes(session.stream) > kMaxAnswerBytes) {
+    Refuse(session.stream, request.id(), EPROTO, "too many operations at once");
+    return;
+  }
+  if (request.slot() != 0 && !AdmitToSlot(session, request, name)) return;
+
+  auto op = std::make_shared<Pending>();
+  op->request = std::move(request);
+  op->session = session.id;
+  op->stream = session.stream;
+  op->bytes = bytes;
+  Squash(session.exported, *op->request.mutable_credentials());
+  // What a client locks by itself, nobody here looks at.
+  if (op->request.has_set_lock() && Restricts(session.exported)) {
+    op->request.mutable_set_lock()->set_take(false);
+  }
+  op->ordered = op->request.slot() != 0 || !Is(op->request, kRead);
+  ++session.waiting;
+  session.waiting_bytes += bytes;
+  const bool redo = op->request.has_redo();
+  if (redo) ++session.redos;
+  if (InGrace() && !redo) {
+    session.lane.push_back(std::move(op));
+  } else if (!op->ordered && !AnyForetold(session)) {
+    Advance(op);
+  } else {
+    session.lane.push_back(op);
+    if (session.lane.size() == 1) {
+      RunLane(session);
+    } else if (session.lane.size() <= kPrefetchLane) {
+      Prefetch(*op);
+    }
+  }
+}
+
+// True when the operation is new and may run; a repetition has been answered, an error refused.
+bool CoreImpl::AdmitToSlot(Session& session, const v1::Request& request, const char* name) {
+  const std::uint64_t sequence = request.slot_sequence();
+  if (request.slot() >= session.slots.size() || sequence == 0) {
+    Refuse(session.stream, request.id(), EPROTO,
+           absl::StrCat(name, " in slot ", request.slot(), " of ", session.slots.size() - 1,
+                        ", sequence ", sequence, ": no such slot or sequence"));
+    return false;
+  }
+  Slot& slot = session.slots[request.slot()];
+  if (slot.running == 0 && sequence == slot.sequence) {
+    Replay(session, slot, request);
+    return false;
+  }
+  const bool next = slot.resumed ? sequence > slot.sequence : sequence == slot.sequence + 1;
+  if (slot.running != 0 || !next) {
+    Refuse(session.stream, request.id(), EPROTO,
+           absl::StrCat(name, " in slot ", request.slot(), " has sequence ", sequence, " after ",
+                        slot.running != 0 ? slot.running : slot.sequence,
+                        slot.running != 0 ? ", which is not done" : ""));
+    return false;
+  }
+  slot.running = sequence;
+  return true;
+}
+
+void CoreImpl::Replay(Session& session, Slot& slot, const v1::Request& request) {
+  v1::Reply reply;
+  if (!reply.ParseFromString(slot.reply)) {
+    reply.Clear();
+    reply.set_error(EIO);
+    reply.set_message("the stored reply is damaged; run fsck.reelfs");
+  }
+  ++counters_.replays;
+  // Grants are made anew: an open that the old epoch registered died with it. (Who does it again
+  // says by itself what it still has open.)
+  if (slot.resumed && reply.error() == 0 && request.has_create() && request.create().open() &&
+      !request.has_redo()) {
+    opens_.Open(session.id, InodeNumber(reply.entry().attr().inode()));
+  }
+  slot.resumed = false;
+  reply.set_sequence(VolumeSequence(outputs_.durable()).value());
+  Answer(session, request, std::move(reply), slot.waits_for);
+}
+
+void CoreImpl::RunLane(Session& session) {
+  while (!session.lane.empty() && session.phase != Session::Phase::kEnding && health_.ok()) {
+    const PendingRef op = session.lane.front();
+    const bool served = !InGrace() && session.phase == Session::Phase::kServing;
+    if (op->fetching || !(served || op->request.has_redo())) return;
+    if (!op->ordered) {
+      session.lane.pop_front();
+      Advance(op);
+      continue;
+    }
+    switch (Run(op, /*from_queue=*/false)) {
+      case Outcome::kMissed:
+        return;
+      case Outcome::kBlocked:
+        session.lane.pop_front();
+        Park(op, op->blocked_on);
+        break;
+      case Outcome::kDone:
+        // Running may have ended the session's stream, but never the lane's own entry.
+        if (!session.lane.empty() && session.lane.front() == op) session.lane.pop_front();
+        break;
+    }
+  }
+}
+
+void CoreImpl::Advance(const PendingRef& op) {
+  if (Run(op, /*from_queue=*/false) == Outcome::kBlocked) Park(op, op->blocked_on);
+}
+
+OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials) {
+  return OpContext{.txn = txn,
+                   .session = session,
+                   .credentials = credentials,
+                   .now = clock_.WallNow(),
+                   .next_sequence = VolumeSequence(db_.last_applied() + 1),
+                   .descriptor = descriptor_,
+                   .inode_numbers = *inode_numbers_,
+                   .allocator = *allocator_,
+                   .tokens = tokens_,
+                   .attr_tokens = attr_tokens_,
+                   .opens = opens_,
+                   .locks = locks_,
+                   .lock_tokens = lock_tokens_,
+                   .steps = options_.steps,
+                   .directory_moves = &directory_moves_};
+}
+
+// A client that is not allowed everything tells of every open, but of directories that it caches;
+// and that it is a file's single writer before.
+bool CoreImpl::MayLock(SessionId session, const v1::FileLock& lock) const {
+  return lock.type() == v1::LOCK_NONE || lock.kind() == v1::LOCK_WRITER ||
+         !Restricts(sessions_.all().at(session)->exported) ||
+         opens_.IsOpenBy(session, InodeNumber(lock.inode())) ||
+         attr_tokens_.Held(session, InodeNumber(lock.inode())) != v1::TOKEN_NONE;
+}
+
+absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
+  const Export& exported = sessions_.all().at(op.session)->exported;
+  if (exported.access == Export::Access::kReadOnly && Is(op.request, kChangesVolume)) {
+    return ErrnoStatus(EROFS, "the volume is exported read-only to this client");
+  }
+  if (op.request.has_set_lock() && !MayLock(op.session, op.request.set_lock().lock())) {
+    return ErrnoStatus(EPERM, absl::StrCat("a lock of inode ", op.request.set_lock().lock().inode(),
+                                           ", which the client has not open"));
+  }
+  return Squashes(exported) ? CheckAccess(ctx, op.request) : absl::OkStatus();
+}
+
+CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
+  // Each answer to its recalls has queued another step, and the first one was enough.
+  if (op->reap != InodeNumber(0) && !orphans_.Contains(op->reap)) {
+    orphans_.EndStep();
+    return Outcome::kDone;
+  }
+  // An open answers without its token rather than wait; LayoutGet waits its turn.
+  if (!from_queue && op->request.has_layout_get() && StandsInLine(*op)) {
+    op->blocked_on = InodeNumber(op->request.layout_get().inode());
+    return Outcome::kBlocked;
+  }
+  const StoreRoom::Wait wait = store_room_.WaitOf(*op, orphans_.all());
+  if (wait != StoreRoom::Wait::kNone) {
+    store_room_.Hold(op, wait, clock_.NowMs());
+    return wait == StoreRoom::Wait::kToGrow ? Outcome::kMissed : Outcome::kBlocked;
+  }
+  const Tier tier = op->misses >= kMaxMisses ? Tier::kAll : Tier::kMemory;
+  if (tier == Tier::kAll) ++counters_.inline_reads;
+  Txn txn(db_, in_flight_, tier, op->session);
+  OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
+  ctx.progress = op->progress;
+  ctx.walks = &op->walks;
+  const bool full = store_room_.full() && op->reap == InodeNumber(0);
+  const std::uint64_t walked = op->walks[0].levels + op->walks[1].levels;
+  const bool told = op->request.has_foretold() || op->request.has_redo();
+  absl::Status may_be;
+  if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
+  if (op->request.has_foretold()) may_be = TakeForetold(*op, ctx);
+  ctx.store_full = full && !told;
+  ctx.store_spent = ctx.store_full && store_room_.spent();
+  ctx.others_knew = op->blocked_on != InodeNumber(0);
+  ctx.others_wait = OthersWait(*op);
+  v1::Reply reply;
+  absl::Status status;
+  absl::StatusOr<Reaped> reaped = Reaped::kMore;
+  if (op->reap != InodeNumber(0)) {
+    reaped = ReapOrphan(ctx, op->reap);
+    status = reaped.status();
+  } else if (!may_be.ok()) {
+    status = std::move(may_be);
+  } else if (ctx.store_full && KindOf(op->request).store == StoreUse::kGrows &&
+             !op->request.has_layout_get()) {
+    status = StoreIsFull();
+  } else {
+    status = CheckAllowed(*op, ctx);
+    if (status.ok()) status = OperationFor(op->request.op_case())(ctx, op->request, reply);
+    if (!txn.missed() && !ctx.blocked) {
+      if (absl::Status settled = RequireSettled(*op, ctx); !settled.ok()) status = settled;
+    }
+    if (status.ok()) status = RequireUncached(ctx);
+  }
+  if (txn.missed()) {
+    allocator_->Abandon();
+    // A walk up the directories may miss each of them, and goes on from there.
+    op->misses = op->walks[0].levels + op->walks[1].levels == walked ? op->misses + 1 : 1;
+    Fetch(*txn.missed(), op);
+    return Outcome::kMissed;
+  }
+  op->waits_for_removal = false;
+  if (!status.ok() && ctx.blocked_by_removal) {
+    allocator_->Abandon();
+    op->blocked_on = *ctx.blocked;
+    status = AwaitRemoval(op->blocked_on);
+    op->waits_for_removal = status.ok();
+    if (status.ok()) return Outcome::kBlocked;
+    ctx.blocked.reset();
+  }
+  if (ErrnoOf(status) == ENOSPC && op->reap == InodeNumber(0) && !op->request.has_set_xattr() &&
+      AwaitSpace(op)) {
+    return Outcome::kBlocked;
+  }
+  if (!status.ok() && !ctx.blocked && op->request.layout_return().has_commit()) {
+    // A return is never refused for its commit's sake: others wait for the token. The error is
+    // told.
+    allocator_->Abandon();
+    op->failed_commit = std::move(status);
+    op->request.mutable_layout_return()->clear_commit();
+    return Run(op, from_queue);
+  }
+  op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();
+  if (op->waits_for_lock_token) {
+    op->blocked_on = *ctx.waits_for_lock_token;
+    RecallLocks(op->blocked_on, lock_tokens_.Find(op->blocked_on)->session != op->session);
+    return Outcome::kBlocked;
+  }
+  if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
+  if (!status.ok() && ctx.blocked) {
+    allocator_->Abandon();
+    ++counters_.blocked;
+    if (ctx.blocked_by_attr) {
+      if (!attr_tokens_.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
+        NoteShared(*ctx.blocked);
+      }
+      SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+    } else {
+      const SessionId spared = ctx.blocked_by_all ? SessionId(0) : op->session;
+      SendRecalls(
+          tokens_.RecallOthers(spared, *ctx.blocked, ctx.blocked_at_most, ctx.blocked_span));
+    }
+    op->blocked_on = *ctx.blocked;
+    return Outcome::kBlocked;
+  }
+  if (status.ok() && ctx.unfinished) {
+    CommitStep(op, ctx);
+    // Done again in sending order; else what follows may pass: nobody was told of it.
+    return op->request.has_redo() ? Outcome::kMissed : Outcome::kBlocked;
+  }
+  if (op->reap != InodeNumber(0)) {
+    FinishReap(op->reap, ctx, reaped);
+  } else {
+    Finish(*op, ctx, std::move(status), std::move(reply));
+  }
+  return Outcome::kDone;
+}
+
+// Applies what the operation staged, and settles the tables. Returns the commit's sequence; 0 when
+// there was nothing to commit, or when the store has failed.
+Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, SessionId told) {
+  Sequence sequence;
+  if (!batch.empty() && !Apply(batch, &sequence, haste, told)) {
+    allocator_->Abandon();
+    return sequence;
+  }
+  allocator_->Committed(sequence);
+  for (const auto& action : ctx.on_commit) action();
+  for (const InodeNumber inode : ctx.orphans) {
+    orphans_.Add(inode);
+    orphans_.Queue(inode);
+  }
+  return sequence;
+}
+
+void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply) {
+  Session& session = *sessions_.Find(op.session);
+  --session.waiting;
+  session.waiting_bytes -= op.bytes;
+  ++session.operations;
+  ++counters_
+        .operations[static_cast<std::size_t>(op.request.op_case()) % counters_.operations.size()];
+  Sequence waits_for = ctx.txn.seen();
+  if (op.request.has_sync()) waits_for = db_.last_applied();
+  const bool at_once = status.ok() && MayTellAtOnce(op, ctx);
+  Slot* slot = op.request.slot() != 0 ? &session.slots[op.request.slot()] : nullptr;
+  if (status.ok()) {
+    if (!op.failed_commit.ok()) {
+      reply.set_error(ErrnoOf(op.failed_commit));
+      reply.set_message(std::string(op.failed_commit.message()));
+    }
+    // Stored too: who asks once more has to learn that the blocks are others than it was told.
+    if (op.request.has_redo()) reply.set_redone(true);
+    if (slot != nullptr) slot->reply = StoredForm(reply);
+    FillChanged(session, ctx, reply);
+    // Ahead of the reply: nothing is made there any more by the time that its caller goes on.
+    for (const InodeNumber inode : ctx.stale_stock) {
+      SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));
+    }
+    GrantCaching(op, ctx, reply);
+    GrantAlone(op, ctx, reply);
+    if (ctx.foretold != nullptr) ++counters_.foretold;
+    if (ctx.redo != nullptr) ++counters_.redone;
+    for (const InodeNumber inode : ctx.soon_wanted) {
+      SendRecalls(tokens_.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
+    }
+    WriteBatch batch = ctx.txn.TakeBatch();
+    if (slot != nullptr) {
+      if (!batch.empty()) {
+        v1::StoredReply record;
+        record.set_sequence(op.request.slot_sequence());
+        record.set_reply(slot->reply);
+        batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
+      }
+    }
+    const Haste haste = at_once || ctx.foretold != nullptr ? Haste::kWhenAsked : Haste::kNow;
+    waits_for = std::max(waits_for, Commit(ctx, batch, haste, at_once ? op.session : SessionId()));
+    if (!health_.ok()) return;
+    KeepForLateOpens(ctx.late_opens);
+  } else {
+    allocator_->Abandon();
+    ++counters_.errors;
+    reply.Clear();
+    reply.set_error(ErrnoOf(status));
+    reply.set_message(std::string(status.message()));
+    if (reply.error() == EIO) {
+      spdlog::error("{} for session {}: {}", NameOf(op.request.op_case()), session.id.value(),
+                    status.ToString());
+    }
+    if (slot != nullptr) slot->reply = reply.SerializeAsString();
+    if (op.request.has_foretold()) SpoilUnborn(op);
+    GrantCaching(op, ctx, reply);  // of a name that is absent
+  }
+  if (slot != nullptr) {
+    slot->sequence = op.request.slot_sequence();
+    slot->running = 0;
+    slot->resumed = false;
+    slot->waits_for = waits_for;
+  }
+  reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
+  if (at_once && waits_for > outputs_.durable()) {
+    v1::Provisional& provisional = *reply.mutable_provisional();
+    provisional.set_durable(VolumeSequence(outputs_.durable()).value());
+    *provisional.mutable_time() = ToProto(ctx.now);
+    waits_for = Sequence();
+  }
+  if (op.request.has_redo() && --session.redos == 0) redone_.insert(session.id);
+  if (const auto token = KindOf(op.request).token_inode) {
+    // Others may wait for a token that came down; an orphan, for its last close or token.
+    if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
+    orphans_.Queue(*token);
+  }
+  if (op.request.has_set_lock()) {
+    lock_waits_.Wake(InodeNumber(op.request.set_lock().lock().inode()));
+  }
+  if (op.request.has_lock_return()) {
+    lock_waits_.Wake(InodeNumber(op.request.lock_return().inode()));
+  }
+  if (op.request.has_cancel_lock() && status.ok())
+    CancelLockWait(session.id, op.request.cancel_lock().wait());
+  if (op.request.has_attr_return()) {
+    for (const std::uint64_t inode : op.request.attr_return().inodes()) {
+      DropUnborn(op.session, InodeNumber(inode));
+      woken_.insert(InodeNumber(inode));
+    }
+    reply.set_id(op.request.id());
+    outputs_.EmitLast(session.stream, std::move(reply));
+    return;
+  }
+  if (op.request.has_close() && waits_for == Sequence()) {
+    reply.set_id(op.request.id());
+    outputs_.EmitIdle(session.stream, std::move(reply));
+    return;
+  }
+  Answer(session, op.request, std::move(reply), waits_for);
+}
+
+void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Reply reply,
+                      Sequence waits_for) {
+  reply.set_id(request.id());
+  std::optional<OutputQueue::TokenOf> token;
+  if (const auto inode = KindOf(request).token_inode) token.emplace(session.id, *inode);
+  if (reply.entry().has_layout()) {  // granted to the file that the operation has made
+    token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
+  }
+  // Whoever foretold it goes on already.
+  const auto wanted = request.has_foretold() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
+  outputs_.Emit(session.stream, std::move(reply), waits_for, token, wanted);
+}
+
+}  // namespace reel::mdc

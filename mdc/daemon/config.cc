@@ -1,0 +1,176 @@
+#include "mdc/daemon/config.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "proto/address.h"
+#include "volume/base/toml_reader.h"
+#include "volume/format/arbitration_block.h"
+#include "volume/format/label.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::size_t kMaxPatterns = 1024;
+constexpr std::size_t kMaxVolumes = 64;
+constexpr std::size_t kMaxExports = 256;
+constexpr std::string_view kAccess[] = {"rw", "ro", "none"};
+constexpr std::string_view kSquash[] = {"none", "root", "all"};
+constexpr std::string_view kNames[] = {"durable", "ahead", "early"};  // when they are answered
+constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
+
+std::vector<std::string> ReadPatterns(TomlTable& table) {
+  std::vector<std::string> patterns;
+  for (TomlText& pattern : table.Texts("luns", kMaxPatterns)) {
+    patterns.push_back(std::move(pattern.text));
+  }
+  return patterns;
+}
+
+absl::StatusOr<Export> ReadExport(const TomlNode& node, const std::string& source) {
+  TomlTable table(node, source);
+  Export rule;
+  for (TomlText& pattern : table.Texts("clients", kMaxPatterns)) {
+    rule.clients.push_back(std::move(pattern.text));
+  }
+  const std::string access = table.Choice("access", kAccess).value_or("rw");
+  const std::string squash = table.Choice("squash", kSquash).value_or("none");
+  constexpr std::int64_t kMaxId = 0xffff'fffe;  // the one above means "no change" to chown(2)
+  rule.anonymous_uid = static_cast<std::uint32_t>(
+      table.Number("anonymous_uid", 0, kMaxId).value_or(rule.anonymous_uid));
+  rule.anonymous_gid = static_cast<std::uint32_t>(
+      table.Number("anonymous_gid", 0, kMaxId).value_or(rule.anonymous_gid));
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  if (rule.clients.empty()) {
+    table.Fail(node, "an export without clients; clients = [\"*\"] means all of them");
+  }
+  rule.access = access == "rw"   ? Export::Access::kReadWrite
+                : access == "ro" ? Export::Access::kReadOnly
+                                 : Export::Access::kNone;
+  rule.squash = squash == "none"   ? Export::Squash::kNone
+                : squash == "root" ? Export::Squash::kRoot
+                                   : Export::Squash::kAll;
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  return rule;
+}
+
+absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::string& source,
+                                          const Config& config) {
+  TomlTable table(node, source);
+  Config::Volume volume;
+  volume.name = table.Text("name").value_or("");
+  volume.luns = ReadPatterns(table);
+  const auto exports = table.Tables("export", kMaxExports);
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  if (volume.name.empty()) {
+    table.Fail(node, "a volume without name");
+  } else if (absl::Status s = ValidateLunName(volume.name); !s.ok()) {
+    table.Fail("name", std::string(s.message()));
+  }
+  if (volume.luns.empty()) volume.luns = config.luns;
+  if (volume.luns.empty()) table.Fail(node, "no luns, neither here nor for the whole daemon");
+  for (const Config::Volume& other : config.volumes) {
+    if (other.name == volume.name) {
+      table.Fail("name", absl::StrCat("volume ", volume.name, " stands here a second time"));
+    }
+  }
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  for (const TomlNode* exported : exports) {
+    auto rule = ReadExport(*exported, source);
+    if (!rule.ok()) return rule.status();
+    volume.exports.push_back(*std::move(rule));
+  }
+  return volume;
+}
+
+bool IsHostAndPort(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::uint32_t port = 0;
+  return colon != std::string::npos && colon != 0 && text.size() <= kMaxSeatAddressBytes &&
+         absl::SimpleAtoi(text.substr(colon + 1), &port) && port <= 65'535;
+}
+
+// Every address of this host: nothing that another host could connect to.
+bool IsAnyAddress(const std::string& listen) {
+  return listen.starts_with("0.0.0.0:") || listen.starts_with("[::]:");
+}
+
+absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& source) {
+  TomlTable table(root, source);
+  Config config;
+  config.listen = table.Text("listen").value_or("");
+  config.advertise =
+      table.Text("advertise").value_or(IsAnyAddress(config.listen) ? "" : config.listen);
+  config.tls.ca = table.Text("tls_ca").value_or("");
+  config.tls.cert = table.Text("tls_cert").value_or("");
+  config.tls.key = table.Text("tls_key").value_or("");
+  config.luns = ReadPatterns(table);
+  // Below a second a busy host would be evicted; above ten minutes nobody would wait for its files.
+  const auto lease_ms = table.Number("session_lease_ms", 1'000, 600'000);
+  config.session_lease_ms = static_cast<std::uint32_t>(lease_ms.value_or(config.session_lease_ms));
+  const auto seat_ms = table.Number("seat_ms", kMinSeatMs, kMaxSeatMs);
+  config.seat_ms = static_cast<std::uint32_t>(seat_ms.value_or(config.seat_ms));
+  const auto cache_mib = table.Number("cache_mib", 8, 1 << 20);
+  config.cache_mib = static_cast<std::uint32_t>(cache_mib.value_or(config.cache_mib));
+  if (const auto names = table.Choice("names", kNames)) {
+    config.names = *names == kNames[0]   ? NamesTold::kDurable
+                   : *names == kNames[1] ? NamesTold::kAhead
+                                         : NamesTold::kEarly;
+  }
+  config.log_level = table.Choice("log_level", kLogLevels).value_or(config.log_level);
+  const auto volumes = table.Tables("volume", kMaxVolumes);
+  // Unknown keys first: a key that is missing may be one that is misspelt.
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+
+  if (config.listen.empty()) {
+    table.Fail(root, absl::StrCat("listen is missing: the address to serve, such as \"127.0.0.1:",
+                                  kDefaultMdcPort, "\""));
+  } else if (absl::Status s = ValidateListenAddress(config.listen, config.tls.any()); !s.ok()) {
+    table.Fail("listen", std::string(s.message()));
+  } else if (!config.advertise.empty() && !IsHostAndPort(config.advertise)) {
+    table.Fail("advertise", absl::StrCat("advertise = \"", absl::CHexEscape(config.advertise),
+                                         "\" is not HOST:PORT"));
+  } else if (volumes.empty()) {
+    table.Fail(root, absl::StrCat("1 to ", kMaxVolumes, " [[volume]] tables are needed"));
+  }
+  if (absl::Status s = table.Finish(); !s.ok()) return s;
+  for (const TomlNode* node : volumes) {
+    auto volume = ReadVolume(*node, source, config);
+    if (!volume.ok()) return volume.status();
+    config.volumes.push_back(*std::move(volume));
+  }
+  return config;
+}
+
+}  // namespace
+
+absl::Status ValidateListenAddress(const std::string& listen, bool tls) {
+  if (!IsHostAndPort(listen)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen = \"", absl::CHexEscape(listen), "\" is not HOST:PORT"));
+  }
+  if (!tls && !IsLoopbackAddress(listen)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "listen = \"", absl::CHexEscape(listen),
+        "\": without TLS anybody on the network could read, change and administer the volumes, so "
+        "only loopback addresses are served; set tls_ca, tls_cert and tls_key, or use 127.0.0.1"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source) {
+  const auto root = ParseToml(text, source);
+  if (!root.ok()) return root.status();
+  return FromDocument(*root, source);
+}
+
+absl::StatusOr<Config> ReadConfig(const std::string& path) {
+  const auto root = ReadToml(path);
+  if (!root.ok()) return root.status();
+  return FromDocument(*root, path);
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,69 @@
+// The configuration of reel-mdcd: one TOML file.
+//
+//   listen = "127.0.0.1:7440"      where clients and reeladm connect; without TLS, loopback only
+//   advertise = "mdc1:7440"        by which clients reach it, where listen does not say
+//                                  that (0.0.0.0:7440)
+//   tls_ca = "/etc/reelfs/tls/ca.crt"      whose certificates are believed
+//   tls_cert = "/etc/reelfs/tls/mdc1.crt"  one's own, with the role mdc
+//   tls_key = "/etc/reelfs/tls/mdc1.key"
+//   luns = ["/dev/disk/by-id/*"]   where to look for LUNs: shell patterns
+//   session_lease_ms = 10000
+//   seat_ms = 1500                 term of the active controller (mdc/seat/seat_times.h)
+//   cache_mib = 512                metadata cached in memory, per volume
+//   names = "ahead"                when a change of names is answered: when it is "durable", at
+//                                  once ("early"), or at once by who works in a directory alone;
+//                                  the latter two if all controllers know of that
+//   log_level = "info"
+//   [[volume]]
+//   name = "reel"
+//   luns = ["…"]                   instead of the ones above
+//   [[volume.export]]              what some clients may do: mdc/tables/exports.h
+//   clients = ["edit-*"]
+//   access = "ro"
+//   squash = "root"
+//
+// Unknown keys and wrong types are errors that name file and line. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mdc/core/names_told.h"
+#include "mdc/seat/seat_times.h"
+#include "mdc/tables/exports.h"
+#include "proto/tls/tls.h"
+
+namespace reel::mdc {
+
+inline constexpr char kDefaultConfig[] = "/etc/reelfs/mdc.toml";
+
+struct Config {
+  struct Volume {
+    std::string name;
+    std::vector<std::string> luns;  // patterns: its own, or the daemon's
+    std::vector<Export> exports;    // in the file's order
+  };
+  std::string listen;
+  std::string advertise;
+  TlsFiles tls;
+  std::vector<std::string> luns;
+  std::uint32_t session_lease_ms = 10'000;
+  NamesTold names = NamesTold::kAhead;
+  std::uint32_t seat_ms = kDefaultSeatMs;
+  std::uint32_t cache_mib = 512;
+  std::string log_level = "info";
+  std::vector<Volume> volumes;
+};
+
+// INVALID_ARGUMENT: `source`:line: what is wrong.
+absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source);
+// NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, or as above.
+absl::StatusOr<Config> ReadConfig(const std::string& path);
+
+// Splits HOST:PORT; without TLS, checks that the host is a loopback address.
+absl::Status ValidateListenAddress(const std::string& listen, bool tls);
+
+}  // namespace reel::mdc

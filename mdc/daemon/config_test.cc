@@ -1,0 +1,97 @@
+#include "mdc/daemon/config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace reel::mdc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kGood[] = R"(
+listen = "127.0.0.1:7440"
+luns = ["/dev/a", "/dev/b*"]
+session_lease_ms = 5000
+[[volume]]
+name = "reel"
+[[volume]]
+name = "grade"
+luns = ["/dev/c"]
+)";
+
+std::string Error(const std::string& text) {
+  const auto config = ParseConfig(text, "file");
+  return config.ok() ? "" : std::string(config.status().message());
+}
+
+TEST(Config, AWholeFile) {
+  const auto config = ParseConfig(kGood, "file");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->session_lease_ms, 5000u);
+  EXPECT_EQ(config->names, NamesTold::kAhead);
+  EXPECT_EQ(config->cache_mib, 512u);
+  ASSERT_EQ(config->volumes.size(), 2u);
+  EXPECT_THAT(config->volumes[0].luns, ElementsAre("/dev/a", "/dev/b*"));
+  EXPECT_THAT(config->volumes[1].luns, ElementsAre("/dev/c"));
+}
+
+TEST(Config, NamesAreAnsweredWhenTheyAreDurableOrEarlier) {
+  const auto early = ParseConfig(std::string("names = \"early\"") + kGood, "file");
+  ASSERT_TRUE(early.ok()) << early.status();
+  EXPECT_EQ(early->names, NamesTold::kEarly);
+  const auto durable = ParseConfig(std::string("names = \"durable\"") + kGood, "file");
+  ASSERT_TRUE(durable.ok()) << durable.status();
+  EXPECT_EQ(durable->names, NamesTold::kDurable);
+  EXPECT_THAT(Error(std::string("names = \"soon\"") + kGood), HasSubstr("names must be one of"));
+}
+
+TEST(Config, ErrorsNameTheLine) {
+  EXPECT_THAT(Error("listen = 1\n"), HasSubstr("file:1: listen must be a string"));
+  EXPECT_THAT(Error(std::string("\nlissen = \"x\"") + kGood), HasSubstr("file:2: unknown key"));
+  EXPECT_THAT(Error(std::string(kGood) + "size = 1\n"), HasSubstr("file:10: unknown key \"size\""));
+  EXPECT_THAT(Error(std::string("session_lease_ms = \"10\"") + kGood), HasSubstr("file:"));
+  EXPECT_THAT(Error("listen = [\n"), HasSubstr("file:"));
+  EXPECT_THAT(Error(std::string(kGood) + "[[volume]]\nname = \"reel\"\nluns = [\"x\"]\n"),
+              HasSubstr("a second time"));
+  EXPECT_THAT(Error("listen = \"127.0.0.1:1\"\nluns = [\"x\"]\n"), HasSubstr("[[volume]]"));
+  EXPECT_THAT(Error("listen = \"127.0.0.1:1\"\n[[volume]]\nname = \"a\"\n"), HasSubstr("no luns"));
+  EXPECT_THAT(Error("log_level = \"loud\"\n" + std::string(kGood)), HasSubstr("log_level"));
+}
+
+TEST(Config, Exports) {
+  const auto config = ParseConfig(std::string(kGood) +
+                                      "[[volume.export]]\nclients = [\"edit-*\"]\naccess = \"ro\"\n"
+                                      "[[volume.export]]\nclients = [\"*\"]\nsquash = \"root\"\n"
+                                      "anonymous_uid = 99\n",
+                                  "file");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->volumes[0].exports.empty());
+  ASSERT_EQ(config->volumes[1].exports.size(), 2u);
+  const Export& first = config->volumes[1].exports[0];
+  EXPECT_EQ(first.access, Export::Access::kReadOnly);
+  EXPECT_EQ(first.squash, Export::Squash::kNone);
+  EXPECT_EQ(config->volumes[1].exports[1].squash, Export::Squash::kRoot);
+  EXPECT_EQ(config->volumes[1].exports[1].anonymous_uid, 99u);
+  EXPECT_EQ(config->volumes[1].exports[1].anonymous_gid, 65534u);
+  const std::string head = std::string(kGood) + "[[volume.export]]\n";
+  EXPECT_THAT(Error(head), HasSubstr("file:10: an export without clients"));
+  EXPECT_THAT(Error(head + "clients = [\"*\"]\naccess = \"write\"\n"),
+              HasSubstr("file:12: access must be one of"));
+  EXPECT_THAT(Error(head + "client = [\"*\"]\n"), HasSubstr("unknown key"));
+}
+
+TEST(Config, OnlyLoopbackWithoutTls) {
+  for (const char* good : {"127.0.0.1:7440", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
+    EXPECT_TRUE(ValidateListenAddress(good, false).ok()) << good;
+  }
+  for (const char* bad : {"0.0.0.0:1", "10.0.0.1:7440", "host:1", "127.0.0.1", ":1", "[::]:1",
+                          "127.0.0.1:99999", "127.0.0.1.evil:1", "127.1:1", ""}) {
+    EXPECT_FALSE(ValidateListenAddress(bad, false).ok()) << bad;
+  }
+  EXPECT_THAT(std::string(ValidateListenAddress("10.0.0.1:1", false).message()), HasSubstr("TLS"));
+  EXPECT_TRUE(ValidateListenAddress("0.0.0.0:7440", true).ok());
+}
+
+}  // namespace
+}  // namespace reel::mdc

@@ -1,0 +1,410 @@
+#include "mdc/fence/fencer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/base/fence_times.h"
+#include "spdlog/spdlog.h"
+#include "volume/base/env.h"
+#include "volume/base/thread.h"
+#include "volume/format/reservation_key.h"
+#include "volume/lun/lun_fault.h"
+#include "volume/scsi/lun_times.h"
+
+namespace reel::mdc {
+namespace {
+
+using Result = ReservationResult::Outcome;
+
+// From a LUN in any state to ours; more means that somebody else changes it all the time.
+constexpr int kMaxSteps = 64;
+constexpr int kMaxTries = 4;
+
+bool IsPathLost(const absl::Status& status) {
+  const LunFault fault = FaultOf(status);
+  return fault == LunFault::kClosed || fault == LunFault::kUnknown;
+}
+
+}  // namespace
+
+bool Fencer::View::Has(std::uint64_t key) const {
+  return key != 0 && std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+Fencer::Fencer(OpenVolume& volume) : volume_(volume), seats_(volume.luns.size()) {
+  std::size_t next = 0;
+  for (const Pool& pool : volume.descriptor.pools) {
+    for (const StripeSet& set : pool.sets) {
+      for (std::size_t i = 0; i < set.luns.size() && next < seats_.size(); ++i, ++next) {
+        Seat& seat = seats_[next];
+        ids_.push_back(set.luns[i].lun);
+        seat.metadata = (pool.flags & Pool::kMetadata) != 0;
+        seat.data = (pool.flags & Pool::kData) != 0;
+        seat.reservations = volume.luns[next]->reservations();
+        if (seat.reservations == nullptr) continue;
+        if (absl::IsUnimplemented(seat.reservations->ReadKeys().status())) {
+          seat.reservations = nullptr;
+        } else {
+          ++used_;
+        }
+      }
+    }
+  }
+}
+
+std::uint64_t Fencer::keyless_quarantine_ms() const {
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    const Seat& seat = seats_[i];
+    if (seat.data && seat.reservations == nullptr && volume_.luns[i]->executes_late()) {
+      return QuarantineMs();
+    }
+  }
+  return 0;
+}
+
+// ---- what a LUN says --------------------------------------------------------------------------
+
+absl::StatusOr<Fencer::View> Fencer::Look(std::size_t lun) {
+  Reservations& reservations = *seats_[lun].reservations;
+  auto registrations = reservations.ReadKeys();
+  if (!registrations.ok()) return registrations.status();
+  const auto holder = reservations.ReadHolder();
+  if (!holder.ok()) return holder.status();
+  if (holder->has_value() && !(*holder)->write_exclusive_registrants_only) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(volume_.luns[lun]->name(), ": key ", KeyText((*holder)->key),
+                     " holds a reservation that is not ReelFS's; if nothing else uses the LUN, "
+                     "clear it with reel-label unreserve"));
+  }
+  return View{.keys = std::move(registrations->keys),
+              .holder = holder->has_value() ? (*holder)->key : 0};
+}
+
+absl::StatusOr<Fencer::View> Fencer::LookAnew(std::size_t lun, bool reopen) {
+  auto view = Look(lun);
+  if (view.ok() || !reopen || !IsPathLost(view.status())) return view;
+  if (absl::Status s = volume_.luns[lun]->Reopen(); !s.ok()) return s;
+  seats_[lun].key = 0;  // the old path's
+  return Look(lun);
+}
+
+bool Fencer::IsHeld(const Seat& seat, const View& view) const {
+  return view.Has(seat.key) && view.holder == seat.key;
+}
+
+absl::Status Fencer::CheckOwners(std::size_t lun, const View& view) const {
+  const std::string& name = volume_.luns[lun]->name();
+  for (const std::uint64_t key : view.keys) {
+    const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+    if (!parts) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(name, ": key ", KeyText(key), " of something else than this volume is ",
+                       view.holder == key ? "the reservation's holder" : "registered",
+                       " there; if nothing else uses the LUN, clear it with reel-label unreserve"));
+    }
+    if (parts->controller && parts->epoch > epoch_) {
+      return absl::FailedPreconditionError(absl::StrCat(name, ": a controller of a later epoch (",
+                                                        parts->epoch.value(), " after ",
+                                                        epoch_.value(), ") has taken the volume"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- taking -----------------------------------------------------------------------------------
+
+ReservationResult Fencer::RegisterAnew(Seat& seat, const View& view) {
+  do {
+    seat.key = MakeControllerKey(volume_.descriptor.volume, epoch_,
+                                 static_cast<std::uint16_t>(RandomU64()));
+  } while (view.Has(seat.key));
+  return seat.reservations->Register(seat.key);
+}
+
+// The path has a key: of a try whose outcome was unknown, or, where the kernel keeps the path, of
+// this host's last controller, which is dead. The holder's is kept, so that no moment passes
+// without a reservation; another one is replaced.
+ReservationResult Fencer::Adopt(Seat& seat, const View& view) const {
+  seat.key = 0;
+  ReservationResult result{.outcome = Result::kNotDone,
+                           .status = absl::UnavailableError("the path has a key of nobody")};
+  for (const std::uint64_t key : view.keys) {
+    const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+    if (!parts || !parts->controller) continue;
+    result =
+        key == view.holder ? seat.reservations->Reserve(key) : seat.reservations->Unregister(key);
+    if (!result.done()) continue;
+    if (key == view.holder) seat.key = key;
+    return result;
+  }
+  return result;
+}
+
+absl::Status Fencer::Step(Seat& seat, const View& view, bool* settled, bool* preempted) {
+  ReservationResult result{.outcome = Result::kDone, .status = absl::OkStatus()};
+  if (expected_ && view.holder != *expected_ && view.holder != seat.key) {
+    return absl::AbortedError("another controller is taking the seat");
+  }
+  if (!view.Has(seat.key)) {
+    result = RegisterAnew(seat, view);
+    if (result.outcome == Result::kConflict) {
+      result = Adopt(seat, view);
+      *preempted = true;  // what was sent under that key may still be executing
+    }
+  } else if (view.holder == 0) {
+    result = seat.reservations->Reserve(seat.key);
+  } else if (view.holder != seat.key) {
+    result = seat.reservations->Preempt(seat.key, view.holder);
+    *preempted = *preempted || result.outcome != Result::kConflict;
+  } else {
+    const auto other = std::find_if(view.keys.begin(), view.keys.end(), [&](std::uint64_t key) {
+      const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+      return parts && parts->controller && key != seat.key;
+    });
+    *settled = other == view.keys.end();
+    if (!*settled) {
+      result = seat.reservations->Preempt(seat.key, *other);
+      *preempted = *preempted || result.outcome != Result::kConflict;
+    }
+  }
+  // A conflict means that the view is old: the next one shows who was faster.
+  return result.outcome == Result::kConflict ? absl::OkStatus() : result.status;
+}
+
+absl::Status Fencer::Drain(Seat& seat, std::uint64_t* quarantine_ms) const {
+  const ReservationResult reset = seat.reservations->ResetLun();
+  if (absl::IsUnimplemented(reset.status)) {
+    *quarantine_ms = std::max(*quarantine_ms, QuarantineMs());
+    return absl::OkStatus();
+  }
+  return reset.status;
+}
+
+absl::Status Fencer::Hold(std::size_t lun, bool reopen, std::uint64_t* quarantine_ms) {
+  Seat& seat = seats_[lun];
+  absl::Status problem;
+  bool preempted = false;
+  int tries = 0;
+  for (int step = 0; step < kMaxSteps && tries < kMaxTries; ++step) {
+    const auto view = LookAnew(lun, reopen);
+    problem = view.status();
+    if (problem.ok()) problem = CheckOwners(lun, *view);
+    if (absl::IsFailedPrecondition(problem)) return problem;
+    bool settled = false;
+    if (problem.ok()) problem = Step(seat, *view, &settled, &preempted);
+    if (settled && preempted) {
+      problem = Drain(seat, quarantine_ms);
+      preempted = !problem.ok();
+    }
+    if (settled && problem.ok()) return problem;
+    if (absl::IsAborted(problem) && FaultOf(problem) == LunFault::kNone) return problem;
+    if (!problem.ok()) ++tries;
+  }
+  if (!problem.ok()) return problem;
+  return absl::AbortedError(
+      absl::StrCat(volume_.luns[lun]->name(), ": somebody else keeps changing its reservations"));
+}
+
+std::size_t Fencer::SeatIndex() const {
+  std::size_t index = 0;
+  while (volume_.luns[index].get() != &volume_.seat()) ++index;
+  return index;
+}
+
+bool Fencer::seat_key_rules() const {
+  return seats_[SeatIndex()].reservations != nullptr;
+}
+
+absl::StatusOr<std::uint64_t> Fencer::TakeSeatLun(Epoch epoch, std::uint64_t expected,
+                                                  std::uint64_t* quarantine_ms) {
+  epoch_ = epoch;
+  const std::size_t lun = SeatIndex();
+  Seat& seat = seats_[lun];
+  expected_ = expected;
+  const absl::Status held = Hold(lun, /*reopen=*/true, quarantine_ms);
+  expected_.reset();
+  if (held.ok()) return seat.key;
+  if (absl::IsAborted(held) && seat.key != 0) {
+    (void)seat.reservations->Unregister(std::exchange(seat.key, 0));
+  }
+  return absl::Status(held.code(),
+                      absl::StrCat("the reservation cannot be taken: ", held.message()));
+}
+
+absl::Status Fencer::Take(Epoch epoch, std::uint64_t* quarantine_ms) {
+  epoch_ = epoch;
+  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
+    if (seats_[lun].reservations == nullptr) continue;
+    if (absl::Status s = Hold(lun, /*reopen=*/true, quarantine_ms); !s.ok()) {
+      return absl::Status(s.code(), absl::StrCat("the reservation cannot be taken: ", s.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Fencer::Sweep(const std::map<std::uint64_t, SessionId>& known,
+                           std::uint64_t* quarantine_ms) {
+  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
+    if (seats_[lun].reservations == nullptr) continue;
+    const auto view = Look(lun);
+    if (!view.ok()) return view.status();
+    std::vector<std::uint64_t> strays;
+    for (const std::uint64_t key : view->keys) {
+      const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+      if (parts && !parts->controller && !known.contains(key)) strays.push_back(key);
+    }
+    if (strays.empty()) continue;
+    const FenceOutcome outcome = FenceOn(lun, strays, /*drain=*/true);
+    if (!outcome.done) return absl::UnavailableError(outcome.problem);
+    *quarantine_ms = std::max(*quarantine_ms, outcome.quarantine_ms);
+    spdlog::info("volume {}: {}: {} keys of sessions that are over are gone",
+                 volume_.descriptor.name, volume_.luns[lun]->name(), strays.size());
+  }
+  return absl::OkStatus();
+}
+
+// ---- fencing ----------------------------------------------------------------------------------
+
+FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& victims,
+                             bool drain) {
+  Seat& seat = seats_[lun];
+  FenceOutcome outcome;
+  absl::Status problem;
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    auto view = LookAnew(lun, !seat.metadata);
+    problem = view.status();
+    if (problem.ok() && !IsHeld(seat, *view)) {
+      problem = seat.metadata ? absl::UnavailableError(absl::StrCat(volume_.luns[lun]->name(),
+                                                                    ": its reservation is lost"))
+                              : Hold(lun, /*reopen=*/true, &outcome.quarantine_ms);
+      if (problem.ok()) view = Look(lun);
+      if (problem.ok()) problem = view.status();
+    }
+    if (!problem.ok()) continue;
+    bool found = false;
+    for (const std::uint64_t victim : victims) {
+      if (!view->Has(victim)) continue;
+      found = drain = true;
+      const ReservationResult result = seat.reservations->Preempt(seat.key, victim);
+      // Of a conflict and of what is unknown the next look tells.
+      problem = result.status;
+    }
+    if (found) continue;
+    // None of them is registered: what is to come is refused. What came before has to be over.
+    if (drain) problem = Drain(seat, &outcome.quarantine_ms);
+    if (!problem.ok()) continue;
+    outcome.done = true;
+    return outcome;
+  }
+  outcome.problem = problem.ok() ? absl::StrCat(volume_.luns[lun]->name(), ": keys come back")
+                                 : std::string(problem.message());
+  return outcome;
+}
+
+FenceOutcome Fencer::Fence(const CoreOutputs::Fence& order) {
+  FenceOutcome all{.done = true};
+  std::size_t next = 0;
+  for (const Pool& pool : volume_.descriptor.pools) {
+    for (const StripeSet& set : pool.sets) {
+      for (const LunEntry& entry : set.luns) {
+        const std::size_t lun = next++;
+        if (seats_[lun].reservations == nullptr || (order.lun && *order.lun != entry.lun)) continue;
+        const FenceOutcome one = FenceOn(lun, order.victims, order.drain);
+        all.quarantine_ms = std::max(all.quarantine_ms, one.quarantine_ms);
+        if (one.done) continue;
+        // The others all the same: where it can be cut off it is.
+        all.done = false;
+        all.problem = one.problem;
+      }
+    }
+  }
+  return all;
+}
+
+// ---- watching ---------------------------------------------------------------------------------
+
+absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::string>& problems) {
+  lost_.clear();
+  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
+    Seat& seat = seats_[lun];
+    if (seat.reservations == nullptr) continue;
+    auto view = Look(lun);
+    if (!view.ok() || !IsHeld(seat, *view)) {
+      const absl::Status status = !view.ok() ? view.status() : CheckOwners(lun, *view);
+      if (!view.ok() && !IsPathLost(status) && !absl::IsFailedPrecondition(status)) {
+        problems.emplace_back(status.message());  // it says nothing, which may pass
+        lost_.push_back(ids_[lun]);
+        continue;
+      }
+      if (seat.metadata || absl::IsFailedPrecondition(status)) {
+        return absl::Status(
+            absl::StatusCode::kUnavailable,
+            absl::StrCat(volume_.luns[lun]->name(), ": this controller holds its reservation no ",
+                         "longer", status.ok() ? "" : ": ", status.message()));
+      }
+      std::uint64_t quarantine_ms = 0;
+      if (absl::Status s = Hold(lun, /*reopen=*/true, &quarantine_ms); !s.ok()) {
+        problems.push_back(std::string(s.message()));
+        lost_.push_back(ids_[lun]);
+        continue;
+      }
+      spdlog::warn("volume {}: {}: the reservation was lost, and is taken again",
+                   volume_.descriptor.name, volume_.luns[lun]->name());
+      view = Look(lun);
+      if (!view.ok()) continue;
+    }
+    for (const std::uint64_t key : view->keys) {
+      const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+      if (!parts) {
+        problems.push_back(absl::StrCat(volume_.luns[lun]->name(), ": key ", KeyText(key),
+                                        " of something else is registered, which can write there"));
+      } else if (!parts->controller) {
+        seen.push_back(key);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Fencer::Leave() {
+  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
+    Seat& seat = seats_[lun];
+    if (seat.reservations == nullptr) continue;
+    const auto view = Look(lun);
+    if (!view.ok() || !IsHeld(seat, *view) || view->keys.size() != 1) continue;
+    if (const ReservationResult cleared = seat.reservations->Clear(seat.key); !cleared.done()) {
+      spdlog::warn("volume {}: the reservation stays: {}", volume_.descriptor.name,
+                   std::string(cleared.status.message()));
+    }
+    seat.key = 0;
+  }
+}
+
+void WaitOut(const std::string& volume, std::uint64_t quarantine_ms) {
+  if (quarantine_ms == 0) return;
+  spdlog::warn("volume {}: its LUNs cannot be reset: waiting {} ms for what may still be executing",
+               volume, quarantine_ms);
+  SleepFor(std::chrono::milliseconds(quarantine_ms));
+}
+
+std::vector<Fencer::LunKeys> Fencer::List() {
+  std::vector<LunKeys> luns(seats_.size());
+  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
+    LunKeys& out = luns[lun];
+    if (seats_[lun].reservations == nullptr) {
+      out.status = absl::UnimplementedError("has no reservations that can be used");
+      continue;
+    }
+    auto view = Look(lun);
+    out.status = view.status();
+    if (!view.ok()) continue;
+    out.registrations.keys = std::move(view->keys);
+    out.holder = view->holder;
+  }
+  return luns;
+}
+
+}  // namespace reel::mdc

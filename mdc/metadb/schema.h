@@ -1,0 +1,69 @@
+// The keys of the metadata store. Numbers are big-endian, so that byte order is numeric order; the
+// first byte names the family. The written description is docs/format.md; records.proto has the
+// values.
+//
+//   V                          volume record
+//   I inode                    inode record
+//   D dir name                 entry by (folded) name
+//   C dir cookie               entry by cookie: the order of readdir
+//   E inode file_block         extent
+//   X inode name               extended attribute (the value is the raw bytes)
+//   F pool block               free extent
+//   O inode                    orphan: unlinked, perhaps open
+//   S session                  session
+//   R session slot             stored reply
+//   K N Q L G                  reserved: checksums, reference counts, quota, change log, groups of
+//   flags
+// Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "volume/base/types.h"
+
+namespace reel::mdc::schema {
+
+inline constexpr std::uint32_t kFormat = 1;
+
+enum class Family : char {
+  kVolume = 'V',
+  kInode = 'I',
+  kDirent = 'D',
+  kCookie = 'C',
+  kExtent = 'E',
+  kXattr = 'X',
+  kFree = 'F',
+  kOrphan = 'O',
+  kSession = 'S',
+  kReply = 'R',
+};
+
+std::string Prefix(Family family);
+std::string VolumeKey();
+std::string InodeKey(InodeNumber inode);
+std::string DirentKey(InodeNumber directory, std::string_view name);
+std::string CookieKey(InodeNumber directory, std::uint64_t cookie);
+std::string CookiePrefix(InodeNumber directory);
+std::string ExtentKey(InodeNumber inode, FileBlock block);
+std::string ExtentPrefix(InodeNumber inode);
+std::string XattrKey(InodeNumber inode, std::string_view name);
+std::string XattrPrefix(InodeNumber inode);
+std::string FreeKey(PoolId pool, PoolBlock block);
+std::string FreePrefix(PoolId pool);
+std::string OrphanKey(InodeNumber inode);
+std::string SessionKey(SessionId session);
+std::string ReplyKey(SessionId session, std::uint32_t slot);
+
+// A key taken apart. DATA_LOSS for anything that no function above makes: safe on any bytes.
+struct ParsedKey {
+  Family family = Family::kVolume;
+  std::uint64_t first = 0;   // inode, directory, session, pool
+  std::uint64_t second = 0;  // cookie, file block, pool block, slot
+  std::string_view name;     // entry or attribute name; points into the key
+};
+absl::StatusOr<ParsedKey> Parse(std::string_view key);
+
+}  // namespace reel::mdc::schema

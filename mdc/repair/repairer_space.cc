@@ -1,0 +1,187 @@
+// The repairer's pass over space: blocks with two owners go to one of them, and what nobody owns is
+// free.
+#include <algorithm>
+
+#include "mdc/repair/repairer_facts.h"
+
+namespace reel::mdc::repairer {
+namespace {
+
+constexpr std::uint64_t kStore = ~std::uint64_t{0};
+
+struct OwnedRun {
+  Piece piece;
+  std::uint64_t inode = 0;  // or kStore
+  std::uint64_t end() const { return piece.pool_block + piece.length_blocks; }
+};
+
+// Who keeps blocks that several own comes first.
+bool Outranks(const OwnedRun& a, const OwnedRun& b) {
+  if ((a.inode == kStore) != (b.inode == kStore)) return a.inode == kStore;
+  if (a.piece.birth_sequence != b.piece.birth_sequence) {
+    return a.piece.birth_sequence > b.piece.birth_sequence;
+  }
+  return std::pair(a.inode, a.piece.file_block) < std::pair(b.inode, b.piece.file_block);
+}
+
+using FreeRuns = std::map<std::uint64_t, std::uint64_t>;  // start → length
+
+class SpacePass {
+ public:
+  explicit SpacePass(State& state) : state_(state), pools_(state.input.descriptor.pools) {}
+
+  absl::Status Run() {
+    TakeOwned();
+    for (std::size_t pool = 0; pool < pools_.size(); ++pool) SettleShared(owned_[pool]);
+    for (const auto& [inode, blocks] : lost_blocks_) Uncount(inode, blocks);
+    if (!state_.changes.status().ok()) return state_.changes.status();
+    for (std::size_t pool = 0; pool < pools_.size(); ++pool) FindFree(pool);
+    MendFreeIndex();
+    return state_.changes.Finish();
+  }
+
+ private:
+  void TakeOwned() {
+    owned_.resize(pools_.size());
+    for (const mdc::Run& region : state_.input.regions) {
+      const std::uint32_t pool = region.pool.value();
+      if (pool >= pools_.size()) continue;
+      owned_[pool].push_back({{.length_blocks = region.length_blocks,
+                               .pool = pool,
+                               .pool_block = region.start.value()},
+                              kStore});
+    }
+    for (FamilyScan scan(state_, schema::Family::kExtent); scan.valid(); scan.Next()) {
+      v1::ExtentRecord record;
+      if (!scan.Decode(record) || record.places_size() != 1) continue;  // cannot be any more
+      const v1::Place& place = record.places(0);
+      if (place.pool() >= pools_.size()) continue;  // nor that
+      owned_[place.pool()].push_back({{.file_block = scan.key().second,
+                                       .length_blocks = record.length_blocks(),
+                                       .pool = place.pool(),
+                                       .pool_block = place.pool_block(),
+                                       .state = record.state(),
+                                       .birth_sequence = record.birth_sequence()},
+                                      scan.key().first});
+    }
+  }
+
+  // Runs that overlap, directly or through others, are settled among themselves.
+  void SettleShared(std::vector<OwnedRun>& runs) {
+    std::sort(runs.begin(), runs.end(), [](const OwnedRun& a, const OwnedRun& b) {
+      return a.piece.pool_block < b.piece.pool_block;
+    });
+    for (std::size_t first = 0; first < runs.size();) {
+      std::uint64_t end = runs[first].end();
+      std::size_t last = first + 1;
+      for (; last < runs.size() && runs[last].piece.pool_block < end; ++last) {
+        end = std::max(end, runs[last].end());
+      }
+      if (last - first > 1) SettleGroup(std::vector<OwnedRun>(&runs[first], &runs[last - 1] + 1));
+      first = last;
+    }
+  }
+
+  void SettleGroup(std::vector<OwnedRun> group) {
+    std::sort(group.begin(), group.end(), Outranks);
+    Intervals taken;
+    for (const OwnedRun& run : group) {
+      const auto kept = taken.Add(run.piece.pool_block, run.end());
+      std::uint64_t blocks = 0;
+      for (const auto& [start, end] : kept) blocks += end - start;
+      if (run.inode == kStore || blocks == run.piece.length_blocks) continue;
+      const InodeNumber inode(run.inode);
+      state_.changes.Delete(schema::ExtentKey(inode, FileBlock(run.piece.file_block)));
+      for (const auto& [start, end] : kept) {
+        const Piece part = PartOf(run.piece, start - run.piece.pool_block, end - start);
+        state_.changes.Put(schema::ExtentKey(inode, FileBlock(part.file_block)), EncodePiece(part));
+      }
+      lost_blocks_[run.inode] += run.piece.length_blocks - blocks;
+      state_.Did("blocks-shared",
+                 absl::StrCat(InodeText(run.inode), ", file blocks ", run.piece.file_block, " to ",
+                              run.piece.end() - 1),
+                 absl::StrCat(run.piece.length_blocks - blocks,
+                              " of them belong to another: it has a hole there now, which reads as "
+                              "zeros"));
+    }
+  }
+
+  void Uncount(std::uint64_t inode, std::uint64_t blocks) {
+    const std::string key = schema::InodeKey(InodeNumber(inode));
+    v1::InodeRecord record;
+    if (!state_.Get(key, record)) return;
+    record.set_allocated_blocks(record.allocated_blocks() -
+                                std::min(record.allocated_blocks(), blocks));
+    state_.changes.Put(key, record.SerializeAsString());
+  }
+
+  void FindFree(std::size_t pool) {
+    free_.resize(pools_.size());
+    if ((pools_[pool].flags & Pool::kData) == 0) return;
+    std::uint64_t end = 0;
+    const auto is_free = [&](std::uint64_t to) {
+      if (to > end) free_[pool][end] = to - end;
+    };
+    for (const OwnedRun& run : owned_[pool]) {
+      is_free(run.piece.pool_block);
+      end = std::max(end, run.end());
+    }
+    is_free(pools_[pool].size_blocks());
+    std::vector<OwnedRun>().swap(owned_[pool]);
+  }
+
+  // Writes what differs; one line a pool, however many records that is.
+  void MendFreeIndex() {
+    std::vector<FreeRuns> missing = free_;
+    std::vector<std::uint64_t> dropped(pools_.size());
+    for (FamilyScan scan(state_, schema::Family::kFree); scan.valid(); scan.Next()) {
+      const std::uint64_t pool = scan.key().first, start = scan.key().second;
+      v1::FreeRecord record;
+      if (pool < pools_.size() && scan.Decode(record)) {
+        const auto wanted = missing[pool].find(start);
+        if (wanted != missing[pool].end() && wanted->second == record.length_blocks()) {
+          missing[pool].erase(wanted);
+          continue;
+        }
+      }
+      if (pool < pools_.size()) {
+        ++dropped[pool];
+      } else {
+        state_.Did("free-extent", absl::StrCat("pool ", pool, ", block ", start),
+                   "dropped from the free index: there is no such pool");
+      }
+      if (pool >= pools_.size() || !missing[pool].contains(start)) {
+        state_.changes.Delete(scan.raw_key());
+      }
+    }
+    for (std::uint32_t pool = 0; pool < pools_.size(); ++pool) {
+      for (const auto& [start, length] : missing[pool]) {
+        v1::FreeRecord record;
+        record.set_length_blocks(length);
+        state_.changes.Put(schema::FreeKey(PoolId(pool), PoolBlock(start)),
+                           record.SerializeAsString());
+      }
+      if (missing[pool].empty() && dropped[pool] == 0) continue;
+      std::uint64_t blocks = 0;
+      for (const auto& [start, length] : free_[pool]) blocks += length;
+      state_.Did("free-extent", absl::StrCat("pool ", pools_[pool].name),
+                 absl::StrCat("its free index was made right: ", missing[pool].size(),
+                              " extents written, ", dropped[pool], " replaced or dropped, ", blocks,
+                              " blocks free"));
+    }
+  }
+
+  State& state_;
+  const std::vector<Pool>& pools_;
+  std::vector<std::vector<OwnedRun>> owned_;            // by pool
+  std::map<std::uint64_t, std::uint64_t> lost_blocks_;  // inode → blocks
+  std::vector<FreeRuns> free_;                          // by pool
+};
+
+}  // namespace
+
+absl::Status MendSpace(State& state) {
+  return SpacePass(state).Run();
+}
+
+}  // namespace reel::mdc::repairer

@@ -1,0 +1,299 @@
+#include "mdc/rpc/service.h"
+
+#include <cerrno>
+#include <chrono>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/alarm.h"
+#include "mdc/rpc/read_gate.h"
+#include "proto/grpc/grpc_tls.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::size_t kMaxUnsentBytes = 64 << 20;
+
+// What all streams share.
+struct StreamContext {
+  v1::Mdc::AsyncService& service;
+  CallQueue& queue;
+  const std::vector<VolumeRole*>& volumes;
+  ConnectionGate& gate;
+  const bool tls;
+  LogLimit& refusals;
+};
+
+class SessionStream final : public StreamPeer, public std::enable_shared_from_this<SessionStream> {
+ public:
+  explicit SessionStream(const StreamContext& shared) : shared_(shared) {}
+
+  // Waits for a client. The steps under way own the stream, and so does the volume's core until it
+  // has seen it end.
+  void Accept() {
+    self_ = shared_from_this();
+    context_.AsyncNotifyWhenDone(ended_.tag());
+    MutexLock lock(mutex_);
+    ++steps_;
+    shared_.service.RequestSession(&context_, &rpc_, shared_.queue.get(), shared_.queue.get(),
+                                   accepted_.tag());
+  }
+
+  void Send(v1::ServerFrame frame) override {
+    MutexLock lock(mutex_);
+    if (finished_ || ending_ || cut_off_) return;
+    unsent_bytes_ += frame.ByteSizeLong();
+    if (unsent_bytes_ > kMaxUnsentBytes) {
+      spdlog::warn("stream {} from {} is cut off: {} bytes of replies are not read",
+                   stream_.value(), context_.peer(), unsent_bytes_);
+      cut_off_ = true;
+      context_.TryCancel();
+      return;
+    }
+    unsent_.push_back(std::move(frame));
+    Advance();
+  }
+
+  void End() override {
+    MutexLock lock(mutex_);
+    ending_ = true;
+    Advance();
+  }
+
+  void Taken(std::size_t) override {
+    MutexLock lock(mutex_);
+    if (read_gate_.Taken() && !finished_) Read();
+  }
+
+ private:
+  void OnAccepted(bool ok) {
+    if (!ok) {  // the server is shutting down
+      ended_.Forget();
+      return StepDone();
+    }
+    std::make_shared<SessionStream>(shared_)->Accept();
+    {
+      MutexLock lock(mutex_);
+      steps_ += 2;  // ended_, which comes for every call that was accepted, and the alarm
+      hello_due_.Set(shared_.queue.get(),
+                     std::chrono::system_clock::now() +
+                         std::chrono::milliseconds(shared_.gate.options().unknown_ms),
+                     overdue_.tag());
+      Read();
+    }
+    StepDone();
+  }
+
+  void OnRead(bool ok) {
+    if (!ok) {
+      EndOfInput();
+    } else if (volume_ != nullptr || Choose()) {
+      const auto count = static_cast<std::size_t>(incoming_.requests_size());
+      const std::size_t bytes = incoming_.ByteSizeLong();
+      volume_->wire().bytes_in += bytes;
+      volume_->wire().messages_in += count;
+      bool reads_on = false;
+      v1::ClientFrame frame = std::exchange(incoming_, {});
+      {
+        MutexLock lock(mutex_);
+        reads_on = read_gate_.Queued(count, bytes);
+      }
+      volume_->Post(stream_, std::move(frame));
+      MutexLock lock(mutex_);
+      if (reads_on && !finished_) Read();
+    }
+    StepDone();
+  }
+
+  void OnWritten(bool ok) {
+    {
+      MutexLock lock(mutex_);
+      writing_ = false;
+      if (!ok) unsent_.clear();
+      Advance();
+    }
+    StepDone();
+  }
+
+  // No Hello came in time; false: Hello came, or the stream has ended.
+  void OnOverdue(bool due) {
+    if (due) context_.TryCancel();
+    StepDone();
+  }
+
+  // The client is gone, or the call was answered.
+  void OnEnded() {
+    hello_due_.Cancel();
+    EndOfInput();
+    StepDone();
+  }
+
+  void StepDone() {
+    std::shared_ptr<SessionStream> last;  // destroyed when the lock is free again
+    MutexLock lock(mutex_);
+    if (--steps_ == 0) last = std::move(self_);
+  }
+
+  void Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++steps_;
+    rpc_.Read(&incoming_, read_.tag());
+  }
+
+  // By the first message, which names the volume. False: the stream is being ended.
+  bool Choose() {
+    v1::Reply reply;
+    if (incoming_.requests_size() == 0 || !incoming_.requests(0).has_hello()) {
+      reply.set_error(ENOTCONN);
+      reply.set_message("the first message of a stream must be a Hello");
+      return Reject(std::move(reply), grpc::StatusCode::FAILED_PRECONDITION);
+    }
+    std::string certificate;
+    if (shared_.tls) {
+      auto peer = PeerWithRole(*context_.auth_context(), TlsRole::kClient, "mounting");
+      if (!peer.ok()) {
+        shared_.gate.CountRefused();
+        if (const auto more = shared_.refusals.Admit(SystemClock().NowMs())) {
+          spdlog::warn("a mount from {} is refused: {}{}", context_.peer(),
+                       std::string(peer.status().message()), *more);
+        }
+        reply.set_id(incoming_.requests(0).id());
+        reply.set_error(EACCES);
+        reply.set_message(std::string(peer.status().message()));
+        return Reject(std::move(reply), grpc::StatusCode::PERMISSION_DENIED);
+      }
+      certificate = std::move(peer->name);
+    }
+    const std::string& name = incoming_.requests(0).hello().volume();
+    reply.set_id(incoming_.requests(0).id());
+    for (const VolumeRole* role : shared_.volumes) {
+      if (role->name() != name) continue;
+      shared_.gate.Welcome(context_.peer());
+      if (role->server() == nullptr) return SendOn(*role, std::move(reply));
+      hello_due_.Cancel();
+      volume_ = role->server();
+      stream_ = volume_->AddStream(shared_from_this(), std::move(certificate));
+      return true;
+    }
+    reply.set_error(ENOENT);
+    reply.set_message("no such volume here");
+    return Reject(std::move(reply), grpc::StatusCode::NOT_FOUND);
+  }
+
+  bool SendOn(const VolumeRole& role, v1::Reply reply) {
+    reply.set_active(role.active().address);
+    reply.set_error(EREMOTE);
+    reply.set_message(role.active().stopped ? "the volume is stopped by an administrator"
+                      : reply.active().empty()
+                          ? "a standby; no controller is active"
+                          : absl::StrCat("a standby; the active controller is ", reply.active()));
+    return Reject(std::move(reply), grpc::StatusCode::FAILED_PRECONDITION);
+  }
+
+  bool Reject(v1::Reply reply, grpc::StatusCode code) {
+    MutexLock lock(mutex_);
+    outcome_ = grpc::Status(code, reply.message());
+    v1::ServerFrame frame;
+    *frame.add_replies() = std::move(reply);
+    unsent_.push_back(std::move(frame));
+    ending_ = true;
+    Advance();
+    return false;
+  }
+
+  // The client closed its side, or the stream broke: nothing more comes, and nothing more is
+  // wanted.
+  void EndOfInput() {
+    {
+      MutexLock lock(mutex_);
+      if (std::exchange(input_ended_, true)) return;
+      unsent_.clear();
+      ending_ = true;
+      Advance();
+    }
+    if (volume_ != nullptr) volume_->StreamEnded(stream_);
+  }
+
+  // Starts the next write, or ends the stream after the last one.
+  void Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (writing_ || finished_) return;
+    if (!unsent_.empty()) {
+      outgoing_ = std::move(unsent_.front());
+      unsent_.pop_front();
+      unsent_bytes_ -= std::min(unsent_bytes_, outgoing_.ByteSizeLong());
+      writing_ = true;
+      ++steps_;
+      rpc_.Write(outgoing_, written_.tag());
+    } else if (ending_) {
+      finished_ = true;
+      ++steps_;
+      rpc_.Finish(outcome_, finish_.tag());
+    }
+  }
+
+  const StreamContext shared_;
+  grpc::ServerContext context_;
+  grpc::ServerAsyncReaderWriter<v1::ServerFrame, v1::ClientFrame> rpc_{&context_};
+  Step accepted_{shared_.queue, [this](bool ok) { OnAccepted(ok); }};
+  Step read_{shared_.queue, [this](bool ok) { OnRead(ok); }};
+  Step written_{shared_.queue, [this](bool ok) { OnWritten(ok); }};
+  Step finish_{shared_.queue, [this](bool) { StepDone(); }};
+  Step ended_{shared_.queue, [this](bool) { OnEnded(); }};
+  Step overdue_{shared_.queue, [this](bool due) { OnOverdue(due); }};
+  grpc::Alarm hello_due_;
+
+  // Of reading: one step at a time.
+  v1::ClientFrame incoming_;
+  VolumeServer* volume_ = nullptr;
+  StreamId stream_;
+
+  Mutex mutex_;
+  std::uint32_t steps_ ABSL_GUARDED_BY(mutex_) = 0;  // under way
+  std::shared_ptr<SessionStream> self_;              // while there are any
+  v1::ServerFrame outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::deque<v1::ServerFrame> unsent_ ABSL_GUARDED_BY(mutex_);
+  std::size_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReadGate read_gate_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;  // it reads no replies
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  bool input_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status outcome_ ABSL_GUARDED_BY(mutex_) = grpc::Status::OK;
+};
+
+}  // namespace
+
+void SessionService::Where(WhereCall& call) {
+  if (tls_) {
+    const auto peer = PeerWithRole(*call.context().auth_context(), TlsRole::kClient, "mounting");
+    if (!peer.ok()) {
+      gate_.CountRefused();
+      return call.Finish(
+          grpc::Status(grpc::StatusCode::PERMISSION_DENIED, std::string(peer.status().message())));
+    }
+  }
+  for (const VolumeRole* role : volumes_) {
+    if (role->name() != call.request().volume()) continue;
+    gate_.Welcome(call.context().peer());
+    const VolumeServer* server = role->server();
+    const VolumeRole::Active active = role->active();
+    call.reply().set_here(server != nullptr);
+    call.reply().set_epoch((server != nullptr ? server->epoch() : active.epoch).value());
+    call.reply().set_address(active.address);
+    if (!role->volume().is_nil()) call.reply().set_volume(role->volume().ToBytes());
+    return call.Finish(grpc::Status::OK);
+  }
+  call.Finish(grpc::Status(grpc::StatusCode::NOT_FOUND, "no such volume here"));
+}
+
+void SessionService::Accept(CallQueue& queue) {
+  WhereCall::Accept(
+      service_, &v1::Mdc::AsyncService::RequestWhere, [this](WhereCall& call) { Where(call); },
+      queue);
+  std::make_shared<SessionStream>(StreamContext{service_, queue, volumes_, gate_, tls_, refusals_})
+      ->Accept();
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,104 @@
+#include "mdc/seat/heartbeat.h"
+
+#include <chrono>
+#include <utility>
+
+#include "spdlog/spdlog.h"
+
+namespace reel::mdc {
+
+Heartbeat::Heartbeat(Seat& seat, const Clock& clock, Events events)
+    : seat_(seat),
+      clock_(clock),
+      events_(std::move(events)),
+      began_ms_(clock.NowMs()),
+      progress_until_ms_(began_ms_ + RecoveryLimitMs()),
+      thread_([this] { Main(); }) {}
+
+void Heartbeat::Stop() {
+  if (!thread_.joinable()) return;
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.NotifyAll();
+  }
+  thread_.Join();
+  TakeOrders();
+  for (const Order& order : std::exchange(in_effect_, {})) {
+    order.done(absl::UnavailableError("the controller is giving up the seat"));
+  }
+}
+
+void Heartbeat::Change(std::function<void(Seat&)> change,
+                       std::function<void(const absl::Status&)> done) {
+  MutexLock lock(mutex_);
+  orders_.push_back({std::move(change), std::move(done)});
+  changed_.NotifyAll();
+}
+
+void Heartbeat::TakeOrders() {
+  std::vector<Order> orders;
+  {
+    MutexLock lock(mutex_);
+    orders.swap(orders_);
+  }
+  for (Order& order : orders) {
+    order.change(seat_);
+    in_effect_.push_back(std::move(order));
+  }
+}
+
+// A beat that failed says it again; one that is lost was the last.
+void Heartbeat::AnswerOrders(const SeatResult& result) {
+  if (in_effect_.empty()) return;
+  absl::Status status = result.status;
+  if (result.done() && events_.flush) status = events_.flush();
+  if (!status.ok() && result.outcome != SeatOutcome::kLost) return;
+  for (const Order& order : std::exchange(in_effect_, {})) order.done(status);
+}
+
+std::uint64_t Heartbeat::Beat() {
+  const std::uint64_t seat_ms = seat_.options().seat_ms;
+  TakeOrders();
+  const bool moving = clock_.NowMs() < progress_until_ms_.load(std::memory_order_relaxed);
+  if (!moving) {
+    if (!std::exchange(warned_, true)) spdlog::error("the core stands still: no beat for the seat");
+    return BeatRetryMs(seat_ms);
+  }
+  warned_ = false;
+  if (!seat_.claimed() && events_.claim && events_.claim()) seat_.SetClaimed();
+  const SeatResult result = seat_.Renew();
+  AnswerOrders(result);
+  switch (result.outcome) {
+    case SeatOutcome::kLost:
+      if (events_.lost) events_.lost(result.status);
+      return 0;
+    case SeatOutcome::kDone:
+      if (events_.beaten) events_.beaten();
+      return BeatIntervalMs(seat_ms);
+    default:
+      spdlog::warn("a beat for the seat failed, and is tried again: {}",
+                   std::string(result.status.message()));
+      return BeatRetryMs(seat_ms);
+  }
+}
+
+void Heartbeat::Main() {
+  RunAheadOfOthers();
+  std::uint64_t began_ms = began_ms_;
+  for (std::uint64_t wait_ms = BeatIntervalMs(seat_.options().seat_ms); wait_ms != 0;) {
+    {
+      MutexLock lock(mutex_);
+      const std::uint64_t due_ms = began_ms + wait_ms;
+      for (std::uint64_t now_ms = clock_.NowMs(); !stopping_ && orders_.empty() && now_ms < due_ms;
+           now_ms = clock_.NowMs()) {
+        changed_.WaitFor(mutex_, std::chrono::milliseconds(due_ms - now_ms));
+      }
+      if (stopping_) return;
+    }
+    began_ms = clock_.NowMs();
+    wait_ms = Beat();
+  }
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,191 @@
+// The threads that keep the seat, and end its holder: real threads, time as the test says.
+#include "mdc/seat/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+
+#include "mdc/seat/watchdog.h"
+#include "volume/base/coding.h"
+#include "volume/testing/counting_clock.h"
+#include "volume/testing/sample_volume.h"
+
+namespace reel::mdc {
+namespace {
+
+// One block, and how often it was written.
+class BeatPort final : public SeatPort {
+ public:
+  absl::StatusOr<std::string> Read() override {
+    MutexLock lock(mutex_);
+    return block_;
+  }
+  SeatResult Write(const ArbitrationBlock& block) override {
+    MutexLock lock(mutex_);
+    block_ = EncodeArbitration(block);
+    ++writes_;
+    changed_.NotifyAll();
+    return {SeatOutcome::kDone, {}};
+  }
+  void Wait(std::uint64_t) override {}
+
+  void Put(const ArbitrationBlock& block) {
+    MutexLock lock(mutex_);
+    block_ = EncodeArbitration(block);
+  }
+  int writes() {
+    MutexLock lock(mutex_);
+    return writes_;
+  }
+  void AwaitWrites(int count) {
+    MutexLock lock(mutex_);
+    while (writes_ < count) changed_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::string block_ ABSL_GUARDED_BY(mutex_) = std::string(kArbitrationBytes, '\0');
+  int writes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class Happened {
+ public:
+  void Tell() {
+    MutexLock lock(mutex_);
+    told_ = true;
+    changed_.NotifyAll();
+  }
+  void Await() {
+    MutexLock lock(mutex_);
+    while (!told_) changed_.Wait(mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class HeartbeatTest : public testing::Test {
+ protected:
+  HeartbeatTest() { EXPECT_TRUE(seat_.Enter(Epoch(1), true).ok()); }
+  static SeatOptions Options() {
+    SeatOptions options;
+    options.volume = SampleUuid(9);
+    options.seat_ms = 60;  // short, for the waits between beats are real
+    return options;
+  }
+  // One that has told that another has the seat.
+  std::unique_ptr<Heartbeat> BeatUntilLost() {
+    Heartbeat::Events events;
+    events.lost = [this](const absl::Status&) {
+      ++times_lost_;
+      lost_.Tell();
+    };
+    AnotherTakesTheSeat();
+    auto heartbeat = std::make_unique<Heartbeat>(seat_, clock_, std::move(events));
+    clock_.now_ms += BeatIntervalMs(60);
+    lost_.Await();
+    return heartbeat;
+  }
+  void AnotherTakesTheSeat() {
+    ArbitrationBlock other;
+    other.state = ArbitrationBlock::State::kHeld;
+    other.volume = Options().volume;
+    other.epoch = Epoch(2);
+    port_.Put(other);
+  }
+  CountingClock clock_;
+  BeatPort port_;
+  Seat seat_{port_, clock_, Options()};
+  Happened lost_;
+  std::atomic<int> times_lost_ = 0;
+};
+
+TEST_F(HeartbeatTest, BeatsFollowTheClockWhileTheCoreMoves) {
+  Heartbeat heartbeat(seat_, clock_, {});
+  for (int beat = 2; beat < 20; ++beat) {
+    clock_.now_ms += BeatIntervalMs(60);
+    heartbeat.Progress();
+    port_.AwaitWrites(beat);
+    EXPECT_TRUE(seat_.Holds(clock_.NowMs()));
+  }
+}
+
+TEST_F(HeartbeatTest, ACoreThatStandsStillCostsTheSeat) {
+  Happened expired;
+  Heartbeat heartbeat(seat_, clock_, {});
+  heartbeat.Progress();
+  clock_.now_ms += BeatIntervalMs(60);
+  port_.AwaitWrites(2);
+  // No more progress: the thread runs on, and must not beat although a beat is due and the term
+  // still holds. One pass of it looks at the clock ten times at most.
+  clock_.now_ms += ProgressLimitMs(60) - BeatIntervalMs(60);
+  ASSERT_TRUE(seat_.Holds(clock_.NowMs()));
+  clock_.AwaitLooks(30);
+  EXPECT_EQ(port_.writes(), 2);
+  Watchdog watchdog(seat_, clock_, [&] { expired.Tell(); });
+  clock_.now_ms += 60;
+  expired.Await();
+  heartbeat.Stop();
+  EXPECT_EQ(port_.writes(), 2);
+}
+
+TEST_F(HeartbeatTest, AChangeIsToldOfWhenABeatWithItIsDurable) {
+  Happened told;
+  std::atomic<int> written = 0;
+  Heartbeat::Events events;
+  events.flush = [&] {
+    written = port_.writes();
+    return absl::OkStatus();
+  };
+  Heartbeat heartbeat(seat_, clock_, std::move(events));
+  heartbeat.Change([](Seat& seat) { seat.SetMaintenance(true); },
+                   [&](const absl::Status& status) {
+                     EXPECT_TRUE(status.ok()) << status;
+                     told.Tell();
+                   });
+  told.Await();  // although no beat is due
+  EXPECT_EQ(written, 2);
+  const std::string block = *port_.Read();
+  EXPECT_TRUE(DecodeArbitration(AsBytes(block))->maintenance);
+}
+
+TEST_F(HeartbeatTest, AChangeThatWillNeverBeMadeIsToldOf) {
+  absl::Status told;
+  const auto heartbeat = BeatUntilLost();
+  heartbeat->Change([](Seat& seat) { seat.SetMaintenance(true); },
+                    [&](const absl::Status& status) { told = status; });
+  heartbeat->Stop();
+  EXPECT_TRUE(absl::IsUnavailable(told)) << told;
+}
+
+TEST_F(HeartbeatTest, TellsOfALostSeatOnce) {
+  const auto heartbeat = BeatUntilLost();
+  EXPECT_FALSE(seat_.Holds(clock_.NowMs()));
+  clock_.now_ms += BeatIntervalMs(60);
+  heartbeat->Stop();
+  EXPECT_EQ(times_lost_, 1);
+}
+
+TEST_F(HeartbeatTest, TheWatchdogWaitsForNobody) {
+  Happened expired;
+  Watchdog watchdog(seat_, clock_, [&] { expired.Tell(); });
+  clock_.now_ms += 3'600'000;  // as after a suspended host's wake
+  expired.Await();
+}
+
+TEST_F(HeartbeatTest, ADisarmedWatchdogIsQuiet) {
+  std::atomic<bool> expired = false;
+  {
+    Watchdog watchdog(seat_, clock_, [&] { expired = true; });
+    watchdog.Disarm();
+    clock_.now_ms += 3'600'000;
+  }
+  EXPECT_FALSE(expired);
+}
+
+}  // namespace
+}  // namespace reel::mdc

@@ -1,0 +1,140 @@
+#include "mdc/serve/takeover.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/metafs/pool_space.h"
+#include "mdc/metafs/superblock.h"
+#include "spdlog/spdlog.h"
+#include "volume/format/label.h"
+
+namespace reel::mdc {
+namespace {
+
+// That none of its LUNs has become another volume's while nobody looked.
+absl::Status CheckLuns(const OpenVolume& volume) {
+  for (const auto& lun : volume.luns) {
+    if (absl::Status s = CheckStillOf(*lun, volume.descriptor.volume); !s.ok()) return s;
+  }
+  return absl::OkStatus();
+}
+
+// Paths that were lost while nothing was asked of them are opened anew, and so is a volume that was
+// changed meanwhile. It stays the volume that it was.
+absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
+  for (const auto& lun : volume.luns) {
+    if (absl::Status s = lun->Reopen(); !s.ok()) return s;
+  }
+  if (absl::Status s = CheckLuns(volume); !s.ok()) return s;
+  const auto now = ReadDescriptor(volume.seat());
+  if (!now.ok()) return now.status();
+  if (now->descriptor == volume.descriptor) return absl::OkStatus();
+  auto anew = OpenVolumeByName(options.volume, options.luns, LunAccess::kReadWrite);
+  if (!anew.ok()) return anew.status();
+  if (anew->descriptor.volume != volume.descriptor.volume) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "volume ", options.volume, " is another one now: ", anew->descriptor.volume.ToString(),
+        ", and it was ", volume.descriptor.volume.ToString()));
+  }
+  volume = *std::move(anew);
+  return absl::OkStatus();
+}
+
+// Fence on the seat LUN, and claim: with reservations by PREEMPT, which only one can do, and the
+// block says so afterwards; without, by the block alone.
+absl::Status TakeSeat(const Contest& contest, Epoch epoch, Fencer& fencer, HeldSeat& held,
+                      std::uint64_t* quarantine_ms) {
+  if (!fencer.seat_key_rules()) return held.seat().Claim(contest.look, epoch, contest.claimed);
+  const auto key = fencer.TakeSeatLun(epoch, contest.look.reserved_by, quarantine_ms);
+  if (!key.ok()) return key.status();
+  if (absl::Status s = held.lun().Register(*key); !s.ok()) return s;
+  return held.seat().Enter(epoch, contest.claimed);
+}
+
+HeldSeat::Events EventsOf(const VolumeServerOptions& options) {
+  HeldSeat::Events events;
+  events.lost = [name = options.volume,
+                 lost = options.on_seat_lost ? options.on_seat_lost
+                                             : options.on_failure](const absl::Status& status) {
+    lost(absl::AbortedError(
+        absl::StrCat("volume ", name, ": the seat is lost: ", status.message())));
+  };
+  events.expired = options.on_seat_expired ? options.on_seat_expired : [] {};
+  events.beaten = options.on_beat;
+  return events;
+}
+
+// What follows a seat that was won. Its errors are the end of this process's time in it.
+absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& options,
+                                                    Office office, std::uint64_t quarantine_ms,
+                                                    const Clock& clock) {
+  HeldSeat& held = *office.seat;
+  absl::Status status = office.fencer->Take(held.epoch(), &quarantine_ms);
+  if (status.ok()) {
+    WaitOut(options.volume, quarantine_ms);
+    status = CheckLuns(*office.volume);  // again: from here on they are written to
+  }
+  if (status.ok()) {
+    auto server = VolumeServer::Open(options, office, clock);
+    if (server.ok()) return server;
+    status = server.status();
+  }
+  // Nothing was acknowledged, and nothing is under way any more.
+  if (absl::Status s = held.GiveUp({}); !s.ok()) {
+    spdlog::warn("volume {}: {}", options.volume, std::string(s.message()));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<Epoch> WrittenEpoch(OpenVolume& volume) {
+  metafs::PoolSpace space(volume);
+  const auto reading = metafs::ReadSuperblock(space);
+  if (!reading.ok()) return reading.status();
+  return reading->superblock.epoch;
+}
+
+Epoch NextEpoch(const Contest& contest, Epoch written) {
+  Epoch last = std::max(written, contest.look.last_reserved);
+  if (contest.look.block.ok() && contest.look.block->volume == contest.volume->descriptor.volume) {
+    last = std::max(last, contest.look.block->epoch);
+  }
+  return last + 1;
+}
+
+absl::StatusOr<WonSeat> WinSeat(Contest& contest, Epoch epoch, const SeatOptions& seat,
+                                HeldSeat::Events events, const Clock& clock, bool stays_stopped) {
+  WonSeat won{.fencer = std::make_unique<Fencer>(*contest.volume),
+              .seat = std::make_unique<HeldSeat>(std::move(contest.lun), clock, seat)};
+  won.seat->seat().Inherit(contest.look, stays_stopped);
+  absl::Status taken = TakeSeat(contest, epoch, *won.fencer, *won.seat, &won.quarantine_ms);
+  if (!taken.ok()) {
+    won.seat->lun().Unregister();
+    contest.lun = won.seat->TakeLun();
+    return taken;
+  }
+  won.seat->Begin(std::move(events));
+  return won;
+}
+
+Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const SeatOptions& seat,
+                  const Clock& clock) {
+  const auto failed = [](const absl::Status& status) { return Takeover{.status = status}; };
+  if (absl::Status s = Refresh(*contest.volume, options); !s.ok()) return failed(s);
+  const auto written = WrittenEpoch(*contest.volume);
+  if (!written.ok()) return failed(written.status());
+  const Epoch epoch = NextEpoch(contest, *written);
+  auto won = WinSeat(contest, epoch, seat, EventsOf(options), clock);
+  if (!won.ok()) return failed(won.status());
+  spdlog::info("volume {}: has the seat, in epoch {}", options.volume, epoch.value());
+  Office office{.volume = std::move(contest.volume),
+                .fencer = std::move(won->fencer),
+                .seat = std::move(won->seat)};
+  auto server = Serve(options, std::move(office), won->quarantine_ms, clock);
+  if (!server.ok()) return {.status = server.status(), .won = true};
+  return {.server = *std::move(server), .won = true};
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,239 @@
+// One volume being served: its LUNs and store, its core, and the threads around it.
+//
+//   the core's seat takes events from the queue, hands them to the core, delivers what comes out:
+//                   held by one thread at a time, the one that brought an event to an idle core (a
+//                   visitor, for one batch), else by the resident core thread, which also ticks
+//   commit thread   one Sync covers every batch applied before it; the next group gathers meanwhile
+//   reader threads  fetch keys that were not in memory; enlarge the store
+//   fence thread    cuts sessions off the LUNs, and watches this controller's own hold on them
+// Invariants:
+//   1. Only who holds the seat touches the core, from Open's return to Stop's last step.
+//   2. The queue is bounded by its streams: each lets in no more than it has been told was taken
+//      (StreamPeer::Taken), and the other events are bounded by what the core has under way.
+//   3. When the store fails, or the LUNs go to another controller, `on_failure` is called once and
+//   is expected to end the process:
+//      whether the last commit is durable is not known, and nothing may be said about it.
+// Threads: all public methods may be called concurrently, except that Stop comes last and once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "mdc/core/core.h"
+#include "mdc/fence/fence_thread.h"
+#include "mdc/seat/held_seat.h"
+#include "mdc/store/store.h"
+#include "mdc/store/store_keeper.h"
+#include "volume/base/env.h"
+#include "volume/base/mutex.h"
+#include "volume/base/thread.h"
+#include "volume/format/lun_scan.h"
+
+namespace reel::mdc {
+
+// One client's stream, as the core sees it. Its methods are called from the core's seat, possibly
+// within the caller's own Post, and must not block.
+class StreamPeer {
+ public:
+  virtual ~StreamPeer() = default;
+  // In a frame the replies come first: a callback may be overtaken by a reply, never the other way.
+  virtual void Send(v1::ServerFrame frame) = 0;
+  // After everything that was sent.
+  virtual void End() = 0;
+  // So many requests have left the queue.
+  virtual void Taken(std::size_t requests) = 0;
+};
+
+struct VolumeServerOptions {
+  std::string volume;
+  std::vector<std::string> luns;  // patterns
+  CoreOptions core;
+  std::uint64_t cache_bytes = 512ull << 20;
+  std::function<void(const absl::Status&)> on_failure;
+  // The seat is another's, or its term is over: expected to end the process. None: on_failure.
+  std::function<void(const absl::Status&)> on_seat_lost;
+  // From the watchdog (mdc/seat/watchdog.h): to end it at once, whatever else it is doing.
+  std::function<void()> on_seat_expired;
+  std::function<void()> on_beat;
+  // Clients that know other controllers have all fallen silent: expected to hand the seat over.
+  // Called once, on the core's seat.
+  std::function<void()> on_unheard;
+  // How much of the store counts as free; none: what is. A simulator makes it full by this.
+  std::function<std::uint64_t(const metafs::MetaFs& fs)> free_store_bytes;
+};
+
+// What a won seat brings with it (mdc/serve/takeover.h).
+struct Office {
+  std::unique_ptr<OpenVolume> volume;
+  std::unique_ptr<Fencer> fencer;  // of `volume`; holds the LUNs that have reservations
+  std::unique_ptr<HeldSeat> seat;  // kept by beats
+};
+
+class VolumeServer {
+ public:
+  // Recovers the store of a volume whose seat is held, in that seat's epoch, and serves it. What is
+  // in `office` stays there where this fails. `clock` outlives the server.
+  static absl::StatusOr<std::unique_ptr<VolumeServer>> Open(VolumeServerOptions options,
+                                                            Office& office, const Clock& clock);
+  // As Stop, if that was not called.
+  ~VolumeServer();
+
+  const std::string& name() const { return options_.volume; }
+  const VolumeDescriptor& descriptor() const { return volume_->descriptor; }
+  Epoch epoch() const { return epoch_; }
+
+  // `certificate`: the name of the peer's; empty without TLS.
+  StreamId AddStream(std::shared_ptr<StreamPeer> peer, std::string certificate = {});
+  void Post(StreamId stream, v1::ClientFrame frame);
+  // REQUIRES: nothing is posted for the stream afterwards.
+  void StreamEnded(StreamId stream);
+  // Runs on the core's seat, soon or at once. False when the server is stopping, and neither runs.
+  // `otherwise` runs instead where the store has failed before its turn comes.
+  bool RunOnCore(std::function<void(Core&)> action, std::function<void()> otherwise = {});
+
+  // What the core does not know: where the LUNs are; the store's counters.
+  void Complete(v1::ShowReply& reply) const;
+  void Complete(v1::StatReply& reply) const;
+  // What the LUNs say of their reservations, with `known` as of the core, some time later on the
+  // fence thread: then `done` runs there. False when the server is stopping, and it never runs.
+  bool ListReservations(std::map<std::uint64_t, std::string> known, v1::ReservationsReply& reply,
+                        std::function<void()> done);
+
+  // For the counters "wire.…".
+  struct WireCounters {
+    std::atomic<std::uint64_t> bytes_in{0}, bytes_out{0}, messages_in{0}, messages_out{0};
+  };
+  WireCounters& wire() { return wire_; }
+
+  // Writes down that the volume is, or is no longer, in maintenance: no standby takes it over by
+  // itself, and no new mounts are admitted. `done` runs when that is durable, on any thread.
+  // On the core's seat.
+  bool maintenance() const { return maintenance_; }
+  void SetMaintenance(Core& core, bool on, std::function<void(const absl::Status&)> done);
+
+  // Ends all streams, takes no more events, makes everything durable, closes the store and gives
+  // the seat up as `farewell` says.
+  absl::Status Stop(const SeatFarewell& farewell = {});
+
+ private:
+  struct Opened {
+    StreamId stream;
+    std::shared_ptr<StreamPeer> peer;
+    std::string certificate;
+  };
+  struct Arrived {
+    StreamId stream;
+    v1::ClientFrame frame;
+  };
+  struct Ended {
+    StreamId stream;
+  };
+  struct Durable {
+    Sequence sequence;
+  };
+  struct Fetched {
+    TicketId ticket;
+  };
+  struct RegionAdded {
+    absl::Status outcome;
+  };
+  struct Compacted {
+    absl::Status outcome;
+  };
+  struct Action {
+    std::function<void(Core&)> run;
+    std::function<void()> otherwise{};
+  };
+  using Event =
+      std::variant<Opened, Arrived, Ended, Durable, Fetched, RegionAdded, Compacted, Action>;
+  struct Outgoing {
+    std::shared_ptr<StreamPeer> peer;
+    v1::ServerFrame frame;
+    std::size_t bytes = 0;
+  };
+
+  VolumeServer(VolumeServerOptions options, const Clock& clock);
+  absl::Status OpenStore(std::unique_ptr<Fencer> fencer);
+  void StartThreads();
+  absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
+  void DescribeStore(v1::ShowReply& reply) const;
+  void DescribeFencing(v1::ShowReply& reply) const;
+
+  void Queue(Event event) { (void)Queue(std::move(event), /*when_stopping=*/true); }
+  // False: it is dropped, as the server is stopping.
+  bool Queue(Event event, bool when_stopping);
+  void CoreMain();
+  static void Drop(std::vector<Event>& events);
+  // What is in the queue, by the seat's holder; true when more has come meanwhile.
+  bool RunBatch();
+  void Handle(Event event);
+  void Deliver();
+  void Flush(Outgoing& outgoing);
+  void CommitMain();
+  void ReaderMain();
+  void Fetch(const Miss& miss) const;
+  void WatchSpace();
+  void OnCompacted(const absl::Status& outcome);
+  void DoLater(std::function<void()> job);
+  void Fail(const absl::Status& status);  // of the store
+  void EndWith(const absl::Status& status);
+  // Nothing that this controller knows may leave it, or be made durable, when it holds the seat no
+  // longer.
+  bool HoldsSeat();
+  // The same for whoever is about to write to the store; ABORTED.
+  absl::Status CheckTerm();
+  void LoseSeat(const std::string& why);
+  // What the core wants to be done about hosts that it does not hear.
+  void FenceAndGiveWay(CoreOutputs& outputs);
+
+  VolumeServerOptions options_;
+  const Clock& clock_;
+  std::unique_ptr<OpenVolume> volume_;
+  std::unique_ptr<HeldSeat> seat_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Core> core_;
+  std::unique_ptr<FenceThread> fencing_;
+  Epoch epoch_;
+  WireCounters wire_;
+  std::atomic<std::uint64_t> next_stream_{0};
+  std::atomic<std::uint64_t> syncs_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> maintenance_{false};
+  std::atomic<bool> compaction_cancelled_{false};
+
+  // Of the seat's holder.
+  bool unheard_ = false;  // and on_unheard was called
+  std::unique_ptr<StoreKeeper> keeper_;
+  absl::flat_hash_map<StreamId, Outgoing> streams_;
+
+  mutable Mutex queue_mutex_;
+  CondVar queue_changed_;
+  std::vector<Event> queue_ ABSL_GUARDED_BY(queue_mutex_);
+  bool core_busy_ ABSL_GUARDED_BY(queue_mutex_) = false;       // the seat is taken
+  bool resident_wants_ ABSL_GUARDED_BY(queue_mutex_) = false;  // visitors leave it free
+  bool stopping_ ABSL_GUARDED_BY(queue_mutex_) = false;
+
+  Mutex work_mutex_;
+  CondVar sync_wanted_;
+  CondVar job_wanted_;
+  bool wants_sync_ ABSL_GUARDED_BY(work_mutex_) = false;
+  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(work_mutex_);
+  bool workers_stop_ ABSL_GUARDED_BY(work_mutex_) = false;
+
+  SeatFarewell farewell_;  // set before stopping_
+  Thread core_thread_;
+  std::vector<Thread> workers_;
+};
+
+}  // namespace reel::mdc

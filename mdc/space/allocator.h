@@ -1,0 +1,101 @@
+// Free space of the data pools, in volume blocks, and the policy of where new blocks go.
+//
+// Per pool an index of free extents by address and by size; the store's family 'F' holds the same,
+// and every change of the index stages the matching keys in the operation's transaction.
+// Invariants:
+//   1. Blocks that an operation allocates leave the index at once; Abandon puts them back when it
+//   does
+//      not commit.
+//   2. Blocks that an operation frees enter the index only when its commit is durable (Durable), so
+//   that
+//      a crash never leaves one block with two owners. Their 'F' keys are in the freeing commit.
+//   3. Index ∪ reserved ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
+//   4. Everything that is done is a function of the store and the calls: no clock, no randomness.
+// Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run
+// of free blocks for what one client writes into one directory, and is given up before ENOSPC.
+// Threads: the core thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "mdc/base/progress.h"
+#include "mdc/metadb/txn.h"
+#include "volume/format/descriptor.h"
+#include "volume/format/extent_map.h"
+
+namespace reel::mdc {
+
+struct AllocationRequest {
+  std::uint64_t length_blocks = 0;  // needed: all of it, or ENOSPC …
+  // … but of space so fragmented that it takes more runs, a first part, in so many.
+  std::size_t max_runs = kStepExtents;
+  std::uint64_t ahead_blocks = 0;  // wanted beyond it, contiguous with its last run, if free
+  std::string affinity;            // pool affinity; empty for none
+  SessionId session;               // with `directory`: whose window
+  InodeNumber directory;           // 0: no window
+  bool has_goal = false;           // continue at (goal_pool, goal_block) where possible
+  bool goal_pool_only = false;     // … and nowhere but in that pool
+  PoolId goal_pool;
+  PoolBlock goal_block;
+};
+
+struct Run {
+  PoolId pool;
+  PoolBlock start;
+  std::uint64_t length_blocks = 0;
+  friend bool operator==(const Run&, const Run&) = default;
+};
+
+class Allocator {
+ public:
+  // Reads family 'F' of the store.
+  static absl::StatusOr<std::unique_ptr<Allocator>> Load(const MetaDb& db,
+                                                         const VolumeDescriptor& descriptor);
+  // Stages the free space of a new volume: everything but `used`.
+  static void Format(const VolumeDescriptor& descriptor, const std::vector<Run>& used,
+                     WriteBatch& batch);
+  virtual ~Allocator() = default;
+
+  // Runs that sum to length_blocks and up to ahead_blocks more, or max_runs that sum to less.
+  // ENOSPC: nothing was taken. EINVAL: an affinity that no pool has falls back to the plain data
+  // pools, never an error.
+  virtual absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) = 0;
+  // Frees a run that the transaction's extents no longer name. DATA_LOSS when a block of it is free
+  // already: the operation must fail.
+  virtual absl::Status Free(Txn& txn, const Run& run) = 0;
+
+  // The same, without blocks ahead, kept in memory alone for a later operation, which claims them;
+  // taken only where plenty is left. ENOSPC.
+  virtual absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) = 0;
+  // While it is set, only blocks that an earlier epoch had reserved are taken (ReserveAgain,
+  // Claim): Allocate and Reserve are EAGAIN.
+  virtual void SetGrace(bool in_grace) = 0;
+  // The same of this run, which an earlier epoch had reserved. INVALID_ARGUMENT: there is no such
+  // run of data blocks, or not all of it is free.
+  virtual absl::Status ReserveAgain(const Run& run) = 0;
+  // The current operation allocates a reserved run.
+  virtual void Claim(Txn& txn, const Run& run) = 0;
+  // Nobody will.
+  virtual void Unreserve(const Run& run) = 0;
+
+  // The current operation committed as `sequence`, or did not: settles what it took and freed.
+  virtual void Committed(Sequence sequence) = 0;
+  virtual void Abandon() = 0;
+  // Frees of commits up to `sequence` may now be allocated again.
+  virtual void Durable(Sequence sequence) = 0;
+  // A session is gone: its windows are given up.
+  virtual void DropWindows(SessionId session) = 0;
+
+  virtual std::uint64_t free_blocks(PoolId pool) const = 0;  // frees not yet durable included
+  virtual std::uint64_t total_free_blocks() const = 0;       // of data pools
+  virtual std::uint64_t total_blocks() const = 0;            // of data pools
+
+  // For tests: INTERNAL says which invariant does not hold.
+  virtual absl::Status Check() const { return absl::OkStatus(); }
+};
+
+}  // namespace reel::mdc

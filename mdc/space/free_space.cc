@@ -1,0 +1,279 @@
+#include "mdc/space/free_space.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/metadb/schema.h"
+#include "proto/records.pb.h"
+
+namespace reel::mdc {
+namespace {
+
+// A window holds this many files like the one that opened it, between the two bounds; each time it
+// is used up, the next one is twice as large.
+constexpr std::uint64_t kWindowFiles = 32;
+constexpr std::uint64_t kMinWindowBytes = 32 * kMiB;
+constexpr std::uint64_t kMaxWindowBytes = 1 * kGiB;
+// … and at most this part of the pool's free space, so that windows do not cut up a small pool.
+constexpr std::uint64_t kWindowShare = 32;
+// A continuation is taken in pieces of at least this: less would only fragment the file.
+constexpr std::uint64_t kMinContinuationBytes = 1 * kMiB;
+
+std::string EncodeFree(std::uint64_t length_blocks) {
+  v1::FreeRecord record;
+  record.set_length_blocks(length_blocks);
+  return record.SerializeAsString();
+}
+
+}  // namespace
+
+FreeSpace::FreeSpace(PoolId pool, const VolumeDescriptor& descriptor)
+    : id_(pool),
+      pool_(descriptor.pools[pool.value()]),
+      block_bytes_(descriptor.block_bytes),
+      size_blocks_(pool_.size_blocks()) {
+  std::uint64_t first = 0;
+  for (const StripeSet& set : pool_.sets) {
+    const std::uint64_t stripe = std::uint64_t{pool_.breadth_blocks} * set.luns.size();
+    sets_.push_back({first, first + set.rows * stripe, stripe});
+    first = sets_.back().end_block;
+  }
+}
+
+absl::Status FreeSpace::Load(std::uint64_t start, std::uint64_t length_blocks) {
+  if (length_blocks == 0 || start >= size_blocks_ || length_blocks > size_blocks_ - start) {
+    return absl::DataLossError(absl::StrCat("free extent [", start, ", +", length_blocks,
+                                            ") lies outside pool ", pool_.name,
+                                            "; run fsck.reelfs"));
+  }
+  if (stored_.Overlaps(start, length_blocks)) {
+    return absl::DataLossError(absl::StrCat("free extent [", start, ", +", length_blocks,
+                                            ") of pool ", pool_.name,
+                                            " overlaps another; run fsck.reelfs"));
+  }
+  stored_.Insert(start, length_blocks);
+  available_.Insert(start, length_blocks);
+  return absl::OkStatus();
+}
+
+void FreeSpace::StoreTake(Txn* txn, Extent run) {
+  const Extent whole = *stored_.Containing(run.start);
+  stored_.Remove(run.start, run.length_blocks);
+  if (txn == nullptr) return;
+  if (whole.start < run.start) {
+    txn->Put(schema::FreeKey(id_, PoolBlock(whole.start)), EncodeFree(run.start - whole.start));
+  } else {
+    txn->Delete(schema::FreeKey(id_, PoolBlock(whole.start)));
+  }
+  if (run.end() < whole.end()) {
+    txn->Put(schema::FreeKey(id_, PoolBlock(run.end())), EncodeFree(whole.end() - run.end()));
+  }
+}
+
+void FreeSpace::StoreFree(Txn* txn, Extent run) {
+  if (txn != nullptr && stored_.StartingAt(run.end())) {
+    txn->Delete(schema::FreeKey(id_, PoolBlock(run.end())));
+  }
+  stored_.Insert(run.start, run.length_blocks);
+  if (txn == nullptr) return;
+  const Extent merged = *stored_.Containing(run.start);
+  txn->Put(schema::FreeKey(id_, PoolBlock(merged.start)), EncodeFree(merged.length_blocks));
+}
+
+bool FreeSpace::IsAllocated(Extent run) const {
+  return run.length_blocks > 0 && run.start < size_blocks_ &&
+         run.length_blocks <= size_blocks_ - run.start &&
+         !stored_.Overlaps(run.start, run.length_blocks);
+}
+
+std::uint64_t FreeSpace::StripeAt(std::uint64_t block) const {
+  for (const SetGeometry& set : sets_) {
+    if (block < set.end_block) return set.stripe_blocks;
+  }
+  return 1;
+}
+
+std::uint64_t FreeSpace::AlignUp(std::uint64_t block) const {
+  for (const SetGeometry& set : sets_) {
+    if (block < set.end_block) {
+      return set.first_block + RoundUp(block - set.first_block, set.stripe_blocks);
+    }
+  }
+  return block;
+}
+
+// Where a run of that length fits best: large ones at the start of a full stripe if possible.
+std::optional<FreeSpace::Extent> FreeSpace::Find(std::uint64_t length_blocks) const {
+  const auto tight = available_.Fit(length_blocks);
+  if (!tight) return std::nullopt;
+  const std::uint64_t stripe = StripeAt(tight->start);
+  if (length_blocks >= stripe) {
+    for (const auto& candidate : {tight, available_.Fit(length_blocks + stripe - 1)}) {
+      if (!candidate) continue;
+      const std::uint64_t start = AlignUp(candidate->start);
+      if (start < candidate->end() && candidate->end() - start >= length_blocks) {
+        return Extent{start, length_blocks};
+      }
+    }
+  }
+  return Extent{tight->start, length_blocks};
+}
+
+std::optional<FreeSpace::Extent> FreeSpace::TakeAt(std::uint64_t block, std::uint64_t want,
+                                                   SessionId session) {
+  const std::uint64_t least = std::min(want, DivideUp(kMinContinuationBytes, block_bytes_));
+  if (const auto found = available_.Containing(block)) {
+    const Extent run{block, std::min(want, found->end() - block)};
+    if (run.length_blocks < least) return std::nullopt;
+    available_.Remove(run.start, run.length_blocks);
+    return run;
+  }
+  const auto window = window_starts_.find(block);
+  if (window == window_starts_.end() || window->second.session != session) return std::nullopt;
+  const WindowKey key = window->second;
+  if (std::min(want, windows_.at(key).extent.length_blocks) < least) return std::nullopt;
+  return CutWindow(key, want);
+}
+
+std::optional<FreeSpace::Extent> FreeSpace::TakeFromWindow(const WindowKey& key,
+                                                           std::uint64_t need) {
+  std::uint64_t last_size = 0;
+  const auto found = windows_.find(key);
+  if (found != windows_.end()) {
+    if (found->second.extent.length_blocks >= need) return CutWindow(key, need);
+    last_size = found->second.size_blocks;
+    CloseWindow(key);
+  }
+  if (!OpenWindow(key, need, last_size)) return std::nullopt;
+  return CutWindow(key, need);
+}
+
+bool FreeSpace::OpenWindow(const WindowKey& key, std::uint64_t need,
+                           std::uint64_t last_size_blocks) {
+  const std::uint64_t most =
+      std::min(kMaxWindowBytes / block_bytes_, available_.total_blocks() / kWindowShare);
+  const std::uint64_t least = std::min(DivideUp(kMinWindowBytes, block_bytes_), most);
+  if (need == 0 || need > most) return false;
+  const std::uint64_t wish =
+      std::clamp(std::max(need * kWindowFiles, 2 * last_size_blocks), least, most);
+  auto run = Find(wish);
+  if (!run) {
+    // Free space is fragmented: the largest piece that holds a few such files is still worth it.
+    const auto largest = available_.Largest();
+    if (!largest || largest->length_blocks < 2 * need) return false;
+    run = largest;
+  }
+  if (windows_.size() >= kMaxWindows) {
+    const auto oldest = std::min_element(
+        windows_.begin(), windows_.end(),
+        [](const auto& a, const auto& b) { return a.second.used < b.second.used; });
+    CloseWindow(WindowKey(oldest->first));
+  }
+  available_.Remove(run->start, run->length_blocks);
+  windows_[key] = {*run, run->length_blocks, ++window_uses_};
+  window_starts_[run->start] = key;
+  window_blocks_ += run->length_blocks;
+  return true;
+}
+
+void FreeSpace::CloseWindow(const WindowKey& key) {
+  const auto found = windows_.find(key);
+  const Extent rest = found->second.extent;
+  window_starts_.erase(rest.start);
+  windows_.erase(found);
+  window_blocks_ -= rest.length_blocks;
+  available_.Insert(rest.start, rest.length_blocks);
+}
+
+FreeSpace::Extent FreeSpace::CutWindow(const WindowKey& key, std::uint64_t want) {
+  Window& window = windows_.at(key);
+  const Extent run{window.extent.start, std::min(want, window.extent.length_blocks)};
+  window_starts_.erase(run.start);
+  window_blocks_ -= run.length_blocks;
+  window.extent.start += run.length_blocks;
+  window.extent.length_blocks -= run.length_blocks;
+  window.used = ++window_uses_;
+  if (window.extent.length_blocks == 0) {
+    windows_.erase(key);
+  } else {
+    window_starts_[window.extent.start] = key;
+  }
+  return run;
+}
+
+std::optional<FreeSpace::Extent> FreeSpace::TakeRun(std::uint64_t need, std::uint64_t ahead) {
+  auto run = ahead > 0 ? Find(need + ahead) : std::nullopt;
+  if (!run) run = Find(need);
+  if (!run) return std::nullopt;
+  run->length_blocks = need;
+  available_.Remove(run->start, need);
+  return run;
+}
+
+std::optional<FreeSpace::Extent> FreeSpace::TakeLargest(std::uint64_t want) {
+  const auto largest = available_.Largest();
+  if (!largest) return std::nullopt;
+  const Extent run{largest->start, std::min(want, largest->length_blocks)};
+  available_.Remove(run.start, run.length_blocks);
+  return run;
+}
+
+void FreeSpace::Release(Extent run) {
+  // What was taken ahead and not used lies right before the rest of its window: put back there, the
+  // directory's next file continues where this one really ended.
+  const auto window = window_starts_.find(run.end());
+  if (window == window_starts_.end()) {
+    available_.Insert(run.start, run.length_blocks);
+    return;
+  }
+  const WindowKey key = window->second;
+  window_starts_.erase(window);
+  Window& grown = windows_.at(key);
+  grown.extent.start = run.start;
+  grown.extent.length_blocks += run.length_blocks;
+  window_blocks_ += run.length_blocks;
+  window_starts_[run.start] = key;
+}
+
+bool FreeSpace::DropWindows(std::optional<SessionId> session) {
+  std::vector<WindowKey> keys;
+  for (const auto& [key, window] : windows_) {
+    if (!session || key.session == *session) keys.push_back(key);
+  }
+  for (const WindowKey& key : keys) CloseWindow(key);
+  return !keys.empty();
+}
+
+absl::Status FreeSpace::Check(std::uint64_t pending_blocks) const {
+  if (!stored_.Consistent() || !available_.Consistent()) {
+    return absl::InternalError("a free index contradicts itself");
+  }
+  std::uint64_t windows = 0;
+  const auto in_store = [&](Extent part) {
+    const auto whole = stored_.Containing(part.start);
+    return whole && whole->end() >= part.end();
+  };
+  for (const auto& [key, window] : windows_) {
+    windows += window.extent.length_blocks;
+    if (!in_store(window.extent) ||
+        available_.Overlaps(window.extent.start, window.extent.length_blocks)) {
+      return absl::InternalError("a window is not free, or free twice");
+    }
+    const auto start = window_starts_.find(window.extent.start);
+    if (start == window_starts_.end() || start->second != key) {
+      return absl::InternalError("a window cannot be found by its start");
+    }
+  }
+  for (const auto& [start, length] : available_.extents()) {
+    if (!in_store({start, length})) return absl::InternalError("available, but not free");
+  }
+  if (windows != window_blocks_ || window_starts_.size() != windows_.size()) {
+    return absl::InternalError("the windows do not add up");
+  }
+  if (usable_blocks() + pending_blocks != stored_.total_blocks()) {
+    return absl::InternalError("available, windows and pending frees do not sum to what is free");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace reel::mdc

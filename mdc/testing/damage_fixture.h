@@ -1,0 +1,118 @@
+// The vocabulary of tests that plant damage in a sound store: the checker's and the repairer's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "mdc/check/checker.h"
+#include "mdc/metadb/schema.h"
+#include "mdc/ops/acl.h"
+#include "mdc/testing/op_fixture.h"
+#include "proto/records.pb.h"
+#include "volume/base/coding.h"
+
+namespace reel::mdc {
+
+// A store with /dir/sub, /dir/file (8 extents of one block) and /link, made by the operations.
+class DamageFixture : public OpFixture {
+ protected:
+  DamageFixture() {
+    dir_ = MakeDir(1, "dir");
+    sub_ = MakeDir(dir_, "sub");
+    file_ = MakeFile(dir_, "file");
+    EXPECT_EQ(Create(1, "link", S_IFLNK | 0777, nullptr, "target"), 0);
+    EXPECT_EQ(SetXattr(file_, "user.a", "1"), 0);
+    Scatter(file_, 8);
+  }
+
+  // The codes of all problems found, in order of report.
+  std::vector<std::string> Check() {
+    std::vector<std::string> codes;
+    lines_.clear();
+    CheckSink sink;
+    sink.on_problem = [&](const Problem& problem) {
+      codes.push_back(problem.code);
+      lines_.push_back(problem.where + ": " + problem.what);
+    };
+    totals_ = CheckVolume({store_.db(), volume_, regions_}, sink);
+    EXPECT_EQ(totals_.problems, codes.size());
+    return codes;
+  }
+
+  void Put(const std::string& key, const std::string& value) {
+    WriteBatch batch;
+    batch.Put(key, value);
+    EXPECT_TRUE(store_.db().Apply(batch).ok());
+  }
+  void Delete(const std::string& key) {
+    WriteBatch batch;
+    batch.Delete(key);
+    EXPECT_TRUE(store_.db().Apply(batch).ok());
+  }
+  // Changes one record in place.
+  template <typename Record, typename Change>
+  void Edit(const std::string& key, Change change) {
+    std::string value;
+    auto found = store_.db().Get(key, &value, Tier::kAll);
+    ASSERT_TRUE(found.ok() && *found == Found::kYes);
+    Record record;
+    ASSERT_TRUE(record.ParseFromString(value));
+    change(record);
+    Put(key, record.SerializeAsString());
+  }
+  template <typename Change>
+  void EditInode(std::uint64_t inode, Change change) {
+    Edit<v1::InodeRecord>(schema::InodeKey(InodeNumber(inode)), change);
+  }
+  template <typename Change>
+  void EditExtent(std::uint64_t block, Change change) {
+    Edit<v1::ExtentRecord>(schema::ExtentKey(InodeNumber(file_), FileBlock(block)), change);
+  }
+  template <typename Change>
+  void EditEntry(std::uint64_t directory, std::string_view name, Change change) {
+    Edit<v1::DirentRecord>(schema::DirentKey(InodeNumber(directory), name), change);
+  }
+  std::uint64_t CookieOf(std::uint64_t directory, std::string_view name) {
+    std::uint64_t cookie = 0;
+    EditEntry(directory, name, [&](v1::DirentRecord& record) { cookie = record.cookie(); });
+    return cookie;
+  }
+
+  // An ACL as it is stored: entries of tag, permissions and id.
+  static std::string AclBytes(
+      const std::vector<std::tuple<std::uint16_t, std::uint16_t, std::uint32_t>>& entries) {
+    std::string bytes;
+    PutU32(bytes, 2);
+    for (const auto& [tag, permissions, id] : entries) {
+      PutU16(bytes, tag);
+      PutU16(bytes, permissions);
+      PutU32(bytes, id);
+    }
+    return bytes;
+  }
+  // rwx for the owner, rw- for user 5, r-- for the group, a mask of rw-, nothing for others: 0760.
+  static std::string SomeAcl() {
+    constexpr std::uint32_t kNone = ~0u;
+    return AclBytes({{1, 7, kNone}, {2, 6, 5}, {4, 4, kNone}, {16, 6, kNone}, {32, 0, kNone}});
+  }
+  static std::string AclKey(std::uint64_t inode, std::string_view name) {
+    return schema::XattrKey(InodeNumber(inode), name);
+  }
+  // Stores an attribute behind the operations' back, and counts it.
+  void PlantXattr(std::uint64_t inode, std::string_view name, const std::string& value) {
+    Put(AclKey(inode, name), value);
+    EditInode(inode, [&](v1::InodeRecord& record) {
+      record.set_xattr_name_bytes(record.xattr_name_bytes() +
+                                  static_cast<std::uint32_t>(name.size()) + 1);
+    });
+  }
+
+  std::uint64_t dir_ = 0, sub_ = 0, file_ = 0;
+  std::vector<mdc::Run> regions_;  // a test's own Run is gtest's
+  std::vector<std::string> lines_;
+  CheckTotals totals_;
+};
+
+}  // namespace reel::mdc

@@ -1,0 +1,32 @@
+// TLS as gRPC takes it: credentials for both sides, and who the other side is.
+// Threads: pure functions, but for OnFailedHandshake.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/grpcpp.h"
+#include "proto/tls/tls.h"
+
+namespace reel {
+
+// Without material: no TLS. With it, the server demands a certificate of its authority from every
+// client, and a client checks that the server's is for the host that it dialled.
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(
+    const std::optional<TlsMaterial>& material);
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
+    const std::optional<TlsMaterial>& material);
+
+// By the certificate of the connection. INVALID_ARGUMENT: none, or not one of ReelFS.
+absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context);
+// Of this process's servers: called with the reason where a peer's TLS handshake fails, by a thread
+// of gRPC. Nothing: nobody is told any more; returns when no call is under way.
+void OnFailedHandshake(std::function<void(std::string_view why)> told);
+// PERMISSION_DENIED when the peer has another role.
+absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole role,
+                                     std::string_view purpose);
+
+}  // namespace reel

@@ -1,0 +1,63 @@
+// Certificates: who somebody is on the wire, and what they may do there.
+//
+// A certificate of ReelFS names its holder (the subject's common name) and one role (a URI among
+// the subject's alternative names: reelfs:role/mdc, reelfs:role/client or reelfs:role/admin).
+// Nothing else of it is looked at but what TLS itself checks: the authority, the dates, and for a
+// metadata controller the host names and addresses.
+//
+// Texts are untrusted: an error, never an abort. The only files that know OpenSSL are this one's,
+// tls.cc, tls_probe.cc and tools/admin/pki.cc. Threads: pure functions.
+#pragma once
+
+#include <openssl/evp.h>
+#include <openssl/x509v3.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace reel {
+
+enum class TlsRole { kMdc, kClient, kAdmin };
+inline constexpr std::string_view kRoleUri = "reelfs:role/";
+// "mdc", "client", "admin".
+std::string_view RoleName(TlsRole role);
+absl::StatusOr<TlsRole> ParseRole(std::string_view name);
+
+struct TlsPeer {
+  std::string name;
+  TlsRole role = TlsRole::kClient;
+};
+
+struct OpensslDelete {
+  void operator()(BIO* p) const { BIO_free(p); }
+  void operator()(EVP_PKEY* p) const { EVP_PKEY_free(p); }
+  void operator()(X509* p) const { X509_free(p); }
+  void operator()(X509_STORE* p) const { X509_STORE_free(p); }
+  void operator()(X509_STORE_CTX* p) const { X509_STORE_CTX_free(p); }
+  void operator()(GENERAL_NAMES* p) const { GENERAL_NAMES_free(p); }
+  void operator()(X509_EXTENSION* p) const { X509_EXTENSION_free(p); }
+};
+template <typename T>
+using OpensslPtr = std::unique_ptr<T, OpensslDelete>;
+
+// All certificates of a PEM text; INVALID_ARGUMENT when there is none, or one is damaged.
+absl::StatusOr<std::vector<OpensslPtr<X509>>> ParseCertificates(std::string_view pem);
+// INVALID_ARGUMENT; a key that is encrypted is one, too.
+absl::StatusOr<OpensslPtr<EVP_PKEY>> ParsePrivateKey(std::string_view pem);
+
+// INVALID_ARGUMENT: no name, or no role (or several) that ReelFS knows.
+absl::StatusOr<TlsPeer> PeerOf(const X509& certificate);
+// Of the first certificate of a PEM text.
+absl::StatusOr<TlsPeer> PeerOf(std::string_view pem);
+
+// The host names and addresses that it is for: "mdc1, 10.0.0.1"; "none".
+std::string HostsOf(const X509& certificate);
+
+// Why OpenSSL refused what it was asked last; empties its list of errors.
+std::string OpensslError();
+
+}  // namespace reel

@@ -1,0 +1,150 @@
+#include "proto/tls/tls.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace reel {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+
+// One of the three, as messages name it.
+struct NamedFile {
+  const char* key;
+  const std::string& path;
+
+  std::string text() const { return absl::StrCat(key, " ", absl::CHexEscape(path)); }
+  absl::Status Wrong(std::string_view what) const {
+    return absl::InvalidArgumentError(absl::StrCat(text(), " ", std::string(what)));
+  }
+};
+
+absl::StatusOr<std::string> ReadFile(const NamedFile& file, bool secret) {
+  const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    const int error = errno;
+    const std::string message = absl::StrCat(file.text(), ": ", std::strerror(error));
+    return error == ENOENT   ? absl::NotFoundError(message)
+           : error == EACCES ? absl::PermissionDeniedError(message)
+                             : absl::InvalidArgumentError(message);
+  }
+  const absl::Cleanup closing = [fd] { close(fd); };
+  struct stat stat {};
+  if (fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode)) return file.Wrong("is no regular file");
+  if (secret && (stat.st_mode & S_IRWXO) != 0) {
+    return file.Wrong("may be read or written by everyone; keep it secret: chmod o= on it");
+  }
+  std::string text(kMaxFileBytes + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = read(fd, text.data() + size, text.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return file.Wrong(absl::StrCat("cannot be read: ", std::strerror(errno)));
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  if (size > kMaxFileBytes) return file.Wrong("is longer than 1 MiB: neither certificate nor key");
+  text.resize(size);
+  return text;
+}
+
+std::string DateOf(const ASN1_TIME* time) {
+  tm fields{};
+  char text[32] = "an unknown date";
+  if (ASN1_TIME_to_tm(time, &fields) == 1) {
+    std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &fields);
+  }
+  return text;
+}
+
+absl::Status CheckDates(const NamedFile& file, const X509& certificate) {
+  const ASN1_TIME* begin = X509_get0_notBefore(&certificate);
+  const ASN1_TIME* end = X509_get0_notAfter(&certificate);
+  if (X509_cmp_current_time(begin) > 0) {
+    return file.Wrong(absl::StrCat("is not valid before ", DateOf(begin), "; is the clock right?"));
+  }
+  if (X509_cmp_current_time(end) < 0) {
+    return file.Wrong(
+        absl::StrCat("has expired on ", DateOf(end), "; issue another (reeladm pki issue)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckIssuer(const NamedFile& cert, const NamedFile& ca,
+                         const std::vector<OpensslPtr<X509>>& own,
+                         const std::vector<OpensslPtr<X509>>& authorities, TlsRole role) {
+  const OpensslPtr<X509_STORE> store(X509_STORE_new());
+  for (const auto& authority : authorities) X509_STORE_add_cert(store.get(), authority.get());
+  STACK_OF(X509)* between = sk_X509_new_null();
+  const absl::Cleanup freeing = [between] { sk_X509_free(between); };
+  for (std::size_t i = 1; i < own.size(); ++i) sk_X509_push(between, own[i].get());
+  const OpensslPtr<X509_STORE_CTX> context(X509_STORE_CTX_new());
+  X509_STORE_CTX_init(context.get(), store.get(), own.front().get(), between);
+  X509_STORE_CTX_set_purpose(
+      context.get(), role == TlsRole::kMdc ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT);
+  if (X509_verify_cert(context.get()) == 1) return absl::OkStatus();
+  const int error = X509_STORE_CTX_get_error(context.get());
+  (void)OpensslError();
+  if (error == X509_V_ERR_CERT_HAS_EXPIRED) {
+    return ca.Wrong("has expired: a new authority and new certificates are needed");
+  }
+  return cert.Wrong(absl::StrCat("is not accepted by ", ca.text(), " (",
+                                 X509_verify_cert_error_string(error),
+                                 "): are both of the same authority?"));
+}
+
+absl::Status CheckRole(const NamedFile& file, const TlsPeer& peer, TlsRole role) {
+  if (peer.role == role) return absl::OkStatus();
+  return file.Wrong(absl::StrCat("has the role ", std::string(RoleName(peer.role)),
+                                 "; the role needed here is ", std::string(RoleName(role)),
+                                 " (reeladm pki issue --role ", std::string(RoleName(role)), ")"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<TlsMaterial>> LoadTls(const TlsFiles& files, TlsRole role) {
+  if (!files.any()) return std::optional<TlsMaterial>();
+  const NamedFile ca{"tls_ca", files.ca}, cert{"tls_cert", files.cert}, key{"tls_key", files.key};
+  for (const NamedFile* file : {&ca, &cert, &key}) {
+    if (file->path.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file->key, " is missing: TLS takes tls_ca, tls_cert and tls_key"));
+    }
+  }
+  auto ca_pem = ReadFile(ca, /*secret=*/false);
+  if (!ca_pem.ok()) return ca_pem.status();
+  auto cert_pem = ReadFile(cert, /*secret=*/false);
+  if (!cert_pem.ok()) return cert_pem.status();
+  auto key_pem = ReadFile(key, /*secret=*/true);
+  if (!key_pem.ok()) return key_pem.status();
+
+  const auto authorities = ParseCertificates(*ca_pem);
+  if (!authorities.ok()) return ca.Wrong(std::string(authorities.status().message()));
+  const auto own = ParseCertificates(*cert_pem);
+  if (!own.ok()) return cert.Wrong(std::string(own.status().message()));
+  const auto secret = ParsePrivateKey(*key_pem);
+  if (!secret.ok()) return key.Wrong(std::string(secret.status().message()));
+  if (X509_check_private_key(own->front().get(), secret->get()) != 1) {
+    (void)OpensslError();
+    return key.Wrong(absl::StrCat("does not fit ", cert.text(), ": it is of another certificate"));
+  }
+  auto self = PeerOf(*own->front());
+  if (!self.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(cert.text(), ": ", self.status().message()));
+  }
+  if (absl::Status s = CheckRole(cert, *self, role); !s.ok()) return s;
+  if (absl::Status s = CheckDates(cert, *own->front()); !s.ok()) return s;
+  if (absl::Status s = CheckIssuer(cert, ca, *own, *authorities, role); !s.ok()) return s;
+  return std::optional<TlsMaterial>(
+      TlsMaterial{*std::move(ca_pem), *std::move(cert_pem), *std::move(key_pem), *std::move(self)});
+}
+
+}  // namespace reel

@@ -1,0 +1,407 @@
+// reeladm's commands against made-up answers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tools/admin/admin_commands.h"
+#include "tools/admin/admin_config.h"
+#include "volume/base/uuid.h"
+
+namespace reel::tools {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FakeApi final : public AdminApi {
+ public:
+  absl::StatusOr<v1::VolumesReply> Volumes() override { return Answer(volumes); }
+  absl::StatusOr<v1::DisksReply> Disks() override { return Answer(disks); }
+  absl::StatusOr<v1::ShowReply> Show(const std::string& volume) override {
+    asked = volume;
+    return Answer(show);
+  }
+  absl::StatusOr<v1::StatReply> Stat(const std::string& volume) override {
+    asked = volume;
+    return Answer(stat);
+  }
+  absl::StatusOr<v1::WhoReply> Who(const std::string& volume) override {
+    asked = volume;
+    return Answer(who);
+  }
+
+  absl::StatusOr<v1::FailReply> Fail(const v1::FailRequest& request) override {
+    orders.push_back(absl::StrCat("fail ", request.volume(), " to ", request.successor()));
+    if (on_order) on_order();
+    return Answer(v1::FailReply());
+  }
+  absl::StatusOr<v1::StopReply> Stop(const std::string& volume) override {
+    orders.push_back("stop " + volume);
+    if (on_order) on_order();
+    v1::StopReply reply;
+    reply.set_sessions(3);
+    return Answer(reply);
+  }
+  absl::StatusOr<v1::StartReply> Start(const std::string& volume) override {
+    orders.push_back("start " + volume);
+    if (on_order) on_order();
+    return Answer(v1::StartReply());
+  }
+  absl::StatusOr<v1::MaintenanceReply> Maintenance(const v1::MaintenanceRequest& request) override {
+    orders.push_back(absl::StrCat("maintenance ", request.on()));
+    return Answer(v1::MaintenanceReply());
+  }
+  std::vector<std::string> mdcs() const override { return {"mdc1:7440", "mdc2:7440"}; }
+  std::vector<MdcAnswer> Everywhere() override {
+    return {{"mdc1:7440", Answer(volumes)}, {"mdc2:7440", absl::UnavailableError("no answer")}};
+  }
+  std::unique_ptr<AdminApi> At(const std::string& mdc) override;
+  absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) override {
+    asked_to_evict = request;
+    return Answer(v1::EvictReply());
+  }
+  absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& volume) override {
+    asked = volume;
+    return Answer(reservations);
+  }
+  absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) override {
+    asked = volume;
+    return Answer(locks);
+  }
+  absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) override {
+    asked_to_break = request;
+    return Answer(locks);
+  }
+
+  void AddVolume(const std::string& name) {
+    auto* volume = volumes.add_volumes();
+    volume->set_name(name);
+    volume->set_volume(Uuid::Random().ToBytes());
+    volume->set_role("active");
+    volume->set_epoch(3);
+    volume->set_active("mdc1:7440");
+    volume->set_active_host("studio1");
+  }
+
+  absl::Status status;
+  std::string asked;
+  std::vector<std::string> orders;
+  std::function<void()> on_order;  // what the daemons make of them
+  v1::VolumesReply volumes;
+  v1::DisksReply disks;
+  v1::ShowReply show;
+  v1::StatReply stat;
+  v1::WhoReply who;
+  v1::LocksReply locks;
+  v1::BreakLocksRequest asked_to_break;
+  v1::EvictRequest asked_to_evict;
+  v1::ReservationsReply reservations;
+
+ private:
+  template <typename Reply>
+  absl::StatusOr<Reply> Answer(const Reply& reply) const {
+    if (!status.ok()) return status;
+    return reply;
+  }
+};
+
+// One controller of the cluster: the same answers, and the orders say whose they were.
+class Passed final : public AdminApi {
+ public:
+  Passed(FakeApi& all, std::string mdc) : all_(all), mdc_(std::move(mdc)) {}
+  absl::StatusOr<v1::VolumesReply> Volumes() override {
+    if (mdc_ == "mdc9:7440") return absl::UnavailableError("no answer");
+    return all_.Volumes();
+  }
+  absl::StatusOr<v1::FailReply> Fail(const v1::FailRequest& request) override {
+    all_.orders.push_back("at " + mdc_);
+    if (mdc_ == "mdc9:7440") return absl::UnavailableError("no answer");
+    return all_.Fail(request);
+  }
+  absl::StatusOr<v1::StartReply> Start(const std::string& volume) override {
+    all_.orders.push_back("at " + mdc_);
+    return all_.Start(volume);
+  }
+  absl::StatusOr<v1::DisksReply> Disks() override { return all_.Disks(); }
+  absl::StatusOr<v1::ShowReply> Show(const std::string& v) override { return all_.Show(v); }
+  absl::StatusOr<v1::StatReply> Stat(const std::string& v) override { return all_.Stat(v); }
+  absl::StatusOr<v1::WhoReply> Who(const std::string& v) override { return all_.Who(v); }
+  absl::StatusOr<v1::StopReply> Stop(const std::string& v) override { return all_.Stop(v); }
+  absl::StatusOr<v1::MaintenanceReply> Maintenance(const v1::MaintenanceRequest& r) override {
+    return all_.Maintenance(r);
+  }
+  absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& r) override { return all_.Evict(r); }
+  absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& v) override {
+    return all_.Reservations(v);
+  }
+  absl::StatusOr<v1::LocksReply> Locks(const std::string& v) override { return all_.Locks(v); }
+  absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& r) override {
+    return all_.BreakLocks(r);
+  }
+  std::vector<std::string> mdcs() const override { return {mdc_}; }
+  std::vector<MdcAnswer> Everywhere() override { return all_.Everywhere(); }
+  std::unique_ptr<AdminApi> At(const std::string& mdc) override { return all_.At(mdc); }
+
+ private:
+  FakeApi& all_;
+  const std::string mdc_;
+};
+
+std::unique_ptr<AdminApi> FakeApi::At(const std::string& mdc) {
+  return std::make_unique<Passed>(*this, mdc);
+}
+
+class AdminTest : public ::testing::Test {
+ protected:
+  std::string Run(const std::vector<std::string>& words) {
+    auto outcome = RunAdminCommand(context_, words);
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.value_or("");
+  }
+  nlohmann::json RunJson(const std::vector<std::string>& words) {
+    context_.json = true;
+    return nlohmann::json::parse(Run(words));
+  }
+  int ExitCode(const std::vector<std::string>& words) {
+    return AdminExitCode(RunAdminCommand(context_, words).status());
+  }
+
+  FakeApi api_;
+  AdminContext context_{.api = api_, .volume = {}};
+};
+
+TEST_F(AdminTest, VolumesAsTableAndJson) {
+  api_.AddVolume("reel1");
+  EXPECT_THAT(Run({"volumes"}), HasSubstr("reel1   active      3  mdc1:7440 (studio1)"));
+  const auto json = RunJson({"volumes"});
+  EXPECT_EQ(json["volumes"][0]["name"], "reel1");
+  EXPECT_EQ(json["volumes"][0]["epoch"], 3);
+  EXPECT_EQ(json["volumes"][0]["active"], "mdc1:7440");
+}
+
+TEST_F(AdminTest, AlarmsAreShown) {
+  api_.AddVolume("reel1");
+  api_.show.add_alarms("lun7 does not answer");
+  EXPECT_THAT(Run({"show"}), HasSubstr("ALARM: lun7 does not answer\n"));
+  EXPECT_EQ(RunJson({"show"})["alarms"][0], "lun7 does not answer");
+}
+
+TEST_F(AdminTest, ActivateLetsTheActiveOneHandOverToThatStandby) {
+  api_.AddVolume("reel1");
+  auto& volume = *api_.volumes.mutable_volumes(0);
+  volume.set_role("standby");
+  volume.set_holder("who");
+  volume.set_active("mdc1:7440");
+  api_.on_order = [&] { volume.set_role("active"); };
+  EXPECT_THAT(Run({"activate", "mdc2"}), HasSubstr("served by the MDC at mdc2:7440"));
+  EXPECT_THAT(api_.orders, ElementsAre("at mdc1:7440", "fail reel1 to who"));
+  // It is there already.
+  api_.orders.clear();
+  EXPECT_EQ(RunJson({"activate"})["active"], "mdc1:7440");
+  EXPECT_THAT(api_.orders, ElementsAre());
+}
+
+TEST_F(AdminTest, ActivateTakesOverFromOneThatIsGone) {
+  api_.AddVolume("reel1");
+  auto& volume = *api_.volumes.mutable_volumes(0);
+  volume.set_role("standby");
+  volume.set_active("mdc9:7440");
+  api_.on_order = [&] { volume.set_role("active"); };
+  EXPECT_THAT(Run({"activate", "mdc2"}), HasSubstr("served by"));
+  EXPECT_THAT(api_.orders, ElementsAre("at mdc9:7440", "at mdc2:7440", "start reel1"));
+  EXPECT_EQ(ExitCode({"activate", "mdc9"}), 3);
+  EXPECT_EQ(ExitCode({"activate", "a b"}), 2);
+  volume.set_role("standby");
+  volume.set_stopped(true);
+  EXPECT_EQ(ExitCode({"activate", "mdc2"}), 1);
+}
+
+TEST_F(AdminTest, StopAndStart) {
+  api_.AddVolume("reel1");
+  auto& volume = *api_.volumes.mutable_volumes(0);
+  api_.on_order = [&] {
+    volume.set_stopped(!volume.stopped());
+    volume.set_role(volume.stopped() ? "standby" : "active");
+  };
+  EXPECT_THAT(Run({"stop"}), HasSubstr("3 clients wait"));
+  EXPECT_THAT(Run({"volumes"}), ContainsRegex("mdc1:7440 .studio1.  stopped"));
+  EXPECT_THAT(Run({"start", "mdc2"}), HasSubstr("served by the MDC at mdc2:7440"));
+  EXPECT_THAT(api_.orders, ElementsAre("stop reel1", "at mdc2:7440", "start reel1"));
+  EXPECT_EQ(RunJson({"start"})["active"], "mdc1:7440") << "it serves already";
+  EXPECT_EQ(RunJson({"stop"})["sessions"], 3);
+}
+
+TEST_F(AdminTest, WhatTakesSomethingFromOthersIsAsked) {
+  api_.AddVolume("reel1");
+  std::vector<std::string> questions;
+  context_.confirm = [&](const std::string& question) {
+    questions.push_back(question);
+    return false;
+  };
+  EXPECT_EQ(ExitCode({"evict", "ws1"}), 2);
+  EXPECT_THAT(questions, ElementsAre());
+  EXPECT_EQ(ExitCode({"stop"}), 1);
+  EXPECT_EQ(ExitCode({"evict", "17"}), 1);
+  EXPECT_THAT(questions, ElementsAre(HasSubstr("volume reel1"), HasSubstr("session 17")));
+  EXPECT_THAT(api_.orders, ElementsAre());
+}
+
+TEST_F(AdminTest, MaintenanceIsToldAndShown) {
+  api_.AddVolume("reel1");
+  EXPECT_THAT(Run({"maintenance", "on"}), HasSubstr("is in maintenance"));
+  EXPECT_THAT(Run({"maintenance", "off"}), HasSubstr("is not in maintenance"));
+  EXPECT_THAT(api_.orders, ElementsAre("maintenance 1", "maintenance 0"));
+  EXPECT_EQ(ExitCode({"maintenance", "maybe"}), 2);
+  api_.volumes.mutable_volumes(0)->set_maintenance(true);
+  EXPECT_TRUE(RunJson({"maintenance"})["maintenance"]);
+}
+
+TEST_F(AdminTest, ShowTellsOfAllControllers) {
+  api_.AddVolume("reel1");
+  api_.volumes.set_program("0.9");
+  api_.volumes.set_protocol("1 to 2");
+  api_.volumes.set_host("studio1");
+  EXPECT_THAT(Run({"show"}), ContainsRegex("mdc1:7440  active +3  studio1  0.9 +1 to 2"));
+  EXPECT_THAT(Run({"show"}), HasSubstr("mdc2:7440  does not answer"));
+  const auto json = RunJson({"show"});
+  EXPECT_EQ(json["controllers"][0]["epoch"], 3);
+  EXPECT_EQ(json["controllers"][1]["problem"], "no answer");
+}
+
+TEST_F(AdminTest, EvictNamesOneSession) {
+  api_.AddVolume("reel1");
+  EXPECT_EQ(ExitCode({"evict"}), 2);
+  EXPECT_EQ(ExitCode({"evict", "ws1"}), 2);
+  EXPECT_THAT(Run({"evict", "17"}), HasSubstr("Session 17 is ending"));
+  EXPECT_EQ(api_.asked_to_evict.session(), 17U);
+  EXPECT_EQ(api_.asked_to_evict.volume(), "reel1");
+  EXPECT_EQ(RunJson({"evict", "17"})["evicted"], 17);
+}
+
+TEST_F(AdminTest, ReservationsSayWhoseEachKeyIs) {
+  api_.AddVolume("reel1");
+  auto* lun = api_.reservations.add_luns();
+  lun->set_name("data1");
+  auto* key = lun->add_keys();
+  key->set_key(0x12ab);
+  key->set_owner("controller");
+  key->set_holder(true);
+  key->set_paths(2);
+  api_.reservations.add_luns()->set_problem("no answer");
+  const std::string text = Run({"reservations"});
+  EXPECT_THAT(text, ContainsRegex("data1 +0x00000000000012ab +controller +yes +2"));
+  EXPECT_THAT(text, HasSubstr("no answer"));
+  const auto json = RunJson({"reservations"});
+  EXPECT_EQ(json["luns"][0]["keys"][0]["owner"], "controller");
+  EXPECT_EQ(json["luns"][1]["problem"], "no answer");
+}
+
+TEST_F(AdminTest, ShowCountsInIecUnits) {
+  api_.AddVolume("reel1");
+  api_.show.set_name("reel1");
+  api_.show.set_block_bytes(16384);
+  auto* pool = api_.show.add_pools();
+  pool->set_name("data");
+  pool->add_flags("data");
+  pool->set_breadth_bytes(1 << 20);
+  pool->set_total_bytes(std::uint64_t{4} << 30);
+  pool->set_free_bytes(std::uint64_t{1} << 30);
+  const std::string text = Run({"show"});
+  EXPECT_THAT(text, HasSubstr("data  data   -             1 MiB  4 GiB  1 GiB  75 %"));
+  EXPECT_EQ(api_.asked, "reel1");
+  EXPECT_EQ(RunJson({"show"})["pools"][0]["free_bytes"], std::uint64_t{1} << 30);
+}
+
+TEST_F(AdminTest, ShowSaysHowFullTheStoreIs) {
+  api_.AddVolume("reel1");
+  EXPECT_THAT(Run({"show"}),
+              ::testing::Not(HasSubstr("Metadata store")));  // of a controller before it
+  api_.show.set_store_bytes(std::uint64_t{512} << 20);
+  api_.show.set_store_free_bytes(std::uint64_t{384} << 20);
+  EXPECT_THAT(Run({"show"}), HasSubstr("Metadata store: 128 MiB of 512 MiB used (25 %)"));
+  EXPECT_EQ(RunJson({"show"})["store_free_bytes"], std::uint64_t{384} << 20);
+}
+
+TEST_F(AdminTest, StatPicksByPrefix) {
+  context_.volume = "reel1";
+  for (const char* name : {"op.create", "op.lookup", "wire.bytes_in"}) {
+    auto* counter = api_.stat.add_counters();
+    counter->set_name(name);
+    counter->set_value(7);
+  }
+  EXPECT_EQ(RunJson({"stat"})["counters"].size(), 3u);
+  EXPECT_EQ(RunJson({"stat", "op."})["counters"].size(), 2u);
+}
+
+TEST_F(AdminTest, WhoShowsSessions) {
+  context_.volume = "reel1";
+  auto* session = api_.who.add_sessions();
+  session->set_session(12);
+  session->set_host("ws1");
+  session->set_mount_point("/reel");
+  session->set_lease_left_ms(9500);
+  session->mutable_registered()->set_seconds(1'700'000'000);
+  EXPECT_THAT(Run({"who"}), ContainsRegex("ws1 +/reel"));
+  EXPECT_EQ(RunJson({"who"})["sessions"][0]["registered"], "2023-11-14T22:13:20Z");
+}
+
+TEST_F(AdminTest, LocksAreListedAndBroken) {
+  context_.volume = "reel1";
+  EXPECT_EQ(ExitCode({"locks", "break", "7"}), 1);  // nobody holds one
+  auto* lock = api_.locks.add_locks();
+  lock->set_inode(7);
+  lock->set_kind("fcntl");
+  lock->set_type("write");
+  lock->set_last((std::uint64_t{1} << 63) - 1);
+  lock->set_session(12);
+  lock->set_host("ws1");
+  EXPECT_THAT(Run({"locks"}), ContainsRegex("fcntl +write +0 +end +12 +ws1 +0 +held"));
+  EXPECT_THAT(Run({"locks", "break", "7", "12"}), HasSubstr("Warning"));
+  EXPECT_EQ(api_.asked_to_break.inode(), 7u);
+  EXPECT_EQ(api_.asked_to_break.session(), 12u);
+  for (const char* wrong : {"0", "x", "-1"}) EXPECT_EQ(ExitCode({"locks", "break", wrong}), 2);
+  EXPECT_EQ(ExitCode({"locks", "show", "7"}), 2);
+  EXPECT_EQ(RunJson({"locks"})["locks"][0]["state"], "held");
+}
+
+TEST_F(AdminTest, SeveralVolumesNeedAChoice) {
+  api_.AddVolume("a");
+  api_.AddVolume("b");
+  EXPECT_EQ(ExitCode({"show"}), 2);
+  EXPECT_THAT(RunAdminCommand(context_, {"show"}).status().message(), HasSubstr("--volume: a, b"));
+  context_.volume = "b";
+  EXPECT_EQ(ExitCode({"show"}), 0);
+  EXPECT_EQ(api_.asked, "b");
+}
+
+TEST_F(AdminTest, ExitCodes) {
+  EXPECT_EQ(ExitCode({"volumes"}), 0);
+  EXPECT_EQ(ExitCode({"shwo"}), 2);
+  EXPECT_EQ(ExitCode({"volumes", "too", "much"}), 2);
+  EXPECT_EQ(ExitCode({"help", "stat"}), 0);
+  EXPECT_EQ(ExitCode({"show"}), 1);  // serves no volume
+  api_.status = absl::UnavailableError("no answer");
+  EXPECT_EQ(ExitCode({"volumes"}), 3);
+}
+
+TEST(AdminConfigTest, ArgumentsGoBeforeTheFile) {
+  const auto config = ParseAdminConfig("mdc = \"mdc1:7440\"\nvolume = \"reel1\"\n", "f");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->mdc, "mdc1:7440");
+  EXPECT_EQ(config->volume, "reel1");
+  EXPECT_THAT(ParseAdminConfig("mcd = \"x\"", "f").status().message(),
+              HasSubstr("f:1: unknown key"));
+  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1,[::1]:7", .volume = {}, .tls = {}}, "")->mdcs,
+              ElementsAre("mdc1:7440", "[::1]:7"));
+  EXPECT_THAT(
+      CompleteAdminConfig({.mdc = "mdc1:x", .volume = {}, .tls = {}}, "").status().message(),
+      HasSubstr("HOST:PORT"));
+  EXPECT_TRUE(absl::IsNotFound(CompleteAdminConfig({}, "/nowhere/f").status()));
+}
+
+}  // namespace
+}  // namespace reel::tools

@@ -1,0 +1,41 @@
+#include "tools/lib/cli.h"
+
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "nlohmann/json.hpp"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+#include "tools/lib/volume_toml.h"
+
+namespace reel::tools {
+
+void PrintError(std::string_view program, const absl::Status& status) {
+  const std::string line = absl::StrReplaceAll(status.message(), {{"\n", " "}, {"\r", " "}});
+  std::fprintf(stderr, "%s: %s\n", std::string(program).c_str(), line.c_str());
+}
+
+std::string JsonText(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void LogToStderr(std::string_view program) {
+  auto logger = spdlog::stderr_logger_mt(std::string(program));
+  logger->set_pattern("%n: %v");
+  logger->set_level(spdlog::level::warn);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+absl::StatusOr<std::vector<std::string>> LunPatterns(const std::vector<std::string>& luns,
+                                                     const std::string& config) {
+  if (!luns.empty()) return luns;
+  auto patterns = ReadLunPatterns(config.empty() ? kHostConfig : config);
+  if (config.empty() && absl::IsNotFound(patterns.status())) {
+    return absl::NotFoundError(absl::StrCat(
+        "where are the LUNs? Give --luns 'GLOB' or --config FILE, or write ", kHostConfig));
+  }
+  return patterns;
+}
+
+}  // namespace reel::tools

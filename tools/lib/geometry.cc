@@ -1,0 +1,184 @@
+#include "tools/lib/geometry.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "volume/base/size.h"
+#include "volume/format/label.h"
+
+namespace reel::tools {
+namespace {
+
+// Rule 1. An alignment that would cost more than 1/64 of the LUN gives way to the breadth alone.
+std::uint64_t DataStart(const LunFacts& lun, std::uint64_t breadth_bytes) {
+  const std::uint64_t plain = RoundUp(kReservedBytes, breadth_bytes);
+  const std::uint64_t optimal = lun.optimal_io_bytes;
+  if (optimal == 0 || optimal % 4096 != 0 || optimal > kMaxOptimalIoBytes) return plain;
+  const std::uint64_t both = std::lcm(breadth_bytes, optimal);
+  const std::uint64_t start = RoundUp(kReservedBytes, both);
+  return start <= std::max(plain, lun.size_bytes / 64) ? start : plain;
+}
+
+absl::Status CheckLun(const LunFacts& lun, const PoolDescription& pool, std::uint64_t block_bytes) {
+  if (lun.logical_block_bytes > block_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(pool.where, "LUN ", lun.path, " has logical blocks of ",
+                     FormatSize(lun.logical_block_bytes),
+                     ", larger than the volume's block size of ", FormatSize(block_bytes)));
+  }
+  if (lun.size_bytes < kMinLunBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(pool.where, "LUN ", lun.path, " is too small: ", FormatSize(lun.size_bytes),
+                     ", at least ", FormatSize(kMinLunBytes), " are needed"));
+  }
+  return absl::OkStatus();
+}
+
+struct PoolGeometry {
+  Pool pool;
+  std::vector<LunGeometry> luns;
+};
+
+absl::StatusOr<PoolGeometry> ComputePool(const PoolDescription& from,
+                                         const std::vector<LunFacts>& luns,
+                                         std::uint64_t block_bytes) {
+  PoolGeometry result;
+  result.pool.name = from.name;
+  result.pool.flags = from.flags;
+  result.pool.affinities = from.affinities;
+  result.pool.breadth_blocks = static_cast<std::uint32_t>(from.breadth_bytes / block_bytes);
+
+  StripeSet set;
+  std::vector<std::uint64_t> rows;
+  for (const LunFacts& lun : luns) {
+    if (absl::Status status = CheckLun(lun, from, block_bytes); !status.ok()) return status;
+    const std::uint64_t start = DataStart(lun, from.breadth_bytes);
+    if (start >= lun.size_bytes || (lun.size_bytes - start) / from.breadth_bytes == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(from.where, "LUN ", lun.path, " (", FormatSize(lun.size_bytes),
+                       ") is too small for a stripe breadth of ", FormatSize(from.breadth_bytes)));
+    }
+    rows.push_back((lun.size_bytes - start) / from.breadth_bytes);
+    set.luns.push_back({lun.uuid, lun.name, start});
+  }
+  set.rows = *std::min_element(rows.begin(), rows.end());
+  for (std::size_t i = 0; i < luns.size(); ++i) {
+    result.luns.push_back({.facts = luns[i],
+                           .data_start_bytes = set.luns[i].data_start_bytes,
+                           .used_bytes = set.rows * from.breadth_bytes,
+                           .unequal_bytes = (rows[i] - set.rows) * from.breadth_bytes});
+  }
+  result.pool.sets.push_back(std::move(set));
+  return result;
+}
+
+// Rule 3; 0 when the pool is too small.
+std::uint64_t RegionBlocks(const Pool& pool, std::uint64_t block_bytes, std::uint64_t min_blocks) {
+  const std::uint64_t pool_blocks = pool.size_blocks();
+  if ((pool.flags & Pool::kData) == 0) {
+    return pool_blocks < min_blocks ? 0 : std::min(pool_blocks, kMaxOwnRegionBytes / block_bytes);
+  }
+  const std::uint64_t floor = std::min(kMinSharedRegionBytes / block_bytes, pool_blocks / 4);
+  const std::uint64_t wanted =
+      std::clamp(pool_blocks / 64, floor, kMaxSharedRegionBytes / block_bytes);
+  const std::uint64_t blocks = std::max(wanted, min_blocks);
+  // A pool that is more metadata than data is not what anybody asked for.
+  return blocks > pool_blocks / 2 ? 0 : blocks;
+}
+
+absl::Status CheckMetadataPools(const VolumeDescription& description) {
+  const PoolDescription* first = nullptr;
+  bool data = false;
+  for (const PoolDescription& pool : description.pools) {
+    data |= (pool.flags & Pool::kData) != 0;
+    if ((pool.flags & Pool::kMetadata) == 0) continue;
+    if (first != nullptr && (pool.flags & Pool::kData) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(pool.where, "the metadata lie in the first metadata pool (\"", first->name,
+                       "\"), so pool \"", pool.name,
+                       "\" would stay unused; put its LUNs there or add the data flag"));
+    }
+    if (first == nullptr) first = &pool;
+  }
+  if (first == nullptr) return absl::InvalidArgumentError("no pool has the flag \"metadata\"");
+  if (!data) return absl::InvalidArgumentError("no pool has the flag \"data\"");
+  return absl::OkStatus();
+}
+
+absl::Status CheckDistinctLuns(const GeometryRequest& request) {
+  std::set<Uuid> uuids;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < request.luns.size(); ++i) {
+    for (const LunFacts& lun : request.luns[i]) {
+      if (!uuids.insert(lun.uuid).second) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            request.description.pools[i].where, "LUN ", lun.path,
+            " is given twice, or is a copy of ", "another one (UUID ", lun.uuid.ToString(), ")"));
+      }
+      if (!names.insert(lun.name).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(request.description.pools[i].where, "LUN ", lun.path, " is named \"",
+                         lun.name, "\" like another one; label it anew with reel-label"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::uint64_t Geometry::data_bytes() const {
+  std::uint64_t blocks = 0;
+  for (std::size_t i = 0; i < descriptor.pools.size(); ++i) {
+    if ((descriptor.pools[i].flags & Pool::kData) == 0) continue;
+    blocks += descriptor.pools[i].size_blocks() - (region_pool.value() == i ? region_blocks : 0);
+  }
+  return blocks * descriptor.block_bytes;
+}
+
+absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request) {
+  const VolumeDescription& description = request.description;
+  if (absl::Status status = CheckMetadataPools(description); !status.ok()) return status;
+  if (absl::Status status = CheckDistinctLuns(request); !status.ok()) return status;
+
+  Geometry geometry;
+  VolumeDescriptor& descriptor = geometry.descriptor;
+  descriptor.volume = request.volume;
+  descriptor.name = description.name;
+  descriptor.generation = 1;
+  descriptor.block_bytes = static_cast<std::uint32_t>(description.block_bytes);
+  descriptor.strategy = description.strategy;
+  descriptor.created_seconds =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, request.now.seconds));
+
+  bool found_region = false;
+  for (std::size_t i = 0; i < description.pools.size(); ++i) {
+    auto pool = ComputePool(description.pools[i], request.luns[i], description.block_bytes);
+    if (!pool.ok()) return pool.status();
+    if (!found_region && (pool->pool.flags & Pool::kMetadata) != 0) {
+      found_region = true;
+      geometry.region_pool = PoolId(static_cast<std::uint32_t>(i));
+      geometry.region_blocks =
+          RegionBlocks(pool->pool, description.block_bytes, request.min_region_blocks);
+      if (geometry.region_blocks == 0) {
+        const bool shared = (pool->pool.flags & Pool::kData) != 0;
+        return absl::InvalidArgumentError(absl::StrCat(
+            description.pools[i].where, "pool \"", pool->pool.name,
+            "\" is too small for metadata: ",
+            FormatSize(pool->pool.size_blocks() * description.block_bytes), ", at least ",
+            FormatSize(request.min_region_blocks * description.block_bytes * (shared ? 2 : 1)),
+            " are needed"));
+      }
+      descriptor.seat = pool->pool.sets[0].luns[0].lun;
+    }
+    descriptor.pools.push_back(std::move(pool->pool));
+    geometry.luns.push_back(std::move(pool->luns));
+  }
+  if (absl::Status status = ValidateDescriptor(descriptor); !status.ok()) return status;
+  return geometry;
+}
+
+}  // namespace reel::tools

@@ -1,0 +1,71 @@
+// From a description and the facts of its LUNs to a volume descriptor: where data begin on each
+// LUN, how many rows a stripe set has, and which blocks the metadata store gets.
+//
+// Rules (docs/format.md, docs/operations.md):
+//   1. Each LUN's data begin at a multiple of the pool's stripe breadth and of the LUN's optimal
+//   I/O size.
+//   2. All LUNs of a stripe set give the same number of rows: the smallest counts.
+//   3. A metadata-only pool belongs to the store up to kMaxOwnRegionBytes. In a pool shared with
+//   data it
+//      begins with 1/64 of it, at least 256 MiB where that is no more than a quarter of the pool,
+//      at most 8 GiB.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/lib/volume_toml.h"
+#include "volume/base/env.h"
+#include "volume/base/uuid.h"
+#include "volume/format/descriptor.h"
+
+namespace reel::tools {
+
+inline constexpr std::uint64_t kMinLunBytes = 32 * kMiB;
+inline constexpr std::uint64_t kMinSharedRegionBytes = 256 * kMiB;
+inline constexpr std::uint64_t kMaxSharedRegionBytes = 8 * kGiB;
+inline constexpr std::uint64_t kMaxOwnRegionBytes = 64 * kGiB;
+// Devices that ask for more (or for what is no multiple of 4 KiB) mean something else by it.
+inline constexpr std::uint64_t kMaxOptimalIoBytes = 64 * kMiB;
+
+struct LunFacts {
+  Uuid uuid;
+  std::string name;
+  std::string path;  // for messages and tables
+  std::uint64_t size_bytes = 0;
+  std::uint32_t logical_block_bytes = 0;
+  std::uint32_t optimal_io_bytes = 0;
+};
+
+struct LunGeometry {
+  LunFacts facts;
+  std::uint64_t data_start_bytes = 0;
+  std::uint64_t used_bytes = 0;  // of its data area
+  std::uint64_t unequal_bytes =
+      0;  // whole stripe units that a smaller LUN of the set makes useless
+};
+
+struct Geometry {
+  VolumeDescriptor descriptor;
+  std::vector<std::vector<LunGeometry>> luns;  // by pool
+  PoolId region_pool;
+  std::uint64_t region_blocks = 0;  // from block 0 of region_pool on
+
+  std::uint64_t data_bytes() const;  // what files can get
+};
+
+struct GeometryRequest {
+  const VolumeDescription& description;
+  const std::vector<std::vector<LunFacts>>& luns;  // by pool, in the description's order
+  std::uint64_t min_region_blocks = 1;             // what the metadata store needs
+  Uuid volume;
+  WallTime now;
+};
+
+// INVALID_ARGUMENT says which LUN or pool is too small, or what does not fit together.
+absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request);
+
+}  // namespace reel::tools

@@ -1,0 +1,98 @@
+#include "tools/mkfs/make_volume.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "mdc/core/core.h"
+#include "mdc/store/store.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/format/label.h"
+#include "volume/format/lun_scan.h"
+
+namespace reel::tools {
+namespace {
+
+// One LUN with the label that it gets in the end.
+struct Place {
+  Lun* lun = nullptr;
+  Label label;
+};
+
+absl::Status Prepare(const PickedLun& picked, Lun& lun) {
+  if (picked.start_over) {
+    // First of all: a standby of the volume that was here takes a seat that is free, but none of a
+    // LUN that is its volume's no more.
+    absl::Status status = WriteLabel(lun, {.lun = picked.facts.uuid,
+                                           .name = picked.facts.name,
+                                           .volume = {},
+                                           .generation = picked.label_generation + 1,
+                                           .size_bytes = lun.size_bytes()});
+    if (!status.ok()) return status;
+  }
+  // Old descriptors and an old arbitration block must not be taken for the new volume's.
+  const AlignedBuffer zeros = AlignedBuffer::Zeroed(kLabelCopyOffset - kLabelBytes);
+  if (absl::Status status = lun.Write(kLabelBytes, zeros.span()); !status.ok()) return status;
+  return lun.Flush();
+}
+
+absl::Status MakeStore(const Geometry& geometry, OpenVolume& volume, WallTime now) {
+  auto store = mdc::Store::Format(volume, geometry.region_blocks, mdc::StoreOptions{});
+  if (!store.ok()) return store.status();
+  absl::Status status =
+      mdc::FormatVolume((*store)->db(), volume.descriptor, (*store)->regions(), now);
+  if (!status.ok()) return status;
+  return (*store)->db().Sync().status();
+}
+
+// Does the seat last.
+absl::Status ForEach(const std::vector<Place>& places, const Uuid& seat,
+                     const std::function<absl::Status(const Place&)>& step) {
+  const Place* last = nullptr;
+  for (const Place& place : places) {
+    if (place.label.lun == seat) {
+      last = &place;
+      continue;
+    }
+    if (absl::Status status = step(place); !status.ok()) return status;
+  }
+  return step(*last);
+}
+
+}  // namespace
+
+absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<PickedLun>> luns,
+                        WallTime now) {
+  OpenVolume volume;
+  volume.descriptor = geometry.descriptor;
+  std::vector<Place> places;
+  for (std::uint32_t pool = 0; pool < luns.size(); ++pool) {
+    for (std::uint32_t position = 0; position < luns[pool].size(); ++position) {
+      PickedLun& picked = luns[pool][position];
+      if (absl::Status status = Prepare(picked, *picked.lun); !status.ok()) return status;
+      places.push_back({picked.lun.get(),
+                        {.lun = picked.facts.uuid,
+                         .name = picked.facts.name,
+                         .volume = geometry.descriptor.volume,
+                         .pool = pool,
+                         .stripe_set = 0,
+                         .position = position,
+                         .generation = picked.label_generation + 2,
+                         .size_bytes = picked.lun->size_bytes()}});
+      volume.luns.push_back(std::move(picked.lun));
+    }
+  }
+  if (absl::Status status = MakeStore(geometry, volume, now); !status.ok()) return status;
+  for (const Place& place : places) {
+    if (absl::Status status = place.lun->Flush(); !status.ok()) return status;
+  }
+  const Uuid seat = geometry.descriptor.seat;
+  absl::Status status = ForEach(places, seat, [&](const Place& place) {
+    return WriteDescriptor(*place.lun, geometry.descriptor);
+  });
+  if (!status.ok()) return status;
+  return ForEach(places, seat,
+                 [](const Place& place) { return WriteLabel(*place.lun, place.label); });
+}
+
+}  // namespace reel::tools

@@ -1,0 +1,120 @@
+#include "volume/scsi/block_lun.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/mutex.h"
+#include "volume/base/types.h"
+
+namespace reel {
+
+absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, LunAccess access) {
+  const int mode = access == LunAccess::kReadOnly ? O_RDONLY : O_RDWR;
+  UniqueFd fd(open(path.c_str(), mode | O_DIRECT | O_CLOEXEC));
+  if (!fd.valid()) return OpenFailed(path, errno);
+  struct stat facts {};
+  if (fstat(fd.get(), &facts) != 0) return OpenFailed(path, errno);
+  if (!S_ISBLK(facts.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a block device any more"));
+  }
+  std::uint64_t size_bytes = 0;
+  int logical_block_bytes = 0;
+  unsigned optimal_io_bytes = 0;
+  if (ioctl(fd.get(), BLKGETSIZE64, &size_bytes) != 0 ||
+      ioctl(fd.get(), BLKSSZGET, &logical_block_bytes) != 0) {
+    return OpenFailed(path, errno);
+  }
+  if (ioctl(fd.get(), BLKIOOPT, &optimal_io_bytes) != 0) optimal_io_bytes = 0;
+  if (logical_block_bytes <= 0 || !IsPowerOfTwo(static_cast<std::uint64_t>(logical_block_bytes)) ||
+      static_cast<std::size_t>(logical_block_bytes) > kIoAlignment) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its logical block of ", logical_block_bytes,
+                     " bytes is not supported; use a device with blocks of 512 or 4096 bytes"));
+  }
+  const auto logical = static_cast<std::uint32_t>(logical_block_bytes);
+  auto lun = absl::WrapUnique(new BlockLun({.name = path,
+                                            .size_bytes = RoundDown(size_bytes, logical),
+                                            .logical_block_bytes = logical,
+                                            .optimal_io_bytes = optimal_io_bytes,
+                                            .read_only = access == LunAccess::kReadOnly,
+                                            .device = true},
+                                           std::move(fd)));
+  auto reservations = BlockReservations::Find(
+      path,
+      [raw = lun.get()](unsigned long request, void* argument) {
+        return ioctl(raw->fd(), request, argument);
+      },
+      [raw = lun.get()] { return raw->ClaimForThisProcess(); });
+  if (!reservations.ok()) return reservations.status();
+  lun->reservations_ = *std::move(reservations);
+  return lun;
+}
+
+absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {
+  if (absl::Status status = CheckLunRange(*this, offset_bytes, length_bytes); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = CheckLunWritable(*this); !status.ok()) return status;
+  std::uint64_t range[2] = {offset_bytes, length_bytes};
+  if (ioctl(fd(), BLKDISCARD, &range) != 0) return Failed("discard", errno);
+  return absl::OkStatus();
+}
+
+absl::Status BlockLun::Reopen() {
+  const AlignedBuffer block(logical_block_bytes());
+  return Read(0, block.span());
+}
+
+struct BlockLun::Claim {
+  UniqueFd file;
+  bool writable = false;
+};
+
+absl::Status BlockLun::ClaimForThisProcess() {
+  // The kernel tells claimants apart by their open file, and this process may have the device open
+  // more than once: the seat's beats have a LUN of their own.
+  static Mutex mutex;
+  static auto& of_device = *new std::map<dev_t, std::weak_ptr<const Claim>>();
+
+  MutexLock lock(mutex);
+  if (claim_ != nullptr) return absl::OkStatus();
+  struct stat facts {};
+  if (fstat(fd(), &facts) != 0) return OpenFailed(name(), errno);
+  std::shared_ptr<const Claim> claim = of_device[facts.st_rdev].lock();
+  if (claim == nullptr || (!claim->writable && !read_only())) {
+    const int mode = (read_only() ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
+    UniqueFd file(open(name().c_str(), mode | O_EXCL));
+    if (!file.valid()) {
+      if (errno != EBUSY) return OpenFailed(name(), errno);
+      return absl::FailedPreconditionError(absl::StrCat(
+          name(),
+          ": in use on this host (a mount, swap, LVM, MD, multipath, another process, or what one "
+          "that has ended left with the kernel and the device has not answered yet); free it "
+          "first"));
+    }
+    struct stat now {};
+    if (fstat(file.get(), &now) != 0) return OpenFailed(name(), errno);
+    if (now.st_rdev != facts.st_rdev) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(name(), ": another device has that name by now; open it again"));
+    }
+    claim = std::make_shared<const Claim>(Claim{std::move(file), !read_only()});
+    of_device[facts.st_rdev] = claim;
+  }
+  // From here on the I/O of this object goes by the claimed file.
+  if (dup3(claim->file.get(), fd(), O_CLOEXEC) < 0) return OpenFailed(name(), errno);
+  claim_ = std::move(claim);
+  return absl::OkStatus();
+}
+
+}  // namespace reel

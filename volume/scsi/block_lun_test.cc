@@ -1,0 +1,305 @@
+// Block devices, over a loop device; skipped where the kernel or the user's rights give none.
+#include "volume/scsi/block_lun.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/loop.h>
+#include <scsi/sg.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/testing/temporary_image.h"
+
+namespace reel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::uint64_t kDeviceBytes = 4 << 20;
+
+class BlockLunTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const UniqueFd control(open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+    const UniqueFd image(open(image_.path().c_str(), O_RDWR | O_CLOEXEC));
+    // Another process may take the free device before us.
+    for (int attempt = 0; attempt < 10 && control.valid(); ++attempt) {
+      const int number = ioctl(control.get(), LOOP_CTL_GET_FREE);
+      if (number < 0) break;
+      path_ = absl::StrCat("/dev/loop", number);
+      device_ = UniqueFd(open(path_.c_str(), O_RDWR | O_CLOEXEC));
+      if (!device_.valid()) break;
+      if (ioctl(device_.get(), LOOP_SET_FD, image.get()) == 0) return;
+      device_ = UniqueFd();
+      if (errno != EBUSY) break;
+    }
+    GTEST_SKIP() << "no loop device to be had here";
+  }
+  void TearDown() override {
+    if (device_.valid()) ioctl(device_.get(), LOOP_CLR_FD);
+  }
+  std::unique_ptr<Lun> Open(LunAccess access = LunAccess::kReadWrite) {
+    auto lun = OpenLun(path_, access);
+    EXPECT_TRUE(lun.ok()) << lun.status();
+    return *std::move(lun);
+  }
+
+  TemporaryImage image_{kDeviceBytes};
+  std::string path_;
+  UniqueFd device_;
+};
+
+TEST_F(BlockLunTest, ReadsAndWritesInItsOwnLogicalBlocks) {
+  const auto lun = Open();
+  EXPECT_EQ(lun->size_bytes(), kDeviceBytes);
+  EXPECT_EQ(lun->logical_block_bytes(), 512U);
+  EXPECT_FALSE(lun->has_reservations());  // a loop device takes no SCSI commands
+  const AlignedBuffer out(4096);
+  std::memset(out.data(), 'x', out.size());
+  ASSERT_TRUE(lun->Write(3 * 512, out.span().first(512)).ok());
+  ASSERT_TRUE(lun->Flush().ok());
+  const AlignedBuffer in(4096);
+  ASSERT_TRUE(lun->Read(0, in.span()).ok());
+  EXPECT_EQ(static_cast<char>(in.data()[3 * 512 - 1]), '\0');
+  EXPECT_EQ(static_cast<char>(in.data()[3 * 512]), 'x');
+  EXPECT_EQ(static_cast<char>(in.data()[4 * 512]), '\0');
+  EXPECT_TRUE(absl::IsOutOfRange(lun->Read(kDeviceBytes, in.span())));
+}
+
+TEST_F(BlockLunTest, DiscardsOrSaysThatItCannot) {
+  const auto lun = Open();
+  const absl::Status status = lun->Discard(1 << 20, 1 << 20);
+  EXPECT_TRUE(status.ok() || absl::IsUnimplemented(status)) << status;
+  EXPECT_TRUE(absl::IsInvalidArgument(lun->Discard(1, 512)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Open(LunAccess::kReadOnly)->Discard(0, 512)));
+}
+
+// What another process would get: the kernel knows a claim by the file.
+class AnotherProcess {
+ public:
+  explicit AnotherProcess(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_EXCL | O_CLOEXEC)) {}
+  bool claimed() const { return file_.valid(); }
+
+ private:
+  const UniqueFd file_;
+};
+
+TEST_F(BlockLunTest, OneProcessHoldsTheClaimWithAllItsObjects) {
+  auto first = Open();
+  {
+    const AnotherProcess other(path_);
+    ASSERT_TRUE(other.claimed());
+    EXPECT_TRUE(absl::IsFailedPrecondition(first->ClaimForThisProcess()));
+  }
+  ASSERT_TRUE(first->ClaimForThisProcess().ok());
+  EXPECT_TRUE(first->ClaimForThisProcess().ok()) << "again";
+  auto second = Open();
+  EXPECT_TRUE(second->ClaimForThisProcess().ok());
+  first.reset();
+  EXPECT_FALSE(AnotherProcess(path_).claimed());
+  const AlignedBuffer block = AlignedBuffer::Zeroed(512);
+  EXPECT_TRUE(second->Write(512, block.span()).ok());
+  second.reset();
+  EXPECT_TRUE(AnotherProcess(path_).claimed());
+}
+
+// A request that the kernel has not ended keeps its file, and nothing else of its process: here a
+// second descriptor does. Whoever gets the claim comes after it.
+TEST_F(BlockLunTest, TheClaimEndsWithTheFileThatCarriesTheIo) {
+  const auto descriptors = [&] {
+    std::vector<int> found;
+    for (int fd = 0; fd < 1024; ++fd) {
+      std::array<char, 64> target{};
+      const std::string link = absl::StrCat("/proc/self/fd/", fd);
+      if (readlink(link.c_str(), target.data(), target.size() - 1) < 0) continue;
+      if (fd != device_.get() && target.data() == path_) found.push_back(fd);
+    }
+    return found;
+  };
+  auto lun = Open();
+  const std::vector<int> carries = descriptors();
+  ASSERT_EQ(carries.size(), 1U);
+  ASSERT_TRUE(lun->ClaimForThisProcess().ok());
+  UniqueFd request(dup(carries[0]));
+  lun.reset();
+  EXPECT_FALSE(AnotherProcess(path_).claimed()) << "a request is still with the kernel";
+  request = UniqueFd();
+  EXPECT_TRUE(AnotherProcess(path_).claimed());
+}
+
+TEST(BlockReservationsTest, NothingIsRegisteredWithoutTheClaim) {
+  const UniqueFd nowhere(open("/dev/null", O_RDWR | O_CLOEXEC));
+  absl::Status claim = absl::FailedPreconditionError("in use on this host");
+  int claims = 0;
+  BlockReservations reservations(
+      "device",
+      [&](unsigned long request, void* argument) {
+        return ioctl(nowhere.get(), request, argument);
+      },
+      [&] {
+        ++claims;
+        return claim;
+      });
+  const ReservationResult refused = reservations.Register(7);
+  EXPECT_EQ(refused.outcome, ReservationResult::Outcome::kNotDone);
+  EXPECT_TRUE(absl::IsAborted(refused.status)) << refused.status;
+  EXPECT_TRUE(absl::IsAborted(reservations.ClaimPath()));
+  claim = absl::OkStatus();
+  EXPECT_FALSE(absl::IsAborted(reservations.Register(7).status)) << "it was asked, and has none";
+  EXPECT_EQ(claims, 3);
+}
+
+// The kernel of a SCSI device, which answers READ KEYS as it is told.
+struct Answer {
+  int error = 0;  // of the call itself
+  std::uint8_t status = 0, key = 0;
+  std::uint16_t code = 0;
+  std::uint16_t host_status = 0;
+};
+class AskedDevice {
+ public:
+  explicit AskedDevice(std::vector<Answer> answers) : answers_(std::move(answers)) {}
+
+  absl::StatusOr<std::unique_ptr<BlockReservations>> Find() {
+    return BlockReservations::Find(
+        "/dev/some-lun",
+        [this](unsigned long request, void* argument) { return Control(request, argument); },
+        [] { return absl::OkStatus(); }, std::chrono::milliseconds(50));
+  }
+  std::size_t questions() const { return questions_; }
+
+ private:
+  // The last answer is for all questions that follow.
+  int Control(unsigned long request, void* argument) {
+    EXPECT_EQ(request, static_cast<unsigned long>(SG_IO));
+    const Answer& answer = answers_[std::min(questions_++, answers_.size() - 1)];
+    errno = answer.error;
+    if (answer.error != 0) return -1;
+    auto& header = *static_cast<sg_io_hdr_t*>(argument);
+    header.status = answer.status;
+    header.host_status = answer.host_status;
+    header.sb_len_wr = 0;
+    if (answer.status != 2) return 0;
+    const std::array<std::uint8_t, 18> sense{0x70,
+                                             0,
+                                             answer.key,
+                                             0,
+                                             0,
+                                             0,
+                                             0,
+                                             10,
+                                             0,
+                                             0,
+                                             0,
+                                             0,
+                                             static_cast<std::uint8_t>(answer.code >> 8),
+                                             static_cast<std::uint8_t>(answer.code & 0xff)};
+    std::copy(sense.begin(), sense.end(), header.sbp);
+    header.sb_len_wr = sense.size();
+    return 0;
+  }
+
+  const std::vector<Answer> answers_;
+  std::size_t questions_ = 0;
+};
+
+TEST(BlockReservationsTest, OnlyADeviceThatKnowsNoneHasNone) {
+  for (const Answer& answer : {
+           Answer{.error = ENOTTY},
+           Answer{.error = EINVAL},  // a loop device
+           Answer{.error = EOPNOTSUPP},
+           Answer{.status = 2, .key = 5, .code = 0x2000},
+           Answer{.status = 2, .key = 5, .code = 0x2400},
+       }) {
+    AskedDevice device({answer});
+    const auto found = device.Find();
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(*found, nullptr);
+    EXPECT_EQ(device.questions(), 1U);
+  }
+}
+
+TEST(BlockReservationsTest, ADeviceThatIsAskedAtABadMomentIsAskedAgain) {
+  for (const Answer& answer : {
+           Answer{.error = EAGAIN},  // a multipath device that is suspended
+           Answer{.error = ENOMEM}, Answer{.error = EIO},
+           Answer{.status = 2, .key = 6, .code = 0x2900},  // a unit attention
+           Answer{.status = 2, .key = 2, .code = 0x0401},  // becoming ready
+           Answer{.status = 2, .key = 11, .code = 0},      // aborted
+           Answer{.status = 0x08},                         // busy
+           Answer{.status = 0x28},                         // task set full
+           Answer{.status = 0x40},                         // task aborted
+           Answer{.host_status = 0x0e},                    // the transport was disturbed
+       }) {
+    AskedDevice device({answer, answer, Answer{}});
+    const auto found = device.Find();
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_NE(*found, nullptr);
+    EXPECT_EQ(device.questions(), 3U);
+  }
+}
+
+TEST(BlockReservationsTest, ADeviceThatCannotSayWhetherItHasAnyIsNotOpened) {
+  for (const Answer& answer : {
+           Answer{.error = EPERM},
+           Answer{.error = EAGAIN},
+           Answer{.error = ENODEV},
+           Answer{.status = 2, .key = 6, .code = 0x2900},
+           Answer{.status = 2, .key = 2, .code = 0x0401},
+           Answer{.status = 2, .key = 4, .code = 0x4400},  // a hardware error
+           Answer{.status = 2, .key = 5, .code = 0x2500},  // the LUN is gone
+           Answer{.status = 0x08},
+           Answer{.status = 0x18},
+           Answer{.status = 0x40},
+           Answer{.host_status = 0x01},
+       }) {
+    AskedDevice device({answer});
+    const auto found = device.Find();
+    ASSERT_FALSE(found.ok()) << answer.error << ", " << int{answer.status};
+    EXPECT_FALSE(absl::IsUnimplemented(found.status())) << found.status();
+    EXPECT_THAT(std::string(found.status().message()),
+                AllOf(HasSubstr("/dev/some-lun: READ KEYS: "), HasSubstr("try again"),
+                      Not(HasSubstr("\n"))));
+  }
+}
+
+// A real file on its way to the end of its process: a killed writer, and who comes after it.
+TEST_F(BlockLunTest, AKilledProcessLeavesTheClaim) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(pipe(ready.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lun = OpenLun(path_, LunAccess::kReadWrite);
+    const char word = lun.ok() && (*lun)->ClaimForThisProcess().ok() ? 'y' : 'n';
+    if (write(ready[1], &word, 1) == 1) pause();
+    _exit(1);
+  }
+  char word = 0;
+  ASSERT_EQ(read(ready[0], &word, 1), 1);
+  EXPECT_EQ(word, 'y');
+  const auto next = Open();
+  EXPECT_TRUE(absl::IsFailedPrecondition(next->ClaimForThisProcess()));
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(next->ClaimForThisProcess().ok());
+  close(ready[0]);
+  close(ready[1]);
+}
+
+}  // namespace
+}  // namespace reel

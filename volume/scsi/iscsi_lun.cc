@@ -1,0 +1,353 @@
+#include "volume/scsi/iscsi_lun.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "volume/base/aligned_buffer.h"
+#include "volume/base/types.h"
+#include "volume/lun/lun_fault.h"
+#include "volume/scsi/iscsi_reservations.h"
+#include "volume/scsi/lun_times.h"
+
+namespace reel {
+namespace {
+
+using Kind = ScsiOutcome::Kind;
+using Data = IscsiCommand::Data;
+
+// Longer requests are several commands: a target keeps a buffer for each whole one, and the next
+// command's data travel while the last one's are written.
+constexpr std::uint32_t kMaxTransferBytes = 1 << 20;
+constexpr int kMaxQuestions = 8;
+
+absl::Status OutcomeOf(const ScsiOutcome& outcome, std::uint64_t length_bytes) {
+  if (outcome.kind == Kind::kDone && outcome.transferred_bytes == length_bytes) {
+    return absl::OkStatus();
+  }
+  return FailureOf(outcome);
+}
+
+// A request that takes several commands: it ends with the last of them, with the worst outcome.
+class Flight {
+ public:
+  Flight(LunRequest& request, std::size_t commands) : request_(request), left_(commands) {}
+
+  void End(absl::Status status) {
+    if (!status.ok()) {
+      MutexLock lock(mutex_);
+      if (MattersMore(status, worst_)) worst_ = std::move(status);
+    }
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    LunRequest& request = request_;
+    mutex_.Lock();
+    absl::Status worst = std::move(worst_);
+    mutex_.Unlock();
+    delete this;
+    request.Complete(std::move(worst));
+  }
+
+ private:
+  LunRequest& request_;
+  std::atomic<std::size_t> left_;
+  Mutex mutex_;
+  absl::Status worst_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The memory of a request, cut off piece by piece from its front.
+class Parts {
+ public:
+  explicit Parts(std::span<const iovec> parts) : parts_(parts) {}
+
+  void Take(std::uint64_t length_bytes, absl::InlinedVector<iovec, 2>& into) {
+    while (length_bytes > 0) {
+      const iovec& part = parts_.front();
+      const std::uint64_t take = std::min<std::uint64_t>(length_bytes, part.iov_len - used_);
+      into.push_back({static_cast<std::byte*>(part.iov_base) + used_, take});
+      length_bytes -= take;
+      used_ += take;
+      if (used_ < part.iov_len) continue;
+      parts_ = parts_.subspan(1);
+      used_ = 0;
+    }
+  }
+
+ private:
+  std::span<const iovec> parts_;
+  std::uint64_t used_ = 0;  // of the first
+};
+
+// FNV-1a: stable between processes, and short enough for a socket's name.
+std::uint64_t Hash(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  return hash;
+}
+
+// A command that asks for up to `buffer`; again, where another host's reset of the LUN ended it.
+ScsiOutcome Question(IscsiConnection& connection, const scsi::Cdb& cdb,
+                     std::span<std::byte> buffer) {
+  ScsiOutcome outcome;
+  outcome.kind = Kind::kAborted;
+  for (int i = 0; i < kMaxQuestions && outcome.kind == Kind::kAborted; ++i) {
+    IscsiCommand command;
+    command.cdb = cdb;
+    command.data = Data::kIn;
+    command.length_bytes = static_cast<std::uint32_t>(buffer.size());
+    command.memory.push_back({buffer.data(), buffer.size()});
+    outcome = connection.Execute(std::move(command));
+  }
+  return outcome;
+}
+
+// Answers of unknown length: what came of it.
+absl::StatusOr<std::span<const std::byte>> AskFor(IscsiConnection& connection, const scsi::Cdb& cdb,
+                                                  std::span<std::byte> buffer) {
+  const ScsiOutcome outcome = Question(connection, cdb, buffer);
+  if (outcome.kind != Kind::kDone) return FailureOf(outcome);
+  return buffer.first(outcome.transferred_bytes);
+}
+
+// Whether the LUN has any; where it cannot say so just now, the failure.
+absl::StatusOr<bool> AskForReservations(IscsiConnection& connection) {
+  std::array<std::byte, 8> buffer;
+  const ScsiOutcome outcome = Question(
+      connection, scsi::PersistentReserveIn(scsi::ReserveIn::kReadKeys, buffer.size()), buffer);
+  if (outcome.kind == Kind::kDone) return true;
+  if (IsUnsupported(outcome)) return false;
+  const absl::Status failure = FailureOf(outcome);
+  return ReservationsNotKnown(WithText(failure, absl::StrCat("READ KEYS: ", failure.message())));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Lun>> IscsiLun::Open(const std::string& name, LunAccess access) {
+  absl::StatusOr<IscsiUrl> url = ParseIscsiUrl(name);
+  if (!url.ok()) return url.status();
+  auto connection = IscsiConnection::Open(*url);
+  if (!connection.ok()) return connection.status();
+  absl::StatusOr<Facts> facts = Ask(*url, **connection);
+  if (!facts.ok()) {
+    return WithText(facts.status(), absl::StrCat(url->shown, ": ", facts.status().message()));
+  }
+  auto lun = absl::WrapUnique(new IscsiLun(*std::move(url), access == LunAccess::kReadOnly));
+  lun->facts_ = *std::move(facts);
+  if (lun->facts_.reservations) lun->reservations_ = std::make_unique<IscsiReservations>(*lun);
+  MutexLock lock(lun->mutex_);
+  lun->connection_ = *std::move(connection);
+  return lun;
+}
+
+IscsiLun::IscsiLun(IscsiUrl url, bool read_only) : url_(std::move(url)), read_only_(read_only) {}
+
+IscsiLun::~IscsiLun() = default;
+
+Reservations* IscsiLun::reservations() const {
+  return reservations_.get();
+}
+
+std::shared_ptr<IscsiConnection> IscsiLun::connection() {
+  MutexLock lock(mutex_);
+  return connection_;
+}
+
+absl::StatusOr<IscsiLun::Facts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnection& connection) {
+  std::array<std::byte, 1024> buffer;
+  Facts facts;
+  // Unit attentions of the login end here.
+  IscsiCommand test;
+  test.cdb = scsi::TestUnitReady();
+  const ScsiOutcome ready = connection.Execute(std::move(test));
+  if (ready.kind != Kind::kDone && ready.kind != Kind::kCheck) return FailureOf(ready);
+  const auto inquiry = AskFor(connection, scsi::Inquiry(96), std::span(buffer).first(96));
+  if (!inquiry.ok()) return inquiry.status();
+  const auto is_disk = scsi::DecodeIsDisk(*inquiry);
+  if (!is_disk.ok()) return is_disk.status();
+  if (!*is_disk) {
+    return absl::NotFoundError(absl::StrCat("the target has no disk as LUN ", url.lun,
+                                            "; check the number (of many targets 0 is no disk)"));
+  }
+  if (ready.kind == Kind::kCheck) return FailureOf(ready);
+  const auto answer = AskFor(connection, scsi::ReadCapacity16(32), std::span(buffer).first(32));
+  if (!answer.ok()) return answer.status();
+  const auto capacity = scsi::DecodeCapacity(*answer);
+  if (!capacity.ok()) return capacity.status();
+  if (!IsPowerOfTwo(capacity->block_bytes) || capacity->block_bytes < 512 ||
+      capacity->block_bytes > kIoAlignment ||
+      capacity->blocks > kMaxVolumeBytes / capacity->block_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(capacity->blocks, " logical blocks of ", capacity->block_bytes,
+                     " bytes are not supported; use a LUN with blocks of 512 or 4096 bytes"));
+  }
+  facts.size_bytes = capacity->blocks * capacity->block_bytes;
+  facts.logical_block_bytes = capacity->block_bytes;
+  facts.max_transfer_bytes = kMaxTransferBytes;
+
+  // The rest is for comfort: a target without such a page is used all the same.
+  const auto page = [&](std::uint8_t number) {
+    return AskFor(connection, scsi::InquiryPage(number, buffer.size()), buffer);
+  };
+  std::vector<std::uint8_t> pages;
+  if (const auto list = page(0x00); list.ok()) {
+    pages = scsi::DecodePages(*list).value_or(std::vector<std::uint8_t>());
+  }
+  const auto has = [&](std::uint8_t number) {
+    return std::find(pages.begin(), pages.end(), number) != pages.end();
+  };
+  if (has(0xb0)) {
+    if (const auto body = page(0xb0); body.ok()) {
+      const scsi::BlockLimits limits = scsi::DecodeBlockLimits(*body).value_or(scsi::BlockLimits());
+      const std::uint64_t optimal =
+          std::uint64_t{limits.optimal_transfer_blocks} * capacity->block_bytes;
+      if (optimal <= kMaxVolumeBytes && optimal <= UINT32_MAX) {
+        facts.optimal_io_bytes = static_cast<std::uint32_t>(optimal);
+      }
+      const std::uint64_t most = std::uint64_t{limits.max_transfer_blocks} * capacity->block_bytes;
+      if (most != 0 && most < kMaxTransferBytes) {
+        facts.max_transfer_bytes = static_cast<std::uint32_t>(most);
+      }
+    }
+  }
+  if (has(0x83)) {
+    if (const auto body = page(0x83); body.ok()) {
+      facts.identity = scsi::DecodeDesignator(*body).value_or("");
+    }
+  }
+  if (has(0x80)) {
+    if (const auto body = page(0x80); body.ok()) {
+      absl::StrAppend(&facts.identity, "/", scsi::DecodeSerial(*body).value_or(""));
+    }
+  }
+  const absl::StatusOr<bool> reservations = AskForReservations(connection);
+  if (!reservations.ok()) return reservations.status();
+  facts.reservations = *reservations;
+  return facts;
+}
+
+void IscsiLun::Start(LunRequest& request) {
+  const bool read = request.kind == LunRequest::Kind::kRead;
+  absl::Status status = CheckLunRange(*this, request.offset_bytes, request.length_bytes);
+  if (!read && status.ok()) status = CheckLunWritable(*this);
+  if (!status.ok()) {
+    request.Complete(std::move(status));
+    return;
+  }
+  const std::shared_ptr<IscsiConnection> path = connection();
+  const std::uint64_t most = facts_.max_transfer_bytes;
+  const std::uint64_t commands = DivideUp(request.length_bytes, most);
+  Flight* const flight = commands == 1 ? nullptr : new Flight(request, commands);
+  // With the last command on its way the request may be gone: nothing of it is used after that.
+  std::uint64_t offset_bytes = request.offset_bytes;
+  std::uint64_t left_bytes = request.length_bytes;
+  Parts parts(request.parts);
+  for (std::uint64_t i = 0; i < commands; ++i) {
+    const std::uint64_t length = std::min(left_bytes, most);
+    const std::uint64_t block = offset_bytes / facts_.logical_block_bytes;
+    const auto blocks = static_cast<std::uint32_t>(length / facts_.logical_block_bytes);
+    auto command = std::make_unique<IscsiCommand>();
+    command->cdb = read ? scsi::Read16(block, blocks) : scsi::Write16(block, blocks);
+    command->data = read ? Data::kIn : Data::kOut;
+    command->length_bytes = static_cast<std::uint32_t>(length);
+    command->patience = std::chrono::milliseconds(ResendMs());
+    parts.Take(length, command->memory);
+    if (flight == nullptr) {
+      command->done = [&request, length](const ScsiOutcome& outcome) {
+        request.Complete(OutcomeOf(outcome, length));
+      };
+    } else {
+      command->done = [flight, length](const ScsiOutcome& outcome) {
+        flight->End(OutcomeOf(outcome, length));
+      };
+    }
+    path->Submit(std::move(command));
+    offset_bytes += length;
+    left_bytes -= length;
+  }
+}
+
+absl::Status IscsiLun::Flush() {
+  ScsiOutcome outcome = Execute(scsi::SynchronizeCache16(), Data::kNone, {});
+  if (outcome.kind == Kind::kCheck && outcome.key == scsi::kIllegalRequest) {
+    outcome = Execute(scsi::SynchronizeCache10(), Data::kNone, {});
+  }
+  return StatusOf(outcome, "flush");
+}
+
+absl::Status IscsiLun::Discard(std::uint64_t /*offset_bytes*/, std::uint64_t /*length_bytes*/) {
+  return absl::UnimplementedError(
+      absl::StrCat(name(),
+                   ": nothing is discarded on iSCSI LUNs: targets carry out a fenced "
+                   "host's UNMAP"));
+}
+
+absl::Status IscsiLun::ClaimForThisProcess() {
+  if (claim_.valid()) return absl::OkStatus();
+  // A name in the abstract namespace belongs to one socket at a time, and ends with it.
+  UniqueFd claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const std::string key = absl::StrCat(url_.target, "/", url_.lun, "/", facts_.identity);
+  const std::string text = absl::StrCat("reelfs-lun-", absl::Hex(Hash(key), absl::kZeroPad16));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, text.data(), text.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  if (!claim.valid() || bind(claim.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
+    if (errno != EADDRINUSE) return OpenFailed(name(), errno);
+    return absl::FailedPreconditionError(
+        absl::StrCat(name(), ": in use by another process of this host; stop it first"));
+  }
+  claim_ = std::move(claim);
+  return absl::OkStatus();
+}
+
+absl::Status IscsiLun::Reopen() {
+  MutexLock turn(reopening_);
+  if (!connection()->lost()) return absl::OkStatus();
+  auto opened = IscsiConnection::Open(url_);
+  if (!opened.ok()) return opened.status();
+  const absl::StatusOr<Facts> facts = Ask(url_, **opened);
+  if (!facts.ok()) {
+    return WithText(facts.status(), absl::StrCat(name(), ": ", facts.status().message()));
+  }
+  if (facts->identity != facts_.identity || facts->size_bytes < facts_.size_bytes ||
+      facts->logical_block_bytes != facts_.logical_block_bytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(), ": another LUN answers there now than before the path was lost; check the target"));
+  }
+  std::shared_ptr<IscsiConnection> old = *std::move(opened);
+  {
+    MutexLock lock(mutex_);
+    connection_.swap(old);
+  }
+  return absl::OkStatus();
+}
+
+ScsiOutcome IscsiLun::Execute(const scsi::Cdb& cdb, Data data, std::span<std::byte> memory) {
+  IscsiCommand command;
+  command.cdb = cdb;
+  command.data = data;
+  command.length_bytes = static_cast<std::uint32_t>(memory.size());
+  if (!memory.empty()) command.memory.push_back({memory.data(), memory.size()});
+  return connection()->Execute(std::move(command));
+}
+
+ScsiOutcome IscsiLun::ResetLun() {
+  IscsiCommand command;
+  command.reset_lun = true;
+  return connection()->Execute(std::move(command));
+}
+
+absl::Status IscsiLun::StatusOf(const ScsiOutcome& outcome, const std::string& what) const {
+  if (outcome.kind == Kind::kDone) return absl::OkStatus();
+  const absl::Status failure = FailureOf(outcome);
+  return WithText(failure, absl::StrCat(name(), ": ", what, ": ", failure.message()));
+}
+
+}  // namespace reel
