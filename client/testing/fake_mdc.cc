@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/session/request_queue.h"
-#include "proto/request_kind.h"
 #include "proto/convert.h"
+#include "proto/request_kind.h"
 
 namespace reel::client {
 
