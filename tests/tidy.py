@@ -26,8 +26,8 @@ FOLDERS = ("volume", "proto", "mdc", "client", "tools", "tests", "deploy")
 ROOMS = {
     "volume": ("base", "lun", "scsi", "format"),
     "proto": ("", "tls", "grpc"),
-    "client": ("base", "session", "luns", "names", "locks", "file", "buffers", "tokens", "data",
-               "vfs", "fuse", "mount"),
+    "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
+               "data", "vfs", "fuse", "mount"),
     "mdc": ("base", "metafs", "metadb", "space", "tables", "ops", "core", "check", "store",
             "repair", "seat", "fence", "serve", "rpc", "daemon"),
     "tools": ("lib", "mkfs", "fsck", "label", "admin", "bench"),

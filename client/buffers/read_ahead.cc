@@ -31,23 +31,16 @@ bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::by
   std::vector<ReadChunkRef> parts;
   {
     MutexLock lock(f.mutex);
-    std::uint64_t at = offset_bytes;
-    for (const ReadChunkRef& chunk : f.read_chunks) {
-      if (chunk->offset_bytes > at || at >= end_bytes) break;
-      if (chunk->end_bytes() <= at) continue;
-      parts.push_back(chunk);
-      at = chunk->end_bytes();
-    }
-    bool usable = at >= end_bytes;
+    parts = f.chunks_ahead.Covering(offset_bytes, end_bytes);
+    bool usable = !parts.empty();
     for (const ReadChunkRef& chunk : parts) {
       while (usable && chunk->state == ReadChunk::State::kReading) {
         usable = context_.Wait(f, interrupt).ok();
       }
-      usable = usable && chunk->state == ReadChunk::State::kRead &&
-               chunk->data_changes == f.data_changes;
+      usable = usable && f.chunks_ahead.IsOfUse(*chunk);
     }
     if (!usable) {
-      f.read_chunks.clear();  // the stream is elsewhere, or the file has changed
+      f.chunks_ahead.Clear();  // the stream is elsewhere, or the file has changed
       return false;
     }
   }
@@ -70,17 +63,11 @@ void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes) {
   std::vector<ReadChunkRef> begun;
   {
     MutexLock lock(f.mutex);
-    auto& chunks = f.read_chunks;
-    while (!chunks.empty() && chunks.front()->end_bytes() <= at_bytes) {
-      chunks.pop_front();
-      f.read_chunks_wanted = std::min(2 * f.read_chunks_wanted, kMaxChunks);  // it was of use
-    }
-    if (chunks.empty()) f.read_chunks_wanted = std::max<std::size_t>(f.read_chunks_wanted, 2);
-    while (chunks.size() < f.read_chunks_wanted) {
-      const std::uint64_t next = chunks.empty() ? at_bytes : chunks.back()->end_bytes();
-      ReadChunkRef chunk = Begin(f, next);
+    f.chunks_ahead.Pass(at_bytes);
+    while (!f.chunks_ahead.full()) {
+      ReadChunkRef chunk = Begin(f, f.chunks_ahead.NextAt(at_bytes));
       if (chunk == nullptr) break;
-      chunks.push_back(chunk);
+      f.chunks_ahead.Add(chunk);
       begun.push_back(std::move(chunk));
     }
   }
@@ -92,26 +79,22 @@ void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes) {
 ReadChunkRef ReadAhead::Begin(FileState& f, std::uint64_t offset_bytes) {
   const std::uint64_t size_bytes = f.attr.size_bytes();
   if (offset_bytes >= size_bytes || context_.stopping) return nullptr;
-  if (f.recall != FileState::Recall::kNone || f.exclusive_user || f.exclusive_waiters > 0) {
-    return nullptr;
-  }
+  if (f.recall.under_way() || !f.users.admits_shared()) return nullptr;
   // Up to a multiple of the chunk: then the LUNs get requests of whole ones.
   const std::uint64_t chunk_bytes = context_.options.read_chunk_bytes;
   const std::uint64_t end_bytes =
       std::min(RoundDown(offset_bytes, chunk_bytes) + chunk_bytes, size_bytes);
-  if (!f.token.Has(f.SpanOf(offset_bytes, end_bytes), v1::TOKEN_SHARED)) return nullptr;
+  if (!f.grant.Has(f.SpanOf(offset_bytes, end_bytes), v1::TOKEN_SHARED)) return nullptr;
   if (f.memory.Overlaps({offset_bytes, end_bytes})) return nullptr;
   auto chunk = std::make_shared<ReadChunk>();
-  if (f.Cover(offset_bytes, end_bytes - offset_bytes, chunk->extents)) return nullptr;
+  if (f.grant.Cover(offset_bytes, end_bytes - offset_bytes, chunk->extents)) return nullptr;
   chunk->held = ReadMemory::Take(context_.read_ahead_bytes, chunk_bytes,
                                  context_.max_read_ahead_bytes.load());
   if (chunk->held.bytes() == 0) return nullptr;
   chunk->offset_bytes = offset_bytes;
   chunk->length_bytes = end_bytes - offset_bytes;
-  chunk->data_changes = f.data_changes;
-  chunk->session = f.session;
-  ++f.shared_users;
-  return chunk;
+  chunk->session = f.grant.session();
+  return f.users.EnterShared() ? chunk : nullptr;
 }
 
 void ReadAhead::Read(const FileRef& file, const ReadChunkRef& chunk) {
@@ -123,7 +106,7 @@ void ReadAhead::Read(const FileRef& file, const ReadChunkRef& chunk) {
                         .ok();
   if (read) NoteLunRead(chunk->length_bytes, began_ms);
   MutexLock lock(file->mutex);
-  --file->shared_users;
+  file->users.LeaveShared();
   chunk->state = read ? ReadChunk::State::kRead : ReadChunk::State::kFailed;
   file->changed.NotifyAll();
 }

@@ -42,7 +42,7 @@ struct WriteBehind::Flight {
   BlockLocks locks;
   std::vector<ByteRange> own;  // what was dirty, without what was filled and read around it
   std::uint64_t era = 0;
-  std::uint64_t lost_flushes = 0;  // FileState's, when that was planned
+  std::uint64_t lost_flushes = 0;  // Uncommitted's, when that was planned
   std::uint64_t session = 0;
   LunMarks marks;
   bool given_up = false;  // the bytes are still to be sent
@@ -140,10 +140,10 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
                                       const Interrupt* interrupt) {
   std::optional<Flight> flight;
   absl::Status status;
-  const std::uint64_t era = f.era;
+  const std::uint64_t era = f.grant.era();
   const auto over = [&] {
     f.mutex.AssertHeld();
-    return f.era != era || window->gone;  // then the loss is noted already
+    return f.grant.era() != era || window->gone;  // then the loss is noted already
   };
   window->in_flight = true;
   // Once more, where blocks that counted as written no longer do.
@@ -152,10 +152,10 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
     flight->window = window;
     flight->own = window->ranges;
     flight->era = era;
-    flight->session = f.session;
+    flight->session = f.grant.session();
     status = Fly(f, *flight, interrupt);
     if (!over()) context_.NoteLostFlushes(f);
-    again = status.ok() && !over() && f.lost_flushes != flight->lost_flushes;
+    again = status.ok() && !over() && f.uncommitted.lost_flushes() != flight->lost_flushes;
     flight->given_up = flight->given_up || IsGivenUp(status);
     if ((again || flight->given_up) && !over()) window->ranges = window->known = flight->own;
   }
@@ -168,21 +168,21 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
 
 absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* interrupt) {
   for (;;) {
-    if (f.era != flight.era || flight.window->gone) return absl::OkStatus();
+    if (f.grant.era() != flight.era || flight.window->gone) return absl::OkStatus();
     flight.locks = LocksFor(f, flight);
-    if (!f.Conflicts(flight.locks)) break;
-    f.flush_waits.push_back(flight.locks.front());
+    if (!f.locks.Conflict(flight.locks)) break;
+    f.locks.BeginAwait(flight.locks.front());
     const absl::Status waited = context_.Wait(f, interrupt);
-    f.flush_waits.erase(std::ranges::find(f.flush_waits, flight.locks.front()));
+    f.locks.EndAwait(flight.locks.front());
     if (!waited.ok()) return waited;
   }
-  flight.lost_flushes = f.lost_flushes;
+  flight.lost_flushes = f.uncommitted.lost_flushes();
   absl::Status status = Prepare(f, flight);
-  f.Lock(flight.locks);
+  f.locks.Lock(flight.locks);
   f.mutex.Unlock();
   if (status.ok()) status = Send(f, flight, interrupt);
   f.mutex.Lock();
-  f.Unlock(flight.locks);
+  f.locks.Unlock(flight.locks);
   return status;
 }
 
@@ -192,7 +192,7 @@ void WriteBehind::FillUnwritten(const FileState& f, DirtyWindow& window) {
   for (const ByteRange& range : ranges) {
     for (const std::uint64_t edge : {range.from, range.to - 1}) {
       const FileBlock block(edge / f.block_bytes);
-      const std::optional<Extent> extent = f.extents.Find(block);
+      const std::optional<Extent> extent = f.grant.Find(block);
       if (!extent || extent->state != ExtentState::kUnwritten) continue;
       window.FillWithZeros({block.value() * f.block_bytes, (block.value() + 1) * f.block_bytes});
     }
@@ -206,12 +206,12 @@ std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f, const DirtyWindow&
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const std::uint64_t end = RoundUp(last.to, unit_bytes);
   const bool goes_on = last.from == window.offset_bytes || window.Knows({last.from - 1, last.from});
-  const std::optional<Extent> block = f.extents.Find(FileBlock((last.to - 1) / f.block_bytes));
+  const std::optional<Extent> block = f.grant.Find(FileBlock((last.to - 1) / f.block_bytes));
   const bool reads =
       block && block->state == ExtentState::kWritten && !window.Knows({last.to, end});
   if (!goes_on || !reads) return end;
   const std::uint64_t unit = end - unit_bytes;
-  const FileBlock held = f.HeldTo(FileBlock(unit / f.block_bytes), v1::TOKEN_EXCLUSIVE);
+  const FileBlock held = f.grant.HeldTo(FileBlock(unit / f.block_bytes), v1::TOKEN_EXCLUSIVE);
   const std::uint64_t to = std::min(
       {unit + kReadAheadBytes, window.end_bytes(), RoundUp(f.attr.size_bytes(), unit_bytes),
        held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
@@ -241,7 +241,8 @@ void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
     if (!window.Knows({range.to, units.to})) read(units.to - unit_bytes);
   }
   // (Where nothing is known of a block, the plan of the writes will say so.)
-  for (Flight::Part& edge : flight.edges) (void)f.Cover(edge.range.from, unit_bytes, edge.extents);
+  for (Flight::Part& edge : flight.edges)
+    (void)f.grant.Cover(edge.range.from, unit_bytes, edge.extents);
 }
 
 // Whole units.
@@ -257,7 +258,7 @@ absl::Status WriteBehind::PlanWrites(const FileState& f, Flight& flight) const {
   }
   for (Flight::Part& part : flight.parts) {
     const auto& [from, to] = part.range;
-    const bool known = !f.Cover(from, to - from, part.extents);
+    const bool known = !f.grant.Cover(from, to - from, part.extents);
     const auto hole = [](const Extent& extent) { return extent.state == ExtentState::kHole; };
     if (!known || std::any_of(part.extents.begin(), part.extents.end(), hole)) {
       return ErrnoStatus(EIO, absl::StrCat("no place is known for bytes ", from, " to ", to,
@@ -342,7 +343,7 @@ absl::Status WriteBehind::Send(FileState& f, Flight& flight, const Interrupt* in
     if (status.ok()) status = WriteParts(flight, permit);
     if (!session_ended && !IsPermitOver(status)) return status;
     MutexLock lock(f.mutex);
-    if (f.era != flight.era) return status;
+    if (f.grant.era() != flight.era) return status;
     if (absl::Status waited = context_.Wait(f, interrupt); !waited.ok()) return waited;
   }
 }
@@ -351,13 +352,12 @@ void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status&
   if (!status.ok()) {
     context_.NoteUnflushed(f, flight.marks);
   } else if (!flight.marks.empty()) {
-    MergeMarks(flight.marks, f.dirty.unflushed);
-    ++f.changes;
+    f.uncommitted.CountOnLuns(flight.marks);
   }
   if (flight.given_up) return;
   if (status.ok()) context_.recalls.Moved(f.inode);
   DirtyWindow& window = *flight.window;
-  if (status.ok() && f.opens > 0 && window.held_bytes() <= kMostKeptBytes &&
+  if (status.ok() && f.opens.any() && window.held_bytes() <= kMostKeptBytes &&
       context_.behind_memory.hardly_used()) {
     f.memory.Keep(window);
   } else {

@@ -11,12 +11,10 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   bool registered = false;
   {
     MutexLock lock(f.mutex);
-    ++f.opens;
-    f.newest_handle = std::max(f.newest_handle, io.handle);
-    f.opened_to_write = f.opened_to_write || write;
-    registered = f.registered;
+    f.opens.Open(io.handle, write);
+    registered = f.opens.registered();
     if (io.known != nullptr && !context_.session->checks_opens() &&
-        f.token.Has(kWholeFile, v1::TOKEN_SHARED) && f.recall == FileState::Recall::kNone) {
+        f.grant.Has(kWholeFile, v1::TOKEN_SHARED) && !f.recall.under_way()) {
       v1::Attr attr = *io.known;
       f.OverlayOn(attr);
       return attr;
@@ -24,17 +22,12 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
   }
   absl::StatusOr<v1::Attr> attr;
   if (registered) {
-    v1::Request request;
-    request.mutable_get_attr()->set_inode(inode);
-    request.mutable_get_attr()->set_access(io.access);
-    CallOptions options;
-    options.credentials = io.credentials;
-    options.interrupt = io.interrupt;
-    const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
-    attr = reply.ok() ? absl::StatusOr<v1::Attr>(reply->attr().attr()) : reply.status();
-  } else {
-    attr = OpenAtController(file, write, io);
+    attr = AttrAtController(inode, io);
+    // It may have been under way, and was refused: the file has been removed.
+    MutexLock lock(f.mutex);
+    registered = f.opens.registered() || !attr.ok();
   }
+  if (!registered) attr = OpenAtController(file, write, io);
   if (!attr.ok()) {
     Close(inode);
     return attr;
@@ -52,6 +45,18 @@ absl::Status FileDataImpl::MakeDurable(const FileRef& file, const IoContext& io)
   // (What the commit was answered is told of by now.)
   if (status.ok()) status = session.Sync(session.last_told(), losses, io.interrupt);
   return status;
+}
+
+absl::StatusOr<v1::Attr> FileDataImpl::AttrAtController(std::uint64_t inode, const IoContext& io) {
+  v1::Request request;
+  request.mutable_get_attr()->set_inode(inode);
+  request.mutable_get_attr()->set_access(io.access);
+  CallOptions options;
+  options.credentials = io.credentials;
+  options.interrupt = io.interrupt;
+  const absl::StatusOr<v1::Reply> reply = context_.session->Call(std::move(request), options);
+  if (!reply.ok()) return reply.status();
+  return reply->attr().attr();
 }
 
 absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, bool write,
@@ -73,9 +78,9 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
     // Its caller has given up. What has been sent since may have lowered what it was granted, and
     // closed the file before or after this opened it.
     if (!*waiting) return SettleOpens(f);
-    f.registered = true;
+    f.opens.NoteRegistered();
     // A grant that comes at a bad moment is left aside: the controller may think that more is held.
-    if (reply->has_layout() && f.recall == FileState::Recall::kNone && !f.exclusive_user) {
+    if (reply->has_layout() && !f.recall.under_way() && !f.users.alone()) {
       (void)f.Install(reply->layout(), context_.session->session_id());
     } else if (reply->has_attr()) {
       f.TakeAttr(reply->attr().attr());
@@ -91,22 +96,22 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
 }
 
 void FileDataImpl::SettleOpens(FileState& f) {
-  f.registered = false;
-  if (f.opens == 0) return CloseAtController(f.inode);
+  (void)f.opens.Unregister();
+  if (!f.opens.any()) return CloseAtController(f.inode);
   context_.RegisterOpens(f);
 }
 
 void FileDataImpl::OpenDirectory(std::uint64_t inode) {
   const FileRef directory = context_.table.Get(inode);
   MutexLock lock(directory->mutex);
-  ++directory->opens;
+  directory->opens.OpenDirectory();
 }
 
 void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done) {
   const FileRef file = context_.table.Find(inode);
   if (file != nullptr) {
     MutexLock lock(file->mutex);
-    if (file->token.empty()) return context_.RegisterOpens(*file, std::move(done));
+    if (file->grant.empty()) return context_.RegisterOpens(*file, std::move(done));
   }
   done();
 }
@@ -115,19 +120,15 @@ void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle, st
   const FileRef file = context_.table.Get(entry.attr().inode());
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  ++f.opens;
-  f.newest_handle = std::max(f.newest_handle, handle);
-  f.registered = true;
-  f.opened_to_write = true;  // whoever creates a file writes it
-  f.told = told;
+  f.opens.Create(handle, told);
   // (A repeated answer brings no layout.)
   if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
     f.TakeAttr(entry.attr());
     return;
   }
   const auto allocated = [](const v1::Extent& extent) { return extent.state() != v1::EXTENT_HOLE; };
-  f.tail_allocated =
-      std::any_of(entry.layout().extents().begin(), entry.layout().extents().end(), allocated);
+  f.grant.NoteTail(
+      std::any_of(entry.layout().extents().begin(), entry.layout().extents().end(), allocated));
 }
 
 void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) {
@@ -138,7 +139,7 @@ void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) 
   if (file == nullptr) return CloseAtController(inode);
   MutexLock lock(file->mutex);  // until it is posted: an open of from now on comes behind it
   if (reply.error() != 0) file->NotMadeAgain();
-  if (file->opens == 0) return CloseAtController(inode);
+  if (!file->opens.any()) return CloseAtController(inode);
   context_.RegisterOpens(*file);  // who has opened it since
 }
 
@@ -147,17 +148,17 @@ void FileDataImpl::Close(std::uint64_t inode) {
   if (file == nullptr) return;
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  if (f.opens == 0 || --f.opens > 0) return;
-  f.read_chunks.clear();
+  const Opens::Closed closed = f.opens.Close();
+  if (!closed.last) return;
+  f.chunks_ahead.Clear();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
-  if (f.opened_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
-  f.opened_to_write = false;
-  if (f.tail_allocated) committer_.NoteDirty(f);
+  if (closed.was_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
+  if (f.grant.tail_allocated()) committer_.NoteDirty(f);
   // What is dirty goes first, and the token with it.
   const bool lowers = f.done_writing();
-  if (lowers) f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
-  if (std::exchange(f.registered, false) || lowers) CloseAtController(inode, lowers);
+  if (lowers) f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
+  if (f.opens.Unregister() || lowers) CloseAtController(inode, lowers);
 }
 
 void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {

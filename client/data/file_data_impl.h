@@ -123,13 +123,13 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;
     MutexLock lock(file->mutex);
-    return file->opens > 0;
+    return file->opens.any();
   }
   bool WroteUntold(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;
     MutexLock lock(file->mutex);
-    return file->dirty.wrote || file->committing_wrote;
+    return file->uncommitted.wrote();
   }
   void NoteAccess(const v1::Attr& attr, AtimePolicy policy) override {
     if (policy == AtimePolicy::kNone) return;
@@ -155,10 +155,7 @@ class FileDataImpl : public FileData {
     const bool lets_go = file->unused() && file->locks.empty();
     const std::uint64_t told = send(lets_go);
     if (told != 0 && lets_go) {
-      file->OverlayOn(removed);
-      file->Reset();
-      file->accessed.reset();
-      file->attr = removed;  // for who still holds the attributes from before
+      file->TakeRemoved(removed);
     }
     return told;
   }
@@ -179,6 +176,7 @@ class FileDataImpl : public FileData {
  private:
   // `file`: null where nothing of it is known. What was lost of it before is not said.
   absl::Status MakeDurable(const FileRef& file, const IoContext& io);
+  absl::StatusOr<v1::Attr> AttrAtController(std::uint64_t inode, const IoContext& io);
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   void CloseAtController(std::uint64_t inode, bool lowers_token = false);
   // Tells the controller whether the file is open here, whatever it thinks.

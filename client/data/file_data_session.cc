@@ -23,14 +23,14 @@ void FileDataImpl::OnRecall(std::uint64_t inode, v1::TokenMode mode, const Token
 void FileDataImpl::OnStreamLost() {
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
-    if (file->token.empty()) context_.RegisterOpens(*file);
+    if (file->grant.empty()) context_.RegisterOpens(*file);
   }
 }
 
 void FileDataImpl::OnEvicted() {
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
-    if (!file->token.empty()) recaller_.Invalidate(*file);
+    if (!file->grant.empty()) recaller_.Invalidate(*file);
     file->Void();
     context_.recalls.End(file->inode);
     context_.RegisterOpens(*file);
@@ -45,12 +45,11 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
     if (reclaim->opens_size() + reclaim->tokens_size() >= kReclaimEntries) {
       reclaim = &reclaims.emplace_back();
     }
-    file->registered = file->opens > 0;
-    if (file->registered) {
+    if (file->opens.Reclaim()) {
       context_.session->Claims(file->inode);
       reclaim->add_opens(file->inode);
     }
-    for (const TokenRanges::Piece& piece : file->token.pieces()) {
+    for (const TokenRanges::Piece& piece : file->grant.token().pieces()) {
       v1::HeldToken& token = *reclaim->add_tokens();
       token.set_inode(file->inode);
       token.set_mode(piece.mode);
@@ -77,14 +76,14 @@ void FileDataImpl::Reap() {
   for (const FileRef& file : files) {
     const std::uint32_t last_use = file->last_use.load(std::memory_order_relaxed);
     MutexLock lock(file->mutex);
-    if (!file->extents.empty()) mapped.emplace_back(last_use, file);
-    known += file->extents.size();
+    if (file->grant.known_extents() > 0) mapped.emplace_back(last_use, file);
+    known += file->grant.known_extents();
     if (now - last_use > 1) {
-      file->read_chunks.clear();
+      file->chunks_ahead.Clear();
       file->memory.ForgetAll();
     }
-    if (file->opens > 0 || file->recall != FileState::Recall::kNone) continue;
-    if (!file->token.empty()) {
+    if (file->opens.any() || file->recall.under_way()) continue;
+    if (!file->grant.empty()) {
       holders.emplace_back(last_use, file);
     } else if (file->write_error.untold()) {
       untold.emplace_back(last_use, file);
@@ -96,9 +95,8 @@ void FileDataImpl::Reap() {
   for (const std::uint64_t inode : empty) {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
-      return f.opens == 0 && f.token.empty() && !f.accessed && !f.dirty.any() && f.memory.empty() &&
-             f.idle() && !f.fetching && f.recall == FileState::Recall::kNone &&
-             f.kernel_pages.empty() && !f.write_error.untold();
+      return f.unused() && f.grant.empty() && !f.access.any() && !f.uncommitted.any() &&
+             f.memory.empty() && f.kernel_pages.empty() && !f.write_error.untold();
     });
   }
   for (const auto& use : Surplus(std::move(holders), context_.options.max_idle_tokens)) {
@@ -107,7 +105,7 @@ void FileDataImpl::Reap() {
   }
   for (const auto& use : Surplus(std::move(untold), context_.options.max_untold_files)) {
     MutexLock lock(use.second->mutex);
-    if (use.second->opens == 0) use.second->write_error.Forget();
+    if (!use.second->opens.any()) use.second->write_error.Forget();
   }
   if (known > context_.options.max_extents) ForgetExtents(std::move(mapped), known);
 }
@@ -132,8 +130,8 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
     if (known <= keep) return;
     FileState& f = *use.second;
     MutexLock lock(f.mutex);
-    if (!f.idle() || f.fetching) continue;
-    known -= std::min(known, f.extents.size());
+    if (!f.idle() || f.users.fetching()) continue;
+    known -= std::min(known, f.grant.known_extents());
     f.ForgetExtents();
   }
 }

@@ -26,7 +26,7 @@ struct FileIo::WriteAccess {
   bool behind = false;  // … and does
 
   std::uint64_t era = 0;
-  std::uint64_t lost_flushes = 0;  // FileState's, when the extents were looked up
+  std::uint64_t lost_flushes = 0;  // Uncommitted's, when the extents were looked up
   // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
   std::optional<std::uint64_t> sent_era;
   bool stream = false;       // it continues the last one
@@ -68,12 +68,12 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     f.mutex.AssertHeld();
     if (io.page_cache && f.kernel_pages.IsChanging(pages)) return Finding::Wait();
     const TokenSpan span = f.SpanOf(offset_bytes, offset_bytes + buffer.size(), io.page_cache);
-    if (!f.token.Has(span, mode)) {
+    if (!f.grant.Has(span, mode)) {
       // Whoever holds the end of the file may have gone far beyond the end that is known here, and
       // is then not to be bothered for it.
       const BlockSpan blocks = BlocksOf(offset_bytes, buffer.size(), f.block_bytes);
       const TokenSpan needed{.first = blocks.start, .end = blocks.start + blocks.length_blocks};
-      const bool enough = io.page_cache || f.token.Has(needed, mode);
+      const bool enough = io.page_cache || f.grant.Has(needed, mode);
       return Finding::FetchToken({enough ? span : needed, offset_bytes, buffer.size(), false});
     }
     const std::uint64_t size_bytes = f.attr.size_bytes();
@@ -88,9 +88,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       write_behind_.Start(f, range);
       return Finding::Wait();
     }
-    const auto unknown = f.Cover(offset_bytes, length_bytes, extents);
+    const auto unknown = f.grant.Cover(offset_bytes, length_bytes, extents);
     if (!unknown) return Finding::GoUsing(span);
-    const FileState::Window window = f.WindowAround(*unknown, offset_bytes + length_bytes);
+    const Grant::Window window = f.grant.WindowAround(*unknown, offset_bytes + length_bytes);
     return Finding::Fetch({span, window.offset_bytes, window.length_bytes, false});
   };
   for (;;) {
@@ -106,20 +106,20 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       MutexLock lock(f.mutex);
       // A mapped page turns dirty without a word, and is written back as a whole: another host may
       // not have changed it meanwhile.
-      if (io.page_cache && f.opened_to_write) mode = v1::TOKEN_EXCLUSIVE;
+      if (io.page_cache && f.opens.may_be_mapped_to_write()) mode = v1::TOKEN_EXCLUSIVE;
       AccessNeed need{.mode = mode};
       if (io.page_cache) need.locks_pages = pages;
-      need.keeps_token = io.page_cache && f.opened_to_write;
+      need.keeps_token = io.page_cache && f.opens.may_be_mapped_to_write();
       const absl::StatusOr<Entered> place = access_.Enter(f, need, io, look);
       if (!place.ok()) return place.status();
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
-      era = f.era;
+      era = f.grant.era();
       // Where other pages may have been changed, they go back under this token alone.
-      gives_way = !io.page_cache || !f.opened_to_write;
-      permit = {.session = f.session, .interrupt = io.interrupt};
+      gives_way = !io.page_cache || !f.opens.may_be_mapped_to_write();
+      permit = {.session = f.grant.session(), .interrupt = io.interrupt};
       if (gives_way) permit = access_.YieldingPermit(f, entered, io.interrupt);
-      lost_flushes = f.lost_flushes;
+      lost_flushes = f.uncommitted.lost_flushes();
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
@@ -142,8 +142,8 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       access_.Leave(f, entered);
       if (io.page_cache && entered.gave_way && gives_way) access_.GiveWay(f);
       // (What a lost block holds may be another file's.)
-      if (f.era == era) context_.NoteLostFlushes(f);
-      valid = submitted && f.era == era && f.lost_flushes == lost_flushes;
+      if (f.grant.era() == era) context_.NoteLostFlushes(f);
+      valid = submitted && f.grant.era() == era && f.uncommitted.lost_flushes() == lost_flushes;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
     if (!valid || !access_.LeaseHolds()) continue;
@@ -156,7 +156,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
 
 Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   // Others may have seen it and overwritten it since: not a second time.
-  if (write.sent_era && *write.sent_era != f.era) {
+  if (write.sent_era && *write.sent_era != f.grant.era()) {
     if (write.write_back) return Finding::Fail(f.LosePage());
     return Finding::Fail(
         ErrnoStatus(EIO, "the session with the controller ended while this was being written"));
@@ -175,14 +175,14 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   const auto allocate_from = [&](std::uint64_t at) -> FetchRange {
     return {span, at, RoundUp(to, block_bytes) - at, true};
   };
-  if (!f.token.Has(span, v1::TOKEN_EXCLUSIVE)) {
+  if (!f.grant.Has(span, v1::TOKEN_EXCLUSIVE)) {
     return Finding::FetchToken(allocate_from(RoundDown(from, block_bytes)));
   }
   // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open.
   if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.page_cache) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
   }
-  if (const auto unknown = f.Cover(from, to - from, write.extents)) {
+  if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
     return Finding::Fetch(allocate_from(*unknown));
   }
   for (const Extent& extent : write.extents) {
@@ -213,7 +213,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   write.tail = {};
   if (to > tail.from && tail.from < tail.to && f.zeros_to_bytes < tail.to) {
     const FileBlock last(size_bytes / block_bytes);
-    const std::optional<Extent> extent = f.extents.Find(last);
+    const std::optional<Extent> extent = f.grant.Find(last);
     if (!extent) return Finding::Fetch({span, last.value() * block_bytes, block_bytes, false});
     if (extent->state == ExtentState::kWritten) {
       write.tail = tail;
@@ -226,7 +226,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   const auto alone_at = [&](std::uint64_t edge, FileBlock block) {
     f.mutex.AssertHeld();
     if (edge % unit_bytes != 0) return true;
-    const std::optional<Extent> extent = f.extents.Find(block);
+    const std::optional<Extent> extent = f.grant.Find(block);
     return edge % block_bytes != 0 && (!extent || extent->state != ExtentState::kWritten);
   };
   const std::uint64_t first = from / block_bytes;
@@ -246,7 +246,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     const std::uint64_t last = size_bytes / block_bytes;
     write.locks.push_back({last, last + 1, true});
   }
-  if (f.Conflicts(write.locks) || f.ConflictsWithFlush(write.locks)) return Finding::Wait();
+  if (!f.locks.AdmitWrite(write.locks)) return Finding::Wait();
   return Finding::GoUsing(span);
 }
 
@@ -308,7 +308,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write, const I
   const std::uint64_t now_ms = context_.clock.NowMs();
   f.written_ms.store(now_ms, std::memory_order_relaxed);
   write.stream = f.NoteUse(write.offset_bytes, write.end_bytes(), now_ms);
-  f.newest_handle = std::max(f.newest_handle, io.handle);
+  f.opens.NoteHandle(io.handle);
   if (write.page_cache && !write.write_back) {  // what was written stays in the kernel's pages
     f.kernel_pages.Fill({write.offset_bytes, write.end_bytes()}, KernelPages::By::kWrite);
   }
@@ -317,16 +317,16 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write, const I
     access_.Leave(f, write.entered);
     return absl::OkStatus();
   }
-  f.Lock(write.locks);
+  f.locks.Lock(write.locks);
   if (!write.page_cache) {
     write.change = f.kernel_pages.BeginChange({write.offset_bytes, write.end_bytes()});
   }
   for (const BlockLock& lock : write.locks) {
     f.memory.Forget({lock.first * f.block_bytes, lock.end * f.block_bytes});
   }
-  write.era = f.era;
-  write.lost_flushes = f.lost_flushes;
-  write.permit = {.session = f.session, .interrupt = io.interrupt};
+  write.era = f.grant.era();
+  write.lost_flushes = f.uncommitted.lost_flushes();
+  write.permit = {.session = f.grant.session(), .interrupt = io.interrupt};
   // (A page that the kernel writes is to reach the LUNs before the token goes.)
   if (!io.page_cache) write.permit = access_.YieldingPermit(f, write.entered, io.interrupt);
   write.mode = f.attr.mode();
@@ -381,7 +381,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   if (write.write_back) {
     MutexLock lock(f.mutex);
     if (f.kernel_pages.IsStale({write.offset_bytes, write.end_bytes()})) return f.LosePage();
-    write.sent_era = f.era;
+    write.sent_era = f.grant.era();
   }
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
@@ -409,15 +409,15 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     submitted = submitted && !IsPermitOver(status);
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
-    f.Unlock(write.locks);
+    f.locks.Unlock(write.locks);
     if (!write.page_cache) f.kernel_pages.EndChange(write.change);
     write.entered.gave_way = IsPermitOver(status);
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
-    if (!submitted || f.era != write.era) continue;
+    if (!submitted || f.grant.era() != write.era) continue;
     context_.NoteLostFlushes(f);
     // What lies around it in its blocks is no longer written: once more, with zeros there.
-    if (status.ok() && f.lost_flushes != write.lost_flushes) continue;
+    if (status.ok() && f.uncommitted.lost_flushes() != write.lost_flushes) continue;
     if (!status.ok()) {
       context_.NoteUnflushed(f, marks);
       committer_.NoteDirty(f);
@@ -431,7 +431,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .in_group = in_group};
     NoteFirst(f, write);
     write.took_set_id = f.NoteWritten(written, write.extents, marks);
-    if (f.attr.size_bytes() <= write.tail.to) f.zeros_to_bytes = write.tail.to;
+    f.NoteTailCleared(write.tail.to);
     committer_.NoteDirty(f);
     break;
   }

@@ -112,5 +112,19 @@ TEST_F(OpensTest, ACloseAfterAFileWasMadeAgainDoesNotOvertakeAnOpen) {
   for (std::thread& thread : redo) thread.join();
 }
 
+// The session was lost, and the file removed before its opens were registered in the new one. An
+// open that relied on that would be of a file that nobody keeps.
+TEST_F(OpensTest, WhoeverOpensAFileWhoseRegistrationWasRefusedAsksAnew) {
+  ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
+  const std::uint64_t session = client_->session().session_id();
+  cluster_.mdc().Refuse(v1::Request::kOpen, ESTALE);
+  cluster_.mdc().Evict(session);
+  while (client_->session().session_id() == session) std::this_thread::yield();
+  Settle();
+  ASSERT_EQ(cluster_.mdc().OpensOf(inode_), 0u);
+  ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
+  EXPECT_EQ(cluster_.mdc().OpensOf(inode_), 1u);
+}
+
 }  // namespace
 }  // namespace reel::client

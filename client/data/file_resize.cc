@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/file/attributes_ahead.h"
+#include "client/inode/attributes_ahead.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -62,7 +62,7 @@ absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t
   std::uint64_t era = 0;
   {
     MutexLock lock(file->mutex);
-    era = file->era;
+    era = file->grant.era();
   }
   CallOptions options;
   options.credentials = io.credentials;
@@ -72,7 +72,7 @@ absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t
   options.on_done = [this, file, era, apply](const absl::StatusOr<v1::Reply>& reply) {
     FileState& f = *file;
     MutexLock lock(f.mutex);
-    if (f.era == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
+    if (f.grant.era() == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
     access_.Leave(f, {.exclusive = true});
   };
   absl::StatusOr<v1::Attr> attr = AttrOf(context_.session->Call(std::move(request), options));
@@ -104,7 +104,7 @@ std::optional<std::uint64_t> FileResize::CoverEdges(const FileState& f,
                                                     std::vector<ExtentList>& extents) {
   extents.assign(edges.size(), {});
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    const auto unknown = f.Cover(edges[i].from, edges[i].to - edges[i].from, extents[i]);
+    const auto unknown = f.grant.Cover(edges[i].from, edges[i].to - edges[i].from, extents[i]);
     if (unknown) return unknown;
   }
   return std::nullopt;
@@ -118,7 +118,7 @@ absl::Status FileResize::CleanSize(const FileRef& file, const Interrupt* interru
   bool told = false;
   {
     MutexLock lock(file->mutex);
-    told = !file->dirty.size;
+    told = !file->uncommitted.size();
   }
   return told ? status : committer_.Clean(file, interrupt);
 }
@@ -135,10 +135,10 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
     // Others may have seen that and written there since: not a second time.
-    if (sent_era && *sent_era != f.era) {
+    if (sent_era && *sent_era != f.grant.era()) {
       return Finding::Fail(ErrnoStatus(EIO, "the session with the controller ended meanwhile"));
     }
-    if (!f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) return FetchWhole(f);
+    if (!f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) return FetchWhole(f);
     if ((f.attr.flags() & forbidding) != 0) {
       return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable or append-only"));
     }
@@ -167,8 +167,8 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       if (pages_held) continue;
       if (!place.ok()) return place.status();
       entered = *place;
-      era = f.era;
-      permit.session = f.session;
+      era = f.grant.era();
+      permit.session = f.grant.session();
       // (A truncation begins anew before the recall where the kernel has pages to drop.)
       if (f.kernel_pages.empty()) permit = access_.YieldingPermit(f, entered, io.interrupt);
     }
@@ -176,7 +176,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     bool submitted = access_.LeaseHolds();
     {
       MutexLock lock(f.mutex);  // what was in memory has made unwritten blocks written ones
-      submitted = submitted && f.era == era && !CoverEdges(f, edges, extents);
+      submitted = submitted && f.grant.era() == era && !CoverEdges(f, edges, extents);
     }
     if (status.ok() && submitted) {
       if (!edges.empty()) sent_era = era;
@@ -190,7 +190,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     bool valid = false;
     {
       MutexLock lock(f.mutex);
-      valid = submitted && f.era == era && f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
+      valid = submitted && f.grant.era() == era && f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
       f.ForgetContents();  // and the end will be elsewhere
     }
     if (status.ok() && valid) {
@@ -218,23 +218,21 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
     const AccessNeed need{.mode = v1::TOKEN_EXCLUSIVE, .exclusive = true};
     const auto look = [&f] {
       f.mutex.AssertHeld();
-      return f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) ? Finding::Go() : FetchWhole(f);
+      return f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) ? Finding::Go() : FetchWhole(f);
     };
     const absl::Status status = access_.Enter(f, need, io, look).status();
     if (!status.ok()) return status;
-    was_dirty = std::exchange(f.dirty.mtime, false);
+    was_dirty = f.uncommitted.ForgetMtime();
   }
   const auto apply = [](FileState& state, const v1::Attr& attr) {
     state.mutex.AssertHeld();
-    state.TakeAttr(attr);
-    *state.attr.mutable_mtime() = attr.mtime();
+    state.TakeTimes(attr);
   };
   absl::StatusOr<v1::Attr> attr = CallHeld(file, 0, std::move(request), apply, io);
   if (attr.ok() || !was_dirty) return attr;
   MutexLock lock(f.mutex);
-  if (f.token.Most() == v1::TOKEN_EXCLUSIVE) {
-    f.dirty.mtime = true;
-    ++f.changes;
+  if (f.grant.holds_to_write()) {
+    f.uncommitted.CountMtime();
     committer_.NoteDirty(f);
   }
   return attr;
@@ -245,17 +243,13 @@ std::optional<v1::Attr> FileResize::SetAhead(const v1::SetAttr& set, const v1::A
   if (file == nullptr) return std::nullopt;
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  const bool held = f.token.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) && !f.exclusive_user &&
-                    f.recall == FileState::Recall::kNone && !f.dirty.kill_set_id &&
-                    !f.committing_kill_set_id;
+  const bool held = f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) && !f.users.alone() &&
+                    !f.recall.under_way() && !f.uncommitted.takes_set_id();
   if (!held || !context_.session->LeaseHolds() || !MayBeAhead(set, known)) return std::nullopt;
   const v1::SetAttr ahead = AheadOf(set, known, context_.clock.WallNow());
-  if ((ahead.fields() & v1::SetAttr::ATIME) != 0) f.accessed.reset();
-  if ((ahead.fields() & v1::SetAttr::MTIME) != 0) f.dirty.mtime = false;
-  if (!f.dirty.ahead) f.dirty.ahead.emplace();
-  MergeAhead(ahead, *f.dirty.ahead);
-  f.OverlayAhead(f.attr);
-  ++f.set_ahead;
+  if ((ahead.fields() & v1::SetAttr::ATIME) != 0) f.access.Forget();
+  f.uncommitted.CountAhead(ahead);
+  f.uncommitted.ShowAhead(f.attr);
   committer_.NoteDirty(f);
   v1::Attr attr = known;
   f.OverlayOn(attr);
@@ -268,10 +262,8 @@ absl::Status FileResize::TellAhead(std::uint64_t inode, const IoContext& io) {
   {
     const FileState& f = *file;
     MutexLock lock(f.mutex);
-    const bool ahead = f.dirty.ahead || f.committing_ahead;
     // Told after a mode that is set now, they would take its bits.
-    const bool took_set_id = f.dirty.kill_set_id || f.committing_kill_set_id;
-    if (!ahead && !took_set_id) return absl::OkStatus();
+    if (!f.uncommitted.ahead() && !f.uncommitted.takes_set_id()) return absl::OkStatus();
   }
   return committer_.Clean(file, io.interrupt);
 }
@@ -282,7 +274,7 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
   const std::uint64_t block_bytes = context_.io->block_bytes();
   if ((set.fields() & (v1::SetAttr::ATIME | v1::SetAttr::ATIME_NOW)) != 0) {
     MutexLock lock(f.mutex);
-    f.accessed.reset();  // what was read before no longer shows
+    f.access.Forget();  // what was read before no longer shows
   }
   absl::StatusOr<v1::Attr> attr;
   if ((set.fields() & v1::SetAttr::SIZE) != 0) {
@@ -292,11 +284,9 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
     const auto edges_of = [&](std::uint64_t old_bytes) -> std::vector<Bytes> {
       return {{old_bytes, std::min(size_bytes, RoundUp(old_bytes, block_bytes))}};
     };
-    const auto apply = [block_bytes](FileState& state, const v1::Attr& now) {
+    const auto apply = [](FileState& state, const v1::Attr& now) {
       state.mutex.AssertHeld();
-      const std::uint64_t kept_bytes = std::min(state.attr.size_bytes(), now.size_bytes());
-      state.extents.EraseFrom(FileBlock(DivideUp(kept_bytes, block_bytes)));
-      state.attr = now;
+      state.TakeResized(now);
     };
     v1::Request request;
     *request.mutable_set_attr() = std::move(set);
@@ -305,7 +295,7 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
     bool owned = false;
     {
       MutexLock lock(f.mutex);
-      owned = f.token.Most() == v1::TOKEN_EXCLUSIVE;
+      owned = f.grant.holds_to_write();
     }
     if (owned && (set.fields() & (v1::SetAttr::MTIME | v1::SetAttr::MTIME_NOW)) != 0) {
       attr = SetTimes(file, std::move(set), io);
@@ -384,8 +374,7 @@ absl::Status FileResize::AllocatePart(const FileRef& file, v1::Allocate allocate
   const BlockSpan span = BlocksOf(from, allocate.length_bytes(), context_.io->block_bytes());
   const auto apply = [span](FileState& state, const v1::Attr& attr) {
     state.mutex.AssertHeld();
-    state.extents.Erase(span.start, span.length_blocks);
-    state.attr = attr;
+    state.TakeReallocated(attr, span);
   };
   v1::Request request;
   *request.mutable_allocate() = std::move(allocate);
@@ -408,16 +397,16 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
     at = from;
     found = beyond = false;
     const TokenSpan span{.first = f.SpanOf(at, kMaxFileBytes).first};
-    if (!f.token.Has(span, v1::TOKEN_SHARED)) {
+    if (!f.grant.Has(span, v1::TOKEN_SHARED)) {
       return Finding::FetchToken({span, RoundDown(at, block_bytes), block_bytes, false});
     }
     const std::uint64_t size_bytes = f.attr.size_bytes();
     bool first = true;
     for (; at < size_bytes; first = false) {
-      const std::optional<Extent> extent = f.extents.Find(FileBlock(at / block_bytes));
+      const std::optional<Extent> extent = f.grant.Find(FileBlock(at / block_bytes));
       if (!extent && first) {
         return Finding::Fetch({span, RoundDown(at, block_bytes),
-                               std::max<std::uint64_t>(f.window_bytes, 64 * kMiB), false});
+                               std::max<std::uint64_t>(f.grant.window_bytes(), 64 * kMiB), false});
       }
       if (!extent) return Finding::Go();  // the next window, after a breath
       found = (extent->state == ExtentState::kWritten) == data;

@@ -22,7 +22,7 @@ absl::Status DataContext::Wait(FileState& file, const Interrupt* interrupt) {
 }
 
 void DataContext::NoteLostFlushes(FileState& file) {
-  if (!io->Prune(file.dirty.unflushed)) return;
+  if (!file.uncommitted.Prune(*io)) return;
   file.LoseDirty();
   file.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
 }
@@ -31,8 +31,7 @@ void DataContext::NoteUnflushed(FileState& file, LunMarks marks) {
   NoteLostFlushes(file);
   (void)io->Prune(marks);
   if (marks.empty()) return;
-  MergeMarks(marks, file.dirty.unflushed);
-  ++file.changes;
+  file.uncommitted.CountOnLuns(marks);
 }
 
 absl::Status DataContext::AwaitMemory(const Interrupt* interrupt) {
@@ -63,7 +62,7 @@ absl::Status DataContext::AwaitLease(const Interrupt* interrupt) {
 void DataContext::LoseTold(std::uint64_t first) {
   for (const FileRef& file : table.All()) {
     MutexLock lock(file->mutex);
-    if (file->told < first || file->opens == 0) continue;
+    if (!file->opens.IsMadeBy(first)) continue;
     file->NoteLoss(ErrnoStatus(EIO, "the file was lost with the session"));
   }
 }
@@ -73,7 +72,7 @@ void DataContext::LoseAttributes(const v1::Request& change) {
     const FileRef file = table.Find(inode);
     if (file == nullptr) continue;
     MutexLock lock(file->mutex);
-    file->attr.set_change(0);
+    file->DistrustAttr();
   }
 }
 
@@ -105,17 +104,22 @@ void DataContext::DropMemory() {
 }
 
 void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {
-  const bool told = file.opens == 0 || std::exchange(file.registered, true);
+  if (!file.opens.BeginRegistering()) {
+    if (done) done();
+    return;
+  }
   v1::Request request;
   request.mutable_open()->set_inode(file.inode);
-  if (!told && done) {
-    session->Start(std::move(request),
-                   [done = std::move(done)](const absl::StatusOr<v1::Reply>&) { done(); });
-  } else if (!told) {
-    session->Post(std::move(request));
-  } else if (done) {
-    done();
-  }
+  session->Start(
+      std::move(request), [file = file.shared_from_this(), era = file.grant.era(),
+                           done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
+        // (A session that sends no more says something else, and under this file's mutex.)
+        if (const int error = ErrnoOf(reply.status()); error == ESTALE || error == ENFILE) {
+          MutexLock lock(file->mutex);
+          if (file->grant.era() == era) file->opens.NoteRefused();
+        }
+        if (done) done();
+      });
 }
 
 }  // namespace reel::client

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "client/base/byte_range.h"
-#include "client/file/atime_policy.h"
 #include "client/file/stream_pace.h"
+#include "client/inode/atime_policy.h"
 #include "volume/base/types.h"
 
 namespace reel::client {

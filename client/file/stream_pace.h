@@ -35,11 +35,23 @@ class StreamPace {
     return to_bytes_ != UINT64_MAX && to_bytes_ - from_bytes_ >= stream_bytes_;
   }
   std::uint64_t streamed_bytes() const { return to_bytes_ - from_bytes_; }
+  // Of a reader that holds so much before it: true when a quarter of the most that it has held
+  // since is used up, and of what it uses in kAheadMs; so seldom, and early. One that close behind
+  // a writer asks when it gets there: asking ahead it might take the place where that is about to
+  // write.
+  bool RunsLow(std::uint64_t left_bytes) {
+    most_left_bytes_ = std::max(most_left_bytes_, left_bytes);
+    const std::uint64_t wanted_bytes = std::min(BytesIn(kAheadMs), most_left_bytes_ / 4 * 3);
+    if (left_bytes >= wanted_bytes || left_bytes < BytesIn(kLiveMs)) return false;
+    most_left_bytes_ = 0;
+    return true;
+  }
   // What it moves in so many milliseconds; 0 as long as that is not known.
   std::uint64_t BytesIn(std::uint64_t ms) const { return bytes_per_second_ * ms / 1000; }
 
  private:
   static constexpr std::uint64_t kLookMs = 1'000;
+  static constexpr std::uint64_t kLiveMs = 500;
 
   void Begin(std::uint64_t at_bytes, std::uint64_t now_ms) {
     from_bytes_ = looked_bytes_ = at_bytes;
@@ -59,6 +71,7 @@ class StreamPace {
   std::uint64_t looked_bytes_ = 0;
   std::uint64_t looked_ms_ = 0;
   std::uint64_t bytes_per_second_ = 0;
+  std::uint64_t most_left_bytes_ = 0;  // RunsLow's, since it was true
 };
 
 }  // namespace reel::client

@@ -49,5 +49,17 @@ TEST(StreamPace, AStreamThatWasHeldUpKeepsItsNeeds) {
   EXPECT_GT(pace.BytesIn(1'000), 17 * kFrame);
 }
 
+TEST(StreamPace, AReaderRunsLowWhenAQuarterIsUsedUp) {
+  StreamPace pace;
+  Stream(pace, 0, 100, 0);  // 25 frames a second: 225 in kAheadMs
+  EXPECT_FALSE(pace.RunsLow(400 * kFrame)) << "enough at its pace, whatever it has held";
+  EXPECT_FALSE(pace.RunsLow(310 * kFrame));
+  EXPECT_TRUE(pace.RunsLow(200 * kFrame));
+  EXPECT_FALSE(pace.RunsLow(200 * kFrame)) << "that is the most since it has asked";
+  EXPECT_FALSE(pace.RunsLow(160 * kFrame));
+  EXPECT_TRUE(pace.RunsLow(140 * kFrame));
+  EXPECT_FALSE(pace.RunsLow(12 * kFrame)) << "close behind the writer";
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -177,7 +177,7 @@ class Session {
   // on the volume are not to be believed.
   virtual bool squashed() const { return false; }
   // Whether the controller knows attributes that were set ahead of it
-  // (client/file/attributes_ahead.h).
+  // (client/inode/attributes_ahead.h).
   virtual bool sets_ahead() const { return false; }
   // Commits have long waited for room in the controller's store, as of the last renewal.
   virtual bool commits_wait() const { return false; }

@@ -1,5 +1,6 @@
 #include "client/tokens/access_times.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,10 +14,8 @@ void AccessTimes::Note(const FileRef& file, AtimePolicy policy) {
   {
     MutexLock lock(file->mutex);
     const std::uint32_t tick = context_.table.tick();
-    if (!file->NoteRead(policy, now) || file->access_told_tick == tick) return;
-    if (file->token.Most() == v1::TOKEN_EXCLUSIVE) return;
-    if (std::exchange(file->telling_access, true)) return;
-    file->access_told_tick = tick;
+    if (!file->NoteRead(policy, now) || file->access.WasTold(tick)) return;
+    if (file->grant.holds_to_write() || !file->access.BeginTelling(tick)) return;
   }
   TellOf(file, now);
 }
@@ -26,9 +25,8 @@ void AccessTimes::Tell(const std::vector<FileRef>& files, std::size_t most) {
   for (const FileRef& file : files) {
     if (due.size() >= most) break;
     MutexLock lock(file->mutex);
-    if (!file->accessed || std::exchange(file->telling_access, true)) continue;
-    file->access_told_tick = context_.table.tick();
-    due.emplace_back(file, *file->accessed);
+    const std::optional<v1::Time> time = file->access.BeginTelling(context_.table.tick());
+    if (time) due.emplace_back(file, *time);
   }
   for (const auto& [file, time] : due) TellOf(file, time);
 }

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "client/file/atime_policy.h"
 #include "client/file/data_context.h"
+#include "client/inode/atime_policy.h"
 
 namespace reel::client {
 

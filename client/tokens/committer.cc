@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/file/attributes_ahead.h"
 #include "client/session/deadline.h"
 #include "client/session/session_end.h"
 #include "proto/status.h"
@@ -59,7 +58,7 @@ void Committer::Stop() {
 }
 
 void Committer::NoteDirty(FileState& f) {
-  const bool urgent = f.dirty.blocks.range_count() >= kUrgentRanges && !f.commit_running;
+  const bool urgent = f.uncommitted.block_ranges() >= kUrgentRanges && !f.uncommitted.running();
   if (f.listed && !urgent) return;
   const std::uint64_t now_ms = context_.clock.NowMs();
   MutexLock lock(mutex_);
@@ -91,51 +90,33 @@ void Committer::RelieveMemory() {
 }
 
 Committer::PlanRef Committer::Begin(FileState& f, What what) {
-  const bool release_tail = what == What::kAllAndTail && f.tail_allocated &&
-                            f.token.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
-  const bool dirty = what == What::kData ? f.dirty.any_of_data() : f.dirty.any();
+  const bool release_tail = what == What::kAllAndTail && f.grant.tail_allocated() &&
+                            f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
+  const bool dirty = what == What::kData ? f.uncommitted.any_of_data() : f.uncommitted.any();
   if (!dirty && !release_tail) return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->file = f.shared_from_this();
-  plan->era = f.era;
-  plan->session = f.session;
-  plan->marks = f.dirty.unflushed;
-  f.dirty.blocks.TakeRanges(kMaxRanges, plan->blocks);
-  // (Those of what is left, too: it is lost with what is taken.)
-  if (f.dirty.blocks.empty()) f.dirty.unflushed.clear();
-  plan->through = f.dirty.blocks.empty() ? f.changes : f.committed;
+  plan->era = f.grant.era();
+  plan->session = f.grant.session();
+  plan->taken = f.uncommitted.Begin(kMaxRanges, /*with_ahead=*/what != What::kData);
   v1::LayoutCommit& message = plan->message;
   message.set_inode(f.inode);
-  plan->blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
+  plan->taken.blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
     v1::BlockRange& range = *message.add_written();
     range.set_file_block(start.value());
     range.set_length_blocks(length_blocks);
   });
-  if (std::exchange(f.dirty.size, false)) message.set_size_bytes(f.attr.size_bytes());
-  const bool mtime = std::exchange(f.dirty.mtime, false);
-  plan->wrote = f.committing_wrote = std::exchange(f.dirty.wrote, false);
-  // That bytes were written is told by their time, also where utimensat(2) has set another since.
-  if (mtime || plan->wrote) *message.mutable_mtime() = f.attr.mtime();
-  message.set_kill_suid_sgid(std::exchange(f.dirty.kill_set_id, false));
-  message.set_kill_sgid(std::exchange(f.dirty.kill_sgid, false));
-  plan->mtime = f.committing_mtime = message.has_mtime();
-  plan->size = message.has_size_bytes();
-  plan->kill_set_id = f.committing_kill_set_id = message.kill_suid_sgid();
-  plan->kill_sgid = f.committing_kill_sgid = message.kill_sgid();
+  if (plan->taken.size) message.set_size_bytes(f.attr.size_bytes());
+  if (plan->taken.mtime) *message.mutable_mtime() = f.attr.mtime();
+  message.set_kill_suid_sgid(plan->taken.kill_set_id);
+  message.set_kill_sgid(plan->taken.kill_sgid);
   if (release_tail) {
     const std::uint64_t end = DivideUp(f.attr.size_bytes(), context_.io->block_bytes());
-    f.extents.EraseFrom(FileBlock(end));
-    f.tail_allocated = false;
+    f.grant.ReleaseTail(FileBlock(end));
     message.set_release_tail(true);
-  }
-  if (what != What::kData) {
-    plan->ahead = f.committing_ahead = std::exchange(f.dirty.ahead, std::nullopt);
-    plan->through_ahead = f.set_ahead;
   }
   plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
                 !message.kill_suid_sgid() && !message.release_tail();
-  f.committing = plan->blocks;
-  f.commit_running = true;
   MutexLock lock(mutex_);
   committing_.emplace(&f, plan->file);
   return plan;
@@ -148,13 +129,13 @@ void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interru
     return context_.io->Flush(marks, &end);
   };
   LunMarks marks;
-  for (const PlanRef& plan : plans) MergeMarks(plan->marks, marks);
+  for (const PlanRef& plan : plans) MergeMarks(plan->taken.marks, marks);
   absl::Status flushed = flush(marks, plans.front()->session);
   for (const PlanRef& plan : plans) {
     // After a failure each learns about its own LUNs only.
-    absl::Status status = flushed.ok() ? flushed : flush(plan->marks, plan->session);
+    absl::Status status = flushed.ok() ? flushed : flush(plan->taken.marks, plan->session);
     const bool given_up = ErrnoOf(status) == EINTR;  // all of it is put back
-    const bool says_something = (status.ok() && !plan->empty) || (plan->ahead && !given_up);
+    const bool says_something = (status.ok() && !plan->empty) || (plan->taken.ahead && !given_up);
     says_something ? Send(plan, status) : Finish(plan, status);
   }
 }
@@ -165,7 +146,7 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
   std::optional<v1::SetAttr> ahead;
   {
     MutexLock lock(plan->file->mutex);
-    ahead = plan->file->committing_ahead;
+    ahead = plan->file->uncommitted.ahead_on_its_way();
     plan->sent = flushed.ok();
     plan->outcome = flushed;
     plan->unanswered = (commits ? 1 : 0) + (ahead ? 1 : 0);
@@ -192,7 +173,7 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
 void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
   {
     MutexLock lock(plan->file->mutex);
-    if (reply.ok() && reply->has_attr() && plan->file->era == plan->era) {
+    if (reply.ok() && reply->has_attr() && plan->file->grant.era() == plan->era) {
       plan->file->Learn(reply->attr().attr());
     }
     plan->outcome.Update(reply.status());
@@ -208,7 +189,7 @@ void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Repl
   {
     MutexLock lock(plan->file->mutex);
     plan->ahead_outcome = reply.status();
-    plan->file->committing_ahead.reset();
+    plan->file->uncommitted.NoteAheadRefused();
   }
   v1::Request request;
   request.mutable_get_attr()->set_inode(plan->file->inode);
@@ -217,7 +198,7 @@ void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Repl
       [this, plan](const absl::StatusOr<v1::Reply>& now) {
         {
           MutexLock lock(plan->file->mutex);
-          if (now.ok() && now->has_attr() && plan->file->era == plan->era) {
+          if (now.ok() && now->has_attr() && plan->file->grant.era() == plan->era) {
             plan->file->ShowAgain(now->attr().attr());
           }
         }
@@ -231,7 +212,7 @@ void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Repl
 // token first, would refuse the commit. And not a LayoutReturn: that may wait for a slot while an
 // open overtakes it, whose grant it would lower.
 void Committer::GiveUpWriting(FileState& f) {
-  f.token.Lower(kWholeFile, v1::TOKEN_SHARED);
+  f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
   v1::Request request;
   request.mutable_close()->set_inode(f.inode);
   request.mutable_close()->set_lowers_token(true);
@@ -239,65 +220,50 @@ void Committer::GiveUpWriting(FileState& f) {
 }
 
 void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
-  f.dirty.size = f.dirty.size || plan.size;
-  f.dirty.mtime = f.dirty.mtime || plan.mtime;
-  f.dirty.kill_set_id = f.dirty.kill_set_id || plan.kill_set_id;
-  f.dirty.kill_sgid = f.dirty.kill_sgid || plan.kill_sgid;
-  f.dirty.wrote = f.dirty.wrote || plan.wrote;
-  if (plan.ahead) {
-    v1::SetAttr both = *plan.ahead;
-    if (f.dirty.ahead) MergeAhead(*f.dirty.ahead, both);
-    f.dirty.ahead = std::move(both);
-  }
-  f.tail_allocated = f.tail_allocated || plan.message.release_tail();
-  if (f.dirty.any() || f.tail_allocated) NoteDirty(f);
+  f.uncommitted.PutBackAttributes(plan.taken);
+  if (plan.message.release_tail()) f.grant.NoteTail(true);
+  if (f.uncommitted.any() || f.grant.tail_allocated()) NoteDirty(f);
 }
 
 void Committer::PutBack(const Plan& plan, FileState& f) {
   context_.NoteLostFlushes(f);
-  LunMarks marks = plan.marks;
+  LunMarks marks = plan.taken.marks;
   if (context_.io->Prune(marks)) {
     LosePlanned(plan, f);
     return f.NoteLoss(ErrnoStatus(EIO, "a flush failed"));
   }
-  f.dirty.blocks.Add(plan.blocks);
-  MergeMarks(marks, f.dirty.unflushed);
+  f.uncommitted.PutBackBlocks(plan.taken.blocks, marks);
   PutBackAttributes(plan, f);
 }
 
 void Committer::LosePlanned(const Plan& plan, FileState& f) {
-  f.LoseWritten(plan.blocks);
+  f.LoseWritten(plan.taken.blocks);
   PutBackAttributes(plan, f);
-  if (f.dirty.any()) ++f.changes;  // of the next commit, whoever waited for this one
+  f.uncommitted.CountAgain();
 }
 
 void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
-  f.commit_running = false;
-  f.committing.Clear();
-  f.committing_mtime = f.committing_kill_set_id = f.committing_kill_sgid = false;
-  f.committing_wrote = false;
-  plan->ahead = std::exchange(f.committing_ahead, std::nullopt);
-  if (plan->holds_file) f.exclusive_user = false;
+  f.uncommitted.End(plan->taken);
+  if (plan->holds_file) f.users.LeaveAlone();
   f.changed.NotifyAll();
   const absl::Cleanup settled = [this, &f] {
     MutexLock settling(mutex_);
     committing_.erase(&f);
   };
-  if (f.era != plan->era) return;  // the loss is noted already
+  if (f.grant.era() != plan->era) return;  // the loss is noted already
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
-  f.committed = std::max(f.committed, plan->through);
-  f.told_ahead = std::max(f.told_ahead, plan->through_ahead);
-  plan->ahead.reset();  // was told, whatever became of the data
+  f.uncommitted.Settle(plan->taken.through);
+  plan->taken.ahead.reset();  // was told, whatever became of the data
   if (status.ok()) {
     context_.recalls.Moved(f.inode);
-    if (f.dirty.any()) NoteDirty(f);
+    if (f.uncommitted.any()) NoteDirty(f);
     if (!plan->ahead_outcome.ok()) return f.NoteRefused(plan->ahead_outcome);
     if (f.done_writing()) GiveUpWriting(f);
     return;
   }
-  const bool more = !f.memory.empty() || f.dirty.any();
+  const bool more = !f.memory.empty() || f.uncommitted.any();
   if (!plan->sent || (more && !IsGone(status) && !DeniesToken(status))) {
     // The blocks stay unwritten, which is what the controller thinks they are.
     LosePlanned(*plan, f);
@@ -307,7 +273,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     f.LowerToken(kWholeFile, v1::TOKEN_NONE);
     context_.RegisterOpens(f);
   }
-  if (f.opens == 0 && IsGone(status)) return;
+  if (!f.opens.any() && IsGone(status)) return;
   f.NoteLoss(status);
 }
 
@@ -316,14 +282,14 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, W
   absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
   if (!flushed.ok()) return flushed;
   MutexLock lock(f.mutex);
-  const std::uint64_t through = f.changes;
-  const std::uint64_t ahead = what == What::kData ? 0 : f.set_ahead;
+  Uncommitted::Through through = f.uncommitted.now();
+  if (what == What::kData) through.ahead = 0;
   const auto clean = [&] {
     f.mutex.AssertHeld();
-    return f.committed >= through && f.told_ahead >= ahead;
+    return f.uncommitted.IsCommitted(through);
   };
   while (!clean()) {
-    if (f.commit_running) {
+    if (f.uncommitted.running()) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
       continue;
     }
@@ -332,12 +298,12 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, W
     f.mutex.Unlock();
     Execute({&plan, 1}, interrupt);
     f.mutex.Lock();
-    if (!f.commit_running && !clean() && interrupt != nullptr && interrupt->interrupted()) {
+    if (!f.uncommitted.running() && !clean() && interrupt != nullptr && interrupt->interrupted()) {
       return ErrnoStatus(EINTR, "interrupted while waiting for a LUN");
     }
     // Its loss with the session is about to be noted.
-    const bool over = f.session != 0 && f.session != context_.session->session_id();
-    if (over && !f.commit_running && !clean()) {
+    const bool over = f.grant.session() != 0 && f.grant.session() != context_.session->session_id();
+    if (over && !f.uncommitted.running() && !clean()) {
       if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
     }
   }
@@ -350,11 +316,9 @@ bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
   std::uint64_t session = 0;
   {
     MutexLock lock(f.mutex);
-    session = f.session;
-    if (f.commit_running || !f.dirty.blocks.empty() || f.dirty.size || f.dirty.kill_set_id) {
-      return false;
-    }
-    marks = f.dirty.unflushed;  // they stay: the commit passes over what is flushed
+    session = f.grant.session();
+    if (f.uncommitted.running() || f.uncommitted.any_for_readers()) return false;
+    marks = f.uncommitted.unflushed();  // they stay: the commit passes over what is flushed
   }
   const SessionEnd end(*context_.session, session, interrupt);
   return context_.io->Flush(marks, &end).ok();
@@ -383,13 +347,13 @@ void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {
   {
     MutexLock lock(file->mutex);
     // In a later cycle, after a lost session, somebody may be asking for blocks just there.
-    if (file->recall_cycle != cycle) return;
-    if (!file->commit_running) plan = Begin(*file, What::kAllAndTail);
+    if (file->recall.IsOver(cycle)) return;
+    if (!file->uncommitted.running()) plan = Begin(*file, What::kAllAndTail);
   }
   if (plan == nullptr) return;
   Execute({&plan, 1}, nullptr);
   MutexLock lock(file->mutex);
-  while (file->commit_running && context_.Wait(*file, nullptr).ok()) {
+  while (file->uncommitted.running() && context_.Wait(*file, nullptr).ok()) {
   }
 }
 
@@ -407,10 +371,10 @@ bool Committer::AwaitsMemory(FileState& f, std::uint64_t now_ms) {
   if (f.memory.empty()) return false;
   const bool idle = IsIdle(f, now_ms);
   // (Whoever still has it open may write on; but a closed file is of use to others.)
-  const std::uint32_t age_ms = f.opens == 0 || idle ? 0 : context_.options.write_behind_age_ms;
+  const std::uint32_t age_ms = !f.opens.any() || idle ? 0 : context_.options.write_behind_age_ms;
   write_behind_.Start(f, WriteBehind::kAllBytes, age_ms);
   // Nothing is on the LUNs that would have to be told.
-  const bool untold = !f.dirty.blocks.empty() || !f.dirty.unflushed.empty();
+  const bool untold = f.uncommitted.any_on_luns();
   if (!idle || untold) {
     NoteDirty(f);
     return !untold;
@@ -448,15 +412,14 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     MutexLock lock(file->mutex);
     file->listed = false;
     if (AwaitsMemory(*file, now_ms)) continue;
-    if (file->commit_running) {
-      if (file->dirty.any()) NoteDirty(*file);
+    if (file->uncommitted.running()) {
+      if (file->uncommitted.any()) NoteDirty(*file);
       continue;
     }
     // Closed by all: its blocks ahead go back. No one may enter meanwhile.
     PlanRef plan = Begin(*file, file->unused() ? What::kAllAndTail : What::kAll);
     if (plan == nullptr) continue;
-    plan->holds_file = plan->message.release_tail();
-    if (plan->holds_file) file->exclusive_user = true;
+    plan->holds_file = plan->message.release_tail() && file->users.EnterAlone();
     plans.push_back(std::move(plan));
   }
   MutexLock lock(mutex_);

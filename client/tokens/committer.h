@@ -75,25 +75,16 @@ class Committer {
 
   struct Plan {
     FileRef file;
+    Uncommitted::Taken taken;
     v1::LayoutCommit message;
-    std::optional<v1::SetAttr> ahead;
-    std::uint64_t through_ahead = 0;  // FileState::set_ahead that it covers
-    LunMarks marks;
-    BlockSet blocks;
     std::uint64_t era = 0;
     std::uint64_t session = 0;
-    std::uint64_t through = 0;  // FileState::changes that it covers
-    bool holds_file = false;    // exclusively, until it is done
-    bool empty = false;         // nothing to say in `message`
-    int unanswered = 0;         // under the file's mutex, as the outcomes
-    absl::Status outcome;       // of the data
+    bool holds_file = false;  // exclusively, until it is done
+    bool empty = false;       // nothing to say in `message`
+    int unanswered = 0;       // under the file's mutex, as the outcomes
+    absl::Status outcome;     // of the data
     absl::Status ahead_outcome;
     bool sent = false;
-    bool size = false;  // what the message tells
-    bool mtime = false;
-    bool kill_set_id = false;
-    bool kill_sgid = false;
-    bool wrote = false;
   };
   using PlanRef = std::shared_ptr<Plan>;
 

@@ -27,9 +27,9 @@ absl::StatusOr<std::vector<FileRef>> Committer::CommitTogether(const std::vector
   }
   for (const FileRef& file : all) {
     MutexLock lock(file->mutex);
-    if (!file->dirty.any() && !file->commit_running) continue;
+    if (!file->uncommitted.any() && !file->uncommitted.running()) continue;
     files.push_back(file);
-    if (file->commit_running) continue;
+    if (file->uncommitted.running()) continue;
     if (PlanRef plan = Begin(*file, What::kAll)) plans.push_back(std::move(plan));
     if (plans.size() < kMaxPlans) continue;
     file->mutex.Unlock();
@@ -46,7 +46,7 @@ absl::Status Committer::SyncFiles(const std::vector<FileRef>& all, const Interru
   for (const FileRef& file : *files) {
     {
       MutexLock lock(file->mutex);
-      while (file->commit_running) {
+      while (file->uncommitted.running()) {
         if (absl::Status status = context_.Wait(*file, interrupt); !status.ok()) return status;
       }
     }
@@ -84,7 +84,8 @@ absl::Status Committer::SyncWritten(const Interrupt* interrupt) {
   for (const FileRef& file : unsettled) {
     MutexLock lock(file->mutex);
     losses.push_back(file->write_error.losses());
-    const bool only_time = file->memory.empty() && !file->commit_running && file->dirty.only_time();
+    const bool only_time =
+        file->memory.empty() && !file->uncommitted.running() && file->uncommitted.only_time();
     (only_time ? overwritten : whole).push_back(file);
   }
   if (absl::Status status = SyncFiles(whole, interrupt); !status.ok()) return status;

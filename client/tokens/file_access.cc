@@ -16,7 +16,7 @@ namespace {
 // Answers that do not bring what was asked for: then the controller's view is broken.
 constexpr int kMaxFruitless = 16;
 
-using Recall = FileState::Recall;
+using Stage = RecallProgress::Stage;
 
 v1::Request RequestFor(std::uint64_t inode, v1::TokenMode mode, const FetchRange& range) {
   v1::Request request;
@@ -33,7 +33,7 @@ v1::Request RequestFor(std::uint64_t inode, v1::TokenMode mode, const FetchRange
 
 // Whether the first of what was asked for is known now.
 bool Begins(const FileState& f, const FetchRange& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
-  const std::optional<Extent> first = f.extents.Find(FileBlock(range.offset_bytes / f.block_bytes));
+  const std::optional<Extent> first = f.grant.Find(FileBlock(range.offset_bytes / f.block_bytes));
   return first && !(range.allocate && first->state == ExtentState::kHole);
 }
 
@@ -51,10 +51,10 @@ struct FileAccess::Ticket {
 // Who may go on while the token is on its way back.
 bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const Finding& finding,
                           const IoContext& io, const Attempt& attempt) {
-  if (f.recall == Recall::kNone) return true;
+  if (!f.recall.under_way()) return true;
   if (attempt.pinned && finding.has_token) return true;
-  if (finding.uses && !io.page_cache && !finding.uses->Overlaps(f.yielded)) return true;
-  if (f.recall != Recall::kDraining) return false;
+  if (finding.uses && !io.page_cache && f.recall.Passes(*finding.uses)) return true;
+  if (f.recall.stage() != Stage::kDraining) return false;
   if (need.holds_back_pages) return finding.has_token;
   // Where nothing is held there is nothing to drop: nobody waits for the pages that it locks.
   if (!need.locks_pages || !(io.write_back || f.kernel_pages.IsDropped(*need.locks_pages))) {
@@ -66,20 +66,12 @@ bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const Finding& f
 }
 
 bool FileAccess::TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt) {
-  if (need.exclusive) {
-    if (f.shared_users > 0 || f.exclusive_user || f.fetching || f.commit_running) return false;
-    f.exclusive_user = true;
-    ++f.data_changes;  // what it is about to do
-    return true;
-  }
-  if (f.exclusive_user || (f.exclusive_waiters > 0 && !attempt.pinned)) return false;
-  ++f.shared_users;
-  return true;
+  return need.exclusive ? f.EnterAlone() : f.users.EnterShared(attempt.pinned);
 }
 
 void FileAccess::Unpin(FileState& f, Attempt& attempt) {
   if (!std::exchange(attempt.pinned, false)) return;
-  --f.pins;
+  f.users.Unpin();
   f.changed.NotifyAll();
 }
 
@@ -100,28 +92,24 @@ absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need, 
       Unpin(f, attempt);
       status = AwaitPaths(f, io, attempt);
     } else if (finding.kind == Finding::Kind::kFetch) {
-      // A grant is used before anybody asks for more: its user may have to wait until no LayoutGet
-      // is under way, and its recall for its user, and a LayoutGet for the answer to that.
-      const bool busy = f.fetching || f.exclusive_user || f.pins > (attempt.pinned ? 1 : 0) ||
-                        (f.exclusive_waiters > 0 && !attempt.pinned && !io.page_cache);
+      const bool may_fetch =
+          io.page_cache ? f.users.MayFetchPages(attempt.pinned) : f.users.MayFetch(attempt.pinned);
       // A grant that does not suffice is not held on to: its recall may stand before the next one.
       Unpin(f, attempt);
-      status =
-          busy ? context_.Wait(f, io.interrupt) : Fetch(f, need.mode, finding.fetch, io, attempt);
+      status = may_fetch ? Fetch(f, need.mode, finding.fetch, io, attempt)
+                         : context_.Wait(f, io.interrupt);
     } else if (TakePlace(f, need, attempt)) {
       Entered entered{.exclusive = need.exclusive};
-      if (f.recall != Recall::kNone && !attempt.pinned && !need.exclusive && finding.uses &&
-          !finding.uses->Overlaps(f.yielded)) {
-        entered.beside_round = f.beside_round;
-        ++f.beside;
-        f.passed = true;
+      if (f.recall.under_way() && !attempt.pinned && !need.exclusive && finding.uses &&
+          f.recall.Passes(*finding.uses)) {
+        entered.beside_round = f.recall.EnterBeside();
       }
       Unpin(f, attempt);
       return entered;
     } else {
-      if (need.exclusive) ++f.exclusive_waiters;
+      if (need.exclusive) f.users.BeginAwaitAlone();
       status = context_.Wait(f, io.interrupt);
-      if (need.exclusive && --f.exclusive_waiters == 0) f.changed.NotifyAll();
+      if (need.exclusive && f.users.EndAwaitAlone()) f.changed.NotifyAll();
     }
   }
   Unpin(f, attempt);
@@ -133,11 +121,11 @@ absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need, 
 bool FileAccess::MustAwaitPaths(FileState& f, const AccessNeed& need,
                                 const Finding& finding) const {
   if (!context_.paths->AnyLost()) {
-    f.gave_way = false;
+    f.recall.ForgetGaveWay();
     return false;
   }
   return finding.kind == Finding::Kind::kFetch && !finding.has_token &&
-         (f.gave_way || need.keeps_token);
+         (f.recall.gave_way() || need.keeps_token);
 }
 
 absl::Status FileAccess::AwaitPaths(FileState& f, const IoContext& io, Attempt& attempt) {
@@ -150,15 +138,15 @@ absl::Status FileAccess::AwaitPaths(FileState& f, const IoContext& io, Attempt& 
 }
 
 void FileAccess::Leave(FileState& f, const Entered& entered) {
-  if (entered.gave_way && context_.paths->AnyLost()) f.gave_way = true;
+  if (entered.gave_way && context_.paths->AnyLost()) f.recall.NoteGaveWay();
   if (entered.exclusive) {
-    f.exclusive_user = false;
+    f.users.LeaveAlone();
   } else {
-    --f.shared_users;
-    if (entered.beside_round == f.beside_round) --f.beside;
+    f.users.LeaveShared();
+    f.recall.LeaveBeside(entered.beside_round);
   }
   const bool moves = entered.beside_round == 0 && !entered.gave_way;
-  if (moves && f.recall != Recall::kNone) context_.recalls.Moved(f.inode);
+  if (moves && f.recall.under_way()) context_.recalls.Moved(f.inode);
   f.changed.NotifyAll();
 }
 
@@ -166,9 +154,9 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
                                const IoContext& io, Attempt& attempt) {
   if (context_.stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
   auto ticket = std::make_shared<Ticket>();
-  ticket->era = f.era;
-  f.fetching = true;
-  if (range.allocate) f.tail_allocated = true;
+  ticket->era = f.grant.era();
+  f.users.BeginFetch();
+  if (range.allocate) f.grant.NoteTail(true);
   v1::Request request = RequestFor(f.inode, mode, range);
   CallOptions options;
   options.credentials = io.credentials;
@@ -179,26 +167,24 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     MutexLock lock(state.mutex);
     // Nobody waits any more, or the token is on its way back: then the controller may think that
     // more is held than is, which is safe. (A repeated answer from the store brings no layout.)
-    if (!ticket->waiting || ticket->era != state.era || state.recall == Recall::kReturning ||
-        !reply.has_layout()) {
+    if (!ticket->waiting || ticket->era != state.grant.era() ||
+        state.recall.stage() == Stage::kReturning || !reply.has_layout()) {
       return;
     }
     ticket->malformed = TakeIn(state, range, reply.layout());
     if (!ticket->malformed.ok()) return;
     ticket->installed = true;
-    ticket->brought = state.token.Has(range.token, mode) && Begins(state, range);
-    ++state.pins;
+    ticket->brought = state.grant.Has(range.token, mode) && Begins(state, range);
+    state.users.Pin();
   };
-  options.under_token = f.token.Has(range.token, mode);
-  const bool page_asks_token = io.page_cache && !options.under_token;
-  if (io.page_cache) ++f.page_fetches[mode];
-  if (page_asks_token) ++f.page_token_fetches;
+  options.under_token = f.grant.Has(range.token, mode);
+  const PageFetches::Fetch of_pages{.mode = mode, .asks_token = !options.under_token};
+  if (io.page_cache) f.page_fetches.Begin(of_pages);
   f.mutex.Unlock();
   const absl::Status status = context_.session->Call(std::move(request), options).status();
   f.mutex.Lock();
-  if (io.page_cache) --f.page_fetches[mode];
-  if (page_asks_token) --f.page_token_fetches;
-  f.fetching = false;
+  if (io.page_cache) f.page_fetches.End(of_pages);
+  f.users.EndFetch();
   f.changed.NotifyAll();
   ticket->waiting = false;
   if (ticket->installed) {
@@ -229,8 +215,8 @@ absl::Status FileAccess::TakeIn(FileState& f, const FetchRange& range,
       layout.token_first_block() + layout.token_length_blocks() <= end.value()) {
     return installed;
   }
-  f.AdaptWindow({range.offset_bytes, range.length_bytes}, end.value() * f.block_bytes,
-                layout.extents_size());
+  f.grant.AdaptWindow({range.offset_bytes, range.length_bytes}, end.value() * f.block_bytes,
+                      layout.extents_size());
   return installed;
 }
 
@@ -243,19 +229,16 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
   {
     MutexLock lock(f.mutex);
     // (With a recall in progress no grant is taken in.)
-    if (f.fetching || f.pins > 0 || f.recall != Recall::kNone || f.exclusive_user ||
-        f.exclusive_waiters > 0 || context_.stopping) {
-      return;
-    }
+    if (!f.users.MayFetch(/*pinned=*/false) || f.recall.under_way() || context_.stopping) return;
     const std::uint64_t least_bytes = context_.options.least_ahead_bytes;
     range = mode == v1::TOKEN_EXCLUSIVE ? BlocksAhead(f, at_bytes, least_bytes)
                                         : LayoutAhead(f, at_bytes, least_bytes);
     if (!range) return;
-    f.fetching = true;
-    if (range->allocate) f.tail_allocated = true;
-    under_token = f.token.Has(range->token, mode);
-    era = f.era;
-    session = f.session;
+    f.users.BeginFetch();
+    if (range->allocate) f.grant.NoteTail(true);
+    under_token = f.grant.Has(range->token, mode);
+    era = f.grant.era();
+    session = f.grant.session();
   }
   v1::Request request = RequestFor(f.inode, mode, *range);
   if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
@@ -265,11 +248,11 @@ void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64
       [this, file, era, range = *range](const absl::StatusOr<v1::Reply>& reply) {
         FileState& state = *file;
         MutexLock lock(state.mutex);
-        state.fetching = false;
+        state.users.EndFetch();
         state.changed.NotifyAll();
         // What went wrong will be told to whoever comes to need it.
-        if (!reply.ok() || !reply->has_layout() || state.era != era) return;
-        if (state.recall != Recall::kReturning) (void)TakeIn(state, range, reply->layout());
+        if (!reply.ok() || !reply->has_layout() || state.grant.era() != era) return;
+        if (state.recall.stage() != Stage::kReturning) (void)TakeIn(state, range, reply->layout());
       },
       session, under_token);
 }

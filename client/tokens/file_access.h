@@ -80,7 +80,7 @@ class FileAccess {
   // for a lost path.
   IoPermit YieldingPermit(const FileState& f, const Entered& entered,
                           const Interrupt* interrupt) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
-    return {.session = f.session,
+    return {.session = f.grant.session(),
             .interrupt = interrupt,
             .yields_to = entered.beside_round == 0 ? &context_.recalls : nullptr,
             .inode = f.inode};

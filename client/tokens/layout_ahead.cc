@@ -12,9 +12,6 @@ constexpr std::uint64_t kMaxAheadBytes = 512 * kMiB;
 constexpr std::uint64_t kMaxPacedBytes = 4 * kGiB;
 // Extents looked at for where the known part ends.
 constexpr int kMaxAheadExtents = 256;
-// A reader that close behind a writer asks when it gets there: asking ahead it might take the place
-// where that is about to write.
-constexpr std::uint64_t kLiveMs = 500;
 
 std::uint64_t AheadBytes(const FileState& f, std::uint64_t at_bytes, std::uint64_t least_bytes,
                          std::uint64_t paced_limit_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
@@ -30,10 +27,10 @@ std::optional<FileBlock> FirstLacked(const FileState& f, FileBlock first, FileBl
   const auto usable = [&](const std::optional<Extent>& extent) {
     return extent && !(writes && extent->state == ExtentState::kHole);
   };
-  if (usable(f.extents.Find(last))) return std::nullopt;
+  if (usable(f.grant.Find(last))) return std::nullopt;
   FileBlock known = first;
   for (int i = 0; i < kMaxAheadExtents && known <= last; ++i) {
-    const std::optional<Extent> extent = f.extents.Find(known);
+    const std::optional<Extent> extent = f.grant.Find(known);
     if (!usable(extent)) return known;
     known = extent->end();
   }
@@ -41,7 +38,6 @@ std::optional<FileBlock> FirstLacked(const FileState& f, FileBlock first, FileBl
 }
 
 // Another host holds what follows, exclusively or not: has it been written since the last look?
-// Asked for when a quarter of what there was is used up: so seldom, and early.
 std::optional<FetchRange> TokenAhead(FileState& f, std::uint64_t at_bytes, FileBlock held_to)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
   const std::uint64_t next_bytes = held_to.value() * f.block_bytes;
@@ -49,13 +45,8 @@ std::optional<FetchRange> TokenAhead(FileState& f, std::uint64_t at_bytes, FileB
   if (held_to == kEndOfFileBlocks || f.attr.size_bytes() < next_bytes || at_bytes >= next_bytes) {
     return std::nullopt;
   }
-  const std::uint64_t left_bytes = next_bytes - at_bytes;
-  f.most_ahead_bytes = std::max(f.most_ahead_bytes, left_bytes);
-  const std::uint64_t wanted_bytes =
-      std::min(f.pace.BytesIn(StreamPace::kAheadMs), f.most_ahead_bytes / 4 * 3);
-  if (left_bytes >= wanted_bytes || left_bytes < f.pace.BytesIn(kLiveMs)) return std::nullopt;
-  f.most_ahead_bytes = 0;
-  const FileState::Window window = f.WindowAround(next_bytes, next_bytes + f.block_bytes);
+  if (!f.pace.RunsLow(next_bytes - at_bytes)) return std::nullopt;
+  const Grant::Window window = f.grant.WindowAround(next_bytes, next_bytes + f.block_bytes);
   return FetchRange{
       {.first = held_to, .end = held_to + 1}, window.offset_bytes, window.length_bytes, false};
 }
@@ -70,22 +61,22 @@ std::optional<FetchRange> BlocksAhead(const FileState& f, std::uint64_t at_bytes
   const FileBlock first(at_bytes / f.block_bytes);
   const FileBlock last((to_bytes - 1) / f.block_bytes);
   const TokenSpan span{.first = first, .end = last + 1};
-  if (!f.token.Has(span, v1::TOKEN_EXCLUSIVE)) return std::nullopt;
+  if (!f.grant.Has(span, v1::TOKEN_EXCLUSIVE)) return std::nullopt;
   const std::optional<FileBlock> lacked = FirstLacked(f, first, last, /*writes=*/true);
   if (!lacked) return std::nullopt;
   const std::uint64_t from_bytes = lacked->value() * f.block_bytes;
   if (from_bytes >= f.attr.size_bytes()) {  // the controller adds to it as the file grows
     return FetchRange{span, from_bytes, f.block_bytes, true};
   }
-  if (f.extents.Find(*lacked)) return std::nullopt;  // a hole, which may be meant to stay one
-  const FileState::Window window = f.WindowAround(from_bytes, from_bytes + f.block_bytes);
+  if (f.grant.Find(*lacked)) return std::nullopt;  // a hole, which may be meant to stay one
+  const Grant::Window window = f.grant.WindowAround(from_bytes, from_bytes + f.block_bytes);
   return FetchRange{span, window.offset_bytes, window.length_bytes, false};
 }
 
 std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes,
                                       std::uint64_t least_bytes) {
   const FileBlock first(at_bytes / f.block_bytes);
-  const FileBlock held_to = f.HeldTo(first, v1::TOKEN_SHARED);
+  const FileBlock held_to = f.grant.HeldTo(first, v1::TOKEN_SHARED);
   const std::uint64_t end_bytes =  // beyond the end nobody reads
       std::min(f.attr.size_bytes(),
                std::min(held_to.value(), kMaxFileBytes / f.block_bytes) * f.block_bytes);
@@ -95,7 +86,7 @@ std::optional<FetchRange> LayoutAhead(FileState& f, std::uint64_t at_bytes,
   const FileBlock last((to_bytes - 1) / f.block_bytes);
   if (const auto lacked = FirstLacked(f, first, last, /*writes=*/false)) {
     const std::uint64_t from_bytes = lacked->value() * f.block_bytes;
-    const FileState::Window window = f.WindowAround(from_bytes, from_bytes + f.block_bytes);
+    const Grant::Window window = f.grant.WindowAround(from_bytes, from_bytes + f.block_bytes);
     return FetchRange{
         {.first = first, .end = last + 1}, window.offset_bytes, window.length_bytes, false};
   }

@@ -18,36 +18,22 @@ constexpr std::uint64_t kFirstDropBytes = 16 * kMiB;
 constexpr std::uint64_t kMostDropBytes = 1024 * kMiB;
 constexpr ByteRange kAllPages{0, kMaxFileBytes};
 
-using Recall = FileState::Recall;
+using Stage = RecallProgress::Stage;
 
 }  // namespace
 
-void Recaller::Recall(FileState& f, const FileState::Recalled& recalled) {
-  if (f.recall == Recall::kReturning) {
-    if (!f.next_recall) f.next_recall = recalled;
-    f.next_recall->Add(recalled);
-    return;
-  }
-  if (f.recall != Recall::kNone) {
-    FileState::Recalled both = f.recalled;
-    both.Add(recalled);
-    if (both != f.recalled) f.BeginRecall(both);
-    return;
-  }
-  f.recall = Recall::kDraining;
+void Recaller::Recall(FileState& f, const RecallProgress::Recalled& recalled) {
+  if (!f.recall.Begin(recalled, f.last_used)) return;
   context_.recalls.Begin(f.inode);
-  f.BeginRecall(recalled);
-  const std::uint64_t cycle = ++f.recall_cycle;
   f.changed.NotifyAll();
-  pool_.Run([this, file = f.shared_from_this(), cycle] { Drain(file, cycle); });
+  pool_.Run([this, file = f.shared_from_this(), cycle = f.recall.cycle()] { Drain(file, cycle); });
   // The invalidation would wait for it.
-  if (!f.kernel_pages.empty() && f.PageWaitsForToken()) Bypass(f);
+  if (!f.kernel_pages.empty() && f.page_fetches.WaitForToken(f.grant.token())) Bypass(f);
 }
 
 void Recaller::Bypass(FileState& f) {
-  if (f.recall != Recall::kDraining) return;
-  f.recall = Recall::kClosed;
-  const std::uint64_t cycle = f.recall_cycle;
+  if (!f.recall.Close()) return;
+  const std::uint64_t cycle = f.recall.cycle();
   {
     MutexLock lock(mutex_);
     if (bypassed_.emplace(f.inode, cycle).second) pool_.Lend();
@@ -105,11 +91,8 @@ bool Recaller::DropAll(FileState& f, std::uint64_t cycle) {
                            : std::max(most_bytes / 2, KernelPages::kPageBytes);
     }
     MutexLock lock(f.mutex);
-    if (f.recall_cycle != cycle || f.recall != Recall::kDraining) return false;
-    if (f.kernel_pages.empty()) {
-      f.recall = Recall::kClosed;
-      return true;
-    }
+    if (f.recall.IsOver(cycle) || f.recall.stage() != Stage::kDraining) return false;
+    if (f.kernel_pages.empty()) return f.recall.Close();
     range = f.kernel_pages.First(most_bytes);
   }
 }
@@ -133,21 +116,19 @@ bool Recaller::Return(const FileRef& file, std::uint64_t cycle,
   bool release_tail = false;
   {
     MutexLock lock(f.mutex);
-    while (f.recall_cycle == cycle && !f.drained()) {
+    while (!f.recall.IsOver(cycle) && !f.drained()) {
       if (!context_.Wait(f, nullptr).ok() && context_.stopping) return true;
     }
-    if (f.recall_cycle != cycle) return true;
+    if (f.recall.IsOver(cycle)) return true;
     // A grant from before the recall had its one use, and that was to fill some.
     const bool gone = clean_fills ? f.kernel_pages.fills() == *clean_fills : f.kernel_pages.empty();
     if (!gone) {
-      f.recall = Recall::kDraining;
+      f.recall.Reopen();
       return false;
     }
-    f.recall = Recall::kReturning;
-    // Where nobody relied on it, its place by now counts.
-    if (!f.passed) f.yielded = f.YieldFor(f.recalled.span);
-    f.recalled.span = f.yielded;
-    release_tail = f.recalled.mode == v1::TOKEN_NONE && f.recalled.span.Contains(f.EndSpan());
+    f.recall.BeginReturn(f.last_used);
+    const RecallProgress::Recalled& back = f.recall.recalled();
+    release_tail = back.mode == v1::TOKEN_NONE && back.span.Contains(f.EndSpan());
   }
   if (release_tail) committer_.ReleaseTail(file, cycle);
   std::uint64_t session = 0;
@@ -168,10 +149,11 @@ bool Recaller::Commit(FileState& f, std::uint64_t cycle) {
   constexpr int kMostCommits = 3;
   const FileRef file = f.shared_from_this();
   int commits = 0;
-  while (f.recall_cycle == cycle &&
-         (f.commit_running || (commits < kMostCommits && f.DirtyIn(f.recalled.span)))) {
+  while (!f.recall.IsOver(cycle) &&
+         (f.uncommitted.running() ||
+          (commits < kMostCommits && f.DirtyIn(f.recall.recalled().span)))) {
     if (context_.stopping) return false;
-    if (f.commit_running) {
+    if (f.uncommitted.running()) {
       (void)context_.Wait(f, nullptr);
       continue;
     }
@@ -179,7 +161,7 @@ bool Recaller::Commit(FileState& f, std::uint64_t cycle) {
     if (committer_.Clean(file, nullptr).ok()) ++commits;
     f.mutex.Lock();
   }
-  return f.recall_cycle == cycle;
+  return !f.recall.IsOver(cycle);
 }
 
 std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cycle,
@@ -188,10 +170,10 @@ std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cy
   MutexLock lock(f.mutex);
   if (!Commit(f, cycle)) return std::nullopt;
   // Lowered when it is sent, not when it is answered: a new controller hears of the lower one.
-  const FileState::Recalled back = f.recalled;
+  const RecallProgress::Recalled back = f.recall.recalled();
   f.LowerToken(back.span, back.mode);
-  if (f.token.empty()) context_.RegisterOpens(f);
-  session = f.session;
+  if (f.grant.empty()) context_.RegisterOpens(f);
+  session = f.grant.session();
   v1::Request request;
   v1::LayoutReturn& message = *request.mutable_layout_return();
   message.set_inode(f.inode);
@@ -204,17 +186,14 @@ std::optional<v1::Request> Recaller::Yield(const FileRef& file, std::uint64_t cy
 void Recaller::Returned(const FileRef& file, std::uint64_t cycle, const absl::Status& status) {
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  if (f.recall_cycle != cycle) return;
+  if (f.recall.IsOver(cycle)) return;
   if (!status.ok() && ErrnoOf(status) != ESHUTDOWN && ErrnoOf(status) != ESTALE) {
     spdlog::warn("inode {}: the controller refused the return of its token: {}", f.inode,
                  std::string(status.message()));
   }
-  f.recall = Recall::kNone;
+  const std::optional<RecallProgress::Recalled> next = f.recall.End();
   context_.recalls.End(f.inode);
-  const FileState::Recalled answered = f.recalled;
-  if (const auto next = std::exchange(f.next_recall, std::nullopt)) {
-    if (!answered.span.Contains(next->span) || answered.mode > next->mode) Recall(f, *next);
-  }
+  if (next) Recall(f, *next);
   f.changed.NotifyAll();
 }
 

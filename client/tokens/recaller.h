@@ -38,7 +38,7 @@ class Recaller {
         stale_(kMaxThreads) {}
 
   // Lowers the token as recalled, or further. Returns at once.
-  void Recall(FileState& f, const FileState::Recalled& recalled)
+  void Recall(FileState& f, const RecallProgress::Recalled& recalled)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Returns when the kernel holds no page of the range; it may fill them again at once. EINTR,
   // ETIMEDOUT, ESHUTDOWN: the caller gave up. REQUIRES: nothing entered.

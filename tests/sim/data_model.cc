@@ -97,12 +97,38 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   w.ended = w.returned;
   w.durable = durable;
   w.lost = false;
+  DropBeside(write);
   // What it wrote before its session was lost is lost, too, where it returned after that.
   if (durable) return;
   const int host = w.who.host;
   const bool late = w.in_parts && UnawareSince(host, w.began);
   if (Unaware(host) || LostSessionSince(host, w.began) || late) return Lose(w);
   w.lost = FlushFailedSince(host, w.began);  // what becomes of it is open
+}
+
+// Behind a truncation or a punch, the kernel drops the pages of its range, and what was stored to
+// them while the call was under way, although by then others may have written there.
+void DataModel::DropBeside(std::uint32_t write) {
+  const Write& w = writes_[write];
+  for (std::uint32_t other = 1; other < writes_.size(); ++other) {
+    if (writes_[other].inode != w.inode || writes_[other].zeros == w.zeros) continue;
+    DropStore(w.zeros ? other : write, w.zeros ? w : writes_[other]);
+  }
+}
+
+void DataModel::DropStore(std::uint32_t store, const Write& zeroing) {
+  const Write& w = writes_[store];
+  const bool beside = w.returned >= zeroing.began && w.began <= zeroing.returned;
+  if (!w.in_pages || w.who.host != zeroing.who.host || !beside) return;
+  File& file = files_[w.inode];
+  const std::uint64_t end = std::min(zeroing.first + zeroing.cells, file.size());
+  for (std::uint64_t cell = zeroing.first; cell < end; ++cell) {
+    for (Version& version : file[cell]) {
+      if (version.write != store) continue;
+      version.dropped = true;
+      if (!version.shared) version.seen = kNever;
+    }
+  }
 }
 
 void DataModel::ForgetSeen(std::uint32_t write) {
@@ -142,7 +168,7 @@ void DataModel::CheckDoneOnce(std::uint32_t write) {
 Micros DataModel::Over(const Version& version) const {
   const Write& write = writes_[version.write];
   if (version.write == 0) return 0;
-  return std::min(version.seen, write.lost ? kNever : write.ended);
+  return std::min(version.seen, write.lost || version.dropped ? kNever : write.ended);
 }
 
 Micros DataModel::Last(const Version& version) const {
@@ -157,14 +183,20 @@ bool DataModel::Shows(const Version& version, std::uint32_t shown) const {
 // a host that has not noticed reads what it has in memory.)
 void DataModel::Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown) {
   if (UnawareSince(who.host, began) || LostSessionSince(who.host, began)) return;
-  Micros latest = 0;  // of what may have been shown
+  Micros latest = 0;          // of what may have been shown
+  Micros latest_losable = 0;  // of what of that may be lost yet: what it hides comes out again then
   for (const Version& version : versions) {
-    if (Shows(version, shown) && version.gone >= began) latest = std::max(latest, Last(version));
+    if (!Shows(version, shown) || version.gone < began) continue;
+    latest = std::max(latest, Last(version));
+    const Write& write = writes_[version.write];
+    const bool stays = version.write == 0 || write.durable || version.shared ||
+                       (write.who.host != who.host && !write.lost);
+    if (!stays) latest_losable = std::max(latest_losable, Last(version));
   }
   for (Version& version : versions) {
     Write& write = writes_[version.write];
     const bool decided = write.lost && write.lost_since < began && write.returned < began;
-    if (!decided || Shows(version, shown)) continue;
+    if (!decided || Shows(version, shown) || latest_losable >= write.began) continue;
     version.gone = std::min(version.gone, scheduler_.now());
     if (latest < write.began) write.undone = true;
   }

@@ -152,6 +152,9 @@ class DataModel {
     Micros seen = kNever;
     bool shared = false;   // another host has seen it: it goes with no session
     Micros gone = kNever;  // lost, and since then known not to be there
+    // It went into a page that the kernel drops behind a zeroing that is under way: nothing of it
+    // is promised but what others have seen.
+    bool dropped = false;
   };
   using File = std::vector<std::vector<Version>>;
 
@@ -177,6 +180,8 @@ class DataModel {
   Micros Last(const Version& version) const;
   bool Shows(const Version& version, std::uint32_t shown) const;
   void Lose(Write& write);
+  void DropBeside(std::uint32_t write);
+  void DropStore(std::uint32_t store, const Write& zeroing);
   void LoseMade(int host);
   // A read that began then, and may be trusted, has shown one of these: what is lost and not that
   // one is gone.

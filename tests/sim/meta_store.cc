@@ -37,6 +37,9 @@ using Records = std::map<std::string, std::string, std::less<>>;
 constexpr char kCurrent[] = "/CURRENT";
 constexpr char kNextCurrent[] = "/CURRENT.new";
 constexpr std::size_t kReadBytes = 64 << 10;
+// A log that has grown so far beyond twice what it began with is written anew: large attributes
+// that change all the time would fill the store.
+constexpr std::size_t kGrowthBytes = 2 << 20;
 constexpr std::uint64_t kMissesInReads = 64;
 
 absl::Status StatusOf(const rocksdb::Status& status) {
@@ -92,6 +95,10 @@ class Decoder {
  private:
   std::string_view rest_;
 };
+
+std::string LogName(std::uint64_t number) {
+  return absl::StrCat("/", number, ".log");
+}
 
 absl::StatusOr<std::string> ReadWhole(rocksdb::Env& env, const std::string& name) {
   std::unique_ptr<rocksdb::SequentialFile> file;
@@ -161,7 +168,11 @@ struct MetaDb::Engine {
   rocksdb::Env& env;
   const bool read_only;
   Records records{};
-  std::unique_ptr<rocksdb::WritableFile> log{};
+  std::uint64_t number = 0;                      // of the log
+  std::shared_ptr<rocksdb::WritableFile> log{};  // an append to the one before may be under way
+  std::size_t log_bytes = 0;
+  std::size_t most_log_bytes = 0;
+  std::optional<std::string> behind{};  // what came since the next log was begun
   std::uint64_t last = 0;
   std::uint64_t logged = 0;  // of those; an append may wait for a sync that has begun
   bool misses = false;       // from the first sync after the start on
@@ -171,7 +182,10 @@ struct MetaDb::Engine {
   SessionRecords sessions{};
 
   absl::Status Recover();
-  absl::Status BeginLog(std::uint64_t number);
+  // Goes on in a new log; once that has been synced, CURRENT may name it.
+  absl::Status BeginLog();
+  absl::Status MoveCurrent();
+  absl::Status RemoveLog(std::uint64_t old);
   void Change(const WriteBatch::Change& change);
   void TellSessions();
   bool MissesNow() const { return misses && sim::Scheduler::Get().random().OneIn(kMissesInReads); }
@@ -195,14 +209,11 @@ void MetaDb::Engine::TellSessions() {
 }
 
 absl::Status MetaDb::Engine::Recover() {
-  std::uint64_t number = 0;
-  std::string old;
   if (env.FileExists(kCurrent).ok()) {
     const auto current = ReadWhole(env, kCurrent);
     if (!current.ok()) return current.status();
     if (!absl::SimpleAtoi(*current, &number)) return absl::DataLossError("CURRENT is no number");
-    old = absl::StrCat("/", number, ".log");
-    const auto bytes = ReadWhole(env, old);
+    const auto bytes = ReadWhole(env, LogName(number));
     if (!bytes.ok()) return bytes.status();
     for (Decoder log(*bytes); !log.empty();) {
       Decoder batch(log.Text());
@@ -222,24 +233,47 @@ absl::Status MetaDb::Engine::Recover() {
   StoreEvents& events = StoreEvents::Get();
   if (!read_only) events.lost_batches += events.last_applied - std::min(events.last_applied, last);
   if (read_only) return absl::OkStatus();
-  if (absl::Status s = BeginLog(number + 1); !s.ok()) return s;
-  return old.empty() ? absl::OkStatus() : StatusOf(env.DeleteFile(old));
+  const std::uint64_t old = number;
+  absl::Status status = BeginLog();
+  if (status.ok()) status = StatusOf(log->Sync());
+  if (status.ok()) status = MoveCurrent();
+  if (status.ok() && old != 0) status = RemoveLog(old);
+  return status;
 }
 
-absl::Status MetaDb::Engine::BeginLog(std::uint64_t number) {
-  const std::string name = absl::StrCat("/", number, ".log");
+absl::Status MetaDb::Engine::BeginLog() {
   WriteBatch all;
   for (const auto& [key, value] : records) all.Put(key, value);
-  rocksdb::Status status = env.NewWritableFile(name, &log, rocksdb::EnvOptions());
-  if (status.ok()) status = log->Append(Encode(last, all));
-  if (status.ok()) status = log->Sync();
+  std::string bytes = Encode(last, all);
+  behind.emplace();
+  std::unique_ptr<rocksdb::WritableFile> next;
+  rocksdb::Status status = env.NewWritableFile(LogName(number + 1), &next, rocksdb::EnvOptions());
+  std::size_t next_bytes = 0;
+  while (status.ok() && !bytes.empty()) {
+    next_bytes += bytes.size();
+    status = next->Append(bytes);
+    bytes = std::exchange(*behind, {});
+  }
+  behind.reset();
   if (!status.ok()) return StatusOf(status);
+  ++number;
+  log = std::move(next);
+  log_bytes = next_bytes;
+  most_log_bytes = 2 * next_bytes + kGrowthBytes;
+  return absl::OkStatus();
+}
+
+absl::Status MetaDb::Engine::MoveCurrent() {
   if (absl::Status s = WriteWhole(env, kNextCurrent, absl::StrCat(number)); !s.ok()) return s;
-  status = env.RenameFile(kNextCurrent, kCurrent);
+  rocksdb::Status status = env.RenameFile(kNextCurrent, kCurrent);
   std::unique_ptr<rocksdb::Directory> directory;
   if (status.ok()) status = env.NewDirectory("/", &directory);
   if (status.ok()) status = directory->Fsync();
   return StatusOf(status);
+}
+
+absl::Status MetaDb::Engine::RemoveLog(std::uint64_t old) {
+  return StatusOf(env.DeleteFile(LogName(old)));
 }
 
 namespace {
@@ -308,7 +342,10 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
   }
   StoreEvents::Get().last_applied = engine_->last;
   const std::string bytes = Encode(engine_->last, batch);
-  engine_->broken = StatusOf(engine_->log->Append(bytes));
+  if (engine_->behind) engine_->behind->append(bytes);
+  engine_->log_bytes += bytes.size();
+  const std::shared_ptr<rocksdb::WritableFile> log = engine_->log;
+  engine_->broken.Update(StatusOf(log->Append(bytes)));
   if (!engine_->broken.ok()) return engine_->broken;
   engine_->logged = engine_->last;
   return last_applied();
@@ -317,10 +354,14 @@ absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {
 absl::StatusOr<Sequence> MetaDb::Sync() {
   Engine& engine = *engine_;
   if (!engine.broken.ok()) return engine.broken;
-  const std::uint64_t through = engine.logged;
   const int host = sim::Scheduler::Get().current_host();
   ++StoreEvents::Get().syncing[host];
-  const absl::Status synced = StatusOf(engine.log->Sync());
+  const bool renews = engine.log_bytes > engine.most_log_bytes;
+  absl::Status synced = renews ? engine.BeginLog() : absl::OkStatus();
+  const std::uint64_t through = engine.logged;
+  if (synced.ok()) synced = StatusOf(engine.log->Sync());
+  if (renews && synced.ok()) synced = engine.MoveCurrent();
+  if (renews && synced.ok()) synced = engine.RemoveLog(engine.number - 1);
   --StoreEvents::Get().syncing[host];
   engine.broken.Update(synced);
   if (!synced.ok()) return synced;

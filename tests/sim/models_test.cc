@@ -214,6 +214,29 @@ TEST_F(DataTest, ALostWriteIsNeverShownOverALaterOne) {
   });
 }
 
+TEST_F(DataTest, ALostWriteMayComeOutAgainWhenWhatHidItIsLostToo) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    const std::uint32_t above = Write(2, 0);
+    EXPECT_TRUE(Shows(2, 0, above));
+    model_.SessionOver(2);
+    EXPECT_TRUE(Shows(3, 0, lost));
+    EXPECT_FALSE(Shows(3, 0, above));
+  });
+}
+
+TEST_F(DataTest, ALostWriteIsGoneOnceSomethingSafeWasShownOverIt) {
+  In([&] {
+    const std::uint32_t lost = Write(1, 0);
+    model_.SessionOver(1);
+    const std::uint32_t above = Write(2, 0);
+    EXPECT_TRUE(Shows(3, 0, above));
+    model_.SessionOver(2);
+    EXPECT_FALSE(Shows(3, 0, lost));
+  });
+}
+
 TEST_F(DataTest, PowerFailureMayBringALostWriteBack) {
   In([&] {
     const std::uint32_t lost = Write(1, 0);
@@ -323,6 +346,23 @@ TEST_F(DataTest, WhatAFailedWriteHadInPagesIsGoneAlthoughItWasSeen) {
     model_.EndWrite(past, false, false);
     EXPECT_TRUE(Shows(1, 0, 0));
     EXPECT_FALSE(Shows(1, kCell, 0));
+  });
+}
+
+TEST_F(DataTest, AStoreBesideAZeroingOfItsHostMayGoWithItsPage) {
+  In([&] {
+    const std::uint32_t zeroing = model_.BeginWrite(5, {1, 1}, {0, kCell}, true);
+    const std::uint32_t others = Write(2, 0);
+    const std::uint32_t inside = model_.BeginWrite(5, {1, 2}, {0, kCell}, false);
+    const std::uint32_t outside = model_.BeginWrite(5, {1, 2}, {kCell, kCell}, false);
+    for (const std::uint32_t stored : {inside, outside}) {
+      model_.GoesThroughPages(stored);
+      model_.EndWrite(stored, true, false);
+    }
+    EXPECT_TRUE(Shows(1, 0, inside));
+    model_.EndWrite(zeroing, true, false);
+    EXPECT_TRUE(Shows(3, 0, others));
+    EXPECT_FALSE(Shows(3, kCell, 0));
   });
 }
 

@@ -1,4 +1,4 @@
-#include "client/file/attributes_ahead.h"
+#include "client/inode/attributes_ahead.h"
 
 #include <sys/stat.h>
 

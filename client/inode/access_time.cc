@@ -1,0 +1,32 @@
+#include "client/inode/access_time.h"
+
+#include <utility>
+
+#include "proto/times.h"
+
+namespace reel::client {
+
+bool AccessTime::Note(AtimePolicy policy, const v1::Attr& attr, const v1::Time& now) {
+  const v1::Time& last = accessed_ && Later(*accessed_, attr.atime()) ? *accessed_ : attr.atime();
+  const bool due = policy == AtimePolicy::kStrict ? Later(now, last)
+                                                  : AtimeDue(last, attr.mtime(), attr.ctime(), now);
+  if (due) accessed_ = now;
+  return due;
+}
+
+void AccessTime::Show(v1::Attr& attributes) const {
+  if (accessed_ && Later(*accessed_, attributes.atime())) *attributes.mutable_atime() = *accessed_;
+}
+
+std::optional<v1::Time> AccessTime::BeginTelling(std::uint32_t tick) {
+  if (!accessed_ || std::exchange(telling_, true)) return std::nullopt;
+  told_tick_ = tick;
+  return accessed_;
+}
+
+void AccessTime::Told(const v1::Time& time) {
+  telling_ = false;
+  if (accessed_ && !Later(*accessed_, time)) accessed_.reset();
+}
+
+}  // namespace reel::client

@@ -1,0 +1,79 @@
+// How often a file is open here, and whether the controller knows.
+//
+// The controller keeps a removed file for the sessions that have *registered* an open of it, or
+// hold a token on it: so an open under a token need not be told, until the token goes. Invariants:
+//   1. At most one open of a file is registered at a time, whatever number is open here.
+//   2. `may_be_mapped_to_write` holds from the first open for writing until nobody has the file
+//      open.
+//   3. `newest_handle` is no less than the number of any open file that could have written.
+// Threads: externally synchronised, by the file's mutex.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace reel::client {
+
+class Opens {
+ public:
+  void Open(std::uint64_t handle, bool to_write) {
+    ++count_;
+    NoteHandle(handle);
+    to_write_ = to_write_ || to_write;
+  }
+  void OpenDirectory() { ++count_; }
+  // The controller has made the file, and registered this open of it. `told`: the number under
+  // which the session was told so. (Whoever creates a file writes it.)
+  void Create(std::uint64_t handle, std::uint64_t told) {
+    Open(handle, /*to_write=*/true);
+    registered_ = true;
+    told_ = told;
+  }
+  struct Closed {
+    bool last = false;
+    bool was_to_write = false;  // with `last`: since nobody had it open
+  };
+  // One of those that are open is closed, if any is. The last one leaves it registered.
+  Closed Close() {
+    if (count_ == 0 || --count_ > 0) return {};
+    return {.last = true, .was_to_write = std::exchange(to_write_, false)};
+  }
+  bool any() const { return count_ > 0; }
+  // What the page cache reads may be mapped and changed without asking, so it needs the exclusive
+  // token.
+  bool may_be_mapped_to_write() const { return to_write_; }
+
+  void NoteHandle(std::uint64_t handle) { newest_handle_ = std::max(newest_handle_, handle); }
+  // Of all who opened it so far.
+  std::uint64_t newest_handle() const { return newest_handle_; }
+
+  // ---- what the controller knows
+  bool registered() const { return registered_; }
+  // True: it is to be told now, and counts as told.
+  bool BeginRegistering() { return any() && !std::exchange(registered_, true); }
+  // It has answered an open.
+  void NoteRegistered() { registered_ = true; }
+  // It has refused to: whoever opens the file next has to ask.
+  void NoteRefused() { registered_ = false; }
+  // It may think anything, or is told that no open is left. True: it knew of one.
+  bool Unregister() { return std::exchange(registered_, false); }
+  // A new one is told of all that is open. True: of this.
+  bool Reclaim() { return registered_ = any(); }
+  // It is open, and what the session was told from that number on has made it.
+  bool IsMadeBy(std::uint64_t first_told) const { return told_ >= first_told && any(); }
+  // The session is lost.
+  void Void() {
+    registered_ = false;
+    told_ = 0;
+  }
+
+ private:
+  std::uint32_t count_ = 0;
+  std::uint64_t newest_handle_ = 0;
+  bool registered_ = false;
+  bool to_write_ = false;
+  std::uint64_t told_ = 0;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,111 @@
+#include "client/inode/recall_progress.h"
+
+#include <gtest/gtest.h>
+
+namespace reel::client {
+namespace {
+
+using Stage = RecallProgress::Stage;
+
+TokenSpan Span(std::uint64_t first, std::uint64_t end) {
+  return {.first = FileBlock(first), .end = FileBlock(end)};
+}
+RecallProgress::Recalled Down(const TokenSpan& span, v1::TokenMode mode = v1::TOKEN_NONE) {
+  return {.span = span, .mode = mode};
+}
+constexpr TokenSpan kNowhere{.first = FileBlock(0), .end = kEndOfFileBlocks};
+
+TEST(RecallProgress, GoesByStages) {
+  RecallProgress recall;
+  EXPECT_FALSE(recall.under_way());
+  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kNowhere));
+  EXPECT_EQ(recall.stage(), Stage::kDraining);
+  EXPECT_TRUE(recall.Close());
+  EXPECT_FALSE(recall.Close()) << "it is closed";
+  recall.Reopen();
+  EXPECT_TRUE(recall.Close());
+  recall.BeginReturn(kNowhere);
+  EXPECT_EQ(recall.stage(), Stage::kReturning);
+  EXPECT_FALSE(recall.Close());
+  EXPECT_FALSE(recall.End());
+  EXPECT_FALSE(recall.under_way());
+}
+
+TEST(RecallProgress, ALaterOneMakesItLarger) {
+  RecallProgress recall;
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
+  const std::uint64_t cycle = recall.cycle();
+  EXPECT_FALSE(recall.Begin(Down(Span(2, 8)), kNowhere));
+  EXPECT_FALSE(recall.IsOver(cycle));
+  EXPECT_EQ(recall.recalled(), Down(Span(0, 8)));
+}
+
+TEST(RecallProgress, WhatComesDuringTheReturnFollowsIfItAsksForMore) {
+  RecallProgress recall;
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
+  recall.BeginReturn(kNowhere);
+  EXPECT_FALSE(recall.Begin(Down(Span(1, 2), v1::TOKEN_SHARED), kNowhere));
+  EXPECT_FALSE(recall.End()) << "that was in it";
+
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
+  recall.BeginReturn(kNowhere);
+  EXPECT_FALSE(recall.Begin(Down(Span(1, 2)), kNowhere));
+  EXPECT_FALSE(recall.Begin(Down(Span(3, 4), v1::TOKEN_SHARED), kNowhere));
+  EXPECT_EQ(recall.End(), Down(Span(1, 4)));
+  EXPECT_FALSE(recall.under_way());
+}
+
+TEST(RecallProgress, WhatLiesAwayFromTheLastUseGoesAsAWhole) {
+  RecallProgress recall;
+  ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(30, 32)));
+  EXPECT_TRUE(recall.Passes(Span(30, 40)));
+  EXPECT_FALSE(recall.Passes(Span(5, 6)));
+  recall.BeginReturn(Span(34, 36));
+  EXPECT_EQ(recall.recalled().span, Span(0, 34)) << "its place by now counts";
+  recall.End();
+
+  ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(5, 6)));
+  recall.BeginReturn(Span(5, 6));
+  EXPECT_EQ(recall.recalled().span, (TokenSpan{.first = FileBlock(10)}));
+}
+
+TEST(RecallProgress, WhatSomebodyReliedOnIsNotTaken) {
+  RecallProgress recall;
+  ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(30, 32)));
+  const std::uint64_t round = recall.EnterBeside();
+  EXPECT_EQ(recall.beside(), 1u);
+  recall.BeginReturn(Span(34, 36));
+  EXPECT_EQ(recall.recalled().span, Span(0, 30));
+  recall.LeaveBeside(round);
+  EXPECT_EQ(recall.beside(), 0u);
+}
+
+TEST(RecallProgress, ALargerOneWaitsForThoseThatWereBesideIt) {
+  RecallProgress recall;
+  ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(30, 32)));
+  const std::uint64_t round = recall.EnterBeside();
+  recall.Begin(Down(Span(10, 20)), Span(30, 32));
+  EXPECT_EQ(recall.beside(), 1u) << "it is no larger";
+  recall.Begin(Down(Span(10, 40)), Span(30, 32));
+  EXPECT_EQ(recall.beside(), 0u);
+  recall.EnterBeside();
+  recall.LeaveBeside(round);
+  EXPECT_EQ(recall.beside(), 1u) << "the other one is there still";
+}
+
+TEST(RecallProgress, AVoidOneIsOverForWhoWorksOnIt) {
+  RecallProgress recall;
+  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kNowhere));
+  const std::uint64_t cycle = recall.cycle();
+  recall.BeginReturn(kNowhere);
+  recall.Begin(Down(kWholeFile), kNowhere);
+  recall.Void();
+  EXPECT_TRUE(recall.IsOver(cycle));
+  EXPECT_FALSE(recall.under_way());
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4)), kNowhere));
+  recall.BeginReturn(kNowhere);
+  EXPECT_FALSE(recall.End()) << "what followed the void one went with it";
+}
+
+}  // namespace
+}  // namespace reel::client

@@ -1,0 +1,136 @@
+#include "client/inode/uncommitted.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "client/inode/attributes_ahead.h"
+
+namespace reel::client {
+
+void Uncommitted::NoteRewritten(FileBlock first, FileBlock end) {
+  if (!running_ || first >= end) return;
+  on_its_way_.blocks.ForEachIn(
+      first, end - first, [&](FileBlock at, std::uint64_t count) { dirty_.blocks.Add(at, count); });
+}
+
+void Uncommitted::CountWritten(bool size) {
+  dirty_.size = dirty_.size || size;
+  dirty_.mtime = dirty_.wrote = true;
+  for (std::optional<v1::SetAttr>* ahead : {&on_its_way_.ahead, &dirty_.ahead}) {
+    if (*ahead) (*ahead)->set_fields((*ahead)->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
+  }
+  ++changes_;
+}
+
+void Uncommitted::CountAhead(const v1::SetAttr& ahead) {
+  if ((ahead.fields() & v1::SetAttr::MTIME) != 0) dirty_.mtime = false;
+  if (!dirty_.ahead) dirty_.ahead.emplace();
+  MergeAhead(ahead, *dirty_.ahead);
+  ++set_ahead_;
+}
+
+bool Uncommitted::ForgetMtime() {
+  return std::exchange(dirty_.mtime, false);
+}
+
+void Uncommitted::NoteRead(const v1::Time& now) {
+  for (std::optional<v1::SetAttr>* ahead : {&on_its_way_.ahead, &dirty_.ahead}) {
+    if (*ahead && ((*ahead)->fields() & v1::SetAttr::ATIME) != 0) *(*ahead)->mutable_atime() = now;
+  }
+}
+
+bool Uncommitted::AnyWithToken(FileBlock first, std::uint64_t length_blocks) const {
+  // Once another host writes, too, setting attributes may wait for that one, and it for this
+  // recall.
+  if (dirty_.ahead) return true;
+  // A size is taken from who holds all from the size that the controller knows on.
+  bool any = dirty_.size;
+  dirty_.blocks.ForEachIn(first, length_blocks, [&](FileBlock, std::uint64_t) { any = true; });
+  return any;
+}
+
+void Uncommitted::ShowAhead(v1::Attr& attributes) const {
+  if (on_its_way_.ahead) client::ShowAhead(*on_its_way_.ahead, attributes);
+  if (dirty_.ahead) client::ShowAhead(*dirty_.ahead, attributes);
+}
+
+void Uncommitted::HideSetId(v1::Attr& attributes) const {
+  if (!takes_set_id()) return;
+  const bool any_sgid = dirty_.kill_sgid || on_its_way_.kill_sgid;
+  const std::uint32_t group = any_sgid || (attributes.mode() & S_IXGRP) != 0 ? S_ISGID : 0;
+  attributes.set_mode(attributes.mode() & ~(S_ISUID | group));
+}
+
+Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_ahead) {
+  Taken taken;
+  taken.marks = unflushed_;
+  dirty_.blocks.TakeRanges(max_ranges, taken.blocks);
+  // (Those of what is left, too: it is lost with what is taken.)
+  if (dirty_.blocks.empty()) unflushed_.clear();
+  taken.through.changes = dirty_.blocks.empty() ? changes_ : committed_.changes;
+  taken.size = std::exchange(dirty_.size, false);
+  taken.wrote = std::exchange(dirty_.wrote, false);
+  // That bytes were written is told by their time, also where utimensat(2) has set another since.
+  taken.mtime = std::exchange(dirty_.mtime, false) || taken.wrote;
+  taken.kill_set_id = std::exchange(dirty_.kill_set_id, false);
+  taken.kill_sgid = std::exchange(dirty_.kill_sgid, false);
+  if (with_ahead) {
+    taken.ahead = std::exchange(dirty_.ahead, std::nullopt);
+    taken.through.ahead = set_ahead_;
+  }
+  on_its_way_ = taken;
+  running_ = true;
+  return taken;
+}
+
+void Uncommitted::End(Taken& taken) {
+  running_ = false;
+  taken.ahead = std::exchange(on_its_way_.ahead, std::nullopt);
+  on_its_way_ = Changes();
+}
+
+void Uncommitted::Settle(const Through& through) {
+  committed_.changes = std::max(committed_.changes, through.changes);
+  committed_.ahead = std::max(committed_.ahead, through.ahead);
+}
+
+void Uncommitted::PutBackAttributes(const Taken& taken) {
+  dirty_.size = dirty_.size || taken.size;
+  dirty_.mtime = dirty_.mtime || taken.mtime;
+  dirty_.kill_set_id = dirty_.kill_set_id || taken.kill_set_id;
+  dirty_.kill_sgid = dirty_.kill_sgid || taken.kill_sgid;
+  dirty_.wrote = dirty_.wrote || taken.wrote;
+  if (!taken.ahead) return;
+  v1::SetAttr both = *taken.ahead;
+  if (dirty_.ahead) MergeAhead(*dirty_.ahead, both);
+  dirty_.ahead = std::move(both);
+}
+
+BlockSet Uncommitted::LoseFlush(const BlockSet& blocks) {
+  BlockSet rewritten;
+  blocks.ForEach([&](FileBlock first, std::uint64_t length_blocks) {
+    dirty_.blocks.ForEachIn(first, length_blocks,
+                            [&](FileBlock at, std::uint64_t count) { rewritten.Add(at, count); });
+  });
+  ++lost_flushes_;
+  return rewritten;
+}
+
+BlockSet Uncommitted::TakeDirtyBlocks() {
+  BlockSet taken = std::exchange(dirty_.blocks, {});
+  on_its_way_.blocks.ForEach(
+      [&](FileBlock first, std::uint64_t length_blocks) { taken.Remove(first, length_blocks); });
+  return taken;
+}
+
+void Uncommitted::Void() {
+  dirty_ = Changes();
+  unflushed_.clear();
+  on_its_way_.blocks.Clear();
+  on_its_way_.ahead.reset();
+  committed_ = now();
+}
+
+}  // namespace reel::client
