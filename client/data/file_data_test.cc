@@ -386,6 +386,21 @@ TEST(FileDataTest, ASizeIsNotDurableBeforeTheZerosThatItShows) {
   EXPECT_EQ(client->Read(inode, 0, 2000), std::string(1000, 'x') + std::string(1000, '\0'));
 }
 
+// The controller has done some steps before it found no room: the blocks are not what they were.
+TEST(FileDataTest, WritesBehindAFailedZeroingAreKept) {
+  DataCluster cluster({.mdc = {.ahead_blocks = 0}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(4096, 'a'));
+  ASSERT_TRUE(client->Fsync(inode).ok());
+  const int mode = FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE;
+  EXPECT_EQ(ErrnoOf(client->data().Allocate(inode, mode, 0, 1 << 30, {})), ENOSPC);
+  EXPECT_EQ(client->Read(inode, 0, 4096), std::string(4096, '\0'));
+  client->Write(inode, 0, std::string(4096, 'b'), {.direct = true});
+  ASSERT_TRUE(client->Fsync(inode).ok());
+  EXPECT_EQ(cluster.Mount()->Read(inode, 0, 4096), std::string(4096, 'b'));
+}
+
 TEST(FileDataTest, SeekFindsDataAndHoles) {
   DataCluster cluster({.mdc = {.ahead_blocks = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();

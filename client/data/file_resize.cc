@@ -72,7 +72,8 @@ absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t
   options.on_done = [this, file, era, apply](const absl::StatusOr<v1::Reply>& reply) {
     FileState& f = *file;
     MutexLock lock(f.mutex);
-    if (f.grant.era() == era && reply.ok() && reply->has_attr()) apply(f, reply->attr().attr());
+    const bool done = reply.ok() && reply->has_attr();
+    if (f.grant.era() == era) apply(f, done ? &reply->attr().attr() : nullptr);
     access_.Leave(f, {.exclusive = true});
   };
   absl::StatusOr<v1::Attr> attr = AttrOf(context_.session->Call(std::move(request), options));
@@ -224,9 +225,9 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
     if (!status.ok()) return status;
     was_dirty = f.uncommitted.ForgetMtime();
   }
-  const auto apply = [](FileState& state, const v1::Attr& attr) {
+  const auto apply = [](FileState& state, const v1::Attr* attr) {
     state.mutex.AssertHeld();
-    state.TakeTimes(attr);
+    if (attr != nullptr) state.TakeTimes(*attr);
   };
   absl::StatusOr<v1::Attr> attr = CallHeld(file, 0, std::move(request), apply, io);
   if (attr.ok() || !was_dirty) return attr;
@@ -284,9 +285,9 @@ absl::StatusOr<v1::Attr> FileResize::SetAttr(const FileRef& file, v1::SetAttr se
     const auto edges_of = [&](std::uint64_t old_bytes) -> std::vector<Bytes> {
       return {{old_bytes, std::min(size_bytes, RoundUp(old_bytes, block_bytes))}};
     };
-    const auto apply = [](FileState& state, const v1::Attr& now) {
+    const auto apply = [](FileState& state, const v1::Attr* now) {
       state.mutex.AssertHeld();
-      state.TakeResized(now);
+      if (now != nullptr) state.TakeResized(*now);
     };
     v1::Request request;
     *request.mutable_set_attr() = std::move(set);
@@ -372,9 +373,10 @@ absl::Status FileResize::AllocatePart(const FileRef& file, v1::Allocate allocate
     return edges;
   };
   const BlockSpan span = BlocksOf(from, allocate.length_bytes(), context_.io->block_bytes());
-  const auto apply = [span](FileState& state, const v1::Attr& attr) {
+  const auto apply = [span, clears](FileState& state, const v1::Attr* attr) {
     state.mutex.AssertHeld();
     state.TakeReallocated(attr, span);
+    if (attr == nullptr && !clears) state.grant.NoteTail(true);  // there may be some by now
   };
   v1::Request request;
   *request.mutable_allocate() = std::move(allocate);

@@ -36,8 +36,9 @@ class FileResize {
   };
   // Parts of blocks to zero before the controller is asked. Computed from the size, under the lock.
   using EdgesOf = absl::FunctionRef<std::vector<Bytes>(std::uint64_t size_bytes)>;
-  // Runs under the file's lock when the controller has done it.
-  using Apply = std::function<void(FileState& file, const v1::Attr& attr)>;
+  // Runs under the file's lock when the controller has done it, or (null) has failed: then it may
+  // have done some of its steps.
+  using Apply = std::function<void(FileState& file, const v1::Attr* attr)>;
 
   absl::StatusOr<v1::Attr> Reshape(const FileRef& file, v1::Request request, EdgesOf edges_of,
                                    Apply apply, const IoContext& io);

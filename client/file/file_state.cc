@@ -147,9 +147,9 @@ void FileState::TakeResized(const v1::Attr& now) {
   attr = now;
 }
 
-void FileState::TakeReallocated(const v1::Attr& now, const BlockSpan& blocks) {
+void FileState::TakeReallocated(const v1::Attr* now, const BlockSpan& blocks) {
   grant.Forget(blocks);
-  attr = now;
+  if (now != nullptr) attr = *now;
 }
 
 void FileState::TakeTimes(const v1::Attr& now) {

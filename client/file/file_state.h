@@ -157,8 +157,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // What the controller has done on this host's behalf, which holds the file alone: its attributes
   // from then on. The size is another one; …
   void TakeResized(const v1::Attr& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // … these blocks may lie elsewhere, or nowhere; …
-  void TakeReallocated(const v1::Attr& now, const BlockSpan& blocks)
+  // … these blocks may lie elsewhere, be unwritten, or be gone, also where it failed (null) after
+  // some of its steps; …
+  void TakeReallocated(const v1::Attr* now, const BlockSpan& blocks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // … times were set.
   void TakeTimes(const v1::Attr& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -126,9 +126,12 @@ TEST_F(FileStateTest, WhatIsCutOffIsForgotten) {
   file_->TakeResized(now);
   EXPECT_TRUE(file_->grant.Find(FileBlock(2)));
   EXPECT_FALSE(file_->grant.Find(FileBlock(3)));
-  file_->TakeReallocated(now, {FileBlock(1), 1});
+  file_->TakeReallocated(&now, {FileBlock(1), 1});
   EXPECT_TRUE(file_->grant.Find(FileBlock(0)));
   EXPECT_FALSE(file_->grant.Find(FileBlock(1)));
+  file_->TakeReallocated(nullptr, {FileBlock(0), 1});
+  EXPECT_FALSE(file_->grant.Find(FileBlock(0)));
+  EXPECT_EQ(file_->attr.size_bytes(), now.size_bytes());
 }
 
 TEST_F(FileStateTest, AllGoesWithTheSession) {
