@@ -261,6 +261,12 @@ bool Cluster::CutHostIsSlow() const {
   });
 }
 
+bool Cluster::AnyCutSince(Micros time) const {
+  return std::ranges::any_of(machines_, [time](const std::unique_ptr<Machine>& machine) {
+    return machine->weather().cut_until > time;
+  });
+}
+
 void Cluster::OnSessionOver(int host) {
   Log([&] { return absl::StrCat("the session of host ", host, " is over"); });
   if (on_session_over_) on_session_over_(host, data_.LastSessionOver(host));

@@ -111,6 +111,8 @@ class Cluster {
   // Whether some host has lost the SAN that cannot tell its controller of it, or has a longer
   // lease.
   bool CutHostIsSlow() const;
+  // Whether some host has been off the SAN since then.
+  bool AnyCutSince(Micros time) const;
   std::uint64_t lost_blocks() const { return lost_blocks_; }
   struct Totals {
     std::uint64_t refused_writes = 0, preemptions = 0, unknowns = 0;

@@ -186,6 +186,7 @@ struct MetaDb::Engine {
   absl::Status BeginLog();
   absl::Status MoveCurrent();
   absl::Status RemoveLog(std::uint64_t old);
+  absl::Status RemoveOldLogs();
   void Change(const WriteBatch::Change& change);
   void TellSessions();
   bool MissesNow() const { return misses && sim::Scheduler::Get().random().OneIn(kMissesInReads); }
@@ -233,12 +234,10 @@ absl::Status MetaDb::Engine::Recover() {
   StoreEvents& events = StoreEvents::Get();
   if (!read_only) events.lost_batches += events.last_applied - std::min(events.last_applied, last);
   if (read_only) return absl::OkStatus();
-  const std::uint64_t old = number;
   absl::Status status = BeginLog();
   if (status.ok()) status = StatusOf(log->Sync());
   if (status.ok()) status = MoveCurrent();
-  if (status.ok() && old != 0) status = RemoveLog(old);
-  return status;
+  return status.ok() ? RemoveOldLogs() : status;
 }
 
 absl::Status MetaDb::Engine::BeginLog() {
@@ -274,6 +273,18 @@ absl::Status MetaDb::Engine::MoveCurrent() {
 
 absl::Status MetaDb::Engine::RemoveLog(std::uint64_t old) {
   return StatusOf(env.DeleteFile(LogName(old)));
+}
+
+// Also those of controllers that were killed between two of these steps.
+absl::Status MetaDb::Engine::RemoveOldLogs() {
+  std::vector<std::string> names;
+  absl::Status status = StatusOf(env.GetChildren("/", &names));
+  for (const std::string& name : names) {
+    const std::string path = absl::StrCat("/", name);
+    const bool old = name.ends_with(".log") && path != LogName(number);
+    if (old && status.ok()) status = StatusOf(env.DeleteFile(path));
+  }
+  return status;
 }
 
 namespace {

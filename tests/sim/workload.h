@@ -71,6 +71,9 @@ class Program {
     ++shared_.done;
     CheckPause(began);
   }
+  // As Done, of a wait for a lock. A lock is its program's, which may itself be waiting for the
+  // SAN.
+  void DoneLocking(Micros began);
   // Whether it ended for want of room, and there was none: of an operation that may need some.
   bool IsRefused(const absl::Status& status, Micros began);
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the

@@ -404,7 +404,7 @@ bool Program::LockOnce(std::uint64_t inode) {
     return absl::StrCat("[", began, ", ", now(), "] lock of inode ", inode, " by ", handle_, ": ",
                         status.ToString());
   });
-  Done(began);
+  DoneLocking(began);
   if (!status.ok()) {
     machine_.locks().Release(inode, handle_, nullptr);
     return false;

@@ -52,6 +52,11 @@ void Program::CheckLocked(std::uint64_t inode, const absl::Status& status, bool 
   CheckError("lock", inode, status, answers || IsLostFile(status, opened_));
 }
 
+void Program::DoneLocking(Micros began) {
+  ++shared_.done;
+  if (!shared_.cluster.AnyCutSince(began)) CheckPause(began);
+}
+
 // As LockOnce, with locks of all kinds, and the file is used under them.
 void Program::LockAtLength(std::uint64_t inode) {
   const bool whole = random().OneIn(3);
@@ -79,7 +84,7 @@ void Program::LockAtLength(std::uint64_t inode) {
                           lock.range.first, " to ", lock.range.last, whole ? ", flock" : "", " by ",
                           handle_, ": ", status.ToString());
     });
-    Done(began);
+    DoneLocking(began);
     CheckLocked(inode, status, wait, gives_up);
     if (!status.ok()) break;
     any = true;
