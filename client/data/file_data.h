@@ -35,7 +35,7 @@
 #include "client/file/io_context.h"
 #include "client/inode/atime_policy.h"
 #include "client/session/session.h"
-#include "proto/mdc.pb.h"
+#include "proto/names.pb.h"
 #include "volume/base/types.h"
 #include "volume/format/lun_scan.h"
 

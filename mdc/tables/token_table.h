@@ -2,7 +2,7 @@
 //
 // A token is shared or exclusive; of no block do two sessions hold exclusive-with-anything. Pure
 // policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
-// protocol names them in mdc.proto (TokenMode, RecallToken). A second table holds the attribute
+// protocol names them in layout.proto (TokenMode, RecallToken). A second table holds the attribute
 // tokens, of the whole inode; exclusive are those of directories at most (RecallAttr). Threads: the
 // core thread.
 #pragma once
@@ -13,7 +13,7 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/base/types.h"
 
