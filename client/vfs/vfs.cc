@@ -36,20 +36,11 @@ absl::Status WrongReply(const char* wanted) {
 }
 
 // Ends a wait when the caller does, and also when no controller answers.
-class AwayInterrupt : public Interrupt {
- public:
-  AwayInterrupt(const Session& session, const Interrupt* caller)
-      : session_(session), caller_(caller) {}
-  bool interrupted() const override {
-    return session_.Away() || (caller_ != nullptr && caller_->interrupted());
-  }
+auto WhenAway(const Session& session, const Interrupt* caller) {
+  return InterruptWhen([&session] { return session.Away(); }, caller);
+}
 
- private:
-  const Session& session_;
-  const Interrupt* const caller_;
-};
-
-// True when the wait ended for AwayInterrupt's own reason.
+// True when the wait ended for WhenAway's own reason.
 bool OnlyAway(const absl::Status& status, const Caller& caller) {
   const bool caller_interrupted = caller.interrupt != nullptr && caller.interrupt->interrupted();
   return ErrnoOf(status) == EINTR && !caller_interrupted;
@@ -222,7 +213,7 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
     return removed && !lost ? *removed : attr;
   }
 
-  const AwayInterrupt away(session_, caller.interrupt);
+  const auto away = WhenAway(session_, caller.interrupt);
   Caller root_caller{.credentials = caller.credentials, .interrupt = caller.interrupt};
   {
     MutexLock lock(last_mutex_);
@@ -239,7 +230,7 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
 }
 
 absl::Status Vfs::LookAtRoot() {
-  const AwayInterrupt away(session_, nullptr);
+  const auto away = WhenAway(session_, nullptr);
   const Caller nobody{.credentials = {}, .interrupt = &away};
   absl::Status status = GetAttr(kRootInode.value(), nobody).status();
   if (status.ok()) status = StatFs(kRootInode.value(), nobody).status();
@@ -263,7 +254,7 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(std::uint64_t inode, const Caller& c
   }
   v1::Request request;
   request.mutable_stat_fs();
-  const AwayInterrupt away(session_, caller.interrupt);
+  const auto away = WhenAway(session_, caller.interrupt);
   const Interrupt* interrupt = last ? &away : caller.interrupt;
   absl::StatusOr<v1::Reply> reply =
       Call(std::move(request), {.credentials = caller.credentials, .interrupt = interrupt});
