@@ -122,8 +122,8 @@ absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& 
   return std::move(*reply->mutable_data()->mutable_data());
 }
 
-FileData::IoContext Vfs::Context(const Caller& caller) {
-  FileData::IoContext io;
+IoContext Vfs::Context(const Caller& caller) {
+  IoContext io;
   io.credentials = &caller.credentials;
   io.groups = caller.groups;
   io.interrupt = caller.interrupt;
@@ -376,7 +376,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
 absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller& caller) {
   const bool write = (flags & O_ACCMODE) != O_RDONLY;
   const Caller checked = AsChecked(caller);
-  FileData::IoContext io = Context(checked);
+  IoContext io = Context(checked);
   io.access = (write ? W_OK : 0) | ((flags & O_ACCMODE) != O_WRONLY ? R_OK : 0);
   if ((flags & kToExecute) != 0) io.access = X_OK;
   const std::optional<v1::Attr> known = names_.GetAttr(inode);
@@ -398,7 +398,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
 absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                       std::span<std::byte> buffer, int flags, bool page_cache,
                                       const Caller& caller) {
-  FileData::IoContext io = Context(caller);
+  IoContext io = Context(caller);
   io.no_atime = (flags & O_NOATIME) != 0 || !notes_files_.load();
   io.read_ahead = !page_cache && (flags & O_DIRECT) == 0;
   io.page_cache = page_cache;
@@ -408,7 +408,7 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
 absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
                         std::span<const std::byte> data, int flags, PageCacheWrite pages,
                         const Caller& caller) {
-  FileData::IoContext io = Context(caller);
+  IoContext io = Context(caller);
   io.page_cache = pages != PageCacheWrite::kNone;
   io.write_back = pages == PageCacheWrite::kBack;
   // (The kernel sends no open flags with pages that it writes back: they have their place already.)
@@ -420,7 +420,7 @@ absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
 }
 
 absl::Status Vfs::Fsync(std::uint64_t inode, bool data_only, const Caller& caller) {
-  FileData::IoContext io = Context(caller);
+  IoContext io = Context(caller);
   io.data_only = data_only;
   return data_.Fsync(inode, io);
 }
