@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "proto/mdc.pb.h"
+#include "proto/locks.pb.h"
 
 namespace reel {
 

@@ -4,7 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "proto/mdc.pb.h"
+#include "proto/session.pb.h"
 
 namespace reel {
 

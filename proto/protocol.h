@@ -32,7 +32,7 @@ struct ProtocolRange {
 
 // Of this program (proto/spoken_protocol.cc; tests link another one in its place).
 ProtocolRange SpokenProtocol();
-// Feature bits (proto/mdc.proto) of this program, when it speaks that.
+// Feature bits (proto/session.proto) of this program, when it speaks that.
 std::uint64_t SpokenFeatures(const ProtocolRange& range);
 
 // As many numbers for files of one directory has a session in stock (Reply.unborn).

@@ -1,7 +1,7 @@
 #include "proto/protocol.h"
 
 #include "gtest/gtest.h"
-#include "proto/mdc.pb.h"
+#include "proto/session.pb.h"
 
 namespace reel {
 namespace {

@@ -59,13 +59,6 @@ RequestKind LayoutGetKind(const v1::LayoutGet& get) {
       kOfSession | If(get.mode() == v1::TOKEN_EXCLUSIVE, kChangesVolume), kNone, Inode(get), {}};
 }
 
-RequestKind LayoutReturnKind(const v1::LayoutReturn& back) {
-  return {kMutation | kOfSession | If(back.has_commit(), kChangesVolume),
-          back.has_commit() ? kCommits : kNone,
-          Inode(back),
-          {}};
-}
-
 // A hole may cut one extent into two, and gives blocks back.
 RequestKind AllocateKind(const v1::Allocate& allocate) {
   const bool punches = (allocate.mode() & FALLOC_FL_PUNCH_HOLE) != 0;
@@ -232,7 +225,7 @@ RequestKind KindOf(const v1::Request& request) {
     case v1::Request::kLayoutCommit:
       return {kChange | kOfSession | kChangesSpace, kCommits, Inode(r.layout_commit()), {}};
     case v1::Request::kLayoutReturn:
-      return LayoutReturnKind(r.layout_return());
+      return {kMutation | kOfSession, kNone, Inode(r.layout_return()), {}};
     case v1::Request::kAllocate:
       return AllocateKind(r.allocate());
     // Of locks.

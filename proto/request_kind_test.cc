@@ -21,8 +21,6 @@ TEST(RequestKindTest, WhatChangesAVolume) {
   EXPECT_TRUE(Is(request, kChangesVolume));
   request.mutable_layout_return();
   EXPECT_FALSE(Is(request, kChangesVolume));
-  request.mutable_layout_return()->mutable_commit();
-  EXPECT_TRUE(Is(request, kChangesVolume));
   request.mutable_unlink();
   EXPECT_TRUE(Is(request, kChangesVolume));
   v1::FileLock& lock = *request.mutable_set_lock()->mutable_lock();

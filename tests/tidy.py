@@ -52,10 +52,7 @@ ADAPTERS = {
 }
 
 MAX_LINES = 500
-LONGER = {
-    # file: why it is one piece
-    "proto/mdc.proto": "the whole of one protocol, which is read side by side",
-}
+LONGER = {}  # file: why it is one piece
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.
 SLEEP_MARK = "tidy: sleep"

@@ -10,7 +10,7 @@
 namespace reel::client {
 namespace {
 
-constexpr FileData::IoContext kStream{.read_ahead = true};
+constexpr IoContext kStream{.read_ahead = true};
 
 class ReadAheadTest : public testing::Test {
  protected:

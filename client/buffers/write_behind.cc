@@ -102,7 +102,8 @@ void WriteBehind::Enqueue(FileState& f, const DirtyWindowRef& window) {
     window->queued = false;
     // What could not be done is tried again when it has grown older, or somebody asks for it.
     if (window->gone || window->in_flight || !window->dirty()) return;
-    (void)FlushWindow(*file, window, &stopping_);
+    const InterruptWhen stopping([this] { return context_.stopping.load(); });
+    (void)FlushWindow(*file, window, &stopping);
   });
 }
 

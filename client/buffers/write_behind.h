@@ -36,8 +36,7 @@ class WriteBehind {
  public:
   static constexpr ByteRange kAllBytes{0, kMaxFileBytes};
 
-  explicit WriteBehind(DataContext& context)
-      : context_(context), stopping_(context.stopping), pool_(kMaxThreads) {}
+  explicit WriteBehind(DataContext& context) : context_(context), pool_(kMaxThreads) {}
   // What is in memory then stays there.
   void Stop() { pool_.Stop(); }
 
@@ -62,14 +61,6 @@ class WriteBehind {
  private:
   static constexpr std::size_t kMaxThreads = 8;
 
-  class Stopping : public Interrupt {
-   public:
-    explicit Stopping(const std::atomic<bool>& stopping) : stopping_(stopping) {}
-    bool interrupted() const override { return stopping_; }
-
-   private:
-    const std::atomic<bool>& stopping_;
-  };
   struct Flight;  // a window on its way
   struct Learnt;  // what the LUNs hold
 
@@ -100,7 +91,6 @@ class WriteBehind {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
 
   DataContext& context_;
-  const Stopping stopping_;
   WorkerPool pool_;
   mutable Mutex mutex_;
   // Short: a LUN that turns slow holds a stream up until this shows it.

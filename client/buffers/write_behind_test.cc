@@ -8,6 +8,7 @@
 #include <functional>
 #include <thread>
 
+#include "client/testing/test_interrupt.h"
 #include "client/testing/write_behind_fixture.h"
 
 namespace reel::client {
@@ -399,24 +400,6 @@ TEST_F(WriteBehindTest, AFullVolumeRefusesTheWriteItself) {
   EXPECT_EQ(client->Read(inode_, 0, 100'000), std::string(8 * 4'096, 'x'));
 }
 
-// Gives a call up when it is told to, and says when that has begun to wait.
-class Patience : public Interrupt {
- public:
-  bool interrupted() const override {
-    asked_ = true;
-    return over_;
-  }
-  void Await() const {
-    asked_ = false;
-    while (!asked_) std::this_thread::yield();
-  }
-  void End() { over_ = true; }
-
- private:
-  mutable std::atomic<bool> asked_{false};
-  std::atomic<bool> over_{false};
-};
-
 // A window's flush needs all blocks from its first dirty one to its last; writers past the memory
 // share those in between with each other, and there may always be one.
 TEST_F(WriteBehindTest, WritersPastTheMemoryWaitForAFlushThatWaits) {
@@ -427,19 +410,19 @@ TEST_F(WriteBehindTest, WritersPastTheMemoryWaitForAFlushThatWaits) {
   const std::uint64_t other = cluster().mdc().CreateFile();
   client->Write(other, 0, std::string(std::size_t{24} * 4096, 'x'), {.direct = true});
   for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).SetPathLost(true);
-  Patience none, one, flush, two;
+  TestInterrupt none, one, flush, two;
   std::thread finder([&] {  // a flush finds that the paths are lost
     EXPECT_TRUE(client->data().Fsync(other, {.interrupt = &none}).ok());
   });
   while (client->data().LookAtRecalls().trouble.empty()) std::this_thread::yield();
-  const FileData::IoContext direct{.interrupt = &one, .direct = true};
+  const IoContext direct{.interrupt = &one, .direct = true};
   std::thread first([&] {  // is let in, and waits for a LUN
     client->Write(inode_, 4096, std::string(std::size_t{4} * 4096, '1'), direct);
   });
-  one.Await();
+  one.AwaitAsked();
   std::thread syncer(
       [&] { EXPECT_TRUE(client->data().Fsync(inode_, {.interrupt = &flush}).ok()); });
-  flush.Await();
+  flush.AwaitAsked();
   std::thread second([&] {
     const absl::Status status =
         client
@@ -449,9 +432,9 @@ TEST_F(WriteBehindTest, WritersPastTheMemoryWaitForAFlushThatWaits) {
     EXPECT_EQ(ErrnoOf(status), EINTR);
     EXPECT_NE(status.message().find("token"), std::string::npos) << status << ": it was let in";
   });
-  two.Await();
-  two.Await();
-  two.End();
+  two.AwaitAsked();
+  two.AwaitAsked();
+  two.Raise();
   second.join();
   for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).SetPathLost(false);
   finder.join();

@@ -38,7 +38,7 @@ TEST(FileAttributesTest, SetIdBitsThatAWriteTakesAreToldToTheKernelAndBeforeAMod
   user.set_uid(1000);
   for (const bool direct : {false, true}) {
     const std::uint64_t inode = cluster.mdc().CreateFile(0106755);
-    const FileData::IoContext io{.credentials = &user, .direct = direct};
+    const IoContext io{.credentials = &user, .direct = direct};
     client->Write(inode, 0, std::string(4'096, 'x'), io);
     EXPECT_EQ(std::exchange(forgotten, {}), std::vector{inode});
     client->Write(inode, 0, std::string(4'096, 'y'), io);

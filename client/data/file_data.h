@@ -35,7 +35,7 @@
 #include "client/file/io_context.h"
 #include "client/inode/atime_policy.h"
 #include "client/session/session.h"
-#include "proto/mdc.pb.h"
+#include "proto/names.pb.h"
 #include "volume/base/types.h"
 #include "volume/format/lun_scan.h"
 
@@ -43,7 +43,6 @@ namespace reel::client {
 
 class FileData : public SessionEvents {
  public:
-  using InvalidatePages = client::InvalidatePages;
   // `forget_attributes(inode)` makes the kernel ask for the attributes again; called by a Write of
   // that inode, before it returns.
   static std::unique_ptr<FileData> Create(
@@ -68,8 +67,6 @@ class FileData : public SessionEvents {
     std::uint64_t reads = 0, layouts = 0;
   };
   virtual AheadCounts ahead() const { return {}; }
-
-  using IoContext = client::IoContext;
 
   // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to
   // kIoAlignment and its capacity is a multiple of it (direct I/O goes straight into it where

@@ -342,7 +342,7 @@ TEST(FileDataTest, FlagsKeepWhatIsOpenFromChanges) {
     set.set_flags(flags);
     ASSERT_TRUE(client->data().SetAttr(set, {}).ok());
   };
-  const auto write = [&](const FileData::IoContext& io) {
+  const auto write = [&](const IoContext& io) {
     return ErrnoOf(client->TryWrite(inode, 4, "more", io).status());
   };
   const auto allocate = [&](std::uint32_t mode) {

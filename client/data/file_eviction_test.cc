@@ -7,25 +7,11 @@
 #include <thread>
 
 #include "client/testing/data_cluster.h"
+#include "client/testing/test_interrupt.h"
 #include "proto/status.h"
 
 namespace reel::client {
 namespace {
-
-// Tells when a call has begun to wait.
-class Asked : public Interrupt {
- public:
-  bool interrupted() const override {
-    asked_ = true;
-    return false;
-  }
-  void Await() const {
-    while (!asked_) std::this_thread::yield();
-  }
-
- private:
-  mutable std::atomic<bool> asked_ = false;
-};
 
 class EvictionTest : public testing::Test {
  protected:
@@ -49,7 +35,7 @@ class EvictionTest : public testing::Test {
 
   static constexpr std::uint32_t kLeaseMs = 1'000'000;
   static constexpr std::size_t kMaxUntold = 4;
-  static constexpr FileData::IoContext kPage{.page_cache = true, .write_back = true};
+  static constexpr IoContext kPage{.page_cache = true, .write_back = true};
 
   ManualClock clock_;
   DataCluster cluster_{Shape(clock_)};
@@ -91,13 +77,13 @@ TEST_F(EvictionTest, APageThatWaitsForTheLeaseIsLostWithTheSession) {
   const std::uint64_t session = client_->session().session_id();
   cluster_.mdc().SetDown(true);
   clock_.Advance(kLeaseMs);
-  const Asked asked;
-  FileData::IoContext io = kPage;
+  const TestInterrupt asked;
+  IoContext io = kPage;
   io.interrupt = &asked;
   std::thread write([&] {
     EXPECT_EQ(ErrnoOf(client_->TryWrite(inode_, 0, "mapped, then old", io).status()), EIO);
   });
-  asked.Await();
+  asked.AwaitAsked();
   cluster_.mdc().Evict(session);
   cluster_.mdc().SetDown(false);
   write.join();
@@ -112,14 +98,14 @@ TEST_F(EvictionTest, ATruncationIsNotDoneUnderTheNextSession) {
   ASSERT_TRUE(client_->Fsync(inode_).ok());
   const std::uint64_t session = client_->session().session_id();
   cluster_.mdc().SetDown(true);
-  const Asked asked;
+  const TestInterrupt asked;
   std::thread truncate([&] {
     v1::SetAttr set;
     set.set_inode(inode_);
     set.set_fields(v1::SetAttr::SIZE);
     EXPECT_EQ(ErrnoOf(client_->data().SetAttr(set, {.interrupt = &asked}).status()), EIO);
   });
-  asked.Await();
+  asked.AwaitAsked();
   cluster_.mdc().Evict(session);
   cluster_.mdc().SetDown(false);
   truncate.join();
@@ -129,9 +115,6 @@ TEST_F(EvictionTest, ATruncationIsNotDoneUnderTheNextSession) {
 }
 
 TEST_F(EvictionTest, NobodyIsToldWhereDataLieAfterTheLease) {
-  class Hurry : public Interrupt {
-    bool interrupted() const override { return true; }
-  };
   client_->Write(inode_, 3 * 4096, "x");
   const auto seek = [&](const Interrupt* interrupt) {
     return client_->data().Seek(inode_, 0, true, {.interrupt = interrupt});
@@ -139,7 +122,7 @@ TEST_F(EvictionTest, NobodyIsToldWhereDataLieAfterTheLease) {
   ASSERT_EQ(seek(nullptr).value_or(0), 3u * 4096);
   cluster_.mdc().SetSilent(true);
   clock_.Advance(kLeaseMs);
-  const Hurry hurry;
+  const TestInterrupt hurry(/*raised=*/true);
   EXPECT_EQ(ErrnoOf(seek(&hurry).status()), EINTR);
   cluster_.mdc().SetSilent(false);
   cluster_.mdc().DropStreams();

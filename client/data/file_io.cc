@@ -344,7 +344,7 @@ absl::Status FileIo::ClearTail(const WriteAccess& write) {
 }
 
 absl::Status FileIo::Settle(const LunMarks& marks, const IoPermit& permit) {
-  const SessionEnd end(*context_.session, permit.session, permit.interrupt);
+  const auto end = SessionEnd(*context_.session, permit.session, permit.interrupt);
   absl::Status status = context_.io->Flush(marks, &end);
   const bool raised = permit.interrupt != nullptr && permit.interrupt->interrupted();
   if (ErrnoOf(status) != EINTR || raised) return status;

@@ -8,19 +8,11 @@
 #include <vector>
 
 #include "client/testing/data_cluster.h"
+#include "client/testing/test_interrupt.h"
 #include "proto/status.h"
 
 namespace reel::client {
 namespace {
-
-class Signal : public Interrupt {
- public:
-  bool interrupted() const override { return sent_; }
-  void Send() { sent_ = true; }
-
- private:
-  std::atomic<bool> sent_ = false;
-};
 
 class OpensTest : public testing::Test {
  protected:
@@ -29,14 +21,14 @@ class OpensTest : public testing::Test {
   void OpenAndGiveUp(const std::function<void()>& meanwhile) {
     const std::uint64_t before = cluster_.mdc().CountOf(v1::Request::kOpen);
     cluster_.mdc().HoldReplies(v1::Request::kOpen);
-    Signal signal;
+    TestInterrupt signal;
     std::thread open([&] {
       const auto attr = client_->data().Open(inode_, true, {.interrupt = &signal});
       EXPECT_EQ(ErrnoOf(attr.status()), EINTR);
     });
     while (cluster_.mdc().CountOf(v1::Request::kOpen) == before) std::this_thread::yield();
     meanwhile();
-    signal.Send();
+    signal.Raise();
     open.join();
   }
   // Until whatever was sent before is answered.

@@ -50,11 +50,6 @@ Finding FetchWhole(const FileState& f) {
 
 }  // namespace
 
-void FileResize::LeaveExclusive(const FileRef& file) {
-  MutexLock lock(file->mutex);
-  access_.Leave(*file, {.exclusive = true});
-}
-
 // The file is held exclusively until the reply is here, whoever still waits for it.
 absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t session,
                                               v1::Request request, Apply apply,

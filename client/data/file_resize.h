@@ -55,7 +55,6 @@ class FileResize {
   // Under `session` alone, if that is not 0: when that has ended, EIO; it may have been done.
   absl::StatusOr<v1::Attr> CallHeld(const FileRef& file, std::uint64_t session, v1::Request request,
                                     Apply apply, const IoContext& io);
-  void LeaveExclusive(const FileRef& file);
 
   DataContext& context_;
   FileAccess& access_;

@@ -11,22 +11,8 @@
 namespace reel::client {
 namespace {
 
-class FlushFailureTest : public WriteBehindTest {
+class FlushFailureTest : public CommitByAgeTest {
  protected:
-  static constexpr std::uint32_t kCommitAgeMs = 1'000;
-  static constexpr std::uint64_t kBlock = 4'096;
-
-  FlushFailureTest() {
-    shape_.data.commit_age_ms = kCommitAgeMs;
-    shape_.clock = &clock_;
-  }
-  // A client with the file's first block written, and not committed.
-  std::unique_ptr<TestClient> MountUncommitted() {
-    auto client = Mount();
-    EXPECT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
-    client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
-    return client;
-  }
   FaultyLun& lun() { return cluster().lun(0); }  // of the first block
   void AwaitHeld() {
     while (lun().held() == 0) std::this_thread::yield();
@@ -59,8 +45,6 @@ class FlushFailureTest : public WriteBehindTest {
     block.erase(at, bytes.size());
     EXPECT_EQ(block.find_first_not_of('\0'), std::string::npos);
   }
-
-  ManualClock clock_;
   std::uint64_t another_ = 0;
 };
 
@@ -140,7 +124,7 @@ TEST_F(FlushFailureTest, TheSizeIsToldBeforeTheTokenGoes) {
 TEST_F(FlushFailureTest, WhatWasCutOffStaysHidden) {
   struct Write {
     std::uint64_t at;
-    FileData::IoContext io;
+    IoContext io;
   };
   for (const Write& write : {Write{100, {.handle = 1}}, Write{300, {.handle = 1}},
                              Write{512, {.direct = true, .handle = 1}},

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <utility>
 
-#include "client/base/poll.h"
+#include "client/base/interrupt.h"
 #include "client/names/own_changes.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
@@ -40,11 +40,9 @@ absl::Status DataContext::AwaitMemory(const Interrupt* interrupt) {
 }
 
 absl::Status DataContext::GoesOn(const Interrupt* interrupt) const {
-  if (interrupt != nullptr && interrupt->interrupted()) {
-    return ErrnoStatus(EINTR, "interrupted while waiting for the file's token");
-  }
-  if (session->TimedOut()) return ErrnoStatus(ETIMEDOUT, "no controller answers");
-  return absl::OkStatus();
+  absl::Status status = CheckInterrupt(interrupt, "the file's token");
+  if (status.ok() && session->TimedOut()) status = ErrnoStatus(ETIMEDOUT, "no controller answers");
+  return status;
 }
 
 absl::Status DataContext::AwaitLease(const Interrupt* interrupt) {

@@ -37,7 +37,7 @@
 #include "client/inode/recall_progress.h"
 #include "client/inode/uncommitted.h"
 #include "client/luns/lun_io.h"
-#include "proto/mdc.pb.h"
+#include "proto/layout.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/base/env.h"
 #include "volume/base/mutex.h"

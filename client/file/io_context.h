@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "client/session/session.h"
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 
 namespace reel::client {
 

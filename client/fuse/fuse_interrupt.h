@@ -8,7 +8,7 @@
 
 #include <fuse_lowlevel.h>
 
-#include "client/session/session.h"
+#include "client/base/interrupt.h"
 
 namespace reel::client {
 

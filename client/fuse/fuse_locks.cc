@@ -16,14 +16,9 @@ namespace {
 
 // Any signal ends the wait for a lock, as in Linux; the kernel goes on waiting by itself where the
 // signal's handler was set up for that.
-class AnySignal : public Interrupt {
- public:
-  explicit AnySignal(fuse_req_t request) : request_(request) {}
-  bool interrupted() const override { return fuse_req_interrupted(request_) != 0; }
-
- private:
-  const fuse_req_t request_;
-};
+auto AnySignal(fuse_req_t request) {
+  return InterruptWhen([request] { return fuse_req_interrupted(request) != 0; });
+}
 
 FileLocks& LocksOf(fuse_req_t req) {
   return static_cast<FuseFileSystem*>(fuse_req_userdata(req))->locks;
@@ -65,12 +60,12 @@ void OnGetlk(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, struct floc
 
 void OnSetlk(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, struct flock* lock,
              int sleeps) {
-  const AnySignal interrupt(req);
+  const auto interrupt = AnySignal(req);
   ReplyStatus(req, LocksOf(req).Set(RangeOf(inode, *info, *lock), sleeps != 0, &interrupt));
 }
 
 void OnFlock(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, int operation) {
-  const AnySignal interrupt(req);
+  const auto interrupt = AnySignal(req);
   const int what = operation & ~LOCK_NB;
   const FileLocks::Lock lock{.inode = inode,
                              .kind = v1::LOCK_WHOLE,

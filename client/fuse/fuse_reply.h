@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 
 namespace reel::client {
 

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "client/inode/atime_policy.h"
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 
 namespace reel::client {
 

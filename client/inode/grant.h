@@ -21,7 +21,7 @@
 #include "absl/status/statusor.h"
 #include "client/luns/lun_io.h"
 #include "proto/convert.h"
-#include "proto/mdc.pb.h"
+#include "proto/layout.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/format/extent_map.h"
 

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 #include "proto/token_ranges.h"
 
 namespace reel::client {

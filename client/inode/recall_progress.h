@@ -20,7 +20,7 @@
 #include <optional>
 #include <utility>
 
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 #include "proto/token_ranges.h"
 
 namespace reel::client {

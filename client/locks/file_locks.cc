@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/base/poll.h"
+#include "client/base/interrupt.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/base/poll.h"
+#include "client/base/interrupt.h"
 #include "client/locks/file_locks.h"
 #include "proto/status.h"
 
@@ -29,10 +29,12 @@ absl::Status FileLocks::BecomeWriter(std::uint64_t inode, std::uint64_t handle, 
   {
     MutexLock guard(mutex_);
     files_[inode].writers.insert(handle);
-    while (status.ok() && files_[inode].writer_unlocks > 0) {
-      writer_unlocked_.WaitFor(mutex_, kPoll);
-      if (interrupt != nullptr && interrupt->interrupted()) status = ErrnoStatus(EINTR);
-    }
+    const auto done = [&] {
+      mutex_.AssertHeld();
+      return files_[inode].writer_unlocks == 0;
+    };
+    status = WaitFor(writer_unlocked_, mutex_, done,
+                     [&] { return CheckInterrupt(interrupt, "the writer before"); });
     const Owner* const owner = Find(lock);
     if (status.ok() && owner != nullptr && !owner->lost) return status;
   }

@@ -29,7 +29,7 @@ TEST_F(LunPathsTest, WithoutKeysAWriteOfUnknownOutcomeIsWaitedOut) {
     std::atomic<bool> over = false;
     std::thread writer([&] {
       if (unmounts) {
-        const Raised raised;
+        const TestInterrupt raised(/*raised=*/true);
         (void)Write(0, 'a', &raised);
         paths_->Stop();
         EXPECT_TRUE(paths_->End()) << "nothing is on its way any more";
@@ -140,7 +140,7 @@ TEST_F(LunPathsTest, AWaitForABusyLunEnds) {
   ASSERT_TRUE(paths_->Begin().ok());
   bytes_.FailNext(std::uint64_t{1} << 40, LunFault::kBusy);
   EXPECT_EQ(ErrnoOf(Write(0, 'q')), ETIMEDOUT);
-  const Raised raised;
+  const TestInterrupt raised(/*raised=*/true);
   EXPECT_EQ(ErrnoOf(Write(0, 'q', &raised)), EINTR);
   session_.lease_ = false;
   EXPECT_TRUE(IsPermitOver(Write(0, 'q')));
@@ -206,7 +206,7 @@ TEST_F(LunPathsTest, AnInterruptEndsAWaitAlsoWhereARecallWould) {
   recalls.Begin(7);
   target_.SetUnreachable(true);
   target_.Cut("host");
-  const Raised raised;
+  const TestInterrupt raised(/*raised=*/true);
   const IoPermit permit{
       .session = session_.id_, .interrupt = &raised, .yields_to = &recalls, .inode = 7};
   AlignedBuffer data(kBlock);
@@ -288,7 +288,7 @@ TEST_F(LunPathsTest, AWriteOfUnknownOutcomeKeepsItsToken) {
   target_.SetUnreachable(true);
   target_.Cut("host");
   while (!paths_->LongestLost()) std::this_thread::yield();
-  const Raised raised;
+  const TestInterrupt raised(/*raised=*/true);
   EXPECT_EQ(ErrnoOf(Write(0, 'y', &raised)), EINTR);  // has waited, and looked
   EXPECT_FALSE(done);
   target_.SetUnreachable(false);
@@ -301,7 +301,7 @@ TEST_F(LunPathsTest, APathThatIsLostIsKnownUntilItIsMended) {
   EXPECT_FALSE(paths_->LongestLost().has_value());
   target_.SetUnreachable(true);
   target_.Cut("host");
-  const Raised raised;
+  const TestInterrupt raised(/*raised=*/true);
   EXPECT_EQ(ErrnoOf(Write(0, 'a', &raised)), EINTR);
   ASSERT_TRUE(paths_->LongestLost().has_value());
   EXPECT_EQ(paths_->LongestLost()->lun, volume_.descriptor.pools[0].sets[0].luns[0].lun);

@@ -8,7 +8,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "client/base/poll.h"
+#include "client/base/interrupt.h"
 #include "proto/status.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/lun/lun_fault.h"
@@ -269,12 +269,13 @@ absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
   {
     MutexLock lock(flusher.mutex);
     // Flushes of one LUN follow each other: whoever waits meanwhile shares the next one.
-    while (flusher.running && flusher.flushed.load() < mark.last) {
-      if (interrupt != nullptr && interrupt->interrupted()) {
-        return ErrnoStatus(EINTR, "interrupted while waiting for a flush");
-      }
-      flusher.done.WaitFor(flusher.mutex, kPoll);
-    }
+    const auto done = [&] {
+      flusher.mutex.AssertHeld();
+      return !flusher.running || flusher.flushed.load() >= mark.last;
+    };
+    absl::Status turn = WaitFor(flusher.done, flusher.mutex, done,
+                                [&] { return CheckInterrupt(interrupt, "a flush"); });
+    if (!turn.ok()) return turn;
     if (flusher.Lost(mark)) {
       return ErrnoStatus(EIO, absl::StrCat("an earlier flush of ", name, " failed"));
     }

@@ -8,8 +8,8 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/base/interrupt.h"
 #include "client/base/lease.h"
-#include "client/base/poll.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/aligned_buffer.h"
@@ -46,15 +46,6 @@ absl::Status PermitOver(const char* why) {
 bool IsPermitOver(const absl::Status& status) {
   return absl::IsCancelled(status) && status.GetPayload(kPermitPayload).has_value();
 }
-
-class LunPaths::Stopping final : public Interrupt {
- public:
-  explicit Stopping(const std::atomic<bool>& stopping) : stopping_(stopping) {}
-  bool interrupted() const override { return stopping_.load(); }
-
- private:
-  const std::atomic<bool>& stopping_;
-};
 
 LunPaths::LunPaths(OpenVolume& volume, Session& session, const Clock& clock, const Options& options)
     : session_(session), clock_(clock), soft_ms_(options.soft_timeout_ms), menders_(kMenders) {
@@ -120,17 +111,20 @@ absl::Status LunPaths::Enter(std::span<const std::uint32_t> luns, const IoPermit
 absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPermit& permit,
                                  std::uint64_t since_ms) {
   MutexLock lock(mutex_);
-  for (;;) {
-    const auto closed = std::find_if(luns.begin(), luns.end(), [&](std::uint32_t lun) {
+  auto closed = luns.end();
+  // What else may end the wait, the caller looks for.
+  const auto done = [&] {
+    closed = std::find_if(luns.begin(), luns.end(), [&](std::uint32_t lun) {
       return (paths_[lun]->users.load() & kClosed) != 0;
     });
-    // What else may end the wait, the caller looks for.
-    if (closed == luns.end() || stopping_ || !PermitHolds(permit)) return absl::OkStatus();
-    const std::string why = absl::StrCat(
-        paths_[*closed]->lun->name(), ": the path is lost: ", paths_[*closed]->problem.message());
-    if (absl::Status s = WaitEnds(permit, since_ms, why); !s.ok()) return s;
-    changed_.WaitFor(mutex_, kPoll);
-  }
+    return closed == luns.end() || stopping_ || !PermitHolds(permit);
+  };
+  return WaitFor(changed_, mutex_, done, [&] {
+    mutex_.AssertHeld();
+    const Path& path = *paths_[*closed];
+    return WaitEnds(permit, since_ms,
+                    absl::StrCat(path.lun->name(), ": the path is lost: ", path.problem.message()));
+  });
 }
 
 absl::Status LunPaths::AwaitAll(const Interrupt* interrupt) {
@@ -138,13 +132,12 @@ absl::Status LunPaths::AwaitAll(const Interrupt* interrupt) {
   const IoPermit permit{.interrupt = interrupt};
   const std::uint64_t since_ms = clock_.NowMs();
   MutexLock lock(mutex_);
-  while (BeganWithout()) {
-    if (stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
-    absl::Status ends = WaitEnds(permit, since_ms, "a path has been lost since the session began");
-    if (!ends.ok()) return ends;
-    changed_.WaitFor(mutex_, kPoll);
-  }
-  return absl::OkStatus();
+  return WaitFor(
+      changed_, mutex_, [&] { return !BeganWithout(); },
+      [&]() -> absl::Status {
+        if (stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+        return WaitEnds(permit, since_ms, "a path has been lost since the session began");
+      });
 }
 
 absl::Status LunPaths::GoesOn(const Interrupt* interrupt, std::uint64_t since_ms) const {
@@ -225,14 +218,11 @@ absl::Status LunPaths::Pause(Rounds& rounds, const IoPermit& permit, const absl:
   const std::uint64_t until_ms = now_ms + pause_ms;
   MutexLock lock(mutex_);
   // What else may end the wait, Enter looks for.
-  while (!stopping_ && PermitHolds(permit) && clock_.NowMs() < until_ms) {
-    if (absl::Status s = WaitEnds(permit, rounds.since_ms, std::string(why.message())); !s.ok()) {
-      return s;
-    }
-    changed_.WaitFor(
-        mutex_, std::min<std::chrono::milliseconds>(kPoll, std::chrono::milliseconds(pause_ms)));
-  }
-  return absl::OkStatus();
+  return WaitFor(
+      changed_, mutex_,
+      [&] { return stopping_ || !PermitHolds(permit) || clock_.NowMs() >= until_ms; },
+      [&] { return WaitEnds(permit, rounds.since_ms, std::string(why.message())); },
+      std::min<std::chrono::milliseconds>(kPoll, std::chrono::milliseconds(pause_ms)));
 }
 
 // ---- mending ----------------------------------------------------------------------------------
@@ -324,11 +314,12 @@ std::optional<LunPaths::Lost> LunPaths::LongestLost() const {
 bool LunPaths::AwaitEmpty(const Path& path, std::uint64_t limit_ms) {
   const std::uint64_t until_ms = clock_.NowMs() + limit_ms;
   MutexLock lock(mutex_);
-  while ((path.users.load() & ~kClosed) != 0) {
-    if (limit_ms == 0 ? stopping_.load() : clock_.NowMs() >= until_ms) return false;
-    changed_.WaitFor(mutex_, kPoll);
-  }
-  return true;
+  const InterruptWhen over(
+      [&] { return limit_ms == 0 ? stopping_.load() : clock_.NowMs() >= until_ms; });
+  return WaitFor(
+             changed_, mutex_, [&] { return (path.users.load() & ~kClosed) == 0; },
+             [&] { return CheckInterrupt(&over, "I/O"); })
+      .ok();
 }
 
 void LunPaths::Mend(Path& path) {
@@ -367,9 +358,8 @@ void LunPaths::Mend(Path& path) {
     }
     changed_.NotifyAll();
     const std::uint64_t until_ms = clock_.NowMs() + PathRetryMs(path.failures++);
-    while (!stopping_ && !again && !path.again && clock_.NowMs() < until_ms) {
-      changed_.WaitFor(mutex_, kPoll);
-    }
+    const auto due = [&] { return stopping_ || again || path.again || clock_.NowMs() >= until_ms; };
+    (void)WaitFor(changed_, mutex_, due, absl::OkStatus);
   }
   menders_.Run([this, &path] { Mend(path); });
 }
@@ -413,7 +403,7 @@ absl::StatusOr<std::uint64_t> LunPaths::KeyFor(Path& path, std::uint64_t session
   }
   v1::Request request;
   request.mutable_new_key()->set_lun(path.uuid.ToBytes());
-  const Stopping stopping(stopping_);
+  const InterruptWhen stopping([this] { return stopping_.load(); });
   CallOptions options;
   options.interrupt = &stopping;
   const absl::StatusOr<v1::Reply> reply = session_.Call(std::move(request), options);
@@ -455,17 +445,18 @@ absl::Status LunPaths::Begin() {
   OnRegistered(session_.session_id(), session_.key());
   const std::uint64_t until_ms = clock_.NowMs() + FirstRegistrationMs();
   MutexLock lock(mutex_);
-  for (;;) {
-    const auto waits =
+  auto waits = paths_.end();
+  const auto done = [&] {
+    waits =
         std::find_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->mending; });
-    if (waits == paths_.end()) return absl::OkStatus();
-    if (clock_.NowMs() >= until_ms) {
-      return absl::UnavailableError(
-          absl::StrCat("this host cannot be registered on ", (*waits)->lun->name(), ": ",
-                       (*waits)->problem.ok() ? "no answer" : (*waits)->problem.message()));
-    }
-    changed_.WaitFor(mutex_, kPoll);
-  }
+    return waits == paths_.end();
+  };
+  return WaitFor(changed_, mutex_, done, [&] {
+    if (clock_.NowMs() < until_ms) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("this host cannot be registered on ", (*waits)->lun->name(), ": ",
+                     (*waits)->problem.ok() ? "no answer" : (*waits)->problem.message()));
+  });
 }
 
 void LunPaths::Stop() {

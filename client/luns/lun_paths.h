@@ -144,7 +144,6 @@ class LunPaths {
     std::uint64_t key = 0;  // registered, as far as is known
   };
   static constexpr std::uint32_t kClosed = 1U << 31;
-  class Stopping;  // the interrupt of calls to the controller
 
   bool NeedsKey(const Path& path) const;
   void Close(Path& path);

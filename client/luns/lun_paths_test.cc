@@ -83,7 +83,7 @@ TEST_F(LunPathsTest, AnInterruptedFlushLosesNothing) {
   ASSERT_TRUE(io_->Write({&extent_, 1}, 0, data.span(), marks, {.session = 1}).ok());
   target_.SetUnreachable(true);
   target_.Cut("host");
-  const Raised raised;
+  const TestInterrupt raised(/*raised=*/true);
   EXPECT_EQ(ErrnoOf(io_->Flush(marks, &raised)), EINTR);
   target_.SetUnreachable(false);
   EXPECT_TRUE(io_->Flush(marks, nullptr).ok());
@@ -152,7 +152,7 @@ TEST_F(LunPathsTest, WaitsEnd) {
   target_.SetUnreachable(true);
   target_.Cut("host");
   EXPECT_EQ(ErrnoOf(Write(0, 'l')), ETIMEDOUT);
-  const Raised raised;
+  const TestInterrupt raised(/*raised=*/true);
   EXPECT_EQ(ErrnoOf(Write(0, 'l', &raised)), EINTR);
   paths_->GiveUpAt(1);
   EXPECT_THAT(ErrnoOf(Write(0, 'l')), testing::AnyOf(EIO, ETIMEDOUT));

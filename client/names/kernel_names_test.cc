@@ -5,23 +5,13 @@
 #include <cerrno>
 #include <functional>
 
+#include "client/testing/test_clocks.h"
 #include "gtest/gtest.h"
 
 namespace reel::client {
 namespace {
 
 constexpr std::uint64_t kChanging = 1;
-
-// Time passes by being looked at.
-class RunningClock : public Clock {
- public:
-  std::uint64_t NowMs() const override { return now_ms_ += step_ms; }
-  WallTime WallNow() const override { return {}; }
-  std::uint64_t step_ms = 0;
-
- private:
-  mutable std::uint64_t now_ms_ = 1'000'000;
-};
 
 class KernelNamesTest : public testing::Test {
  protected:
@@ -50,7 +40,7 @@ class KernelNamesTest : public testing::Test {
            names_.ShowName(directory, name, 0, kernel_names_.IsQuiet(directory));
   }
 
-  RunningClock clock_;
+  LookedAtClock clock_;
   NameCache names_;
   KernelNames kernel_names_{names_, clock_};
   std::function<void()> on_forget_;
@@ -90,7 +80,7 @@ TEST_F(KernelNamesTest, ADirectoryThatChangesIsLeftOutForAWhile) {
   kernel_names_.Leave(kChanging);
   EXPECT_FALSE(Show("a"));
   EXPECT_TRUE(Show("a", 7));
-  clock_.step_ms = 3'000;
+  clock_.GoOn(3'000);
   EXPECT_TRUE(Show("a"));
 }
 
@@ -100,13 +90,13 @@ TEST_F(KernelNamesTest, WhereSomethingIsMountedWhatIsKeptIsWaitedOut) {
   Learn("a");
   ASSERT_TRUE(Show("a"));
   mounted_upon_ = true;
-  clock_.step_ms = 100;
+  clock_.GoOn(100);
   const std::uint64_t before_ms = clock_.NowMs();
   kernel_names_.Forget();
   EXPECT_EQ(forgotten_, 0);
   EXPECT_GT(clock_.NowMs() - before_ms, KernelNames::kKeptMs);
   EXPECT_FALSE(Show("a"));
-  clock_.step_ms = 20'000;
+  clock_.GoOn(20'000);
   EXPECT_FALSE(Show("a")) << "still";
   mounted_upon_ = false;
   EXPECT_TRUE(Show("a"));

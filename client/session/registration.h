@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/mdc_stream.h"
-#include "proto/mdc.pb.h"
+#include "proto/session.pb.h"
 #include "proto/protocol.h"
 #include "volume/base/uuid.h"
 #include "volume/format/descriptor.h"

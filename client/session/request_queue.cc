@@ -214,11 +214,6 @@ void RequestQueue::Resumed(bool new_epoch) {
   ready_slotted_.insert(ready_slotted_.begin(), again.begin(), again.end());
 }
 
-bool RequestQueue::Redoing() const {
-  return std::any_of(told_.begin(), told_.end(),
-                     [](const auto& entry) { return entry.second->redoing; });
-}
-
 bool RequestQueue::Remove(const PendingCallPtr& call) {
   if (call->ever_sent || call->state != PendingCall::State::kQueued) return false;
   for (Queue* queue : {&for_recalls_, &waiting_, &ready_slotted_, &ready_waiting_, &ready_brief_}) {

@@ -102,8 +102,6 @@ class RequestQueue {
   // On a new stream: what was told and may be lost goes again, in a new epoch all of it.
   void Resumed(bool new_epoch);
 
-  // Some of what was told goes again, and has no answer yet.
-  bool Redoing() const;
   bool AnySent() const { return !sent_.empty(); }
 
   // Takes back a request that was never sent; false when it was.

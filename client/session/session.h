@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/base/interrupt.h"
 #include "client/session/mdc_stream.h"
 #include "proto/mdc.pb.h"
 #include "proto/protocol.h"
@@ -71,13 +72,6 @@ class SessionEvents {
   // After a reconnection into a new epoch: what this client holds, to be claimed again. For each
   // open it calls Session::Claims, with no close of it posted between the look and that call.
   virtual std::vector<v1::Reclaim> CollectReclaims() = 0;
-};
-
-// Tells a waiting call that its caller was interrupted (a signal to the application).
-class Interrupt {
- public:
-  virtual ~Interrupt() = default;
-  virtual bool interrupted() const = 0;
 };
 
 struct CallOptions {

@@ -3,25 +3,14 @@
 
 #include <cstdint>
 
+#include "client/base/interrupt.h"
 #include "client/session/session.h"
 
 namespace reel::client {
 
-class SessionEnd final : public Interrupt {
- public:
-  // Both outlive it. `otherwise`: what else ends the wait; null: nothing. `session` 0: none ends
-  // it.
-  SessionEnd(const Session& session, std::uint64_t id, const Interrupt* otherwise)
-      : session_(session), id_(id), otherwise_(otherwise) {}
-  bool interrupted() const override {
-    return (id_ != 0 && session_.session_id() != id_) ||
-           (otherwise_ != nullptr && otherwise_->interrupted());
-  }
-
- private:
-  const Session& session_;
-  const std::uint64_t id_;
-  const Interrupt* const otherwise_;
-};
+// Both outlive it. `otherwise`: what else ends the wait; null: nothing. `id` 0: no session ends it.
+inline auto SessionEnd(const Session& session, std::uint64_t id, const Interrupt* otherwise) {
+  return InterruptWhen([&session, id] { return id != 0 && session.session_id() != id; }, otherwise);
+}
 
 }  // namespace reel::client

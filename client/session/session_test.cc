@@ -11,6 +11,7 @@
 #include "client/base/lease.h"
 #include "client/session/request_queue.h"
 #include "client/testing/fake_mdc.h"
+#include "client/testing/test_interrupt.h"
 #include "proto/status.h"
 #include "volume/base/env.h"
 #include "volume/base/mutex.h"
@@ -46,16 +47,6 @@ class Events : public SessionEvents {
   std::function<void()> on_evicted;
   mutable Mutex mutex;
   RecallWork work ABSL_GUARDED_BY(mutex);
-};
-
-class Flag : public Interrupt {
- public:
-  bool interrupted() const override {
-    ++asked;
-    return raised;
-  }
-  std::atomic<bool> raised{false};
-  mutable std::atomic<int> asked{0};  // by a call that waits
 };
 
 class SessionTest : public testing::Test {
@@ -176,7 +167,7 @@ TEST_F(SessionTest, ADroppedStreamIsNeverSeenByCallers) {
 TEST_F(SessionTest, AnInterruptEndsTheWaitButNotTheMutation) {
   Connect();
   mdc.LoseReplies(true);
-  Flag flag;
+  TestInterrupt flag;
   std::atomic<int> done{0};
   std::thread caller([&] {
     CallOptions options;
@@ -188,7 +179,7 @@ TEST_F(SessionTest, AnInterruptEndsTheWaitButNotTheMutation) {
     EXPECT_EQ(ErrnoOf(session->Call(Chmod(0600), options).status()), EINTR);
   });
   Until([&] { return mdc.CountOf(v1::Request::kSetAttr) == 1; });
-  flag.raised = true;
+  flag.Raise();
   caller.join();
   EXPECT_EQ(done, 0);
   mdc.DropStreams();
@@ -237,12 +228,12 @@ TEST_F(SessionTest, WhoeverWaitsForWhatIsLostHearsOfIt) {
   create.mutable_create()->set_name("new");
   const std::uint64_t told = session->Foretell(create, {});
   ASSERT_NE(told, 0u);
-  Flag flags[2];
+  TestInterrupt flags[2];
   std::vector<std::thread> callers;
-  for (Flag& flag : flags) {
+  for (TestInterrupt& flag : flags) {
     callers.emplace_back([&] { EXPECT_EQ(ErrnoOf(session->Sync(told, 0, &flag)), EIO); });
   }
-  Until([&] { return flags[0].asked > 0 && flags[1].asked > 0; });
+  Until([&] { return flags[0].asked() > 0 && flags[1].asked() > 0; });
   mdc.SetSilent(false);
   mdc.Evict(first);
   for (std::thread& caller : callers) caller.join();
@@ -257,7 +248,7 @@ TEST_F(SessionTest, ACallThatWasNeverSentEndsOnce) {
   mdc.SetDown(true);
   Until([&] { return session->Away(); });
   std::atomic<int> ends{0};
-  Flag flag;
+  TestInterrupt flag;
   std::thread caller([&] {
     v1::Request request;
     request.mutable_set_lock();
@@ -266,10 +257,10 @@ TEST_F(SessionTest, ACallThatWasNeverSentEndsOnce) {
     options.on_done = [&](const absl::StatusOr<v1::Reply>&) { ++ends; };
     EXPECT_EQ(ErrnoOf(session->Call(std::move(request), options).status()), EINTR);
   });
-  Until([&] { return flag.asked > 0; });
+  Until([&] { return flag.asked() > 0; });
   std::atomic<bool> returned{false};
   events.on_evicted = [&] {
-    flag.raised = true;
+    flag.Raise();
     Until([&] { return returned.load(); });
   };
   mdc.Evict(first);

@@ -15,6 +15,7 @@
 #include "client/data/file_data.h"
 #include "client/session/session.h"
 #include "client/testing/fake_mdc.h"
+#include "client/testing/test_clocks.h"
 #include "proto/status.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/env.h"
@@ -23,17 +24,6 @@
 #include "volume/testing/sample_volume.h"
 
 namespace reel::client {
-
-// Stands still unless it is moved on.
-class ManualClock final : public Clock {
- public:
-  std::uint64_t NowMs() const override { return now_ms_; }
-  WallTime WallNow() const override { return SystemClock().WallNow(); }
-  void Advance(std::uint64_t ms) { now_ms_ += ms; }
-
- private:
-  std::atomic<std::uint64_t> now_ms_{1'000'000};
-};
 
 // One mount: a session and the file data on it.
 class TestClient {
@@ -71,18 +61,18 @@ class TestClient {
   Session& session() { return *session_; }
 
   std::string Read(std::uint64_t inode, std::uint64_t offset, std::size_t length,
-                   FileData::IoContext io = {}) {
+                   IoContext io = {}) {
     AlignedBuffer buffer(RoundUp(length, kIoAlignment));
     const auto got = data_->Read(inode, offset, buffer.span().first(length), io);
     EXPECT_TRUE(got.ok()) << got.status();
     return {reinterpret_cast<const char*>(buffer.data()), got.ok() ? *got : 0};
   }
   absl::StatusOr<std::uint64_t> TryWrite(std::uint64_t inode, std::uint64_t offset,
-                                         const std::string& bytes, FileData::IoContext io = {}) {
+                                         const std::string& bytes, IoContext io = {}) {
     return data_->Write(inode, offset, std::as_bytes(std::span(bytes)), io);
   }
   std::uint64_t Write(std::uint64_t inode, std::uint64_t offset, const std::string& bytes,
-                      FileData::IoContext io = {}) {
+                      IoContext io = {}) {
     const auto at = TryWrite(inode, offset, bytes, io);
     EXPECT_TRUE(at.ok()) << at.status();
     return at.ok() ? *at : 0;

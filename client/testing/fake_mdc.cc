@@ -428,9 +428,6 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       break;
     case v1::Request::kLayoutReturn: {
       returned = request.layout_return().inode();
-      if (request.layout_return().has_commit()) {
-        Commit(session, request.layout_return().commit(), reply);
-      }
       File& file = files_.at(returned);
       const auto holder = file.holders.find(session.id);
       if (holder == file.holders.end()) break;

@@ -12,6 +12,7 @@
 #include "client/luns/lun_io.h"
 #include "client/luns/lun_paths.h"
 #include "client/session/session.h"
+#include "client/testing/test_interrupt.h"
 #include "proto/status.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/format/stripe_map.h"
@@ -66,11 +67,6 @@ class FakeSession final : public Session {
   std::uint64_t key_on_lun_ = 100;
   std::uint64_t last_key_ = 100;
   VolumeDescriptor descriptor_;
-};
-
-class Raised final : public Interrupt {
- public:
-  bool interrupted() const override { return true; }
 };
 
 class LunPathsTest : public testing::Test {

@@ -14,6 +14,7 @@ namespace reel::client {
 
 class WriteBehindTest : public testing::Test {
  protected:
+  static constexpr std::uint64_t kBlock = 4'096;
   static constexpr std::uint32_t kNeverMs = 3'600'000;
 
   WriteBehindTest() { shape_.data = {.commit_age_ms = kNeverMs, .write_behind_age_ms = kNeverMs}; }
@@ -45,6 +46,26 @@ class WriteBehindTest : public testing::Test {
   ClusterShape shape_;
   std::unique_ptr<DataCluster> cluster_;
   std::uint64_t inode_ = 0;
+};
+
+// The same with commits by age, as a clock says that stands still.
+class CommitByAgeTest : public WriteBehindTest {
+ protected:
+  static constexpr std::uint32_t kCommitAgeMs = 1'000;
+
+  CommitByAgeTest() {
+    shape_.data.commit_age_ms = kCommitAgeMs;
+    shape_.clock = &clock_;
+  }
+  // A client with the file's first block written, and not committed.
+  std::unique_ptr<TestClient> MountUncommitted() {
+    auto client = Mount();
+    EXPECT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+    client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+    return client;
+  }
+
+  ManualClock clock_;
 };
 
 }  // namespace reel::client

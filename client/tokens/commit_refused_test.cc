@@ -12,24 +12,15 @@
 namespace reel::client {
 namespace {
 
-class CommitRefusedTest : public WriteBehindTest {
+class CommitRefusedTest : public CommitByAgeTest {
  protected:
-  static constexpr std::uint32_t kCommitAgeMs = 1'000;
-  static constexpr std::uint64_t kBlock = 4'096;
-
-  CommitRefusedTest() {
-    shape_.data.commit_age_ms = kCommitAgeMs;
-    shape_.clock = &clock_;
-  }
   void HoldWrites(bool hold) {
     for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).HoldWrites(hold);
   }
   // A client with the file's first block on its LUN, another one in memory, and the commit of the
   // first refused.
   std::unique_ptr<TestClient> MountRefused(int error) {
-    auto client = Mount();
-    EXPECT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
-    client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+    auto client = MountUncommitted();
     HoldWrites(true);
     client->Write(inode_, 2 * kBlock, "kept", {.handle = 1});
     cluster().mdc().Refuse(v1::Request::kLayoutCommit, error);
@@ -39,8 +30,6 @@ class CommitRefusedTest : public WriteBehindTest {
     EXPECT_EQ(FsyncOf(*client, 1), error);
     return client;
   }
-
-  ManualClock clock_;
 };
 
 TEST_F(CommitRefusedTest, OnlyWhatItNamedIsLost) {
@@ -53,7 +42,7 @@ TEST_F(CommitRefusedTest, OnlyWhatItNamedIsLost) {
 
 TEST_F(CommitRefusedTest, NoWriteIsTakenWhoseCommitWouldWaitForLong) {
   const auto client = Mount();
-  const FileData::IoContext direct{.direct = true, .handle = 1};
+  const IoContext direct{.direct = true, .handle = 1};
   ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
   client->Write(inode_, 0, std::string(kBlock, 'a'), direct);
   ASSERT_EQ(FsyncOf(*client, 1), 0);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "client/session/deadline.h"
+#include "client/base/interrupt.h"
 #include "client/session/session_end.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
@@ -125,7 +125,7 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
 void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interrupt) {
   if (plans.empty()) return;
   const auto flush = [&](const LunMarks& marks, std::uint64_t session) {
-    const SessionEnd end(*context_.session, session, interrupt);
+    const auto end = SessionEnd(*context_.session, session, interrupt);
     return context_.io->Flush(marks, &end);
   };
   LunMarks marks;
@@ -320,7 +320,7 @@ bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
     if (f.uncommitted.running() || f.uncommitted.any_for_readers()) return false;
     marks = f.uncommitted.unflushed();  // they stay: the commit passes over what is flushed
   }
-  const SessionEnd end(*context_.session, session, interrupt);
+  const auto end = SessionEnd(*context_.session, session, interrupt);
   return context_.io->Flush(marks, &end).ok();
 }
 
@@ -444,7 +444,7 @@ void Committer::Main() {
     if (relieve) RelieveMemory();
     const std::uint64_t now_ms = context_.clock.NowMs();
     if (const std::vector<PlanRef> plans = BeginDue(now_ms); !plans.empty()) {
-      const Deadline patience(context_.clock, kPatienceMs);
+      const auto patience = Deadline(context_.clock, kPatienceMs);
       Execute(plans, &patience);
     }
     if (now_ms - second_ms >= 1000) {

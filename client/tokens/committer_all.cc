@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/session/deadline.h"
+#include "client/base/interrupt.h"
 #include "client/tokens/committer.h"
 #include "proto/status.h"
 
@@ -57,7 +57,7 @@ absl::Status Committer::SyncFiles(const std::vector<FileRef>& all, const Interru
 }
 
 absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
-  const Deadline deadline(context_.clock, limit_ms);
+  const auto deadline = Deadline(context_.clock, limit_ms);
   const std::vector<FileRef> all = context_.table.All();
   if (absl::Status status = SyncFiles(all, &deadline); !status.ok()) return status;
   for (const FileRef& file : all) {

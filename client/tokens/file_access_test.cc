@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "client/testing/data_cluster.h"
+#include "client/testing/test_interrupt.h"
 
 namespace reel::client {
 namespace {
@@ -67,12 +68,6 @@ TEST_F(StreamTest, WhoWritesHereAndThereAsksForNoMore) {
 
 // ---- at a pace ----------------------------------------------------------------------------------
 
-// Ends every wait: who gets it fails where it would have to wait for the controller.
-class Hurry : public Interrupt {
- public:
-  bool interrupted() const override { return true; }
-};
-
 // A stream of 24 frames a second into one file, and perhaps a reader of it on another host.
 class PacedStreamTest : public testing::Test {
  protected:
@@ -108,7 +103,7 @@ class PacedStreamTest : public testing::Test {
   // So many frames, of which the reader gets the one that is `behind`; 0: there is none.
   void Go(std::uint64_t frames, std::uint64_t behind, const Interrupt* interrupt) {
     for (const std::uint64_t end = next_ + frames; next_ < end; ++next_) {
-      const FileData::IoContext io{.interrupt = interrupt};
+      const IoContext io{.interrupt = interrupt};
       const auto wrote = writer_->TryWrite(inode_, next_ * kFrameBytes, Frame(next_), io);
       ASSERT_TRUE(wrote.ok()) << "frame " << next_ << ": " << wrote.status();
       if (behind != 0 && next_ >= behind) {
@@ -121,7 +116,7 @@ class PacedStreamTest : public testing::Test {
     }
   }
   void WithoutController(std::uint64_t frames, std::uint64_t behind) {
-    const Hurry hurry;
+    const TestInterrupt hurry(/*raised=*/true);  // fails where it would wait
     cluster_.mdc().SetSilent(true);
     Go(frames, behind, &hurry);
     cluster_.mdc().SetSilent(false);
@@ -169,7 +164,7 @@ TEST_F(PacedStreamTest, ARecallOfWhatLiesBehindAWriterDoesNotStopIt) {
   Go(2 * kFps, 0, nullptr);
   std::thread read([&] { EXPECT_EQ(reader_->Read(inode_, 0, 3), "aaa"); });
   while (!recalled) std::this_thread::yield();
-  const Hurry hurry;
+  const TestInterrupt hurry(/*raised=*/true);  // fails where it would wait
   Go(kFps, 0, &hurry);
   EXPECT_EQ(ErrnoOf(writer_->TryWrite(inode_, 0, "b", {.interrupt = &hurry}).status()), EINTR)
       << "what is recalled is not changed any more";

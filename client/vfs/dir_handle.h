@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "client/names/name_cache.h"
-#include "proto/mdc.pb.h"
+#include "proto/names.pb.h"
 
 namespace reel::client {
 

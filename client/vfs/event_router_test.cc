@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <future>
 
+#include "client/testing/test_clocks.h"
 #include "gtest/gtest.h"
 #include "proto/status.h"
 
@@ -12,18 +13,6 @@ namespace reel::client {
 namespace {
 
 constexpr std::uint64_t kMountedUpon = 1;
-
-// Stands still until it goes on: from then on with each look, whenever a wait begins.
-class StillClock : public Clock {
- public:
-  std::uint64_t NowMs() const override { return now_ms_ += step_ms_; }
-  WallTime WallNow() const override { return {}; }
-  void GoOn(std::uint64_t step_ms) { step_ms_ = step_ms; }
-
- private:
-  mutable std::atomic<std::uint64_t> now_ms_{1'000'000};
-  std::atomic<std::uint64_t> step_ms_{0};
-};
 
 class SentSession : public Session {
  public:
@@ -63,7 +52,7 @@ class SentSession : public Session {
 // Counts what it hears of.
 class HearingData : public FileData {
  public:
-  explicit HearingData(const StillClock& clock) : clock_(clock) {}
+  explicit HearingData(const LookedAtClock& clock) : clock_(clock) {}
   absl::Status Start(Session&, OpenVolume&) override { return absl::OkStatus(); }
   absl::StatusOr<std::size_t> Read(std::uint64_t, std::uint64_t, std::span<std::byte>,
                                    const IoContext&) override {
@@ -108,7 +97,7 @@ class HearingData : public FileData {
   std::atomic<std::uint64_t> collected_ms{0};
 
  private:
-  const StillClock& clock_;
+  const LookedAtClock& clock_;
 };
 
 class EventRouterTest : public testing::Test {
@@ -140,7 +129,7 @@ class EventRouterTest : public testing::Test {
   }
   void WaitedOut() { clock_.GoOn(KernelNames::kKeptMs); }
 
-  StillClock clock_;
+  LookedAtClock clock_;
   NameCache names_;
   KernelNames kernel_names_{names_, clock_};
   HearingData data_{clock_};

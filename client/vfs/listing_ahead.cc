@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "client/base/poll.h"
+#include "client/base/interrupt.h"
 #include "proto/status.h"
 
 namespace reel::client {
@@ -47,9 +47,7 @@ absl::Status ListingAhead::Await(std::uint64_t directory, const Interrupt* inter
   MutexLock lock(under_way_->mutex);
   while (under_way_->directories.contains(directory)) {
     if (under_way_->changed.WaitFor(under_way_->mutex, kPoll)) continue;
-    if (interrupt != nullptr && interrupt->interrupted()) {
-      return ErrnoStatus(EINTR, "interrupted while waiting for the controller");
-    }
+    if (absl::Status s = CheckInterrupt(interrupt, "the controller"); !s.ok()) return s;
     if (session_.TimedOut()) return ErrnoStatus(ETIMEDOUT, "no controller answers");
   }
   return absl::OkStatus();

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "client/names/name_cache.h"
 #include "client/session/session.h"
-#include "proto/mdc.pb.h"
+#include "proto/names.pb.h"
 #include "volume/base/mutex.h"
 
 namespace reel::client {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/testing/test_interrupt.h"
 #include "gtest/gtest.h"
 #include "proto/status.h"
 #include "volume/base/thread.h"
@@ -37,11 +38,6 @@ class SilentSession : public Session {
 
  private:
   VolumeDescriptor descriptor_;
-};
-
-class Given : public Interrupt {
- public:
-  bool interrupted() const override { return true; }
 };
 
 class ListingAheadTest : public testing::Test {
@@ -131,7 +127,7 @@ TEST_F(ListingAheadTest, WhatChangedIsForgotten) {
 TEST_F(ListingAheadTest, WaitsForWhatIsUnderWay) {
   Bring(kParent, 1, {10, 11});
   ASSERT_EQ(Read(10), (Inodes{11}));
-  const Given given;
+  const TestInterrupt given(/*raised=*/true);
   EXPECT_TRUE(ahead_.Await(10, nullptr).ok()) << "was not asked for";
   EXPECT_EQ(ErrnoOf(ahead_.Await(11, &given)), EINTR);
   Thread answerer([this] { AnswerAll(); });

@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "proto/mdc.pb.h"
+#include "proto/names.pb.h"
 #include "volume/base/mutex.h"
 #include "volume/base/types.h"
 

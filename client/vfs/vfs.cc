@@ -36,20 +36,11 @@ absl::Status WrongReply(const char* wanted) {
 }
 
 // Ends a wait when the caller does, and also when no controller answers.
-class AwayInterrupt : public Interrupt {
- public:
-  AwayInterrupt(const Session& session, const Interrupt* caller)
-      : session_(session), caller_(caller) {}
-  bool interrupted() const override {
-    return session_.Away() || (caller_ != nullptr && caller_->interrupted());
-  }
+auto WhenAway(const Session& session, const Interrupt* caller) {
+  return InterruptWhen([&session] { return session.Away(); }, caller);
+}
 
- private:
-  const Session& session_;
-  const Interrupt* const caller_;
-};
-
-// True when the wait ended for AwayInterrupt's own reason.
+// True when the wait ended for WhenAway's own reason.
 bool OnlyAway(const absl::Status& status, const Caller& caller) {
   const bool caller_interrupted = caller.interrupt != nullptr && caller.interrupt->interrupted();
   return ErrnoOf(status) == EINTR && !caller_interrupted;
@@ -131,8 +122,8 @@ absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& 
   return std::move(*reply->mutable_data()->mutable_data());
 }
 
-FileData::IoContext Vfs::Context(const Caller& caller) {
-  FileData::IoContext io;
+IoContext Vfs::Context(const Caller& caller) {
+  IoContext io;
   io.credentials = &caller.credentials;
   io.groups = caller.groups;
   io.interrupt = caller.interrupt;
@@ -222,7 +213,7 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
     return removed && !lost ? *removed : attr;
   }
 
-  const AwayInterrupt away(session_, caller.interrupt);
+  const auto away = WhenAway(session_, caller.interrupt);
   Caller root_caller{.credentials = caller.credentials, .interrupt = caller.interrupt};
   {
     MutexLock lock(last_mutex_);
@@ -239,7 +230,7 @@ absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller)
 }
 
 absl::Status Vfs::LookAtRoot() {
-  const AwayInterrupt away(session_, nullptr);
+  const auto away = WhenAway(session_, nullptr);
   const Caller nobody{.credentials = {}, .interrupt = &away};
   absl::Status status = GetAttr(kRootInode.value(), nobody).status();
   if (status.ok()) status = StatFs(kRootInode.value(), nobody).status();
@@ -263,7 +254,7 @@ absl::StatusOr<v1::StatFsReply> Vfs::StatFs(std::uint64_t inode, const Caller& c
   }
   v1::Request request;
   request.mutable_stat_fs();
-  const AwayInterrupt away(session_, caller.interrupt);
+  const auto away = WhenAway(session_, caller.interrupt);
   const Interrupt* interrupt = last ? &away : caller.interrupt;
   absl::StatusOr<v1::Reply> reply =
       Call(std::move(request), {.credentials = caller.credentials, .interrupt = interrupt});
@@ -385,7 +376,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
 absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller& caller) {
   const bool write = (flags & O_ACCMODE) != O_RDONLY;
   const Caller checked = AsChecked(caller);
-  FileData::IoContext io = Context(checked);
+  IoContext io = Context(checked);
   io.access = (write ? W_OK : 0) | ((flags & O_ACCMODE) != O_WRONLY ? R_OK : 0);
   if ((flags & kToExecute) != 0) io.access = X_OK;
   const std::optional<v1::Attr> known = names_.GetAttr(inode);
@@ -407,7 +398,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
 absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                       std::span<std::byte> buffer, int flags, bool page_cache,
                                       const Caller& caller) {
-  FileData::IoContext io = Context(caller);
+  IoContext io = Context(caller);
   io.no_atime = (flags & O_NOATIME) != 0 || !notes_files_.load();
   io.read_ahead = !page_cache && (flags & O_DIRECT) == 0;
   io.page_cache = page_cache;
@@ -417,7 +408,7 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
 absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
                         std::span<const std::byte> data, int flags, PageCacheWrite pages,
                         const Caller& caller) {
-  FileData::IoContext io = Context(caller);
+  IoContext io = Context(caller);
   io.page_cache = pages != PageCacheWrite::kNone;
   io.write_back = pages == PageCacheWrite::kBack;
   // (The kernel sends no open flags with pages that it writes back: they have their place already.)
@@ -429,7 +420,7 @@ absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
 }
 
 absl::Status Vfs::Fsync(std::uint64_t inode, bool data_only, const Caller& caller) {
-  FileData::IoContext io = Context(caller);
+  IoContext io = Context(caller);
   io.data_only = data_only;
   return data_.Fsync(inode, io);
 }

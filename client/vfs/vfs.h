@@ -147,7 +147,7 @@ class Vfs {
                                          const Caller& caller);
   // Of files and directories.
   void Close(std::uint64_t inode);
-  // `flags` are the file's open flags; `page_cache` as in FileData::IoContext.
+  // `flags` are the file's open flags; `page_cache` as in IoContext.
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, int flags, bool page_cache,
                                    const Caller& caller);
@@ -203,7 +203,7 @@ class Vfs {
   // Of the volume's space, to what files that are made in that directory may use.
   void NarrowSpace(std::uint64_t inode, const Caller& caller, v1::StatFsReply& space);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
-  static FileData::IoContext Context(const Caller& caller);
+  static IoContext Context(const Caller& caller);
   AtimePolicy LinkAtime() const {
     return notes_files_.load() ? noted_atime_.load() : AtimePolicy::kNone;
   }

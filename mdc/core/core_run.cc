@@ -284,14 +284,6 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
       AwaitSpace(op)) {
     return Outcome::kBlocked;
   }
-  if (!status.ok() && !ctx.blocked && op->request.layout_return().has_commit()) {
-    // A return is never refused for its commit's sake: others wait for the token. The error is
-    // told.
-    allocator_->Abandon();
-    op->failed_commit = std::move(status);
-    op->request.mutable_layout_return()->clear_commit();
-    return Run(op, from_queue);
-  }
   op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();
   if (op->waits_for_lock_token) {
     op->blocked_on = *ctx.waits_for_lock_token;
@@ -357,10 +349,6 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   const bool at_once = status.ok() && MayTellAtOnce(op, ctx);
   Slot* slot = op.request.slot() != 0 ? &session.slots[op.request.slot()] : nullptr;
   if (status.ok()) {
-    if (!op.failed_commit.ok()) {
-      reply.set_error(ErrnoOf(op.failed_commit));
-      reply.set_message(std::string(op.failed_commit.message()));
-    }
     // Stored too: who asks once more has to learn that the blocks are others than it was told.
     if (op.request.has_redo()) reply.set_redone(true);
     if (slot != nullptr) slot->reply = StoredForm(reply);

@@ -326,7 +326,6 @@ int Serve(const Config& config, std::optional<TlsMaterial> tls, bool* begin_anew
   Farewells farewells;
   auto server = GrpcServer::Start(config.listen, roles, AllPatterns(config), std::move(tls), {},
                                   {.host = seat.host,
-                                   .address = seat.address,
                                    .program = seat.program,
                                    .protocol = seat.protocol,
                                    .leave =

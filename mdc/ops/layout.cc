@@ -183,10 +183,7 @@ absl::Status ValidateCommit(const v1::LayoutCommit& commit) {
     }
   }
   if (commit.has_size_bytes() && commit.size_bytes() > kMaxFileBytes) return ErrnoStatus(EFBIG);
-  if (commit.has_mtime()) {
-    if (auto time = FromProto(commit.mtime()); !time.ok()) return time.status();
-  }
-  if (commit.has_atime()) return FromProto(commit.atime()).status();
+  if (commit.has_mtime()) return FromProto(commit.mtime()).status();
   return absl::OkStatus();
 }
 
@@ -290,7 +287,6 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
   record.set_size_bytes(size);
   if (ctx.unfinished) return absl::OkStatus();
   if (commit.has_mtime()) *record.mutable_mtime() = commit.mtime();
-  if (commit.has_atime()) *record.mutable_atime() = commit.atime();
   if (commit.kill_suid_sgid()) {
     if (absl::Status s = ClearPrivileges(ctx, inode, record); !s.ok()) return s;
   }
@@ -306,7 +302,7 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
     if (Later(written, record.ctime())) *record.mutable_ctime() = written;
   }
   if (content) record.set_change(record.change() + 1);
-  if (content || commit.has_atime()) ctx.txn.Changed(inode);
+  if (content) ctx.txn.Changed(inode);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }
@@ -437,7 +433,7 @@ absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply&) 
   return absl::OkStatus();
 }
 
-absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
+absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   const v1::LayoutReturn& back = request.layout_return();
   const InodeNumber inode(back.inode());
   if (back.mode() != v1::TOKEN_NONE && back.mode() != v1::TOKEN_SHARED) {
@@ -445,13 +441,6 @@ absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply&
   }
   const auto span = ParseTokenSpan(back.first_block(), back.length_blocks());
   if (!span.ok()) return ErrnoStatus(EINVAL, std::string(span.status().message()));
-  if (back.has_commit()) {
-    if (back.commit().inode() != 0 && back.commit().inode() != back.inode()) {
-      return ErrnoStatus(EINVAL, "a return with a commit of another inode");
-    }
-    if (absl::Status s = ApplyCommit(ctx, inode, back.commit(), reply); !s.ok()) return s;
-    if (ctx.unfinished) return absl::OkStatus();
-  }
   ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode = back.mode(),
                            span = *span] { tokens.Return(session, inode, mode, span); });
   return absl::OkStatus();

@@ -116,15 +116,7 @@ TEST_F(RepairerTest, ExtentsThatOverlapInTheFile) {
 }
 
 TEST_F(RepairerTest, ExtentsOutOfBounds) {
-  EditExtent(0, [](v1::ExtentRecord& record) { record.mutable_places(0)->set_pool(7); });
-  EditExtent(2, [](v1::ExtentRecord& record) { record.mutable_places(0)->set_pool(0); });
-  EditExtent(4, [](v1::ExtentRecord& record) {
-    record.mutable_places(0)->set_pool_block(~std::uint64_t{0});
-  });
-  EditExtent(6, [](v1::ExtentRecord& record) { record.set_length_blocks(~std::uint64_t{0}); });
-  EditExtent(8, [](v1::ExtentRecord& record) { record.set_length_blocks(0); });
-  EditExtent(10, [](v1::ExtentRecord& record) { record.set_kind(v1::LAYOUT_MIRROR); });
-  EditExtent(12, [](v1::ExtentRecord& record) { record.set_state(v1::EXTENT_HOLE); });
+  BreakSevenExtents();
   Repair();
   EXPECT_EQ(ExtentCount(file_), 2u);
   v1::ExtentState state = v1::EXTENT_WRITTEN;

@@ -195,7 +195,6 @@ void AdminService::Reservations(Call<v1::ReservationsRequest, v1::ReservationsRe
 
 void AdminService::Volumes(v1::VolumesReply& reply) const {
   reply.set_host(about_.host);
-  reply.set_address(about_.address);
   reply.set_program(about_.program);
   reply.set_protocol(ProtocolText(about_.protocol));
   for (const VolumeRole* role : volumes_) {

@@ -22,7 +22,6 @@ namespace reel::mdc {
 // This daemon, as administrators are told of it, and what they can tell it.
 struct AboutDaemon {
   std::string host;       // its name
-  std::string address;    // HOST:PORT for clients
   std::string program{};  // its release
   ProtocolRange protocol = SpokenProtocol();
   // Begins to leave the seats of all volumes, this one's in that way; does not wait for it.

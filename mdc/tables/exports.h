@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "proto/mdc.pb.h"
+#include "proto/types.pb.h"
 
 namespace reel::mdc {
 

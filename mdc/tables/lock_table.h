@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "proto/byte_locks.h"
 #include "proto/convert.h"
-#include "proto/mdc.pb.h"
+#include "proto/locks.pb.h"
 #include "volume/base/types.h"
 
 namespace reel::mdc {

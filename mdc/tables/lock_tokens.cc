@@ -12,8 +12,7 @@ const LockToken* LockTokens::Find(InodeNumber inode) const {
 }
 
 bool LockTokens::MayHoldMore(SessionId session) const {
-  const auto mine = inodes_.find(session);
-  return mine == inodes_.end() || mine->second.held.size() < kMaxTokens;
+  return inodes_.CountOf(session) < kMaxTokens;
 }
 
 void LockTokens::Grant(InodeNumber inode, SessionId session) {
@@ -22,21 +21,18 @@ void LockTokens::Grant(InodeNumber inode, SessionId session) {
           .emplace(inode, LockToken{.inode = inode, .session = session, .number = ++last_number_})
           .second;
   REEL_CHECK(added, "an inode has one lock token");
-  inodes_[session].held.insert(inode);
+  inodes_.Hold(session, inode);
 }
 
 bool LockTokens::Recall(InodeNumber inode, bool contended) {
   LockToken& token = tokens_.at(inode);
   token.contended |= contended;
-  inodes_[token.session].recalled.insert(inode);
+  inodes_.Want(token.session, inode);
   return !std::exchange(token.recalled, true);
 }
 
 void LockTokens::Erase(Tokens::iterator token) {
-  const auto mine = inodes_.find(token->second.session);
-  mine->second.recalled.erase(token->first);
-  mine->second.held.erase(token->first);
-  if (mine->second.held.empty()) inodes_.erase(mine);
+  inodes_.Drop(token->second.session, token->first);
   tokens_.erase(token);
 }
 
@@ -54,13 +50,7 @@ bool LockTokens::Break(InodeNumber inode, SessionId session) {
 }
 
 std::vector<InodeNumber> LockTokens::Drop(SessionId session, std::size_t most) {
-  std::vector<InodeNumber> dropped;
-  const auto mine = inodes_.find(session);
-  if (mine == inodes_.end()) return dropped;
-  const auto& held = mine->second.held;
-  for (auto it = held.begin(); it != held.end() && dropped.size() < most; ++it) {
-    dropped.push_back(*it);
-  }
+  std::vector<InodeNumber> dropped = inodes_.Lowest(session, most);
   for (const InodeNumber inode : dropped) Break(inode, session);
   return dropped;
 }
@@ -68,11 +58,8 @@ std::vector<InodeNumber> LockTokens::Drop(SessionId session, std::size_t most) {
 std::vector<LockToken> LockTokens::Recalled(SessionId session, InodeNumber from,
                                             std::size_t most) const {
   std::vector<LockToken> recalled;
-  const auto mine = inodes_.find(session);
-  if (mine == inodes_.end()) return recalled;
-  const auto& inodes = mine->second.recalled;
-  for (auto it = inodes.lower_bound(from); it != inodes.end() && recalled.size() < most; ++it) {
-    recalled.push_back(tokens_.at(*it));
+  for (const InodeNumber inode : inodes_.Wanted(session, from, most)) {
+    recalled.push_back(tokens_.at(inode));
   }
   return recalled;
 }

@@ -16,6 +16,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
+#include "mdc/tables/session_inodes.h"
 #include "volume/base/types.h"
 
 namespace reel::mdc {
@@ -62,11 +63,7 @@ class LockTokens {
   void Erase(Tokens::iterator token);
 
   Tokens tokens_;
-  struct Inodes {
-    absl::btree_set<InodeNumber> held;
-    absl::btree_set<InodeNumber> recalled;
-  };
-  absl::flat_hash_map<SessionId, Inodes> inodes_;
+  SessionInodes inodes_;
   std::uint64_t last_number_ = 0;
 };
 

@@ -47,7 +47,6 @@ struct Pending {
   bool waits_for_lock_token = false;  // its last run did
   bool gives_up = false;              // it is to wait no longer than for its own session's token
   bool waits_for_removal = false;     // likewise, of what a truncation has left
-  absl::Status failed_commit;         // of a LayoutReturn, which is carried out without it
   InodeNumber reap;                   // not a request but the next step of this orphan's removal
   Progress progress;                  // what of it is committed
   LoopWalks walks;                    // of a rename

@@ -59,7 +59,7 @@ std::vector<Recall> TokenTable::RecallOthers(SessionId session, InodeNumber inod
         });
     if (out) continue;
     holder.recalled.push_back({span, allowed, ++last_recall_});
-    inodes_[holder.session].recalled.insert(inode);
+    inodes_.Want(holder.session, inode);
     recalls.push_back({holder.session, inode, allowed, span, last_recall_});
   }
   return recalls;
@@ -89,13 +89,11 @@ bool TokenTable::IsOut(SessionId session, InodeNumber inode, std::uint64_t numbe
 std::vector<Recall> TokenTable::PendingRecalls(SessionId session, InodeNumber from,
                                                std::size_t most) const {
   std::vector<Recall> recalls;
-  const auto found = inodes_.find(session);
-  if (found == inodes_.end()) return recalls;
-  const auto& inodes = found->second.recalled;
-  for (auto it = inodes.lower_bound(from); it != inodes.end() && recalls.size() < most; ++it) {
+  for (const InodeNumber inode : inodes_.Wanted(session, from, most)) {
+    if (recalls.size() >= most) break;
     ++looked_at_;
-    for (const Pending& pending : Find(session, *it)->recalled) {
-      recalls.push_back({session, *it, pending.mode, pending.span, pending.number});
+    for (const Pending& pending : Find(session, inode)->recalled) {
+      recalls.push_back({session, inode, pending.mode, pending.span, pending.number});
     }
   }
   return recalls;
@@ -111,7 +109,7 @@ void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
   if (holder == holders.end()) {
     holders.emplace_back().session = session;
     holder = holders.end() - 1;
-    inodes_[session].held.insert(inode);
+    inodes_.Hold(session, inode);
   }
   const std::size_t before = holder->held.pieces().size();
   holder->held.Raise(span, mode);
@@ -123,14 +121,6 @@ void TokenTable::Count(SessionId session, std::size_t before, std::size_t after)
   std::uint64_t& count = counts_[session];
   count += after - before;
   if (count == 0) counts_.erase(session);
-}
-
-void TokenTable::Gone(SessionId session, InodeNumber inode) {
-  const auto found = inodes_.find(session);
-  if (found == inodes_.end()) return;
-  found->second.recalled.erase(inode);
-  found->second.held.erase(inode);
-  if (found->second.held.empty()) inodes_.erase(found);
 }
 
 bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode,
@@ -149,11 +139,11 @@ bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode
                return holder->held.Most(pending.span) <= pending.mode;
              }) > 0;
   if (holder->held.empty()) {
-    Gone(session, inode);
+    inodes_.Drop(session, inode);
     holders.erase(holder);
     if (holders.empty()) holders_.erase(found);
   } else if (holder->recalled.empty()) {
-    inodes_[session].recalled.erase(inode);
+    inodes_.Keep(session, inode);
   }
   return changed;
 }
@@ -163,19 +153,13 @@ void TokenTable::Forget(InodeNumber inode) {
   if (found == holders_.end()) return;
   for (const Holder& holder : found->second) {
     Count(holder.session, holder.held.pieces().size(), 0);
-    Gone(holder.session, inode);
+    inodes_.Drop(holder.session, inode);
   }
   holders_.erase(found);
 }
 
 std::vector<InodeNumber> TokenTable::Drop(SessionId session, std::size_t most) {
-  std::vector<InodeNumber> inodes;
-  const auto mine = inodes_.find(session);
-  if (mine == inodes_.end()) return inodes;
-  for (auto it = mine->second.held.begin(); it != mine->second.held.end() && inodes.size() < most;
-       ++it) {
-    inodes.push_back(*it);
-  }
+  std::vector<InodeNumber> inodes = inodes_.Lowest(session, most);
   looked_at_ += inodes.size();
   for (const InodeNumber inode : inodes) {
     const auto entry = holders_.find(inode);
@@ -185,7 +169,7 @@ std::vector<InodeNumber> TokenTable::Drop(SessionId session, std::size_t most) {
     Count(session, holder->held.pieces().size(), 0);
     holders.erase(holder);
     if (holders.empty()) holders_.erase(entry);
-    Gone(session, inode);
+    inodes_.Drop(session, inode);
   }
   return inodes;
 }

@@ -2,7 +2,7 @@
 //
 // A token is shared or exclusive; of no block do two sessions hold exclusive-with-anything. Pure
 // policy: inputs are grants, returns and departures, outputs are the recalls to send. The session
-// protocol names them in mdc.proto (TokenMode, RecallToken). A second table holds the attribute
+// protocol names them in layout.proto (TokenMode, RecallToken). A second table holds the attribute
 // tokens, of the whole inode; exclusive are those of directories at most (RecallAttr). Threads: the
 // core thread.
 #pragma once
@@ -13,8 +13,9 @@
 
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "proto/mdc.pb.h"
+#include "mdc/tables/session_inodes.h"
 #include "proto/token_ranges.h"
+#include "proto/types.pb.h"
 #include "volume/base/types.h"
 
 namespace reel::mdc {
@@ -95,16 +96,10 @@ class TokenTable {
   };
   const Holder* Find(SessionId session, InodeNumber inode) const;
   void Count(SessionId session, std::size_t before, std::size_t after);
-  void Gone(SessionId session, InodeNumber inode);
 
   absl::flat_hash_map<InodeNumber, std::vector<Holder>> holders_;
   absl::flat_hash_map<SessionId, std::uint64_t> counts_;
-  // What a session holds, and of which inodes it was asked to give something back.
-  struct Inodes {
-    absl::btree_set<InodeNumber> held;
-    absl::btree_set<InodeNumber> recalled;
-  };
-  absl::flat_hash_map<SessionId, Inodes> inodes_;
+  SessionInodes inodes_;  // wanted back: something of them
   mutable std::uint64_t looked_at_ = 0;
   bool any_exclusive_ = false;
   std::uint64_t last_recall_ = 0;

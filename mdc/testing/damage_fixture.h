@@ -70,6 +70,18 @@ class DamageFixture : public OpFixture {
   void EditExtent(std::uint64_t block, Change change) {
     Edit<v1::ExtentRecord>(schema::ExtentKey(InodeNumber(file_), FileBlock(block)), change);
   }
+  // Of the file's, each in another way: places and lengths out of bounds, unknown kind and state.
+  void BreakSevenExtents() {
+    EditExtent(0, [](v1::ExtentRecord& record) { record.mutable_places(0)->set_pool(7); });
+    EditExtent(2, [](v1::ExtentRecord& record) { record.mutable_places(0)->set_pool(0); });
+    EditExtent(4, [](v1::ExtentRecord& record) {
+      record.mutable_places(0)->set_pool_block(~std::uint64_t{0});
+    });
+    EditExtent(6, [](v1::ExtentRecord& record) { record.set_length_blocks(~std::uint64_t{0}); });
+    EditExtent(8, [](v1::ExtentRecord& record) { record.set_length_blocks(0); });
+    EditExtent(10, [](v1::ExtentRecord& record) { record.set_kind(v1::LAYOUT_MIRROR); });
+    EditExtent(12, [](v1::ExtentRecord& record) { record.set_state(v1::EXTENT_HOLE); });
+  }
   template <typename Change>
   void EditEntry(std::uint64_t directory, std::string_view name, Change change) {
     Edit<v1::DirentRecord>(schema::DirentKey(InodeNumber(directory), name), change);

@@ -263,7 +263,7 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   AlignedBuffer buffer(length_bytes);
   data().Fill(number, buffer.span());
   const Micros began = now();
-  client::FileData::IoContext io;
+  client::IoContext io;
   io.credentials = &caller_.credentials;
   io.append = true;
   io.handle = handle_;

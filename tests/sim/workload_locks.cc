@@ -12,17 +12,6 @@ namespace {
 
 constexpr std::uint64_t kToEnd = client::FileLocks::kToEnd;
 
-// A signal that comes at some time.
-class Alarm final : public client::Interrupt {
- public:
-  Alarm(const Scheduler& scheduler, Micros at) : scheduler_(scheduler), at_(at) {}
-  bool interrupted() const override { return scheduler_.now() >= at_; }
-
- private:
-  const Scheduler& scheduler_;
-  const Micros at_;
-};
-
 }  // namespace
 
 std::vector<LockRange> Program::AnyLockRanges() {
@@ -74,7 +63,8 @@ void Program::LockAtLength(std::uint64_t inode) {
   for (LockRange range : ranges) {
     lock.range = {range.first, std::max(range.first, range.last)};
     // Whoever holds one waits for none: nobody would find out that two wait for each other's.
-    const Alarm alarm(shared_.cluster.scheduler(), now() + random().Between(10, 300 * kMs));
+    const client::InterruptWhen alarm(  // a signal that comes at some time
+        [this, at = now() + random().Between(10, 300 * kMs)] { return now() >= at; });
     const bool wait = !any && random().OneIn(2);
     const bool gives_up = wait && random().OneIn(2);
     const Micros began = now();

@@ -56,14 +56,7 @@ int Main(int argc, char** argv) {
                "do not ask before stop and evict; only who types at a terminal is asked");
   app.add_option("command", words, "a command and its arguments")->option_text("COMMAND …");
   app.footer(CommandsText());
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
-    return kExitUsage;
-  }
+  if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code;
   LogToStderr(kProgram);
   auto chosen = CompleteAdminConfig(given, config);
   if (!chosen.ok()) {

@@ -59,14 +59,7 @@ int RunPkiCommand(int argc, char** argv) {
   issue->add_option("--host", request.hosts, "a host name or address it is dialled by (repeatable)")
       ->option_text("HOST")
       ->allow_extra_args(false);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "%s: %s; see %s --help\n", kPkiProgram, e.what(), kPkiProgram);
-    return kExitUsage;
-  }
+  if (const auto code = ParseArguments(app, argc, argv, kPkiProgram)) return *code;
   if (init->parsed()) return Report(InitPki(directory, days != 0 ? days : kAuthorityDays), json);
   const auto role = ParseRole(role_name);
   if (!role.ok()) return Report(role.status(), json);

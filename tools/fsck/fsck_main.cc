@@ -86,14 +86,7 @@ int Main(int argc, char** argv) {
   app.add_flag("-f", arguments.force, "check in any case (as it always does)");
   app.add_flag("--json", arguments.json, "print the result as JSON");
   app.add_flag("-v,--verbose", arguments.verbose, "say more");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
-    return kUsage;
-  }
+  if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code == 0 ? 0 : kUsage;
   LogToStderr(kProgram);
   return Run(std::move(arguments));
 }

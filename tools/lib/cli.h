@@ -1,6 +1,7 @@
 // What all tools' main functions share: exit codes by status, one line on stderr, where LUNs are.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json_fwd.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace reel::tools {
 
@@ -22,6 +27,10 @@ void PrintError(std::string_view program, const absl::Status& status);
 
 // Indented JSON. Text that is not UTF-8 (a path may be anything) gets replacement characters.
 std::string JsonText(const nlohmann::ordered_json& json);
+
+// Parses the command line. Not null: the program ends with that, as help was asked for, or one line
+// on stderr has said what is wrong.
+std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv, const char* program);
 
 // The log goes to stderr, warnings and worse.
 void LogToStderr(std::string_view program);

@@ -184,14 +184,7 @@ int Main(int argc, char** argv) {
   app.add_option("--strategy", arguments.strategy, "round, fill or balance (short form)");
   app.add_flag("-n,--dry-run", arguments.dry_run, "show what would be made; change nothing");
   app.add_flag("--json", arguments.json, "print the result as JSON");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    std::fprintf(stderr, "%s: %s; see %s --help\n", kProgram, e.what(), kProgram);
-    return kExitUsage;
-  }
+  if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code;
   LogToStderr(kProgram);
   return Run(arguments);
 }

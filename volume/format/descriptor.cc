@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/coding.h"
+#include "volume/format/checksum.h"
 #include "volume/format/label.h"
 #include "volume/lun/io_batch.h"
 
@@ -21,13 +22,6 @@ constexpr std::string_view kDescriptorMagic = "REELDESC";
 constexpr std::uint32_t kDescriptorVersion = 1;
 constexpr std::size_t kDescriptorCrcPlace = 12;
 constexpr std::size_t kFrameBytes = 32;
-
-std::uint32_t FrameCrc(std::span<const std::byte> bytes) {
-  constexpr std::byte kZeros[4] = {};
-  std::uint32_t crc = Crc32c(bytes.first(kDescriptorCrcPlace));
-  crc = ExtendCrc32c(crc, kZeros);
-  return ExtendCrc32c(crc, bytes.subspan(kDescriptorCrcPlace + 4));
-}
 
 void PutCount(std::string& out, std::size_t count) {
   PutU32(out, static_cast<std::uint32_t>(count));
@@ -183,7 +177,7 @@ absl::StatusOr<std::string> EncodeDescriptor(const VolumeDescriptor& descriptor)
         kDescriptorSlotBytes, " of its slot; use fewer LUNs or affinities, or shorter names"));
   }
   StoreU32(out.data() + 24, static_cast<std::uint32_t>(out.size() - kFrameBytes));
-  StoreU32(out.data() + kDescriptorCrcPlace, FrameCrc(AsBytes(out)));
+  StoreU32(out.data() + kDescriptorCrcPlace, ChecksumAround(AsBytes(out), kDescriptorCrcPlace));
   return out;
 }
 
@@ -200,7 +194,7 @@ absl::StatusOr<VolumeDescriptor> DecodeDescriptor(std::span<const std::byte> byt
     return absl::DataLossError("the volume descriptor is cut short");
   }
   bytes = bytes.first(kFrameBytes + payload_bytes);
-  if (crc != FrameCrc(bytes)) {
+  if (crc != ChecksumAround(bytes, kDescriptorCrcPlace)) {
     return absl::DataLossError("the volume descriptor's checksum is wrong");
   }
   if (version != kDescriptorVersion) {

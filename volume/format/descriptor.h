@@ -70,7 +70,6 @@ struct VolumeDescriptor {
 
 // Features that this program knows. An unknown compat bit means nothing to it, an unknown ro_compat
 // bit forbids writing, an unknown incompat bit forbids opening.
-inline constexpr std::uint64_t kKnownCompat = 0;
 inline constexpr std::uint64_t kKnownRoCompat = 0;
 inline constexpr std::uint64_t kKnownIncompat = 0;
 

@@ -9,6 +9,7 @@
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/check.h"
 #include "volume/base/coding.h"
+#include "volume/format/checksum.h"
 #include "volume/lun/io_batch.h"
 
 namespace reel {
@@ -22,13 +23,6 @@ constexpr std::string_view kLabelMagic = "REELLABL";
 constexpr std::uint32_t kLabelVersion = 1;
 constexpr std::size_t kLabelCrcPlace = 12;
 constexpr std::size_t kUsedBytes = 144;
-
-std::uint32_t LabelCrc(std::span<const std::byte> bytes) {
-  constexpr std::byte kZeros[4] = {};
-  std::uint32_t crc = Crc32c(bytes.first(kLabelCrcPlace));
-  crc = ExtendCrc32c(crc, kZeros);
-  return ExtendCrc32c(crc, bytes.subspan(kLabelCrcPlace + 4));
-}
 
 absl::Status CheckHasReservedArea(const Lun& lun) {
   if (lun.size_bytes() >= kReservedBytes) return absl::OkStatus();
@@ -72,7 +66,7 @@ std::string EncodeLabel(const Label& label) {
   PutU64(out, label.size_bytes);
   REEL_CHECK(out.size() == kUsedBytes, "the label has the size that docs/format.md gives");
   out.resize(kLabelBytes, '\0');
-  StoreU32(out.data() + kLabelCrcPlace, LabelCrc(AsBytes(out)));
+  StoreU32(out.data() + kLabelCrcPlace, ChecksumAround(AsBytes(out), kLabelCrcPlace));
   return out;
 }
 
@@ -82,7 +76,8 @@ absl::StatusOr<Label> DecodeLabel(std::span<const std::byte> bytes) {
   if (bytes.size() < kLabelBytes) return absl::DataLossError("the label is cut short");
   bytes = bytes.first(kLabelBytes);
   const std::uint32_t version = reader.U32();
-  if (reader.U32() != LabelCrc(bytes)) return absl::DataLossError("the label's checksum is wrong");
+  if (reader.U32() != ChecksumAround(bytes, kLabelCrcPlace))
+    return absl::DataLossError("the label's checksum is wrong");
   if (version != kLabelVersion) {
     return absl::UnimplementedError(
         absl::StrCat("the label has format ", version, ", newer than this program; upgrade it"));

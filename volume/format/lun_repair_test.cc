@@ -4,14 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "volume/format/descriptor.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
 #include "volume/testing/sample_volume.h"
 #include "volume/testing/sizes.h"
-#include "volume/testing/temporary_image.h"
+#include "volume/testing/volume_images.h"
 
 namespace reel {
 namespace {
@@ -24,39 +22,14 @@ using ::testing::SizeIs;
 class LunRepairTest : public ::testing::Test {
  protected:
   LunRepairTest() {
-    for (std::uint32_t p = 0; p < volume_.pools.size(); ++p) {
-      for (std::uint32_t s = 0; s < volume_.pools[p].sets.size(); ++s) {
-        const StripeSet& set = volume_.pools[p].sets[s];
-        for (std::uint32_t i = 0; i < set.luns.size(); ++i) {
-          images_.push_back(std::make_unique<TemporaryImage>(kImageBytes));
-          uuids_.push_back(set.luns[i].lun);
-          const auto lun = Open(images_.size() - 1);
-          EXPECT_TRUE(WriteDescriptor(*lun, volume_).ok());
-          EXPECT_TRUE(WriteLabel(*lun, {.lun = set.luns[i].lun,
-                                        .name = set.luns[i].name,
-                                        .volume = volume_.volume,
-                                        .pool = p,
-                                        .stripe_set = s,
-                                        .position = i,
-                                        .generation = 1,
-                                        .size_bytes = kImageBytes})
-                          .ok());
-        }
-      }
-    }
-    while (uuids_[seat_] != volume_.seat) ++seat_;
+    AddImages(volume_, images_);
+    while (ReadLabel(*Open(seat_))->label.lun != volume_.seat) ++seat_;
     other_ = seat_ == 0 ? 1 : 0;
   }
   std::unique_ptr<Lun> Open(std::size_t image) {
     return *OpenLun(images_[image]->path(), LunAccess::kReadWrite);
   }
-  void Flip(std::size_t image, std::uint64_t offset) {
-    std::fstream file(images_[image]->path(), std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(offset));
-    const int byte = file.get();
-    file.seekp(static_cast<std::streamoff>(offset));
-    file.put(static_cast<char>(byte ^ 4));
-  }
+  void Flip(std::size_t image, std::uint64_t offset) { FlipBit(*images_[image], offset); }
   std::vector<std::string> Paths() const {
     std::vector<std::string> paths;
     for (const auto& image : images_) paths.push_back(image->path());
@@ -77,8 +50,7 @@ class LunRepairTest : public ::testing::Test {
   }
 
   VolumeDescriptor volume_ = SampleVolume({{4, {{8, 1}}}, {4, {{8, 2}}}});
-  std::vector<std::unique_ptr<TemporaryImage>> images_;
-  std::vector<Uuid> uuids_;
+  Images images_;
   std::size_t seat_ = 0, other_ = 0;
 };
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "volume/testing/sample_volume.h"
 #include "volume/testing/sizes.h"
-#include "volume/testing/temporary_image.h"
+#include "volume/testing/volume_images.h"
 
 namespace reel {
 namespace {
@@ -21,30 +21,8 @@ using ::testing::IsEmpty;
 
 class LunScanTest : public ::testing::Test {
  protected:
-  LunScanTest() { MakeVolume(volume_); }
+  LunScanTest() { AddImages(volume_, images_); }
 
-  // Labels an image for every LUN of the volume, and writes the descriptor to all.
-  void MakeVolume(const VolumeDescriptor& volume) {
-    for (std::uint32_t p = 0; p < volume.pools.size(); ++p) {
-      for (std::uint32_t s = 0; s < volume.pools[p].sets.size(); ++s) {
-        const StripeSet& set = volume.pools[p].sets[s];
-        for (std::uint32_t i = 0; i < set.luns.size(); ++i) {
-          images_.push_back(std::make_unique<TemporaryImage>(kImageBytes));
-          const auto lun = Open(images_.size() - 1);
-          EXPECT_TRUE(WriteLabel(*lun, {.lun = set.luns[i].lun,
-                                        .name = set.luns[i].name,
-                                        .volume = volume.volume,
-                                        .pool = p,
-                                        .stripe_set = s,
-                                        .position = i,
-                                        .generation = 1,
-                                        .size_bytes = kImageBytes})
-                          .ok());
-          EXPECT_TRUE(WriteDescriptor(*lun, volume).ok());
-        }
-      }
-    }
-  }
   std::unique_ptr<Lun> Open(std::size_t image) {
     auto lun = OpenLun(images_[image]->path(), LunAccess::kReadWrite);
     EXPECT_TRUE(lun.ok()) << lun.status();
@@ -58,19 +36,13 @@ class LunScanTest : public ::testing::Test {
   absl::StatusOr<OpenVolume> OpenStudio(LunAccess access = LunAccess::kReadWrite) {
     return OpenVolumeByName("studio", Paths(), access);
   }
-  void FlipBit(std::size_t image, std::uint64_t offset) {
-    std::fstream file(images_[image]->path(), std::ios::in | std::ios::out | std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(offset));
-    const int byte = file.get();
-    file.seekp(static_cast<std::streamoff>(offset));
-    file.put(static_cast<char>(byte ^ 1));
-  }
+  void Flip(std::size_t image, std::uint64_t offset) { FlipBit(*images_[image], offset); }
   static std::string Message(const absl::StatusOr<OpenVolume>& volume) {
     return std::string(volume.status().message());
   }
 
   VolumeDescriptor volume_ = SampleVolume({{4, {{8, 1}}}, {4, {{8, 2}}}});
-  std::vector<std::unique_ptr<TemporaryImage>> images_;
+  Images images_;
 };
 
 TEST_F(LunScanTest, OpensTheLunsInTheirPlaces) {
@@ -124,9 +96,9 @@ TEST_F(LunScanTest, ASecondPathToOneLunIsNoClone) {
 }
 
 TEST_F(LunScanTest, DamagedCopiesAreWarnings) {
-  FlipBit(1, kLabelOffset + 50);
-  FlipBit(2, kLabelCopyOffset + 50);
-  FlipBit(2, kDescriptorSlotOffsets[0] + 50);  // the only slot in use
+  Flip(1, kLabelOffset + 50);
+  Flip(2, kLabelCopyOffset + 50);
+  Flip(2, kDescriptorSlotOffsets[0] + 50);  // the only slot in use
   const auto volume = OpenStudio();
   ASSERT_TRUE(volume.ok()) << volume.status();
   EXPECT_THAT(volume->warnings,
@@ -146,12 +118,12 @@ TEST_F(LunScanTest, ACopyThatIsBehindIsAWarningAndTheSeatRules) {
 }
 
 TEST_F(LunScanTest, ASeatWithoutAValidDescriptorIsDataLoss) {
-  FlipBit(0, kDescriptorSlotOffsets[0] + 50);
+  Flip(0, kDescriptorSlotOffsets[0] + 50);
   const auto volume = OpenStudio();
   EXPECT_TRUE(absl::IsDataLoss(volume.status())) << volume.status();
   EXPECT_THAT(Message(volume), HasSubstr("fsck.reelfs"));
-  FlipBit(1, kDescriptorSlotOffsets[0] + 50);
-  FlipBit(2, kDescriptorSlotOffsets[0] + 50);
+  Flip(1, kDescriptorSlotOffsets[0] + 50);
+  Flip(2, kDescriptorSlotOffsets[0] + 50);
   EXPECT_TRUE(absl::IsDataLoss(OpenStudio().status())) << "no copy is left to tell the name";
 }
 
@@ -170,7 +142,7 @@ TEST_F(LunScanTest, TwoVolumesOfOneNameAreRefused) {
   for (Pool& pool : twin.pools) {
     for (LunEntry& lun : pool.sets[0].luns) lun.lun = SampleUuid(n++);
   }
-  MakeVolume(twin);
+  AddImages(twin, images_);
   const auto volume = OpenStudio();
   EXPECT_TRUE(absl::IsFailedPrecondition(volume.status())) << volume.status();
   EXPECT_THAT(Message(volume), HasSubstr("two volumes are named studio"));

@@ -59,7 +59,7 @@ TEST_F(CoreBoundsTest, MessagesOfManyPartsCountWithWhatTheyTakeInMemory) {
   BeginGrace();
   ASSERT_EQ(a_.Reclaim(), 0);
   v1::Request large;
-  for (int i = 0; i < 100'000; ++i) large.mutable_layout_return()->mutable_commit()->add_written();
+  for (int i = 0; i < 100'000; ++i) large.mutable_layout_commit()->add_written();
   ASSERT_LT(large.ByteSizeLong(), 300'000u);
   std::uint32_t slot = 0;
   while (slot < 60 && !a_.ended_) {

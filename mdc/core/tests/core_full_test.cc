@@ -28,23 +28,14 @@ class CoreFullTest : public testing::Test {
   }
 
   static constexpr std::uint64_t kBlock = 4096;
-  v1::LayoutCommit CommitOf(std::uint64_t block) const {
-    v1::LayoutCommit commit;
+  v1::Request Commit(std::uint64_t block) const {
+    v1::Request request;
+    v1::LayoutCommit& commit = *request.mutable_layout_commit();
     commit.set_inode(file_);
     commit.set_size_bytes((block + 1) * kBlock);
     v1::BlockRange& range = *commit.add_written();
     range.set_file_block(block);
     range.set_length_blocks(1);
-    return commit;
-  }
-  v1::Request Commit(std::uint64_t block) const {
-    v1::Request request;
-    *request.mutable_layout_commit() = CommitOf(block);
-    return request;
-  }
-  v1::Request ReturnWithCommit(std::uint64_t block) const {
-    v1::Request request = Client::ReturnOf(file_);
-    *request.mutable_layout_return()->mutable_commit() = CommitOf(block);
     return request;
   }
   void BecomesFull(bool commits_wait) {
@@ -84,7 +75,6 @@ TEST_F(CoreFullTest, GrowthIsRefusedAndGrantsAreCommitted) {
   EXPECT_EQ(a_.Do(Client::CreateOf("more"), true), ENOSPC);
   EXPECT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, true, 8 * kBlock), true), ENOSPC);
   EXPECT_EQ(a_.Do(Commit(3), true), 0);
-  EXPECT_EQ(a_.Do(ReturnWithCommit(5), true), 0);
   EXPECT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
 }
 
@@ -221,7 +211,8 @@ TEST_F(CoreFullTest, NobodyIsEvictedWhoseReturnWaitsForTheStore) {
   world_.Run();
   ASSERT_THAT(a_.recalls_, SizeIs(1));
   BecomesFull(/*commits_wait=*/true);
-  const std::uint64_t returned = a_.SendIn(1, ReturnWithCommit(3));
+  a_.SendIn(1, Commit(3));
+  const std::uint64_t returned = a_.SendIn(2, Client::ReturnOf(file_));
   world_.Pass(RecallMostMs(10'000) + 10'000, {&a_, &b_});
   EXPECT_FALSE(a_.evicted_);
   EXPECT_FALSE(b_.Answered(wanted));

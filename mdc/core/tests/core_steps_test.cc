@@ -35,6 +35,12 @@ class StepsCoreTest : public testing::Test {
     request.mutable_set_attr()->set_fields(v1::SetAttr::SIZE);
     return request;
   }
+  static v1::Request CommitOfFirstBlock(std::uint64_t file) {
+    v1::Request request;
+    request.mutable_layout_commit()->set_inode(file);
+    request.mutable_layout_commit()->add_written()->set_length_blocks(1);
+    return request;
+  }
   static v1::Reclaim HeldOf(std::uint64_t file) {
     v1::Reclaim reclaim;
     reclaim.add_opens(file);
@@ -163,10 +169,8 @@ TEST_F(StepsCoreTest, ACommitWaitsForTheRestOfATruncationAlsoWithoutAName) {
   to_one.mutable_set_attr()->set_size_bytes(kBlock);
   a_.SendIn(1, to_one);
   b_.SendIn(1, Client::UnlinkOf("scattered"));
-  v1::Request back = Client::ReturnOf(file);
-  back.mutable_layout_return()->mutable_commit()->set_inode(file);
-  back.mutable_layout_return()->mutable_commit()->add_written()->set_length_blocks(1);
-  const std::uint64_t returned = a_.SendIn(2, back);
+  a_.SendIn(2, CommitOfFirstBlock(file));
+  const std::uint64_t returned = a_.SendIn(3, Client::ReturnOf(file));
   world_.Run();
   EXPECT_FALSE(a_.Answered(returned));
   world_.hold_syncs_ = false;
@@ -188,10 +192,8 @@ TEST_F(StepsCoreTest, ACommitThatWaitsForTheRestOfATruncationPassesWhoWaitsForIt
   to_one.mutable_set_attr()->set_size_bytes(kBlock);
   a_.SendIn(1, to_one);
   const std::uint64_t get = b_.Send(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE));
-  v1::Request back = Client::ReturnOf(file);
-  back.mutable_layout_return()->mutable_commit()->set_inode(file);
-  back.mutable_layout_return()->mutable_commit()->add_written()->set_length_blocks(1);
-  const std::uint64_t returned = a_.SendIn(2, back);
+  a_.SendIn(2, CommitOfFirstBlock(file));
+  const std::uint64_t returned = a_.SendIn(3, Client::ReturnOf(file));
   world_.Run();
   EXPECT_FALSE(a_.Answered(returned));
   world_.hold_syncs_ = false;

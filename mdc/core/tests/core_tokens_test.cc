@@ -94,20 +94,6 @@ TEST_F(CoreTokensTest, ARecallThatWasLostWithItsStreamIsSentAgain) {
   EXPECT_TRUE(b_.Answered(waiting));
 }
 
-TEST_F(CoreTokensTest, AReturnStandsEvenIfItsCommitFails) {
-  a_.Register();
-  b_.Register();
-  const std::uint64_t inode = a_.Create("file");
-  ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
-  const std::uint64_t waiting = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  v1::Request back = Client::ReturnOf(inode);
-  v1::BlockRange& never = *back.mutable_layout_return()->mutable_commit()->add_written();
-  never.set_file_block(5);
-  never.set_length_blocks(1);
-  EXPECT_EQ(a_.Do(back, true), ESTALE);
-  EXPECT_TRUE(b_.Answered(waiting));
-}
-
 TEST_F(CoreTokensTest, ASilentSessionIsEvictedAndItsTokensGoToOthers) {
   a_.Register();
   b_.Register();

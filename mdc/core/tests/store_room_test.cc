@@ -53,10 +53,9 @@ PendingRef CommitOf(SessionId session, InodeNumber inode) {
   return OperationOf(session, request);
 }
 
-PendingRef ReturnOf(SessionId session, InodeNumber inode, bool commits = false) {
+PendingRef ReturnOf(SessionId session, InodeNumber inode) {
   v1::Request request;
   request.mutable_layout_return()->set_inode(inode.value());
-  if (commits) request.mutable_layout_return()->mutable_commit()->set_inode(inode.value());
   return OperationOf(session, request);
 }
 
@@ -80,8 +79,8 @@ class StoreRoomTest : public testing::Test {
 
 TEST_F(StoreRoomTest, NothingWaitsWhileThereIsRoom) {
   EXPECT_TRUE(room_.ample());
-  for (const PendingRef& op : {CreateOf(kA), LongerNameOf(kA), UnlinkOf(kA), CommitOf(kA, kFile),
-                               ReturnOf(kA, kFile, /*commits=*/true)}) {
+  for (const PendingRef& op :
+       {CreateOf(kA), LongerNameOf(kA), UnlinkOf(kA), CommitOf(kA, kFile), ReturnOf(kA, kFile)}) {
     EXPECT_EQ(WaitOf(op), Wait::kNone) << op->request.DebugString();
   }
 }
@@ -124,10 +123,10 @@ TEST_F(StoreRoomTest, CommitsWaitForRoomToWorkIn) {
   Held(commit);
   EXPECT_TRUE(commit->fetching);
   EXPECT_EQ(commit->blocked_on, InodeNumber(0)) << "no token stands in its way";
-  const PendingRef returned = Held(ReturnOf(kB, kFile, /*commits=*/true));
+  const PendingRef other = Held(CommitOf(kB, kFile));
   EXPECT_THAT(DueCommits(), IsEmpty());
   Becomes(Space::kFull, /*commits_wait=*/false);
-  EXPECT_THAT(DueCommits(), ElementsAre(commit, returned));
+  EXPECT_THAT(DueCommits(), ElementsAre(commit, other));
   EXPECT_THAT(DueCommits(), IsEmpty());
 }
 
@@ -199,7 +198,7 @@ TEST_F(StoreRoomTest, TheAlarmSaysSinceWhenItIsFullAndWhatWaits) {
   Held(CommitOf(kA, kFile));
   Held(ReturnOf(kA, kFile));
   Held(CommitOf(kA, kOther));
-  Held(ReturnOf(kB, kFile, /*commits=*/true));
+  Held(CommitOf(kB, kFile));
   now_ms_ += 2'000;
   EXPECT_THAT(room_.Alarm(now_ms_),
               AllOf(HasSubstr("nearly full for 5 s"), HasSubstr("3 commits of 2 sessions, "),
