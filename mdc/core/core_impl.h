@@ -1,4 +1,5 @@
-// The core's inside; core.h is its face. These files implement it:
+// The core's inside; core.h is its face. What waits or goes on in turns has classes of its own
+// (mdc/sessions)
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
 //   core_full.cc      a metadata store with little room left (store_room.h: what waits for it)
@@ -8,9 +9,7 @@
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_ahead.cc     what a session may do in a directory before the controller knows
 //   core_locks.cc     those who wait for advisory locks run again; recalls of lock tokens
-//   lock_waits.cc     … who waits for them: class LockWaits
-//   lock_queries.cc   … what administration asks sessions about them: class LockQueries
-//   core_reap.cc      the removal of orphans (orphan_queue.h), and who waits for their space
+//   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
 //   core_recalls.cc   recalls that are not answered, and sessions that give up
@@ -45,9 +44,9 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
-#include "mdc/core/lock_queries.h"
-#include "mdc/core/lock_waits.h"
-#include "mdc/core/orphan_queue.h"
+#include "mdc/sessions/lock_queries.h"
+#include "mdc/sessions/lock_waits.h"
+#include "mdc/sessions/orphan_queue.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/core/store_room.h"
 #include "mdc/ops/operation.h"
