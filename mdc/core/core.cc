@@ -212,7 +212,7 @@ void CoreImpl::OnTick() {
   if (!health_.ok()) return;
   session_clock_.Observe();
   const std::uint64_t now = session_clock_.NowMs();
-  ResendRecalls(/*begin=*/true);
+  ResendRecalls(Resends::Turn::kBegin);
   std::vector<std::pair<Session*, std::string>> over;
   for (auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
@@ -248,7 +248,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   in_flight_.Durable(sequence);
   allocator_->Durable(sequence);
   outputs_.Durable(sequence);
-  ResendRecalls(/*begin=*/false);
+  ResendRecalls(Resends::Turn::kGoOn);
   AdvanceFences();
   ReleaseSome();
   Reap();

@@ -75,7 +75,7 @@ void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);
     if (session == nullptr || session->stream == kNoStream ||
-        session->WillResend(RecallClock::Kind::kAttributes, recall.inode)) {
+        resends_.WillSend(session->id, RecallClock::Kind::kAttributes, recall.inode)) {
       continue;
     }
     v1::Callback callback;

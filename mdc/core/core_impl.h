@@ -47,6 +47,7 @@
 #include "mdc/sessions/lock_queries.h"
 #include "mdc/sessions/lock_waits.h"
 #include "mdc/sessions/orphan_queue.h"
+#include "mdc/sessions/resends.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/core/store_room.h"
 #include "mdc/ops/operation.h"
@@ -266,9 +267,9 @@ class CoreImpl final : public Core {
   bool ReleaseHoldings(SessionId session);
   bool ReleaseUnborn(SessionId session);
   void SpendRelease(std::size_t count);
-  // Sends the recalls of resumed sessions again. `begin`: also of those of which none was sent.
-  void ResendRecalls(bool begin);
-  bool ResendSome(Session& session, std::size_t& room);
+  // Sends the recalls of resumed sessions again.
+  void ResendRecalls(Resends::Turn turn);
+  void Resend(const Resends::Slice& slice);
 
   // core_fencing.cc
   // A key that was never used; nullopt: the epoch has no more.
@@ -338,7 +339,7 @@ class CoreImpl final : public Core {
   };
   std::deque<CutOff> cut_off_;
   absl::btree_set<SessionId> fencing_;    // sessions that are ending, or wait for a key
-  absl::btree_set<SessionId> resending_;  // that are told again what is recalled
+  Resends resends_;
   // Sessions that are gone, and others that claim anew, of which something is held still.
   std::deque<SessionId> releasing_;
   std::size_t release_room_ = kStepHoldings;  // what this turn may still give away

@@ -15,7 +15,7 @@ void CoreImpl::Release(Session& session) {
   const SessionId id = session.id;
   const bool held_up = std::exchange(session.holds_up_grace, false);
   fencing_.erase(id);
-  resending_.erase(id);
+  resends_.Drop(id);
   sessions_.Remove(id);
   releasing_.push_back(id);
   ReleaseSome();
@@ -86,41 +86,38 @@ bool CoreImpl::ReleaseUnborn(SessionId session) {
 
 // ---- recalls ----------------------------------------------------------------------------------
 
-void CoreImpl::ResendRecalls(bool begin) {
-  if (resending_.empty()) return;
-  std::size_t room = kStepHoldings;
-  const std::vector<SessionId> resending(resending_.begin(), resending_.end());
-  for (const SessionId id : resending) {
-    Session& session = *sessions_.Find(id);
-    const bool due = session.resending && (begin || session.resending->begun);
-    if (session.phase != Session::Phase::kEnding && (!due || !ResendSome(session, room))) continue;
-    session.resending.reset();
-    resending_.erase(id);
-  }
-  wants_sync_ = wants_sync_ || room == 0;
+void CoreImpl::ResendRecalls(Resends::Turn turn) {
+  if (resends_.empty()) return;
+  resends_.DropIf([this](SessionId session) {
+    return sessions_.Find(session)->phase == Session::Phase::kEnding;
+  });
+  resends_.BeginTurn(turn, kStepHoldings);
+  while (const auto slice = resends_.Next()) Resend(*slice);
+  wants_sync_ = wants_sync_ || resends_.used_up();
 }
 
-// True: that was all.
-bool CoreImpl::ResendSome(Session& session, std::size_t& room) {
-  using Kind = RecallClock::Kind;
-  Resending& place = *session.resending;
-  place.begun = true;
-  if (place.kind == Kind::kData) {
-    const std::vector<Recall> recalls = tokens_.PendingRecalls(session.id, place.from, room);
-    place.Pass(recalls, room);
-    SendRecalls(recalls);
+void CoreImpl::Resend(const Resends::Slice& slice) {
+  const auto found = [&](const auto& recalls) {
+    resends_.Found(slice, recalls.size(), recalls.empty() ? InodeNumber() : recalls.back().inode);
+  };
+  switch (slice.kind) {
+    case Resends::Kind::kData: {
+      const auto recalls = tokens_.PendingRecalls(slice.session, slice.from, slice.most);
+      found(recalls);
+      return SendRecalls(recalls);
+    }
+    case Resends::Kind::kAttributes: {
+      const auto recalls = attr_tokens_.PendingRecalls(slice.session, slice.from, slice.most);
+      found(recalls);
+      return SendAttrRecalls(recalls);
+    }
+    case Resends::Kind::kLocks: {
+      const auto tokens = lock_tokens_.Recalled(slice.session, slice.from, slice.most);
+      found(tokens);
+      for (const LockToken& token : tokens) SendLockRecall(token);
+      return;
+    }
   }
-  if (place.kind == Kind::kAttributes && room > 0) {
-    const std::vector<Recall> recalls = attr_tokens_.PendingRecalls(session.id, place.from, room);
-    place.Pass(recalls, room);
-    SendAttrRecalls(recalls);
-  }
-  if (place.kind == Kind::kLocks && room > 0) {
-    const std::vector<LockToken> tokens = lock_tokens_.Recalled(session.id, place.from, room);
-    place.Pass(tokens, room);
-    for (const LockToken& token : tokens) SendLockRecall(token);
-  }
-  return place.kind > Kind::kLocks;
 }
 
 }  // namespace reel::mdc

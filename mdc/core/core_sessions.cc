@@ -308,8 +308,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   // Recalls may have been lost with the old stream. They follow with the next tick, not in one
   // frame with the answer to Hello: the client has its session set up by then. So does what is
   // recalled until then: a second answer to one recall could give up what was granted between them.
-  session->resending.emplace();
-  resending_.insert(session->id);
+  resends_.Add(session->id);
 }
 
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
