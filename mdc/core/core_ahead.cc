@@ -39,10 +39,8 @@ absl::Status CoreImpl::RequireSettled(const Pending& op, OpContext& ctx) {
 }
 
 bool CoreImpl::MayHoldAlone(const Session& session, InodeNumber directory) const {
-  const auto queue = parked_.find(directory);
   const auto shared = shared_until_ms_.find(directory);
-  return (queue == parked_.end() || queue->second.empty()) &&
-         attr_tokens_.Held(session.id, directory) != v1::TOKEN_NONE &&
+  return !parked_.Any(directory) && attr_tokens_.Held(session.id, directory) != v1::TOKEN_NONE &&
          attr_tokens_.OthersAtMost(session.id, directory, v1::TOKEN_NONE) &&
          !attr_tokens_.RecallPending(session.id, directory) &&
          (shared == shared_until_ms_.end() || shared->second <= clock_.NowMs());

@@ -40,18 +40,27 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/container/node_hash_map.h"
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
-#include "mdc/sessions/lock_queries.h"
-#include "mdc/sessions/lock_waits.h"
-#include "mdc/sessions/orphan_queue.h"
-#include "mdc/sessions/resends.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/core/store_room.h"
 #include "mdc/ops/operation.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/sessions/cut_off_log.h"
+#include "mdc/sessions/fence_orders.h"
+#include "mdc/sessions/fetch_table.h"
+#include "mdc/sessions/grace.h"
+#include "mdc/sessions/key_numbers.h"
+#include "mdc/sessions/lock_queries.h"
+#include "mdc/sessions/lock_waits.h"
+#include "mdc/sessions/lun_sights.h"
+#include "mdc/sessions/orphan_queue.h"
+#include "mdc/sessions/parked_operations.h"
+#include "mdc/sessions/releases.h"
+#include "mdc/sessions/resends.h"
+#include "mdc/sessions/step_queue.h"
+#include "mdc/sessions/sync_wish.h"
 #include "mdc/space/allocator.h"
 #include "mdc/tables/lock_table.h"
 #include "mdc/tables/lock_tokens.h"
@@ -98,15 +107,11 @@ class CoreImpl final : public Core {
 
  private:
   enum class Outcome { kDone, kMissed, kBlocked };
-  struct Ticket {
-    std::string key;
-    std::vector<PendingRef> waiters;
-  };
   struct Counters {
     std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
     std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
     std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
-    std::uint64_t foretold = 0, redone = 0, released = 0;
+    std::uint64_t foretold = 0, redone = 0;
   };
 
   // core.cc
@@ -114,9 +119,6 @@ class CoreImpl final : public Core {
   absl::Status LoadSessions(WriteBatch& batch);
   absl::Status LoadReplies();
   absl::Status LoadOrphans();
-  // When a batch is to be durable: as soon as possible, or when somebody waits for it, but with the
-  // next tick.
-  enum class Haste { kNow, kWhenAsked };
   bool Apply(const WriteBatch& batch, Sequence* sequence, Haste haste = Haste::kNow,
              SessionId told = SessionId());
   Sequence VolumeSequence(Sequence sequence) const;
@@ -251,9 +253,6 @@ class CoreImpl final : public Core {
   void DropOperations(Session& session);
   // Its record goes and others get what it held, at once; returns the commit's sequence.
   Sequence Forget(Session& session);
-  bool InGrace() const { return grace_sessions_ > 0; }
-  // The session holds up grace no longer; when it was the last one, everybody is served.
-  void LeaveGrace(Session& session);
   void OnGraceOver();
 
   // core_release.cc
@@ -266,14 +265,11 @@ class CoreImpl final : public Core {
   // False: the turn was too short, and there is more.
   bool ReleaseHoldings(SessionId session);
   bool ReleaseUnborn(SessionId session);
-  void SpendRelease(std::size_t count);
   // Sends the recalls of resumed sessions again.
   void ResendRecalls(Resends::Turn turn);
   void Resend(const Resends::Slice& slice);
 
   // core_fencing.cc
-  // A key that was never used; nullopt: the epoch has no more.
-  std::optional<std::uint64_t> TakeKey();
   bool MustFence(const Session& session) const {
     return options_.reservations && !session.record.keys().empty();
   }
@@ -289,7 +285,6 @@ class CoreImpl final : public Core {
   bool BeginEnding(Session& session, bool drain);
   void Evict(Session& session, std::string_view reason);
   void ForgetRecord(Session& session);
-  void Order(FenceRun& run);
   void AdvanceFences();
   void AdvanceEnding(Session& session, std::uint64_t now_ms);
   // The session's run that waits for the outcome of this order; null: none does.
@@ -306,7 +301,6 @@ class CoreImpl final : public Core {
   std::uint64_t RecallAgeMs(Session& session) const;
   // Why a session must be evicted that does not answer a recall; empty: it need not.
   std::string OverdueRecall(Session& session) const;
-  bool WaitsForOthers(SessionId session) const;
   void OnGiveUp(Session& session, const v1::Request& request);
   // The controller has looked at that LUN a moment ago, and has reached it.
   bool Reaches(const std::string& lun) const;
@@ -325,24 +319,13 @@ class CoreImpl final : public Core {
   std::uint64_t sequence_base_ = 0;
   std::uint64_t started_ms_ = 0;
   SessionClock session_clock_{clock_, options_.session_lease_ms};
-  std::uint32_t grace_sessions_ = 0;  // those that hold up the end of grace
-  std::uint64_t last_key_ = 0;        // of this epoch
-  std::uint64_t last_fence_ = 0;
-  std::vector<CoreOutputs::Fence> fences_;
-  // Data LUNs that this controller did not reach when it looked last, and when that was; 0: never.
-  absl::flat_hash_set<std::string> lost_luns_;
-  std::uint64_t luns_seen_ms_ = 0;
-  // Sessions that were evicted because others waited for them, for people; the last ones.
-  struct CutOff {
-    std::uint64_t at_ms = 0;
-    std::string what;
-  };
-  std::deque<CutOff> cut_off_;
-  absl::btree_set<SessionId> fencing_;    // sessions that are ending, or wait for a key
+  Grace grace_;
+  std::optional<KeyNumbers> keys_;  // from Begin on
+  FenceOrders fences_;
+  LunSights luns_;
+  CutOffLog cut_off_;
   Resends resends_;
-  // Sessions that are gone, and others that claim anew, of which something is held still.
-  std::deque<SessionId> releasing_;
-  std::size_t release_room_ = kStepHoldings;  // what this turn may still give away
+  Releases releases_{kStepHoldings};
 
   InFlight in_flight_;
   std::unique_ptr<Allocator> allocator_;
@@ -364,21 +347,13 @@ class CoreImpl final : public Core {
   };
   absl::flat_hash_map<StreamId, Stream> streams_;
   OutputQueue outputs_;
-  std::vector<CoreOutputs::Fetch> fetches_;
-  bool wants_sync_ = false;
-  bool may_sync_ = false;  // there are batches that are not durable, and nobody was in haste
+  SyncWish sync_wish_;
   bool unheard_ = false;
   StoreRoom store_room_;
 
-  absl::flat_hash_map<TicketId, Ticket> tickets_;
-  absl::flat_hash_map<std::string, TicketId> ticket_by_key_;
-  std::uint64_t next_ticket_ = 0;
-
-  absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
-  absl::btree_set<InodeNumber> woken_;
-  absl::btree_set<SessionId> redone_;  // their last Redo is done
-
-  std::deque<PendingRef> unfinished_;  // their next step is due; marked as fetching
+  FetchTable fetches_;
+  ParkedOperations parked_;
+  StepQueue unfinished_;
   std::uint64_t directory_moves_ = 0;
 
   OrphanQueue orphans_{options_.steps.reaped};

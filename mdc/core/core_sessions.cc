@@ -246,7 +246,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
   if (options_.reservations && session.exported.access != Export::Access::kReadOnly) {
-    const std::optional<std::uint64_t> key = TakeKey();
+    const std::optional<std::uint64_t> key = keys_->Take();
     if (!key) {
       RefuseHello(stream, request.id(), ENOSPC,
                   "this epoch has no reservation keys left; restart the controller");
@@ -383,23 +383,11 @@ void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
 void CoreImpl::DropOperations(Session& session) {
   for (const PendingRef& op : session.lane) op->cancelled = true;
   session.lane.clear();
-  for (auto& [inode, queue] : parked_) {
-    for (const PendingRef& op : queue) {
-      if (op->session != session.id) continue;
-      op->cancelled = true;
-      woken_.insert(inode);
-    }
-  }
+  parked_.CancelOf(session.id);
   lock_waits_.Drop(session.id);
-  for (auto& [ticket, entry] : tickets_) {
-    for (const PendingRef& op : entry.waiters) {
-      if (op->session == session.id) op->cancelled = true;
-    }
-  }
+  fetches_.CancelOf(session.id);
   store_room_.CancelOf(session.id);
-  for (const PendingRef& op : unfinished_) {
-    if (op->session == session.id) op->cancelled = true;
-  }
+  unfinished_.CancelOf(session.id);
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.waiting_bytes = 0;

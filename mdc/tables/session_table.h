@@ -84,7 +84,6 @@ struct Session {
   Export exported;  // of its last Hello
   Uuid client;
   Phase phase = Phase::kServing;
-  bool holds_up_grace = false;  // counted by the core: grace ends when no session does
   StreamId stream = kNoStream;
   std::uint64_t lease_until_ms = 0;    // by the SessionClock
   std::uint32_t renews_within_ms = 0;  // as it has said; 0: it knows no other controller
@@ -104,7 +103,7 @@ struct Session {
   RecallClock recalls;         // that are out
   // As its client has said last, and when: how its work on them stands; nothing: it never has.
   std::optional<v1::RecallWork> recall_work;
-  bool gave_up = false;  // its lease is over by its client's own clock
+  bool gave_up = false;                  // its lease is over by its client's own clock
   std::optional<v1::Request> hello;      // kMustReclaim: answered when its earlier claims are gone
   std::vector<Rekey> rekeys;             // one a LUN
   FenceRun ending;                       // kEnding
