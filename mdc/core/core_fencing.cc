@@ -92,7 +92,7 @@ void CoreImpl::Evict(Session& session, std::string_view reason) {
   const Sequence recorded_at = session.ending.recorded_at;
   outputs_.Emit(session.stream, std::move(callback), recorded_at);
   outputs_.Emit(session.stream, OutputQueue::End{}, recorded_at);
-  streams_[session.stream].refused = true;
+  streams_.Refuse(session.stream);
 }
 
 absl::Status CoreImpl::EvictSession(SessionId id, std::string_view reason) {

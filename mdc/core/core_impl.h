@@ -26,7 +26,6 @@
 // nobody can have acted on it yet.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -43,6 +42,7 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
+#include "mdc/core/counters.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/core/store_room.h"
 #include "mdc/ops/operation.h"
@@ -59,7 +59,9 @@
 #include "mdc/sessions/parked_operations.h"
 #include "mdc/sessions/releases.h"
 #include "mdc/sessions/resends.h"
+#include "mdc/sessions/shared_directories.h"
 #include "mdc/sessions/step_queue.h"
+#include "mdc/sessions/stream_table.h"
 #include "mdc/sessions/sync_wish.h"
 #include "mdc/space/allocator.h"
 #include "mdc/tables/lock_table.h"
@@ -107,12 +109,6 @@ class CoreImpl final : public Core {
 
  private:
   enum class Outcome { kDone, kMissed, kBlocked };
-  struct Counters {
-    std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
-    std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
-    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
-    std::uint64_t foretold = 0, redone = 0;
-  };
 
   // core.cc
   // `batch` gets the records of those whose lease is longer from now on.
@@ -210,8 +206,6 @@ class CoreImpl final : public Core {
   // Some of what waits in its lane is foretold.
   static bool AnyForetold(const Session& session);
   bool MayHoldAlone(const Session& session, InodeNumber directory) const;
-  // Another session wants to look at it.
-  void NoteShared(InodeNumber directory);
   // Grants the directories that the operation has changed exclusively, and what may be made in
   // them, where the request asks for that; and says so in the reply.
   void GrantAlone(const Pending& op, OpContext& ctx, v1::Reply& reply);
@@ -333,19 +327,15 @@ class CoreImpl final : public Core {
   TokenTable tokens_;
   TokenTable attr_tokens_;
   UnbornTable unborn_;
+  SharedDirectories shared_{options_.shared_ms};
   std::uint64_t idle_looked_ms_ = 0;
-  absl::flat_hash_map<InodeNumber, std::uint64_t> shared_until_ms_;
   OpenTable opens_;
   LockTable locks_;
   LockWaits lock_waits_{locks_};
   LockTokens lock_tokens_;
   LockQueries lock_queries_{lock_tokens_};
   SessionTable sessions_;
-  struct Stream {
-    bool refused = false;     // nothing more is read from it
-    std::string certificate;  // the name of its peer's; empty without TLS
-  };
-  absl::flat_hash_map<StreamId, Stream> streams_;
+  StreamTable streams_;
   OutputQueue outputs_;
   SyncWish sync_wish_;
   bool unheard_ = false;
@@ -358,7 +348,7 @@ class CoreImpl final : public Core {
 
   OrphanQueue orphans_{options_.steps.reaped};
 
-  mutable Counters counters_;
+  Counters counters_;
   LogLimit refusals_;
 };
 

@@ -304,7 +304,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     ++counters_.blocked;
     if (ctx.blocked_by_attr) {
       if (!attr_tokens_.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
-        NoteShared(*ctx.blocked);
+        shared_.Note(*ctx.blocked, clock_.NowMs());
       }
       SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
     } else {
@@ -350,8 +350,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   --session.waiting;
   session.waiting_bytes -= op.bytes;
   ++session.operations;
-  ++counters_
-        .operations[static_cast<std::size_t>(op.request.op_case()) % counters_.operations.size()];
+  counters_.Ended(op.request.op_case());
   Sequence waits_for = ctx.txn.seen();
   if (op.request.has_sync()) waits_for = db_.last_applied();
   const bool at_once = status.ok() && MayTellAtOnce(op, ctx);
