@@ -28,8 +28,8 @@ ROOMS = {
     "proto": ("", "tls", "grpc"),
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
                "data", "vfs", "fuse", "mount"),
-    "mdc": ("base", "metafs", "metadb", "space", "tables", "ops", "core", "check", "store",
-            "repair", "seat", "fence", "serve", "rpc", "daemon"),
+    "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "ops", "core", "check",
+            "store", "repair", "seat", "fence", "serve", "rpc", "daemon"),
     "tools": ("lib", "mkfs", "fsck", "label", "admin", "bench"),
 }
 FOR_TESTS = re.compile(r".*/(testing|tests)/.*|.*_test\.cc")

@@ -21,6 +21,14 @@
 
 namespace reel::mdc {
 
+// To take the victims' registrations away, and to wait for what they had sent.
+struct FenceOrder {
+  FenceId id;
+  std::vector<std::uint64_t> victims{};
+  std::optional<Uuid> lun{};  // nullopt: on all
+  bool drain = true;          // also where no victim is registered
+};
+
 struct FenceRun {
   enum class Stage { kRecording, kDue, kFencing, kQuarantine, kOver };
 

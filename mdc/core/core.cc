@@ -82,6 +82,7 @@ absl::Status CoreImpl::Begin() {
   started_ms_ = clock_.NowMs();
   session_clock_.Start();
   epoch_ = std::max(Epoch(volume.epoch() + 1), options_.epoch);
+  keys_.emplace(descriptor_.volume, epoch_);
   lock_tokens_.Begin(epoch_);
   sequence_base_ = volume.sequence_base();
   WriteBatch batch;
@@ -103,9 +104,9 @@ absl::Status CoreImpl::Begin() {
   if (!durable.ok()) return durable.status();
   outputs_.Durable(*durable);
   spdlog::info("volume {}: epoch {}, {} sessions to reclaim, {} orphans", descriptor_.name,
-               epoch_.value(), grace_sessions_, orphans_.size());
-  allocator_->SetGrace(InGrace());
-  if (!InGrace()) OnGraceOver();
+               epoch_.value(), grace_.sessions(), orphans_.size());
+  allocator_->SetGrace(grace_.on());
+  if (!grace_.on()) OnGraceOver();
   return absl::OkStatus();
 }
 
@@ -131,7 +132,6 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                    }
                    session.client = *client;
                    session.phase = Session::Phase::kMustReclaim;
-                   session.holds_up_grace = true;
                    if (session.record.lease_ms() < options_.session_lease_ms) {
                      session.record.set_lease_ms(options_.session_lease_ms);
                      batch.Put(schema::SessionKey(id), session.record.SerializeAsString());
@@ -142,11 +142,11 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                      session.phase = Session::Phase::kEnding;
                      session.ending = FenceOf(session, /*drain=*/true);
                      session.ending.stage = FenceRun::Stage::kDue;
-                     fencing_.insert(id);
+                     fences_.Add(id);
                    }
                    session.slots.resize(options_.slots + 1);
                    for (Slot& slot : session.slots) slot.resumed = true;
-                   ++grace_sessions_;
+                   grace_.HoldUp(id);
                    sessions_.Add(std::move(session));
                    return absl::OkStatus();
                  });
@@ -204,7 +204,7 @@ bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, S
   *sequence = *applied;
   in_flight_.Applied(batch, *applied, told);
   ++counters_.batches;
-  (haste == Haste::kNow ? wants_sync_ : may_sync_) = true;
+  sync_wish_.Applied(haste);
   return true;
 }
 
@@ -212,7 +212,7 @@ void CoreImpl::OnTick() {
   if (!health_.ok()) return;
   session_clock_.Observe();
   const std::uint64_t now = session_clock_.NowMs();
-  ResendRecalls(/*begin=*/true);
+  ResendRecalls(Resends::Turn::kBegin);
   std::vector<std::pair<Session*, std::string>> over;
   for (auto& [id, session] : sessions_.all()) {
     if (session->phase == Session::Phase::kEnding) continue;
@@ -231,7 +231,7 @@ void CoreImpl::OnTick() {
   }
   for (const auto& [session, reason] : over) Evict(*session, reason);
   unheard_ = IsUnheard();
-  wants_sync_ = wants_sync_ || may_sync_;
+  sync_wish_.AskForAll();
   outputs_.ReleaseIdle();
   AdvanceFences();
   ReleaseSome();
@@ -248,7 +248,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   in_flight_.Durable(sequence);
   allocator_->Durable(sequence);
   outputs_.Durable(sequence);
-  ResendRecalls(/*begin=*/false);
+  ResendRecalls(Resends::Turn::kGoOn);
   AdvanceFences();
   ReleaseSome();
   Reap();
@@ -257,31 +257,26 @@ void CoreImpl::OnDurable(Sequence sequence) {
 }
 
 CoreOutputs CoreImpl::TakeOutputs() {
-  release_room_ = kStepHoldings;
+  releases_.BeginTurn();
   CoreOutputs outputs;
   outputs_.Take(outputs);
-  outputs.fetches = std::exchange(fetches_, {});
-  outputs.fences = std::exchange(fences_, {});
+  outputs.fetches = fetches_.TakeFetches();
+  outputs.fences = fences_.Take();
   outputs.unheard = std::exchange(unheard_, false);
-  outputs.wants_sync = wants_sync_ || (may_sync_ && outputs_.AsksForSync());
-  if (outputs.wants_sync) wants_sync_ = may_sync_ = false;
+  outputs.wants_sync = sync_wish_.Take(outputs_.AsksForSync());
   return outputs;
 }
 
 void CoreImpl::Settle() {
   while (health_.ok()) {
-    if (!woken_.empty()) {
-      const InodeNumber inode = *woken_.begin();
-      woken_.erase(woken_.begin());
-      RunParked(inode);
+    if (const auto woken = parked_.TakeWoken()) {
+      RunParked(*woken);
     } else if (const auto unlocked = lock_waits_.TakeDue()) {
       RunLockWaits(*unlocked);
       RunLockTokenWaits(*unlocked);
       if (!lock_waits_.AnyDue()) lock_queries_.Advance(clock_.NowMs());
-    } else if (!redone_.empty()) {
-      Session* const session = sessions_.Find(*redone_.begin());
-      redone_.erase(redone_.begin());
-      if (session != nullptr) EndReclaim(*session);
+    } else if (const auto redone = grace_.TakeDone()) {
+      if (Session* const session = sessions_.Find(*redone)) EndReclaim(*session);
     } else {
       return;
     }
@@ -291,7 +286,7 @@ void CoreImpl::Settle() {
 absl::StatusOr<Core::Region> CoreImpl::TakeRegion(PoolId pool, std::uint64_t least_blocks,
                                                   std::uint64_t most_blocks) {
   if (!health_.ok()) return health_;
-  if (InGrace()) {  // what is free may be a file's that is to be made again
+  if (grace_.on()) {  // what is free may be a file's that is to be made again
     return absl::UnavailableError("not all sessions of the last epoch have said what they hold");
   }
   const std::uint64_t least = std::max<std::uint64_t>(least_blocks, 1);
@@ -391,7 +386,7 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("orphans.now", orphans_.size());
   add("orphans.reaped", counters_.reaped);
   add("session.evictions", counters_.evictions);
-  add("session.released", counters_.released);
+  add("session.released", releases_.released());
   add("session.now", sessions_.size());
   add("session.refused", counters_.refused);
   add("token.recalls", counters_.recalls);

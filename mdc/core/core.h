@@ -27,6 +27,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/base/fence_outcome.h"
+#include "mdc/base/fence_run.h"
 #include "mdc/base/ids.h"
 #include "mdc/base/progress.h"
 #include "mdc/core/names_told.h"
@@ -74,17 +75,8 @@ struct CoreOutputs {
     StreamId stream;
     std::variant<v1::Reply, v1::Callback> message;
   };
-  struct Fetch {
-    TicketId ticket;
-    Miss miss;
-  };
-  // Take the victims' registrations away and wait for what they had sent; then OnFenced.
-  struct Fence {
-    FenceId id;
-    std::vector<std::uint64_t> victims{};
-    std::optional<Uuid> lun{};  // nullopt: on all
-    bool drain = true;          // also where no victim is registered
-  };
+  using Fetch = mdc::Fetch;
+  using Fence = FenceOrder;  // OnFenced follows
   std::vector<Send> sends;
   std::vector<StreamId> ends;  // streams to end after the sends
   std::vector<Fetch> fetches;

@@ -14,7 +14,6 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::size_t kMaxShared = 4'096;
 // A directory in which nothing was made for so long is not held alone any longer: blocks are
 // reserved for it, and whoever looks there would wait for a host that has died.
 constexpr std::uint64_t kIdleMs = 10'000;
@@ -39,18 +38,10 @@ absl::Status CoreImpl::RequireSettled(const Pending& op, OpContext& ctx) {
 }
 
 bool CoreImpl::MayHoldAlone(const Session& session, InodeNumber directory) const {
-  const auto queue = parked_.find(directory);
-  const auto shared = shared_until_ms_.find(directory);
-  return (queue == parked_.end() || queue->second.empty()) &&
-         attr_tokens_.Held(session.id, directory) != v1::TOKEN_NONE &&
+  return !parked_.Any(directory) && attr_tokens_.Held(session.id, directory) != v1::TOKEN_NONE &&
          attr_tokens_.OthersAtMost(session.id, directory, v1::TOKEN_NONE) &&
          !attr_tokens_.RecallPending(session.id, directory) &&
-         (shared == shared_until_ms_.end() || shared->second <= clock_.NowMs());
-}
-
-void CoreImpl::NoteShared(InodeNumber directory) {
-  if (shared_until_ms_.size() >= kMaxShared) shared_until_ms_.clear();
-  shared_until_ms_[directory] = clock_.NowMs() + options_.shared_ms;
+         !shared_.IsShared(directory, clock_.NowMs());
 }
 
 // Whoever has just changed a directory, when nobody else knew it, is likely to do so again.

@@ -21,9 +21,7 @@ void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply)
   const Session& session = *sessions_.Find(op.session);
   if (!session.caches_attributes) return;
   for (const InodeNumber inode : ctx.described) {
-    const auto queue = parked_.find(inode);
-    const std::size_t waiting = queue == parked_.end() ? 0 : queue->second.size();
-    if (waiting > (op.queued_on == inode ? 1 : 0)) continue;
+    if (parked_.AnyBut(inode, op)) continue;
     if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) {
       if (!attr_tokens_.HasRoom(session.id) ||
           !tokens_.OthersAtMost(session.id, inode, v1::TOKEN_SHARED)) {
@@ -51,7 +49,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     if (goes && !attr_tokens_.RecallPending(session.id, inode)) {
       changed.set_inode(inode.value());
       attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
-      woken_.insert(inode);
+      parked_.Wake(inode);
       continue;
     }
     FillAttr(inode, record, descriptor_, changed);
@@ -64,7 +62,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     }
     attr_tokens_.Forget(inode);
     DropUnborn(session.id, inode);
-    woken_.insert(inode);  // who waits for the token learns that the inode is gone
+    parked_.Wake(inode);  // who waits for the token learns that the inode is gone
   }
 }
 
@@ -75,7 +73,7 @@ void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);
     if (session == nullptr || session->stream == kNoStream ||
-        session->WillResend(RecallClock::Kind::kAttributes, recall.inode)) {
+        resends_.WillSend(session->id, RecallClock::Kind::kAttributes, recall.inode)) {
       continue;
     }
     v1::Callback callback;

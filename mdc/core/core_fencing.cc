@@ -43,11 +43,6 @@ void ForgetKeysBefore(v1::SessionRecord& record, const std::string& lun, std::ui
 
 }  // namespace
 
-std::optional<std::uint64_t> CoreImpl::TakeKey() {
-  if (last_key_ == kMaxSessionKeys) return std::nullopt;
-  return MakeSessionKey(descriptor_.volume, epoch_, ++last_key_);
-}
-
 // ---- the end of a session ---------------------------------------------------------------------
 
 // Its client may not have heard that it is over: it reads until its lease ends, and writes where it
@@ -81,7 +76,7 @@ bool CoreImpl::BeginEnding(Session& session, bool drain) {
   session.ending = std::move(run);
   session.phase = Session::Phase::kEnding;
   session.rekeys.clear();
-  fencing_.insert(session.id);
+  fences_.Add(session.id);
   DropOperations(session);
   return true;
 }
@@ -97,7 +92,7 @@ void CoreImpl::Evict(Session& session, std::string_view reason) {
   const Sequence recorded_at = session.ending.recorded_at;
   outputs_.Emit(session.stream, std::move(callback), recorded_at);
   outputs_.Emit(session.stream, OutputQueue::End{}, recorded_at);
-  streams_[session.stream].refused = true;
+  streams_.Refuse(session.stream);
 }
 
 absl::Status CoreImpl::EvictSession(SessionId id, std::string_view reason) {
@@ -124,24 +119,17 @@ void CoreImpl::ForgetRecord(Session& session) {
 
 // ---- fences -----------------------------------------------------------------------------------
 
-void CoreImpl::Order(FenceRun& run) {
-  const FenceId id(++last_fence_);
-  fences_.push_back({.id = id, .victims = run.victims, .lun = run.lun, .drain = run.drain});
-  run.Sent(id);
-}
-
 // Brings every fence as far as durability and time allow.
 void CoreImpl::AdvanceFences() {
   if (!health_.ok()) return;
   const std::uint64_t now_ms = clock_.NowMs();
-  const std::vector<SessionId> fencing(fencing_.begin(), fencing_.end());
-  for (const SessionId id : fencing) {
+  for (const SessionId id : fences_.sessions()) {
     Session& session = *sessions_.Find(id);
     if (session.phase == Session::Phase::kEnding) {
       AdvanceEnding(session, now_ms);
     } else {
       AdvanceRekeys(session, now_ms);
-      if (session.rekeys.empty()) fencing_.erase(id);
+      if (session.rekeys.empty()) fences_.Remove(id);
     }
   }
 }
@@ -152,7 +140,7 @@ void CoreImpl::AdvanceEnding(Session& session, std::uint64_t now_ms) {
     return;
   }
   session.ending.Advance(outputs_.durable(), now_ms);
-  if (session.ending.IsDue(now_ms)) Order(session.ending);
+  if (session.ending.IsDue(now_ms)) fences_.Order(session.ending);
   if (session.ending.stage == FenceRun::Stage::kOver) ForgetRecord(session);
 }
 
@@ -171,7 +159,7 @@ FenceRun* CoreImpl::FindFence(Session& session, FenceId fence) {
 void CoreImpl::OnFenced(FenceId fence, const FenceOutcome& outcome) {
   if (!health_.ok()) return;
   const std::uint64_t now_ms = clock_.NowMs();
-  for (const SessionId id : fencing_) {
+  for (const SessionId id : fences_.sessions()) {
     const Session& session = *sessions_.Find(id);
     FenceRun* const run = FindFence(*sessions_.Find(id), fence);
     if (run == nullptr) continue;
@@ -198,16 +186,14 @@ void CoreImpl::OnFenced(FenceId fence, const FenceOutcome& outcome) {
 void CoreImpl::OnKeysSeen(const std::vector<std::uint64_t>& keys) {
   if (!health_.ok()) return;
   const std::map<std::uint64_t, SessionId> known = KnownKeys();
-  CoreOutputs::Fence fence;
+  std::vector<std::uint64_t> victims;
   for (const std::uint64_t key : keys) {
-    if (!known.contains(key)) fence.victims.push_back(key);
+    if (!known.contains(key)) victims.push_back(key);
   }
-  if (fence.victims.empty()) return;
+  if (victims.empty()) return;
   spdlog::warn("volume {}: key {} is registered on LUNs and belongs to no session; it goes",
-               descriptor_.name, KeyText(fence.victims.front()));
-  fence.id = FenceId(++last_fence_);
-  fence.drain = false;
-  fences_.push_back(std::move(fence));
+               descriptor_.name, KeyText(victims.front()));
+  fences_.OrderOff(std::move(victims));
 }
 
 std::map<std::uint64_t, SessionId> CoreImpl::KnownKeys() const {
@@ -243,7 +229,7 @@ void CoreImpl::OnNewKey(Session& session, const v1::Request& request) {
     under_way->request = request.id();
     return;
   }
-  const std::optional<std::uint64_t> key = TakeKey();
+  const std::optional<std::uint64_t> key = keys_->Take();
   if (!key) {
     reply.set_error(ENOSPC);
     reply.set_message("this epoch has no keys left; restart the controller");
@@ -259,13 +245,13 @@ void CoreImpl::OnNewKey(Session& session, const v1::Request& request) {
   rekey.run.victims = KeysOn(session.record, lun, *key);
   rekey.run.lun = uuid;
   session.rekeys.push_back(std::move(rekey));
-  fencing_.insert(session.id);
+  fences_.Add(session.id);
 }
 
 void CoreImpl::AdvanceRekeys(Session& session, std::uint64_t now_ms) {
   for (auto rekey = session.rekeys.begin(); rekey != session.rekeys.end();) {
     rekey->run.Advance(outputs_.durable(), now_ms);
-    if (rekey->run.IsDue(now_ms)) Order(rekey->run);
+    if (rekey->run.IsDue(now_ms)) fences_.Order(rekey->run);
     if (rekey->run.stage != FenceRun::Stage::kOver) {
       ++rekey;
       continue;

@@ -1,9 +1,7 @@
 // Keys that are not in memory: fetched by reader threads, whom operations wait for.
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 
 namespace reel::mdc {
@@ -21,26 +19,12 @@ void CoreImpl::Prefetch(const Pending& op) {
 
 void CoreImpl::Fetch(Miss miss, const PendingRef& waiter) {
   ++counters_.misses;
-  const std::string key = absl::StrCat(miss.scan ? "scan" : "get", static_cast<int>(miss.from), ".",
-                                       miss.prefix.size(), ":", miss.prefix, miss.key);
-  const auto [known, added] = ticket_by_key_.try_emplace(key);
-  if (added) {
-    known->second = TicketId(++next_ticket_);
-    tickets_[known->second].key = key;
-    fetches_.push_back({known->second, std::move(miss)});
-  }
-  if (waiter == nullptr) return;
-  waiter->fetching = true;
-  tickets_[known->second].waiters.push_back(waiter);
+  fetches_.Add(std::move(miss), waiter);
 }
 
 void CoreImpl::OnFetched(TicketId ticket) {
-  const auto found = tickets_.find(ticket);
-  if (found == tickets_.end() || !health_.ok()) return;
-  const std::vector<PendingRef> waiters = std::move(found->second.waiters);
-  ticket_by_key_.erase(found->second.key);
-  tickets_.erase(found);
-  Resume(waiters);
+  if (!health_.ok()) return;
+  Resume(fetches_.Done(ticket));
 }
 
 void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
@@ -48,7 +32,7 @@ void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
     op->fetching = false;
     if (op->cancelled) continue;
     if (op->queued_on != InodeNumber(0)) {
-      woken_.insert(op->queued_on);
+      parked_.Wake(op->queued_on);
       continue;
     }
     Session* const session = op->reap == InodeNumber(0) ? sessions_.Find(op->session) : nullptr;

@@ -82,11 +82,6 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
   return {};
 }
 
-void CoreImpl::LeaveGrace(Session& session) {
-  if (!std::exchange(session.holds_up_grace, false)) return;
-  if (--grace_sessions_ == 0) OnGraceOver();
-}
-
 void CoreImpl::OnGraceOver() {
   spdlog::info("volume {}: serving in epoch {}", descriptor_.name, epoch_.value());
   allocator_->SetGrace(false);

@@ -1,4 +1,5 @@
-// The core's inside; core.h is its face. These files implement it:
+// The core's inside; core.h is its face. What waits or goes on in turns has classes of its own
+// (mdc/sessions)
 //   core.cc           start, ticks, durability, what administration sees
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
 //   core_full.cc      a metadata store with little room left (store_room.h: what waits for it)
@@ -8,9 +9,7 @@
 //   core_cache.cc     attribute tokens: what sessions may cache
 //   core_ahead.cc     what a session may do in a directory before the controller knows
 //   core_locks.cc     those who wait for advisory locks run again; recalls of lock tokens
-//   lock_waits.cc     … who waits for them: class LockWaits
-//   lock_queries.cc   … what administration asks sessions about them: class LockQueries
-//   core_reap.cc      the removal of orphans (orphan_queue.h), and who waits for their space
+//   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
 //   core_fencing.cc   eviction, reservation keys, and fences
 //   core_recalls.cc   recalls that are not answered, and sessions that give up
@@ -27,7 +26,6 @@
 // nobody can have acted on it yet.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -41,17 +39,30 @@
 #include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/container/node_hash_map.h"
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
-#include "mdc/core/lock_queries.h"
-#include "mdc/core/lock_waits.h"
-#include "mdc/core/orphan_queue.h"
+#include "mdc/core/counters.h"
 #include "mdc/core/output_queue.h"
 #include "mdc/core/store_room.h"
 #include "mdc/ops/operation.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/sessions/cut_off_log.h"
+#include "mdc/sessions/fence_orders.h"
+#include "mdc/sessions/fetch_table.h"
+#include "mdc/sessions/grace.h"
+#include "mdc/sessions/key_numbers.h"
+#include "mdc/sessions/lock_queries.h"
+#include "mdc/sessions/lock_waits.h"
+#include "mdc/sessions/lun_sights.h"
+#include "mdc/sessions/orphan_queue.h"
+#include "mdc/sessions/parked_operations.h"
+#include "mdc/sessions/releases.h"
+#include "mdc/sessions/resends.h"
+#include "mdc/sessions/shared_directories.h"
+#include "mdc/sessions/step_queue.h"
+#include "mdc/sessions/stream_table.h"
+#include "mdc/sessions/sync_wish.h"
 #include "mdc/space/allocator.h"
 #include "mdc/tables/lock_table.h"
 #include "mdc/tables/lock_tokens.h"
@@ -98,25 +109,12 @@ class CoreImpl final : public Core {
 
  private:
   enum class Outcome { kDone, kMissed, kBlocked };
-  struct Ticket {
-    std::string key;
-    std::vector<PendingRef> waiters;
-  };
-  struct Counters {
-    std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
-    std::uint64_t errors = 0, replays = 0, misses = 0, blocked = 0, recalls = 0, batches = 0;
-    std::uint64_t inline_reads = 0, evictions = 0, reaped = 0, refused = 0;
-    std::uint64_t foretold = 0, redone = 0, released = 0;
-  };
 
   // core.cc
   // `batch` gets the records of those whose lease is longer from now on.
   absl::Status LoadSessions(WriteBatch& batch);
   absl::Status LoadReplies();
   absl::Status LoadOrphans();
-  // When a batch is to be durable: as soon as possible, or when somebody waits for it, but with the
-  // next tick.
-  enum class Haste { kNow, kWhenAsked };
   bool Apply(const WriteBatch& batch, Sequence* sequence, Haste haste = Haste::kNow,
              SessionId told = SessionId());
   Sequence VolumeSequence(Sequence sequence) const;
@@ -208,8 +206,6 @@ class CoreImpl final : public Core {
   // Some of what waits in its lane is foretold.
   static bool AnyForetold(const Session& session);
   bool MayHoldAlone(const Session& session, InodeNumber directory) const;
-  // Another session wants to look at it.
-  void NoteShared(InodeNumber directory);
   // Grants the directories that the operation has changed exclusively, and what may be made in
   // them, where the request asks for that; and says so in the reply.
   void GrantAlone(const Pending& op, OpContext& ctx, v1::Reply& reply);
@@ -251,9 +247,6 @@ class CoreImpl final : public Core {
   void DropOperations(Session& session);
   // Its record goes and others get what it held, at once; returns the commit's sequence.
   Sequence Forget(Session& session);
-  bool InGrace() const { return grace_sessions_ > 0; }
-  // The session holds up grace no longer; when it was the last one, everybody is served.
-  void LeaveGrace(Session& session);
   void OnGraceOver();
 
   // core_release.cc
@@ -266,14 +259,11 @@ class CoreImpl final : public Core {
   // False: the turn was too short, and there is more.
   bool ReleaseHoldings(SessionId session);
   bool ReleaseUnborn(SessionId session);
-  void SpendRelease(std::size_t count);
-  // Sends the recalls of resumed sessions again. `begin`: also of those of which none was sent.
-  void ResendRecalls(bool begin);
-  bool ResendSome(Session& session, std::size_t& room);
+  // Sends the recalls of resumed sessions again.
+  void ResendRecalls(Resends::Turn turn);
+  void Resend(const Resends::Slice& slice);
 
   // core_fencing.cc
-  // A key that was never used; nullopt: the epoch has no more.
-  std::optional<std::uint64_t> TakeKey();
   bool MustFence(const Session& session) const {
     return options_.reservations && !session.record.keys().empty();
   }
@@ -289,7 +279,6 @@ class CoreImpl final : public Core {
   bool BeginEnding(Session& session, bool drain);
   void Evict(Session& session, std::string_view reason);
   void ForgetRecord(Session& session);
-  void Order(FenceRun& run);
   void AdvanceFences();
   void AdvanceEnding(Session& session, std::uint64_t now_ms);
   // The session's run that waits for the outcome of this order; null: none does.
@@ -306,7 +295,6 @@ class CoreImpl final : public Core {
   std::uint64_t RecallAgeMs(Session& session) const;
   // Why a session must be evicted that does not answer a recall; empty: it need not.
   std::string OverdueRecall(Session& session) const;
-  bool WaitsForOthers(SessionId session) const;
   void OnGiveUp(Session& session, const v1::Request& request);
   // The controller has looked at that LUN a moment ago, and has reached it.
   bool Reaches(const std::string& lun) const;
@@ -325,24 +313,13 @@ class CoreImpl final : public Core {
   std::uint64_t sequence_base_ = 0;
   std::uint64_t started_ms_ = 0;
   SessionClock session_clock_{clock_, options_.session_lease_ms};
-  std::uint32_t grace_sessions_ = 0;  // those that hold up the end of grace
-  std::uint64_t last_key_ = 0;        // of this epoch
-  std::uint64_t last_fence_ = 0;
-  std::vector<CoreOutputs::Fence> fences_;
-  // Data LUNs that this controller did not reach when it looked last, and when that was; 0: never.
-  absl::flat_hash_set<std::string> lost_luns_;
-  std::uint64_t luns_seen_ms_ = 0;
-  // Sessions that were evicted because others waited for them, for people; the last ones.
-  struct CutOff {
-    std::uint64_t at_ms = 0;
-    std::string what;
-  };
-  std::deque<CutOff> cut_off_;
-  absl::btree_set<SessionId> fencing_;    // sessions that are ending, or wait for a key
-  absl::btree_set<SessionId> resending_;  // that are told again what is recalled
-  // Sessions that are gone, and others that claim anew, of which something is held still.
-  std::deque<SessionId> releasing_;
-  std::size_t release_room_ = kStepHoldings;  // what this turn may still give away
+  Grace grace_;
+  std::optional<KeyNumbers> keys_;  // from Begin on
+  FenceOrders fences_;
+  LunSights luns_;
+  CutOffLog cut_off_;
+  Resends resends_;
+  Releases releases_{kStepHoldings};
 
   InFlight in_flight_;
   std::unique_ptr<Allocator> allocator_;
@@ -350,40 +327,28 @@ class CoreImpl final : public Core {
   TokenTable tokens_;
   TokenTable attr_tokens_;
   UnbornTable unborn_;
+  SharedDirectories shared_{options_.shared_ms};
   std::uint64_t idle_looked_ms_ = 0;
-  absl::flat_hash_map<InodeNumber, std::uint64_t> shared_until_ms_;
   OpenTable opens_;
   LockTable locks_;
   LockWaits lock_waits_{locks_};
   LockTokens lock_tokens_;
   LockQueries lock_queries_{lock_tokens_};
   SessionTable sessions_;
-  struct Stream {
-    bool refused = false;     // nothing more is read from it
-    std::string certificate;  // the name of its peer's; empty without TLS
-  };
-  absl::flat_hash_map<StreamId, Stream> streams_;
+  StreamTable streams_;
   OutputQueue outputs_;
-  std::vector<CoreOutputs::Fetch> fetches_;
-  bool wants_sync_ = false;
-  bool may_sync_ = false;  // there are batches that are not durable, and nobody was in haste
+  SyncWish sync_wish_;
   bool unheard_ = false;
   StoreRoom store_room_;
 
-  absl::flat_hash_map<TicketId, Ticket> tickets_;
-  absl::flat_hash_map<std::string, TicketId> ticket_by_key_;
-  std::uint64_t next_ticket_ = 0;
-
-  absl::node_hash_map<InodeNumber, std::deque<PendingRef>> parked_;
-  absl::btree_set<InodeNumber> woken_;
-  absl::btree_set<SessionId> redone_;  // their last Redo is done
-
-  std::deque<PendingRef> unfinished_;  // their next step is due; marked as fetching
+  FetchTable fetches_;
+  ParkedOperations parked_;
+  StepQueue unfinished_;
   std::uint64_t directory_moves_ = 0;
 
   OrphanQueue orphans_{options_.steps.reaped};
 
-  mutable Counters counters_;
+  Counters counters_;
   LogLimit refusals_;
 };
 

@@ -86,7 +86,7 @@ void CoreImpl::SendLockRecall(const LockToken& token) {
   ++counters_.recalls;
   const Session* session = sessions_.Find(token.session);
   if (session == nullptr || session->stream == kNoStream ||
-      session->WillResend(RecallClock::Kind::kLocks, token.inode)) {
+      resends_.WillSend(session->id, RecallClock::Kind::kLocks, token.inode)) {
     return;
   }
   v1::Callback callback;

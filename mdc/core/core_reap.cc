@@ -36,7 +36,7 @@ void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
 }
 
 void CoreImpl::Reap() {
-  if (InGrace()) return;
+  if (grace_.on()) return;
   orphans_.BeginTurn();
   while (health_.ok()) {
     const std::optional<InodeNumber> inode = orphans_.BeginStep();
@@ -47,7 +47,7 @@ void CoreImpl::Reap() {
   }
   // The next ones need not wait for a tick where somebody waits for them.
   const std::optional<InodeNumber> next = orphans_.next();
-  if (next && (parked_.contains(*next) || parked_.contains(kForSpace))) wants_sync_ = true;
+  if (next && (parked_.Any(*next) || parked_.Any(kForSpace))) sync_wish_.Ask();
   EndWaitsForSpace();
 }
 
@@ -56,7 +56,7 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
   if (!reaped.ok()) {
     allocator_->Abandon();
     orphans_.Remove(inode);
-    woken_.insert(inode);
+    parked_.Wake(inode);
     spdlog::error("volume {}: inode {} cannot be removed: {}", descriptor_.name, inode.value(),
                   reaped.status().ToString());
     return;
@@ -65,28 +65,28 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
     // Whoever has looked at it since it lost its name still answers for it.
     SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
     attr_tokens_.Forget(gone);
-    woken_.insert(gone);
+    parked_.Wake(gone);
   }
   // Who waited for the rest of a truncation waits for no more of a removal, which may itself have
   // to wait for the token that is given back after that.
   if (*reaped == Reaped::kMore) {
     const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
-    if (record.ok() && (*record)->truncated_from() == 0) woken_.insert(inode);
+    if (record.ok() && (*record)->truncated_from() == 0) parked_.Wake(inode);
   }
   const WriteBatch batch = ctx.txn.TakeBatch();
   orphans_.Committed(batch.changes().size(), Commit(ctx, batch, Haste::kWhenAsked));
   switch (*reaped) {
     case Reaped::kMore:
       // First again where somebody waits for it.
-      orphans_.Queue(
-          inode, parked_.contains(inode) ? OrphanQueue::Place::kFirst : OrphanQueue::Place::kLast);
+      orphans_.Queue(inode,
+                     parked_.Any(inode) ? OrphanQueue::Place::kFirst : OrphanQueue::Place::kLast);
       break;
     case Reaped::kOpen:
-      woken_.insert(inode);
+      parked_.Wake(inode);
       break;
     case Reaped::kDone:
       orphans_.Remove(inode);
-      woken_.insert(inode);
+      parked_.Wake(inode);
       ++counters_.reaped;
       break;
   }
@@ -97,22 +97,22 @@ bool CoreImpl::SpaceComesBack() const {
 }
 
 bool CoreImpl::AwaitSpace(const PendingRef& op) {
-  if (InGrace()) return false;
+  if (grace_.on()) return false;
   const std::uint64_t now_ms = clock_.NowMs();
   if (op->space_until_ms == 0) op->space_until_ms = now_ms + kSpaceWaitMs;
   EndLateOpens(UINT64_MAX);
   if (!SpaceComesBack() || now_ms >= op->space_until_ms) return false;
   allocator_->Abandon();
-  wants_sync_ = wants_sync_ || may_sync_;
+  sync_wish_.AskForAll();
   op->blocked_on = kForSpace;
   return true;
 }
 
 void CoreImpl::EndWaitsForSpace() {
-  const auto queue = parked_.find(kForSpace);
-  if (queue == parked_.end()) return;
-  if (!SpaceComesBack() || queue->second.front()->space_until_ms <= clock_.NowMs()) {
-    woken_.insert(kForSpace);
+  const PendingRef first = parked_.First(kForSpace);
+  if (first == nullptr) return;
+  if (!SpaceComesBack() || first->space_until_ms <= clock_.NowMs()) {
+    parked_.Wake(kForSpace);
   }
 }
 

@@ -18,9 +18,6 @@ namespace reel::mdc {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = 256;
-// What administration is shown of sessions that were cut off.
-constexpr std::size_t kMostCutOff = 16;
-constexpr std::uint64_t kCutOffShownMs = 3'600'000;
 
 std::string WhoIs(const Session& session) {
   const std::string& where = session.record.mount_point();
@@ -67,19 +64,10 @@ std::uint64_t CoreImpl::RecallAgeMs(Session& session) const {
   return now_ms - std::min(now_ms, oldest->since_ms);
 }
 
-// An operation of its own waits for somebody else's token. It may be what the recall waits for.
-bool CoreImpl::WaitsForOthers(SessionId session) const {
-  return std::ranges::any_of(parked_, [&](const auto& entry) {
-    return std::ranges::any_of(entry.second, [&](const PendingRef& op) {
-      return op->session == session && !op->cancelled && op->reap == InodeNumber(0);
-    });
-  });
-}
-
 std::string CoreImpl::OverdueRecall(Session& session) const {
   const std::uint64_t limit_ms = RecallLimitMs(options_.session_lease_ms);
   const std::uint64_t age_ms = RecallAgeMs(session);
-  if (age_ms < limit_ms || !lost_luns_.empty()) return {};
+  if (age_ms < limit_ms || luns_.AnyLost()) return {};
   if (store_room_.HoldsCommitOf(session.id)) return {};  // it is the store that it waits for
   const bool tells = session.recall_work.has_value();
   const std::string trouble = tells ? session.recall_work->trouble() : "";
@@ -87,22 +75,19 @@ std::string CoreImpl::OverdueRecall(Session& session) const {
     const bool moves =
         tells && session.recall_work->any() && session.recall_work->stalled_ms() < limit_ms / 2;
     if (moves) return {};
-    if (age_ms < 2 * limit_ms && WaitsForOthers(session.id)) return {};
+    // An operation of its own waits for somebody else's token: it may be what the recall waits for.
+    if (age_ms < 2 * limit_ms && parked_.AnyOf(session.id)) return {};
   }
   return absl::StrCat("it has not answered a recall for ", InSeconds(age_ms),
                       trouble.empty() ? "" : "; it does not reach ", trouble);
 }
 
 bool CoreImpl::Reaches(const std::string& lun) const {
-  if (!options_.reservations) return true;  // it does not look
-  return luns_seen_ms_ != 0 && clock_.NowMs() - luns_seen_ms_ <= 3 * ReservationWatchMs() &&
-         !lost_luns_.contains(lun);
+  return !options_.reservations || luns_.Reaches(lun, clock_.NowMs());  // without, it does not look
 }
 
 void CoreImpl::OnLunsSeen(const std::vector<Uuid>& lost) {
-  lost_luns_.clear();
-  for (const Uuid& lun : lost) lost_luns_.insert(lun.ToBytes());
-  luns_seen_ms_ = clock_.NowMs();
+  luns_.Seen(lost, clock_.NowMs());
 }
 
 void CoreImpl::OnGiveUp(Session& session, const v1::Request& request) {
@@ -125,9 +110,7 @@ void CoreImpl::OnGiveUp(Session& session, const v1::Request& request) {
 // ---- what administration sees -----------------------------------------------------------------
 
 void CoreImpl::NoteCutOff(const Session& session, std::string_view reason) {
-  if (cut_off_.size() == kMostCutOff) cut_off_.pop_front();
-  cut_off_.push_back(
-      {clock_.NowMs(), absl::StrCat(WhoIs(session), " was evicted: ", std::string(reason))});
+  cut_off_.Add(clock_.NowMs(), absl::StrCat(WhoIs(session), " was evicted: ", std::string(reason)));
 }
 
 void CoreImpl::DescribeRecallAlarms(v1::ShowReply& reply) const {
@@ -144,11 +127,8 @@ void CoreImpl::DescribeRecallAlarms(v1::ShowReply& reply) const {
           absl::StrCat(who, " does not reach a LUN: ", session->recall_work->trouble()));
     }
   }
-  const std::uint64_t now_ms = clock_.NowMs();
-  for (const CutOff& cut : cut_off_) {
-    const std::uint64_t ago_ms = now_ms - std::min(now_ms, cut.at_ms);
-    if (ago_ms > kCutOffShownMs) continue;
-    reply.add_alarms(absl::StrCat(cut.what, "; ", InSeconds(ago_ms),
+  for (const CutOffLog::CutOff& cut : cut_off_.Shown(clock_.NowMs())) {
+    reply.add_alarms(absl::StrCat(cut.what, "; ", InSeconds(cut.ago_ms),
                                   " ago; what its programs had not synced is lost"));
   }
 }

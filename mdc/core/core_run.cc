@@ -86,7 +86,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   session.waiting_bytes += bytes;
   const bool redo = op->request.has_redo();
   if (redo) ++session.redos;
-  if (InGrace() && !redo) {
+  if (grace_.on() && !redo) {
     session.lane.push_back(std::move(op));
   } else if (!op->ordered && !AnyForetold(session)) {
     Advance(op);
@@ -148,7 +148,7 @@ void CoreImpl::Replay(Session& session, Slot& slot, const v1::Request& request) 
 void CoreImpl::RunLane(Session& session) {
   while (!session.lane.empty() && session.phase != Session::Phase::kEnding && health_.ok()) {
     const PendingRef op = session.lane.front();
-    const bool served = !InGrace() && session.phase == Session::Phase::kServing;
+    const bool served = !grace_.on() && session.phase == Session::Phase::kServing;
     if (op->fetching || !(served || op->request.has_redo())) return;
     if (!op->ordered) {
       session.lane.pop_front();
@@ -296,7 +296,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     ++counters_.blocked;
     if (ctx.blocked_by_attr) {
       if (!attr_tokens_.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
-        NoteShared(*ctx.blocked);
+        shared_.Note(*ctx.blocked, clock_.NowMs());
       }
       SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
     } else {
@@ -342,8 +342,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   --session.waiting;
   session.waiting_bytes -= op.bytes;
   ++session.operations;
-  ++counters_
-        .operations[static_cast<std::size_t>(op.request.op_case()) % counters_.operations.size()];
+  counters_.Ended(op.request.op_case());
   Sequence waits_for = ctx.txn.seen();
   if (op.request.has_sync()) waits_for = db_.last_applied();
   const bool at_once = status.ok() && MayTellAtOnce(op, ctx);
@@ -404,10 +403,10 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     *provisional.mutable_time() = ToProto(ctx.now);
     waits_for = Sequence();
   }
-  if (op.request.has_redo() && --session.redos == 0) redone_.insert(session.id);
+  if (op.request.has_redo() && --session.redos == 0) grace_.DidAgain(session.id);
   if (const auto token = KindOf(op.request).token_inode) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
-    if (op.request.has_layout_return() || op.request.close().lowers_token()) woken_.insert(*token);
+    if (op.request.has_layout_return() || op.request.close().lowers_token()) parked_.Wake(*token);
     orphans_.Queue(*token);
   }
   if (op.request.has_set_lock()) {
@@ -421,7 +420,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
       DropUnborn(op.session, InodeNumber(inode));
-      woken_.insert(InodeNumber(inode));
+      parked_.Wake(InodeNumber(inode));
     }
     reply.set_id(op.request.id());
     outputs_.EmitLast(session.stream, std::move(reply));

@@ -31,16 +31,13 @@ bool MayCache(const Session& session, const v1::Hello& hello) {
 }  // namespace
 
 void CoreImpl::OnStreamOpened(StreamId stream, std::string certificate) {
-  const auto [known, added] = streams_.try_emplace(stream);
-  if (!added) return;
-  known->second.certificate = std::move(certificate);
-  outputs_.StreamOpened(stream);
+  if (streams_.Add(stream, std::move(certificate))) outputs_.StreamOpened(stream);
 }
 
 void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
   if (!health_.ok()) return;
   OnStreamOpened(stream, {});
-  if (streams_[stream].refused) return;
+  if (streams_.IsRefused(stream)) return;
   if (request.has_hello()) {
     OnHello(stream, request);
     Settle();
@@ -86,7 +83,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
 }
 
 void CoreImpl::OnStreamEnded(StreamId stream) {
-  streams_.erase(stream);
+  streams_.Remove(stream);
   outputs_.StreamEnded(stream);
   Session* session = sessions_.FindByStream(stream);
   if (session == nullptr) return;
@@ -110,7 +107,7 @@ void CoreImpl::Refuse(StreamId stream, std::uint64_t id, int error, std::string_
   reply.set_message(std::string(message));
   outputs_.Emit(stream, std::move(reply), Sequence());
   outputs_.Emit(stream, OutputQueue::End{}, Sequence());
-  streams_[stream].refused = true;
+  streams_.Refuse(stream);
 }
 
 void CoreImpl::RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message) {
@@ -179,7 +176,7 @@ void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
 
 bool CoreImpl::FindExport(StreamId stream, const v1::Request& request, std::string_view host,
                           Export& found) {
-  const std::string& certificate = streams_[stream].certificate;
+  const std::string certificate = streams_.CertificateOf(stream);
   const std::string_view name = certificate.empty() ? host : std::string_view(certificate);
   found = ExportFor(options_.exports, name);
   if (found.access != Export::Access::kNone) return true;
@@ -194,7 +191,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session_clock_.Heard();  // also where it will be refused, for want of sessions that run out
   if (Session* old = sessions_.FindByClient(client);
       old != nullptr && old->phase != Session::Phase::kEnding) {
-    if (old->record.certificate() != streams_[stream].certificate) {
+    if (old->record.certificate() != streams_.CertificateOf(stream)) {
       Refuse(stream, request.id(), EPERM, "the client's identity belongs to another client");
       return;
     }
@@ -240,13 +237,13 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session.record.set_client(client.ToBytes());
   session.record.set_host(request.hello().host());
   session.record.set_mount_point(request.hello().mount_point());
-  session.record.set_certificate(streams_[stream].certificate);
+  session.record.set_certificate(streams_.CertificateOf(stream));
   session.record.set_lease_ms(options_.session_lease_ms);
   session.exported = std::move(exported);
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
   if (options_.reservations && session.exported.access != Export::Access::kReadOnly) {
-    const std::optional<std::uint64_t> key = TakeKey();
+    const std::optional<std::uint64_t> key = keys_->Take();
     if (!key) {
       RefuseHello(stream, request.id(), ENOSPC,
                   "this epoch has no reservation keys left; restart the controller");
@@ -276,7 +273,8 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     RefuseHello(stream, request.id(), ESTALE, "the session was evicted; register a new one");
     return;
   }
-  if (session->client != client || session->record.certificate() != streams_[stream].certificate) {
+  if (session->client != client ||
+      session->record.certificate() != streams_.CertificateOf(stream)) {
     Refuse(stream, request.id(), EPERM, "the session to resume belongs to another client");
     return;
   }
@@ -292,7 +290,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   Equip(*session, request.hello());
   if (before != kNoStream) {
     outputs_.Emit(before, OutputQueue::End{}, Sequence());
-    streams_[before].refused = true;
+    streams_.Refuse(before);
     DropOperations(*session);
   }
   RenewLease(*session);
@@ -308,8 +306,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   // Recalls may have been lost with the old stream. They follow with the next tick, not in one
   // frame with the answer to Hello: the client has its session set up by then. So does what is
   // recalled until then: a second answer to one recall could give up what was granted between them.
-  session->resending.emplace();
-  resending_.insert(session->id);
+  resends_.Add(session->id);
 }
 
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
@@ -368,7 +365,7 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
   reply.set_sequence(VolumeSequence(sequence).value());
   outputs_.Emit(stream, std::move(reply), sequence);
   outputs_.Emit(stream, OutputQueue::End{}, sequence);
-  streams_[stream].refused = true;
+  streams_.Refuse(stream);
 }
 
 void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
@@ -384,23 +381,11 @@ void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
 void CoreImpl::DropOperations(Session& session) {
   for (const PendingRef& op : session.lane) op->cancelled = true;
   session.lane.clear();
-  for (auto& [inode, queue] : parked_) {
-    for (const PendingRef& op : queue) {
-      if (op->session != session.id) continue;
-      op->cancelled = true;
-      woken_.insert(inode);
-    }
-  }
+  parked_.CancelOf(session.id);
   lock_waits_.Drop(session.id);
-  for (auto& [ticket, entry] : tickets_) {
-    for (const PendingRef& op : entry.waiters) {
-      if (op->session == session.id) op->cancelled = true;
-    }
-  }
+  fetches_.CancelOf(session.id);
   store_room_.CancelOf(session.id);
-  for (const PendingRef& op : unfinished_) {
-    if (op->session == session.id) op->cancelled = true;
-  }
+  unfinished_.CancelOf(session.id);
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.waiting_bytes = 0;

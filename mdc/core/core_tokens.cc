@@ -1,6 +1,5 @@
 // Those who wait for tokens, and the recalls of what they wait for.
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "mdc/core/core_impl.h"
@@ -18,36 +17,25 @@ void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
     lock_waits_.AddForLock(op);
     return;
   }
-  op->queued_on = inode;
-  // Whoever changes extents has the token that those in the queue may wait for, and has to come to
-  // an end before it gives it back.
-  std::deque<PendingRef>& queue = parked_[inode];
-  op->waits_for_removal ? queue.push_front(op) : queue.push_back(op);
+  // Whoever changes extents has the token that those in line may wait for, and has to come to an
+  // end before it gives it back.
+  using Place = ParkedOperations::Place;
+  parked_.Add(inode, op, op->waits_for_removal ? Place::kFirst : Place::kLast);
 }
 
 void CoreImpl::RunParked(InodeNumber inode) {
-  for (;;) {
-    const auto queue = parked_.find(inode);
-    if (queue == parked_.end()) return;
-    if (queue->second.empty()) {
-      parked_.erase(queue);
-      return;
+  while (const PendingRef op = parked_.First(inode)) {
+    if (op->cancelled) {
+      parked_.Remove(inode, op);
+      continue;
     }
-    const PendingRef op = queue->second.front();
-    if (!op->cancelled) {
-      if (op->fetching || !health_.ok()) return;
-      const Outcome outcome = Run(op, /*from_queue=*/true);
-      if (outcome == Outcome::kMissed) return;
-      if (outcome == Outcome::kBlocked && op->blocked_on == inode && !op->waits_for_lock_token &&
-          !op->unfinished) {
-        return;
-      }
-      op->queued_on = InodeNumber(0);
-      if (outcome == Outcome::kBlocked) Park(op, op->blocked_on);
-    }
-    // Found again: running it may have changed the map, and put another one first.
-    std::deque<PendingRef>& left = parked_[inode];
-    left.erase(std::find(left.begin(), left.end(), op));
+    if (op->fetching || !health_.ok()) return;
+    const Outcome outcome = Run(op, /*from_queue=*/true);
+    if (outcome == Outcome::kMissed) return;
+    const bool blocked = outcome == Outcome::kBlocked;
+    if (blocked && op->blocked_on == inode && !op->waits_for_lock_token && !op->unfinished) return;
+    parked_.Remove(inode, op);
+    if (blocked) Park(op, op->blocked_on);
   }
 }
 
@@ -57,15 +45,12 @@ bool CoreImpl::StandsInLine(const Pending& op) const {
   const v1::LayoutGet& get = op.request.layout_get();
   const auto span = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
   const InodeNumber inode(get.inode());
-  return span.ok() && parked_.contains(inode) &&
-         tokens_.Held(op.session, inode, *span) < get.mode();
+  return span.ok() && parked_.Any(inode) && tokens_.Held(op.session, inode, *span) < get.mode();
 }
 
 bool CoreImpl::OthersWait(const Pending& op) const {
-  if (!op.request.has_layout_get()) return false;
-  const InodeNumber inode(op.request.layout_get().inode());
-  const auto queue = parked_.find(inode);
-  return queue != parked_.end() && queue->second.size() > (op.queued_on == inode ? 1 : 0);
+  return op.request.has_layout_get() &&
+         parked_.AnyBut(InodeNumber(op.request.layout_get().inode()), op);
 }
 
 void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {

@@ -87,7 +87,7 @@ void CoreImpl::EndReclaim(Session& session) {
   }
   session.phase = Session::Phase::kServing;
   session.reclaimed = false;
-  LeaveGrace(session);
+  if (grace_.Leave(session.id)) OnGraceOver();
 }
 
 }  // namespace reel::mdc

@@ -20,6 +20,7 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "mdc/base/ids.h"
 #include "mdc/metadb/meta_db.h"
 #include "proto/records.pb.h"
 #include "volume/base/types.h"
@@ -53,6 +54,12 @@ struct Miss {
   bool scan = false;  // a prefix scan from `key` on, while keys begin with `prefix`
   std::string prefix;
   ScanFrom from = ScanFrom::kAt;
+};
+
+// A miss that a reader thread is to answer.
+struct Fetch {
+  TicketId ticket;
+  Miss miss;
 };
 
 class Txn {

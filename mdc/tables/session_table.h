@@ -65,23 +65,6 @@ struct Slot {
   Sequence waits_for;          // when that reply may leave
 };
 
-// How far the recalls of a resumed session's old stream have gone out again: by kind and inode,
-// from here on. (Not in Session: clang needs it whole where that holds one or none.)
-struct Resending {
-  bool begun = false;
-  RecallClock::Kind kind = RecallClock::Kind::kData;  // past the last one: all were sent
-  InodeNumber from;
-
-  // Goes behind what was found, of which there is more where it takes all the room.
-  template <typename Found>
-  void Pass(const std::vector<Found>& found, std::size_t& room) {
-    const bool all = found.size() < room;
-    from = all ? InodeNumber(0) : InodeNumber(found.back().inode.value() + 1);
-    if (all) kind = static_cast<RecallClock::Kind>(static_cast<std::uint8_t>(kind) + 1);
-    room -= std::min(room, found.size());
-  }
-};
-
 struct Session {
   enum class Phase {
     kMustReclaim,  // known from an earlier epoch, has not said what it holds
@@ -100,7 +83,6 @@ struct Session {
   Export exported;  // of its last Hello
   Uuid client;
   Phase phase = Phase::kServing;
-  bool holds_up_grace = false;  // counted by the core: grace ends when no session does
   StreamId stream = kNoStream;
   std::uint64_t lease_until_ms = 0;    // by the SessionClock
   std::uint32_t renews_within_ms = 0;  // as it has said; 0: it knows no other controller
@@ -120,14 +102,7 @@ struct Session {
   RecallClock recalls;         // that are out
   // As its client has said last, and when: how its work on them stands; nothing: it never has.
   std::optional<v1::RecallWork> recall_work;
-  bool gave_up = false;  // its lease is over by its client's own clock
-  // Resumed: what was recalled on its old stream goes out again.
-  std::optional<Resending> resending;
-  // What is recalled now goes out with those.
-  bool WillResend(RecallClock::Kind kind, InodeNumber inode) const {
-    if (!resending) return false;
-    return kind != resending->kind ? kind > resending->kind : inode >= resending->from;
-  }
+  bool gave_up = false;                  // its lease is over by its client's own clock
   std::optional<v1::Request> hello;      // kMustReclaim: answered when its earlier claims are gone
   std::vector<Rekey> rekeys;             // one a LUN
   FenceRun ending;                       // kEnding

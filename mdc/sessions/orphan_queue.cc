@@ -1,4 +1,4 @@
-#include "mdc/core/orphan_queue.h"
+#include "mdc/sessions/orphan_queue.h"
 
 #include <algorithm>
 

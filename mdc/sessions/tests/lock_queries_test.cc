@@ -1,4 +1,4 @@
-#include "mdc/core/lock_queries.h"
+#include "mdc/sessions/lock_queries.h"
 
 #include <gtest/gtest.h>
 

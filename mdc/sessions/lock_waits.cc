@@ -1,4 +1,4 @@
-#include "mdc/core/lock_waits.h"
+#include "mdc/sessions/lock_waits.h"
 
 #include <algorithm>
 #include <utility>
