@@ -109,7 +109,7 @@ bool NameCache::IsPageKnown(std::uint64_t directory) {
   return node != nullptr && node->pages.contains(0);
 }
 
-std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
+std::optional<Attributes> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
   if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
@@ -408,11 +408,11 @@ void NameCache::GiveBack(std::uint64_t inode) {
   dropped_.inodes.push_back(inode);
 }
 
-void NameCache::SetAttr(const v1::Attr& attr) {
-  if (attr.mode() == 0) {
-    Drop(attr.inode());  // the inode is gone
-  } else if (Node* node = Find(attr.inode())) {
-    if (!node->attr || node->attr->change() != attr.change()) DropPages(*node);
+void NameCache::SetAttr(const Attributes& attr) {
+  if (attr.mode == 0) {
+    Drop(attr.inode);  // the inode is gone
+  } else if (Node* node = Find(attr.inode)) {
+    if (!node->attr || node->attr->change != attr.change) DropPages(*node);
     node->attr = attr;
   }
 }

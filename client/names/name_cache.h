@@ -33,6 +33,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
+#include "client/base/attributes.h"
 #include "client/names/own_changes.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
@@ -52,10 +53,10 @@ class NameCache {
 
   struct Found {
     bool absent = false;
-    v1::Attr attr;  // unless absent; as the controller has it
+    Attributes attr;  // unless absent; as the controller has it
   };
   std::optional<Found> Lookup(std::uint64_t parent, std::string_view name);
-  std::optional<v1::Attr> GetAttr(std::uint64_t inode);
+  std::optional<Attributes> GetAttr(std::uint64_t inode);
   std::optional<std::string> ReadLink(std::uint64_t inode);
   bool Holds(std::uint64_t inode) const;
   // The part of a directory's listing behind `cookie`, as it came from the controller, but for the
@@ -72,7 +73,7 @@ class NameCache {
   // kKept: until that time at the latest, a directory's (0: not at all); the kernel knows the
   // inode. kMoment: for the system call that asks.
   enum class Shown : std::uint8_t { kNo, kMoment, kKept };
-  Shown Show(const v1::Attr& attr, std::uint64_t kept_until_ms);
+  Shown Show(const Attributes& attr, std::uint64_t kept_until_ms);
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
   // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
   // has changed lately, which matters where it is not held alone.
@@ -164,7 +165,7 @@ class NameCache {
 
  private:
   struct Node {
-    std::optional<v1::Attr> attr;
+    std::optional<Attributes> attr;
     std::optional<std::string> link;
     absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
     std::size_t names_weight = 0;
@@ -201,14 +202,14 @@ class NameCache {
   void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::size_t WeightLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetName(Node& directory, std::string_view name, std::uint64_t inode)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Attributes of what is not being changed ahead, unless they are older than what is known.
-  void LearnAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LearnAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Node* FindAlone(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TouchAhead(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -43,7 +43,7 @@ v1::LayoutReply LayoutOf(const v1::Unborn& unborn, const v1::Attr& attr) {
 
 NameCache::Node* NameCache::FindAlone(std::uint64_t directory) {
   Node* const node = Find(directory);
-  const bool alone = node != nullptr && node->alone != 0 && node->attr && node->attr->nlink() > 0 &&
+  const bool alone = node != nullptr && node->alone != 0 && node->attr && node->attr->nlink > 0 &&
                      !own_changes_.TouchNamesOf(directory) && !own_changes_.TouchInode(directory) &&
                      // Else it is told to forget them first.
                      node->shown != Shown::kKept;
@@ -65,12 +65,12 @@ std::optional<v1::Attr> NameCache::CreateAhead(
   const auto entry = directory->names.find(create.name());
   const bool absent = entry == directory->names.end() ? directory->complete : entry->second == 0;
   // What a directory passes on to what is made in it is the controller's business.
-  const v1::Attr& parent = *directory->attr;
-  const bool plain = parent.flags() == 0 && !parent.xattrs() && (parent.mode() & S_ISGID) == 0;
+  const Attributes& parent = *directory->attr;
+  const bool plain = parent.flags == 0 && !parent.xattrs && (parent.mode & S_ISGID) == 0;
   if (!absent || !plain || !ValidateName(create.name()).ok()) return std::nullopt;
 
   const v1::Unborn unborn = directory->unborn.front();
-  const v1::Time time = NextTime(parent.ctime(), now);
+  const v1::Time time = NextTime(ToProto(parent.ctime), now);
   v1::EntryReply made;
   v1::Attr& attr = *made.mutable_attr();
   attr.set_inode(unborn.inode());
@@ -81,7 +81,7 @@ std::optional<v1::Attr> NameCache::CreateAhead(
   attr.set_gid(owner.gid());
   attr.set_allocated_bytes(unborn.allocated_bytes());
   attr.set_change(1);
-  attr.set_project(parent.project());
+  attr.set_project(parent.project);
   for (v1::Time* of :
        {attr.mutable_atime(), attr.mutable_mtime(), attr.mutable_ctime(), attr.mutable_btime()}) {
     *of = time;
@@ -114,19 +114,20 @@ bool NameCache::UnlinkAhead(
     absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Redo& as_told)> send) {
   MutexLock lock(mutex_);
   Node* const directory = FindAlone(unlink.parent());
-  if (directory == nullptr || directory->attr->flags() != 0 || unlink.directory()) return false;
+  if (directory == nullptr || directory->attr->flags != 0 || unlink.directory()) return false;
   const auto entry = directory->names.find(unlink.name());
   if (entry == directory->names.end() || entry->second == 0) return false;
   const std::uint64_t inode = entry->second;
   Node* const child = Find(inode);
   if (child == nullptr || !child->attr || child->made_in != directory->alone ||
-      !S_ISREG(child->attr->mode()) || child->attr->nlink() != 1 || child->attr->flags() != 0 ||
+      !S_ISREG(child->attr->mode) || child->attr->nlink != 1 || child->attr->flags != 0 ||
       own_changes_.TouchInode(inode)) {
     return false;
   }
   v1::Redo as_told;
-  *as_told.mutable_time() = NextTime(child->attr->ctime(), NextTime(directory->attr->ctime(), now));
-  v1::Attr removed = *child->attr;
+  *as_told.mutable_time() =
+      NextTime(ToProto(child->attr->ctime), NextTime(ToProto(directory->attr->ctime), now));
+  v1::Attr removed = child->attr->ToProto();
   removed.set_nlink(0);
   removed.set_change(removed.change() + 1);
   *removed.mutable_ctime() = as_told.time();
@@ -135,7 +136,7 @@ bool NameCache::UnlinkAhead(
   SetName(*directory, unlink.name(), 0);
   TouchAhead(unlink.parent(), *directory, as_told.time(), -1);
   child->removed = true;
-  *child->attr = std::move(removed);
+  child->attr = removed;
   return true;
 }
 
@@ -143,20 +144,19 @@ void NameCache::TouchAhead(std::uint64_t directory, Node& node, const v1::Time& 
   ++ahead_[directory];
   DropPages(node);
   node.listed_to = 0;
-  v1::Attr& attr = *node.attr;
-  attr.set_size_bytes(attr.size_bytes() + static_cast<std::uint64_t>(entries) * kEntryBytes);
-  attr.set_change(attr.change() + 1);
-  *attr.mutable_mtime() = time;
-  *attr.mutable_ctime() = time;
+  Attributes& attr = *node.attr;
+  attr.size_bytes += static_cast<std::uint64_t>(entries) * kEntryBytes;
+  ++attr.change;
+  attr.mtime = attr.ctime = {.seconds = time.seconds(), .nanoseconds = time.nanoseconds()};
   Use(node);
 }
 
-void NameCache::LearnAttr(const v1::Attr& attr) {
-  if (attr.mode() != 0) {
-    if (ahead_.contains(attr.inode())) return;
-    const Node* const node = Find(attr.inode());
-    if (node != nullptr && node->removed && attr.nlink() > 0) return;
-    if (node != nullptr && node->attr && node->attr->change() > attr.change()) return;
+void NameCache::LearnAttr(const Attributes& attr) {
+  if (attr.mode != 0) {
+    if (ahead_.contains(attr.inode)) return;
+    const Node* const node = Find(attr.inode);
+    if (node != nullptr && node->removed && attr.nlink > 0) return;
+    if (node != nullptr && node->attr && node->attr->change > attr.change) return;
   }
   SetAttr(attr);
 }

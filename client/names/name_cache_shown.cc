@@ -18,15 +18,15 @@ bool NameCache::IsKept(const Node& node) const {
 
 // A change in a directory changes its times: the kernel, which asks in the middle of one, may learn
 // of the old ones after it has heard of the change.
-NameCache::Shown NameCache::Show(const v1::Attr& attr, std::uint64_t kept_until_ms) {
+NameCache::Shown NameCache::Show(const Attributes& attr, std::uint64_t kept_until_ms) {
   MutexLock lock(mutex_);
-  Node* const node = Find(attr.inode());
-  if (node == nullptr || !node->attr || node->attr->change() != attr.change() ||
-      own_changes_.TouchInode(attr.inode())) {
+  Node* const node = Find(attr.inode);
+  if (node == nullptr || !node->attr || node->attr->change != attr.change ||
+      own_changes_.TouchInode(attr.inode)) {
     return Shown::kNo;
   }
-  const bool kept = kept_until_ms != 0 && !forgetting_ && S_ISDIR(attr.mode()) &&
-                    !own_changes_.TouchNamesOf(attr.inode());
+  const bool kept = kept_until_ms != 0 && !forgetting_ && S_ISDIR(attr.mode) &&
+                    !own_changes_.TouchNamesOf(attr.inode);
   if (kept) {
     Keep(*node);
     node->kept_until_ms = kept_until_ms;
