@@ -149,9 +149,7 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
   own_changes_.Begin(change);
   for (const std::uint64_t inode : change.inodes) {
     Node* const node = Find(inode);
-    if (node != nullptr && std::exchange(node->shown, Shown::kNo) != Shown::kNo) {
-      to_tell.attributes.push_back(inode);
-    }
+    if (node != nullptr && node->view.TakeAttributes()) to_tell.attributes.push_back(inode);
   }
   for (const auto& [parent, name] : change.names) {
     Node* const directory = Find(parent);
@@ -161,9 +159,9 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
     }
     if (directory == nullptr) continue;
     // (Of one that is held alone nobody else sees a change before the recall.)
-    to_tell.names |= directory->names_kept_in == epoch_ && directory->alone == 0;
-    if (directory->shown != Shown::kKept) continue;
-    directory->shown = Shown::kNo;
+    to_tell.names |= views_.KeepsNames(directory->view) && directory->alone == 0;
+    if (directory->view.attributes() != Shown::kKept) continue;
+    directory->view.TakeAttributes();
     to_tell.attributes.push_back(parent);
   }
   return change;
@@ -301,15 +299,15 @@ void NameCache::DropPages(Node& directory) {
   directory.pages.clear();
   directory.subdirectories.clear();
   directory.walked_to = 0;
-  directory.listing = {};
+  directory.view.DropListing();
 }
 
 NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
   if (returning_.contains(inode)) return Recall::kOnItsWay;
   const Node* const node = Find(inode);
-  const bool kept = node != nullptr && IsKept(*node);
-  const bool shown = kept || (node != nullptr && node->shown != Shown::kNo);
+  const bool kept = node != nullptr && views_.Keeps(node->view);
+  const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
   Drop(inode);
   if (!shown) return Recall::kReturn;
   returning_.insert(inode);
@@ -324,14 +322,14 @@ NameCache::Recall NameCache::OnShare(std::uint64_t directory) {
   node->alone = 0;
   node->unborn.clear();
   const bool changes = own_changes_.TouchNamesOf(directory) || ahead_.contains(directory);
-  return changes && node->names_kept_in == epoch_ ? Recall::kTellOfNamesToo : Recall::kReturn;
+  return changes && views_.KeepsNames(node->view) ? Recall::kTellOfNamesToo : Recall::kReturn;
 }
 
 std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {
   MutexLock lock(mutex_);
   std::vector<std::uint64_t> kept;
   for (const auto& [inode, node] : nodes_) {
-    if (node->kept_until_ms > now_ms) kept.push_back(inode);
+    if (node->view.KeepsAttributesAt(now_ms)) kept.push_back(inode);
   }
   nodes_.clear();
   uses_.clear();
@@ -402,7 +400,9 @@ void NameCache::Shrink() {
 void NameCache::GiveBack(std::uint64_t inode) {
   const Node* const node = Find(inode);
   if (node == nullptr) return;
-  if (IsKept(*node) || node->shown == Shown::kKept) dropped_.kept.push_back(inode);
+  if (views_.Keeps(node->view) || node->view.attributes() == Shown::kKept) {
+    dropped_.kept.push_back(inode);
+  }
   Drop(inode);
   returning_.insert(inode);
   dropped_.inodes.push_back(inode);

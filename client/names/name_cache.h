@@ -9,7 +9,8 @@
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
 //      Its listing is kept in the parts in which it came, until a name in it changes.
 //   3. What the kernel was told to take for valid (Show, ShowName; not ShowListing) is told back to
-//      it before the token goes back, and before a change of this client's own is sent.
+//      it before the token goes back, and before a change of this client's own is sent. (What that
+//      is, kernel_views.h knows.)
 //   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
 //      of what was made in it meanwhile. Then names are made and removed here first
 //      (name_cache_ahead).
@@ -34,6 +35,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "client/base/attributes.h"
+#include "client/names/kernel_views.h"
 #include "client/names/own_changes.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
@@ -72,7 +74,7 @@ class NameCache {
   // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
   // kKept: until that time at the latest, a directory's (0: not at all); the kernel knows the
   // inode. kMoment: for the system call that asks.
-  enum class Shown : std::uint8_t { kNo, kMoment, kKept };
+  using Shown = KernelViews::Shown;
   Shown Show(const Attributes& attr, std::uint64_t kept_until_ms);
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
   // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
@@ -82,10 +84,7 @@ class NameCache {
   // A directory's listing, which the kernel may keep until a name in it changes; it is not told,
   // but asks for it anew with the next opendir(3). `number`: of this state of the directory, for
   // NoteListing; 0: it may not keep it. `kept`: what it has is of this state.
-  struct Listing {
-    std::uint64_t number = 0;
-    bool kept = false;
-  };
+  using Listing = KernelViews::Listing;
   Listing ShowListing(std::uint64_t directory);
   // The kernel has dropped what it had from before, and now it begins to list again.
   void NoteListing(std::uint64_t directory, const Listing& listing);
@@ -95,7 +94,7 @@ class NameCache {
   // Whether the kernel keeps any.
   bool keeps() const {
     MutexLock lock(mutex_);
-    return keeps_;
+    return views_.keeps();
   }
   void EndForget();
   // Counts what this client has done to the volume's usage.
@@ -182,21 +181,14 @@ class NameCache {
     std::uint64_t made_in = 0;
     bool removed = false;  // here, ahead: what replies say of its links is older
     bool complete = false;
-    Listing listing;  // number 0: nobody has asked for it in this state
     bool looked_into = false;
-    Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
-    // The last epochs in which the kernel was shown what it keeps, and names among that.
-    std::uint64_t kept_in = 0;
-    std::uint64_t names_kept_in = 0;
-    std::uint64_t kept_until_ms = 0;  // attributes, where they are kept
+    KernelViews::View view;
     // A listing from the start, without a gap, has come to this cookie.
     std::uint64_t listed_to = 0;
     std::list<std::uint64_t>::iterator use;
   };
 
   Node* Find(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Keep(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsKept(const Node& node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Use(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -246,13 +238,9 @@ class NameCache {
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   Dropped dropped_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t last_alone_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t last_listing_ ABSL_GUARDED_BY(mutex_) = 0;
   // How many changes of a directory are foretold and not answered yet.
   absl::flat_hash_map<std::uint64_t, std::uint32_t> ahead_ ABSL_GUARDED_BY(mutex_);
-  // Of what the kernel keeps, as it was forgotten for the last time.
-  std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool forgetting_ ABSL_GUARDED_BY(mutex_) = false;
-  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // something, in this epoch
+  KernelViews views_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };

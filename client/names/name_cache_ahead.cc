@@ -46,7 +46,7 @@ NameCache::Node* NameCache::FindAlone(std::uint64_t directory) {
   const bool alone = node != nullptr && node->alone != 0 && node->attr && node->attr->nlink > 0 &&
                      !own_changes_.TouchNamesOf(directory) && !own_changes_.TouchInode(directory) &&
                      // Else it is told to forget them first.
-                     node->shown != Shown::kKept;
+                     node->view.attributes() != Shown::kKept;
   return alone ? node : nullptr;
 }
 
