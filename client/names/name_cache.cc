@@ -159,7 +159,7 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
     }
     if (directory == nullptr) continue;
     // (Of one that is held alone nobody else sees a change before the recall.)
-    to_tell.names |= views_.KeepsNames(directory->view) && directory->alone == 0;
+    to_tell.names |= views_.KeepsNames(directory->view) && !directory->delegation.delegated();
     if (directory->view.attributes() != Shown::kKept) continue;
     directory->view.TakeAttributes();
     to_tell.attributes.push_back(parent);
@@ -204,7 +204,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
     case v1::Request::kLink:
       if (done)
         NameChanged(reply, request.link().parent(), request.link().name(), request.link().inode());
-      if (Node* node = Find(request.link().inode())) node->made_in = 0;
+      if (Node* node = Find(request.link().inode())) node->made.NoteOtherName();
       break;
     case v1::Request::kUnlink:
       if (done) NameChanged(reply, request.unlink().parent(), request.unlink().name(), 0);
@@ -216,7 +216,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
     case v1::Request::kSetXattr:
     case v1::Request::kRemoveXattr:
       for (const std::uint64_t inode : OwnChanges::Of(request).inodes) {
-        if (Node* node = Find(inode)) node->unborn.clear();
+        if (Node* node = Find(inode)) node->delegation.DropReserved();
       }
       break;
     default:
@@ -227,7 +227,8 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
 
 void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   Node* const directory = Find(lookup.parent());
-  if (directory == nullptr || IsDots(lookup.name()) || ahead_.contains(lookup.parent())) return;
+  if (directory == nullptr || IsDots(lookup.name()) || delegations_.HasUnanswered(lookup.parent()))
+    return;
   if (reply.error() == 0) {
     SetName(*directory, lookup.name(), reply.entry().attr().inode());
   } else if (reply.error() == ENOENT) {
@@ -240,7 +241,7 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
 void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
   Node* directory = Find(request.inode());
   // Names may have been made and removed here since it was read.
-  if (ahead_.contains(request.inode())) directory = nullptr;
+  if (delegations_.HasUnanswered(request.inode())) directory = nullptr;
   // Whoever lists a very large directory has seldom use for all of it.
   if (directory != nullptr && directory->names_weight > max_weight_ / kListedShare) {
     directory->listed_to = 0;
@@ -319,9 +320,9 @@ NameCache::Recall NameCache::OnShare(std::uint64_t directory) {
   if (returning_.contains(directory)) return Recall::kOnItsWay;
   Node* const node = Find(directory);
   if (node == nullptr) return Recall::kReturn;
-  node->alone = 0;
-  node->unborn.clear();
-  const bool changes = own_changes_.TouchNamesOf(directory) || ahead_.contains(directory);
+  Delegations::End(node->delegation);
+  const bool changes =
+      own_changes_.TouchNamesOf(directory) || delegations_.HasUnanswered(directory);
   return changes && views_.KeepsNames(node->view) ? Recall::kTellOfNamesToo : Recall::kReturn;
 }
 
@@ -336,7 +337,7 @@ std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {
   names_weight_ = 0;
   dropped_ = {};
   returning_.clear();
-  ahead_.clear();
+  delegations_.ForgetUnanswered();
   return kept;
 }
 

@@ -13,7 +13,7 @@
 //      is, kernel_views.h knows.)
 //   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
 //      of what was made in it meanwhile. Then names are made and removed here first
-//      (name_cache_ahead).
+//      (delegations.h, name_cache_ahead.cc).
 //   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
@@ -23,7 +23,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -35,6 +34,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "client/base/attributes.h"
+#include "client/names/delegations.h"
 #include "client/names/kernel_views.h"
 #include "client/names/own_changes.h"
 #include "proto/mdc.pb.h"
@@ -175,11 +175,8 @@ class NameCache {
     // pages. A walk has come to the one before `walked_to`.
     std::vector<std::uint64_t> subdirectories;
     std::size_t walked_to = 0;
-    std::uint64_t alone = 0;  // the number under which it is held alone; 0: it is not
-    std::deque<v1::Unborn> unborn;
-    // The `alone` of the directory that it was made in, and has its only name in; 0: it was not.
-    std::uint64_t made_in = 0;
-    bool removed = false;  // here, ahead: what replies say of its links is older
+    Delegations::Directory delegation;
+    Delegations::File made;
     bool complete = false;
     bool looked_into = false;
     KernelViews::View view;
@@ -237,9 +234,7 @@ class NameCache {
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   Dropped dropped_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t last_alone_ ABSL_GUARDED_BY(mutex_) = 0;
-  // How many changes of a directory are foretold and not answered yet.
-  absl::flat_hash_map<std::uint64_t, std::uint32_t> ahead_ ABSL_GUARDED_BY(mutex_);
+  Delegations delegations_ ABSL_GUARDED_BY(mutex_);
   KernelViews views_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);

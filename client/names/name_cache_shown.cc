@@ -24,7 +24,7 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
   Node* const directory = Find(parent);
   if (directory == nullptr || !views_.may_keep() || own_changes_.TouchName(parent, name))
     return false;
-  if (!quiet && directory->alone == 0) return false;
+  if (!quiet && !directory->delegation.delegated()) return false;
   const auto entry = directory->names.find(absl::string_view(name.data(), name.size()));
   const bool known = entry != directory->names.end();
   if (!known && !directory->complete) return false;
