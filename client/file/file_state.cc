@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/base/attributes.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "proto/times.h"
@@ -95,7 +96,7 @@ void FileState::ForgetContents() {
 
 void FileState::TakeAttr(const v1::Attr& from) {
   if (grant.empty()) {
-    attr = from;
+    Attributes(from).CopyTo(attr);
     return;
   }
   const bool knows_all = grant.Has(kWholeFile, v1::TOKEN_SHARED);
@@ -104,7 +105,7 @@ void FileState::TakeAttr(const v1::Attr& from) {
   const std::uint64_t size_bytes =
       knows_size ? attr.size_bytes() : std::max(attr.size_bytes(), from.size_bytes());
   const v1::Time mtime = knows_mtime ? attr.mtime() : from.mtime();
-  attr = from;
+  Attributes(from).CopyTo(attr);
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
   if (uncommitted.takes_set_id()) OverlayOn(attr);
@@ -118,7 +119,7 @@ void FileState::Learn(const v1::Attr& from) {
 void FileState::ShowAgain(const v1::Attr& from) {
   const std::uint64_t size_bytes = attr.size_bytes();
   const v1::Time mtime = uncommitted.mtime() ? attr.mtime() : from.mtime();
-  attr = from;
+  Attributes(from).CopyTo(attr);
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
   if (uncommitted.takes_set_id()) OverlayOn(attr);

@@ -33,7 +33,7 @@ namespace {
 void OnLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   const Request request(req);
   const NameIn at{parent, name};
-  const absl::StatusOr<v1::Attr> attr = request.vfs().Lookup(at, request.caller());
+  const absl::StatusOr<Attributes> attr = request.vfs().Lookup(at, request.caller());
   ReplyEntry(req, attr, request.ValidityOf(at, attr));
 }
 
@@ -99,7 +99,7 @@ void OnReadlink(fuse_req_t req, fuse_ino_t inode) {
 
 void OnGetattr(fuse_req_t req, fuse_ino_t inode, fuse_file_info*) {
   const Request request(req);
-  const absl::StatusOr<v1::Attr> attr = request.vfs().GetAttr(inode, request.caller());
+  const absl::StatusOr<Attributes> attr = request.vfs().GetAttr(inode, request.caller());
   const Validity validity = request.ValidityOf(attr, /*knows_inode=*/true);
   FuseSession::IsStatx() ? ReplyStatx(req, attr, validity) : ReplyAttr(req, attr, validity);
 }

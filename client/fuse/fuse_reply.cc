@@ -19,10 +19,10 @@ double ToSeconds(std::uint64_t nanoseconds) {
   return static_cast<double>(nanoseconds) / kNsPerSecond;
 }
 
-timespec ToTimespec(const v1::Time& time) {
+timespec ToTimespec(const WallTime& time) {
   timespec result{};
-  result.tv_sec = time.seconds();
-  result.tv_nsec = time.nanoseconds();
+  result.tv_sec = time.seconds;
+  result.tv_nsec = time.nanoseconds;
   return result;
 }
 
@@ -82,33 +82,33 @@ struct StatxOut {
 };
 static_assert(sizeof(StatxOut) == 32 + sizeof(Statx));
 
-StatxTime ToStatxTime(const v1::Time& time) {
-  return {time.seconds(), time.nanoseconds(), 0};
+StatxTime ToStatxTime(const WallTime& time) {
+  return {time.seconds, time.nanoseconds, 0};
 }
 
 }  // namespace
 
-struct stat ToStat(const v1::Attr& attr) {
+struct stat ToStat(const Attributes& attr) {
   struct stat stat {};
-  stat.st_ino = attr.inode();
-  stat.st_mode = attr.mode();
-  stat.st_nlink = attr.nlink();
-  stat.st_uid = attr.uid();
-  stat.st_gid = attr.gid();
-  stat.st_rdev = attr.rdev();
-  stat.st_size = static_cast<off_t>(attr.size_bytes());
-  stat.st_blocks = static_cast<blkcnt_t>(attr.allocated_bytes() / kStatBlockBytes);
-  stat.st_blksize = S_ISREG(attr.mode()) ? kPreferredIoBytes : 4096;
-  stat.st_atim = ToTimespec(attr.atime());
-  stat.st_mtim = ToTimespec(attr.mtime());
-  stat.st_ctim = ToTimespec(attr.ctime());
+  stat.st_ino = attr.inode;
+  stat.st_mode = attr.mode;
+  stat.st_nlink = attr.nlink;
+  stat.st_uid = attr.uid;
+  stat.st_gid = attr.gid;
+  stat.st_rdev = attr.rdev;
+  stat.st_size = static_cast<off_t>(attr.size_bytes);
+  stat.st_blocks = static_cast<blkcnt_t>(attr.allocated_bytes / kStatBlockBytes);
+  stat.st_blksize = S_ISREG(attr.mode) ? kPreferredIoBytes : 4096;
+  stat.st_atim = ToTimespec(attr.atime);
+  stat.st_mtim = ToTimespec(attr.mtime);
+  stat.st_ctim = ToTimespec(attr.ctime);
   return stat;
 }
 
-fuse_entry_param ToEntry(const v1::Attr& attr, const Validity& validity) {
+fuse_entry_param ToEntry(const Attributes& attr, const Validity& validity) {
   fuse_entry_param entry{};
-  entry.ino = attr.inode();
-  entry.generation = attr.generation();
+  entry.ino = attr.inode;
+  entry.generation = attr.generation;
   entry.attr = ToStat(attr);
   entry.attr_timeout = ToSeconds(validity.attr_ns);
   entry.entry_timeout = ToSeconds(validity.name_ns);
@@ -136,27 +136,28 @@ void ReplyStatus(fuse_req_t request, const absl::Status& status) {
   fuse_reply_err(request, error);
 }
 
-void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bool extended) {
+void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<Attributes>& attr, bool extended) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   if (!extended) {
-    const std::uint32_t flags = ToFileFlags(attr->flags());
+    const std::uint32_t flags = ToFileFlags(attr->flags);
     fuse_reply_ioctl(request, 0, &flags, sizeof(flags));
     return;
   }
   fsxattr reply{};
-  if ((attr->flags() & v1::INODE_FLAG_IMMUTABLE) != 0) reply.fsx_xflags |= FS_XFLAG_IMMUTABLE;
-  if ((attr->flags() & v1::INODE_FLAG_APPEND) != 0) reply.fsx_xflags |= FS_XFLAG_APPEND;
-  reply.fsx_projid = attr->project();
+  if ((attr->flags & v1::INODE_FLAG_IMMUTABLE) != 0) reply.fsx_xflags |= FS_XFLAG_IMMUTABLE;
+  if ((attr->flags & v1::INODE_FLAG_APPEND) != 0) reply.fsx_xflags |= FS_XFLAG_APPEND;
+  reply.fsx_projid = attr->project;
   fuse_reply_ioctl(request, 0, &reply, sizeof(reply));
 }
 
-void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, const Validity& validity) {
+void ReplyAttr(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
+               const Validity& validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   const struct stat stat = ToStat(*attr);
   fuse_reply_attr(request, &stat, ToSeconds(validity.attr_ns));
 }
 
-void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
                 const Validity& validity) {
   if (!attr.ok()) return ReplyStatus(request, attr.status());
   const struct stat from = ToStat(*attr);
@@ -166,25 +167,25 @@ void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
   Statx& to = out.stat;
   to.mask = STATX_BASIC_STATS | STATX_BTIME;
   to.blksize = static_cast<std::uint32_t>(from.st_blksize);
-  to.nlink = attr->nlink();
-  to.uid = attr->uid();
-  to.gid = attr->gid();
-  to.mode = static_cast<std::uint16_t>(attr->mode());
-  to.ino = attr->inode();
-  to.size = attr->size_bytes();
+  to.nlink = attr->nlink;
+  to.uid = attr->uid;
+  to.gid = attr->gid;
+  to.mode = static_cast<std::uint16_t>(attr->mode);
+  to.ino = attr->inode;
+  to.size = attr->size_bytes;
   to.blocks = static_cast<std::uint64_t>(from.st_blocks);
-  to.atime = ToStatxTime(attr->atime());
-  to.btime = ToStatxTime(attr->btime());
-  to.ctime = ToStatxTime(attr->ctime());
-  to.mtime = ToStatxTime(attr->mtime());
+  to.atime = ToStatxTime(attr->atime);
+  to.btime = ToStatxTime(attr->btime);
+  to.ctime = ToStatxTime(attr->ctime);
+  to.mtime = ToStatxTime(attr->mtime);
   // The kernel's own coding of 32 bits, as in MKNOD: 12 bits of major around 20 of minor.
-  const auto rdev = static_cast<std::uint32_t>(attr->rdev());
+  const auto rdev = static_cast<std::uint32_t>(attr->rdev);
   to.rdev_major = (rdev & 0xfff00) >> 8;
   to.rdev_minor = (rdev & 0xff) | ((rdev >> 12) & 0xfff00);
   fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out));
 }
 
-void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+void ReplyEntry(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
                 const Validity& validity) {
   const bool absent = ErrnoOf(attr.status()) == ENOENT && validity.name_ns > 0;
   if (!attr.ok() && !absent) return ReplyStatus(request, attr.status());
@@ -205,15 +206,15 @@ bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flag
   return fuse_reply_buf(request, reinterpret_cast<const char*>(&out), sizeof(out)) != -ENOENT;
 }
 
-bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, const Validity& validity,
+bool ReplyCreate(fuse_req_t request, const Attributes& attr, const Validity& validity,
                  std::uint64_t handle, std::uint32_t open_flags) {
   struct {
     fuse_entry_out entry;
     fuse_open_out open;
   } out{};
   static_assert(sizeof(out) == sizeof(fuse_entry_out) + sizeof(fuse_open_out));
-  out.entry.nodeid = attr.inode();
-  out.entry.generation = attr.generation();
+  out.entry.nodeid = attr.inode;
+  out.entry.generation = attr.generation;
   out.entry.attr_valid = validity.attr_ns / kNsPerSecond;
   out.entry.attr_valid_nsec = validity.attr_ns % kNsPerSecond;
   out.entry.entry_valid = validity.name_ns / kNsPerSecond;

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/base/attributes.h"
 #include "proto/types.pb.h"
 
 namespace reel::client {
@@ -26,31 +27,31 @@ struct Validity {
 // What stat(2) shows as st_blksize: cp, cat and their like read and write in pieces of that size.
 inline constexpr std::uint32_t kPreferredIoBytes = 1 << 20;
 
-struct stat ToStat(const v1::Attr& attr);
-fuse_entry_param ToEntry(const v1::Attr& attr, const Validity& validity);
+struct stat ToStat(const Attributes& attr);
+fuse_entry_param ToEntry(const Attributes& attr, const Validity& validity);
 
 // The flags of chattr(1) (FS_*_FL), as far as they are kept, and InodeFlag bits.
 std::uint32_t ToFileFlags(std::uint32_t inode_flags);
 std::uint32_t FromFileFlags(std::uint32_t file_flags);
 
 // The reply of FS_IOC_GETFLAGS, or of FS_IOC_FSGETXATTR.
-void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr, bool extended);
+void ReplyFileFlags(fuse_req_t request, const absl::StatusOr<Attributes>& attr, bool extended);
 
 void ReplyStatus(fuse_req_t request, const absl::Status& status);
-void ReplyAttr(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+void ReplyAttr(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
                const Validity& validity = {});
 // The reply of STATX, with the birth time.
-void ReplyStatx(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+void ReplyStatx(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
                 const Validity& validity = {});
 // The kernel keeps ENOENT, too, where the name is valid.
-void ReplyEntry(fuse_req_t request, const absl::StatusOr<v1::Attr>& attr,
+void ReplyEntry(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
                 const Validity& validity = {});
 
 // FOPEN_DIRECT_IO with parallel writes, or the page cache. libfuse 3.14 cannot say the former.
 std::uint32_t OpenFlags(bool direct);
 // `handle`: by which later requests name the open file.
 bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flags);
-bool ReplyCreate(fuse_req_t request, const v1::Attr& attr, const Validity& validity,
+bool ReplyCreate(fuse_req_t request, const Attributes& attr, const Validity& validity,
                  std::uint64_t handle, std::uint32_t open_flags);
 
 }  // namespace reel::client

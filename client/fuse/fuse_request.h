@@ -61,14 +61,14 @@ class Request {
     return static_cast<FuseFileSystem*>(fuse_req_userdata(request))->locks.NewHandle();
   }
   // Of attributes that came from vfs() just now.
-  Validity ValidityOf(const absl::StatusOr<v1::Attr>& attr, bool knows_inode) const {
+  Validity ValidityOf(const absl::StatusOr<Attributes>& attr, bool knows_inode) const {
     return {.attr_ns = attr.ok() ? vfs().ShowAttr(*attr, knows_inode) : 0, .name_ns = 0};
   }
   // The same of what a name was just said to lead to, or of its absence (ENOENT).
-  Validity ValidityOf(const NameIn& at, const absl::StatusOr<v1::Attr>& attr) const {
+  Validity ValidityOf(const NameIn& at, const absl::StatusOr<Attributes>& attr) const {
     Validity validity = ValidityOf(attr, /*knows_inode=*/false);
     if (attr.ok() || ErrnoOf(attr.status()) == ENOENT) {
-      validity.name_ns = vfs().ShowName(at, attr.ok() ? attr->inode() : 0);
+      validity.name_ns = vfs().ShowName(at, attr.ok() ? attr->inode : 0);
     }
     return validity;
   }

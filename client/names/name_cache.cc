@@ -109,7 +109,7 @@ bool NameCache::IsPageKnown(std::uint64_t directory) {
   return node != nullptr && node->pages.contains(0);
 }
 
-std::optional<v1::Attr> NameCache::GetAttr(std::uint64_t inode) {
+std::optional<Attributes> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
   if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
@@ -149,9 +149,7 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
   own_changes_.Begin(change);
   for (const std::uint64_t inode : change.inodes) {
     Node* const node = Find(inode);
-    if (node != nullptr && std::exchange(node->shown, Shown::kNo) != Shown::kNo) {
-      to_tell.attributes.push_back(inode);
-    }
+    if (node != nullptr && node->view.TakeAttributes()) to_tell.attributes.push_back(inode);
   }
   for (const auto& [parent, name] : change.names) {
     Node* const directory = Find(parent);
@@ -161,9 +159,9 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
     }
     if (directory == nullptr) continue;
     // (Of one that is held alone nobody else sees a change before the recall.)
-    to_tell.names |= directory->names_kept_in == epoch_ && directory->alone == 0;
-    if (directory->shown != Shown::kKept) continue;
-    directory->shown = Shown::kNo;
+    to_tell.names |= views_.KeepsNames(directory->view) && !directory->delegation.delegated();
+    if (directory->view.attributes() != Shown::kKept) continue;
+    directory->view.TakeAttributes();
     to_tell.attributes.push_back(parent);
   }
   return change;
@@ -206,7 +204,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
     case v1::Request::kLink:
       if (done)
         NameChanged(reply, request.link().parent(), request.link().name(), request.link().inode());
-      if (Node* node = Find(request.link().inode())) node->made_in = 0;
+      if (Node* node = Find(request.link().inode())) node->made.NoteOtherName();
       break;
     case v1::Request::kUnlink:
       if (done) NameChanged(reply, request.unlink().parent(), request.unlink().name(), 0);
@@ -218,7 +216,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
     case v1::Request::kSetXattr:
     case v1::Request::kRemoveXattr:
       for (const std::uint64_t inode : OwnChanges::Of(request).inodes) {
-        if (Node* node = Find(inode)) node->unborn.clear();
+        if (Node* node = Find(inode)) node->delegation.DropReserved();
       }
       break;
     default:
@@ -229,7 +227,8 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
 
 void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   Node* const directory = Find(lookup.parent());
-  if (directory == nullptr || IsDots(lookup.name()) || ahead_.contains(lookup.parent())) return;
+  if (directory == nullptr || IsDots(lookup.name()) || delegations_.HasUnanswered(lookup.parent()))
+    return;
   if (reply.error() == 0) {
     SetName(*directory, lookup.name(), reply.entry().attr().inode());
   } else if (reply.error() == ENOENT) {
@@ -242,7 +241,7 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
 void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
   Node* directory = Find(request.inode());
   // Names may have been made and removed here since it was read.
-  if (ahead_.contains(request.inode())) directory = nullptr;
+  if (delegations_.HasUnanswered(request.inode())) directory = nullptr;
   // Whoever lists a very large directory has seldom use for all of it.
   if (directory != nullptr && directory->names_weight > max_weight_ / kListedShare) {
     directory->listed_to = 0;
@@ -301,15 +300,15 @@ void NameCache::DropPages(Node& directory) {
   directory.pages.clear();
   directory.subdirectories.clear();
   directory.walked_to = 0;
-  directory.listing = {};
+  directory.view.DropListing();
 }
 
 NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
   if (returning_.contains(inode)) return Recall::kOnItsWay;
   const Node* const node = Find(inode);
-  const bool kept = node != nullptr && IsKept(*node);
-  const bool shown = kept || (node != nullptr && node->shown != Shown::kNo);
+  const bool kept = node != nullptr && views_.Keeps(node->view);
+  const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
   Drop(inode);
   if (!shown) return Recall::kReturn;
   returning_.insert(inode);
@@ -321,24 +320,24 @@ NameCache::Recall NameCache::OnShare(std::uint64_t directory) {
   if (returning_.contains(directory)) return Recall::kOnItsWay;
   Node* const node = Find(directory);
   if (node == nullptr) return Recall::kReturn;
-  node->alone = 0;
-  node->unborn.clear();
-  const bool changes = own_changes_.TouchNamesOf(directory) || ahead_.contains(directory);
-  return changes && node->names_kept_in == epoch_ ? Recall::kTellOfNamesToo : Recall::kReturn;
+  Delegations::End(node->delegation);
+  const bool changes =
+      own_changes_.TouchNamesOf(directory) || delegations_.HasUnanswered(directory);
+  return changes && views_.KeepsNames(node->view) ? Recall::kTellOfNamesToo : Recall::kReturn;
 }
 
 std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {
   MutexLock lock(mutex_);
   std::vector<std::uint64_t> kept;
   for (const auto& [inode, node] : nodes_) {
-    if (node->kept_until_ms > now_ms) kept.push_back(inode);
+    if (node->view.KeepsAttributesAt(now_ms)) kept.push_back(inode);
   }
   nodes_.clear();
   uses_.clear();
   names_weight_ = 0;
   dropped_ = {};
   returning_.clear();
-  ahead_.clear();
+  delegations_.ForgetUnanswered();
   return kept;
 }
 
@@ -402,17 +401,19 @@ void NameCache::Shrink() {
 void NameCache::GiveBack(std::uint64_t inode) {
   const Node* const node = Find(inode);
   if (node == nullptr) return;
-  if (IsKept(*node) || node->shown == Shown::kKept) dropped_.kept.push_back(inode);
+  if (views_.Keeps(node->view) || node->view.attributes() == Shown::kKept) {
+    dropped_.kept.push_back(inode);
+  }
   Drop(inode);
   returning_.insert(inode);
   dropped_.inodes.push_back(inode);
 }
 
-void NameCache::SetAttr(const v1::Attr& attr) {
-  if (attr.mode() == 0) {
-    Drop(attr.inode());  // the inode is gone
-  } else if (Node* node = Find(attr.inode())) {
-    if (!node->attr || node->attr->change() != attr.change()) DropPages(*node);
+void NameCache::SetAttr(const Attributes& attr) {
+  if (attr.mode == 0) {
+    Drop(attr.inode);  // the inode is gone
+  } else if (Node* node = Find(attr.inode)) {
+    if (!node->attr || node->attr->change != attr.change) DropPages(*node);
     node->attr = attr;
   }
 }

@@ -9,10 +9,11 @@
 //   2. A directory is *complete* when every name in it is known: then what is not there is absent.
 //      Its listing is kept in the parts in which it came, until a name in it changes.
 //   3. What the kernel was told to take for valid (Show, ShowName; not ShowListing) is told back to
-//      it before the token goes back, and before a change of this client's own is sent.
+//      it before the token goes back, and before a change of this client's own is sent. (What that
+//      is, kernel_views.h knows.)
 //   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
 //      of what was made in it meanwhile. Then names are made and removed here first
-//      (name_cache_ahead).
+//      (delegations.h, name_cache_ahead.cc).
 //   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
@@ -22,7 +23,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -33,6 +33,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
+#include "client/base/attributes.h"
+#include "client/names/delegations.h"
+#include "client/names/kernel_views.h"
 #include "client/names/own_changes.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
@@ -52,10 +55,10 @@ class NameCache {
 
   struct Found {
     bool absent = false;
-    v1::Attr attr;  // unless absent; as the controller has it
+    Attributes attr;  // unless absent; as the controller has it
   };
   std::optional<Found> Lookup(std::uint64_t parent, std::string_view name);
-  std::optional<v1::Attr> GetAttr(std::uint64_t inode);
+  std::optional<Attributes> GetAttr(std::uint64_t inode);
   std::optional<std::string> ReadLink(std::uint64_t inode);
   bool Holds(std::uint64_t inode) const;
   // The part of a directory's listing behind `cookie`, as it came from the controller, but for the
@@ -71,8 +74,8 @@ class NameCache {
   // and nothing is about to change them. If so, OnRecall and BeginChange will speak of the inode.
   // kKept: until that time at the latest, a directory's (0: not at all); the kernel knows the
   // inode. kMoment: for the system call that asks.
-  enum class Shown : std::uint8_t { kNo, kMoment, kKept };
-  Shown Show(const v1::Attr& attr, std::uint64_t kept_until_ms);
+  using Shown = KernelViews::Shown;
+  Shown Show(const Attributes& attr, std::uint64_t kept_until_ms);
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
   // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
   // has changed lately, which matters where it is not held alone.
@@ -81,10 +84,7 @@ class NameCache {
   // A directory's listing, which the kernel may keep until a name in it changes; it is not told,
   // but asks for it anew with the next opendir(3). `number`: of this state of the directory, for
   // NoteListing; 0: it may not keep it. `kept`: what it has is of this state.
-  struct Listing {
-    std::uint64_t number = 0;
-    bool kept = false;
-  };
+  using Listing = KernelViews::Listing;
   Listing ShowListing(std::uint64_t directory);
   // The kernel has dropped what it had from before, and now it begins to list again.
   void NoteListing(std::uint64_t directory, const Listing& listing);
@@ -94,7 +94,7 @@ class NameCache {
   // Whether the kernel keeps any.
   bool keeps() const {
     MutexLock lock(mutex_);
-    return keeps_;
+    return views_.keeps();
   }
   void EndForget();
   // Counts what this client has done to the volume's usage.
@@ -164,7 +164,7 @@ class NameCache {
 
  private:
   struct Node {
-    std::optional<v1::Attr> attr;
+    std::optional<Attributes> attr;
     std::optional<std::string> link;
     absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
     std::size_t names_weight = 0;
@@ -175,40 +175,30 @@ class NameCache {
     // pages. A walk has come to the one before `walked_to`.
     std::vector<std::uint64_t> subdirectories;
     std::size_t walked_to = 0;
-    std::uint64_t alone = 0;  // the number under which it is held alone; 0: it is not
-    std::deque<v1::Unborn> unborn;
-    // The `alone` of the directory that it was made in, and has its only name in; 0: it was not.
-    std::uint64_t made_in = 0;
-    bool removed = false;  // here, ahead: what replies say of its links is older
+    Delegations::Directory delegation;
+    Delegations::File made;
     bool complete = false;
-    Listing listing;  // number 0: nobody has asked for it in this state
     bool looked_into = false;
-    Shown shown = Shown::kNo;  // whether the kernel may take `attr` for valid
-    // The last epochs in which the kernel was shown what it keeps, and names among that.
-    std::uint64_t kept_in = 0;
-    std::uint64_t names_kept_in = 0;
-    std::uint64_t kept_until_ms = 0;  // attributes, where they are kept
+    KernelViews::View view;
     // A listing from the start, without a gap, has come to this cookie.
     std::uint64_t listed_to = 0;
     std::list<std::uint64_t>::iterator use;
   };
 
   Node* Find(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Keep(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsKept(const Node& node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Use(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::size_t WeightLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetName(Node& directory, std::string_view name, std::uint64_t inode)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Attributes of what is not being changed ahead, unless they are older than what is known.
-  void LearnAttr(const v1::Attr& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LearnAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Node* FindAlone(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TouchAhead(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -244,14 +234,8 @@ class NameCache {
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
   OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
   Dropped dropped_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t last_alone_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t last_listing_ ABSL_GUARDED_BY(mutex_) = 0;
-  // How many changes of a directory are foretold and not answered yet.
-  absl::flat_hash_map<std::uint64_t, std::uint32_t> ahead_ ABSL_GUARDED_BY(mutex_);
-  // Of what the kernel keeps, as it was forgotten for the last time.
-  std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool forgetting_ ABSL_GUARDED_BY(mutex_) = false;
-  bool keeps_ ABSL_GUARDED_BY(mutex_) = false;  // something, in this epoch
+  Delegations delegations_ ABSL_GUARDED_BY(mutex_);
+  KernelViews views_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t space_changes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_set<std::uint64_t> returning_ ABSL_GUARDED_BY(mutex_);
 };

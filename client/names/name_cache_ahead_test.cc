@@ -37,7 +37,7 @@ class NameCacheAheadTest : public testing::Test {
     attr.set_nlink(1);
     attr.set_change(1);
     if (const auto directory = cache_.GetAttr(request.create().parent())) {
-      *reply.add_changed() = *directory;
+      *reply.add_changed() = directory->ToProto();
     }
     cache_.OnReply(request, reply);
   }
@@ -73,14 +73,14 @@ class NameCacheAheadTest : public testing::Test {
     reply.set_error(error);
     if (sent_[n].has_create() && error == 0) reply.add_cacheable(sent_[n].foretold().inode());
     v1::Attr& directory = *reply.add_changed();
-    directory = *cache_.GetAttr(kAlone);
+    directory = cache_.GetAttr(kAlone)->ToProto();
     directory.set_nlink(77);
     cache_.OnReply(sent_[n], reply);
   }
   std::uint64_t Found(const std::string& name) {
     const auto found = cache_.Lookup(kAlone, name);
     EXPECT_TRUE(found.has_value());
-    return !found || found->absent ? 0 : found->attr.inode();
+    return !found || found->absent ? 0 : found->attr.inode;
   }
 
   NameCache cache_;
@@ -92,17 +92,17 @@ TEST_F(NameCacheAheadTest, AFileIsThereAtOnce) {
   EXPECT_EQ(Create("a"), std::nullopt);  // of what?
   Stock(2);
   now_.set_seconds(9);
-  const v1::Attr before = *cache_.GetAttr(kAlone);
+  const Attributes before = *cache_.GetAttr(kAlone);
   const auto attr = Create("a");
   ASSERT_TRUE(attr);
   EXPECT_EQ(attr->inode(), kFirst);
   EXPECT_EQ(attr->mode(), S_IFREG | 0644u);
   EXPECT_EQ(attr->mtime().seconds(), 9);
   EXPECT_EQ(Found("a"), kFirst);
-  const v1::Attr directory = *cache_.GetAttr(kAlone);
-  EXPECT_EQ(directory.size_bytes(), before.size_bytes() + 32);
-  EXPECT_EQ(directory.change(), before.change() + 1);
-  EXPECT_EQ(directory.mtime().seconds(), 9);
+  const Attributes directory = *cache_.GetAttr(kAlone);
+  EXPECT_EQ(directory.size_bytes, before.size_bytes + 32);
+  EXPECT_EQ(directory.change, before.change + 1);
+  EXPECT_EQ(directory.mtime.seconds, 9);
   EXPECT_EQ(Create("a"), std::nullopt);  // it exists
   EXPECT_TRUE(Create("b"));
   EXPECT_EQ(Create("c"), std::nullopt);  // there is none left
@@ -114,7 +114,7 @@ TEST_F(NameCacheAheadTest, TimesGoOnWhereClocksDifferALittle) {
   ASSERT_TRUE(Create("a"));
   now_.set_seconds(95);
   EXPECT_EQ(Create("b")->mtime().seconds(), 100);
-  EXPECT_EQ(cache_.GetAttr(kAlone)->mtime().nanoseconds(), 1u);
+  EXPECT_EQ(cache_.GetAttr(kAlone)->mtime.nanoseconds, 1u);
   now_.set_seconds(50);
   EXPECT_EQ(Create("c")->mtime().seconds(), 50);
 }
@@ -131,7 +131,7 @@ TEST_F(NameCacheAheadTest, OnlyWhatWasMadeHereIsRemovedHere) {
   ASSERT_TRUE(Create("a"));
   EXPECT_TRUE(Unlink("a"));
   EXPECT_EQ(Found("a"), 0u);
-  EXPECT_EQ(cache_.GetAttr(kFirst)->nlink(), 0u);
+  EXPECT_EQ(cache_.GetAttr(kFirst)->nlink, 0u);
   EXPECT_FALSE(Unlink("a"));
   ASSERT_TRUE(Create("b"));
   v1::Request link;
@@ -139,7 +139,7 @@ TEST_F(NameCacheAheadTest, OnlyWhatWasMadeHereIsRemovedHere) {
   link.mutable_link()->set_parent(kAlone);
   link.mutable_link()->set_name("other");
   v1::Reply linked;
-  *linked.add_changed() = *cache_.GetAttr(kAlone);
+  *linked.add_changed() = cache_.GetAttr(kAlone)->ToProto();
   cache_.OnReply(link, linked);
   EXPECT_FALSE(Unlink("b"));
 }
@@ -149,7 +149,7 @@ TEST_F(NameCacheAheadTest, TheLastAnswerTellsOfTheDirectory) {
   ASSERT_TRUE(Create("a"));
   ASSERT_TRUE(Create("b"));
   CameOut(0);
-  EXPECT_NE(cache_.GetAttr(kAlone)->nlink(), 77u);
+  EXPECT_NE(cache_.GetAttr(kAlone)->nlink, 77u);
   // Nor what was read before: a lookup that was given up, a commit on its way.
   v1::Request lookup;
   lookup.mutable_lookup()->set_parent(kAlone);
@@ -159,7 +159,7 @@ TEST_F(NameCacheAheadTest, TheLastAnswerTellsOfTheDirectory) {
   cache_.OnReply(lookup, absent);
   EXPECT_EQ(Found("b"), kFirst + 1);
   CameOut(1);
-  EXPECT_EQ(cache_.GetAttr(kAlone)->nlink(), 77u);
+  EXPECT_EQ(cache_.GetAttr(kAlone)->nlink, 77u);
 }
 
 TEST_F(NameCacheAheadTest, ACommitThatCrossesARemovalDoesNotUndoIt) {
@@ -175,7 +175,7 @@ TEST_F(NameCacheAheadTest, ACommitThatCrossesARemovalDoesNotUndoIt) {
   attr.set_nlink(1);
   attr.set_change(9);
   cache_.OnReply(commit, reply);
-  EXPECT_EQ(cache_.GetAttr(kFirst)->nlink(), 0u);
+  EXPECT_EQ(cache_.GetAttr(kFirst)->nlink, 0u);
 }
 
 TEST_F(NameCacheAheadTest, WhoIsRecalledGoesOnNoMore) {
@@ -221,7 +221,7 @@ TEST_F(NameCacheAheadTest, AChangeOfBeforeALostStreamIsNotAppliedOnceMore) {
   rename.set_flags(2 /* RENAME_EXCHANGE */);
   cache_.OnReply(exchange, {});
   const auto found = cache_.Lookup(kAlone, "a");
-  EXPECT_TRUE(!found || found->attr.inode() == 10);
+  EXPECT_TRUE(!found || found->attr.inode == 10);
   Reply(CreateOf("c"), 30);
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kAlone);

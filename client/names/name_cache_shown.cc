@@ -1,47 +1,30 @@
 // What the kernel was shown of the cache, and may take for valid.
 #include <sys/stat.h>
 
-#include <algorithm>
-
 #include "client/names/name_cache.h"
 
 namespace reel::client {
 
-void NameCache::Keep(Node& node) {
-  node.kept_in = epoch_;
-  keeps_ = true;
-}
-
-bool NameCache::IsKept(const Node& node) const {
-  return node.kept_in == epoch_;
-}
-
 // A change in a directory changes its times: the kernel, which asks in the middle of one, may learn
 // of the old ones after it has heard of the change.
-NameCache::Shown NameCache::Show(const v1::Attr& attr, std::uint64_t kept_until_ms) {
+NameCache::Shown NameCache::Show(const Attributes& attr, std::uint64_t kept_until_ms) {
   MutexLock lock(mutex_);
-  Node* const node = Find(attr.inode());
-  if (node == nullptr || !node->attr || node->attr->change() != attr.change() ||
-      own_changes_.TouchInode(attr.inode())) {
+  Node* const node = Find(attr.inode);
+  if (node == nullptr || !node->attr || node->attr->change != attr.change ||
+      own_changes_.TouchInode(attr.inode)) {
     return Shown::kNo;
   }
-  const bool kept = kept_until_ms != 0 && !forgetting_ && S_ISDIR(attr.mode()) &&
-                    !own_changes_.TouchNamesOf(attr.inode());
-  if (kept) {
-    Keep(*node);
-    node->kept_until_ms = kept_until_ms;
-  }
-  const Shown shown = kept ? Shown::kKept : Shown::kMoment;
-  node->shown = std::max(node->shown, shown);
-  return shown;
+  const bool still = S_ISDIR(attr.mode) && !own_changes_.TouchNamesOf(attr.inode);
+  return views_.ShowAttributes(node->view, still ? kept_until_ms : 0);
 }
 
 bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
                          bool quiet) {
   MutexLock lock(mutex_);
   Node* const directory = Find(parent);
-  if (directory == nullptr || forgetting_ || own_changes_.TouchName(parent, name)) return false;
-  if (!quiet && directory->alone == 0) return false;
+  if (directory == nullptr || !views_.may_keep() || own_changes_.TouchName(parent, name))
+    return false;
+  if (!quiet && !directory->delegation.delegated()) return false;
   const auto entry = directory->names.find(absl::string_view(name.data(), name.size()));
   const bool known = entry != directory->names.end();
   if (!known && !directory->complete) return false;
@@ -49,9 +32,7 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
   // What the kernel knows of the owner of what it comes to by name it does not ask for again.
   Node* const child = inode == 0 ? nullptr : Find(inode);
   if (inode != 0 && (child == nullptr || own_changes_.TouchInode(inode))) return false;
-  if (child != nullptr) Keep(*child);
-  Keep(*directory);
-  directory->names_kept_in = epoch_;
+  views_.ShowName(directory->view, child == nullptr ? nullptr : &child->view);
   return true;
 }
 
@@ -60,28 +41,24 @@ NameCache::Listing NameCache::ShowListing(std::uint64_t directory) {
   Node* const node = Find(directory);
   // (Of a change whose caller has given up the kernel learns nothing.)
   if (node == nullptr || own_changes_.TouchNamesOf(directory)) return {};
-  if (node->listing.number == 0) node->listing.number = ++last_listing_;
-  return node->listing;
+  return views_.ShowListing(node->view);
 }
 
 void NameCache::NoteListing(std::uint64_t directory, const Listing& listing) {
   if (listing.number == 0 || listing.kept) return;
   MutexLock lock(mutex_);
   Node* const node = Find(directory);
-  if (node != nullptr && node->listing.number == listing.number) node->listing.kept = true;
+  if (node != nullptr) node->view.NoteListing(listing.number);
 }
 
 bool NameCache::BeginForget() {
   MutexLock lock(mutex_);
-  forgetting_ = true;
-  return keeps_;
+  return views_.BeginForget();
 }
 
 void NameCache::EndForget() {
   MutexLock lock(mutex_);
-  forgetting_ = false;
-  keeps_ = false;
-  ++epoch_;
+  views_.EndForget();
 }
 
 }  // namespace reel::client

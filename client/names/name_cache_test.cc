@@ -88,7 +88,7 @@ class NameCacheTest : public testing::Test {
   std::string Find(const std::string& name, std::uint64_t parent = kDir) {
     const auto found = cache_.Lookup(parent, name);
     if (!found) return "?";
-    return found->absent ? "-" : absl::StrCat(found->attr.inode());
+    return found->absent ? "-" : absl::StrCat(found->attr.inode);
   }
 
   NameCache cache_;
@@ -325,7 +325,7 @@ TEST_F(NameCacheTest, FollowsThisClientsOwnChanges) {
   *done.add_changed() = AttrOf(kDir, S_IFDIR | 0755);
   cache_.OnReply(unlink, done);
   EXPECT_EQ(Find("a"), "-");
-  EXPECT_EQ(cache_.GetAttr(10)->nlink(), 0u);
+  EXPECT_EQ(cache_.GetAttr(10)->nlink, 0u);
 }
 
 TEST_F(NameCacheTest, RenamesMoveExchangeAndReplace) {

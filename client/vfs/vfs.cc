@@ -5,12 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "google/protobuf/arena.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "volume/base/types.h"
@@ -111,8 +113,8 @@ void Vfs::NoteRead(std::uint64_t inode, AtimePolicy policy, bool due) {
 // The kernel asks for the ACL of every directory on a path, and for the capability of every
 // program; ls -l for all attributes of every file.
 bool Vfs::KnowsNoXattrs(std::uint64_t inode) {
-  const std::optional<v1::Attr> attr = names_.GetAttr(inode);
-  return attr && !attr->xattrs() && session_.LeaseHolds();
+  const std::optional<Attributes> attr = names_.GetAttr(inode);
+  return attr && !attr->xattrs && session_.LeaseHolds();
 }
 
 absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& caller) {
@@ -120,6 +122,17 @@ absl::StatusOr<std::string> Vfs::CallForData(v1::Request request, const Caller& 
   if (!reply.ok()) return reply.status();
   if (!reply->has_data()) return WrongReply("data");
   return std::move(*reply->mutable_data()->mutable_data());
+}
+
+// The data path speaks in messages; this one lies on the stack, with its times.
+Attributes Vfs::Overlaid(const Attributes& known) const {
+  constexpr std::size_t kMessageBytes = 1024;
+  alignas(8) std::array<char, kMessageBytes> memory;
+  google::protobuf::Arena arena(memory.data(), memory.size());
+  v1::Attr& attr = *google::protobuf::Arena::CreateMessage<v1::Attr>(&arena);
+  known.CopyTo(attr);
+  data_.Overlay(attr);
+  return attr;
 }
 
 IoContext Vfs::Context(const Caller& caller) {
@@ -133,13 +146,12 @@ IoContext Vfs::Context(const Caller& caller) {
 
 // ---- names ------------------------------------------------------------------------------------
 
-absl::StatusOr<v1::Attr> Vfs::Lookup(const NameIn& at, const Caller& caller) {
+absl::StatusOr<Attributes> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   // An absent name may be one that cannot be: too long.
   if (absl::Status valid = ValidateName(at.name); !valid.ok()) return valid;
   if (auto found = names_.Lookup(at.parent, at.name); found && session_.LeaseHolds()) {
     if (found->absent) return ErrnoStatus(ENOENT);
-    data_.Overlay(found->attr);
-    return std::move(found->attr);
+    return Overlaid(found->attr);
   }
   v1::Request request;
   v1::Lookup& lookup = *request.mutable_lookup();
@@ -182,7 +194,7 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
 
 absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& caller) {
   if (auto known = names_.ReadLink(inode); known && session_.LeaseHolds()) {
-    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(*attr, LinkAtime());
+    if (const auto attr = names_.GetAttr(inode)) data_.NoteAccess(attr->ToProto(), LinkAtime());
     return *std::move(known);
   }
   v1::Request request;
@@ -196,10 +208,9 @@ absl::StatusOr<std::string> Vfs::ReadLink(std::uint64_t inode, const Caller& cal
 
 // ---- inodes -----------------------------------------------------------------------------------
 
-absl::StatusOr<v1::Attr> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
-  if (auto known = names_.GetAttr(inode); known && session_.LeaseHolds()) {
-    data_.Overlay(*known);
-    return *std::move(known);
+absl::StatusOr<Attributes> Vfs::GetAttr(std::uint64_t inode, const Caller& caller) {
+  if (const auto known = names_.GetAttr(inode); known && session_.LeaseHolds()) {
+    return Overlaid(*known);
   }
   v1::Request request;
   request.mutable_get_attr()->set_inode(inode);
@@ -350,7 +361,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   if (auto page = names_.Page(handle.inode(), cookie); page && session_.LeaseHolds()) {
     const auto attr = names_.GetAttr(handle.inode());
     if (cookie == 0 && attr && !handle.no_atime()) {
-      data_.NoteAccess(*attr, DirectoryAtime());
+      data_.NoteAccess(attr->ToProto(), DirectoryAtime());
     }
     return page;
   }
@@ -379,8 +390,10 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
   IoContext io = Context(checked);
   io.access = (write ? W_OK : 0) | ((flags & O_ACCMODE) != O_WRONLY ? R_OK : 0);
   if ((flags & kToExecute) != 0) io.access = X_OK;
-  const std::optional<v1::Attr> known = names_.GetAttr(inode);
-  if (known && session_.LeaseHolds()) io.known = &*known;
+  std::optional<v1::Attr> known;
+  if (const auto cached = names_.GetAttr(inode); cached && session_.LeaseHolds()) {
+    io.known = &known.emplace(cached->ToProto());
+  }
   absl::StatusOr<v1::Attr> attr = data_.Open(inode, write, io);
   if (!attr.ok()) return attr;
   ForgetUnlessHeld(inode);

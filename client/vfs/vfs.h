@@ -29,6 +29,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/base/attributes.h"
 #include "client/data/file_data.h"
 #include "client/names/kernel_names.h"
 #include "client/names/name_cache.h"
@@ -81,7 +82,7 @@ class Vfs {
         ahead_(session, names, options.listing_bytes) {}
 
   // ---- names ----
-  absl::StatusOr<v1::Attr> Lookup(const NameIn& at, const Caller& caller);
+  absl::StatusOr<Attributes> Lookup(const NameIn& at, const Caller& caller);
   // For how many nanoseconds the kernel may keep what Lookup just said: that a name leads to this
   // inode, or to none (0). 0: not at all.
   std::uint64_t ShowName(const NameIn& at, std::uint64_t inode);
@@ -111,11 +112,11 @@ class Vfs {
   }
   // The root's attributes, and StatFs of it, are answered from the last ones while no controller is
   // there: umount(8) asks for both, and has to work then.
-  absl::StatusOr<v1::Attr> GetAttr(std::uint64_t inode, const Caller& caller);
+  absl::StatusOr<Attributes> GetAttr(std::uint64_t inode, const Caller& caller);
   // For how many nanoseconds the kernel may take these attributes, which came from here just now,
   // for valid: 0, a moment (for the system call that asked), or, where it knows the inode (it has
   // asked for its attributes), as long as it keeps names.
-  std::uint64_t ShowAttr(const v1::Attr& attr, bool knows_inode);
+  std::uint64_t ShowAttr(const Attributes& attr, bool knows_inode);
   absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const Caller& caller);
   // What files that are made in that directory may use of the volume.
   absl::StatusOr<v1::StatFsReply> StatFs(std::uint64_t inode, const Caller& caller);
@@ -203,6 +204,8 @@ class Vfs {
   // Of the volume's space, to what files that are made in that directory may use.
   void NarrowSpace(std::uint64_t inode, const Caller& caller, v1::StatFsReply& space);
   absl::StatusOr<std::string> CallForData(v1::Request request, const Caller& caller);
+  // What the cache knows, with what FileData knows better. Allocates nothing.
+  Attributes Overlaid(const Attributes& known) const;
   static IoContext Context(const Caller& caller);
   AtimePolicy LinkAtime() const {
     return notes_files_.load() ? noted_atime_.load() : AtimePolicy::kNone;

@@ -13,9 +13,9 @@ namespace reel::client {
 std::optional<v1::Attr> Vfs::Victim(const NameIn& at) {
   auto found = names_.Lookup(at.parent, at.name);
   if (!found || found->absent) return std::nullopt;
-  data_.Overlay(found->attr);  // its size may be known here only
-  const bool last = S_ISDIR(found->attr.mode()) || found->attr.nlink() <= 1;
-  return last ? std::optional(std::move(found->attr)) : std::nullopt;
+  const Attributes attr = Overlaid(found->attr);  // its size may be known here only
+  const bool last = S_ISDIR(attr.mode) || attr.nlink <= 1;
+  return last ? std::optional(attr.ToProto()) : std::nullopt;
 }
 
 bool Vfs::IsRemoved(std::uint64_t inode, const absl::Status& status) const {

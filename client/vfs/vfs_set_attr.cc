@@ -31,10 +31,11 @@ bool Vfs::MayBeAhead() const {
 
 std::optional<v1::Attr> Vfs::SetAhead(const v1::SetAttr& set) {
   if (!session_.sets_ahead() || !MayBeAhead()) return {};
-  std::optional<v1::Attr> known = names_.GetAttr(set.inode());
-  if (!known) return {};
-  data_.Overlay(*known);
-  return data_.SetAhead(set, *known);
+  const std::optional<Attributes> found = names_.GetAttr(set.inode());
+  if (!found) return {};
+  v1::Attr known = found->ToProto();
+  data_.Overlay(known);
+  return data_.SetAhead(set, known);
 }
 
 absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& caller) {

@@ -20,12 +20,12 @@ std::uint64_t Vfs::KeptNs() const {
   return std::min(KernelNames::kKeptMs, session_.LeaseLeftMs() / 4) * kNsPerMs;
 }
 
-std::uint64_t Vfs::ShowAttr(const v1::Attr& attr, bool knows_inode) {
+std::uint64_t Vfs::ShowAttr(const Attributes& attr, bool knows_inode) {
   if (!session_.LeaseHolds()) return 0;
   const std::uint64_t kept_ns = KeptNs();
   KernelNames* const kernel_names = options_.kernel_names;
-  const bool keep = knows_inode && kept_ns > 0 && S_ISDIR(attr.mode()) && kernel_names != nullptr &&
-                    kernel_names->Keeps() && kernel_names->IsQuiet(attr.inode());
+  const bool keep = knows_inode && kept_ns > 0 && S_ISDIR(attr.mode) && kernel_names != nullptr &&
+                    kernel_names->Keeps() && kernel_names->IsQuiet(attr.inode);
   // (Its own clock may have begun to count later.)
   switch (names_.Show(attr, keep ? kernel_names->NowMs() + 2 * KernelNames::kKeptMs : 0)) {
     case NameCache::Shown::kNo:

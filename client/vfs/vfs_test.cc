@@ -18,8 +18,8 @@ TEST_F(VfsTest, AttributesComeOverlaidAndCredentialsGoAlong) {
   ReplyEntry(7);
   const auto attr = vfs_.Lookup({1, "a"}, caller_);
   ASSERT_TRUE(attr.ok());
-  EXPECT_EQ(attr->inode(), 7u);
-  EXPECT_EQ(attr->size_bytes(), 4711u);
+  EXPECT_EQ(attr->inode, 7u);
+  EXPECT_EQ(attr->size_bytes, 4711u);
   EXPECT_EQ(LastRequest().lookup().name(), "a");
   EXPECT_EQ(session_.uid, 1000u);
 }
@@ -37,7 +37,7 @@ TEST_F(VfsTest, TheRootIsStillThereWhenNoControllerIs) {
   session_.replies.emplace_back().mutable_stat_fs()->set_block_bytes(4096);
   ASSERT_TRUE(vfs_.LookAtRoot().ok());
   session_.away = true;
-  EXPECT_EQ(vfs_.GetAttr(1, caller_)->inode(), 1u);
+  EXPECT_EQ(vfs_.GetAttr(1, caller_)->inode, 1u);
   EXPECT_EQ(vfs_.StatFs(1, caller_)->block_bytes(), 4096u);
 }
 
@@ -92,7 +92,7 @@ TEST_F(VfsTest, ARemovedFileThatIsOpenIsGoneWithItsSession) {
   names_.OnRecall(7);
 
   ReplyError(ESTALE);
-  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink(), 0u);
+  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink, 0u);
   data_.open = 7;  // the controller would have kept it
   ReplyError(ESTALE);
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), ESTALE);
@@ -104,7 +104,7 @@ TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {
   names_.OnRecall(7);
 
   ReplyError(ESTALE);
-  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink(), 0u);
+  EXPECT_EQ(vfs_.GetAttr(7, caller_)->nlink, 0u);
   v1::SetAttr set;
   set.set_inode(7);
   set.set_fields(v1::SetAttr::MODE);

@@ -19,14 +19,14 @@ class AttrCache {
  public:
   explicit AttrCache(const Scheduler& scheduler) : scheduler_(scheduler) {}
 
-  absl::StatusOr<v1::Attr> Get(client::Vfs& vfs, std::uint64_t inode,
-                               const client::Caller& caller) {
+  absl::StatusOr<client::Attributes> Get(client::Vfs& vfs, std::uint64_t inode,
+                                         const client::Caller& caller) {
     const std::uint64_t version = entries_[inode].version;
     if (entries_[inode].until >= scheduler_.now()) {
       ++hits_;
       return entries_[inode].attr;
     }
-    absl::StatusOr<v1::Attr> attr = vfs.GetAttr(inode, caller);
+    absl::StatusOr<client::Attributes> attr = vfs.GetAttr(inode, caller);
     const std::uint64_t valid_ns = attr.ok() ? vfs.ShowAttr(*attr, true) : 0;
     if (valid_ns == 0) return attr;
     Entry& entry = entries_[inode];
@@ -51,7 +51,7 @@ class AttrCache {
  private:
   static constexpr Micros kMoment = 8 * kMs;
   struct Entry {
-    v1::Attr attr;
+    client::Attributes attr;
     Micros until = 0;
     std::uint64_t version = 0;
   };

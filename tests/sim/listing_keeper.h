@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/vfs/dir_handle.h"
 #include "client/vfs/vfs.h"
+#include "proto/convert.h"
 #include "tests/sim/attr_cache.h"
 #include "tests/sim/scheduler.h"
 
@@ -51,9 +52,9 @@ class ListingKeeper {
 
   absl::StatusOr<Names> ListKept(client::Vfs& vfs, client::DirHandle& handle,
                                  const client::Caller& caller) {
-    const absl::StatusOr<v1::Attr> attr = attributes_.Get(vfs, handle.inode(), caller);
+    const absl::StatusOr<client::Attributes> attr = attributes_.Get(vfs, handle.inode(), caller);
     if (!attr.ok()) return attr.status();
-    const std::string mtime = attr->mtime().SerializeAsString();
+    const std::string mtime = ToProto(attr->mtime).SerializeAsString();
     const std::uint64_t version = versions_[handle.inode()];
     const auto kept = kept_.find(handle.inode());
     if (kept != kept_.end() && kept->second.mtime == mtime && kept->second.version == version) {

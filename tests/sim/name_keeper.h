@@ -23,22 +23,22 @@ class NameKeeper {
       : scheduler_(scheduler), attributes_(attributes) {}
 
   // As stat(2) of a name.
-  absl::StatusOr<v1::Attr> Lookup(client::Vfs& vfs, const client::NameIn& at,
-                                  const client::Caller& caller) {
+  absl::StatusOr<client::Attributes> Lookup(client::Vfs& vfs, const client::NameIn& at,
+                                            const client::Caller& caller) {
     const std::pair<std::uint64_t, std::string> key(at.parent, at.name);
     const auto kept = kept_.find(key);
     if (kept != kept_.end() && kept->second.epoch == epoch_ &&
         kept->second.until >= scheduler_.now()) {
       ++hits_;
       if (kept->second.inode == 0) return ErrnoStatus(ENOENT);
-      absl::StatusOr<v1::Attr> attr = attributes_.Get(vfs, kept->second.inode, caller);
+      absl::StatusOr<client::Attributes> attr = attributes_.Get(vfs, kept->second.inode, caller);
       if (ErrnoOf(attr.status()) != ESTALE) return attr;
     }
     const std::uint64_t epoch = epoch_;
     const std::uint64_t version = versions_[key];
-    absl::StatusOr<v1::Attr> attr = vfs.Lookup(at, caller);
+    absl::StatusOr<client::Attributes> attr = vfs.Lookup(at, caller);
     if (!attr.ok() && ErrnoOf(attr.status()) != ENOENT) return attr;
-    const std::uint64_t inode = attr.ok() ? attr->inode() : 0;
+    const std::uint64_t inode = attr.ok() ? attr->inode : 0;
     const Micros kept_for = static_cast<Micros>(vfs.ShowName(at, inode) / 1000);
     if (scheduler_.random().OneIn(4)) scheduler_.Sleep(scheduler_.random().Below(2 * kMs));
     if (kept_for > 0 && versions_[key] == version) {

@@ -58,10 +58,9 @@ absl::StatusOr<PageCache::ReadResult> PageCache::Read(client::Vfs& vfs, std::uin
                                                       std::uint64_t offset_bytes,
                                                       std::span<std::byte> buffer,
                                                       const client::Caller& caller) {
-  const absl::StatusOr<v1::Attr> attr = vfs.GetAttr(inode, caller);
+  const absl::StatusOr<client::Attributes> attr = vfs.GetAttr(inode, caller);
   if (!attr.ok()) return attr.status();
-  const std::uint64_t end =
-      std::min<std::uint64_t>(attr->size_bytes(), offset_bytes + buffer.size());
+  const std::uint64_t end = std::min<std::uint64_t>(attr->size_bytes, offset_bytes + buffer.size());
   ReadResult result;
   for (std::uint64_t at = offset_bytes; at < end;) {
     const Key key{inode, at / kPageBytes};

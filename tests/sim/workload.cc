@@ -40,10 +40,10 @@ bool IsAnswer(const absl::Status& status) {
   }
 }
 
-void TakeAttr(const v1::Attr& attr, NameOp& op) {
-  op.inode = attr.inode();
-  op.mode = attr.mode();
-  op.nlink = S_ISDIR(attr.mode()) ? 0 : attr.nlink();
+void TakeAttr(const client::Attributes& attr, NameOp& op) {
+  op.inode = attr.inode;
+  op.mode = attr.mode;
+  op.nlink = S_ISDIR(attr.mode) ? 0 : attr.nlink;
 }
 
 }  // namespace
@@ -200,9 +200,9 @@ void Program::CheckPause(Micros began) {
 
 void Program::ReadAll() {
   for (int slot = 0; slot < NameHistory::kSlots; ++slot) {
-    v1::Attr attr;
+    client::Attributes attr;
     const std::uint64_t inode = Lookup(slot, &attr);
-    if (inode == 0 || !S_ISREG(attr.mode())) continue;
+    if (inode == 0 || !S_ISREG(attr.mode)) continue;
     if (!machine_.vfs().Open(inode, O_RDONLY, caller_).ok()) continue;
     Read(inode, {0, DataModel::kMaxFileBytes});
     machine_.vfs().Close(inode);
@@ -212,14 +212,14 @@ void Program::ReadAll() {
 
 // ---- names ------------------------------------------------------------------------------------
 
-void Program::NoteSize(const v1::Attr& attr, Micros began) {
-  if (!S_ISREG(attr.mode())) return;
-  data().EndStat(attr.inode(), Who(), began, attr.size_bytes());
+void Program::NoteSize(const client::Attributes& attr, Micros began) {
+  if (!S_ISREG(attr.mode)) return;
+  data().EndStat(attr.inode, Who(), began, attr.size_bytes);
 }
 
-std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
+std::uint64_t Program::Lookup(int slot, client::Attributes* out) {
   const std::size_t number = Begin({.kind = Kind::kLookup, .slot = slot});
-  const absl::StatusOr<v1::Attr> attr =
+  const absl::StatusOr<client::Attributes> attr =
       machine_.kept_names().Lookup(machine_.vfs(), At(slot), caller_);
   if (attr.ok()) {
     NameOp& op = shared_.names.at(number);
@@ -232,7 +232,7 @@ std::uint64_t Program::Lookup(int slot, v1::Attr* out) {
   if (!Ended(number, attr.status()) || !attr.ok()) return 0;
   NoteSize(*attr, shared_.names.at(number).began);
   if (out != nullptr) *out = *attr;
-  return attr->inode();
+  return attr->inode;
 }
 
 std::uint64_t Program::Create(int slot) {
@@ -305,12 +305,12 @@ void Program::Rename(int from, int to) {
 }
 
 void Program::Link(int from, int to) {
-  v1::Attr attr;
-  if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode())) return;
-  const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode()});
-  const absl::Status status = machine_.vfs().Link(attr.inode(), At(to), caller_).status();
+  client::Attributes attr;
+  if (Lookup(from, &attr) == 0 || S_ISDIR(attr.mode)) return;
+  const std::size_t number = Begin({.kind = Kind::kLink, .slot_to = to, .inode = attr.inode});
+  const absl::Status status = machine_.vfs().Link(attr.inode, At(to), caller_).status();
   machine_.NameChanged(At(to), status.ok());
-  machine_.attributes().Forget(attr.inode());
+  machine_.attributes().Forget(attr.inode);
   Ended(number, status, /*grows=*/true);
 }
 
@@ -341,8 +341,8 @@ void Program::List(int directory) {
 }
 
 void Program::Chmod(int slot) {
-  v1::Attr attr;
-  if (Lookup(slot, &attr) != 0) ChmodOf(attr.inode());
+  client::Attributes attr;
+  if (Lookup(slot, &attr) != 0) ChmodOf(attr.inode);
 }
 
 void Program::ChmodOf(std::uint64_t inode) {
@@ -360,13 +360,13 @@ void Program::ChmodOf(std::uint64_t inode) {
 
 // By number, as of an open file; some look again and again.
 void Program::GetAttr(int slot) {
-  v1::Attr found;
+  client::Attributes found;
   if (Lookup(slot, &found) == 0) return;
   const std::uint64_t times = random().OneIn(2) ? 1 : random().Between(2, 6);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
-    const std::size_t number = Begin({.kind = Kind::kGetAttr, .inode = found.inode()});
-    const absl::StatusOr<v1::Attr> attr =
-        machine_.attributes().Get(machine_.vfs(), found.inode(), caller_);
+    const std::size_t number = Begin({.kind = Kind::kGetAttr, .inode = found.inode});
+    const absl::StatusOr<client::Attributes> attr =
+        machine_.attributes().Get(machine_.vfs(), found.inode, caller_);
     if (attr.ok()) TakeAttr(*attr, shared_.names.at(number));
     Ended(number, attr.status());
     if (!attr.ok()) return;

@@ -87,7 +87,7 @@ class Program {
   bool HasHome() const { return machine_.host() <= NameHistory::kDirectories; }
   client::NameIn At(int slot) const;
   Kind AnyKind();
-  void NoteSize(const v1::Attr& attr, Micros began);
+  void NoteSize(const client::Attributes& attr, Micros began);
   // Begins an operation on names.
   std::size_t Begin(NameOp op);
   // Whether the answer says anything: after a lost session it does not.
@@ -95,7 +95,7 @@ class Program {
   bool Ended(std::size_t number, const absl::Status& status, bool grows = false);
 
   void OneOperation();
-  std::uint64_t Lookup(int slot, v1::Attr* attr = nullptr);
+  std::uint64_t Lookup(int slot, client::Attributes* attr = nullptr);
   // 0: none was made.
   std::uint64_t Create(int slot);
   void CreateAndUse(int slot);

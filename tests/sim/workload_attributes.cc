@@ -61,11 +61,11 @@ std::uint32_t UserOf(const std::string& acl) {
 }  // namespace
 
 void Program::UseAttributes(int slot) {
-  v1::Attr attr;
+  client::Attributes attr;
   const std::uint64_t inode = Lookup(slot, &attr);
   if (inode == 0) return;
   // (Of what nobody has open a name's end is the end of its extended attributes.)
-  const bool directory = S_ISDIR(attr.mode());
+  const bool directory = S_ISDIR(attr.mode);
   client::NameCache::Listing listing;
   if (directory) {
     listing = machine_.vfs().OpenDirectory(inode);
@@ -155,10 +155,11 @@ void Program::ReadRegister(std::uint64_t inode, Register which, bool directory) 
   std::uint32_t number = 0;
   absl::Status status;
   if (which == Register::kTime) {
-    const absl::StatusOr<v1::Attr> attr = machine_.attributes().Get(machine_.vfs(), inode, caller_);
+    const absl::StatusOr<client::Attributes> attr =
+        machine_.attributes().Get(machine_.vfs(), inode, caller_);
     status = attr.status();
-    if (attr.ok() && attr->mtime().seconds() > kFirstSecond) {
-      number = static_cast<std::uint32_t>(attr->mtime().seconds() - kFirstSecond);
+    if (attr.ok() && attr->mtime.seconds > kFirstSecond) {
+      number = static_cast<std::uint32_t>(attr->mtime.seconds - kFirstSecond);
     }
   } else {
     const absl::StatusOr<std::string> value =
@@ -171,8 +172,8 @@ void Program::ReadRegister(std::uint64_t inode, Register which, bool directory) 
     }
     if (ErrnoOf(status) == ENODATA) {
       // (Of a directory that was removed here its client keeps those alone that were set since.)
-      const absl::StatusOr<v1::Attr> attr = machine_.vfs().GetAttr(inode, caller_);
-      if (attr.ok() && S_ISDIR(attr->mode()) && attr->nlink() == 0) return;
+      const absl::StatusOr<client::Attributes> attr = machine_.vfs().GetAttr(inode, caller_);
+      if (attr.ok() && S_ISDIR(attr->mode) && attr->nlink == 0) return;
       status = absl::OkStatus();
     }
   }

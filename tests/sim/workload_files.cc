@@ -32,17 +32,17 @@ DataModel::Range Program::AnyRange() {
 }
 
 void Program::OpenAndUse(int slot) {
-  v1::Attr attr;
-  if (Lookup(slot, &attr) == 0 || !S_ISREG(attr.mode())) return;
+  client::Attributes attr;
+  if (Lookup(slot, &attr) == 0 || !S_ISREG(attr.mode)) return;
   NextHandle();
   const Micros began = now();
-  const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode(), O_RDWR, caller_);
+  const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode, O_RDWR, caller_);
   CheckPause(began);
-  CheckOpened(attr.inode(), opened.status(), began);
+  CheckOpened(attr.inode, opened.status(), began);
   if (!opened.ok()) return;
-  machine_.pages().Drop(attr.inode(), 0, DataModel::kMaxFileBytes);
-  UseFile(attr.inode());
-  Close(attr.inode());
+  machine_.pages().Drop(attr.inode, 0, DataModel::kMaxFileBytes);
+  UseFile(attr.inode);
+  Close(attr.inode);
 }
 
 // It may have been removed since its name was looked up.

@@ -54,7 +54,7 @@ std::uint64_t Program::CreateUnnamed(int slot) {
 // Whatever became of its names: in the session in which it was opened it is there.
 void Program::CheckOpen(std::uint64_t inode, Micros opened, bool has_no_name) {
   constexpr DataModel::Range kBeginning{0, DataModel::kCellBytes};
-  const absl::StatusOr<v1::Attr> attr = machine_.vfs().GetAttr(inode, caller_);
+  const absl::StatusOr<client::Attributes> attr = machine_.vfs().GetAttr(inode, caller_);
   AlignedBuffer buffer(kIoAlignment);
   const absl::Status read =
       machine_.vfs()
@@ -69,9 +69,9 @@ void Program::CheckOpen(std::uint64_t inode, Micros opened, bool has_no_name) {
                                          " open, which is gone: ", status.ToString()));
     return;
   }
-  if (has_no_name && attr.ok() && attr->nlink() != 0) {
+  if (has_no_name && attr.ok() && attr->nlink != 0) {
     shared_.cluster.Violate(
-        absl::StrCat("inode ", inode, " has ", attr->nlink(), " links, and never had a name"));
+        absl::StrCat("inode ", inode, " has ", attr->nlink, " links, and never had a name"));
   }
 }
 

@@ -1,0 +1,111 @@
+#include "client/names/delegations.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "proto/convert.h"
+#include "proto/protocol.h"
+#include "proto/times.h"
+
+namespace reel::client {
+namespace {
+
+// So many at first, and for each that is used up, until there are kMaxUnborn.
+constexpr std::uint32_t kFirstReserved = 4;
+constexpr std::uint32_t kMoreReserved = 2;
+
+v1::LayoutReply LayoutOf(const v1::Unborn& reserved, const v1::Attr& attr) {
+  v1::LayoutReply layout;
+  layout.set_mode(v1::TOKEN_EXCLUSIVE);
+  *layout.mutable_extents() = reserved.extents();
+  std::uint64_t length_blocks = 0;
+  for (const v1::Extent& extent : reserved.extents()) length_blocks += extent.length_blocks();
+  layout.set_length_blocks(length_blocks);
+  *layout.mutable_attr() = attr;
+  return layout;
+}
+
+}  // namespace
+
+std::uint32_t Delegations::Directory::WantedByForetold() const {
+  const std::size_t left = reserved_.empty() ? 0 : reserved_.size() - 1;
+  const std::size_t missing = kMaxUnborn - std::min<std::size_t>(kMaxUnborn, left);
+  return std::min(static_cast<std::uint32_t>(missing), kMoreReserved);
+}
+
+std::uint32_t Delegations::Directory::WantedByWaiting() const {
+  return reserved_.empty() ? kFirstReserved : 0;
+}
+
+void Delegations::Begin(Directory& directory) {
+  if (directory.number_ == 0) directory.number_ = ++last_number_;
+}
+
+void Delegations::End(Directory& directory) {
+  directory.number_ = 0;
+  directory.reserved_.clear();
+}
+
+void Delegations::Reserve(Directory& directory, bool anew,
+                          const google::protobuf::RepeatedPtrField<v1::Unborn>& reserved) {
+  if (!directory.delegated()) return;
+  if (anew) directory.reserved_.clear();
+  directory.reserved_.insert(directory.reserved_.end(), reserved.begin(), reserved.end());
+}
+
+void Delegations::TakeReserved(Directory& directory) {
+  directory.reserved_.pop_front();
+}
+
+void Delegations::NoteMade(const Directory& directory, File& file) {
+  file.made_in_ = directory.number_;
+}
+
+bool Delegations::WasMadeIn(const Directory& directory, const File& file) {
+  return directory.delegated() && file.made_in_ == directory.number_;
+}
+
+bool Delegations::NoteAnswered(std::uint64_t directory) {
+  const auto found = unanswered_.find(directory);
+  if (found == unanswered_.end()) return true;
+  if (--found->second > 0) return false;
+  unanswered_.erase(found);
+  return true;
+}
+
+// Small steps back of the hosts' clocks do not show; but a clock that was far ahead is no reason
+// for others to date what they make in the future, too.
+v1::Time DelegatedTime(const WallTime& than, const v1::Time& now) {
+  constexpr std::int64_t kSkewSeconds = 10;
+  return than.seconds > now.seconds() + kSkewSeconds ? now : LaterThan(ToProto(than), now);
+}
+
+DelegatedFile MakeDelegated(const v1::Unborn& reserved, const v1::Create& create,
+                            const v1::Credentials& owner, const Attributes& parent,
+                            const v1::Time& now) {
+  DelegatedFile file;
+  const v1::Time time = DelegatedTime(parent.ctime, now);
+  v1::Attr& attr = *file.made.mutable_attr();
+  attr.set_inode(reserved.inode());
+  attr.set_generation(reserved.generation());
+  attr.set_mode(S_IFREG | (create.mode() & 07777 & ~create.umask()));
+  attr.set_nlink(1);
+  attr.set_uid(owner.uid());
+  attr.set_gid(owner.gid());
+  attr.set_allocated_bytes(reserved.allocated_bytes());
+  attr.set_change(1);
+  attr.set_project(parent.project);
+  for (v1::Time* of :
+       {attr.mutable_atime(), attr.mutable_mtime(), attr.mutable_ctime(), attr.mutable_btime()}) {
+    *of = time;
+  }
+  *file.made.mutable_layout() = LayoutOf(reserved, attr);
+  *file.as_told.mutable_time() = time;
+  file.as_told.set_inode(reserved.inode());
+  file.as_told.set_generation(reserved.generation());
+  *file.as_told.mutable_extents() = reserved.extents();
+  return file;
+}
+
+}  // namespace reel::client

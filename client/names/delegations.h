@@ -1,0 +1,101 @@
+// Directories that are delegated to this session: held by their exclusive token, so that nobody
+// else sees them. Regular files are made and removed there before the controller knows.
+//
+// The data of one directory, and of one file, lie with their tokens in the name cache, and go with
+// them; whoever owns them passes them in. This object knows nothing of names: whether a change can
+// be made here, its caller has found out.
+// Invariants:
+//   1. Each delegation has a number of its own. A file counts as made in one only where it was made
+//      under that number: one of the same directory from before says nothing.
+//   2. A reserved inode is given to one file, in the order in which they came, and to none once the
+//      delegation is over or what it was reserved for has changed.
+//   3. While a delegated change of a directory is not answered, replies say less of the directory
+//      than is known: HasUnanswered.
+// What a delegated change leaves behind is what the controller will make of it: times are its own.
+// Threads: externally synchronised.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "absl/container/flat_hash_map.h"
+#include "client/base/attributes.h"
+#include "proto/mdc.pb.h"
+
+namespace reel::client {
+
+class Delegations {
+ public:
+  // Of one directory.
+  class Directory {
+   public:
+    bool delegated() const { return number_ != 0; }
+    bool has_reserved() const { return !reserved_.empty(); }
+    // REQUIRES: has_reserved().
+    const v1::Unborn& next_reserved() const { return reserved_.front(); }
+    void DropReserved() { reserved_.clear(); }
+    // How many more the next foretold create asks for, and the next one that waits for the
+    // controller.
+    std::uint32_t WantedByForetold() const;
+    std::uint32_t WantedByWaiting() const;
+
+   private:
+    friend class Delegations;
+    std::uint64_t number_ = 0;  // 0: it is not delegated
+    std::deque<v1::Unborn> reserved_;
+  };
+  // Of one inode that may have been made in such a directory.
+  class File {
+   public:
+    // Its last name was removed here: what replies say of its links is older.
+    bool removed() const { return removed_; }
+    void NoteRemoved() { removed_ = true; }
+    // It has, or may have, another name than the one that it was made with.
+    void NoteOtherName() { made_in_ = 0; }
+
+   private:
+    friend class Delegations;
+    std::uint64_t made_in_ = 0;  // the number of that delegation; 0: in none
+    bool removed_ = false;
+  };
+
+  // The directory's token is exclusive now. Nothing new where it was before.
+  void Begin(Directory& directory);
+  // It is shared.
+  static void End(Directory& directory);
+  // What came for the files to come. `anew`: it was asked for as one that has none, so that what is
+  // there is the client's no more.
+  static void Reserve(Directory& directory, bool anew,
+                      const google::protobuf::RepeatedPtrField<v1::Unborn>& reserved);
+  // The file with the next reserved inode is made. REQUIRES: has_reserved().
+  static void TakeReserved(Directory& directory);
+
+  // `file` has its only name in the directory, and was made there under this delegation, if any.
+  static void NoteMade(const Directory& directory, File& file);
+  static bool WasMadeIn(const Directory& directory, const File& file);
+
+  // Delegated changes of the directory that are on their way. Answered: true when no other is.
+  void NoteSent(std::uint64_t directory) { ++unanswered_[directory]; }
+  bool NoteAnswered(std::uint64_t directory);
+  bool HasUnanswered(std::uint64_t directory) const { return unanswered_.contains(directory); }
+  // The stream is lost, and all delegations with it.
+  void ForgetUnanswered() { unanswered_.clear(); }
+
+ private:
+  std::uint64_t last_number_ = 0;
+  absl::flat_hash_map<std::uint64_t, std::uint32_t> unanswered_;
+};
+
+// The moment of a delegated change: `now`, or the next one after `than`.
+v1::Time DelegatedTime(const WallTime& than, const v1::Time& now);
+
+// What the controller will reply to a create, and what makes the same file again in a new epoch.
+struct DelegatedFile {
+  v1::EntryReply made;
+  v1::Redo as_told;
+};
+DelegatedFile MakeDelegated(const v1::Unborn& reserved, const v1::Create& create,
+                            const v1::Credentials& owner, const Attributes& parent,
+                            const v1::Time& now);
+
+}  // namespace reel::client

@@ -1,0 +1,129 @@
+#include "client/names/delegations.h"
+
+#include <sys/stat.h>
+
+#include <initializer_list>
+
+#include "gtest/gtest.h"
+#include "proto/protocol.h"
+
+namespace reel::client {
+namespace {
+
+constexpr std::uint64_t kDelegated = 7;
+
+class DelegationsTest : public testing::Test {
+ protected:
+  void Reserve(std::initializer_list<std::uint64_t> inodes, bool anew = false) {
+    google::protobuf::RepeatedPtrField<v1::Unborn> reserved;
+    for (const std::uint64_t inode : inodes) reserved.Add()->set_inode(inode);
+    Delegations::Reserve(directory_, anew, reserved);
+  }
+  std::uint64_t Take() {
+    if (!directory_.has_reserved()) return 0;
+    const std::uint64_t inode = directory_.next_reserved().inode();
+    Delegations::TakeReserved(directory_);
+    return inode;
+  }
+
+  Delegations delegations_;
+  Delegations::Directory directory_;
+  Delegations::File file_;
+};
+
+TEST_F(DelegationsTest, AFileIsMadeInOneDelegationOfItsDirectory) {
+  delegations_.Begin(directory_);
+  Delegations::NoteMade(directory_, file_);
+  EXPECT_TRUE(Delegations::WasMadeIn(directory_, file_));
+  delegations_.Begin(directory_);  // it is held all the time
+  EXPECT_TRUE(Delegations::WasMadeIn(directory_, file_));
+  Delegations::End(directory_);
+  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+  delegations_.Begin(directory_);
+  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_)) << "others may have seen it meanwhile";
+}
+
+TEST_F(DelegationsTest, WhatIsMadeWithoutADelegationIsMadeInNone) {
+  Delegations::NoteMade(directory_, file_);
+  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+  delegations_.Begin(directory_);
+  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+}
+
+TEST_F(DelegationsTest, AFileWithAnotherNameIsNotItsDirectorysAlone) {
+  delegations_.Begin(directory_);
+  Delegations::NoteMade(directory_, file_);
+  file_.NoteOtherName();
+  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+}
+
+TEST_F(DelegationsTest, AReservedInodeIsGivenOnce) {
+  Reserve({10});
+  EXPECT_EQ(Take(), 0u) << "it is not delegated";
+  delegations_.Begin(directory_);
+  Reserve({10, 11});
+  Reserve({12});
+  EXPECT_EQ(Take(), 10u);
+  EXPECT_EQ(Take(), 11u);
+  EXPECT_EQ(Take(), 12u);
+  EXPECT_EQ(Take(), 0u);
+}
+
+TEST_F(DelegationsTest, ReservedInodesEndWithTheDelegationAndWhereTheyAreAskedForAnew) {
+  delegations_.Begin(directory_);
+  Reserve({10});
+  Reserve({11}, /*anew=*/true);
+  EXPECT_EQ(Take(), 11u);
+  Reserve({12});
+  Delegations::End(directory_);
+  delegations_.Begin(directory_);
+  EXPECT_EQ(Take(), 0u);
+}
+
+TEST_F(DelegationsTest, ItAsksForAsManyAsAreMissing) {
+  delegations_.Begin(directory_);
+  EXPECT_GT(directory_.WantedByWaiting(), 0u);
+  while (directory_.WantedByForetold() > 0) Reserve({10});
+  EXPECT_EQ(directory_.WantedByWaiting(), 0u);
+  std::size_t stock = 0;
+  while (Take() != 0) ++stock;
+  EXPECT_EQ(stock, kMaxUnborn + 1) << "the one that is being used up is not counted";
+}
+
+TEST_F(DelegationsTest, TheLastAnswerIsTheOneThatTellsAll) {
+  EXPECT_FALSE(delegations_.HasUnanswered(kDelegated));
+  delegations_.NoteSent(kDelegated);
+  delegations_.NoteSent(kDelegated);
+  EXPECT_FALSE(delegations_.NoteAnswered(kDelegated));
+  EXPECT_TRUE(delegations_.HasUnanswered(kDelegated));
+  EXPECT_TRUE(delegations_.NoteAnswered(kDelegated));
+  EXPECT_FALSE(delegations_.HasUnanswered(kDelegated));
+  EXPECT_TRUE(delegations_.NoteAnswered(kDelegated)) << "of before the stream was lost";
+}
+
+TEST_F(DelegationsTest, TheFileIsWhatTheControllerWillMake) {
+  v1::Unborn reserved;
+  reserved.set_inode(10);
+  reserved.add_extents()->set_length_blocks(3);
+  reserved.add_extents()->set_length_blocks(4);
+  v1::Create create;
+  create.set_mode(0666);
+  create.set_umask(022);
+  Attributes parent;
+  parent.project = 5;
+  parent.ctime = {.seconds = 100, .nanoseconds = 0};
+  v1::Time now;
+  now.set_seconds(95);
+  const DelegatedFile file = MakeDelegated(reserved, create, {}, parent, now);
+  EXPECT_EQ(file.made.attr().mode(), S_IFREG | 0644u);
+  EXPECT_EQ(file.made.attr().project(), 5u);
+  EXPECT_EQ(file.made.attr().ctime().seconds(), 100) << "clocks that differ a little do not show";
+  EXPECT_EQ(file.made.layout().length_blocks(), 7u);
+  EXPECT_EQ(file.as_told.inode(), 10u);
+  EXPECT_EQ(file.as_told.extents_size(), 2);
+  now.set_seconds(50);
+  EXPECT_EQ(DelegatedTime(parent.ctime, now).seconds(), 50);
+}
+
+}  // namespace
+}  // namespace reel::client
