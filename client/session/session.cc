@@ -89,7 +89,10 @@ void SessionImpl::PostSync() {
   v1::Request request;
   request.mutable_sync();
   auto sync = std::make_shared<PendingCall>(std::move(request));
-  sync->on_done = [this](const absl::StatusOr<v1::Reply>&) { early_.EndSync(); };
+  sync->on_done = [this](const absl::StatusOr<v1::Reply>&) {
+    MutexLock lock(mutex_);
+    early_.EndSync();
+  };
   queue_.Add(std::move(sync));
   writer_wake_.NotifyOne();
 }
