@@ -53,6 +53,15 @@ ADAPTERS = {
 
 MAX_LINES = 500
 LONGER = {}  # file: why it is one piece
+MAX_FIELDS = 25
+# Class, as FILE:NAME → why it has more fields.
+MORE_FIELDS = {
+    "client/mount/mount_options.h:MountOptions": "a flat list: one field an option of mount",
+    "client/testing/fake_mdc.h:FakeMdc": "a fake: what a test sets and looks at, with no invariant",
+    "mdc/core/core_impl.h:CoreImpl": "being taken apart",
+    "mdc/ops/operation.h:OpContext": "being taken apart",
+    "mdc/tables/session_table.h:Session": "being taken apart",
+}
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.
 SLEEP_MARK = "tidy: sleep"
@@ -130,6 +139,78 @@ def check_includes(path, lines):
                 breach(path, number, f"{library} belongs behind its adapter, not here ({header})")
 
 
+NOT_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'
+                      r"(?<!\w)'(?:\\.|[^'\\\n])+'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.S | re.M)
+CLASS = re.compile(r"(?<!enum )\b(?:class|struct|union)\b(?:\s+(?:ABSL_\w+|alignas|\[\[\w+\]\])"
+                   r"(?:\([^()]*\))?)*\s*([\w:]*)(?:<[^{};()]*>)?(?:\s+final)?"
+                   r"(?:\s*:[^{};()=]*)?\s*\{")
+NO_FIELD = re.compile(r"(?:using|typedef|friend|static|template|enum|class|struct|union|operator|"
+                      r"explicit|virtual|public|private|protected)\b")
+ANNOTATION = re.compile(r"\b(?:ABSL_\w+|alignas)\s*\((?:[^()]|\([^()]*\))*\)|\[\[[^\]]*\]\]")
+
+
+def without(pattern, text):
+    """Takes away what matches until nothing does: from within outwards."""
+    while (less := pattern.sub("", text)) != text:
+        text = less
+    return text
+
+
+def fields_of(statement):
+    """How many data members a statement of a class declares; what stood in braces is `{}`."""
+    text = ANNOTATION.sub("", statement)
+    text = re.sub(r"^(\s*(?:public|private|protected)\s*:(?!:))+", "", text).strip()
+    if text.startswith("struct {}") or text.startswith("union {}"):
+        return 1
+    if not text or NO_FIELD.match(text) or re.search(r"\boperator\b", text):
+        return 0
+    text = without(re.compile(r"<[^<>;]*>"), text.replace("->", "").replace("<<", ""))
+    declared = re.sub(r"=[^,]*\([^()]*\)", "=", text)  # an initialiser that calls
+    if "(" in re.split(r"[={]", declared)[0] or len(re.findall(r"\w+", declared)) < 2:
+        return 0
+    return 1 + without(re.compile(r"\([^()]*\)"), declared).count(",")
+
+
+def count_fields(text, begin):
+    """Of the class whose body begins there. Bodies of functions and nested classes are left out."""
+    fields, depth, parens, statement = 0, 0, 0, ""
+    for char in text[begin:]:
+        if char == "}":
+            depth -= 1
+            if depth < 0:
+                break
+            head = ANNOTATION.sub("", statement[:-1])
+            plain = without(re.compile(r"<[^<>;]*>"), head)
+            is_body = "(" in plain and "=" not in plain.split("(")[0] or "operator" in plain
+            if depth == 0 and parens == 0:
+                statement = "" if is_body else statement + "}"
+        elif char == "{":
+            if depth == 0:
+                statement += "{"
+            depth += 1
+        elif depth == 0:
+            parens += (char == "(") - (char == ")")
+            if char == ";" and parens == 0:
+                fields += fields_of(statement)
+                statement = ""
+            else:
+                statement += char
+    return fields
+
+
+def check_fields(path, text):
+    """A class with many fields holds several invariants: each is to have an owner of its own."""
+    blank = NOT_CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    for match in CLASS.finditer(blank):
+        count = count_fields(blank, match.end())
+        exempt = f"{path}:{match[1]}" in MORE_FIELDS
+        if count > MAX_FIELDS and not exempt:
+            breach(path, blank.count("\n", 0, match.start()) + 1,
+                   f"{match[1]} has {count} fields (at most {MAX_FIELDS} in a class)")
+        elif count <= MAX_FIELDS and exempt:
+            breach(path, 1, f"{match[1]} needs its line in MORE_FIELDS of tests/tidy.py no more")
+
+
 def check_lines(path, lines):
     in_code = path.endswith((".h", ".cc", ".proto", ".py", ".sh", ".cmake"))
     is_test = path.startswith("tests/") or "_test." in path
@@ -154,6 +235,8 @@ def check_file(path):
         breach(path, len(lines), "no newline at the end")
     if path.endswith((".h", ".cc")):
         check_includes(path, lines)
+        if path.split("/")[0] in ("volume", "proto", "mdc", "client", "tools"):
+            check_fields(path, text)
     if path.endswith(".h"):
         if not lines[0].startswith("//"):
             breach(path, 1, "does not open with a comment that says what it is")

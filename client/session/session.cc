@@ -34,12 +34,6 @@ void Session::Start(v1::Request request,
 
 // ---- calls ------------------------------------------------------------------------------------
 
-absl::Status SessionImpl::Closed() const {
-  if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
-  if (volume_gone_) return ErrnoStatus(ENODEV, "another volume has the name of the mounted one");
-  return absl::OkStatus();
-}
-
 absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptions& options) {
   if (options.credentials != nullptr) *request.mutable_credentials() = *options.credentials;
   auto call = std::make_shared<PendingCall>(std::move(request));
@@ -50,9 +44,9 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
   absl::StatusOr<v1::Reply> unsent;
   {
     MutexLock lock(mutex_);
-    if (absl::Status closed = Closed(); !closed.ok()) {
+    if (absl::Status closed = phase_.Closed(); !closed.ok()) {
       unsent = closed;
-    } else if (options.session != 0 && options.session != session_id_) {
+    } else if (options.session != 0 && options.session != session_id()) {
       unsent = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {
       queue_.Add(call);
@@ -77,9 +71,9 @@ void SessionImpl::Start(v1::Request request,
   absl::Status refusal;
   {
     MutexLock lock(mutex_);
-    if (absl::Status closed = Closed(); !closed.ok()) {
+    if (absl::Status closed = phase_.Closed(); !closed.ok()) {
       refusal = closed;
-    } else if (session != 0 && session != session_id_) {
+    } else if (session != 0 && session != session_id()) {
       refusal = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {
       queue_.Add(std::move(call));
@@ -91,13 +85,13 @@ void SessionImpl::Start(v1::Request request,
 }
 
 void SessionImpl::PostSync() {
-  if (closing_ || std::exchange(syncing_, true)) return;
+  if (phase_.closing() || !early_.BeginSync()) return;
   v1::Request request;
   request.mutable_sync();
   auto sync = std::make_shared<PendingCall>(std::move(request));
   sync->on_done = [this](const absl::StatusOr<v1::Reply>&) {
     MutexLock lock(mutex_);
-    syncing_ = false;
+    early_.EndSync();
   };
   queue_.Add(std::move(sync));
   writer_wake_.NotifyOne();
@@ -106,10 +100,10 @@ void SessionImpl::PostSync() {
 std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told) {
   const auto call = std::make_shared<PendingCall>(std::move(request));
   MutexLock lock(mutex_);
-  if (closing_ || !live_ || !LeaseHolds()) return 0;
+  if (phase_.closing() || !link_.live() || !LeaseHolds()) return 0;
   const std::uint64_t told = queue_.Foretell(call, as_told);
   if (told == 0) return 0;
-  last_told_ = told;
+  early_.Promised(told);
   writer_wake_.NotifyOne();
   return told;
 }
@@ -126,8 +120,7 @@ absl::Status SessionImpl::Sync(std::uint64_t told, std::uint64_t losses,
     // Its answer comes behind those to all that was told before.
     if (!Confirmed(told)) return ErrnoStatus(EIO, "changes of names have no answer");
   }
-  const bool untold = untold_loss_.exchange(false);
-  if (!untold && losses_ == losses) return absl::OkStatus();
+  if (!early_.TakeLoss(losses)) return absl::OkStatus();
   return ErrnoStatus(EIO, "changes of names were lost with the session");
 }
 
@@ -137,8 +130,7 @@ bool SessionImpl::TimedOut() const {
 }
 
 bool SessionImpl::TimedOutLocked() const {
-  const std::uint32_t soft_timeout_ms = soft_timeout_ms_.load();
-  return soft_timeout_ms != 0 && !live_ && clock_.NowMs() - away_since_ms_ >= soft_timeout_ms;
+  return link_.TimedOut(clock_.NowMs(), contact_.soft_timeout_ms());
 }
 
 absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
@@ -151,7 +143,7 @@ absl::Status SessionImpl::GoesOn(const Interrupt* interrupt) const {
 
 absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call, const CallOptions& options,
                                              bool* withdrawn) {
-  const bool polls = options.interrupt != nullptr || soft_timeout_ms_.load() != 0;
+  const bool polls = options.interrupt != nullptr || contact_.soft_timeout_ms() != 0;
   while (call->state != PendingCall::State::kDone) {
     if (!polls) {
       call->done.Wait(mutex_);
@@ -169,15 +161,14 @@ absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call, const C
 
 // The caller sends by itself when nobody else does: no thread switch on the way out.
 void SessionImpl::Pump() {
-  if (!live_ || sending_ || !queue_.CanSend()) return;
-  sending_ = true;
+  if (!link_.MaySend() || !queue_.CanSend()) return;
+  MdcStream* const stream = link_.BeginSend();  // stays until EndSend
   const v1::ClientFrame frame = queue_.TakeFrame(clock_.NowMs());
-  MdcStream* stream = stream_.get();  // stays until sending_ is false
   mutex_.Unlock();
   if (!stream->Send(frame)) stream->Cancel();
   mutex_.Lock();
-  sending_ = false;
-  if (!live_) {
+  link_.EndSend();
+  if (!link_.live()) {
     idle_.NotifyAll();
   } else if (queue_.CanSend()) {
     writer_wake_.NotifyOne();
@@ -186,8 +177,8 @@ void SessionImpl::Pump() {
 
 void SessionImpl::WriterMain() {
   MutexLock lock(mutex_);
-  while (!ending_) {
-    if (live_ && !sending_ && queue_.CanSend()) {
+  while (!phase_.ending()) {
+    if (link_.MaySend() && queue_.CanSend()) {
       Pump();
     } else {
       writer_wake_.Wait(mutex_);
@@ -199,7 +190,7 @@ void SessionImpl::WriterMain() {
 
 absl::Status SessionImpl::Begin() {
   if (options_.mdcs.empty()) return absl::InvalidArgumentError("no controller is named (mdc=)");
-  watch_ = Thread([this] { WatchMain(); });
+  threads_.watch = Thread([this] { WatchMain(); });
   std::vector<std::string> refusals;
   const absl::Status last = FirstRegistration(refusals);
   if (!last.ok()) {
@@ -212,49 +203,48 @@ absl::Status SessionImpl::Begin() {
     return absl::UnavailableError(
         absl::StrCat("no controller serves volume ", options_.volume, ": ", reasons));
   }
-  receiver_ = Thread([this] { ReceiverMain(); });
-  writer_ = Thread([this] { WriterMain(); });
-  if (options_.mdcs.size() > 1) scout_ = Thread([this] { ScoutMain(); });
+  threads_.receiver = Thread([this] { ReceiverMain(); });
+  threads_.writer = Thread([this] { WriterMain(); });
+  if (options_.mdcs.size() > 1) threads_.scout = Thread([this] { ScoutMain(); });
   return absl::OkStatus();
 }
 
 void SessionImpl::Shutdown() {
   {
     MutexLock lock(mutex_);
-    if (joined_) return;
-    joined_ = true;
+    if (!phase_.BeginShutdown()) return;
     // Where a controller comes back soon, it is to get what it may have lost, before the goodbye.
     const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
-    while (session_id_ != 0 && queue_.confirmed() < last_told_.load() &&
+    while (session_id() != 0 && queue_.confirmed() < early_.last() &&
            clock_.NowMs() < patience_ms) {
-      if (live_) PostSync();
+      if (link_.live()) PostSync();
       idle_.WaitFor(mutex_, kInterruptPoll);
     }
-    if (live_ && !closing_) {
+    if (link_.live() && !phase_.closing()) {
       v1::Request request;
       request.mutable_goodbye()->set_unfinished(unfinished_);
       auto goodbye = std::make_shared<PendingCall>(std::move(request));
       queue_.Add(goodbye);
-      closing_ = true;
+      phase_.Close();
       Pump();
       const std::uint64_t until_ms = clock_.NowMs() + kGoodbyeTimeoutMs;
-      while (live_ && goodbye->state != PendingCall::State::kDone && clock_.NowMs() < until_ms) {
+      while (link_.live() && goodbye->state != PendingCall::State::kDone &&
+             clock_.NowMs() < until_ms) {
         goodbye->done.WaitFor(mutex_, kInterruptPoll);
       }
     }
-    if (queue_.confirmed() < last_told_.load()) {
+    if (queue_.confirmed() < early_.last()) {
       spdlog::error("volume {}: unmounting although changes of names may not be durable",
                     options_.volume);
     }
-    closing_ = true;
-    ending_ = true;
-    if (stream_ != nullptr) stream_->Cancel();
+    phase_.End();
+    if (link_.stream() != nullptr) link_.stream()->Cancel();
     writer_wake_.NotifyAll();
     watch_wake_.NotifyAll();
     backoff_.NotifyAll();
     scout_wake_.NotifyAll();
   }
-  for (Thread* thread : {&receiver_, &writer_, &watch_, &scout_}) {
+  for (Thread* thread : {&threads_.receiver, &threads_.writer, &threads_.watch, &threads_.scout}) {
     if (thread->joinable()) thread->Join();
   }
   lease_.Void();

@@ -39,7 +39,7 @@ absl::Status SessionImpl::FirstRegistration(std::vector<std::string>& refusals) 
     }
     if (!standby || clock_.NowMs() >= until_ms) return last;
     MutexLock lock(mutex_);
-    if (ending_) return last;
+    if (phase_.ending()) return last;
     backoff_.WaitFor(mutex_,
                      std::chrono::milliseconds(SearchBackoffMs(options_.mdcs.size(), rounds)));
   }
@@ -53,12 +53,12 @@ void SessionImpl::ScoutMain() {
     std::uint64_t epoch = 0;
     {
       MutexLock lock(mutex_);
-      if (!ending_) scout_wake_.WaitFor(mutex_, std::chrono::milliseconds(SilenceMs()));
-      if (ending_) return;
-      const std::uint64_t heard_ms = heard_ms_.load(std::memory_order_relaxed);
-      if (!live_ || !queue_.AnySent() || clock_.NowMs() < heard_ms + SilenceMs()) continue;
-      serving = address_;
-      epoch = epoch_;
+      if (!phase_.ending()) scout_wake_.WaitFor(mutex_, std::chrono::milliseconds(SilenceMs()));
+      if (phase_.ending()) return;
+      const std::uint64_t heard_ms = contact_.heard_ms();
+      if (!link_.live() || !queue_.AnySent() || clock_.NowMs() < heard_ms + SilenceMs()) continue;
+      serving = link_.address();
+      epoch = link_.epoch();
     }
     for (const std::string& address : options_.mdcs) {
       if (address == serving) continue;
@@ -66,11 +66,11 @@ void SessionImpl::ScoutMain() {
       if (!place.ok() || !place->here || place->epoch <= epoch) continue;
       if (!place->volume.empty() && place->volume != descriptor_.volume.ToBytes()) continue;
       MutexLock lock(mutex_);
-      if (!live_ || epoch_ != epoch || stream_ == nullptr) break;
+      if (!link_.live() || link_.epoch() != epoch || link_.stream() == nullptr) break;
       spdlog::warn("volume {}: {} serves it now, in epoch {}", options_.volume, address,
                    place->epoch);
       search_.Prefer(address);
-      stream_->Cancel();
+      link_.stream()->Cancel();
       break;
     }
   }

@@ -3,7 +3,8 @@
 // Invariants:
 //   1. A stream reads on only while fewer than kMaxQueuedRequests of its requests wait for the
 //   core: a client that sends faster than it is served is slowed down by the transport.
-//   2. A client that does not read its replies is cut off when kMaxUnsentBytes have piled up.
+//   2. A client that does not read its replies is cut off when UnsentFrames::kMaxBytes have piled
+//   up.
 //   3. The next frame is read when the last one has been posted: frames keep their order.
 //   4. A stream that has not said Hello within the gate's time for the unknown is ended.
 //   5. With TLS, a stream is served only for a certificate with the role client; the volume knows

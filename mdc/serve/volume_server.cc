@@ -1,7 +1,6 @@
 #include "mdc/serve/volume_server.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -10,29 +9,10 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kTickMs = 50;
 constexpr int kReaders = 4;
-// Outputs are delivered at least after so many events, so that the first of a burst need not wait
-// for the last of it.
-constexpr std::size_t kEventsPerDelivery = 32;
-// A frame is closed at this size, well below the transport's limit of 4 MiB.
-constexpr std::size_t kFrameBytes = 256 * kKiB;
 // What one fetch of a scan brings into memory.
 constexpr std::size_t kScanEntries = 4096;
 constexpr std::size_t kScanBytes = 1 * kMiB;
-
-template <typename... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <typename... F>
-Overloaded(F...) -> Overloaded<F...>;
-
-std::string WordOf(const SeatFarewell& farewell) {
-  if (farewell.stopped) return "an administrator has stopped it";
-  return farewell.state == ArbitrationBlock::State::kOffered ? "its controller hands it over"
-                                                             : "its controller is stopping";
-}
 
 }  // namespace
 
@@ -86,8 +66,7 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
 
 void VolumeServer::StartThreads() {
   core_thread_ = Thread([this] { CoreMain(); });
-  workers_.emplace_back([this] { CommitMain(); });
-  for (int i = 0; i < kReaders; ++i) workers_.emplace_back([this] { ReaderMain(); });
+  workers_.Start([this] { return Commit(); }, kReaders);
 }
 
 VolumeServer::~VolumeServer() {
@@ -103,18 +82,16 @@ VolumeServer::~VolumeServer() {
 bool VolumeServer::Queue(Event event, bool when_stopping) {
   {
     MutexLock lock(queue_mutex_);
-    if (stopping_ && !when_stopping) return false;
-    // (What is in the queue before stopping_ is set, the resident does before it goes.)
+    if (turns_.stopping() && !when_stopping) return false;
+    // (What is in the queue before the turns stop, the resident does before it goes.)
     queue_.push_back(std::move(event));
-    if (core_busy_ || resident_wants_) return true;
-    core_busy_ = true;
+    if (!turns_.Visit()) return true;
   }
   RunBatch();
   MutexLock lock(queue_mutex_);
-  core_busy_ = false;
   // A visitor has its own work to go back to: what came meanwhile is for the resident.
-  if (!queue_.empty()) resident_wants_ = true;
-  if (resident_wants_) queue_changed_.NotifyOne();
+  turns_.Leave(/*more=*/!queue_.empty());
+  if (turns_.wanted()) queue_changed_.NotifyOne();
   return true;
 }
 
@@ -132,187 +109,16 @@ void VolumeServer::StreamEnded(StreamId stream) {
   Queue(Ended{stream});
 }
 
-// The resident ticks, and takes over when there is more than a visitor's one batch.
-void VolumeServer::CoreMain() {
-  std::uint64_t next_tick_ms = clock_.NowMs();
-  for (;;) {
-    {
-      MutexLock lock(queue_mutex_);
-      for (std::uint64_t now_ms = clock_.NowMs();
-           !resident_wants_ && !stopping_ && now_ms < next_tick_ms; now_ms = clock_.NowMs()) {
-        queue_changed_.WaitFor(queue_mutex_, std::chrono::milliseconds(next_tick_ms - now_ms));
-      }
-      resident_wants_ = true;
-      while (core_busy_) queue_changed_.Wait(queue_mutex_);
-      core_busy_ = true;
-      resident_wants_ = false;
-    }
-    bool more = true;
-    while (more) {
-      more = RunBatch();
-      // Behind the events, so that a renewal that waited in the queue counts before leases are
-      // judged.
-      if (clock_.NowMs() >= next_tick_ms) {
-        core_->OnTick();
-        seat_->Progress();
-        WatchSpace();
-        Deliver();
-        next_tick_ms = clock_.NowMs() + kTickMs;
-      }
-    }
-    MutexLock lock(queue_mutex_);
-    if (stopping_ && queue_.empty()) break;  // and keeps the seat: nothing runs any more
-    core_busy_ = false;
-    // Who came after the last look found the seat taken, and left it to its holder.
-    if (!queue_.empty()) resident_wants_ = true;
-  }
-  core_->EndFetches();
-  if (core_->health().ok()) {
-    core_->SayFarewell(WordOf(farewell_), farewell_.stopped);
-    Deliver();
-  }
-  for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
-  streams_.clear();
-}
-
-bool VolumeServer::RunBatch() {
-  std::vector<Event> events;
-  {
-    MutexLock lock(queue_mutex_);
-    events.swap(queue_);
-  }
-  if (!core_->health().ok()) {
-    Drop(events);
+bool VolumeServer::Commit() {
+  if (!HoldsSeat()) return false;
+  auto durable = store_->db().Sync();
+  if (!durable.ok()) {
+    Fail(durable.status());
     return false;
   }
-  std::size_t undelivered = 0;
-  for (Event& event : events) {
-    Handle(std::move(event));
-    if (++undelivered == kEventsPerDelivery) {
-      WatchSpace();
-      Deliver();
-      undelivered = 0;
-    }
-  }
-  WatchSpace();
-  Deliver();
-  if (!core_->health().ok()) Fail(core_->health());
-  MutexLock lock(queue_mutex_);
-  return !queue_.empty();
-}
-
-void VolumeServer::Handle(Event event) {
-  std::visit(Overloaded{
-                 [&](Opened& opened) {
-                   core_->OnStreamOpened(opened.stream, std::move(opened.certificate));
-                   streams_.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
-                 },
-                 [&](Arrived& arrived) {
-                   const int count = arrived.frame.requests_size();
-                   for (v1::Request& request : *arrived.frame.mutable_requests()) {
-                     core_->OnRequest(arrived.stream, std::move(request));
-                   }
-                   const auto peer = streams_.find(arrived.stream);
-                   if (peer != streams_.end()) {
-                     peer->second.peer->Taken(static_cast<std::size_t>(count));
-                   }
-                 },
-                 [&](Ended& ended) {
-                   streams_.erase(ended.stream);
-                   core_->OnStreamEnded(ended.stream);
-                 },
-                 [&](Durable& durable) {
-                   core_->OnDurable(durable.sequence);
-                   if (const auto region = keeper_->OnDurable(durable.sequence)) {
-                     DoLater([this, run = *region] { Queue(RegionAdded{store_->AddRegion(run)}); });
-                   }
-                 },
-                 [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
-                 [&](RegionAdded& added) { keeper_->OnRegionAdded(added.outcome); },
-                 [&](Compacted& compacted) { OnCompacted(compacted.outcome); },
-                 [&](Action& action) { action.run(*core_); },
-             },
-             event);
-}
-
-void VolumeServer::Deliver() {
-  CoreOutputs outputs = core_->TakeOutputs();
-  if (!HoldsSeat()) return;
-  if (outputs.wants_sync || !outputs.fetches.empty()) {
-    MutexLock lock(work_mutex_);
-    if (outputs.wants_sync) {
-      wants_sync_ = true;
-      sync_wanted_.NotifyOne();
-    }
-    for (CoreOutputs::Fetch& fetch : outputs.fetches) {
-      jobs_.push_back([this, fetch = std::move(fetch)] {
-        Fetch(fetch.miss);
-        Queue(Fetched{fetch.ticket});
-      });
-      job_wanted_.NotifyOne();
-    }
-  }
-  FenceAndGiveWay(outputs);
-  std::vector<StreamId> touched;
-  for (CoreOutputs::Send& send : outputs.sends) {
-    const auto found = streams_.find(send.stream);
-    if (found == streams_.end()) continue;
-    Outgoing& outgoing = found->second;
-    if (outgoing.bytes == 0) touched.push_back(send.stream);
-    if (auto* reply = std::get_if<v1::Reply>(&send.message)) {
-      outgoing.bytes += reply->ByteSizeLong() + 8;
-      *outgoing.frame.add_replies() = std::move(*reply);
-    } else {
-      auto& callback = std::get<v1::Callback>(send.message);
-      outgoing.bytes += callback.ByteSizeLong() + 8;
-      *outgoing.frame.add_callbacks() = std::move(callback);
-    }
-    if (outgoing.bytes >= kFrameBytes) Flush(outgoing);
-  }
-  for (const StreamId stream : touched) Flush(streams_.at(stream));
-  for (const StreamId stream : outputs.ends) {
-    const auto found = streams_.find(stream);
-    if (found != streams_.end()) found->second.peer->End();
-  }
-}
-
-void VolumeServer::Flush(Outgoing& outgoing) {
-  if (outgoing.bytes == 0) return;
-  wire_.bytes_out += outgoing.bytes;
-  wire_.messages_out +=
-      static_cast<std::uint64_t>(outgoing.frame.replies_size() + outgoing.frame.callbacks_size());
-  outgoing.peer->Send(std::exchange(outgoing.frame, {}));
-  outgoing.bytes = 0;
-}
-
-void VolumeServer::CommitMain() {
-  for (;;) {
-    {
-      MutexLock lock(work_mutex_);
-      while (!wants_sync_ && !workers_stop_) sync_wanted_.Wait(work_mutex_);
-      if (!wants_sync_) return;
-      wants_sync_ = false;
-    }
-    if (!HoldsSeat()) return;
-    auto durable = store_->db().Sync();
-    if (!durable.ok()) return Fail(durable.status());
-    ++syncs_;
-    Queue(Durable{*durable});
-  }
-}
-
-void VolumeServer::ReaderMain() {
-  for (;;) {
-    std::function<void()> job;
-    {
-      MutexLock lock(work_mutex_);
-      while (jobs_.empty() && !workers_stop_) job_wanted_.Wait(work_mutex_);
-      if (workers_stop_) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
-    job();
-  }
+  ++syncs_;
+  Queue(Durable{*durable});
+  return true;
 }
 
 // Its only effect is that the key is in memory afterwards; an error is found again by who reads it
@@ -328,24 +134,6 @@ void VolumeServer::Fetch(const Miss& miss) const {
   for (; cursor->Valid() && entries < kScanEntries && bytes < kScanBytes; cursor->Next()) {
     ++entries;
     bytes += cursor->key().size() + cursor->value().size();
-  }
-}
-
-void VolumeServer::DoLater(std::function<void()> job) {
-  MutexLock lock(work_mutex_);
-  jobs_.push_back(std::move(job));
-  job_wanted_.NotifyOne();
-}
-
-void VolumeServer::WatchSpace() {
-  if (!keeper_->Watch()) return;
-  DoLater([this] { Queue(Compacted{store_->db().Compact(compaction_cancelled_)}); });
-}
-
-void VolumeServer::OnCompacted(const absl::Status& outcome) {
-  keeper_->OnCompacted(outcome);
-  if (!outcome.ok() && !absl::IsCancelled(outcome) && !absl::IsResourceExhausted(outcome)) {
-    Fail(outcome);
   }
 }
 
@@ -398,7 +186,7 @@ absl::Status VolumeServer::Stop(const SeatFarewell& farewell) {
   farewell_ = farewell;
   {
     MutexLock lock(queue_mutex_);
-    stopping_ = true;
+    turns_.Stop();
     queue_changed_.NotifyOne();
   }
   core_thread_.Join();
@@ -406,14 +194,7 @@ absl::Status VolumeServer::Stop(const SeatFarewell& farewell) {
   v1::WhoReply who;
   core_->Describe(who);
   compaction_cancelled_ = true;
-  {
-    MutexLock lock(work_mutex_);
-    workers_stop_ = true;
-    sync_wanted_.NotifyAll();
-    job_wanted_.NotifyAll();
-  }
-  for (Thread& worker : workers_) worker.Join();
-  workers_.clear();
+  workers_.Stop();
   absl::Status status = core_->PrepareStop();
   if (status.ok()) status = store_->db().Sync().status();
   core_.reset();

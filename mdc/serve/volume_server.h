@@ -18,7 +18,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,6 +32,8 @@
 #include "mdc/core/core.h"
 #include "mdc/fence/fence_thread.h"
 #include "mdc/seat/held_seat.h"
+#include "mdc/serve/core_turns.h"
+#include "mdc/serve/store_workers.h"
 #include "mdc/store/store.h"
 #include "mdc/store/store_keeper.h"
 #include "volume/base/env.h"
@@ -180,12 +181,11 @@ class VolumeServer {
   void Handle(Event event);
   void Deliver();
   void Flush(Outgoing& outgoing);
-  void CommitMain();
-  void ReaderMain();
+  // On the commit thread; false: no more.
+  bool Commit();
   void Fetch(const Miss& miss) const;
   void WatchSpace();
   void OnCompacted(const absl::Status& outcome);
-  void DoLater(std::function<void()> job);
   void Fail(const absl::Status& status);  // of the store
   void EndWith(const absl::Status& status);
   // Nothing that this controller knows may leave it, or be made durable, when it holds the seat no
@@ -220,20 +220,11 @@ class VolumeServer {
   mutable Mutex queue_mutex_;
   CondVar queue_changed_;
   std::vector<Event> queue_ ABSL_GUARDED_BY(queue_mutex_);
-  bool core_busy_ ABSL_GUARDED_BY(queue_mutex_) = false;       // the seat is taken
-  bool resident_wants_ ABSL_GUARDED_BY(queue_mutex_) = false;  // visitors leave it free
-  bool stopping_ ABSL_GUARDED_BY(queue_mutex_) = false;
+  CoreTurns turns_ ABSL_GUARDED_BY(queue_mutex_);
 
-  Mutex work_mutex_;
-  CondVar sync_wanted_;
-  CondVar job_wanted_;
-  bool wants_sync_ ABSL_GUARDED_BY(work_mutex_) = false;
-  std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(work_mutex_);
-  bool workers_stop_ ABSL_GUARDED_BY(work_mutex_) = false;
-
-  SeatFarewell farewell_;  // set before stopping_
+  SeatFarewell farewell_;  // set before the turns stop
   Thread core_thread_;
-  std::vector<Thread> workers_;
+  StoreWorkers workers_;
 };
 
 }  // namespace reel::mdc

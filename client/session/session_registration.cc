@@ -1,0 +1,206 @@
+// Registering a session with the controller that serves the volume, and its end there.
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/session/registration.h"
+#include "client/session/session_impl.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+
+void SessionImpl::SessionIsOver(const std::string& why) {
+  spdlog::error("volume {}: the session is over ({}); what was not synced is lost", options_.volume,
+                why);
+  lease_.Void();
+  incarnation_ = Uuid::Random();
+  evicted_ = false;
+  std::vector<std::pair<PendingCallPtr, int>> doomed;
+  std::uint64_t first_lost = 0;
+  {
+    MutexLock lock(mutex_);
+    terms_.SetSession(0);
+    first_lost = queue_.confirmed() + 1;
+  }
+  if (first_lost <= early_.last()) {  // known to all before anybody takes it for confirmed
+    early_.NoteLoss();
+    events_.OnToldLost(first_lost);
+  }
+  {
+    MutexLock lock(mutex_);
+    doomed = queue_.SessionOver();
+    early_.ConfirmedUpTo(queue_.confirmed());
+  }
+  events_.OnEvicted();
+  for (const auto& [call, errno_value] : doomed) {
+    Complete(call, ErrnoStatus(errno_value, "the session with the controller ended meanwhile"));
+  }
+}
+
+bool SessionImpl::Reconnect() {
+  for (std::uint32_t rounds = 0;;) {
+    std::string address;
+    {
+      MutexLock lock(mutex_);
+      if (phase_.ending() || phase_.closing()) return false;
+      address = search_.Next();
+      if (address.empty()) {
+        backoff_.WaitFor(
+            mutex_, std::chrono::milliseconds(SearchBackoffMs(options_.mdcs.size(), rounds++)));
+        continue;
+      }
+    }
+    if (evicted_) SessionIsOver("evicted");
+    const std::uint64_t began_ms = clock_.NowMs();
+    std::string active;
+    absl::Status status = TryRegister(address, &active);
+    if (ErrnoOf(status) == ESTALE && session_id() != 0) {
+      SessionIsOver(std::string(status.message()));
+      status = TryRegister(address, &active);
+    }
+    if (status.ok()) {
+      spdlog::info("volume {}: the controller is back, at {}", options_.volume, address);
+      return true;
+    }
+    if (ErrnoOf(status) == EPROTONOSUPPORT && !std::exchange(said_.protocol, true)) {
+      spdlog::error("volume {}: {}: {}", options_.volume, address, std::string(status.message()));
+    }
+    if (ErrnoOf(status) == ENODEV) OnOtherVolume(address, status);
+    MutexLock lock(mutex_);
+    search_.Failed(address, clock_.NowMs() - began_ms, active);
+  }
+}
+
+// The first one is what is mounted, for good.
+absl::Status SessionImpl::TakeDescriptor(const v1::HelloReply& hello) {
+  if (descriptor_.generation != 0 && hello.volume_descriptor().empty()) return absl::OkStatus();
+  absl::StatusOr<VolumeDescriptor> told = DescriptorOf(hello);
+  if (!told.ok()) return told.status();
+  if (descriptor_.generation == 0) {
+    descriptor_ = *std::move(told);
+  } else if (told->volume != descriptor_.volume) {
+    return ErrnoStatus(ENODEV, absl::StrCat("volume ", options_.volume, " is another one (",
+                                            told->volume.ToString(), ") than is mounted"));
+  } else if (told->generation > descriptor_.generation) {
+    spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
+                 options_.volume);
+  }
+  return absl::OkStatus();
+}
+
+// The volume was made anew, or another one has its name: what is mounted cannot be reached here.
+// Some other controller may still have it, as long as the lease holds. After that programs are told
+// so, until it is found: they do not wait for what is no more.
+void SessionImpl::OnOtherVolume(const std::string& address, const absl::Status& why) {
+  if (!std::exchange(said_.other_volume, true)) {
+    spdlog::error("volume {}: {}: {}; unmount it", options_.volume, address,
+                  std::string(why.message()));
+  }
+  if (lease_.Holds(clock_.NowMs())) return;
+  if (session_id() != 0) SessionIsOver("its volume is gone");
+  std::vector<PendingCallPtr> waiting;
+  absl::Status gone;
+  {
+    MutexLock lock(mutex_);
+    phase_.SetVolumeGone(true);
+    waiting = queue_.TakeAll();
+    gone = phase_.Closed();
+  }
+  for (const PendingCallPtr& call : waiting) Complete(call, gone);
+}
+
+absl::Status SessionImpl::TryRegister(const std::string& address, std::string* active) {
+  absl::StatusOr<std::unique_ptr<MdcStream>> connected = connector_.Connect(address);
+  if (!connected.ok()) return connected.status();
+  MdcStream* stream = connected->get();
+  const std::uint64_t sent_ms = clock_.NowMs();
+  {
+    MutexLock lock(mutex_);
+    if (phase_.ending()) {
+      (void)EndStream(*stream);
+      return absl::CancelledError("unmounting");
+    }
+    link_.Begin(*std::move(connected), sent_ms + kHandshakeTimeoutMs);
+  }
+  const HelloFrom from{.volume = options_.volume,
+                       .host = options_.host,
+                       .mount_point = options_.mount_point,
+                       .incarnation = incarnation_,
+                       .resume_session = session_id(),
+                       // A new session is told what volume it is one of, also by a controller of
+                       // a release that does not compare.
+                       .map_generation = session_id() != 0 ? descriptor_.generation : 0,
+                       .mounted_volume = descriptor_.volume,
+                       .caches_attributes = options_.caches_attributes,
+                       .told_at_once = options_.told_at_once,
+                       .protocol = options_.protocol,
+                       .program = options_.program};
+  absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from, active);
+  absl::Status status = hello.status();
+  if (status.ok()) status = TakeDescriptor(*hello);
+  if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_PROVISIONAL) == 0) {
+    MutexLock lock(mutex_);
+    if (queue_.AnyTold()) {
+      status = ErrnoStatus(ESTALE, "the controller cannot do again what the last one had told");
+    }
+  }
+  if (!status.ok()) {
+    const absl::Status ended = EndStream(*stream);
+    if (hello.status().code() == absl::StatusCode::kUnavailable && !ended.ok()) status = ended;
+    MutexLock lock(mutex_);
+    link_.Drop();
+    return status;
+  }
+  const bool resumed = session_id() != 0;
+  const bool newly_squashed = terms_.Take(*hello);
+  if (resumed && newly_squashed) {
+    spdlog::warn(
+        "volume {}: exported squashed from now on; what is mounted keeps its flags: "
+        "mount -o remount,nosuid,nodev {}",
+        options_.volume, options_.mount_point);
+  }
+  lease_.Renew(sent_ms, hello->lease_ms());
+  if (!resumed) terms_.SetKey(hello->key());
+  {
+    MutexLock lock(mutex_);
+    terms_.SetSession(hello->session());
+    phase_.SetVolumeGone(false);
+    search_.Prefer(address);
+    link_.Greeted(address, hello->epoch());
+    renewals_.Registered(sent_ms, hello->lease_ms(),
+                         (hello->features() & v1::FEATURE_RECALL_WORK) != 0);
+    if (!resumed) {
+      queue_.SessionBegins(hello->slots());
+    } else {
+      queue_.Resumed(hello->must_reclaim());
+    }
+  }
+  if (!resumed) events_.OnRegistered(hello->session(), hello->key());
+  if (resumed && hello->must_reclaim()) SendReclaims();
+  MutexLock lock(mutex_);
+  link_.Live();
+  contact_.SetAway(false);
+  writer_wake_.NotifyOne();
+  return absl::OkStatus();
+}
+
+// Queued before all else: the controller serves nothing before it knows what this host holds.
+void SessionImpl::SendReclaims() {
+  std::vector<v1::Reclaim> reclaims = events_.CollectReclaims();
+  if (reclaims.empty()) reclaims.emplace_back();
+  reclaims.back().set_done(true);
+  std::vector<PendingCallPtr> calls;
+  for (v1::Reclaim& reclaim : reclaims) {
+    v1::Request request;
+    *request.mutable_reclaim() = std::move(reclaim);
+    calls.push_back(std::make_shared<PendingCall>(std::move(request)));
+  }
+  MutexLock lock(mutex_);
+  queue_.DropClosesOfClaimed();
+  queue_.AddFirst(std::move(calls));
+}
+
+}  // namespace reel::client

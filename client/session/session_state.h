@@ -1,0 +1,86 @@
+// What is known of a session as a whole: its terms at the controller, and how far it is to its end.
+//
+// Invariants:
+//   1. The terms are those of one registration, set by the receiving thread before requests may go;
+//   `key` stays that of the session's first.
+//   2. A session that closes takes no calls, and never takes any again. One whose volume is gone
+//   takes none until the volume is found.
+// Threads: any may read the terms. The phase is externally synchronised.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "proto/mdc.pb.h"
+#include "proto/status.h"
+
+namespace reel::client {
+
+// What the controller has granted this session, and who it is there, by its last HelloReply.
+class SessionTerms {
+ public:
+  // True: the export has become squashed, and was not before.
+  bool Take(const v1::HelloReply& hello) {
+    read_only_.store(hello.read_only());
+    checks_opens_.store(hello.check_opens());
+    const bool was_squashed = squashed_.exchange(hello.squashed());
+    foretells_.store((hello.features() & v1::FEATURE_FORETELL) != 0);
+    commits_wait_.store(false);
+    sets_ahead_.store((hello.features() & v1::FEATURE_SET_AHEAD) != 0);
+    return hello.squashed() && !was_squashed;
+  }
+  void SetSession(std::uint64_t id) { session_id_.store(id); }
+  void SetKey(std::uint64_t key) { key_.store(key); }
+  void SetCommitsWait(bool wait) { commits_wait_.store(wait); }
+
+  std::uint64_t session_id() const { return session_id_.load(); }
+  std::uint64_t key() const { return key_.load(); }
+  bool read_only() const { return read_only_.load(); }
+  bool sets_ahead() const { return sets_ahead_.load(); }
+  bool commits_wait() const { return commits_wait_.load(); }
+  bool foretells() const { return foretells_.load(); }
+  bool checks_opens() const { return checks_opens_.load(); }
+  bool squashed() const { return squashed_.load(); }
+
+ private:
+  std::atomic<std::uint64_t> session_id_{0};
+  std::atomic<std::uint64_t> key_{0};
+  std::atomic<bool> read_only_{false};
+  std::atomic<bool> sets_ahead_{false};
+  std::atomic<bool> commits_wait_{false};
+  std::atomic<bool> foretells_{false};
+  std::atomic<bool> checks_opens_{false};
+  std::atomic<bool> squashed_{false};
+};
+
+// How far a session is on its way to its end.
+class SessionPhase {
+ public:
+  void Close() { closing_ = true; }
+  // The threads end, too.
+  void End() { closing_ = ending_ = true; }
+  void SetVolumeGone(bool gone) { volume_gone_ = gone; }
+  // True: the caller is the first to shut the session down.
+  bool BeginShutdown() { return !std::exchange(shut_down_, true); }
+
+  bool closing() const { return closing_; }
+  bool ending() const { return ending_; }
+  // Not OK: no call can be made any more, or none for now.
+  absl::Status Closed() const {
+    if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+    if (volume_gone_) return ErrnoStatus(ENODEV, "another volume has the name of the mounted one");
+    return absl::OkStatus();
+  }
+
+ private:
+  bool closing_ = false;  // no new calls
+  bool ending_ = false;
+  // The session is over, and who serves the volume's name serves another volume.
+  bool volume_gone_ = false;
+  bool shut_down_ = false;
+};
+
+}  // namespace reel::client

@@ -1,0 +1,57 @@
+#include "client/session/session_state.h"
+
+#include <gtest/gtest.h>
+
+namespace reel::client {
+namespace {
+
+TEST(SessionTerms, AreThoseOfTheLastRegistration) {
+  SessionTerms terms;
+  v1::HelloReply hello;
+  hello.set_read_only(true);
+  hello.set_features(v1::FEATURE_FORETELL);
+  terms.Take(hello);
+  terms.SetCommitsWait(true);
+  EXPECT_TRUE(terms.read_only());
+  EXPECT_TRUE(terms.foretells());
+  EXPECT_FALSE(terms.sets_ahead());
+  terms.Take({});
+  EXPECT_FALSE(terms.read_only());
+  EXPECT_FALSE(terms.foretells());
+  EXPECT_FALSE(terms.commits_wait());
+}
+
+TEST(SessionTerms, ASquashedExportIsNewsOnce) {
+  SessionTerms terms;
+  v1::HelloReply hello;
+  hello.set_squashed(true);
+  EXPECT_TRUE(terms.Take(hello));
+  EXPECT_FALSE(terms.Take(hello));
+  EXPECT_FALSE(terms.Take({}));
+  EXPECT_TRUE(terms.Take(hello));
+}
+
+TEST(SessionPhase, AVolumeThatIsFoundAgainTakesCallsAndAClosedSessionNone) {
+  SessionPhase phase;
+  EXPECT_TRUE(phase.Closed().ok());
+  phase.SetVolumeGone(true);
+  EXPECT_EQ(ErrnoOf(phase.Closed()), ENODEV);
+  phase.SetVolumeGone(false);
+  EXPECT_TRUE(phase.Closed().ok());
+  phase.Close();
+  EXPECT_FALSE(phase.ending());
+  phase.SetVolumeGone(false);
+  EXPECT_EQ(ErrnoOf(phase.Closed()), ESHUTDOWN);
+}
+
+TEST(SessionPhase, EndingClosesAndOneShutsDown) {
+  SessionPhase phase;
+  EXPECT_TRUE(phase.BeginShutdown());
+  EXPECT_FALSE(phase.BeginShutdown());
+  phase.End();
+  EXPECT_TRUE(phase.closing());
+  EXPECT_TRUE(phase.ending());
+}
+
+}  // namespace
+}  // namespace reel::client

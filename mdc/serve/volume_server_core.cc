@@ -1,0 +1,189 @@
+// What runs on a volume's core's seat: events in, outputs to the streams, workers and fences.
+#include <chrono>
+#include <utility>
+
+#include "mdc/serve/volume_server.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::uint64_t kTickMs = 50;
+// Outputs are delivered at least after so many events, so that the first of a burst need not wait
+// for the last of it.
+constexpr std::size_t kEventsPerDelivery = 32;
+// A frame is closed at this size, well below the transport's limit of 4 MiB.
+constexpr std::size_t kFrameBytes = 256 * kKiB;
+template <typename... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <typename... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+std::string WordOf(const SeatFarewell& farewell) {
+  if (farewell.stopped) return "an administrator has stopped it";
+  return farewell.state == ArbitrationBlock::State::kOffered ? "its controller hands it over"
+                                                             : "its controller is stopping";
+}
+
+}  // namespace
+
+// The resident ticks, and takes over when there is more than a visitor's one batch.
+void VolumeServer::CoreMain() {
+  std::uint64_t next_tick_ms = clock_.NowMs();
+  for (;;) {
+    {
+      MutexLock lock(queue_mutex_);
+      for (std::uint64_t now_ms = clock_.NowMs();
+           !turns_.wanted() && !turns_.stopping() && now_ms < next_tick_ms;
+           now_ms = clock_.NowMs()) {
+        queue_changed_.WaitFor(queue_mutex_, std::chrono::milliseconds(next_tick_ms - now_ms));
+      }
+      turns_.Want();
+      while (!turns_.TakeWanted()) queue_changed_.Wait(queue_mutex_);
+    }
+    bool more = true;
+    while (more) {
+      more = RunBatch();
+      // Behind the events, so that a renewal that waited in the queue counts before leases are
+      // judged.
+      if (clock_.NowMs() >= next_tick_ms) {
+        core_->OnTick();
+        seat_->Progress();
+        WatchSpace();
+        Deliver();
+        next_tick_ms = clock_.NowMs() + kTickMs;
+      }
+    }
+    MutexLock lock(queue_mutex_);
+    if (turns_.stopping() && queue_.empty()) break;  // and keeps the seat: nothing runs any more
+    // Who came after the last look found the seat taken, and left it to its holder.
+    turns_.Leave(/*more=*/!queue_.empty());
+  }
+  core_->EndFetches();
+  if (core_->health().ok()) {
+    core_->SayFarewell(WordOf(farewell_), farewell_.stopped);
+    Deliver();
+  }
+  for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
+  streams_.clear();
+}
+
+bool VolumeServer::RunBatch() {
+  std::vector<Event> events;
+  {
+    MutexLock lock(queue_mutex_);
+    events.swap(queue_);
+  }
+  if (!core_->health().ok()) {
+    Drop(events);
+    return false;
+  }
+  std::size_t undelivered = 0;
+  for (Event& event : events) {
+    Handle(std::move(event));
+    if (++undelivered == kEventsPerDelivery) {
+      WatchSpace();
+      Deliver();
+      undelivered = 0;
+    }
+  }
+  WatchSpace();
+  Deliver();
+  if (!core_->health().ok()) Fail(core_->health());
+  MutexLock lock(queue_mutex_);
+  return !queue_.empty();
+}
+
+void VolumeServer::Handle(Event event) {
+  std::visit(
+      Overloaded{
+          [&](Opened& opened) {
+            core_->OnStreamOpened(opened.stream, std::move(opened.certificate));
+            streams_.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
+          },
+          [&](Arrived& arrived) {
+            const int count = arrived.frame.requests_size();
+            for (v1::Request& request : *arrived.frame.mutable_requests()) {
+              core_->OnRequest(arrived.stream, std::move(request));
+            }
+            const auto peer = streams_.find(arrived.stream);
+            if (peer != streams_.end()) {
+              peer->second.peer->Taken(static_cast<std::size_t>(count));
+            }
+          },
+          [&](Ended& ended) {
+            streams_.erase(ended.stream);
+            core_->OnStreamEnded(ended.stream);
+          },
+          [&](Durable& durable) {
+            core_->OnDurable(durable.sequence);
+            if (const auto region = keeper_->OnDurable(durable.sequence)) {
+              workers_.Add([this, run = *region] { Queue(RegionAdded{store_->AddRegion(run)}); });
+            }
+          },
+          [&](Fetched& fetched) { core_->OnFetched(fetched.ticket); },
+          [&](RegionAdded& added) { keeper_->OnRegionAdded(added.outcome); },
+          [&](Compacted& compacted) { OnCompacted(compacted.outcome); },
+          [&](Action& action) { action.run(*core_); },
+      },
+      event);
+}
+
+void VolumeServer::Deliver() {
+  CoreOutputs outputs = core_->TakeOutputs();
+  if (!HoldsSeat()) return;
+  if (outputs.wants_sync || !outputs.fetches.empty()) {
+    workers_.Order(outputs.wants_sync, outputs.fetches, [this](CoreOutputs::Fetch& fetch) {
+      return [this, fetch = std::move(fetch)] {
+        Fetch(fetch.miss);
+        Queue(Fetched{fetch.ticket});
+      };
+    });
+  }
+  FenceAndGiveWay(outputs);
+  std::vector<StreamId> touched;
+  for (CoreOutputs::Send& send : outputs.sends) {
+    const auto found = streams_.find(send.stream);
+    if (found == streams_.end()) continue;
+    Outgoing& outgoing = found->second;
+    if (outgoing.bytes == 0) touched.push_back(send.stream);
+    if (auto* reply = std::get_if<v1::Reply>(&send.message)) {
+      outgoing.bytes += reply->ByteSizeLong() + 8;
+      *outgoing.frame.add_replies() = std::move(*reply);
+    } else {
+      auto& callback = std::get<v1::Callback>(send.message);
+      outgoing.bytes += callback.ByteSizeLong() + 8;
+      *outgoing.frame.add_callbacks() = std::move(callback);
+    }
+    if (outgoing.bytes >= kFrameBytes) Flush(outgoing);
+  }
+  for (const StreamId stream : touched) Flush(streams_.at(stream));
+  for (const StreamId stream : outputs.ends) {
+    const auto found = streams_.find(stream);
+    if (found != streams_.end()) found->second.peer->End();
+  }
+}
+
+void VolumeServer::Flush(Outgoing& outgoing) {
+  if (outgoing.bytes == 0) return;
+  wire_.bytes_out += outgoing.bytes;
+  wire_.messages_out +=
+      static_cast<std::uint64_t>(outgoing.frame.replies_size() + outgoing.frame.callbacks_size());
+  outgoing.peer->Send(std::exchange(outgoing.frame, {}));
+  outgoing.bytes = 0;
+}
+
+void VolumeServer::WatchSpace() {
+  if (!keeper_->Watch()) return;
+  workers_.Add([this] { Queue(Compacted{store_->db().Compact(compaction_cancelled_)}); });
+}
+
+void VolumeServer::OnCompacted(const absl::Status& outcome) {
+  keeper_->OnCompacted(outcome);
+  if (!outcome.ok() && !absl::IsCancelled(outcome) && !absl::IsResourceExhausted(outcome)) {
+    Fail(outcome);
+  }
+}
+
+}  // namespace reel::mdc
