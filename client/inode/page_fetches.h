@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "proto/types.pb.h"
 #include "proto/token_ranges.h"
+#include "proto/types.pb.h"
 
 namespace reel::client {
 

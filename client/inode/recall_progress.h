@@ -20,8 +20,8 @@
 #include <optional>
 #include <utility>
 
-#include "proto/types.pb.h"
 #include "proto/token_ranges.h"
+#include "proto/types.pb.h"
 
 namespace reel::client {
 
