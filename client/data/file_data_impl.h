@@ -189,9 +189,10 @@ class FileDataImpl : public FileData {
   DataContext context_;
   std::atomic<LunPaths*> paths_{nullptr};  // context_'s, for the receiving thread
   WriteBehind write_behind_{context_};
-  Committer committer_{context_, write_behind_};
+  PageDropper dropper_{context_};
+  Committer committer_{context_, write_behind_, dropper_};
   AccessTimes access_times_{context_};
-  Recaller recaller_{context_, committer_};
+  Recaller recaller_{context_, committer_, dropper_};
   FileAccess access_{context_, recaller_};
   FileIo file_io_{context_, access_, write_behind_, committer_};
   FileResize resize_{context_, access_, file_io_, write_behind_, committer_};

@@ -30,7 +30,7 @@ void FileDataImpl::OnStreamLost() {
 void FileDataImpl::OnEvicted() {
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
-    if (!file->grant.empty()) recaller_.Invalidate(*file);
+    dropper_.LoseToken(*file);
     file->Void();
     context_.recalls.End(file->inode);
     context_.RegisterOpens(*file);
@@ -154,6 +154,7 @@ absl::Status FileDataImpl::Stop() {
   write_behind_.Stop();
   committer_.Stop();
   recaller_.Stop();
+  dropper_.Stop();
   file_io_.Stop();
   context_.DropMemory();
   if (!context_.paths->End()) context_.session->NoteUnfinished();

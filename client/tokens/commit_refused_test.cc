@@ -2,6 +2,7 @@
 // and nothing else.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 #include <thread>
@@ -38,6 +39,29 @@ TEST_F(CommitRefusedTest, OnlyWhatItNamedIsLost) {
   const std::string zeros(2 * kBlock, '\0');
   EXPECT_TRUE(client->Read(inode_, 0, 3 * kBlock) == zeros + "kept");
   EXPECT_TRUE(Mount()->Read(inode_, 0, 3 * kBlock) == zeros + "kept");
+}
+
+// The controller gives the file to others from then on. The kernel writes a dirty page back before
+// it drops it: whole, also with what they have changed meanwhile.
+TEST_F(CommitRefusedTest, PagesOfALostTokenAreNotWrittenBack) {
+  const auto client = Mount();
+  std::atomic<bool> dropped{false};
+  client->on_invalidate = [&](std::uint64_t) {
+    if (dropped) return;
+    const IoContext page{.page_cache = true, .write_back = true};
+    EXPECT_EQ(ErrnoOf(client->TryWrite(inode_, 0, "mapped, then old", page).status()), EIO);
+    dropped = true;
+  };
+  ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
+  client->Write(inode_, 0, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+  ASSERT_EQ(FsyncOf(*client, 1), 0);
+  ASSERT_EQ(client->Read(inode_, 0, 1, {.page_cache = true}), "a");
+  client->Write(inode_, kBlock, std::string(kBlock, 'a'), {.direct = true, .handle = 1});
+  cluster().mdc().Refuse(v1::Request::kLayoutCommit, ESTALE);
+  EXPECT_NE(FsyncOf(*client, 1), 0);
+  EXPECT_EQ(Mount()->Read(inode_, 0, 3), "aaa");
+  EXPECT_TRUE(dropped);
+  client->data().Close(inode_);
 }
 
 TEST_F(CommitRefusedTest, NoWriteIsTakenWhoseCommitWouldWaitForLong) {

@@ -270,6 +270,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   } else {
     // The controller sees this file otherwise: begin anew with what it says.
     f.memory.Clear();
+    dropper_.LoseToken(f);
     f.LowerToken(kWholeFile, v1::TOKEN_NONE);
     context_.RegisterOpens(f);
   }

@@ -22,14 +22,15 @@
 #include "absl/status/statusor.h"
 #include "client/buffers/write_behind.h"
 #include "client/file/data_context.h"
+#include "client/tokens/page_dropper.h"
 #include "volume/base/thread.h"
 
 namespace reel::client {
 
 class Committer {
  public:
-  Committer(DataContext& context, WriteBehind& write_behind)
-      : context_(context), write_behind_(write_behind) {}
+  Committer(DataContext& context, WriteBehind& write_behind, PageDropper& dropper)
+      : context_(context), write_behind_(write_behind), dropper_(dropper) {}
   ~Committer() { Stop(); }
 
   // `each_second` is called from the committing thread.
@@ -123,6 +124,7 @@ class Committer {
 
   DataContext& context_;
   WriteBehind& write_behind_;
+  PageDropper& dropper_;
   std::function<void()> each_second_;
   Mutex mutex_;
   CondVar wake_;

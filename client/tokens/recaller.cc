@@ -44,25 +44,6 @@ void Recaller::Bypass(FileState& f) {
   });
 }
 
-// The kernel writes dirty pages back before it drops them.
-bool Recaller::Drop(FileState& f, const ByteRange& range) {
-  std::uint64_t drop = 0;
-  {
-    MutexLock lock(f.mutex);
-    drop = f.kernel_pages.BeginDrop(range);
-  }
-  context_.invalidate_pages(f.inode, range);
-  MutexLock lock(f.mutex);
-  const bool dropped = f.kernel_pages.EndDrop(drop);
-  f.changed.NotifyAll();
-  return dropped;
-}
-
-void Recaller::Invalidate(FileState& f) {
-  f.kernel_pages.BecomeStale();
-  stale_.Run([this, file = f.shared_from_this()] { (void)Drop(*file, kAllPages); });
-}
-
 absl::Status Recaller::DropPages(const FileRef& file, const ByteRange& range,
                                  const Interrupt* interrupt) {
   FileState& f = *file;
@@ -70,7 +51,7 @@ absl::Status Recaller::DropPages(const FileRef& file, const ByteRange& range,
   while (f.kernel_pages.MayHold(range)) {
     const auto done = std::make_shared<bool>(false);  // under the file's mutex
     drops_.Run([this, file, range, done] {
-      (void)Drop(*file, range);
+      (void)dropper_.Drop(*file, range);
       MutexLock lock_of_file(file->mutex);
       *done = true;
       file->changed.NotifyAll();
@@ -85,7 +66,7 @@ absl::Status Recaller::DropPages(const FileRef& file, const ByteRange& range,
 bool Recaller::DropAll(FileState& f, std::uint64_t cycle) {
   std::uint64_t most_bytes = kFirstDropBytes;
   for (ByteRange range{};;) {  // at first attributes alone
-    const bool dropped = Drop(f, range);
+    const bool dropped = dropper_.Drop(f, range);
     if (range.to != 0) {
       most_bytes = dropped ? std::min(2 * most_bytes, kMostDropBytes)
                            : std::max(most_bytes / 2, KernelPages::kPageBytes);
@@ -107,7 +88,7 @@ void Recaller::DropAndReturn(const FileRef& file, std::uint64_t cycle) {
   while (DropAll(*file, cycle)) {
     if (Return(file, cycle, std::nullopt)) return;
   }
-  (void)Drop(*file, kAllPages);  // overtaken: they are old all the same
+  (void)dropper_.Drop(*file, kAllPages);  // overtaken: they are old all the same
 }
 
 bool Recaller::Return(const FileRef& file, std::uint64_t cycle,

@@ -24,18 +24,19 @@
 #include "client/base/worker_pool.h"
 #include "client/file/data_context.h"
 #include "client/tokens/committer.h"
+#include "client/tokens/page_dropper.h"
 
 namespace reel::client {
 
 class Recaller {
  public:
-  Recaller(DataContext& context, Committer& committer)
+  Recaller(DataContext& context, Committer& committer, PageDropper& dropper)
       : context_(context),
         committer_(committer),
+        dropper_(dropper),
         pool_(kMaxThreads),
         bypasses_(kMaxThreads),
-        drops_(kMaxThreads),
-        stale_(kMaxThreads) {}
+        drops_(kMaxThreads) {}
 
   // Lowers the token as recalled, or further. Returns at once.
   void Recall(FileState& f, const RecallProgress::Recalled& recalled)
@@ -45,23 +46,18 @@ class Recaller {
   absl::Status DropPages(const FileRef& file, const ByteRange& range, const Interrupt* interrupt);
   // A page-cache request waits that the old token does not allow.
   void Bypass(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  // Drops the kernel's pages of a file whose token was lost.
-  void Invalidate(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Stop() {
     pool_.Stop();
     bypasses_.Stop();
     drops_.Stop();
-    stale_.Stop();
   }
 
  private:
-  static constexpr std::size_t kMaxThreads = 32;
+  static constexpr std::size_t kMaxThreads = PageDropper::kMaxThreads;
 
   void Drain(const FileRef& file, std::uint64_t cycle);
   // Drops the pages and returns the token.
   void DropAndReturn(const FileRef& file, std::uint64_t cycle);
-  // True: none of the range is held any more.
-  bool Drop(FileState& f, const ByteRange& range);
   // Has told the controller what the part of the token that is recalled covers. False: the recall
   // is void.
   bool Commit(FileState& f, std::uint64_t cycle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
@@ -80,13 +76,13 @@ class Recaller {
 
   DataContext& context_;
   Committer& committer_;
+  PageDropper& dropper_;
   // Of these, those that were bypassed do not count: they may wait for another host.
   WorkerPool pool_;
   // Those that invalidate may all be waiting for pages that are locked until one of these is done.
   WorkerPool bypasses_;
   // Those of writers: they wait for write-back, which waits for nobody's drop.
   WorkerPool drops_;
-  WorkerPool stale_;  // drops pages of lost sessions; nobody waits for that
   Mutex mutex_;
   // Inodes and cycles whose pages are dropped behind the return of the token.
   absl::flat_hash_set<std::pair<std::uint64_t, std::uint64_t>> bypassed_ ABSL_GUARDED_BY(mutex_);

@@ -307,7 +307,9 @@ bool DataModel::MayTell(std::uint64_t inode, int host, Micros since) const {
 
 void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok, bool asks) {
   if (!UnawareSince(who.host, began)) {
-    if (asks || !ok) untold_.erase({who.host, inode});
+    // (What a close says of lost names says nothing of the file's bytes: they are told of later.)
+    const bool of_names = !ok && untold_names_.contains(who.host);
+    if ((asks || !ok) && !of_names) untold_.erase({who.host, inode});
     if (ok) made_.erase({who.host, inode});
     if (ok) untold_names_.erase(who.host);  // an error may have been told before it looked there
   }
