@@ -23,29 +23,29 @@ struct LockRange {
 
 class ByteLocks {
  public:
-  struct Piece {
+  struct LockedRange {
     LockRange range;
     v1::LockType type = v1::LOCK_NONE;
-    friend bool operator==(const Piece&, const Piece&) = default;
+    friend bool operator==(const LockedRange&, const LockedRange&) = default;
   };
 
   // The owner's lock on the range becomes `type`; LOCK_NONE unlocks it. REQUIRES: first <= last.
   void Set(LockRange range, v1::LockType type);
   // The pieces in the range, cut to it.
-  std::vector<Piece> In(LockRange range) const;
-  std::vector<Piece> All() const { return In({0, ~std::uint64_t{0}}); }
+  std::vector<LockedRange> In(LockRange range) const;
+  std::vector<LockedRange> All() const { return In({0, ~std::uint64_t{0}}); }
   // The first piece that keeps another owner from locking the range so.
-  std::optional<Piece> Conflict(LockRange range, v1::LockType type) const;
+  std::optional<LockedRange> Conflict(LockRange range, v1::LockType type) const;
 
-  bool empty() const { return pieces_.empty(); }
-  std::size_t size() const { return pieces_.size(); }
+  bool empty() const { return ranges_.empty(); }
+  std::size_t size() const { return ranges_.size(); }
 
  private:
   struct Tail {
     std::uint64_t last;
     v1::LockType type;
   };
-  std::map<std::uint64_t, Tail> pieces_;  // by first byte
+  std::map<std::uint64_t, Tail> ranges_;  // by first byte
 };
 
 }  // namespace reel

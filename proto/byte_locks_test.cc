@@ -9,19 +9,19 @@ namespace reel {
 namespace {
 
 constexpr std::uint64_t kEnd = ~std::uint64_t{0};
-using LockPieces = std::vector<ByteLocks::Piece>;
+using LockedRanges = std::vector<ByteLocks::LockedRange>;
 
-TEST(ByteLocksTest, WhatIsSetReplacesWhatWasThere) {
+TEST(ByteLocksTest, ALockReplacesTheOwnersOlderOnes) {
   ByteLocks locks;
   locks.Set({0, kEnd}, v1::LOCK_SHARED);
   locks.Set({10, 19}, v1::LOCK_EXCLUSIVE);
-  EXPECT_EQ(locks.All(), (LockPieces{{{0, 9}, v1::LOCK_SHARED},
-                                     {{10, 19}, v1::LOCK_EXCLUSIVE},
-                                     {{20, kEnd}, v1::LOCK_SHARED}}));
+  EXPECT_EQ(locks.All(), (LockedRanges{{{0, 9}, v1::LOCK_SHARED},
+                                       {{10, 19}, v1::LOCK_EXCLUSIVE},
+                                       {{20, kEnd}, v1::LOCK_SHARED}}));
   locks.Set({15, 15}, v1::LOCK_NONE);
   EXPECT_EQ(locks.size(), 4u);
   locks.Set({10, 19}, v1::LOCK_SHARED);
-  EXPECT_EQ(locks.All(), (LockPieces{{{0, kEnd}, v1::LOCK_SHARED}}));
+  EXPECT_EQ(locks.All(), (LockedRanges{{{0, kEnd}, v1::LOCK_SHARED}}));
   locks.Set({0, kEnd}, v1::LOCK_NONE);
   EXPECT_TRUE(locks.empty());
 }
@@ -30,7 +30,7 @@ TEST(ByteLocksTest, TheLastByteCounts) {
   ByteLocks locks;
   locks.Set({5, kEnd}, v1::LOCK_EXCLUSIVE);
   locks.Set({kEnd, kEnd}, v1::LOCK_NONE);
-  EXPECT_EQ(locks.All(), (LockPieces{{{5, kEnd - 1}, v1::LOCK_EXCLUSIVE}}));
+  EXPECT_EQ(locks.All(), (LockedRanges{{{5, kEnd - 1}, v1::LOCK_EXCLUSIVE}}));
   locks.Set({kEnd, kEnd}, v1::LOCK_EXCLUSIVE);
   EXPECT_EQ(locks.size(), 1u);
 }
@@ -57,7 +57,7 @@ TEST(ByteLocksTest, AgreesWithBytes) {
     const auto type = static_cast<v1::LockType>(random() % 3);
     locks.Set({first, last}, type);
     std::fill(bytes.begin() + first, bytes.begin() + last + 1, type);
-    LockPieces expected;
+    LockedRanges expected;
     for (std::uint64_t at = 0; at < bytes.size(); ++at) {
       if (bytes[at] == v1::LOCK_NONE) continue;
       if (at > 0 && bytes[at - 1] == bytes[at]) {

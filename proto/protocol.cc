@@ -9,8 +9,8 @@
 namespace reel {
 
 std::uint64_t SpokenFeatures(const ProtocolRange& range) {
-  constexpr std::uint64_t kAll = v1::FEATURE_FAREWELL | v1::FEATURE_PROVISIONAL |
-                                 v1::FEATURE_SET_AHEAD | v1::FEATURE_FORETELL |
+  constexpr std::uint64_t kAll = v1::FEATURE_FAREWELL | v1::FEATURE_EARLY_REPLY |
+                                 v1::FEATURE_DELAYED_ATTRIBUTES | v1::FEATURE_DELEGATION |
                                  v1::FEATURE_RECALL_WORK;
   return range.newest >= 2 ? kAll : 0;
 }

@@ -35,8 +35,8 @@ ProtocolRange SpokenProtocol();
 // Feature bits (proto/session.proto) of this program, when it speaks that.
 std::uint64_t SpokenFeatures(const ProtocolRange& range);
 
-// As many numbers for files of one directory has a session in stock (Reply.unborn).
-inline constexpr std::size_t kMaxUnborn = 16;
+// As many numbers for files of one directory has a session reserved (Reply.reserved_inodes).
+inline constexpr std::size_t kMaxReservedInodes = 16;
 
 // As a peer said it; who said nothing, or what cannot be, speaks version 1.
 ProtocolRange ProtocolOf(std::uint32_t oldest, std::uint32_t newest);

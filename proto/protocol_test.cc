@@ -29,7 +29,7 @@ TEST(Protocol, NoneInCommonNamesBothRangesAndWhatToUpgrade) {
             "to 3; upgrade mount.reelfs on ws1");
 }
 
-TEST(Protocol, WhoSaysNothingSpeaksVersionOne) {
+TEST(Protocol, APeerWithoutAVersionSpeaksVersionOne) {
   const ProtocolRange first{1, 1};
   EXPECT_EQ(ProtocolOf(0, 0), first);
   EXPECT_EQ(ProtocolOf(0, 7), first);

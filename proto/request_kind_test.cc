@@ -7,7 +7,7 @@
 namespace reel {
 namespace {
 
-TEST(RequestKindTest, WhatChangesAVolume) {
+TEST(RequestKindTest, MutationsAreMarked) {
   v1::Request request;
   request.mutable_lookup();
   EXPECT_FALSE(Is(request, kChangesVolume));
@@ -35,7 +35,7 @@ TEST(RequestKindTest, WhatChangesAVolume) {
 }
 
 // Of each kind that there is, as an empty request.
-TEST(RequestKindTest, WhatIsSaidOfAKindAgrees) {
+TEST(RequestKindTest, TheColumnsOfAKindAgree) {
   const auto* kinds = v1::Request::descriptor()->FindOneofByName("op");
   ASSERT_NE(kinds, nullptr);
   for (int i = 0; i < kinds->field_count(); ++i) {
@@ -55,7 +55,7 @@ TEST(RequestKindTest, WhatIsSaidOfAKindAgrees) {
   EXPECT_STREQ(NameOf(v1::Request::OP_NOT_SET), "");
 }
 
-TEST(RequestKindTest, WhatMakesTheStoreLarger) {
+TEST(RequestKindTest, GrowthIsMarked) {
   v1::Request request;
   request.mutable_allocate();
   EXPECT_EQ(KindOf(request).store, StoreUse::kGrows);

@@ -29,7 +29,7 @@ std::uint64_t LengthForMessage(const TokenSpan& span) {
 v1::TokenMode TokenRanges::Least(const TokenSpan& span) const {
   v1::TokenMode least = v1::TOKEN_EXCLUSIVE;
   FileBlock at = span.first;
-  for (const Piece& piece : pieces_) {
+  for (const GrantedRange& piece : ranges_) {
     if (at >= span.end || piece.span.first > at) break;
     if (piece.span.end <= at) continue;
     least = std::min(least, piece.mode);
@@ -40,7 +40,7 @@ v1::TokenMode TokenRanges::Least(const TokenSpan& span) const {
 
 v1::TokenMode TokenRanges::Most(const TokenSpan& span) const {
   v1::TokenMode most = v1::TOKEN_NONE;
-  for (const Piece& piece : pieces_) {
+  for (const GrantedRange& piece : ranges_) {
     if (piece.span.Overlaps(span)) most = std::max(most, piece.mode);
   }
   return most;
@@ -48,7 +48,7 @@ v1::TokenMode TokenRanges::Most(const TokenSpan& span) const {
 
 TokenSpan TokenRanges::WidestAround(const TokenSpan& span, v1::TokenMode allowed) const {
   TokenSpan widest;
-  for (const Piece& piece : pieces_) {
+  for (const GrantedRange& piece : ranges_) {
     if (piece.mode <= allowed) continue;
     if (piece.span.end <= span.first) {
       widest.first = std::max(widest.first, piece.span.end);
@@ -62,7 +62,7 @@ TokenSpan TokenRanges::WidestAround(const TokenSpan& span, v1::TokenMode allowed
 template <typename Change>
 void TokenRanges::Apply(const TokenSpan& span, Change change) {
   if (span.empty()) return;
-  absl::InlinedVector<Piece, 1> result;
+  absl::InlinedVector<GrantedRange, 1> result;
   const auto add = [&result](FileBlock first, FileBlock end, v1::TokenMode mode) {
     if (first >= end || mode == v1::TOKEN_NONE) return;
     if (!result.empty() && result.back().span.end == first && result.back().mode == mode) {
@@ -77,13 +77,13 @@ void TokenRanges::Apply(const TokenSpan& span, Change change) {
     add(std::max(first, span.end), end, mode);
   };
   FileBlock at{0};
-  for (const Piece& piece : pieces_) {
+  for (const GrantedRange& piece : ranges_) {
     add_all(at, piece.span.first, v1::TOKEN_NONE);
     add_all(piece.span.first, piece.span.end, piece.mode);
     at = piece.span.end;
   }
   add_all(at, kEndOfFileBlocks, v1::TOKEN_NONE);
-  pieces_ = std::move(result);
+  ranges_ = std::move(result);
 }
 
 void TokenRanges::Raise(const TokenSpan& span, v1::TokenMode mode) {

@@ -36,10 +36,10 @@ std::uint64_t LengthForMessage(const TokenSpan& span);
 
 class TokenRanges {
  public:
-  struct Piece {
+  struct GrantedRange {
     TokenSpan span;
     v1::TokenMode mode = v1::TOKEN_NONE;
-    friend bool operator==(const Piece&, const Piece&) = default;
+    friend bool operator==(const GrantedRange&, const GrantedRange&) = default;
   };
 
   // The weakest mode of the span's blocks.
@@ -53,17 +53,17 @@ class TokenRanges {
 
   void Raise(const TokenSpan& span, v1::TokenMode mode);  // to at least `mode`
   void Lower(const TokenSpan& span, v1::TokenMode mode);  // to at most `mode`
-  void Clear() { pieces_.clear(); }
+  void Clear() { ranges_.clear(); }
 
-  bool empty() const { return pieces_.empty(); }
-  const absl::InlinedVector<Piece, 1>& pieces() const { return pieces_; }
+  bool empty() const { return ranges_.empty(); }
+  const absl::InlinedVector<GrantedRange, 1>& granted() const { return ranges_; }
 
  private:
   // Each block of the span becomes what `change` makes of its mode.
   template <typename Change>
   void Apply(const TokenSpan& span, Change change);
 
-  absl::InlinedVector<Piece, 1> pieces_;
+  absl::InlinedVector<GrantedRange, 1> ranges_;
 };
 
 }  // namespace reel

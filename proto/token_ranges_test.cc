@@ -8,7 +8,7 @@
 namespace reel {
 namespace {
 
-using Pieces = std::vector<TokenRanges::Piece>;
+using GrantedRanges = std::vector<TokenRanges::GrantedRange>;
 
 TokenSpan Span(std::uint64_t first, std::uint64_t end) {
   return {.first = FileBlock(first), .end = FileBlock(end)};
@@ -16,8 +16,8 @@ TokenSpan Span(std::uint64_t first, std::uint64_t end) {
 TokenSpan From(std::uint64_t first) {
   return {.first = FileBlock(first), .end = kEndOfFileBlocks};
 }
-Pieces All(const TokenRanges& ranges) {
-  return {ranges.pieces().begin(), ranges.pieces().end()};
+GrantedRanges All(const TokenRanges& ranges) {
+  return {ranges.granted().begin(), ranges.granted().end()};
 }
 
 TEST(TokenRangesTest, NothingIsHeldAtFirst) {
@@ -30,20 +30,20 @@ TEST(TokenRangesTest, NothingIsHeldAtFirst) {
 TEST(TokenRangesTest, RaisingAndLoweringSplitAndMerge) {
   TokenRanges ranges;
   ranges.Raise(kWholeFile, v1::TOKEN_EXCLUSIVE);
-  EXPECT_EQ(All(ranges), (Pieces{{kWholeFile, v1::TOKEN_EXCLUSIVE}}));
+  EXPECT_EQ(All(ranges), (GrantedRanges{{kWholeFile, v1::TOKEN_EXCLUSIVE}}));
   ranges.Lower(Span(10, 20), v1::TOKEN_SHARED);
   ranges.Lower(Span(30, 40), v1::TOKEN_NONE);
-  EXPECT_EQ(All(ranges), (Pieces{{Span(0, 10), v1::TOKEN_EXCLUSIVE},
-                                 {Span(10, 20), v1::TOKEN_SHARED},
-                                 {Span(20, 30), v1::TOKEN_EXCLUSIVE},
-                                 {From(40), v1::TOKEN_EXCLUSIVE}}));
+  EXPECT_EQ(All(ranges), (GrantedRanges{{Span(0, 10), v1::TOKEN_EXCLUSIVE},
+                                        {Span(10, 20), v1::TOKEN_SHARED},
+                                        {Span(20, 30), v1::TOKEN_EXCLUSIVE},
+                                        {From(40), v1::TOKEN_EXCLUSIVE}}));
   EXPECT_EQ(ranges.Least(Span(5, 30)), v1::TOKEN_SHARED);
   EXPECT_EQ(ranges.Most(Span(10, 20)), v1::TOKEN_SHARED);
   EXPECT_FALSE(ranges.Has(Span(29, 31), v1::TOKEN_SHARED));
   EXPECT_FALSE(ranges.Has(From(39), v1::TOKEN_SHARED));
   EXPECT_TRUE(ranges.Has(From(40), v1::TOKEN_EXCLUSIVE));
   ranges.Raise(Span(0, 40), v1::TOKEN_EXCLUSIVE);
-  EXPECT_EQ(All(ranges), (Pieces{{kWholeFile, v1::TOKEN_EXCLUSIVE}}));
+  EXPECT_EQ(All(ranges), (GrantedRanges{{kWholeFile, v1::TOKEN_EXCLUSIVE}}));
   ranges.Lower(kWholeFile, v1::TOKEN_NONE);
   EXPECT_TRUE(ranges.empty());
 }
@@ -79,9 +79,9 @@ TEST(TokenRangesTest, AgainstABlockByBlockModel) {
     for (std::uint64_t i = 0; i < kBlocks; ++i) {
       ASSERT_EQ(ranges.Least(Span(i, i + 1)), model[i]) << "block " << i << ", step " << step;
     }
-    for (std::size_t i = 1; i < ranges.pieces().size(); ++i) {
-      const auto& a = ranges.pieces()[i - 1];
-      const auto& b = ranges.pieces()[i];
+    for (std::size_t i = 1; i < ranges.granted().size(); ++i) {
+      const auto& a = ranges.granted()[i - 1];
+      const auto& b = ranges.granted()[i];
       ASSERT_TRUE(a.span.end < b.span.first || (a.span.end == b.span.first && a.mode != b.mode));
     }
   }

@@ -46,7 +46,7 @@ def test_each_line_is_there_once(tmp_path):
     assert len(findings.doubled) == 2
 
 
-def test_what_a_client_died_over_may_be_there_or_not(tmp_path):
+def test_an_unfinished_write_of_a_dead_client_may_be_there(tmp_path):
     lines = [told(["make", "a"]), told(["rename", "a", "b"], "Transport endpoint is not connected")]
     room, log = tmp_path / "room", tmp_path / "log"
     room.mkdir()
@@ -65,7 +65,7 @@ def test_what_a_client_died_over_may_be_there_or_not(tmp_path):
     assert len(findings.doubled) == 2
 
 
-def test_what_a_client_made_in_its_last_tick_may_be_lost_with_its_session():
+def test_changes_of_the_last_tick_may_be_lost_with_the_session():
     lines = [told(["make", "old"], at=9.0), told(["make", "untold"], at=9.97),
              told(["rename", "untold", "new"], "No such file", at=10.3),
              told(["make", "later"], at=10.35)]
@@ -116,7 +116,7 @@ def test_a_verdict_counts_and_tells():
     assert judged["wrong"] == ["read: EIO", "a name"]
 
 
-def test_what_is_promised_of_times():
+def test_promised_times():
     assert unmet("cut-lan", [verdict(2900)], 10_000) == []
     assert "3100 ms" in unmet("cut-lan", [verdict(3100)], 10_000)[0]
     assert unmet("kill-active", [verdict(2000), verdict(2000), verdict(4900)], 10_000) == []

@@ -173,7 +173,7 @@ def test_hosts_in_namespaces_have_addresses_of_their_own(lab):
     assert mine not in left
 
 
-def test_what_one_loopback_cannot_do_is_said(lab):
+def test_limits_of_one_loopback_are_reported(lab):
     lab("up", "--clients", "0")
     assert "--backend netns" in lab("partition", "mdc1", "lan").stderr
     assert "--lun-delays" in lab("slow", "meta1", "10").stderr
@@ -190,7 +190,7 @@ def test_what_one_loopback_cannot_do_is_said(lab):
     (["--luns", "a=1x1G:fast"], "flags fast"),
     (["--config", "/nowhere"], "/nowhere"),
 ])
-def test_what_cannot_be_is_said_on_one_line(lab, arguments, words):
+def test_impossible_requests_are_refused_on_one_line(lab, arguments, words):
     refused = lab("up", *arguments)
     assert refused.returncode == 1 and words in refused.stderr
     assert refused.stderr.count("\n") == 1 and refused.stderr.startswith("lab: ")

@@ -135,7 +135,7 @@ TEST_F(TlsTest, EachRoleDoesItsOwnWork) {
   EXPECT_EQ(Refused(), 6u);
 }
 
-TEST_F(TlsTest, StrangersAreToldWhy) {
+TEST_F(TlsTest, UntrustedPeersLearnWhy) {
   EXPECT_EQ(Probe(Material("/pki", TlsRole::kClient, "ws1")), "");
   const auto stranger = Material("/other", TlsRole::kClient, "ws1");
   EXPECT_EQ(HelloError(stranger), -1);

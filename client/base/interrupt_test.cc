@@ -57,7 +57,7 @@ class WaitForTest : public testing::Test {
   std::atomic<bool> done_{false};
 };
 
-TEST_F(WaitForTest, WhatHasComeIsNotGivenUp) {
+TEST_F(WaitForTest, AFinishedWaitIsNotGivenUp) {
   done_ = true;
   const InterruptWhen raised([] { return true; });
   EXPECT_TRUE(Wait(&raised).ok());
@@ -72,7 +72,7 @@ TEST_F(WaitForTest, AnInterruptEndsItAlthoughNobodyWakesIt) {
   EXPECT_EQ(asked, 3);
 }
 
-TEST_F(WaitForTest, ItEndsWithWhatItWaitsFor) {
+TEST_F(WaitForTest, AWaitEndsWithItsEvent) {
   std::atomic<bool> asked{false};
   const InterruptWhen never([&] {
     asked = true;

@@ -19,7 +19,7 @@ void ReadAhead::NoteLunRead(std::uint64_t bytes, std::uint64_t began_ms) {
   pace_.Note(bytes, now_ms - began_ms);
 }
 
-bool ReadAhead::Pays() const {
+bool ReadAhead::IsWorthwhile() const {
   if (context_.max_read_ahead_bytes.load() == 0) return false;
   if (context_.options.always_read_ahead) return true;
   return pace_.SlowerThan(kSlowMsPerMib);
@@ -31,16 +31,16 @@ bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::by
   std::vector<ReadChunkRef> parts;
   {
     MutexLock lock(f.mutex);
-    parts = f.chunks_ahead.Covering(offset_bytes, end_bytes);
+    parts = f.read_ahead_chunks.Covering(offset_bytes, end_bytes);
     bool usable = !parts.empty();
     for (const ReadChunkRef& chunk : parts) {
       while (usable && chunk->state == ReadChunk::State::kReading) {
         usable = context_.Wait(f, interrupt).ok();
       }
-      usable = usable && f.chunks_ahead.IsOfUse(*chunk);
+      usable = usable && f.read_ahead_chunks.IsOfUse(*chunk);
     }
     if (!usable) {
-      f.chunks_ahead.Clear();  // the stream is elsewhere, or the file has changed
+      f.read_ahead_chunks.Clear();  // the stream is elsewhere, or the file has changed
       return false;
     }
   }
@@ -50,24 +50,24 @@ bool ReadAhead::Take(FileState& f, std::uint64_t offset_bytes, std::span<std::by
     std::memcpy(buffer.data() + (from - offset_bytes),
                 chunk->buffer.data() + (from - chunk->offset_bytes), to - from);
   }
-  context_.reads_from_ahead.fetch_add(1, std::memory_order_relaxed);
+  context_.reads_from_memory.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 void ReadAhead::Continue(const FileRef& file, std::uint64_t at_bytes) {
   {
     MutexLock lock(mutex_);
-    if (!Pays()) return;
+    if (!IsWorthwhile()) return;
   }
   FileState& f = *file;
   std::vector<ReadChunkRef> begun;
   {
     MutexLock lock(f.mutex);
-    f.chunks_ahead.Pass(at_bytes);
-    while (!f.chunks_ahead.full()) {
-      ReadChunkRef chunk = Begin(f, f.chunks_ahead.NextAt(at_bytes));
+    f.read_ahead_chunks.Pass(at_bytes);
+    while (!f.read_ahead_chunks.full()) {
+      ReadChunkRef chunk = Begin(f, f.read_ahead_chunks.NextAt(at_bytes));
       if (chunk == nullptr) break;
-      f.chunks_ahead.Add(chunk);
+      f.read_ahead_chunks.Add(chunk);
       begun.push_back(std::move(chunk));
     }
   }

@@ -4,13 +4,13 @@
 // time; this keeps several. Chunks of FileDataOptions::read_chunk_bytes are read under the token
 // that the file has, as any read is, and handed over by a copy. Invariants:
 //   1. A chunk is handed over only while nothing has happened to the file since its reading began
-//      (ChunksAhead::NoteChange): no write here, no part of the token given back, no lost session.
-//      So whoever takes from it sees what a read of the LUNs would have shown.
+//      (ReadAheadChunks::NoteChange): no write here, no part of the token given back, no lost
+//      session. So whoever takes from it sees what a read of the LUNs would have shown.
 //   2. Its reading waits for nothing but the LUNs: where the token or the extents are not there,
 //      the stream reads for itself.
 //   3. All chunks together take at most FileDataOptions::max_read_ahead_bytes, one file's at most
-//      ChunksAhead::kMaxChunks. They go when the file is closed by all, was not used for a second
-//      or two, or has changed.
+//      ReadAheadChunks::kMaxChunks. They go when the file is closed by all, was not used for a
+//      second or two, or has changed.
 // It is used only where the LUNs are slow enough for it to pay: on the fastest ones a copy costs
 // more than the wait. Threads: all methods may be called concurrently.
 #pragma once
@@ -27,7 +27,8 @@ namespace reel::client {
 
 class ReadAhead {
  public:
-  explicit ReadAhead(DataContext& context) : context_(context), pool_(ChunksAhead::kMaxChunks) {}
+  explicit ReadAhead(DataContext& context)
+      : context_(context), pool_(ReadAheadChunks::kMaxChunks) {}
   void Stop() { pool_.Stop(); }
 
   // Copies [offset, + buffer.size()) when all of it has been, or is being, read ahead; waits for
@@ -41,7 +42,7 @@ class ReadAhead {
   void NoteLunRead(std::uint64_t bytes, std::uint64_t began_ms);
 
  private:
-  bool Pays() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsWorthwhile() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A chunk at `offset`, entered and with its extents; null where it cannot be read now.
   ReadChunkRef Begin(FileState& f, std::uint64_t offset_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

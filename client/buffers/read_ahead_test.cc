@@ -67,7 +67,7 @@ TEST_F(ReadAheadTest, TheLunsAreReadBeforeTheProgramAsks) {
   client->data().Close(inode_);
 }
 
-TEST_F(ReadAheadTest, WhatIsWrittenMeanwhileIsSeen) {
+TEST_F(ReadAheadTest, AWriteDuringReadAheadIsSeen) {
   const auto client = cluster_.Mount();
   const auto other = cluster_.Mount();
   const std::string bytes = Bytes(8 << 20);

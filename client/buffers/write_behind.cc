@@ -13,12 +13,12 @@
 namespace reel::client {
 namespace {
 
-// A stream of such pieces fills a window soon; one of smaller pieces may be a log's.
+// A stream of such pieces fills a buffer soon; one of smaller pieces may be a log's.
 constexpr std::size_t kFillingBytes = 64 * kKiB;
 
 // Reading that much takes hardly longer than reading a unit.
 constexpr std::uint64_t kReadAheadBytes = 64 * kKiB;
-// A window of more is a stream's, which does not come back.
+// A buffer of more is a stream's, which does not come back.
 constexpr std::uint64_t kMostKeptBytes = 256 * kKiB;
 
 // A wait ended; the LUNs have not refused anything.
@@ -34,14 +34,14 @@ struct WriteBehind::Flight {
     ByteRange range;
     ExtentList extents;
   };
-  DirtyWindowRef window;
+  DirtyBufferRef dirty_buffer;
   std::uint64_t known_to = 0;   // as WorthKnowingTo
   std::uint64_t forgotten = 0;  // DirtyMemory's count, when that was planned
   std::vector<Part> edges;      // units to be read, for what is around the dirty bytes
   std::vector<Part> parts;      // to be written
   BlockLocks locks;
   std::vector<ByteRange> own;  // what was dirty, without what was filled and read around it
-  std::uint64_t era = 0;
+  std::uint64_t lost_sessions = 0;
   std::uint64_t lost_flushes = 0;  // Uncommitted's, when that was planned
   std::uint64_t session = 0;
   LunMarks marks;
@@ -85,32 +85,32 @@ bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const 
                    {.budget = context_.behind_memory,
                     .spare = context_.spare_memory,
                     .buffers = context_.buffers,
-                    .window_bytes = std::max<std::size_t>(
-                        context_.options.write_behind_window_bytes, f.block_bytes),
+                    .dirty_buffer_bytes = std::max<std::size_t>(
+                        context_.options.write_behind_buffer_bytes, f.block_bytes),
                     .fills = stream && data.size() >= kFillingBytes,
                     .now_ms = context_.clock.NowMs()});
-  for (const DirtyWindowRef& window : kept.whole) Enqueue(f, window);
+  for (const DirtyBufferRef& dirty_buffer : kept.whole) Enqueue(f, dirty_buffer);
   return kept.crowded;
 }
 
 // ---- flushing ---------------------------------------------------------------------------------
 
-void WriteBehind::Enqueue(FileState& f, const DirtyWindowRef& window) {
-  if (window->in_flight || std::exchange(window->queued, true)) return;
-  pool_.Run([this, file = f.shared_from_this(), window] {
+void WriteBehind::Enqueue(FileState& f, const DirtyBufferRef& dirty_buffer) {
+  if (dirty_buffer->in_flight || std::exchange(dirty_buffer->queued, true)) return;
+  pool_.Run([this, file = f.shared_from_this(), dirty_buffer] {
     MutexLock lock(file->mutex);
-    window->queued = false;
+    dirty_buffer->queued = false;
     // What could not be done is tried again when it has grown older, or somebody asks for it.
-    if (window->gone || window->in_flight || !window->dirty()) return;
+    if (dirty_buffer->gone || dirty_buffer->in_flight || !dirty_buffer->dirty()) return;
     const InterruptWhen stopping([this] { return context_.stopping.load(); });
-    (void)FlushWindow(*file, window, &stopping);
+    (void)FlushBuffer(*file, dirty_buffer, &stopping);
   });
 }
 
 void WriteBehind::Start(FileState& f, const ByteRange& range, std::uint64_t age_ms) {
   const std::uint64_t now_ms = context_.clock.NowMs();
-  for (const DirtyWindowRef& window : f.memory.WindowsIn(range)) {
-    if (now_ms - window->since_ms >= age_ms) Enqueue(f, window);
+  for (const DirtyBufferRef& dirty_buffer : f.memory.BuffersIn(range)) {
+    if (now_ms - dirty_buffer->since_ms >= age_ms) Enqueue(f, dirty_buffer);
   }
 }
 
@@ -120,47 +120,50 @@ absl::Status WriteBehind::Flush(const FileRef& file, const ByteRange& range,
   MutexLock lock(f.mutex);
   const std::uint64_t through = f.memory.last_id();
   for (;;) {
-    std::vector<DirtyWindowRef> windows = f.memory.WindowsIn(range);
-    std::erase_if(windows, [&](const DirtyWindowRef& window) { return window->id > through; });
-    if (windows.empty()) return absl::OkStatus();
+    std::vector<DirtyBufferRef> dirty_buffers = f.memory.BuffersIn(range);
+    std::erase_if(dirty_buffers,
+                  [&](const DirtyBufferRef& dirty_buffer) { return dirty_buffer->id > through; });
+    if (dirty_buffers.empty()) return absl::OkStatus();
     // One here, and the others beside it.
-    const auto idle = [](const DirtyWindowRef& window) { return !window->in_flight; };
-    const auto own = std::find_if(windows.begin(), windows.end(), idle);
+    const auto idle = [](const DirtyBufferRef& dirty_buffer) { return !dirty_buffer->in_flight; };
+    const auto own = std::find_if(dirty_buffers.begin(), dirty_buffers.end(), idle);
     absl::Status status;
-    if (own == windows.end()) {
+    if (own == dirty_buffers.end()) {
       status = context_.Wait(f, interrupt);
     } else {
-      for (auto other = own + 1; other != windows.end(); ++other) Enqueue(f, *other);
-      status = FlushWindow(f, *own, interrupt);
+      for (auto other = own + 1; other != dirty_buffers.end(); ++other) Enqueue(f, *other);
+      status = FlushBuffer(f, *own, interrupt);
     }
     if (!status.ok()) return status;
   }
 }
 
-absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window,
+absl::Status WriteBehind::FlushBuffer(FileState& f, const DirtyBufferRef& dirty_buffer,
                                       const Interrupt* interrupt) {
   std::optional<Flight> flight;
   absl::Status status;
-  const std::uint64_t era = f.grant.era();
+  const std::uint64_t lost_sessions = f.grant.lost_sessions();
   const auto over = [&] {
     f.mutex.AssertHeld();
-    return f.grant.era() != era || window->gone;  // then the loss is noted already
+    return f.grant.lost_sessions() != lost_sessions ||
+           dirty_buffer->gone;  // then the loss is noted already
   };
-  window->in_flight = true;
+  dirty_buffer->in_flight = true;
   // Once more, where blocks that counted as written no longer do.
   for (bool again = true; again;) {
     flight.emplace();
-    flight->window = window;
-    flight->own = window->ranges;
-    flight->era = era;
+    flight->dirty_buffer = dirty_buffer;
+    flight->own = dirty_buffer->ranges;
+    flight->lost_sessions = lost_sessions;
     flight->session = f.grant.session();
     status = Fly(f, *flight, interrupt);
     if (!over()) context_.NoteLostFlushes(f);
     again = status.ok() && !over() && f.uncommitted.lost_flushes() != flight->lost_flushes;
     flight->given_up = flight->given_up || IsGivenUp(status);
-    if ((again || flight->given_up) && !over()) window->ranges = window->known = flight->own;
+    if ((again || flight->given_up) && !over())
+      dirty_buffer->ranges = dirty_buffer->known = flight->own;
   }
-  window->in_flight = false;
+  dirty_buffer->in_flight = false;
   f.changed.NotifyAll();
   if (over()) return absl::OkStatus();
   Finish(f, *flight, status);
@@ -169,7 +172,8 @@ absl::Status WriteBehind::FlushWindow(FileState& f, const DirtyWindowRef& window
 
 absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* interrupt) {
   for (;;) {
-    if (f.grant.era() != flight.era || flight.window->gone) return absl::OkStatus();
+    if (f.grant.lost_sessions() != flight.lost_sessions || flight.dirty_buffer->gone)
+      return absl::OkStatus();
     flight.locks = LocksFor(f, flight);
     if (!f.locks.Conflict(flight.locks)) break;
     f.locks.BeginAwait(flight.locks.front());
@@ -188,58 +192,62 @@ absl::Status WriteBehind::Fly(FileState& f, Flight& flight, const Interrupt* int
 }
 
 // An unwritten block is written whole, once for all that is dirty in it.
-void WriteBehind::FillUnwritten(const FileState& f, DirtyWindow& window) {
-  const std::vector<ByteRange> ranges = window.ranges;
+void WriteBehind::FillUnwritten(const FileState& f, DirtyBuffer& dirty_buffer) {
+  const std::vector<ByteRange> ranges = dirty_buffer.ranges;
   for (const ByteRange& range : ranges) {
     for (const std::uint64_t edge : {range.from, range.to - 1}) {
       const FileBlock block(edge / f.block_bytes);
       const std::optional<Extent> extent = f.grant.Find(block);
       if (!extent || extent->state != ExtentState::kUnwritten) continue;
-      window.FillWithZeros({block.value() * f.block_bytes, (block.value() + 1) * f.block_bytes});
+      dirty_buffer.FillWithZeros(
+          {block.value() * f.block_bytes, (block.value() + 1) * f.block_bytes});
     }
   }
 }
 
 // How far to read when the end of the last unit has to be: who writes on from where it wrote last
 // will want what comes behind.
-std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f, const DirtyWindow& window) const {
-  const ByteRange& last = window.ranges.back();
+std::uint64_t WriteBehind::WorthKnowingTo(const FileState& f,
+                                          const DirtyBuffer& dirty_buffer) const {
+  const ByteRange& last = dirty_buffer.ranges.back();
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const std::uint64_t end = RoundUp(last.to, unit_bytes);
-  const bool goes_on = last.from == window.offset_bytes || window.Knows({last.from - 1, last.from});
+  const bool goes_on =
+      last.from == dirty_buffer.offset_bytes || dirty_buffer.Knows({last.from - 1, last.from});
   const std::optional<Extent> block = f.grant.Find(FileBlock((last.to - 1) / f.block_bytes));
   const bool reads =
-      block && block->state == ExtentState::kWritten && !window.Knows({last.to, end});
+      block && block->state == ExtentState::kWritten && !dirty_buffer.Knows({last.to, end});
   if (!goes_on || !reads) return end;
   const std::uint64_t unit = end - unit_bytes;
   const FileBlock held = f.grant.HeldTo(FileBlock(unit / f.block_bytes), v1::TOKEN_EXCLUSIVE);
   const std::uint64_t to = std::min(
-      {unit + kReadAheadBytes, window.end_bytes(), RoundUp(f.attr.size_bytes(), unit_bytes),
+      {unit + kReadAheadBytes, dirty_buffer.end_bytes(), RoundUp(f.attr.size_bytes(), unit_bytes),
        held == kEndOfFileBlocks ? kMaxFileBytes : held.value() * f.block_bytes});
   // Of the same LUN: what is needed waits for no other one.
   return to <= end ? end : std::max(end, unit + context_.io->OnOneLun(*block, unit, to - unit));
 }
 
 BlockLocks WriteBehind::LocksFor(const FileState& f, Flight& flight) const {
-  const DirtyWindow& window = *flight.window;
-  flight.known_to = WorthKnowingTo(f, window);
+  const DirtyBuffer& dirty_buffer = *flight.dirty_buffer;
+  flight.known_to = WorthKnowingTo(f, dirty_buffer);
   flight.forgotten = f.memory.forgotten();
-  return {{window.ranges.front().from / f.block_bytes, DivideUp(flight.known_to, f.block_bytes),
+  return {{dirty_buffer.ranges.front().from / f.block_bytes,
+           DivideUp(flight.known_to, f.block_bytes),
            /*alone=*/true}};
 }
 
 void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
-  const DirtyWindow& window = *flight.window;
+  const DirtyBuffer& dirty_buffer = *flight.dirty_buffer;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const auto read = [&](std::uint64_t unit) {
     f.mutex.AssertHeld();
     const bool twice = !flight.edges.empty() && flight.edges.back().range.from == unit;
     if (!twice) flight.edges.emplace_back().range = {unit, unit + unit_bytes};
   };
-  for (const ByteRange& range : window.ranges) {
+  for (const ByteRange& range : dirty_buffer.ranges) {
     const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
-    if (!window.Knows({units.from, range.from})) read(units.from);
-    if (!window.Knows({range.to, units.to})) read(units.to - unit_bytes);
+    if (!dirty_buffer.Knows({units.from, range.from})) read(units.from);
+    if (!dirty_buffer.Knows({range.to, units.to})) read(units.to - unit_bytes);
   }
   // (Where nothing is known of a block, the plan of the writes will say so.)
   for (Flight::Part& edge : flight.edges)
@@ -249,7 +257,7 @@ void WriteBehind::PlanReads(const FileState& f, Flight& flight) const {
 // Whole units.
 absl::Status WriteBehind::PlanWrites(const FileState& f, Flight& flight) const {
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
-  for (const ByteRange& range : flight.window->ranges) {
+  for (const ByteRange& range : flight.dirty_buffer->ranges) {
     const ByteRange units{RoundDown(range.from, unit_bytes), RoundUp(range.to, unit_bytes)};
     if (!flight.parts.empty() && units.from <= flight.parts.back().range.to) {
       flight.parts.back().range.to = units.to;
@@ -270,7 +278,7 @@ absl::Status WriteBehind::PlanWrites(const FileState& f, Flight& flight) const {
 }
 
 absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
-  FillUnwritten(f, *flight.window);
+  FillUnwritten(f, *flight.dirty_buffer);
   PlanReads(f, flight);
   return PlanWrites(f, flight);
 }
@@ -279,21 +287,22 @@ absl::Status WriteBehind::Prepare(const FileState& f, Flight& flight) const {
 absl::Status WriteBehind::ReadEdges(const Flight& flight, const IoPermit& permit, Learnt& learnt) {
   if (flight.edges.empty()) return absl::OkStatus();
   const std::uint64_t to = flight.edges.back().range.to;
-  const std::uint64_t ahead_bytes = flight.known_to > to ? flight.known_to - to : 0;
-  for (const bool ahead : {true, false}) {
-    if (ahead && ahead_bytes == 0) continue;
+  const std::uint64_t following_bytes = flight.known_to > to ? flight.known_to - to : 0;
+  for (const bool with_following : {true, false}) {
+    if (with_following && following_bytes == 0) continue;
     learnt.ranges.clear();
     learnt.memory.clear();
     absl::InlinedVector<LunIo::Range, 4> reads;
     for (const Flight::Part& edge : flight.edges) {
       const bool last = &edge == &flight.edges.back();
-      const ByteRange range{edge.range.from, edge.range.to + (ahead && last ? ahead_bytes : 0)};
+      const ByteRange range{edge.range.from,
+                            edge.range.to + (with_following && last ? following_bytes : 0)};
       const AlignedBuffer& memory = learnt.memory.emplace_back(range.to - range.from);
       learnt.ranges.push_back(range);
       reads.push_back({edge.extents, range.from, range.to, memory.data()});
     }
     absl::Status status = context_.io->ReadUnits(reads, permit);
-    if (status.ok() || !ahead || IsPermitOver(status) || IsGivenUp(status)) return status;
+    if (status.ok() || !with_following || IsPermitOver(status) || IsGivenUp(status)) return status;
   }
   return absl::OkStatus();
 }
@@ -303,29 +312,31 @@ absl::Status WriteBehind::ReadAround(FileState& f, Flight& flight, const IoPermi
   Learnt learnt;
   if (absl::Status status = ReadEdges(flight, permit, learnt); !status.ok()) return status;
   MutexLock lock(f.mutex);
-  if (flight.window->gone) return ErrnoStatus(EIO, "dropped meanwhile");
+  if (flight.dirty_buffer->gone) return ErrnoStatus(EIO, "dropped meanwhile");
   const std::uint64_t end = flight.parts.back().range.to;
   for (std::size_t i = 0; i < learnt.ranges.size(); ++i) {
     ByteRange range = learnt.ranges[i];
-    // The token of what lies in no block of the window's own may have gone meanwhile.
+    // The token of what lies in no block of the buffer's own may have gone meanwhile.
     if (f.memory.forgotten() != flight.forgotten) range.to = std::min(range.to, end);
-    flight.window->Learn(range, learnt.memory[i].data());
+    flight.dirty_buffer->Learn(range, learnt.memory[i].data());
   }
   flight.edges.clear();
-  for (const Flight::Part& part : flight.parts) flight.window->Add(part.range);
+  for (const Flight::Part& part : flight.parts) flight.dirty_buffer->Add(part.range);
   return absl::OkStatus();
 }
 
 absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
-  const DirtyWindow& window = *flight.window;
+  const DirtyBuffer& dirty_buffer = *flight.dirty_buffer;
   absl::InlinedVector<LunIo::Range, 4> pieces;
   for (const auto& [range, extents] : flight.parts) {
-    pieces.push_back({extents, range.from, range.to,
-                      window.memory.buffer.data() + (range.from - window.offset_bytes)});
+    pieces.push_back(
+        {extents, range.from, range.to,
+         dirty_buffer.memory.buffer.data() + (range.from - dirty_buffer.offset_bytes)});
   }
   const std::uint64_t began_ms = context_.clock.NowMs();
   absl::Status status = context_.io->WriteUnits(pieces, flight.marks, permit);
-  if (status.ok() && window.whole()) NoteLunWrite(window.memory.buffer.size(), began_ms);
+  if (status.ok() && dirty_buffer.whole())
+    NoteLunWrite(dirty_buffer.memory.buffer.size(), began_ms);
   return status;
 }
 
@@ -344,7 +355,7 @@ absl::Status WriteBehind::Send(FileState& f, Flight& flight, const Interrupt* in
     if (status.ok()) status = WriteParts(flight, permit);
     if (!session_ended && !IsPermitOver(status)) return status;
     MutexLock lock(f.mutex);
-    if (f.grant.era() != flight.era) return status;
+    if (f.grant.lost_sessions() != flight.lost_sessions) return status;
     if (absl::Status waited = context_.Wait(f, interrupt); !waited.ok()) return waited;
   }
 }
@@ -357,12 +368,12 @@ void WriteBehind::Finish(FileState& f, const Flight& flight, const absl::Status&
   }
   if (flight.given_up) return;
   if (status.ok()) context_.recalls.Moved(f.inode);
-  DirtyWindow& window = *flight.window;
-  if (status.ok() && f.opens.any() && window.held_bytes() <= kMostKeptBytes &&
+  DirtyBuffer& dirty_buffer = *flight.dirty_buffer;
+  if (status.ok() && f.opens.any() && dirty_buffer.held_bytes() <= kMostKeptBytes &&
       context_.behind_memory.hardly_used()) {
-    f.memory.Keep(window);
+    f.memory.Keep(dirty_buffer);
   } else {
-    f.memory.Remove(window);
+    f.memory.Remove(dirty_buffer);
   }
   if (!status.ok()) return f.NoteLoss(status);
   for (const Flight::Part& part : flight.parts) {

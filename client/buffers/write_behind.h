@@ -4,7 +4,7 @@
 //
 // A write is kept here under the exclusive token, with its blocks granted: it can neither conflict
 // with another host nor find the volume full afterwards. Its bytes lie in FileState::memory until
-// their window is flushed: when it is full, is old, memory runs short, or somebody has to have them
+// their buffer is flushed: when it is full, is old, memory runs short, or somebody has to have them
 // on the LUNs (an fsync, a recall, a truncation, a large write or a read that overlaps them in
 // part). What a flush has written stays known for a while, as long as the file is open and used,
 // and hardly any of the memory is: whoever appends to a log, or writes a page of a database again,
@@ -42,7 +42,7 @@ class WriteBehind {
 
   // Whether a write of that many bytes is kept in memory.
   bool Takes(FileState& f, std::size_t bytes, const IoContext& io) const;
-  // How long the LUNs took for a stream's write, or for a whole window: what decides whether larger
+  // How long the LUNs took for a stream's write, or for a whole buffer: what decides whether larger
   // ones are kept, too.
   void NoteLunWrite(std::uint64_t bytes, std::uint64_t began_ms);
   // REQUIRES: the token is held exclusively, the extents cover the range without holes, nobody
@@ -61,22 +61,23 @@ class WriteBehind {
  private:
   static constexpr std::size_t kMaxThreads = 8;
 
-  struct Flight;  // a window on its way
+  struct Flight;  // a buffer on its way
   struct Learnt;  // what the LUNs hold
 
-  void Enqueue(FileState& f, const DirtyWindowRef& window) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  // One window, which is not in flight. As Flush.
-  absl::Status FlushWindow(FileState& f, const DirtyWindowRef& window, const Interrupt* interrupt)
+  void Enqueue(FileState& f, const DirtyBufferRef& dirty_buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // One buffer, which is not in flight. As Flush.
+  absl::Status FlushBuffer(FileState& f, const DirtyBufferRef& dirty_buffer,
+                           const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One try of that: OK also where nothing is left to be done.
   absl::Status Fly(FileState& f, Flight& flight, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // The bytes that it will write and read, as locks of their blocks.
   BlockLocks LocksFor(const FileState& f, Flight& flight) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  std::uint64_t WorthKnowingTo(const FileState& f, const DirtyWindow& window) const
+  std::uint64_t WorthKnowingTo(const FileState& f, const DirtyBuffer& dirty_buffer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  static void FillUnwritten(const FileState& f, DirtyWindow& window)
+  static void FillUnwritten(const FileState& f, DirtyBuffer& dirty_buffer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   absl::Status Prepare(const FileState& f, Flight& flight) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

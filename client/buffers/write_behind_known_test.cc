@@ -8,7 +8,7 @@
 namespace reel::client {
 namespace {
 
-class KnownTest : public WriteBehindTest {
+class KnownBytesTest : public WriteBehindTest {
  protected:
   std::uint64_t Reads() {
     std::uint64_t reads = 0;
@@ -30,7 +30,7 @@ class KnownTest : public WriteBehindTest {
   }
 };
 
-TEST_F(KnownTest, ALogIsAppendedToWithoutReadingItsLastBlock) {
+TEST_F(KnownBytesTest, ALogIsAppendedToWithoutReadingItsLastBlock) {
   const auto client = Mount();
   ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
   std::string log;
@@ -47,7 +47,7 @@ TEST_F(KnownTest, ALogIsAppendedToWithoutReadingItsLastBlock) {
 }
 
 // As a database does with a log that it begins anew.
-TEST_F(KnownTest, WhoWritesOnOverOldBytesReadsAheadOfItself) {
+TEST_F(KnownBytesTest, AWriterOverOldBytesReadsTheNextOnesBeforeItNeedsThem) {
   shape_.data.max_read_ahead_bytes = 0;
   std::string expected(64 * 1'024, 'o');
   Mount()->Write(inode_, 0, expected);
@@ -64,7 +64,7 @@ TEST_F(KnownTest, WhoWritesOnOverOldBytesReadsAheadOfItself) {
 }
 
 // Only what is needed has to be readable.
-TEST_F(KnownTest, WhatCannotBeReadAheadIsNoLoss) {
+TEST_F(KnownBytesTest, AFailedReadOfTheNextBytesFailsNoWrite) {
   Mount()->Write(inode_, 0, std::string(64 * 1'024, 'o'));
   const auto client = Mount();
   ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
@@ -78,7 +78,7 @@ TEST_F(KnownTest, WhatCannotBeReadAheadIsNoLoss) {
   EXPECT_EQ(client->Read(inode_, 0, 600), std::string(300, 'n') + std::string(300, 'o'));
 }
 
-TEST_F(KnownTest, WhatAnotherClientWroteIsReadAgain) {
+TEST_F(KnownBytesTest, KnownBytesAreDroppedWhenAnotherClientWrites) {
   const auto client = MountKnowing();
   const auto other = Mount();
   Overwrite(*other, 100, 'n');
@@ -89,7 +89,7 @@ TEST_F(KnownTest, WhatAnotherClientWroteIsReadAgain) {
   EXPECT_EQ(other->Read(inode_, 0, 120), expected);
 }
 
-TEST_F(KnownTest, WhatWentStraightToTheLunsIsReadAgain) {
+TEST_F(KnownBytesTest, KnownBytesAreDroppedByADirectWrite) {
   const auto client = MountKnowing();
   client->Write(inode_, 100, std::string(10, 'n'), {.direct = true});
   Overwrite(*client, 20, 'x');
@@ -99,7 +99,7 @@ TEST_F(KnownTest, WhatWentStraightToTheLunsIsReadAgain) {
             std::string(40, 'L') + std::string(10, 'y') + std::string(10, 'L'));
 }
 
-TEST_F(KnownTest, WhatWasCutOffIsNotWrittenAgain) {
+TEST_F(KnownBytesTest, TruncatedBytesAreNotWrittenAgain) {
   const auto client = MountKnowing();
   ASSERT_TRUE(client->Truncate(inode_, 100).ok());
   ASSERT_TRUE(client->Truncate(inode_, 4'096).ok());
@@ -110,7 +110,7 @@ TEST_F(KnownTest, WhatWasCutOffIsNotWrittenAgain) {
   EXPECT_EQ(Mount()->Read(inode_, 0, 300), expected);
 }
 
-TEST_F(KnownTest, WhatAFailedFlushMayHaveLostIsReadAgain) {
+TEST_F(KnownBytesTest, KnownBytesAreDroppedByAFailedFlush) {
   const auto client = MountKnowing();
   client->Write(inode_, 0, std::string(512, 'l'));
   for (std::size_t i = 0; i < 3; ++i) cluster().lun(i).FailFlush(1);
@@ -123,7 +123,7 @@ TEST_F(KnownTest, WhatAFailedFlushMayHaveLostIsReadAgain) {
             std::string(20, 'o') + std::string(10, 'x') + std::string(10, 'o'));
 }
 
-TEST_F(KnownTest, NothingStaysKnownOfAClosedFile) {
+TEST_F(KnownBytesTest, KnownBytesAreDroppedByTheLastClose) {
   const auto client = MountKnowing();
   const std::uint64_t before = Reads();
   client->data().Close(inode_);

@@ -43,14 +43,14 @@ TEST_F(WriteBehindTest, NeighboursGoToTheLunsTogether) {
   EXPECT_EQ(client->Read(inode_, 99 * 4'000, 5'000), std::string(4'000, 'a' + 99 % 26));
 }
 
-TEST_F(WriteBehindTest, AFullWindowGoesByItself) {
-  shape_.data.write_behind_window_bytes = 65'536;
+TEST_F(WriteBehindTest, AFullBufferIsFlushed) {
+  shape_.data.write_behind_buffer_bytes = 65'536;
   const auto client = Mount();
   for (std::uint64_t i = 0; i < 20; ++i) client->Write(inode_, i * 4'096, std::string(4'096, 'x'));
   while (Writes() == 0) std::this_thread::yield();
 }
 
-TEST_F(WriteBehindTest, OtherClientsSeeItAtOnce) {
+TEST_F(WriteBehindTest, AnotherClientSeesASmallWriteAtOnce) {
   const auto one = Mount();
   const auto two = Mount();
   for (int i = 0; i < 20; ++i) {
@@ -74,7 +74,7 @@ TEST_F(WriteBehindTest, AgeAndClosingFlush) {
 }
 
 // sync(1) tells the client nothing: little is lost with the host where programs have paused.
-TEST_F(WriteBehindTest, WhatNobodyWritesOnIsCommittedSoon) {
+TEST_F(WriteBehindTest, AnIdleFileIsCommittedSoon) {
   ManualClock clock;
   shape_.clock = &clock;
   shape_.data = {.commit_age_ms = 1'000, .write_behind_age_ms = kNeverMs};
@@ -112,7 +112,7 @@ TEST_F(WriteBehindTest, ASyncOfAllLeavesNothingToBeLost) {
   EXPECT_EQ(Mount()->Read(inode_, 0, 10), "small");
 }
 
-TEST_F(WriteBehindTest, ASyncOfAllTellsWhatIsLostMeanwhileAndNothingElse) {
+TEST_F(WriteBehindTest, ASyncOfAllReportsTheLossesThatHappenDuringIt) {
   const auto client = Mount();
   ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
   client->Write(inode_, 0, "lost", {.handle = 1});
@@ -152,7 +152,7 @@ TEST_F(WriteBehindTest, AStreamIsWrittenBehindWhereTheLunsAreSlow) {
     for (std::uint64_t i = 0; i < kFrames; ++i) client->Write(inode_, i * kFrame, frame(i));
     ASSERT_TRUE(client->Fsync(inode_).ok());
     const std::uint64_t before = Writes();
-    client->Write(inode_, kFrames * kFrame, frame(kFrames));  // ends within a window
+    client->Write(inode_, kFrames * kFrame, frame(kFrames));  // ends within a buffer
     EXPECT_EQ(Writes() == before, slow);
     EXPECT_EQ(client->Read(inode_, kFrames * kFrame, kFrame), frame(kFrames));
     ASSERT_TRUE(client->Fsync(inode_).ok());
@@ -164,7 +164,7 @@ TEST_F(WriteBehindTest, AStreamIsWrittenBehindWhereTheLunsAreSlow) {
   }
 }
 
-TEST_F(WriteBehindTest, WhoAsksForTheLunsGetsThem) {
+TEST_F(WriteBehindTest, ADirectReadSeesTheFlushedBytes) {
   const auto client = Mount();
   client->Write(inode_, 0, std::string(100, 'd'), {.direct = true});
   const std::uint64_t direct = Writes();
@@ -174,7 +174,7 @@ TEST_F(WriteBehindTest, WhoAsksForTheLunsGetsThem) {
   EXPECT_EQ(cluster().mdc().AttrOf(inode_).size_bytes(), 100u);
 }
 
-TEST_F(WriteBehindTest, ShapeAndHolesKnowOfWhatIsInMemory) {
+TEST_F(WriteBehindTest, SizeAndHolesIncludeBytesInMemory) {
   const auto client = Mount();
   client->Write(inode_, 0, std::string(50'000, 'x'));
   EXPECT_EQ(*client->data().Seek(inode_, 0, true, {}), 0u);
@@ -218,10 +218,10 @@ TEST_F(WriteBehindTest, OldBytesNeverShowWhereBytesWereLost) {
 
 // ---- files that are not known to be durable -----------------------------------------------------
 
-class ToldFileTest : public WriteBehindTest {
+class ReplayedFileTest : public WriteBehindTest {
  protected:
   // A new file that the session was told of under number 7.
-  std::unique_ptr<TestClient> MountTold() {
+  std::unique_ptr<TestClient> MountReported() {
     auto client = Mount();
     v1::EntryReply entry;
     *entry.mutable_attr() = cluster().mdc().AttrOf(inode_);
@@ -234,12 +234,12 @@ class ToldFileTest : public WriteBehindTest {
     v1::Reply reply;
     reply.set_error(error);
     reply.mutable_entry()->mutable_attr()->set_inode(inode_);
-    client.data().OnRedone(create, reply);
+    client.data().OnReplayed(create, reply);
   }
 };
 
-TEST_F(ToldFileTest, WhatWasMadeAgainHasTheBlocksThatItHad) {
-  const auto client = MountTold();
+TEST_F(ReplayedFileTest, AReplayedFileKeepsItsBlocks) {
+  const auto client = MountReported();
   client->Write(inode_, 0, "hello");
   ASSERT_TRUE(client->Fsync(inode_).ok());
   client->Write(inode_, 5, " world");
@@ -248,23 +248,23 @@ TEST_F(ToldFileTest, WhatWasMadeAgainHasTheBlocksThatItHad) {
   EXPECT_EQ(Mount()->Read(inode_, 0, 20), "hello world");
 }
 
-TEST_F(ToldFileTest, WhatCouldNotBeMadeAgainIsToldToWhoHasItOpen) {
-  const auto client = MountTold();
+TEST_F(ReplayedFileTest, AFailedReplayIsReportedToOpenFiles) {
+  const auto client = MountReported();
   client->Write(inode_, 0, "hello");
   MadeAgain(*client, EIO);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
 }
 
-TEST_F(ToldFileTest, WhatWasLostWithTheSessionIsToldToWhoHasItOpen) {
-  const auto client = MountTold();
-  client->data().OnToldLost(8);
+TEST_F(ReplayedFileTest, ALostFileIsReportedToOpenFiles) {
+  const auto client = MountReported();
+  client->data().OnEarlyLost(8);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  client->data().OnToldLost(7);
+  client->data().OnEarlyLost(7);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
 }
 
-TEST_F(WriteBehindTest, ALossIsToldToEachOpenFileOnce) {
+TEST_F(WriteBehindTest, ALossIsReportedToEachOpenFileOnce) {
   const auto client = Mount();
   ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 1}).ok());
   ASSERT_TRUE(client->data().Open(inode_, true, {.handle = 2}).ok());
@@ -281,7 +281,7 @@ TEST_F(WriteBehindTest, ALossIsToldToEachOpenFileOnce) {
 }
 
 // A process that begins another program closes its copies of open files, and reads no answer.
-TEST_F(WriteBehindTest, AFsyncTellsWhatACloseHasShown) {
+TEST_F(WriteBehindTest, FsyncReportsTheErrorThatCloseReturned) {
   for (const bool flush_on_close : {false, true}) {
     shape_.data.flush_on_close = flush_on_close;
     const auto client = Mount();
@@ -296,7 +296,7 @@ TEST_F(WriteBehindTest, AFsyncTellsWhatACloseHasShown) {
   }
 }
 
-TEST_F(WriteBehindTest, WhatALostSessionHadInMemoryIsNeverWritten) {
+TEST_F(WriteBehindTest, DirtyBytesOfALostSessionAreNeverWritten) {
   const auto client = Mount();
   const auto other = Mount();
   ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
@@ -312,9 +312,9 @@ TEST_F(WriteBehindTest, WhatALostSessionHadInMemoryIsNeverWritten) {
   EXPECT_EQ(Writes(), synced);
 }
 
-TEST_F(WriteBehindTest, LittleMemoryIsEnough) {
+TEST_F(WriteBehindTest, WritersGoOnWithLittleMemory) {
   shape_.data.max_write_behind_bytes = 32 * kKiB;
-  shape_.data.write_behind_window_bytes = 16 * kKiB;
+  shape_.data.write_behind_buffer_bytes = 16 * kKiB;
   const auto client = Mount();
   std::string expected;
   for (std::uint64_t i = 0; i < 150; ++i) {
@@ -340,7 +340,7 @@ TEST_F(WriteBehindTest, ARemountChangesHowMuchMayBeInMemory) {
 }
 
 // Who found no room, and waits, does not wait for ever.
-TEST(MemoryBudgetTest, ALimitOfNoneLetsWhoWaitsGoOn) {
+TEST(MemoryBudgetTest, ALimitOfNoneWakesTheWaiters) {
   MemoryBudget budget(4'096);
   budget.Take(4'096);
   EXPECT_FALSE(budget.has_room());
@@ -350,7 +350,7 @@ TEST(MemoryBudgetTest, ALimitOfNoneLetsWhoWaitsGoOn) {
 
 TEST_F(WriteBehindTest, SeveralWritersOfOneFileKeepEveryByte) {
   shape_.data.max_write_behind_bytes = 128 * kKiB;
-  shape_.data.write_behind_window_bytes = 8 * kKiB;
+  shape_.data.write_behind_buffer_bytes = 8 * kKiB;
   const auto client = Mount();
   constexpr std::uint64_t kRecord = 777;
   std::vector<std::thread> threads;
@@ -387,7 +387,7 @@ TEST_F(WriteBehindTest, AnUnmountFlushes) {
 // What a full volume has no blocks for is refused at once, not when it is flushed.
 TEST_F(WriteBehindTest, AFullVolumeRefusesTheWriteItself) {
   shape_.mdc.max_blocks = 8;
-  shape_.mdc.ahead_blocks = 0;
+  shape_.mdc.preallocated_blocks = 0;
   const auto client = Mount();
   std::uint64_t written = 0;
   absl::StatusOr<std::uint64_t> outcome = std::uint64_t{0};
@@ -400,7 +400,7 @@ TEST_F(WriteBehindTest, AFullVolumeRefusesTheWriteItself) {
   EXPECT_EQ(client->Read(inode_, 0, 100'000), std::string(8 * 4'096, 'x'));
 }
 
-// A window's flush needs all blocks from its first dirty one to its last; writers past the memory
+// A buffer's flush needs all blocks from its first dirty one to its last; writers past the memory
 // share those in between with each other, and there may always be one.
 TEST_F(WriteBehindTest, WritersPastTheMemoryWaitForAFlushThatWaits) {
   const auto client = Mount();

@@ -29,7 +29,7 @@ TEST(FileAttributesTest, SetIdBitsGoWithTheFirstWriteOfAnother) {
 
 // The kernel takes the mode that it knows for valid a little longer, and a program may set the bits
 // anew as soon as its write has returned.
-TEST(FileAttributesTest, SetIdBitsThatAWriteTakesAreToldToTheKernelAndBeforeAModeIsSet) {
+TEST(FileAttributesTest, TheKernelLearnsOfClearedSetIdBitsBeforeAModeIsSet) {
   DataCluster cluster({.data = {.commit_age_ms = 60'000}});
   const auto client = cluster.Mount();
   std::vector<std::uint64_t> forgotten;
@@ -43,7 +43,7 @@ TEST(FileAttributesTest, SetIdBitsThatAWriteTakesAreToldToTheKernelAndBeforeAMod
     EXPECT_EQ(std::exchange(forgotten, {}), std::vector{inode});
     client->Write(inode, 0, std::string(4'096, 'y'), io);
     EXPECT_TRUE(forgotten.empty());
-    EXPECT_TRUE(client->data().TellAhead(inode, {}).ok());
+    EXPECT_TRUE(client->data().SendDelayed(inode, {}).ok());
     EXPECT_EQ(cluster.mdc().AttrOf(inode).mode(), 0100755u);
   }
 }
@@ -104,11 +104,11 @@ TEST(FileAttributesTest, ARemovedFileKeepsTheSizeThatWasWritten) {
   EXPECT_EQ(before.nlink(), 0u);
 }
 
-TEST(FileAttributesTest, AReadIsToldOnceUntilTheFileChanges) {
+TEST(FileAttributesTest, AnAccessTimeIsSentOnceUntilTheFileChanges) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
-  const auto told = [&](std::uint64_t times) {
+  const auto reported = [&](std::uint64_t times) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (cluster.mdc().CountOf(v1::Request::kSetAttr) < times &&
            std::chrono::steady_clock::now() < until) {
@@ -123,20 +123,20 @@ TEST(FileAttributesTest, AReadIsToldOnceUntilTheFileChanges) {
   attr.set_inode(inode);
   client->data().Overlay(attr);
   EXPECT_GT(attr.atime().seconds(), 0);  // shown here at once
-  EXPECT_EQ(told(1), 1u);
+  EXPECT_EQ(reported(1), 1u);
   client->Write(inode, 0, "more");
   client->Read(inode, 0, 4, {.no_atime = true});
   EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kSetAttr), 1u);
   client->Read(inode, 0, 4);
-  EXPECT_EQ(told(2), 2u);
+  EXPECT_EQ(reported(2), 2u);
 }
 
 // What is being written here is told of later: it may be gone by then, as a journal is.
-TEST(FileAttributesTest, NobodyIsToldThatAFileWasReadThatIsSoonRemoved) {
+TEST(FileAttributesTest, NoAccessTimeIsSentOfAFileThatIsRemovedSoon) {
   DataCluster cluster({.data = {.commit_age_ms = 60'000}});
   const auto client = cluster.Mount();
-  std::uint64_t told = 1;
-  for (int tries = 0; tries < 5 && told != 0; ++tries) {  // the second may be over just then
+  std::uint64_t reported = 1;
+  for (int tries = 0; tries < 5 && reported != 0; ++tries) {  // the second may be over just then
     const std::uint64_t before = cluster.mdc().CountOf(v1::Request::kSetAttr);
     v1::Attr attr = cluster.mdc().AttrOf(cluster.mdc().CreateFile());
     client->Write(attr.inode(), 0, "text");
@@ -146,9 +146,9 @@ TEST(FileAttributesTest, NobodyIsToldThatAFileWasReadThatIsSoonRemoved) {
     const std::uint64_t other = cluster.mdc().CreateFile();
     client->Write(other, 0, "text");
     EXPECT_TRUE(client->Fsync(other).ok());  // behind all that was sent
-    told = cluster.mdc().CountOf(v1::Request::kSetAttr) - before;
+    reported = cluster.mdc().CountOf(v1::Request::kSetAttr) - before;
   }
-  EXPECT_EQ(told, 0u);
+  EXPECT_EQ(reported, 0u);
 }
 
 TEST(FileAttributesTest, ExplicitTimesWinOverThoseOfWrites) {
@@ -166,16 +166,16 @@ TEST(FileAttributesTest, ExplicitTimesWinOverThoseOfWrites) {
   EXPECT_EQ(cluster.mdc().AttrOf(inode).size_bytes(), 1u);
 }
 
-class AheadTest : public testing::Test {
+class DelayedAttributesTest : public testing::Test {
  protected:
-  AheadTest() { client_->Write(inode_, 0, "x"); }
+  DelayedAttributesTest() { client_->Write(inode_, 0, "x"); }
 
   std::optional<v1::Attr> SetMode(std::uint32_t mode) {
     v1::SetAttr set;
     set.set_inode(inode_);
     set.set_fields(v1::SetAttr::MODE);
     set.set_mode(mode);
-    return client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_));
+    return client_->data().DelayAttributes(set, cluster_.mdc().AttrOf(inode_));
   }
   std::uint32_t Mode(TestClient& client) {
     v1::Attr attr = cluster_.mdc().AttrOf(inode_);
@@ -188,7 +188,7 @@ class AheadTest : public testing::Test {
   const std::unique_ptr<TestClient> client_ = cluster_.Mount();
 };
 
-TEST_F(AheadTest, IsToldWithTheNextCommit) {
+TEST_F(DelayedAttributesTest, TheNextCommitSendsDelayedAttributes) {
   const auto attr = SetMode(0644);
   ASSERT_TRUE(attr);
   EXPECT_EQ(attr->mode(), 0100644u);
@@ -201,7 +201,7 @@ TEST_F(AheadTest, IsToldWithTheNextCommit) {
   EXPECT_EQ(Mode(*client_), 0640u);
 }
 
-TEST_F(AheadTest, DataAloneAreSyncedWithoutIt) {
+TEST_F(DelayedAttributesTest, FdatasyncSendsNoDelayedAttributes) {
   ASSERT_TRUE(SetMode(0644));
   EXPECT_TRUE(client_->data().Fsync(inode_, {.data_only = true}).ok());
   EXPECT_EQ(cluster_.mdc().AttrOf(inode_).size_bytes(), 1u);
@@ -210,7 +210,7 @@ TEST_F(AheadTest, DataAloneAreSyncedWithoutIt) {
   EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
 }
 
-TEST_F(AheadTest, IsToldBeforeAnotherHostMayLook) {
+TEST_F(DelayedAttributesTest, DelayedAttributesAreSentBeforeTheTokenGoes) {
   ASSERT_TRUE(SetMode(0644));
   const auto other = cluster_.Mount();
   EXPECT_EQ(other->Read(inode_, 0, 1), "x");
@@ -218,20 +218,20 @@ TEST_F(AheadTest, IsToldBeforeAnotherHostMayLook) {
   EXPECT_FALSE(SetMode(0600)) << "others may look now";
 }
 
-TEST_F(AheadTest, IsToldBeforeWhatIsSetOtherwise) {
+TEST_F(DelayedAttributesTest, DelayedAttributesAreSentBeforeADirectSetAttr) {
   ASSERT_TRUE(SetMode(0644));
-  EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
+  EXPECT_TRUE(client_->data().SendDelayed(inode_, {}).ok());
   EXPECT_EQ(cluster_.mdc().AttrOf(inode_).mode(), 0100644u);
-  EXPECT_TRUE(client_->data().TellAhead(inode_, {}).ok());
+  EXPECT_TRUE(client_->data().SendDelayed(inode_, {}).ok());
   EXPECT_EQ(cluster_.mdc().CountOf(v1::Request::kSetAttr), 1u);
 }
 
-TEST_F(AheadTest, ALaterWriteHasTheLastWordOnItsTime) {
+TEST_F(DelayedAttributesTest, ALaterWriteOverridesADelayedTime) {
   v1::SetAttr set;
   set.set_inode(inode_);
   set.set_fields(v1::SetAttr::MTIME);
   set.mutable_mtime()->set_seconds(1234);
-  ASSERT_TRUE(client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_)));
+  ASSERT_TRUE(client_->data().DelayAttributes(set, cluster_.mdc().AttrOf(inode_)));
   v1::Attr attr = cluster_.mdc().AttrOf(inode_);
   client_->data().Overlay(attr);
   EXPECT_EQ(attr.mtime().seconds(), 1234);
@@ -240,12 +240,12 @@ TEST_F(AheadTest, ALaterWriteHasTheLastWordOnItsTime) {
   EXPECT_GT(cluster_.mdc().AttrOf(inode_).mtime().seconds(), 1234);
 }
 
-TEST_F(AheadTest, ALaterReadHasTheLastWordOnItsTime) {
+TEST_F(DelayedAttributesTest, ALaterReadOverridesADelayedTime) {
   v1::SetAttr set;
   set.set_inode(inode_);
   set.set_fields(v1::SetAttr::ATIME);
   set.mutable_atime()->set_seconds(1234);
-  ASSERT_TRUE(client_->data().SetAhead(set, cluster_.mdc().AttrOf(inode_)));
+  ASSERT_TRUE(client_->data().DelayAttributes(set, cluster_.mdc().AttrOf(inode_)));
   EXPECT_EQ(client_->Read(inode_, 0, 1), "x");
   EXPECT_TRUE(client_->Fsync(inode_).ok());
   v1::Attr attr = cluster_.mdc().AttrOf(inode_);
@@ -254,7 +254,7 @@ TEST_F(AheadTest, ALaterReadHasTheLastWordOnItsTime) {
   EXPECT_GT(attr.atime().seconds(), 1234);
 }
 
-TEST_F(AheadTest, IsLostWithItsSessionAndFsyncTells) {
+TEST_F(DelayedAttributesTest, FsyncReportsDelayedAttributesLostWithTheSession) {
   EXPECT_TRUE(client_->Fsync(inode_).ok());
   ASSERT_TRUE(SetMode(0644));
   cluster_.mdc().Evict(client_->session().session_id());

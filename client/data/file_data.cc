@@ -43,7 +43,7 @@ absl::Status FileDataImpl::MakeDurable(const FileRef& file, const IoContext& io)
   absl::Status status;
   if (file != nullptr) status = committer_.Sync(file, io.data_only, io.interrupt);
   // (What the commit was answered is told of by now.)
-  if (status.ok()) status = session.Sync(session.last_told(), losses, io.interrupt);
+  if (status.ok()) status = session.Sync(session.last_early_number(), losses, io.interrupt);
   return status;
 }
 
@@ -77,10 +77,10 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
     if (!reply.ok()) return;
     // Its caller has given up. What has been sent since may have lowered what it was granted, and
     // closed the file before or after this opened it.
-    if (!*waiting) return SettleOpens(f);
+    if (!*waiting) return UnregisterOpens(f);
     f.opens.NoteRegistered();
     // A grant that comes at a bad moment is left aside: the controller may think that more is held.
-    if (reply->has_layout() && !f.recall.under_way() && !f.users.alone()) {
+    if (reply->has_layout() && !f.recall.under_way() && !f.users.exclusive()) {
       (void)f.Install(reply->layout(), context_.session->session_id());
     } else if (reply->has_attr()) {
       f.TakeAttr(reply->attr().attr());
@@ -95,7 +95,7 @@ absl::StatusOr<v1::Attr> FileDataImpl::OpenAtController(const FileRef& file, boo
   return reply->has_layout() ? reply->layout().attr() : reply->attr().attr();
 }
 
-void FileDataImpl::SettleOpens(FileState& f) {
+void FileDataImpl::UnregisterOpens(FileState& f) {
   (void)f.opens.Unregister();
   if (!f.opens.any()) return CloseAtController(f.inode);
   context_.RegisterOpens(f);
@@ -116,11 +116,12 @@ void FileDataImpl::RegisterOpens(std::uint64_t inode, std::function<void()> done
   done();
 }
 
-void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) {
+void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle,
+                           std::uint64_t early_number) {
   const FileRef file = context_.table.Get(entry.attr().inode());
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  f.opens.Create(handle, told);
+  f.opens.Create(handle, early_number);
   // (A repeated answer brings no layout.)
   if (!entry.has_layout() || !f.Install(entry.layout(), context_.session->session_id()).ok()) {
     f.TakeAttr(entry.attr());
@@ -131,14 +132,14 @@ void FileDataImpl::Created(const v1::EntryReply& entry, std::uint64_t handle, st
       std::any_of(entry.layout().extents().begin(), entry.layout().extents().end(), allocated));
 }
 
-void FileDataImpl::OnRedone(const v1::Request& request, const v1::Reply& reply) {
+void FileDataImpl::OnReplayed(const v1::Request& request, const v1::Reply& reply) {
   if (reply.error() != 0) context_.LoseAttributes(request);
   if (!request.has_create() || !request.create().open()) return;
   const std::uint64_t inode = reply.entry().attr().inode();
   const FileRef file = context_.table.Find(inode);
   if (file == nullptr) return CloseAtController(inode);
   MutexLock lock(file->mutex);  // until it is posted: an open of from now on comes behind it
-  if (reply.error() != 0) file->NotMadeAgain();
+  if (reply.error() != 0) file->ReplayFailed();
   if (!file->opens.any()) return CloseAtController(inode);
   context_.RegisterOpens(*file);  // who has opened it since
 }
@@ -150,7 +151,7 @@ void FileDataImpl::Close(std::uint64_t inode) {
   MutexLock lock(f.mutex);
   const Opens::Closed closed = f.opens.Close();
   if (!closed.last) return;
-  f.chunks_ahead.Clear();
+  f.read_ahead_chunks.Clear();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
   if (closed.was_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;

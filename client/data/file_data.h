@@ -63,10 +63,10 @@ class FileData : public SessionEvents {
 
   // What streams had ahead of them: reads that came from what had been read ahead, and requests for
   // blocks or extents that were made before anybody needed them.
-  struct AheadCounts {
+  struct PrefetchCounts {
     std::uint64_t reads = 0, layouts = 0;
   };
-  virtual AheadCounts ahead() const { return {}; }
+  virtual PrefetchCounts prefetch_counts() const { return {}; }
 
   // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to
   // kIoAlignment and its capacity is a multiple of it (direct I/O goes straight into it where
@@ -90,12 +90,13 @@ class FileData : public SessionEvents {
   // SetAttr with SIZE, ATIME or MTIME goes through here, since this object may own them.
   virtual absl::StatusOr<v1::Attr> SetAttr(v1::SetAttr set, const IoContext& io) = 0;
   // Sets them here, to be told with the next commit, where that may be; `known`: what the
-  // controller said last. Else nothing, and TellAhead has to go before whatever else is set: it
+  // controller said last. Else nothing, and SendDelayed has to go before whatever else is set: it
   // tells of these, and of set-id bits that a write took.
-  virtual std::optional<v1::Attr> SetAhead(const v1::SetAttr& /*set*/, const v1::Attr& /*known*/) {
+  virtual std::optional<v1::Attr> DelayAttributes(const v1::SetAttr& /*set*/,
+                                                  const v1::Attr& /*known*/) {
     return std::nullopt;
   }
-  virtual absl::Status TellAhead(std::uint64_t /*inode*/, const IoContext& /*io*/) {
+  virtual absl::Status SendDelayed(std::uint64_t /*inode*/, const IoContext& /*io*/) {
     return absl::OkStatus();
   }
   virtual absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
@@ -108,7 +109,7 @@ class FileData : public SessionEvents {
   // from them what it does not own.
   virtual void Overlay(v1::Attr& attr) const = 0;
   // Whether bytes were written here of which the controller does not know yet.
-  virtual bool WroteUntold(std::uint64_t inode) const = 0;
+  virtual bool HasUncommittedWrites(std::uint64_t inode) const = 0;
 
   // A directory or symbolic link, of which `attr` is known (but for the number: perhaps nothing),
   // has been read.
@@ -132,7 +133,8 @@ class FileData : public SessionEvents {
   // The answer to a Create with open = true, which has registered the open already, and the number
   // under which it was told (0: it is durable); from on_reply, or before anybody else can know the
   // file, so that a recall finds the token installed.
-  virtual void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) = 0;
+  virtual void Created(const v1::EntryReply& entry, std::uint64_t handle,
+                       std::uint64_t early_number) = 0;
   virtual void Close(std::uint64_t inode) = 0;
   // Sends the removal of a file's last name (`send` returns 0 where that cannot be sent): where
   // nothing here uses the file it lets go of it, and what is known of its data is forgotten.

@@ -53,8 +53,9 @@ class FileDataImpl : public FileData {
     context_.paths->SetSoftTimeout(changed.soft_timeout_ms);
   }
 
-  AheadCounts ahead() const override {
-    return {.reads = context_.reads_from_ahead.load(), .layouts = context_.layouts_ahead.load()};
+  PrefetchCounts prefetch_counts() const override {
+    return {.reads = context_.reads_from_memory.load(),
+            .layouts = context_.prefetched_layouts.load()};
   }
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io) override {
@@ -74,7 +75,7 @@ class FileDataImpl : public FileData {
     absl::Status status = MakeDurable(file, io);
     if (file == nullptr || (!status.ok() && ErrnoOf(status) != EIO)) return status;
     // What was lost in the meantime, or of the same loss, is told with it.
-    status.Update(Committer::TellLoss(file, io.handle));
+    status.Update(Committer::ReportLoss(file, io.handle));
     return status;
   }
   absl::Status Flush(std::uint64_t inode, const IoContext& io) override {
@@ -91,11 +92,11 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Get(set.inode());
     return resize_.SetAttr(file, std::move(set), io);
   }
-  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set, const v1::Attr& known) override {
-    return resize_.SetAhead(set, known);
+  std::optional<v1::Attr> DelayAttributes(const v1::SetAttr& set, const v1::Attr& known) override {
+    return resize_.DelayAttributes(set, known);
   }
-  absl::Status TellAhead(std::uint64_t inode, const IoContext& io) override {
-    return resize_.TellAhead(inode, io);
+  absl::Status SendDelayed(std::uint64_t inode, const IoContext& io) override {
+    return resize_.SendDelayed(inode, io);
   }
   absl::Status Allocate(std::uint64_t inode, std::uint32_t mode, std::uint64_t offset_bytes,
                         std::uint64_t length_bytes, const IoContext& io) override {
@@ -125,7 +126,7 @@ class FileDataImpl : public FileData {
     MutexLock lock(file->mutex);
     return file->opens.any();
   }
-  bool WroteUntold(std::uint64_t inode) const override {
+  bool HasUncommittedWrites(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;
     MutexLock lock(file->mutex);
@@ -145,7 +146,8 @@ class FileDataImpl : public FileData {
   std::uint64_t ExpectedBytes() const override {
     return context_.first_write_bytes.load(std::memory_order_relaxed);
   }
-  void Created(const v1::EntryReply& entry, std::uint64_t handle, std::uint64_t told) override;
+  void Created(const v1::EntryReply& entry, std::uint64_t handle,
+               std::uint64_t early_number) override;
   void Close(std::uint64_t inode) override;
   std::uint64_t RemoveLast(v1::Attr& removed,
                            absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
@@ -153,11 +155,11 @@ class FileDataImpl : public FileData {
     if (file == nullptr) return send(true);
     MutexLock lock(file->mutex);
     const bool lets_go = file->unused() && file->locks.empty();
-    const std::uint64_t told = send(lets_go);
-    if (told != 0 && lets_go) {
+    const std::uint64_t early_number = send(lets_go);
+    if (early_number != 0 && lets_go) {
       file->TakeRemoved(removed);
     }
-    return told;
+    return early_number;
   }
   absl::Status Stop() override;
 
@@ -167,8 +169,8 @@ class FileDataImpl : public FileData {
     // (Before Start there are none, and Begin asks the session.)
     if (LunPaths* const paths = paths_.load()) paths->OnRegistered(session, key);
   }
-  void OnRedone(const v1::Request& request, const v1::Reply& reply) override;
-  void OnToldLost(std::uint64_t first) override { context_.LoseTold(first); }
+  void OnReplayed(const v1::Request& request, const v1::Reply& reply) override;
+  void OnEarlyLost(std::uint64_t first) override { context_.LoseEarly(first); }
   void OnEvicted() override;
   RecallWork LookAtRecalls() const override { return context_.LookAtRecalls(paths_.load()); }
   std::vector<v1::Reclaim> CollectReclaims() override;
@@ -180,7 +182,7 @@ class FileDataImpl : public FileData {
   absl::StatusOr<v1::Attr> OpenAtController(const FileRef& file, bool write, const IoContext& io);
   void CloseAtController(std::uint64_t inode, bool lowers_token = false);
   // Tells the controller whether the file is open here, whatever it thinks.
-  void SettleOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  void UnregisterOpens(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   void Reap();
   using Uses = std::vector<std::pair<std::uint32_t, FileRef>>;
   static Uses Surplus(Uses uses, std::size_t keep);

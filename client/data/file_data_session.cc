@@ -7,7 +7,7 @@ namespace reel::client {
 namespace {
 
 constexpr int kReclaimEntries = 4'096;          // in one message
-constexpr std::size_t kMostAccessesTold = 256;  // a second
+constexpr std::size_t kMostAccessesSent = 256;  // a second
 
 }  // namespace
 
@@ -49,12 +49,12 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
       context_.session->Claims(file->inode);
       reclaim->add_opens(file->inode);
     }
-    for (const TokenRanges::Piece& piece : file->grant.token().pieces()) {
+    for (const TokenRanges::GrantedRange& granted_range : file->grant.token().granted()) {
       v1::HeldToken& token = *reclaim->add_tokens();
       token.set_inode(file->inode);
-      token.set_mode(piece.mode);
-      token.set_first_block(piece.span.first.value());
-      token.set_length_blocks(LengthForMessage(piece.span));
+      token.set_mode(granted_range.mode);
+      token.set_first_block(granted_range.span.first.value());
+      token.set_length_blocks(LengthForMessage(granted_range.span));
     }
   }
   return reclaims;
@@ -66,10 +66,10 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
 // is held.
 void FileDataImpl::Reap() {
   std::vector<FileRef> files = context_.table.All();
-  access_times_.Tell(files, kMostAccessesTold);
+  access_times_.Report(files, kMostAccessesSent);
   const std::uint32_t now = context_.table.Tick();
   Uses holders;
-  Uses untold;
+  Uses unreported;
   Uses mapped;
   std::size_t known = 0;
   std::vector<std::uint64_t> empty;
@@ -79,14 +79,14 @@ void FileDataImpl::Reap() {
     if (file->grant.known_extents() > 0) mapped.emplace_back(last_use, file);
     known += file->grant.known_extents();
     if (now - last_use > 1) {
-      file->chunks_ahead.Clear();
+      file->read_ahead_chunks.Clear();
       file->memory.ForgetAll();
     }
     if (file->opens.any() || file->recall.under_way()) continue;
     if (!file->grant.empty()) {
       holders.emplace_back(last_use, file);
-    } else if (file->write_error.untold()) {
-      untold.emplace_back(last_use, file);
+    } else if (file->write_error.unreported()) {
+      unreported.emplace_back(last_use, file);
     } else if (now - last_use > 1) {
       empty.push_back(file->inode);
     }
@@ -96,14 +96,14 @@ void FileDataImpl::Reap() {
     context_.table.DropIf(inode, [](FileState& f) {
       f.mutex.AssertHeld();
       return f.unused() && f.grant.empty() && !f.access.any() && !f.uncommitted.any() &&
-             f.memory.empty() && f.kernel_pages.empty() && !f.write_error.untold();
+             f.memory.empty() && f.kernel_pages.empty() && !f.write_error.unreported();
     });
   }
   for (const auto& use : Surplus(std::move(holders), context_.options.max_idle_tokens)) {
     MutexLock lock(use.second->mutex);
     recaller_.Recall(*use.second, {});
   }
-  for (const auto& use : Surplus(std::move(untold), context_.options.max_untold_files)) {
+  for (const auto& use : Surplus(std::move(unreported), context_.options.max_unreported_files)) {
     MutexLock lock(use.second->mutex);
     if (!use.second->opens.any()) use.second->write_error.Forget();
   }
@@ -138,7 +138,7 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
 
 absl::Status FileDataImpl::Stop() {
   if (std::exchange(stopped_, true) || !started_) return absl::OkStatus();
-  access_times_.Tell(context_.table.All());
+  access_times_.Report(context_.table.All());
   context_.paths->GiveUpAt(context_.clock.NowMs() + context_.options.stop_timeout_ms / 2);
   absl::Status status = committer_.SyncAll(context_.options.stop_timeout_ms);
   if (!status.ok()) {

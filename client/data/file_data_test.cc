@@ -42,7 +42,7 @@ TEST(FileDataTest, WritersOfOneFileKeepOutOfEachOthersBytes) {
   }
 }
 
-TEST(FileDataTest, WhatWasThereIsSyncedWithoutTheController) {
+TEST(FileDataTest, WrittenBlocksAreSyncedWithoutTheController) {
   DataCluster cluster({.data = {.commit_age_ms = 1'000'000}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
@@ -91,7 +91,7 @@ TEST(FileDataTest, AClosedFileKeepsNoTokenToWrite) {
   EXPECT_EQ(reader->Read(inode, 0, 2), "xy");
 }
 
-TEST(FileDataTest, WhatAClosedFileCommitsOutlivesTheController) {
+TEST(FileDataTest, TheCommitOfAClosedFileSurvivesAFailover) {
   DataCluster cluster({.data = {.commit_age_ms = 1}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
@@ -171,7 +171,7 @@ TEST(FileDataTest, ReadersOfTwoClientsShare) {
 TEST(FileDataTest, ACopyCostsTheControllerLittle) {
   const ManualClock clock;  // a copy that takes seconds gets more ahead
   DataCluster cluster(
-      {.rows = 1024, .mdc = {.run_blocks = 100'000, .ahead_blocks = 2048}, .clock = &clock});
+      {.rows = 1024, .mdc = {.run_blocks = 100'000, .preallocated_blocks = 2048}, .clock = &clock});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
   // However long it takes: of a file that nobody has open the blocks ahead go back.
@@ -187,7 +187,7 @@ TEST(FileDataTest, ACopyCostsTheControllerLittle) {
   EXPECT_LT(cluster.mdc().received_bytes() - before, 8'000u);
 }
 
-TEST(FileDataTest, WhatWasSyncedSurvivesALossOfPower) {
+TEST(FileDataTest, SyncedBytesSurviveALossOfPower) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
@@ -212,7 +212,7 @@ TEST(FileDataTest, NothingIsCommittedWithoutAFlush) {
   EXPECT_EQ(client->Read(inode, 0, 9'000), std::string(9'000, '\0'));
 }
 
-TEST(FileDataTest, AnOldWriteIsCommittedByItself) {
+TEST(FileDataTest, AnOldWriteIsCommittedWithoutFsync) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
@@ -220,8 +220,8 @@ TEST(FileDataTest, AnOldWriteIsCommittedByItself) {
   while (cluster.mdc().AttrOf(inode).size_bytes() != 5) std::this_thread::yield();
 }
 
-TEST(FileDataTest, WhatALostPathHasNothingToDoWithIsCommitted) {
-  DataCluster cluster({.mdc = {.ahead_blocks = 0}});
+TEST(FileDataTest, FilesWithoutBytesOnALostPathAreCommitted) {
+  DataCluster cluster({.mdc = {.preallocated_blocks = 0}});
   const std::uint64_t on_lost = cluster.mdc().CreateFile(), other = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
   client->Write(on_lost, 0, std::string(8'192, 'x'));
@@ -236,7 +236,7 @@ TEST(FileDataTest, WhatALostPathHasNothingToDoWithIsCommitted) {
 }
 
 // It could not use it, and would take it from the other one for each of its writes.
-TEST(FileDataTest, WhatWaitsForAPathAsksForNoToken) {
+TEST(FileDataTest, AWriteThatWaitsForAPathAsksForNoToken) {
   DataCluster cluster({.data = {.commit_age_ms = 60'000}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto cut = cluster.Mount(), other = cluster.Mount();
@@ -388,7 +388,7 @@ TEST(FileDataTest, ASizeIsNotDurableBeforeTheZerosThatItShows) {
 
 // The controller has done some steps before it found no room: the blocks are not what they were.
 TEST(FileDataTest, WritesBehindAFailedZeroingAreKept) {
-  DataCluster cluster({.mdc = {.ahead_blocks = 0}});
+  DataCluster cluster({.mdc = {.preallocated_blocks = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
   client->Write(inode, 0, std::string(4096, 'a'));
@@ -402,7 +402,7 @@ TEST(FileDataTest, WritesBehindAFailedZeroingAreKept) {
 }
 
 TEST(FileDataTest, SeekFindsDataAndHoles) {
-  DataCluster cluster({.mdc = {.ahead_blocks = 0}});
+  DataCluster cluster({.mdc = {.preallocated_blocks = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
   client->Write(inode, 3 * 4096, std::string(4096, 'x'));
@@ -428,7 +428,7 @@ TEST(FileDataTest, IdleTokensAreReturned) {
 
 TEST(FileDataTest, KnownExtentsAreBounded) {
   DataCluster cluster(
-      {.mdc = {.ahead_blocks = 0}, .data = {.commit_age_ms = 20, .max_extents = 8}});
+      {.mdc = {.preallocated_blocks = 0}, .data = {.commit_age_ms = 20, .max_extents = 8}});
   const auto client = cluster.Mount();
   const std::uint64_t inode = cluster.mdc().CreateFile();
   for (std::uint64_t i = 0; i < 10; ++i) client->Write(inode, i * 8192, "x");

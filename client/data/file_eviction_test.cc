@@ -18,7 +18,7 @@ class EvictionTest : public testing::Test {
   static ClusterShape Shape(const Clock& clock) {
     ClusterShape shape;
     shape.mdc.lease_ms = kLeaseMs;
-    shape.data.max_untold_files = kMaxUntold;
+    shape.data.max_unreported_files = kMaxUnreported;
     shape.clock = &clock;
     return shape;
   }
@@ -34,7 +34,7 @@ class EvictionTest : public testing::Test {
   }
 
   static constexpr std::uint32_t kLeaseMs = 1'000'000;
-  static constexpr std::size_t kMaxUntold = 4;
+  static constexpr std::size_t kMaxUnreported = 4;
   static constexpr IoContext kPage{.page_cache = true, .write_back = true};
 
   ManualClock clock_;
@@ -114,7 +114,7 @@ TEST_F(EvictionTest, ATruncationIsNotDoneUnderTheNextSession) {
   EXPECT_EQ(other_->Read(inode_, 0, 20'000), "xxxxx");
 }
 
-TEST_F(EvictionTest, NobodyIsToldWhereDataLieAfterTheLease) {
+TEST_F(EvictionTest, NoLayoutIsGivenOutAfterTheLease) {
   client_->Write(inode_, 3 * 4096, "x");
   const auto seek = [&](const Interrupt* interrupt) {
     return client_->data().Seek(inode_, 0, true, {.interrupt = interrupt});
@@ -132,7 +132,7 @@ TEST_F(EvictionTest, NobodyIsToldWhereDataLieAfterTheLease) {
 // ---- what is told -------------------------------------------------------------------------------
 
 // However late the file is opened again; but of so many files at most.
-TEST_F(EvictionTest, ALossThatNobodyWasToldOfIsRemembered) {
+TEST_F(EvictionTest, AnUnreportedLossIsRemembered) {
   constexpr std::size_t kFiles = 6;
   std::vector<std::uint64_t> inodes;
   for (std::size_t i = 0; i < kFiles; ++i) inodes.push_back(cluster_.mdc().CreateFile());
@@ -149,14 +149,14 @@ TEST_F(EvictionTest, ALossThatNobodyWasToldOfIsRemembered) {
   }
   Evict();
   pass(6);
-  std::size_t told = 0;
+  std::size_t reported = 0;
   for (const std::uint64_t inode : inodes) {
     ASSERT_TRUE(client_->data().Open(inode, true, {}).ok());
-    told += ErrnoOf(client_->Fsync(inode)) == EIO ? 1 : 0;
+    reported += ErrnoOf(client_->Fsync(inode)) == EIO ? 1 : 0;
     EXPECT_TRUE(client_->Fsync(inode).ok());
     client_->data().Close(inode);
   }
-  EXPECT_EQ(told, kMaxUntold);
+  EXPECT_EQ(reported, kMaxUnreported);
 }
 
 }  // namespace

@@ -25,10 +25,10 @@ struct FileIo::WriteAccess {
   bool small = false;   // enough that it may stay in memory for now, …
   bool behind = false;  // … and does
 
-  std::uint64_t era = 0;
+  std::uint64_t lost_sessions = 0;
   std::uint64_t lost_flushes = 0;  // Uncommitted's, when the extents were looked up
   // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
-  std::optional<std::uint64_t> sent_era;
+  std::optional<std::uint64_t> lost_sessions_when_sent;
   bool stream = false;       // it continues the last one
   bool took_set_id = false;  // of which the kernel does not know
   Entered entered;
@@ -80,23 +80,23 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     length_bytes = offset_bytes < size_bytes
                        ? std::min<std::uint64_t>(buffer.size(), size_bytes - offset_bytes)
                        : 0;
-    if (length_bytes == 0) return Finding::GoUsing(span);
+    if (length_bytes == 0) return Finding::ProceedUsing(span);
     const ByteRange range{offset_bytes, offset_bytes + length_bytes};
     from_memory = f.memory.Covers(range);
-    if (from_memory) return Finding::GoUsing(span);
+    if (from_memory) return Finding::ProceedUsing(span);
     if (f.memory.Overlaps(range)) {
       write_behind_.Start(f, range);
       return Finding::Wait();
     }
     const auto unknown = f.grant.Cover(offset_bytes, length_bytes, extents);
-    if (!unknown) return Finding::GoUsing(span);
-    const Grant::Window window = f.grant.WindowAround(*unknown, offset_bytes + length_bytes);
-    return Finding::Fetch({span, window.offset_bytes, window.length_bytes, false});
+    if (!unknown) return Finding::ProceedUsing(span);
+    const Grant::FetchSpan fetch = f.grant.FetchSpanAround(*unknown, offset_bytes + length_bytes);
+    return Finding::Fetch({span, fetch.offset_bytes, fetch.length_bytes, false});
   };
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
-    std::uint64_t era = 0;
+    std::uint64_t lost_sessions = 0;
     std::uint64_t lost_flushes = 0;
     bool gives_way = false;
     bool stream = false;
@@ -114,7 +114,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       if (!place.ok()) return place.status();
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
-      era = f.grant.era();
+      lost_sessions = f.grant.lost_sessions();
       // Where other pages may have been changed, they go back under this token alone.
       gives_way = !io.page_cache || !f.opens.may_be_mapped_to_write();
       permit = {.session = f.grant.session(), .interrupt = io.interrupt};
@@ -123,18 +123,18 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
-    if (stream) access_.FetchAhead(file, mode, offset_bytes + length_bytes, io);
+    if (stream) access_.PrefetchLayout(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
     bool submitted = access_.LeaseHolds();
-    const bool ahead = stream && io.read_ahead;
+    const bool streams = stream && io.read_ahead;
     if (submitted && length_bytes > 0 && !from_memory &&
-        !(ahead && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes), io.interrupt))) {
-      const std::uint64_t began_ms = ahead ? context_.clock.NowMs() : 0;
+        !(streams && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes), io.interrupt))) {
+      const std::uint64_t began_ms = streams ? context_.clock.NowMs() : 0;
       status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
       submitted = !IsPermitOver(status);
-      if (ahead) read_ahead_.NoteLunRead(length_bytes, began_ms);
+      if (streams) read_ahead_.NoteLunRead(length_bytes, began_ms);
     }
-    if (ahead && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
+    if (streams && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
     bool valid = false;
     {
       MutexLock lock(f.mutex);
@@ -142,8 +142,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       access_.Leave(f, entered);
       if (io.page_cache && entered.gave_way && gives_way) access_.GiveWay(f);
       // (What a lost block holds may be another file's.)
-      if (f.grant.era() == era) context_.NoteLostFlushes(f);
-      valid = submitted && f.grant.era() == era && f.uncommitted.lost_flushes() == lost_flushes;
+      if (f.grant.lost_sessions() == lost_sessions) context_.NoteLostFlushes(f);
+      valid = submitted && f.grant.lost_sessions() == lost_sessions &&
+              f.uncommitted.lost_flushes() == lost_flushes;
     }
     // A fenced host can still read: what came in after the lease may be another's bytes.
     if (!valid || !access_.LeaseHolds()) continue;
@@ -156,7 +157,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
 
 Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   // Others may have seen it and overwritten it since: not a second time.
-  if (write.sent_era && *write.sent_era != f.grant.era()) {
+  if (write.lost_sessions_when_sent && *write.lost_sessions_when_sent != f.grant.lost_sessions()) {
     if (write.write_back) return Finding::Fail(f.LosePage());
     return Finding::Fail(
         ErrnoStatus(EIO, "the session with the controller ended while this was being written"));
@@ -223,7 +224,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   write.behind = StaysBehind(f, write);
 
   // Whole units of written blocks, and whole unwritten blocks, concern nobody else.
-  const auto alone_at = [&](std::uint64_t edge, FileBlock block) {
+  const auto exclusive_at = [&](std::uint64_t edge, FileBlock block) {
     f.mutex.AssertHeld();
     if (edge % unit_bytes != 0) return true;
     const std::optional<Extent> extent = f.grant.Find(block);
@@ -240,14 +241,14 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     write_behind_.Start(f, blocks);
     return Finding::Wait();
   }
-  if (alone_at(from, FileBlock(first))) write.locks.push_back({first, first + 1, true});
-  if (alone_at(to, FileBlock(end - 1))) write.locks.push_back({end - 1, end, true});
+  if (exclusive_at(from, FileBlock(first))) write.locks.push_back({first, first + 1, true});
+  if (exclusive_at(to, FileBlock(end - 1))) write.locks.push_back({end - 1, end, true});
   if (write.tail.to != 0) {
     const std::uint64_t last = size_bytes / block_bytes;
     write.locks.push_back({last, last + 1, true});
   }
   if (!f.locks.AdmitWrite(write.locks)) return Finding::Wait();
-  return Finding::GoUsing(span);
+  return Finding::ProceedUsing(span);
 }
 
 // The size that it brings may be durable before its bytes are, so what clears the tail does not.
@@ -324,7 +325,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write, const I
   for (const BlockLock& lock : write.locks) {
     f.memory.Forget({lock.first * f.block_bytes, lock.end * f.block_bytes});
   }
-  write.era = f.grant.era();
+  write.lost_sessions = f.grant.lost_sessions();
   write.lost_flushes = f.uncommitted.lost_flushes();
   write.permit = {.session = f.grant.session(), .interrupt = io.interrupt};
   // (A page that the kernel writes is to reach the LUNs before the token goes.)
@@ -340,10 +341,10 @@ absl::Status FileIo::ClearTail(const WriteAccess& write) {
   LunMarks marks;
   const auto& [from, to] = write.tail;
   absl::Status status = Zero(write.tail_extents, from, to, marks, write.permit);
-  return status.ok() ? Settle(marks, write.permit) : status;
+  return status.ok() ? FlushMarks(marks, write.permit) : status;
 }
 
-absl::Status FileIo::Settle(const LunMarks& marks, const IoPermit& permit) {
+absl::Status FileIo::FlushMarks(const LunMarks& marks, const IoPermit& permit) {
   const auto end = SessionEnd(*context_.session, permit.session, permit.interrupt);
   absl::Status status = context_.io->Flush(marks, &end);
   const bool raised = permit.interrupt != nullptr && permit.interrupt->interrupted();
@@ -381,7 +382,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   if (write.write_back) {
     MutexLock lock(f.mutex);
     if (f.kernel_pages.IsStale({write.offset_bytes, write.end_bytes()})) return f.LosePage();
-    write.sent_era = f.grant.era();
+    write.lost_sessions_when_sent = f.grant.lost_sessions();
   }
   for (;;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
@@ -394,7 +395,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
       if (!status.ok()) return status;
       continue;
     }
-    if (write.stream) access_.FetchAhead(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
+    if (write.stream) access_.PrefetchLayout(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
     if (write.behind) break;
     absl::Status status;
     LunMarks marks;
@@ -405,7 +406,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
       status = context_.io->Write(write.extents, write.offset_bytes, data, marks, write.permit);
       if (write.stream && status.ok()) write_behind_.NoteLunWrite(data.size(), began_ms);
     }
-    if (submitted) write.sent_era = write.era;
+    if (submitted) write.lost_sessions_when_sent = write.lost_sessions;
     submitted = submitted && !IsPermitOver(status);
     const bool in_group = IsInGroup(write, io);
     MutexLock lock(f.mutex);
@@ -414,7 +415,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     write.entered.gave_way = IsPermitOver(status);
     access_.Leave(f, write.entered);
     if (!submitted || !status.ok()) f.ForgetContents();  // some of it may lie beyond the end
-    if (!submitted || f.grant.era() != write.era) continue;
+    if (!submitted || f.grant.lost_sessions() != write.lost_sessions) continue;
     context_.NoteLostFlushes(f);
     // What lies around it in its blocks is no longer written: once more, with zeros there.
     if (status.ok() && f.uncommitted.lost_flushes() != write.lost_flushes) continue;
@@ -439,7 +440,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
   if (write.took_set_id && context_.forget_attributes) context_.forget_attributes(f.inode);
   if (io.sync) {
     absl::Status status = committer_.Sync(file, io.data_only, io.interrupt);
-    if (status.ok()) status = Committer::TellLoss(file, io.handle);
+    if (status.ok()) status = Committer::ReportLoss(file, io.handle);
     if (!status.ok()) return status;
   }
   return write.offset_bytes;

@@ -33,7 +33,7 @@ class FileIo {
   absl::Status Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
                     std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit);
   // Flushes, but does not outlast the session: then IsPermitOver.
-  absl::Status Settle(const LunMarks& marks, const IoPermit& permit);
+  absl::Status FlushMarks(const LunMarks& marks, const IoPermit& permit);
 
  private:
   struct WriteAccess;

@@ -32,7 +32,7 @@ class OpensTest : public testing::Test {
     open.join();
   }
   // Until whatever was sent before is answered.
-  void Settle() {
+  void AwaitIdle() {
     v1::Request renew;
     renew.mutable_renew();
     ASSERT_TRUE(client_->session().Call(std::move(renew), {}).ok());
@@ -48,7 +48,7 @@ class OpensTest : public testing::Test {
 
 // Meanwhile the token that it brings was given up, and somebody else has opened the file without a
 // word.
-TEST_F(OpensTest, AReplyThatNobodyWaitsForGrantsNothing) {
+TEST_F(OpensTest, AReplyWithoutACallerGrantsNothing) {
   OpenAndGiveUp([&] { client_->Write(inode_, 0, "x"); });
   while (cluster_.mdc().HasWriter(inode_)) std::this_thread::yield();
   EXPECT_EQ(client_->Read(inode_, 0, 10), "x");
@@ -56,7 +56,7 @@ TEST_F(OpensTest, AReplyThatNobodyWaitsForGrantsNothing) {
   ASSERT_TRUE(client_->data().Open(inode_, true, {.known = &known}).ok());
   AwaitOpens(0);
   cluster_.mdc().ReleaseReplies();
-  Settle();
+  AwaitIdle();
   client_->Write(inode_, 0, "y");  // with the token: else the commit is wrong
   EXPECT_TRUE(client_->Fsync(inode_).ok());
   AwaitOpens(1);
@@ -64,7 +64,7 @@ TEST_F(OpensTest, AReplyThatNobodyWaitsForGrantsNothing) {
   AwaitOpens(0);
 }
 
-TEST_F(OpensTest, AnOpenOfWhichNobodyHeardIsClosed) {
+TEST_F(OpensTest, AnOpenWithoutACallerIsClosed) {
   OpenAndGiveUp([] {});
   AwaitOpens(1);
   cluster_.mdc().ReleaseReplies();
@@ -88,31 +88,31 @@ TEST_F(OpensTest, ACloseAfterAFileWasMadeAgainDoesNotOvertakeAnOpen) {
   ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
   client_->data().Close(inode_);
   std::atomic<bool> stop = false;
-  std::vector<std::thread> redo;
+  std::vector<std::thread> replay;
   for (int i = 0; i < 4; ++i) {
-    redo.emplace_back([&] {
-      while (!stop) client_->data().OnRedone(made, reply);
+    replay.emplace_back([&] {
+      while (!stop) client_->data().OnReplayed(made, reply);
     });
   }
   for (int i = 0; i < 300; ++i) {
     ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
-    Settle();
+    AwaitIdle();
     EXPECT_EQ(cluster_.mdc().OpensOf(inode_), 1u) << i;
     client_->data().Close(inode_);
   }
   stop = true;
-  for (std::thread& thread : redo) thread.join();
+  for (std::thread& thread : replay) thread.join();
 }
 
 // The session was lost, and the file removed before its opens were registered in the new one. An
 // open that relied on that would be of a file that nobody keeps.
-TEST_F(OpensTest, WhoeverOpensAFileWhoseRegistrationWasRefusedAsksAnew) {
+TEST_F(OpensTest, AnOpenAfterARefusedRegistrationAsksTheController) {
   ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
   const std::uint64_t session = client_->session().session_id();
   cluster_.mdc().Refuse(v1::Request::kOpen, ESTALE);
   cluster_.mdc().Evict(session);
   while (client_->session().session_id() == session) std::this_thread::yield();
-  Settle();
+  AwaitIdle();
   ASSERT_EQ(cluster_.mdc().OpensOf(inode_), 0u);
   ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
   EXPECT_EQ(cluster_.mdc().OpensOf(inode_), 1u);

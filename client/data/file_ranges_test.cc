@@ -90,7 +90,7 @@ TEST(FileRangesTest, WritersFarFromEachOtherAskOnce) {
 }
 
 // One that sets attributes itself would wait for this host, and this host for it.
-TEST(FileRangesTest, AttributesThatWereSetHereAreToldBeforeAnotherHostWrites) {
+TEST(FileRangesTest, DelayedAttributesAreSentBeforeAnotherHostWrites) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto one = cluster.Mount();
@@ -104,7 +104,7 @@ TEST(FileRangesTest, AttributesThatWereSetHereAreToldBeforeAnotherHostWrites) {
   set.set_inode(inode);
   set.set_fields(v1::SetAttr::MODE);
   set.set_mode(0640);
-  ASSERT_TRUE(one->data().SetAhead(set, cluster.mdc().AttrOf(inode)));
+  ASSERT_TRUE(one->data().DelayAttributes(set, cluster.mdc().AttrOf(inode)));
   two->Write(inode, 0, "t");
   EXPECT_EQ(cluster.mdc().AttrOf(inode).mode() & 07777, 0640u);
   const std::uint64_t returns = cluster.mdc().CountOf(v1::Request::kLayoutReturn);
@@ -113,7 +113,7 @@ TEST(FileRangesTest, AttributesThatWereSetHereAreToldBeforeAnotherHostWrites) {
 }
 
 // While a token keeps a file, the controller need not know that it is open.
-TEST(FileRangesTest, AnOpenIsToldBeforeTheLastTokenGoes) {
+TEST(FileRangesTest, AnOpenIsRegisteredBeforeTheLastTokenGoes) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto one = cluster.Mount();
@@ -220,7 +220,7 @@ TEST(FileRangesTest, ReadersSeeAGrowingFileGrow) {
 // place asked for is found all the same, and the whole file is known after few questions.
 TEST(FileDataTest, APlaceInAFileOfManyExtentsIsFoundAtOnce) {
   constexpr std::uint64_t kPieces = 2500, kStep = 2 * 4096;
-  DataCluster cluster({.rows = 1024, .mdc = {.ahead_blocks = 0, .max_extents = 300}});
+  DataCluster cluster({.rows = 1024, .mdc = {.preallocated_blocks = 0, .max_extents = 300}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   {
     const auto writer = cluster.Mount();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/inode/attributes_ahead.h"
+#include "client/inode/delayed_attributes.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -54,21 +54,21 @@ Finding FetchWhole(const FileState& f) {
 absl::StatusOr<v1::Attr> FileResize::CallHeld(const FileRef& file, std::uint64_t session,
                                               v1::Request request, Apply apply,
                                               const IoContext& io) {
-  std::uint64_t era = 0;
+  std::uint64_t lost_sessions = 0;
   {
     MutexLock lock(file->mutex);
-    era = file->grant.era();
+    lost_sessions = file->grant.lost_sessions();
   }
   CallOptions options;
   options.credentials = io.credentials;
   options.interrupt = io.interrupt;
   options.session = session;
   options.under_token = true;
-  options.on_done = [this, file, era, apply](const absl::StatusOr<v1::Reply>& reply) {
+  options.on_done = [this, file, lost_sessions, apply](const absl::StatusOr<v1::Reply>& reply) {
     FileState& f = *file;
     MutexLock lock(f.mutex);
     const bool done = reply.ok() && reply->has_attr();
-    if (f.grant.era() == era) apply(f, done ? &reply->attr().attr() : nullptr);
+    if (f.grant.lost_sessions() == lost_sessions) apply(f, done ? &reply->attr().attr() : nullptr);
     access_.Leave(f, {.exclusive = true});
   };
   absl::StatusOr<v1::Attr> attr = AttrOf(context_.session->Call(std::move(request), options));
@@ -86,7 +86,7 @@ absl::Status FileResize::ZeroEdges(const FileRef& file, const std::vector<Bytes>
   }
   if (marks.empty()) return status;
   // A size that is durable before these zeros are would show what they hide.
-  if (status.ok()) status = file_io_.Settle(marks, permit);
+  if (status.ok()) status = file_io_.FlushMarks(marks, permit);
   if (status.ok()) return status;
   FileState& f = *file;
   MutexLock lock(f.mutex);
@@ -111,12 +111,12 @@ std::optional<std::uint64_t> FileResize::CoverEdges(const FileState& f,
 absl::Status FileResize::CleanSize(const FileRef& file, const Interrupt* interrupt) {
   absl::Status status = committer_.Clean(file, interrupt);
   if (!status.ok()) return status;
-  bool told = false;
+  bool size_sent = false;
   {
     MutexLock lock(file->mutex);
-    told = !file->uncommitted.size();
+    size_sent = !file->uncommitted.size();
   }
-  return told ? status : committer_.Clean(file, interrupt);
+  return size_sent ? status : committer_.Clean(file, interrupt);
 }
 
 absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request request,
@@ -127,11 +127,11 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
   const std::uint32_t forbidding = ForbiddingFlags(request);
   const ByteRange pages = PagesCleared(request);
   bool pages_held = false;
-  std::optional<std::uint64_t> sent_era;  // in which edges may have been zeroed
+  std::optional<std::uint64_t> lost_sessions_when_sent;  // in which edges may have been zeroed
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
     // Others may have seen that and written there since: not a second time.
-    if (sent_era && *sent_era != f.grant.era()) {
+    if (lost_sessions_when_sent && *lost_sessions_when_sent != f.grant.lost_sessions()) {
       return Finding::Fail(ErrnoStatus(EIO, "the session with the controller ended meanwhile"));
     }
     if (!f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) return FetchWhole(f);
@@ -154,7 +154,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       if (absl::Status status = access_.DropPages(file, pages, io); !status.ok()) return status;
     }
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
-    std::uint64_t era = 0;
+    std::uint64_t lost_sessions = 0;
     IoPermit permit{.interrupt = io.interrupt};
     Entered entered;
     {
@@ -163,7 +163,7 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       if (pages_held) continue;
       if (!place.ok()) return place.status();
       entered = *place;
-      era = f.grant.era();
+      lost_sessions = f.grant.lost_sessions();
       permit.session = f.grant.session();
       // (A truncation begins anew before the recall where the kernel has pages to drop.)
       if (f.kernel_pages.empty()) permit = access_.YieldingPermit(f, entered, io.interrupt);
@@ -172,10 +172,11 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     bool submitted = access_.LeaseHolds();
     {
       MutexLock lock(f.mutex);  // what was in memory has made unwritten blocks written ones
-      submitted = submitted && f.grant.era() == era && !CoverEdges(f, edges, extents);
+      submitted =
+          submitted && f.grant.lost_sessions() == lost_sessions && !CoverEdges(f, edges, extents);
     }
     if (status.ok() && submitted) {
-      if (!edges.empty()) sent_era = era;
+      if (!edges.empty()) lost_sessions_when_sent = lost_sessions;
       status = ZeroEdges(file, edges, extents, permit);
       if (IsPermitOver(status)) {  // once more, under the next one
         submitted = false;
@@ -186,7 +187,8 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
     bool valid = false;
     {
       MutexLock lock(f.mutex);
-      valid = submitted && f.grant.era() == era && f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
+      valid = submitted && f.grant.lost_sessions() == lost_sessions &&
+              f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE);
       f.ForgetContents();  // and the end will be elsewhere
     }
     if (status.ok() && valid) {
@@ -234,32 +236,32 @@ absl::StatusOr<v1::Attr> FileResize::SetTimes(const FileRef& file, v1::SetAttr s
   return attr;
 }
 
-std::optional<v1::Attr> FileResize::SetAhead(const v1::SetAttr& set, const v1::Attr& known) {
+std::optional<v1::Attr> FileResize::DelayAttributes(const v1::SetAttr& set, const v1::Attr& known) {
   const FileRef file = context_.table.Find(set.inode());
   if (file == nullptr) return std::nullopt;
   FileState& f = *file;
   MutexLock lock(f.mutex);
-  const bool held = f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) && !f.users.alone() &&
+  const bool held = f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) && !f.users.exclusive() &&
                     !f.recall.under_way() && !f.uncommitted.takes_set_id();
-  if (!held || !context_.session->LeaseHolds() || !MayBeAhead(set, known)) return std::nullopt;
-  const v1::SetAttr ahead = AheadOf(set, known, context_.clock.WallNow());
-  if ((ahead.fields() & v1::SetAttr::ATIME) != 0) f.access.Forget();
-  f.uncommitted.CountAhead(ahead);
-  f.uncommitted.ShowAhead(f.attr);
+  if (!held || !context_.session->LeaseHolds() || !MayBeDelayed(set, known)) return std::nullopt;
+  const v1::SetAttr delayed = DelayedPart(set, known, context_.clock.WallNow());
+  if ((delayed.fields() & v1::SetAttr::ATIME) != 0) f.access.Forget();
+  f.uncommitted.CountDelayed(delayed);
+  f.uncommitted.ShowDelayed(f.attr);
   committer_.NoteDirty(f);
   v1::Attr attr = known;
   f.OverlayOn(attr);
   return attr;
 }
 
-absl::Status FileResize::TellAhead(std::uint64_t inode, const IoContext& io) {
+absl::Status FileResize::SendDelayed(std::uint64_t inode, const IoContext& io) {
   const FileRef file = context_.table.Find(inode);
   if (file == nullptr) return absl::OkStatus();
   {
     const FileState& f = *file;
     MutexLock lock(f.mutex);
     // Told after a mode that is set now, they would take its bits.
-    if (!f.uncommitted.ahead() && !f.uncommitted.takes_set_id()) return absl::OkStatus();
+    if (!f.uncommitted.delayed() && !f.uncommitted.takes_set_id()) return absl::OkStatus();
   }
   return committer_.Clean(file, io.interrupt);
 }
@@ -403,7 +405,7 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
       const std::optional<Extent> extent = f.grant.Find(FileBlock(at / block_bytes));
       if (!extent && first) {
         return Finding::Fetch({span, RoundDown(at, block_bytes),
-                               std::max<std::uint64_t>(f.grant.window_bytes(), 64 * kMiB), false});
+                               std::max<std::uint64_t>(f.grant.fetch_bytes(), 64 * kMiB), false});
       }
       if (!extent) return Finding::Go();  // the next window, after a breath
       found = (extent->state == ExtentState::kWritten) == data;

@@ -22,8 +22,8 @@ class FileResize {
         committer_(committer) {}
 
   absl::StatusOr<v1::Attr> SetAttr(const FileRef& file, v1::SetAttr set, const IoContext& io);
-  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set, const v1::Attr& known);
-  absl::Status TellAhead(std::uint64_t inode, const IoContext& io);
+  std::optional<v1::Attr> DelayAttributes(const v1::SetAttr& set, const v1::Attr& known);
+  absl::Status SendDelayed(std::uint64_t inode, const IoContext& io);
   absl::Status Allocate(const FileRef& file, v1::Allocate whole, const IoContext& io);
   absl::StatusOr<std::uint64_t> Seek(const FileRef& file, std::uint64_t offset_bytes, bool data,
                                      const IoContext& io);

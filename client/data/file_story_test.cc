@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(Geometries, StoryTest,
                          testing::Values(Geometry{4096, 512}, Geometry{4096, 4096},
                                          Geometry{16384, 4096}, Geometry{65536, 512}));
 
-TEST(FileStoryTest, GoesOnOverLostStreamsAndNewEpochs) {
+TEST(FileStoryTest, AFileSurvivesLostStreamsAndNewEpochs) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();

@@ -38,7 +38,7 @@ class FlushFailureTest : public CommitByAgeTest {
     while (client.data().Flush(inode_, {.handle = 1}).ok()) std::this_thread::yield();
   }
   // The first block as another client reads it: zeros, but for `bytes` at `at`.
-  void ExpectAlone(std::size_t at, const std::string& bytes) {
+  void ExpectOnly(std::size_t at, const std::string& bytes) {
     std::string block = Mount()->Read(inode_, 0, kBlock);
     ASSERT_EQ(block.size(), kBlock);
     EXPECT_EQ(block.substr(at, bytes.size()), bytes);
@@ -48,17 +48,17 @@ class FlushFailureTest : public CommitByAgeTest {
   std::uint64_t another_ = 0;
 };
 
-TEST_F(FlushFailureTest, WhatIsInMemoryStays) {
+TEST_F(FlushFailureTest, AFailedFlushKeepsBytesInMemory) {
   const auto client = MountUncommitted();
   client->Write(inode_, 10, "kept", {.handle = 1});
   BeginCommitThatFails();
   AwaitLoss(*client);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  ExpectAlone(10, "kept");
+  ExpectOnly(10, "kept");
 }
 
-TEST_F(FlushFailureTest, WhatIsOnItsWayFromMemoryArrives) {
+TEST_F(FlushFailureTest, AFailedFlushKeepsBytesOnTheirWayFromMemory) {
   const auto client = MountUncommitted();
   client->Write(inode_, 10, "kept", {.handle = 1});
   lun().HoldWrites(true);
@@ -69,10 +69,10 @@ TEST_F(FlushFailureTest, WhatIsOnItsWayFromMemoryArrives) {
   lun().HoldWrites(false);
   flush.join();
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  ExpectAlone(10, "kept");
+  ExpectOnly(10, "kept");
 }
 
-TEST_F(FlushFailureTest, ALargeWriteOnItsWayArrives) {
+TEST_F(FlushFailureTest, AFailedFlushKeepsALargeWriteOnItsWay) {
   const auto client = MountUncommitted();
   lun().HoldWrites(true);
   std::thread write(
@@ -84,11 +84,11 @@ TEST_F(FlushFailureTest, ALargeWriteOnItsWayArrives) {
   write.join();
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  ExpectAlone(512, std::string(512, 'k'));
+  ExpectOnly(512, std::string(512, 'k'));
 }
 
 // The LUN may have forgotten it along with what the flush was for: no later flush stands for it.
-TEST_F(FlushFailureTest, WhatIsAnsweredWhileItRunsIsLostWithIt) {
+TEST_F(FlushFailureTest, AWriteAnsweredDuringAFailedFlushIsLostWithIt) {
   const auto client = MountUncommitted();
   lun().HoldFlushes(true);
   BeginCommitThatFails();
@@ -98,30 +98,30 @@ TEST_F(FlushFailureTest, WhatIsAnsweredWhileItRunsIsLostWithIt) {
   AwaitLoss(*client);
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
   EXPECT_EQ(FsyncOf(*client, 1), 0) << "told once";
-  ExpectAlone(0, "");
+  ExpectOnly(0, "");
   client->Write(inode_, 0, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  ExpectAlone(0, std::string(kBlock, 'n'));
+  ExpectOnly(0, std::string(kBlock, 'n'));
 }
 
 // As zeros: other hosts find the file as this one leaves it.
-TEST_F(FlushFailureTest, TheSizeIsToldAllTheSame) {
+TEST_F(FlushFailureTest, AFailedFlushStillCommitsTheSize) {
   const auto client = MountUncommitted();
   BeginCommitThatFails();
   AwaitLoss(*client);
-  ExpectAlone(0, "");
+  ExpectOnly(0, "");
 }
 
 // Also where it is the recall itself whose flush fails.
-TEST_F(FlushFailureTest, TheSizeIsToldBeforeTheTokenGoes) {
+TEST_F(FlushFailureTest, TheSizeIsCommittedBeforeTheTokenGoes) {
   const auto client = MountUncommitted();
   lun().FailFlush(1);
-  ExpectAlone(0, "");
+  ExpectOnly(0, "");
   EXPECT_EQ(FsyncOf(*client, 1), EIO);
 }
 
 // A size is told although the bytes that brought it are lost: none that were cut off before show.
-TEST_F(FlushFailureTest, WhatWasCutOffStaysHidden) {
+TEST_F(FlushFailureTest, TruncatedBytesStayHiddenAfterAFailedFlush) {
   struct Write {
     std::uint64_t at;
     IoContext io;
@@ -143,7 +143,7 @@ TEST_F(FlushFailureTest, WhatWasCutOffStaysHidden) {
 }
 
 // It is told with what comes after the flush, not taken back by that one's answer.
-TEST_F(FlushFailureTest, ASizeThatWasSeenStays) {
+TEST_F(FlushFailureTest, ASizeThatWasSeenSurvivesAFailedFlush) {
   const auto client = MountUncommitted();
   ASSERT_EQ(FsyncOf(*client, 1), 0);
   client->Write(inode_, kBlock, std::string(kBlock, 'n'), {.direct = true, .handle = 1});
@@ -155,7 +155,7 @@ TEST_F(FlushFailureTest, ASizeThatWasSeenStays) {
 }
 
 // Whoever's flush it was: what is written later lies on the LUN, and is not lost with it.
-TEST_F(FlushFailureTest, WhatIsWrittenAfterAnotherFilesFailedFlushIsKept) {
+TEST_F(FlushFailureTest, AWriteAfterAnotherFilesFailedFlushIsKept) {
   const auto client = MountUncommitted();
   FailFlushOfAnother(*client);
   for (const bool direct : {true, false}) {
@@ -164,11 +164,11 @@ TEST_F(FlushFailureTest, WhatIsWrittenAfterAnotherFilesFailedFlushIsKept) {
     EXPECT_EQ(FsyncOf(*client, 1), direct ? EIO : 0);
     EXPECT_EQ(Mount()->Read(inode_, at, kBlock), std::string(kBlock, 'k'));
   }
-  ExpectAlone(0, "");
+  ExpectOnly(0, "");
 }
 
 // The block may hold another file's old bytes from then on.
-TEST_F(FlushFailureTest, WhatAnotherFilesFailedFlushHasLostIsNotRead) {
+TEST_F(FlushFailureTest, BytesLostByAnotherFilesFlushAreNotRead) {
   const auto client = MountUncommitted();
   FailFlushOfAnother(*client);
   lun().Crash(1, FaultyLun::kLoseAll);
@@ -176,17 +176,17 @@ TEST_F(FlushFailureTest, WhatAnotherFilesFailedFlushHasLostIsNotRead) {
 }
 
 // Nor is what an earlier flush stands for.
-TEST_F(FlushFailureTest, WhatWasFlushedBeforeAnotherFilesFailedFlushIsKept) {
+TEST_F(FlushFailureTest, BytesFlushedBeforeAnotherFilesFailedFlushAreKept) {
   const auto client = MountUncommitted();
   FlushAnother(*client);
   FailFlushOfAnother(*client);
   client->Write(inode_, kBlock, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
   EXPECT_EQ(FsyncOf(*client, 1), 0);
-  ExpectAlone(0, std::string(kBlock, 'a'));
+  ExpectOnly(0, std::string(kBlock, 'a'));
 }
 
 // The failure was told, and nothing is lost with it but the zeros.
-TEST_F(FlushFailureTest, WhatIsWrittenAfterAFailedPunchIsKept) {
+TEST_F(FlushFailureTest, AWriteAfterAFailedPunchIsKept) {
   const auto client = MountUncommitted();
   ASSERT_EQ(FsyncOf(*client, 1), 0);
   lun().FailFlush(1);

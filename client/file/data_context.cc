@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "client/base/interrupt.h"
-#include "client/names/own_changes.h"
+#include "client/names/pending_changes.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"
 
@@ -57,7 +57,7 @@ absl::Status DataContext::AwaitLease(const Interrupt* interrupt) {
   return absl::OkStatus();
 }
 
-void DataContext::LoseTold(std::uint64_t first) {
+void DataContext::LoseEarly(std::uint64_t first) {
   for (const FileRef& file : table.All()) {
     MutexLock lock(file->mutex);
     if (!file->opens.IsMadeBy(first)) continue;
@@ -66,7 +66,7 @@ void DataContext::LoseTold(std::uint64_t first) {
 }
 
 void DataContext::LoseAttributes(const v1::Request& change) {
-  for (const std::uint64_t inode : OwnChanges::Of(change).inodes) {
+  for (const std::uint64_t inode : PendingChanges::Of(change).inodes) {
     const FileRef file = table.Find(inode);
     if (file == nullptr) continue;
     MutexLock lock(file->mutex);
@@ -108,16 +108,18 @@ void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {
   }
   v1::Request request;
   request.mutable_open()->set_inode(file.inode);
-  session->Start(
-      std::move(request), [file = file.shared_from_this(), era = file.grant.era(),
-                           done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
-        // (A session that sends no more says something else, and under this file's mutex.)
-        if (const int error = ErrnoOf(reply.status()); error == ESTALE || error == ENFILE) {
-          MutexLock lock(file->mutex);
-          if (file->grant.era() == era) file->opens.NoteRefused();
-        }
-        if (done) done();
-      });
+  session->Start(std::move(request),
+                 [file = file.shared_from_this(), lost_sessions = file.grant.lost_sessions(),
+                  done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
+                   // (A session that sends no more says something else, and under this file's
+                   // mutex.)
+                   if (const int error = ErrnoOf(reply.status());
+                       error == ESTALE || error == ENFILE) {
+                     MutexLock lock(file->mutex);
+                     if (file->grant.lost_sessions() == lost_sessions) file->opens.NoteRefused();
+                   }
+                   if (done) done();
+                 });
 }
 
 }  // namespace reel::client

@@ -24,10 +24,11 @@ struct DataContext {
   const Clock& clock;
   InvalidatePages invalidate_pages;
   std::function<void(std::uint64_t inode)> forget_attributes;  // may be null
-  // What windows of streams and chunks read ahead lie in.
+  // What buffers of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
-  std::atomic<std::uint64_t> read_ahead_bytes{0};                    // in memory, of all files
-  std::atomic<std::uint64_t> reads_from_ahead{0}, layouts_ahead{0};  // FileData::AheadCounts
+  std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
+  std::atomic<std::uint64_t> reads_from_memory{0},
+      prefetched_layouts{0};  // FileData::PrefetchCounts
   // Those of the options that a remount changes.
   std::atomic<AtimePolicy> atime{options.atime};
   std::atomic<bool> flush_on_close{options.flush_on_close};
@@ -66,7 +67,7 @@ struct DataContext {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
   // What was told under this number and later is lost, and open files with it.
-  void LoseTold(std::uint64_t first);
+  void LoseEarly(std::uint64_t first);
   // A change of attributes that was told is lost: the controller's are newer than what is known.
   void LoseAttributes(const v1::Request& change);
 

@@ -34,10 +34,10 @@ void AddRange(ByteRange added, std::vector<ByteRange>& ranges) {
 template <typename Visit>
 void ForGaps(const ByteRange& range, const std::vector<ByteRange>& pieces, Visit visit) {
   std::uint64_t from = range.from;
-  for (const ByteRange& piece : pieces) {
-    if (piece.to <= range.from || range.to <= piece.from) continue;
-    if (from < piece.from) visit(ByteRange{from, piece.from});
-    from = std::max(from, piece.to);
+  for (const ByteRange& slab : pieces) {
+    if (slab.to <= range.from || range.to <= slab.from) continue;
+    if (from < slab.from) visit(ByteRange{from, slab.from});
+    from = std::max(from, slab.to);
   }
   if (from < range.to) visit(ByteRange{from, range.to});
 }
@@ -72,15 +72,15 @@ bool MemoryBudget::AwaitRoom(std::chrono::milliseconds limit) {
 
 // ---- spare memory -----------------------------------------------------------------------------
 
-SpareMemory::Piece SpareMemory::Take(std::size_t size_bytes) {
+SpareMemory::Slab SpareMemory::Take(std::size_t size_bytes) {
   {
     MutexLock lock(mutex_);
     // The one that was used last: its bytes are the likeliest to be in a processor's cache.
-    if (!pieces_.empty() && pieces_.back().buffer.size() == size_bytes) {
-      Piece piece = std::move(pieces_.back());
-      pieces_.pop_back();
-      ASAN_UNPOISON_MEMORY_REGION(piece.buffer.data(), size_bytes);
-      return piece;
+    if (!slabs_.empty() && slabs_.back().buffer.size() == size_bytes) {
+      Slab slab = std::move(slabs_.back());
+      slabs_.pop_back();
+      ASAN_UNPOISON_MEMORY_REGION(slab.buffer.data(), size_bytes);
+      return slab;
     }
   }
   return {.buffer = PooledBuffer(AlignedBuffer(size_bytes)),
@@ -88,37 +88,36 @@ SpareMemory::Piece SpareMemory::Take(std::size_t size_bytes) {
           .touched_bytes = 0};
 }
 
-void SpareMemory::Give(Piece piece) {
-  if (piece.touched_bytes > std::min<std::size_t>(kMostTouchedBytes, piece.buffer.size() / 2))
-    return;
+void SpareMemory::Give(Slab slab) {
+  if (slab.touched_bytes > std::min<std::size_t>(kMostTouchedBytes, slab.buffer.size() / 2)) return;
   MutexLock lock(mutex_);
-  if (pieces_.size() >= kMostPieces) return;
+  if (slabs_.size() >= kMaxSlabs) return;
   // Whoever uses it still is found out, as with memory that was freed.
-  ASAN_POISON_MEMORY_REGION(piece.buffer.data(), piece.buffer.size());
-  pieces_.push_back(std::move(piece));
+  ASAN_POISON_MEMORY_REGION(slab.buffer.data(), slab.buffer.size());
+  slabs_.push_back(std::move(slab));
 }
 
 // ---- a file's ---------------------------------------------------------------------------------
 
-bool DirtyWindow::Overlaps(const ByteRange& range) const {
+bool DirtyBuffer::Overlaps(const ByteRange& range) const {
   return std::any_of(ranges.begin(), ranges.end(), [&](const ByteRange& dirty) {
     return dirty.from < range.to && range.from < dirty.to;
   });
 }
 
-bool DirtyWindow::Knows(const ByteRange& range) const {
-  return std::any_of(known.begin(), known.end(), [&](const ByteRange& piece) {
-    return piece.from <= range.from && range.to <= piece.to;
+bool DirtyBuffer::Knows(const ByteRange& range) const {
+  return std::any_of(known.begin(), known.end(), [&](const ByteRange& slab) {
+    return slab.from <= range.from && range.to <= slab.to;
   });
 }
 
-bool DirtyWindow::Add(const ByteRange& range) {
+bool DirtyBuffer::Add(const ByteRange& range) {
   AddRange(range, ranges);
   AddRange(range, known);
   return Touch(range);
 }
 
-bool DirtyWindow::Touch(const ByteRange& range) {
+bool DirtyBuffer::Touch(const ByteRange& range) {
   std::uint64_t touched_bytes = 0;
   const std::uint64_t end = DivideUp(range.to - offset_bytes, kPageBytes);
   for (std::uint64_t page = (range.from - offset_bytes) / kPageBytes; page < end; ++page) {
@@ -130,14 +129,14 @@ bool DirtyWindow::Touch(const ByteRange& range) {
   return touched_bytes > 0 && budget.Take(touched_bytes);
 }
 
-void DirtyWindow::FillWithZeros(const ByteRange& range) {
+void DirtyBuffer::FillWithZeros(const ByteRange& range) {
   ForGaps(range, ranges, [this](const ByteRange& clean) {
     std::memset(memory.buffer.data() + (clean.from - offset_bytes), 0, clean.to - clean.from);
   });
   Add(range);
 }
 
-void DirtyWindow::Learn(const ByteRange& range, const std::byte* bytes) {
+void DirtyBuffer::Learn(const ByteRange& range, const std::byte* bytes) {
   ForGaps(range, known, [&](const ByteRange& gap) {
     std::memcpy(memory.buffer.data() + (gap.from - offset_bytes), bytes + (gap.from - range.from),
                 gap.to - gap.from);
@@ -146,37 +145,37 @@ void DirtyWindow::Learn(const ByteRange& range, const std::byte* bytes) {
   Touch(range);
 }
 
-DirtyMemory::Windows::const_iterator DirtyMemory::FirstBeyond(std::uint64_t offset_bytes) const {
-  auto at = windows_.upper_bound(offset_bytes);
-  if (at != windows_.begin() && std::prev(at)->second->end_bytes() > offset_bytes) --at;
+DirtyMemory::Buffers::const_iterator DirtyMemory::FirstBeyond(std::uint64_t offset_bytes) const {
+  auto at = buffers_.upper_bound(offset_bytes);
+  if (at != buffers_.begin() && std::prev(at)->second->end_bytes() > offset_bytes) --at;
   return at;
 }
 
 std::uint64_t DirtyMemory::bytes() const {
   std::uint64_t sum = 0;
-  for (const auto& [offset, window] : windows_) {
-    for (const ByteRange& range : window->ranges) sum += range.to - range.from;
+  for (const auto& [offset, dirty_buffer] : buffers_) {
+    for (const ByteRange& range : dirty_buffer->ranges) sum += range.to - range.from;
   }
   return sum;
 }
 
-std::vector<DirtyWindowRef> DirtyMemory::WindowsIn(const ByteRange& range) const {
-  std::vector<DirtyWindowRef> found;
-  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+std::vector<DirtyBufferRef> DirtyMemory::BuffersIn(const ByteRange& range) const {
+  std::vector<DirtyBufferRef> found;
+  for (auto at = FirstBeyond(range.from); at != buffers_.end() && at->first < range.to; ++at) {
     if (at->second->Overlaps(range)) found.push_back(at->second);
   }
   return found;
 }
 
 bool DirtyMemory::Overlaps(const ByteRange& range) const {
-  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+  for (auto at = FirstBeyond(range.from); at != buffers_.end() && at->first < range.to; ++at) {
     if (at->second->Overlaps(range)) return true;
   }
   return false;
 }
 
 bool DirtyMemory::InFlight(const ByteRange& range) const {
-  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
+  for (auto at = FirstBeyond(range.from); at != buffers_.end() && at->first < range.to; ++at) {
     if (at->second->in_flight) return true;
   }
   return false;
@@ -184,7 +183,7 @@ bool DirtyMemory::InFlight(const ByteRange& range) const {
 
 bool DirtyMemory::Covers(const ByteRange& range) const {
   std::uint64_t covered = range.from;
-  for (auto at = FirstBeyond(range.from); at != windows_.end() && covered < range.to; ++at) {
+  for (auto at = FirstBeyond(range.from); at != buffers_.end() && covered < range.to; ++at) {
     const std::uint64_t before = covered;
     for (const ByteRange& known : at->second->known) {
       if (known.from <= covered && covered < known.to) covered = known.to;
@@ -195,25 +194,25 @@ bool DirtyMemory::Covers(const ByteRange& range) const {
 }
 
 void DirtyMemory::Read(const ByteRange& range, std::byte* to) const {
-  for (auto at = FirstBeyond(range.from); at != windows_.end() && at->first < range.to; ++at) {
-    const DirtyWindow& window = *at->second;
-    const ByteRange part{std::max(range.from, window.offset_bytes),
-                         std::min(range.to, window.end_bytes())};
-    const std::span<const std::byte> bytes = window.BytesOf(part);
+  for (auto at = FirstBeyond(range.from); at != buffers_.end() && at->first < range.to; ++at) {
+    const DirtyBuffer& dirty_buffer = *at->second;
+    const ByteRange part{std::max(range.from, dirty_buffer.offset_bytes),
+                         std::min(range.to, dirty_buffer.end_bytes())};
+    const std::span<const std::byte> bytes = dirty_buffer.BytesOf(part);
     std::memcpy(to + (part.from - range.from), bytes.data(), bytes.size());
   }
 }
 
 // What will be filled takes memory that was filled before: that costs nothing to touch.
-DirtyWindowRef DirtyMemory::NewWindow(std::uint64_t offset_bytes, const Place& place) {
-  const bool filled = place.fills && place.buffers.buffer_bytes() == place.window_bytes;
-  const std::uint64_t pages = DivideUp(place.window_bytes, kPageBytes);
-  return std::make_shared<DirtyWindow>(
+DirtyBufferRef DirtyMemory::NewBuffer(std::uint64_t offset_bytes, const Place& place) {
+  const bool filled = place.fills && place.buffers.buffer_bytes() == place.dirty_buffer_bytes;
+  const std::uint64_t pages = DivideUp(place.dirty_buffer_bytes, kPageBytes);
+  return std::make_shared<DirtyBuffer>(
       place.budget, place.spare, offset_bytes,
-      filled ? SpareMemory::Piece{.buffer = place.buffers.Take(),
-                                  .touched = std::vector<bool>(pages, true),
-                                  .touched_bytes = pages * kPageBytes}
-             : place.spare.Take(place.window_bytes));
+      filled ? SpareMemory::Slab{.buffer = place.buffers.Take(),
+                                 .touched = std::vector<bool>(pages, true),
+                                 .touched_bytes = pages * kPageBytes}
+             : place.spare.Take(place.dirty_buffer_bytes));
 }
 
 DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const std::byte> data,
@@ -221,39 +220,39 @@ DirtyMemory::Kept DirtyMemory::Put(std::uint64_t offset_bytes, std::span<const s
   Kept kept;
   const std::uint64_t end_bytes = offset_bytes + data.size();
   for (std::uint64_t at = offset_bytes; at < end_bytes;) {
-    const std::uint64_t start = RoundDown(at, place.window_bytes);
-    const ByteRange part{at, std::min(end_bytes, start + place.window_bytes)};
-    DirtyWindowRef& window = windows_[start];
-    if (window == nullptr) {
-      window = NewWindow(start, place);
-      kept.crowded = place.budget.Take(window->held_bytes()) || kept.crowded;
+    const std::uint64_t start = RoundDown(at, place.dirty_buffer_bytes);
+    const ByteRange part{at, std::min(end_bytes, start + place.dirty_buffer_bytes)};
+    DirtyBufferRef& dirty_buffer = buffers_[start];
+    if (dirty_buffer == nullptr) {
+      dirty_buffer = NewBuffer(start, place);
+      kept.crowded = place.budget.Take(dirty_buffer->held_bytes()) || kept.crowded;
     }
-    if (!window->dirty()) {
-      ++dirty_windows_;
-      window->id = ++last_id_;
-      window->since_ms = place.now_ms;
+    if (!dirty_buffer->dirty()) {
+      ++dirty_buffers_;
+      dirty_buffer->id = ++last_id_;
+      dirty_buffer->since_ms = place.now_ms;
     }
-    std::memcpy(window->memory.buffer.data() + (part.from - start),
+    std::memcpy(dirty_buffer->memory.buffer.data() + (part.from - start),
                 data.data() + (at - offset_bytes), part.to - part.from);
-    kept.crowded = window->Add(part) || kept.crowded;
-    if (window->whole()) kept.whole.push_back(window);
+    kept.crowded = dirty_buffer->Add(part) || kept.crowded;
+    if (dirty_buffer->whole()) kept.whole.push_back(dirty_buffer);
     at = part.to;
   }
   return kept;
 }
 
-void DirtyMemory::Remove(DirtyWindow& window) {
-  window.gone = true;
-  if (window.dirty()) --dirty_windows_;
-  windows_.erase(window.offset_bytes);
+void DirtyMemory::Remove(DirtyBuffer& dirty_buffer) {
+  dirty_buffer.gone = true;
+  if (dirty_buffer.dirty()) --dirty_buffers_;
+  buffers_.erase(dirty_buffer.offset_bytes);
 }
 
-void DirtyMemory::Keep(DirtyWindow& window) {
-  window.ranges.clear();
-  --dirty_windows_;
-  if (windows_.size() - dirty_windows_ <= kMostKept) return;
-  DirtyWindow* oldest = nullptr;
-  for (const auto& [offset, kept] : windows_) {
+void DirtyMemory::Keep(DirtyBuffer& dirty_buffer) {
+  dirty_buffer.ranges.clear();
+  --dirty_buffers_;
+  if (buffers_.size() - dirty_buffers_ <= kMostKept) return;
+  DirtyBuffer* oldest = nullptr;
+  for (const auto& [offset, kept] : buffers_) {
     if (!kept->dirty() && (oldest == nullptr || kept->id < oldest->id)) oldest = kept.get();
   }
   Remove(*oldest);
@@ -261,25 +260,25 @@ void DirtyMemory::Keep(DirtyWindow& window) {
 
 void DirtyMemory::Forget(const ByteRange& range) {
   ++forgotten_;
-  for (auto at = windows_.begin(); at != windows_.end();) {
-    DirtyWindow& window = *at->second;
-    if (window.end_bytes() <= range.from || range.to <= window.offset_bytes) {
+  for (auto at = buffers_.begin(); at != buffers_.end();) {
+    DirtyBuffer& dirty_buffer = *at->second;
+    if (dirty_buffer.end_bytes() <= range.from || range.to <= dirty_buffer.offset_bytes) {
       ++at;
-    } else if (window.dirty()) {
-      window.known = window.ranges;
+    } else if (dirty_buffer.dirty()) {
+      dirty_buffer.known = dirty_buffer.ranges;
       ++at;
     } else {
-      window.gone = true;
-      at = windows_.erase(at);
+      dirty_buffer.gone = true;
+      at = buffers_.erase(at);
     }
   }
 }
 
 void DirtyMemory::Clear() {
   ++forgotten_;
-  for (const auto& [offset, window] : windows_) window->gone = true;
-  windows_.clear();
-  dirty_windows_ = 0;
+  for (const auto& [offset, dirty_buffer] : buffers_) dirty_buffer->gone = true;
+  buffers_.clear();
+  dirty_buffers_ = 0;
 }
 
 }  // namespace reel::client

@@ -1,17 +1,17 @@
 // Bytes of a file that are in memory only: written by a program, and not yet on the LUNs.
 //
-// They lie in windows of the file, aligned to their own size; each knows which of its bytes are
-// dirty. A window goes to the LUNs as a whole, by client/buffers/write_behind.h. It may stay for a
+// They lie in buffers of the file, aligned to their own size; each knows which of its bytes are
+// dirty. A buffer goes to the LUNs as a whole, by client/buffers/write_behind.h. It may stay for a
 // while then, clean: what it *knows* need not be read to be overwritten in part, as a log's last
 // block is. Invariants:
-//   1. The dirty ranges of a window are disjoint, sorted, and do not touch; so are the known ones,
+//   1. The dirty ranges of a buffer are disjoint, sorted, and do not touch; so are the known ones,
 //      of which they are part.
 //   2. What is known and clean is what the LUNs hold. Its owner makes it forget what changes there.
-//   3. Nothing is put into a window that is in flight, but what its flight reads around it: its
+//   3. Nothing is put into a buffer that is in flight, but what its flight reads around it: its
 //      bytes are the LUNs' business.
-//   4. Every window counts in the budget with the pages that it has touched: all of them, where
+//   4. Every buffer counts in the budget with the pages that it has touched: all of them, where
 //      its memory was used before.
-// Threads: a file's memory under the file's mutex; the bytes of a window in flight are read without
+// Threads: a file's memory under the file's mutex; the bytes of a buffer in flight are read without
 // it. A MemoryBudget's methods may be called concurrently.
 #pragma once
 
@@ -30,7 +30,7 @@
 
 namespace reel::client {
 
-// The memory that windows of all files take together. The limit is where writers begin to wait: a
+// The memory that buffers of all files take together. The limit is where writers begin to wait: a
 // request of each of them may come on top.
 class MemoryBudget {
  public:
@@ -59,46 +59,46 @@ class MemoryBudget {
   CondVar given_;
 };
 
-// Memory of windows that are gone, for the next ones: some, of which few pages were touched, and
-// which those were. (A window of a small file touches the same ones as the last.)
+// Memory of buffers that are gone, for the next ones: some, of which few pages were touched, and
+// which those were. (A buffer of a small file touches the same ones as the last.)
 // Threads: all methods may be called concurrently.
 class SpareMemory {
  public:
-  struct Piece {
+  struct Slab {
     PooledBuffer buffer;
     std::vector<bool> touched;  // by page of the buffer
     std::uint64_t touched_bytes = 0;
   };
   // New memory where none of that size is spare. Its contents are undefined.
-  Piece Take(std::size_t size_bytes);
-  void Give(Piece piece);
+  Slab Take(std::size_t size_bytes);
+  void Give(Slab slab);
 
  private:
-  static constexpr std::size_t kMostPieces = 16;
+  static constexpr std::size_t kMaxSlabs = 16;
   static constexpr std::uint64_t kMostTouchedBytes = 64 << 10;
 
   Mutex mutex_;
-  std::vector<Piece> pieces_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Slab> slabs_ ABSL_GUARDED_BY(mutex_);
 };
 
-struct DirtyWindow {
-  DirtyWindow(MemoryBudget& all_memory, SpareMemory& goes_to, std::uint64_t offset,
-              SpareMemory::Piece piece)
-      : budget(all_memory), spare(goes_to), offset_bytes(offset), memory(std::move(piece)) {}
-  ~DirtyWindow() {
+struct DirtyBuffer {
+  DirtyBuffer(MemoryBudget& all_memory, SpareMemory& goes_to, std::uint64_t offset,
+              SpareMemory::Slab slab)
+      : budget(all_memory), spare(goes_to), offset_bytes(offset), memory(std::move(slab)) {}
+  ~DirtyBuffer() {
     budget.Give(held_bytes());
     spare.Give(std::move(memory));
   }
-  DirtyWindow(const DirtyWindow&) = delete;
-  DirtyWindow& operator=(const DirtyWindow&) = delete;
+  DirtyBuffer(const DirtyBuffer&) = delete;
+  DirtyBuffer& operator=(const DirtyBuffer&) = delete;
 
   MemoryBudget& budget;
   SpareMemory& spare;
   const std::uint64_t offset_bytes;  // in the file, of the memory's first byte
-  SpareMemory::Piece memory;
+  SpareMemory::Slab memory;
   std::vector<ByteRange> ranges;  // dirty, in bytes of the file
   std::vector<ByteRange> known;   // as a read would return them
-  std::uint64_t id = 0;           // grows from window to window of a file that becomes dirty
+  std::uint64_t id = 0;           // grows from buffer to buffer of a file that becomes dirty
   std::uint64_t since_ms = 0;     // when it became dirty
   bool queued = false;            // for a thread that will flush it
   bool in_flight = false;
@@ -117,7 +117,7 @@ struct DirtyWindow {
   // Some of the range is dirty.
   bool Overlaps(const ByteRange& range) const;
   bool Knows(const ByteRange& range) const;
-  // What is clean in the range becomes dirty, and zero. REQUIRES: the range lies in the window.
+  // What is clean in the range becomes dirty, and zero. REQUIRES: the range lies in the buffer.
   void FillWithZeros(const ByteRange& range);
   // What is not known in the range is, from `bytes`, which the LUNs hold there. REQUIRES: as above.
   void Learn(const ByteRange& range, const std::byte* bytes);
@@ -127,18 +127,18 @@ struct DirtyWindow {
  private:
   bool Touch(const ByteRange& range);
 };
-using DirtyWindowRef = std::shared_ptr<DirtyWindow>;
+using DirtyBufferRef = std::shared_ptr<DirtyBuffer>;
 
 class DirtyMemory {
  public:
   // Nothing is dirty.
-  bool empty() const { return dirty_windows_ == 0; }
+  bool empty() const { return dirty_buffers_ == 0; }
   std::uint64_t last_id() const { return last_id_; }
   std::uint64_t bytes() const;  // dirty ones
 
   // Some byte of the range is in memory only.
   bool Overlaps(const ByteRange& range) const;
-  // A window that the range reaches into is on its way to the LUNs.
+  // A buffer that the range reaches into is on its way to the LUNs.
   bool InFlight(const ByteRange& range) const;
   // All of the range is known.
   bool Covers(const ByteRange& range) const;
@@ -148,25 +148,25 @@ class DirtyMemory {
   struct Place {
     MemoryBudget& budget;
     SpareMemory& spare;
-    BufferPool& buffers;           // for windows of their size that are filled
-    std::size_t window_bytes = 0;  // the same for all of a file's
-    bool fills = false;            // all of a window will be touched soon
+    BufferPool& buffers;                 // for buffers of their size that are filled
+    std::size_t dirty_buffer_bytes = 0;  // the same for all of a file's
+    bool fills = false;                  // all of a buffer will be touched soon
     std::uint64_t now_ms = 0;
   };
   struct Kept {
     bool crowded = false;               // half of the budget is used up
-    std::vector<DirtyWindowRef> whole;  // windows without a clean byte
+    std::vector<DirtyBufferRef> whole;  // buffers without a clean byte
   };
   // REQUIRES: nothing there is in flight.
   Kept Put(std::uint64_t offset_bytes, std::span<const std::byte> data, const Place& place);
 
   // Those with a dirty byte in the range.
-  std::vector<DirtyWindowRef> WindowsIn(const ByteRange& range) const;
-  void Remove(DirtyWindow& window);
+  std::vector<DirtyBufferRef> BuffersIn(const ByteRange& range) const;
+  void Remove(DirtyBuffer& dirty_buffer);
   // Of what is dirty there, all is on the LUNs: it stays, and what has stayed longest may go.
   // REQUIRES: nothing of it is in flight.
-  void Keep(DirtyWindow& window);
-  // Forgets what is known and clean in all windows that the range reaches into.
+  void Keep(DirtyBuffer& dirty_buffer);
+  // Forgets what is known and clean in all buffers that the range reaches into.
   void Forget(const ByteRange& range);
   void ForgetAll() { Forget({0, UINT64_MAX}); }
   std::uint64_t forgotten() const { return forgotten_; }  // counts those
@@ -175,13 +175,13 @@ class DirtyMemory {
  private:
   // Enough for a database that writes here and there.
   static constexpr std::size_t kMostKept = 4;
-  using Windows = std::map<std::uint64_t, DirtyWindowRef>;  // by offset
+  using Buffers = std::map<std::uint64_t, DirtyBufferRef>;  // by offset
   // The first whose end lies beyond.
-  Windows::const_iterator FirstBeyond(std::uint64_t offset_bytes) const;
-  DirtyWindowRef NewWindow(std::uint64_t offset_bytes, const Place& place);
+  Buffers::const_iterator FirstBeyond(std::uint64_t offset_bytes) const;
+  DirtyBufferRef NewBuffer(std::uint64_t offset_bytes, const Place& place);
 
-  Windows windows_;
-  std::size_t dirty_windows_ = 0;
+  Buffers buffers_;
+  std::size_t dirty_buffers_ = 0;
   std::uint64_t last_id_ = 0;
   std::uint64_t forgotten_ = 0;
 };

@@ -18,7 +18,7 @@ struct FileDataOptions {
   static constexpr std::uint32_t kIdlePart = 10;  // … in that part of it where nobody writes on
   std::uint32_t max_idle_tokens = 65'536;  // beyond it the least recently used ones are returned
   // Of which lost writes are remembered until somebody is told: of the last ones used.
-  std::uint32_t max_untold_files = 65'536;
+  std::uint32_t max_unreported_files = 65'536;
   // Known of all files together, about: 200 MB. Beyond it those of the files that were unused the
   // longest are forgotten, and asked for again when they are needed.
   std::size_t max_extents = 2'000'000;
@@ -32,12 +32,12 @@ struct FileDataOptions {
   // What a file is read or written of in a row before that counts as a stream, and how far ahead of
   // any stream the controller is asked for blocks and extents.
   std::uint64_t stream_bytes = StreamPace::kStreamBytes;
-  std::uint64_t least_ahead_bytes = 8 * kMiB;
+  std::uint64_t least_prefetch_bytes = 8 * kMiB;
   // Small writes stay in memory for a while, of all files together about that much; 0: none does.
   std::uint64_t max_write_behind_bytes = 64 * kMiB;
   std::uint64_t max_behind_write_bytes = 512 * kKiB;   // larger ones go straight to the LUNs, …
   double behind_ms_per_mib = 4;                        // … unless those take longer for a stream
-  std::uint64_t write_behind_window_bytes = 1 * kMiB;  // flushed together; a power of two
+  std::uint64_t write_behind_buffer_bytes = 1 * kMiB;  // flushed together; a power of two
   std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about;
                                                        // sooner where nobody writes on, as above
   bool flush_on_close = false;                         // close(2) is an fsync(2), too

@@ -17,7 +17,7 @@ namespace reel::client {
 namespace {
 
 // The session has ended: to programs that is no stale file.
-int ErrnoToTell(const absl::Status& why) {
+int ErrnoToReport(const absl::Status& why) {
   const int errno_value = ErrnoOf(why);
   return errno_value == ESTALE ? EIO : errno_value;
 }
@@ -50,15 +50,15 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
 
 void FileState::ForgetExtents() {
   std::vector<BlockSpan> needed;
-  for (const DirtyWindowRef& window : memory.WindowsIn({0, kMaxFileBytes})) {
-    const FileBlock first(window->ranges.front().from / block_bytes);
-    const FileBlock end(DivideUp(window->ranges.back().to, block_bytes));
+  for (const DirtyBufferRef& dirty_buffer : memory.BuffersIn({0, kMaxFileBytes})) {
+    const FileBlock first(dirty_buffer->ranges.front().from / block_bytes);
+    const FileBlock end(DivideUp(dirty_buffer->ranges.back().to, block_bytes));
     needed.push_back({first, end - first});
   }
   grant.KeepExtents(needed);
 }
 
-void FileState::NotMadeAgain() {
+void FileState::ReplayFailed() {
   grant.KeepExtents({});
   memory.Clear();
   NoteLoss(ErrnoStatus(EIO, "the file was lost in the controller's failover"));
@@ -86,7 +86,7 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   grant.Lower(span, mode);
   ForgetContents();
-  if (mode == v1::TOKEN_NONE) chunks_ahead.NoteChange();
+  if (mode == v1::TOKEN_NONE) read_ahead_chunks.NoteChange();
 }
 
 void FileState::ForgetContents() {
@@ -109,7 +109,7 @@ void FileState::TakeAttr(const v1::Attr& from) {
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
   if (uncommitted.takes_set_id()) OverlayOn(attr);
-  uncommitted.ShowAhead(attr);
+  uncommitted.ShowDelayed(attr);
 }
 
 void FileState::Learn(const v1::Attr& from) {
@@ -123,20 +123,20 @@ void FileState::ShowAgain(const v1::Attr& from) {
   attr.set_size_bytes(size_bytes);
   *attr.mutable_mtime() = mtime;
   if (uncommitted.takes_set_id()) OverlayOn(attr);
-  uncommitted.ShowAhead(attr);
+  uncommitted.ShowDelayed(attr);
 }
 
 void FileState::OverlayOn(v1::Attr& attributes) const {
-  uncommitted.ShowAhead(attributes);
+  uncommitted.ShowDelayed(attributes);
   access.Show(attributes);
   if (!grant.holds_to_write()) return;
-  const bool told = !uncommitted.mtime();
+  const bool committed = !uncommitted.mtime();
   if (grant.Has(EndSpan(), v1::TOKEN_EXCLUSIVE)) attributes.set_size_bytes(attr.size_bytes());
   if (grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) ||
-      (!told && Later(attr.mtime(), attributes.mtime()))) {
+      (!committed && Later(attr.mtime(), attributes.mtime()))) {
     *attributes.mutable_mtime() = attr.mtime();
   }
-  if (!told && Later(attr.mtime(), attributes.ctime())) {
+  if (!committed && Later(attr.mtime(), attributes.ctime())) {
     *attributes.mutable_ctime() = attr.mtime();
   }
   uncommitted.HideSetId(attributes);
@@ -204,7 +204,7 @@ bool FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   uncommitted.CountWritten(/*size=*/grows);
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
-  chunks_ahead.NoteChange();
+  read_ahead_chunks.NoteChange();
   if (write.by_root || set_id == 0) return false;
   uncommitted.NoteSetIdTaken(/*sgid=*/!write.in_group);
   attr.set_mode(attr.mode() & ~set_id);
@@ -221,7 +221,7 @@ void FileState::LoseWritten(const BlockSet& blocks) {
     mutex.AssertHeld();
     grant.MarkWritten(first, length_blocks);
   });
-  chunks_ahead.NoteChange();
+  read_ahead_chunks.NoteChange();
   ForgetContents();
 }
 
@@ -230,13 +230,13 @@ void FileState::LoseDirty() {
 }
 
 void FileState::NoteLoss(const absl::Status& why) {
-  write_error.Note(ErrnoToTell(why), opens.newest_handle());
+  write_error.Note(ErrnoToReport(why), opens.newest_handle());
   ForgetContents();
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
 void FileState::NoteRefused(const absl::Status& why) {
-  write_error.Note(ErrnoToTell(why), opens.newest_handle());
+  write_error.Note(ErrnoToReport(why), opens.newest_handle());
   spdlog::error("inode {}: the controller refused attributes that were set: {}", inode,
                 std::string(why.message()));
 }
@@ -244,7 +244,7 @@ void FileState::NoteRefused(const absl::Status& why) {
 absl::Status FileState::LosePage() {
   absl::Status why =
       ErrnoStatus(EIO, "the session with the controller ended before it was written");
-  if (!write_error.untold()) NoteLoss(why);  // one of perhaps very many
+  if (!write_error.unreported()) NoteLoss(why);  // one of perhaps very many
   return why;
 }
 
@@ -254,21 +254,21 @@ bool FileState::NoteRead(AtimePolicy policy, const v1::Time& now) {
   return true;
 }
 
-void FileState::AccessTold(const v1::Time& time) {
-  access.Told(time);
+void FileState::AccessSent(const v1::Time& time) {
+  access.Sent(time);
   if (Later(time, attr.atime())) *attr.mutable_atime() = time;
 }
 
 void FileState::Void() {
-  const bool all_told = uncommitted.all_committed() && !uncommitted.any();
-  if (!all_told || !memory.empty()) write_error.Note(EIO, opens.newest_handle());
+  const bool all_sent = uncommitted.all_committed() && !uncommitted.any();
+  if (!all_sent || !memory.empty()) write_error.Note(EIO, opens.newest_handle());
   Reset();
 }
 
 void FileState::Reset() {
   grant.Void();
-  chunks_ahead.NoteChange();
-  chunks_ahead.Clear();
+  read_ahead_chunks.NoteChange();
+  read_ahead_chunks.Clear();
   memory.Clear();
   zeros_to_bytes = 0;
   DistrustAttr();

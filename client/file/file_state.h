@@ -28,12 +28,12 @@
 #include "client/file/stream_pace.h"
 #include "client/file/write_error.h"
 #include "client/inode/access_time.h"
-#include "client/inode/chunks_ahead.h"
 #include "client/inode/grant.h"
 #include "client/inode/locked_blocks.h"
 #include "client/inode/occupancy.h"
 #include "client/inode/opens.h"
 #include "client/inode/page_fetches.h"
+#include "client/inode/read_ahead_chunks.h"
 #include "client/inode/recall_progress.h"
 #include "client/inode/uncommitted.h"
 #include "client/luns/lun_io.h"
@@ -80,12 +80,12 @@ struct FileState : std::enable_shared_from_this<FileState> {
   }
   // Nobody whom the recall has to wait for is.
   bool drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return users.IdleBut(recall.beside()) && !uncommitted.running();
+    return users.IdleBut(recall.passing()) && !uncommitted.running();
   }
   // As Occupancy's; nor while a commit runs. What was read ahead is not what the file will be.
-  bool EnterAlone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    if (uncommitted.running() || !users.EnterAlone()) return false;
-    chunks_ahead.NoteChange();
+  bool EnterExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (uncommitted.running() || !users.EnterExclusive()) return false;
+    read_ahead_chunks.NoteChange();
     return true;
   }
   // Closed by all, and nothing of it is under way.
@@ -95,7 +95,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
 
   // ---- programs
   Opens opens ABSL_GUARDED_BY(mutex);
-  ChunksAhead chunks_ahead ABSL_GUARDED_BY(mutex);
+  ReadAheadChunks read_ahead_chunks ABSL_GUARDED_BY(mutex);
   AccessTime access ABSL_GUARDED_BY(mutex);
 
   // ---- dirty
@@ -120,7 +120,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // All that are not needed for what is in memory.
   void ForgetExtents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The file could not be made again in a new epoch.
-  void NotMadeAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void ReplayFailed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What it takes to know the size, or exclusively to raise it.
   TokenSpan EndSpan() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return {.first = FileBlock(attr.size_bytes() / block_bytes)};
@@ -147,7 +147,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   void TakeAttr(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // As TakeAttr, unless they are older than what is known.
   void Learn(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // The controller's, where it has refused what was set ahead. What is dirty here, or was set
+  // The controller's, where it has refused delayed attributes. What is dirty here, or was set
   // since, still shows.
   void ShowAgain(const v1::Attr& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   void OverlayOn(v1::Attr& attributes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -205,7 +205,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // A read at `now`; true when the controller is to be told of it.
   bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // It has been told (or will not be).
-  void AccessTold(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void AccessSent(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Nothing is granted any more, nor to be told.
   void Reset() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

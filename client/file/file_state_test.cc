@@ -45,7 +45,7 @@ class FileStateTest : public testing::Test {
   }
 };
 
-TEST_F(FileStateTest, WhatIsDirtyOrOnItsWayStaysWrittenInALayoutThatComes) {
+TEST_F(FileStateTest, ANewLayoutKeepsDirtyBlocksWritten) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
   Write(0, kBlock);
@@ -58,7 +58,7 @@ TEST_F(FileStateTest, WhatIsDirtyOrOnItsWayStaysWrittenInALayoutThatComes) {
   EXPECT_EQ(StateOf(2), ExtentState::kUnwritten);
 }
 
-TEST_F(FileStateTest, AFailedFlushLosesWhatNoCommitHasTaken) {
+TEST_F(FileStateTest, AFailedFlushLosesUncommittedBlocks) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
   Write(0, kBlock);
@@ -70,26 +70,26 @@ TEST_F(FileStateTest, AFailedFlushLosesWhatNoCommitHasTaken) {
   EXPECT_EQ(file_->uncommitted.lost_flushes(), 1u);
 }
 
-TEST_F(FileStateTest, NobodyWorksAloneWhileACommitRuns) {
+TEST_F(FileStateTest, NoExclusiveUseBeginsWhileACommitRuns) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
   Write(0, kBlock);
   Uncommitted::Taken taken = file_->uncommitted.Begin(kManyRanges, true);
-  EXPECT_FALSE(file_->EnterAlone());
+  EXPECT_FALSE(file_->EnterExclusive());
   EXPECT_FALSE(file_->idle() || file_->drained() || file_->unused());
   file_->uncommitted.End(taken);
   EXPECT_TRUE(file_->unused());
-  EXPECT_TRUE(file_->EnterAlone());
+  EXPECT_TRUE(file_->EnterExclusive());
   EXPECT_FALSE(file_->drained());
 }
 
-TEST_F(FileStateTest, ARecallIsDrainedBesideThoseThatPassIt) {
+TEST_F(FileStateTest, ARecallDoesNotWaitForPassingRequests) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_WRITTEN, 8);
   ASSERT_TRUE(file_->recall.Begin({.span = {.end = FileBlock(2)}}, {.first = FileBlock(6)}));
   ASSERT_TRUE(file_->users.EnterShared());
   EXPECT_FALSE(file_->drained());
-  (void)file_->recall.EnterBeside();
+  (void)file_->recall.EnterPassing();
   EXPECT_TRUE(file_->drained());
   EXPECT_FALSE(file_->idle());
 }
@@ -108,7 +108,7 @@ TEST_F(FileStateTest, TheHolderOfTheTokenKnowsSizeAndTime) {
   EXPECT_EQ(file_->attr.size_bytes(), 5u);
 }
 
-TEST_F(FileStateTest, ATokenGoesOnceAllIsToldThatItCovers) {
+TEST_F(FileStateTest, ATokenGoesWhenAllThatItCoversIsCommitted) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
   EXPECT_FALSE(file_->DirtyIn(kWholeFile));
@@ -118,7 +118,7 @@ TEST_F(FileStateTest, ATokenGoesOnceAllIsToldThatItCovers) {
   EXPECT_TRUE(file_->DirtyIn(kWholeFile));
 }
 
-TEST_F(FileStateTest, WhatIsCutOffIsForgotten) {
+TEST_F(FileStateTest, ATruncationForgetsTheBlocksBeyond) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_WRITTEN, 8);
   v1::Attr now = file_->attr;
@@ -134,21 +134,21 @@ TEST_F(FileStateTest, WhatIsCutOffIsForgotten) {
   EXPECT_EQ(file_->attr.size_bytes(), now.size_bytes());
 }
 
-TEST_F(FileStateTest, AllGoesWithTheSession) {
+TEST_F(FileStateTest, ALostSessionTakesTheFilesStateAlong) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
   file_->opens.Create(/*handle=*/1, /*told=*/3);
   Write(0, kBlock);
   ASSERT_TRUE(file_->recall.Begin({}, {}));
-  const std::uint64_t era = file_->grant.era();
+  const std::uint64_t lost_sessions = file_->grant.lost_sessions();
   file_->Void();
-  EXPECT_NE(file_->grant.era(), era);
+  EXPECT_NE(file_->grant.lost_sessions(), lost_sessions);
   EXPECT_TRUE(file_->grant.empty() && !file_->uncommitted.any() && !file_->recall.under_way());
   EXPECT_TRUE(file_->opens.any() && !file_->opens.registered());
-  EXPECT_TRUE(file_->write_error.untold());
+  EXPECT_TRUE(file_->write_error.unreported());
 }
 
-TEST_F(FileStateTest, ARemovedFileKeepsWhatItsDataTold) {
+TEST_F(FileStateTest, ARemovedFileKeepsSizeAndTimesOfItsWrites) {
   MutexLock lock(file_->mutex);
   Grant(v1::TOKEN_EXCLUSIVE, v1::EXTENT_UNWRITTEN, 8);
   Write(0, kBlock);

@@ -12,7 +12,7 @@ ByteRange Pages(std::uint64_t first, std::uint64_t count) {
   return {first * kPage, (first + count) * kPage};
 }
 
-TEST(KernelPagesTest, HoldsWhatWasFilledUntilItIsDropped) {
+TEST(KernelPagesTest, PagesAreHeldUntilTheyAreDropped) {
   KernelPages pages;
   EXPECT_FALSE(pages.MayHold(Pages(0, 100)));
   pages.Fill({kPage + 1, kPage + 2}, By::kRead);
@@ -28,7 +28,7 @@ TEST(KernelPagesTest, HoldsWhatWasFilledUntilItIsDropped) {
   EXPECT_TRUE(pages.empty());
 }
 
-TEST(KernelPagesTest, WhatIsFilledDuringADropIsHeld) {
+TEST(KernelPagesTest, APageFilledDuringADropIsHeld) {
   KernelPages pages;
   pages.Fill(Pages(0, 10), By::kRead);
   const std::uint64_t low = pages.BeginDrop(Pages(0, 5));
@@ -76,7 +76,7 @@ TEST(KernelPagesTest, VeryManyRangesBecomeOne) {
   EXPECT_EQ(pages.First(~std::uint64_t{0}).to, Pages(2 * KernelPages::kMostRanges, 1).to);
 }
 
-TEST(KernelPagesTest, WhatIsReadAnewIsNotStale) {
+TEST(KernelPagesTest, APageReadAfterADropIsNotStale) {
   KernelPages pages;
   pages.Fill(Pages(0, 10), By::kRead);
   const std::uint64_t drop = pages.BeginDrop(Pages(8, 2));

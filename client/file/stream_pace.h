@@ -19,7 +19,7 @@ class StreamPace {
   // How much of a row of uses there has to be before it counts as a stream: small files are none.
   static constexpr std::uint64_t kStreamBytes = 512 * kKiB;
   // As long as a stream goes on without a controller: three times what a failover may take.
-  static constexpr std::uint64_t kAheadMs = 9'000;
+  static constexpr std::uint64_t kPrefetchMs = 9'000;
 
   explicit StreamPace(std::uint64_t stream_bytes = kStreamBytes) : stream_bytes_(stream_bytes) {}
 
@@ -36,12 +36,12 @@ class StreamPace {
   }
   std::uint64_t streamed_bytes() const { return to_bytes_ - from_bytes_; }
   // Of a reader that holds so much before it: true when a quarter of the most that it has held
-  // since is used up, and of what it uses in kAheadMs; so seldom, and early. One that close behind
-  // a writer asks when it gets there: asking ahead it might take the place where that is about to
-  // write.
+  // since is used up, and of what it uses in kPrefetchMs; so seldom, and early. One that close
+  // behind a writer asks when it gets there: prefetching it might take the place where that is
+  // about to write.
   bool RunsLow(std::uint64_t left_bytes) {
     most_left_bytes_ = std::max(most_left_bytes_, left_bytes);
-    const std::uint64_t wanted_bytes = std::min(BytesIn(kAheadMs), most_left_bytes_ / 4 * 3);
+    const std::uint64_t wanted_bytes = std::min(BytesIn(kPrefetchMs), most_left_bytes_ / 4 * 3);
     if (left_bytes >= wanted_bytes || left_bytes < BytesIn(kLiveMs)) return false;
     most_left_bytes_ = 0;
     return true;

@@ -16,7 +16,7 @@ std::uint64_t Stream(StreamPace& pace, std::uint64_t from, std::uint64_t frames,
   return now_ms;
 }
 
-TEST(StreamPace, KnowsItsPaceAfterASecond) {
+TEST(StreamPace, AStreamKnowsItsPaceAfterASecond) {
   StreamPace pace;
   std::uint64_t now_ms = Stream(pace, 0, 20, 5'000);
   EXPECT_EQ(pace.BytesIn(1'000), 0u);
@@ -25,7 +25,7 @@ TEST(StreamPace, KnowsItsPaceAfterASecond) {
   EXPECT_NEAR(static_cast<double>(pace.BytesIn(2'000)), 50.0 * kFrame, 2.0 * kFrame);
 }
 
-TEST(StreamPace, WhoJumpsBeginsAnew) {
+TEST(StreamPace, AJumpStartsTheStreamAnew) {
   StreamPace pace;
   EXPECT_FALSE(pace.Note(0, kFrame, 0)) << "the first use continues nothing";
   EXPECT_TRUE(pace.Note(kFrame, 2 * kFrame, 1));
@@ -51,7 +51,7 @@ TEST(StreamPace, AStreamThatWasHeldUpKeepsItsNeeds) {
 
 TEST(StreamPace, AReaderRunsLowWhenAQuarterIsUsedUp) {
   StreamPace pace;
-  Stream(pace, 0, 100, 0);  // 25 frames a second: 225 in kAheadMs
+  Stream(pace, 0, 100, 0);  // 25 frames a second: 225 in kPrefetchMs
   EXPECT_FALSE(pace.RunsLow(400 * kFrame)) << "enough at its pace, whatever it has held";
   EXPECT_FALSE(pace.RunsLow(310 * kFrame));
   EXPECT_TRUE(pace.RunsLow(200 * kFrame));

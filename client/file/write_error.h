@@ -21,47 +21,47 @@ class WriteError {
   void Note(int errno_value, std::uint64_t newest) {
     errno_ = errno_value;
     newest_ = newest;
-    told_.clear();
-    told_any_ = false;
+    reported_.clear();
+    reported_any_ = false;
     ++losses_;
   }
   std::uint64_t losses() const { return losses_; }  // counts them
-  bool untold() const { return errno_ != 0 && !told_any_; }
+  bool unreported() const { return errno_ != 0 && !reported_any_; }
   int last() const { return errno_; }
 
   // The errno that this one has not been told; 0: none.
-  int Tell(std::uint64_t handle) {
+  int Report(std::uint64_t handle) {
     if (errno_ == 0) return 0;
-    if (handle > newest_) return std::exchange(told_any_, true) ? 0 : errno_;
-    const int told = Show(handle);
-    if (told != 0) told_.push_back(handle);
-    return told;
+    if (handle > newest_) return std::exchange(reported_any_, true) ? 0 : errno_;
+    const int reported = Show(handle);
+    if (reported != 0) reported_.push_back(handle);
+    return reported;
   }
   // The same, and it will be told all the same; nothing to one that was opened later.
   int Show(std::uint64_t handle) {
     if (errno_ == 0 || handle > newest_) return 0;
-    if (std::find(told_.begin(), told_.end(), handle) != told_.end()) return 0;
-    told_any_ = true;
+    if (std::find(reported_.begin(), reported_.end(), handle) != reported_.end()) return 0;
+    reported_any_ = true;
     return errno_;
   }
   void Forget() {
     errno_ = 0;
-    told_any_ = false;
-    told_.clear();
+    reported_any_ = false;
+    reported_.clear();
   }
   // Nobody has the file open any more.
   void AllClosed() {
-    if (!told_any_) return;
+    if (!reported_any_) return;
     errno_ = 0;
-    told_.clear();
+    reported_.clear();
   }
 
  private:
   int errno_ = 0;
   std::uint64_t losses_ = 0;
   std::uint64_t newest_ = 0;
-  bool told_any_ = false;
-  std::vector<std::uint64_t> told_;  // at most those that were open at the error
+  bool reported_any_ = false;
+  std::vector<std::uint64_t> reported_;  // at most those that were open at the error
 };
 
 }  // namespace reel::client

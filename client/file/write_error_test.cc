@@ -7,61 +7,61 @@
 namespace reel::client {
 namespace {
 
-TEST(WriteErrorTest, EachOpenFileIsToldOnce) {
+TEST(WriteErrorTest, EachOpenFileGetsTheErrorOnce) {
   WriteError error;
-  EXPECT_EQ(error.Tell(1), 0);
+  EXPECT_EQ(error.Report(1), 0);
   error.Note(EIO, 2);
-  EXPECT_EQ(error.Tell(1), EIO);
-  EXPECT_EQ(error.Tell(1), 0);
-  EXPECT_EQ(error.Tell(2), EIO);
-  EXPECT_EQ(error.Tell(2), 0);
-  EXPECT_EQ(error.Tell(3), 0);  // it was opened after that, and somebody knows
+  EXPECT_EQ(error.Report(1), EIO);
+  EXPECT_EQ(error.Report(1), 0);
+  EXPECT_EQ(error.Report(2), EIO);
+  EXPECT_EQ(error.Report(2), 0);
+  EXPECT_EQ(error.Report(3), 0);  // it was opened after that, and somebody knows
 }
 
-TEST(WriteErrorTest, AnErrorThatNobodyKnowsWaits) {
+TEST(WriteErrorTest, AnUnreportedErrorWaits) {
   WriteError error;
   error.Note(EIO, 1);
   error.AllClosed();
-  EXPECT_TRUE(error.untold());
-  EXPECT_EQ(error.Tell(7), EIO);
-  EXPECT_EQ(error.Tell(7), 0);
-  EXPECT_EQ(error.Tell(8), 0);
+  EXPECT_TRUE(error.unreported());
+  EXPECT_EQ(error.Report(7), EIO);
+  EXPECT_EQ(error.Report(7), 0);
+  EXPECT_EQ(error.Report(8), 0);
   error.AllClosed();
-  EXPECT_EQ(error.Tell(1), 0);
+  EXPECT_EQ(error.Report(1), 0);
 }
 
-TEST(WriteErrorTest, WhatACloseShowsIsToldAllTheSame) {
+TEST(WriteErrorTest, AnErrorThatCloseReturnedIsStillReported) {
   WriteError error;
   EXPECT_EQ(error.Show(1), 0);
   error.Note(EIO, 2);
   EXPECT_EQ(error.Show(1), EIO);
   EXPECT_EQ(error.Show(1), EIO);
-  EXPECT_FALSE(error.untold()) << "somebody may know";
-  EXPECT_EQ(error.Tell(3), 0) << "it was opened after that";
-  EXPECT_EQ(error.Tell(1), EIO);
+  EXPECT_FALSE(error.unreported()) << "somebody may know";
+  EXPECT_EQ(error.Report(3), 0) << "it was opened after that";
+  EXPECT_EQ(error.Report(1), EIO);
   EXPECT_EQ(error.Show(1), 0);
-  EXPECT_EQ(error.Tell(1), 0);
+  EXPECT_EQ(error.Report(1), 0);
   error.AllClosed();
-  EXPECT_EQ(error.Tell(2), 0);
+  EXPECT_EQ(error.Report(2), 0);
 }
 
-TEST(WriteErrorTest, WhoOpensTheFileLaterIsToldWhatNobodyKnows) {
+TEST(WriteErrorTest, ALaterOpenGetsAnUnreportedError) {
   WriteError error;
   error.Note(EIO, 1);
   EXPECT_EQ(error.Show(7), 0) << "it has written none of it";
-  EXPECT_EQ(error.Tell(7), EIO);
-  EXPECT_EQ(error.Tell(7), 0);
-  EXPECT_EQ(error.Tell(8), 0);
+  EXPECT_EQ(error.Report(7), EIO);
+  EXPECT_EQ(error.Report(7), 0);
+  EXPECT_EQ(error.Report(8), 0);
   EXPECT_EQ(error.Show(1), EIO);
 }
 
-TEST(WriteErrorTest, TheNextErrorIsToldAnew) {
+TEST(WriteErrorTest, TheNextErrorIsReportedAnew) {
   WriteError error;
   error.Note(EIO, 1);
-  EXPECT_EQ(error.Tell(1), EIO);
+  EXPECT_EQ(error.Report(1), EIO);
   error.Note(ETIMEDOUT, 2);
-  EXPECT_EQ(error.Tell(1), ETIMEDOUT);
-  EXPECT_EQ(error.Tell(2), ETIMEDOUT);
+  EXPECT_EQ(error.Report(1), ETIMEDOUT);
+  EXPECT_EQ(error.Report(2), ETIMEDOUT);
 }
 
 }  // namespace

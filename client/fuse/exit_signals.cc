@@ -26,13 +26,13 @@ void ExitSignals::Block() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-ExitSignals::Wish ExitSignals::Wait() {
+ExitSignals::SignalAction ExitSignals::Wait() {
   const sigset_t set = Signals();
   int number = 0;
   while (sigwait(&set, &number) != 0) {
   }
-  if (number == kFromWithin) return Wish::kEndFromWithin;
-  return number == SIGHUP ? Wish::kHangUp : Wish::kEnd;
+  if (number == kFromWithin) return SignalAction::kEndFromWithin;
+  return number == SIGHUP ? SignalAction::kHangUp : SignalAction::kEnd;
 }
 
 void ExitSignals::Raise() {

@@ -11,9 +11,9 @@ class ExitSignals {
  public:
   // Keeps SIGTERM, SIGINT, SIGHUP and our own wish to end for Wait.
   static void Block();
-  enum class Wish { kEnd, kEndFromWithin, kHangUp };
+  enum class SignalAction { kEnd, kEndFromWithin, kHangUp };
   // Waits for SIGTERM or SIGINT, for Raise, or for SIGHUP.
-  static Wish Wait();
+  static SignalAction Wait();
   static void Raise();
 };
 

@@ -27,10 +27,10 @@ absl::Status BecomeWriter(const Request& request, fuse_req_t req, int flags, con
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (!writes || (attr.flags() & v1::INODE_FLAG_SINGLE_WRITER) == 0) return absl::OkStatus();
   const auto pid = static_cast<std::uint32_t>(fuse_req_ctx(req)->pid);
-  absl::Status alone = request.locks().BecomeWriter(attr.inode(), request.caller().handle, pid,
-                                                    request.caller().interrupt);
-  if (!alone.ok()) request.vfs().Close(attr.inode());
-  return alone;
+  absl::Status outcome = request.locks().BecomeWriter(attr.inode(), request.caller().handle, pid,
+                                                      request.caller().interrupt);
+  if (!outcome.ok()) request.vfs().Close(attr.inode());
+  return outcome;
 }
 
 void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
@@ -83,8 +83,8 @@ void OnRead(fuse_req_t req, fuse_ino_t inode, std::size_t size, off_t offset,
 void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t size, off_t offset,
              fuse_file_info* info) {
   const Request request(req, info->fh);
-  const absl::Status alone = request.locks().CheckWriter(inode);
-  if (!alone.ok()) return ReplyStatus(req, alone);
+  const absl::Status outcome = request.locks().CheckWriter(inode);
+  if (!outcome.ok()) return ReplyStatus(req, outcome);
   const bool page_cache = FuseSession::IsPageCacheRequest();
   const PageCacheWrite pages = info->writepage != 0 ? PageCacheWrite::kBack
                                : page_cache         ? PageCacheWrite::kThrough

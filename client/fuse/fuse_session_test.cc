@@ -129,7 +129,7 @@ TEST_F(FuseSessionTest, AWritesPayloadFallsOnAPage) {
   close(file);
 }
 
-TEST_F(FuseSessionTest, TellsDirectReadsFromThoseOfThePageCache) {
+TEST_F(FuseSessionTest, DistinguishesDirectReadsFromPageCacheReads) {
   Mount();
   const int file = OpenFile();
   ASSERT_GE(file, 0);
@@ -222,7 +222,7 @@ TEST_F(FuseSessionTest, DirectRequestsThatWaitLeaveWorkersToWriteBack) {
   close(file);
 }
 
-TEST_F(FuseSessionTest, WhoeverIsParkedCanBeKilled) {
+TEST_F(FuseSessionTest, AWaitingProcessCanBeKilled) {
   FuseSession::Options options;
   options.direct = {.max_served = 1, .max_parked = 6, .stall_ms = 60'000};
   Mount(options);
@@ -295,7 +295,7 @@ TEST_F(FuseSessionTest, DirectRequestsThatFillTheKernelsQueueGiveWayToAnInvalida
   close(file);
 }
 
-TEST_F(FuseSessionTest, TheKernelKeepsNamesUntilItIsToldToForget) {
+TEST_F(FuseSessionTest, TheKernelKeepsNamesUntilTheyAreInvalidated) {
   seen_.kept_ns = 3'600'000'000'000;
   Mount();
   if (!session_->ForgetNames()) GTEST_SKIP() << "this kernel cannot forget names";
@@ -336,7 +336,7 @@ TEST_F(FuseSessionTest, EndsWithAFileOpen) {
 constexpr std::uint32_t kIdleEndMs = 2'000;
 
 // None of this needs the control file system (/sys/fs/fuse/connections), mounted or not.
-TEST_F(FuseSessionTest, NobodyWaitsForAnAnswerOnceRequestsAreRefused) {
+TEST_F(FuseSessionTest, NoCallWaitsOnceRequestsAreRefused) {
   Mount();
   const int file = OpenFile();
   ASSERT_GE(file, 0);
@@ -402,7 +402,7 @@ TEST_F(FuseSessionTest, ALaterCallFailsByItselfOnceTheSessionHasDisconnected) {
   close(file);
 }
 
-TEST(FuseSessionMount, SaysWhyItCannot) {
+TEST(FuseSessionMount, AFailedMountSaysWhy) {
   FuseSession::Options options;
   options.source = "test";
   options.subtype = "reeltest";

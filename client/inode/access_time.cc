@@ -18,14 +18,14 @@ void AccessTime::Show(v1::Attr& attributes) const {
   if (accessed_ && Later(*accessed_, attributes.atime())) *attributes.mutable_atime() = *accessed_;
 }
 
-std::optional<v1::Time> AccessTime::BeginTelling(std::uint32_t tick) {
-  if (!accessed_ || std::exchange(telling_, true)) return std::nullopt;
-  told_tick_ = tick;
+std::optional<v1::Time> AccessTime::BeginSending(std::uint32_t tick) {
+  if (!accessed_ || std::exchange(sending_, true)) return std::nullopt;
+  sent_tick_ = tick;
   return accessed_;
 }
 
-void AccessTime::Told(const v1::Time& time) {
-  telling_ = false;
+void AccessTime::Sent(const v1::Time& time) {
+  sending_ = false;
   if (accessed_ && !Later(*accessed_, time)) accessed_.reset();
 }
 

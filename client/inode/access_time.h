@@ -24,15 +24,15 @@ class AccessTime {
   void Show(v1::Attr& attributes) const;
 
   // The time to tell; none where there is none, or a message is under way. `tick`: FileTable's.
-  std::optional<v1::Time> BeginTelling(std::uint32_t tick);
-  bool WasTold(std::uint32_t tick) const { return told_tick_ == tick; }
+  std::optional<v1::Time> BeginSending(std::uint32_t tick);
+  bool WasSent(std::uint32_t tick) const { return sent_tick_ == tick; }
   // The controller knows of that time (or will not be told).
-  void Told(const v1::Time& time);
+  void Sent(const v1::Time& time);
 
  private:
   std::optional<v1::Time> accessed_;
-  bool telling_ = false;
-  std::uint32_t told_tick_ = 0;  // when that was begun last
+  bool sending_ = false;
+  std::uint32_t sent_tick_ = 0;  // when that was begun last
 };
 
 }  // namespace reel::client

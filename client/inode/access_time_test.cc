@@ -47,17 +47,17 @@ TEST(AccessTime, ShowsWhatIsLater) {
 
 TEST(AccessTime, OneMessageIsUnderWay) {
   AccessTime access;
-  EXPECT_FALSE(access.BeginTelling(1)) << "nothing to tell";
+  EXPECT_FALSE(access.BeginSending(1)) << "nothing to tell";
   access.Note(AtimePolicy::kStrict, ReadAt(100, 50), At(110));
-  EXPECT_EQ(access.BeginTelling(1)->seconds(), 110);
-  EXPECT_TRUE(access.WasTold(1));
+  EXPECT_EQ(access.BeginSending(1)->seconds(), 110);
+  EXPECT_TRUE(access.WasSent(1));
   access.Note(AtimePolicy::kStrict, ReadAt(100, 50), At(111));
-  EXPECT_FALSE(access.BeginTelling(2));
-  EXPECT_FALSE(access.WasTold(2));
-  access.Told(At(110));
+  EXPECT_FALSE(access.BeginSending(2));
+  EXPECT_FALSE(access.WasSent(2));
+  access.Sent(At(110));
   EXPECT_TRUE(access.any()) << "it was read since";
-  EXPECT_EQ(access.BeginTelling(2)->seconds(), 111);
-  access.Told(At(111));
+  EXPECT_EQ(access.BeginSending(2)->seconds(), 111);
+  access.Sent(At(111));
   EXPECT_FALSE(access.any());
 }
 

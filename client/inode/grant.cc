@@ -13,8 +13,8 @@ namespace {
 // file of 100,000 pieces with a hole after each has 200,000.)
 constexpr std::size_t kMaxExtents = 500'000;
 // As many blocks as an answer surely describes, whatever the file looks like and the block size is.
-constexpr std::uint64_t kMinWindowBytes = 1 * kMiB;
-constexpr std::uint64_t kMaxWindowBytes = 1 * kGiB;
+constexpr std::uint64_t kMinFetchBytes = 1 * kMiB;
+constexpr std::uint64_t kMaxFetchBytes = 1 * kGiB;
 // Few extents in an answer: the file is contiguous enough to ask for more of it at once.
 constexpr int kFewExtents = 64;
 
@@ -33,9 +33,10 @@ void KeepWritten(const Extent& old_extent, ExtentMap& extents) {
 }  // namespace
 
 FileBlock Grant::HeldTo(FileBlock first, v1::TokenMode mode) const {
-  for (const TokenRanges::Piece& piece : token_.pieces()) {
-    if (piece.span.first <= first && first < piece.span.end && piece.mode >= mode) {
-      first = piece.span.end;
+  for (const TokenRanges::GrantedRange& granted_range : token_.granted()) {
+    if (granted_range.span.first <= first && first < granted_range.span.end &&
+        granted_range.mode >= mode) {
+      first = granted_range.span.end;
     }
   }
   return first;
@@ -47,7 +48,7 @@ void Grant::Lower(const TokenSpan& span, v1::TokenMode mode) {
 }
 
 void Grant::Void() {
-  ++era_;
+  ++lost_sessions_;
   token_.Clear();
   session_ = 0;
   extents_.Clear();
@@ -126,22 +127,23 @@ void Grant::KeepExtents(std::span<const BlockSpan> kept) {
   for (const Extent& extent : left) extents_.Set(extent);
 }
 
-Grant::Window Grant::WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes) const {
+Grant::FetchSpan Grant::FetchSpanAround(std::uint64_t unknown_bytes,
+                                        std::uint64_t end_bytes) const {
   const FileBlock block(unknown_bytes / block_bytes_);
   // Behind what is known, it goes on; elsewhere whoever jumps about comes near again, before it or
   // behind it.
   const bool goes_on = block > FileBlock(0) && extents_.Find(block - 1).has_value();
-  const std::uint64_t grain_bytes = std::min(window_bytes_, kFirstWindowBytes);
+  const std::uint64_t grain_bytes = std::min(fetch_bytes_, kFirstFetchBytes);
   const std::uint64_t from = RoundDown(unknown_bytes, goes_on ? block_bytes_ : grain_bytes);
-  const std::uint64_t to = std::min(std::max(end_bytes, from + window_bytes_), kMaxFileBytes);
+  const std::uint64_t to = std::min(std::max(end_bytes, from + fetch_bytes_), kMaxFileBytes);
   return {.offset_bytes = from, .length_bytes = to - from};
 }
 
-void Grant::AdaptWindow(const Window& asked, std::uint64_t described_to_bytes, int extents) {
+void Grant::AdaptFetchBytes(const FetchSpan& asked, std::uint64_t described_to_bytes, int extents) {
   if (described_to_bytes < asked.offset_bytes + asked.length_bytes) {
-    window_bytes_ = std::max(window_bytes_ / 4, kMinWindowBytes);
+    fetch_bytes_ = std::max(fetch_bytes_ / 4, kMinFetchBytes);
   } else if (extents <= kFewExtents) {
-    window_bytes_ = std::min(window_bytes_ * 2, kMaxWindowBytes);
+    fetch_bytes_ = std::min(fetch_bytes_ * 2, kMaxFetchBytes);
   }
 }
 

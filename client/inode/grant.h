@@ -29,7 +29,7 @@ namespace reel::client {
 
 class Grant {
  public:
-  static constexpr std::uint64_t kFirstWindowBytes = 64 * kMiB;
+  static constexpr std::uint64_t kFirstFetchBytes = 64 * kMiB;
 
   explicit Grant(std::uint32_t block_bytes) : block_bytes_(block_bytes) {}
 
@@ -42,7 +42,7 @@ class Grant {
   // The block up to which all from `first` on are held in that mode at least.
   FileBlock HeldTo(FileBlock first, v1::TokenMode mode) const;
   std::uint64_t session() const { return session_; }  // 0: none
-  std::uint64_t era() const { return era_; }
+  std::uint64_t lost_sessions() const { return lost_sessions_; }
 
   // The token of the span comes down to `mode`; what it covers no longer is unknown.
   void Lower(const TokenSpan& span, v1::TokenMode mode);
@@ -83,16 +83,16 @@ class Grant {
   void KeepExtents(std::span<const BlockSpan> kept);
 
   // ---- how much to ask for
-  struct Window {
+  struct FetchSpan {
     std::uint64_t offset_bytes = 0;
     std::uint64_t length_bytes = 0;
   };
   // When [unknown, end) has to be known and nothing is known at `unknown`: more than that, so that
   // the next ones ask nothing.
-  Window WindowAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes) const;
+  FetchSpan FetchSpanAround(std::uint64_t unknown_bytes, std::uint64_t end_bytes) const;
   // Learns from the answer how much an answer holds: `described_to_bytes` of what was asked for.
-  void AdaptWindow(const Window& asked, std::uint64_t described_to_bytes, int extents);
-  std::uint64_t window_bytes() const { return window_bytes_; }
+  void AdaptFetchBytes(const FetchSpan& asked, std::uint64_t described_to_bytes, int extents);
+  std::uint64_t fetch_bytes() const { return fetch_bytes_; }
 
   // ---- blocks beyond the end
   bool tail_allocated() const { return tail_allocated_; }
@@ -107,9 +107,9 @@ class Grant {
   const std::uint32_t block_bytes_;
   TokenRanges token_;
   std::uint64_t session_ = 0;
-  std::uint64_t era_ = 0;
+  std::uint64_t lost_sessions_ = 0;
   ExtentMap extents_;
-  std::uint64_t window_bytes_ = kFirstWindowBytes;
+  std::uint64_t fetch_bytes_ = kFirstFetchBytes;
   bool tail_allocated_ = false;
 };
 

@@ -17,7 +17,7 @@ using enum ExtentState;
 TokenSpan Span(std::uint64_t first, std::uint64_t end) {
   return {.first = FileBlock(first), .end = FileBlock(end)};
 }
-Extent Piece(std::uint64_t first, std::uint64_t end, ExtentState state) {
+Extent GrantedRange(std::uint64_t first, std::uint64_t end, ExtentState state) {
   return {.file_block = FileBlock(first),
           .length_blocks = end - first,
           .state = state,
@@ -68,19 +68,19 @@ TEST_F(GrantTest, ALayoutDescribesWhatItsTokenCovers) {
   EXPECT_EQ(ErrnoOf(Grant::Parse(reply).status()), EIO);
 }
 
-TEST_F(GrantTest, WhatIsWrittenStaysSoWhenAnAnswerCrossedItsCommit) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {Piece(0, 8, kUnwritten)});
+TEST_F(GrantTest, WrittenBlocksStayWrittenWhenAReplyCrossesTheirCommit) {
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kUnwritten)});
   grant_.MarkWritten(FileBlock(2), 2);
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {Piece(0, 8, kUnwritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kUnwritten)});
   EXPECT_EQ(Known(9), "uuwwuuuu?");
-  Extent moved = Piece(2, 3, kUnwritten);
+  Extent moved = GrantedRange(2, 3, kUnwritten);
   moved.pool_block = PoolBlock(5);
   Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {moved});
   EXPECT_EQ(Known(4), "uuuw") << "another block is meant";
 }
 
-TEST_F(GrantTest, WhatTheTokenNoLongerCoversIsUnknown) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {Piece(0, 8, kWritten)});
+TEST_F(GrantTest, BlocksWithoutTheTokenAreUnknown) {
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kWritten)});
   grant_.Lower(Span(0, 4), v1::TOKEN_SHARED);
   EXPECT_EQ(Known(8), "wwwwwwww");
   EXPECT_TRUE(grant_.holds_to_write());
@@ -91,67 +91,67 @@ TEST_F(GrantTest, WhatTheTokenNoLongerCoversIsUnknown) {
   EXPECT_EQ(grant_.HeldTo(FileBlock(0), v1::TOKEN_SHARED), FileBlock(4));
 }
 
-TEST_F(GrantTest, ANewTokenReplacesWhatWasKnown) {
+TEST_F(GrantTest, ANewTokenReplacesTheKnownExtents) {
   EXPECT_TRUE(grant_.ReplacesAll({}));
-  Take(Span(0, 8), v1::TOKEN_SHARED, {Piece(0, 8, kWritten)});
+  Take(Span(0, 8), v1::TOKEN_SHARED, {GrantedRange(0, 8, kWritten)});
   EXPECT_FALSE(grant_.ReplacesAll({}));
   EXPECT_EQ(grant_.session(), 7u);
-  const std::uint64_t era = grant_.era();
+  const std::uint64_t lost_sessions = grant_.lost_sessions();
   grant_.NoteTail(true);
   grant_.Void();
-  EXPECT_NE(grant_.era(), era);
+  EXPECT_NE(grant_.lost_sessions(), lost_sessions);
   EXPECT_EQ(grant_.session(), 0u);
   EXPECT_TRUE(grant_.empty() && !grant_.tail_allocated());
   EXPECT_EQ(Known(8), "????????");
 }
 
 TEST_F(GrantTest, CoversARangeUpToWhatIsUnknown) {
-  Take(kWholeFile, v1::TOKEN_SHARED, {Piece(0, 2, kWritten), Piece(2, 4, kHole)});
+  Take(kWholeFile, v1::TOKEN_SHARED, {GrantedRange(0, 2, kWritten), GrantedRange(2, 4, kHole)});
   ExtentList list;
   EXPECT_FALSE(grant_.Cover(kBlock + 1, 2 * kBlock, list));
   EXPECT_EQ(list.size(), 2u);
   EXPECT_EQ(grant_.Cover(3 * kBlock, kBlock + 1, list), 4 * kBlock);
 }
 
-TEST_F(GrantTest, ForgetsAllButWhatIsNeeded) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {Piece(0, 8, kWritten)});
+TEST_F(GrantTest, KeepsOnlyTheExtentsInUse) {
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kWritten)});
   const std::vector<BlockSpan> needed{{FileBlock(2), 2}};
   grant_.KeepExtents(needed);
   EXPECT_EQ(Known(8), "??ww????");
 }
 
 TEST_F(GrantTest, AFailedFlushMakesBlocksUnwrittenAgain) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {Piece(0, 4, kWritten), Piece(4, 8, kHole)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 4, kWritten), GrantedRange(4, 8, kHole)});
   grant_.MarkUnwritten(FileBlock(2), 4);
   EXPECT_EQ(Known(8), "wwuuhhhh");
 }
 
 TEST_F(GrantTest, ReleasedBlocksBehindTheEndAreForgotten) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {Piece(0, 8, kUnwritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kUnwritten)});
   grant_.NoteTail(true);
   grant_.ReleaseTail(FileBlock(3));
   EXPECT_EQ(Known(5), "uuu??");
   EXPECT_FALSE(grant_.tail_allocated());
 }
 
-TEST_F(GrantTest, AWindowGoesOnFromWhatIsKnown) {
+TEST_F(GrantTest, AFetchContinuesFromTheKnownExtents) {
   const std::uint64_t far = 100 * kMiB;
-  EXPECT_EQ(grant_.WindowAround(far, far + 1).offset_bytes, Grant::kFirstWindowBytes);
+  EXPECT_EQ(grant_.FetchSpanAround(far, far + 1).offset_bytes, Grant::kFirstFetchBytes);
   const std::uint64_t block = far / kBlock;
-  Take(kWholeFile, v1::TOKEN_SHARED, {Piece(block - 1, block, kWritten)});
-  const Grant::Window window = grant_.WindowAround(far, far + 1);
-  EXPECT_EQ(window.offset_bytes, far);
-  EXPECT_EQ(window.length_bytes, Grant::kFirstWindowBytes);
+  Take(kWholeFile, v1::TOKEN_SHARED, {GrantedRange(block - 1, block, kWritten)});
+  const Grant::FetchSpan fetch = grant_.FetchSpanAround(far, far + 1);
+  EXPECT_EQ(fetch.offset_bytes, far);
+  EXPECT_EQ(fetch.length_bytes, Grant::kFirstFetchBytes);
 }
 
-TEST_F(GrantTest, AWindowIsAsLargeAsAnswersAre) {
-  const Grant::Window asked{.offset_bytes = 0, .length_bytes = Grant::kFirstWindowBytes};
-  grant_.AdaptWindow(asked, asked.length_bytes, /*extents=*/3);
-  EXPECT_EQ(grant_.window_bytes(), 2 * Grant::kFirstWindowBytes);
-  grant_.AdaptWindow(asked, asked.length_bytes, /*extents=*/100);
-  EXPECT_EQ(grant_.window_bytes(), 2 * Grant::kFirstWindowBytes);
-  grant_.AdaptWindow(asked, 5, /*extents=*/1'000);
-  EXPECT_EQ(grant_.window_bytes(), Grant::kFirstWindowBytes / 2);
+TEST_F(GrantTest, AFetchIsAsLargeAsRepliesAre) {
+  const Grant::FetchSpan asked{.offset_bytes = 0, .length_bytes = Grant::kFirstFetchBytes};
+  grant_.AdaptFetchBytes(asked, asked.length_bytes, /*extents=*/3);
+  EXPECT_EQ(grant_.fetch_bytes(), 2 * Grant::kFirstFetchBytes);
+  grant_.AdaptFetchBytes(asked, asked.length_bytes, /*extents=*/100);
+  EXPECT_EQ(grant_.fetch_bytes(), 2 * Grant::kFirstFetchBytes);
+  grant_.AdaptFetchBytes(asked, 5, /*extents=*/1'000);
+  EXPECT_EQ(grant_.fetch_bytes(), Grant::kFirstFetchBytes / 2);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace reel::client {
 bool LockedBlocks::Conflict(const BlockLocks& wanted) const {
   for (const BlockLock& mine : wanted) {
     for (const BlockLock& theirs : locks_) {
-      if (mine.Overlaps(theirs) && (mine.alone || theirs.alone)) return true;
+      if (mine.Overlaps(theirs) && (mine.exclusive || theirs.exclusive)) return true;
     }
   }
   return false;

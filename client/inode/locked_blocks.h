@@ -21,7 +21,7 @@ namespace reel::client {
 struct BlockLock {
   std::uint64_t first = 0;
   std::uint64_t end = 0;
-  bool alone = false;
+  bool exclusive = false;
   bool Overlaps(const BlockLock& other) const { return first < other.end && other.first < end; }
   friend bool operator==(const BlockLock&, const BlockLock&) = default;
 };

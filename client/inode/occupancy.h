@@ -20,32 +20,33 @@ class Occupancy {
  public:
   // ---- users. False: it has to wait. `pinned`: it has a grant to use.
   bool EnterShared(bool pinned = false) {
-    if (alone_ || (waiting_alone_ > 0 && !pinned)) return false;
+    if (exclusive_ || (waiting_exclusive_ > 0 && !pinned)) return false;
     ++shared_;
     return true;
   }
   void LeaveShared() { --shared_; }
-  bool EnterAlone() {
-    if (shared_ > 0 || alone_ || fetching_) return false;
-    alone_ = true;
+  bool EnterExclusive() {
+    if (shared_ > 0 || exclusive_ || fetching_) return false;
+    exclusive_ = true;
     return true;
   }
-  void LeaveAlone() { alone_ = false; }
-  // Around a wait for EnterAlone. EndAwaitAlone: true when nobody else waits for it.
-  void BeginAwaitAlone() { ++waiting_alone_; }
-  bool EndAwaitAlone() { return --waiting_alone_ == 0; }
+  void LeaveExclusive() { exclusive_ = false; }
+  // Around a wait for EnterExclusive. EndAwaitExclusive: true when nobody else waits for it.
+  void BeginAwaitExclusive() { ++waiting_exclusive_; }
+  bool EndAwaitExclusive() { return --waiting_exclusive_ == 0; }
 
-  bool alone() const { return alone_; }
+  bool exclusive() const { return exclusive_; }
   // Nobody works alone, or waits to.
-  bool admits_shared() const { return !alone_ && waiting_alone_ == 0; }
+  bool admits_shared() const { return !exclusive_ && waiting_exclusive_ == 0; }
 
   // ---- fetches, and grants that are still to be used. `pinned`: by the one that asks itself.
   bool MayFetch(bool pinned) const {
-    return !fetching_ && !alone_ && pins_ <= (pinned ? 1 : 0) && (waiting_alone_ == 0 || pinned);
+    return !fetching_ && !exclusive_ && pins_ <= (pinned ? 1 : 0) &&
+           (waiting_exclusive_ == 0 || pinned);
   }
   // Of a request of the page cache: whoever waits to work alone may wait for its pages.
   bool MayFetchPages(bool pinned) const {
-    return !fetching_ && !alone_ && pins_ <= (pinned ? 1 : 0);
+    return !fetching_ && !exclusive_ && pins_ <= (pinned ? 1 : 0);
   }
   void BeginFetch() { fetching_ = true; }
   void EndFetch() { fetching_ = false; }
@@ -56,12 +57,14 @@ class Occupancy {
   // ---- for who waits until nobody is at work
   bool idle() const { return IdleBut(0); }
   // As `passing` of the users do not count.
-  bool IdleBut(std::uint32_t passing) const { return shared_ == passing && !alone_ && pins_ == 0; }
+  bool IdleBut(std::uint32_t passing) const {
+    return shared_ == passing && !exclusive_ && pins_ == 0;
+  }
 
  private:
   std::uint32_t shared_ = 0;
-  bool alone_ = false;
-  std::uint32_t waiting_alone_ = 0;
+  bool exclusive_ = false;
+  std::uint32_t waiting_exclusive_ = 0;
   bool fetching_ = false;
   std::uint32_t pins_ = 0;
 };

@@ -5,32 +5,32 @@
 namespace reel::client {
 namespace {
 
-TEST(Occupancy, UsersWorkBesideEachOtherOrAlone) {
+TEST(Occupancy, UsersAreSharedOrExclusive) {
   Occupancy file;
   EXPECT_TRUE(file.EnterShared());
   EXPECT_TRUE(file.EnterShared());
-  EXPECT_FALSE(file.EnterAlone());
+  EXPECT_FALSE(file.EnterExclusive());
   file.LeaveShared();
-  EXPECT_FALSE(file.EnterAlone());
+  EXPECT_FALSE(file.EnterExclusive());
   file.LeaveShared();
-  EXPECT_TRUE(file.EnterAlone());
-  EXPECT_FALSE(file.EnterAlone());
+  EXPECT_TRUE(file.EnterExclusive());
+  EXPECT_FALSE(file.EnterExclusive());
   EXPECT_FALSE(file.EnterShared());
   EXPECT_FALSE(file.idle());
-  file.LeaveAlone();
+  file.LeaveExclusive();
   EXPECT_TRUE(file.idle());
 }
 
-TEST(Occupancy, NobodyOvertakesThoseThatWaitToWorkAlone) {
+TEST(Occupancy, NoUserOvertakesAnExclusiveWaiter) {
   Occupancy file;
   ASSERT_TRUE(file.EnterShared());
-  file.BeginAwaitAlone();
-  file.BeginAwaitAlone();
+  file.BeginAwaitExclusive();
+  file.BeginAwaitExclusive();
   EXPECT_FALSE(file.admits_shared());
   EXPECT_FALSE(file.EnterShared());
   EXPECT_TRUE(file.EnterShared(/*pinned=*/true)) << "they wait for its grant to be used";
-  EXPECT_FALSE(file.EndAwaitAlone());
-  EXPECT_TRUE(file.EndAwaitAlone());
+  EXPECT_FALSE(file.EndAwaitExclusive());
+  EXPECT_TRUE(file.EndAwaitExclusive());
   EXPECT_TRUE(file.EnterShared());
 }
 
@@ -40,12 +40,12 @@ TEST(Occupancy, OneFetchesAtATime) {
   file.BeginFetch();
   EXPECT_FALSE(file.MayFetch(false));
   EXPECT_FALSE(file.MayFetchPages(true));
-  EXPECT_FALSE(file.EnterAlone());
+  EXPECT_FALSE(file.EnterExclusive());
   EXPECT_TRUE(file.EnterShared());
   EXPECT_TRUE(file.fetching());
   file.LeaveShared();
   file.EndFetch();
-  EXPECT_TRUE(file.EnterAlone());
+  EXPECT_TRUE(file.EnterExclusive());
   EXPECT_FALSE(file.MayFetch(false));
   EXPECT_FALSE(file.MayFetchPages(false));
 }
@@ -64,15 +64,15 @@ TEST(Occupancy, AGrantIsUsedBeforeTheNextFetch) {
   EXPECT_TRUE(file.idle());
 }
 
-TEST(Occupancy, ThoseThatWaitToWorkAloneHoldUpFetchesButThoseOfPages) {
+TEST(Occupancy, ExclusiveWaitersHoldUpFetchesExceptForPages) {
   Occupancy file;
-  file.BeginAwaitAlone();
+  file.BeginAwaitExclusive();
   EXPECT_FALSE(file.MayFetch(false));
   EXPECT_TRUE(file.MayFetch(true));
   EXPECT_TRUE(file.MayFetchPages(false));
 }
 
-TEST(Occupancy, WhoPassesARecallIsNotWaitedFor) {
+TEST(Occupancy, AnExclusiveUserDoesNotWaitForPassingOnes) {
   Occupancy file;
   ASSERT_TRUE(file.EnterShared());
   EXPECT_TRUE(file.IdleBut(1));

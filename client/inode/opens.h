@@ -23,12 +23,12 @@ class Opens {
     to_write_ = to_write_ || to_write;
   }
   void OpenDirectory() { ++count_; }
-  // The controller has made the file, and registered this open of it. `told`: the number under
-  // which the session was told so. (Whoever creates a file writes it.)
-  void Create(std::uint64_t handle, std::uint64_t told) {
+  // The controller has made the file, and registered this open of it. `early_number`: the number
+  // under which the session was told so. (Whoever creates a file writes it.)
+  void Create(std::uint64_t handle, std::uint64_t early_number) {
     Open(handle, /*to_write=*/true);
     registered_ = true;
-    told_ = told;
+    early_number_ = early_number;
   }
   struct Closed {
     bool last = false;
@@ -61,11 +61,11 @@ class Opens {
   // A new one is told of all that is open. True: of this.
   bool Reclaim() { return registered_ = any(); }
   // It is open, and what the session was told from that number on has made it.
-  bool IsMadeBy(std::uint64_t first_told) const { return told_ >= first_told && any(); }
+  bool IsMadeBy(std::uint64_t first_early) const { return early_number_ >= first_early && any(); }
   // The session is lost.
   void Void() {
     registered_ = false;
-    told_ = 0;
+    early_number_ = 0;
   }
 
  private:
@@ -73,7 +73,7 @@ class Opens {
   std::uint64_t newest_handle_ = 0;
   bool registered_ = false;
   bool to_write_ = false;
-  std::uint64_t told_ = 0;
+  std::uint64_t early_number_ = 0;
 };
 
 }  // namespace reel::client

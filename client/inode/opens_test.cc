@@ -5,7 +5,7 @@
 namespace reel::client {
 namespace {
 
-TEST(Opens, TheLastCloseEndsWhatWasOpenedToWrite) {
+TEST(Opens, TheLastCloseOfAWriterEndsWriting) {
   Opens opens;
   EXPECT_FALSE(opens.Close().last) << "nothing is open";
   opens.Open(1, /*to_write=*/false);
@@ -35,7 +35,7 @@ TEST(Opens, OneIsRegisteredHoweverManyAreOpen) {
   EXPECT_FALSE(opens.Unregister());
 }
 
-TEST(Opens, ANewControllerIsToldOfWhatIsOpen) {
+TEST(Opens, OpensAreReclaimedAtANewController) {
   Opens opens;
   EXPECT_FALSE(opens.Reclaim());
   opens.NoteRegistered();
@@ -57,7 +57,7 @@ TEST(Opens, TheNewestHandleStaysKnown) {
   EXPECT_EQ(opens.newest_handle(), 9u);
 }
 
-TEST(Opens, AMadeFileIsLostWithWhatToldOfIt) {
+TEST(Opens, ACreatedFileIsLostWithItsEarlyReply) {
   Opens opens;
   opens.Create(1, /*told=*/5);
   EXPECT_TRUE(opens.registered() && opens.may_be_mapped_to_write());

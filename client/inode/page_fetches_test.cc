@@ -11,7 +11,7 @@ TokenRanges Held(v1::TokenMode mode) {
   return held;
 }
 
-TEST(PageFetches, WhoAskedWithoutATokenWaitsForItsOwnAnswer) {
+TEST(PageFetches, APageFetchWithoutATokenWaitsForItsOwnReply) {
   PageFetches fetches;
   EXPECT_FALSE(fetches.WaitForToken({}));
   const PageFetches::Fetch fetch{.mode = v1::TOKEN_SHARED, .asks_token = true};
@@ -22,7 +22,7 @@ TEST(PageFetches, WhoAskedWithoutATokenWaitsForItsOwnAnswer) {
   EXPECT_FALSE(fetches.WaitForToken({}));
 }
 
-TEST(PageFetches, WhoAsksForExtentsAloneWaitsOnceTheTokenIsLower) {
+TEST(PageFetches, AFetchOfExtentsWaitsOnceTheTokenIsLower) {
   PageFetches fetches;
   fetches.Begin({.mode = v1::TOKEN_SHARED});
   fetches.Begin({.mode = v1::TOKEN_EXCLUSIVE});

@@ -49,7 +49,7 @@ struct ReadChunk {
   State state = State::kReading;
   std::uint64_t offset_bytes = 0;
   std::uint64_t length_bytes = 0;
-  std::uint64_t data_changes = 0;  // ChunksAhead's, when it began
+  std::uint64_t data_changes = 0;  // ReadAheadChunks's, when it began
   std::uint64_t session = 0;       // under which it is read
   ExtentList extents;
   PooledBuffer buffer;

@@ -63,17 +63,17 @@ class RecallProgress {
 
   // ---- who goes on beside it
   bool Passes(const TokenSpan& uses) const { return !uses.Overlaps(yielded_); }
-  // For LeaveBeside; not 0. REQUIRES: under_way(), and it Passes.
-  std::uint64_t EnterBeside() {
-    ++beside_;
+  // For LeavePassing; not 0. REQUIRES: under_way(), and it Passes.
+  std::uint64_t EnterPassing() {
+    ++passing_;
     passed_ = true;
-    return beside_round_;
+    return passing_round_;
   }
-  void LeaveBeside(std::uint64_t round) {
-    if (round == beside_round_) --beside_;
+  void LeavePassing(std::uint64_t round) {
+    if (round == passing_round_) --passing_;
   }
   // Those that are not waited for.
-  std::uint32_t beside() const { return beside_; }
+  std::uint32_t passing() const { return passing_; }
 
   // ---- who has let one pass because of a lost path: until none is lost the token is not asked for
   // again
@@ -86,18 +86,18 @@ class RecallProgress {
   void Take(const Recalled& what, const TokenSpan& last_used);
   // Whoever is at work now is waited for.
   void WaitForAll() {
-    beside_ = 0;
-    ++beside_round_;
+    passing_ = 0;
+    ++passing_round_;
   }
 
   Stage stage_ = Stage::kNone;
   Recalled recalled_;
   std::optional<Recalled> next_;  // came while kReturning
   std::uint64_t cycle_ = 0;
-  TokenSpan yielded_;               // what the recall in progress will take
-  std::uint32_t beside_ = 0;        // of the users, …
-  std::uint64_t beside_round_ = 1;  // … those that got this number
-  bool passed_ = false;             // somebody did
+  TokenSpan yielded_;                // what the recall in progress will take
+  std::uint32_t passing_ = 0;        // of the users, …
+  std::uint64_t passing_round_ = 1;  // … those that got this number
+  bool passed_ = false;              // somebody did
   bool gave_way_ = false;
 };
 

@@ -15,7 +15,7 @@ RecallProgress::Recalled Down(const TokenSpan& span, v1::TokenMode mode = v1::TO
 }
 constexpr TokenSpan kNowhere{.first = FileBlock(0), .end = kEndOfFileBlocks};
 
-TEST(RecallProgress, GoesByStages) {
+TEST(RecallProgress, ARecallGoesByStages) {
   RecallProgress recall;
   EXPECT_FALSE(recall.under_way());
   ASSERT_TRUE(recall.Begin(Down(kWholeFile), kNowhere));
@@ -40,7 +40,7 @@ TEST(RecallProgress, ALaterOneMakesItLarger) {
   EXPECT_EQ(recall.recalled(), Down(Span(0, 8)));
 }
 
-TEST(RecallProgress, WhatComesDuringTheReturnFollowsIfItAsksForMore) {
+TEST(RecallProgress, ARecallDuringTheReturnFollowsIfItAsksForMore) {
   RecallProgress recall;
   ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
   recall.BeginReturn(kNowhere);
@@ -55,7 +55,7 @@ TEST(RecallProgress, WhatComesDuringTheReturnFollowsIfItAsksForMore) {
   EXPECT_FALSE(recall.under_way());
 }
 
-TEST(RecallProgress, WhatLiesAwayFromTheLastUseGoesAsAWhole) {
+TEST(RecallProgress, ARangeAwayFromTheLastUseGoesAsAWhole) {
   RecallProgress recall;
   ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(30, 32)));
   EXPECT_TRUE(recall.Passes(Span(30, 40)));
@@ -69,31 +69,31 @@ TEST(RecallProgress, WhatLiesAwayFromTheLastUseGoesAsAWhole) {
   EXPECT_EQ(recall.recalled().span, (TokenSpan{.first = FileBlock(10)}));
 }
 
-TEST(RecallProgress, WhatSomebodyReliedOnIsNotTaken) {
+TEST(RecallProgress, ARangeInUseIsNotYielded) {
   RecallProgress recall;
   ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(30, 32)));
-  const std::uint64_t round = recall.EnterBeside();
-  EXPECT_EQ(recall.beside(), 1u);
+  const std::uint64_t round = recall.EnterPassing();
+  EXPECT_EQ(recall.passing(), 1u);
   recall.BeginReturn(Span(34, 36));
   EXPECT_EQ(recall.recalled().span, Span(0, 30));
-  recall.LeaveBeside(round);
-  EXPECT_EQ(recall.beside(), 0u);
+  recall.LeavePassing(round);
+  EXPECT_EQ(recall.passing(), 0u);
 }
 
-TEST(RecallProgress, ALargerOneWaitsForThoseThatWereBesideIt) {
+TEST(RecallProgress, ALargerRecallWaitsForPassingRequests) {
   RecallProgress recall;
   ASSERT_TRUE(recall.Begin(Down(Span(10, 20)), Span(30, 32)));
-  const std::uint64_t round = recall.EnterBeside();
+  const std::uint64_t round = recall.EnterPassing();
   recall.Begin(Down(Span(10, 20)), Span(30, 32));
-  EXPECT_EQ(recall.beside(), 1u) << "it is no larger";
+  EXPECT_EQ(recall.passing(), 1u) << "it is no larger";
   recall.Begin(Down(Span(10, 40)), Span(30, 32));
-  EXPECT_EQ(recall.beside(), 0u);
-  recall.EnterBeside();
-  recall.LeaveBeside(round);
-  EXPECT_EQ(recall.beside(), 1u) << "the other one is there still";
+  EXPECT_EQ(recall.passing(), 0u);
+  recall.EnterPassing();
+  recall.LeavePassing(round);
+  EXPECT_EQ(recall.passing(), 1u) << "the other one is there still";
 }
 
-TEST(RecallProgress, AVoidOneIsOverForWhoWorksOnIt) {
+TEST(RecallProgress, AVoidRecallIsOverForItsWorker) {
   RecallProgress recall;
   ASSERT_TRUE(recall.Begin(Down(kWholeFile), kNowhere));
   const std::uint64_t cycle = recall.cycle();

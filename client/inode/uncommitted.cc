@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "client/inode/attributes_ahead.h"
+#include "client/inode/delayed_attributes.h"
 
 namespace reel::client {
 
@@ -18,17 +18,17 @@ void Uncommitted::NoteRewritten(FileBlock first, FileBlock end) {
 void Uncommitted::CountWritten(bool size) {
   dirty_.size = dirty_.size || size;
   dirty_.mtime = dirty_.wrote = true;
-  for (std::optional<v1::SetAttr>* ahead : {&on_its_way_.ahead, &dirty_.ahead}) {
-    if (*ahead) (*ahead)->set_fields((*ahead)->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
+  for (std::optional<v1::SetAttr>* delayed : {&on_its_way_.delayed, &dirty_.delayed}) {
+    if (*delayed) (*delayed)->set_fields((*delayed)->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
   }
   ++changes_;
 }
 
-void Uncommitted::CountAhead(const v1::SetAttr& ahead) {
-  if ((ahead.fields() & v1::SetAttr::MTIME) != 0) dirty_.mtime = false;
-  if (!dirty_.ahead) dirty_.ahead.emplace();
-  MergeAhead(ahead, *dirty_.ahead);
-  ++set_ahead_;
+void Uncommitted::CountDelayed(const v1::SetAttr& delayed) {
+  if ((delayed.fields() & v1::SetAttr::MTIME) != 0) dirty_.mtime = false;
+  if (!dirty_.delayed) dirty_.delayed.emplace();
+  MergeDelayed(delayed, *dirty_.delayed);
+  ++delayed_changes_;
 }
 
 bool Uncommitted::ForgetMtime() {
@@ -36,24 +36,25 @@ bool Uncommitted::ForgetMtime() {
 }
 
 void Uncommitted::NoteRead(const v1::Time& now) {
-  for (std::optional<v1::SetAttr>* ahead : {&on_its_way_.ahead, &dirty_.ahead}) {
-    if (*ahead && ((*ahead)->fields() & v1::SetAttr::ATIME) != 0) *(*ahead)->mutable_atime() = now;
+  for (std::optional<v1::SetAttr>* delayed : {&on_its_way_.delayed, &dirty_.delayed}) {
+    if (*delayed && ((*delayed)->fields() & v1::SetAttr::ATIME) != 0)
+      *(*delayed)->mutable_atime() = now;
   }
 }
 
 bool Uncommitted::AnyWithToken(FileBlock first, std::uint64_t length_blocks) const {
   // Once another host writes, too, setting attributes may wait for that one, and it for this
   // recall.
-  if (dirty_.ahead) return true;
+  if (dirty_.delayed) return true;
   // A size is taken from who holds all from the size that the controller knows on.
   bool any = dirty_.size;
   dirty_.blocks.ForEachIn(first, length_blocks, [&](FileBlock, std::uint64_t) { any = true; });
   return any;
 }
 
-void Uncommitted::ShowAhead(v1::Attr& attributes) const {
-  if (on_its_way_.ahead) client::ShowAhead(*on_its_way_.ahead, attributes);
-  if (dirty_.ahead) client::ShowAhead(*dirty_.ahead, attributes);
+void Uncommitted::ShowDelayed(v1::Attr& attributes) const {
+  if (on_its_way_.delayed) client::ShowDelayed(*on_its_way_.delayed, attributes);
+  if (dirty_.delayed) client::ShowDelayed(*dirty_.delayed, attributes);
 }
 
 void Uncommitted::HideSetId(v1::Attr& attributes) const {
@@ -63,7 +64,7 @@ void Uncommitted::HideSetId(v1::Attr& attributes) const {
   attributes.set_mode(attributes.mode() & ~(S_ISUID | group));
 }
 
-Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_ahead) {
+Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_delayed) {
   Taken taken;
   taken.marks = unflushed_;
   dirty_.blocks.TakeRanges(max_ranges, taken.blocks);
@@ -76,9 +77,9 @@ Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_ahead) {
   taken.mtime = std::exchange(dirty_.mtime, false) || taken.wrote;
   taken.kill_set_id = std::exchange(dirty_.kill_set_id, false);
   taken.kill_sgid = std::exchange(dirty_.kill_sgid, false);
-  if (with_ahead) {
-    taken.ahead = std::exchange(dirty_.ahead, std::nullopt);
-    taken.through.ahead = set_ahead_;
+  if (with_delayed) {
+    taken.delayed = std::exchange(dirty_.delayed, std::nullopt);
+    taken.through.delayed = delayed_changes_;
   }
   on_its_way_ = taken;
   running_ = true;
@@ -87,13 +88,13 @@ Uncommitted::Taken Uncommitted::Begin(std::size_t max_ranges, bool with_ahead) {
 
 void Uncommitted::End(Taken& taken) {
   running_ = false;
-  taken.ahead = std::exchange(on_its_way_.ahead, std::nullopt);
+  taken.delayed = std::exchange(on_its_way_.delayed, std::nullopt);
   on_its_way_ = Changes();
 }
 
-void Uncommitted::Settle(const Through& through) {
+void Uncommitted::NoteCommitted(const Through& through) {
   committed_.changes = std::max(committed_.changes, through.changes);
-  committed_.ahead = std::max(committed_.ahead, through.ahead);
+  committed_.delayed = std::max(committed_.delayed, through.delayed);
 }
 
 void Uncommitted::PutBackAttributes(const Taken& taken) {
@@ -102,10 +103,10 @@ void Uncommitted::PutBackAttributes(const Taken& taken) {
   dirty_.kill_set_id = dirty_.kill_set_id || taken.kill_set_id;
   dirty_.kill_sgid = dirty_.kill_sgid || taken.kill_sgid;
   dirty_.wrote = dirty_.wrote || taken.wrote;
-  if (!taken.ahead) return;
-  v1::SetAttr both = *taken.ahead;
-  if (dirty_.ahead) MergeAhead(*dirty_.ahead, both);
-  dirty_.ahead = std::move(both);
+  if (!taken.delayed) return;
+  v1::SetAttr both = *taken.delayed;
+  if (dirty_.delayed) MergeDelayed(*dirty_.delayed, both);
+  dirty_.delayed = std::move(both);
 }
 
 BlockSet Uncommitted::LoseFlush(const BlockSet& blocks) {
@@ -129,7 +130,7 @@ void Uncommitted::Void() {
   dirty_ = Changes();
   unflushed_.clear();
   on_its_way_.blocks.Clear();
-  on_its_way_.ahead.reset();
+  on_its_way_.delayed.reset();
   committed_ = now();
 }
 

@@ -8,7 +8,7 @@
 //      unwritten. Their marks say which LUNs have to be flushed before it is told otherwise.
 //   3. Blocks that are written again while their commit runs become dirty again: the flush of that
 //      commit may have begun before, and fail.
-//   4. Changes are counted, and so are attributes that are set ahead. By the counts a change is
+//   4. Changes are counted, and so are delayed attributes. By the counts a change is
 //      committed: it was told, or lost.
 //   5. A flush that failed makes written blocks unwritten ones: that is counted, and whatever is
 //      under way with them as written ones is done again.
@@ -51,8 +51,8 @@ class Uncommitted {
     dirty_.kill_set_id = true;
     dirty_.kill_sgid = dirty_.kill_sgid || sgid;
   }
-  // Attributes to be told with the next commit (client/inode/attributes_ahead.h).
-  void CountAhead(const v1::SetAttr& ahead);
+  // Attributes to be told with the next commit (client/inode/delayed_attributes.h).
+  void CountDelayed(const v1::SetAttr& delayed);
   // An explicit time replaces that of writes. True: there was one.
   bool ForgetMtime();
   // A time of reading that was set before, and is told later, would take that of a read at `now`
@@ -60,7 +60,7 @@ class Uncommitted {
   void NoteRead(const v1::Time& now);
 
   // ---- what is dirty
-  bool any() const { return dirty_.ahead || any_of_data(); }
+  bool any() const { return dirty_.delayed || any_of_data(); }
   bool any_of_data() const {
     return any_for_readers() || dirty_.mtime || dirty_.wrote || !unflushed_.empty();
   }
@@ -68,7 +68,7 @@ class Uncommitted {
   bool any_for_readers() const {
     return !dirty_.blocks.empty() || dirty_.size || dirty_.kill_set_id;
   }
-  bool only_time() const { return !any_for_readers() && !dirty_.ahead; }
+  bool only_time() const { return !any_for_readers() && !dirty_.delayed; }
   // Bytes on the LUNs, of which something is to be told.
   bool any_on_luns() const { return !dirty_.blocks.empty() || !unflushed_.empty(); }
   bool size() const { return dirty_.size; }
@@ -83,8 +83,8 @@ class Uncommitted {
   bool mtime() const { return dirty_.mtime || on_its_way_.mtime; }
   bool takes_set_id() const { return dirty_.kill_set_id || on_its_way_.kill_set_id; }
   bool wrote() const { return dirty_.wrote || on_its_way_.wrote; }
-  bool ahead() const { return dirty_.ahead || on_its_way_.ahead; }
-  void ShowAhead(v1::Attr& attributes) const;
+  bool delayed() const { return dirty_.delayed || on_its_way_.delayed; }
+  void ShowDelayed(v1::Attr& attributes) const;
   void HideSetId(v1::Attr& attributes) const;
   // Of [first, first + length), cut to it.
   void ForEachBlockIn(FileBlock first, std::uint64_t length_blocks, BlockSet::Visitor visit) const {
@@ -98,13 +98,13 @@ class Uncommitted {
     bool size = false;
     bool mtime = false;
     bool kill_set_id = false;
-    bool kill_sgid = false;            // without group execution too; with kill_set_id only
-    bool wrote = false;                // bytes: what a program was trusted with goes
-    std::optional<v1::SetAttr> ahead;  // client/inode/attributes_ahead.h
+    bool kill_sgid = false;              // without group execution too; with kill_set_id only
+    bool wrote = false;                  // bytes: what a program was trusted with goes
+    std::optional<v1::SetAttr> delayed;  // client/inode/delayed_attributes.h
   };
   struct Through {
     std::uint64_t changes = 0;
-    std::uint64_t ahead = 0;
+    std::uint64_t delayed = 0;
   };
   // What a commit tells.
   struct Taken : Changes {
@@ -112,16 +112,16 @@ class Uncommitted {
     Through through{};  // what it covers
   };
   bool running() const { return running_; }
-  // At most so many ranges of blocks; with what was set ahead, or not. REQUIRES: none runs.
-  Taken Begin(std::size_t max_ranges, bool with_ahead);
-  // What of its attributes set ahead is still to be told: the session is not lost meanwhile, and
+  // At most so many ranges of blocks; with delayed attributes, or not. REQUIRES: none runs.
+  Taken Begin(std::size_t max_ranges, bool with_delayed);
+  // What of its delayed attributes is still to be told: the session is not lost meanwhile, and
   // they were not refused.
-  const std::optional<v1::SetAttr>& ahead_on_its_way() const { return on_its_way_.ahead; }
-  void NoteAheadRefused() { on_its_way_.ahead.reset(); }
+  const std::optional<v1::SetAttr>& delayed_on_its_way() const { return on_its_way_.delayed; }
+  void NoteDelayedRefused() { on_its_way_.delayed.reset(); }
   // It is over, whatever became of it. Leaves in `taken` what is to be put back.
   void End(Taken& taken);
   // What it covered is told, or lost.
-  void Settle(const Through& through);
+  void NoteCommitted(const Through& through);
   // Parts of what was taken are dirty again.
   void PutBackBlocks(const BlockSet& blocks, const LunMarks& marks) {
     dirty_.blocks.Add(blocks);
@@ -133,12 +133,12 @@ class Uncommitted {
     if (any()) ++changes_;
   }
 
-  Through now() const { return {.changes = changes_, .ahead = set_ahead_}; }
+  Through now() const { return {.changes = changes_, .delayed = delayed_changes_}; }
   bool IsCommitted(const Through& through) const {
-    return committed_.changes >= through.changes && committed_.ahead >= through.ahead;
+    return committed_.changes >= through.changes && committed_.delayed >= through.delayed;
   }
   bool all_committed() const {
-    return committed_.changes == changes_ && committed_.ahead == set_ahead_;
+    return committed_.changes == changes_ && committed_.delayed == delayed_changes_;
   }
 
   // ---- losses
@@ -156,9 +156,9 @@ class Uncommitted {
   LunMarks unflushed_;
   Changes on_its_way_;
   bool running_ = false;
-  std::uint64_t changes_ = 0;    // counts what was made dirty, …
-  std::uint64_t set_ahead_ = 0;  // … what was set ahead, …
-  Through committed_;            // … and up to where both are durable
+  std::uint64_t changes_ = 0;          // counts what was made dirty, …
+  std::uint64_t delayed_changes_ = 0;  // … delayed attributes, …
+  Through committed_;                  // … and up to where both are durable
   std::uint64_t lost_flushes_ = 0;
 };
 

@@ -30,27 +30,27 @@ class UncommittedTest : public testing::Test {
     file_.CountOnLuns(Mark(1, first));
   }
   void SetMtime(std::int64_t seconds) {
-    v1::SetAttr ahead;
-    ahead.set_fields(v1::SetAttr::MTIME | v1::SetAttr::ATIME);
-    ahead.mutable_mtime()->set_seconds(seconds);
-    ahead.mutable_atime()->set_seconds(seconds);
-    file_.CountAhead(ahead);
+    v1::SetAttr delayed;
+    delayed.set_fields(v1::SetAttr::MTIME | v1::SetAttr::ATIME);
+    delayed.mutable_mtime()->set_seconds(seconds);
+    delayed.mutable_atime()->set_seconds(seconds);
+    file_.CountDelayed(delayed);
   }
   v1::Attr Shown() const {
     v1::Attr attr;
-    file_.ShowAhead(attr);
+    file_.ShowDelayed(attr);
     return attr;
   }
-  Uncommitted::Taken Begin() { return file_.Begin(kManyRanges, /*with_ahead=*/true); }
+  Uncommitted::Taken Begin() { return file_.Begin(kManyRanges, /*with_delayed=*/true); }
   void Done(Uncommitted::Taken& taken) {
     file_.End(taken);
-    file_.Settle(taken.through);
+    file_.NoteCommitted(taken.through);
   }
 
   Uncommitted file_;
 };
 
-TEST_F(UncommittedTest, ACommitTakesWhatIsDirty) {
+TEST_F(UncommittedTest, ACommitTakesAllDirtyState) {
   EXPECT_FALSE(file_.any());
   Write(0, 4);
   const Uncommitted::Through through = file_.now();
@@ -67,7 +67,7 @@ TEST_F(UncommittedTest, ACommitTakesWhatIsDirty) {
   EXPECT_TRUE(file_.IsCommitted(through) && file_.all_committed());
 }
 
-TEST_F(UncommittedTest, WhatComesMeanwhileWaitsForTheNextCommit) {
+TEST_F(UncommittedTest, ChangesDuringACommitWaitForTheNext) {
   Write(0, 4);
   Uncommitted::Taken taken = Begin();
   Write(8, 9);
@@ -80,7 +80,7 @@ TEST_F(UncommittedTest, WhatComesMeanwhileWaitsForTheNextCommit) {
   EXPECT_TRUE(file_.IsCommitted(through));
 }
 
-TEST_F(UncommittedTest, ACommitThatTakesAPartSettlesNothingYet) {
+TEST_F(UncommittedTest, APartialCommitDoesNotCoverTheChanges) {
   for (const std::uint64_t first : {0, 10, 20}) Write(first, first + 1);
   const Uncommitted::Through through = file_.now();
   Uncommitted::Taken taken = file_.Begin(2, true);
@@ -104,7 +104,7 @@ TEST_F(UncommittedTest, BlocksWrittenAgainDuringACommitAreDirtyAgain) {
   EXPECT_EQ(file_.lost_flushes(), 1u);
 }
 
-TEST_F(UncommittedTest, WhatIsLostBeforeACommitTakesNothingThatIsOnItsWay) {
+TEST_F(UncommittedTest, ALossBeforeACommitSparesBlocksOnTheirWay) {
   Write(0, 4);
   Uncommitted::Taken taken = Begin();
   file_.NoteRewritten(FileBlock(2), FileBlock(4));
@@ -114,7 +114,7 @@ TEST_F(UncommittedTest, WhatIsLostBeforeACommitTakesNothingThatIsOnItsWay) {
   EXPECT_TRUE(file_.any()) << "the time is still to be told";
 }
 
-TEST_F(UncommittedTest, WhatIsPutBackIsDirtyAgain) {
+TEST_F(UncommittedTest, BlocksPutBackAreDirtyAgain) {
   Write(0, 4);
   file_.CountWritten(/*size=*/true);
   file_.NoteSetIdTaken(/*sgid=*/false);
@@ -123,7 +123,7 @@ TEST_F(UncommittedTest, WhatIsPutBackIsDirtyAgain) {
   EXPECT_TRUE(file_.takes_set_id());
   const Uncommitted::Through through = file_.now();
   file_.End(taken);
-  file_.Settle(taken.through);
+  file_.NoteCommitted(taken.through);
   file_.PutBackBlocks(taken.blocks, taken.marks);
   file_.PutBackAttributes(taken);
   EXPECT_TRUE(file_.size() && file_.takes_set_id() && file_.wrote() && file_.any_on_luns());
@@ -141,11 +141,11 @@ TEST_F(UncommittedTest, AnExplicitTimeReplacesThatOfWrites) {
   EXPECT_TRUE(Begin().mtime) << "that bytes were written is told by it all the same";
 }
 
-TEST_F(UncommittedTest, AttributesSetAheadShowUntilTheyAreTold) {
+TEST_F(UncommittedTest, DelayedAttributesShowUntilTheyAreSent) {
   SetMtime(5);
   const Uncommitted::Through through = file_.now();
-  EXPECT_TRUE(file_.any() && file_.ahead() && !file_.any_of_data() && !file_.only_time());
-  Uncommitted::Taken data_only = file_.Begin(kManyRanges, /*with_ahead=*/false);
+  EXPECT_TRUE(file_.any() && file_.delayed() && !file_.any_of_data() && !file_.only_time());
+  Uncommitted::Taken data_only = file_.Begin(kManyRanges, /*with_delayed=*/false);
   Done(data_only);
   EXPECT_FALSE(file_.IsCommitted(through));
   Uncommitted::Taken taken = Begin();
@@ -158,17 +158,17 @@ TEST_F(UncommittedTest, AttributesSetAheadShowUntilTheyAreTold) {
   EXPECT_EQ(Shown().mtime().seconds(), 7) << "the later one counts";
 }
 
-TEST_F(UncommittedTest, WhatWasRefusedIsNotPutBack) {
+TEST_F(UncommittedTest, RefusedAttributesAreNotPutBack) {
   SetMtime(5);
   Uncommitted::Taken taken = Begin();
-  EXPECT_TRUE(file_.ahead_on_its_way());
-  file_.NoteAheadRefused();
-  EXPECT_FALSE(file_.ahead());
+  EXPECT_TRUE(file_.delayed_on_its_way());
+  file_.NoteDelayedRefused();
+  EXPECT_FALSE(file_.delayed());
   file_.End(taken);
-  EXPECT_FALSE(taken.ahead);
+  EXPECT_FALSE(taken.delayed);
 }
 
-TEST_F(UncommittedTest, AWriteAndAReadMoveTheTimesSetAhead) {
+TEST_F(UncommittedTest, AWriteAndAReadMoveDelayedTimes) {
   SetMtime(5);
   Uncommitted::Taken taken = Begin();
   SetMtime(6);
@@ -181,7 +181,7 @@ TEST_F(UncommittedTest, AWriteAndAReadMoveTheTimesSetAhead) {
   EXPECT_EQ(shown.atime().seconds(), 9);
 }
 
-TEST_F(UncommittedTest, SetIdBitsThatAWriteTookDoNotShow) {
+TEST_F(UncommittedTest, ClearedSetIdBitsDoNotShow) {
   v1::Attr attr;
   attr.set_mode(S_IFREG | S_ISUID | S_ISGID | 0640);
   file_.HideSetId(attr);
@@ -195,7 +195,7 @@ TEST_F(UncommittedTest, SetIdBitsThatAWriteTookDoNotShow) {
   EXPECT_EQ(attr.mode() & 07000, 0u);
 }
 
-TEST_F(UncommittedTest, SaysWhatHoldsUpAToken) {
+TEST_F(UncommittedTest, UncommittedBlocksHoldUpTheirToken) {
   Write(4, 6);
   EXPECT_TRUE(file_.AnyWithToken(FileBlock(5), 10));
   EXPECT_FALSE(file_.AnyWithToken(FileBlock(6), 10));
@@ -203,18 +203,18 @@ TEST_F(UncommittedTest, SaysWhatHoldsUpAToken) {
   EXPECT_TRUE(file_.AnyWithToken(FileBlock(6), 10));
 }
 
-TEST_F(UncommittedTest, NothingIsLeftToTellAfterALostSession) {
+TEST_F(UncommittedTest, NothingIsLeftToCommitAfterALostSession) {
   Write(0, 4);
   SetMtime(5);
   Uncommitted::Taken taken = Begin();
   Write(6, 8);
   const Uncommitted::Through through = file_.now();
   file_.Void();
-  EXPECT_FALSE(file_.any() || file_.ahead());
+  EXPECT_FALSE(file_.any() || file_.delayed());
   EXPECT_TRUE(file_.IsCommitted(through));
   EXPECT_TRUE(file_.running()) << "it has to end";
   file_.End(taken);
-  EXPECT_FALSE(taken.ahead);
+  EXPECT_FALSE(taken.delayed);
 }
 
 }  // namespace

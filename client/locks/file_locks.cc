@@ -90,8 +90,8 @@ void FileLocks::Note(const Lock& lock) {
   File& file = *Find(lock.inode);
   const std::uint64_t before = owner->locks.size();
   owner->locks.Set(lock.range, lock.type);
-  file.pieces += owner->locks.size() - before;
-  if (file.token != 0) token_pieces_ += owner->locks.size() - before;
+  file.locked_ranges += owner->locks.size() - before;
+  if (file.token != 0) token_ranges_ += owner->locks.size() - before;
   if (lock.type != v1::LOCK_NONE && lock.kind != v1::LOCK_WRITER) {
     owner->handles.insert(lock.handle);
   }
@@ -109,8 +109,8 @@ void FileLocks::Lose(File& file) {
     owner.locks = ByteLocks();
     owner.lost = true;
   }
-  if (file.token != 0) token_pieces_ -= file.pieces;
-  file.pieces = 0;
+  if (file.token != 0) token_ranges_ -= file.locked_ranges;
+  file.locked_ranges = 0;
 }
 
 void FileLocks::Forget(std::uint64_t inode) {
@@ -124,8 +124,8 @@ void FileLocks::Forget(std::uint64_t inode) {
 bool FileLocks::BeginCall(std::uint64_t inode) {
   MutexLock guard(mutex_);
   File& file = files_[inode];
-  const bool alone = file.calls++ == 0 && file.token == 0;
-  return alone && file.pieces < kMaxTokenPieces && tokens_.size() < kMaxTokens &&
+  const bool exclusive = file.calls++ == 0 && file.token == 0;
+  return exclusive && file.locked_ranges < kMaxTokenRanges && tokens_.size() < kMaxTokens &&
          !contended_.contains(inode);
 }
 
@@ -144,7 +144,7 @@ void FileLocks::OnGranted(const Lock& lock, std::uint64_t token) {
 // What the owner has had in the range before, which is still what is noted: weaker locks as they
 // were, and nothing between them. (Never the whole range first: somebody waits for it.)
 void FileLocks::GiveBack(const Lock& lock, std::uint64_t token) {
-  std::vector<ByteLocks::Piece> before;
+  std::vector<ByteLocks::LockedRange> before;
   {
     MutexLock guard(mutex_);
     if (token != 0) return PostReturn(lock.inode, token, files_[lock.inode]);
@@ -290,13 +290,13 @@ void FileLocks::Reclaim(std::vector<v1::Reclaim>& reclaims) {
   MutexLock guard(mutex_);
   for (const auto& [inode, file] : files_) {
     for (const Owner& owner : file.owners) {
-      for (const ByteLocks::Piece& piece : owner.locks.All()) {
+      for (const ByteLocks::LockedRange& locked_range : owner.locks.All()) {
         if (reclaims.back().locks_size() >= kReclaimLocks) reclaims.emplace_back();
         *reclaims.back().add_locks() = ToProto({.inode = inode,
                                                 .kind = owner.kind,
                                                 .owner = owner.number,
-                                                .range = piece.range,
-                                                .type = piece.type,
+                                                .range = locked_range.range,
+                                                .type = locked_range.type,
                                                 .pid = owner.pid});
       }
     }

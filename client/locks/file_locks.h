@@ -48,8 +48,8 @@ class FileLocks {
   static constexpr std::uint32_t kMaxWaits = 256;
   // Pieces under all tokens, as the controller has it for a session; and under one, all of which go
   // back in one message.
-  static constexpr std::uint64_t kMaxPieces = 1 << 20;
-  static constexpr std::uint64_t kMaxTokenPieces = 4'096;
+  static constexpr std::uint64_t kMaxLockedRanges = 1 << 20;
+  static constexpr std::uint64_t kMaxTokenRanges = 4'096;
   static constexpr std::size_t kMaxTokens = 4'096;
   // Renewals of the lease, some seconds each: a token that is unused for so many goes back, and one
   // that others wanted is not asked for again before as many.
@@ -102,7 +102,7 @@ class FileLocks {
   };
   struct File {
     std::vector<Owner> owners;
-    std::uint64_t pieces = 0;
+    std::uint64_t locked_ranges = 0;
     std::uint64_t token = 0;           // 0: the controller decides
     std::uint64_t used_renewals = 0;   // when the token was used last
     std::uint32_t calls = 0;           // unanswered ones that lock or unlock
@@ -149,7 +149,7 @@ class FileLocks {
   mutable Mutex mutex_;
   CondVar writer_unlocked_;
   Files files_ ABSL_GUARDED_BY(mutex_);
-  std::uint64_t token_pieces_ ABSL_GUARDED_BY(mutex_) = 0;             // of the files with a token
+  std::uint64_t token_ranges_ ABSL_GUARDED_BY(mutex_) = 0;             // of the files with a token
   absl::flat_hash_set<std::uint64_t> tokens_ ABSL_GUARDED_BY(mutex_);  // the inodes
   // Inodes whose tokens are not asked for, until so many renewals.
   absl::flat_hash_map<std::uint64_t, std::uint64_t> contended_ ABSL_GUARDED_BY(mutex_);

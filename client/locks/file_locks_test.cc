@@ -99,7 +99,7 @@ class FileLocksTest : public testing::Test {
   FileLocks locks_;
 };
 
-TEST_F(FileLocksTest, WhatIsHeldIsClaimedAgain) {
+TEST_F(FileLocksTest, HeldLocksAreReclaimed) {
   EXPECT_EQ(Set(Of(v1::LOCK_EXCLUSIVE)), 0);
   EXPECT_EQ(Set(Of(v1::LOCK_SHARED, 5, 20)), 0);
   EXPECT_EQ(Claims(), "0-4w 5-20r ");
@@ -137,7 +137,7 @@ TEST_F(FileLocksTest, AllOpenFilesOfAHostAreOneWriter) {
   EXPECT_EQ(become(3), EBUSY);
 }
 
-TEST_F(FileLocksTest, AWriterWhoGaveUpLeavesItToTheOthers) {
+TEST_F(FileLocksTest, AWriterThatGaveUpLeavesTheFileToOthers) {
   session_.error = EINTR;
   EXPECT_EQ(ErrnoOf(locks_.BecomeWriter(7, 1, 100, nullptr)), EINTR);
   const auto late = session_.late;
@@ -152,7 +152,7 @@ TEST_F(FileLocksTest, AWriterWhoGaveUpLeavesItToTheOthers) {
   EXPECT_EQ(Claims(), "");
 }
 
-TEST_F(FileLocksTest, WhatIsLostWhenNobodyHasItOpenIsForgotten) {
+TEST_F(FileLocksTest, LostLocksOfAClosedFileAreForgotten) {
   ASSERT_TRUE(locks_.BecomeWriter(7, 1, 100, nullptr).ok());
   session_.start_error = ESTALE;  // the unlock does not arrive
   locks_.Release(7, 1, nullptr);
@@ -162,19 +162,19 @@ TEST_F(FileLocksTest, WhatIsLostWhenNobodyHasItOpenIsForgotten) {
   EXPECT_TRUE(locks_.BecomeWriter(7, 2, 100, nullptr).ok());
 }
 
-TEST_F(FileLocksTest, UnlockingPiecesGivesTheTokenBackInTime) {
+TEST_F(FileLocksTest, UnlockingManyRangesReturnsTheTokenInTime) {
   session_.token = 5;
   ASSERT_EQ(Set(Of(v1::LOCK_EXCLUSIVE, 0, 100'000)), 0);
   Asked();
-  for (std::uint64_t i = 1; i < FileLocks::kMaxTokenPieces; ++i) {
+  for (std::uint64_t i = 1; i < FileLocks::kMaxTokenRanges; ++i) {
     ASSERT_EQ(Set(Of(v1::LOCK_NONE, 2 * i, 2 * i)), 0);
   }
   ASSERT_EQ(session_.requests.size(), 1u);
   EXPECT_EQ(session_.requests[0].lock_return().locks_size(),
-            static_cast<int>(FileLocks::kMaxTokenPieces));
+            static_cast<int>(FileLocks::kMaxTokenRanges));
 }
 
-TEST_F(FileLocksTest, AWriterThatIsNoneAnyMoreMayNotWrite) {
+TEST_F(FileLocksTest, AFormerWriterMayNotWrite) {
   ASSERT_TRUE(locks_.BecomeWriter(7, 1, 100, nullptr).ok());
   EXPECT_TRUE(locks_.CheckWriter(7).ok());
   locks_.OnEvicted();
@@ -187,7 +187,7 @@ TEST_F(FileLocksTest, AWriterThatIsNoneAnyMoreMayNotWrite) {
   EXPECT_TRUE(locks_.BecomeWriter(7, 3, 100, nullptr).ok());
 }
 
-TEST_F(FileLocksTest, TheLastUserOfAnOpenFileLetsGo) {
+TEST_F(FileLocksTest, TheLastCloseReleasesTheLocks) {
   Set(Of(v1::LOCK_EXCLUSIVE, 0, 9, /*owner=*/5, /*handle=*/1));
   Set(Of(v1::LOCK_EXCLUSIVE, 20, 29, /*owner=*/6, /*handle=*/2));
   locks_.Release(7, 1, nullptr);
@@ -213,7 +213,7 @@ TEST_F(FileLocksTest, AGrantThatCrossesTheCancelIsKept) {
   EXPECT_EQ(Claims(), "0-9w ");
 }
 
-TEST_F(FileLocksTest, WhoeverLostLocksIsTold) {
+TEST_F(FileLocksTest, LostLocksAreReported) {
   Set(Of(v1::LOCK_EXCLUSIVE));
   locks_.OnBroken(8);
   EXPECT_EQ(Set(Of(v1::LOCK_SHARED)), 0);
@@ -251,7 +251,7 @@ class LockTokenTest : public FileLocksTest {
   }
 };
 
-TEST_F(LockTokenTest, UnderItNothingIsAsked) {
+TEST_F(LockTokenTest, LocksUnderTheTokenAskNothing) {
   ASSERT_EQ(Set(Of(v1::LOCK_EXCLUSIVE)), 0);
   EXPECT_EQ(Asked(), "w");
   EXPECT_EQ(Set(Of(v1::LOCK_NONE)), 0);
@@ -288,7 +288,7 @@ TEST_F(LockTokenTest, ARecallIsAnsweredWithWhatIsHeld) {
   EXPECT_EQ(Asked(), "") << "the new one is still there";
 }
 
-TEST_F(LockTokenTest, AnUnansweredCallKeepsOthersFromAskingForIt) {
+TEST_F(LockTokenTest, AnUnansweredCallKeepsOthersFromAskingForTheToken) {
   session_.error = EINTR;
   Set(Of(v1::LOCK_EXCLUSIVE), /*wait=*/true);
   EXPECT_TRUE(session_.requests.front().set_lock().take());
@@ -304,7 +304,7 @@ TEST_F(LockTokenTest, AnUnansweredCallKeepsOthersFromAskingForIt) {
   EXPECT_TRUE(session_.requests.back().set_lock().take());
 }
 
-TEST_F(LockTokenTest, NobodyWaitsUnderIt) {
+TEST_F(LockTokenTest, NoLockWaitsUnderTheToken) {
   Set(Of(v1::LOCK_EXCLUSIVE));
   session_.requests.clear();
   EXPECT_EQ(Set(Of(v1::LOCK_EXCLUSIVE, 0, 9, /*owner=*/6), /*wait=*/true), 0);
@@ -314,7 +314,7 @@ TEST_F(LockTokenTest, NobodyWaitsUnderIt) {
   EXPECT_FALSE(session_.requests[1].set_lock().take());
 }
 
-TEST_F(LockTokenTest, WithoutALeaseItGoesBack) {
+TEST_F(LockTokenTest, TheTokenGoesBackWithoutALease) {
   Set(Of(v1::LOCK_EXCLUSIVE));
   session_.requests.clear();
   session_.lease_holds = false;
@@ -326,7 +326,7 @@ TEST_F(LockTokenTest, WithoutALeaseItGoesBack) {
   EXPECT_EQ(Returned(), "40:5-9w ");
 }
 
-TEST_F(LockTokenTest, ItGoesBackWhenItIsNotUsed) {
+TEST_F(LockTokenTest, AnIdleTokenGoesBack) {
   Set(Of(v1::LOCK_EXCLUSIVE));
   for (int i = 0; i < 5; ++i) locks_.OnRenewed();
   EXPECT_EQ(Returned(), "") << "something is locked";
@@ -335,7 +335,7 @@ TEST_F(LockTokenTest, ItGoesBackWhenItIsNotUsed) {
   EXPECT_EQ(Returned(), "40:");
 }
 
-TEST_F(LockTokenTest, ItIsOverWithTheEpochAndTheSession) {
+TEST_F(LockTokenTest, TheTokenEndsWithTheEpochAndTheSession) {
   Set(Of(v1::LOCK_EXCLUSIVE));
   EXPECT_EQ(Claims(), "0-9w ");
   Set(Of(v1::LOCK_EXCLUSIVE, 20, 29));
@@ -348,16 +348,16 @@ TEST_F(LockTokenTest, ItIsOverWithTheEpochAndTheSession) {
   EXPECT_EQ(Set(Of(v1::LOCK_SHARED, 0, 9, /*owner=*/6)), EIO);
 }
 
-TEST_F(LockTokenTest, ThousandsOfLocksAreTheControllersAgain) {
-  for (std::uint64_t i = 0; i <= FileLocks::kMaxTokenPieces; ++i) {
+TEST_F(LockTokenTest, AFileWithThousandsOfLocksReturnsTheToken) {
+  for (std::uint64_t i = 0; i <= FileLocks::kMaxTokenRanges; ++i) {
     ASSERT_EQ(Set(Of(v1::LOCK_EXCLUSIVE, 10 * i, 10 * i)), 0);
   }
   ASSERT_EQ(session_.requests.size(), 3u);
   EXPECT_EQ(session_.requests[1].lock_return().locks_size(),
-            static_cast<int>(FileLocks::kMaxTokenPieces));
+            static_cast<int>(FileLocks::kMaxTokenRanges));
 }
 
-TEST_F(FileLocksTest, TheOneInTheWayIsShown) {
+TEST_F(FileLocksTest, TheConflictingLockIsShown) {
   EXPECT_FALSE(locks_.Test(Of(v1::LOCK_EXCLUSIVE), nullptr)->has_value());
   session_.reply.mutable_lock()->set_type(v1::LOCK_SHARED);
   EXPECT_EQ((*locks_.Test(Of(v1::LOCK_EXCLUSIVE), nullptr))->type(), v1::LOCK_SHARED);

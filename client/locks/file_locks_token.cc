@@ -24,12 +24,12 @@ FileLocks::File* FileLocks::UnderToken(std::uint64_t inode) {
 std::optional<v1::FileLock> FileLocks::ConflictIn(const File& file, const Lock& lock) {
   for (const Owner& owner : file.owners) {
     if (owner.kind != lock.kind || owner.number == lock.owner) continue;
-    if (const auto piece = owner.locks.Conflict(lock.range, lock.type)) {
+    if (const auto locked_range = owner.locks.Conflict(lock.range, lock.type)) {
       return ToProto(Lock{.inode = lock.inode,
                           .kind = owner.kind,
                           .owner = owner.number,
-                          .range = piece->range,
-                          .type = piece->type,
+                          .range = locked_range->range,
+                          .type = locked_range->type,
                           .pid = owner.pid});
     }
   }
@@ -45,7 +45,7 @@ std::optional<absl::Status> FileLocks::SetHere(const Lock& lock, bool wait) {
     if (file == nullptr || file->token == 0) return std::nullopt;
     Note(lock);
     // It may have split one.
-    if (File* left = Find(lock.inode); left != nullptr && left->pieces >= kMaxTokenPieces) {
+    if (File* left = Find(lock.inode); left != nullptr && left->locked_ranges >= kMaxTokenRanges) {
       contended_[lock.inode] = renewals_ + kIdleRenewals;
       ReturnToken(lock.inode, *left);
     }
@@ -56,13 +56,13 @@ std::optional<absl::Status> FileLocks::SetHere(const Lock& lock, bool wait) {
   const bool conflict = ConflictIn(*file, lock).has_value();
   if (conflict && !wait) return ErrnoStatus(EAGAIN);
   // The controller sees all waits, and so every ring of them.
-  if (conflict || file->pieces >= kMaxTokenPieces) {
+  if (conflict || file->locked_ranges >= kMaxTokenRanges) {
     contended_[lock.inode] = renewals_ + kIdleRenewals;
     ReturnToken(lock.inode, *file);
     return std::nullopt;
   }
-  if (token_pieces_ >= kMaxPieces) {
-    return ErrnoStatus(ENOLCK, absl::StrCat("this host holds ", kMaxPieces, " locks"));
+  if (token_ranges_ >= kMaxLockedRanges) {
+    return ErrnoStatus(ENOLCK, absl::StrCat("this host holds ", kMaxLockedRanges, " locks"));
   }
   Note(lock);
   return absl::OkStatus();
@@ -74,7 +74,7 @@ void FileLocks::Take(std::uint64_t inode, std::uint64_t token) {
   File& file = files_[inode];
   file.token = token;
   file.used_renewals = renewals_;
-  token_pieces_ += file.pieces;
+  token_ranges_ += file.locked_ranges;
   tokens_.insert(inode);
 }
 
@@ -86,12 +86,12 @@ void FileLocks::PostReturn(std::uint64_t inode, std::uint64_t token, const File&
   back.set_inode(inode);
   back.set_token(token);
   for (const Owner& owner : file.owners) {
-    for (const ByteLocks::Piece& piece : owner.locks.All()) {
+    for (const ByteLocks::LockedRange& locked_range : owner.locks.All()) {
       *back.add_locks() = ToProto(Lock{.inode = inode,
                                        .kind = owner.kind,
                                        .owner = owner.number,
-                                       .range = piece.range,
-                                       .type = piece.type,
+                                       .range = locked_range.range,
+                                       .type = locked_range.type,
                                        .pid = owner.pid});
     }
   }
@@ -100,14 +100,14 @@ void FileLocks::PostReturn(std::uint64_t inode, std::uint64_t token, const File&
 
 void FileLocks::ReturnToken(std::uint64_t inode, File& file) {
   PostReturn(inode, file.token, file);
-  token_pieces_ -= file.pieces;
+  token_ranges_ -= file.locked_ranges;
   file.token = 0;
   tokens_.erase(inode);
   Forget(inode);
 }
 
 void FileLocks::DropTokens() {
-  token_pieces_ = 0;
+  token_ranges_ = 0;
   for (const std::uint64_t inode : std::exchange(tokens_, {})) {
     files_[inode].token = 0;
     Forget(inode);

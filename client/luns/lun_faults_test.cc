@@ -59,7 +59,7 @@ TEST_F(LunPathsTest, WithoutKeysAWriteOfUnknownOutcomeIsWaitedOut) {
 
 // A block device: its path is the kernel's, and one for all processes of the host. A write that a
 // killed one has left there is sent when others have its block, and the host a new session.
-TEST_F(LunPathsTest, WhatAKilledProcessLeftWithTheKernelNeverGoesOutUnderTheNextOnesKey) {
+TEST_F(LunPathsTest, RequestsOfAKilledProcessNeverUseTheNextKey) {
   volume_.luns[0] = target_.NewPathOfProcess("ws", "killed");
   MakePaths({});
   ASSERT_TRUE(paths_->Begin().ok());
@@ -97,7 +97,7 @@ TEST_F(LunPathsTest, WhatAKilledProcessLeftWithTheKernelNeverGoesOutUnderTheNext
 // ---------------------------------------
 
 // A storage array whose controllers change places: its answers cost time, and nothing else.
-TEST_F(LunPathsTest, WhatALunCannotDoJustNowIsDoneAgain) {
+TEST_F(LunPathsTest, ABusyLunsRequestIsRepeated) {
   ASSERT_TRUE(paths_->Begin().ok());
   for (const LunFault fault : {LunFault::kBusy, LunFault::kAborted}) {
     bytes_.FailNext(4, fault);
@@ -181,7 +181,7 @@ TEST_F(LunPathsTest, ADeviceThatAlwaysGivesARequestUpHasFailed) {
 
 // ---- paths that stay lost -----------------------------------------------------------------------
 
-TEST_F(LunPathsTest, WhatSentNothingLetsARecallPass) {
+TEST_F(LunPathsTest, AnUnsentRequestLetsARecallPass) {
   ASSERT_TRUE(paths_->Begin().ok());
   RecallWatch recalls(SystemClock());
   target_.SetUnreachable(true);
@@ -253,7 +253,7 @@ class TwoLunsTest : public LunPathsTest {
   OpenVolume two_;
 };
 
-TEST_F(TwoLunsTest, OthersAreLookedAtWhenOnePathIsLost) {
+TEST_F(TwoLunsTest, OtherPathsAreProbedWhenOneIsLost) {
   luns_[1].FailNext(1, LunFault::kClosed);
   luns_[1].SetPathLost(true);
   Lose();
@@ -263,7 +263,7 @@ TEST_F(TwoLunsTest, OthersAreLookedAtWhenOnePathIsLost) {
   EXPECT_TRUE(paths_->AnyLost()) << "the first one";
 }
 
-TEST_F(TwoLunsTest, WhatAnswersGoesOn) {
+TEST_F(TwoLunsTest, AWorkingPathGoesOn) {
   Lose();
   EXPECT_TRUE(EnterSecond().ok());
   EXPECT_EQ(luns_[1].counters().reads, 1U);

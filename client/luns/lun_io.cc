@@ -86,7 +86,7 @@ LunIo::LunIo(OpenVolume& volume, LunPaths& paths)
 absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& batch,
                            LunPaths::LunList& luns) const {
   const std::uint64_t block_bytes = stripes_.block_bytes();
-  thread_local std::vector<LunPiece> pieces;
+  thread_local std::vector<LunRange> lun_ranges;
   std::uint64_t covered_bytes = range.from_bytes;
   for (const Extent& extent : range.extents) {
     const std::uint64_t start = extent.file_block.value() * block_bytes;
@@ -99,14 +99,16 @@ absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& b
       std::memset(at, 0, to - from);
       continue;
     }
-    pieces.clear();
+    lun_ranges.clear();
     absl::Status status =
-        stripes_.Map(extent.pool, extent.pool_block, from - start, to - from, pieces);
+        stripes_.Map(extent.pool, extent.pool_block, from - start, to - from, lun_ranges);
     if (!status.ok()) return Annotate(status);
-    for (const LunPiece& piece : pieces) {
-      batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
-      at += piece.length_bytes;
-      if (std::find(luns.begin(), luns.end(), piece.lun) == luns.end()) luns.push_back(piece.lun);
+    for (const LunRange& lun_range : lun_ranges) {
+      batch.Add(*volume_.luns[lun_range.lun], kind, lun_range.offset_bytes,
+                {at, lun_range.length_bytes});
+      at += lun_range.length_bytes;
+      if (std::find(luns.begin(), luns.end(), lun_range.lun) == luns.end())
+        luns.push_back(lun_range.lun);
     }
   }
   if (covered_bytes == range.to_bytes) return absl::OkStatus();
@@ -308,12 +310,12 @@ std::uint64_t LunIo::OnOneLun(const Extent& extent, std::uint64_t offset_bytes,
                               std::uint64_t length_bytes) const {
   const std::uint64_t into = offset_bytes - extent.file_block.value() * block_bytes();
   length_bytes = std::min(length_bytes, extent.length_blocks * block_bytes() - into);
-  std::vector<LunPiece> pieces;
-  if (!stripes_.Map(extent.pool, extent.pool_block, into, length_bytes, pieces).ok()) return 0;
+  std::vector<LunRange> lun_ranges;
+  if (!stripes_.Map(extent.pool, extent.pool_block, into, length_bytes, lun_ranges).ok()) return 0;
   std::uint64_t bytes = 0;
-  for (const LunPiece& piece : pieces) {
-    if (piece.lun != pieces.front().lun) break;
-    bytes += piece.length_bytes;
+  for (const LunRange& lun_range : lun_ranges) {
+    if (lun_range.lun != lun_ranges.front().lun) break;
+    bytes += lun_range.length_bytes;
   }
   return bytes;
 }

@@ -5,7 +5,7 @@
 namespace reel::client {
 namespace {
 
-TEST(LunPaceTest, LittleTellsNothing) {
+TEST(LunPaceTest, FewRequestsGiveNoPace) {
   LunPace pace(64);
   for (int i = 0; i < 7; ++i) pace.Note(kMiB, 1000);
   EXPECT_FALSE(pace.SlowerThan(4));

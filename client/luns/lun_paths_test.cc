@@ -54,7 +54,7 @@ TEST_F(LunPathsTest, ATargetThatForgotTheKeyGetsANewOne) {
   EXPECT_EQ(Read(0), 'c');
 }
 
-TEST_F(LunPathsTest, WhatAResetEndedIsDoneAgainUnderTheSameKey) {
+TEST_F(LunPathsTest, RequestsEndedByAResetAreRepeatedUnderTheSameKey) {
   ASSERT_TRUE(paths_->Begin().ok());
   target_.HoldWrites();
   std::thread writer([&] { EXPECT_TRUE(Write(0, 'd').ok()); });
@@ -146,7 +146,7 @@ TEST_F(LunPathsTest, AnUnknownRegistrationIsMadeAgainWithAnotherKey) {
   }
 }
 
-TEST_F(LunPathsTest, WaitsEnd) {
+TEST_F(LunPathsTest, WaitsEndWithTheSession) {
   MakePaths({.soft_timeout_ms = 20});
   ASSERT_TRUE(paths_->Begin().ok());
   target_.SetUnreachable(true);

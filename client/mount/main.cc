@@ -89,8 +89,8 @@ absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
 // client that stayed in the foreground without one: its terminal is gone.
 bool AwaitEnd(LogFile* log, bool foreground) {
   while (true) {
-    const ExitSignals::Wish wish = ExitSignals::Wait();
-    if (wish != ExitSignals::Wish::kHangUp) return wish == ExitSignals::Wish::kEnd;
+    const ExitSignals::SignalAction wish = ExitSignals::Wait();
+    if (wish != ExitSignals::SignalAction::kHangUp) return wish == ExitSignals::SignalAction::kEnd;
     if (log == nullptr && foreground) return true;
     if (log == nullptr) continue;
     const absl::Status status = log->Reopen();

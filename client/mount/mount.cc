@@ -73,7 +73,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   session.mount_point = options_.mount_point;
   session.soft_timeout_ms = options_.soft_timeout_ms;
   session.caches_attributes = true;
-  session.told_at_once = !options_.durable_names;
+  session.early_replies = !options_.durable_names;
   session.program = REEL_VERSION;
   absl::StatusOr<std::unique_ptr<Session>> connected =
       Session::Connect(std::move(session), *connector_, *events_, SystemClock());
@@ -193,7 +193,7 @@ bool Mount::Stop() {
   outcome_ = data_->Stop();
   started_data_ = false;
   session_->Shutdown();
-  if (!session_->Confirmed(session_->last_told())) {
+  if (!session_->Confirmed(session_->last_early_number())) {
     outcome_.Update(absl::DataLossError("changes of names may not be durable"));
   }
   events_->Stop();

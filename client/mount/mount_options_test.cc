@@ -55,7 +55,7 @@ TEST(MountOptions, ControllersInAllTheirForms) {
 }
 
 // libfuse refuses those that it does not know, and with them the mount.
-TEST(MountOptions, LibfuseIsHandedOnlyWhatItKnows) {
+TEST(MountOptions, LibfuseGetsOnlyItsOptions) {
   const MountOptions options =
       WithOptions("nodiratime,strictatime,nosymfollow,lazytime,silent,acl,nosuid,nodev");
   EXPECT_THAT(options.kernel_options, UnorderedElementsAre("nosuid", "nodev", "allow_other"));
@@ -63,7 +63,7 @@ TEST(MountOptions, LibfuseIsHandedOnlyWhatItKnows) {
             MS_NODIRATIME | MS_STRICTATIME | MS_NOSUID);
 }
 
-TEST(MountFlags, TheLastWordRules) {
+TEST(MountFlags, TheLastFlagCounts) {
   MountFlags flags;
   for (const char* word : {"ro", "nosuid", "noatime", "rw", "strictatime"}) {
     EXPECT_TRUE(flags.Apply(word));
@@ -73,7 +73,7 @@ TEST(MountFlags, TheLastWordRules) {
             unsigned{MS_NOSUID | MS_NODEV | MS_STRICTATIME});
 }
 
-TEST(Remount, ChangesWhatIsNamedAndCanBeChanged) {
+TEST(Remount, ARemountChangesTheNamedOptions) {
   const MountOptions now = WithOptions("mdc=a,b,luns=/x,soft,noatime");
   const auto wanted = Remounted(now,
                                 "rw,remount,mdc=a,mdc=b,luns=/x,soft,ro,relatime,user_id=0,"
@@ -100,7 +100,7 @@ TEST(Remount, ChangesWhatIsNamedAndCanBeChanged) {
   EXPECT_EQ(back->write_behind_bytes, 0u);
 }
 
-TEST(Remount, NamesWhatCannotBeChanged) {
+TEST(Remount, ARemountNamesUnchangeableOptions) {
   const MountOptions now = WithOptions("mdc=a,luns=/x");
   const std::pair<const char*, const char*> rows[] = {{"mdc=b", "mdc"},
                                                       {"luns=/y", "luns"},
@@ -142,7 +142,7 @@ TEST(MountOptions, Table) {
   EXPECT_EQ(Parsed({"-V"}).action, MountOptions::Action::kVersion);
 }
 
-TEST(MountOptions, WhatTheKernelGets) {
+TEST(MountOptions, TheKernelGetsItsOptions) {
   EXPECT_EQ(WithOptions("rw").NotedAtime(), AtimePolicy::kRelative);
   EXPECT_TRUE(WithOptions("rw").notes_listings());
   EXPECT_FALSE(WithOptions("ro").notes_reads());
@@ -166,7 +166,7 @@ TEST(MountOptions, WhatTheKernelGets) {
               ElementsAre("suid", "dev", "ro"));
 }
 
-TEST(MountOptions, WordsForOthersAreAccepted) {
+TEST(MountOptions, OptionsForOtherProgramsAreAccepted) {
   EXPECT_EQ(WithOptions("user=somebody,soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   const MountOptions options = WithOptions(
       "defaults,_netdev,nofail,noauto,x-systemd.automount,x-systemd.idle-timeout=1min,comment=x,"
@@ -192,7 +192,7 @@ TEST(MountOptions, ErrorsNameTheWord) {
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "luns="}), HasSubstr("luns="));
 }
 
-TEST(ClientConfig, FillsInWhatIsMissing) {
+TEST(ClientConfig, TheFileFillsInMissingOptions) {
   MountOptions options;
   ASSERT_TRUE(ApplyClientConfig("mdc = ['a', 'b:2']\nluns = ['/x/*']\n", "c.toml", options).ok());
   EXPECT_THAT(options.mdcs, ElementsAre("a:7440", "b:2"));

@@ -46,7 +46,7 @@ TEST_F(MountRecordTest, AWatchLastsAsLongAsTheClient) {
   EXPECT_FALSE(Watch());
 }
 
-TEST_F(MountRecordTest, SaysWhatWasLost) {
+TEST_F(MountRecordTest, ARecordNamesTheLosses) {
   auto record = Create();
   const auto watch = Watch();
   record->End(absl::UnavailableError("no controller"));
@@ -55,14 +55,14 @@ TEST_F(MountRecordTest, SaysWhatWasLost) {
   EXPECT_EQ(watch->Await(0).message(), "what was written last is lost: no controller");
 }
 
-TEST_F(MountRecordTest, AClientThatSaysNothingHasLostWhatItHad) {
+TEST_F(MountRecordTest, ASilentClientHasLostItsBytes) {
   auto record = Create();
   const auto watch = Watch();
   record.reset();
   EXPECT_EQ(watch->Await(0).code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(MountRecordTest, WhatAKilledClientLeftIsNobodys) {
+TEST_F(MountRecordTest, ARecordOfAKilledClientIsUnowned) {
   Create().reset();
   std::ofstream(directory_ + "/0:42").close();
   EXPECT_FALSE(Watch());

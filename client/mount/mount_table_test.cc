@@ -25,7 +25,7 @@ TEST(MountTable, NamesTheDeviceOfTheMountOnTop) {
   EXPECT_FALSE(IsOurs(MountedIn(kTable, "/")));
 }
 
-TEST(MountTable, KnowsWhatSomethingIsMountedUpon) {
+TEST(MountTable, FindsTheDirectoryUnderAMount) {
   EXPECT_TRUE(IsMountedUponIn(kTable, "254:0"));
   EXPECT_TRUE(IsMountedUponIn(kTable, "0:27"));
   EXPECT_FALSE(IsMountedUponIn(kTable, "0:26"));

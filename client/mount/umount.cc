@@ -31,14 +31,14 @@ constexpr int kUnmountFailed = 32;
 // which systemd waits.
 constexpr std::uint64_t kLimitMs = 85'000;
 
-struct Wish {
+struct SignalAction {
   std::string mount_point;
   std::vector<std::string> flags;  // for umount(8)
   bool waits = true;
 };
 
-std::optional<Wish> Parse(const std::vector<std::string>& arguments) {
-  Wish wish;
+std::optional<SignalAction> Parse(const std::vector<std::string>& arguments) {
+  SignalAction wish;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument.empty() || argument.front() != '-') {
@@ -58,7 +58,7 @@ std::optional<Wish> Parse(const std::vector<std::string>& arguments) {
 }
 
 // umount(8) itself, which does not call this program then.
-int Unmount(const Wish& wish) {
+int Unmount(const SignalAction& wish) {
   std::vector<std::string> words{"umount", "-i"};
   words.insert(words.end(), wish.flags.begin(), wish.flags.end());
   words.push_back(wish.mount_point);
@@ -75,7 +75,7 @@ int Unmount(const Wish& wish) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kSystemError;
 }
 
-int Run(const Wish& wish) {
+int Run(const SignalAction& wish) {
   std::string device = DeviceOfMount(wish.mount_point);
   char resolved[PATH_MAX];
   if (device.empty() && realpath(wish.mount_point.c_str(), resolved) != nullptr) {

@@ -11,11 +11,11 @@
 namespace reel::client {
 namespace {
 
-// So many at first, and for each that is used up, until there are kMaxUnborn.
+// So many at first, and for each that is used up, until there are kMaxReservedInodes.
 constexpr std::uint32_t kFirstReserved = 4;
 constexpr std::uint32_t kMoreReserved = 2;
 
-v1::LayoutReply LayoutOf(const v1::Unborn& reserved, const v1::Attr& attr) {
+v1::LayoutReply LayoutOf(const v1::ReservedInode& reserved, const v1::Attr& attr) {
   v1::LayoutReply layout;
   layout.set_mode(v1::TOKEN_EXCLUSIVE);
   *layout.mutable_extents() = reserved.extents();
@@ -28,9 +28,9 @@ v1::LayoutReply LayoutOf(const v1::Unborn& reserved, const v1::Attr& attr) {
 
 }  // namespace
 
-std::uint32_t Delegations::Directory::WantedByForetold() const {
+std::uint32_t Delegations::Directory::WantedByDelegated() const {
   const std::size_t left = reserved_.empty() ? 0 : reserved_.size() - 1;
-  const std::size_t missing = kMaxUnborn - std::min<std::size_t>(kMaxUnborn, left);
+  const std::size_t missing = kMaxReservedInodes - std::min<std::size_t>(kMaxReservedInodes, left);
   return std::min(static_cast<std::uint32_t>(missing), kMoreReserved);
 }
 
@@ -48,7 +48,7 @@ void Delegations::End(Directory& directory) {
 }
 
 void Delegations::Reserve(Directory& directory, bool anew,
-                          const google::protobuf::RepeatedPtrField<v1::Unborn>& reserved) {
+                          const google::protobuf::RepeatedPtrField<v1::ReservedInode>& reserved) {
   if (!directory.delegated()) return;
   if (anew) directory.reserved_.clear();
   directory.reserved_.insert(directory.reserved_.end(), reserved.begin(), reserved.end());
@@ -81,7 +81,7 @@ v1::Time DelegatedTime(const WallTime& than, const v1::Time& now) {
   return than.seconds > now.seconds() + kSkewSeconds ? now : LaterThan(ToProto(than), now);
 }
 
-DelegatedFile MakeDelegated(const v1::Unborn& reserved, const v1::Create& create,
+DelegatedFile MakeDelegated(const v1::ReservedInode& reserved, const v1::Create& create,
                             const v1::Credentials& owner, const Attributes& parent,
                             const v1::Time& now) {
   DelegatedFile file;
@@ -101,10 +101,10 @@ DelegatedFile MakeDelegated(const v1::Unborn& reserved, const v1::Create& create
     *of = time;
   }
   *file.made.mutable_layout() = LayoutOf(reserved, attr);
-  *file.as_told.mutable_time() = time;
-  file.as_told.set_inode(reserved.inode());
-  file.as_told.set_generation(reserved.generation());
-  *file.as_told.mutable_extents() = reserved.extents();
+  *file.decided.mutable_time() = time;
+  file.decided.set_inode(reserved.inode());
+  file.decided.set_generation(reserved.generation());
+  *file.decided.mutable_extents() = reserved.extents();
   return file;
 }
 

@@ -32,17 +32,17 @@ class Delegations {
     bool delegated() const { return number_ != 0; }
     bool has_reserved() const { return !reserved_.empty(); }
     // REQUIRES: has_reserved().
-    const v1::Unborn& next_reserved() const { return reserved_.front(); }
+    const v1::ReservedInode& next_reserved() const { return reserved_.front(); }
     void DropReserved() { reserved_.clear(); }
-    // How many more the next foretold create asks for, and the next one that waits for the
+    // How many more the next delegated create asks for, and the next one that waits for the
     // controller.
-    std::uint32_t WantedByForetold() const;
+    std::uint32_t WantedByDelegated() const;
     std::uint32_t WantedByWaiting() const;
 
    private:
     friend class Delegations;
     std::uint64_t number_ = 0;  // 0: it is not delegated
-    std::deque<v1::Unborn> reserved_;
+    std::deque<v1::ReservedInode> reserved_;
   };
   // Of one inode that may have been made in such a directory.
   class File {
@@ -66,7 +66,7 @@ class Delegations {
   // What came for the files to come. `anew`: it was asked for as one that has none, so that what is
   // there is the client's no more.
   static void Reserve(Directory& directory, bool anew,
-                      const google::protobuf::RepeatedPtrField<v1::Unborn>& reserved);
+                      const google::protobuf::RepeatedPtrField<v1::ReservedInode>& reserved);
   // The file with the next reserved inode is made. REQUIRES: has_reserved().
   static void TakeReserved(Directory& directory);
 
@@ -92,9 +92,9 @@ v1::Time DelegatedTime(const WallTime& than, const v1::Time& now);
 // What the controller will reply to a create, and what makes the same file again in a new epoch.
 struct DelegatedFile {
   v1::EntryReply made;
-  v1::Redo as_told;
+  v1::Replay decided;
 };
-DelegatedFile MakeDelegated(const v1::Unborn& reserved, const v1::Create& create,
+DelegatedFile MakeDelegated(const v1::ReservedInode& reserved, const v1::Create& create,
                             const v1::Credentials& owner, const Attributes& parent,
                             const v1::Time& now);
 

@@ -15,7 +15,7 @@ constexpr std::uint64_t kDelegated = 7;
 class DelegationsTest : public testing::Test {
  protected:
   void Reserve(std::initializer_list<std::uint64_t> inodes, bool anew = false) {
-    google::protobuf::RepeatedPtrField<v1::Unborn> reserved;
+    google::protobuf::RepeatedPtrField<v1::ReservedInode> reserved;
     for (const std::uint64_t inode : inodes) reserved.Add()->set_inode(inode);
     Delegations::Reserve(directory_, anew, reserved);
   }
@@ -43,7 +43,7 @@ TEST_F(DelegationsTest, AFileIsMadeInOneDelegationOfItsDirectory) {
   EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_)) << "others may have seen it meanwhile";
 }
 
-TEST_F(DelegationsTest, WhatIsMadeWithoutADelegationIsMadeInNone) {
+TEST_F(DelegationsTest, AFileMadeWithoutADelegationBelongsToNone) {
   Delegations::NoteMade(directory_, file_);
   EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
   delegations_.Begin(directory_);
@@ -80,14 +80,14 @@ TEST_F(DelegationsTest, ReservedInodesEndWithTheDelegationAndWhereTheyAreAskedFo
   EXPECT_EQ(Take(), 0u);
 }
 
-TEST_F(DelegationsTest, ItAsksForAsManyAsAreMissing) {
+TEST_F(DelegationsTest, AClientAsksForTheMissingReservedInodes) {
   delegations_.Begin(directory_);
   EXPECT_GT(directory_.WantedByWaiting(), 0u);
-  while (directory_.WantedByForetold() > 0) Reserve({10});
+  while (directory_.WantedByDelegated() > 0) Reserve({10});
   EXPECT_EQ(directory_.WantedByWaiting(), 0u);
-  std::size_t stock = 0;
-  while (Take() != 0) ++stock;
-  EXPECT_EQ(stock, kMaxUnborn + 1) << "the one that is being used up is not counted";
+  std::size_t reserve = 0;
+  while (Take() != 0) ++reserve;
+  EXPECT_EQ(reserve, kMaxReservedInodes + 1) << "the one that is being used up is not counted";
 }
 
 TEST_F(DelegationsTest, TheLastAnswerIsTheOneThatTellsAll) {
@@ -102,7 +102,7 @@ TEST_F(DelegationsTest, TheLastAnswerIsTheOneThatTellsAll) {
 }
 
 TEST_F(DelegationsTest, TheFileIsWhatTheControllerWillMake) {
-  v1::Unborn reserved;
+  v1::ReservedInode reserved;
   reserved.set_inode(10);
   reserved.add_extents()->set_length_blocks(3);
   reserved.add_extents()->set_length_blocks(4);
@@ -119,8 +119,8 @@ TEST_F(DelegationsTest, TheFileIsWhatTheControllerWillMake) {
   EXPECT_EQ(file.made.attr().project(), 5u);
   EXPECT_EQ(file.made.attr().ctime().seconds(), 100) << "clocks that differ a little do not show";
   EXPECT_EQ(file.made.layout().length_blocks(), 7u);
-  EXPECT_EQ(file.as_told.inode(), 10u);
-  EXPECT_EQ(file.as_told.extents_size(), 2);
+  EXPECT_EQ(file.decided.inode(), 10u);
+  EXPECT_EQ(file.decided.extents_size(), 2);
   now.set_seconds(50);
   EXPECT_EQ(DelegatedTime(parent.ctime, now).seconds(), 50);
 }

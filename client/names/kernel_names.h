@@ -14,7 +14,7 @@
 //   2. A name is shown (NameCache::ShowName) only where Keeps said so before.
 // Changes of this client's own, too, are preceded by Forget: another host may see one before this
 // one hears that it is made. So the kernel keeps names of directories that nobody changes, or that
-// this client holds alone.
+// is delegated to this client.
 // Threads: all methods may be called concurrently.
 #pragma once
 
@@ -53,7 +53,7 @@ class KernelNames {
   // Whether the kernel may keep anything.
   bool Keeps();
   // Whether the directory was left a while ago: then the kernel gets its attributes again, and its
-  // names also where this client does not hold it alone.
+  // names also where this client has no delegation of it.
   bool IsQuiet(std::uint64_t directory);
   // Its names are changing.
   void Leave(std::uint64_t directory);

@@ -56,7 +56,7 @@ TEST_F(KernelNamesTest, AKernelThatCannotForgetKeepsNothing) {
   EXPECT_FALSE(Show("a"));
 }
 
-TEST_F(KernelNamesTest, IsToldToForgetWhatItKeepsAndNothingElse) {
+TEST_F(KernelNamesTest, TheKernelForgetsOnlyWhatItKeeps) {
   Start();
   Learn("a");
   kernel_names_.Forget();
@@ -85,7 +85,7 @@ TEST_F(KernelNamesTest, ADirectoryThatChangesIsLeftOutForAWhile) {
 }
 
 // The kernel would unmount it.
-TEST_F(KernelNamesTest, WhereSomethingIsMountedWhatIsKeptIsWaitedOut) {
+TEST_F(KernelNamesTest, NamesUnderAMountPointAreWaitedOut) {
   Start();
   Learn("a");
   ASSERT_TRUE(Show("a"));
@@ -102,7 +102,7 @@ TEST_F(KernelNamesTest, WhereSomethingIsMountedWhatIsKeptIsWaitedOut) {
   EXPECT_TRUE(Show("a"));
 }
 
-TEST_F(KernelNamesTest, WhoMayNotWaitIsToldThatItWouldHaveTo) {
+TEST_F(KernelNamesTest, ANonblockingCallerLearnsThatItWouldWait) {
   Start();
   Learn("a");
   ASSERT_TRUE(Show("a"));

@@ -36,7 +36,7 @@ TEST(KernelViewsTest, NothingMoreIsKeptWhileTheKernelForgets) {
   EXPECT_EQ(views.ShowAttributes(view, kUntil), Shown::kKept);
 }
 
-TEST(KernelViewsTest, ItSaysWhetherTheKernelKeepsAnything) {
+TEST(KernelViewsTest, KernelViewsKnowWhetherAnythingIsKept) {
   KernelViews views;
   KernelViews::View view;
   EXPECT_EQ(views.ShowAttributes(view, 0), Shown::kMoment);
@@ -48,7 +48,7 @@ TEST(KernelViewsTest, ItSaysWhetherTheKernelKeepsAnything) {
   EXPECT_FALSE(views.keeps());
 }
 
-TEST(KernelViewsTest, ShownAttributesAreToldBackOnce) {
+TEST(KernelViewsTest, ShownAttributesAreInvalidatedOnce) {
   KernelViews views;
   KernelViews::View view;
   EXPECT_FALSE(view.TakeAttributes());

@@ -35,25 +35,25 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   MutexLock lock(mutex_);
   Node* const directory = Find(parent);
   if (directory == nullptr) return std::nullopt;
-  directory->looked_into = true;
-  if (own_changes_.TouchName(parent, name)) return std::nullopt;
+  directory->looked_up_in = true;
+  if (pending_changes_.TouchName(parent, name)) return std::nullopt;
   const auto entry = directory->names.find(Key(name));
   const bool known = entry != directory->names.end();
   if (!known && (!directory->complete || IsDots(name))) return std::nullopt;
   Use(*directory);
   if (!known || entry->second == 0) return Found{.absent = true, .attr = {}};
   Node* const child = Find(entry->second);
-  if (child == nullptr || !child->attr || own_changes_.TouchInode(entry->second)) {
+  if (child == nullptr || !child->attr || pending_changes_.TouchInode(entry->second)) {
     return std::nullopt;
   }
   Use(*child);
   return Found{.absent = false, .attr = *child->attr};
 }
 
-bool NameCache::TakeLookedInto(std::uint64_t directory) {
+bool NameCache::TakeLookedUp(std::uint64_t directory) {
   MutexLock lock(mutex_);
   Node* const node = Find(directory);
-  return node != nullptr && std::exchange(node->looked_into, false);
+  return node != nullptr && std::exchange(node->looked_up_in, false);
 }
 
 bool NameCache::Holds(std::uint64_t inode) const {
@@ -65,7 +65,7 @@ std::shared_ptr<const v1::ReadDirReply> NameCache::Page(std::uint64_t directory,
                                                         std::uint64_t cookie) {
   MutexLock lock(mutex_);
   Node* const node = Find(directory);
-  if (node == nullptr || own_changes_.TouchNamesOf(directory)) return nullptr;
+  if (node == nullptr || pending_changes_.TouchNamesOf(directory)) return nullptr;
   Use(*node);
   const auto page = node->pages.find(cookie);
   return page == node->pages.end() ? nullptr : page->second;
@@ -112,7 +112,7 @@ bool NameCache::IsPageKnown(std::uint64_t directory) {
 std::optional<Attributes> NameCache::GetAttr(std::uint64_t inode) {
   MutexLock lock(mutex_);
   Node* const node = Find(inode);
-  if (node == nullptr || own_changes_.TouchInode(inode)) return std::nullopt;
+  if (node == nullptr || pending_changes_.TouchInode(inode)) return std::nullopt;
   Use(*node);
   return node->attr;
 }
@@ -133,8 +133,9 @@ std::optional<std::string> NameCache::ReadLink(std::uint64_t inode) {
 // ---- what this client changes itself ----------------------------------------------------------
 
 // A name that goes takes a link from its inode, where that is known.
-OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to_tell) {
-  OwnChanges::Change change = OwnChanges::Of(request);
+PendingChanges::Change NameCache::BeginChange(const v1::Request& request,
+                                              KernelForgets& to_forget) {
+  PendingChanges::Change change = PendingChanges::Of(request);
   MutexLock lock(mutex_);
   if (request.has_unlink() || request.has_rename()) {
     for (const auto& [parent, name] : change.names) {
@@ -146,43 +147,43 @@ OwnChanges::Change NameCache::BeginChange(const v1::Request& request, ToTell& to
       if (!absent) change.inodes.push_back(known ? entry->second : 0);
     }
   }
-  own_changes_.Begin(change);
+  pending_changes_.Begin(change);
   for (const std::uint64_t inode : change.inodes) {
     Node* const node = Find(inode);
-    if (node != nullptr && node->view.TakeAttributes()) to_tell.attributes.push_back(inode);
+    if (node != nullptr && node->view.TakeAttributes()) to_forget.attributes.push_back(inode);
   }
   for (const auto& [parent, name] : change.names) {
     Node* const directory = Find(parent);
     if (returning_.contains(parent)) {  // the kernel may not have been told yet
-      to_tell.names = true;
-      to_tell.attributes.push_back(parent);
+      to_forget.names = true;
+      to_forget.attributes.push_back(parent);
     }
     if (directory == nullptr) continue;
-    // (Of one that is held alone nobody else sees a change before the recall.)
-    to_tell.names |= views_.KeepsNames(directory->view) && !directory->delegation.delegated();
+    // (Of one that is delegated nobody else sees a change before the recall.)
+    to_forget.names |= views_.KeepsNames(directory->view) && !directory->delegation.delegated();
     if (directory->view.attributes() != Shown::kKept) continue;
     directory->view.TakeAttributes();
-    to_tell.attributes.push_back(parent);
+    to_forget.attributes.push_back(parent);
   }
   return change;
 }
 
-void NameCache::EndChange(const OwnChanges::Change& change) {
+void NameCache::EndChange(const PendingChanges::Change& change) {
   MutexLock lock(mutex_);
-  own_changes_.End(change);
+  pending_changes_.End(change);
 }
 
 // ---- what the stream brings -------------------------------------------------------------------
 
 void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
   MutexLock lock(mutex_);
-  if (request.has_foretold()) return CameOut(request, reply);
+  if (request.has_delegated()) return DelegatedAnswered(request, reply);
   for (const std::uint64_t inode : reply.cacheable()) Hold(inode);
   if (reply.has_attr()) LearnAttr(reply.attr().attr());
   if (reply.has_layout()) LearnAttr(reply.layout().attr());
   if (reply.has_entry()) LearnAttr(reply.entry().attr());
   for (const v1::Attr& attr : reply.changed()) LearnAttr(attr);
-  HoldAlone(reply);
+  TakeDelegations(reply);
   const bool done = reply.error() == 0;
   if (Is(request, kChangesSpace)) ++space_changes_;
   switch (request.op_case()) {
@@ -199,7 +200,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
       break;
     case v1::Request::kCreate:
       if (done) Created(request.create(), reply);
-      if (done) TakeUnborn(request, reply);
+      if (done) TakeReservedInodes(request, reply);
       break;
     case v1::Request::kLink:
       if (done)
@@ -215,7 +216,7 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
     case v1::Request::kSetAttr:  // where the blocks of its files are to lie may have changed
     case v1::Request::kSetXattr:
     case v1::Request::kRemoveXattr:
-      for (const std::uint64_t inode : OwnChanges::Of(request).inodes) {
+      for (const std::uint64_t inode : PendingChanges::Of(request).inodes) {
         if (Node* node = Find(inode)) node->delegation.DropReserved();
       }
       break;
@@ -303,27 +304,28 @@ void NameCache::DropPages(Node& directory) {
   directory.view.DropListing();
 }
 
-NameCache::Recall NameCache::OnRecall(std::uint64_t inode) {
+NameCache::RecallStep NameCache::OnRecall(std::uint64_t inode) {
   MutexLock lock(mutex_);
-  if (returning_.contains(inode)) return Recall::kOnItsWay;
+  if (returning_.contains(inode)) return RecallStep::kOnItsWay;
   const Node* const node = Find(inode);
   const bool kept = node != nullptr && views_.Keeps(node->view);
   const bool shown = kept || (node != nullptr && node->view.attributes() != Shown::kNo);
   Drop(inode);
-  if (!shown) return Recall::kReturn;
+  if (!shown) return RecallStep::kReturn;
   returning_.insert(inode);
-  return kept ? Recall::kTellOfNamesToo : Recall::kTellKernelFirst;
+  return kept ? RecallStep::kForgetNamesFirst : RecallStep::kForgetAttributesFirst;
 }
 
-NameCache::Recall NameCache::OnShare(std::uint64_t directory) {
+NameCache::RecallStep NameCache::OnShare(std::uint64_t directory) {
   MutexLock lock(mutex_);
-  if (returning_.contains(directory)) return Recall::kOnItsWay;
+  if (returning_.contains(directory)) return RecallStep::kOnItsWay;
   Node* const node = Find(directory);
-  if (node == nullptr) return Recall::kReturn;
+  if (node == nullptr) return RecallStep::kReturn;
   Delegations::End(node->delegation);
   const bool changes =
-      own_changes_.TouchNamesOf(directory) || delegations_.HasUnanswered(directory);
-  return changes && views_.KeepsNames(node->view) ? Recall::kTellOfNamesToo : Recall::kReturn;
+      pending_changes_.TouchNamesOf(directory) || delegations_.HasUnanswered(directory);
+  return changes && views_.KeepsNames(node->view) ? RecallStep::kForgetNamesFirst
+                                                  : RecallStep::kReturn;
 }
 
 std::vector<std::uint64_t> NameCache::Clear(std::uint64_t now_ms) {

@@ -11,9 +11,9 @@
 //   3. What the kernel was told to take for valid (Show, ShowName; not ShowListing) is told back to
 //      it before the token goes back, and before a change of this client's own is sent. (What that
 //      is, kernel_views.h knows.)
-//   4. A directory is held *alone* where its token is exclusive: nobody else sees it, or the links
+//   4. A directory is *delegated* where its token is exclusive: nobody else sees it, or the links
 //      of what was made in it meanwhile. Then names are made and removed here first
-//      (delegations.h, name_cache_ahead.cc).
+//      (delegations.h, name_cache_delegation.cc).
 //   5. Nodes and names together weigh at most max_weight; beyond it the nodes longest unused are
 //      dropped, many at once, and their tokens are given back (TakeDropped) in one message. A token
 //      on its way back is not taken again before the controller has answered (Returned).
@@ -36,7 +36,7 @@
 #include "client/base/attributes.h"
 #include "client/names/delegations.h"
 #include "client/names/kernel_views.h"
-#include "client/names/own_changes.h"
+#include "client/names/pending_changes.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
 
@@ -78,7 +78,7 @@ class NameCache {
   Shown Show(const Attributes& attr, std::uint64_t kept_until_ms);
   // Whether the kernel may keep what it was told of a name: that it leads to this inode (0: to
   // none). If so, OnRecall will speak of the directory, and of the inode. `quiet`: no name of it
-  // has changed lately, which matters where it is not held alone.
+  // has changed lately, which matters where it is not delegated.
   bool ShowName(std::uint64_t parent, std::string_view name, std::uint64_t inode,
                 bool quiet = true);
   // A directory's listing, which the kernel may keep until a name in it changes; it is not told,
@@ -101,38 +101,38 @@ class NameCache {
   std::uint64_t space_changes() const;
   // Whether a name was looked up in the directory since the last call (false where its token is not
   // held): then whoever lists it wants attributes.
-  bool TakeLookedInto(std::uint64_t directory);
+  bool TakeLookedUp(std::uint64_t directory);
 
   // ---- what this client changes itself ----
 
   // What the kernel has to be told before a change is sent: which inodes' attributes it may take
   // for valid no longer, and whether it keeps names that change.
-  struct ToTell {
+  struct KernelForgets {
     std::vector<std::uint64_t> attributes;
     bool names = false;
   };
   // Until EndChange, what the request may change is not known here. With each request of names or
   // attributes, before it is sent; from any thread.
-  OwnChanges::Change BeginChange(const v1::Request& request, ToTell& to_tell);
+  PendingChanges::Change BeginChange(const v1::Request& request, KernelForgets& to_forget);
   // However the request ended, after OnReply.
-  void EndChange(const OwnChanges::Change& change);
+  void EndChange(const PendingChanges::Change& change);
 
-  // ---- ahead of the controller ----
+  // ---- before the controller knows ----
 
-  // How many more Creates in the directory this client would foretell, for Create.unborn.
-  std::uint32_t UnbornWanted(std::uint64_t directory);
-  // Makes a regular file here, if its directory is held alone, and nothing of it needs the
+  // How many more Creates in the directory this client would delegate, for Create.reserved_inodes.
+  std::uint32_t ReservedInodesWanted(std::uint64_t directory);
+  // Makes a regular file here, if its directory is delegated, and nothing of it needs the
   // controller; nullopt: else. `send` sends what is done already, and returns the number under
   // which it was told (0: it cannot be sent now); it gets the reply that the controller will give.
   // Nobody else learns of the file before it has returned.
-  std::optional<v1::Attr> CreateAhead(
+  std::optional<v1::Attr> CreateDelegated(
       v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
-      absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Redo& as_told)> send);
+      absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Replay& decided)> send);
   // Takes the only name of a regular file that was made here so; false: it could not. `send` may
   // add to the attributes that the file has from then on.
-  bool UnlinkAhead(
+  bool UnlinkDelegated(
       const v1::Unlink& unlink, const v1::Time& now,
-      absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Redo& as_told)> send);
+      absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Replay& decided)> send);
 
   // ---- what the stream brings ----
 
@@ -142,11 +142,16 @@ class NameCache {
   // takes the inode's attributes for valid, or keeps names of it (it is on its way then until
   // Returned); or nothing, as it is on its way already, and a second return might take what was
   // granted after the first.
-  enum class Recall : std::uint8_t { kReturn, kTellKernelFirst, kTellOfNamesToo, kOnItsWay };
-  Recall OnRecall(std::uint64_t inode);
-  // The directory is held alone no longer, and its token is to be returned so: after the kernel was
-  // told of names where it keeps some of it that may be changing. Never kTellKernelFirst.
-  Recall OnShare(std::uint64_t directory);
+  enum class RecallStep : std::uint8_t {
+    kReturn,
+    kForgetAttributesFirst,
+    kForgetNamesFirst,
+    kOnItsWay
+  };
+  RecallStep OnRecall(std::uint64_t inode);
+  // The directory is delegated no longer, and its token is to be returned so: after the kernel was
+  // told of names where it keeps some of it that may be changing. Never kForgetAttributesFirst.
+  RecallStep OnShare(std::uint64_t directory);
   // No token is held any more. Returns the directories whose attributes the kernel keeps by now.
   std::vector<std::uint64_t> Clear(std::uint64_t now_ms);
 
@@ -178,7 +183,7 @@ class NameCache {
     Delegations::Directory delegation;
     Delegations::File made;
     bool complete = false;
-    bool looked_into = false;
+    bool looked_up_in = false;
     KernelViews::View view;
     // A listing from the start, without a gap, has come to this cookie.
     std::uint64_t listed_to = 0;
@@ -199,17 +204,17 @@ class NameCache {
 
   // Attributes of what is not being changed ahead, unless they are older than what is known.
   void LearnAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Node* FindAlone(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TouchAhead(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
+  Node* FindDelegated(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TouchDelegated(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HoldAlone(const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static bool TellsOf(const v1::Reply& reply, std::uint64_t directory);
+  void TakeDelegations(const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool Describes(const v1::Reply& reply, std::uint64_t directory);
   // What a change has made of a name.
   void NameChanged(const v1::Reply& reply, std::uint64_t directory, const std::string& name,
                    std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeUnborn(const v1::Request& request, const v1::Reply& reply)
+  void TakeReservedInodes(const v1::Request& request, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CameOut(const v1::Request& request, const v1::Reply& reply)
+  void DelegatedAnswered(const v1::Request& request, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveBack(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -232,7 +237,7 @@ class NameCache {
   absl::flat_hash_map<std::uint64_t, std::unique_ptr<Node>> nodes_ ABSL_GUARDED_BY(mutex_);
   std::list<std::uint64_t> uses_ ABSL_GUARDED_BY(mutex_);  // the last used is in front
   std::size_t names_weight_ ABSL_GUARDED_BY(mutex_) = 0;   // of all nodes, and their pages
-  OwnChanges own_changes_ ABSL_GUARDED_BY(mutex_);
+  PendingChanges pending_changes_ ABSL_GUARDED_BY(mutex_);
   Dropped dropped_ ABSL_GUARDED_BY(mutex_);
   Delegations delegations_ ABSL_GUARDED_BY(mutex_);
   KernelViews views_ ABSL_GUARDED_BY(mutex_);

@@ -10,7 +10,7 @@ namespace reel::client {
 
 // A reply that says nothing of the directory is a stored one, sent again after a lost stream: what
 // was read since then is newer.
-bool NameCache::TellsOf(const v1::Reply& reply, std::uint64_t directory) {
+bool NameCache::Describes(const v1::Reply& reply, std::uint64_t directory) {
   return std::any_of(reply.changed().begin(), reply.changed().end(),
                      [&](const v1::Attr& changed) { return changed.inode() == directory; });
 }
@@ -19,7 +19,7 @@ void NameCache::NameChanged(const v1::Reply& reply, std::uint64_t directory,
                             const std::string& name, std::uint64_t inode) {
   Node* const node = Find(directory);
   if (node == nullptr) return;
-  if (TellsOf(reply, directory)) return SetName(*node, name, inode);
+  if (Describes(reply, directory)) return SetName(*node, name, inode);
   ForgetName(*node, name);
 }
 
@@ -51,8 +51,8 @@ void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
     if (Node* const node = inode ? Find(*inode) : nullptr) node->made.NoteOtherName();
   }
   if (moved && moved == replaced) return;  // two names of one inode: rename(2) leaves both
-  const bool tells = TellsOf(reply, rename.parent()) && TellsOf(reply, rename.new_parent());
-  if (tells && moved && *moved != 0 && replaced) {
+  const bool describes = Describes(reply, rename.parent()) && Describes(reply, rename.new_parent());
+  if (describes && moved && *moved != 0 && replaced) {
     const bool exchange = (rename.flags() & RENAME_EXCHANGE) != 0;
     const std::uint64_t whiteout = reply.entry().attr().inode();  // 0: none was asked for
     SetName(*from, rename.name(), exchange ? *replaced : whiteout);

@@ -10,7 +10,7 @@
 namespace reel::client {
 namespace {
 
-using Recall = NameCache::Recall;
+using RecallStep = NameCache::RecallStep;
 using Shown = NameCache::Shown;
 
 constexpr std::uint64_t kDir = 1;
@@ -92,20 +92,20 @@ class NameCacheTest : public testing::Test {
   }
 
   NameCache cache_;
-  NameCache::ToTell to_tell_;
+  NameCache::KernelForgets to_forget_;
 };
 
-TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
+TEST_F(NameCacheTest, TheKernelIsAskedToForgetWhatItWasShown) {
   LookedUp("a", 7);
   v1::Attr other = AttrOf(7);
   other.set_change(1);
   EXPECT_EQ(cache_.Show(other, 1'000), Shown::kNo) << "older or newer than what is known";
-  EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn);
+  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kReturn);
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "without a token";
   LookedUp("a", 7);
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kMoment);
-  EXPECT_EQ(cache_.OnRecall(7), Recall::kTellKernelFirst);
-  EXPECT_EQ(cache_.OnRecall(7), Recall::kOnItsWay);
+  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kForgetAttributesFirst);
+  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kOnItsWay);
   LookedUp("a", 7);
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo) << "its token is on the way back";
   cache_.Returned({7});
@@ -113,14 +113,14 @@ TEST_F(NameCacheTest, WhatTheKernelWasShownIsToldBackToIt) {
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kMoment);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(7);
-  const OwnChanges::Change change = cache_.BeginChange(chmod, to_tell_);
-  EXPECT_EQ(to_tell_.attributes, std::vector<std::uint64_t>{7});
+  const PendingChanges::Change change = cache_.BeginChange(chmod, to_forget_);
+  EXPECT_EQ(to_forget_.attributes, std::vector<std::uint64_t>{7});
   EXPECT_EQ(cache_.Show(AttrOf(7), 1'000), Shown::kNo);
   cache_.EndChange(change);
-  EXPECT_EQ(cache_.OnRecall(7), Recall::kReturn) << "that was told already";
+  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kReturn) << "that was told already";
 }
 
-TEST_F(NameCacheTest, NamesThatTheKernelKeepsAreItsDirectorys) {
+TEST_F(NameCacheTest, NamesThatTheKernelKeepsGoWithTheirDirectory) {
   LookedUp("a", 7);
   LookedUp("none", 0);
   EXPECT_TRUE(cache_.ShowName(kDir, "a", 7));
@@ -129,17 +129,18 @@ TEST_F(NameCacheTest, NamesThatTheKernelKeepsAreItsDirectorys) {
   EXPECT_FALSE(cache_.ShowName(kDir, "a", 0));
   EXPECT_FALSE(cache_.ShowName(kDir, "b", 0)) << "perhaps there";
   EXPECT_FALSE(cache_.ShowName(5, "a", 7)) << "without a token";
-  EXPECT_EQ(cache_.OnRecall(7), Recall::kTellOfNamesToo) << "its owner, which is not asked for";
-  EXPECT_EQ(cache_.OnRecall(kDir), Recall::kTellOfNamesToo);
-  NameCache::ToTell to_tell;
+  EXPECT_EQ(cache_.OnRecall(7), RecallStep::kForgetNamesFirst)
+      << "its owner, which is not asked for";
+  EXPECT_EQ(cache_.OnRecall(kDir), RecallStep::kForgetNamesFirst);
+  NameCache::KernelForgets to_forget;
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kDir);
   unlink.mutable_unlink()->set_name("a");
-  cache_.EndChange(cache_.BeginChange(unlink, to_tell));
-  EXPECT_TRUE(to_tell.names) << "the kernel may not have been told yet";
+  cache_.EndChange(cache_.BeginChange(unlink, to_forget));
+  EXPECT_TRUE(to_forget.names) << "the kernel may not have been told yet";
 }
 
-TEST_F(NameCacheTest, WhatTheKernelHasForgottenIsNotToldAgain) {
+TEST_F(NameCacheTest, ForgottenAttributesAreNotInvalidatedAgain) {
   LookedUp("a", 7);
   EXPECT_FALSE(cache_.BeginForget()) << "it keeps nothing";
   EXPECT_FALSE(cache_.ShowName(kDir, "a", 7)) << "while it is told";
@@ -147,19 +148,19 @@ TEST_F(NameCacheTest, WhatTheKernelHasForgottenIsNotToldAgain) {
   ASSERT_TRUE(cache_.ShowName(kDir, "a", 7));
   EXPECT_TRUE(cache_.BeginForget());
   cache_.EndForget();
-  EXPECT_EQ(cache_.OnRecall(kDir), Recall::kReturn);
+  EXPECT_EQ(cache_.OnRecall(kDir), RecallStep::kReturn);
 }
 
-TEST_F(NameCacheTest, ChangesOfItsOwnTakeTheirDirectorysNamesFromTheKernel) {
+TEST_F(NameCacheTest, OwnChangesInvalidateTheDirectorysNames) {
   LookedUp("a", 7);
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kDir);
   unlink.mutable_unlink()->set_name("a");
-  cache_.EndChange(cache_.BeginChange(unlink, to_tell_));
-  EXPECT_FALSE(to_tell_.names) << "it keeps none";
+  cache_.EndChange(cache_.BeginChange(unlink, to_forget_));
+  EXPECT_FALSE(to_forget_.names) << "it keeps none";
   ASSERT_TRUE(cache_.ShowName(kDir, "a", 7));
-  const OwnChanges::Change change = cache_.BeginChange(unlink, to_tell_);
-  EXPECT_TRUE(to_tell_.names);
+  const PendingChanges::Change change = cache_.BeginChange(unlink, to_forget_);
+  EXPECT_TRUE(to_forget_.names);
   cache_.BeginForget();
   cache_.EndForget();
   EXPECT_FALSE(cache_.ShowName(kDir, "a", 7)) << "until it is answered";
@@ -175,8 +176,9 @@ TEST_F(NameCacheTest, ADirectorysAttributesAreKeptForAWhile) {
   v1::Request make;
   make.mutable_create()->set_parent(5);
   make.mutable_create()->set_name("file");
-  const OwnChanges::Change change = cache_.BeginChange(make, to_tell_);
-  EXPECT_EQ(to_tell_.attributes, std::vector<std::uint64_t>{5}) << "its times are about to change";
+  const PendingChanges::Change change = cache_.BeginChange(make, to_forget_);
+  EXPECT_EQ(to_forget_.attributes, std::vector<std::uint64_t>{5})
+      << "its times are about to change";
   EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kMoment);
   cache_.EndChange(change);
   EXPECT_EQ(cache_.Show(sub, 1'000), Shown::kKept);
@@ -187,7 +189,7 @@ TEST_F(NameCacheTest, ADirectorysAttributesAreKeptForAWhile) {
 }
 
 // The controller may have made it, and shown it to others, before its answer is here.
-TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
+TEST_F(NameCacheTest, APendingChangeHidesWhatItTouches) {
   LookedUp("old", 7);
   LookedUp("new", 0);
   v1::Request rename;
@@ -195,7 +197,7 @@ TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
   rename.mutable_rename()->set_name("old");
   rename.mutable_rename()->set_new_parent(kDir);
   rename.mutable_rename()->set_new_name("new");
-  const OwnChanges::Change change = cache_.BeginChange(rename, to_tell_);
+  const PendingChanges::Change change = cache_.BeginChange(rename, to_forget_);
   EXPECT_FALSE(cache_.Lookup(kDir, "old"));
   EXPECT_FALSE(cache_.Lookup(kDir, "new"));
   EXPECT_FALSE(cache_.GetAttr(7));
@@ -204,12 +206,12 @@ TEST_F(NameCacheTest, WhatAChangeOfItsOwnMayTouchIsNotKnownUntilItIsAnswered) {
   EXPECT_TRUE(cache_.GetAttr(7));
 }
 
-TEST_F(NameCacheTest, ARemovalOfWhatIsNotKnownMayTouchAnyInode) {
+TEST_F(NameCacheTest, ARemovalOfAnUnknownNameMayTouchAnyInode) {
   LookedUp("known", 7);
   v1::Request unlink;
   unlink.mutable_unlink()->set_parent(kDir);
   unlink.mutable_unlink()->set_name("unknown");
-  const OwnChanges::Change change = cache_.BeginChange(unlink, to_tell_);
+  const PendingChanges::Change change = cache_.BeginChange(unlink, to_forget_);
   EXPECT_FALSE(cache_.GetAttr(7));
   cache_.EndChange(change);
   EXPECT_TRUE(cache_.GetAttr(7));
@@ -229,8 +231,8 @@ TEST_F(NameCacheTest, TheKernelKeepsAListingOfOneTenureOfTheToken) {
   v1::Request create;
   create.mutable_create()->set_parent(kDir);
   create.mutable_create()->set_name("b");
-  NameCache::ToTell to_tell;
-  const OwnChanges::Change change = cache_.BeginChange(create, to_tell);
+  NameCache::KernelForgets to_forget;
+  const PendingChanges::Change change = cache_.BeginChange(create, to_forget);
   EXPECT_EQ(cache_.ShowListing(kDir).number, 0u) << "a name is changing";
   v1::Reply made;
   v1::Attr& directory = *made.add_changed();
@@ -253,7 +255,7 @@ TEST_F(NameCacheTest, TheKernelKeepsAListingOfOneTenureOfTheToken) {
 }
 
 TEST_F(NameCacheTest, KeepsAListingUntilTheDirectoryChanges) {
-  const auto tell = [&](std::uint64_t change) {
+  const auto report = [&](std::uint64_t change) {
     v1::Request request;
     request.mutable_get_attr()->set_inode(kDir);
     v1::Reply reply;
@@ -264,10 +266,10 @@ TEST_F(NameCacheTest, KeepsAListingUntilTheDirectoryChanges) {
   };
   Listed(0, {3}, true);
   EXPECT_EQ(cache_.Page(kDir, 0), nullptr);  // a change would not be noticed
-  tell(1);
+  report(1);
   Listed(0, {3, 4}, false);
   Listed(4, {5}, true);
-  tell(1);
+  report(1);
   ASSERT_NE(cache_.Page(kDir, 0), nullptr);
   EXPECT_EQ(cache_.Page(kDir, 0)->entries_size(), 2);
   EXPECT_FALSE(cache_.Page(kDir, 0)->entries(0).has_attr());
@@ -275,7 +277,7 @@ TEST_F(NameCacheTest, KeepsAListingUntilTheDirectoryChanges) {
   EXPECT_TRUE(cache_.Page(kDir, 4)->end());
   EXPECT_EQ(cache_.Page(kDir, 3), nullptr);  // none begins there
   const std::size_t weight = cache_.weight();
-  tell(2);
+  report(2);
   EXPECT_EQ(cache_.Page(kDir, 0), nullptr);
   EXPECT_LT(cache_.weight(), weight);
   Listed(0, {3}, true);
@@ -285,7 +287,7 @@ TEST_F(NameCacheTest, KeepsAListingUntilTheDirectoryChanges) {
   EXPECT_FALSE(cache_.Holds(kDir));
 }
 
-TEST_F(NameCacheTest, KnowsWhatItWasToldAndMayKeep) {
+TEST_F(NameCacheTest, KeepsOnlyRepliesUnderAToken) {
   EXPECT_EQ(Find("a"), "?");
   LookedUp("a", 10);
   LookedUp("b", 0);
@@ -405,7 +407,7 @@ TEST_F(NameCacheTest, IsBoundedAndGivesTokensBack) {
   small.OnReply(request, reply);
   EXPECT_FALSE(small.GetAttr(10));
   // Nor is it sent again: the second one could come after another grant.
-  EXPECT_EQ(small.OnRecall(10), Recall::kOnItsWay);
+  EXPECT_EQ(small.OnRecall(10), RecallStep::kOnItsWay);
   small.Returned(dropped);
   small.OnReply(request, reply);
   EXPECT_TRUE(small.GetAttr(10));
@@ -467,7 +469,7 @@ TEST_F(NameCacheTest, AListingOfALargeDirectoryFillsOnlyAPartOfTheCache) {
   EXPECT_FALSE(cache.Lookup(kDir, "name4999"));  // not all is known
 }
 
-TEST_F(NameCacheTest, WhatIsGoneFromACompleteDirectoryTakesNoRoom) {
+TEST_F(NameCacheTest, ARemovedNameOfACompleteDirectoryTakesNoRoom) {
   Listed(0, {1, 2, 3, 4}, true);
   const std::size_t before = cache_.weight();
   v1::Request request;

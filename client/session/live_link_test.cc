@@ -22,7 +22,7 @@ TEST(LiveLink, RequestsGoOnALiveLinkAndOneThreadSends) {
   EXPECT_EQ(link.epoch(), 7U);
 }
 
-TEST(LiveLink, ItTimesOutOnlyWhenLostForSoLong) {
+TEST(LiveLink, ALinkTimesOutOnlyWhenLostForLong) {
   LiveLink link;
   link.Live();
   EXPECT_FALSE(link.TimedOut(1000, 10));

@@ -5,7 +5,7 @@
 namespace reel::client {
 namespace {
 
-TEST(MdcSearch, TriesEachOnceARoundFromTheOneThatServedLast) {
+TEST(MdcSearch, ARoundBeginsWithTheLastController) {
   MdcSearch search({"a", "b", "c"});
   search.Prefer("b");
   EXPECT_EQ(search.Next(), "b");
@@ -15,7 +15,7 @@ TEST(MdcSearch, TriesEachOnceARoundFromTheOneThatServedLast) {
   EXPECT_EQ(search.Next(), "b") << "the next round";
 }
 
-TEST(MdcSearch, GoesToTheOneThatAStandbyNames) {
+TEST(MdcSearch, AStandbyLeadsToTheActiveController) {
   MdcSearch search({"a", "b", "c"});
   ASSERT_EQ(search.Next(), "a");
   search.Failed("a", 1, "c");
@@ -37,7 +37,7 @@ TEST(MdcSearch, BelievesAStandbyOnceARoundOnly) {
   EXPECT_EQ(search.Next(), "") << "it names itself";
 }
 
-TEST(MdcSearch, LeavesOutForAWhileWhoDoesNotAnswer) {
+TEST(MdcSearch, ASilentControllerIsSkippedForAWhile) {
   MdcSearch search({"gone", "b"});
   ASSERT_EQ(search.Next(), "gone");
   search.Failed("gone", SlowTryMs() + 1, "");

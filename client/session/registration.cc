@@ -33,7 +33,7 @@ absl::StatusOr<v1::HelloReply> SayHello(MdcStream& stream, const HelloFrom& from
   hello.set_protocol_min(from.protocol.oldest);
   hello.set_protocol_max(from.protocol.newest);
   if (from.protocol.newest >= 2) {
-    const std::uint64_t unwanted = from.told_at_once ? 0 : v1::FEATURE_PROVISIONAL;
+    const std::uint64_t unwanted = from.early_replies ? 0 : v1::FEATURE_EARLY_REPLY;
     hello.set_features(SpokenFeatures(from.protocol) & ~unwanted);
     hello.set_program(from.program);
     if (!from.mounted_volume.is_nil()) hello.set_mounted_volume(from.mounted_volume.ToBytes());

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/mdc_stream.h"
-#include "proto/session.pb.h"
 #include "proto/protocol.h"
+#include "proto/session.pb.h"
 #include "volume/base/uuid.h"
 #include "volume/format/descriptor.h"
 
@@ -26,7 +26,7 @@ struct HelloFrom {
   std::uint64_t map_generation = 0;
   Uuid mounted_volume;  // nil: none yet
   bool caches_attributes = false;
-  bool told_at_once = true;
+  bool early_replies = true;
   ProtocolRange protocol{};
   std::string program{};  // this client's release
 };

@@ -70,7 +70,7 @@ TEST(Renewals, ARefusedSessionIsNotGivenUpAgainAtOnce) {
   EXPECT_TRUE(renewals.MustGiveUp(kNowMs + patience_ms, Stuck()));
 }
 
-TEST(Renewals, ItIsGivenUpOnlyWhereSomebodyWaitsAndALunIsLost) {
+TEST(Renewals, ASessionIsGivenUpOnlyWhereOthersWaitAndALunIsLost) {
   Renewals renewals(1);
   renewals.Registered(kNowMs, kLeaseMs, true);
   RecallWork work = Stuck();

@@ -16,16 +16,16 @@ constexpr std::size_t kMaxFrameBytes =
 constexpr int kMaxFrameRequests = 256;
 
 // Requests that wait for no other host's tokens, and for which a recall of our own may wait. (Only
-// what was set ahead, under a token, has a time of its own for the last change.)
+// delayed attributes, under a token, has a time of its own for the last change.)
 bool IsForRecalls(const PendingCall& call) {
   const v1::Request& request = call.request;
   return call.under_token || request.has_layout_commit() || request.has_layout_return() ||
          (request.has_set_attr() && (request.set_attr().fields() & v1::SetAttr::CTIME) != 0);
 }
 
-// What was told holds its directory alone, and a return of that must come behind it.
+// A delegated change needs its directory's delegation, and a return of that must come behind it.
 bool WaitsForNobody(const PendingCall& call) {
-  return IsForRecalls(call) || call.told != 0;
+  return IsForRecalls(call) || call.early_number != 0;
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ v1::ClientFrame RequestQueue::TakeFrame(std::uint64_t now_ms) {
     next.queue->erase(next.queue->begin() + static_cast<std::ptrdiff_t>(next.at));
     if (call->request.id() == 0) call->request.set_id(next_id_++);
     if (call->request.slot() == 0) ++SentLike(*call);
-    if (call->told == 0) call->state = PendingCall::State::kSent;
+    if (call->early_number == 0) call->state = PendingCall::State::kSent;
     call->ever_sent = true;
     call->sent_ms = now_ms;
     *frame.add_requests() = call->request;  // kept, to be sent again if the stream is lost
@@ -133,7 +133,7 @@ PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
   if (it == sent_.end()) return nullptr;
   PendingCallPtr call = std::move(it->second);
   sent_.erase(it);
-  if (call->told != 0) return call;  // keeps its slot until that is confirmed
+  if (call->early_number != 0) return call;  // keeps its slot until that is confirmed
   if (call->request.slot() != 0) {
     slots_.Release(call->request.slot());
     GiveSlots();
@@ -143,72 +143,73 @@ PendingCallPtr RequestQueue::Answered(std::uint64_t id) {
   return call;
 }
 
-PendingCallPtr RequestQueue::Told(const v1::Reply& reply) {
+PendingCallPtr RequestQueue::NoteEarlyReply(const v1::Reply& reply) {
   const auto it = sent_.find(reply.id());
   if (it == sent_.end() || it->second->request.slot() == 0) return nullptr;
-  const bool foretold = it->second->request.has_foretold();
-  if (it->second->told != 0 && !foretold) return nullptr;
+  const bool delegated = it->second->request.has_delegated();
+  if (it->second->early_number != 0 && !delegated) return nullptr;
   PendingCallPtr call = std::move(it->second);
   sent_.erase(it);
-  call->told_sequence = reply.sequence();
-  if (foretold) return call;
-  call->told = next_told_++;
-  *call->redo.mutable_time() = reply.provisional().time();
-  call->redo.set_inode(reply.entry().attr().inode());
-  call->redo.set_generation(reply.entry().attr().generation());
+  call->early_sequence = reply.sequence();
+  if (delegated) return call;
+  call->early_number = next_early_number_++;
+  *call->replay.mutable_time() = reply.early().time();
+  call->replay.set_inode(reply.entry().attr().inode());
+  call->replay.set_generation(reply.entry().attr().generation());
   for (const v1::Extent& extent : reply.entry().layout().extents()) {
-    if (extent.state() != v1::EXTENT_HOLE) *call->redo.add_extents() = extent;
+    if (extent.state() != v1::EXTENT_HOLE) *call->replay.add_extents() = extent;
   }
-  told_.emplace(call->told, call);
+  early_.emplace(call->early_number, call);
   return call;
 }
 
-std::uint64_t RequestQueue::Foretell(const PendingCallPtr& call, const v1::Redo& as_told) {
-  if (!waiting_.empty() || ToldMuch() || slots_.free() <= KeptSlots()) return 0;
+std::uint64_t RequestQueue::SendDelegated(const PendingCallPtr& call, const v1::Replay& decided) {
+  if (!waiting_.empty() || ManyEarly() || slots_.free() <= KeptSlots()) return 0;
   const std::optional<SlotTable::Slot> slot = slots_.Take();
   call->request.set_slot(slot->number);
   call->request.set_slot_sequence(slot->sequence);
-  v1::Redo& foretold = *call->request.mutable_foretold();  // this epoch's controller knows blocks
-  *foretold.mutable_time() = as_told.time();
-  foretold.set_inode(as_told.inode());
-  foretold.set_generation(as_told.generation());
-  call->redo = as_told;
-  call->told = next_told_++;
-  told_.emplace(call->told, call);
+  v1::Replay& delegated =
+      *call->request.mutable_delegated();  // this epoch's controller knows blocks
+  *delegated.mutable_time() = decided.time();
+  delegated.set_inode(decided.inode());
+  delegated.set_generation(decided.generation());
+  call->replay = decided;
+  call->early_number = next_early_number_++;
+  early_.emplace(call->early_number, call);
   MakeReady(call);
-  return call->told;
+  return call->early_number;
 }
 
 void RequestQueue::Durable(std::uint64_t sequence) {
   std::vector<PendingCallPtr> confirmed;
-  for (const auto& [number, call] : told_) {
-    const bool answered = !call->redoing && call->told_sequence != 0;
-    if (answered && call->told_sequence <= sequence) confirmed.push_back(call);
+  for (const auto& [number, call] : early_) {
+    const bool answered = !call->replaying && call->early_sequence != 0;
+    if (answered && call->early_sequence <= sequence) confirmed.push_back(call);
   }
   for (const PendingCallPtr& call : confirmed) Confirmed(call);
 }
 
 void RequestQueue::Confirmed(const PendingCallPtr& call) {
-  if (told_.erase(call->told) == 0) return;
+  if (early_.erase(call->early_number) == 0) return;
   slots_.Release(call->request.slot());
   GiveSlots();
 }
 
 void RequestQueue::Resumed(bool new_epoch) {
   Queue again;
-  for (const auto& [number, call] : told_) {
-    const bool unanswered = call->request.has_foretold() && call->told_sequence == 0;
-    if (!new_epoch && !call->redoing && !unanswered) continue;
+  for (const auto& [number, call] : early_) {
+    const bool unanswered = call->request.has_delegated() && call->early_sequence == 0;
+    if (!new_epoch && !call->replaying && !unanswered) continue;
     if (!new_epoch && unanswered) {  // as it was
-      call->order = kRedoOrder;
+      call->order = kReplayOrder;
       again.push_back(call);
       continue;
     }
-    call->redoing = true;
-    call->request.clear_foretold();
-    call->order = kRedoOrder;
-    call->request.clear_redo();
-    if (new_epoch) *call->request.mutable_redo() = call->redo;
+    call->replaying = true;
+    call->request.clear_delegated();
+    call->order = kReplayOrder;
+    call->request.clear_replay();
+    if (new_epoch) *call->request.mutable_replay() = call->replay;
     again.push_back(call);
   }
   ready_slotted_.insert(ready_slotted_.begin(), again.begin(), again.end());
@@ -221,7 +222,7 @@ bool RequestQueue::Remove(const PendingCallPtr& call) {
     if (it == queue->end()) continue;
     queue->erase(it);
     if (call->request.slot() != 0) {
-      slots_.Untake(call->request.slot());
+      slots_.ReleaseUnused(call->request.slot());
       GiveSlots();
     }
     return true;
@@ -232,7 +233,7 @@ bool RequestQueue::Remove(const PendingCallPtr& call) {
 void RequestQueue::StreamLost() {
   Queue slotted, waiting, brief;
   for (auto& [id, call] : sent_) {
-    if (call->told != 0) continue;  // the next session's epoch decides
+    if (call->early_number != 0) continue;  // the next session's epoch decides
     // A read that nobody waits for is not repeated.
     const bool wanted = !Is(call->request, kOfStream) &&
                         (!call->abandoned || call->on_done || Is(call->request, kMutation));
@@ -250,7 +251,7 @@ void RequestQueue::StreamLost() {
   claimed_.clear();
   std::erase_if(ready_brief_,
                 [](const PendingCallPtr& call) { return Is(call->request, kOfStream); });
-  std::erase_if(ready_slotted_, [](const PendingCallPtr& call) { return call->told != 0; });
+  std::erase_if(ready_slotted_, [](const PendingCallPtr& call) { return call->early_number != 0; });
   ready_slotted_.insert(ready_slotted_.begin(), slotted.begin(), slotted.end());
   ready_waiting_.insert(ready_waiting_.begin(), waiting.begin(), waiting.end());
   ready_brief_.insert(ready_brief_.begin(), brief.begin(), brief.end());
@@ -258,7 +259,7 @@ void RequestQueue::StreamLost() {
 
 std::vector<std::pair<PendingCallPtr, int>> RequestQueue::SessionOver() {
   StreamLost();
-  told_.clear();
+  early_.clear();
   std::vector<std::pair<PendingCallPtr, int>> doomed;
   const Queue slotted = std::exchange(ready_slotted_, {});
   const Queue without = std::exchange(ready_waiting_, {});
@@ -290,15 +291,15 @@ void RequestQueue::SessionBegins(std::uint32_t slots) {
 std::vector<PendingCallPtr> RequestQueue::TakeAll() {
   std::vector<PendingCallPtr> all;
   for (auto& [id, call] : sent_) {
-    if (call->told == 0) all.push_back(std::move(call));
+    if (call->early_number == 0) all.push_back(std::move(call));
   }
   for (Queue* queue : {&ready_slotted_, &ready_waiting_, &ready_brief_, &for_recalls_, &waiting_}) {
     std::copy_if(queue->begin(), queue->end(), std::back_inserter(all),
-                 [](const PendingCallPtr& call) { return call->told == 0; });
+                 [](const PendingCallPtr& call) { return call->early_number == 0; });
     queue->clear();
   }
   sent_.clear();
-  told_.clear();
+  early_.clear();
   waiting_sent_ = brief_sent_ = 0;
   return all;
 }

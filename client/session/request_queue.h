@@ -7,9 +7,9 @@
 // that only meant something to that session (layouts, tokens, closes); the rest waits for the next
 // session. Bounded by its callers: one request per waiting thread, and one post per inode held.
 //
-// What was answered provisionally is *told*: done for its caller, but kept with its slot until it
+// What was answered early is done for its caller, but kept with its slot until it
 // is durable. In a new epoch it goes before everything else, in the order in which it was told.
-// What is *foretold* was told by this client itself, before it is sent.
+// A *delegated* request was answered by this client itself, before it is sent.
 //
 // Some slots are kept for what a recall waits for. All others may be taken by mutations that wait
 // at the controller for another host to give up its tokens, and that host's for us.
@@ -51,15 +51,15 @@ struct PendingCall {
   State state = State::kQueued;
   std::uint64_t session = 0;  // not under another one than this; 0: under any
   bool ever_sent = false;
-  bool abandoned = false;     // its caller was interrupted
-  bool under_token = false;   // as CallOptions
-  std::uint64_t sent_ms = 0;  // last time
-  std::uint64_t order = 0;    // of sending, once ready
-  std::uint64_t told = 0;     // its number among those told of; 0: it was not
-  // The volume sequence that is to be durable; 0: what was foretold is not answered yet.
-  std::uint64_t told_sequence = 0;
-  bool redoing = false;  // told, but perhaps lost: it goes out again (its state stays)
-  v1::Redo redo;
+  bool abandoned = false;          // its caller was interrupted
+  bool under_token = false;        // as CallOptions
+  std::uint64_t sent_ms = 0;       // last time
+  std::uint64_t order = 0;         // of sending, once ready
+  std::uint64_t early_number = 0;  // its number among those told of; 0: it was not
+  // The volume sequence that is to be durable; 0: the delegated change is not answered yet.
+  std::uint64_t early_sequence = 0;
+  bool replaying = false;  // told, but perhaps lost: it goes out again (its state stays)
+  v1::Replay replay;
   absl::StatusOr<v1::Reply> outcome = absl::UnknownError("not answered");  // valid when kDone
   CondVar done;
 };
@@ -83,22 +83,22 @@ class RequestQueue {
   // The request that this reply answers, no longer pending; null when there is none.
   PendingCallPtr Answered(std::uint64_t id);
 
-  // Adds a request that is told of already, as `as_told`; its number. 0: it has no slot, or too
+  // Adds a request that is told of already, as `decided`; its number. 0: it has no slot, or too
   // much was told; nothing is added. REQUIRES: a mutation.
-  std::uint64_t Foretell(const PendingCallPtr& call, const v1::Redo& as_told);
-  // The request that this provisional reply answers; null when there is none.
-  PendingCallPtr Told(const v1::Reply& reply);
+  std::uint64_t SendDelegated(const PendingCallPtr& call, const v1::Replay& decided);
+  // The request that this early reply answers; null when there is none.
+  PendingCallPtr NoteEarlyReply(const v1::Reply& reply);
   // All changes up to this volume sequence are durable.
   void Durable(std::uint64_t sequence);
   // What was told of this request is durable.
   void Confirmed(const PendingCallPtr& call);
   // The number up to which all that was told is durable.
   std::uint64_t confirmed() const {
-    return told_.empty() ? next_told_ - 1 : told_.begin()->first - 1;
+    return early_.empty() ? next_early_number_ - 1 : early_.begin()->first - 1;
   }
-  bool AnyTold() const { return !told_.empty(); }
+  bool AnyEarly() const { return !early_.empty(); }
   // So much was told that slots may run out.
-  bool ToldMuch() const { return 2 * told_.size() >= slots_.count() - KeptSlots(); }
+  bool ManyEarly() const { return 2 * early_.size() >= slots_.count() - KeptSlots(); }
   // On a new stream: what was told and may be lost goes again, in a new epoch all of it.
   void Resumed(bool new_epoch);
 
@@ -131,12 +131,12 @@ class RequestQueue {
   // How many slots are for `for_recalls_` alone.
   std::size_t KeptSlots() const { return slots_.count() < 2 ? 0 : (slots_.count() + 15) / 16; }
 
-  static constexpr std::uint64_t kRedoOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
+  static constexpr std::uint64_t kReplayOrder = 0, kReclaimOrder = 1, kFirstOrder = 2;
 
   SlotTable slots_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = kFirstOrder;
-  std::uint64_t next_told_ = 1;
+  std::uint64_t next_early_number_ = 1;
   // By the order of what comes next: claimed as open, since the stream was lost.
   absl::flat_hash_map<std::uint64_t, std::uint64_t> claimed_;
   std::uint64_t waiting_sent_ = 0;  // without a slot, and that may wait at the controller
@@ -146,8 +146,8 @@ class RequestQueue {
   Queue ready_slotted_;             // these three by order
   Queue ready_waiting_;  // without a slot: those that may wait at the controller, and …
   Queue ready_brief_;    // … those that never do
-  std::map<std::uint64_t, PendingCallPtr> sent_;  // by id: the order of sending
-  std::map<std::uint64_t, PendingCallPtr> told_;  // by number; those that go again are sent, too
+  std::map<std::uint64_t, PendingCallPtr> sent_;   // by id: the order of sending
+  std::map<std::uint64_t, PendingCallPtr> early_;  // by number; those that go again are sent, too
 };
 
 }  // namespace reel::client

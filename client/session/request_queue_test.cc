@@ -1,4 +1,4 @@
-// What was told provisionally: until when it is kept, and how it goes again.
+// Requests with early replies: until when they are kept, and how they are replayed.
 #include "client/session/request_queue.h"
 
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 namespace reel::client {
 namespace {
 
-class ToldRequestsTest : public testing::Test {
+class EarlyRequestsTest : public testing::Test {
  protected:
-  ToldRequestsTest() { queue_.SessionBegins(4 + 1); }  // the last is for what recalls wait for
+  EarlyRequestsTest() { queue_.SessionBegins(4 + 1); }  // the last is for what recalls wait for
   PendingCallPtr Add(const std::string& name) {
     v1::Request request;
     request.mutable_create()->set_name(name);
@@ -26,18 +26,18 @@ class ToldRequestsTest : public testing::Test {
       const v1::ClientFrame frame = queue_.TakeFrame(0);
       for (const v1::Request& request : frame.requests()) {
         names.push_back(request.has_reclaim() ? "reclaim" : request.create().name());
-        if (request.has_redo()) names.back() += std::to_string(request.redo().inode());
+        if (request.has_replay()) names.back() += std::to_string(request.replay().inode());
       }
     }
     return names;
   }
-  void Tell(const PendingCallPtr& call, std::uint64_t sequence, std::uint64_t inode = 0) {
+  void ReplyEarly(const PendingCallPtr& call, std::uint64_t sequence, std::uint64_t inode = 0) {
     v1::Reply reply;
     reply.set_id(call->request.id());
     reply.set_sequence(sequence);
-    reply.mutable_provisional();
+    reply.mutable_early();
     reply.mutable_entry()->mutable_attr()->set_inode(inode);
-    EXPECT_EQ(queue_.Told(reply), call);
+    EXPECT_EQ(queue_.NoteEarlyReply(reply), call);
   }
   void NewEpoch() {
     queue_.StreamLost();
@@ -50,28 +50,28 @@ class ToldRequestsTest : public testing::Test {
   RequestQueue queue_;
 };
 
-TEST_F(ToldRequestsTest, KeepTheirSlotsUntilTheyAreDurable) {
+TEST_F(EarlyRequestsTest, EarlyRequestsKeepTheirSlotsUntilTheyAreDurable) {
   std::vector<PendingCallPtr> calls;
   for (const char* name : {"a", "b", "c", "d", "e"}) calls.push_back(Add(name));
   EXPECT_EQ(Sent(), (Names{"a", "b", "c", "d"}));
-  Tell(calls[0], 10);
-  EXPECT_FALSE(queue_.ToldMuch());
-  Tell(calls[1], 11);
-  EXPECT_TRUE(queue_.ToldMuch());
+  ReplyEarly(calls[0], 10);
+  EXPECT_FALSE(queue_.ManyEarly());
+  ReplyEarly(calls[1], 11);
+  EXPECT_TRUE(queue_.ManyEarly());
   EXPECT_EQ(Sent(), Names{});
   EXPECT_EQ(queue_.confirmed(), 0u);
   queue_.Durable(10);
-  EXPECT_EQ(queue_.confirmed(), calls[0]->told);
+  EXPECT_EQ(queue_.confirmed(), calls[0]->early_number);
   EXPECT_EQ(Sent(), Names{"e"});
   queue_.Durable(11);
-  EXPECT_EQ(queue_.confirmed(), calls[1]->told);
+  EXPECT_EQ(queue_.confirmed(), calls[1]->early_number);
 }
 
-TEST_F(ToldRequestsTest, GoFirstInANewEpochInTheOrderInWhichTheyWereTold) {
+TEST_F(EarlyRequestsTest, ReplaysGoFirstInANewEpochInTheirOldOrder) {
   const auto a = Add("a"), b = Add("b"), c = Add("c");
   Sent();
-  Tell(c, 10, 103);
-  Tell(a, 11, 101);
+  ReplyEarly(c, 10, 103);
+  ReplyEarly(a, 11, 101);
   NewEpoch();
   EXPECT_EQ(Sent(), (Names{"c103", "a101", "reclaim", "b"}));
   // A sequence of another epoch says nothing of them.
@@ -80,61 +80,61 @@ TEST_F(ToldRequestsTest, GoFirstInANewEpochInTheOrderInWhichTheyWereTold) {
   // Lost again half way.
   EXPECT_EQ(queue_.Answered(c->request.id()), c);
   queue_.Confirmed(c);
-  EXPECT_EQ(queue_.confirmed(), c->told);
+  EXPECT_EQ(queue_.confirmed(), c->early_number);
   NewEpoch();
   EXPECT_EQ(Sent(), (Names{"a101", "reclaim", "b"}));
   EXPECT_EQ(queue_.Answered(a->request.id()), a);
   queue_.Confirmed(a);
-  EXPECT_EQ(queue_.confirmed(), a->told);
+  EXPECT_EQ(queue_.confirmed(), a->early_number);
 }
 
-TEST_F(ToldRequestsTest, WhoseNewAnswerIsLostAskForItAgain) {
+TEST_F(EarlyRequestsTest, AReplayIsRepeatedWhenItsReplyIsLost) {
   const auto a = Add("a"), b = Add("b");
   Sent();
-  Tell(a, 10, 101);
+  ReplyEarly(a, 10, 101);
   NewEpoch();
   Sent();
-  Tell(b, 20);  // of the new epoch, which goes on
+  ReplyEarly(b, 20);  // of the new epoch, which goes on
   queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);
   EXPECT_EQ(Sent(), Names{"a"});
   EXPECT_EQ(queue_.Answered(a->request.id()), a);
 }
 
-TEST_F(ToldRequestsTest, StayWhereTheyAreInTheSameEpoch) {
+TEST_F(EarlyRequestsTest, NoReplayIsSentInTheSameEpoch) {
   const auto a = Add("a");
   Sent();
-  Tell(a, 10);
+  ReplyEarly(a, 10);
   queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);
   EXPECT_EQ(Sent(), Names{});
   queue_.Durable(10);
-  EXPECT_EQ(queue_.confirmed(), a->told);
+  EXPECT_EQ(queue_.confirmed(), a->early_number);
 }
 
-TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
+TEST_F(EarlyRequestsTest, ADelegatedRequestIsRepeatedUntilItIsAnswered) {
   const auto call = [](const std::string& name) {
     v1::Request request;
     request.mutable_create()->set_name(name);
     return std::make_shared<PendingCall>(std::move(request));
   };
-  v1::Redo as_told;
-  as_told.set_inode(101);
+  v1::Replay decided;
+  decided.set_inode(101);
   const auto a = call("a"), b = call("b"), late = call("late");
   const auto waits = Add("waits");
-  EXPECT_EQ(queue_.Foretell(a, as_told), 1u);
-  as_told.set_inode(102);
-  as_told.add_extents()->set_pool_block(55);
-  EXPECT_EQ(queue_.Foretell(b, as_told), 2u);
-  EXPECT_EQ(b->request.foretold().extents_size(), 0);  // they came from there
-  EXPECT_EQ(queue_.Foretell(late, as_told), 0u);       // so many at a time
+  EXPECT_EQ(queue_.SendDelegated(a, decided), 1u);
+  decided.set_inode(102);
+  decided.add_extents()->set_pool_block(55);
+  EXPECT_EQ(queue_.SendDelegated(b, decided), 2u);
+  EXPECT_EQ(b->request.delegated().extents_size(), 0);  // they came from there
+  EXPECT_EQ(queue_.SendDelegated(late, decided), 0u);   // so many at a time
   EXPECT_EQ(Sent(), (Names{"waits", "a", "b"}));
   queue_.Durable(1000);  // says nothing of what has no answer
   EXPECT_EQ(queue_.confirmed(), 0u);
   // The same epoch: first of all, as it was.
   queue_.StreamLost();
   queue_.Resumed(/*new_epoch=*/false);
-  EXPECT_TRUE(a->request.has_foretold());
+  EXPECT_TRUE(a->request.has_delegated());
   EXPECT_EQ(Sent(), (Names{"a", "b", "waits"}));
   EXPECT_EQ(queue_.Answered(a->request.id()), a);
   queue_.Confirmed(a);
@@ -142,12 +142,12 @@ TEST_F(ToldRequestsTest, WhatIsForetoldGoesAgainUntilItIsAnswered) {
   // Another one: done again.
   NewEpoch();
   EXPECT_EQ(Sent(), (Names{"b102", "reclaim", "waits"}));
-  EXPECT_FALSE(b->request.has_foretold());
-  ASSERT_EQ(b->request.redo().extents_size(), 1);
-  EXPECT_EQ(b->request.redo().extents(0).pool_block(), 55u);
+  EXPECT_FALSE(b->request.has_delegated());
+  ASSERT_EQ(b->request.replay().extents_size(), 1);
+  EXPECT_EQ(b->request.replay().extents(0).pool_block(), 55u);
 }
 
-TEST_F(ToldRequestsTest, NameTheBlocksThatTheyBrought) {
+TEST_F(EarlyRequestsTest, AReplayNamesTheBlocksOfItsReply) {
   const auto a = Add("a");
   Sent();
   v1::Reply reply;
@@ -156,24 +156,24 @@ TEST_F(ToldRequestsTest, NameTheBlocksThatTheyBrought) {
   layout.add_extents()->set_pool_block(55);
   layout.mutable_extents(0)->set_state(v1::EXTENT_UNWRITTEN);
   layout.add_extents()->set_state(v1::EXTENT_HOLE);
-  EXPECT_EQ(queue_.Told(reply), a);
+  EXPECT_EQ(queue_.NoteEarlyReply(reply), a);
   NewEpoch();
-  ASSERT_EQ(a->request.redo().extents_size(), 1);
-  EXPECT_EQ(a->request.redo().extents(0).pool_block(), 55u);
+  ASSERT_EQ(a->request.replay().extents_size(), 1);
+  EXPECT_EQ(a->request.replay().extents(0).pool_block(), 55u);
 }
 
-TEST_F(ToldRequestsTest, EndWithTheSession) {
+TEST_F(EarlyRequestsTest, EarlyRequestsEndWithTheSession) {
   const auto a = Add("a");
   Sent();
-  Tell(a, 10);
+  ReplyEarly(a, 10);
   EXPECT_TRUE(queue_.SessionOver().empty());
   queue_.SessionBegins(4);
   EXPECT_EQ(Sent(), Names{});
-  EXPECT_EQ(queue_.confirmed(), a->told);
+  EXPECT_EQ(queue_.confirmed(), a->early_number);
 }
 
 // Else two hosts, all of whose slots wait for each other's tokens, would wait for ever.
-TEST(RequestQueueTest, WhatRecallsWaitForGetsASlotThatNothingElseTakes) {
+TEST(RequestQueueTest, RequestsThatRecallsWaitForHaveReservedSlots) {
   RequestQueue queue;
   queue.SessionBegins(32);
   for (int i = 0; i < 40; ++i) {
@@ -182,7 +182,7 @@ TEST(RequestQueueTest, WhatRecallsWaitForGetsASlotThatNothingElseTakes) {
     queue.Add(std::make_shared<PendingCall>(std::move(request)));
   }
   EXPECT_EQ(queue.TakeFrame(0).requests_size(), 30);
-  EXPECT_EQ(queue.Foretell(std::make_shared<PendingCall>(v1::Request()), {}), 0u);
+  EXPECT_EQ(queue.SendDelegated(std::make_shared<PendingCall>(v1::Request()), {}), 0u);
   v1::Request back;
   back.mutable_layout_return()->set_inode(7);
   queue.Add(std::make_shared<PendingCall>(back));
@@ -201,7 +201,7 @@ TEST(RequestQueueTest, WhatRecallsWaitForGetsASlotThatNothingElseTakes) {
 }
 
 // Else they would close what the new epoch has just been told of.
-TEST(RequestQueueTest, ClosesOfWhatIsClaimedAnewAreDropped) {
+TEST(RequestQueueTest, ClosesOfReclaimedFilesAreDropped) {
   RequestQueue queue;
   queue.SessionBegins(4);
   const auto close = [&](std::uint64_t inode) {
@@ -301,7 +301,7 @@ TEST_F(OrderTest, NothingOvertakesAReturnOfAttributesHoweverManyAreOnTheirWay) {
 }
 
 // They may wait for hosts that wait for us.
-TEST_F(OrderTest, WhatAnswersRecallsGoesAheadOfThoseThatWaitForOthers) {
+TEST_F(OrderTest, RecallAnswersOvertakeRequestsThatWait) {
   Fill(Get(), kMostWaiting);
   Add(Get());
   Add(Write());
@@ -316,15 +316,15 @@ TEST_F(OrderTest, WhatAnswersRecallsGoesAheadOfThoseThatWaitForOthers) {
   EXPECT_EQ(Sent(), (Ops{v1::Request::kGetAttr, v1::Request::kLayoutGet}));
 }
 
-TEST_F(OrderTest, AReturnOfADirectoryComesBehindWhatWasForetoldThere) {
+TEST_F(OrderTest, AReturnOfADirectoryFollowsItsDelegatedChanges) {
   Fill(Get(), kMostWaiting);
   Add(Get());
   Add(Write());
   v1::Request create;
   create.mutable_create()->set_parent(3);
-  v1::Redo told;
-  told.set_inode(9);
-  ASSERT_NE(queue_.Foretell(std::make_shared<PendingCall>(create), told), 0u);
+  v1::Replay early_number;
+  early_number.set_inode(9);
+  ASSERT_NE(queue_.SendDelegated(std::make_shared<PendingCall>(create), early_number), 0u);
   Add(Return());
   EXPECT_EQ(Sent(), (Ops{v1::Request::kCreate, v1::Request::kAttrReturn}));
 }

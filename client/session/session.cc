@@ -15,7 +15,7 @@ namespace reel::client {
 namespace {
 
 constexpr std::uint64_t kGoodbyeTimeoutMs = 1000;
-constexpr std::uint64_t kRedoTimeoutMs = 10'000;
+constexpr std::uint64_t kReplayTimeoutMs = 10'000;
 // How often a waiting call looks for an interrupt: a signal is answered within that time.
 constexpr std::chrono::milliseconds kInterruptPoll{50};
 
@@ -97,20 +97,20 @@ void SessionImpl::PostSync() {
   writer_wake_.NotifyOne();
 }
 
-std::uint64_t SessionImpl::Foretell(v1::Request request, const v1::Redo& as_told) {
+std::uint64_t SessionImpl::SendDelegated(v1::Request request, const v1::Replay& decided) {
   const auto call = std::make_shared<PendingCall>(std::move(request));
   MutexLock lock(mutex_);
   if (phase_.closing() || !link_.live() || !LeaseHolds()) return 0;
-  const std::uint64_t told = queue_.Foretell(call, as_told);
-  if (told == 0) return 0;
-  early_.Promised(told);
+  const std::uint64_t early_number = queue_.SendDelegated(call, decided);
+  if (early_number == 0) return 0;
+  early_.Promised(early_number);
   writer_wake_.NotifyOne();
-  return told;
+  return early_number;
 }
 
-absl::Status SessionImpl::Sync(std::uint64_t told, std::uint64_t losses,
+absl::Status SessionImpl::Sync(std::uint64_t early_number, std::uint64_t losses,
                                const Interrupt* interrupt) {
-  if (!Confirmed(told)) {
+  if (!Confirmed(early_number)) {
     v1::Request request;
     request.mutable_sync();
     CallOptions options;
@@ -118,7 +118,7 @@ absl::Status SessionImpl::Sync(std::uint64_t told, std::uint64_t losses,
     absl::Status status = Call(std::move(request), options).status();
     if (!status.ok()) return status;
     // Its answer comes behind those to all that was told before.
-    if (!Confirmed(told)) return ErrnoStatus(EIO, "changes of names have no answer");
+    if (!Confirmed(early_number)) return ErrnoStatus(EIO, "changes of names have no answer");
   }
   if (!early_.TakeLoss(losses)) return absl::OkStatus();
   return ErrnoStatus(EIO, "changes of names were lost with the session");
@@ -214,7 +214,7 @@ void SessionImpl::Shutdown() {
     MutexLock lock(mutex_);
     if (!phase_.BeginShutdown()) return;
     // Where a controller comes back soon, it is to get what it may have lost, before the goodbye.
-    const std::uint64_t patience_ms = clock_.NowMs() + kRedoTimeoutMs;
+    const std::uint64_t patience_ms = clock_.NowMs() + kReplayTimeoutMs;
     while (session_id() != 0 && queue_.confirmed() < early_.last() &&
            clock_.NowMs() < patience_ms) {
       if (link_.live()) PostSync();

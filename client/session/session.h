@@ -7,7 +7,7 @@
 //   one receiving thread: `on_reply` and SessionEvents run there and must not block.
 //   3. LeaseHolds() turns false before the controller may give away what this client holds: it
 //   counts from the *sending* of the last answered renewal, on CLOCK_BOOTTIME, less a margin.
-//   4. What the controller told provisionally is sent again in a new epoch, until it is durable; it
+//   4. What the controller replied to early is sent again in a new epoch, until it is durable; it
 //   is lost only with the session.
 // Threads: all public methods may be called concurrently.
 #pragma once
@@ -57,14 +57,14 @@ class SessionEvents {
   virtual void OnReply(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
   // What was told of this request was lost with its epoch, and has been done again: like this. With
   // an error, it could not be.
-  virtual void OnRedone(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
+  virtual void OnReplayed(const v1::Request& /*request*/, const v1::Reply& /*reply*/) {}
   // What the stream still had to bring is lost; it will be asked for again on the next one.
   virtual void OnStreamLost() {}
   // A new session was registered, with this reservation key (0: none). Before anything is granted
   // to it.
   virtual void OnRegistered(std::uint64_t /*session*/, std::uint64_t /*key*/) {}
   // What was told under this number, and later, may be lost with the session: OnEvicted follows.
-  virtual void OnToldLost(std::uint64_t /*first*/) {}
+  virtual void OnEarlyLost(std::uint64_t /*first*/) {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
   // Any thread, with no lock held; several times a second.
@@ -101,7 +101,7 @@ class Session {
     // one.
     std::uint32_t soft_timeout_ms = 0;
     bool caches_attributes = false;  // the controller may grant attribute tokens
-    bool told_at_once = true;        // of changes of names and attributes, before they are durable
+    bool early_replies = true;       // of changes of names and attributes, before they are durable
     ProtocolRange protocol = SpokenProtocol();
     std::string program{};  // this client's release, for people
   };
@@ -130,16 +130,18 @@ class Session {
                      std::uint64_t session = 0, bool under_token = false);
 
   // ---- what was told before it was durable ----
-  // Whether the controller takes what is foretold.
-  virtual bool foretells() const { return false; }
-  // Sends a change of which the caller's program is told now that it is done, as `as_told` says:
+  // Whether the controller takes delegated changes.
+  virtual bool delegates() const { return false; }
+  // Sends a change of which the caller's program is told now that it is done, as `decided` says:
   // the caller holds alone what it takes for that. Its number among what was told; 0: it cannot be
   // sent at once, nothing was done. Waits for nothing. SessionEvents::OnReply brings its answer.
-  virtual std::uint64_t Foretell(v1::Request /*request*/, const v1::Redo& /*as_told*/) { return 0; }
+  virtual std::uint64_t SendDelegated(v1::Request /*request*/, const v1::Replay& /*decided*/) {
+    return 0;
+  }
   // On the receiving thread: the number of the reply that is being handed over, if it is
-  // provisional; else 0.
-  virtual std::uint64_t told() const { return 0; }
-  virtual std::uint64_t last_told() const { return 0; }
+  // early; else 0.
+  virtual std::uint64_t early_number() const { return 0; }
+  virtual std::uint64_t last_early_number() const { return 0; }
   // Whether what was told under this number, and before, is durable. Takes no lock.
   virtual bool Confirmed(std::uint64_t /*told*/) const { return true; }
   // How often something that was told of was lost.
@@ -170,9 +172,9 @@ class Session {
   // The controller checks modes, so it has to know the callers' groups; and set-id bits and devices
   // on the volume are not to be believed.
   virtual bool squashed() const { return false; }
-  // Whether the controller knows attributes that were set ahead of it
-  // (client/inode/attributes_ahead.h).
-  virtual bool sets_ahead() const { return false; }
+  // Whether the controller knows delayed attributes
+  // (client/inode/delayed_attributes.h).
+  virtual bool delays_attributes() const { return false; }
   // Commits have long waited for room in the controller's store, as of the last renewal.
   virtual bool commits_wait() const { return false; }
   // The volume descriptor that the controller sent at registration.

@@ -45,13 +45,16 @@ class SessionImpl : public Session {
   }
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
              std::uint64_t session, bool under_token) override;
-  std::uint64_t told() const override { return early_.handed_over(); }
-  std::uint64_t last_told() const override { return early_.last(); }
-  bool Confirmed(std::uint64_t told) const override { return early_.Confirmed(told); }
+  std::uint64_t early_number() const override { return early_.handed_over(); }
+  std::uint64_t last_early_number() const override { return early_.last(); }
+  bool Confirmed(std::uint64_t early_number) const override {
+    return early_.Confirmed(early_number);
+  }
   std::uint64_t losses() const override { return early_.losses(); }
-  absl::Status Sync(std::uint64_t told, std::uint64_t losses, const Interrupt* interrupt) override;
-  bool foretells() const override { return terms_.foretells(); }
-  std::uint64_t Foretell(v1::Request request, const v1::Redo& as_told) override;
+  absl::Status Sync(std::uint64_t early_number, std::uint64_t losses,
+                    const Interrupt* interrupt) override;
+  bool delegates() const override { return terms_.delegates(); }
+  std::uint64_t SendDelegated(v1::Request request, const v1::Replay& decided) override;
   bool TimedOut() const override;
   bool Away() const override { return contact_.away(); }
   bool LeaseHolds() const override { return lease_.Holds(clock_.NowMs()); }
@@ -69,7 +72,7 @@ class SessionImpl : public Session {
   void SetSoftTimeout(std::uint32_t soft_timeout_ms) override {
     contact_.SetSoftTimeout(soft_timeout_ms);
   }
-  bool sets_ahead() const override { return terms_.sets_ahead(); }
+  bool delays_attributes() const override { return terms_.delays_attributes(); }
   bool commits_wait() const override { return terms_.commits_wait(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void Shutdown() override;
@@ -92,9 +95,9 @@ class SessionImpl : public Session {
   void ReceiverMain();
   void ReceiveUntilLost();
   void HandleReply(v1::Reply& reply);
-  void HandleProvisional(v1::Reply& reply);
-  // The answer to what its caller has been told: redone, or foretold.
-  void HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply);
+  void HandleEarlyReply(v1::Reply& reply);
+  // The answer to what its caller has been told: replayed, or delegated.
+  void HandleDurableReply(const PendingCallPtr& call, const v1::Reply& reply);
   void PostSync() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleCallback(const v1::Callback& callback);
   void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);

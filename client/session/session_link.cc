@@ -66,19 +66,19 @@ void SessionImpl::ReceiveUntilLost() {
   }
 }
 
-void SessionImpl::HandleProvisional(v1::Reply& reply) {
+void SessionImpl::HandleEarlyReply(v1::Reply& reply) {
   PendingCallPtr call;
   {
     MutexLock lock(mutex_);
-    call = queue_.Told(reply);
+    call = queue_.NoteEarlyReply(reply);
     if (call == nullptr) return;
-    early_.Promised(call->told);
-    queue_.Durable(reply.provisional().durable());
+    early_.Promised(call->early_number);
+    queue_.Durable(reply.early().durable());
     early_.ConfirmedUpTo(queue_.confirmed());
-    if (queue_.ToldMuch()) PostSync();
+    if (queue_.ManyEarly()) PostSync();
     if (queue_.CanSend()) writer_wake_.NotifyOne();
   }
-  early_.SetHandedOver(call->told);
+  early_.SetHandedOver(call->early_number);
   events_.OnReply(call->request, reply);
   if (call->on_reply) std::exchange(call->on_reply, nullptr)(reply);
   early_.SetHandedOver(0);
@@ -86,19 +86,19 @@ void SessionImpl::HandleProvisional(v1::Reply& reply) {
 }
 
 // Its caller has had its answer. One that came out otherwise is lost.
-void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& reply) {
+void SessionImpl::HandleDurableReply(const PendingCallPtr& call, const v1::Reply& reply) {
   const absl::Status status = StatusOf(reply);
-  if (call->request.has_foretold()) events_.OnReply(call->request, reply);
-  if (!status.ok() || reply.entry().attr().inode() != call->redo.inode()) {
+  if (call->request.has_delegated()) events_.OnReply(call->request, reply);
+  if (!status.ok() || reply.entry().attr().inode() != call->replay.inode()) {
     spdlog::error("volume {}: a change that a program was told of is lost: {}", options_.volume,
                   status.ok() ? "it came out otherwise" : status.ToString());
     early_.NoteLoss();
     v1::Reply lost;
     lost.set_error(EIO);
-    lost.mutable_entry()->mutable_attr()->set_inode(call->redo.inode());
-    events_.OnRedone(call->request, lost);
-  } else if (reply.redone()) {
-    events_.OnRedone(call->request, reply);
+    lost.mutable_entry()->mutable_attr()->set_inode(call->replay.inode());
+    events_.OnReplayed(call->request, lost);
+  } else if (reply.replayed()) {
+    events_.OnReplayed(call->request, reply);
   }
   MutexLock lock(mutex_);
   queue_.Confirmed(call);
@@ -107,7 +107,7 @@ void SessionImpl::HandleAsTold(const PendingCallPtr& call, const v1::Reply& repl
 }
 
 void SessionImpl::HandleReply(v1::Reply& reply) {
-  if (reply.has_provisional()) return HandleProvisional(reply);
+  if (reply.has_early()) return HandleEarlyReply(reply);
   PendingCallPtr call;
   {
     MutexLock lock(mutex_);
@@ -118,7 +118,7 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
     if (queue_.CanSend()) writer_wake_.NotifyOne();  // a slot came free
     if (renewals_.Renews(*call, reply)) lease_.Renew(call->sent_ms, renewals_.lease_ms());
   }
-  if (call->told != 0) return HandleAsTold(call, reply);
+  if (call->early_number != 0) return HandleDurableReply(call, reply);
   events_.OnReply(call->request, reply);
   const absl::Status status = StatusOf(reply);
   if (call->request.op_case() == v1::Request::kReclaim && !status.ok()) {

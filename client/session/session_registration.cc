@@ -27,7 +27,7 @@ void SessionImpl::SessionIsOver(const std::string& why) {
   }
   if (first_lost <= early_.last()) {  // known to all before anybody takes it for confirmed
     early_.NoteLoss();
-    events_.OnToldLost(first_lost);
+    events_.OnEarlyLost(first_lost);
   }
   {
     MutexLock lock(mutex_);
@@ -77,14 +77,14 @@ bool SessionImpl::Reconnect() {
 // The first one is what is mounted, for good.
 absl::Status SessionImpl::TakeDescriptor(const v1::HelloReply& hello) {
   if (descriptor_.generation != 0 && hello.volume_descriptor().empty()) return absl::OkStatus();
-  absl::StatusOr<VolumeDescriptor> told = DescriptorOf(hello);
-  if (!told.ok()) return told.status();
+  absl::StatusOr<VolumeDescriptor> early_number = DescriptorOf(hello);
+  if (!early_number.ok()) return early_number.status();
   if (descriptor_.generation == 0) {
-    descriptor_ = *std::move(told);
-  } else if (told->volume != descriptor_.volume) {
+    descriptor_ = *std::move(early_number);
+  } else if (early_number->volume != descriptor_.volume) {
     return ErrnoStatus(ENODEV, absl::StrCat("volume ", options_.volume, " is another one (",
-                                            told->volume.ToString(), ") than is mounted"));
-  } else if (told->generation > descriptor_.generation) {
+                                            early_number->volume.ToString(), ") than is mounted"));
+  } else if (early_number->generation > descriptor_.generation) {
     spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
                  options_.volume);
   }
@@ -135,15 +135,15 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
                        .map_generation = session_id() != 0 ? descriptor_.generation : 0,
                        .mounted_volume = descriptor_.volume,
                        .caches_attributes = options_.caches_attributes,
-                       .told_at_once = options_.told_at_once,
+                       .early_replies = options_.early_replies,
                        .protocol = options_.protocol,
                        .program = options_.program};
   absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from, active);
   absl::Status status = hello.status();
   if (status.ok()) status = TakeDescriptor(*hello);
-  if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_PROVISIONAL) == 0) {
+  if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_EARLY_REPLY) == 0) {
     MutexLock lock(mutex_);
-    if (queue_.AnyTold()) {
+    if (queue_.AnyEarly()) {
       status = ErrnoStatus(ESTALE, "the controller cannot do again what the last one had told");
     }
   }

@@ -27,9 +27,9 @@ class SessionTerms {
     read_only_.store(hello.read_only());
     checks_opens_.store(hello.check_opens());
     const bool was_squashed = squashed_.exchange(hello.squashed());
-    foretells_.store((hello.features() & v1::FEATURE_FORETELL) != 0);
+    delegates_.store((hello.features() & v1::FEATURE_DELEGATION) != 0);
     commits_wait_.store(false);
-    sets_ahead_.store((hello.features() & v1::FEATURE_SET_AHEAD) != 0);
+    delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
     return hello.squashed() && !was_squashed;
   }
   void SetSession(std::uint64_t id) { session_id_.store(id); }
@@ -39,9 +39,9 @@ class SessionTerms {
   std::uint64_t session_id() const { return session_id_.load(); }
   std::uint64_t key() const { return key_.load(); }
   bool read_only() const { return read_only_.load(); }
-  bool sets_ahead() const { return sets_ahead_.load(); }
+  bool delays_attributes() const { return delays_attributes_.load(); }
   bool commits_wait() const { return commits_wait_.load(); }
-  bool foretells() const { return foretells_.load(); }
+  bool delegates() const { return delegates_.load(); }
   bool checks_opens() const { return checks_opens_.load(); }
   bool squashed() const { return squashed_.load(); }
 
@@ -49,9 +49,9 @@ class SessionTerms {
   std::atomic<std::uint64_t> session_id_{0};
   std::atomic<std::uint64_t> key_{0};
   std::atomic<bool> read_only_{false};
-  std::atomic<bool> sets_ahead_{false};
+  std::atomic<bool> delays_attributes_{false};
   std::atomic<bool> commits_wait_{false};
-  std::atomic<bool> foretells_{false};
+  std::atomic<bool> delegates_{false};
   std::atomic<bool> checks_opens_{false};
   std::atomic<bool> squashed_{false};
 };

@@ -9,15 +9,15 @@ TEST(SessionTerms, AreThoseOfTheLastRegistration) {
   SessionTerms terms;
   v1::HelloReply hello;
   hello.set_read_only(true);
-  hello.set_features(v1::FEATURE_FORETELL);
+  hello.set_features(v1::FEATURE_DELEGATION);
   terms.Take(hello);
   terms.SetCommitsWait(true);
   EXPECT_TRUE(terms.read_only());
-  EXPECT_TRUE(terms.foretells());
-  EXPECT_FALSE(terms.sets_ahead());
+  EXPECT_TRUE(terms.delegates());
+  EXPECT_FALSE(terms.delays_attributes());
   terms.Take({});
   EXPECT_FALSE(terms.read_only());
-  EXPECT_FALSE(terms.foretells());
+  EXPECT_FALSE(terms.delegates());
   EXPECT_FALSE(terms.commits_wait());
 }
 

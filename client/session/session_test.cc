@@ -139,7 +139,7 @@ TEST_F(SessionTest, AMutationWhoseReplyWasLostHappensOnce) {
   mdc.DropStreams();
   caller.join();
   EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 1u);
-  EXPECT_EQ(mdc.replays(), 1u);
+  EXPECT_EQ(mdc.repetitions(), 1u);
 }
 
 TEST_F(SessionTest, ADroppedStreamIsNeverSeenByCallers) {
@@ -205,7 +205,7 @@ TEST_F(SessionTest, ShutdownEndsCallsWhileTheControllerIsAway) {
   EXPECT_FALSE(session->LeaseHolds());
 }
 
-TEST_F(SessionTest, AnEvictionGivesUpWhatWasSentAndGoesOn) {
+TEST_F(SessionTest, AnEvictionFailsSentCallsAndGoesOn) {
   Connect();
   const std::uint64_t first = session->session_id();
   mdc.LoseReplies(true);
@@ -220,25 +220,25 @@ TEST_F(SessionTest, AnEvictionGivesUpWhatWasSentAndGoesOn) {
   EXPECT_EQ(mdc.CountOf(v1::Request::kSetAttr), 2u);
 }
 
-TEST_F(SessionTest, WhoeverWaitsForWhatIsLostHearsOfIt) {
+TEST_F(SessionTest, ASyncOfALostChangeFails) {
   Connect();
   const std::uint64_t first = session->session_id();
   mdc.SetSilent(true);
   v1::Request create;
   create.mutable_create()->set_name("new");
-  const std::uint64_t told = session->Foretell(create, {});
-  ASSERT_NE(told, 0u);
+  const std::uint64_t early_number = session->SendDelegated(create, {});
+  ASSERT_NE(early_number, 0u);
   TestInterrupt flags[2];
   std::vector<std::thread> callers;
   for (TestInterrupt& flag : flags) {
-    callers.emplace_back([&] { EXPECT_EQ(ErrnoOf(session->Sync(told, 0, &flag)), EIO); });
+    callers.emplace_back([&] { EXPECT_EQ(ErrnoOf(session->Sync(early_number, 0, &flag)), EIO); });
   }
   Until([&] { return flags[0].asked() > 0 && flags[1].asked() > 0; });
   mdc.SetSilent(false);
   mdc.Evict(first);
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(session->losses(), 1u);
-  EXPECT_TRUE(session->Sync(told, 1, nullptr).ok());
+  EXPECT_TRUE(session->Sync(early_number, 1, nullptr).ok());
 }
 
 // The end of its session and its caller's interrupt at once.
@@ -345,7 +345,7 @@ class OtherVolumeTest : public ShortLeaseTest {
   }
 };
 
-TEST_F(OtherVolumeTest, OfAVolumeThatWasMadeAnewProgramsGetErrors) {
+TEST_F(OtherVolumeTest, ARemadeVolumeGivesErrors) {
   ExpectGone(/*compares=*/true);
 }
 
@@ -353,7 +353,7 @@ TEST_F(OtherVolumeTest, AControllerThatDoesNotCompareIsFoundOut) {
   ExpectGone(/*compares=*/false);
 }
 
-TEST_F(OtherVolumeTest, WhereItsOwnComesBackTheMountGoesOn) {
+TEST_F(OtherVolumeTest, TheMountGoesOnWhenItsVolumeComesBack) {
   ExpectGone(/*compares=*/true);
   mdc.Serve(kOwn(), /*compares=*/true);
   Until([&] { return Call(GetAttr()).ok(); });
@@ -405,7 +405,7 @@ class GivingUpTest : public SessionTest {
   }
 };
 
-TEST_F(GivingUpTest, WhoDoesNotReachALunWhileOthersWaitAsksToBeEvicted) {
+TEST_F(GivingUpTest, AClientWithoutItsLunAsksToBeEvictedWhileOthersWait) {
   Connect();
   events.Work(Stuck());
   Until([&] { return mdc.CountOf(v1::Request::kGiveUp) >= 2; });
@@ -419,7 +419,7 @@ TEST_F(GivingUpTest, WhoDoesNotReachALunWhileOthersWaitAsksToBeEvicted) {
   Until([&] { return session->session_id() != 0 && session->LeaseHolds(); });
 }
 
-TEST_F(GivingUpTest, ItsLeaseIsOverBeforeTheControllerHearsOfIt) {
+TEST_F(GivingUpTest, TheLeaseEndsBeforeTheControllerLearnsOfIt) {
   Connect();
   mdc.HoldReplies(v1::Request::kGiveUp);
   events.Work(Stuck());
@@ -432,7 +432,7 @@ TEST_F(GivingUpTest, ItsLeaseIsOverBeforeTheControllerHearsOfIt) {
   Until([&] { return session->LeaseHolds(); });
 }
 
-TEST_F(GivingUpTest, NobodyGivesUpWhileSomethingMoves) {
+TEST_F(GivingUpTest, NoClientGivesUpWhileARecallProgresses) {
   Connect();
   mdc.LetGiveUp();
   RecallWork slow = Stuck();

@@ -19,7 +19,7 @@ void SlotTable::Release(std::uint32_t number) {
   free_.push_back(number);
 }
 
-void SlotTable::Untake(std::uint32_t number) {
+void SlotTable::ReleaseUnused(std::uint32_t number) {
   --sequences_[number - 1];
   free_.push_back(number);
 }

@@ -26,7 +26,7 @@ class SlotTable {
   // The slot's mutation was answered. REQUIRES: taken.
   void Release(std::uint32_t number);
   // The slot's mutation was never sent: its sequence is used by the next one. REQUIRES: taken.
-  void Untake(std::uint32_t number);
+  void ReleaseUnused(std::uint32_t number);
 
  private:
   std::vector<std::uint64_t> sequences_;  // last one given out, by number - 1

@@ -36,8 +36,8 @@ class TestClient {
     data_ = FileData::Create(
         options, clock,
         [this](std::uint64_t inode, const ByteRange& range) {
-          const auto& told = range.to == 0 ? on_recall : on_invalidate;
-          if (told) told(inode);
+          const auto& callback = range.to == 0 ? on_recall : on_invalidate;
+          if (callback) callback(inode);
         },
         [this](std::uint64_t inode) {
           if (on_forget) on_forget(inode);

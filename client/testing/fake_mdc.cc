@@ -158,8 +158,8 @@ void FakeMdc::Serve(const Uuid& volume, bool compares) {
 
 void FakeMdc::ShowInstead(const Uuid& volume, int hellos) {
   MutexLock lock(mutex_);
-  instead_ = volume;
-  instead_hellos_ = hellos;
+  other_volume_ = volume;
+  other_volume_hellos_ = hellos;
   for (Stream* stream : streams_) stream->End();
 }
 
@@ -259,14 +259,14 @@ std::uint64_t FakeMdc::received_bytes() const {
   return received_bytes_;
 }
 
-std::uint64_t FakeMdc::replays() const {
+std::uint64_t FakeMdc::repetitions() const {
   MutexLock lock(mutex_);
-  return replays_;
+  return repetitions_;
 }
 
 std::vector<std::string> FakeMdc::wrongs() const {
   MutexLock lock(mutex_);
-  return wrongs_;
+  return mistakes_;
 }
 
 // ---- requests ---------------------------------------------------------------------------------
@@ -284,8 +284,8 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
   reply.set_id(request.id());
   v1::HelloReply& answer = *reply.mutable_hello();
   ClientSession* session = nullptr;
-  const Uuid shown = instead_hellos_ > 0 ? instead_ : descriptor_.volume;
-  instead_hellos_ = std::max(0, instead_hellos_ - 1);
+  const Uuid shown = other_volume_hellos_ > 0 ? other_volume_ : descriptor_.volume;
+  other_volume_hellos_ = std::max(0, other_volume_hellos_ - 1);
   if (hello.volume() != descriptor_.name) {
     reply.set_error(ENOENT);
   } else if (compares_volumes_ && !hello.mounted_volume().empty() &&
@@ -345,18 +345,19 @@ void FakeMdc::Handle(Stream& stream, const v1::Request& request) {
   if (request.has_hello()) return HandleHello(stream, request);
   if (stream.session == nullptr || stream.session->evicted) return;
   ClientSession& session = *stream.session;
-  if (session.must_reclaim && !request.has_reclaim()) Wrong("a request came before the reclaim");
+  if (session.must_reclaim && !request.has_reclaim())
+    RecordMistake("a request came before the reclaim");
   if (request.slot() == 0) {
-    if (Is(request, kMutation)) Wrong("a mutation without a slot");
+    if (Is(request, kMutation)) RecordMistake("a mutation without a slot");
   } else {
     Slot& slot = session.slots.at(request.slot());
     if (request.slot_sequence() == slot.sequence) {
-      ++replays_;
+      ++repetitions_;
       v1::Reply reply = slot.reply;
       Answer(session, request, std::move(reply));
       return;
     }
-    if (request.slot_sequence() != slot.sequence + 1) Wrong("a slot's sequence jumps");
+    if (request.slot_sequence() != slot.sequence + 1) RecordMistake("a slot's sequence jumps");
   }
   if (!Execute(session, request)) {
     files_.at(request.layout_get().inode()).parked.push_back({session.id, request});

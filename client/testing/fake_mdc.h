@@ -26,11 +26,11 @@ struct FakeMdcOptions {
   VolumeDescriptor descriptor{};
   std::uint32_t lease_ms = 10'000;
   std::uint32_t slots = 8;
-  std::uint64_t run_blocks = 5;    // longest run of one allocation
-  std::uint64_t ahead_blocks = 4;  // given beyond what was asked for
-  std::uint64_t max_blocks = 0;    // 0: as many as pool 0 has
-  std::size_t max_extents = 500;   // in an answer, not counting holes
-  bool opens_grant = false;        // the token, where that costs nobody anything
+  std::uint64_t run_blocks = 5;           // longest run of one allocation
+  std::uint64_t preallocated_blocks = 4;  // given beyond what was asked for
+  std::uint64_t max_blocks = 0;           // 0: as many as pool 0 has
+  std::size_t max_extents = 500;          // in an answer, not counting holes
+  bool opens_grant = false;               // the token, where that costs nobody anything
 };
 
 class FakeMdc : public MdcConnector {
@@ -74,7 +74,7 @@ class FakeMdc : public MdcConnector {
   // How often it carried out an operation ("set_attr"), repetitions not counted.
   std::uint64_t CountOf(v1::Request::OpCase op) const;
   std::uint64_t received_bytes() const;
-  std::uint64_t replays() const;
+  std::uint64_t repetitions() const;
   // As the last renewal said.
   v1::RecallWork recall_work() const;
   std::vector<std::string> wrongs() const;
@@ -148,12 +148,14 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FreeBlocks(File& file, FileBlock start, std::uint64_t length_blocks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Wrong(std::string what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { wrongs_.push_back(what); }
+  void RecordMistake(std::string what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    mistakes_.push_back(what);
+  }
 
   VolumeDescriptor descriptor_ ABSL_GUARDED_BY(mutex_);
   bool compares_volumes_ ABSL_GUARDED_BY(mutex_) = true;
-  Uuid instead_ ABSL_GUARDED_BY(mutex_);
-  int instead_hellos_ ABSL_GUARDED_BY(mutex_) = 0;
+  Uuid other_volume_ ABSL_GUARDED_BY(mutex_);
+  int other_volume_hellos_ ABSL_GUARDED_BY(mutex_) = 0;
   const FakeMdcOptions options_;
   const std::uint64_t block_bytes_;
   mutable Mutex mutex_;
@@ -175,8 +177,8 @@ class FakeMdc : public MdcConnector {
   std::set<Stream*> streams_ ABSL_GUARDED_BY(mutex_);
   std::map<int, std::uint64_t> counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t received_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t replays_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::string> wrongs_ ABSL_GUARDED_BY(mutex_);
+  std::uint64_t repetitions_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> mistakes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel::client

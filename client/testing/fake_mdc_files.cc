@@ -71,13 +71,14 @@ bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::
                                     : std::max(span.length_blocks, kDescribedBytes / block_bytes_);
   if (get.allocate()) {
     const TokenSpan range{span.start, span.start + length_blocks};
-    if (!mine.held.Has(range, v1::TOKEN_EXCLUSIVE)) Wrong("allocation without token");
+    if (!mine.held.Has(range, v1::TOKEN_EXCLUSIVE)) RecordMistake("allocation without token");
     if (!TakeBlocks(file, span.start, length_blocks)) {
       reply.set_error(ENOSPC);
       return true;
     }
-    const std::uint64_t ahead = std::min(options_.ahead_blocks, token.end - range.end);
-    if (TakeBlocks(file, range.end, ahead)) length_blocks += ahead;
+    const std::uint64_t preallocated =
+        std::min(options_.preallocated_blocks, token.end - range.end);
+    if (TakeBlocks(file, range.end, preallocated)) length_blocks += preallocated;
   }
   const FileBlock start = std::clamp(span.start, token.first, token.end);
   length_blocks = std::min(span.start + length_blocks, token.end) - start;
@@ -147,9 +148,10 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
     const FileBlock first(range.file_block());
     may = may && Holds(file, session.id, {first, first + range.length_blocks()});
   }
-  if (grows && commit.size_bytes() < file.attr.size_bytes()) Wrong("a commit shrinks a file");
+  if (grows && commit.size_bytes() < file.attr.size_bytes())
+    RecordMistake("a commit shrinks a file");
   if (!may) {
-    Wrong("a commit without the exclusive token");
+    RecordMistake("a commit without the exclusive token");
     return reply.set_error(EPERM);
   }
   for (const v1::BlockRange& range : commit.written()) {
@@ -159,7 +161,7 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
       if (e.state != ExtentState::kHole) covered += e.length_blocks;
     }
     if (covered != range.length_blocks()) {
-      Wrong("a commit of blocks that were never granted");
+      RecordMistake("a commit of blocks that were never granted");
       return reply.set_error(ESTALE);
     }
   }
@@ -180,7 +182,7 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
 void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply) {
   File& file = files_.at(set.inode());
   if ((set.fields() & v1::SetAttr::SIZE) != 0) {
-    if (!Holds(file, session.id)) Wrong("truncation without the exclusive token");
+    if (!Holds(file, session.id)) RecordMistake("truncation without the exclusive token");
     const std::uint64_t kept = std::min(file.attr.size_bytes(), set.size_bytes());
     if (set.size_bytes() < file.attr.size_bytes()) {
       FreeBlocks(file, FileBlock(DivideUp(kept, block_bytes_)), 1 << 30);
@@ -200,7 +202,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
 void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply) {
   File& file = files_.at(allocate.inode());
   if (!Holds(file, session.id)) {
-    Wrong("fallocate without the exclusive token");
+    RecordMistake("fallocate without the exclusive token");
   }
   const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();
   const FileBlock inner_start(DivideUp(allocate.offset_bytes(), block_bytes_));

@@ -101,10 +101,10 @@ class LunPathsTest : public testing::Test {
   }
   // Where on the LUN it lies.
   std::uint64_t At(std::uint64_t block) const {
-    std::vector<LunPiece> pieces;
+    std::vector<LunRange> lun_ranges;
     const StripeMap stripes(volume_.descriptor);
-    EXPECT_TRUE(stripes.Map(PoolId(0), PoolBlock(0), block * kBlock, kBlock, pieces).ok());
-    return pieces.at(0).offset_bytes;
+    EXPECT_TRUE(stripes.Map(PoolId(0), PoolBlock(0), block * kBlock, kBlock, lun_ranges).ok());
+    return lun_ranges.at(0).offset_bytes;
   }
   // Past this host's paths.
   void WriteAsAnother(std::uint64_t block, char byte) {

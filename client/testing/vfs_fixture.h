@@ -94,7 +94,7 @@ class FakeFileData : public FileData {
     attr.set_inode(inode);
     return attr;
   }
-  bool WroteUntold(std::uint64_t) const override { return wrote; }
+  bool HasUncommittedWrites(std::uint64_t) const override { return wrote; }
   void NoteAccess(const v1::Attr& attr, AtimePolicy) override { accessed.push_back(attr.inode()); }
   bool IsOpen(std::uint64_t inode) const override { return inode == open; }
   void OpenDirectory(std::uint64_t) override {}

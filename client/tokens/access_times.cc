@@ -14,25 +14,25 @@ void AccessTimes::Note(const FileRef& file, AtimePolicy policy) {
   {
     MutexLock lock(file->mutex);
     const std::uint32_t tick = context_.table.tick();
-    if (!file->NoteRead(policy, now) || file->access.WasTold(tick)) return;
-    if (file->grant.holds_to_write() || !file->access.BeginTelling(tick)) return;
+    if (!file->NoteRead(policy, now) || file->access.WasSent(tick)) return;
+    if (file->grant.holds_to_write() || !file->access.BeginSending(tick)) return;
   }
-  TellOf(file, now);
+  ReportOf(file, now);
 }
 
-void AccessTimes::Tell(const std::vector<FileRef>& files, std::size_t most) {
+void AccessTimes::Report(const std::vector<FileRef>& files, std::size_t most) {
   std::vector<std::pair<FileRef, v1::Time>> due;
   for (const FileRef& file : files) {
     if (due.size() >= most) break;
     MutexLock lock(file->mutex);
-    const std::optional<v1::Time> time = file->access.BeginTelling(context_.table.tick());
+    const std::optional<v1::Time> time = file->access.BeginSending(context_.table.tick());
     if (time) due.emplace_back(file, *time);
   }
-  for (const auto& [file, time] : due) TellOf(file, time);
+  for (const auto& [file, time] : due) ReportOf(file, time);
 }
 
 // One message of an inode is under way at a time.
-void AccessTimes::TellOf(const FileRef& file, const v1::Time& time) {
+void AccessTimes::ReportOf(const FileRef& file, const v1::Time& time) {
   v1::Request request;
   v1::SetAttr& set = *request.mutable_set_attr();
   set.set_inode(file->inode);
@@ -41,7 +41,7 @@ void AccessTimes::TellOf(const FileRef& file, const v1::Time& time) {
   set.set_only_if_due(context_.atime.load() != AtimePolicy::kStrict);
   context_.session->Start(std::move(request), [file, time](const absl::StatusOr<v1::Reply>&) {
     MutexLock lock(file->mutex);
-    file->AccessTold(time);
+    file->AccessSent(time);
   });
 }
 

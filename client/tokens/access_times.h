@@ -22,10 +22,10 @@ class AccessTimes {
   void Note(const FileRef& file, AtimePolicy policy);
   // Tells of those that were read and of which that is not told; each second (of some: who changes
   // something waits behind it), and at the end.
-  void Tell(const std::vector<FileRef>& files, std::size_t most = SIZE_MAX);
+  void Report(const std::vector<FileRef>& files, std::size_t most = SIZE_MAX);
 
  private:
-  void TellOf(const FileRef& file, const v1::Time& time);
+  void ReportOf(const FileRef& file, const v1::Time& time);
 
   DataContext& context_;
 };

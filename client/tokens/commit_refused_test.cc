@@ -1,5 +1,5 @@
-// What becomes of a file whose commit the controller refuses, or what was set ahead: that is lost,
-// and nothing else.
+// What becomes of a file whose commit the controller refuses, or whose delayed attributes: that is
+// lost, and nothing else.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -33,7 +33,7 @@ class CommitRefusedTest : public CommitByAgeTest {
   }
 };
 
-TEST_F(CommitRefusedTest, OnlyWhatItNamedIsLost) {
+TEST_F(CommitRefusedTest, OnlyTheRefusedRangeIsLost) {
   const auto client = MountRefused(ENOSPC);
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   const std::string zeros(2 * kBlock, '\0');
@@ -93,7 +93,7 @@ TEST_F(CommitRefusedTest, NothingIsWrittenUnderATokenThatTheControllerDenies) {
   EXPECT_EQ(Mount()->Read(inode_, 0, 3 * kBlock), "");
 }
 
-class AheadRefusedTest : public WriteBehindTest {
+class DelayedRefusedTest : public WriteBehindTest {
  protected:
   void Set(TestClient& client) {
     v1::SetAttr set;
@@ -101,7 +101,7 @@ class AheadRefusedTest : public WriteBehindTest {
     set.set_fields(v1::SetAttr::MODE | v1::SetAttr::ATIME);
     set.set_mode(0640);
     set.mutable_atime()->set_seconds(1234);
-    ASSERT_TRUE(client.data().SetAhead(set, cluster().mdc().AttrOf(inode_)));
+    ASSERT_TRUE(client.data().DelayAttributes(set, cluster().mdc().AttrOf(inode_)));
   }
   v1::Attr Shown(TestClient& client) {
     v1::Attr attr = cluster().mdc().AttrOf(inode_);
@@ -110,7 +110,7 @@ class AheadRefusedTest : public WriteBehindTest {
   }
 };
 
-TEST_F(AheadRefusedTest, TheControllersAttributesShowAgain) {
+TEST_F(DelayedRefusedTest, RefusedAttributesGiveWayToTheControllers) {
   const auto client = Mount();
   std::vector<std::uint64_t> forgotten;
   client->on_forget = [&](std::uint64_t inode) { forgotten.push_back(inode); };
@@ -124,7 +124,7 @@ TEST_F(AheadRefusedTest, TheControllersAttributesShowAgain) {
   EXPECT_EQ(forgotten, std::vector{inode_}) << "the kernel takes the others for valid";
 }
 
-TEST_F(AheadRefusedTest, NothingThatWasWrittenIsLostWithThem) {
+TEST_F(DelayedRefusedTest, RefusedAttributesLoseNoWrittenBytes) {
   const auto client = Mount();
   client->Write(inode_, 0, "x");
   ASSERT_NO_FATAL_FAILURE(Set(*client));

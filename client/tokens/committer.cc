@@ -96,9 +96,9 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
   if (!dirty && !release_tail) return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->file = f.shared_from_this();
-  plan->era = f.grant.era();
+  plan->lost_sessions = f.grant.lost_sessions();
   plan->session = f.grant.session();
-  plan->taken = f.uncommitted.Begin(kMaxRanges, /*with_ahead=*/what != What::kData);
+  plan->taken = f.uncommitted.Begin(kMaxRanges, /*with_delayed=*/what != What::kData);
   v1::LayoutCommit& message = plan->message;
   message.set_inode(f.inode);
   plan->taken.blocks.ForEach([&](FileBlock start, std::uint64_t length_blocks) {
@@ -135,23 +135,23 @@ void Committer::Execute(std::span<const PlanRef> plans, const Interrupt* interru
     // After a failure each learns about its own LUNs only.
     absl::Status status = flushed.ok() ? flushed : flush(plan->taken.marks, plan->session);
     const bool given_up = ErrnoOf(status) == EINTR;  // all of it is put back
-    const bool says_something = (status.ok() && !plan->empty) || (plan->taken.ahead && !given_up);
+    const bool says_something = (status.ok() && !plan->empty) || (plan->taken.delayed && !given_up);
     says_something ? Send(plan, status) : Finish(plan, status);
   }
 }
 
-// What is set ahead does not depend on what the LUNs have taken.
+// Delayed attributes do not depend on what the LUNs have taken.
 void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
   const bool commits = flushed.ok() && !plan->empty;
-  std::optional<v1::SetAttr> ahead;
+  std::optional<v1::SetAttr> delayed;
   {
     MutexLock lock(plan->file->mutex);
-    ahead = plan->file->uncommitted.ahead_on_its_way();
+    delayed = plan->file->uncommitted.delayed_on_its_way();
     plan->sent = flushed.ok();
     plan->outcome = flushed;
-    plan->unanswered = (commits ? 1 : 0) + (ahead ? 1 : 0);
+    plan->unanswered = (commits ? 1 : 0) + (delayed ? 1 : 0);
   }
-  if (!commits && !ahead) return Finish(plan, flushed);  // lost with the session meanwhile
+  if (!commits && !delayed) return Finish(plan, flushed);  // lost with the session meanwhile
   if (commits) {
     v1::Request request;
     *request.mutable_layout_commit() = std::move(plan->message);
@@ -160,12 +160,12 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
         [this, plan](const absl::StatusOr<v1::Reply>& reply) { Answered(plan, reply); },
         plan->session);
   }
-  if (ahead) {
+  if (delayed) {
     v1::Request request;
-    *request.mutable_set_attr() = *ahead;
+    *request.mutable_set_attr() = *delayed;
     context_.session->Start(
         std::move(request),
-        [this, plan](const absl::StatusOr<v1::Reply>& reply) { AheadAnswered(plan, reply); },
+        [this, plan](const absl::StatusOr<v1::Reply>& reply) { DelayedAnswered(plan, reply); },
         plan->session);
   }
 }
@@ -173,7 +173,8 @@ void Committer::Send(const PlanRef& plan, const absl::Status& flushed) {
 void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
   {
     MutexLock lock(plan->file->mutex);
-    if (reply.ok() && reply->has_attr() && plan->file->grant.era() == plan->era) {
+    if (reply.ok() && reply->has_attr() &&
+        plan->file->grant.lost_sessions() == plan->lost_sessions) {
       plan->file->Learn(reply->attr().attr());
     }
     plan->outcome.Update(reply.status());
@@ -184,12 +185,12 @@ void Committer::Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& r
 
 // Where it is refused, the file looks here as if it had been done: the controller says how it
 // looks.
-void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
+void Committer::DelayedAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply) {
   if (reply.ok()) return Answered(plan, reply);
   {
     MutexLock lock(plan->file->mutex);
-    plan->ahead_outcome = reply.status();
-    plan->file->uncommitted.NoteAheadRefused();
+    plan->delayed_outcome = reply.status();
+    plan->file->uncommitted.NoteDelayedRefused();
   }
   v1::Request request;
   request.mutable_get_attr()->set_inode(plan->file->inode);
@@ -198,7 +199,8 @@ void Committer::AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Repl
       [this, plan](const absl::StatusOr<v1::Reply>& now) {
         {
           MutexLock lock(plan->file->mutex);
-          if (now.ok() && now->has_attr() && plan->file->grant.era() == plan->era) {
+          if (now.ok() && now->has_attr() &&
+              plan->file->grant.lost_sessions() == plan->lost_sessions) {
             plan->file->ShowAgain(now->attr().attr());
           }
         }
@@ -246,20 +248,20 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
   f.uncommitted.End(plan->taken);
-  if (plan->holds_file) f.users.LeaveAlone();
+  if (plan->holds_file) f.users.LeaveExclusive();
   f.changed.NotifyAll();
-  const absl::Cleanup settled = [this, &f] {
+  const absl::Cleanup cleanup = [this, &f] {
     MutexLock settling(mutex_);
     committing_.erase(&f);
   };
-  if (f.grant.era() != plan->era) return;  // the loss is noted already
+  if (f.grant.lost_sessions() != plan->lost_sessions) return;  // the loss is noted already
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
-  f.uncommitted.Settle(plan->taken.through);
-  plan->taken.ahead.reset();  // was told, whatever became of the data
+  f.uncommitted.NoteCommitted(plan->taken.through);
+  plan->taken.delayed.reset();  // was told, whatever became of the data
   if (status.ok()) {
     context_.recalls.Moved(f.inode);
     if (f.uncommitted.any()) NoteDirty(f);
-    if (!plan->ahead_outcome.ok()) return f.NoteRefused(plan->ahead_outcome);
+    if (!plan->delayed_outcome.ok()) return f.NoteRefused(plan->delayed_outcome);
     if (f.done_writing()) GiveUpWriting(f);
     return;
   }
@@ -284,7 +286,7 @@ absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, W
   if (!flushed.ok()) return flushed;
   MutexLock lock(f.mutex);
   Uncommitted::Through through = f.uncommitted.now();
-  if (what == What::kData) through.ahead = 0;
+  if (what == What::kData) through.delayed = 0;
   const auto clean = [&] {
     f.mutex.AssertHeld();
     return f.uncommitted.IsCommitted(through);
@@ -332,9 +334,9 @@ absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrup
   return Clean(file, interrupt, data_only ? What::kData : What::kAll);
 }
 
-absl::Status Committer::TellLoss(const FileRef& file, std::uint64_t handle) {
+absl::Status Committer::ReportLoss(const FileRef& file, std::uint64_t handle) {
   MutexLock lock(file->mutex);
-  return LostWrites(file->write_error.Tell(handle));
+  return LostWrites(file->write_error.Report(handle));
 }
 
 absl::Status Committer::ShowLoss(const FileRef& file, std::uint64_t handle) {
@@ -375,10 +377,10 @@ bool Committer::AwaitsMemory(FileState& f, std::uint64_t now_ms) {
   const std::uint32_t age_ms = !f.opens.any() || idle ? 0 : context_.options.write_behind_age_ms;
   write_behind_.Start(f, WriteBehind::kAllBytes, age_ms);
   // Nothing is on the LUNs that would have to be told.
-  const bool untold = f.uncommitted.any_on_luns();
-  if (!idle || untold) {
+  const bool unreported = f.uncommitted.any_on_luns();
+  if (!idle || unreported) {
     NoteDirty(f);
-    return !untold;
+    return !unreported;
   }
   // Its turn comes again as soon as that is there.
   MutexLock lock(mutex_);
@@ -420,7 +422,7 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     // Closed by all: its blocks ahead go back. No one may enter meanwhile.
     PlanRef plan = Begin(*file, file->unused() ? What::kAllAndTail : What::kAll);
     if (plan == nullptr) continue;
-    plan->holds_file = plan->message.release_tail() && file->users.EnterAlone();
+    plan->holds_file = plan->message.release_tail() && file->users.EnterExclusive();
     plans.push_back(std::move(plan));
   }
   MutexLock lock(mutex_);

@@ -45,20 +45,20 @@ class Committer {
   // As that, soon.
   void NoteMemoryShort();
 
-  // Of what is dirty: all but attributes that are set ahead (fdatasync(2)); all; and preallocated
+  // Of what is dirty: all but delayed attributes (fdatasync(2)); all; and preallocated
   // blocks beyond the end go back, too.
   enum class What : std::uint8_t { kData, kAll, kAllAndTail };
 
   // Waits until everything that was dirty at the call is committed or lost; the file's error, if
-  // any, is told by TellLoss. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on. REQUIRES:
-  // no lock.
+  // any, is told by ReportLoss. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on.
+  // REQUIRES: no lock.
   absl::Status Clean(const FileRef& file, const Interrupt* interrupt, What what = What::kAll);
   // What is in memory goes to the LUNs, then Clean (or with `data_only` a flush, where that is
   // enough).
   absl::Status Sync(const FileRef& file, bool data_only, const Interrupt* interrupt);
   // What of the file's writes was lost, once to each open file that could know of them; ShowLoss:
   // and it will be told all the same.
-  static absl::Status TellLoss(const FileRef& file, std::uint64_t handle);
+  static absl::Status ReportLoss(const FileRef& file, std::uint64_t handle);
   static absl::Status ShowLoss(const FileRef& file, std::uint64_t handle);
   // Everything dirty, of every inode; also the error of a file that lost writes of which nobody was
   // told yet. EINTR after `limit_ms`.
@@ -78,13 +78,13 @@ class Committer {
     FileRef file;
     Uncommitted::Taken taken;
     v1::LayoutCommit message;
-    std::uint64_t era = 0;
+    std::uint64_t lost_sessions = 0;
     std::uint64_t session = 0;
     bool holds_file = false;  // exclusively, until it is done
     bool empty = false;       // nothing to say in `message`
     int unanswered = 0;       // under the file's mutex, as the outcomes
     absl::Status outcome;     // of the data
-    absl::Status ahead_outcome;
+    absl::Status delayed_outcome;
     bool sent = false;
   };
   using PlanRef = std::shared_ptr<Plan>;
@@ -103,7 +103,7 @@ class Committer {
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan, const absl::Status& flushed);
   void Answered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
-  void AheadAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
+  void DelayedAnswered(const PlanRef& plan, const absl::StatusOr<v1::Reply>& reply);
   void Finish(const PlanRef& plan, const absl::Status& status);
   // What was to be committed is dirty again: all of it, or only what lies on no LUN.
   void PutBack(const Plan& plan, FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

@@ -62,7 +62,7 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
   if (absl::Status status = SyncFiles(all, &deadline); !status.ok()) return status;
   for (const FileRef& file : all) {
     MutexLock lock(file->mutex);
-    if (!file->write_error.untold()) continue;
+    if (!file->write_error.unreported()) continue;
     return ErrnoStatus(file->write_error.last(),
                        absl::StrCat("inode ", file->inode, " lost writes"));
   }
@@ -70,18 +70,19 @@ absl::Status Committer::SyncAll(std::uint64_t limit_ms) {
 }
 
 absl::Status Committer::SyncWritten(const Interrupt* interrupt) {
-  std::vector<FileRef> unsettled;
+  std::vector<FileRef> uncommitted_files;
   {
     MutexLock lock(mutex_);
-    unsettled = taken_;
-    for (const Listed& listed : dirty_) unsettled.push_back(listed.file);
-    for (const auto& [state, file] : committing_) unsettled.push_back(file);
+    uncommitted_files = taken_;
+    for (const Listed& listed : dirty_) uncommitted_files.push_back(listed.file);
+    for (const auto& [state, file] : committing_) uncommitted_files.push_back(file);
   }
-  std::sort(unsettled.begin(), unsettled.end());
-  unsettled.erase(std::unique(unsettled.begin(), unsettled.end()), unsettled.end());
+  std::sort(uncommitted_files.begin(), uncommitted_files.end());
+  uncommitted_files.erase(std::unique(uncommitted_files.begin(), uncommitted_files.end()),
+                          uncommitted_files.end());
   std::vector<std::uint64_t> losses;
   std::vector<FileRef> whole, overwritten;
-  for (const FileRef& file : unsettled) {
+  for (const FileRef& file : uncommitted_files) {
     MutexLock lock(file->mutex);
     losses.push_back(file->write_error.losses());
     const bool only_time =
@@ -93,8 +94,8 @@ absl::Status Committer::SyncWritten(const Interrupt* interrupt) {
     if (FlushData(file, interrupt)) continue;
     if (absl::Status status = Clean(file, interrupt); !status.ok()) return status;
   }
-  for (std::size_t i = 0; i < unsettled.size(); ++i) {
-    const FileState& f = *unsettled[i];
+  for (std::size_t i = 0; i < uncommitted_files.size(); ++i) {
+    const FileState& f = *uncommitted_files[i];
     MutexLock lock(f.mutex);
     if (f.write_error.losses() == losses[i]) continue;
     return ErrnoStatus(f.write_error.last(), absl::StrCat("inode ", f.inode, " lost writes"));

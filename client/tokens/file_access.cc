@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/tokens/layout_ahead.h"
+#include "client/tokens/layout_prefetch.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -41,7 +41,7 @@ bool Begins(const FileState& f, const FetchRange& range) ABSL_EXCLUSIVE_LOCKS_RE
 
 struct FileAccess::Ticket {
   // Under the file's mutex.
-  std::uint64_t era = 0;
+  std::uint64_t lost_sessions = 0;
   bool waiting = true;
   bool installed = false;
   bool brought = false;  // … and what was asked for is in it
@@ -66,7 +66,7 @@ bool FileAccess::Admitted(FileState& f, const AccessNeed& need, const Finding& f
 }
 
 bool FileAccess::TakePlace(FileState& f, const AccessNeed& need, const Attempt& attempt) {
-  return need.exclusive ? f.EnterAlone() : f.users.EnterShared(attempt.pinned);
+  return need.exclusive ? f.EnterExclusive() : f.users.EnterShared(attempt.pinned);
 }
 
 void FileAccess::Unpin(FileState& f, Attempt& attempt) {
@@ -102,14 +102,14 @@ absl::StatusOr<Entered> FileAccess::Enter(FileState& f, const AccessNeed& need, 
       Entered entered{.exclusive = need.exclusive};
       if (f.recall.under_way() && !attempt.pinned && !need.exclusive && finding.uses &&
           f.recall.Passes(*finding.uses)) {
-        entered.beside_round = f.recall.EnterBeside();
+        entered.passing_round = f.recall.EnterPassing();
       }
       Unpin(f, attempt);
       return entered;
     } else {
-      if (need.exclusive) f.users.BeginAwaitAlone();
+      if (need.exclusive) f.users.BeginAwaitExclusive();
       status = context_.Wait(f, io.interrupt);
-      if (need.exclusive && f.users.EndAwaitAlone()) f.changed.NotifyAll();
+      if (need.exclusive && f.users.EndAwaitExclusive()) f.changed.NotifyAll();
     }
   }
   Unpin(f, attempt);
@@ -140,12 +140,12 @@ absl::Status FileAccess::AwaitPaths(FileState& f, const IoContext& io, Attempt& 
 void FileAccess::Leave(FileState& f, const Entered& entered) {
   if (entered.gave_way && context_.paths->AnyLost()) f.recall.NoteGaveWay();
   if (entered.exclusive) {
-    f.users.LeaveAlone();
+    f.users.LeaveExclusive();
   } else {
     f.users.LeaveShared();
-    f.recall.LeaveBeside(entered.beside_round);
+    f.recall.LeavePassing(entered.passing_round);
   }
-  const bool moves = entered.beside_round == 0 && !entered.gave_way;
+  const bool moves = entered.passing_round == 0 && !entered.gave_way;
   if (moves && f.recall.under_way()) context_.recalls.Moved(f.inode);
   f.changed.NotifyAll();
 }
@@ -154,7 +154,7 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
                                const IoContext& io, Attempt& attempt) {
   if (context_.stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
   auto ticket = std::make_shared<Ticket>();
-  ticket->era = f.grant.era();
+  ticket->lost_sessions = f.grant.lost_sessions();
   f.users.BeginFetch();
   if (range.allocate) f.grant.NoteTail(true);
   v1::Request request = RequestFor(f.inode, mode, range);
@@ -167,7 +167,7 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
     MutexLock lock(state.mutex);
     // Nobody waits any more, or the token is on its way back: then the controller may think that
     // more is held than is, which is safe. (A repeated answer from the store brings no layout.)
-    if (!ticket->waiting || ticket->era != state.grant.era() ||
+    if (!ticket->waiting || ticket->lost_sessions != state.grant.lost_sessions() ||
         state.recall.stage() == Stage::kReturning || !reply.has_layout()) {
       return;
     }
@@ -215,43 +215,44 @@ absl::Status FileAccess::TakeIn(FileState& f, const FetchRange& range,
       layout.token_first_block() + layout.token_length_blocks() <= end.value()) {
     return installed;
   }
-  f.grant.AdaptWindow({range.offset_bytes, range.length_bytes}, end.value() * f.block_bytes,
-                      layout.extents_size());
+  f.grant.AdaptFetchBytes({range.offset_bytes, range.length_bytes}, end.value() * f.block_bytes,
+                          layout.extents_size());
   return installed;
 }
 
-void FileAccess::FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
-                            const IoContext& io) {
+void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
+                                const IoContext& io) {
   FileState& f = *file;
-  std::uint64_t era = 0, session = 0;
+  std::uint64_t lost_sessions = 0, session = 0;
   bool under_token = false;
   std::optional<FetchRange> range;
   {
     MutexLock lock(f.mutex);
     // (With a recall in progress no grant is taken in.)
     if (!f.users.MayFetch(/*pinned=*/false) || f.recall.under_way() || context_.stopping) return;
-    const std::uint64_t least_bytes = context_.options.least_ahead_bytes;
-    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksAhead(f, at_bytes, least_bytes)
-                                        : LayoutAhead(f, at_bytes, least_bytes);
+    const std::uint64_t least_bytes = context_.options.least_prefetch_bytes;
+    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksToPrefetch(f, at_bytes, least_bytes)
+                                        : LayoutToPrefetch(f, at_bytes, least_bytes);
     if (!range) return;
     f.users.BeginFetch();
     if (range->allocate) f.grant.NoteTail(true);
     under_token = f.grant.Has(range->token, mode);
-    era = f.grant.era();
+    lost_sessions = f.grant.lost_sessions();
     session = f.grant.session();
   }
   v1::Request request = RequestFor(f.inode, mode, *range);
   if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
-  context_.layouts_ahead.fetch_add(1, std::memory_order_relaxed);
+  context_.prefetched_layouts.fetch_add(1, std::memory_order_relaxed);
   context_.session->Start(
       std::move(request),
-      [this, file, era, range = *range](const absl::StatusOr<v1::Reply>& reply) {
+      [this, file, lost_sessions, range = *range](const absl::StatusOr<v1::Reply>& reply) {
         FileState& state = *file;
         MutexLock lock(state.mutex);
         state.users.EndFetch();
         state.changed.NotifyAll();
         // What went wrong will be told to whoever comes to need it.
-        if (!reply.ok() || !reply->has_layout() || state.grant.era() != era) return;
+        if (!reply.ok() || !reply->has_layout() || state.grant.lost_sessions() != lost_sessions)
+          return;
         if (state.recall.stage() != Stage::kReturning) (void)TakeIn(state, range, reply->layout());
       },
       session, under_token);

@@ -35,7 +35,7 @@ struct Finding {
   std::optional<TokenSpan> uses{};  // with kGo: all that it needs of the token
 
   static Finding Go() { return {}; }
-  static Finding GoUsing(const TokenSpan& span) { return {.uses = span}; }
+  static Finding ProceedUsing(const TokenSpan& span) { return {.uses = span}; }
   static Finding Wait() { return {.kind = Kind::kWait}; }
   static Finding Fetch(FetchRange range) { return {.kind = Kind::kFetch, .fetch = range}; }
   static Finding FetchToken(FetchRange range) {
@@ -59,8 +59,8 @@ struct AccessNeed {
 // Who has entered, for Leave.
 struct Entered {
   bool exclusive = false;
-  std::uint64_t beside_round = 0;  // 0: not beside a recall
-  bool gave_way = false;           // it has done nothing, because of a lost path or lease
+  std::uint64_t passing_round = 0;  // 0: not beside a recall
+  bool gave_way = false;            // it has done nothing, because of a lost path or lease
 };
 
 class FileAccess {
@@ -82,15 +82,15 @@ class FileAccess {
                           const Interrupt* interrupt) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
     return {.session = f.grant.session(),
             .interrupt = interrupt,
-            .yields_to = entered.beside_round == 0 ? &context_.recalls : nullptr,
+            .yields_to = entered.passing_round == 0 ? &context_.recalls : nullptr,
             .inode = f.inode};
   }
 
   // For a stream that has come to `at_bytes`, under a token of `mode`: when less is known beyond
   // that than it will soon use, asks for the next part, and waits for nothing. REQUIRES: no lock
   // held.
-  void FetchAhead(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
-                  const IoContext& io);
+  void PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
+                      const IoContext& io);
 
   // Returns when the kernel holds no page of the range; it may fill them again at once. REQUIRES:
   // nothing entered, no lock held.

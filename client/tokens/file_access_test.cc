@@ -23,7 +23,7 @@ class StreamTest : public testing::Test {
   static ClusterShape Shape() {
     ClusterShape shape{.block_bytes = 65536, .rows = 300};
     shape.mdc.run_blocks = 100'000;
-    shape.mdc.ahead_blocks = 64;  // 4 MiB with each allocation
+    shape.mdc.preallocated_blocks = 64;  // 4 MiB with each allocation
     return shape;
   }
   void Write(TestClient& client, std::uint64_t from, std::uint64_t to) {
@@ -56,7 +56,7 @@ TEST_F(StreamTest, AWriterGoesOnWithoutAController) {
   client->data().Close(inode_);
 }
 
-TEST_F(StreamTest, WhoWritesHereAndThereAsksForNoMore) {
+TEST_F(StreamTest, ARandomWriterPrefetchesNothing) {
   const auto client = cluster_.Mount();
   ASSERT_TRUE(client->data().Open(inode_, true, {}).ok());
   for (const std::uint64_t record : {0, 14, 7, 28, 21}) Write(*client, record, record + 1);
@@ -83,7 +83,7 @@ class PacedStreamTest : public testing::Test {
   static ClusterShape Shape(const Clock& clock) {
     ClusterShape shape{.block_bytes = 16'384, .rows = 900};
     shape.mdc.run_blocks = 100'000;
-    shape.mdc.ahead_blocks = 64;
+    shape.mdc.preallocated_blocks = 64;
     shape.mdc.lease_ms = 1'000'000;
     shape.clock = &clock;
     return shape;
@@ -91,8 +91,8 @@ class PacedStreamTest : public testing::Test {
   static std::string Frame(std::uint64_t i) {
     return std::string(kFrameBytes, static_cast<char>('a' + i % 26));
   }
-  // Until whatever was asked for ahead has been answered.
-  void Settle() {
+  // Until whatever was prefetched has been answered.
+  void AwaitIdle() {
     while (cluster_.mdc().WaitingFor(inode_) != 0) std::this_thread::yield();
     for (TestClient* client : {writer_.get(), reader_.get()}) {
       v1::Request renew;
@@ -112,7 +112,7 @@ class PacedStreamTest : public testing::Test {
             << "frame " << frame;
       }
       clock_.Advance(1'000 / kFps);
-      if (interrupt == nullptr) Settle();
+      if (interrupt == nullptr) AwaitIdle();
     }
   }
   void WithoutController(std::uint64_t frames, std::uint64_t behind) {
@@ -134,12 +134,12 @@ class PacedStreamTest : public testing::Test {
 TEST_F(PacedStreamTest, AWriterHasBlocksForAsLongAsAFailoverTakesThreeTimes) {
   ASSERT_TRUE(writer_->data().Open(inode_, true, {}).ok());
   Go(12 * kFps, 0, nullptr);
-  WithoutController(StreamPace::kAheadMs / 1'000 * kFps, 0);
+  WithoutController(StreamPace::kPrefetchMs / 1'000 * kFps, 0);
   EXPECT_TRUE(writer_->Fsync(inode_).ok());
   writer_->data().Close(inode_);
 }
 
-TEST_F(PacedStreamTest, AReaderTenSecondsBehindHasMostOfThem) {
+TEST_F(PacedStreamTest, AReaderTenSecondsBehindHasMostExtents) {
   ASSERT_TRUE(writer_->data().Open(inode_, true, {}).ok());
   Go(11 * kFps, 0, nullptr);
   ASSERT_TRUE(reader_->data().Open(inode_, false, {}).ok());
@@ -153,7 +153,7 @@ TEST_F(PacedStreamTest, AReaderTenSecondsBehindHasMostOfThem) {
 }
 
 // The controller may die before it has heard the answer.
-TEST_F(PacedStreamTest, ARecallOfWhatLiesBehindAWriterDoesNotStopIt) {
+TEST_F(PacedStreamTest, ARecallBehindAWriterDoesNotStopIt) {
   std::promise<void> may_yield;
   std::atomic<bool> recalled = false;
   writer_->on_recall = [&, may = may_yield.get_future().share()](std::uint64_t) {

@@ -38,7 +38,7 @@ std::int64_t Behind(DirHandle& handle, std::uint64_t cookie) {
   return found.entry == nullptr ? 0 : static_cast<std::int64_t>(found.entry->cookie());
 }
 
-TEST(DirHandle, KnowsNothingAtFirst) {
+TEST(DirHandle, BeginsEmpty) {
   DirHandle handle(7);
   EXPECT_EQ(Behind(handle, 0), -1);
 }
@@ -56,7 +56,7 @@ TEST(DirHandle, WalksAndSeeks) {
   EXPECT_EQ(Behind(handle, 6), 9);  // an entry that is gone by now
 }
 
-TEST(DirHandle, ALaterPieceKnowsOnlyItself) {
+TEST(DirHandle, ALaterPageKnowsOnlyItsEntries) {
   DirHandle handle(7);
   ASSERT_TRUE(Keep(handle, 9, Listing({10, 11}, false)).ok());
   EXPECT_EQ(Behind(handle, 8), -1);
@@ -64,7 +64,7 @@ TEST(DirHandle, ALaterPieceKnowsOnlyItself) {
   EXPECT_EQ(Behind(handle, 11), -1);
 }
 
-TEST(DirHandle, EndsBeforeWhatCameAfterItsBeginning) {
+TEST(DirHandle, AListingOmitsEntriesMadeAfterItBegan) {
   DirHandle handle(7);
   v1::ReadDirReply first = Listing({1, 2, 5}, false);
   first.set_next_cookie(8);
@@ -83,7 +83,7 @@ TEST(DirHandle, EndsBeforeWhatCameAfterItsBeginning) {
   EXPECT_EQ(Behind(handle, 9), -1);
 }
 
-TEST(DirHandle, WhatDoesNotBeginAtTheStartHasNoBound) {
+TEST(DirHandle, AListingFromTheMiddleHasNoBound) {
   DirHandle handle(7);
   v1::ReadDirReply reply = Listing({6, 7}, true);
   reply.set_next_cookie(7);
@@ -91,7 +91,7 @@ TEST(DirHandle, WhatDoesNotBeginAtTheStartHasNoBound) {
   EXPECT_EQ(Behind(handle, 6), 7);
 }
 
-TEST(DirHandle, RefusesWhatIsNotInOrder) {
+TEST(DirHandle, RefusesEntriesOutOfOrder) {
   DirHandle handle(7);
   v1::ReadDirReply slash = Listing({1}, true);
   slash.mutable_entries(0)->set_name("a/b");

@@ -52,22 +52,22 @@ class EventRouter : public SessionEvents {
   void OnRecallAttr(std::uint64_t inode, bool to_shared) override {
     if (to_shared) return OnShare(inode);
     switch (names_.OnRecall(inode)) {
-      case NameCache::Recall::kOnItsWay:
+      case NameCache::RecallStep::kOnItsWay:
         return;
-      case NameCache::Recall::kReturn:
+      case NameCache::RecallStep::kReturn:
         if (clearing_ == 0) return Return({inode}, streams_lost_);
         pool_.Run([this, inode, stream = streams_lost_.load()] {
           AwaitCleared();
           Return({inode}, stream);
         });
         return;
-      case NameCache::Recall::kTellKernelFirst:
+      case NameCache::RecallStep::kForgetAttributesFirst:
         pool_.Run([this, inode, stream = streams_lost_.load()] {
           forget_attributes_(inode);
           Return({inode}, stream);
         });
         return;
-      case NameCache::Recall::kTellOfNamesToo:
+      case NameCache::RecallStep::kForgetNamesFirst:
         kernel_names_.Leave(inode);
         pool_.Run([this, inode, stream = streams_lost_.load()] {
           forget_attributes_(inode);
@@ -94,9 +94,9 @@ class EventRouter : public SessionEvents {
     ClearNames();
     data_.OnStreamLost();
   }
-  void OnToldLost(std::uint64_t first) override { data_.OnToldLost(first); }
-  void OnRedone(const v1::Request& request, const v1::Reply& reply) override {
-    data_.OnRedone(request, reply);
+  void OnEarlyLost(std::uint64_t first) override { data_.OnEarlyLost(first); }
+  void OnReplayed(const v1::Request& request, const v1::Reply& reply) override {
+    data_.OnReplayed(request, reply);
   }
   void OnEvicted() override {
     ClearNames();
@@ -168,10 +168,10 @@ class EventRouter : public SessionEvents {
   // out behind the return of all of the token, and after another grant: so where it has to be
   // waited for, all of the token goes back.)
   void OnShare(std::uint64_t directory) {
-    const NameCache::Recall what = names_.OnShare(directory);
-    if (what == NameCache::Recall::kOnItsWay) return;
-    const bool tells = what == NameCache::Recall::kTellOfNamesToo;
-    if (clearing_ > 0 || (tells && !kernel_names_.TryForget())) {
+    const NameCache::RecallStep what = names_.OnShare(directory);
+    if (what == NameCache::RecallStep::kOnItsWay) return;
+    const bool names_too = what == NameCache::RecallStep::kForgetNamesFirst;
+    if (clearing_ > 0 || (names_too && !kernel_names_.TryForget())) {
       return OnRecallAttr(directory, /*to_shared=*/false);
     }
     SendReturn({directory}, /*to_shared=*/true);

@@ -78,7 +78,7 @@ class HearingData : public FileData {
   absl::StatusOr<v1::Attr> Open(std::uint64_t, bool, const IoContext&) override {
     return v1::Attr();
   }
-  bool WroteUntold(std::uint64_t) const override { return false; }
+  bool HasUncommittedWrites(std::uint64_t) const override { return false; }
   void NoteAccess(const v1::Attr&, AtimePolicy) override {}
   void OpenDirectory(std::uint64_t) override {}
   void RegisterOpens(std::uint64_t, std::function<void()> done) override { done(); }

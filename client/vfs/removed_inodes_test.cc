@@ -42,7 +42,7 @@ class RemovedInodesTest : public testing::Test {
   RemovedInodes removed_;
 };
 
-TEST_F(RemovedInodesTest, HasNoNameAndLivesUntilItIsForgotten) {
+TEST_F(RemovedInodesTest, ARemovedInodeLivesUntilItIsForgotten) {
   EXPECT_EQ(removed_.Find(kInode)->nlink(), 0u);
   EXPECT_EQ(removed_.Find(kInode)->ctime().seconds(), 1);
   v1::SetAttr set;
@@ -77,7 +77,7 @@ TEST_F(RemovedInodesTest, TakesExtendedAttributes) {
   EXPECT_EQ(removed_.Find(kInode)->ctime().seconds(), 9);
 }
 
-TEST_F(RemovedInodesTest, LearnsWhatWasWrittenSince) {
+TEST_F(RemovedInodesTest, ARemovedInodeLearnsOfLaterWrites) {
   v1::Attr written = *removed_.Find(kInode);
   written.set_size_bytes(777);
   written.mutable_mtime()->set_seconds(8);
@@ -90,7 +90,7 @@ TEST_F(RemovedInodesTest, LearnsWhatWasWrittenSince) {
   EXPECT_FALSE(removed_.Has(kInode + 1));
 }
 
-TEST_F(RemovedInodesTest, BoundsWhatItTakes) {
+TEST_F(RemovedInodesTest, ARemovedInodesXattrsAreBounded) {
   const std::string half(RemovedInodes::kMaxXattrBytes / 2 - 8, 'v');
   EXPECT_EQ(Set("user.a", half), 0);
   EXPECT_EQ(Set("user.b", half), 0);

@@ -73,14 +73,14 @@ absl::StatusOr<v1::Reply> Vfs::Call(v1::Request request, const Caller& caller) {
 }
 
 void Vfs::NoteChange(const v1::Request& request, CallOptions& options) {
-  NameCache::ToTell to_tell;
-  OwnChanges::Change change = names_.BeginChange(request, to_tell);
+  NameCache::KernelForgets to_forget;
+  PendingChanges::Change change = names_.BeginChange(request, to_forget);
   if (change.empty()) return;
   if (KernelNames* const kernel_names = options_.kernel_names) {
     for (const auto& [directory, name] : change.names) kernel_names->Leave(directory);
-    if (to_tell.names) kernel_names->Forget();
+    if (to_forget.names) kernel_names->Forget();
   }
-  for (const std::uint64_t inode : to_tell.attributes) options_.forget_attributes(inode);
+  for (const std::uint64_t inode : to_forget.attributes) options_.forget_attributes(inode);
   options.on_done = [&names = names_, change = std::move(change)](
                         const absl::StatusOr<v1::Reply>&) { names.EndChange(change); };
 }
@@ -168,7 +168,8 @@ absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller)
   unlink.set_name(at.name.data(), at.name.size());
   unlink.set_directory(directory);
   absl::Status status;
-  if (!victim || !UnlinkAhead(request, caller)) status = Call(std::move(request), caller).status();
+  if (!victim || !UnlinkDelegated(request, caller))
+    status = Call(std::move(request), caller).status();
   if (status.ok() && victim) Remember(*std::move(victim), WallNow());
   return status;
 }
@@ -329,7 +330,8 @@ void Vfs::CloseDirectory(std::uint64_t inode, const NameCache::Listing& listing)
 
 absl::Status Vfs::SyncDirectory(DirHandle& handle, const Caller& caller) {
   if (absl::Status written = data_.SyncWritten(Context(caller)); !written.ok()) return written;
-  absl::Status status = session_.Sync(session_.last_told(), session_.losses(), caller.interrupt);
+  absl::Status status =
+      session_.Sync(session_.last_early_number(), session_.losses(), caller.interrupt);
   if (!status.ok() && ErrnoOf(status) != EIO) return status;
   const bool missed = handle.Missed(session_.losses());
   if (!status.ok() || !missed) return status;
@@ -342,7 +344,8 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   if (cookie != 0) {
     const DirHandle::Found found = handle.Find(cookie);
     if (found.position != DirHandle::Position::kUnknown) return found.entry;
-  } else if (absl::Status status = ahead_.Await(handle.inode(), caller.interrupt); !status.ok()) {
+  } else if (absl::Status status = listing_prefetch_.Await(handle.inode(), caller.interrupt);
+             !status.ok()) {
     return status;
   }
   absl::StatusOr<ListingPart> part = Listing(handle, cookie, caller);
@@ -351,7 +354,7 @@ absl::StatusOr<const v1::ReadDirReply::Entry*> Vfs::NextEntry(DirHandle& handle,
   if (cookie == 0) {
     // (Else who reads it next would not be noted as its reader.)
     if (!handle.no_atime()) names_.NoteListing(handle.inode(), handle.listing());
-    ahead_.Follow(handle.inode(), handle.kept(), caller.credentials);
+    listing_prefetch_.Follow(handle.inode(), handle.kept(), caller.credentials);
   }
   return handle.Find(cookie).entry;
 }
@@ -372,7 +375,7 @@ absl::StatusOr<Vfs::ListingPart> Vfs::Listing(const DirHandle& handle, std::uint
   read.set_limit_bytes(options_.listing_bytes);
   // For the name cache: whoever lists a directory is likely to look at what is in it, and goes on
   // doing so.
-  read.set_attributes(names_.TakeLookedInto(handle.inode()) || cookie == 0);
+  read.set_attributes(names_.TakeLookedUp(handle.inode()) || cookie == 0);
   absl::StatusOr<v1::Reply> reply = Call(std::move(request), caller);
   if (!reply.ok()) return reply.status();
   if (!reply->has_read_dir()) return WrongReply("entries");

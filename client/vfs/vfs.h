@@ -35,7 +35,7 @@
 #include "client/names/name_cache.h"
 #include "client/session/session.h"
 #include "client/vfs/dir_handle.h"
-#include "client/vfs/listing_ahead.h"
+#include "client/vfs/listing_prefetch.h"
 #include "client/vfs/removed_inodes.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
@@ -79,7 +79,7 @@ class Vfs {
         data_(data),
         names_(names),
         options_(options),
-        ahead_(session, names, options.listing_bytes) {}
+        listing_prefetch_(session, names, options.listing_bytes) {}
 
   // ---- names ----
   absl::StatusOr<Attributes> Lookup(const NameIn& at, const Caller& caller);
@@ -188,11 +188,11 @@ class Vfs {
   // True when `status` only says that the controller has let go of a removed inode.
   bool IsRemoved(std::uint64_t inode, const absl::Status& status) const;
   absl::StatusOr<v1::Attr> SetAttrOfNamed(v1::SetAttr set, const Caller& caller);
-  std::optional<v1::Attr> SetAhead(const v1::SetAttr& set);
-  // Whether this client may act ahead of the controller.
-  bool MayBeAhead() const;
-  std::optional<v1::Attr> CreateAhead(v1::Request& request, const Caller& creator);
-  bool UnlinkAhead(const v1::Request& request, const Caller& caller);
+  std::optional<v1::Attr> DelayAttributes(const v1::SetAttr& set);
+  // Whether this client may change names before the controller knows.
+  bool MayChangeFirst() const;
+  std::optional<v1::Attr> CreateDelegated(v1::Request& request, const Caller& creator);
+  bool UnlinkDelegated(const v1::Request& request, const Caller& caller);
   Caller CompleteCreate(v1::Create& create, const Caller& caller);
   absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.
@@ -222,7 +222,7 @@ class Vfs {
   std::atomic<bool> notes_directories_{true};
   std::atomic<AtimePolicy> noted_atime_{AtimePolicy::kRelative};
   RemovedInodes removed_;
-  ListingAhead ahead_;
+  ListingPrefetch listing_prefetch_;
 
   Mutex listings_mutex_;
   // Directories of which some open may fill the kernel's listing.

@@ -41,7 +41,8 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   create.set_open(true);
   create.set_token(v1::TOKEN_EXCLUSIVE);
   const Caller creator = CompleteCreate(create, caller);
-  if (std::optional<v1::Attr> ahead = CreateAhead(request, creator)) return *std::move(ahead);
+  if (std::optional<v1::Attr> made_here = CreateDelegated(request, creator))
+    return *std::move(made_here);
   create.set_allocate_bytes(data_.ExpectedBytes());
   // Whoever comes second, the answer or the caller who has given up, closes the file again.
   struct Outcome {
@@ -56,7 +57,7 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
                       handle = creator.handle](const v1::Reply& reply) {
     const std::uint64_t inode = reply.entry().attr().inode();
     if (inode == 0) return;
-    data.Created(reply.entry(), handle, session.told());
+    data.Created(reply.entry(), handle, session.early_number());
     outcome->inode = inode;
     if (outcome->one_came.exchange(true)) data.Close(inode);
   };
@@ -71,43 +72,46 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   return std::move(*attr);
 }
 
-// A regular file in a directory that this client holds alone. (What runs as another than who
+// A regular file in a directory delegated to this client. (What runs as another than who
 // executes it is not for the client to make.)
-std::optional<v1::Attr> Vfs::CreateAhead(v1::Request& request, const Caller& creator) {
+std::optional<v1::Attr> Vfs::CreateDelegated(v1::Request& request, const Caller& creator) {
   v1::Create& create = *request.mutable_create();
-  if (create.unnamed() || !session_.foretells() || !MayBeAhead()) return {};
-  create.set_unborn_bytes(data_.ExpectedBytes());
+  if (create.unnamed() || !session_.delegates() || !MayChangeFirst()) return {};
+  create.set_reserved_bytes(data_.ExpectedBytes());
   std::optional<v1::Attr> attr;
   if ((create.mode() & (S_ISUID | S_ISGID)) == 0) {
     *request.mutable_credentials() = creator.credentials;
-    attr = names_.CreateAhead(create, creator.credentials, ToProto(SystemClock().WallNow()),
-                              [&](const v1::EntryReply& made, const v1::Redo& as_told) {
-                                create.set_allocate_bytes(made.layout().length_blocks() *
-                                                          session_.descriptor().block_bytes);
-                                const std::uint64_t told = session_.Foretell(request, as_told);
-                                if (told != 0) data_.Created(made, creator.handle, told);
-                                return told;
-                              });
+    attr = names_.CreateDelegated(create, creator.credentials, ToProto(SystemClock().WallNow()),
+                                  [&](const v1::EntryReply& made, const v1::Replay& decided) {
+                                    create.set_allocate_bytes(made.layout().length_blocks() *
+                                                              session_.descriptor().block_bytes);
+                                    const std::uint64_t early_number =
+                                        session_.SendDelegated(request, decided);
+                                    if (early_number != 0)
+                                      data_.Created(made, creator.handle, early_number);
+                                    return early_number;
+                                  });
   }
   if (!attr) {
-    create.set_unborn(names_.UnbornWanted(create.parent()));
+    create.set_reserved_inodes(names_.ReservedInodesWanted(create.parent()));
   } else if (options_.kernel_names != nullptr) {
     options_.kernel_names->Leave(create.parent());
   }
   return attr;
 }
 
-bool Vfs::UnlinkAhead(const v1::Request& request, const Caller& caller) {
-  if (!session_.foretells() || !MayBeAhead()) return false;
-  const bool done = names_.UnlinkAhead(request.unlink(), ToProto(SystemClock().WallNow()),
-                                       [&](v1::Attr& removed, const v1::Redo& as_told) {
-                                         return data_.RemoveLast(removed, [&](bool lets_go) {
-                                           v1::Request sent = request;
-                                           *sent.mutable_credentials() = caller.credentials;
-                                           sent.mutable_unlink()->set_lets_go(lets_go);
-                                           return session_.Foretell(std::move(sent), as_told);
-                                         });
-                                       });
+bool Vfs::UnlinkDelegated(const v1::Request& request, const Caller& caller) {
+  if (!session_.delegates() || !MayChangeFirst()) return false;
+  const bool done =
+      names_.UnlinkDelegated(request.unlink(), ToProto(SystemClock().WallNow()),
+                             [&](v1::Attr& removed, const v1::Replay& decided) {
+                               return data_.RemoveLast(removed, [&](bool lets_go) {
+                                 v1::Request sent = request;
+                                 *sent.mutable_credentials() = caller.credentials;
+                                 sent.mutable_unlink()->set_lets_go(lets_go);
+                                 return session_.SendDelegated(std::move(sent), decided);
+                               });
+                             });
   if (done && options_.kernel_names != nullptr) {
     options_.kernel_names->Leave(request.unlink().parent());
   }

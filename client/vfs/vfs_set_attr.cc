@@ -25,22 +25,22 @@ absl::StatusOr<v1::Attr> Vfs::SetAttr(v1::SetAttr set, const Caller& caller) {
 
 // Where callers have other identities than the kernel knows, only the controller can say whether
 // they may.
-bool Vfs::MayBeAhead() const {
+bool Vfs::MayChangeFirst() const {
   return !options_.durable_metadata && !session_.checks_opens() && !session_.read_only();
 }
 
-std::optional<v1::Attr> Vfs::SetAhead(const v1::SetAttr& set) {
-  if (!session_.sets_ahead() || !MayBeAhead()) return {};
+std::optional<v1::Attr> Vfs::DelayAttributes(const v1::SetAttr& set) {
+  if (!session_.delays_attributes() || !MayChangeFirst()) return {};
   const std::optional<Attributes> found = names_.GetAttr(set.inode());
   if (!found) return {};
   v1::Attr known = found->ToProto();
   data_.Overlay(known);
-  return data_.SetAhead(set, known);
+  return data_.DelayAttributes(set, known);
 }
 
 absl::StatusOr<v1::Attr> Vfs::SetAttrOfNamed(v1::SetAttr set, const Caller& caller) {
-  if (std::optional<v1::Attr> ahead = SetAhead(set)) return *std::move(ahead);
-  if (absl::Status told = data_.TellAhead(set.inode(), Context(caller)); !told.ok()) return told;
+  if (std::optional<v1::Attr> delayed = DelayAttributes(set)) return *std::move(delayed);
+  if (absl::Status sent = data_.SendDelayed(set.inode(), Context(caller)); !sent.ok()) return sent;
   // These take set-group-id from a caller who is not in the file's group.
   constexpr std::uint32_t kAsksForGroups = v1::SetAttr::SIZE | v1::SetAttr::UID | v1::SetAttr::GID;
   Caller setter = AsChecked(caller);

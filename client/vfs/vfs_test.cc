@@ -25,7 +25,7 @@ TEST_F(VfsTest, AttributesComeOverlaidAndCredentialsGoAlong) {
 }
 
 // EINTR would be a lie: nobody interrupted anything. (A shell opens again at once, for ever.)
-TEST_F(VfsTest, WhoeverAsksFirstForTheRootWaitsForAController) {
+TEST_F(VfsTest, TheFirstLookAtTheRootWaitsForAController) {
   session_.away = true;
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(1, caller_).status()), ETIMEDOUT);
   EXPECT_EQ(ErrnoOf(vfs_.StatFs(1, caller_).status()), ETIMEDOUT);
@@ -122,7 +122,7 @@ TEST_F(VfsTest, ARemovedDirectoryHasAttributesUntilTheKernelForgetsIt) {
   EXPECT_EQ(ErrnoOf(vfs_.GetAttr(7, caller_).status()), ESTALE);
 }
 
-TEST_F(VfsTest, CapabilitiesGoWithWhatIsWritten) {
+TEST_F(VfsTest, AWriteRemovesCapabilities) {
   constexpr char kName[] = "security.capability";
   const auto reply_with = [&](std::string data) {
     session_.replies.emplace_back().mutable_data()->set_data(std::move(data));
@@ -163,7 +163,7 @@ TEST_F(VfsTest, ANameThatAnotherHostMadeIsLookedUpAgain) {
   EXPECT_EQ(data_.opened, 0u);
 }
 
-TEST_F(VfsTest, AListingBringsAttributesWhileSomebodyLooksAtThem) {
+TEST_F(VfsTest, AListingBringsAttributesWhileTheyAreUsed) {
   v1::Request made;
   made.mutable_read_dir()->set_inode(1);
   v1::Reply held;
@@ -183,14 +183,14 @@ TEST_F(VfsTest, AListingBringsAttributesWhileSomebodyLooksAtThem) {
   EXPECT_TRUE(LastRequest().read_dir().attributes());
 }
 
-TEST_F(VfsTest, OpenTellsWhetherItWrites) {
+TEST_F(VfsTest, AnOpenSaysWhetherItWrites) {
   ASSERT_TRUE(vfs_.Open(5, O_RDWR, caller_).ok());
   EXPECT_TRUE(data_.opened_for_write);
   ASSERT_TRUE(vfs_.Open(5, O_RDONLY, caller_).ok());
   EXPECT_FALSE(data_.opened_for_write);
 }
 
-TEST_F(VfsTest, SizeAndTimesAreFileDatas) {
+TEST_F(VfsTest, FileDataDecidesSizeAndTimes) {
   v1::SetAttr set;
   set.set_fields(v1::SetAttr::SIZE | v1::SetAttr::MODE);
   ASSERT_TRUE(vfs_.SetAttr(set, caller_).ok());
@@ -214,7 +214,7 @@ TEST_F(VfsTest, RenameFlags) {
   EXPECT_EQ(session_.requests.size(), 2u);
 }
 
-TEST_F(VfsTest, WhatIsKnownToHaveNoAclIsNotAskedForOne) {
+TEST_F(VfsTest, NoAclIsAskedForWhereNoneIsKnown) {
   v1::Request request;
   request.mutable_get_attr()->set_inode(5);
   v1::Reply reply;
@@ -295,7 +295,7 @@ TEST_F(VfsTest, SeekIsForDataAndHoles) {
   EXPECT_EQ(ErrnoOf(vfs_.Seek(1, 0, SEEK_END, caller_).status()), EINVAL);
 }
 
-TEST_F(VfsTest, DirectoriesAreReadInPiecesAndFromAnywhere) {
+TEST_F(VfsTest, DirectoriesAreReadByPagesFromAnyCookie) {
   DirHandle handle(1);
   std::vector<std::uint64_t> cookies;
   ReplyListing({1, 2, 3}, false);

@@ -52,17 +52,18 @@ absl::StatusOr<std::string> Vfs::GetXattr(std::uint64_t inode, std::string_view 
   absl::StatusOr<std::string> value = CallForData(std::move(request), caller);
   if (ErrnoOf(value.status()) == ESTALE) return removed_.GetXattr(inode, name);
   // It goes with the commit of what was written.
-  if (value.ok() && name == kCapability && data_.WroteUntold(inode)) return ErrnoStatus(ENODATA);
+  if (value.ok() && name == kCapability && data_.HasUncommittedWrites(inode))
+    return ErrnoStatus(ENODATA);
   return value;
 }
 
 absl::Status Vfs::SetXattr(v1::SetXattr set, const Caller& caller) {
   Caller setter = caller;
   if (IsAclName(set.name())) setter.AddGroups();
-  if (absl::Status told = data_.TellAhead(set.inode(), Context(caller)); !told.ok()) return told;
+  if (absl::Status sent = data_.SendDelayed(set.inode(), Context(caller)); !sent.ok()) return sent;
   // Else the commit of what was written before would take it away.
-  if (set.name() == kCapability && data_.WroteUntold(set.inode())) {
-    if (absl::Status told = data_.Fsync(set.inode(), Context(caller)); !told.ok()) return told;
+  if (set.name() == kCapability && data_.HasUncommittedWrites(set.inode())) {
+    if (absl::Status sent = data_.Fsync(set.inode(), Context(caller)); !sent.ok()) return sent;
   }
   v1::Request request;
   *request.mutable_set_xattr() = set;
@@ -78,12 +79,12 @@ absl::StatusOr<std::string> Vfs::ListXattr(std::uint64_t inode, const Caller& ca
   request.mutable_list_xattr()->set_inode(inode);
   absl::StatusOr<std::string> names = CallForData(std::move(request), caller);
   if (ErrnoOf(names.status()) == ESTALE) return removed_.ListXattr(inode);
-  if (names.ok() && data_.WroteUntold(inode)) DropName(*names, kCapability);
+  if (names.ok() && data_.HasUncommittedWrites(inode)) DropName(*names, kCapability);
   return names;
 }
 
 absl::Status Vfs::RemoveXattr(std::uint64_t inode, std::string_view name, const Caller& caller) {
-  if (absl::Status told = data_.TellAhead(inode, Context(caller)); !told.ok()) return told;
+  if (absl::Status sent = data_.SendDelayed(inode, Context(caller)); !sent.ok()) return sent;
   v1::Request request;
   v1::RemoveXattr& remove = *request.mutable_remove_xattr();
   remove.set_inode(inode);

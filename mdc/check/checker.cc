@@ -18,15 +18,15 @@ FamilyCursor::FamilyCursor(const MetaDb& db, schema::Family family, Report& repo
     : report_(report),
       family_(schema::Prefix(family)),
       cursor_(db.Scan(family_, family_, Tier::kAll)) {
-  Settle();
+  SkipUnreadable();
 }
 
 void FamilyCursor::Next() {
   cursor_->Next();
-  Settle();
+  SkipUnreadable();
 }
 
-void FamilyCursor::Settle() {
+void FamilyCursor::SkipUnreadable() {
   for (; cursor_->Valid(); cursor_->Next()) {
     auto key = schema::Parse(cursor_->key());
     if (key.ok()) {

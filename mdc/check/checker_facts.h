@@ -58,7 +58,7 @@ class FamilyCursor {
   }
 
  private:
-  void Settle();
+  void SkipUnreadable();
 
   Report& report_;
   std::string family_;

@@ -53,12 +53,12 @@ TEST_F(CheckerTest, ABlockInAFileAndFree) {
   EXPECT_THAT(lines_[0], testing::HasSubstr("and by the free index"));
 }
 
-TEST_F(CheckerTest, BlocksThatNobodyOwns) {
+TEST_F(CheckerTest, LeakedBlocks) {
   Delete(schema::ExtentKey(InodeNumber(file_), FileBlock(14)));
   EXPECT_THAT(Check(), ElementsAre("block-count", "blocks-lost"));
 }
 
-TEST_F(CheckerTest, TheMetadataStoresBlocksAreItsOwn) {
+TEST_F(CheckerTest, TheMetadataStoreOwnsItsBlocks) {
   regions_ = {{PoolId(1), PoolBlock(0), 1}};
   EXPECT_THAT(Check(), ElementsAre("blocks-shared"));
   regions_ = {{PoolId(0), PoolBlock(0), 64}};

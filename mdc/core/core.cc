@@ -193,7 +193,7 @@ Sequence CoreImpl::VolumeSequence(Sequence sequence) const {
   return sequence + sequence_base_;
 }
 
-bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, SessionId told) {
+bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, SessionId seen_by) {
   auto applied = db_.Apply(batch);
   if (!applied.ok()) {
     health_ = absl::Status(applied.status().code(),
@@ -202,7 +202,7 @@ bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, S
     return false;
   }
   *sequence = *applied;
-  in_flight_.Applied(batch, *applied, told);
+  in_flight_.Applied(batch, *applied, seen_by);
   ++counters_.batches;
   sync_wish_.Applied(haste);
   return true;
@@ -221,7 +221,7 @@ void CoreImpl::OnTick() {
     } else if (session->phase == Session::Phase::kMustReclaim &&
                now > kReclaimLeases * session->record.lease_ms()) {
       over.emplace_back(session.get(), "it did not say in time what it holds");
-    } else if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) {
+    } else if (tokens_.CountOf(id) > 2 * kMaxTokenRanges) {
       // By returns of single blocks, which are never refused.
       over.emplace_back(session.get(), "it holds tokens of too many pieces");
     } else if (std::string overdue = OverdueRecall(*session); !overdue.empty()) {
@@ -240,7 +240,7 @@ void CoreImpl::OnTick() {
   RecallIdle();
   Reap();
   RunUnfinished();
-  Settle();
+  RunWoken();
 }
 
 void CoreImpl::OnDurable(Sequence sequence) {
@@ -253,7 +253,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   ReleaseSome();
   Reap();
   RunUnfinished();
-  Settle();
+  RunWoken();
 }
 
 CoreOutputs CoreImpl::TakeOutputs() {
@@ -267,7 +267,7 @@ CoreOutputs CoreImpl::TakeOutputs() {
   return outputs;
 }
 
-void CoreImpl::Settle() {
+void CoreImpl::RunWoken() {
   while (health_.ok()) {
     if (const auto woken = parked_.TakeWoken()) {
       RunParked(*woken);
@@ -275,8 +275,8 @@ void CoreImpl::Settle() {
       RunLockWaits(*unlocked);
       RunLockTokenWaits(*unlocked);
       if (!lock_waits_.AnyDue()) lock_queries_.Advance(clock_.NowMs());
-    } else if (const auto redone = grace_.TakeDone()) {
-      if (Session* const session = sessions_.Find(*redone)) EndReclaim(*session);
+    } else if (const auto replayed = grace_.TakeDone()) {
+      if (Session* const session = sessions_.Find(*replayed)) EndReclaim(*session);
     } else {
       return;
     }
@@ -353,7 +353,7 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
         v1::ShowReply::Lun& entry = *out.add_luns();
         entry.set_name(lun.name);
         entry.set_stripe_set(set);
-        if (lun.lun == descriptor_.seat) reply.set_seat(lun.name);
+        if (lun.lun == descriptor_.seat_lun) reply.set_seat(lun.name);
       }
     }
   }
@@ -379,10 +379,10 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("operation.blocked", counters_.blocked);
   add("operation.errors", counters_.errors);
   add("operation.inline_reads", counters_.inline_reads);
-  add("operation.foretold", counters_.foretold);
-  add("operation.redone", counters_.redone);
+  add("operation.foretold", counters_.delegated);
+  add("operation.redone", counters_.replayed);
   add("operation.misses", counters_.misses);
-  add("operation.replays", counters_.replays);
+  add("operation.replays", counters_.repetitions);
   add("orphans.now", orphans_.size());
   add("orphans.reaped", counters_.reaped);
   add("session.evictions", counters_.evictions);

@@ -30,7 +30,7 @@
 #include "mdc/base/fence_run.h"
 #include "mdc/base/ids.h"
 #include "mdc/base/progress.h"
-#include "mdc/core/names_told.h"
+#include "mdc/core/name_replies.h"
 #include "mdc/metadb/meta_db.h"
 #include "mdc/metadb/txn.h"
 #include "mdc/space/allocator.h"
@@ -61,8 +61,8 @@ struct CoreOptions {
   std::vector<Export> exports;  // the first that matches rules; none: rw, nobody squashed
   bool maintenance = false;     // as SetMaintenance
   // Whoever follows in the seat must know of it, too, but with kDurable.
-  NamesTold names = NamesTold::kDurable;
-  // A directory that another session wanted to see is nobody's alone for so long: hosts that take
+  NameReplies names = NameReplies::kDurable;
+  // A directory that another session wanted to see is not delegated for so long: hosts that take
   // turns there would else wait for a recall each time.
   std::uint64_t shared_ms = 2'000;
   StepSizes steps{};

@@ -10,7 +10,7 @@ namespace reel::mdc {
 absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
   if (ctx.lazily_seen) return absl::OkStatus();
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
-    if (absl::Status alone = ctx.RequireUncached(inode); !alone.ok()) return alone;
+    if (absl::Status recalled = ctx.RequireUncached(inode); !recalled.ok()) return recalled;
   }
   return absl::OkStatus();
 }
@@ -39,7 +39,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
-    if (record.nlink() == 0) DropUnborn(session.id, inode);
+    if (record.nlink() == 0) DropReservedInodes(session.id, inode);
     v1::Attr& changed = *reply.add_changed();
     // What has just lost its last name, and is not open, will go without being looked at: the
     // recall of these attributes, and its answer, need not follow. (One that is on its way already
@@ -61,7 +61,7 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
       reply.add_changed()->set_inode(inode.value());
     }
     attr_tokens_.Forget(inode);
-    DropUnborn(session.id, inode);
+    DropReservedInodes(session.id, inode);
     parked_.Wake(inode);  // who waits for the token learns that the inode is gone
   }
 }

@@ -101,7 +101,7 @@ absl::Status CoreImpl::EvictSession(SessionId id, std::string_view reason) {
     return absl::NotFoundError(absl::StrCat("there is no session ", id.value()));
   }
   Evict(*session, reason);
-  Settle();
+  RunWoken();
   return health_;
 }
 
@@ -178,7 +178,7 @@ void CoreImpl::OnFenced(FenceId fence, const FenceOutcome& outcome) {
     break;
   }
   AdvanceFences();
-  Settle();
+  RunWoken();
 }
 
 // A registration of nobody: left by a host that registered after it had lost its session, or that

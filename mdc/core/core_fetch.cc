@@ -44,7 +44,7 @@ void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {
       Advance(op);
     }
   }
-  Settle();
+  RunWoken();
 }
 
 }  // namespace reel::mdc

@@ -61,7 +61,7 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
                           " that another session holds");
     }
     tokens_.Grant(id, inode, token.mode(), *span);
-    if (tokens_.CountOf(id) > 2 * kMaxTokenPieces) return kTooMuch;
+    if (tokens_.CountOf(id) > 2 * kMaxTokenRanges) return kTooMuch;
   }
   for (const v1::FileLock& claim : claims.locks()) {
     const absl::StatusOr<FileLock> lock = FromProto(claim, id);

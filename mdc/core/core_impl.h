@@ -4,10 +4,10 @@
 //   core_run.cc       the one path of every operation: slot → run → miss, block or commit → reply
 //   core_full.cc      a metadata store with little room left (store_room.h: what waits for it)
 //   core_steps.cc     operations that take more than one step
-//   core_told.cc      what a session is told before it is durable
+//   core_early_replies.cc      what a session is told before it is durable
 //   core_tokens.cc    those who wait for data tokens, and recalls
 //   core_cache.cc     attribute tokens: what sessions may cache
-//   core_ahead.cc     what a session may do in a directory before the controller knows
+//   core_delegations.cc     what a session may do in a directory before the controller knows
 //   core_locks.cc     those who wait for advisory locks run again; recalls of lock tokens
 //   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
@@ -20,7 +20,7 @@
 // through the session's *lane*, and one that missed keeps those behind it waiting while its key is
 // fetched. (LayoutGet and LayoutReturn must not change places: the client would believe in a token
 // that it has just given back.) Two kinds pass: reads, which a client that depends on an earlier
-// operation sends only after that one's reply (so not past what is foretold); and whatever follows
+// operation sends only after that one's reply (so not past delegated changes); and whatever follows
 // an operation that is *blocked*, because the answer that unblocks it may be behind it in the same
 // lane. Passing a blocked operation is safe: it has not taken effect and was not acknowledged, so
 // nobody can have acted on it yet.
@@ -66,9 +66,9 @@
 #include "mdc/space/allocator.h"
 #include "mdc/tables/lock_table.h"
 #include "mdc/tables/lock_tokens.h"
+#include "mdc/tables/reserved_inode_table.h"
 #include "mdc/tables/session_table.h"
 #include "mdc/tables/token_table.h"
-#include "mdc/tables/unborn_table.h"
 
 namespace reel::mdc {
 
@@ -116,10 +116,10 @@ class CoreImpl final : public Core {
   absl::Status LoadReplies();
   absl::Status LoadOrphans();
   bool Apply(const WriteBatch& batch, Sequence* sequence, Haste haste = Haste::kNow,
-             SessionId told = SessionId());
+             SessionId seen_by = SessionId());
   Sequence VolumeSequence(Sequence sequence) const;
   // Runs whatever waits for tokens that have changed, until nothing more changes.
-  void Settle();
+  void RunWoken();
 
   // core_reap.cc
   // The next steps of removal.
@@ -138,14 +138,14 @@ class CoreImpl final : public Core {
   // core_run.cc
   void Operate(Session& session, v1::Request request);
   bool AdmitToSlot(Session& session, const v1::Request& request, const char* name);
-  void Replay(Session& session, Slot& slot, const v1::Request& request);
+  void Repeat(Session& session, Slot& slot, const v1::Request& request);
   void RunLane(Session& session);
   // Runs an operation that is in no queue, and puts it into one if it has to wait.
   void Advance(const PendingRef& op);
   Outcome Run(const PendingRef& op, bool from_queue);
   void Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Reply reply);
   Sequence Commit(OpContext& ctx, const WriteBatch& batch, Haste haste,
-                  SessionId told = SessionId());
+                  SessionId seen_by = SessionId());
   void Prefetch(const Pending& op);
   bool MayLock(SessionId session, const v1::FileLock& lock) const;
   // What the session's export allows, and where that squashes, the caller's rights.
@@ -170,12 +170,12 @@ class CoreImpl final : public Core {
   // The operation waits for the rest of a truncation. EIO: nobody removes that.
   absl::Status AwaitRemoval(InodeNumber inode);
 
-  // core_told.cc
+  // core_early_replies.cc
   // Whether the outcome may be told before it is durable.
-  bool MayTellAtOnce(const Pending& op, const OpContext& ctx) const;
-  static bool MayRedo(const Session& session, const v1::Request& request);
-  absl::Status TakeRedo(const Pending& op, OpContext& ctx);
-  absl::StatusOr<Unborn> ReserveAgain(SessionId session, const v1::Redo& redo);
+  bool MayReplyEarly(const Pending& op, const OpContext& ctx) const;
+  static bool MayReplay(const Session& session, const v1::Request& request);
+  absl::Status TakeReplay(const Pending& op, OpContext& ctx);
+  absl::StatusOr<ReservedInode> ReserveAgain(SessionId session, const v1::Replay& replay);
   // The session is served once it has said what it holds, and done again what was lost.
   void EndReclaim(Session& session);
 
@@ -183,7 +183,7 @@ class CoreImpl final : public Core {
   void Park(const PendingRef& op, InodeNumber inode);
   // Runs those parked on the inode, in their order, until one has to wait on.
   void RunParked(InodeNumber inode);
-  bool StandsInLine(const Pending& op) const;
+  bool WaitsInOrder(const Pending& op) const;
   // Somebody else stands in line for the inode of a LayoutGet.
   bool OthersWait(const Pending& op) const;
   void SendRecalls(const std::vector<Recall>& recalls);
@@ -197,22 +197,22 @@ class CoreImpl final : public Core {
   // Says what became of inodes that the session caches, and forgets tokens of those that are gone.
   void FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply);
 
-  // core_ahead.cc
+  // core_delegations.cc
   // Blocks the operation while another session holds alone what it has looked at.
-  absl::Status RequireSettled(const Pending& op, OpContext& ctx);
-  // Makes the context of a foretold operation; EPROTO: its session may not foretell it.
-  absl::Status TakeForetold(const Pending& op, OpContext& ctx);
-  void SpoilUnborn(const Pending& op);
-  // Some of what waits in its lane is foretold.
-  static bool AnyForetold(const Session& session);
-  bool MayHoldAlone(const Session& session, InodeNumber directory) const;
+  absl::Status RequireUndelegated(const Pending& op, OpContext& ctx);
+  // Makes the context of a delegated operation; EPROTO: its session may not delegate it.
+  absl::Status TakeDelegated(const Pending& op, OpContext& ctx);
+  void QuarantineReservedInode(const Pending& op);
+  // Some of what waits in its lane is delegated.
+  static bool AnyDelegated(const Session& session);
+  bool MayDelegate(const Session& session, InodeNumber directory) const;
   // Grants the directories that the operation has changed exclusively, and what may be made in
   // them, where the request asks for that; and says so in the reply.
-  void GrantAlone(const Pending& op, OpContext& ctx, v1::Reply& reply);
-  void GrantUnborn(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  void GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  void GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Lets others look at directories in which nothing was made for long.
   void RecallIdle();
-  void DropUnborn(SessionId session, InodeNumber directory);
+  void DropReservedInodes(SessionId session, InodeNumber directory);
 
   // core_locks.cc
   void RunLockWaits(InodeNumber inode);
@@ -258,7 +258,7 @@ class CoreImpl final : public Core {
   void ReleaseSome();
   // False: the turn was too short, and there is more.
   bool ReleaseHoldings(SessionId session);
-  bool ReleaseUnborn(SessionId session);
+  bool ReleaseReservedInodes(SessionId session);
   // Sends the recalls of resumed sessions again.
   void ResendRecalls(Resends::Turn turn);
   void Resend(const Resends::Slice& slice);
@@ -326,7 +326,7 @@ class CoreImpl final : public Core {
   std::unique_ptr<InodeNumbers> inode_numbers_;
   TokenTable tokens_;
   TokenTable attr_tokens_;
-  UnbornTable unborn_;
+  ReservedInodeTable reserved_inodes_;
   SharedDirectories shared_{options_.shared_ms};
   std::uint64_t idle_looked_ms_ = 0;
   OpenTable opens_;

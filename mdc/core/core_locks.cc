@@ -132,7 +132,7 @@ void CoreImpl::BreakLocks(InodeNumber inode, std::optional<SessionId> session,
     callback.mutable_locks_broken()->set_inode(inode.value());
     outputs_.EmitLast(holder->stream, std::move(callback));
   }
-  Settle();
+  RunWoken();
 }
 
 }  // namespace reel::mdc

@@ -69,11 +69,11 @@ std::string CoreImpl::OverdueRecall(Session& session) const {
   const std::uint64_t age_ms = RecallAgeMs(session);
   if (age_ms < limit_ms || luns_.AnyLost()) return {};
   if (store_room_.HoldsCommitOf(session.id)) return {};  // it is the store that it waits for
-  const bool tells = session.recall_work.has_value();
-  const std::string trouble = tells ? session.recall_work->trouble() : "";
+  const bool reports = session.recall_work.has_value();
+  const std::string trouble = reports ? session.recall_work->trouble() : "";
   if (age_ms < RecallMostMs(options_.session_lease_ms)) {
     const bool moves =
-        tells && session.recall_work->any() && session.recall_work->stalled_ms() < limit_ms / 2;
+        reports && session.recall_work->any() && session.recall_work->stalled_ms() < limit_ms / 2;
     if (moves) return {};
     // An operation of its own waits for somebody else's token: it may be what the recall waits for.
     if (age_ms < 2 * limit_ms && parked_.AnyOf(session.id)) return {};

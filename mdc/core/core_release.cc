@@ -30,7 +30,7 @@ void CoreImpl::ReleaseSome() {
   while (const std::optional<SessionId> id = releases_.First()) {
     if (!ReleaseHoldings(*id)) break;
     Session* const session = sessions_.Find(*id);
-    if (session == nullptr && !ReleaseUnborn(*id)) break;
+    if (session == nullptr && !ReleaseReservedInodes(*id)) break;
     releases_.FirstIsDone();
     if (session == nullptr || !session->hello) continue;
     const v1::Request hello = *std::exchange(session->hello, std::nullopt);
@@ -56,16 +56,16 @@ bool CoreImpl::ReleaseHoldings(SessionId session) {
   const std::vector<InodeNumber> unlocked = locks_.Drop(session, releases_.room());
   releases_.Spend(unlocked.size());
   for (const InodeNumber inode : unlocked) lock_waits_.Wake(inode);
-  const std::vector<InodeNumber> settled = lock_tokens_.Drop(session, releases_.room());
-  releases_.Spend(settled.size());
-  for (const InodeNumber inode : settled) lock_waits_.Wake(inode);
+  const std::vector<InodeNumber> dropped = lock_tokens_.Drop(session, releases_.room());
+  releases_.Spend(dropped.size());
+  for (const InodeNumber inode : dropped) lock_waits_.Wake(inode);
   if (releases_.room() == 0) return false;
   allocator_->DropWindows(session);
   return true;
 }
 
-bool CoreImpl::ReleaseUnborn(SessionId session) {
-  const std::vector<mdc::Run> runs = unborn_.DropSome(session, releases_.room());
+bool CoreImpl::ReleaseReservedInodes(SessionId session) {
+  const std::vector<mdc::Run> runs = reserved_inodes_.DropSome(session, releases_.room());
   releases_.Spend(runs.size());
   for (const mdc::Run& run : runs) allocator_->Unreserve(run);
   return releases_.room() > 0;
@@ -99,7 +99,7 @@ void CoreImpl::Resend(const Resends::Slice& slice) {
       return SendAttrRecalls(recalls);
     }
     case Resends::Kind::kLocks: {
-      const auto tokens = lock_tokens_.Recalled(slice.session, slice.from, slice.most);
+      const auto tokens = lock_tokens_.RecalledLocks(slice.session, slice.from, slice.most);
       found(tokens);
       for (const LockToken& token : tokens) SendLockRecall(token);
       return;

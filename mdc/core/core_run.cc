@@ -84,11 +84,11 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   op->ordered = op->request.slot() != 0 || !Is(op->request, kRead);
   ++session.waiting;
   session.waiting_bytes += bytes;
-  const bool redo = op->request.has_redo();
-  if (redo) ++session.redos;
-  if (grace_.on() && !redo) {
+  const bool replay = op->request.has_replay();
+  if (replay) ++session.replays_left;
+  if (grace_.on() && !replay) {
     session.lane.push_back(std::move(op));
-  } else if (!op->ordered && !AnyForetold(session)) {
+  } else if (!op->ordered && !AnyDelegated(session)) {
     Advance(op);
   } else {
     session.lane.push_back(op);
@@ -111,7 +111,7 @@ bool CoreImpl::AdmitToSlot(Session& session, const v1::Request& request, const c
   }
   Slot& slot = session.slots[request.slot()];
   if (slot.running == 0 && sequence == slot.sequence) {
-    Replay(session, slot, request);
+    Repeat(session, slot, request);
     return false;
   }
   const bool next = slot.resumed ? sequence > slot.sequence : sequence == slot.sequence + 1;
@@ -126,18 +126,18 @@ bool CoreImpl::AdmitToSlot(Session& session, const v1::Request& request, const c
   return true;
 }
 
-void CoreImpl::Replay(Session& session, Slot& slot, const v1::Request& request) {
+void CoreImpl::Repeat(Session& session, Slot& slot, const v1::Request& request) {
   v1::Reply reply;
   if (!reply.ParseFromString(slot.reply)) {
     reply.Clear();
     reply.set_error(EIO);
     reply.set_message("the stored reply is damaged; run fsck.reelfs");
   }
-  ++counters_.replays;
+  ++counters_.repetitions;
   // Grants are made anew: an open that the old epoch registered died with it. (Who does it again
   // says by itself what it still has open.)
   if (slot.resumed && reply.error() == 0 && request.has_create() && request.create().open() &&
-      !request.has_redo()) {
+      !request.has_replay()) {
     opens_.Open(session.id, InodeNumber(reply.entry().attr().inode()));
   }
   slot.resumed = false;
@@ -149,7 +149,7 @@ void CoreImpl::RunLane(Session& session) {
   while (!session.lane.empty() && session.phase != Session::Phase::kEnding && health_.ok()) {
     const PendingRef op = session.lane.front();
     const bool served = !grace_.on() && session.phase == Session::Phase::kServing;
-    if (op->fetching || !(served || op->request.has_redo())) return;
+    if (op->fetching || !(served || op->request.has_replay())) return;
     if (!op->ordered) {
       session.lane.pop_front();
       Advance(op);
@@ -220,7 +220,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     return Outcome::kDone;
   }
   // An open answers without its token rather than wait; LayoutGet waits its turn.
-  if (!from_queue && op->request.has_layout_get() && StandsInLine(*op)) {
+  if (!from_queue && op->request.has_layout_get() && WaitsInOrder(*op)) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
@@ -237,13 +237,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   ctx.walks = &op->walks;
   const bool full = store_room_.full() && op->reap == InodeNumber(0);
   const std::uint64_t walked = op->walks[0].levels + op->walks[1].levels;
-  const bool told = op->request.has_foretold() || op->request.has_redo();
+  const bool seen_by = op->request.has_delegated() || op->request.has_replay();
   absl::Status may_be;
-  if (op->request.has_redo()) may_be = TakeRedo(*op, ctx);
-  if (op->request.has_foretold()) may_be = TakeForetold(*op, ctx);
-  ctx.store_full = full && !told;
+  if (op->request.has_replay()) may_be = TakeReplay(*op, ctx);
+  if (op->request.has_delegated()) may_be = TakeDelegated(*op, ctx);
+  ctx.store_full = full && !seen_by;
   ctx.store_spent = ctx.store_full && store_room_.spent();
-  ctx.others_knew = op->blocked_on != InodeNumber(0);
+  ctx.others_cached = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
   absl::Status status;
@@ -260,7 +260,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = CheckAllowed(*op, ctx);
     if (status.ok()) status = OperationFor(op->request.op_case())(ctx, op->request, reply);
     if (!txn.missed() && !ctx.blocked) {
-      if (absl::Status settled = RequireSettled(*op, ctx); !settled.ok()) status = settled;
+      if (absl::Status undelegated = RequireUndelegated(*op, ctx); !undelegated.ok())
+        status = undelegated;
     }
     if (status.ok()) status = RequireUncached(ctx);
   }
@@ -310,7 +311,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (status.ok() && ctx.unfinished) {
     CommitStep(op, ctx);
     // Done again in sending order; else what follows may pass: nobody was told of it.
-    return op->request.has_redo() ? Outcome::kMissed : Outcome::kBlocked;
+    return op->request.has_replay() ? Outcome::kMissed : Outcome::kBlocked;
   }
   if (op->reap != InodeNumber(0)) {
     FinishReap(op->reap, ctx, reaped);
@@ -322,9 +323,9 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
 
 // Applies what the operation staged, and settles the tables. Returns the commit's sequence; 0 when
 // there was nothing to commit, or when the store has failed.
-Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, SessionId told) {
+Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, SessionId seen_by) {
   Sequence sequence;
-  if (!batch.empty() && !Apply(batch, &sequence, haste, told)) {
+  if (!batch.empty() && !Apply(batch, &sequence, haste, seen_by)) {
     allocator_->Abandon();
     return sequence;
   }
@@ -345,21 +346,21 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
   counters_.Ended(op.request.op_case());
   Sequence waits_for = ctx.txn.seen();
   if (op.request.has_sync()) waits_for = db_.last_applied();
-  const bool at_once = status.ok() && MayTellAtOnce(op, ctx);
+  const bool early = status.ok() && MayReplyEarly(op, ctx);
   Slot* slot = op.request.slot() != 0 ? &session.slots[op.request.slot()] : nullptr;
   if (status.ok()) {
     // Stored too: who asks once more has to learn that the blocks are others than it was told.
-    if (op.request.has_redo()) reply.set_redone(true);
+    if (op.request.has_replay()) reply.set_replayed(true);
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
     // Ahead of the reply: nothing is made there any more by the time that its caller goes on.
-    for (const InodeNumber inode : ctx.stale_stock) {
+    for (const InodeNumber inode : ctx.stale_reservations) {
       SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));
     }
     GrantCaching(op, ctx, reply);
-    GrantAlone(op, ctx, reply);
-    if (ctx.foretold != nullptr) ++counters_.foretold;
-    if (ctx.redo != nullptr) ++counters_.redone;
+    GrantDelegations(op, ctx, reply);
+    if (ctx.delegated != nullptr) ++counters_.delegated;
+    if (ctx.replay != nullptr) ++counters_.replayed;
     for (const InodeNumber inode : ctx.soon_wanted) {
       SendRecalls(tokens_.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
     }
@@ -372,8 +373,8 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    const Haste haste = at_once || ctx.foretold != nullptr ? Haste::kWhenAsked : Haste::kNow;
-    waits_for = std::max(waits_for, Commit(ctx, batch, haste, at_once ? op.session : SessionId()));
+    const Haste haste = early || ctx.delegated != nullptr ? Haste::kWhenAsked : Haste::kNow;
+    waits_for = std::max(waits_for, Commit(ctx, batch, haste, early ? op.session : SessionId()));
     if (!health_.ok()) return;
     KeepForLateOpens(ctx.late_opens);
   } else {
@@ -387,7 +388,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
                     status.ToString());
     }
     if (slot != nullptr) slot->reply = reply.SerializeAsString();
-    if (op.request.has_foretold()) SpoilUnborn(op);
+    if (op.request.has_delegated()) QuarantineReservedInode(op);
     GrantCaching(op, ctx, reply);  // of a name that is absent
   }
   if (slot != nullptr) {
@@ -397,13 +398,13 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     slot->waits_for = waits_for;
   }
   reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
-  if (at_once && waits_for > outputs_.durable()) {
-    v1::Provisional& provisional = *reply.mutable_provisional();
-    provisional.set_durable(VolumeSequence(outputs_.durable()).value());
-    *provisional.mutable_time() = ToProto(ctx.now);
+  if (early && waits_for > outputs_.durable()) {
+    v1::EarlyReply& early = *reply.mutable_early();
+    early.set_durable(VolumeSequence(outputs_.durable()).value());
+    *early.mutable_time() = ToProto(ctx.now);
     waits_for = Sequence();
   }
-  if (op.request.has_redo() && --session.redos == 0) grace_.DidAgain(session.id);
+  if (op.request.has_replay() && --session.replays_left == 0) grace_.DidAgain(session.id);
   if (const auto token = KindOf(op.request).token_inode) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
     if (op.request.has_layout_return() || op.request.close().lowers_token()) parked_.Wake(*token);
@@ -419,7 +420,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     CancelLockWait(session.id, op.request.cancel_lock().wait());
   if (op.request.has_attr_return()) {
     for (const std::uint64_t inode : op.request.attr_return().inodes()) {
-      DropUnborn(op.session, InodeNumber(inode));
+      DropReservedInodes(op.session, InodeNumber(inode));
       parked_.Wake(InodeNumber(inode));
     }
     reply.set_id(op.request.id());
@@ -442,8 +443,9 @@ void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Re
   if (reply.entry().has_layout()) {  // granted to the file that the operation has made
     token.emplace(session.id, InodeNumber(reply.entry().attr().inode()));
   }
-  // Whoever foretold it goes on already.
-  const auto wanted = request.has_foretold() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
+  // The session that sent it goes on already.
+  const auto wanted =
+      request.has_delegated() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
   outputs_.Emit(session.stream, std::move(reply), waits_for, token, wanted);
 }
 

@@ -40,7 +40,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
   if (streams_.IsRefused(stream)) return;
   if (request.has_hello()) {
     OnHello(stream, request);
-    Settle();
+    RunWoken();
     return;
   }
   Session* session = sessions_.FindByStream(stream);
@@ -70,16 +70,16 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       break;
     default:
       if (session->phase == Session::Phase::kMustReclaim && !session->reclaimed &&
-          !request.has_redo()) {
+          !request.has_replay()) {
         Refuse(stream, request.id(), EPROTO, "in a new epoch, Reclaim comes first");
-      } else if (request.has_redo() && (session->reclaimed || !MayRedo(*session, request))) {
+      } else if (request.has_replay() && (session->reclaimed || !MayReplay(*session, request))) {
         Refuse(stream, request.id(), EPROTO, "there is nothing to be done again");
       } else {
         Operate(*session, std::move(request));
       }
       break;
   }
-  Settle();
+  RunWoken();
 }
 
 void CoreImpl::OnStreamEnded(StreamId stream) {
@@ -90,7 +90,7 @@ void CoreImpl::OnStreamEnded(StreamId stream) {
   sessions_.Detach(*session);
   session->hello.reset();
   DropOperations(*session);
-  Settle();
+  RunWoken();
 }
 
 void CoreImpl::Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message) {
@@ -167,8 +167,8 @@ void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
   session.caches_attributes = MayCache(session, hello);
   session.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
   session.features = hello.features() & SpokenFeatures(options_.protocol);
-  if (options_.names == NamesTold::kDurable) {
-    session.features &= ~std::uint64_t{v1::FEATURE_FORETELL};
+  if (options_.names == NameReplies::kDurable) {
+    session.features &= ~std::uint64_t{v1::FEATURE_DELEGATION};
   }
   session.program = hello.program().substr(0, kMaxProgramBytes);
   session.recall_work.reset();
@@ -389,7 +389,7 @@ void CoreImpl::DropOperations(Session& session) {
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.waiting_bytes = 0;
-  session.redos = 0;
+  session.replays_left = 0;
 }
 
 Sequence CoreImpl::Forget(Session& session) {

@@ -41,7 +41,7 @@ void CoreImpl::RunParked(InodeNumber inode) {
 
 // A request that would raise a token waits behind those that wait already, so that a writer is not
 // starved by a stream of readers; one under recall gets nothing new before it has answered.
-bool CoreImpl::StandsInLine(const Pending& op) const {
+bool CoreImpl::WaitsInOrder(const Pending& op) const {
   const v1::LayoutGet& get = op.request.layout_get();
   const auto span = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
   const InodeNumber inode(get.inode());

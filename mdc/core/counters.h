@@ -12,7 +12,7 @@ namespace reel::mdc {
 struct Counters {
   std::array<std::uint64_t, 64> operations{};  // by v1::Request::OpCase
   std::uint64_t errors = 0;
-  std::uint64_t replays = 0;  // repetitions
+  std::uint64_t repetitions = 0;
   std::uint64_t misses = 0;
   std::uint64_t blocked = 0;
   std::uint64_t recalls = 0;
@@ -21,8 +21,8 @@ struct Counters {
   std::uint64_t evictions = 0;
   std::uint64_t reaped = 0;
   std::uint64_t refused = 0;
-  std::uint64_t foretold = 0;
-  std::uint64_t redone = 0;
+  std::uint64_t delegated = 0;
+  std::uint64_t replayed = 0;
 
   // An operation has taken effect, or failed.
   void Ended(v1::Request::OpCase op) {

@@ -60,7 +60,7 @@ class OutputQueue {
 
  private:
   static constexpr std::size_t kMostIdle = 64;  // of a stream
-  // Far fewer than what a session may have on its way, and in stock (kMaxUnborn).
+  // Far fewer than what a session may have on its way, and reserved (kMaxReservedInodes).
   static constexpr std::size_t kMostUnwanted = 8;
 
   struct Entry {

@@ -116,9 +116,9 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   const auto cache_mib = table.Number("cache_mib", 8, 1 << 20);
   config.cache_mib = static_cast<std::uint32_t>(cache_mib.value_or(config.cache_mib));
   if (const auto names = table.Choice("names", kNames)) {
-    config.names = *names == kNames[0]   ? NamesTold::kDurable
-                   : *names == kNames[1] ? NamesTold::kAhead
-                                         : NamesTold::kEarly;
+    config.names = *names == kNames[0]   ? NameReplies::kDurable
+                   : *names == kNames[1] ? NameReplies::kDelegated
+                                         : NameReplies::kEarly;
   }
   config.log_level = table.Choice("log_level", kLogLevels).value_or(config.log_level);
   const auto volumes = table.Tables("volume", kMaxVolumes);

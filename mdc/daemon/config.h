@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mdc/core/names_told.h"
+#include "mdc/core/name_replies.h"
 #include "mdc/seat/seat_times.h"
 #include "mdc/tables/exports.h"
 #include "proto/tls/tls.h"
@@ -51,7 +51,7 @@ struct Config {
   TlsFiles tls;
   std::vector<std::string> luns;
   std::uint32_t session_lease_ms = 10'000;
-  NamesTold names = NamesTold::kAhead;
+  NameReplies names = NameReplies::kDelegated;
   std::uint32_t seat_ms = kDefaultSeatMs;
   std::uint32_t cache_mib = 512;
   std::string log_level = "info";

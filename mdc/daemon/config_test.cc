@@ -29,20 +29,20 @@ TEST(Config, AWholeFile) {
   const auto config = ParseConfig(kGood, "file");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->session_lease_ms, 5000u);
-  EXPECT_EQ(config->names, NamesTold::kAhead);
+  EXPECT_EQ(config->names, NameReplies::kDelegated);
   EXPECT_EQ(config->cache_mib, 512u);
   ASSERT_EQ(config->volumes.size(), 2u);
   EXPECT_THAT(config->volumes[0].luns, ElementsAre("/dev/a", "/dev/b*"));
   EXPECT_THAT(config->volumes[1].luns, ElementsAre("/dev/c"));
 }
 
-TEST(Config, NamesAreAnsweredWhenTheyAreDurableOrEarlier) {
+TEST(Config, NamesChoosesWhenChangesAreAnswered) {
   const auto early = ParseConfig(std::string("names = \"early\"") + kGood, "file");
   ASSERT_TRUE(early.ok()) << early.status();
-  EXPECT_EQ(early->names, NamesTold::kEarly);
+  EXPECT_EQ(early->names, NameReplies::kEarly);
   const auto durable = ParseConfig(std::string("names = \"durable\"") + kGood, "file");
   ASSERT_TRUE(durable.ok()) << durable.status();
-  EXPECT_EQ(durable->names, NamesTold::kDurable);
+  EXPECT_EQ(durable->names, NameReplies::kDurable);
   EXPECT_THAT(Error(std::string("names = \"soon\"") + kGood), HasSubstr("names must be one of"));
 }
 

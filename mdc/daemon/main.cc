@@ -111,7 +111,7 @@ void StartLog(const std::string& level) {
 }
 
 // Nor after the seat is another controller's.
-[[noreturn]] void DieOfSeat(const absl::Status& status) {
+[[noreturn]] void DieWithoutSeat(const absl::Status& status) {
   spdlog::critical("{}", std::string(status.message()));
   _exit(kSeatLost);
 }
@@ -145,7 +145,7 @@ class Volume {
 
   // Until it is clear what this daemon is to the volume.
   absl::Status Start(VolumeServerOptions options, const SeatOptions& seat) {
-    options.on_beat = [sign = sign_] { sign->Tell(); };
+    options.on_beat = [sign = sign_] { sign->GiveSign(); };
     auto candidate = Candidate::Open(std::move(options), seat, role_, SystemClock());
     if (!candidate.ok()) return candidate.status();
     candidate_ = *std::move(candidate);
@@ -236,7 +236,7 @@ VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry)
   options.core.host = SeatOf(config).host;
   options.cache_bytes = std::uint64_t{config.cache_mib} << 20;
   options.on_failure = DieOfStore;
-  options.on_seat_lost = DieOfSeat;
+  options.on_seat_lost = DieWithoutSeat;
   options.on_seat_expired = WritesToJournal() ? DieOfTime<true> : DieOfTime<false>;
   options.core.unheard_limit_ms = UnheardLimitMs(config.seat_ms);
   options.on_unheard = [] { kill(getpid(), kHandOverSignal); };

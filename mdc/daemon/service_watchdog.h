@@ -24,7 +24,7 @@ class ServiceWatchdog {
   class Sign {
    public:
     explicit Sign(const Clock& clock) : clock_(clock), last_ms_(clock.NowMs()) {}
-    void Tell() { last_ms_.store(clock_.NowMs(), std::memory_order_relaxed); }
+    void GiveSign() { last_ms_.store(clock_.NowMs(), std::memory_order_relaxed); }
     // The volume has ended in order: nothing more is expected of it.
     void Retire() { last_ms_.store(~std::uint64_t{0}, std::memory_order_relaxed); }
     // Within the last `period_ms`.

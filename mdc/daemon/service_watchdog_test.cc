@@ -17,7 +17,7 @@ TEST(ServiceWatchdog, AVolumeLivesForAPeriodAfterItsSign) {
   EXPECT_TRUE(sign.Lives(1'000'500, 500));
   EXPECT_FALSE(sign.Lives(1'000'501, 500));
   clock.now_ms = 1'000'400;
-  sign.Tell();
+  sign.GiveSign();
   EXPECT_TRUE(sign.Lives(1'000'900, 500));
   EXPECT_TRUE(sign.Lives(1'000'000, 500)) << "told while the clock was being read";
   sign.Retire();
@@ -26,33 +26,33 @@ TEST(ServiceWatchdog, AVolumeLivesForAPeriodAfterItsSign) {
 
 TEST(ServiceWatchdog, OneVolumeThatHangsSilencesAll) {
   CountingClock clock;
-  std::atomic<int> told = 0;
+  std::atomic<int> reported = 0;
   // Waits between notes are real, and short; what lives is judged by the clock above.
   ServiceWatchdog watchdog(3, clock, [&] {
-    ++told;
-    told.notify_all();
+    ++reported;
+    reported.notify_all();
   });
   const auto await_note = [&] {
-    const int before = told;
-    told.wait(before);
+    const int before = reported;
+    reported.wait(before);
   };
   const auto one = watchdog.Add(), other = watchdog.Add();
   await_note();
   clock.now_ms += 1000;
-  one->Tell();
+  one->GiveSign();
   clock.AwaitLooks(2);  // a note that was on its way has been told
-  const int before = told;
+  const int before = reported;
   clock.AwaitLooks(5);
-  EXPECT_EQ(told, before);
-  other->Tell();
+  EXPECT_EQ(reported, before);
+  other->GiveSign();
   await_note();
   other->Retire();
   clock.now_ms += 1000;
-  one->Tell();
+  one->GiveSign();
   await_note();
 }
 
-TEST(ServiceWatchdog, AsksForNothingWhereTheManagerDoesNot) {
+TEST(ServiceWatchdog, IsQuietWithoutAServiceManager) {
   CountingClock clock;
   ServiceWatchdog watchdog(0, clock, [] { FAIL() << "nobody asked"; });
   watchdog.Add();

@@ -34,19 +34,19 @@ bool Fencer::View::Has(std::uint64_t key) const {
   return key != 0 && std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-Fencer::Fencer(OpenVolume& volume) : volume_(volume), seats_(volume.luns.size()) {
+Fencer::Fencer(OpenVolume& volume) : volume_(volume), states_(volume.luns.size()) {
   std::size_t next = 0;
   for (const Pool& pool : volume.descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
-      for (std::size_t i = 0; i < set.luns.size() && next < seats_.size(); ++i, ++next) {
-        Seat& seat = seats_[next];
+      for (std::size_t i = 0; i < set.luns.size() && next < states_.size(); ++i, ++next) {
+        LunState& state = states_[next];
         ids_.push_back(set.luns[i].lun);
-        seat.metadata = (pool.flags & Pool::kMetadata) != 0;
-        seat.data = (pool.flags & Pool::kData) != 0;
-        seat.reservations = volume.luns[next]->reservations();
-        if (seat.reservations == nullptr) continue;
-        if (absl::IsUnimplemented(seat.reservations->ReadKeys().status())) {
-          seat.reservations = nullptr;
+        state.metadata = (pool.flags & Pool::kMetadata) != 0;
+        state.data = (pool.flags & Pool::kData) != 0;
+        state.reservations = volume.luns[next]->reservations();
+        if (state.reservations == nullptr) continue;
+        if (absl::IsUnimplemented(state.reservations->ReadKeys().status())) {
+          state.reservations = nullptr;
         } else {
           ++used_;
         }
@@ -56,9 +56,9 @@ Fencer::Fencer(OpenVolume& volume) : volume_(volume), seats_(volume.luns.size())
 }
 
 std::uint64_t Fencer::keyless_quarantine_ms() const {
-  for (std::size_t i = 0; i < seats_.size(); ++i) {
-    const Seat& seat = seats_[i];
-    if (seat.data && seat.reservations == nullptr && volume_.luns[i]->executes_late()) {
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    const LunState& state = states_[i];
+    if (state.data && state.reservations == nullptr && volume_.luns[i]->executes_late()) {
       return QuarantineMs();
     }
   }
@@ -68,7 +68,7 @@ std::uint64_t Fencer::keyless_quarantine_ms() const {
 // ---- what a LUN says --------------------------------------------------------------------------
 
 absl::StatusOr<Fencer::View> Fencer::Look(std::size_t lun) {
-  Reservations& reservations = *seats_[lun].reservations;
+  Reservations& reservations = *states_[lun].reservations;
   auto registrations = reservations.ReadKeys();
   if (!registrations.ok()) return registrations.status();
   const auto holder = reservations.ReadHolder();
@@ -87,12 +87,12 @@ absl::StatusOr<Fencer::View> Fencer::LookAnew(std::size_t lun, bool reopen) {
   auto view = Look(lun);
   if (view.ok() || !reopen || !IsPathLost(view.status())) return view;
   if (absl::Status s = volume_.luns[lun]->Reopen(); !s.ok()) return s;
-  seats_[lun].key = 0;  // the old path's
+  states_[lun].key = 0;  // the old path's
   return Look(lun);
 }
 
-bool Fencer::IsHeld(const Seat& seat, const View& view) const {
-  return view.Has(seat.key) && view.holder == seat.key;
+bool Fencer::IsHeld(const LunState& state, const View& view) const {
+  return view.Has(state.key) && view.holder == state.key;
 }
 
 absl::Status Fencer::CheckOwners(std::size_t lun, const View& view) const {
@@ -116,57 +116,57 @@ absl::Status Fencer::CheckOwners(std::size_t lun, const View& view) const {
 
 // ---- taking -----------------------------------------------------------------------------------
 
-ReservationResult Fencer::RegisterAnew(Seat& seat, const View& view) {
+ReservationResult Fencer::RegisterAnew(LunState& state, const View& view) {
   do {
-    seat.key = MakeControllerKey(volume_.descriptor.volume, epoch_,
-                                 static_cast<std::uint16_t>(RandomU64()));
-  } while (view.Has(seat.key));
-  return seat.reservations->Register(seat.key);
+    state.key = MakeControllerKey(volume_.descriptor.volume, epoch_,
+                                  static_cast<std::uint16_t>(RandomU64()));
+  } while (view.Has(state.key));
+  return state.reservations->Register(state.key);
 }
 
 // The path has a key: of a try whose outcome was unknown, or, where the kernel keeps the path, of
 // this host's last controller, which is dead. The holder's is kept, so that no moment passes
 // without a reservation; another one is replaced.
-ReservationResult Fencer::Adopt(Seat& seat, const View& view) const {
-  seat.key = 0;
+ReservationResult Fencer::Adopt(LunState& state, const View& view) const {
+  state.key = 0;
   ReservationResult result{.outcome = Result::kNotDone,
                            .status = absl::UnavailableError("the path has a key of nobody")};
   for (const std::uint64_t key : view.keys) {
     const auto parts = PartsOfKey(volume_.descriptor.volume, key);
     if (!parts || !parts->controller) continue;
     result =
-        key == view.holder ? seat.reservations->Reserve(key) : seat.reservations->Unregister(key);
+        key == view.holder ? state.reservations->Reserve(key) : state.reservations->Unregister(key);
     if (!result.done()) continue;
-    if (key == view.holder) seat.key = key;
+    if (key == view.holder) state.key = key;
     return result;
   }
   return result;
 }
 
-absl::Status Fencer::Step(Seat& seat, const View& view, bool* settled, bool* preempted) {
+absl::Status Fencer::Step(LunState& state, const View& view, bool* complete, bool* preempted) {
   ReservationResult result{.outcome = Result::kDone, .status = absl::OkStatus()};
-  if (expected_ && view.holder != *expected_ && view.holder != seat.key) {
+  if (expected_ && view.holder != *expected_ && view.holder != state.key) {
     return absl::AbortedError("another controller is taking the seat");
   }
-  if (!view.Has(seat.key)) {
-    result = RegisterAnew(seat, view);
+  if (!view.Has(state.key)) {
+    result = RegisterAnew(state, view);
     if (result.outcome == Result::kConflict) {
-      result = Adopt(seat, view);
+      result = Adopt(state, view);
       *preempted = true;  // what was sent under that key may still be executing
     }
   } else if (view.holder == 0) {
-    result = seat.reservations->Reserve(seat.key);
-  } else if (view.holder != seat.key) {
-    result = seat.reservations->Preempt(seat.key, view.holder);
+    result = state.reservations->Reserve(state.key);
+  } else if (view.holder != state.key) {
+    result = state.reservations->Preempt(state.key, view.holder);
     *preempted = *preempted || result.outcome != Result::kConflict;
   } else {
     const auto other = std::find_if(view.keys.begin(), view.keys.end(), [&](std::uint64_t key) {
       const auto parts = PartsOfKey(volume_.descriptor.volume, key);
-      return parts && parts->controller && key != seat.key;
+      return parts && parts->controller && key != state.key;
     });
-    *settled = other == view.keys.end();
-    if (!*settled) {
-      result = seat.reservations->Preempt(seat.key, *other);
+    *complete = other == view.keys.end();
+    if (!*complete) {
+      result = state.reservations->Preempt(state.key, *other);
       *preempted = *preempted || result.outcome != Result::kConflict;
     }
   }
@@ -174,8 +174,8 @@ absl::Status Fencer::Step(Seat& seat, const View& view, bool* settled, bool* pre
   return result.outcome == Result::kConflict ? absl::OkStatus() : result.status;
 }
 
-absl::Status Fencer::Drain(Seat& seat, std::uint64_t* quarantine_ms) const {
-  const ReservationResult reset = seat.reservations->ResetLun();
+absl::Status Fencer::Drain(LunState& state, std::uint64_t* quarantine_ms) const {
+  const ReservationResult reset = state.reservations->ResetLun();
   if (absl::IsUnimplemented(reset.status)) {
     *quarantine_ms = std::max(*quarantine_ms, QuarantineMs());
     return absl::OkStatus();
@@ -184,7 +184,7 @@ absl::Status Fencer::Drain(Seat& seat, std::uint64_t* quarantine_ms) const {
 }
 
 absl::Status Fencer::Hold(std::size_t lun, bool reopen, std::uint64_t* quarantine_ms) {
-  Seat& seat = seats_[lun];
+  LunState& state = states_[lun];
   absl::Status problem;
   bool preempted = false;
   int tries = 0;
@@ -193,13 +193,13 @@ absl::Status Fencer::Hold(std::size_t lun, bool reopen, std::uint64_t* quarantin
     problem = view.status();
     if (problem.ok()) problem = CheckOwners(lun, *view);
     if (absl::IsFailedPrecondition(problem)) return problem;
-    bool settled = false;
-    if (problem.ok()) problem = Step(seat, *view, &settled, &preempted);
-    if (settled && preempted) {
-      problem = Drain(seat, quarantine_ms);
+    bool complete = false;
+    if (problem.ok()) problem = Step(state, *view, &complete, &preempted);
+    if (complete && preempted) {
+      problem = Drain(state, quarantine_ms);
       preempted = !problem.ok();
     }
-    if (settled && problem.ok()) return problem;
+    if (complete && problem.ok()) return problem;
     if (absl::IsAborted(problem) && FaultOf(problem) == LunFault::kNone) return problem;
     if (!problem.ok()) ++tries;
   }
@@ -210,25 +210,25 @@ absl::Status Fencer::Hold(std::size_t lun, bool reopen, std::uint64_t* quarantin
 
 std::size_t Fencer::SeatIndex() const {
   std::size_t index = 0;
-  while (volume_.luns[index].get() != &volume_.seat()) ++index;
+  while (volume_.luns[index].get() != &volume_.seat_lun()) ++index;
   return index;
 }
 
 bool Fencer::seat_key_rules() const {
-  return seats_[SeatIndex()].reservations != nullptr;
+  return states_[SeatIndex()].reservations != nullptr;
 }
 
 absl::StatusOr<std::uint64_t> Fencer::TakeSeatLun(Epoch epoch, std::uint64_t expected,
                                                   std::uint64_t* quarantine_ms) {
   epoch_ = epoch;
   const std::size_t lun = SeatIndex();
-  Seat& seat = seats_[lun];
+  LunState& state = states_[lun];
   expected_ = expected;
   const absl::Status held = Hold(lun, /*reopen=*/true, quarantine_ms);
   expected_.reset();
-  if (held.ok()) return seat.key;
-  if (absl::IsAborted(held) && seat.key != 0) {
-    (void)seat.reservations->Unregister(std::exchange(seat.key, 0));
+  if (held.ok()) return state.key;
+  if (absl::IsAborted(held) && state.key != 0) {
+    (void)state.reservations->Unregister(std::exchange(state.key, 0));
   }
   return absl::Status(held.code(),
                       absl::StrCat("the reservation cannot be taken: ", held.message()));
@@ -236,8 +236,8 @@ absl::StatusOr<std::uint64_t> Fencer::TakeSeatLun(Epoch epoch, std::uint64_t exp
 
 absl::Status Fencer::Take(Epoch epoch, std::uint64_t* quarantine_ms) {
   epoch_ = epoch;
-  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
-    if (seats_[lun].reservations == nullptr) continue;
+  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
+    if (states_[lun].reservations == nullptr) continue;
     if (absl::Status s = Hold(lun, /*reopen=*/true, quarantine_ms); !s.ok()) {
       return absl::Status(s.code(), absl::StrCat("the reservation cannot be taken: ", s.message()));
     }
@@ -247,8 +247,8 @@ absl::Status Fencer::Take(Epoch epoch, std::uint64_t* quarantine_ms) {
 
 absl::Status Fencer::Sweep(const std::map<std::uint64_t, SessionId>& known,
                            std::uint64_t* quarantine_ms) {
-  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
-    if (seats_[lun].reservations == nullptr) continue;
+  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
+    if (states_[lun].reservations == nullptr) continue;
     const auto view = Look(lun);
     if (!view.ok()) return view.status();
     std::vector<std::uint64_t> strays;
@@ -270,16 +270,16 @@ absl::Status Fencer::Sweep(const std::map<std::uint64_t, SessionId>& known,
 
 FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& victims,
                              bool drain) {
-  Seat& seat = seats_[lun];
+  LunState& state = states_[lun];
   FenceOutcome outcome;
   absl::Status problem;
   for (int tries = 0; tries < kMaxTries; ++tries) {
-    auto view = LookAnew(lun, !seat.metadata);
+    auto view = LookAnew(lun, !state.metadata);
     problem = view.status();
-    if (problem.ok() && !IsHeld(seat, *view)) {
-      problem = seat.metadata ? absl::UnavailableError(absl::StrCat(volume_.luns[lun]->name(),
-                                                                    ": its reservation is lost"))
-                              : Hold(lun, /*reopen=*/true, &outcome.quarantine_ms);
+    if (problem.ok() && !IsHeld(state, *view)) {
+      problem = state.metadata ? absl::UnavailableError(absl::StrCat(volume_.luns[lun]->name(),
+                                                                     ": its reservation is lost"))
+                               : Hold(lun, /*reopen=*/true, &outcome.quarantine_ms);
       if (problem.ok()) view = Look(lun);
       if (problem.ok()) problem = view.status();
     }
@@ -288,13 +288,13 @@ FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& 
     for (const std::uint64_t victim : victims) {
       if (!view->Has(victim)) continue;
       found = drain = true;
-      const ReservationResult result = seat.reservations->Preempt(seat.key, victim);
+      const ReservationResult result = state.reservations->Preempt(state.key, victim);
       // Of a conflict and of what is unknown the next look tells.
       problem = result.status;
     }
     if (found) continue;
     // None of them is registered: what is to come is refused. What came before has to be over.
-    if (drain) problem = Drain(seat, &outcome.quarantine_ms);
+    if (drain) problem = Drain(state, &outcome.quarantine_ms);
     if (!problem.ok()) continue;
     outcome.done = true;
     return outcome;
@@ -311,7 +311,8 @@ FenceOutcome Fencer::Fence(const CoreOutputs::Fence& order) {
     for (const StripeSet& set : pool.sets) {
       for (const LunEntry& entry : set.luns) {
         const std::size_t lun = next++;
-        if (seats_[lun].reservations == nullptr || (order.lun && *order.lun != entry.lun)) continue;
+        if (states_[lun].reservations == nullptr || (order.lun && *order.lun != entry.lun))
+          continue;
         const FenceOutcome one = FenceOn(lun, order.victims, order.drain);
         all.quarantine_ms = std::max(all.quarantine_ms, one.quarantine_ms);
         if (one.done) continue;
@@ -328,18 +329,18 @@ FenceOutcome Fencer::Fence(const CoreOutputs::Fence& order) {
 
 absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::string>& problems) {
   lost_.clear();
-  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
-    Seat& seat = seats_[lun];
-    if (seat.reservations == nullptr) continue;
+  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
+    LunState& state = states_[lun];
+    if (state.reservations == nullptr) continue;
     auto view = Look(lun);
-    if (!view.ok() || !IsHeld(seat, *view)) {
+    if (!view.ok() || !IsHeld(state, *view)) {
       const absl::Status status = !view.ok() ? view.status() : CheckOwners(lun, *view);
       if (!view.ok() && !IsPathLost(status) && !absl::IsFailedPrecondition(status)) {
         problems.emplace_back(status.message());  // it says nothing, which may pass
         lost_.push_back(ids_[lun]);
         continue;
       }
-      if (seat.metadata || absl::IsFailedPrecondition(status)) {
+      if (state.metadata || absl::IsFailedPrecondition(status)) {
         return absl::Status(
             absl::StatusCode::kUnavailable,
             absl::StrCat(volume_.luns[lun]->name(), ": this controller holds its reservation no ",
@@ -370,16 +371,16 @@ absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::st
 }
 
 void Fencer::Leave() {
-  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
-    Seat& seat = seats_[lun];
-    if (seat.reservations == nullptr) continue;
+  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
+    LunState& state = states_[lun];
+    if (state.reservations == nullptr) continue;
     const auto view = Look(lun);
-    if (!view.ok() || !IsHeld(seat, *view) || view->keys.size() != 1) continue;
-    if (const ReservationResult cleared = seat.reservations->Clear(seat.key); !cleared.done()) {
+    if (!view.ok() || !IsHeld(state, *view) || view->keys.size() != 1) continue;
+    if (const ReservationResult cleared = state.reservations->Clear(state.key); !cleared.done()) {
       spdlog::warn("volume {}: the reservation stays: {}", volume_.descriptor.name,
                    std::string(cleared.status.message()));
     }
-    seat.key = 0;
+    state.key = 0;
   }
 }
 
@@ -391,10 +392,10 @@ void WaitOut(const std::string& volume, std::uint64_t quarantine_ms) {
 }
 
 std::vector<Fencer::LunKeys> Fencer::List() {
-  std::vector<LunKeys> luns(seats_.size());
-  for (std::size_t lun = 0; lun < seats_.size(); ++lun) {
+  std::vector<LunKeys> luns(states_.size());
+  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
     LunKeys& out = luns[lun];
-    if (seats_[lun].reservations == nullptr) {
+    if (states_[lun].reservations == nullptr) {
       out.status = absl::UnimplementedError("has no reservations that can be used");
       continue;
     }

@@ -74,7 +74,7 @@ class Fencer {
   std::vector<LunKeys> List();  // by LUN
 
  private:
-  struct Seat {
+  struct LunState {
     Reservations* reservations = nullptr;  // null: none, or not usable
     bool metadata = false, data = false;
     std::uint64_t key = 0;  // of this path; 0: not registered, as far as is known
@@ -88,19 +88,19 @@ class Fencer {
   absl::StatusOr<View> Look(std::size_t lun);
   // As Look; opens a lost path anew where that is allowed.
   absl::StatusOr<View> LookAnew(std::size_t lun, bool reopen);
-  bool IsHeld(const Seat& seat, const View& view) const;
+  bool IsHeld(const LunState& state, const View& view) const;
   absl::Status Hold(std::size_t lun, bool reopen, std::uint64_t* quarantine_ms);
   std::size_t SeatIndex() const;
   // Does the next thing that is missing. OK, and `*settled` when nothing is.
-  absl::Status Step(Seat& seat, const View& view, bool* settled, bool* preempted);
+  absl::Status Step(LunState& state, const View& view, bool* complete, bool* preempted);
   absl::Status CheckOwners(std::size_t lun, const View& view) const;
-  ReservationResult RegisterAnew(Seat& seat, const View& view);
-  ReservationResult Adopt(Seat& seat, const View& view) const;
+  ReservationResult RegisterAnew(LunState& state, const View& view);
+  ReservationResult Adopt(LunState& state, const View& view) const;
   FenceOutcome FenceOn(std::size_t lun, const std::vector<std::uint64_t>& victims, bool drain);
-  absl::Status Drain(Seat& seat, std::uint64_t* quarantine_ms) const;
+  absl::Status Drain(LunState& state, std::uint64_t* quarantine_ms) const;
 
   OpenVolume& volume_;
-  std::vector<Seat> seats_;  // by LUN
+  std::vector<LunState> states_;  // by LUN
   std::size_t used_ = 0;
   std::vector<Uuid> ids_;  // by LUN
   std::vector<Uuid> lost_;

@@ -116,7 +116,7 @@ TEST_F(FencerTest, OfSeveralThatTakeTheSeatLunOneGetsIt) {
   EXPECT_FALSE(Watch(*old).ok());
 }
 
-TEST_F(FencerTest, TheSeatLunIsTakenFromNobodyElseThanWhoWasWatched) {
+TEST_F(FencerTest, TheSeatLunIsTakenOnlyFromTheWatchedController) {
   auto mdc = Start("mdc");
   ASSERT_TRUE(mdc->fencer->TakeSeatLun(Epoch(1), 0, &mdc->quarantine_ms).ok()) << "it was free";
   auto late = Start("late");
@@ -180,7 +180,7 @@ TEST_F(FencerTest, OnBlockDevicesARestartComesAfterItsPredecessorsWrites) {
   writer.join();
 }
 
-TEST_F(FencerTest, ALiveControllerThatWasReplacedLearnsIt) {
+TEST_F(FencerTest, AReplacedControllerLearnsIt) {
   auto first = Seated("first", 1);
   auto second = Seated("second", 2);
   EXPECT_TRUE(IsFenced(first->volume.luns[0]->Write(0, AlignedBuffer::Zeroed(4096).span())));
@@ -194,7 +194,7 @@ TEST_F(FencerTest, ALiveControllerThatWasReplacedLearnsIt) {
   EXPECT_TRUE(Watch(*second).ok());
 }
 
-TEST_F(FencerTest, WhatIsNotOfThisVolumeIsLeftAlone) {
+TEST_F(FencerTest, OtherVolumesKeysStay) {
   auto stranger = data_.NewPath("stranger");
   ASSERT_TRUE(stranger->reservations()->Register(0xabcdef).done());
   ASSERT_TRUE(stranger->reservations()->Reserve(0xabcdef).done());
@@ -237,7 +237,7 @@ TEST_F(FencerTest, AFencedSessionCannotWriteAndNothingOfItLands) {
   EXPECT_TRUE(IsFenced(host->Write(0, AlignedBuffer::Zeroed(4096).span())));
 }
 
-TEST_F(FencerTest, APoliteFenceResetsOnlyWhereSomethingIsLeft) {
+TEST_F(FencerTest, APoliteFenceResetsOnlyLunsWithTheKey) {
   auto mdc = Seated("mdc", 1);
   auto host = data_.NewPath("host");
   ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
@@ -267,7 +267,7 @@ TEST_F(FencerTest, AFenceThatIsUnknownIsNotDone) {
   EXPECT_THAT(data_.Keys(), ElementsAre(data_.Holder()));
 }
 
-TEST_F(FencerTest, APreemptionOfUnknownOutcomeIsLookedAfter) {
+TEST_F(FencerTest, APreemptionOfUnknownOutcomeIsChecked) {
   auto mdc = Seated("mdc", 1);
   auto host = data_.NewPath("host");
   for (const bool carried_out : {false, true}) {

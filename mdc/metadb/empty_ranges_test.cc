@@ -37,7 +37,7 @@ std::string JumpFrom(EmptyRanges& ranges, const std::string& key) {
   return range && range->usable && range->from <= key ? range->to : key;
 }
 
-TEST(EmptyRanges, AScanJumpsOverWhatAnotherFoundEmpty) {
+TEST(EmptyRanges, AScanSkipsARangeThatAnotherFoundEmpty) {
   EmptyRanges ranges(100);
   Learn(ranges, "b", "f");
   EXPECT_EQ(JumpFrom(ranges, "a"), "a");
@@ -64,7 +64,7 @@ TEST(EmptyRanges, APutSplitsARangeAndItsRemovalJoinsItAgain) {
   EXPECT_EQ(JumpFrom(ranges, "b"), std::string("f\0", 2));
 }
 
-TEST(EmptyRanges, WhatWasPutWhileAScanRanIsNotLearntToBeEmpty) {
+TEST(EmptyRanges, AScanLearnsNothingWhereAKeyWasPutMeanwhile) {
   EmptyRanges ranges(100);
   const EmptyRanges::Mark mark = ranges.Begin();
   Put(ranges, "d");
@@ -75,7 +75,7 @@ TEST(EmptyRanges, WhatWasPutWhileAScanRanIsNotLearntToBeEmpty) {
   EXPECT_EQ(JumpFrom(ranges, "e"), "f");
 }
 
-TEST(EmptyRanges, AScanOfAnOlderSnapshotDoesNotJumpOverWhatWasRemovedSince) {
+TEST(EmptyRanges, AnOlderSnapshotSkipsNoLaterRemoval) {
   EmptyRanges ranges(100);
   Learn(ranges, "b", "d");
   const EmptyRanges::Mark mark = ranges.Begin();
@@ -95,7 +95,7 @@ TEST(EmptyRanges, AScanThatRanThroughTooManyPutsLearnsNothing) {
   EXPECT_EQ(ranges.size(), 0u);
 }
 
-TEST(EmptyRanges, WhatABatchClearsIsKnownAtOnceButForWhatItPuts) {
+TEST(EmptyRanges, ABatchsClearedRangeIsKnownEmptyExceptItsPuts) {
   EmptyRanges ranges(100);
   WriteBatch batch;
   batch.Delete("c");

@@ -41,7 +41,7 @@ std::string Number(unsigned number) {
   return text;
 }
 
-TEST(MetaDbScanTest, WhatWasRemovedIsSteppedOverOnce) {
+TEST(MetaDbScanTest, RemovedKeysAreScannedOnce) {
   MemoryStore store;
   MetaDb& db = store.db();
   for (unsigned i = 0; i < 10'000; ++i) Change(db, "a" + Number(i), false);
@@ -86,7 +86,7 @@ TEST(MetaDbScanTest, AScanOfMemoryGivesUpAmongManyRemovedKeys) {
 }
 
 // Random changes of few keys, scans from random places, and readers beside them that learn.
-TEST(MetaDbScanTest, FindsWhatIsThere) {
+TEST(MetaDbScanTest, AScanFindsAllKeys) {
   MemoryStore store;
   MetaDb& db = store.db();
   const std::string prefixes[] = {"a", "b", "c"};

@@ -32,7 +32,7 @@ WriteBatch Noise(int number, std::size_t bytes) {
   return batch;
 }
 
-TEST(MetaDbTest, ReadsWhatWasApplied) {
+TEST(MetaDbTest, ReadsAppliedBatches) {
   CrashStore store;
   WriteBatch batch;
   batch.Put("a1", "one");
@@ -107,7 +107,7 @@ TEST(MetaDbTest, ALogIsCutLaterWhereWritesAreStopped) {
   EXPECT_EQ(store.All()->size(), 3);
 }
 
-TEST(MetaDbTest, CompactionGivesBackWhatWasRemoved) {
+TEST(MetaDbTest, CompactionFreesRemovedKeys) {
   CrashStore store;
   const std::uint64_t empty_bytes = store.fs->FreeBytes();
   for (int i = 0; i < 200; ++i) {
@@ -236,7 +236,7 @@ TEST(MetaDbTest, ACompactionWithoutRoomHarmsNothing) {
 }
 
 // Its checksum covers what it has no room for.
-TEST(MetaDbTest, ATableThatFoundNoRoomIsNoneLaterEither) {
+TEST(MetaDbTest, ATableThatFoundNoRoomIsNotOpenedLater) {
   CrashStore store;
   auto filler = store.fs->Create("/filler");
   const auto table = store.fs->Create("/table");
@@ -280,7 +280,7 @@ TEST(MetaDbTest, CreateRefusesAStoreThatExistsAndOpenOneThatDoesNot) {
   EXPECT_FALSE(store.Open().ok());
 }
 
-TEST(MetaDbTest, AFailedSyncEndsIt) {
+TEST(MetaDbTest, AFailedSyncEndsTheStore) {
   CrashStore store;
   WriteBatch batch;
   batch.Put("key", "value");

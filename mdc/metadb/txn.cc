@@ -10,9 +10,9 @@
 
 namespace reel::mdc {
 
-void InFlight::Applied(const WriteBatch& batch, Sequence sequence, SessionId told) {
+void InFlight::Applied(const WriteBatch& batch, Sequence sequence, SessionId seen_by) {
   for (const WriteBatch::Change& change : batch.changes()) {
-    by_key_[change.key] = {sequence, told};
+    by_key_[change.key] = {sequence, seen_by};
     order_.emplace_back(sequence, change.key);
   }
 }
@@ -36,7 +36,7 @@ Sequence InFlight::SequenceOf(std::string_view key, SessionId viewer) const {
   if (by_key_.empty()) return Sequence();
   const auto it = by_key_.find(absl::string_view(key.data(), key.size()));
   if (it == by_key_.end()) return Sequence();
-  const bool knows = viewer != SessionId() && it->second.told == viewer;
+  const bool knows = viewer != SessionId() && it->second.seen_by == viewer;
   return knows ? Sequence() : it->second.sequence;
 }
 

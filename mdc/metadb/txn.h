@@ -5,7 +5,7 @@
 // has fetched the key. So an operation is a pure function of the store and never waits. It also
 // notes the highest not yet durable sequence among all it read, which its reply has to wait for:
 // of changes that others made, or were not told of yet; what its own session was told of
-// provisionally, that session may see.
+// early, that session may see.
 // Invariants: an operation scans before it stages changes to what it scans (scans see the store
 // only). Threads: the core thread.
 #pragma once
@@ -30,8 +30,8 @@ namespace reel::mdc {
 // Keys changed by batches that are applied but not yet durable.
 class InFlight {
  public:
-  // `told`: the session that learns of it at once, provisionally; 0: nobody does.
-  void Applied(const WriteBatch& batch, Sequence sequence, SessionId told = SessionId());
+  // `seen_by`: the session that learns of it at once, by an early reply; 0: nobody does.
+  void Applied(const WriteBatch& batch, Sequence sequence, SessionId seen_by = SessionId());
   void Durable(Sequence sequence);
   // The sequence of the last change of `key` that is not durable, and that this session was not
   // told of; 0 when there is none.
@@ -40,7 +40,7 @@ class InFlight {
  private:
   struct Change {
     Sequence sequence;
-    SessionId told;
+    SessionId seen_by;
   };
   absl::flat_hash_map<std::string, Change> by_key_;
   // … and the order in which they become durable (implementation's own)

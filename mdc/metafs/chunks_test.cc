@@ -34,7 +34,7 @@ Chunks Make(std::uint64_t old_from, bool started = true) {
   return chunks;
 }
 
-TEST(ChunksTest, WhatIsAvailableCanBeTaken) {
+TEST(ChunksTest, AvailableChunksCanBeTaken) {
   for (const std::uint64_t old_from : {1, 5, 12, 20, 50, 100}) {
     for (const ChunkUse use : {ChunkUse::kLog, ChunkUse::kTable, ChunkUse::kCompaction}) {
       for (const bool started : {false, true}) {
@@ -47,7 +47,7 @@ TEST(ChunksTest, WhatIsAvailableCanBeTaken) {
   }
 }
 
-TEST(ChunksTest, TablesGoWhereLateWritesMayLandLastOfAll) {
+TEST(ChunksTest, TablesUseChunksOfLateWritesLast) {
   Chunks chunks = Make(50);
   // As many chunks as are not old, without those that logs may want.
   for (std::uint64_t i = 0; i < 49 - kReserves.log; ++i) {
@@ -75,7 +75,7 @@ TEST(ChunksTest, CompactionsLeaveFlushesTheirRoom) {
   }
 }
 
-TEST(ChunksTest, EachEpochFindsTheReserveOfTheOneBefore) {
+TEST(ChunksTest, EachEpochFindsThePreviousReserve) {
   Chunks chunks = Make(kTotal);
   TakeAll(chunks, ChunkUse::kTable);
   TakeAll(chunks, ChunkUse::kLog);

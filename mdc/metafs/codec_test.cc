@@ -105,7 +105,7 @@ TEST(FrameCodec, EveryFlippedBitIsSeen) {
   EXPECT_EQ(DecodeFrame(AsBytes(std::string(kFrameBytes, '\0')), header), FrameState::kBlank);
 }
 
-TEST(JournalCodec, ReplaysToTheLastWord) {
+TEST(JournalCodec, ReplaysToTheLastRecord) {
   FileRecord file;
   file.id = 4;
   file.epoch = Epoch(2);

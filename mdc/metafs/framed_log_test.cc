@@ -52,7 +52,7 @@ class FramedLog : public ::testing::Test {
   std::string medium_ = std::string(kCapacityBytes, '\0');
 };
 
-TEST_F(FramedLog, HoldsWhatWasWritten) {
+TEST_F(FramedLog, ReadsBackWrittenFrames) {
   EXPECT_EQ(*Read(), "");
   std::string expected;
   for (const std::size_t size : {1u, 455u, 456u, 457u, 3648u, 3649u, 10000u}) {

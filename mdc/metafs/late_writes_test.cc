@@ -165,7 +165,7 @@ std::string RunSeed(std::uint64_t seed) {
   return "";
 }
 
-TEST(LateWritesTest, OfAnEpochThatIsOverSpoilNothing) {
+TEST(LateWritesTest, LateWritesOfADeadEpochDamageNothing) {
   const std::uint64_t seeds = std::getenv("REEL_LONG") != nullptr ? 10'000 : 300;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const std::string wrong = RunSeed(seed);

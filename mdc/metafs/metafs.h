@@ -187,8 +187,8 @@ class MetaFs {
                           std::vector<ChunkRun>& unclean) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Of whoever holds the committing_ seat.
-  void TakeSeat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LeaveSeat(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginCommit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndCommit(const absl::Status& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status WriteJournal(std::string_view records);
   std::uint64_t JournalChunks() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SwitchJournal(int first_slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -13,12 +13,12 @@ absl::Status MetaFs::Commit() {
   return CommitLocked();
 }
 
-void MetaFs::TakeSeat() {
+void MetaFs::BeginCommit() {
   while (committing_) changed_.Wait(mutex_);
   committing_ = true;
 }
 
-void MetaFs::LeaveSeat(const absl::Status& outcome) {
+void MetaFs::EndCommit(const absl::Status& outcome) {
   committing_ = false;
   if (!outcome.ok() && broken_.ok()) broken_ = outcome;
   changed_.NotifyAll();
@@ -27,7 +27,7 @@ void MetaFs::LeaveSeat(const absl::Status& outcome) {
 absl::Status MetaFs::CommitLocked() {
   const std::uint64_t wanted = queued_;
   while (committed_ < wanted) {
-    TakeSeat();
+    BeginCommit();
     absl::Status outcome = broken_;
     if (outcome.ok() && committed_ < wanted) {
       const std::uint64_t end =
@@ -43,7 +43,7 @@ absl::Status MetaFs::CommitLocked() {
         if (outcome.ok()) committed_ = target;
       }
     }
-    LeaveSeat(outcome);
+    EndCommit(outcome);
     if (!broken_.ok()) return broken_;
   }
   return absl::OkStatus();
@@ -119,21 +119,21 @@ absl::Status MetaFs::SwitchJournal(int first_slot) {
 absl::Status MetaFs::AddRegion(const Region& region) {
   MutexLock lock(mutex_);
   if (absl::Status s = Writable(); !s.ok()) return s;
-  TakeSeat();
+  BeginCommit();
   Superblock next = superblock_;
   ++next.generation;
   next.regions.push_back(region);
   absl::Status refused = ValidateSuperblock(next);
   if (refused.ok()) refused = space_.SetRegions(next.regions);
   if (!refused.ok() || !broken_.ok()) {
-    LeaveSeat(absl::OkStatus());
+    EndCommit(absl::OkStatus());
     return refused.ok() ? broken_ : refused;
   }
   mutex_.Unlock();
   absl::Status outcome = WriteSuperblock(space_, next, /*first_slot=*/0);
   mutex_.Lock();
   if (outcome.ok()) superblock_ = next;
-  LeaveSeat(outcome);
+  EndCommit(outcome);
   if (!outcome.ok()) return outcome;
   // Nothing lies in the region before the journal's copy names it.
   PutSuperblockRecord(pending_, next);

@@ -220,7 +220,7 @@ absl::Status MetaFs::StartEpoch(int first_slot) {
   const std::vector<ChunkRun> old_journal = superblock_.journal;
   // For this journal, the next one, which must not depend on free space, and the first files.
   chunks_.Claim(chunks_.PlanClaim(3 * JournalChunks() + chunks_.total() / 64, ChunkUse::kLog));
-  TakeSeat();
+  BeginCommit();
   superblock_.epoch = epoch_;
   absl::Status s = SwitchJournal(first_slot);
   if (s.ok()) {
@@ -235,7 +235,7 @@ absl::Status MetaFs::StartEpoch(int first_slot) {
       s = absl::ResourceExhaustedError("the metadata store has no room for its next journal");
     }
   }
-  LeaveSeat(s);
+  EndCommit(s);
   return s;
 }
 

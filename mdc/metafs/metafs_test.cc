@@ -61,7 +61,7 @@ TEST_F(MetaFsTest, RenameReplacesAndIsDurableAfterCommit) {
   EXPECT_EQ(Get("/tmp"), "(none)");
 }
 
-TEST_F(MetaFsTest, ALogKeepsWhatWasSyncedInOneWriteAndOneFlush) {
+TEST_F(MetaFsTest, ALogSyncsInOneWriteAndOneFlush) {
   const absl::StatusOr<FileRef> file = fs_->Create("/000001.log");
   ASSERT_TRUE(file.ok());
   std::string expected;
@@ -105,7 +105,7 @@ class FoundByItsJournalTest : public MetaFsTest {
   }
 };
 
-TEST_F(FoundByItsJournalTest, WhereverItHasMovedTo) {
+TEST_F(FoundByItsJournalTest, TheJournalIsFoundAfterAMove) {
   for (int i = 0; i < 300; ++i) Put("/f" + std::to_string(i % 10), std::to_string(i));
   for (int mount = 0; mount < 8; ++mount) {
     const Superblock known = Known();
@@ -138,7 +138,7 @@ TEST_F(FoundByItsJournalTest, ACheckpointThatWasCutOffIsNotTheJournal) {
   EXPECT_EQ(*found, known);
 }
 
-TEST_F(FoundByItsJournalTest, ACopyOfAJournalIsNone) {
+TEST_F(FoundByItsJournalTest, ACopyOfAJournalIsIgnored) {
   const Superblock known = Known();
   AlignedBuffer journal(known.chunk_bytes);
   const std::uint64_t at = known.journal[0].first * known.chunk_bytes;
@@ -156,7 +156,7 @@ TEST_F(MetaFsTest, AnEpochIsUsedOnce) {
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(MetaFsTest, ANewEpochPutsLogsWhereTheOldOneDidNotWrite) {
+TEST_F(MetaFsTest, ANewEpochsLogsAvoidTheOldEpochsSegments) {
   // Two epochs over one LUN, as after a failover; the old one's writes arrive late.
   FaultyLun& lun = lun_;
   LunSpace old_space(lun);

@@ -62,7 +62,7 @@ absl::Status PoolSpace::SetRegions(const std::vector<Region>& regions) {
 
 absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_bytes,
                                  std::byte* memory, std::uint64_t length_bytes,
-                                 std::vector<LunPiece>& pieces) {
+                                 std::vector<LunRange>& lun_ranges) {
   std::shared_ptr<const std::vector<Region>> regions;
   {
     MutexLock lock(mutex_);
@@ -78,7 +78,7 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     }
     const std::uint64_t part = std::min(left, region_bytes - offset_bytes);
     const PoolBlock block = region.first_block + offset_bytes / block_bytes();
-    absl::Status s = map_.Map(region.pool, block, offset_bytes % block_bytes(), part, pieces);
+    absl::Status s = map_.Map(region.pool, block, offset_bytes % block_bytes(), part, lun_ranges);
     if (!s.ok()) return s;
     offset_bytes = 0;
     left -= part;
@@ -91,9 +91,10 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     }
     IoBatch batch;
     std::byte* at = memory;
-    for (const LunPiece& piece : pieces) {
-      batch.Add(*volume_.luns[piece.lun], kind, piece.offset_bytes, {at, piece.length_bytes});
-      at += piece.length_bytes;
+    for (const LunRange& lun_range : lun_ranges) {
+      batch.Add(*volume_.luns[lun_range.lun], kind, lun_range.offset_bytes,
+                {at, lun_range.length_bytes});
+      at += lun_range.length_bytes;
     }
     return batch.Run();
   });
@@ -117,16 +118,16 @@ absl::Status PoolSpace::Persist(const std::function<absl::Status()>& once) const
 }
 
 absl::Status PoolSpace::Read(std::uint64_t offset_bytes, std::span<std::byte> to) {
-  std::vector<LunPiece> pieces;
-  return Transfer(LunRequest::Kind::kRead, offset_bytes, to.data(), to.size(), pieces);
+  std::vector<LunRange> lun_ranges;
+  return Transfer(LunRequest::Kind::kRead, offset_bytes, to.data(), to.size(), lun_ranges);
 }
 
 absl::Status PoolSpace::Write(std::uint64_t offset_bytes, std::span<const std::byte> from) {
-  std::vector<LunPiece> pieces;
+  std::vector<LunRange> lun_ranges;
   // An iovec has no const form; a write does not change the memory.
   absl::Status s = Transfer(LunRequest::Kind::kWrite, offset_bytes,
-                            const_cast<std::byte*>(from.data()), from.size(), pieces);
-  for (const LunPiece& piece : pieces) ++progress_[piece.lun].written;
+                            const_cast<std::byte*>(from.data()), from.size(), lun_ranges);
+  for (const LunRange& lun_range : lun_ranges) ++progress_[lun_range.lun].written;
   return s;
 }
 

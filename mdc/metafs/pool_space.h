@@ -40,7 +40,7 @@ class PoolSpace : public Space {
     std::atomic<std::uint64_t> flushed{0};
   };
   absl::Status Transfer(LunRequest::Kind kind, std::uint64_t offset_bytes, std::byte* memory,
-                        std::uint64_t length_bytes, std::vector<LunPiece>& pieces);
+                        std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges);
   // Until it comes to something that time alone does not mend.
   absl::Status Persist(const std::function<absl::Status()>& once) const;
 

@@ -52,7 +52,7 @@ TEST_F(PoolSpaceTest, BeginsWithTheHeadOfTheFirstMetadataPool) {
 }
 
 // An array whose controllers change places, a target that is asked too much, another host's reset.
-TEST_F(PoolSpaceTest, WhatALunCannotDoJustNowIsDoneAgainAsLongAsTheSeatIsHeld) {
+TEST_F(PoolSpaceTest, ABusyLunsRequestIsRepeatedWhileTheSeatIsHeld) {
   for (const LunFault fault : {LunFault::kBusy, LunFault::kAborted}) {
     luns_[1].FailNext(3, fault);
     EXPECT_TRUE(Write(0, 'a', 4096).ok());
@@ -95,7 +95,7 @@ TEST_F(PoolSpaceTest, JoinsRegionsAndFlushesOnlyWhatWasWritten) {
   EXPECT_TRUE(absl::IsOutOfRange(Write(49 * 4096, 'd', 2 * 4096)));
 }
 
-TEST_F(PoolSpaceTest, WritesNothingThatItMayNot) {
+TEST_F(PoolSpaceTest, WritesNothingWithoutTheSeat) {
   bool may = true;
   space_ = std::make_unique<PoolSpace>(
       volume_, [&may] { return may ? absl::OkStatus() : absl::AbortedError("not any more"); });

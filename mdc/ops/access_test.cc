@@ -115,7 +115,7 @@ TEST_F(AccessTest, Directories) {
   EXPECT_EQ(Check(list), 0);
 }
 
-TEST_F(AccessTest, NobodyMakesDevices) {
+TEST_F(AccessTest, ASquashedCallerMakesNoDevices) {
   const std::uint64_t open = Make(kRoot, "open", S_IFDIR | 0777, 0);
   EXPECT_EQ(MayMake(open, S_IFBLK | 0666, 0x801), EPERM);
   EXPECT_EQ(MayMake(open, S_IFCHR | 0666, 0x101), EPERM);
@@ -138,7 +138,7 @@ TEST_F(AccessTest, StickyDirectories) {
   EXPECT_EQ(MayRename(sticky, "mine", open, "x"), 0);
 }
 
-TEST_F(AccessTest, ADirectoryThatMovesIsWrittenTo) {
+TEST_F(AccessTest, MovingADirectoryNeedsWritePermissionOnIt) {
   const std::uint64_t from = Make(kRoot, "from", S_IFDIR | 0777, 0);
   const std::uint64_t to = Make(kRoot, "to", S_IFDIR | 0777, 0);
   Make(from, "fixed", S_IFDIR | 0755, 0);

@@ -47,7 +47,7 @@ TEST(AclTest, RoundTrip) {
   EXPECT_EQ(acl->PermissionBits(), 0761u);  // the mask stands in the group's place
 }
 
-TEST(AclTest, WhatItAllows) {
+TEST(AclTest, AnAclAllowsByItsEntries) {
   const Acl acl = *Acl::Parse(kFull);
   v1::InodeRecord record;
   record.set_uid(5);
@@ -70,7 +70,7 @@ TEST(AclTest, WhatItAllows) {
   EXPECT_FALSE(allows(9, 9, 4));
 }
 
-TEST(AclTest, WhatIsNoAcl) {
+TEST(AclTest, MalformedAclsAreRefused) {
   EXPECT_EQ(ErrorOf(""), EINVAL);
   EXPECT_EQ(ErrorOf(Bytes({{ACL_USER_OBJ, 7}}, 1)), EOPNOTSUPP);
   EXPECT_EQ(ErrorOf(kFull.substr(0, kFull.size() - 1)), EINVAL);
@@ -115,7 +115,7 @@ TEST(AclTest, ChmodChangesTheMaskNotTheGroup) {
                                     {ACL_OTHER, 4}}));
 }
 
-TEST(AclTest, InheritedIsNoMoreThanAskedFor) {
+TEST(AclTest, AnInheritedAclGrantsNoMoreThanTheMode) {
   Acl acl = *Acl::Parse(kFull);
   EXPECT_EQ(acl.Inherit(0666), 0660u);
   EXPECT_EQ(acl.PermissionBits(), 0660u);

@@ -139,15 +139,16 @@ absl::Status ApplyMode(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& 
 
 absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
                                     FileBlock start, std::uint64_t length_blocks,
-                                    std::uint64_t ahead_blocks) {
+                                    std::uint64_t preallocated_blocks) {
   const FileBlock end = start + length_blocks;
   std::size_t taken = 0;
   for (const Hole& hole : HolesOf(edit, start, end)) {
     AllocationRequest request = RequestFor(ctx, edit, record, hole);
     request.max_runs = ctx.steps.extents - taken;
-    if (hole.end == end && ahead_blocks > 0) {
-      const std::vector<Extent> after = edit.Allocated(end, ahead_blocks);
-      request.ahead_blocks = after.empty() ? ahead_blocks : after.front().file_block - end;
+    if (hole.end == end && preallocated_blocks > 0) {
+      const std::vector<Extent> after = edit.Allocated(end, preallocated_blocks);
+      request.preallocated_blocks =
+          after.empty() ? preallocated_blocks : after.front().file_block - end;
     }
     auto runs = ctx.allocator.Allocate(ctx.txn, request);
     if (!runs.ok()) return runs.status();

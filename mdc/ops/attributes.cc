@@ -154,8 +154,8 @@ absl::Status GetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   const InodeNumber inode(request.get_attr().inode());
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
   if (!record.ok()) return record.status();
-  if (absl::Status settled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !settled.ok()) {
-    return settled;
+  if (absl::Status recalled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !recalled.ok()) {
+    return recalled;
   }
   ctx.described.push_back(inode);
   FillAttr(inode, **record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
@@ -175,10 +175,12 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   }
   if (absl::Status valid = Validate(ctx, set, record); !valid.ok()) return valid;
   if (Has(set, v1::SetAttr::SIZE)) {
-    if (absl::Status alone = RequireNoOtherWriter(ctx, inode, record); !alone.ok()) return alone;
+    if (absl::Status recalled = RequireNoOtherWriter(ctx, inode, record); !recalled.ok())
+      return recalled;
   }
   const v1::TokenMode others = Has(set, v1::SetAttr::SIZE) ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
-  if (absl::Status settled = ctx.RequireOthersAtMost(inode, others); !settled.ok()) return settled;
+  if (absl::Status recalled = ctx.RequireOthersAtMost(inode, others); !recalled.ok())
+    return recalled;
 
   if (absl::Status applied = ApplyOwner(ctx, set, record); !applied.ok()) return applied;
   if (Has(set, v1::SetAttr::SIZE)) {

@@ -63,7 +63,7 @@ TEST_F(AttributesTest, TimesAreSetAsGiven) {
   EXPECT_EQ(SetAttr(set), EINVAL);
 }
 
-TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
+TEST_F(AttributesTest, ReadsMoveOnlyTheAccessTime) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   tokens_.Grant(kOther, InodeNumber(file), v1::TOKEN_EXCLUSIVE);  // stands in no one's way
   v1::SetAttr set = Set(file, v1::SetAttr::ACCESSED);
@@ -88,16 +88,16 @@ TEST_F(AttributesTest, ReadsMoveTheAccessTimeAlone) {
 }
 
 // Anybody may say it of any inode: a time to come would hide every later read.
-TEST_F(AttributesTest, NothingWasReadInTheFuture) {
+TEST_F(AttributesTest, AnAccessTimeInTheFutureIsCut) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   v1::SetAttr set = Set(file, v1::SetAttr::ACCESSED);
   set.mutable_atime()->set_seconds(now_.seconds + 1'000'000);
   EXPECT_EQ(SetAttr(set), 0);
-  const std::int64_t told = Attributes(file).atime().seconds();
-  EXPECT_LE(told, now_.seconds);
+  const std::int64_t read_time = Attributes(file).atime().seconds();
+  EXPECT_LE(read_time, now_.seconds);
   now_.seconds += 10;
   EXPECT_EQ(SetAttr(set), 0);
-  EXPECT_GT(Attributes(file).atime().seconds(), told);
+  EXPECT_GT(Attributes(file).atime().seconds(), read_time);
 }
 
 TEST_F(AttributesTest, TruncationIsAChangeAlsoWhereTheSizeStays) {

@@ -26,10 +26,10 @@ class BoundsTest : public OpFixture {
   }
 };
 
-TEST_F(BoundsTest, WhoHoldsVeryManyTokensGetsNoMore) {
+TEST_F(BoundsTest, ASessionsTokensAreBounded) {
   const std::uint64_t old = MakeFile(kRoot, "old"), next = MakeFile(kRoot, "next");
   ASSERT_EQ(Layout(old, v1::TOKEN_SHARED), 0);
-  for (std::uint64_t i = 1; i < kMaxTokenPieces; ++i) {
+  for (std::uint64_t i = 1; i < kMaxTokenRanges; ++i) {
     tokens_.Grant(kMe, InodeNumber(kNotMade + i), v1::TOKEN_SHARED);
   }
   EXPECT_EQ(Layout(next, v1::TOKEN_SHARED), ENFILE);
@@ -41,7 +41,7 @@ TEST_F(BoundsTest, WhoHoldsVeryManyTokensGetsNoMore) {
   EXPECT_EQ(Layout(next, v1::TOKEN_SHARED), 0);
 }
 
-TEST_F(BoundsTest, WhoHasVeryManyFilesOpenOpensNoMore) {
+TEST_F(BoundsTest, ASessionsOpensAreBounded) {
   const std::uint64_t old = MakeFile(kRoot, "old"), next = MakeFile(kRoot, "next");
   ASSERT_EQ(OpenFile(old), 0);
   for (std::uint64_t i = 1; i < kMaxOpens; ++i) opens_.Open(kMe, InodeNumber(kNotMade + i));
@@ -50,7 +50,7 @@ TEST_F(BoundsTest, WhoHasVeryManyFilesOpenOpensNoMore) {
   EXPECT_EQ(OpenFile(next, kOther), 0);
 }
 
-TEST_F(BoundsTest, WhatIsDoneAgainIsRefusedByNone) {
+TEST_F(BoundsTest, AReplayIsRefusedByNoBound) {
   for (std::uint64_t i = 0; i < kMaxOpens; ++i) opens_.Open(kMe, InodeNumber(kNotMade + i));
   v1::Request create;
   create.mutable_create()->set_parent(kRoot);
@@ -58,12 +58,12 @@ TEST_F(BoundsTest, WhatIsDoneAgainIsRefusedByNone) {
   create.mutable_create()->set_mode(S_IFREG | 0644);
   create.mutable_create()->set_open(true);
   EXPECT_EQ(Do(mdc::Create, create), ENFILE);
-  v1::Redo as_told;
-  as_told.set_inode(kRoot + 1);
-  as_told.set_generation(77);
+  v1::Replay decided;
+  decided.set_inode(kRoot + 1);
+  decided.set_generation(77);
   numbers_ = std::make_unique<InodeNumbers>(kRoot + 2);
   const absl::Status done = InContext(kMe, [&](OpContext& ctx) {
-    ctx.redo = &as_told;
+    ctx.replay = &decided;
     return mdc::Create(ctx, create, reply_);
   });
   EXPECT_TRUE(done.ok()) << done;

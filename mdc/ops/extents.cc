@@ -125,10 +125,10 @@ absl::StatusOr<FileBlock> ExtentEdit::LoadRange(FileBlock start, FileBlock end,
                                  inode_);
           return false;
         }
-        const Piece piece{extent.length_blocks, extent.state == ExtentState::kWritten, extent.pool,
-                          extent.pool_block, stored->birth_sequence};
-        if (stored_.emplace(extent.file_block, piece).second) {
-          pieces_.emplace(extent.file_block, piece);
+        const HeldExtent held{extent.length_blocks, extent.state == ExtentState::kWritten,
+                              extent.pool, extent.pool_block, stored->birth_sequence};
+        if (stored_.emplace(extent.file_block, held).second) {
+          current_.emplace(extent.file_block, held);
         }
         // One too many: as the neighbour of those before it.
         if (extent.end() > start && ++count > max_extents) loaded_to = extent.file_block;
@@ -167,71 +167,71 @@ absl::StatusOr<FileBlock> ExtentEdit::Load(FileBlock start, std::uint64_t length
 std::vector<Extent> ExtentEdit::Allocated(FileBlock start, std::uint64_t length_blocks) const {
   const FileBlock end = start + length_blocks;
   std::vector<Extent> extents;
-  auto it = pieces_.upper_bound(start);
-  if (it != pieces_.begin()) --it;
-  for (; it != pieces_.end() && it->first < end; ++it) {
-    const Piece& piece = it->second;
-    const Extent extent{it->first, piece.length_blocks,
-                        piece.written ? ExtentState::kWritten : ExtentState::kUnwritten, piece.pool,
-                        piece.pool_block};
+  auto it = current_.upper_bound(start);
+  if (it != current_.begin()) --it;
+  for (; it != current_.end() && it->first < end; ++it) {
+    const HeldExtent& held = it->second;
+    const Extent extent{it->first, held.length_blocks,
+                        held.written ? ExtentState::kWritten : ExtentState::kUnwritten, held.pool,
+                        held.pool_block};
     if (extent.end() > start) Append(extents, Cut(extent, start, end));
   }
   return extents;
 }
 
 std::optional<Extent> ExtentEdit::Before(FileBlock block) const {
-  auto it = pieces_.lower_bound(block);
-  if (it == pieces_.begin()) return std::nullopt;
+  auto it = current_.lower_bound(block);
+  if (it == current_.begin()) return std::nullopt;
   --it;
   const FileBlock end = std::min(block, it->first + it->second.length_blocks);
   return Allocated(it->first, end - it->first).front();
 }
 
 void ExtentEdit::SplitAt(FileBlock block) {
-  auto it = pieces_.upper_bound(block);
-  if (it == pieces_.begin()) return;
+  auto it = current_.upper_bound(block);
+  if (it == current_.begin()) return;
   --it;
   const std::uint64_t head_blocks = block - it->first;
   if (head_blocks == 0 || head_blocks >= it->second.length_blocks) return;
-  Piece tail = it->second;
+  HeldExtent tail = it->second;
   tail.length_blocks -= head_blocks;
   tail.pool_block = tail.pool_block + head_blocks;
   it->second.length_blocks = head_blocks;
-  pieces_.emplace_hint(std::next(it), block, tail);
+  current_.emplace_hint(std::next(it), block, tail);
 }
 
 void ExtentEdit::MergeWithin(FileBlock start, FileBlock end) {
-  auto it = pieces_.lower_bound(start);
-  if (it != pieces_.begin()) --it;
-  while (it != pieces_.end() && it->first <= end) {
+  auto it = current_.lower_bound(start);
+  if (it != current_.begin()) --it;
+  while (it != current_.end() && it->first <= end) {
     const auto next = std::next(it);
-    if (next == pieces_.end()) return;
-    Piece& piece = it->second;
-    const bool continues =
-        it->first + piece.length_blocks == next->first && next->first != RegionStart(next->first) &&
-        piece.written == next->second.written && piece.pool == next->second.pool &&
-        piece.pool_block + piece.length_blocks == next->second.pool_block;
+    if (next == current_.end()) return;
+    HeldExtent& held = it->second;
+    const bool continues = it->first + held.length_blocks == next->first &&
+                           next->first != RegionStart(next->first) &&
+                           held.written == next->second.written && held.pool == next->second.pool &&
+                           held.pool_block + held.length_blocks == next->second.pool_block;
     if (!continues) {
       it = next;
       continue;
     }
-    piece.length_blocks += next->second.length_blocks;
-    piece.birth_sequence = std::min(piece.birth_sequence, next->second.birth_sequence);
-    pieces_.erase(next);
+    held.length_blocks += next->second.length_blocks;
+    held.birth_sequence = std::min(held.birth_sequence, next->second.birth_sequence);
+    current_.erase(next);
   }
 }
 
 bool ExtentEdit::Overlaps(FileBlock start, FileBlock end) const {
-  auto it = pieces_.lower_bound(end);
-  if (it == pieces_.begin()) return false;
+  auto it = current_.lower_bound(end);
+  if (it == current_.begin()) return false;
   --it;
   return it->first + it->second.length_blocks > start;
 }
 
 bool ExtentEdit::Covers(FileBlock start, FileBlock end) const {
-  auto it = pieces_.upper_bound(start);
-  if (it == pieces_.begin()) return false;
-  for (--it; it != pieces_.end() && it->first <= start; ++it) {
+  auto it = current_.upper_bound(start);
+  if (it == current_.begin()) return false;
+  for (--it; it != current_.end() && it->first <= start; ++it) {
     start = std::max(start, it->first + it->second.length_blocks);
     if (start >= end) return true;
   }
@@ -243,14 +243,14 @@ absl::Status ExtentEdit::Remove(FileBlock start, std::uint64_t length_blocks) {
   cleared_.emplace_back(start, end);
   SplitAt(start);
   SplitAt(end);
-  auto it = pieces_.lower_bound(start);
-  while (it != pieces_.end() && it->first < end) {
-    const Piece& piece = it->second;
+  auto it = current_.lower_bound(start);
+  while (it != current_.end() && it->first < end) {
+    const HeldExtent& held = it->second;
     const absl::Status freed =
-        ctx_.allocator.Free(ctx_.txn, Run{piece.pool, piece.pool_block, piece.length_blocks});
+        ctx_.allocator.Free(ctx_.txn, Run{held.pool, held.pool_block, held.length_blocks});
     if (!freed.ok()) return freed;
-    removed_blocks_ += piece.length_blocks;
-    it = pieces_.erase(it);
+    removed_blocks_ += held.length_blocks;
+    it = current_.erase(it);
   }
   return absl::OkStatus();
 }
@@ -263,10 +263,10 @@ absl::Status ExtentEdit::InsertUnwritten(FileBlock start, const Run& run) {
                                             " blocks: they are not a hole"));
   }
   for (FileBlock block = start; block < end;) {
-    const FileBlock piece_end = std::min(end, RegionStart(block) + kExtentRegionBlocks);
-    pieces_.emplace(block, Piece{piece_end - block, false, run.pool, run.start + (block - start),
-                                 ctx_.next_sequence.value()});
-    block = piece_end;
+    const FileBlock held_end = std::min(end, RegionStart(block) + kExtentRegionBlocks);
+    current_.emplace(block, HeldExtent{held_end - block, false, run.pool,
+                                       run.start + (block - start), ctx_.next_sequence.value()});
+    block = held_end;
   }
   added_blocks_ += run.length_blocks;
   MergeWithin(start, end);
@@ -277,7 +277,7 @@ void ExtentEdit::SetState(FileBlock start, std::uint64_t length_blocks, bool wri
   const FileBlock end = start + length_blocks;
   SplitAt(start);
   SplitAt(end);
-  for (auto it = pieces_.lower_bound(start); it != pieces_.end() && it->first < end; ++it) {
+  for (auto it = current_.lower_bound(start); it != current_.end() && it->first < end; ++it) {
     it->second.written = written;
   }
   MergeWithin(start, end);
@@ -303,24 +303,24 @@ absl::Status ExtentEdit::Store() {
   if ((*record)->allocated_blocks() + added_blocks_ < removed_blocks_) {
     return DamagedRecord("count of allocated blocks", inode_);
   }
-  for (const auto& [block, piece] : stored_) {
-    if (!pieces_.contains(block)) ctx_.txn.Delete(schema::ExtentKey(inode_, block));
+  for (const auto& [block, held] : stored_) {
+    if (!current_.contains(block)) ctx_.txn.Delete(schema::ExtentKey(inode_, block));
   }
-  for (const auto& [block, piece] : pieces_) {
+  for (const auto& [block, held] : current_) {
     const auto before = stored_.find(block);
-    if (before != stored_.end() && before->second == piece) continue;
+    if (before != stored_.end() && before->second == held) continue;
     v1::ExtentRecord out;
-    out.set_length_blocks(piece.length_blocks);
+    out.set_length_blocks(held.length_blocks);
     v1::Place& place = *out.add_places();
-    place.set_pool(piece.pool.value());
-    place.set_pool_block(piece.pool_block.value());
-    out.set_state(piece.written ? v1::EXTENT_WRITTEN : v1::EXTENT_UNWRITTEN);
-    out.set_birth_sequence(piece.birth_sequence);
+    place.set_pool(held.pool.value());
+    place.set_pool_block(held.pool_block.value());
+    out.set_state(held.written ? v1::EXTENT_WRITTEN : v1::EXTENT_UNWRITTEN);
+    out.set_birth_sequence(held.birth_sequence);
     ctx_.txn.Put(schema::ExtentKey(inode_, block), out.SerializeAsString());
   }
   for (const auto& [start, end] : cleared_) {
-    const auto next = pieces_.lower_bound(start);
-    if (next != pieces_.end() && next->first < end) continue;
+    const auto next = current_.lower_bound(start);
+    if (next != current_.end() && next->first < end) continue;
     ctx_.txn.Cleared(schema::ExtentKey(inode_, start), schema::ExtentKey(inode_, end));
   }
   (*record)->set_allocated_blocks((*record)->allocated_blocks() + added_blocks_ - removed_blocks_);

@@ -56,7 +56,7 @@ class ExtentEdit {
   std::optional<Extent> Before(FileBlock block) const;
 
   // Whether there are more now than were read.
-  bool Splits() const { return pieces_.size() > stored_.size(); }
+  bool Splits() const { return current_.size() > stored_.size(); }
 
   // Makes the range a hole and frees its blocks; extents that lie in it partly are cut. REQUIRES:
   // all of it is loaded.
@@ -73,15 +73,15 @@ class ExtentEdit {
   absl::Status Store();
 
  private:
-  struct Piece {
+  struct HeldExtent {
     std::uint64_t length_blocks = 0;
     bool written = false;
     PoolId pool;
     PoolBlock pool_block;
     std::uint64_t birth_sequence = 0;
-    friend bool operator==(const Piece&, const Piece&) = default;
+    friend bool operator==(const HeldExtent&, const HeldExtent&) = default;
   };
-  using Pieces = std::map<FileBlock, Piece>;
+  using HeldExtents = std::map<FileBlock, HeldExtent>;
 
   friend absl::StatusOr<bool> RemoveSomeExtents(OpContext& ctx, InodeNumber inode, FileBlock start,
                                                 std::uint64_t length_blocks,
@@ -101,8 +101,8 @@ class ExtentEdit {
   const InodeNumber inode_;
   bool begun_ = false;  // a pending truncation has been looked for
   bool ends_truncation_ = false;
-  Pieces stored_;                                         // as the store has them
-  Pieces pieces_;                                         // as they shall be
+  HeldExtents stored_;                                    // as the store has them
+  HeldExtents current_;                                   // as they shall be
   std::vector<std::pair<FileBlock, FileBlock>> cleared_;  // what Remove was asked for
   std::uint64_t added_blocks_ = 0;
   std::uint64_t removed_blocks_ = 0;

@@ -165,7 +165,7 @@ TEST_F(ExtentsTest, MatchesAModel) {
   }
 }
 
-TEST_F(ExtentsTest, DamageIsSaidNotFollowed) {
+TEST_F(ExtentsTest, DamageIsReportedNotFollowed) {
   ASSERT_TRUE(Insert(0, 4).ok());
   WriteBatch batch;
   batch.Put(
@@ -181,7 +181,7 @@ TEST_F(ExtentsTest, DamageIsSaidNotFollowed) {
 // ---- truncation and orphans
 // ----------------------------------------------------------------------
 
-TEST_F(ExtentsTest, TruncationFreesWhatLiesBeyond) {
+TEST_F(ExtentsTest, TruncationFreesTheBlocksBeyond) {
   ASSERT_TRUE(Insert(0, 10).ok());
   EXPECT_EQ(Truncate(file_, 10 * kBlock), 0);
   EXPECT_EQ(Truncate(file_, 4 * kBlock + 1), 0);
@@ -253,7 +253,7 @@ TEST_F(ExtentsTest, BlocksUnderATokenAreNotFreed) {
 
 // A host whose session was evicted opens anew what it had open, is refused, and claims it of the
 // next controller: the file would have holes by then.
-TEST_F(ExtentsTest, APartlyFreedFileIsNobodysWhoeverClaimsIt) {
+TEST_F(ExtentsTest, APartlyFreedFileCannotBeReclaimed) {
   Scatter(file_, 3500);
   EXPECT_EQ(Unlink(kRoot, "f"), 0);
   Restart();

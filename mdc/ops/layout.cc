@@ -11,8 +11,8 @@
 #include "mdc/ops/allocate.h"
 #include "mdc/ops/extents.h"
 #include "mdc/ops/inode.h"
+#include "mdc/tables/reserved_inode_table.h"
 #include "mdc/tables/token_table.h"
-#include "mdc/tables/unborn_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 #include "proto/times.h"
@@ -25,12 +25,12 @@ constexpr std::uint64_t kDescribedBytes = 64 * kMiB;
 // … but no more extents than this (holes between them come on top): the client asks again.
 constexpr std::size_t kMaxReplyExtents = 500;
 // … and of what follows an allocation, which may be one of many in a file full of holes, fewer.
-constexpr std::size_t kMaxAheadExtents = 32;
+constexpr std::size_t kMaxPreallocationExtents = 32;
 // The most that one LayoutGet allocates as asked; the reply is then shorter than the request.
 constexpr std::uint64_t kMaxGetBytes = 1 * kGiB;
 // Blocks ahead of a file that grows, in proportion to its size.
-constexpr std::uint64_t kMinAheadBytes = 1 * kMiB;
-constexpr std::uint64_t kMaxAheadBytes = 256 * kMiB;
+constexpr std::uint64_t kMinPrefetchBytes = 1 * kMiB;
+constexpr std::uint64_t kMaxPreallocationBytes = 256 * kMiB;
 constexpr int kMaxCommitRanges = 65'536;
 // The most that a new file gets before anything is written.
 constexpr std::uint64_t kMaxNewFileBytes = 1 * kMiB;
@@ -64,11 +64,11 @@ void Describe(FileBlock start, FileBlock end, const std::vector<Extent>& extents
 
 // How much to allocate beyond a request: nothing for a small new file, whose first request is
 // likely to be all of it, and nothing in the middle of a file.
-std::uint64_t AheadOf(const v1::InodeRecord& record, const ExtentEdit& edit, FileBlock start,
-                      FileBlock end, std::uint32_t block_bytes) {
+std::uint64_t PreallocationOf(const v1::InodeRecord& record, const ExtentEdit& edit,
+                              FileBlock start, FileBlock end, std::uint32_t block_bytes) {
   const std::uint64_t size_blocks = DivideUp(record.size_bytes(), block_bytes);
-  const std::uint64_t least = DivideUp(kMinAheadBytes, block_bytes);
-  const std::uint64_t most = kMaxAheadBytes / block_bytes;
+  const std::uint64_t least = DivideUp(kMinPrefetchBytes, block_bytes);
+  const std::uint64_t most = kMaxPreallocationBytes / block_bytes;
   if (end.value() < size_blocks) return 0;
   if (start == FileBlock(0)) {
     return end.value() >= least ? std::min(end.value(), most) : 0;
@@ -117,15 +117,18 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
   // Among very many extents and holes the reply is shorter than the request.
   const FileBlock end = *loaded;
   const bool whole = end == start + length_blocks;
-  const std::uint64_t beyond = whole ? std::min(kMaxAheadBytes / block_bytes, limit - end) : 0;
+  const std::uint64_t beyond =
+      whole ? std::min(kMaxPreallocationBytes / block_bytes, limit - end) : 0;
   FileBlock described = end;
   if (whole) {
-    const absl::StatusOr<FileBlock> ahead = edit.Load(end, beyond, kMaxAheadExtents);
-    if (!ahead.ok()) return ahead.status();
-    described = *ahead;
+    const absl::StatusOr<FileBlock> preallocated = edit.Load(end, beyond, kMaxPreallocationExtents);
+    if (!preallocated.ok()) return preallocated.status();
+    described = *preallocated;
   }
-  const std::uint64_t ahead = std::min(AheadOf(record, edit, start, end, block_bytes), beyond);
-  const absl::StatusOr<FileBlock> filled = FillHoles(ctx, edit, record, start, end - start, ahead);
+  const std::uint64_t preallocated =
+      std::min(PreallocationOf(record, edit, start, end, block_bytes), beyond);
+  const absl::StatusOr<FileBlock> filled =
+      FillHoles(ctx, edit, record, start, end - start, preallocated);
   if (!filled.ok()) return filled.status();
   if (*filled < end) described = *filled;
   std::vector<Extent> extents = edit.Allocated(start, described - start);
@@ -344,10 +347,10 @@ std::uint64_t NewFileBlocks(std::uint64_t allocate_bytes, std::uint32_t block_by
 absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                           std::uint64_t allocate_bytes, v1::LayoutReply& layout) {
   absl::Status allocated = ErrnoStatus(ENOSPC);
-  if (ctx.unborn != nullptr) {
-    allocated = GiveReserved(ctx, inode, ctx.unborn->runs, layout);
-    ctx.unborn_given = allocated.ok();
-  } else if (allocate_bytes > 0 && ctx.redo == nullptr) {
+  if (ctx.reserved != nullptr) {
+    allocated = GiveReserved(ctx, inode, ctx.reserved->runs, layout);
+    ctx.reserved_given = allocated.ok();
+  } else if (allocate_bytes > 0 && ctx.replay == nullptr) {
     allocated = AllocateLayout(ctx, inode, record, FileBlock(0),
                                NewFileBlocks(allocate_bytes, ctx.descriptor.block_bytes),
                                kEndOfFileBlocks, layout);
@@ -390,7 +393,7 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
 
   if (!ctx.tokens.HasRoom(ctx.session) &&
       ctx.tokens.Held(ctx.session, inode, *asked) < get.mode()) {
-    return ErrnoStatus(ENFILE, absl::StrCat("the client holds ", kMaxTokenPieces, " tokens"));
+    return ErrnoStatus(ENFILE, absl::StrCat("the client holds ", kMaxTokenRanges, " tokens"));
   }
 
   // Where many want the file at once, each gets what it needs: more would be recalled at once.

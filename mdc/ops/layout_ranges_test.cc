@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -19,7 +19,7 @@ class RangesTest : public testing::Test {
     EXPECT_EQ(a_.Do(Get(0, 0, 60), true), 0);
     EXPECT_EQ(Commit(a_, 0, 10, 10 * kBlock), 0);
     asked_ = b_.SendIn(1, Get(10, 70, 1));
-    world_.Run();
+    harness_.Run();
     EXPECT_FALSE(b_.Answered(asked_));
   }
   // The exclusive token from `token` on, and blocks for [block, + blocks).
@@ -48,13 +48,13 @@ class RangesTest : public testing::Test {
     return client.Do(request, true);
   }
 
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2};
   std::uint64_t file_ = 0;
   std::uint64_t asked_ = 0;
 };
 
-TEST_F(RangesTest, OnlyTheRangeThatIsWantedIsRecalled) {
+TEST_F(RangesTest, OnlyTheWantedRangeIsRecalled) {
   ASSERT_EQ(a_.recalls_.size(), 1u);
   EXPECT_EQ(a_.recalls_[0].first_block(), 10u);
   EXPECT_EQ(a_.recalls_[0].length_blocks(), 0u);
@@ -65,7 +65,7 @@ TEST_F(RangesTest, OnlyTheRangeThatIsWantedIsRecalled) {
   EXPECT_EQ(layout.token_length_blocks(), 0u);
 }
 
-TEST_F(RangesTest, TheWidestRangeIsGrantedThatConflictsWithNobody) {
+TEST_F(RangesTest, TheWidestRangeWithoutConflictIsGranted) {
   ASSERT_EQ(Return(a_, 5), 0);  // more than was wanted
   EXPECT_EQ(b_.replies_[asked_].layout().token_first_block(), 5u);
   // A again: up to where B begins, of what it asks for the token of one block.
@@ -77,7 +77,7 @@ TEST_F(RangesTest, TheWidestRangeIsGrantedThatConflictsWithNobody) {
   EXPECT_EQ(a_.last_.layout().length_blocks(), 5u);  // and describes no more
 }
 
-TEST_F(RangesTest, EachCommitsWhatItHolds) {
+TEST_F(RangesTest, ASessionCommitsOnlyItsRange) {
   ASSERT_EQ(Return(a_, 10), 0);
   EXPECT_EQ(Commit(a_, 3, 2), 0);
   EXPECT_EQ(Commit(a_, 9, 2), EPERM);               // reaches into B's
@@ -99,9 +99,9 @@ TEST_F(RangesTest, NothingIsAllocatedInAnothersRange) {
   EXPECT_EQ(a_.last_.layout().length_blocks(), 2u);
 }
 
-TEST_F(RangesTest, ClaimsOfRangesStandBesideEachOther) {
+TEST_F(RangesTest, ClaimsOfDisjointRangesCoexist) {
   ASSERT_EQ(Return(a_, 10), 0);
-  world_.Restart();
+  harness_.Restart();
   const auto claim = [&](Client& client, std::uint64_t first, std::uint64_t blocks) {
     client.Resume();
     v1::Request request;
@@ -120,7 +120,7 @@ TEST_F(RangesTest, ClaimsOfRangesStandBesideEachOther) {
   EXPECT_EQ(Commit(a_, 10, 1), EPERM);
 }
 
-TEST_F(RangesTest, ASpanThatIsNoneIsRefused) {
+TEST_F(RangesTest, AMalformedSpanIsRefused) {
   EXPECT_EQ(Return(a_, ~std::uint64_t{0}), EINVAL);
   EXPECT_EQ(Return(a_, 1, ~std::uint64_t{0}), EINVAL);
   v1::Request get = Client::LayoutOf(file_, v1::TOKEN_SHARED);

@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "mdc/check/checker.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -26,8 +26,8 @@ class LayoutTest : public testing::Test {
     sink.on_problem = [](const Problem& problem) {
       ADD_FAILURE() << problem.code << ": " << problem.where << ": " << problem.what;
     };
-    const CheckTotals totals = CheckVolume({world_.db(), world_.volume_, {}}, sink);
-    EXPECT_EQ(totals.free_blocks, world_.FreeBlocks());
+    const CheckTotals totals = CheckVolume({harness_.db(), harness_.volume_, {}}, sink);
+    EXPECT_EQ(totals.free_blocks, harness_.FreeBlocks());
   }
 
   int Get(std::uint64_t block, std::uint64_t blocks, bool allocate = false) {
@@ -76,8 +76,8 @@ class LayoutTest : public testing::Test {
     return shape;
   }
 
-  World world_;
-  Client a_{world_, 1};
+  CoreHarness harness_;
+  Client a_{harness_, 1};
   std::uint64_t file_ = 0;
 };
 
@@ -103,11 +103,11 @@ TEST_F(LayoutTest, ANewFileComesWithItsTokenAndRoom) {
   ASSERT_EQ(Commit({{0, 2}}, 2 * kBlock), 0);  // under the token, without another question
   EXPECT_EQ(Shape(4), "wwu.");
 
-  Client b(world_, 2);
+  Client b(harness_, 2);
   b.Register();
   const std::uint64_t asked =
       b.SendIn(0, Client::LayoutOf(file_, v1::TOKEN_SHARED, false, 0, kBlock));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(b.Answered(asked));
   ASSERT_EQ(a_.recalls_.size(), 1u);
   EXPECT_EQ(a_.recalls_[0].inode(), file_);
@@ -118,8 +118,8 @@ TEST_F(LayoutTest, ANewFileComesWithItsTokenAndRoom) {
   EXPECT_TRUE(b.Answered(asked));
 }
 
-TEST_F(LayoutTest, ANewFileThatFindsNoRoomIsMadeAllTheSame) {
-  ASSERT_EQ(Get(0, world_.FreeBlocks(), true), 0);
+TEST_F(LayoutTest, ANewFileIsMadeWithoutFreeBlocks) {
+  ASSERT_EQ(Get(0, harness_.FreeBlocks(), true), 0);
   v1::Request create = Client::CreateOf("new", /*open=*/true);
   create.mutable_create()->set_token(v1::TOKEN_EXCLUSIVE);
   create.mutable_create()->set_allocate_bytes(1);
@@ -129,11 +129,11 @@ TEST_F(LayoutTest, ANewFileThatFindsNoRoomIsMadeAllTheSame) {
   EXPECT_EQ(Get(0, 1, true), ENOSPC);
 }
 
-TEST_F(LayoutTest, AListingCallsForWhatItsWritersHaveClosed) {
+TEST_F(LayoutTest, AListingRecallsClosedFilesFromTheirWriters) {
   v1::Request close;
   close.mutable_close()->set_inode(file_);
   ASSERT_EQ(a_.Do(close), 0);
-  Client b(world_, 2);
+  Client b(harness_, 2);
   b.Register();
   v1::Request list;
   list.mutable_read_dir()->set_inode(1);
@@ -154,7 +154,7 @@ TEST_F(LayoutTest, TheSameRangeIsAllocatedOnce) {
   EXPECT_EQ(Blocks(), 4u);
 }
 
-TEST_F(LayoutTest, AGrowingFileGetsBlocksAheadAndGivesThemBack) {
+TEST_F(LayoutTest, AGrowingFileGetsPreallocatedBlocksAndReturnsThem) {
   ASSERT_EQ(Get(0, 2, true), 0);
   EXPECT_EQ(Blocks(), 2u);  // a small new file: just what it asked for
   ASSERT_EQ(Get(2, 2, true), 0);
@@ -164,13 +164,13 @@ TEST_F(LayoutTest, AGrowingFileGetsBlocksAheadAndGivesThemBack) {
   EXPECT_EQ(Shape(6), "wwww..");
 }
 
-TEST_F(LayoutTest, NothingIsTakenAheadInTheMiddle) {
+TEST_F(LayoutTest, NothingIsPreallocatedInTheMiddle) {
   ASSERT_EQ(Commit({}, 1000 * kBlock), 0);
   ASSERT_EQ(Get(500, 4, true), 0);
   EXPECT_EQ(Blocks(), 4u);
 }
 
-TEST_F(LayoutTest, AStreamLiesInOnePiece) {
+TEST_F(LayoutTest, AStreamIsContiguous) {
   for (std::uint64_t block = 0; block < 4096; block += 64) ASSERT_EQ(Get(block, 64, true), 0);
   ASSERT_EQ(Get(0, 4096), 0);
   EXPECT_GE(a_.last_.layout().extents(0).length_blocks(), 4096u);
@@ -207,15 +207,15 @@ TEST_F(LayoutTest, RangesFromTheWireAreNotTrusted) {
 }
 
 TEST_F(LayoutTest, AFullVolumeRefusesAndTakesNothing) {
-  const std::uint64_t free = world_.FreeBlocks();
+  const std::uint64_t free = harness_.FreeBlocks();
   ASSERT_EQ(Fallocate(0, 0, (free - 10) * kBlock), 0);
   EXPECT_EQ(Fallocate(0, free * kBlock, 100 * kBlock), ENOSPC);
   EXPECT_EQ(Get(free, 11, true), ENOSPC);
-  EXPECT_EQ(world_.FreeBlocks(), 10u);
+  EXPECT_EQ(harness_.FreeBlocks(), 10u);
   EXPECT_EQ(Get(free, 10, true), 0);
 }
 
-TEST_F(LayoutTest, ManyExtentsComeInPieces) {
+TEST_F(LayoutTest, ManyExtentsComeInSeveralReplies) {
   for (std::uint64_t i = 0; i < 700; ++i) ASSERT_EQ(Get(2 * i, 1, true), 0);
   ASSERT_EQ(Get(0, 1400), 0);
   const v1::LayoutReply first = a_.last_.layout();
@@ -229,11 +229,11 @@ TEST_F(LayoutTest, ManyExtentsComeInPieces) {
 TEST_F(LayoutTest, PunchedHolesAreFree) {
   ASSERT_EQ(Get(0, 10, true), 0);
   ASSERT_EQ(Commit({{0, 10}}, 10 * kBlock), 0);
-  const std::uint64_t free = world_.FreeBlocks();
+  const std::uint64_t free = harness_.FreeBlocks();
   constexpr std::uint32_t kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   ASSERT_EQ(Fallocate(kPunch, kBlock + 1, 4 * kBlock), 0);  // blocks 2 to 4 wholly
   EXPECT_EQ(Shape(10), "ww...wwwww");
-  EXPECT_EQ(world_.FreeBlocks(), free + 3);
+  EXPECT_EQ(harness_.FreeBlocks(), free + 3);
   ASSERT_EQ(Fallocate(kPunch, kBlock + 1, 100), 0);  // within one block: the client zeroes it
   EXPECT_EQ(Shape(10), "ww...wwwww");
   EXPECT_EQ(Attributes().size_bytes(), 10 * kBlock);
@@ -247,7 +247,7 @@ TEST_F(LayoutTest, ZeroedRangesReadAsZeros) {
   EXPECT_EQ(Attributes().size_bytes(), 6 * kBlock);
 }
 
-TEST_F(LayoutTest, PreallocationBeyondTheEndStaysWhenAskedFor) {
+TEST_F(LayoutTest, PreallocationBeyondTheEndStaysOnRequest) {
   ASSERT_EQ(Fallocate(FALLOC_FL_KEEP_SIZE, 0, 8 * kBlock), 0);
   EXPECT_EQ(Attributes().size_bytes(), 0u);
   ASSERT_EQ(Commit({{0, 1}}, kBlock, /*release_tail=*/true), 0);
@@ -316,8 +316,8 @@ TEST_F(LayoutTest, AWriteTakesCapabilities) {
   }
 }
 
-TEST_F(LayoutTest, AnOpenTakesItsTokenAlongWhereItIsFree) {
-  Client b{world_, 2};
+TEST_F(LayoutTest, AnOpenIsGrantedAFreeToken) {
+  Client b{harness_, 2};
   b.Register();
   const std::uint64_t other = a_.Create("other");
   v1::Request open = Client::OpenOf(other);
@@ -330,7 +330,7 @@ TEST_F(LayoutTest, AnOpenTakesItsTokenAlongWhereItIsFree) {
   EXPECT_TRUE(a_.recalls_.empty());
 }
 
-TEST_F(LayoutTest, FramesOfOneDirectoryLieBehindEachOther) {
+TEST_F(LayoutTest, FramesOfOneDirectoryAreContiguous) {
   std::vector<std::uint64_t> starts;
   for (int frame = 0; frame < 4; ++frame) {
     file_ = a_.Create(absl::StrCat("frame", frame), /*open=*/true);

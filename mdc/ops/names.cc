@@ -75,8 +75,8 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   if (!made.ok()) return made.status();
   const auto& [inode, record] = *made;
   if (create.open() && S_ISREG(record->mode())) {
-    const bool has_been_told = ctx.foretold != nullptr || ctx.redo != nullptr;
-    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !has_been_told) {
+    const bool was_described = ctx.delegated != nullptr || ctx.replay != nullptr;
+    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !was_described) {
       return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
     }
     ctx.on_commit.push_back(
@@ -89,8 +89,8 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   } else {
     AddEntry(ctx, parent, create.name(), inode, record->mode() & S_IFMT);
   }
-  // (Whoever has foretold the file, or had it before, counts on its token and its blocks.)
-  const bool room = ctx.unborn != nullptr || ctx.tokens.HasRoom(ctx.session);
+  // (A session that has delegated the file, or had it before, counts on its token and its blocks.)
+  const bool room = ctx.reserved != nullptr || ctx.tokens.HasRoom(ctx.session);
   if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode()) && room) {
     absl::Status granted = GrantNewFile(ctx, inode, *record, create.allocate_bytes(),
                                         *reply.mutable_entry()->mutable_layout());
@@ -123,8 +123,8 @@ absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (!inode.ok()) return inode.status();
   const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, *inode);
   if (!record.ok()) return record.status();
-  if (absl::Status settled = ctx.RequireOthersAtMost(*inode, v1::TOKEN_SHARED); !settled.ok()) {
-    return settled;
+  if (absl::Status recalled = ctx.RequireOthersAtMost(*inode, v1::TOKEN_SHARED); !recalled.ok()) {
+    return recalled;
   }
   ctx.described.push_back(*inode);
   FillAttr(*inode, **record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
@@ -179,8 +179,8 @@ absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   if (record.nlink() >= kMaxLinks) {
     return ErrnoStatus(EMLINK, absl::StrCat("inode ", link.inode(), " has ", kMaxLinks, " names"));
   }
-  if (absl::Status settled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !settled.ok()) {
-    return settled;
+  if (absl::Status recalled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !recalled.ok()) {
+    return recalled;
   }
   if (unnamed) TakeOffOrphanList(ctx, inode, record);
   record.set_nlink(record.nlink() + 1);

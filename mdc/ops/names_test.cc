@@ -347,8 +347,8 @@ TEST_F(NamesTest, RenameLeavesAWhiteout) {
   };
   EXPECT_EQ(Rename(d, "f", kRoot, "other", RENAME_WHITEOUT | RENAME_NOREPLACE), EEXIST);
   EXPECT_EQ(Rename(d, "f", kRoot, "other", RENAME_WHITEOUT), 0);
-  const std::uint64_t told = reply_.entry().attr().inode();
-  EXPECT_EQ(expect_whiteout(d, "f"), told);
+  const std::uint64_t number = reply_.entry().attr().inode();
+  EXPECT_EQ(expect_whiteout(d, "f"), number);
   EXPECT_EQ(GetAttr(other), ESTALE);
   EXPECT_EQ(Rename(d, "sub", d, "moved", RENAME_WHITEOUT), 0);
   expect_whiteout(d, "sub");
@@ -365,7 +365,7 @@ TEST_F(NamesTest, RenameLeavesAWhiteout) {
   EXPECT_FALSE(reply_.has_entry());
   EXPECT_EQ(Attributes(file).nlink(), 2u);
   EXPECT_EQ(Unlink(d, "f"), 0);
-  EXPECT_EQ(GetAttr(told), ESTALE);
+  EXPECT_EQ(GetAttr(number), ESTALE);
   ExpectSound();
 }
 

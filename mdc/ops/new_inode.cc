@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/xattrs.h"
-#include "mdc/tables/unborn_table.h"
+#include "mdc/tables/reserved_inode_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
 
@@ -71,25 +71,25 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
 
 absl::StatusOr<NewInode> MakeInode(OpContext& ctx, const v1::Create& create,
                                    const Directory& parent) {
-  const v1::Redo* const as_told = ctx.foretold != nullptr ? ctx.foretold : ctx.redo;
-  const InodeNumber told(as_told != nullptr ? as_told->inode() : 0);
-  if (ctx.foretold != nullptr && (ctx.unborn == nullptr || ctx.unborn->inode != told)) {
-    return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was not reserved"));
+  const v1::Replay* const decided = ctx.delegated != nullptr ? ctx.delegated : ctx.replay;
+  const InodeNumber given(decided != nullptr ? decided->inode() : 0);
+  if (ctx.delegated != nullptr && (ctx.reserved == nullptr || ctx.reserved->inode != given)) {
+    return ErrnoStatus(EPROTO, absl::StrCat("inode number ", given.value(), " was not reserved"));
   }
-  if (told != InodeNumber() && ctx.foretold == nullptr) {
-    if (!ctx.inode_numbers.MayBeOld(told)) {
-      return ErrnoStatus(EPROTO, absl::StrCat("inode number ", told.value(), " was never given"));
+  if (given != InodeNumber() && ctx.delegated == nullptr) {
+    if (!ctx.inode_numbers.MayBeOld(given)) {
+      return ErrnoStatus(EPROTO, absl::StrCat("inode number ", given.value(), " was never given"));
     }
-    const absl::StatusOr<v1::InodeRecord*> known = ctx.txn.Inode(told);
+    const absl::StatusOr<v1::InodeRecord*> known = ctx.txn.Inode(given);
     if (known.ok()) return ErrnoStatus(EPROTO, "an inode number to be made again is in use");
     if (ErrnoOf(known.status()) != ESTALE) return known.status();
   }
-  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, told);
+  const absl::StatusOr<InodeNumber> inode = ctx.inode_numbers.Take(ctx.txn, given);
   if (!inode.ok()) return inode.status();
   v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
   FillNewInode(ctx, create, parent, record);
   ctx.on_commit.push_back([&numbers = ctx.inode_numbers, inode = *inode] { numbers.Taken(inode); });
-  if (told != InodeNumber()) record.set_generation(as_told->generation());
+  if (given != InodeNumber()) record.set_generation(decided->generation());
   absl::Status inherited =
       InheritAcl(ctx, parent.inode, *parent.record, create.umask(), *inode, record);
   if (!inherited.ok()) return inherited;

@@ -26,7 +26,7 @@ absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode all
 
 absl::Status OpContext::RequireNoHolder(InodeNumber inode) {
   // (In grace its holder could not give it back.)
-  if (redo != nullptr || tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE)) {
+  if (replay != nullptr || tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE)) {
     return absl::OkStatus();
   }
   blocked_by_all = true;
@@ -55,12 +55,13 @@ absl::Status OpContext::RequireAttrAtMost(InodeNumber inode, v1::TokenMode allow
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
 }
 
-bool OpContext::IsSettled(InodeNumber inode, const v1::InodeRecord& record) const {
-  const auto settled = [&](InodeNumber of) {
+bool OpContext::IsUndelegated(InodeNumber inode, const v1::InodeRecord& record) const {
+  const auto undelegated = [&](InodeNumber of) {
     return attr_tokens.OthersAtMost(session, of, v1::TOKEN_SHARED);
   };
   if (!attr_tokens.AnyExclusive()) return true;
-  return settled(inode) && (!S_ISREG(record.mode()) || settled(InodeNumber(record.directory())));
+  return undelegated(inode) &&
+         (!S_ISREG(record.mode()) || undelegated(InodeNumber(record.directory())));
 }
 
 std::optional<InodeNumber> InodeNumbers::Reserve() {
@@ -68,7 +69,7 @@ std::optional<InodeNumber> InodeNumbers::Reserve() {
   return InodeNumber(next_++);
 }
 
-absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told) {
+absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber given) {
   absl::StatusOr<std::optional<std::string>> stored = txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
@@ -76,7 +77,7 @@ absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber told) {
     return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
   }
   limit_ = volume.next_inode();
-  const InodeNumber taken = told != InodeNumber() ? told : InodeNumber(next_);
+  const InodeNumber taken = given != InodeNumber() ? given : InodeNumber(next_);
   // The record's own word, not memory's: an operation that staged a range may not have committed.
   if (next_ + kRangeRest >= limit_) volume.set_next_inode(next_ + kRange);
   volume.set_inodes(volume.inodes() + 1);

@@ -39,7 +39,7 @@ class LockTable;
 class LockTokens;
 class OpenTable;
 class TokenTable;
-struct Unborn;
+struct ReservedInode;
 
 struct OpContext {
   Txn& txn;
@@ -55,10 +55,11 @@ struct OpContext {
   OpenTable& opens;
   LockTable& locks;
   LockTokens& lock_tokens;
-  const v1::Redo* redo = nullptr;      // what the operation came out as in an earlier epoch
-  const v1::Redo* foretold = nullptr;  // what its session has said that it comes out as
-  const Unborn* unborn = nullptr;      // Create, foretold or done again: what the file is made of
-  bool unborn_given = false;           // … which it got
+  const v1::Replay* replay = nullptr;     // what the operation came out as in an earlier epoch
+  const v1::Replay* delegated = nullptr;  // what its session has said that it comes out as
+  const ReservedInode* reserved =
+      nullptr;                  // Create, delegated or done again: what the file is made of
+  bool reserved_given = false;  // … which it got
 
   // The metadata store is nearly full: nothing new may lie in it …
   bool store_full = false;
@@ -89,14 +90,14 @@ struct OpContext {
   // Others stand in line for tokens of the inode that the request is about.
   bool others_wait = false;
   // It had to wait for others, who knew what it changes: they may be about to open what it removes.
-  bool others_knew = false;
+  bool others_cached = false;
   // Inodes that the reply tells about, so that the session may cache them; the core decides.
   std::vector<InodeNumber> described{};
   // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
   std::vector<InodeNumber> soon_wanted{};
-  // Directories for which what was reserved (Unborn) is no longer what their files are to be made
-  // of: who holds one alone, this session too, is to share it.
-  std::vector<InodeNumber> stale_stock{};
+  // Directories for which what was reserved (ReservedInode) is no longer what their files are to be
+  // made of: who has its delegation, this session too, is to share it.
+  std::vector<InodeNumber> stale_reservations{};
   // Whoever takes the last name of an inode gives its tokens of that back.
   bool lets_go = false;
   // What changes is an access time alone: those who cache the inode need not forget it.
@@ -123,13 +124,13 @@ struct OpContext {
   absl::Status RequireUncached(InodeNumber inode) {
     return RequireAttrAtMost(inode, v1::TOKEN_NONE);
   }
-  // The same where they may hold shared ones: nobody changes it ahead of the controller.
-  absl::Status RequireSettled(InodeNumber inode) {
+  // The same where they may hold shared ones: nobody changes it before the controller knows.
+  absl::Status RequireUndelegated(InodeNumber inode) {
     return RequireAttrAtMost(inode, v1::TOKEN_SHARED);
   }
   // Whether that holds of the inode, and of the directory that a file was made in: whoever changes
   // that one ahead may have taken its name away.
-  bool IsSettled(InodeNumber inode, const v1::InodeRecord& record) const;
+  bool IsUndelegated(InodeNumber inode, const v1::InodeRecord& record) const;
   absl::Status RequireAttrAtMost(InodeNumber inode, v1::TokenMode allowed);
 };
 
@@ -146,14 +147,14 @@ class InodeNumbers {
   // far behind it: a client that missed the end of one never means another's file by such a number.
   static constexpr std::uint64_t kMaxLost = std::uint64_t{1} << 20;
   // `next`: VolumeRecord.next_inode; what earlier epochs told of is below it.
-  explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next), told_limit_(next) {}
+  explicit InodeNumbers(std::uint64_t next) : next_(next), limit_(next), given_limit_(next) {}
   // The next number, counted in VolumeRecord.inodes; stages a larger VolumeRecord.next_inode when
   // the range is used up. Taken() follows when the operation commits; at most one in an operation.
-  // `told`: one that was given before, to be taken now.
-  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber told = InodeNumber());
+  // `given`: one that was given before, to be taken now.
+  absl::StatusOr<InodeNumber> Take(Txn& txn, InodeNumber given = InodeNumber());
   // Whether an earlier epoch may have given the number.
   bool MayBeOld(InodeNumber inode) const {
-    return inode > kRootInode && inode.value() < told_limit_;
+    return inode > kRootInode && inode.value() < given_limit_;
   }
   // A number for a later operation; nullopt where the durable range has few left.
   std::optional<InodeNumber> Reserve();
@@ -162,7 +163,7 @@ class InodeNumbers {
  private:
   std::uint64_t next_;
   std::uint64_t limit_;  // the VolumeRecord.next_inode last seen: what a committed range covers
-  const std::uint64_t told_limit_;
+  const std::uint64_t given_limit_;
 };
 
 // One family of operations: mdc/ops/*.h declare functions of this type.

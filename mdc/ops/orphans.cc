@@ -86,7 +86,7 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
   // A token, this session's own too, may have writes to the blocks under way: they wait for its
   // return. What is done again is so before it is known who has what.
   const SessionId returns = ctx.lets_go ? ctx.session : SessionId(0);
-  const bool in_use = ctx.redo != nullptr || ctx.opens.IsOpen(inode) ||
+  const bool in_use = ctx.replay != nullptr || ctx.opens.IsOpen(inode) ||
                       !ctx.tokens.OthersAtMost(returns, inode, v1::TOKEN_NONE);
   if (ctx.lets_go) {
     ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode] {
@@ -94,7 +94,7 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
     });
   }
   const bool listed = (*record)->truncated_from() != 0;
-  const bool may_be_opened = ctx.others_knew && S_ISREG((*record)->mode());
+  const bool may_be_opened = ctx.others_cached && S_ISREG((*record)->mode());
   if (!in_use && !listed && !may_be_opened) {
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, **record);
     if (!gone.ok()) return gone.status();
@@ -147,8 +147,8 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
   }
   if (record.nlink() == 0) {
     if (ctx.opens.IsOpen(inode) && !record.removing()) return Reaped::kOpen;
-    if (absl::Status alone = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !alone.ok()) {
-      return alone;
+    if (absl::Status recalled = ctx.RequireOthersAtMost(inode, v1::TOKEN_NONE); !recalled.ok()) {
+      return recalled;
     }
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
     if (!gone.ok()) return gone.status();

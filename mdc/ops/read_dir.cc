@@ -78,7 +78,7 @@ absl::Status AddAttributes(OpContext& ctx, v1::ReadDirReply& reply) {
     }
     const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
     if (!record.ok()) return record.status();
-    if (!ctx.IsSettled(inode, **record)) continue;
+    if (!ctx.IsUndelegated(inode, **record)) continue;
     ctx.described.push_back(inode);
     FillAttr(inode, **record, ctx.descriptor, *entry.mutable_attr());
   }

@@ -56,7 +56,7 @@ TEST_F(ReadDirTest, CookiesAreStableAndNeverReused) {
   EXPECT_EQ(Names(List(kRoot)), (std::vector<std::string>{".", "..", "a", "c", "d"}));
 }
 
-TEST_F(ReadDirTest, AttributesUnlessAnotherIsWriting) {
+TEST_F(ReadDirTest, AListingHasNoAttributesOfFilesBeingWritten) {
   const std::uint64_t quiet = MakeFile(kRoot, "a");
   const std::uint64_t busy = MakeFile(kRoot, "b");
   tokens_.Grant(kOther, InodeNumber(busy), v1::TOKEN_EXCLUSIVE);

@@ -13,7 +13,7 @@
 
 namespace reel::mdc {
 
-absl::StatusOr<v1::InodeRecord*> InodeToUnname(OpContext& ctx, const Entry& entry) {
+absl::StatusOr<v1::InodeRecord*> InodeToUnlink(OpContext& ctx, const Entry& entry) {
   absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, entry.inode);
   if (record.ok() &&
       ((*record)->flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {
@@ -26,7 +26,7 @@ absl::StatusOr<v1::InodeRecord*> InodeToUnname(OpContext& ctx, const Entry& entr
 absl::Status TakeName(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {
   // Who holds a directory's attribute token may have it open without having said so.
   if (S_ISDIR(record.mode())) {
-    if (absl::Status alone = ctx.RequireUncached(inode); !alone.ok()) return alone;
+    if (absl::Status recalled = ctx.RequireUncached(inode); !recalled.ok()) return recalled;
   }
   record.set_nlink(S_ISDIR(record.mode()) || record.nlink() == 0 ? 0 : record.nlink() - 1);
   TouchChange(ctx, inode, record);
@@ -47,13 +47,14 @@ absl::Status Unlink(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   if (!found->has_value()) return ErrnoStatus(ENOENT);
   if (!parent.ok()) return parent.status();
   const Entry& entry = **found;
-  const absl::StatusOr<v1::InodeRecord*> record = InodeToUnname(ctx, entry);
+  const absl::StatusOr<v1::InodeRecord*> record = InodeToUnlink(ctx, entry);
   if (!record.ok()) return record.status();
   const bool is_directory = S_ISDIR((*record)->mode());
   if (unlink.directory() && !is_directory) return ErrnoStatus(ENOTDIR);
   if (!unlink.directory() && is_directory) return ErrnoStatus(EISDIR);
   if (is_directory) {
-    if (absl::Status settled = ctx.RequireSettled(entry.inode); !settled.ok()) return settled;
+    if (absl::Status undelegated = ctx.RequireUndelegated(entry.inode); !undelegated.ok())
+      return undelegated;
     if ((*record)->entries() != 0) return ErrnoStatus(ENOTEMPTY);
   }
 

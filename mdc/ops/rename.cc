@@ -91,7 +91,7 @@ absl::Status CheckChangeable(OpContext& ctx, End& end) {
       !changeable.ok()) {
     return changeable;
   }
-  const absl::StatusOr<v1::InodeRecord*> record = InodeToUnname(ctx, *end.entry);
+  const absl::StatusOr<v1::InodeRecord*> record = InodeToUnlink(ctx, *end.entry);
   if (record.ok()) end.record = *record;
   return record.status();
 }
@@ -143,7 +143,8 @@ absl::Status Replace(OpContext& ctx, End& from, End& to, bool whiteout, v1::Repl
   if (from.is_directory() && !to.is_directory()) return ErrnoStatus(ENOTDIR);
   if (!from.is_directory() && to.is_directory()) return ErrnoStatus(EISDIR);
   if (to.is_directory()) {
-    if (absl::Status settled = ctx.RequireSettled(to.entry->inode); !settled.ok()) return settled;
+    if (absl::Status undelegated = ctx.RequireUndelegated(to.entry->inode); !undelegated.ok())
+      return undelegated;
     if (to.record->entries() != 0) return ErrnoStatus(ENOTEMPTY);
   }
   if (absl::Status given = GiveUpName(ctx, from, whiteout, reply); !given.ok()) return given;

@@ -78,7 +78,7 @@ std::string SpaceFor(const OpContext& ctx, const std::string& affinity) {
 }
 
 // What is to lie elsewhere from now on must not be written to blocks that were got before: not to
-// those ahead of a file, nor to those in stock for the next files of a directory.
+// those ahead of a file, nor to those reserved for the next files of a directory.
 absl::Status SetAffinity(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
                          std::string_view value) {
   const auto known = AffinitiesOf(ctx.descriptor);
@@ -91,13 +91,13 @@ absl::Status SetAffinity(OpContext& ctx, InodeNumber inode, v1::InodeRecord& rec
   if (record.affinity() == value) return absl::OkStatus();
   record.set_affinity(value.data(), value.size());
   if (S_ISDIR(record.mode())) {
-    ctx.stale_stock.push_back(inode);
+    ctx.stale_reservations.push_back(inode);
     return absl::OkStatus();
   }
-  if (absl::Status alone = ctx.RequireNoHolder(inode); !alone.ok()) return alone;
+  if (absl::Status recalled = ctx.RequireNoHolder(inode); !recalled.ok()) return recalled;
   // (What fallocate(2) put there was asked for.)
   const bool keeps = (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) != 0;
-  if (keeps || ctx.redo != nullptr) return absl::OkStatus();
+  if (keeps || ctx.replay != nullptr) return absl::OkStatus();
   return DropTail(ctx, inode, record.size_bytes());
 }
 

@@ -38,7 +38,7 @@ TEST_F(SettingsTest, NewFilesHaveWhatTheirDirectoryHas) {
   EXPECT_EQ(WritersOf(below), "single");
 }
 
-TEST_F(SettingsTest, WhatIsNoSettingIsRefused) {
+TEST_F(SettingsTest, UnknownSettingsAreRefused) {
   const std::uint64_t file = MakeFile(kRoot, "file");
   EXPECT_EQ(SetXattr(file, kWriters, "three"), EINVAL);
   EXPECT_EQ(SetXattr(file, "reelfs.colour", "red"), EOPNOTSUPP);
@@ -61,7 +61,7 @@ TEST_F(SettingsTest, ASingleWritersFileIsNotTruncatedByOthers) {
   EXPECT_EQ(Truncate(file, 7), 0);
 }
 
-TEST_F(SettingsTest, AnAffinityIsPassedOnToWhatIsMadeInADirectory) {
+TEST_F(SettingsTest, AnAffinityIsInheritedFromTheDirectory) {
   const std::uint64_t folder = MakeDir(kRoot, "folder");
   EXPECT_EQ(GetXattr(folder, kAffinity), ENODATA);
   EXPECT_EQ(SetXattr(folder, kAffinity, "fast"), 0);
@@ -75,7 +75,7 @@ TEST_F(SettingsTest, AnAffinityIsPassedOnToWhatIsMadeInADirectory) {
   EXPECT_EQ(GetXattr(MakeFile(folder, "later"), kAffinity), ENODATA);
 }
 
-TEST_F(SettingsTest, AnAffinityIsSetByTheOwnerToOneThatThereIs) {
+TEST_F(SettingsTest, TheOwnerSetsAnExistingAffinity) {
   const std::uint64_t file = MakeFile(kRoot, "file");
   EXPECT_EQ(SetXattr(file, kAffinity, "slow"), EINVAL);
   EXPECT_THAT(error_, testing::HasSubstr("there are: fast"));
@@ -90,7 +90,7 @@ TEST_F(SettingsTest, AnAffinityIsSetByTheOwnerToOneThatThereIs) {
 }
 
 // (Exclusive pools: tests/e2e/test_affinity.py.)
-TEST_F(SettingsTest, TheSpaceThatFilesMayUseIsThatOfDataPools) {
+TEST_F(SettingsTest, OnlyDataPoolsCountAsUsableSpace) {
   const std::uint64_t folder = MakeDir(kRoot, "folder");
   const std::uint64_t all = allocator_->total_blocks();
   const auto space = [&](std::uint64_t free_blocks) {
@@ -104,7 +104,7 @@ TEST_F(SettingsTest, TheSpaceThatFilesMayUseIsThatOfDataPools) {
   EXPECT_EQ(SetXattr(folder, "reelfs.space", "0 0"), EPERM);
 }
 
-TEST_F(SettingsTest, BlocksAheadOfAFileAreNotOfItsNewAffinity) {
+TEST_F(SettingsTest, ANewAffinityDropsPreallocatedBlocks) {
   const std::uint64_t file = MakeFile(kRoot, "file");
   Scatter(file, 4);
   ASSERT_TRUE(InContext(kMe, [&](OpContext& ctx) {
@@ -118,7 +118,7 @@ TEST_F(SettingsTest, BlocksAheadOfAFileAreNotOfItsNewAffinity) {
   ExpectSound();
 }
 
-TEST_F(SettingsTest, AnotherAffinityWaitsUntilNobodyKnowsWhereTheFileLies) {
+TEST_F(SettingsTest, AnotherAffinityWaitsForTheRecallOfLayouts) {
   const std::uint64_t file = MakeFile(kRoot, "file");
   for (const SessionId holder : {kOther, kMe}) {
     tokens_.Grant(holder, InodeNumber(file), v1::TOKEN_EXCLUSIVE);

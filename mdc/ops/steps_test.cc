@@ -76,7 +76,7 @@ TEST_F(StepsTest, ZeroingTakesSteps) {
   ExpectSound();
 }
 
-TEST_F(StepsTest, WhatIsLeftOfATruncationIsRemovedBeforeAnEditAndNotByIt) {
+TEST_F(StepsTest, AnEditWaitsForThePendingTruncation) {
   const std::uint64_t file = MakeScattered(kMany);
   ASSERT_EQ(Truncate(file, 0), 0);
   EXPECT_LE(last_batch_changes_, 6 * kReapExtents);
@@ -94,7 +94,7 @@ TEST_F(StepsTest, WhatIsLeftOfATruncationIsRemovedBeforeAnEditAndNotByIt) {
   EXPECT_EQ(Do(LayoutGet, request), 0);
 }
 
-TEST_F(StepsTest, ACrashAmongTheStepsLeavesWhatTheRequestFinishesWhenItComesAgain) {
+TEST_F(StepsTest, ACrashBetweenStepsIsFinishedByTheRepetition) {
   constexpr std::uint64_t kCount = 10 * kStepExtents;
   for (const int mode : {kPunch, 0, FALLOC_FL_ZERO_RANGE}) {
     for (const int steps : {1, 3, 10}) {
@@ -154,7 +154,7 @@ TEST_F(StepsTest, BlocksForAFileFullOfHolesComeInShortReplies) {
   ExpectSound();
 }
 
-TEST_F(StepsTest, WhatWasWrittenIsCommittedInSteps) {
+TEST_F(StepsTest, ManyExtentsAreCommittedInSteps) {
   constexpr std::uint64_t kCount = 10 * kStepExtents;
   const std::uint64_t file = MakeScattered(kCount, false);
   v1::Request request;
@@ -271,7 +271,7 @@ TEST_F(FragmentedTest, BlocksForOneHoleComeInShortReplies) {
   ExpectSound();
 }
 
-TEST_F(FragmentedTest, ACrashAmongTheStepsLeavesWhatTheRequestFinishesWhenItComesAgain) {
+TEST_F(FragmentedTest, ACrashBetweenStepsIsFinishedByTheRepetition) {
   dies_after_ = 3;
   ASSERT_EQ(Fallocate(file_, 0, 10 * kStepExtents), 0);
   ASSERT_EQ(steps_, 3);
@@ -327,7 +327,7 @@ class DeepTest : public OpFixture {
   std::uint64_t other_ = 0, top_ = 0, bottom_ = 0;
 };
 
-TEST_F(DeepTest, TheLookForALoopTakesSteps) {
+TEST_F(DeepTest, TheLoopCheckTakesSteps) {
   EXPECT_EQ(Rename(kRoot, "top", bottom_, "below"), EINVAL);
   ExpectSteps();
   EXPECT_EQ(Rename(kRoot, "other", bottom_, "below"), 0);
@@ -335,7 +335,7 @@ TEST_F(DeepTest, TheLookForALoopTakesSteps) {
   EXPECT_EQ(Lookup(bottom_, "below"), 0);
 }
 
-TEST_F(DeepTest, WhatMovesMeanwhileIsSeen) {
+TEST_F(DeepTest, TheLoopCheckSeesConcurrentMoves) {
   // When half of the ancestors have been looked at, the deepest one moves below what moves.
   MakeDir(other_, "between");
   const std::uint64_t deepest = MakeDir(bottom_, "deepest");
@@ -347,7 +347,7 @@ TEST_F(DeepTest, WhatMovesMeanwhileIsSeen) {
   EXPECT_EQ(Rename(kRoot, "other", deepest, "below"), EINVAL);
 }
 
-TEST_F(DeepTest, ALookThatNeverEndsIsGivenUp) {
+TEST_F(DeepTest, AnEndlessLoopCheckIsGivenUp) {
   const std::uint64_t mover = MakeDir(kRoot, "mover");
   MakeDir(mover, "moved");
   bool there = false;

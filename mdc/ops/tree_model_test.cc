@@ -174,7 +174,7 @@ class TreeModelTest : public OpFixture, public testing::WithParamInterface<std::
   std::vector<std::uint64_t> inodes_{kRoot};
 };
 
-TEST_P(TreeModelTest, DoesWhatLinuxDoes) {
+TEST_P(TreeModelTest, BehavesAsALinuxFileSystem) {
   for (int step = 0; step < 1500; ++step) {
     SCOPED_TRACE(absl::StrCat("seed ", GetParam(), ", step ", step));
     ASSERT_NO_FATAL_FAILURE(Step());

@@ -133,7 +133,7 @@ absl::Status SetAcl(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
 
 // What a host has written and not told of takes capabilities away, those of before only; and an ACL
 // follows the permissions that a host has set and not told of.
-absl::Status SettleWrites(OpContext& ctx, InodeNumber inode, std::string_view name) {
+absl::Status RecallWriters(OpContext& ctx, InodeNumber inode, std::string_view name) {
   const bool depends = name == kCapability || name == kAccessAcl;
   return depends ? ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED) : absl::OkStatus();
 }
@@ -151,7 +151,7 @@ absl::Status GetXattr(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   absl::StatusOr<std::optional<std::string>> value = Find(ctx.txn, inode, **record, name);
   if (!value.ok()) return value.status();
   if (!value->has_value()) return ErrnoStatus(ENODATA);
-  if (absl::Status settled = SettleWrites(ctx, inode, name); !settled.ok()) return settled;
+  if (absl::Status recalled = RecallWriters(ctx, inode, name); !recalled.ok()) return recalled;
   reply.mutable_data()->set_data(std::move(**value));
   return absl::OkStatus();
 }
@@ -169,7 +169,8 @@ absl::Status SetXattr(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   if (IsSetting(set.name())) return ChangeSetting(ctx, inode, set.name(), set.value());
   const absl::StatusOr<v1::InodeRecord*> found = InodeToChange(ctx, inode, set.name());
   if (!found.ok()) return found.status();
-  if (absl::Status settled = SettleWrites(ctx, inode, set.name()); !settled.ok()) return settled;
+  if (absl::Status recalled = RecallWriters(ctx, inode, set.name()); !recalled.ok())
+    return recalled;
   v1::InodeRecord& record = **found;
   const absl::StatusOr<std::optional<std::string>> old = Find(ctx.txn, inode, record, set.name());
   if (!old.ok()) return old.status();

@@ -104,7 +104,7 @@ TEST_F(XattrsTest, AccessAclAndModeFollowEachOther) {
   ExpectSound();
 }
 
-TEST_F(XattrsTest, AnAclTakesSetGroupIdFromWhoIsNotInTheGroup) {
+TEST_F(XattrsTest, AnAclClearsSetGroupIdForCallersOutsideTheGroup) {
   std::uint64_t file = 0;
   EXPECT_EQ(Create(kRoot, "f", S_IFREG | 02755, &file), 0);
   credentials_.set_uid(10);
@@ -150,7 +150,7 @@ TEST_F(XattrsTest, DefaultAclsAreInherited) {
   ExpectSound();
 }
 
-TEST_F(XattrsTest, TrustedIsForRootAlone) {
+TEST_F(XattrsTest, TrustedXattrsAreForRoot) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   EXPECT_EQ(SetXattr(file, "trusted.t", "x"), 0);
   EXPECT_EQ(GetXattr(file, "trusted.t"), 0);
@@ -161,7 +161,7 @@ TEST_F(XattrsTest, TrustedIsForRootAlone) {
   EXPECT_EQ(ListOf(file), "");
 }
 
-TEST_F(XattrsTest, ManyAreBoundedAndGoWithTheInode) {
+TEST_F(XattrsTest, XattrsAreBoundedAndGoWithTheInode) {
   const std::uint64_t file = MakeFile(kRoot, "f");
   int error = 0;
   int count = 0;

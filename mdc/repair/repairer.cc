@@ -52,15 +52,15 @@ InodeFact* State::Find(std::uint64_t inode) {
 FamilyScan::FamilyScan(State& state, schema::Family family)
     : state_(state),
       cursor_(state.db().Scan(schema::Prefix(family), schema::Prefix(family), Tier::kAll)) {
-  Settle();
+  SkipUnreadable();
 }
 
 void FamilyScan::Next() {
   cursor_->Next();
-  Settle();
+  SkipUnreadable();
 }
 
-void FamilyScan::Settle() {
+void FamilyScan::SkipUnreadable() {
   for (; cursor_->Valid(); cursor_->Next()) {
     auto key = schema::Parse(cursor_->key());
     if (!key.ok()) continue;  // MendKeys has seen it

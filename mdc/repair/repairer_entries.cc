@@ -53,7 +53,7 @@ class DirectoryMender {
   void Mend() {
     if (IsSound()) return;
     DropBadNames();
-    SettleContradictions();
+    ResolveContradictions();
     RestoreFromCookies();
     GiveCookies();
     WriteEntries();
@@ -103,7 +103,7 @@ class DirectoryMender {
 
   // A record by name that does not decode, or leads nowhere, where the one by cookie leads
   // somewhere.
-  void SettleContradictions() {
+  void ResolveContradictions() {
     std::map<std::string_view, const Cookie*> by_name;
     for (const Cookie& cookie : cookies_) {
       if (cookie.decoded) by_name[cookie.record.name()] = &cookie;

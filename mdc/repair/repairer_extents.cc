@@ -12,14 +12,14 @@ std::string Where(std::uint64_t inode, std::uint64_t file_block) {
 }
 
 // Cuts at the ends of regions, which no extent crosses.
-std::vector<Piece> CutAtRegions(const std::vector<Piece>& pieces) {
-  std::vector<Piece> cut;
-  for (const Piece& piece : pieces) {
-    for (std::uint64_t done = 0; done < piece.length_blocks;) {
-      const std::uint64_t at = piece.file_block + done;
-      const std::uint64_t part =
-          std::min(piece.length_blocks - done, kExtentRegionBlocks - at % kExtentRegionBlocks);
-      cut.push_back(PartOf(piece, done, part));
+std::vector<ExtentPart> CutAtRegions(const std::vector<ExtentPart>& extent_parts) {
+  std::vector<ExtentPart> cut;
+  for (const ExtentPart& extent_part : extent_parts) {
+    for (std::uint64_t done = 0; done < extent_part.length_blocks;) {
+      const std::uint64_t at = extent_part.file_block + done;
+      const std::uint64_t part = std::min(extent_part.length_blocks - done,
+                                          kExtentRegionBlocks - at % kExtentRegionBlocks);
+      cut.push_back(PartOf(extent_part, done, part));
       done += part;
     }
   }
@@ -39,38 +39,39 @@ class ExtentMender {
     if (record.kind() != v1::LAYOUT_PLAIN || record.places_size() != 1 || record.shared()) {
       return Drop("extent", file_block, "dropped: of a kind that this version does not know");
     }
-    Piece piece{.file_block = file_block,
-                .length_blocks = record.length_blocks(),
-                .pool = record.places(0).pool(),
-                .pool_block = record.places(0).pool_block(),
-                .state = record.state(),
-                .birth_sequence = record.birth_sequence()};
+    ExtentPart extent_part{.file_block = file_block,
+                           .length_blocks = record.length_blocks(),
+                           .pool = record.places(0).pool(),
+                           .pool_block = record.places(0).pool_block(),
+                           .state = record.state(),
+                           .birth_sequence = record.birth_sequence()};
     const auto& pools = state_.input.descriptor.pools;
-    const bool data = piece.pool < pools.size() && (pools[piece.pool].flags & Pool::kData) != 0;
-    const std::uint64_t size = data ? pools[piece.pool].size_blocks() : 0;
-    if (piece.length_blocks == 0 || piece.pool_block > size ||
-        piece.length_blocks > size - piece.pool_block) {
+    const bool data =
+        extent_part.pool < pools.size() && (pools[extent_part.pool].flags & Pool::kData) != 0;
+    const std::uint64_t size = data ? pools[extent_part.pool].size_blocks() : 0;
+    if (extent_part.length_blocks == 0 || extent_part.pool_block > size ||
+        extent_part.length_blocks > size - extent_part.pool_block) {
       return Drop("extent", file_block, "dropped: it does not lie within a data pool");
     }
     if (file_block >= end_block_) return Cut();
-    if (piece.length_blocks > end_block_ - file_block) {
-      piece.length_blocks = end_block_ - file_block;
+    if (extent_part.length_blocks > end_block_ - file_block) {
+      extent_part.length_blocks = end_block_ - file_block;
       Cut();
     }
-    if (piece.state != v1::EXTENT_WRITTEN && piece.state != v1::EXTENT_UNWRITTEN) {
+    if (extent_part.state != v1::EXTENT_WRITTEN && extent_part.state != v1::EXTENT_UNWRITTEN) {
       // What was never written there might be somebody else's: zeros are nobody's.
-      piece.state = v1::EXTENT_UNWRITTEN;
+      extent_part.state = v1::EXTENT_UNWRITTEN;
       changed_ = true;
       state_.Did("extent", Where(inode_, file_block), "unwritten now: it had no state");
     }
-    overlaps_ |= !pieces_.empty() && file_block < pieces_.back().end();
-    pieces_.push_back(piece);
+    overlaps_ |= !parts_.empty() && file_block < parts_.back().end();
+    parts_.push_back(extent_part);
   }
 
-  std::vector<Piece> Finish(bool& changed) {
-    if (overlaps_) SettleOverlaps();
-    std::vector<Piece> cut = CutAtRegions(pieces_);
-    if (cut.size() != pieces_.size() && !overlaps_) {
+  std::vector<ExtentPart> Finish(bool& changed) {
+    if (overlaps_) ResolveOverlaps();
+    std::vector<ExtentPart> cut = CutAtRegions(parts_);
+    if (cut.size() != parts_.size() && !overlaps_) {
       changed_ = true;
       state_.Did("extent", InodeText(inode_), "extents that crossed a region's end were cut there");
     }
@@ -92,46 +93,46 @@ class ExtentMender {
   }
 
   // The extent that was born last is what the file got last.
-  void SettleOverlaps() {
-    std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) {
+  void ResolveOverlaps() {
+    std::stable_sort(parts_.begin(), parts_.end(), [](const ExtentPart& a, const ExtentPart& b) {
       return a.birth_sequence > b.birth_sequence;
     });
     Intervals covered;
-    std::vector<Piece> kept;
-    for (const Piece& piece : pieces_) {
-      for (const auto& [start, end] : covered.Add(piece.file_block, piece.end())) {
-        kept.push_back(PartOf(piece, start - piece.file_block, end - start));
+    std::vector<ExtentPart> kept;
+    for (const ExtentPart& extent_part : parts_) {
+      for (const auto& [start, end] : covered.Add(extent_part.file_block, extent_part.end())) {
+        kept.push_back(PartOf(extent_part, start - extent_part.file_block, end - start));
       }
     }
     std::sort(kept.begin(), kept.end(),
-              [](const Piece& a, const Piece& b) { return a.file_block < b.file_block; });
+              [](const ExtentPart& a, const ExtentPart& b) { return a.file_block < b.file_block; });
     state_.Did("extent", InodeText(inode_),
                "extents that overlapped in the file were cut; the youngest kept its place");
-    pieces_ = std::move(kept);
+    parts_ = std::move(kept);
   }
 
   State& state_;
   const std::uint64_t inode_, end_block_;
-  std::vector<Piece> pieces_;
+  std::vector<ExtentPart> parts_;
   bool changed_ = false, overlaps_ = false;
 };
 
 }  // namespace
 
-std::string EncodePiece(const Piece& piece) {
+std::string EncodeExtentPart(const ExtentPart& extent_part) {
   v1::ExtentRecord record;
-  record.set_length_blocks(piece.length_blocks);
+  record.set_length_blocks(extent_part.length_blocks);
   record.set_kind(v1::LAYOUT_PLAIN);
   v1::Place& place = *record.add_places();
-  place.set_pool(piece.pool);
-  place.set_pool_block(piece.pool_block);
-  record.set_state(piece.state);
-  record.set_birth_sequence(piece.birth_sequence);
+  place.set_pool(extent_part.pool);
+  place.set_pool_block(extent_part.pool_block);
+  record.set_state(extent_part.state);
+  record.set_birth_sequence(extent_part.birth_sequence);
   return record.SerializeAsString();
 }
 
-Piece PartOf(const Piece& piece, std::uint64_t skip, std::uint64_t length_blocks) {
-  Piece part = piece;
+ExtentPart PartOf(const ExtentPart& extent_part, std::uint64_t skip, std::uint64_t length_blocks) {
+  ExtentPart part = extent_part;
   part.file_block += skip;
   part.pool_block += skip;
   part.length_blocks = length_blocks;
@@ -153,8 +154,8 @@ std::vector<Intervals::Part> Intervals::Add(std::uint64_t start, std::uint64_t e
   return added;
 }
 
-std::vector<Piece> MendExtents(State& state, FamilyScan& extents, std::uint64_t inode,
-                               std::uint64_t end_block, bool& changed) {
+std::vector<ExtentPart> MendExtents(State& state, FamilyScan& extents, std::uint64_t inode,
+                                    std::uint64_t end_block, bool& changed) {
   ExtentMender mender(state, inode, end_block);
   for (; extents.valid() && extents.key().first == inode; extents.Next()) {
     mender.Take(extents.key().second, extents.value());

@@ -120,7 +120,7 @@ class FamilyScan {
   }
 
  private:
-  void Settle();
+  void SkipUnreadable();
   State& state_;
   std::unique_ptr<Cursor> cursor_;
   schema::ParsedKey key_;
@@ -128,7 +128,7 @@ class FamilyScan {
 };
 
 // An extent of a file, or what is left of one.
-struct Piece {
+struct ExtentPart {
   std::uint64_t file_block = 0;
   std::uint64_t length_blocks = 0;
   std::uint32_t pool = 0;
@@ -136,11 +136,11 @@ struct Piece {
   v1::ExtentState state = v1::EXTENT_WRITTEN;
   std::uint64_t birth_sequence = 0;
   std::uint64_t end() const { return file_block + length_blocks; }
-  friend bool operator==(const Piece&, const Piece&) = default;
+  friend bool operator==(const ExtentPart&, const ExtentPart&) = default;
 };
-std::string EncodePiece(const Piece& piece);
-// The part of `piece` that is `length_blocks` long and begins `skip` blocks after its start.
-Piece PartOf(const Piece& piece, std::uint64_t skip, std::uint64_t length_blocks);
+std::string EncodeExtentPart(const ExtentPart& extent_part);
+// The part of `extent_part` that is `length_blocks` long and begins `skip` blocks after its start.
+ExtentPart PartOf(const ExtentPart& extent_part, std::uint64_t skip, std::uint64_t length_blocks);
 
 // A set of disjoint intervals. Add returns the parts that were not in it before, in order.
 class Intervals {
@@ -154,8 +154,8 @@ class Intervals {
 
 // Takes the extents of `inode` off the cursor and returns what is sound of them; `changed` when
 // that is not what is stored. `end_block`: the file has no blocks from there on.
-std::vector<Piece> MendExtents(State& state, FamilyScan& extents, std::uint64_t inode,
-                               std::uint64_t end_block, bool& changed);
+std::vector<ExtentPart> MendExtents(State& state, FamilyScan& extents, std::uint64_t inode,
+                                    std::uint64_t end_block, bool& changed);
 
 absl::Status MendKeys(State& state);     // keys of no known form
 absl::Status MendVolume(State& state);   // the volume record is read, or made anew

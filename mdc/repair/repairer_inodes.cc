@@ -116,7 +116,7 @@ class InodePass {
                           remains.names == 0 && !remains.has_entries && remains.inode != kRoot;
     if (!possible) return Remove(remains, "inode-number", "dropped: no inode has this number");
     if (unlinked) return Remove(remains, "orphan", "freed: it was unlinked");
-    const std::uint32_t type = remains.decoded ? SettleType(remains) : DeriveType(remains);
+    const std::uint32_t type = remains.decoded ? ResolveType(remains) : DeriveType(remains);
     if (type == 0) {
       return Remove(remains, remains.stored ? "record-damaged" : "stray-record",
                     "dropped: what is left of it says not what it was");
@@ -147,7 +147,7 @@ class InodePass {
   }
 
   // Content and names outvote the record.
-  static std::uint32_t SettleType(const Remains& remains) {
+  static std::uint32_t ResolveType(const Remains& remains) {
     const std::uint32_t type = remains.record.mode() & S_IFMT;
     if (remains.inode == kRoot) return S_IFDIR;
     const std::uint32_t content = remains.has_entries ? S_IFDIR : remains.has_extents ? S_IFREG : 0;
@@ -221,28 +221,28 @@ class InodePass {
     const std::uint64_t cut = record.truncated_from();
     record.clear_truncated_from();
     bool changed = false;
-    std::vector<Piece> pieces = MendExtents(state_, extents_, remains.inode,
-                                            cut == 0 ? ~std::uint64_t{0} : cut - 1, changed);
+    std::vector<ExtentPart> extent_parts = MendExtents(
+        state_, extents_, remains.inode, cut == 0 ? ~std::uint64_t{0} : cut - 1, changed);
     if (type != S_IFREG && remains.has_extents) {
       state_.Did("extent", InodeText(remains.inode),
                  "its extents were freed: it is no regular file");
-      pieces.clear();
+      extent_parts.clear();
       changed = true;
     }
     if (changed) {
       for (std::string& key : remains.extent_keys) state_.changes.Delete(std::move(key));
-      for (const Piece& piece : pieces) {
+      for (const ExtentPart& extent_part : extent_parts) {
         state_.changes.Put(
-            schema::ExtentKey(InodeNumber(remains.inode), FileBlock(piece.file_block)),
-            EncodePiece(piece));
+            schema::ExtentKey(InodeNumber(remains.inode), FileBlock(extent_part.file_block)),
+            EncodeExtentPart(extent_part));
       }
     }
     std::uint64_t blocks = 0;
     end_block_ = 0;
-    for (const Piece& piece : pieces) {
-      blocks += piece.length_blocks;
-      end_block_ = std::max(end_block_, piece.end());
-      state_.highest_sequence = std::max(state_.highest_sequence, piece.birth_sequence);
+    for (const ExtentPart& extent_part : extent_parts) {
+      blocks += extent_part.length_blocks;
+      end_block_ = std::max(end_block_, extent_part.end());
+      state_.highest_sequence = std::max(state_.highest_sequence, extent_part.birth_sequence);
     }
     if (record.allocated_blocks() != blocks) {
       record.set_allocated_blocks(blocks);

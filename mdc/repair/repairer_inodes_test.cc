@@ -182,7 +182,7 @@ TEST_F(RepairerTest, ALostVolumeRecordIsMadeAnew) {
   Repair();
 }
 
-TEST_F(RepairerTest, RecordsOfAnotherVolumeAreLeftAlone) {
+TEST_F(RepairerTest, RecordsOfAnotherVolumeStay) {
   Delete(schema::CookieKey(InodeNumber(dir_), CookieOf(dir_, "file")));
   const auto refused = [&] {
     const Sequence before = store_.db().last_applied();

@@ -10,18 +10,19 @@ namespace {
 constexpr std::uint64_t kStore = ~std::uint64_t{0};
 
 struct OwnedRun {
-  Piece piece;
+  ExtentPart extent_part;
   std::uint64_t inode = 0;  // or kStore
-  std::uint64_t end() const { return piece.pool_block + piece.length_blocks; }
+  std::uint64_t end() const { return extent_part.pool_block + extent_part.length_blocks; }
 };
 
 // Who keeps blocks that several own comes first.
 bool Outranks(const OwnedRun& a, const OwnedRun& b) {
   if ((a.inode == kStore) != (b.inode == kStore)) return a.inode == kStore;
-  if (a.piece.birth_sequence != b.piece.birth_sequence) {
-    return a.piece.birth_sequence > b.piece.birth_sequence;
+  if (a.extent_part.birth_sequence != b.extent_part.birth_sequence) {
+    return a.extent_part.birth_sequence > b.extent_part.birth_sequence;
   }
-  return std::pair(a.inode, a.piece.file_block) < std::pair(b.inode, b.piece.file_block);
+  return std::pair(a.inode, a.extent_part.file_block) <
+         std::pair(b.inode, b.extent_part.file_block);
 }
 
 using FreeRuns = std::map<std::uint64_t, std::uint64_t>;  // start → length
@@ -32,7 +33,7 @@ class SpacePass {
 
   absl::Status Run() {
     TakeOwned();
-    for (std::size_t pool = 0; pool < pools_.size(); ++pool) SettleShared(owned_[pool]);
+    for (std::size_t pool = 0; pool < pools_.size(); ++pool) ResolveShared(owned_[pool]);
     for (const auto& [inode, blocks] : lost_blocks_) Uncount(inode, blocks);
     if (!state_.changes.status().ok()) return state_.changes.status();
     for (std::size_t pool = 0; pool < pools_.size(); ++pool) FindFree(pool);
@@ -67,40 +68,42 @@ class SpacePass {
   }
 
   // Runs that overlap, directly or through others, are settled among themselves.
-  void SettleShared(std::vector<OwnedRun>& runs) {
+  void ResolveShared(std::vector<OwnedRun>& runs) {
     std::sort(runs.begin(), runs.end(), [](const OwnedRun& a, const OwnedRun& b) {
-      return a.piece.pool_block < b.piece.pool_block;
+      return a.extent_part.pool_block < b.extent_part.pool_block;
     });
     for (std::size_t first = 0; first < runs.size();) {
       std::uint64_t end = runs[first].end();
       std::size_t last = first + 1;
-      for (; last < runs.size() && runs[last].piece.pool_block < end; ++last) {
+      for (; last < runs.size() && runs[last].extent_part.pool_block < end; ++last) {
         end = std::max(end, runs[last].end());
       }
-      if (last - first > 1) SettleGroup(std::vector<OwnedRun>(&runs[first], &runs[last - 1] + 1));
+      if (last - first > 1) ResolveGroup(std::vector<OwnedRun>(&runs[first], &runs[last - 1] + 1));
       first = last;
     }
   }
 
-  void SettleGroup(std::vector<OwnedRun> group) {
+  void ResolveGroup(std::vector<OwnedRun> group) {
     std::sort(group.begin(), group.end(), Outranks);
     Intervals taken;
     for (const OwnedRun& run : group) {
-      const auto kept = taken.Add(run.piece.pool_block, run.end());
+      const auto kept = taken.Add(run.extent_part.pool_block, run.end());
       std::uint64_t blocks = 0;
       for (const auto& [start, end] : kept) blocks += end - start;
-      if (run.inode == kStore || blocks == run.piece.length_blocks) continue;
+      if (run.inode == kStore || blocks == run.extent_part.length_blocks) continue;
       const InodeNumber inode(run.inode);
-      state_.changes.Delete(schema::ExtentKey(inode, FileBlock(run.piece.file_block)));
+      state_.changes.Delete(schema::ExtentKey(inode, FileBlock(run.extent_part.file_block)));
       for (const auto& [start, end] : kept) {
-        const Piece part = PartOf(run.piece, start - run.piece.pool_block, end - start);
-        state_.changes.Put(schema::ExtentKey(inode, FileBlock(part.file_block)), EncodePiece(part));
+        const ExtentPart part =
+            PartOf(run.extent_part, start - run.extent_part.pool_block, end - start);
+        state_.changes.Put(schema::ExtentKey(inode, FileBlock(part.file_block)),
+                           EncodeExtentPart(part));
       }
-      lost_blocks_[run.inode] += run.piece.length_blocks - blocks;
+      lost_blocks_[run.inode] += run.extent_part.length_blocks - blocks;
       state_.Did("blocks-shared",
-                 absl::StrCat(InodeText(run.inode), ", file blocks ", run.piece.file_block, " to ",
-                              run.piece.end() - 1),
-                 absl::StrCat(run.piece.length_blocks - blocks,
+                 absl::StrCat(InodeText(run.inode), ", file blocks ", run.extent_part.file_block,
+                              " to ", run.extent_part.end() - 1),
+                 absl::StrCat(run.extent_part.length_blocks - blocks,
                               " of them belong to another: it has a hole there now, which reads as "
                               "zeros"));
     }
@@ -123,7 +126,7 @@ class SpacePass {
       if (to > end) free_[pool][end] = to - end;
     };
     for (const OwnedRun& run : owned_[pool]) {
-      is_free(run.piece.pool_block);
+      is_free(run.extent_part.pool_block);
       end = std::max(end, run.end());
     }
     is_free(pools_[pool].size_blocks());

@@ -15,7 +15,7 @@ TEST_F(RepairerTest, ASoundStoreStaysAsItIs) {
   ExpectSound();
 }
 
-TEST_F(RepairerTest, WhatARepairLeavesCanBeUsed) {
+TEST_F(RepairerTest, ARepairedVolumeCanBeUsed) {
   Delete(schema::DirentKey(InodeNumber(1), "dir"));
   Delete(schema::CookieKey(InodeNumber(1), 3));
   Repair();
@@ -42,7 +42,7 @@ TEST_F(RepairerTest, ABlockInTwoExtentsStaysWithTheYounger) {
                                            ", file blocks 2 to 2")));
 }
 
-TEST_F(RepairerTest, ALongExtentKeepsWhatIsItsOwn) {
+TEST_F(RepairerTest, ALongExtentKeepsItsUnsharedBlocks) {
   EditExtent(0, [&](v1::ExtentRecord& record) {
     record.mutable_places(0)->set_pool_block(40'000);
     record.set_length_blocks(2);
@@ -68,7 +68,7 @@ TEST_F(RepairerTest, ABlockInAFileAndFree) {
   EXPECT_EQ(ExtentCount(file_), 8u);
 }
 
-TEST_F(RepairerTest, BlocksThatNobodyOwnsAreFree) {
+TEST_F(RepairerTest, LeakedBlocksAreFreed) {
   const std::uint64_t free = allocator_->total_free_blocks();
   Delete(schema::ExtentKey(InodeNumber(file_), FileBlock(14)));
   Repair();

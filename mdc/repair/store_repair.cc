@@ -118,7 +118,7 @@ class StoreRepairer {
   }
 
  private:
-  void Tell(std::string_view code, std::string where, std::string what) {
+  void Report(std::string_view code, std::string where, std::string what) {
     did_({std::string(code), std::move(where), std::move(what)});
   }
 
@@ -132,8 +132,8 @@ class StoreRepairer {
       if (reading->slots[slot].ok()) continue;
       absl::Status status = metafs::WriteSuperblock(space_, reading->superblock, slot);
       if (!status.ok()) return status;
-      Tell("store", absl::StrCat("metadata superblock slot ", slot),
-           "rewritten from the other one");
+      Report("store", absl::StrCat("metadata superblock slot ", slot),
+             "rewritten from the other one");
     }
     return absl::OkStatus();
   }
@@ -155,8 +155,8 @@ class StoreRepairer {
     if (!found.ok()) return found.status();
     absl::Status status = metafs::WriteSuperblock(space_, *found, /*first_slot=*/0);
     if (!status.ok()) return status;
-    Tell("store", "metadata superblock",
-         absl::StrCat("both slots made anew, from the journal of epoch ", found->epoch.value()));
+    Report("store", "metadata superblock",
+           absl::StrCat("both slots made anew, from the journal of epoch ", found->epoch.value()));
     return absl::OkStatus();
   }
 
@@ -180,7 +180,7 @@ class StoreRepairer {
     for (std::string& line : lost) {
       // One that ends early names the tables of an earlier day: the rest would be taken for waste.
       manifest_lost_ |= line.find("/MANIFEST-") != line.npos;
-      Tell("store", "metadata store", std::move(line));
+      Report("store", "metadata store", std::move(line));
     }
     return absl::OkStatus();
   }
@@ -203,7 +203,7 @@ class StoreRepairer {
                                  "damaged: what can be read of it is taken"});
       } else {
         if (absl::Status removed = fs_->Remove(path); !removed.ok()) return removed;
-        Tell("store", absl::StrCat("metadata file ", path), "damaged: dropped, and made anew");
+        Report("store", absl::StrCat("metadata file ", path), "damaged: dropped, and made anew");
       }
     }
     if (absl::Status status = fs_->Commit(); !status.ok()) return status;
@@ -213,7 +213,7 @@ class StoreRepairer {
     auto db = MetaDb::Open(env.get(), {.cache_bytes = kCacheBytes, .read_only = true});
     const absl::Status status = db.ok() ? (*db)->VerifyChecksums() : db.status();
     if (!status.ok()) {
-      Tell("store", "metadata store", std::string(status.message()));
+      Report("store", "metadata store", std::string(status.message()));
       must_rebuild_ = true;
     }
     return absl::OkStatus();
@@ -256,8 +256,8 @@ class StoreRepairer {
     absl::Status copied = manifest_lost_ ? absl::DataLossError("its manifest is cut off") : Copy();
     if (absl::IsDataLoss(copied)) {
       if (absl::Status status = Mark(kNoManifestPath); !status.ok()) return NotCopied(status);
-      Tell("store", "metadata store",
-           "its manifest cannot be used: made anew from the tables and logs that can be read");
+      Report("store", "metadata store",
+             "its manifest cannot be used: made anew from the tables and logs that can be read");
       RocksEnv env(*fs_);
       if (absl::Status status = RebuildManifest(env.get(), kOldPath); !status.ok()) return status;
       RemoveAll(kStorePath);
@@ -320,12 +320,12 @@ class StoreRepairer {
     written = writer.Finish(salvage->last_sequence);
     if (!written.ok()) return NotCopied(written);
     for (const auto& [start, end] : salvage->gaps) {
-      Tell("records-lost", "metadata store",
-           absl::StrCat("records from ", KeyText(start), " to ", KeyText(end),
-                        " could not be read; older ones were taken where there are any"));
+      Report("records-lost", "metadata store",
+             absl::StrCat("records from ", KeyText(start), " to ", KeyText(end),
+                          " could not be read; older ones were taken where there are any"));
     }
-    Tell("store", "metadata store",
-         absl::StrCat("rebuilt from ", writer.records(), " records that could be read"));
+    Report("store", "metadata store",
+           absl::StrCat("rebuilt from ", writer.records(), " records that could be read"));
     return absl::OkStatus();
   }
   // What could not be written. A LUN that fails is no lack of room.

@@ -289,7 +289,7 @@ TEST_F(StoreRepairTest, BothSuperblocksAndAllJournalsAreTheEnd) {
   EXPECT_THAT(lines_, IsEmpty());
 }
 
-TEST_F(StoreRepairTest, OneWhoseTermEndsCanBeRunAgain) {
+TEST_F(StoreRepairTest, ARepairWhoseTermEndsCanBeRunAgain) {
   FlipIn(".sst", 0.3);
   int runs = 1;
   for (int writes = 0;; writes += 1 + writes / 4, ++runs) {
@@ -305,7 +305,7 @@ TEST_F(StoreRepairTest, OneWhoseTermEndsCanBeRunAgain) {
   EXPECT_TRUE(IsSound());
 }
 
-TEST_F(StoreRepairTest, NothingIsLostWithoutLeave) {
+TEST_F(StoreRepairTest, NothingIsDroppedWithoutPermission) {
   FlipIn(".sst", 0.3);
   EXPECT_TRUE(absl::IsDataLoss(Repair(/*rebuild=*/false).status()));
   EXPECT_THAT(lines_, IsEmpty());
@@ -377,7 +377,7 @@ TEST_F(FullStoreRepairTest, ARebuildWithoutRoomLeavesAllAsItWas) {
   EXPECT_GE(Served(), kMore / 4 - 40);
 }
 
-TEST_F(FullStoreRepairTest, WithoutAManifestNothingIsPromised) {
+TEST_F(FullStoreRepairTest, ARebuildWithoutAManifestPromisesNothing) {
   FlipIn("MANIFEST-", 0.5);
   for (int runs = 0; runs < 2; ++runs) {
     const auto outcome = Repair();
@@ -386,7 +386,7 @@ TEST_F(FullStoreRepairTest, WithoutAManifestNothingIsPromised) {
   }
 }
 
-TEST_F(FullStoreRepairTest, OneThatIsStoppedOnItsWayBackGoesOn) {
+TEST_F(FullStoreRepairTest, ARollbackThatWasStoppedGoesOn) {
   FlipIn(".sst", 0.3);
   const std::uint64_t served = Served();
   for (const int writes : {60, 1'500}) {

@@ -266,12 +266,12 @@ void ConnectionGate::Admit(UniqueFd fd) {
 void ConnectionGate::EndOverdue(Time now) {
   MutexLock lock(mutex_);
   while (!unknown_.empty() && unknown_.front().ends <= now) End(unknown_.begin());
-  if (ended_ == 0 || now < told_ + kTellEvery) return;
+  if (ended_ == 0 || now < reported_ + kTellEvery) return;
   spdlog::warn(
       "{} connections were ended, which did not say in time who they are, or for which "
       "there was no room; the last from {}",
       ended_, last_ended_);
-  told_ = now;
+  reported_ = now;
   ended_ = 0;
 }
 

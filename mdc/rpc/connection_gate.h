@@ -93,7 +93,7 @@ class ConnectionGate {
   absl::flat_hash_map<std::string, Place> by_peer_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;  // since it was last told
   std::string last_ended_ ABSL_GUARDED_BY(mutex_);
-  Time told_ ABSL_GUARDED_BY(mutex_);
+  Time reported_ ABSL_GUARDED_BY(mutex_);
   std::string last_gone_ ABSL_GUARDED_BY(mutex_);  // of itself, and was not welcome yet
   std::uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   LogLimit refusals_ ABSL_GUARDED_BY(mutex_);

@@ -67,7 +67,7 @@ class Server {
 
 constexpr std::uint64_t kNever = 3'600'000;
 
-TEST(ConnectionGate, AFloodEndsTheOldestThatSaidNothing) {
+TEST(ConnectionGate, AFloodEndsTheOldestSilentConnection) {
   Server server({.most = 100, .most_unknown = 3, .unknown_ms = kNever});
   Caller known = server.Call();
   ASSERT_TRUE(known.IsServed());
@@ -83,7 +83,7 @@ TEST(ConnectionGate, AFloodEndsTheOldestThatSaidNothing) {
   EXPECT_TRUE(flood[47].IsEnded());
 }
 
-TEST(ConnectionGate, CountsWhoIsRefused) {
+TEST(ConnectionGate, CountsRefusedConnections) {
   Server server({.unknown_ms = kNever});
   Caller caller = server.Call();
   ASSERT_TRUE(caller.IsServed());
@@ -92,7 +92,7 @@ TEST(ConnectionGate, CountsWhoIsRefused) {
   EXPECT_EQ(server.gate().refused(), 2u);
 }
 
-TEST(ConnectionGate, WhoSaysNothingIsEndedInTime) {
+TEST(ConnectionGate, ASilentConnectionIsEndedInTime) {
   Server server({.unknown_ms = 200});
   Caller known = server.Call();
   ASSERT_TRUE(known.IsServed());
@@ -116,7 +116,7 @@ TEST(ConnectionGate, WhenAllAreKnownNoMoreAreLetIn) {
   for (bool served = false; !served;) served = server.Call().IsServed();  // once their end is seen
 }
 
-TEST(ConnectionGate, AnAddressIsHadByOneAlone) {
+TEST(ConnectionGate, AnAddressHasOneConnection) {
   auto one = ConnectionGate::Listen("[::1]:0", {});
   if (!one.ok()) GTEST_SKIP() << "no IPv6 here: " << one.status();
   const auto two = ConnectionGate::Listen(absl::StrCat("[::1]:", (*one)->port()), {});

@@ -66,7 +66,7 @@ class BadClientTest : public ServiceTest {
   std::uint64_t good_sequence_ = 0;
 };
 
-TEST_F(BadClientTest, RequestsThatCannotBeAreAnsweredWithTheirError) {
+TEST_F(BadClientTest, InvalidRequestsGetTheirErrors) {
   std::uint64_t sequence = 0;
   const auto in_slot = [&](v1::Request& request) {
     request.set_slot(1);
@@ -139,7 +139,7 @@ TEST_F(BadClientTest, RequestsThatCannotBeAreAnsweredWithTheirError) {
   }
 }
 
-TEST_F(BadClientTest, CommitsOfWhatWasNeverGrantedAreRefused) {
+TEST_F(BadClientTest, CommitsWithoutAGrantAreRefused) {
   v1::Request create;
   create.set_slot(1);
   create.set_slot_sequence(1);
@@ -172,7 +172,7 @@ TEST_F(BadClientTest, CommitsOfWhatWasNeverGrantedAreRefused) {
   EXPECT_EQ(commit(*good_, good_sequence_, 0, 1), EPERM) << "without the token";
 }
 
-TEST_F(BadClientTest, SlotsThatAreNotThereEndTheStreamAndNoOther) {
+TEST_F(BadClientTest, AnInvalidSlotEndsItsStreamOnly) {
   for (const auto& [slot, sequence] : {std::pair{kHuge, 1ull}, {1ull, 0ull}, {1ull, 5ull}}) {
     auto stream = Register();
     v1::Request request;
@@ -190,7 +190,7 @@ TEST_F(BadClientTest, SlotsThatAreNotThereEndTheStreamAndNoOther) {
   EXPECT_TRUE(HasEnded(*stream));
 }
 
-TEST_F(BadClientTest, AnothersSessionIsNotToBeHad) {
+TEST_F(BadClientTest, AnothersSessionCannotBeTaken) {
   for (const std::uint64_t session : {1ull, 2ull, 77ull, 1ull << 63}) {
     auto stream = Connect();
     v1::ClientFrame hello = HelloTo("reel");
@@ -219,18 +219,18 @@ TEST_F(BadClientTest, AStreamWithoutHelloIsEndedInTime) {
   EXPECT_TRUE(HasEnded(*mute));
   EXPECT_FALSE(mute->rpc->Finish().ok());
 
-  Stream beside(channel_);  // on the connection of one that has said Hello
-  ASSERT_TRUE(beside.Send(HelloTo("reel")));
-  ASSERT_EQ(beside.Receive(1).size(), 1u);
+  Stream second(channel_);  // on the connection of one that has said Hello
+  ASSERT_TRUE(second.Send(HelloTo("reel")));
+  ASSERT_EQ(second.Receive(1).size(), 1u);
   Stream another(channel_);
   EXPECT_TRUE(HasEnded(another));
   EXPECT_FALSE(another.rpc->Finish().ok());
   v1::Request look;
   look.mutable_get_attr()->set_inode(1);
-  EXPECT_EQ(Ask(beside, look), 0);
+  EXPECT_EQ(Ask(second, look), 0);
 }
 
-TEST_F(BadClientTest, ConnectionsThatSayNothingShutNobodyOut) {
+TEST_F(BadClientTest, SilentConnectionsShutNoClientOut) {
   std::vector<UniqueFd> mute;
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -252,7 +252,7 @@ TEST_F(BadClientTest, ConnectionsThatSayNothingShutNobodyOut) {
   }
 }
 
-TEST_F(BadClientTest, WhoReadsNoRepliesIsCutOff) {
+TEST_F(BadClientTest, AClientThatReadsNoRepliesIsCutOff) {
   v1::Request set;
   set.set_slot(1);
   set.set_slot_sequence(1);

@@ -164,7 +164,7 @@ TEST_F(ServiceTest, AStandbyNamesTheActiveController) {
   (*standby)->Stop();
 }
 
-TEST_F(ServiceTest, AProbeTellsWhoIsThere) {
+TEST_F(ServiceTest, AProbeNamesTheController) {
   const std::string address = absl::StrCat("127.0.0.1:", grpc_->port());
   EXPECT_TRUE(ProbeMdc(address, nullptr, 2000).ok());
   grpc_->Stop();

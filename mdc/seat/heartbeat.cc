@@ -49,11 +49,11 @@ void Heartbeat::TakeOrders() {
 }
 
 // A beat that failed says it again; one that is lost was the last.
-void Heartbeat::AnswerOrders(const SeatResult& result) {
+void Heartbeat::AnswerOrders(const ArbitrationResult& result) {
   if (in_effect_.empty()) return;
   absl::Status status = result.status;
   if (result.done() && events_.flush) status = events_.flush();
-  if (!status.ok() && result.outcome != SeatOutcome::kLost) return;
+  if (!status.ok() && result.outcome != ArbitrationOutcome::kLost) return;
   for (const Order& order : std::exchange(in_effect_, {})) order.done(status);
 }
 
@@ -67,13 +67,13 @@ std::uint64_t Heartbeat::Beat() {
   }
   warned_ = false;
   if (!seat_.claimed() && events_.claim && events_.claim()) seat_.SetClaimed();
-  const SeatResult result = seat_.Renew();
+  const ArbitrationResult result = seat_.Renew();
   AnswerOrders(result);
   switch (result.outcome) {
-    case SeatOutcome::kLost:
+    case ArbitrationOutcome::kLost:
       if (events_.lost) events_.lost(result.status);
       return 0;
-    case SeatOutcome::kDone:
+    case ArbitrationOutcome::kDone:
       if (events_.beaten) events_.beaten();
       return BeatIntervalMs(seat_ms);
     default:
@@ -84,7 +84,7 @@ std::uint64_t Heartbeat::Beat() {
 }
 
 void Heartbeat::Main() {
-  RunAheadOfOthers();
+  RaisePriority();
   std::uint64_t began_ms = began_ms_;
   for (std::uint64_t wait_ms = BeatIntervalMs(seat_.options().seat_ms); wait_ms != 0;) {
     {

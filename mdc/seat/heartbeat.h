@@ -55,7 +55,7 @@ class Heartbeat {
   // How long to wait for the next one; 0: there is none.
   std::uint64_t Beat();
   void TakeOrders();
-  void AnswerOrders(const SeatResult& result);
+  void AnswerOrders(const ArbitrationResult& result);
 
   Seat& seat_;
   const Clock& clock_;

@@ -15,18 +15,18 @@ namespace reel::mdc {
 namespace {
 
 // One block, and how often it was written.
-class BeatPort final : public SeatPort {
+class BeatPort final : public ArbitrationPort {
  public:
   absl::StatusOr<std::string> Read() override {
     MutexLock lock(mutex_);
     return block_;
   }
-  SeatResult Write(const ArbitrationBlock& block) override {
+  ArbitrationResult Write(const ArbitrationBlock& block) override {
     MutexLock lock(mutex_);
     block_ = EncodeArbitration(block);
     ++writes_;
     changed_.NotifyAll();
-    return {SeatOutcome::kDone, {}};
+    return {ArbitrationOutcome::kDone, {}};
   }
   void Wait(std::uint64_t) override {}
 
@@ -52,20 +52,20 @@ class BeatPort final : public SeatPort {
 
 class Happened {
  public:
-  void Tell() {
+  void Signal() {
     MutexLock lock(mutex_);
-    told_ = true;
+    reported_ = true;
     changed_.NotifyAll();
   }
   void Await() {
     MutexLock lock(mutex_);
-    while (!told_) changed_.Wait(mutex_);
+    while (!reported_) changed_.Wait(mutex_);
   }
 
  private:
   Mutex mutex_;
   CondVar changed_;
-  bool told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reported_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 class HeartbeatTest : public testing::Test {
@@ -82,7 +82,7 @@ class HeartbeatTest : public testing::Test {
     Heartbeat::Events events;
     events.lost = [this](const absl::Status&) {
       ++times_lost_;
-      lost_.Tell();
+      lost_.Signal();
     };
     AnotherTakesTheSeat();
     auto heartbeat = std::make_unique<Heartbeat>(seat_, clock_, std::move(events));
@@ -114,7 +114,7 @@ TEST_F(HeartbeatTest, BeatsFollowTheClockWhileTheCoreMoves) {
   }
 }
 
-TEST_F(HeartbeatTest, ACoreThatStandsStillCostsTheSeat) {
+TEST_F(HeartbeatTest, AStalledCoreLosesTheSeat) {
   Happened expired;
   Heartbeat heartbeat(seat_, clock_, {});
   heartbeat.Progress();
@@ -126,15 +126,15 @@ TEST_F(HeartbeatTest, ACoreThatStandsStillCostsTheSeat) {
   ASSERT_TRUE(seat_.Holds(clock_.NowMs()));
   clock_.AwaitLooks(30);
   EXPECT_EQ(port_.writes(), 2);
-  Watchdog watchdog(seat_, clock_, [&] { expired.Tell(); });
+  Watchdog watchdog(seat_, clock_, [&] { expired.Signal(); });
   clock_.now_ms += 60;
   expired.Await();
   heartbeat.Stop();
   EXPECT_EQ(port_.writes(), 2);
 }
 
-TEST_F(HeartbeatTest, AChangeIsToldOfWhenABeatWithItIsDurable) {
-  Happened told;
+TEST_F(HeartbeatTest, AChangeIsReportedWithItsDurableBeat) {
+  Happened reported;
   std::atomic<int> written = 0;
   Heartbeat::Events events;
   events.flush = [&] {
@@ -145,24 +145,24 @@ TEST_F(HeartbeatTest, AChangeIsToldOfWhenABeatWithItIsDurable) {
   heartbeat.Change([](Seat& seat) { seat.SetMaintenance(true); },
                    [&](const absl::Status& status) {
                      EXPECT_TRUE(status.ok()) << status;
-                     told.Tell();
+                     reported.Signal();
                    });
-  told.Await();  // although no beat is due
+  reported.Await();  // although no beat is due
   EXPECT_EQ(written, 2);
   const std::string block = *port_.Read();
   EXPECT_TRUE(DecodeArbitration(AsBytes(block))->maintenance);
 }
 
-TEST_F(HeartbeatTest, AChangeThatWillNeverBeMadeIsToldOf) {
-  absl::Status told;
+TEST_F(HeartbeatTest, AnImpossibleChangeIsReported) {
+  absl::Status reported;
   const auto heartbeat = BeatUntilLost();
   heartbeat->Change([](Seat& seat) { seat.SetMaintenance(true); },
-                    [&](const absl::Status& status) { told = status; });
+                    [&](const absl::Status& status) { reported = status; });
   heartbeat->Stop();
-  EXPECT_TRUE(absl::IsUnavailable(told)) << told;
+  EXPECT_TRUE(absl::IsUnavailable(reported)) << reported;
 }
 
-TEST_F(HeartbeatTest, TellsOfALostSeatOnce) {
+TEST_F(HeartbeatTest, ALostSeatIsReportedOnce) {
   const auto heartbeat = BeatUntilLost();
   EXPECT_FALSE(seat_.Holds(clock_.NowMs()));
   clock_.now_ms += BeatIntervalMs(60);
@@ -170,9 +170,9 @@ TEST_F(HeartbeatTest, TellsOfALostSeatOnce) {
   EXPECT_EQ(times_lost_, 1);
 }
 
-TEST_F(HeartbeatTest, TheWatchdogWaitsForNobody) {
+TEST_F(HeartbeatTest, TheWatchdogWaitsForNoThread) {
   Happened expired;
-  Watchdog watchdog(seat_, clock_, [&] { expired.Tell(); });
+  Watchdog watchdog(seat_, clock_, [&] { expired.Signal(); });
   clock_.now_ms += 3'600'000;  // as after a suspended host's wake
   expired.Await();
 }

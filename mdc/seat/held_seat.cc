@@ -26,7 +26,7 @@ void HeldSeat::SetMaintenance(bool on, std::function<void(const absl::Status&)> 
 
 absl::Status HeldSeat::GiveUp(const SeatFarewell& farewell) {
   Abandon();
-  const SeatResult result = seat_.GiveUp(farewell);
+  const ArbitrationResult result = seat_.GiveUp(farewell);
   absl::Status status =
       result.done() ? absl::OkStatus() : absl::UnavailableError(result.status.message());
   if (status.ok() && farewell.stopped) status = lun_->Flush();

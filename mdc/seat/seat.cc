@@ -92,7 +92,7 @@ absl::Status Seat::Claim(const SeatLook& look, Epoch epoch, bool claimed) {
   if (*found != look.bytes) return absl::AbortedError("another controller is taking the seat");
   Begin(epoch, claimed);
   const std::uint64_t until_ms = clock_.NowMs() + options_.seat_ms;
-  const SeatResult written = port_.Write(block_);
+  const ArbitrationResult written = port_.Write(block_);
   if (!written.done()) return absl::UnavailableError(written.status.message());
   if (clock_.NowMs() - began_ms > options_.claim_write_ms) {
     return absl::AbortedError("the seat LUN answers too slowly for a claim");
@@ -112,71 +112,73 @@ absl::Status Seat::Claim(const SeatLook& look, Epoch epoch, bool claimed) {
 
 absl::Status Seat::Enter(Epoch epoch, bool claimed) {
   Begin(epoch, claimed);
-  SeatResult result;
+  ArbitrationResult result;
   for (int i = 0; i < kMaxEntries; ++i) {
     result = MayWrite(/*entering=*/true);
-    if (result.outcome == SeatOutcome::kLost) break;
+    if (result.outcome == ArbitrationOutcome::kLost) break;
     if (!result.done()) continue;
     const std::uint64_t until_ms = clock_.NowMs() + options_.seat_ms;
     result = port_.Write(block_);
-    if (result.outcome == SeatOutcome::kLost) break;
+    if (result.outcome == ArbitrationOutcome::kLost) break;
     ++block_.beat;
     if (!result.done() || clock_.NowMs() >= until_ms) continue;
     until_ms_.store(until_ms, std::memory_order_release);
     return absl::OkStatus();
   }
-  return result.outcome == SeatOutcome::kLost ? absl::AbortedError(result.status.message())
-                                              : absl::UnavailableError(result.status.message());
+  return result.outcome == ArbitrationOutcome::kLost
+             ? absl::AbortedError(result.status.message())
+             : absl::UnavailableError(result.status.message());
 }
 
 // ---- holding ----------------------------------------------------------------------------------
 
-SeatResult Seat::Lose(std::string why) {
+ArbitrationResult Seat::Lose(std::string why) {
   until_ms_.store(0, std::memory_order_release);
-  return {SeatOutcome::kLost, absl::AbortedError(std::move(why))};
+  return {ArbitrationOutcome::kLost, absl::AbortedError(std::move(why))};
 }
 
-SeatResult Seat::MayWrite(bool entering) {
+ArbitrationResult Seat::MayWrite(bool entering) {
   const auto bytes = port_.Read();
   if (absl::IsFailedPrecondition(bytes.status())) {
     return Lose(std::string(bytes.status().message()));
   }
-  if (!bytes.ok()) return {SeatOutcome::kNotDone, bytes.status()};
+  if (!bytes.ok()) return {ArbitrationOutcome::kNotDone, bytes.status()};
   const auto found = DecodeArbitration(AsBytes(*bytes));
   if (absl::IsUnimplemented(found.status())) return Lose(std::string(found.status().message()));
   // Damaged, or as it was before the volume's first controller: nobody else's.
-  if (!found.ok()) return {SeatOutcome::kDone, {}};
+  if (!found.ok()) return {ArbitrationOutcome::kDone, {}};
   if (found->volume != options_.volume) {
     // Left from the volume that was here before; or its controller is at work here, too.
-    if (entering) return {SeatOutcome::kDone, {}};
+    if (entering) return {ArbitrationOutcome::kDone, {}};
     return Lose(absl::StrCat("the controller at ", found->address, " (", found->host,
                              ") writes to the seat LUN for volume ", found->volume.ToString()));
   }
   const bool own = found->epoch == block_.epoch && found->holder == options_.holder;
   // What an earlier holder had sent may land late. It is over, and its word worth nothing.
-  if (own || found->epoch < block_.epoch) return {SeatOutcome::kDone, {}};
+  if (own || found->epoch < block_.epoch) return {ArbitrationOutcome::kDone, {}};
   return Lose(absl::StrCat("the controller at ", found->address, " (", found->host,
                            ") has taken it, in epoch ", found->epoch.value()));
 }
 
-SeatResult Seat::Renew() {
+ArbitrationResult Seat::Renew() {
   const std::string over = absl::StrCat("its term of ", options_.seat_ms, " ms is over");
   if (!Holds(clock_.NowMs())) return Lose(over);
-  if (SeatResult may = MayWrite(); !may.done()) return may;
+  if (ArbitrationResult may = MayWrite(); !may.done()) return may;
   const std::uint64_t began_ms = clock_.NowMs();
   if (!Holds(began_ms)) return Lose(over);
   ++block_.beat;
-  SeatResult result = port_.Write(block_);
-  if (result.outcome == SeatOutcome::kLost) return Lose(std::string(result.status.message()));
+  ArbitrationResult result = port_.Write(block_);
+  if (result.outcome == ArbitrationOutcome::kLost)
+    return Lose(std::string(result.status.message()));
   // Too late, a standby may have looked before it was there.
   if (!Holds(clock_.NowMs())) return Lose(over);
   if (result.done()) until_ms_.store(began_ms + options_.seat_ms, std::memory_order_release);
   return result;
 }
 
-SeatResult Seat::GiveUp(const SeatFarewell& farewell) {
+ArbitrationResult Seat::GiveUp(const SeatFarewell& farewell) {
   const std::uint64_t until_ms = until_ms_.exchange(0, std::memory_order_acq_rel);
-  if (SeatResult may = MayWrite(); !may.done()) return may;
+  if (ArbitrationResult may = MayWrite(); !may.done()) return may;
   // Who finds a seat free does not wait: this word must not come after another one's claim.
   if (clock_.NowMs() >= until_ms) return Lose("its term is over");
   ++block_.beat;

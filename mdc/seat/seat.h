@@ -16,7 +16,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "mdc/seat/seat_port.h"
+#include "mdc/seat/arbitration_port.h"
 #include "mdc/seat/seat_times.h"
 #include "proto/protocol.h"
 #include "volume/base/env.h"
@@ -80,7 +80,7 @@ class SeatWatch {
 class Seat {
  public:
   // `port` and `clock` outlive it.
-  Seat(SeatPort& port, const Clock& clock, SeatOptions options)
+  Seat(ArbitrationPort& port, const Clock& clock, SeatOptions options)
       : port_(port), clock_(clock), options_(std::move(options)) {}
 
   // Takes a seat that SeatWatch found free or expired, where the seat LUN has no reservations: by
@@ -98,9 +98,9 @@ class Seat {
   bool maintenance() const { return block_.maintenance; }
 
   // A beat. kLost is for good; after all other failures it may be tried again, while it Holds.
-  SeatResult Renew();
+  ArbitrationResult Renew();
   // It is held no longer from the beginning of this call on.
-  SeatResult GiveUp(const SeatFarewell& farewell);
+  ArbitrationResult GiveUp(const SeatFarewell& farewell);
   // The holder has got its machine's claim; the next beat says so.
   void SetClaimed() { block_.claimed = true; }
   bool claimed() const { return block_.claimed; }
@@ -113,10 +113,10 @@ class Seat {
  private:
   void Begin(Epoch epoch, bool claimed);
   // Whether what lies there lets this holder write over it; `entering`: nothing of it does yet.
-  SeatResult MayWrite(bool entering = false);
-  SeatResult Lose(std::string why);
+  ArbitrationResult MayWrite(bool entering = false);
+  ArbitrationResult Lose(std::string why);
 
-  SeatPort& port_;
+  ArbitrationPort& port_;
   const Clock& clock_;
   const SeatOptions options_;
   ArbitrationBlock block_;  // as it was written last, or was to be

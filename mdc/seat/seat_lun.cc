@@ -69,17 +69,17 @@ absl::StatusOr<std::string> SeatLun::Read() {
   return bytes;
 }
 
-SeatResult SeatLun::Write(const ArbitrationBlock& block) {
+ArbitrationResult SeatLun::Write(const ArbitrationBlock& block) {
   const absl::Status status = WriteArbitration(*lun_, block);
-  if (status.ok()) return {SeatOutcome::kDone, status};
+  if (status.ok()) return {ArbitrationOutcome::kDone, status};
   switch (FaultOf(status)) {
     case LunFault::kFenced:
-      return {SeatOutcome::kLost, absl::AbortedError("this controller was fenced")};
+      return {ArbitrationOutcome::kLost, absl::AbortedError("this controller was fenced")};
     case LunFault::kClosed:
     case LunFault::kBusy:
-      return {SeatOutcome::kNotDone, status};
+      return {ArbitrationOutcome::kNotDone, status};
     default:
-      return {SeatOutcome::kUnknown, status};
+      return {ArbitrationOutcome::kUnknown, status};
   }
 }
 

@@ -12,13 +12,13 @@
 #include <memory>
 #include <string>
 
+#include "mdc/seat/arbitration_port.h"
 #include "mdc/seat/seat.h"
-#include "mdc/seat/seat_port.h"
 #include "volume/lun/lun.h"
 
 namespace reel::mdc {
 
-class SeatLun final : public SeatPort {
+class SeatLun final : public ArbitrationPort {
  public:
   // `name` as OpenLun has it. `volume` is whose keys count.
   static absl::StatusOr<std::unique_ptr<SeatLun>> Open(const std::string& name, const Uuid& volume);
@@ -28,7 +28,7 @@ class SeatLun final : public SeatPort {
   absl::StatusOr<SeatLook> Look(const Clock& clock);
 
   absl::StatusOr<std::string> Read() override;
-  SeatResult Write(const ArbitrationBlock& block) override;
+  ArbitrationResult Write(const ArbitrationBlock& block) override;
   void Wait(std::uint64_t ms) override;
 
   // What was written is durable.

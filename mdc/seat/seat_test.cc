@@ -28,7 +28,7 @@ class ManualClock final : public Clock {
 };
 
 // One host's way to the block.
-class Port final : public SeatPort {
+class Port final : public ArbitrationPort {
  public:
   Port(std::string& block, ManualClock& clock) : block_(block), clock_(clock) {}
 
@@ -40,20 +40,20 @@ class Port final : public SeatPort {
     Run(after_read);
     return bytes;
   }
-  SeatResult Write(const ArbitrationBlock& block) override {
+  ArbitrationResult Write(const ArbitrationBlock& block) override {
     Run(before_write);
     clock_.now_ms += write_ms;
-    if (fenced) return {SeatOutcome::kLost, absl::AbortedError("fenced")};
-    if (broken) return {SeatOutcome::kUnknown, absl::UnavailableError("the path is lost")};
+    if (fenced) return {ArbitrationOutcome::kLost, absl::AbortedError("fenced")};
+    if (broken) return {ArbitrationOutcome::kUnknown, absl::UnavailableError("the path is lost")};
     if (fail_next != 0) {
       --fail_next;
       if (fail_carried_out) block_ = EncodeArbitration(block);
       if (fail_late) late.push_back(EncodeArbitration(block));
-      return {SeatOutcome::kUnknown, absl::UnavailableError("no answer")};
+      return {ArbitrationOutcome::kUnknown, absl::UnavailableError("no answer")};
     }
     block_ = EncodeArbitration(block);
     Run(after_write);
-    return {SeatOutcome::kDone, {}};
+    return {ArbitrationOutcome::kDone, {}};
   }
   void Wait(std::uint64_t ms) override {
     clock_.now_ms += ms;
@@ -138,7 +138,7 @@ TEST_F(SeatTest, AFreshVolumesSeatIsTakenAtOnce) {
   EXPECT_EQ(Block().epoch, Epoch(1));
 }
 
-TEST_F(SeatTest, BeatsKeepItAndStandbysStandBy) {
+TEST_F(SeatTest, BeatsKeepTheSeat) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   for (int i = 0; i < 100; ++i) {
     clock_.now_ms += BeatIntervalMs(1500);
@@ -153,12 +153,12 @@ TEST_F(SeatTest, ATermEndsByItselfAndOnlyThenAnotherMayClaim) {
   EXPECT_EQ(WatchFor(b_, 10'000), Verdict::kExpired);
   EXPECT_FALSE(Holds(a_)) << "before the standby may claim";
   EXPECT_GE(clock_.now_ms, a_.seat.until_ms() + SeatMarginMs(1500) - 2);
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost) << "what is over stays over";
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost) << "what is over stays over";
   ASSERT_TRUE(Claim(b_, 2).ok());
   EXPECT_EQ(Block().address, "b:7440");
 }
 
-TEST_F(SeatTest, GivenUpItIsFreeAtOnce) {
+TEST_F(SeatTest, ASeatGivenUpIsFreeAtOnce) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   EXPECT_EQ(Watch(b_), Verdict::kHeld);
   ASSERT_TRUE(a_.seat.GiveUp({}).done());
@@ -175,12 +175,12 @@ TEST_F(SeatTest, ASeatWhoseTermIsOverIsNotGivenUp) {
     ASSERT_EQ(WatchFor(b_, 10'000), Verdict::kExpired);
     ASSERT_TRUE(Claim(b_, 2).ok());
   };
-  EXPECT_EQ(a_.seat.GiveUp({}).outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.GiveUp({}).outcome, ArbitrationOutcome::kLost);
   EXPECT_EQ(Block().state, State::kHeld);
   EXPECT_TRUE(Holds(b_));
 }
 
-TEST_F(SeatTest, WhoOffersItLetsOthersGoFirst) {
+TEST_F(SeatTest, AnOfferingControllerLetsOthersClaimFirst) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   ASSERT_TRUE(a_.seat.GiveUp({.state = State::kOffered}).done());
   EXPECT_EQ(Watch(b_), Verdict::kFree);
@@ -188,7 +188,7 @@ TEST_F(SeatTest, WhoOffersItLetsOthersGoFirst) {
   EXPECT_EQ(WatchFor(a_, 10'000), Verdict::kExpired) << "where there is nobody else";
 }
 
-TEST_F(SeatTest, AnOfferToOneIsForThatOneFirst) {
+TEST_F(SeatTest, AnOfferToOneStandbyIsForThatOneFirst) {
   Host c(*this, "c");
   ASSERT_TRUE(Claim(a_, 1).ok());
   ASSERT_TRUE(a_.seat.GiveUp({.state = State::kOffered, .successor = c.options.holder}).done());
@@ -201,7 +201,7 @@ TEST_F(SeatTest, AnOfferToOneIsForThatOneFirst) {
 
 // ---- what administrators want -------------------------------------------------------------------
 
-TEST_F(SeatTest, AStoppedVolumeIsNobodysBeforeSomebodyIsTold) {
+TEST_F(SeatTest, AStoppedVolumeWaitsForAnOrder) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   ASSERT_TRUE(a_.seat.GiveUp({.stopped = true}).done());
   for (Host* host : {&a_, &b_}) {
@@ -221,7 +221,7 @@ TEST_F(SeatTest, AStoppedVolumeIsNobodysBeforeSomebodyIsTold) {
   EXPECT_FALSE(Block().stopped);
 }
 
-TEST_F(SeatTest, InMaintenanceOnlyWhoHadItFollowsByItself) {
+TEST_F(SeatTest, InMaintenanceOnlyTheLastHolderClaims) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   a_.seat.SetMaintenance(true);
   ASSERT_TRUE(a_.seat.Renew().done());
@@ -248,7 +248,7 @@ TEST_F(SeatTest, InMaintenanceOnlyWhoHadItFollowsByItself) {
 // ---- other volumes ------------------------------------------------------------------------------
 
 // Its controller may be alive, and not know that the LUN is its volume's no more.
-TEST_F(SeatTest, ABlockOfAnotherVolumeIsNobodysOnlyWhenNothingMovesThere) {
+TEST_F(SeatTest, AnotherVolumesBlockIsFreeOnlyWithoutBeats) {
   Host other(*this, "other");
   SeatOptions options = other.options;
   options.volume = SampleUuid(77);
@@ -273,29 +273,29 @@ TEST_F(SeatTest, ALunOfAnotherVolumeIsNeitherTakenNorBeatenOn) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   const std::string before = block_;
   a_.port.remade = true;
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
-  EXPECT_EQ(a_.seat.GiveUp({}).outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost);
+  EXPECT_EQ(a_.seat.GiveUp({}).outcome, ArbitrationOutcome::kLost);
   EXPECT_FALSE(Holds(a_));
   EXPECT_EQ(block_, before);
 }
 
-TEST_F(SeatTest, WhereTheLunBecomesAnotherVolumesDuringAClaimItIsNone) {
+TEST_F(SeatTest, AClaimFailsWhenTheLunChangesItsVolume) {
   a_.port.after_wait = [&] { a_.port.remade = true; };
   EXPECT_TRUE(absl::IsFailedPrecondition(Claim(a_, 1)));
   EXPECT_FALSE(Holds(a_));
 }
 
-TEST_F(SeatTest, WhoFindsAnotherVolumesControllerAtWorkEnds) {
+TEST_F(SeatTest, AClaimEndsAtAnotherVolumesActiveController) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   ArbitrationBlock other = Block();
   other.volume = SampleUuid(77);
   block_ = EncodeArbitration(other);
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost);
   EXPECT_EQ(Block().volume, SampleUuid(77));
   ASSERT_TRUE(b_.seat.Enter(Epoch(2), false).ok()) << "where the reservation keeps it out";
 }
 
-TEST_F(SeatTest, ADamagedBlockMayBeSomebodysAndANewerOneIs) {
+TEST_F(SeatTest, ADamagedBlockIsWatchedAndANewerFormatIsHeld) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   block_[100] = static_cast<char>(block_[100] ^ 1);
   EXPECT_EQ(Watch(b_), Verdict::kHeld);
@@ -319,7 +319,7 @@ TEST_F(SeatTest, ALongerTermOfTheHolderIsWaitedFor) {
 
 // ---- writes that fail ---------------------------------------------------------------------------
 
-TEST_F(SeatTest, AClaimOfUnknownOutcomeIsNone) {
+TEST_F(SeatTest, AClaimOfUnknownOutcomeFails) {
   a_.port.fail_next = 1;
   a_.port.fail_carried_out = true;
   EXPECT_TRUE(absl::IsUnavailable(Claim(a_, 1)));
@@ -334,7 +334,7 @@ TEST_F(SeatTest, ABeatOfUnknownOutcomeProlongsNothing) {
   clock_.now_ms += 500;
   a_.port.fail_next = 1;
   a_.port.fail_carried_out = true;
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kUnknown);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kUnknown);
   EXPECT_EQ(a_.seat.until_ms(), until_ms);
   EXPECT_TRUE(a_.seat.Renew().done()) << "and is tried again";
   EXPECT_GT(a_.seat.until_ms(), until_ms);
@@ -344,8 +344,8 @@ TEST_F(SeatTest, APathThatIsLostEndsTheTermInTime) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   EXPECT_EQ(Watch(b_), Verdict::kHeld);
   a_.port.broken = true;
-  SeatResult result = a_.seat.Renew();
-  while (result.outcome != SeatOutcome::kLost) {
+  ArbitrationResult result = a_.seat.Renew();
+  while (result.outcome != ArbitrationOutcome::kLost) {
     EXPECT_FALSE(result.done());
     clock_.now_ms += BeatRetryMs(1500);
     EXPECT_EQ(Watch(b_), Verdict::kHeld);
@@ -358,14 +358,14 @@ TEST_F(SeatTest, APathThatIsLostEndsTheTermInTime) {
 TEST_F(SeatTest, ABeatThatIsCarriedOutTooLateDoesNotCount) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   a_.port.write_ms = 2000;
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost);
   EXPECT_FALSE(Holds(a_));
 }
 
-TEST_F(SeatTest, WhoIsFencedKnows) {
+TEST_F(SeatTest, AFencedControllerLosesTheSeat) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   a_.port.fenced = true;
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost);
   EXPECT_FALSE(Holds(a_));
 }
 
@@ -379,26 +379,26 @@ TEST_F(SeatTest, ABeatSentBeforeAPauseDoesNotUnseatTheNextHolder) {
     ASSERT_EQ(WatchFor(b_, 10'000), Verdict::kExpired);
     ASSERT_TRUE(Claim(b_, 2).ok());
   };
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost) << "it looks again afterwards";
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost) << "it looks again afterwards";
   EXPECT_FALSE(Holds(a_));
   EXPECT_EQ(Block().epoch, Epoch(1)) << "without reservations nothing kept it out";
   EXPECT_TRUE(b_.seat.Renew().done()) << "whose word is the later one";
   EXPECT_EQ(Block().epoch, Epoch(2));
 }
 
-TEST_F(SeatTest, WhoWakesAfterAClaimFindsItsTermOver) {
+TEST_F(SeatTest, APausedControllerFindsItsTermOver) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   EXPECT_EQ(Watch(b_), Verdict::kHeld);
   EXPECT_EQ(WatchFor(b_, 10'000), Verdict::kExpired);
   ASSERT_TRUE(Claim(b_, 2).ok());
   const std::string before = block_;
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kLost);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kLost);
   EXPECT_EQ(block_, before) << "it wrote nothing";
 }
 
 // ---- several that claim -------------------------------------------------------------------------
 
-TEST_F(SeatTest, OfTwoThatClaimAtOnceOneIsTold) {
+TEST_F(SeatTest, OfTwoClaimsAtOnceOneSucceeds) {
   // b looks and writes between a's write and a's look back.
   SeatLook look = Look(b_);
   a_.port.after_write = [&] {
@@ -421,7 +421,7 @@ TEST_F(SeatTest, TheLaterWriteWinsAndTheEarlierWriterSeesIt) {
   EXPECT_FALSE(Holds(a_));
 }
 
-TEST_F(SeatTest, ASlowClaimIsNone) {
+TEST_F(SeatTest, ASlowClaimFails) {
   a_.port.write_ms = ClaimWriteMs() + 1;
   EXPECT_TRUE(absl::IsAborted(Claim(a_, 1)));
   EXPECT_FALSE(Holds(a_));
@@ -443,11 +443,11 @@ TEST_F(SeatTest, AWriteWithinTheBoundIsSeenWhenTheOtherLooksBack) {
 
 // ---- with reservations --------------------------------------------------------------------------
 
-TEST_F(SeatTest, WhoHasTheReservationEntersOverWhateverLiesThere) {
+TEST_F(SeatTest, TheReservationHolderOverwritesTheBlock) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   a_.port.fail_next = 1;
   a_.port.fail_late = true;
-  EXPECT_EQ(a_.seat.Renew().outcome, SeatOutcome::kUnknown);
+  EXPECT_EQ(a_.seat.Renew().outcome, ArbitrationOutcome::kUnknown);
   ASSERT_TRUE(b_.seat.Enter(Epoch(2), false).ok());
   a_.port.LandLateWrites();  // not drained, this time
   EXPECT_TRUE(b_.seat.Renew().done());
@@ -455,7 +455,7 @@ TEST_F(SeatTest, WhoHasTheReservationEntersOverWhateverLiesThere) {
   EXPECT_TRUE(absl::IsAborted(a_.seat.Enter(Epoch(1), false))) << "an epoch that is past";
 }
 
-TEST_F(SeatTest, EnteringIsTriedAgainAndFailsInTheEnd) {
+TEST_F(SeatTest, AFailedEntryIsRepeatedAndBounded) {
   a_.port.fail_next = 2;
   EXPECT_TRUE(a_.seat.Enter(Epoch(1), false).ok());
   b_.port.broken = true;
@@ -463,7 +463,7 @@ TEST_F(SeatTest, EnteringIsTriedAgainAndFailsInTheEnd) {
   EXPECT_FALSE(Holds(b_));
 }
 
-TEST_F(SeatTest, AReservationThatChangesHandsIsALife) {
+TEST_F(SeatTest, AReservationThatChangesHandsCountsAsABeat) {
   SeatLook look = Look(b_);
   look.reserved_by = 1;
   look.last_reserved = Epoch(1);

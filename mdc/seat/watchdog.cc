@@ -25,7 +25,7 @@ void Watchdog::Disarm() {
 }
 
 void Watchdog::Main() {
-  RunAheadOfOthers();
+  RaisePriority();
   MutexLock lock(mutex_);
   while (!disarmed_) {
     const std::uint64_t now_ms = clock_.NowMs();

@@ -40,7 +40,7 @@ absl::Status Candidate::Find() {
   if (!volume.ok()) return volume.status();
   seat_.volume = volume->descriptor.volume;
   watch_.emplace(seat_);
-  lun_name_ = volume->seat().name();
+  lun_name_ = volume->seat_lun().name();
   contest_.volume = std::make_unique<OpenVolume>(*std::move(volume));
   return ReopenLun();
 }
@@ -86,7 +86,7 @@ absl::StatusOr<Verdict> Candidate::Look() {
   if (!look.ok()) return look.status();
   contest_.look = *std::move(look);
   const Verdict verdict = watch_->Consider(contest_.look);
-  Tell();
+  Announce();
   if (absl::Status s = CheckProtocol(); !s.ok()) return s;
   return verdict;
 }
@@ -103,7 +103,7 @@ absl::Status Candidate::CheckProtocol() const {
       absl::StrCat("volume ", options_.volume, ": ", common.status().message()));
 }
 
-std::unique_ptr<VolumeServer> Candidate::TellOfOurs(std::unique_ptr<VolumeServer> server) {
+std::unique_ptr<VolumeServer> Candidate::AnnounceOurs(std::unique_ptr<VolumeServer> server) {
   role_.Know(seat_.volume, {.epoch = server->epoch(),
                             .address = seat_.address,
                             .host = seat_.host,
@@ -113,7 +113,7 @@ std::unique_ptr<VolumeServer> Candidate::TellOfOurs(std::unique_ptr<VolumeServer
   return server;
 }
 
-void Candidate::Tell() {
+void Candidate::Announce() {
   VolumeRole::Active active;
   const auto& block = contest_.look.block;
   if (block.ok() && block->volume == seat_.volume) {
@@ -185,7 +185,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::Begin() {
     const bool wanted = Wanted().ok();
     if (wanted && MayTake(*verdict)) {
       Takeover takeover = TakeOver(contest_, options_, seat_, clock_);
-      if (takeover.server != nullptr) return TellOfOurs(std::move(takeover.server));
+      if (takeover.server != nullptr) return AnnounceOurs(std::move(takeover.server));
       if (takeover.won || !absl::IsAborted(takeover.status)) return takeover.status;
       spdlog::info("volume {}: {}", options_.volume, std::string(takeover.status.message()));
     } else if (*verdict == Verdict::kHeld ? watch_->SawChange() : !wanted) {
@@ -210,7 +210,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::StandBy() {
           "volume {}: {}; taking over", options_.volume,
           *verdict == Verdict::kFree ? "the seat is free" : "the active controller's term is over");
       Takeover takeover = TakeOver(contest_, options_, seat_, clock_);
-      if (takeover.server != nullptr) return TellOfOurs(std::move(takeover.server));
+      if (takeover.server != nullptr) return AnnounceOurs(std::move(takeover.server));
       if (takeover.won) return takeover.status;
       problem = takeover.status;
       contest_.lun.reset();  // and with it this machine's claim, for who may be faster

@@ -48,9 +48,9 @@ class Candidate {
   absl::StatusOr<SeatWatch::Verdict> Look();
   absl::StatusOr<SeatLook> LookAtLun();
   void LetGo(const absl::Status& why);
-  void Tell();
+  void Announce();
   // From the takeover on it is this controller that serves: the seat is looked at no more.
-  std::unique_ptr<VolumeServer> TellOfOurs(std::unique_ptr<VolumeServer> server);
+  std::unique_ptr<VolumeServer> AnnounceOurs(std::unique_ptr<VolumeServer> server);
   // FAILED_PRECONDITION: this program cannot follow the one that has, or had, the seat.
   absl::Status CheckProtocol() const;
   // Not OK: what administrators want is in the way.

@@ -27,7 +27,7 @@ absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
     if (absl::Status s = lun->Reopen(); !s.ok()) return s;
   }
   if (absl::Status s = CheckLuns(volume); !s.ok()) return s;
-  const auto now = ReadDescriptor(volume.seat());
+  const auto now = ReadDescriptor(volume.seat_lun());
   if (!now.ok()) return now.status();
   if (now->descriptor == volume.descriptor) return absl::OkStatus();
   auto anew = OpenVolumeByName(options.volume, options.luns, LunAccess::kReadWrite);
@@ -67,16 +67,17 @@ HeldSeat::Events EventsOf(const VolumeServerOptions& options) {
 
 // What follows a seat that was won. Its errors are the end of this process's time in it.
 absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& options,
-                                                    Office office, std::uint64_t quarantine_ms,
+                                                    ServingSeat serving,
+                                                    std::uint64_t quarantine_ms,
                                                     const Clock& clock) {
-  HeldSeat& held = *office.seat;
-  absl::Status status = office.fencer->Take(held.epoch(), &quarantine_ms);
+  HeldSeat& held = *serving.seat;
+  absl::Status status = serving.fencer->Take(held.epoch(), &quarantine_ms);
   if (status.ok()) {
     WaitOut(options.volume, quarantine_ms);
-    status = CheckLuns(*office.volume);  // again: from here on they are written to
+    status = CheckLuns(*serving.volume);  // again: from here on they are written to
   }
   if (status.ok()) {
-    auto server = VolumeServer::Open(options, office, clock);
+    auto server = VolumeServer::Open(options, serving, clock);
     if (server.ok()) return server;
     status = server.status();
   }
@@ -129,10 +130,10 @@ Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const Se
   auto won = WinSeat(contest, epoch, seat, EventsOf(options), clock);
   if (!won.ok()) return failed(won.status());
   spdlog::info("volume {}: has the seat, in epoch {}", options.volume, epoch.value());
-  Office office{.volume = std::move(contest.volume),
-                .fencer = std::move(won->fencer),
-                .seat = std::move(won->seat)};
-  auto server = Serve(options, std::move(office), won->quarantine_ms, clock);
+  ServingSeat serving{.volume = std::move(contest.volume),
+                      .fencer = std::move(won->fencer),
+                      .seat = std::move(won->seat)};
+  auto server = Serve(options, std::move(serving), won->quarantine_ms, clock);
   if (!server.ok()) return {.status = server.status(), .won = true};
   return {.server = *std::move(server), .won = true};
 }

@@ -38,7 +38,7 @@ class ToolSeatTest : public testing::Test {
   std::unique_ptr<SeatLun> lun_;
 };
 
-TEST_F(ToolSeatTest, AControllerElsewhereSeesItAliveAndTakesNothing) {
+TEST_F(ToolSeatTest, AnotherControllerSeesTheToolsBeats) {
   auto tool = Take();
   ASSERT_TRUE(tool.ok()) << tool.status();
   SeatWatch watch(elsewhere_);
@@ -57,7 +57,7 @@ TEST_F(ToolSeatTest, AControllerElsewhereSeesItAliveAndTakesNothing) {
   EXPECT_TRUE(MayFollow(Look(), elsewhere_, /*ordered=*/false).ok());
 }
 
-TEST_F(ToolSeatTest, WhatAdministratorsWantStays) {
+TEST_F(ToolSeatTest, OrdersOfAdministratorsStay) {
   ArbitrationBlock stopped;
   stopped.volume = elsewhere_.volume;
   stopped.stopped = stopped.maintenance = true;
@@ -71,7 +71,7 @@ TEST_F(ToolSeatTest, WhatAdministratorsWantStays) {
   EXPECT_TRUE(Look().block->maintenance);
 }
 
-TEST_F(ToolSeatTest, AControllerElsewhereThatBeatsIsLeftAlone) {
+TEST_F(ToolSeatTest, TheToolTakesNothingFromABeatingController) {
   ArbitrationBlock block;
   block.state = ArbitrationBlock::State::kHeld;
   block.volume = elsewhere_.volume;

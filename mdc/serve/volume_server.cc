@@ -22,16 +22,16 @@ VolumeServer::VolumeServer(VolumeServerOptions options, const Clock& clock)
 }
 
 absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOptions options,
-                                                                 Office& office,
+                                                                 ServingSeat& serving,
                                                                  const Clock& clock) {
   auto server = absl::WrapUnique(new VolumeServer(std::move(options), clock));
-  server->volume_ = std::move(office.volume);
-  server->seat_ = std::move(office.seat);
-  if (absl::Status s = server->OpenStore(std::move(office.fencer)); !s.ok()) {
+  server->volume_ = std::move(serving.volume);
+  server->seat_ = std::move(serving.seat);
+  if (absl::Status s = server->OpenStore(std::move(serving.fencer)); !s.ok()) {
     server->core_.reset();
     server->store_.reset();
-    office.volume = std::move(server->volume_);
-    office.seat = std::move(server->seat_);
+    serving.volume = std::move(server->volume_);
+    serving.seat = std::move(server->seat_);
     return s;
   }
   server->StartThreads();

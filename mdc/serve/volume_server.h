@@ -75,7 +75,7 @@ struct VolumeServerOptions {
 };
 
 // What a won seat brings with it (mdc/serve/takeover.h).
-struct Office {
+struct ServingSeat {
   std::unique_ptr<OpenVolume> volume;
   std::unique_ptr<Fencer> fencer;  // of `volume`; holds the LUNs that have reservations
   std::unique_ptr<HeldSeat> seat;  // kept by beats
@@ -84,9 +84,10 @@ struct Office {
 class VolumeServer {
  public:
   // Recovers the store of a volume whose seat is held, in that seat's epoch, and serves it. What is
-  // in `office` stays there where this fails. `clock` outlives the server.
+  // in `serving` stays there where this fails. `clock` outlives the server.
   static absl::StatusOr<std::unique_ptr<VolumeServer>> Open(VolumeServerOptions options,
-                                                            Office& office, const Clock& clock);
+                                                            ServingSeat& serving,
+                                                            const Clock& clock);
   // As Stop, if that was not called.
   ~VolumeServer();
 

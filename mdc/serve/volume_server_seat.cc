@@ -104,7 +104,7 @@ void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
     reply.set_fencing("none: the LUNs have no reservations, the lease alone protects");
   }
   reply.set_arbitration(
-      volume_->seat().has_reservations()
+      volume_->seat_lun().has_reservations()
           ? "reservations: the seat LUN takes writes of one controller only"
           : "the arbitration block alone: no controller may pause for longer than a tenth of its "
             "term between a look at the clock and the write that it allowed");

@@ -166,7 +166,7 @@ class VolumeServerTest : public testing::Test {
   std::atomic<int> failures_{0};  // of StartOnFailingStore's
 };
 
-TEST_F(VolumeServerTest, WhatWasAnsweredIsThereAfterARestart) {
+TEST_F(VolumeServerTest, AnsweredChangesSurviveARestart) {
   Start();
   Connect();
   std::vector<std::uint64_t> ids;
@@ -250,7 +250,7 @@ TEST_F(VolumeServerTest, TheStoreTakesBlocksOfItsPoolBeforeItIsFull) {
 
 // The resident looks at the queue, then at the clock, then leaves: what comes in between found the
 // seat taken.
-TEST_F(VolumeServerTest, WhatComesWhileTheResidentLeavesNeedsNoTick) {
+TEST_F(VolumeServerTest, ARequestDuringTheThreadsExitNeedsNoTick) {
   StandingClock clock;
   Start(clock);
   Mutex mutex;
@@ -276,7 +276,7 @@ TEST_F(VolumeServerTest, WhatComesWhileTheResidentLeavesNeedsNoTick) {
 }
 
 // A program that waits for an answer waits for ever where neither comes.
-TEST_F(VolumeServerTest, WhatIsTakenRunsAlsoWhereTheServerStops) {
+TEST_F(VolumeServerTest, AcceptedRequestsRunWhenTheServerStops) {
   constexpr int kRounds = 10, kCallers = 4;
   for (int round = 0; round < kRounds; ++round) {
     Start();
@@ -297,7 +297,7 @@ TEST_F(VolumeServerTest, WhatIsTakenRunsAlsoWhereTheServerStops) {
 }
 
 // … and where the store has failed.
-TEST_F(VolumeServerTest, WhatIsTakenIsRefusedWhereTheStoreHasFailed) {
+TEST_F(VolumeServerTest, AcceptedRequestsFailWhenTheStoreHasFailed) {
   StartOnFailingStore();
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);

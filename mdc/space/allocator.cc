@@ -16,7 +16,7 @@ namespace {
 using FreeExtent = FreeIndex::Extent;
 
 // Preallocation never takes more than this part of what is left.
-constexpr std::uint64_t kAheadShare = 16;
+constexpr std::uint64_t kPreallocationShare = 16;
 // All that is reserved of a pool is at most that part of what is free there.
 constexpr std::uint64_t kReserveShare = 64;
 
@@ -77,7 +77,7 @@ class PoolAllocator : public Allocator {
   void OrderByStrategy(std::vector<FreeSpace*>& pools) const;
   void Take(const AllocationRequest& request, const std::vector<FreeSpace*>& order,
             std::uint64_t& need, std::vector<Run>& runs);
-  void TakeAhead(const AllocationRequest& request, std::vector<Run>& runs);
+  void TakePreallocation(const AllocationRequest& request, std::vector<Run>& runs);
   // Books a run that was cut out of its pool, joining it to the last one where it continues that.
   static void Add(std::vector<Run>& runs, const FreeSpace& pool, FreeExtent run);
 
@@ -180,7 +180,7 @@ void PoolAllocator::Add(std::vector<Run>& runs, const FreeSpace& pool, FreeExten
 void PoolAllocator::Take(const AllocationRequest& request, const std::vector<FreeSpace*>& order,
                          std::uint64_t& need, std::vector<Run>& runs) {
   for (FreeSpace* pool : order) {
-    if (const auto run = pool->TakeRun(need, request.ahead_blocks)) {
+    if (const auto run = pool->TakeRun(need, request.preallocated_blocks)) {
       Add(runs, *pool, *run);
       need = 0;
       return;
@@ -196,10 +196,11 @@ void PoolAllocator::Take(const AllocationRequest& request, const std::vector<Fre
   }
 }
 
-void PoolAllocator::TakeAhead(const AllocationRequest& request, std::vector<Run>& runs) {
+void PoolAllocator::TakePreallocation(const AllocationRequest& request, std::vector<Run>& runs) {
   Run& last = runs.back();
   FreeSpace& pool = pools_[last.pool.value()];
-  const std::uint64_t want = std::min(request.ahead_blocks, pool.usable_blocks() / kAheadShare);
+  const std::uint64_t want =
+      std::min(request.preallocated_blocks, pool.usable_blocks() / kPreallocationShare);
   if (want == 0) return;
   const std::uint64_t end = last.start.value() + last.length_blocks;
   if (const auto run = pool.TakeAt(end, want, request.session)) {
@@ -241,7 +242,7 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& req
     for (FreeSpace* pool : order) pool->DropWindows(std::nullopt);
     Take(request, order, need, runs);
   }
-  if (need == 0 && request.ahead_blocks > 0) TakeAhead(request, runs);
+  if (need == 0 && request.preallocated_blocks > 0) TakePreallocation(request, runs);
   return runs;
 }
 

@@ -33,12 +33,12 @@ struct AllocationRequest {
   std::uint64_t length_blocks = 0;  // needed: all of it, or ENOSPC …
   // … but of space so fragmented that it takes more runs, a first part, in so many.
   std::size_t max_runs = kStepExtents;
-  std::uint64_t ahead_blocks = 0;  // wanted beyond it, contiguous with its last run, if free
-  std::string affinity;            // pool affinity; empty for none
-  SessionId session;               // with `directory`: whose window
-  InodeNumber directory;           // 0: no window
-  bool has_goal = false;           // continue at (goal_pool, goal_block) where possible
-  bool goal_pool_only = false;     // … and nowhere but in that pool
+  std::uint64_t preallocated_blocks = 0;  // wanted beyond it, contiguous with its last run, if free
+  std::string affinity;                   // pool affinity; empty for none
+  SessionId session;                      // with `directory`: whose window
+  InodeNumber directory;                  // 0: no window
+  bool has_goal = false;                  // continue at (goal_pool, goal_block) where possible
+  bool goal_pool_only = false;            // … and nowhere but in that pool
   PoolId goal_pool;
   PoolBlock goal_block;
 };
@@ -60,9 +60,9 @@ class Allocator {
                      WriteBatch& batch);
   virtual ~Allocator() = default;
 
-  // Runs that sum to length_blocks and up to ahead_blocks more, or max_runs that sum to less.
-  // ENOSPC: nothing was taken. EINVAL: an affinity that no pool has falls back to the plain data
-  // pools, never an error.
+  // Runs that sum to length_blocks and up to preallocated_blocks more, or max_runs that sum to
+  // less. ENOSPC: nothing was taken. EINVAL: an affinity that no pool has falls back to the plain
+  // data pools, never an error.
   virtual absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) = 0;
   // Frees a run that the transaction's extents no longer name. DATA_LOSS when a block of it is free
   // already: the operation must fail.

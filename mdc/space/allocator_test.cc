@@ -74,10 +74,10 @@ class AllocatorTest : public testing::Test {
   }
   void Durable() { allocator_->Durable(last_); }
 
-  static AllocationRequest Blocks(std::uint64_t length, std::uint64_t ahead = 0) {
+  static AllocationRequest Blocks(std::uint64_t length, std::uint64_t preallocated = 0) {
     AllocationRequest request;
     request.length_blocks = length;
-    request.ahead_blocks = ahead;
+    request.preallocated_blocks = preallocated;
     return request;
   }
   static AllocationRequest InDirectory(std::uint64_t session, std::uint64_t directory,
@@ -112,7 +112,7 @@ TEST_F(AllocatorTest, FreedBlocksReturnOnlyWhenDurable) {
   EXPECT_EQ(TakeOne(Blocks(64)), all);
 }
 
-TEST_F(AllocatorTest, WhatIsFragmentedComesInParts) {
+TEST_F(AllocatorTest, FragmentedSpaceComesInSeveralRuns) {
   Make({DataPool("a", 4, 8, 1)});  // 64 blocks, of which every second one becomes free
   const Run all = TakeOne(Blocks(64));
   for (std::uint64_t i = 0; i < 64; i += 2) {
@@ -132,7 +132,7 @@ TEST_F(AllocatorTest, WhatIsFragmentedComesInParts) {
   EXPECT_EQ(ErrnoOf(Take(Blocks(1)).status()), ENOSPC);
 }
 
-TEST_F(AllocatorTest, WhatIsFreeAlreadyCannotBeFreed) {
+TEST_F(AllocatorTest, FreeBlocksCannotBeFreed) {
   Make({DataPool("a", 4, 8, 1)});
   const Run run = TakeOne(Blocks(8));
   ASSERT_TRUE(Free(run).ok());
@@ -161,7 +161,7 @@ TEST_F(AllocatorTest, FillAndBalance) {
   EXPECT_EQ(TakeOne(Blocks(8)).pool, PoolId(1));
 }
 
-TEST_F(AllocatorTest, AffinitiesFirstAndExclusivePoolsOnlyForThem) {
+TEST_F(AllocatorTest, AffinitiesGoToTheirPoolsFirst) {
   Pool fast = DataPool("fast", 4, 8, 1);
   fast.affinities = {"grade"};
   fast.flags |= Pool::kExclusive;
@@ -241,7 +241,7 @@ class RandomAllocations : public AllocatorTest, public testing::WithParamInterfa
 
 enum class Block { kFree, kPending, kUsed };
 
-TEST_P(RandomAllocations, AgreeWithABitmap) {
+TEST_P(RandomAllocations, AgreesWithABitmap) {
   std::mt19937_64 random(static_cast<std::uint64_t>(GetParam()));
   const auto below = [&](std::uint64_t n) { return random() % n; };
   Make({DataPool("a", 64, 4, 1), DataPool("b", 20, 8, 3)},
@@ -296,7 +296,7 @@ TEST_P(RandomAllocations, AgreeWithABitmap) {
       std::uint64_t sum = 0;
       for (const Run& run : *runs) sum += run.length_blocks;
       ASSERT_GE(sum, request.length_blocks);
-      ASSERT_LE(sum, request.length_blocks + request.ahead_blocks);
+      ASSERT_LE(sum, request.length_blocks + request.preallocated_blocks);
       taken.insert(taken.end(), runs->begin(), runs->end());
     }
     if (commits) {
@@ -339,7 +339,7 @@ TEST_P(RandomAllocations, AgreeWithABitmap) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomAllocations, testing::Range(1, 7));
 
-TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
+TEST_F(AllocatorTest, ReservedBlocksAreWithheldAndReleased) {
   Make({DataPool("a", 32, 16, 1)});
   const std::uint64_t free = allocator_->total_free_blocks();
   const auto kept = allocator_->Reserve(Blocks(3));
@@ -361,7 +361,7 @@ TEST_F(AllocatorTest, WhatIsReservedIsNobodyElsesAndGoesBack) {
   EXPECT_EQ(ErrnoOf(allocator_->Reserve(Blocks(1)).status()), ENOSPC);
 }
 
-TEST_F(AllocatorTest, InGraceOnlyWhatWasReservedBeforeIsTaken) {
+TEST_F(AllocatorTest, GraceTakesOnlyReservedBlocks) {
   Make({DataPool("a", 32, 16, 1)});
   const Run before{PoolId(0), PoolBlock(5), 3};
   allocator_->SetGrace(true);

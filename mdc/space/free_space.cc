@@ -201,8 +201,9 @@ FreeSpace::Extent FreeSpace::CutWindow(const WindowKey& key, std::uint64_t want)
   return run;
 }
 
-std::optional<FreeSpace::Extent> FreeSpace::TakeRun(std::uint64_t need, std::uint64_t ahead) {
-  auto run = ahead > 0 ? Find(need + ahead) : std::nullopt;
+std::optional<FreeSpace::Extent> FreeSpace::TakeRun(std::uint64_t need,
+                                                    std::uint64_t preallocated) {
+  auto run = preallocated > 0 ? Find(need + preallocated) : std::nullopt;
   if (!run) run = Find(need);
   if (!run) return std::nullopt;
   run->length_blocks = need;

@@ -57,8 +57,8 @@ class FreeSpace {
   std::optional<Extent> TakeAt(std::uint64_t block, std::uint64_t want, SessionId session);
   // `need` blocks of the directory's window, which is opened or replaced when too small.
   std::optional<Extent> TakeFromWindow(const WindowKey& key, std::uint64_t need);
-  // `need` blocks in one run, where `ahead` more follow if possible.
-  std::optional<Extent> TakeRun(std::uint64_t need, std::uint64_t ahead);
+  // `need` blocks in one run, where `preallocated` more follow if possible.
+  std::optional<Extent> TakeRun(std::uint64_t need, std::uint64_t preallocated);
   // At most `want` blocks of the largest free extent.
   std::optional<Extent> TakeLargest(std::uint64_t want);
   // Makes a run allocatable again; it rejoins the window that it was cut from.

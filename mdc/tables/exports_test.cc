@@ -5,7 +5,7 @@
 namespace reel::mdc {
 namespace {
 
-TEST(Exports, TheFirstThatNamesTheClientRules) {
+TEST(Exports, TheFirstMatchingExportCounts) {
   std::vector<Export> exports(2);
   exports[0].clients = {"ws7", "edit-*"};
   exports[0].access = Export::Access::kReadOnly;

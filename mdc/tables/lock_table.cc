@@ -40,8 +40,9 @@ std::optional<FileLock> LockTable::Conflict(const FileLock& wanted) const {
   if (found == holders_.end()) return std::nullopt;
   for (const Holder& holder : found->second) {
     if (holder.owner == wanted.owner || holder.owner.kind != wanted.owner.kind) continue;
-    if (const auto piece = holder.locks.Conflict(wanted.range, wanted.type)) {
-      return FileLock{wanted.inode, holder.owner, piece->range, piece->type, holder.pid};
+    if (const auto locked_range = holder.locks.Conflict(wanted.range, wanted.type)) {
+      return FileLock{wanted.inode, holder.owner, locked_range->range, locked_range->type,
+                      holder.pid};
     }
   }
   return std::nullopt;
@@ -122,8 +123,8 @@ std::vector<FileLock> LockTable::Break(InodeNumber inode, SessionId session) {
   if (found == holders_.end()) return broken;
   for (const Holder& holder : found->second) {
     if (holder.owner.session != session) continue;
-    for (const ByteLocks::Piece& piece : holder.locks.All()) {
-      broken.push_back({inode, holder.owner, piece.range, piece.type, holder.pid});
+    for (const ByteLocks::LockedRange& locked_range : holder.locks.All()) {
+      broken.push_back({inode, holder.owner, locked_range.range, locked_range.type, holder.pid});
     }
   }
   for (FileLock lock : broken) {
@@ -192,8 +193,8 @@ std::vector<FileLock> LockTable::Held() const {
   std::vector<FileLock> held;
   for (const auto& [inode, holders] : holders_) {
     for (const Holder& holder : holders) {
-      for (const ByteLocks::Piece& piece : holder.locks.All()) {
-        held.push_back({inode, holder.owner, piece.range, piece.type, holder.pid});
+      for (const ByteLocks::LockedRange& locked_range : holder.locks.All()) {
+        held.push_back({inode, holder.owner, locked_range.range, locked_range.type, holder.pid});
       }
     }
   }

@@ -19,7 +19,7 @@ FileLock Lock(SessionId session, v1::LockType type, std::uint64_t first = 0, std
           .pid = static_cast<std::uint32_t>(100 + session.value())};
 }
 
-TEST(LockTableTest, OwnersOfOneKindStandInEachOthersWay) {
+TEST(LockTableTest, OwnersOfOneKindConflict) {
   LockTable table;
   table.Set(Lock(kA, v1::LOCK_SHARED));
   EXPECT_FALSE(table.Conflict(Lock(kB, v1::LOCK_SHARED)));
@@ -50,7 +50,7 @@ TEST(LockTableTest, ASessionThatEndsHoldsNothingAndWaitsForNothing) {
   EXPECT_TRUE(table.WaitsFor(kFile).empty());
 }
 
-TEST(LockTableTest, WhatASessionHoldsIsGivenUpInParts) {
+TEST(LockTableTest, ASessionsLocksAreReleasedInSteps) {
   LockTable table;
   table.Set(Lock(kA, v1::LOCK_SHARED, 0, 9, kOtherFile));
   table.Set(Lock(kA, v1::LOCK_SHARED));

@@ -55,8 +55,8 @@ std::vector<InodeNumber> LockTokens::Drop(SessionId session, std::size_t most) {
   return dropped;
 }
 
-std::vector<LockToken> LockTokens::Recalled(SessionId session, InodeNumber from,
-                                            std::size_t most) const {
+std::vector<LockToken> LockTokens::RecalledLocks(SessionId session, InodeNumber from,
+                                                 std::size_t most) const {
   std::vector<LockToken> recalled;
   for (const InodeNumber inode : inodes_.Wanted(session, from, most)) {
     recalled.push_back(tokens_.at(inode));

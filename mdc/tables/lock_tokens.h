@@ -52,7 +52,7 @@ class LockTokens {
   // Those of `most` inodes, the session's lowest ones, are over; these inodes.
   std::vector<InodeNumber> Drop(SessionId session, std::size_t most = SIZE_MAX);
   // At most so many of the session's that are wanted back, of `from` and later inodes.
-  std::vector<LockToken> Recalled(SessionId session, InodeNumber from, std::size_t most) const;
+  std::vector<LockToken> RecalledLocks(SessionId session, InodeNumber from, std::size_t most) const;
 
   // By inode.
   std::vector<LockToken> All() const;

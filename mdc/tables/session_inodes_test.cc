@@ -20,7 +20,7 @@ TEST(SessionInodesTest, TheLowestComeFirstAndEachSessionHasItsOwn) {
   EXPECT_THAT(inodes.Lowest(kB, 9), ElementsAre(InodeNumber(4)));
 }
 
-TEST(SessionInodesTest, WhatIsWantedIsToldFromAPlaceOn) {
+TEST(SessionInodesTest, WantedInodesAreListedFromAPlaceOn) {
   SessionInodes inodes;
   for (const std::uint64_t inode : {3, 5, 7, 9}) inodes.Hold(kA, InodeNumber(inode));
   for (const std::uint64_t inode : {3, 5, 9}) inodes.Want(kA, InodeNumber(inode));
@@ -30,7 +30,7 @@ TEST(SessionInodesTest, WhatIsWantedIsToldFromAPlaceOn) {
   EXPECT_THAT(inodes.Wanted(kA, InodeNumber(4), 9), ElementsAre(InodeNumber(9)));
 }
 
-TEST(SessionInodesTest, WhatIsDroppedIsWantedNoMore) {
+TEST(SessionInodesTest, ADroppedInodeIsWantedNoMore) {
   SessionInodes inodes;
   inodes.Hold(kA, InodeNumber(3));
   inodes.Want(kA, InodeNumber(3));

@@ -93,7 +93,7 @@ struct Session {
   std::uint64_t operations = 0;
   std::uint64_t reclaimed_bytes = 0;  // kMustReclaim: of what it has said it holds
   bool reclaimed = false;             // … and that this was all
-  std::uint32_t redos = 0;            // of what an earlier epoch told provisionally, not done yet
+  std::uint32_t replays_left = 0;     // of what an earlier epoch replied to early, not done yet
   // As its stream's Hello said:
   bool caches_attributes = false;
   std::uint32_t protocol = 1;  // the version that is spoken on it

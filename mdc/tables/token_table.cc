@@ -111,9 +111,9 @@ void TokenTable::Grant(SessionId session, InodeNumber inode, v1::TokenMode mode,
     holder = holders.end() - 1;
     inodes_.Hold(session, inode);
   }
-  const std::size_t before = holder->held.pieces().size();
+  const std::size_t before = holder->held.granted().size();
   holder->held.Raise(span, mode);
-  Count(session, before, holder->held.pieces().size());
+  Count(session, before, holder->held.granted().size());
 }
 
 void TokenTable::Count(SessionId session, std::size_t before, std::size_t after) {
@@ -132,9 +132,9 @@ bool TokenTable::Return(SessionId session, InodeNumber inode, v1::TokenMode mode
                                    [&](const Holder& h) { return h.session == session; });
   if (holder == holders.end()) return false;
   bool changed = holder->held.Most(span) > mode;
-  const std::size_t before = holder->held.pieces().size();
+  const std::size_t before = holder->held.granted().size();
   holder->held.Lower(span, mode);
-  Count(session, before, holder->held.pieces().size());
+  Count(session, before, holder->held.granted().size());
   changed |= std::erase_if(holder->recalled, [&](const Pending& pending) {
                return holder->held.Most(pending.span) <= pending.mode;
              }) > 0;
@@ -152,7 +152,7 @@ void TokenTable::Forget(InodeNumber inode) {
   const auto found = holders_.find(inode);
   if (found == holders_.end()) return;
   for (const Holder& holder : found->second) {
-    Count(holder.session, holder.held.pieces().size(), 0);
+    Count(holder.session, holder.held.granted().size(), 0);
     inodes_.Drop(holder.session, inode);
   }
   holders_.erase(found);
@@ -166,7 +166,7 @@ std::vector<InodeNumber> TokenTable::Drop(SessionId session, std::size_t most) {
     std::vector<Holder>& holders = entry->second;
     const auto holder = std::find_if(holders.begin(), holders.end(),
                                      [&](const Holder& h) { return h.session == session; });
-    Count(session, holder->held.pieces().size(), 0);
+    Count(session, holder->held.granted().size(), 0);
     holders.erase(holder);
     if (holders.empty()) holders_.erase(entry);
     inodes_.Drop(session, inode);

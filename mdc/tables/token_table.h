@@ -29,7 +29,7 @@ struct Recall {
 };
 
 // What a session may hold, some 100 bytes each. Clients keep far below by themselves.
-inline constexpr std::uint64_t kMaxTokenPieces = 1 << 20;
+inline constexpr std::uint64_t kMaxTokenRanges = 1 << 20;
 inline constexpr std::uint64_t kMaxOpens = 1 << 20;
 
 class TokenTable {
@@ -79,7 +79,7 @@ class TokenTable {
   // How many pieces the session holds, of all inodes.
   std::uint64_t CountOf(SessionId session) const;
   // False: it is granted nothing more.
-  bool HasRoom(SessionId session) const { return CountOf(session) < kMaxTokenPieces; }
+  bool HasRoom(SessionId session) const { return CountOf(session) < kMaxTokenRanges; }
   // Inodes that were looked at for a session as a whole: tests count them.
   std::uint64_t looked_at() const { return looked_at_; }
 

@@ -6,7 +6,7 @@
 namespace reel::mdc {
 namespace {
 
-TEST(TokenTable, SharedBesideSharedExclusiveAlone) {
+TEST(TokenTable, SharedTokensCoexistAndExclusiveOnesDoNot) {
   TokenTable table;
   table.Grant(kA, kFile, v1::TOKEN_SHARED);
   table.Grant(kB, kFile, v1::TOKEN_SHARED);
@@ -58,7 +58,7 @@ TEST(TokenTable, DropGivesUpEverything) {
   EXPECT_EQ(table.Held(kB, InodeNumber(3)), v1::TOKEN_SHARED);
 }
 
-TEST(TokenTable, AReturnByWhoHoldsNothingIsIgnored) {
+TEST(TokenTable, AReturnWithoutATokenIsIgnored) {
   TokenTable table;
   EXPECT_FALSE(table.Return(kA, kFile, v1::TOKEN_NONE));
   table.Grant(kB, kFile, v1::TOKEN_SHARED);
@@ -83,7 +83,7 @@ TEST(TokenTable, RangesOfOneFileBelongToMany) {
   EXPECT_EQ(table.CountOf(kA), 1u);
 }
 
-TEST(TokenTable, PiecesCount) {
+TEST(TokenTable, RangesCount) {
   TokenTable table;
   table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE, Span(0, 10));
   table.Grant(kA, kFile, v1::TOKEN_EXCLUSIVE, Span(20, 30));
@@ -117,7 +117,7 @@ TEST(TokenTable, ARecallIsOfARangeAndAnsweredByAWiderOne) {
   EXPECT_EQ(table.Held(kA, kFile, Span(0, 10)), v1::TOKEN_EXCLUSIVE);
 }
 
-TEST(OpenTable, IsOpenWhileAnySessionHasIt) {
+TEST(OpenTable, AnInodeIsOpenWhileASessionHasIt) {
   OpenTable table;
   table.Open(kA, kFile);
   table.Open(kA, kFile);  // again: that changes nothing
@@ -131,7 +131,7 @@ TEST(OpenTable, IsOpenWhileAnySessionHasIt) {
   EXPECT_FALSE(table.IsOpen(kFile));
 }
 
-TEST(OpenTable, DropReturnsWhatNobodyHasOpenAnyMore) {
+TEST(OpenTable, DropReturnsInodesWithoutOpens) {
   OpenTable table;
   table.Open(kA, kFile);
   table.Open(kA, InodeNumber(8));
@@ -144,7 +144,7 @@ TEST(OpenTable, DropReturnsWhatNobodyHasOpenAnyMore) {
 }
 
 // What a session holds is found without looking at what others hold.
-TEST(TokenTable, ASessionIsLookedAtAlone) {
+TEST(TokenTable, ASessionsTokensAreSeparate) {
   constexpr std::uint64_t kMany = 1'000'000;
   TokenTable table;
   for (std::uint64_t i = 1; i <= kMany; ++i) {

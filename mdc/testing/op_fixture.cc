@@ -40,7 +40,7 @@ VolumeDescriptor MakeVolume(std::uint64_t data_stripes) {
   volume.pools = {MakePool("meta", Pool::kMetadata, 1, 4096),
                   MakePool("data", Pool::kData, 2, data_stripes)};
   volume.pools[1].affinities = {"fast"};
-  volume.seat = volume.pools[0].sets[0].luns[0].lun;
+  volume.seat_lun = volume.pools[0].sets[0].luns[0].lun;
   return volume;
 }
 

@@ -39,7 +39,7 @@ class TestVolumeOnImages {
     }
     pool.sets = {set};
     volume.pools = {pool};
-    volume.seat = set.luns[0].lun;
+    volume.seat_lun = set.luns[0].lun;
     Format(set);
   }
 

@@ -14,7 +14,7 @@ namespace {
 // Who is told of failed handshakes, of which only gRPC's log tells.
 struct HandshakeEar {
   Mutex mutex;
-  std::function<void(std::string_view)> told ABSL_GUARDED_BY(mutex);
+  std::function<void(std::string_view)> callback ABSL_GUARDED_BY(mutex);
 };
 
 HandshakeEar& Ear() {
@@ -22,14 +22,14 @@ HandshakeEar& Ear() {
   return ear;
 }
 
-void TellOfHandshake(std::string_view line) {
+void ReportHandshake(std::string_view line) {
   constexpr std::string_view kBegin = "Handshake failed with ";
   if (!line.starts_with(kBegin)) return;
   line.remove_prefix(kBegin.size());
   if (line.ends_with(".")) line.remove_suffix(1);
   HandshakeEar& ear = Ear();
   MutexLock lock(ear.mutex);
-  if (ear.told) ear.told(line.substr(line.rfind(':') + 1));  // OpenSSL's reason comes last
+  if (ear.callback) ear.callback(line.substr(line.rfind(':') + 1));  // OpenSSL's reason comes last
 }
 
 // gRPC prints what fails in a handshake on standard error, several lines for each attempt. What a
@@ -37,7 +37,7 @@ void TellOfHandshake(std::string_view line) {
 void KeepGrpcQuiet() {
   static const bool once = [] {
     gpr_set_log_function([](gpr_log_func_args* args) {
-      TellOfHandshake(args->message);
+      ReportHandshake(args->message);
       spdlog::debug("gRPC: {}", args->message);
     });
     return true;
@@ -69,10 +69,10 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
   return grpc::SslCredentials(options);
 }
 
-void OnFailedHandshake(std::function<void(std::string_view)> told) {
+void OnFailedHandshake(std::function<void(std::string_view)> callback) {
   HandshakeEar& ear = Ear();
   MutexLock lock(ear.mutex);
-  ear.told = std::move(told);
+  ear.callback = std::move(callback);
 }
 
 absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context) {

@@ -24,7 +24,7 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
 absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context);
 // Of this process's servers: called with the reason where a peer's TLS handshake fails, by a thread
 // of gRPC. Nothing: nobody is told any more; returns when no call is under way.
-void OnFailedHandshake(std::function<void(std::string_view why)> told);
+void OnFailedHandshake(std::function<void(std::string_view why)> callback);
 // PERMISSION_DENIED when the peer has another role.
 absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole role,
                                      std::string_view purpose);

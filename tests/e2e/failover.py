@@ -38,7 +38,7 @@ def a_paused_controller_is_replaced_and_ends_when_it_wakes(cluster):
     assert "the seat's term is over" in log or "the seat is lost" in log
 
 
-def a_handover_by_hand_disturbs_nobody(cluster):
+def a_handover_disturbs_no_program(cluster):
     told = drill(cluster, "fail")
     assert told["active"]["after"] != told["active"]["before"]
     assert told["ended"] == [], "the same process began anew"
@@ -55,7 +55,7 @@ def two_controllers_die_one_after_the_other(cluster, room):
         with open(os.path.join(there, name)) as file:  # waits for the standby
             assert file.read() == name
         survivor = cluster.active()  # it had waited as a standby
-        said, where = who_is_active(cluster, survivor), cluster.hosts()[survivor]["where"]
+        said, where = active_controller(cluster, survivor), cluster.hosts()[survivor]["where"]
         assert survivor != old and (said["role"], said["active"]) == ("active", where), said
         cluster.start(old)
 
@@ -70,7 +70,7 @@ def all_controllers_die_and_one_comes_back(cluster, room):
     cluster.kill(next(mdc for mdc in cluster.mdcs if mdc != standby))
     cluster.start(standby)
     assert cluster.active() == standby
-    assert who_is_active(cluster, standby)["active"] == cluster.hosts()[standby]["where"]
+    assert active_controller(cluster, standby)["active"] == cluster.hosts()[standby]["where"]
     with open(os.path.join(there, "kept")) as file:
         assert file.read() == "kept"
     cluster.up()
@@ -87,17 +87,17 @@ def reeladm_at(cluster, mdc):
     return ask
 
 
-def who_is_active(cluster, mdc):
+def active_controller(cluster, mdc):
     """What this controller says of the volume."""
     return json.loads(reeladm_at(cluster, mdc)("volumes").stdout)["volumes"][0]
 
 
-def a_standby_says_who_is_active(cluster):
+def a_standby_names_the_active_controller(cluster):
     hosts = cluster.hosts()
     active = cluster.active()
     standby = next(mdc for mdc in cluster.mdcs if mdc != active)
     ask = reeladm_at(cluster, standby)
-    volume = who_is_active(cluster, standby)
+    volume = active_controller(cluster, standby)
     assert volume["role"] == "standby" and volume["active"] == hosts[active]["where"]
     who = ask("who")  # which only the active one knows
     assert who.returncode == 0 and len(json.loads(who.stdout)["sessions"]) == len(cluster.clients)

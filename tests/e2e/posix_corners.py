@@ -384,7 +384,7 @@ def directories_read(t):
     t.note("types", sorted(types))
 
 
-def nothing_is_nothing(t):
+def empty_requests(t):
     """Calls that change nothing leave the times alone."""
     t.file("f", content=b"text")
     with t.opened("f") as fd:

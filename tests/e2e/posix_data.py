@@ -28,7 +28,7 @@ def fallocate(fd, mode, offset, length):
 
 # ---- flags --------------------------------------------------------------------------------------
 
-def flags_on_what_is_open(t):
+def flags_on_open_files(t):
     """chattr(1) of files that are open for writing: what is refused leaves every byte alone."""
     t.file("source", content=b"z" * 10000)
     source = os.open(t.path("source"), os.O_RDONLY)

@@ -94,7 +94,7 @@ def mode_alone(path):
     return oct(struct.unpack_from("<H", result, 28)[0])
 
 
-def set_id_bits_taken_and_set_again(t):
+def set_id_bits_cleared_and_set_again(t):
     """Gone with the write that takes them, and there with the chmod(2) that sets them anew."""
     def past_the_page_cache(path):
         with mmap.mmap(-1, 4096) as memory, t.opened("f", os.O_WRONLY | os.O_DIRECT) as fd:
@@ -141,7 +141,7 @@ def set_id_bits_taken_and_set_again(t):
             t.unlink("f")
 
 
-def linking_what_is_others(t):
+def linking_others_files(t):
     """fs.protected_hardlinks and protected_symlinks, as the machine has them."""
     t.folder("s", 0o1777)
     for mode in (0o600, 0o644, 0o666, 0o4777, 0o2777):

@@ -58,7 +58,7 @@ def pools_of(cluster, heads):
     return [next(pool for pool, there in found.items() if head in there) for head in heads]
 
 
-def test_what_is_made_in_a_directory(cluster, room):
+def test_files_inherit_the_directorys_affinity(cluster, room):
     one, two = room
     os.setxattr(one, NAME, b"audio")
     os.makedirs(f"{one}/takes/first")
@@ -74,7 +74,7 @@ def test_what_is_made_in_a_directory(cluster, room):
     assert pools_of(cluster, write(f"{one}/later", 20)) == ["audio"] * 20
 
 
-def test_files_made_ahead_of_the_controller(cluster, room):
+def test_delegated_files_have_the_affinity(cluster, room):
     """Their first blocks were granted before they were made, some before the change."""
     one = room[0]
     names = (f"{one}/{number}" for number in range(1000))
@@ -90,7 +90,7 @@ def test_files_made_ahead_of_the_controller(cluster, room):
 
 
 @pytest.mark.parametrize("setter", [0, 1])
-def test_a_file_that_gets_one(cluster, room, setter):
+def test_a_file_gets_an_affinity(cluster, room, setter):
     """What it has stays; what it gets lies there, also through what has it open."""
     path, setting = f"{room[0]}/file", f"{room[setter]}/file"
     open(path, "w").close()
@@ -113,7 +113,7 @@ def test_a_file_that_gets_one(cluster, room, setter):
     assert pools_of(cluster, [third[:HEAD], fourth[:HEAD]]) == ["plain", "audio"]
 
 
-def test_df_shows_what_can_be_used_there(cluster, room):
+def test_df_shows_the_affinitys_space(cluster, room):
     def blocks(path):
         return os.statvfs(path).f_blocks
 
@@ -125,7 +125,7 @@ def test_df_shows_what_can_be_used_there(cluster, room):
     assert blocks(room[0]) == plain
 
 
-def test_who_may_and_which_there_are(cluster, room):
+def test_owners_set_existing_affinities(cluster, room):
     path = f"{room[0]}/file"
     open(path, "w").close()
     with pytest.raises(OSError) as refused:

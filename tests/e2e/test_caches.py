@@ -131,7 +131,7 @@ def test_caches_do_not_stop_each_other(cluster, room):
     assert len(os.listdir(room[0])) == 200
 
 
-def test_what_is_known_costs_no_round_trip(cluster, room):
+def test_cached_attributes_cost_no_round_trip(cluster, room):
     path = os.path.join(room[0], "file")
     with open(path, "w") as file:
         file.write("text")
@@ -224,7 +224,7 @@ def test_a_listing_begun_before_a_change_does_not_end_up_in_a_later_one(cluster,
         assert set(os.listdir(mine)) == shown
 
 
-def test_what_is_mounted_within_stays(cluster, room):
+def test_mounts_below_stay(cluster, room):
     """A mount on a directory of the volume survives that another host changes names around it."""
     inner = os.path.join(room[0], "a", "inner")
     # By the other host: of directories that this one changes its kernel keeps no names.
@@ -264,7 +264,7 @@ def asked_for(cluster, action):
                     if value != before.get(name, 0)}
 
 
-def test_a_second_look_asks_nothing(cluster, room):
+def test_a_second_lookup_asks_nothing(cluster, room):
     """A tree listed with all attributes, and a file read, for the second time: out of the client's
     own memory, also by a client that had no part in writing them."""
     files = 30_000 if os.environ.get("REEL_LONG") else 3_000
@@ -291,20 +291,20 @@ def test_a_second_look_asks_nothing(cluster, room):
         assert again == first == b"text 5"
 
 
-def test_who_is_alone_in_a_directory_waits_for_nobody(cluster, room):
+def test_a_delegated_directory_waits_for_no_controller(cluster, room):
     """Files are made and removed before the controller knows, and the other host sees them so."""
     one, two = (os.path.join(place, "mine") for place in room)
     os.mkdir(one)
-    before = cluster.counters()["operation.foretold"]
+    before = cluster.counters()["operation.delegated"]
     for number in range(200):
         with open(os.path.join(one, f"f{number}"), "w") as file:
             file.write(f"text {number}")
         if number % 2:
             os.unlink(os.path.join(one, f"f{number}"))
     assert sorted(os.listdir(two)) == sorted(f"f{number}" for number in range(0, 200, 2))
-    foretold = cluster.counters()["operation.foretold"] - before
+    delegated = cluster.counters()["operation.delegated"] - before
     asks_first = os.environ.get("REEL_NAMES") == "durable"  # the whole cluster, then
-    assert foretold == 0 if asks_first else foretold > 250
+    assert delegated == 0 if asks_first else delegated > 250
     for number in range(0, 200, 2):
         with open(os.path.join(two, f"f{number}")) as file:
             assert file.read() == f"text {number}"
@@ -318,7 +318,7 @@ def test_who_is_alone_in_a_directory_waits_for_nobody(cluster, room):
         assert os.stat(os.path.join(theirs, f"g{number}")).st_size == 3
 
 
-def test_what_is_open_unknown_to_the_controller_lives_on(cluster, room):
+def test_an_unregistered_open_file_survives_its_removal(cluster, room):
     """A file and a directory opened out of the caches, then removed by the other host."""
     folder = os.path.join(room[0], "folder")
     path = os.path.join(folder, "file")
@@ -350,7 +350,7 @@ def test_what_is_open_unknown_to_the_controller_lives_on(cluster, room):
     os.close(directory)
 
 
-def test_a_client_that_died_holds_nobody_up(cluster, room):
+def test_a_dead_client_holds_up_no_other(cluster, room):
     """Its caches are waited for until its lease is over, when its session ends (cluster's guard
     ends a test that would wait for ever)."""
     path = os.path.join(room[1], "file")

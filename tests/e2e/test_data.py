@@ -96,7 +96,7 @@ def test_truncate_and_holes(room):
     assert os.stat(f"{one}/file").st_size == 1 << 41
 
 
-def test_blocks_given_back_show_nobody_old_bytes(room):
+def test_freed_blocks_never_show_old_bytes(room):
     one, two = room
     put(f"{one}/secret", b"SECRET! " * (1 << 20))
     os.unlink(f"{one}/secret")

@@ -12,8 +12,8 @@ def test_a_paused_controller_is_replaced_and_ends_when_it_wakes(cluster):
     failover.a_paused_controller_is_replaced_and_ends_when_it_wakes(cluster)
 
 
-def test_a_handover_by_hand_disturbs_nobody(cluster):
-    failover.a_handover_by_hand_disturbs_nobody(cluster)
+def test_a_handover_disturbs_no_program(cluster):
+    failover.a_handover_disturbs_no_program(cluster)
 
 
 def test_two_controllers_die_one_after_the_other(cluster, room):
@@ -24,8 +24,8 @@ def test_all_controllers_die_and_one_comes_back(cluster, room):
     failover.all_controllers_die_and_one_comes_back(cluster, room)
 
 
-def test_a_standby_says_who_is_active(cluster):
-    failover.a_standby_says_who_is_active(cluster)
+def test_a_standby_names_the_active_controller(cluster):
+    failover.a_standby_names_the_active_controller(cluster)
 
 
 def test_a_fresh_metadata_pool_is_not_shown_as_full(cluster):

@@ -85,8 +85,8 @@ def test_a_woken_controller_changes_no_byte_of_any_lun(cluster, room):
     cluster.up()
 
 
-def test_a_handover_by_hand_disturbs_nobody(cluster):
-    failover.a_handover_by_hand_disturbs_nobody(cluster)
+def test_a_handover_disturbs_no_program(cluster):
+    failover.a_handover_disturbs_no_program(cluster)
     only_the_active_one_may_write(cluster)
 
 

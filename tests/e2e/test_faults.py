@@ -114,7 +114,7 @@ def test_writes_that_fail(cluster, faults, room, flags):
         assert read(path.replace(room[0], room[1])) == content(number, 0 if error else 1)
 
 
-def test_flushes_that_fail_are_told_once(cluster, faults, room):
+def test_failed_flushes_are_reported_once(cluster, faults, room):
     path = os.path.join(room[0], "file")
     with open(path, "w+b", buffering=0) as file:
         file.write(b"old" * 10_000)

@@ -15,7 +15,7 @@ DATA = ("data1", "data2")
 
 
 @pytest.fixture(autouse=True)
-def everybody_runs(cluster):
+def all_programs_run(cluster):
     yield
     hosts = cluster.hosts()
     for host in ("ws1", "ws2"):

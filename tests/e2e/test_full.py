@@ -64,7 +64,7 @@ def test_writes_until_full(cluster, room):
     await_free(cluster.ws1, free - MIB)
 
 
-def test_what_another_host_knew_makes_room_at_once(cluster, room):
+def test_files_known_to_another_host_free_space_at_once(cluster, room):
     """It could be opened there for a moment longer, but not at the price of ENOSPC here."""
     for _ in range(5):
         written = fill(f"{room[0]}/big", MIB)

@@ -126,7 +126,7 @@ def soft_mount(cluster):
         run("umount", directory, timeout=60)
 
 
-def test_calls_wait_also_where_nobody_has_looked_at_the_mount_before(cluster, room):
+def test_calls_wait_on_a_fresh_mount(cluster, room):
     """EINTR from touch(1), as long as the root's attributes had never been asked for."""
     name = os.path.basename(room[0])
     directory = os.path.join(cluster.scratch, "untouched")
@@ -145,7 +145,7 @@ def test_calls_wait_also_where_nobody_has_looked_at_the_mount_before(cluster, ro
     assert os.listdir(room[0]) == ["new"]
 
 
-def test_a_soft_mount_that_nobody_has_looked_at_gives_errors(cluster, room):
+def test_a_fresh_soft_mount_gives_errors(cluster, room):
     """Also to a shell, which tries again after EINTR, for ever."""
     directory = os.path.join(cluster.scratch, "untouched-soft")
     mount_by_hand(cluster, directory, f"soft,timeout={SOFT_MS}")

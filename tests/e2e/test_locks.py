@@ -198,7 +198,7 @@ def test_a_dead_hosts_locks_are_free_after_its_lease(cluster, players):
     cluster.start("ws1")
 
 
-def test_a_host_that_is_alone_asks_nobody(cluster, players):
+def test_the_only_user_of_locks_asks_nothing(cluster, players):
     a, b = players.pair
 
     def asked():

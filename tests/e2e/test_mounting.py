@@ -53,7 +53,7 @@ def mounts(cluster):
             run("umount", directory, timeout=60)
 
 
-def test_the_words_of_mount_8(mounts):
+def test_options_of_mount_8(mounts):
     directory = mounts.mount("nodiratime,nosymfollow,nosuid,lazytime,silent,acl")
     shown, _ = options_of(directory)
     assert {"nodiratime", "nosymfollow", "nosuid", "relatime"} <= shown

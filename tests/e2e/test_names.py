@@ -32,7 +32,7 @@ def fails(error, call, *arguments, **options):
     assert caught.value.errno == error, os.strerror(caught.value.errno)
 
 
-def test_what_one_makes_the_other_sees_at_once(room):
+def test_a_new_name_is_seen_by_the_other_at_once(room):
     one, two = room
     for number in range(50):
         write(f"{one}/file{number}", f"text {number}")
@@ -198,7 +198,7 @@ def test_listing_is_stable_while_names_come_and_go(room):
     assert sorted(left) == sorted(os.listdir(two))
 
 
-def test_whoever_renames_what_he_lists_comes_to_an_end(room):
+def test_renaming_while_listing_ends(room):
     one, two = room
     names = {f"n{number:04}" for number in range(1500)}  # more than one reply holds
     for name in names:

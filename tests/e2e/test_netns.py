@@ -48,7 +48,7 @@ def test_a_paused_host_goes_on(cluster, room):
         assert file.read() == "while the other one stands still"
 
 
-def test_a_workstation_cut_off_the_luns_holds_up_nobody(cluster, room):
+def test_a_workstation_cut_off_the_luns_holds_up_no_other(cluster, room):
     with open(os.path.join(room[0], "dirty"), "wb", buffering=0) as file:
         file.write(b"synced")
         os.fsync(file.fileno())

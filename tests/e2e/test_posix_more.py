@@ -58,7 +58,7 @@ def test_relatime(room):
     assert os.stat(f"{one}/file").st_atime_ns > first.st_atime_ns, "it was changed since"
 
 
-def test_what_moves_access_times(room):
+def test_reads_move_access_times(room):
     one, _ = room
     os.mkdir(f"{one}/folder")
     write(f"{one}/folder/file")
@@ -313,7 +313,7 @@ def test_removed_and_held_by_path_only(room):
         os.close(held)
 
 
-def test_what_cannot_be_asked_for(room):
+def test_unsupported_requests_are_refused(room):
     one, _ = room
     write(f"{one}/file", b"x" * 65536)
     write(f"{one}/other")
@@ -325,7 +325,7 @@ def test_what_cannot_be_asked_for(room):
     os.close(descriptor)
 
 
-def test_what_another_host_removed_is_stale_to_who_holds_it(room):
+def test_an_inode_removed_elsewhere_is_stale(room):
     one, two = room
     write(f"{one}/file")
     os.mkdir(f"{one}/folder")

@@ -71,7 +71,7 @@ def test_a_daemon_that_waits_can_be_stopped(cluster):
     assert daemon.returncode == 0
 
 
-def test_the_journal_is_told_that_it_is_an_error(cluster):
+def test_errors_are_marked_in_the_journal(cluster):
     reading, writing = os.pipe()
     facts = os.fstat(writing)
     for stream, begin in ((f"{facts.st_dev}:{facts.st_ino}", "<3>reel-mdcd: "),
@@ -120,7 +120,7 @@ class Terminal:
         return self.process.wait(timeout=60)
 
 
-def test_the_shell_asks_and_outlives_an_interrupt(cluster):
+def test_the_shell_survives_an_interrupt(cluster):
     shell = Terminal(os.path.join(cluster.bin, "reeladm"), "--config", cluster.own_config(),
                      "--mdc", cluster.hosts()["mdc1"]["where"], "--volume", "reel")
     shell.expect("reeladm reel> ")

@@ -120,7 +120,7 @@ def test_wrong_files(cluster):
         assert code == 1 and words in line
 
 
-def test_nobody_there(cluster):
+def test_an_absent_controller_is_named(cluster):
     code, line = mount(cluster, cluster.tls_files("ws1"), volume="real")
     assert code == 32 and "no volume real" in line
     code, line = mount(cluster, cluster.tls_files("ws1"), address="127.0.0.1:9")
@@ -138,7 +138,7 @@ def mdcd_refuses(cluster, change):
     return done.stderr
 
 
-def test_what_the_mdc_refuses_to_start_with(cluster):
+def test_the_mdc_refuses_wrong_configurations(cluster):
     def without_tls(text):
         lines = [line for line in text.split("\n") if not line.startswith(("tls_", "listen"))]
         return 'listen = "0.0.0.0:7440"\n' + "\n".join(lines)
@@ -208,7 +208,7 @@ def refused(*command):
                                      "Operation not permitted" in done.stderr)
 
 
-def test_whoever_a_squashed_host_says_it_is_is_held_to_modes(cluster, room, exported):
+def test_squashed_users_are_held_to_modes(cluster, room, exported):
     """With its capabilities a process passes its own kernel as any user; the controller does not
     believe it. Members of a group are that everywhere."""
     one, two = room

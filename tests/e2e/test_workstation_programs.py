@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from at_once import at_once, meet
+from run_all import run_all, meet
 from cluster import run
 
 # The last two in the page cache, as on kernels before 6.6.
@@ -98,7 +98,7 @@ def test_a_database_written_by_three_hosts(room):
     database.execute("INSERT INTO total VALUES (0)")
     database.close()
     writers = range(3)
-    at_once(*((insert_rows, f"{room[host]}/{path}", host) for host in writers),
+    run_all(*((insert_rows, f"{room[host]}/{path}", host) for host in writers),
             (read_rows, f"{room[3]}/{path}", ROWS * len(writers)))
     for place in room:
         database = connect(f"{place}/{path}")
@@ -180,7 +180,7 @@ def test_a_build_while_others_edit_and_run(cluster, room):
     run("cmake", "-S", f"{room[0]}/project", "-B", f"{room[0]}/build", "-G", "Ninja",
         env={**os.environ, "CCACHE_DISABLE": "1"})
     run("ninja", "-C", f"{room[0]}/build")
-    at_once((build_until, room[0], VERSIONS), (edit, room[1], runs),
+    run_all((build_until, room[0], VERSIONS), (edit, room[1], runs),
             (run_what_appears, room[2], VERSIONS, runs),
             (run_what_appears, room[3], VERSIONS, runs))
     assert "no work to do" in run("ninja", "-C", f"{room[0]}/build")

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from at_once import at_once, meet
+from run_all import run_all, meet
 
 CLUSTER = {"clients": 4, "luns": "meta=1x1G,data=2x2G"}
 LONG = bool(os.environ.get("REEL_LONG"))
@@ -53,7 +53,7 @@ def read_while_replaced(place):
 
 def test_a_file_is_replaced_while_others_read_it(room):
     put(f"{room[0]}/file", version_of(0))
-    at_once((replace_often, room[0]), *((read_while_replaced, place) for place in room[1:]))
+    run_all((replace_often, room[0]), *((read_while_replaced, place) for place in room[1:]))
 
 
 # ---- exactly one wins
@@ -112,7 +112,7 @@ def try_in_rounds(race, place, host):
 
 @pytest.mark.parametrize("race", RACES)
 def test_exactly_one_wins(room, race):
-    outcomes = at_once(*((try_in_rounds, race, place, host) for host, place in enumerate(room)))
+    outcomes = run_all(*((try_in_rounds, race, place, host) for host, place in enumerate(room)))
     for together in zip(*outcomes):
         assert sorted(together) == [0] + 3 * [RACES[race][2]], together
 
@@ -142,7 +142,7 @@ def unlink_and_overwrite(place, data):
 def test_unlinked_while_open_it_stays_readable_to_the_end(room):
     data = os.urandom(3 * MIB + 77)
     put(f"{room[0]}/film", data)
-    at_once((unlink_and_overwrite, room[3], data),
+    run_all((unlink_and_overwrite, room[3], data),
             *((read_to_the_end, place, data) for place in room[:3]))
     assert "film" not in os.listdir(room[1])
 
@@ -187,5 +187,5 @@ def read_while_rewritten(place):
 def test_truncated_while_others_read(room):
     """What a reader gets are bytes of the states, or zeros; never another file's."""
     put(f"{room[0]}/file", b"")
-    at_once((rewrite_often, room[0]), (read_while_rewritten, room[1]),
+    run_all((rewrite_often, room[0]), (read_while_rewritten, room[1]),
             (read_while_rewritten, room[2]), (use_freed_blocks, room[3], f"{room[3]}/file"))

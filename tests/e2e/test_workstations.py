@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from at_once import at_once, meet
+from run_all import run_all, meet
 from cluster import run
 
 # Two past the page cache, where the kernel can map such files, and two in it. The LUNs, and the
@@ -58,7 +58,7 @@ def append_lines(path, writer):
 def test_a_log_that_all_append_to(cluster, room):
     """Two processes on each host; every line is whole, none is lost, none there twice."""
     writers = range(2 * len(room))
-    at_once(*((append_lines, f"{room[writer % len(room)]}/log", writer) for writer in writers))
+    run_all(*((append_lines, f"{room[writer % len(room)]}/log", writer) for writer in writers))
     logs = [get(f"{place}/log") for place in room]
     assert all(log == logs[0] for log in logs)
     lines = logs[0].splitlines(keepends=True)
@@ -99,9 +99,9 @@ def test_interleaved_records(room, length, start):
     count = min(100_000 if LONG else 1200, (4 << 30 if LONG else 256 * MIB) // length)
     path = "records"
     open(f"{room[0]}/{path}", "wb").close()
-    at_once(*((write_records, f"{place}/{path}", host, len(room), start, length, count)
+    run_all(*((write_records, f"{place}/{path}", host, len(room), start, length, count)
               for host, place in enumerate(room)))
-    at_once(*((read_records, f"{place}/{path}", start, length, count) for place in room))
+    run_all(*((read_records, f"{place}/{path}", start, length, count) for place in room))
 
 
 STAMP = 512
@@ -135,7 +135,7 @@ def write_overlapping(path, writer, count, rounds):
 def test_overlapping_writes_of_two_hosts(room, hosts):
     open(f"{room[0]}/file", "wb").close()
     count, rounds = (64, 20) if LONG else (16, 6)
-    at_once(*((write_overlapping, f"{room[host]}/file", host, count, rounds) for host in hosts))
+    run_all(*((write_overlapping, f"{room[host]}/file", host, count, rounds) for host in hosts))
     contents = [get(f"{place}/file") for place in room]
     assert all(content == contents[0] for content in contents)
 
@@ -179,7 +179,7 @@ def test_copies_of_large_files_beside_find_and_ls(cluster, room):
     tools = ("cp", (), ("oflag=direct",), ("conv=fsync",))
     for place in room:  # somebody has begun
         os.close(os.open(f"{place}/large0", os.O_CREAT | os.O_WRONLY, 0o644))
-    sums = at_once(*((copy_around, sources[host], place, host, tools[host])
+    sums = run_all(*((copy_around, sources[host], place, host, tools[host])
                      for host, place in enumerate(room)), (look_around, room, len(room)))
     for host, source in enumerate(sources):
         assert sums[host] == sha256(source)
@@ -245,7 +245,7 @@ def count_in_a_map(path, host, direct):
 def test_maps_and_writes_under_a_lock(room, direct):
     with open(f"{room[0]}/file", "wb") as file:
         file.write(bytes(PAGES * PAGE))
-    at_once(*((count_in_a_map, f"{place}/file", host, direct) for host, place in enumerate(room)))
+    run_all(*((count_in_a_map, f"{place}/file", host, direct) for host, place in enumerate(room)))
     for place in room:
         with open(f"{place}/file", "rb") as file:
             assert file.read() == struct.pack("<Q", 4 * TURNS) * (PAGES * PAGE // 8)

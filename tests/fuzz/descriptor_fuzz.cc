@@ -32,7 +32,7 @@ void Try(const std::string& bytes) {
   const reel::StripeMap map(*volume);
   for (std::uint32_t i = 0; i < volume->pools.size(); ++i) {
     const reel::PoolId pool(i);
-    std::vector<reel::LunPiece> pieces;
+    std::vector<reel::LunRange> pieces;
     const reel::PoolBlock last(map.pool_blocks(pool) - 1);
     REEL_CHECK(map.Map(pool, last, 0, map.block_bytes(), pieces).ok(), "the last block is mapped");
     REEL_CHECK(pieces.size() == 1 && pieces[0].lun < map.lun_count(), "to one LUN of the volume");

@@ -34,7 +34,7 @@ Cluster::Cluster(Scheduler& scheduler, const Options& options)
       network_(scheduler, moments_),
       data_(scheduler),
       terms_(scheduler, options.reservations, [this](std::string what) { Violate(what); }) {
-  Rack& rack = Rack::Get();
+  LunRack& rack = LunRack::Get();
   rack.disks = Disks();
   rack.places[0] = {&calm_, -1};
   StoreEvents::Get().on_sessions = [this](const auto& sessions) { OnSessions(sessions); };
@@ -60,9 +60,9 @@ void Cluster::Start() {
     if (options_.verbose) options.log = [this](const std::string& text) { Print(text); };
     Daemon& daemon = *controllers_.emplace_back(
         std::make_unique<Daemon>(scheduler_, network_, std::move(options)));
-    daemon.weather().on_written = [this, &daemon](const Disk& disk, int host,
-                                                  std::uint64_t offset_bytes,
-                                                  std::span<const std::byte> bytes) {
+    daemon.fault_rates().on_written = [this, &daemon](const Disk& disk, int host,
+                                                      std::uint64_t offset_bytes,
+                                                      std::span<const std::byte> bytes) {
       terms_.OnWritten(disk, offset_bytes, bytes, host, daemon.number());
     };
   }
@@ -169,21 +169,21 @@ Machine* Cluster::AddMachine() {
   }
   Machine& machine = *machines_.emplace_back(
       std::make_unique<Machine>(host, scheduler_, network_, Disks(), std::move(addresses)));
-  machine.weather().on_submit = [this, &machine] {
+  machine.fault_rates().on_submit = [this, &machine] {
     const std::uint64_t session = machine.session()->session_id();
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");
     return session;
   };
-  machine.weather().on_land = [this, &machine](std::uint64_t session, bool answered) {
+  machine.fault_rates().on_land = [this, &machine](std::uint64_t session, bool answered) {
     if (!answered) moments_.Note(Moment::kLanded, machine.host());
     if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
   };
-  machine.weather().on_flush_failed = [this, host] {
+  machine.fault_rates().on_flush_failed = [this, host] {
     Log([&] { return absl::StrCat("*** a flush of host ", host, " fails"); });
     data_.FlushFailed(host);
   };
-  machine.weather().on_written = [this, host](const Disk&, int, std::uint64_t,
-                                              std::span<const std::byte> bytes) {
+  machine.fault_rates().on_written = [this, host](const Disk&, int, std::uint64_t,
+                                                  std::span<const std::byte> bytes) {
     data_.Landed(host, bytes);
   };
   machine.SetOnNoticed([this, host] { OnNoticed(host); });
@@ -194,7 +194,8 @@ Machine* Cluster::AddMachine() {
   if (!scheduler_.alive(host)) return nullptr;
   if (!**mounted) {
     // A mount does not wait for LUNs that stay away: it fails, and somebody else mounts.
-    if (machine.weather().cut && scheduler_.now() - began >= client::FirstRegistrationMs() * kMs) {
+    if (machine.fault_rates().cut &&
+        scheduler_.now() - began >= client::FirstRegistrationMs() * kMs) {
       CrashMachine(machine);
       return AddMachine();
     }
@@ -256,14 +257,14 @@ void Cluster::Remake() {
 
 bool Cluster::CutHostIsSlow() const {
   return std::ranges::any_of(machines_, [this](const std::unique_ptr<Machine>& machine) {
-    const bool old = options_.names == mdc::NamesTold::kDurable || machine->speaks_old();
-    return (old || options_.changing_leases) && machine->weather().cut_until != 0;
+    const bool old = options_.names == mdc::NameReplies::kDurable || machine->speaks_old();
+    return (old || options_.changing_leases) && machine->fault_rates().cut_until != 0;
   });
 }
 
 bool Cluster::AnyCutSince(Micros time) const {
   return std::ranges::any_of(machines_, [time](const std::unique_ptr<Machine>& machine) {
-    return machine->weather().cut_until > time;
+    return machine->fault_rates().cut_until > time;
   });
 }
 

@@ -33,7 +33,7 @@ class Cluster {
   struct Options {
     bool reservations = false;
     int controllers = 2;
-    mdc::NamesTold names = mdc::NamesTold::kDurable;
+    mdc::NameReplies names = mdc::NameReplies::kDurable;
     bool changing_leases = false;  // no two controllers are configured alike
     bool verbose = false;
   };
@@ -75,7 +75,7 @@ class Cluster {
   template <typename Text>
   void Log(Text text) {
     if (!options_.verbose) return;
-    const BesideHistoryHeap beside;
+    const OtherHeap other_heap;
     Print(text());
   }
   void Violate(std::string what);
@@ -145,7 +145,7 @@ class Cluster {
   LockModel locks_;
   TermWatch terms_;
   std::vector<std::unique_ptr<Daemon>> controllers_;
-  const Path::Weather calm_{};
+  const Path::FaultRates calm_{};
   StoreEvents::Sessions sessions_;
   std::set<std::uint64_t> noticed_;  // their hosts know of their end, and it is not recorded yet
   std::vector<std::unique_ptr<Machine>> machines_;

@@ -38,8 +38,8 @@ class Daemon::Peer final : public mdc::StreamPeer {
 
 Daemon::Daemon(Scheduler& scheduler, Network& network, Options options)
     : scheduler_(scheduler), network_(network), options_(std::move(options)) {
-  weather_.controller = true;
-  weather_.refusals = &totals_.refused_writes;
+  fault_rates_.controller = true;
+  fault_rates_.refusals = &totals_.refused_writes;
   network_.AddServer(options_.address, this);
 }
 
@@ -84,7 +84,7 @@ void Daemon::Start() {
   ++starts_;
   ++totals_.starts;
   process_ = new Process(++g_last_host, options_, scheduler_, scheduler_.random());
-  Rack::Get().places[process_->host] = {&weather_, options_.number};
+  LunRack::Get().places[process_->host] = {&fault_rates_, options_.number};
   scheduler_.Spawn(process_->host, [this, process = process_] { Main(*process); });
   scheduler_.Spawn(process_->host, [this, process = process_] { HandleCalls(*process); });
 }
@@ -107,7 +107,7 @@ void Daemon::Main(Process& process) {
   process.server->RunOnCore([&process](mdc::Core& core) { process.core = &core; });
   process.role.Serve(*process.server);
   if (options_.log) {
-    const BesideHistoryHeap beside;
+    const OtherHeap other_heap;
     options_.log(absl::StrCat("*** mdc", options_.number, " serves, in epoch ",
                               process.server->epoch().value()));
   }
@@ -120,7 +120,7 @@ Micros Daemon::RestartDelay() {
 void Daemon::End(Process& process, std::uint64_t& reason, const std::string& why, Micros down_for) {
   if (process_ == &process) {
     if (options_.log) {
-      const BesideHistoryHeap beside;
+      const OtherHeap other_heap;
       options_.log(absl::StrCat("*** mdc", options_.number, " ends: ", why));
     }
     ++reason;
@@ -198,7 +198,7 @@ void Daemon::Ask(std::shared_ptr<bool> answered) {
 }
 
 bool Daemon::IsAboutToWrite() const {
-  for (Disk* disk : Rack::Get().disks) {
+  for (Disk* disk : LunRack::Get().disks) {
     if (process_ != nullptr && disk->held[process_->host] > 0) return true;
   }
   return false;
@@ -209,7 +209,7 @@ bool Daemon::Writes() const {
   if (IsAboutToWrite()) return true;
   const auto syncing = StoreEvents::Get().syncing.find(process_->host);
   if (syncing != StoreEvents::Get().syncing.end() && syncing->second > 0) return true;
-  for (Disk* disk : Rack::Get().disks) {
+  for (Disk* disk : LunRack::Get().disks) {
     for (const auto& flight : disk->flights()) {
       if (flight->host == process_->host) return true;
     }
@@ -289,7 +289,7 @@ void Daemon::OnEnded(std::uint64_t stream) {
 template <typename Message>
 void Daemon::Log(const char* what, std::uint64_t stream, const Message& message) const {
   if (!options_.log) return;
-  const BesideHistoryHeap beside;
+  const OtherHeap other_heap;
   options_.log(absl::StrCat("  ", what, " on stream ", stream, " of mdc", options_.number, ": ",
                             message.ShortDebugString().substr(0, kLoggedBytes)));
 }
@@ -308,9 +308,9 @@ Daemon::Totals Daemon::totals() const {
   Totals totals = totals_;
   totals.evictions += Counter("session.evictions");
   totals.recalls += Counter("token.recalls");
-  totals.replays += Counter("operation.replays");
-  totals.foretold += Counter("operation.foretold");
-  totals.redone += Counter("operation.redone");
+  totals.repetitions += Counter("operation.replays");
+  totals.delegated += Counter("operation.foretold");
+  totals.replayed += Counter("operation.redone");
   totals.blocked += Counter("operation.blocked");
   totals.misses += Counter("operation.misses");
   totals.reaped += Counter("orphans.reaped");

@@ -36,7 +36,8 @@ class Daemon final : public StreamServer {
     std::uint32_t seat_ms = 600;
     std::uint64_t claim_write_ms = 60;
     std::vector<std::string> luns;
-    mdc::NamesTold names = mdc::NamesTold::kDurable;  // else all controllers are of this release
+    mdc::NameReplies names =
+        mdc::NameReplies::kDurable;  // else all controllers are of this release
     mdc::StepSizes steps{};
     std::function<std::uint64_t(const metafs::MetaFs&)> free_store_bytes{};
     std::function<void(const std::string&)> log{};  // when each message is to be told
@@ -70,7 +71,7 @@ class Daemon final : public StreamServer {
   bool IsAboutToWrite() const;
   int host() const { return process_ == nullptr ? 0 : process_->host; }
   int number() const { return options_.number; }
-  Path::Weather& weather() { return weather_; }
+  Path::FaultRates& fault_rates() { return fault_rates_; }
 
   // ---- the server of its address
   bool up() const override { return process_ != nullptr && process_->listens; }
@@ -87,8 +88,8 @@ class Daemon final : public StreamServer {
     // Ends of processes, by reason.
     std::uint64_t kills = 0, failures = 0, seats_lost = 0, expiries = 0, refusals = 0;
     std::uint64_t refused_writes = 0;
-    std::uint64_t evictions = 0, recalls = 0, replays = 0, foretold = 0, redone = 0, blocked = 0,
-                  misses = 0, reaped = 0;
+    std::uint64_t evictions = 0, recalls = 0, repetitions = 0, delegated = 0, replayed = 0,
+                  blocked = 0, misses = 0, reaped = 0;
   };
   Totals totals() const;
 
@@ -97,7 +98,7 @@ class Daemon final : public StreamServer {
   struct Process {
     Process(int its_host, const Options& options, const Scheduler& scheduler, Random& random)
         : host(its_host),
-          is_new(options.names != mdc::NamesTold::kDurable || host % 2 != 0),
+          is_new(options.names != mdc::NameReplies::kDurable || host % 2 != 0),
           clock(scheduler, random),
           session_lease_ms(options.session_lease_ms
                            << (options.changing_leases ? random.Below(2) : 0)) {}
@@ -136,7 +137,7 @@ class Daemon final : public StreamServer {
   Scheduler& scheduler_;
   Network& network_;
   const Options options_;
-  Path::Weather weather_;
+  Path::FaultRates fault_rates_;
   Process* process_ = nullptr;  // never destroyed
   bool paused_ = false;
   bool stopped_ = false;

@@ -21,7 +21,7 @@ std::uint64_t StampOf(std::uint32_t write, std::uint64_t cell) {
 std::string DataModel::Describe(std::uint32_t write) const {
   if (write == 0) return "zeros";
   const Write& w = writes_[write];
-  return absl::StrCat(w.zeros ? "zeroing " : "write ", write, " of host ", w.who.host, " (inode ",
+  return absl::StrCat(w.zeros ? "zeroing " : "write ", write, " of host ", w.actor.host, " (inode ",
                       w.inode, ", cells ", w.first, "+", w.cells, ", ", w.began, " to ",
                       w.ended == kNever ? "?" : absl::StrCat(w.ended), w.lost ? ", lost" : "",
                       w.durable ? ", durable" : "", ")");
@@ -29,10 +29,10 @@ std::string DataModel::Describe(std::uint32_t write) const {
 
 // ---- writing ----------------------------------------------------------------------------------
 
-std::uint32_t DataModel::BeginWrite(std::uint64_t inode, Who who, Range range, bool zeros) {
+std::uint32_t DataModel::BeginWrite(std::uint64_t inode, Actor actor, Range range, bool zeros) {
   Write& write = writes_.emplace_back();
   write.inode = inode;
-  write.who = who;
+  write.actor = actor;
   write.began = scheduler_.now();
   write.cells = range.length_bytes / kCellBytes;
   write.zeros = zeros;
@@ -42,10 +42,10 @@ std::uint32_t DataModel::BeginWrite(std::uint64_t inode, Who who, Range range, b
   return number;
 }
 
-std::uint32_t DataModel::BeginAppend(std::uint64_t inode, Who who, std::uint64_t length_bytes) {
+std::uint32_t DataModel::BeginAppend(std::uint64_t inode, Actor actor, std::uint64_t length_bytes) {
   Write& write = writes_.emplace_back();
   write.inode = inode;
-  write.who = who;
+  write.actor = actor;
   write.began = scheduler_.now();
   write.cells = length_bytes / kCellBytes;
   write.append = true;
@@ -85,7 +85,7 @@ void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
   if (w.first != first) {
     Violate(absl::StrCat(Describe(write), " was seen elsewhere than at cell ", first));
   }
-  CheckSize(w.inode, w.who, w.began, {.bytes = offset_bytes, .itself = write});
+  CheckSize(w.inode, w.actor, w.began, {.bytes = offset_bytes, .itself = write});
   CheckApart(write);
 }
 
@@ -97,10 +97,10 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   w.ended = w.returned;
   w.durable = durable;
   w.lost = false;
-  DropBeside(write);
+  DropOverlapping(write);
   // What it wrote before its session was lost is lost, too, where it returned after that.
   if (durable) return;
-  const int host = w.who.host;
+  const int host = w.actor.host;
   const bool late = w.in_parts && UnawareSince(host, w.began);
   if (Unaware(host) || LostSessionSince(host, w.began) || late) return Lose(w);
   w.lost = FlushFailedSince(host, w.began);  // what becomes of it is open
@@ -108,7 +108,7 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
 
 // Behind a truncation or a punch, the kernel drops the pages of its range, and what was stored to
 // them while the call was under way, although by then others may have written there.
-void DataModel::DropBeside(std::uint32_t write) {
+void DataModel::DropOverlapping(std::uint32_t write) {
   const Write& w = writes_[write];
   for (std::uint32_t other = 1; other < writes_.size(); ++other) {
     if (writes_[other].inode != w.inode || writes_[other].zeros == w.zeros) continue;
@@ -118,8 +118,8 @@ void DataModel::DropBeside(std::uint32_t write) {
 
 void DataModel::DropStore(std::uint32_t store, const Write& zeroing) {
   const Write& w = writes_[store];
-  const bool beside = w.returned >= zeroing.began && w.began <= zeroing.returned;
-  if (!w.in_pages || w.who.host != zeroing.who.host || !beside) return;
+  const bool overlaps = w.returned >= zeroing.began && w.began <= zeroing.returned;
+  if (!w.in_pages || w.actor.host != zeroing.actor.host || !overlaps) return;
   File& file = files_[w.inode];
   const std::uint64_t end = std::min(zeroing.first + zeroing.cells, file.size());
   for (std::uint64_t cell = zeroing.first; cell < end; ++cell) {
@@ -152,13 +152,13 @@ void DataModel::Landed(int host, std::span<const std::byte> bytes) {
     if (write == 0 || write >= writes_.size()) continue;
     Write& w = writes_[write];
     const bool its_own = stamp == StampOf(static_cast<std::uint32_t>(write), stamp & 0xffff);
-    if (!its_own || w.who.host != host || w.returned != kNever) continue;
+    if (!its_own || w.actor.host != host || w.returned != kNever) continue;
     w.landed = std::min(w.landed, scheduler_.now());
   }
 }
 
 void DataModel::CheckDoneOnce(std::uint32_t write) {
-  const auto noticed = last_noticed_.find(writes_[write].who.host);
+  const auto noticed = last_noticed_.find(writes_[write].actor.host);
   if (noticed == last_noticed_.end() || noticed->second <= writes_[write].landed) return;
   Violate(absl::StrCat(Describe(write), " was done again after its session was over"));
 }
@@ -181,8 +181,9 @@ bool DataModel::Shows(const Version& version, std::uint32_t shown) const {
 
 // (Whoever reads has got the token from the lost session, so when that was fenced and drained. But
 // a host that has not noticed reads what it has in memory.)
-void DataModel::Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown) {
-  if (UnawareSince(who.host, began) || LostSessionSince(who.host, began)) return;
+void DataModel::Decide(std::vector<Version>& versions, Actor actor, Micros began,
+                       std::uint32_t shown) {
+  if (UnawareSince(actor.host, began) || LostSessionSince(actor.host, began)) return;
   Micros latest = 0;          // of what may have been shown
   Micros latest_losable = 0;  // of what of that may be lost yet: what it hides comes out again then
   for (const Version& version : versions) {
@@ -190,7 +191,7 @@ void DataModel::Decide(std::vector<Version>& versions, Who who, Micros began, st
     latest = std::max(latest, Last(version));
     const Write& write = writes_[version.write];
     const bool stays = version.write == 0 || write.durable || version.shared ||
-                       (write.who.host != who.host && !write.lost);
+                       (write.actor.host != actor.host && !write.lost);
     if (!stays) latest_losable = std::max(latest_losable, Last(version));
   }
   for (Version& version : versions) {
@@ -219,7 +220,7 @@ std::uint32_t DataModel::WriteAt(std::uint64_t inode, std::uint64_t cell, const 
   return writes_[write].first + place == cell ? write : kForeign;
 }
 
-void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint64_t cell,
+void DataModel::CheckCell(std::uint64_t inode, Actor actor, Micros began, std::uint64_t cell,
                           std::uint32_t shown, bool suspect) {
   ++cells_checked_;
   std::vector<Version>& versions = files_[inode][cell];
@@ -242,13 +243,13 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
     match = &version;
   }
   if (match != nullptr) {
-    if (!suspect) Decide(versions, who, began, shown);
+    if (!suspect) Decide(versions, actor, began, shown);
     if (many || suspect) return;
     // Until it has noticed that its session is over, it sees what it wrote, which may be lost.
-    if (writes_[match->write].lost && Unaware(who.host)) return;
+    if (writes_[match->write].lost && Unaware(actor.host)) return;
     // Its own pages may keep what a failed flush has lost.
-    if (writes_[match->write].lost && writes_[match->write].who.host == who.host &&
-        FlushFailedSince(who.host, writes_[match->write].began)) {
+    if (writes_[match->write].lost && writes_[match->write].actor.host == actor.host &&
+        FlushFailedSince(actor.host, writes_[match->write].began)) {
       return;
     }
     // What a read of many pages has copied may be gone by its end.
@@ -257,20 +258,20 @@ void DataModel::CheckCell(std::uint64_t inode, Who who, Micros began, std::uint6
     // The kernel zeroes its pages once more as the call returns, whatever came into them meanwhile.
     if (write.in_pages && write.zeros && write.returned == kNever) return;
     match->seen = std::min(match->seen, scheduler_.now());
-    if (who.host != writes_[match->write].who.host && !writes_[match->write].lost) {
+    if (actor.host != writes_[match->write].actor.host && !writes_[match->write].lost) {
       match->shared = true;
     }
     return;
   }
   if (suspect && present) return;
-  Violate(absl::StrCat("host ", who.host, " read ", shown == 0 ? "zeros" : Describe(shown),
+  Violate(absl::StrCat("host ", actor.host, " read ", shown == 0 ? "zeros" : Describe(shown),
                        " in cell ", cell, " of inode ", inode, " from ", began, " to ",
                        scheduler_.now(), ", but ", Describe(newest_write), " is newer"));
 }
 
-void DataModel::EndRead(std::uint64_t inode, Who who, Micros began, Range range,
+void DataModel::EndRead(std::uint64_t inode, Actor actor, Micros began, Range range,
                         std::span<const std::byte> data, bool suspect) {
-  if (!files_.contains(inode)) Place(BeginWrite(inode, who, {0, 0}, true), 0);
+  if (!files_.contains(inode)) Place(BeginWrite(inode, actor, {0, 0}, true), 0);
   const std::size_t before = violations_.size();
   for (std::uint64_t at = 0; at < range.length_bytes; at += kCellBytes) {
     const std::uint64_t cell = (range.offset_bytes + at) / kCellBytes;
@@ -283,50 +284,51 @@ void DataModel::EndRead(std::uint64_t inode, Who who, Micros began, Range range,
     if (shown == kForeign) {
       std::uint64_t stamp = 0;
       if (at + 8 <= data.size()) std::memcpy(&stamp, data.data() + at, 8);
-      Violate(absl::StrCat("host ", who.host, " read bytes in cell ", cell, " of inode ", inode,
+      Violate(absl::StrCat("host ", actor.host, " read bytes in cell ", cell, " of inode ", inode,
                            " that no write put there: ", absl::Hex(stamp)));
     } else {
-      CheckCell(inode, who, began, cell, shown, suspect);
+      CheckCell(inode, actor, began, cell, shown, suspect);
     }
     if (violations_.size() > before) return;  // one is enough
   }
 }
 
-void DataModel::EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes) {
+void DataModel::EndStat(std::uint64_t inode, Actor actor, Micros began, std::uint64_t size_bytes) {
   constexpr std::uint64_t kLookedAtBytes = 16 * kCellBytes;
-  CheckSize(inode, who, began, {.bytes = size_bytes});
+  CheckSize(inode, actor, began, {.bytes = size_bytes});
   const std::uint64_t from = RoundUp(size_bytes, kCellBytes);
   if (!files_.contains(inode) || from >= kMaxFileBytes) return;
-  EndRead(inode, who, began, {from, std::min(kLookedAtBytes, kMaxFileBytes - from)}, {}, false);
+  EndRead(inode, actor, began, {from, std::min(kLookedAtBytes, kMaxFileBytes - from)}, {}, false);
 }
 
-bool DataModel::MayTell(std::uint64_t inode, int host, Micros since) const {
+bool DataModel::MayReport(std::uint64_t inode, int host, Micros since) const {
   return UnawareSince(host, since) || LostSessionSince(host, since) ||
-         untold_names_.contains(host) || untold_.contains({host, inode});
+         unsynced_names_.contains(host) || unsynced_.contains({host, inode});
 }
 
-void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok, bool asks) {
-  if (!UnawareSince(who.host, began)) {
+void DataModel::EndFsync(std::uint64_t inode, Actor actor, Micros began, bool ok, bool asks) {
+  if (!UnawareSince(actor.host, began)) {
     // (What a close says of lost names says nothing of the file's bytes: they are told of later.)
-    const bool of_names = !ok && untold_names_.contains(who.host);
-    if ((asks || !ok) && !of_names) untold_.erase({who.host, inode});
-    if (ok) made_.erase({who.host, inode});
-    if (ok) untold_names_.erase(who.host);  // an error may have been told before it looked there
+    const bool of_names = !ok && unsynced_names_.contains(actor.host);
+    if ((asks || !ok) && !of_names) unsynced_.erase({actor.host, inode});
+    if (ok) made_.erase({actor.host, inode});
+    if (ok)
+      unsynced_names_.erase(actor.host);  // an error may have been told before it looked there
   }
   for (Write& write : writes_) {
-    if (write.inode != inode || write.who.host != who.host || write.durable) continue;
+    if (write.inode != inode || write.actor.host != actor.host || write.durable) continue;
     if (write.ended > began) continue;
     if (!ok) {
       // It was told, perhaps before the end of the session was seen here.
-      (write.who.handle == who.handle ? write.forgiven : write.doubted) = true;
+      (write.actor.handle == actor.handle ? write.forgiven : write.doubted) = true;
       continue;
     }
     const bool maybe_lost = write.lost || write.doubted;
-    if (write.forgiven || (maybe_lost && write.who.handle != who.handle)) continue;
-    if (Unaware(who.host)) continue;
+    if (write.forgiven || (maybe_lost && write.actor.handle != actor.handle)) continue;
+    if (Unaware(actor.host)) continue;
     if (write.lost && write.undone) {
       const auto number = static_cast<std::uint32_t>(&write - writes_.data());
-      Violate(absl::StrCat("fsync of inode ", inode, " on host ", who.host,
+      Violate(absl::StrCat("fsync of inode ", inode, " on host ", actor.host,
                            " told nothing of the loss of ", Describe(number)));
     }
     write.lost = false;
@@ -335,10 +337,10 @@ void DataModel::EndFsync(std::uint64_t inode, Who who, Micros began, bool ok, bo
 }
 
 void DataModel::EndSyncAll(int host, Micros began, bool mapped) {
-  if (!UnawareSince(host, began)) untold_names_.erase(host);
+  if (!UnawareSince(host, began)) unsynced_names_.erase(host);
   if (Unaware(host)) return;
   for (Write& write : writes_) {
-    if (write.who.host != host || write.ended >= began || (mapped && write.in_pages)) continue;
+    if (write.actor.host != host || write.ended >= began || (mapped && write.in_pages)) continue;
     if (!write.lost && !write.forgiven && !write.doubted) write.durable = true;
   }
 }
@@ -348,12 +350,12 @@ void DataModel::EndSyncAll(int host, Micros began, bool mapped) {
 void DataModel::SessionOver(int host) {
   unaware_[host] = true;
   last_over_[host] = scheduler_.now();
-  untold_names_.insert(host);
-  LoseMade(host);
+  unsynced_names_.insert(host);
+  LoseCreated(host);
   bool any = false;
   for (Write& write : writes_) {
-    if (write.who.host != host) continue;
-    untold_.insert({host, write.inode});
+    if (write.actor.host != host) continue;
+    unsynced_.insert({host, write.inode});
     if (write.durable) continue;
     Lose(write);  // what is under way may have been seen, and be done again later
     any = true;
@@ -365,13 +367,13 @@ void DataModel::SessionOver(int host) {
 void DataModel::SessionNoticed(int host) {
   if (unaware_.erase(host) == 0) return;
   last_noticed_[host] = scheduler_.now();
-  LoseMade(host);
+  LoseCreated(host);
 }
 
-void DataModel::LoseMade(int host) {
+void DataModel::LoseCreated(int host) {
   const auto first = made_.lower_bound({host, 0});
   const auto end = made_.lower_bound({host + 1, 0});
-  untold_.insert(first, end);
+  unsynced_.insert(first, end);
   made_.erase(first, end);
 }
 
@@ -396,7 +398,7 @@ void DataModel::PowerFailed() {
 void DataModel::FlushFailed(int host) {
   last_flush_failed_[host] = scheduler_.now();
   for (Write& write : writes_) {
-    if (write.who.host == host && !write.durable) write.lost = true;
+    if (write.actor.host == host && !write.durable) write.lost = true;
   }
   ForgetShared(host);
 }
@@ -407,7 +409,7 @@ void DataModel::ForgetShared(int host) {
       for (Version& version : versions) {
         const Write& write = writes_[version.write];
         if (version.write == 0 || write.durable) continue;
-        if (host == kAllHosts || write.who.host == host) version.shared = false;
+        if (host == kAllHosts || write.actor.host == host) version.shared = false;
       }
     }
   }

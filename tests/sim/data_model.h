@@ -38,7 +38,7 @@ class DataModel {
   static constexpr std::uint64_t kMaxFileBytes = 96 << 10;
   static constexpr std::uint64_t kToEnd = kMaxFileBytes;
 
-  struct Who {
+  struct Actor {
     int host = 0;
     std::uint64_t handle = 0;  // the open file
   };
@@ -50,8 +50,8 @@ class DataModel {
   explicit DataModel(Scheduler& scheduler) : scheduler_(scheduler) {}
 
   // ---- what the workload does; all ranges are of whole cells
-  std::uint32_t BeginWrite(std::uint64_t inode, Who who, Range range, bool zeros);
-  std::uint32_t BeginAppend(std::uint64_t inode, Who who, std::uint64_t length_bytes);
+  std::uint32_t BeginWrite(std::uint64_t inode, Actor actor, Range range, bool zeros);
+  std::uint32_t BeginAppend(std::uint64_t inode, Actor actor, std::uint64_t length_bytes);
   // The bytes that a write of this number has.
   void Fill(std::uint32_t write, std::span<std::byte> data) const;
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
@@ -74,13 +74,13 @@ class DataModel {
   void CheckDoneOnce(std::uint32_t write);
   // `data` is what came back, `range` what was asked for; the rest lies beyond the end. With
   // `suspect` only where the bytes come from is checked.
-  void EndRead(std::uint64_t inode, Who who, Micros began, Range range,
+  void EndRead(std::uint64_t inode, Actor actor, Micros began, Range range,
                std::span<const std::byte> data, bool suspect);
   // A file's size was told: nothing may have to be seen beyond it, and something has made it so.
-  void EndStat(std::uint64_t inode, Who who, Micros began, std::uint64_t size_bytes);
+  void EndStat(std::uint64_t inode, Actor actor, Micros began, std::uint64_t size_bytes);
   // So many bytes of a range came back, which the file then has, and no more if they are fewer.
-  void EndLength(std::uint64_t inode, Who who, Micros began, Range range, std::uint64_t length);
-  void EndFsync(std::uint64_t inode, Who who, Micros began, bool ok, bool asks = true);
+  void EndLength(std::uint64_t inode, Actor actor, Micros began, Range range, std::uint64_t length);
+  void EndFsync(std::uint64_t inode, Actor actor, Micros began, bool ok, bool asks = true);
   // fsync(2) of a directory went well: what its host had written to any file by then is safe. (What
   // its mapped pages hold, where there are such, the kernel has not told.)
   void EndSyncAll(int host, Micros began, bool mapped);
@@ -89,7 +89,7 @@ class DataModel {
   void Made(int host, std::uint64_t inode) { made_.insert({host, inode}); }
   // Whether fsync(2) or close(2) of an open file may tell of a loss: one that came since `since`,
   // when it was opened or last told, or one that nobody was told of.
-  bool MayTell(std::uint64_t inode, int host, Micros since) const;
+  bool MayReport(std::uint64_t inode, int host, Micros since) const;
 
   // ---- what befalls hosts
   // Others may get what it held. Until it has noticed, what it takes for done may be lost, too.
@@ -126,7 +126,7 @@ class DataModel {
   enum class Size : std::uint8_t { kKept, kGrown, kSet };
   struct Write {
     std::uint64_t inode = 0;
-    Who who;
+    Actor actor;
     Micros began = 0;
     Micros ended = kNever;     // as its caller was told
     Micros returned = kNever;  // also with an error
@@ -165,7 +165,7 @@ class DataModel {
     std::uint32_t itself = 0;  // the append that found it so
   };
   void NoteSize(std::uint32_t write, Size size, std::uint64_t size_bytes);
-  void CheckSize(std::uint64_t inode, Who who, Micros began, const SizeSeen& seen);
+  void CheckSize(std::uint64_t inode, Actor actor, Micros began, const SizeSeen& seen);
   void CheckApart(std::uint32_t append);
   bool MayBeCut(const Write& write, std::uint64_t to_bytes, Micros before) const;
   bool WasCut(const Write& write, std::uint64_t to_bytes, Micros before) const;
@@ -180,12 +180,12 @@ class DataModel {
   Micros Last(const Version& version) const;
   bool Shows(const Version& version, std::uint32_t shown) const;
   void Lose(Write& write);
-  void DropBeside(std::uint32_t write);
+  void DropOverlapping(std::uint32_t write);
   void DropStore(std::uint32_t store, const Write& zeroing);
-  void LoseMade(int host);
+  void LoseCreated(int host);
   // A read that began then, and may be trusted, has shown one of these: what is lost and not that
   // one is gone.
-  void Decide(std::vector<Version>& versions, Who who, Micros began, std::uint32_t shown);
+  void Decide(std::vector<Version>& versions, Actor actor, Micros began, std::uint32_t shown);
   void ForgetSeen();
   void ForgetSeen(std::uint32_t write);  // of this one
   // Also what others have seen, of the writes of a host, or of all.
@@ -193,7 +193,7 @@ class DataModel {
   void ForgetShared(int host);
   void Place(std::uint32_t write, std::uint64_t first);
   std::uint32_t WriteAt(std::uint64_t inode, std::uint64_t cell, const std::byte* bytes);
-  void CheckCell(std::uint64_t inode, Who who, Micros began, std::uint64_t cell,
+  void CheckCell(std::uint64_t inode, Actor actor, Micros began, std::uint64_t cell,
                  std::uint32_t shown, bool suspect);
   void Violate(std::string text) { violations_.push_back(std::move(text)); }
   std::string Describe(std::uint32_t write) const;
@@ -206,9 +206,9 @@ class DataModel {
   std::map<int, Micros> last_flush_failed_;
   std::map<int, bool> crashed_;
   // Of lost sessions, of which no program was told: changes of names, and writes of files.
-  std::set<int> untold_names_;
-  std::set<std::pair<int, std::uint64_t>> untold_;  // host, inode
-  std::set<std::pair<int, std::uint64_t>> made_;    // as those
+  std::set<int> unsynced_names_;
+  std::set<std::pair<int, std::uint64_t>> unsynced_;  // host, inode
+  std::set<std::pair<int, std::uint64_t>> made_;      // as those
   std::map<int, Micros> last_over_, last_noticed_;
   std::vector<std::string> violations_;
   std::uint64_t cells_checked_ = 0;

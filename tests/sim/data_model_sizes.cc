@@ -82,13 +82,13 @@ std::optional<std::set<std::uint64_t>> DataModel::SizesOf(std::uint64_t inode, M
   return sizes;
 }
 
-void DataModel::CheckSize(std::uint64_t inode, Who who, Micros began, const SizeSeen& seen) {
-  if (UnawareSince(who.host, began) || LostSessionSince(who.host, began)) return;
+void DataModel::CheckSize(std::uint64_t inode, Actor actor, Micros began, const SizeSeen& seen) {
+  if (UnawareSince(actor.host, began) || LostSessionSince(actor.host, began)) return;
   static_cast<void>(sizes_[inode]);
   const auto wrong = [&](const std::string& why) {
-    Violate(absl::StrCat("host ", who.host, " finds ", seen.exactly ? "" : "at least ", seen.bytes,
-                         " bytes in inode ", inode, " from ", began, " to ", scheduler_.now(), ", ",
-                         why));
+    Violate(absl::StrCat("host ", actor.host, " finds ", seen.exactly ? "" : "at least ",
+                         seen.bytes, " bytes in inode ", inode, " from ", began, " to ",
+                         scheduler_.now(), ", ", why));
   };
   const auto sizes = SizesOf(inode, began, seen.itself);
   if (sizes) {
@@ -110,7 +110,7 @@ void DataModel::CheckSize(std::uint64_t inode, Who who, Micros began, const Size
 // Appends that both went well lie apart, unless a truncation came between them.
 void DataModel::CheckApart(std::uint32_t append) {
   const Write& write = writes_[append];
-  if (UnawareSince(write.who.host, write.began)) return;
+  if (UnawareSince(write.actor.host, write.began)) return;
   for (const std::uint32_t number : sizes_.at(write.inode)) {
     const Write& other = writes_[number];
     if (number == append || !other.append || other.ended == kNever || other.lost) continue;
@@ -124,10 +124,10 @@ void DataModel::CheckApart(std::uint32_t append) {
   }
 }
 
-void DataModel::EndLength(std::uint64_t inode, Who who, Micros began, Range range,
+void DataModel::EndLength(std::uint64_t inode, Actor actor, Micros began, Range range,
                           std::uint64_t length) {
   if (length == 0) return;
-  CheckSize(inode, who, began,
+  CheckSize(inode, actor, began,
             {.bytes = range.offset_bytes + length, .exactly = length < range.length_bytes});
 }
 

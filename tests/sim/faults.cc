@@ -14,7 +14,7 @@ constexpr Micros kServedWithin = 10'000 * kMs;
 constexpr Micros kLongestSanCut = 60 * kLease;
 constexpr Micros kForEver = 3'600'000 * kMs;
 constexpr int kLooksForIo = 500;
-constexpr int kLooksForTold = 5'000;
+constexpr int kLooksForEarly = 5'000;
 constexpr Micros kLook = 40;
 
 }  // namespace
@@ -108,39 +108,39 @@ void Faults::For(Micros time, std::function<void()> heal) {
 }
 
 // Mostly little is told that is not durable: so that it is seen what becomes of that.
-void Faults::AwaitTold() {
+void Faults::AwaitEarly() {
   const auto any = [&] {
     for (const auto& machine : cluster_.machines()) {
       if (!cluster_.alive(*machine) || machine->session() == nullptr) continue;
-      if (!machine->session()->Confirmed(machine->session()->last_told())) return true;
+      if (!machine->session()->Confirmed(machine->session()->last_early_number())) return true;
     }
     return false;
   };
-  for (int i = 0; i < kLooksForTold && !any(); ++i) scheduler().Sleep(kLook);
+  for (int i = 0; i < kLooksForEarly && !any(); ++i) scheduler().Sleep(kLook);
   scheduler().Sleep(random().Below(2 * kMs));
 }
 
-void Faults::Befall(Fault fault) {
+void Faults::InjectFault(Fault fault) {
   const bool makes_sent_again = fault == Fault::kCutStream || fault == Fault::kKill ||
                                 fault == Fault::kKillInTakeover || fault == Fault::kKillAll;
-  if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitTold();
+  if (makes_sent_again && !aimed_ && random().OneIn(2)) AwaitEarly();
   if (fault == Fault::kFillPool && (!may_fill_ || filling_)) return;
   if (fault == Fault::kFillStore && (!may_fill_ || filling_store_)) return;
   if (fault == Fault::kLateRenewal) {
     DelayRenewal();
   } else if (fault < Fault::kFailPower) {
     Machine* const machine = AnyMachine();
-    if (machine != nullptr) BefallMachine(fault, *machine);
+    if (machine != nullptr) InjectMachineFault(fault, *machine);
   } else if (fault == Fault::kFailPower) {
     ++counts_[static_cast<std::size_t>(fault)];
     FailPower();
   } else {
     Daemon* const controller = AnyController();
-    if (controller->running()) BefallController(fault, *controller);
+    if (controller->running()) InjectControllerFault(fault, *controller);
   }
 }
 
-void Faults::BefallMachine(Fault fault, Machine& machine) {
+void Faults::InjectMachineFault(Fault fault, Machine& machine) {
   const int host = machine.host();
   ++counts_[static_cast<std::size_t>(fault)];
   cluster_.Log([&] { return absl::StrCat("*** ", NameOf(fault), " (host ", host, ")"); });
@@ -173,13 +173,13 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
       if (machine.mounted()) FillStore(machine);
       break;
     case Fault::kFailFlushes:
-      machine.weather().flushes_fail = true;
+      machine.fault_rates().flushes_fail = true;
       For(random().Between(5 * kMs, kLease / 2),
-          [&machine] { machine.weather().flushes_fail = false; });
+          [&machine] { machine.fault_rates().flushes_fail = false; });
       break;
     case Fault::kSlowLuns:
-      machine.weather().slow = true;
-      For(random().Between(50 * kMs, kLease), [&machine] { machine.weather().slow = false; });
+      machine.fault_rates().slow = true;
+      For(random().Between(50 * kMs, kLease), [&machine] { machine.fault_rates().slow = false; });
       break;
     default:
       // What it is in the middle of goes on afterwards.
@@ -200,12 +200,12 @@ void Faults::BefallMachine(Fault fault, Machine& machine) {
 void Faults::CutSan(Machine& machine) {
   if (!cluster_.reservations()) return;
   const Micros time = random().Between(kLease, kLongestSanCut);
-  Path::Weather& weather = machine.weather();
-  weather.cut = true;
-  weather.cut_until = scheduler().now() + time;
-  For(time, [this, &weather, host = machine.host()] {
-    if (scheduler().now() < weather.cut_until) return;  // it was cut again
-    weather.cut = false;
+  Path::FaultRates& fault_rates = machine.fault_rates();
+  fault_rates.cut = true;
+  fault_rates.cut_until = scheduler().now() + time;
+  For(time, [this, &fault_rates, host = machine.host()] {
+    if (scheduler().now() < fault_rates.cut_until) return;  // it was cut again
+    fault_rates.cut = false;
     cluster_.Log([&] { return absl::StrCat("*** host ", host, " is on the SAN again"); });
   });
 }
@@ -217,10 +217,10 @@ void Faults::FailPower() {
   for (std::size_t i = 0; i < count; ++i) Replace();
 }
 
-void Faults::BefallController(Fault fault, Daemon& controller) {
+void Faults::InjectControllerFault(Fault fault, Daemon& controller) {
   ++counts_[static_cast<std::size_t>(fault)];
   cluster_.Log([&] { return absl::StrCat("*** ", NameOf(fault), ": ", controller.number()); });
-  Path::Weather& weather = controller.weather();
+  Path::FaultRates& fault_rates = controller.fault_rates();
   switch (fault) {
     case Fault::kKill:
       controller.Kill(DownTime());
@@ -245,18 +245,18 @@ void Faults::BefallController(Fault fault, Daemon& controller) {
                                   scheduler().now() + random().Between(50 * kMs, 2 * kLease));
       break;
     case Fault::kCutSan:
-      weather.cut = true;
-      For(random().Between(50 * kMs, kLease), [&weather] { weather.cut = false; });
+      fault_rates.cut = true;
+      For(random().Between(50 * kMs, kLease), [&fault_rates] { fault_rates.cut = false; });
       break;
     case Fault::kSlowController:
-      weather.slow = true;
-      For(random().Between(50 * kMs, kLease), [&weather] { weather.slow = false; });
+      fault_rates.slow = true;
+      For(random().Between(50 * kMs, kLease), [&fault_rates] { fault_rates.slow = false; });
       break;
     case Fault::kLossy:
-      weather.lossy = true;
-      weather.void_writes = random().OneIn(2);
+      fault_rates.lossy = true;
+      fault_rates.void_writes = random().OneIn(2);
       For(random().Between(kSeat, 2 * kLease),
-          [&weather] { weather.lossy = weather.void_writes = false; });
+          [&fault_rates] { fault_rates.lossy = fault_rates.void_writes = false; });
       break;
     case Fault::kLateBeats:
       DelayBeats(controller);
@@ -275,12 +275,13 @@ void Faults::BefallController(Fault fault, Daemon& controller) {
 }
 
 void Faults::DelayBeats(Daemon& controller) {
-  Path::Weather& weather = controller.weather();
-  weather.late_beats = true;
-  For(random().Between(kSeat / 2, 2 * kSeat), [this, &weather] {
-    weather.lossy = weather.void_writes = true;
-    For(random().Between(kSeat, 3 * kSeat),
-        [&weather] { weather.lossy = weather.void_writes = weather.late_beats = false; });
+  Path::FaultRates& fault_rates = controller.fault_rates();
+  fault_rates.late_beats = true;
+  For(random().Between(kSeat / 2, 2 * kSeat), [this, &fault_rates] {
+    fault_rates.lossy = fault_rates.void_writes = true;
+    For(random().Between(kSeat, 3 * kSeat), [&fault_rates] {
+      fault_rates.lossy = fault_rates.void_writes = fault_rates.late_beats = false;
+    });
   });
 }
 
@@ -311,13 +312,13 @@ void Faults::KillInTakeover(Daemon& controller) {
 // A machine falls silent with writes on their way, for longer than its lease; and when its end is
 // recorded, the controller falls too, or is not told what becomes of its fences.
 void Faults::DisturbEviction(Machine& victim) {
-  victim.weather().stuck = true;
+  victim.fault_rates().stuck = true;
   scheduler().Sleep(random().Between(kMs, 200 * kMs));
   if (!cluster_.alive(victim)) {
-    victim.weather().stuck = false;
+    victim.fault_rates().stuck = false;
     return;
   }
-  BefallMachine(Fault::kPauseLong, victim);
+  InjectMachineFault(Fault::kPauseLong, victim);
   ++under_way_;
   scheduler().Spawn(0, [this, &victim] {
     constexpr Micros kOften = 100;
@@ -325,14 +326,14 @@ void Faults::DisturbEviction(Machine& victim) {
     while (scheduler().now() < until && cluster_.ending_sessions() == 0) scheduler().Sleep(kOften);
     Daemon* const active = cluster_.Active();
     if (active != nullptr && random().OneIn(2)) {
-      active->weather().lossy_fences = true;
+      active->fault_rates().lossy_fences = true;
       scheduler().Sleep(random().Between(100 * kMs, kLease));
-      active->weather().lossy_fences = false;
+      active->fault_rates().lossy_fences = false;
     } else if (active != nullptr) {
       if (random().OneIn(2)) scheduler().Sleep(random().Below(2 * kMs));
       active->Kill(DownTime());
     }
-    victim.weather().stuck = false;
+    victim.fault_rates().stuck = false;
     --under_way_;
   });
 }
@@ -340,7 +341,7 @@ void Faults::DisturbEviction(Machine& victim) {
 void Faults::Run(int count) {
   for (int i = 0; i < count; ++i) {
     scheduler().Sleep(random().Between(5 * kMs, random().OneIn(3) ? 2 * kLease : 300 * kMs));
-    if (random().OneIn(2) || !Aim()) Befall(Any());
+    if (random().OneIn(2) || !Aim()) InjectFault(Any());
   }
   while (under_way_ > 0) scheduler().Sleep(20 * kMs);
   AwaitService();

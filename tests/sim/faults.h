@@ -67,8 +67,8 @@ class Faults {
 
  private:
   Fault Any();
-  void Befall(Fault fault);
-  void BefallMachine(Fault fault, Machine& machine);
+  void InjectFault(Fault fault);
+  void InjectMachineFault(Fault fault, Machine& machine);
   // ---- aimed (faults_aimed.cc)
   // Waits for a moment, and strikes whoever it concerns. False: it did not come.
   bool Aim();
@@ -80,7 +80,7 @@ class Faults {
   void DelayAnswer(int host);
   void WakeToAnswer(int host);
   // ----
-  void BefallController(Fault fault, Daemon& controller);
+  void InjectControllerFault(Fault fault, Daemon& controller);
   void FailPower();
   void CutSan(Machine& machine);
   // ---- a full pool, a full store (faults_full.cc)
@@ -95,7 +95,7 @@ class Faults {
   void DisturbEviction(Machine& victim);
   void KillInTakeover(Daemon& controller);
   void AwaitService();
-  void AwaitTold();
+  void AwaitEarly();
   Micros DownTime();
   // Lasts for that long; `heal` ends it.
   void For(Micros time, std::function<void()> heal);

@@ -72,11 +72,11 @@ void Faults::Strike(Moment moment, Machine& machine) {
                                       Fault::kStandLong};
   if (moment == Moment::kRenewal && random().OneIn(2)) return DelayRenewal(machine.host());
   const bool power = random().OneIn(moment == Moment::kSynced ? 2 : 20);
-  if (power) return Befall(Fault::kFailPower);
+  if (power) return InjectFault(Fault::kFailPower);
   if (random().OneIn(2)) {
-    return BefallMachine(kOfMachines[random().Below(std::size(kOfMachines))], machine);
+    return InjectMachineFault(kOfMachines[random().Below(std::size(kOfMachines))], machine);
   }
-  Befall(kOfControllers[random().Below(std::size(kOfControllers))]);
+  InjectFault(kOfControllers[random().Below(std::size(kOfControllers))]);
 }
 
 // Whoever counts a lease from the answer takes it for longer than the controller does.

@@ -101,9 +101,9 @@ bool BeginHistoryHeap() {
   return true;
 }
 
-BesideHistoryHeap::BesideHistoryHeap() : before_(std::exchange(g_in_use, false)) {}
+OtherHeap::OtherHeap() : before_(std::exchange(g_in_use, false)) {}
 
-BesideHistoryHeap::~BesideHistoryHeap() {
+OtherHeap::~OtherHeap() {
   g_in_use = before_;
 }
 

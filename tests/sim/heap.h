@@ -11,12 +11,12 @@ namespace reel::sim {
 bool BeginHistoryHeap();
 
 // While one lives, memory comes from elsewhere: for a log, which not every run writes.
-class BesideHistoryHeap {
+class OtherHeap {
  public:
-  BesideHistoryHeap();
-  ~BesideHistoryHeap();
-  BesideHistoryHeap(const BesideHistoryHeap&) = delete;
-  BesideHistoryHeap& operator=(const BesideHistoryHeap&) = delete;
+  OtherHeap();
+  ~OtherHeap();
+  OtherHeap(const OtherHeap&) = delete;
+  OtherHeap& operator=(const OtherHeap&) = delete;
 
  private:
   const bool before_;

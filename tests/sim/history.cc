@@ -36,7 +36,7 @@ class History {
   static Cluster::Options AnyOptions(std::uint64_t seed, Random& random, bool verbose) {
     return {.reservations = random.OneIn(2),
             .controllers = random.OneIn(4) ? 1 : 2,
-            .names = static_cast<mdc::NamesTold>(random.Below(3)),
+            .names = static_cast<mdc::NameReplies>(random.Below(3)),
             .changing_leases = seed % 4 == 0,
             .verbose = verbose};
   }
@@ -83,7 +83,7 @@ void History::MakeDirectories(Machine& machine) {
 }
 
 void History::StartPrograms(Machine& machine) {
-  machine.SetOnToldLost(
+  machine.SetOnEarlyLost(
       [this, host = machine.host()](std::uint64_t first) { names_.Lost(host, first); });
   const std::uint64_t count = random().Between(2, 3);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -266,16 +266,16 @@ Outcome History::Run() {
     c.name_hits += machine->kept_names().hits();
     c.listing_hits += machine->kept_listings().hits();
     c.pages_invalidated += machine->pages().invalidated();
-    c.ahead_reads += machine->data().ahead().reads;
-    c.ahead_layouts += machine->data().ahead().layouts;
+    c.prefetched_reads += machine->data().prefetch_counts().reads;
+    c.prefetched_layouts += machine->data().prefetch_counts().layouts;
   }
   for (const auto& controller : cluster_.controllers()) {
     const Daemon::Totals totals = controller->totals();
     c.evictions += totals.evictions;
     c.recalls += totals.recalls;
-    c.replays += totals.replays;
-    c.foretold += totals.foretold;
-    c.redone += totals.redone;
+    c.repetitions += totals.repetitions;
+    c.delegated += totals.delegated;
+    c.replayed += totals.replayed;
     c.blocked += totals.blocked;
     c.misses += totals.misses;
     c.reaped += totals.reaped;

@@ -16,10 +16,10 @@ struct Coverage {
   std::array<std::uint32_t, kMoments> moments{};
   std::uint64_t operations = 0, unanswered = 0;
   std::uint64_t cells_checked = 0, locks = 0, page_hits = 0, attr_hits = 0, name_hits = 0,
-                listing_hits = 0, pages_invalidated = 0, ahead_reads = 0, ahead_layouts = 0,
-                attributes_read = 0;
-  std::uint64_t evictions = 0, recalls = 0, replays = 0, foretold = 0, redone = 0, blocked = 0,
-                misses = 0, reaped = 0;
+                listing_hits = 0, pages_invalidated = 0, prefetched_reads = 0,
+                prefetched_layouts = 0, attributes_read = 0;
+  std::uint64_t evictions = 0, recalls = 0, repetitions = 0, delegated = 0, replayed = 0,
+                blocked = 0, misses = 0, reaped = 0;
   std::uint64_t lost_batches = 0, fences = 0, lost_blocks = 0, refused_writes = 0;
   // Of controllers.
   std::uint64_t terms = 0, takeovers = 0, lost_claims = 0, unknowns = 0;

@@ -135,10 +135,10 @@ void Disk::GiveUpClaim(int machine, int process) {
   if (claim != claims_.end() && claim->second == process) claims_.erase(claim);
 }
 
-Path::Path(Disk& disk, int host, const Weather& weather, int machine)
+Path::Path(Disk& disk, int host, const FaultRates& fault_rates, int machine)
     : disk_(disk),
       host_(host),
-      weather_(weather),
+      fault_rates_(fault_rates),
       machine_(machine),
       connection_(disk.NewConnection()) {
   if (disk.reserves()) reservations_ = NewReservations(*this);
@@ -159,7 +159,7 @@ absl::Status Path::ClaimForThisProcess() {
 // ---- paths that are lost ----------------------------------------------------------------------
 
 absl::Status Path::Look() {
-  if (weather_.cut && !lost_) {
+  if (fault_rates_.cut && !lost_) {
     if (!disk_.reserves()) return absl::UnavailableError("the LUN does not answer");
     Lose();
   }
@@ -168,7 +168,7 @@ absl::Status Path::Look() {
 
 absl::Status Path::Reopen() {
   Scheduler::Get().Sleep(Scheduler::Get().random().Between(100, 2000));
-  if (weather_.cut) return absl::UnavailableError("no target answers");
+  if (fault_rates_.cut) return absl::UnavailableError("no target answers");
   if (!std::exchange(lost_, false)) return absl::OkStatus();
   connection_ = disk_.NewConnection();
   return absl::OkStatus();
@@ -194,8 +194,8 @@ void Path::Lose() {
 // What the target has of it may be carried out some time later, or now, or never: until a reset, or
 // where the lease protects within the margin.
 void Path::LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& request) {
-  Scheduler& world = Scheduler::Get();
-  if (weather_.void_writes || world.random().OneIn(3)) {
+  Scheduler& sched = Scheduler::Get();
+  if (fault_rates_.void_writes || sched.random().OneIn(3)) {
     flight->over = true;
     disk_.flights().remove(flight);
     return;
@@ -205,25 +205,26 @@ void Path::LandLate(const std::shared_ptr<Disk::Flight>& flight, LunRequest& req
     flight->bytes.insert(flight->bytes.end(), from, from + part.iov_len);
   }
   const Micros late = disk_.reserves() ? kLatest : kSlowestOfController;
-  world.After(
-      world.random().OneIn(2) ? 0 : world.random().Below(late),
-      [flight, &disk = disk_, &weather = weather_, writer = writer(), at = request.offset_bytes] {
-        if (std::exchange(flight->over, true)) return;
-        disk.flights().remove(flight);
-        disk.Write(writer, at, flight->bytes.data(), flight->bytes.size());
-        if (weather.on_written) weather.on_written(disk, flight->host, at, flight->bytes);
-      });
+  sched.After(sched.random().OneIn(2) ? 0 : sched.random().Below(late),
+              [flight, &disk = disk_, &fault_rates = fault_rates_, writer = writer(),
+               at = request.offset_bytes] {
+                if (std::exchange(flight->over, true)) return;
+                disk.flights().remove(flight);
+                disk.Write(writer, at, flight->bytes.data(), flight->bytes.size());
+                if (fault_rates.on_written)
+                  fault_rates.on_written(disk, flight->host, at, flight->bytes);
+              });
 }
 
 bool Path::LosesChange() const {
   Random& random = Scheduler::Get().random();
-  return (weather_.lossy && random.OneIn(8)) || (weather_.lossy_fences && random.OneIn(2));
+  return (fault_rates_.lossy && random.OneIn(8)) || (fault_rates_.lossy_fences && random.OneIn(2));
 }
 
 // In bad weather a write to the arbitration block fails, and its outcome is not told.
 bool Path::LoseOne(LunRequest& request) {
   if (request.kind != LunRequest::Kind::kWrite || request.offset_bytes != kArbitrationOffset ||
-      !(weather_.void_writes || (weather_.lossy && Scheduler::Get().random().OneIn(2)))) {
+      !(fault_rates_.void_writes || (fault_rates_.lossy && Scheduler::Get().random().OneIn(2)))) {
     return false;
   }
   auto flight = std::make_shared<Disk::Flight>(
@@ -249,8 +250,8 @@ bool Path::LoseOne(LunRequest& request) {
 // A write that a target has taken in may land after any lease, where a reset can end it.
 Micros Path::WriteDelay() {
   Random& random = Scheduler::Get().random();
-  const bool may_be_late = disk_.reserves() && (weather_.slow || !weather_.controller);
-  if (may_be_late && random.OneIn(weather_.slow ? 6 : 48)) {
+  const bool may_be_late = disk_.reserves() && (fault_rates_.slow || !fault_rates_.controller);
+  if (may_be_late && random.OneIn(fault_rates_.slow ? 6 : 48)) {
     return random.Between(kMs, kLatest);
   }
   return Delay();
@@ -259,18 +260,18 @@ Micros Path::WriteDelay() {
 // Of a write that has landed.
 Micros Path::AnswerDelay(const LunRequest& request) {
   Random& random = Scheduler::Get().random();
-  if (weather_.late_beats && request.offset_bytes == kArbitrationOffset) {
+  if (fault_rates_.late_beats && request.offset_bytes == kArbitrationOffset) {
     return random.Between(kLatestAnswerToController, 2 * kLatestAnswerToController);
   }
-  if (weather_.controller && !weather_.slow) return 0;
-  if (!random.OneIn(weather_.slow ? 6 : 64)) return 0;
-  return random.Between(kMs, weather_.controller ? kLatestAnswerToController : kLatestAnswer);
+  if (fault_rates_.controller && !fault_rates_.slow) return 0;
+  if (!random.OneIn(fault_rates_.slow ? 6 : 64)) return 0;
+  return random.Between(kMs, fault_rates_.controller ? kLatestAnswerToController : kLatestAnswer);
 }
 
 Micros Path::Delay() {
   Random& random = Scheduler::Get().random();
-  const bool bounded = weather_.controller && !disk_.reserves();
-  if (weather_.slow && random.OneIn(2)) {
+  const bool bounded = fault_rates_.controller && !disk_.reserves();
+  if (fault_rates_.slow && random.OneIn(2)) {
     return random.Between(kMs, bounded ? kSlowestOfController : kSlowest);
   }
   return random.Between(20, random.OneIn(16) ? 3000 : 150);
@@ -288,8 +289,8 @@ void Path::Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t 
         disk_.Read(request.offset_bytes + from, memory, to - from);
       } else {
         disk_.Write(writer(), request.offset_bytes + from, memory, to - from);
-        if (weather_.on_written) {
-          weather_.on_written(disk_, host_, request.offset_bytes + from, {memory, to - from});
+        if (fault_rates_.on_written) {
+          fault_rates_.on_written(disk_, host_, request.offset_bytes + from, {memory, to - from});
         }
       }
     }
@@ -300,13 +301,13 @@ void Path::Perform(LunRequest& request, std::uint64_t from_bytes, std::uint64_t 
 // From this byte on; what is before has landed.
 void Path::Land(Disk::Flight& flight, std::uint64_t from_bytes) {
   LunRequest& request = *flight.request;
-  Scheduler& world = Scheduler::Get();
-  if (world.alive(host_)) {
+  Scheduler& sched = Scheduler::Get();
+  if (sched.alive(host_)) {
     return Perform(request, from_bytes, request.length_bytes);
   }
   if (request.kind == LunRequest::Kind::kRead) return;
   const std::uint64_t blocks = request.length_bytes / Disk::kBlockBytes;
-  const std::uint64_t torn = world.random().Below(blocks + 1) * Disk::kBlockBytes;
+  const std::uint64_t torn = sched.random().Below(blocks + 1) * Disk::kBlockBytes;
   Perform(request, std::min(from_bytes, torn), torn);
 }
 
@@ -322,15 +323,15 @@ void Path::Start(LunRequest& request) {
   if (!valid.ok()) return request.Complete(std::move(valid));
   if (LoseOne(request)) return;
   const bool write = request.kind == LunRequest::Kind::kWrite;
-  const std::uint64_t session = write && weather_.on_submit ? weather_.on_submit() : 0;
+  const std::uint64_t session = write && fault_rates_.on_submit ? fault_rates_.on_submit() : 0;
   Random& random = Scheduler::Get().random();
-  if (write && disk_.reserves() && weather_.controller && random.OneIn(4)) {
+  if (write && disk_.reserves() && fault_rates_.controller && random.OneIn(4)) {
     return Hold(request, random.Between(20, 400));
   }
-  const bool may_be_held = write && disk_.reserves() && !weather_.controller;
-  const bool held = weather_.stuck || random.OneIn(weather_.slow ? 8 : 48);
+  const bool may_be_held = write && disk_.reserves() && !fault_rates_.controller;
+  const bool held = fault_rates_.stuck || random.OneIn(fault_rates_.slow ? 8 : 48);
   if (!may_be_held || !held) return Arrive(request, session);
-  const bool long_held = weather_.stuck || random.OneIn(2);
+  const bool long_held = fault_rates_.stuck || random.OneIn(2);
   Scheduler::Get().After(random.Between(long_held ? kLongestHold / 2 : kMs, kLongestHold),
                          [this, &request, session] {
                            if (Scheduler::Get().alive(host_)) Arrive(request, session);
@@ -343,10 +344,10 @@ void Path::Hold(LunRequest& request, Micros time) {
   ++disk_.held[host_];
   Scheduler::Get().After(time, [this, &request] {
     --disk_.held[host_];
-    Scheduler& world = Scheduler::Get();
+    Scheduler& sched = Scheduler::Get();
     // What a process that ended had handed over may be sent all the same.
-    if (!world.alive(host_) && world.random().OneIn(2)) return;
-    if (world.alive(host_) && world.paused(host_)) return Hold(request, kMs);
+    if (!sched.alive(host_) && sched.random().OneIn(2)) return;
+    if (sched.alive(host_) && sched.paused(host_)) return Hold(request, kMs);
     if (absl::Status s = Look(); !s.ok()) return request.Complete(std::move(s));
     Arrive(request, 0);
   });
@@ -357,7 +358,7 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
   const bool write = request.kind == LunRequest::Kind::kWrite;
   if (write && disk_.reserves() && !disk_.MayWrite(connection_)) {
     disk_.NoteRefusal();
-    if (weather_.refusals != nullptr) ++*weather_.refusals;
+    if (fault_rates_.refusals != nullptr) ++*fault_rates_.refusals;
     return request.Complete(LunFaultStatus(LunFault::kFenced, "RESERVATION CONFLICT"));
   }
   auto flight = std::make_shared<Disk::Flight>(
@@ -376,7 +377,7 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
   scheduler.After(delay, [this, flight, half, write, session] {
     if (flight->request == nullptr || flight->over) return;
     const Micros late = write ? AnswerDelay(*flight->request) : 0;
-    if (write && weather_.on_land) weather_.on_land(session, late == 0);
+    if (write && fault_rates_.on_land) fault_rates_.on_land(session, late == 0);
     Land(*flight, half);
     flight->landed = write;
     if (late == 0) return Answer(flight);
@@ -386,13 +387,13 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
 
 absl::Status Path::Flush() {
   if (absl::Status s = Look(); !s.ok()) return s;
-  Scheduler& world = Scheduler::Get();
-  const bool fails = weather_.flushes_fail && world.random().OneIn(2);
+  Scheduler& sched = Scheduler::Get();
+  const bool fails = fault_rates_.flushes_fail && sched.random().OneIn(2);
   if (!fails) disk_.FlushOf(writer());
-  world.Sleep(Delay() * 2);
+  sched.Sleep(Delay() * 2);
   if (!fails) return absl::OkStatus();
-  disk_.LoseOf(writer(), world.random());
-  if (weather_.on_flush_failed) weather_.on_flush_failed();
+  disk_.LoseOf(writer(), sched.random());
+  if (fault_rates_.on_flush_failed) fault_rates_.on_flush_failed();
   return absl::DataLossError("the cache could not be written");
 }
 
@@ -406,8 +407,8 @@ absl::Status Path::Discard(std::uint64_t, std::uint64_t) {
 
 namespace reel::sim {
 
-Rack& Rack::Get() {
-  static Rack rack;
+LunRack& LunRack::Get() {
+  static LunRack rack;
   return rack;
 }
 
@@ -417,12 +418,12 @@ namespace reel {
 
 // In place of volume/scsi/open_lun.cc.
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess) {
-  sim::Rack& rack = sim::Rack::Get();
+  sim::LunRack& rack = sim::LunRack::Get();
   const int host = sim::Scheduler::Get().current_host();
-  const sim::Rack::Place& place = rack.places.at(host);
+  const sim::LunRack::Place& place = rack.places.at(host);
   for (sim::Disk* disk : rack.disks) {
     if (disk->name() != name) continue;
-    auto path = std::make_unique<sim::Path>(*disk, host, *place.weather, place.machine);
+    auto path = std::make_unique<sim::Path>(*disk, host, *place.fault_rates, place.machine);
     if (absl::Status s = path->Reopen(); !s.ok()) return s;
     return path;
   }

@@ -111,7 +111,7 @@ class Disk {
 class Path final : public Lun {
  public:
   // What a history does to the requests of a host.
-  struct Weather {
+  struct FaultRates {
     bool slow = false;   // much, but less than what a lease's margin pays for, where that protects
     bool stuck = false;  // writes to LUNs with reservations stay in the host for long
     // A controller's: late only when it is slow, and where the lease protects never later than what
@@ -136,7 +136,7 @@ class Path final : public Lun {
         on_written;
   };
   // `machine`: whose claims it shares; -1: nobody claims.
-  Path(Disk& disk, int host, const Weather& weather, int machine = -1);
+  Path(Disk& disk, int host, const FaultRates& fault_rates, int machine = -1);
   ~Path() override;
 
   const std::string& name() const override { return disk_.name(); }
@@ -161,7 +161,7 @@ class Path final : public Lun {
 
  private:
   static std::unique_ptr<Reservations> NewReservations(Path& path);
-  int writer() const { return weather_.controller ? Disk::kControllers : host_; }
+  int writer() const { return fault_rates_.controller ? Disk::kControllers : host_; }
   Micros Delay();
   Micros WriteDelay();
   Micros AnswerDelay(const LunRequest& request);
@@ -177,7 +177,7 @@ class Path final : public Lun {
 
   Disk& disk_;
   const int host_;
-  const Weather& weather_;
+  const FaultRates& fault_rates_;
   const int machine_;
   bool claimed_ = false;
   int connection_;
@@ -187,14 +187,14 @@ class Path final : public Lun {
 
 // The disks of a history, for code that opens LUNs by their names (OpenLun): a controller's, or the
 // history's own, on whose host that runs.
-struct Rack {
+struct LunRack {
   struct Place {
-    const Path::Weather* weather = nullptr;
+    const Path::FaultRates* fault_rates = nullptr;
     int machine = -1;
   };
   std::vector<Disk*> disks;
   std::map<int, Place> places;  // by host
-  static Rack& Get();
+  static LunRack& Get();
 };
 
 }  // namespace reel::sim

@@ -13,11 +13,11 @@ client::FileDataOptions AnyOptions(Random& random) {
   client::FileDataOptions options{.always_read_ahead = true};
   options.max_write_behind_bytes = random.OneIn(5) ? 0 : 4 * kKiB << random.Below(6);
   options.max_behind_write_bytes = kKiB << random.Below(5);
-  options.write_behind_window_bytes = 4 * kKiB << random.Below(4);
+  options.write_behind_buffer_bytes = 4 * kKiB << random.Below(4);
   options.write_behind_age_ms = static_cast<std::uint32_t>(random.Between(5, 3000));
   options.flush_on_close = random.OneIn(4);
   options.stream_bytes = 512 << random.Below(5);
-  options.least_ahead_bytes = 4 * kKiB << random.Below(5);
+  options.least_prefetch_bytes = 4 * kKiB << random.Below(5);
   options.read_chunk_bytes = 4 * kKiB << random.Below(3);
   options.max_read_ahead_bytes = random.OneIn(8) ? 0 : 8 * kKiB << random.Below(4);
   return options;
@@ -30,13 +30,13 @@ class WatchedRouter final : public client::EventRouter {
                 client::FileLocks& locks, const std::unique_ptr<client::Session>& session,
                 std::function<void(std::uint64_t)> forget_attributes,
                 const std::function<void()>& on_noticed,
-                const std::function<void(std::uint64_t)>& on_told_lost)
+                const std::function<void(std::uint64_t)>& on_early_lost)
       : EventRouter(data, names, kernel_names, locks, session, std::move(forget_attributes)),
         on_noticed_(on_noticed),
-        on_told_lost_(on_told_lost) {}
-  void OnToldLost(std::uint64_t first) override {
-    EventRouter::OnToldLost(first);
-    if (on_told_lost_) on_told_lost_(first);
+        on_early_lost_(on_early_lost) {}
+  void OnEarlyLost(std::uint64_t first) override {
+    EventRouter::OnEarlyLost(first);
+    if (on_early_lost_) on_early_lost_(first);
   }
   void OnEvicted() override {
     EventRouter::OnEvicted();
@@ -45,7 +45,7 @@ class WatchedRouter final : public client::EventRouter {
 
  private:
   const std::function<void()>& on_noticed_;
-  const std::function<void(std::uint64_t)>& on_told_lost_;
+  const std::function<void(std::uint64_t)>& on_early_lost_;
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ bool Machine::Start() {
                                    });
   const auto forget_attributes = [this](std::uint64_t inode) { attributes_.Forget(inode); };
   events_ = std::make_unique<WatchedRouter>(*data_, names_, kernel_names_, locks_, session_,
-                                            forget_attributes, on_noticed_, on_told_lost_);
+                                            forget_attributes, on_noticed_, on_early_lost_);
   if (host_ % 4 != 0) {
     // Somebody may have mounted something within: the kernel is not told then.
     const bool mounted_upon = scheduler_.random().OneIn(8);
@@ -90,7 +90,8 @@ bool Machine::Start() {
     }
   }
   volume_.descriptor = session_->descriptor();
-  for (Disk* disk : disks_) volume_.luns.push_back(std::make_unique<Path>(*disk, host_, weather_));
+  for (Disk* disk : disks_)
+    volume_.luns.push_back(std::make_unique<Path>(*disk, host_, fault_rates_));
   locks_.Start(*session_);
   if (!data_->Start(*session_, volume_).ok()) return false;
   vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,
@@ -102,10 +103,10 @@ bool Machine::Start() {
 }
 
 void Machine::Crashed() {
-  if (session_ == nullptr || !on_told_lost_) return;
-  std::uint64_t first = session_->last_told() + 1;
+  if (session_ == nullptr || !on_early_lost_) return;
+  std::uint64_t first = session_->last_early_number() + 1;
   while (first > 1 && !session_->Confirmed(first - 1)) --first;
-  if (first <= session_->last_told()) on_told_lost_(first);
+  if (first <= session_->last_early_number()) on_early_lost_(first);
 }
 
 void Machine::Stop() {

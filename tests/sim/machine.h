@@ -62,12 +62,12 @@ class Machine {
     kept_names_.Changed(at);
     if (well) kept_listings_.Changed(at.parent);
   }
-  Path::Weather& weather() { return weather_; }
+  Path::FaultRates& fault_rates() { return fault_rates_; }
   // Told when the client has noticed that its session is over, and has let go of all it held.
   void SetOnNoticed(std::function<void()> on_noticed) { on_noticed_ = std::move(on_noticed); }
-  // Told from which number on what the client was told provisionally may be lost.
-  void SetOnToldLost(std::function<void(std::uint64_t first)> on_told_lost) {
-    on_told_lost_ = std::move(on_told_lost);
+  // Told from which number on what the client got as early replies may be lost.
+  void SetOnEarlyLost(std::function<void(std::uint64_t first)> on_early_lost) {
+    on_early_lost_ = std::move(on_early_lost);
   }
   // With the machine goes what only it could have made good.
   void Crashed();
@@ -79,7 +79,7 @@ class Machine {
   const std::unique_ptr<client::MdcConnector> connector_;
   const std::vector<Disk*> disks_;
   const std::vector<std::string> controllers_;
-  Path::Weather weather_;
+  Path::FaultRates fault_rates_;
   PageCache pages_;
   AttrCache attributes_;
   NameKeeper kept_names_;
@@ -91,7 +91,7 @@ class Machine {
   client::KernelNames kernel_names_;
   client::FileLocks locks_;
   std::function<void()> on_noticed_;
-  std::function<void(std::uint64_t)> on_told_lost_;
+  std::function<void(std::uint64_t)> on_early_lost_;
   std::unique_ptr<client::SessionEvents> events_;
   std::unique_ptr<client::Session> session_;
   OpenVolume volume_;

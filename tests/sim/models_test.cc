@@ -43,20 +43,20 @@ TEST_F(NamesTest, AnAnswerMayComeFromAnyMomentOfTheCall) {
   EXPECT_EQ(Check(), Verdict::kExplained);
 }
 
-TEST_F(NamesTest, NobodySeesTheOldAfterTheNew) {
+TEST_F(NamesTest, NoReadSeesTheOldAfterTheNew) {
   Add(Kind::kCreate, 0, 7, 0, 10, 30);
   Add(Kind::kLookup, 0, 7, 0, 15, 20);
   Add(Kind::kLookup, 0, 0, ENOENT, 21, 25);
   EXPECT_EQ(Check(), Verdict::kNoOrder);
 }
 
-TEST_F(NamesTest, WhatWasAnsweredIsNotLost) {
+TEST_F(NamesTest, AnsweredChangesAreNotLost) {
   Add(Kind::kCreate, 0, 7, 0, 10, 20);
   Add(Kind::kLookup, 0, 0, ENOENT, 30, 40);
   EXPECT_EQ(Check(), Verdict::kNoOrder);
 }
 
-TEST_F(NamesTest, WhatWasNotAnsweredMayHaveHappenedLateOrNever) {
+TEST_F(NamesTest, UnansweredChangesMayHappenLateOrNever) {
   Add(Kind::kCreate, 0, 0, 0, 10, NameOp::kNever);
   Add(Kind::kLookup, 0, 0, ENOENT, 30, 40);
   Add(Kind::kLookup, 0, 9, 0, 50, 60);
@@ -80,7 +80,7 @@ TEST_F(NamesTest, AnUnansweredLinkOfAFileWithoutANameMayHaveHappened) {
   EXPECT_EQ(Check(), Verdict::kExplained);
 }
 
-TEST_F(NamesTest, WhatWasToldMayBeLostUntilItIsSynced) {
+TEST_F(NamesTest, AnEarlyReplyMayBeLostUntilItIsSynced) {
   for (const bool synced : {false, true}) {
     history_ = {};
     history_.Begin({.kind = Kind::kCreate,
@@ -89,7 +89,7 @@ TEST_F(NamesTest, WhatWasToldMayBeLostUntilItIsSynced) {
                     .began = 10,
                     .ended = 20,
                     .host = 1,
-                    .told = 3});
+                    .early_number = 3});
     if (synced) history_.Synced(1, 0, 30);
     history_.Lost(1, 3);
     EXPECT_EQ(history_.losses(1), 1u);
@@ -153,7 +153,7 @@ TEST_F(DataTest, OfWritesAtOnceEitherIsShownButNotTheOldAfterTheNew) {
   });
 }
 
-TEST_F(DataTest, WhatWasNotSyncedMayGoWithItsSession) {
+TEST_F(DataTest, UnsyncedWritesMayGoWithTheirSession) {
   In([&] {
     const std::uint32_t synced = Write(1, 0);
     model_.EndFsync(5, {1, 1}, scheduler_.now(), true);
@@ -164,7 +164,7 @@ TEST_F(DataTest, WhatWasNotSyncedMayGoWithItsSession) {
   });
 }
 
-TEST_F(DataTest, FsyncMayNotPassOverALoss) {
+TEST_F(DataTest, FsyncReportsALoss) {
   In([&] {
     Write(1, 0);
     model_.SessionOver(1);
@@ -192,7 +192,7 @@ TEST_F(DataTest, ALostWriteThatIsShownWasNotLostYet) {
   });
 }
 
-TEST_F(DataTest, WhatIsUnderWayWhenItsSessionEndsIsDecidedWhenItReturns) {
+TEST_F(DataTest, AWriteAcrossTheEndOfItsSessionIsDecidedAtItsReturn) {
   In([&] {
     const std::uint32_t late = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
     Pass();
@@ -247,7 +247,7 @@ TEST_F(DataTest, PowerFailureMayBringALostWriteBack) {
   });
 }
 
-TEST_F(DataTest, WhatAnotherHostHasReadGoesWithNoSessionButWithPower) {
+TEST_F(DataTest, AWriteReadByAnotherHostSurvivesItsSession) {
   In([&] {
     const std::uint32_t seen = Write(1, 0);
     const std::uint32_t synced = Write(1, kCell);
@@ -264,7 +264,7 @@ TEST_F(DataTest, WhatAnotherHostHasReadGoesWithNoSessionButWithPower) {
   });
 }
 
-TEST_F(DataTest, AFailedFlushTakesWhatAnotherHostHasReadOfItsOwnHostAlone) {
+TEST_F(DataTest, AFailedFlushLosesOnlyItsHostsWrites) {
   In([&] {
     const std::uint32_t own = Write(1, 0);
     const std::uint32_t others = Write(3, kCell);
@@ -285,7 +285,7 @@ TEST_F(DataTest, AnUnawareHostDecidesNothing) {
   });
 }
 
-TEST_F(DataTest, FsyncMayNotPassOverAWriteThatWasUndone) {
+TEST_F(DataTest, FsyncReportsAnUndoneWrite) {
   In([&] {
     Write(1, 0);
     model_.SessionOver(1);
@@ -335,7 +335,7 @@ TEST_F(DataTest, OfAWriteInPartsTheFirstMayBeLostWithASessionThatWasOverBefore) 
   });
 }
 
-TEST_F(DataTest, WhatAFailedWriteHadInPagesIsGoneAlthoughItWasSeen) {
+TEST_F(DataTest, PagesOfAFailedWriteMayGoAfterARead) {
   In([&] {
     const std::uint32_t through = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);
     const std::uint32_t past = model_.BeginWrite(5, {1, 1}, {kCell, kCell}, false);
@@ -349,7 +349,7 @@ TEST_F(DataTest, WhatAFailedWriteHadInPagesIsGoneAlthoughItWasSeen) {
   });
 }
 
-TEST_F(DataTest, AStoreBesideAZeroingOfItsHostMayGoWithItsPage) {
+TEST_F(DataTest, AStoreDuringAZeroingMayGoWithItsPage) {
   In([&] {
     const std::uint32_t zeroing = model_.BeginWrite(5, {1, 1}, {0, kCell}, true);
     const std::uint32_t others = Write(2, 0);
@@ -366,7 +366,7 @@ TEST_F(DataTest, AStoreBesideAZeroingOfItsHostMayGoWithItsPage) {
   });
 }
 
-TEST_F(DataTest, AFileThatWasMadeMayBeToldAsLostUntilItIsSynced) {
+TEST_F(DataTest, ANewFileMayBeReportedLostUntilItIsSynced) {
   In([&] {
     model_.Made(1, 5);
     model_.Made(1, 6);
@@ -377,29 +377,29 @@ TEST_F(DataTest, AFileThatWasMadeMayBeToldAsLostUntilItIsSynced) {
     model_.SessionNoticed(1);
     model_.EndFsync(7, {1, 1}, scheduler_.now() + 1, true);  // tells of names that are lost
     Pass();
-    EXPECT_TRUE(model_.MayTell(5, 1, scheduler_.now()));
-    EXPECT_FALSE(model_.MayTell(5, 2, scheduler_.now()));
+    EXPECT_TRUE(model_.MayReport(5, 1, scheduler_.now()));
+    EXPECT_FALSE(model_.MayReport(5, 2, scheduler_.now()));
   });
 }
 
-TEST_F(DataTest, ALossIsToldToEachOpenFileAndThenToNobody) {
+TEST_F(DataTest, ALossIsReportedOncePerOpenFile) {
   In([&] {
     Write(1, 0);
     Pass();
-    EXPECT_FALSE(model_.MayTell(5, 1, 0));
+    EXPECT_FALSE(model_.MayReport(5, 1, 0));
     const Micros opened = scheduler_.now();
     model_.SessionOver(1);
     Pass();
     model_.SessionNoticed(1);
     Pass();
     const Micros later = scheduler_.now();
-    EXPECT_TRUE(model_.MayTell(5, 1, opened));
-    EXPECT_TRUE(model_.MayTell(5, 1, later));  // nobody was told
+    EXPECT_TRUE(model_.MayReport(5, 1, opened));
+    EXPECT_TRUE(model_.MayReport(5, 1, later));  // nobody was told
     model_.EndFsync(5, {1, 1}, later, false);
-    EXPECT_TRUE(model_.MayTell(6, 1, later));  // of names
+    EXPECT_TRUE(model_.MayReport(6, 1, later));  // of names
     model_.EndFsync(5, {1, 1}, later, true);
-    EXPECT_FALSE(model_.MayTell(5, 1, later));
-    EXPECT_TRUE(model_.MayTell(5, 1, opened));
+    EXPECT_FALSE(model_.MayReport(5, 1, later));
+    EXPECT_TRUE(model_.MayReport(5, 1, opened));
   });
 }
 
@@ -427,7 +427,7 @@ TEST_F(DataTest, ASizeIsOneThatSomethingMadeAndNothingHasChangedSince) {
   });
 }
 
-TEST_F(DataTest, AppendsGoWhereTheFileEndsAndNoTwoToOnePlace) {
+TEST_F(DataTest, AppendsGoToTheEndAndNeverOverlap) {
   In([&] {
     const auto append = [&](std::uint32_t write, std::uint64_t to) {
       const std::size_t before = model_.violations().size();
@@ -458,7 +458,7 @@ TEST(LocksTest, TwoHostsExcludeEachOther) {
   EXPECT_EQ(locks.violations().size(), 1u);
 }
 
-TEST(LocksTest, WhatIsHeldIsThereForWhoeverLooks) {
+TEST(LocksTest, HeldLocksAreVisible) {
   LockModel locks;
   locks.Granted({.inode = 1, .host = 1, .owner = 1, .first = 0, .last = 9, .exclusive = true});
   const LockModel::Held held = locks.held().front();

@@ -412,10 +412,10 @@ bool NameHistory::KeepsAttributes(const NameOp& op) const {
   return false;
 }
 
-void NameHistory::Lost(int host, std::uint64_t first_told) {
+void NameHistory::Lost(int host, std::uint64_t first_early) {
   ++losses_[host];
   for (NameOp& op : ops_) {
-    if (op.host != host || op.told < first_told || Keeps(op)) continue;
+    if (op.host != host || op.early_number < first_early || Keeps(op)) continue;
     op.known = false;
     op.ended = NameOp::kNever;
   }
@@ -433,12 +433,12 @@ void NameHistory::SessionOver(int host, std::uint64_t since, std::uint64_t now) 
     op.known = false;
     op.ended = NameOp::kNever;
   }
-  for (const auto& [inode, began] : set) untold_[{host, inode}] = now;
+  for (const auto& [inode, began] : set) unsynced_[{host, inode}] = now;
 }
 
-bool NameHistory::MayBeUntold(const NameOp& op) const {
-  const auto found = untold_.find({op.host, op.inode});
-  if (found != untold_.end() && found->second >= op.began) return true;
+bool NameHistory::MayBeUnsynced(const NameOp& op) const {
+  const auto found = unsynced_.find({op.host, op.inode});
+  if (found != unsynced_.end() && found->second >= op.began) return true;
   // Who has missed the end of its session shows what it has set there, before and since.
   return !op.in_session && std::any_of(ops_.begin(), ops_.end(), [&](const NameOp& set) {
     return set.kind == NameOp::Kind::kChmod && set.host == op.host && set.inode == op.inode &&
@@ -447,11 +447,11 @@ bool NameHistory::MayBeUntold(const NameOp& op) const {
 }
 
 NameHistory::Verdict NameHistory::Check(std::string& why) const {
-  std::vector<NameOp> telling;  // a read without an answer tells nothing
+  std::vector<NameOp> answered;  // a read without an answer tells nothing
   for (const NameOp& op : ops_) {
-    if (op.known || !IsRead(op)) telling.push_back(op);
+    if (op.known || !IsRead(op)) answered.push_back(op);
   }
-  return Search(telling).Run(why);
+  return Search(answered).Run(why);
 }
 
 std::string NameOp::ToString() const {

@@ -52,8 +52,8 @@ struct NameOp {
   std::uint64_t began = 0;
   std::uint64_t ended = kNever;
   int host = 0;
-  std::uint64_t told = 0;  // what its host had been told provisionally when it ended
-  bool in_session = true;  // its host did not miss the end of its session when it began
+  std::uint64_t early_number = 0;  // what its host had got as early replies when it ended
+  bool in_session = true;          // its host did not miss the end of its session when it began
 
   std::string ToString() const;
 };
@@ -68,9 +68,9 @@ class NameHistory {
     ops_.push_back(std::move(op));
     return ops_.size() - 1;
   }
-  // What a host was told provisionally from this number on may be lost, and with it the truth of
+  // What a host got as early replies from this number on may be lost, and with it the truth of
   // all that it saw since; but for what it has synced.
-  void Lost(int host, std::uint64_t first_told);
+  void Lost(int host, std::uint64_t first_early);
   // A host's session is over: what it set of attributes since `since` (its last session's end) it
   // may not have told, and what it saw of those inodes since then may not be so.
   void SessionOver(int host, std::uint64_t since, std::uint64_t now);
@@ -84,7 +84,7 @@ class NameHistory {
     return found == losses_.end() ? 0 : found->second;
   }
   // Whether a read that has just ended may have seen such; or what was set may be such itself.
-  bool MayBeUntold(const NameOp& op) const;
+  bool MayBeUnsynced(const NameOp& op) const;
   NameOp& at(std::size_t number) { return ops_[number]; }
   std::size_t size() const { return ops_.size(); }
 
@@ -93,8 +93,8 @@ class NameHistory {
   Verdict Check(std::string& why) const;
 
  private:
-  std::map<std::pair<int, std::uint64_t>, std::uint64_t> untold_;  // host, inode: until when
-  bool Keeps(const NameOp& op) const;                              // its name
+  std::map<std::pair<int, std::uint64_t>, std::uint64_t> unsynced_;  // host, inode: until when
+  bool Keeps(const NameOp& op) const;                                // its name
   bool KeepsAttributes(const NameOp& op) const;
   std::map<int, std::uint64_t> losses_;
   // When the last one had begun that went well; by host, and inode (0: a directory's).

@@ -143,7 +143,7 @@ void Network::NoteSent(int host, const v1::ServerFrame& frame) {
     }
   }
   for (const v1::Reply& reply : frame.replies()) {
-    if (reply.has_entry() || reply.has_provisional()) moments_.Note(Moment::kAnswer, host);
+    if (reply.has_entry() || reply.has_early()) moments_.Note(Moment::kAnswer, host);
   }
 }
 

@@ -76,7 +76,7 @@ void SleepFor(std::chrono::milliseconds time) {  // tidy: sleep: in simulated ti
   Scheduler::Get().Sleep(static_cast<sim::Micros>(time.count()) * sim::kMs);
 }
 
-void RunAheadOfOthers() {}
+void RaisePriority() {}
 
 AlignedBuffer& ThreadBuffer() {
   return Scheduler::Get().current_buffer();

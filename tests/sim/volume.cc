@@ -38,11 +38,11 @@ VolumeDescriptor Describe(bool remade) {
   }
   pool.sets = {set};
   volume.pools = {pool};
-  volume.seat = set.luns[0].lun;
+  volume.seat_lun = set.luns[0].lun;
   return volume;
 }
 
-const Path::Weather kCalm;
+const Path::FaultRates kCalm;
 std::vector<std::unique_ptr<Disk>> g_formatted, g_remade;
 
 absl::Status Format(const Clock& clock, bool remade) {

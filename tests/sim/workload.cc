@@ -61,7 +61,7 @@ std::size_t Program::Begin(NameOp op) {
 }
 
 // A session that was lost, and that perhaps only this host knows of, or not even it.
-bool Program::Explained(const absl::Status& status, Micros since) {
+bool Program::IsExplained(const absl::Status& status, Micros since) {
   const int error = ErrnoOf(status);
   if (error == EIO && data().FlushFailedSince(machine_.host(), since)) return true;
   if (error != EIO && error != ESTALE && error != ENOENT) return false;
@@ -89,7 +89,7 @@ bool Program::Ended(std::size_t number, const absl::Status& status, bool grows) 
   op.known = status.ok() || IsAnswer(status);
   // What it set goes with the session, if it was not told.
   if (op.kind == Kind::kChmod && data().LostSessionSince(op.host, op.began)) op.known = false;
-  if (shared_.names.MayBeUntold(op)) op.known = false;
+  if (shared_.names.MayBeUnsynced(op)) op.known = false;
   // An inode that is gone; after a lost session the same errno says nothing.
   if (by_number && error == ESTALE) {
     op.known = op.kind != Kind::kLink && op.in_session &&
@@ -98,9 +98,9 @@ bool Program::Ended(std::size_t number, const absl::Status& status, bool grows) 
   // (Of what has no name any more it is an answer.)
   const bool answers = IsAnswer(status) || (by_number && error == ESTALE);
   CheckError(op.kind == Kind::kChmod ? "chmod" : "an operation on names", op.inode, status,
-             answers || Explained(status, op.began));
+             answers || IsExplained(status, op.began));
   CheckPause(op.began);
-  op.told = machine_.session()->last_told();
+  op.early_number = machine_.session()->last_early_number();
   if (op.known) op.ended = now();
   if (!op.known) ++shared_.errors;
   shared_.cluster.scheduler().Trace(MixHash(number, static_cast<std::uint64_t>(error)));
@@ -193,7 +193,7 @@ void Program::Run() {
 void Program::CheckPause(Micros began) {
   const Micros pause = now() - began;
   const Micros longest = shared_.cluster.CutHostIsSlow() ? kLongestPauseOfSlow : kLongestPause;
-  if (pause <= longest || machine_.weather().cut_until > began) return;
+  if (pause <= longest || machine_.fault_rates().cut_until > began) return;
   shared_.cluster.Violate(absl::StrCat("host ", machine_.host(), " has waited for ", pause / kMs,
                                        " ms for one operation"));
 }
@@ -214,7 +214,7 @@ void Program::ReadAll() {
 
 void Program::NoteSize(const client::Attributes& attr, Micros began) {
   if (!S_ISREG(attr.mode)) return;
-  data().EndStat(attr.inode, Who(), began, attr.size_bytes);
+  data().EndStat(attr.inode, Actor(), began, attr.size_bytes);
 }
 
 std::uint64_t Program::Lookup(int slot, client::Attributes* out) {

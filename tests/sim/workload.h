@@ -78,7 +78,7 @@ class Program {
   bool IsRefused(const absl::Status& status, Micros began);
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the
   // operation began, or what it builds on.
-  bool Explained(const absl::Status& status, Micros since);
+  bool IsExplained(const absl::Status& status, Micros since);
   void CheckError(const char* what, std::uint64_t inode, const absl::Status& status,
                   bool explained);
   bool Continue() { return shared_.left-- > 0; }
@@ -120,11 +120,11 @@ class Program {
   void Close(std::uint64_t inode);
   void CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began);
   bool IsLostFile(const absl::Status& status, Micros began);
-  bool MayTellLoss(std::uint64_t inode, const absl::Status& status);
+  bool MayReportLoss(std::uint64_t inode, const absl::Status& status);
   void CloseCopy(std::uint64_t inode);
-  void CheckTold(const char* what, std::uint64_t inode, const absl::Status& status);
+  void CheckReported(const char* what, std::uint64_t inode, const absl::Status& status);
   DataModel::Range AnyRange();
-  DataModel::Who Who() const { return {machine_.host(), handle_}; }
+  DataModel::Actor Actor() const { return {machine_.host(), handle_}; }
   void Scan(std::uint64_t inode, DataModel::Range range);
   // How many bytes there were.
   std::uint64_t Read(std::uint64_t inode, DataModel::Range range);
@@ -182,13 +182,13 @@ class Program {
   Machine& machine_;
   const int id_ = next_id_++;
   std::uint64_t handle_ = 0;
-  Micros opened_ = 0;      // the open file was
-  Micros told_since_ = 0;  // then, or when it was last told of a loss
-  int told_ = 0;           // of how many
+  Micros opened_ = 0;          // the open file was
+  Micros reported_since_ = 0;  // then, or when it was last told of a loss
+  int reported_ = 0;           // of how many
   client::Caller caller_;
   // An open directory, and how many losses of names its fsync(2) has told of.
   std::unique_ptr<client::DirHandle> open_directory_;
-  std::uint64_t losses_told_ = 0;
+  std::uint64_t losses_reported_ = 0;
   static inline int next_id_ = 1;
 };
 

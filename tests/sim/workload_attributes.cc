@@ -104,7 +104,7 @@ void Program::CheckRegister(std::uint64_t inode, const absl::Status& status, boo
 void Program::SetRegister(std::uint64_t inode, Register which, bool directory) {
   const bool removes = which == Register::kUser && random().OneIn(3);
   const std::uint32_t number =
-      data().BeginWrite(RegisterOf(inode, which), Who(), {0, kCell}, removes);
+      data().BeginWrite(RegisterOf(inode, which), Actor(), {0, kCell}, removes);
   const Micros began = now();
   absl::Status status;
   if (removes) {
@@ -184,7 +184,7 @@ void Program::ReadRegister(std::uint64_t inode, Register which, bool directory) 
   });
   CheckRegister(inode, status, directory, began);
   if (!status.ok()) return;
-  data().EndRead(RegisterOf(inode, which), Who(), began, {0, kCell}, cell, /*suspect=*/false);
+  data().EndRead(RegisterOf(inode, which), Actor(), began, {0, kCell}, cell, /*suspect=*/false);
   ++shared_.attributes_read;
 }
 
@@ -195,7 +195,7 @@ void Program::UseDefaultAcl(int directory) {
   const std::uint64_t inode = shared_.directories[directory];
   const bool removes = random().OneIn(2);
   const std::uint32_t number =
-      data().BeginWrite(RegisterOf(inode, Register::kDefaultAcl), Who(), {0, kCell}, removes);
+      data().BeginWrite(RegisterOf(inode, Register::kDefaultAcl), Actor(), {0, kCell}, removes);
   const Micros began = now();
   absl::Status status;
   if (removes) {
@@ -232,7 +232,7 @@ void Program::CheckInherited(int directory, std::uint64_t inode, Micros began) {
     return absl::StrCat("[", began, ", ", now(), "] inode ", inode, " has the default ACL ", number,
                         " of directory ", directory);
   });
-  data().EndRead(RegisterOf(shared_.directories[directory], Register::kDefaultAcl), Who(), began,
+  data().EndRead(RegisterOf(shared_.directories[directory], Register::kDefaultAcl), Actor(), began,
                  {0, kCell}, cell, /*suspect=*/false);
 }
 

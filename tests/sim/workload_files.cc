@@ -49,14 +49,14 @@ void Program::OpenAndUse(int slot) {
 void Program::CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began) {
   const int error = ErrnoOf(status);
   const bool gone = error == ENOENT || error == ESTALE;
-  CheckError("open", inode, status, gone || Explained(status, began));
+  CheckError("open", inode, status, gone || IsExplained(status, began));
   Log([&] { return absl::StrCat("open inode ", inode, ": ", status.ToString()); });
 }
 
 void Program::NextHandle() {
   handle_ = caller_.handle = ++g_last_handle;
-  opened_ = told_since_ = now();
-  told_ = 0;
+  opened_ = reported_since_ = now();
+  reported_ = 0;
 }
 
 // close(2): it tells of losses, and with the mount's option it syncs.
@@ -64,9 +64,9 @@ void Program::Close(std::uint64_t inode) {
   const Micros began = now();
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Flush(inode, caller_);
-  CheckTold("close", inode, status);
+  CheckReported("close", inode, status);
   if (!status.ok() || machine_.flush_on_close()) {
-    data().EndFsync(inode, Who(), began, status.ok(), /*asks=*/false);
+    data().EndFsync(inode, Actor(), began, status.ok(), /*asks=*/false);
   }
   if (status.ok() && machine_.flush_on_close()) Synced(inode, began);
   Log([&] {
@@ -78,31 +78,31 @@ void Program::Close(std::uint64_t inode) {
 
 // An open file keeps its inode, as long as the session that opened it is there.
 bool Program::IsLostFile(const absl::Status& status, Micros began) {
-  return Explained(status, ErrnoOf(status) == EIO ? began : opened_);
+  return IsExplained(status, ErrnoOf(status) == EIO ? began : opened_);
 }
 
-bool Program::MayTellLoss(std::uint64_t inode, const absl::Status& status) {
+bool Program::MayReportLoss(std::uint64_t inode, const absl::Status& status) {
   // (A page of a lost session that goes back late is one more.)
-  const bool pages_late = shared_.maps && data().LastSessionOver(Who().host) != 0;
-  const bool flush_failed = data().FlushFailedSince(Who().host, 0);  // told to whoever asks first
+  const bool pages_late = shared_.maps && data().LastSessionOver(Actor().host) != 0;
+  const bool flush_failed = data().FlushFailedSince(Actor().host, 0);  // told to whoever asks first
   // (Bytes and names of one lost session are two losses, and the names may be known of later.)
-  const bool second = told_ == 1 && data().LostSessionSince(Who().host, opened_);
-  return ErrnoOf(status) == EIO &&
-         (pages_late || flush_failed || second || data().MayTell(inode, Who().host, told_since_));
+  const bool second = reported_ == 1 && data().LostSessionSince(Actor().host, opened_);
+  return ErrnoOf(status) == EIO && (pages_late || flush_failed || second ||
+                                    data().MayReport(inode, Actor().host, reported_since_));
 }
 
 // A loss is told to each open file, and once.
-void Program::CheckTold(const char* what, std::uint64_t inode, const absl::Status& status) {
-  CheckError(what, inode, status, MayTellLoss(inode, status));
+void Program::CheckReported(const char* what, std::uint64_t inode, const absl::Status& status) {
+  CheckError(what, inode, status, MayReportLoss(inode, status));
   if (status.ok()) return;
-  told_since_ = now();
-  ++told_;
+  reported_since_ = now();
+  ++reported_;
 }
 
 // By a process that begins another program: what it is told counts for nothing.
 void Program::CloseCopy(std::uint64_t inode) {
   const absl::Status status = machine_.vfs().Flush(inode, caller_);
-  CheckError("close of a copy", inode, status, MayTellLoss(inode, status));
+  CheckError("close of a copy", inode, status, MayReportLoss(inode, status));
 }
 
 void Program::UseFile(std::uint64_t inode) {
@@ -146,7 +146,7 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   if (Cached() || ByMap()) {
     result = machine_.pages().Read(machine_.vfs(), inode, range.offset_bytes, wanted, caller_);
     // Page by page: the first of them may have been looked at before the session was lost.
-    if (result.ok() && data().LostSessionSince(Who().host, began)) result->suspect = true;
+    if (result.ok() && data().LostSessionSince(Actor().host, began)) result->suspect = true;
   } else {
     machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);
     const absl::StatusOr<std::size_t> length =
@@ -163,8 +163,8 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   Done(began);
   CheckError("read", inode, result.status(), IsLostFile(result.status(), began));
   if (!result.ok()) return 0;
-  data().EndRead(inode, Who(), began, range, wanted.first(result->length), result->suspect);
-  if (!result->suspect) data().EndLength(inode, Who(), began, range, result->length);
+  data().EndRead(inode, Actor(), began, range, wanted.first(result->length), result->suspect);
+  if (!result->suspect) data().EndLength(inode, Actor(), began, range, result->length);
   return result->length;
 }
 
@@ -188,7 +188,7 @@ void Program::WriteOn(std::uint64_t inode, DataModel::Range range) {
 
 // A write that the kernel makes page by page.
 std::uint32_t Program::BeginInPages(std::uint64_t inode, DataModel::Range range) {
-  const std::uint32_t number = data().BeginWrite(inode, Who(), range, false);
+  const std::uint32_t number = data().BeginWrite(inode, Actor(), range, false);
   data().GoesThroughPages(number);
   const std::uint64_t last = range.offset_bytes + range.length_bytes - 1;
   if (range.offset_bytes / PageCache::kPageBytes != last / PageCache::kPageBytes) {
@@ -221,7 +221,7 @@ void Program::Store(std::uint64_t inode, DataModel::Range range) {
 void Program::Write(std::uint64_t inode, DataModel::Range range) {
   if (ByMap()) return Store(inode, range);
   const std::uint32_t number =
-      Cached() ? BeginInPages(inode, range) : data().BeginWrite(inode, Who(), range, false);
+      Cached() ? BeginInPages(inode, range) : data().BeginWrite(inode, Actor(), range, false);
   AlignedBuffer buffer(range.length_bytes);
   data().Fill(number, buffer.span());
   const Micros began = now();
@@ -259,7 +259,7 @@ bool Program::IsRefused(const absl::Status& status, Micros began) {
 
 void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   if (Cached()) return;  // (the kernel does it there, with the size that it knows)
-  const std::uint32_t number = data().BeginAppend(inode, Who(), length_bytes);
+  const std::uint32_t number = data().BeginAppend(inode, Actor(), length_bytes);
   AlignedBuffer buffer(length_bytes);
   data().Fill(number, buffer.span());
   const Micros began = now();
@@ -287,8 +287,8 @@ void Program::Fsync(std::uint64_t inode) {
   const Micros began = now();
   machine_.pages().WriteBack(inode, 0, DataModel::kMaxFileBytes);
   const absl::Status status = machine_.vfs().Fsync(inode, false, caller_);
-  CheckTold("fsync", inode, status);
-  data().EndFsync(inode, Who(), began, status.ok());
+  CheckReported("fsync", inode, status);
+  data().EndFsync(inode, Actor(), began, status.ok());
   if (status.ok()) Synced(inode, began);
   Done(began);
   Log([&] {
@@ -309,18 +309,18 @@ void Program::SyncDirectory() {
     open_directory_ = std::make_unique<client::DirHandle>(
         shared_.directories[random().Below(NameHistory::kDirectories)], false,
         client::NameCache::Listing{}, machine_.vfs().losses());
-    losses_told_ = shared_.names.losses(host);
+    losses_reported_ = shared_.names.losses(host);
   }
   const Micros began = now();
   const std::uint64_t losses = shared_.names.losses(host);
   const absl::Status status = machine_.vfs().SyncDirectory(*open_directory_, caller_);
   const bool lost = data().LostSessionSince(host, 0) || data().FlushFailedSince(host, 0);
   CheckError("fsync of a directory", open_directory_->inode(), status,
-             ErrnoOf(status) == EIO ? lost || data().Unaware(host) : Explained(status, began));
-  if (status.ok() && losses != losses_told_) {
+             ErrnoOf(status) == EIO ? lost || data().Unaware(host) : IsExplained(status, began));
+  if (status.ok() && losses != losses_reported_) {
     shared_.cluster.Violate(absl::StrCat("host ", host, " was told nothing of names that it lost"));
   }
-  losses_told_ = status.ok() ? losses : shared_.names.losses(host);
+  losses_reported_ = status.ok() ? losses : shared_.names.losses(host);
   if (status.ok()) {
     data().EndSyncAll(host, began, /*mapped=*/shared_.maps && !Cached());
     Synced(0, began);
@@ -334,7 +334,7 @@ void Program::SyncDirectory() {
 void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
   machine_.pages().BeginChange(inode);
   const std::uint64_t length = DataModel::kToEnd - size_bytes;
-  const std::uint32_t number = data().BeginWrite(inode, Who(), {size_bytes, length}, true);
+  const std::uint32_t number = data().BeginWrite(inode, Actor(), {size_bytes, length}, true);
   data().SetsSize(number, size_bytes);
   const Micros began = now();
   v1::SetAttr set;
@@ -357,7 +357,7 @@ void Program::Truncate(std::uint64_t inode, std::uint64_t size_bytes) {
 
 void Program::Punch(std::uint64_t inode, DataModel::Range range) {
   machine_.pages().BeginChange(inode);
-  const std::uint32_t number = data().BeginWrite(inode, Who(), range, true);
+  const std::uint32_t number = data().BeginWrite(inode, Actor(), range, true);
   if (Cached() || shared_.maps) data().GoesThroughPages(number);
   const Micros began = now();
   machine_.pages().WriteBack(inode, range.offset_bytes, range.length_bytes);

@@ -118,7 +118,7 @@ void Program::LookForLocks() {
                           found.ok() && found->has_value() ? "" : ", none");
     });
     Done(began);
-    CheckError("a look for locks", held.inode, found.status(), Explained(found.status(), began));
+    CheckError("a look for locks", held.inode, found.status(), IsExplained(found.status(), began));
     if (found.ok() && !found->has_value()) model.Missed(held);
     shared_.cluster.scheduler().Sleep(random().Between(10, 100 * kMs));
   }

@@ -98,7 +98,7 @@ void Program::Allocate(std::uint64_t inode, int mode, DataModel::Range range) {
   const bool zeroes = Zeroes(mode);
   machine_.pages().BeginChange(inode);
   const DataModel::Range zeros{range.offset_bytes, zeroes ? range.length_bytes : 0};
-  const std::uint32_t number = data().BeginWrite(inode, Who(), zeros, /*zeros=*/true);
+  const std::uint32_t number = data().BeginWrite(inode, Actor(), zeros, /*zeros=*/true);
   if (zeroes && (Cached() || shared_.maps)) data().GoesThroughPages(number);
   const bool grows = (mode & FALLOC_FL_KEEP_SIZE) == 0;
   if (grows) data().GrowsTo(number, range.offset_bytes + range.length_bytes);

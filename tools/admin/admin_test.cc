@@ -235,7 +235,7 @@ TEST_F(AdminTest, StopAndStart) {
   EXPECT_EQ(RunJson({"stop"})["sessions"], 3);
 }
 
-TEST_F(AdminTest, WhatTakesSomethingFromOthersIsAsked) {
+TEST_F(AdminTest, DisruptiveCommandsAskFirst) {
   api_.AddVolume("reel1");
   std::vector<std::string> questions;
   context_.confirm = [&](const std::string& question) {
@@ -250,7 +250,7 @@ TEST_F(AdminTest, WhatTakesSomethingFromOthersIsAsked) {
   EXPECT_THAT(api_.orders, ElementsAre());
 }
 
-TEST_F(AdminTest, MaintenanceIsToldAndShown) {
+TEST_F(AdminTest, MaintenanceIsOrderedAndShown) {
   api_.AddVolume("reel1");
   EXPECT_THAT(Run({"maintenance", "on"}), HasSubstr("is in maintenance"));
   EXPECT_THAT(Run({"maintenance", "off"}), HasSubstr("is not in maintenance"));
@@ -260,7 +260,7 @@ TEST_F(AdminTest, MaintenanceIsToldAndShown) {
   EXPECT_TRUE(RunJson({"maintenance"})["maintenance"]);
 }
 
-TEST_F(AdminTest, ShowTellsOfAllControllers) {
+TEST_F(AdminTest, ShowListsAllControllers) {
   api_.AddVolume("reel1");
   api_.volumes.set_program("0.9");
   api_.volumes.set_protocol("1 to 2");
@@ -282,7 +282,7 @@ TEST_F(AdminTest, EvictNamesOneSession) {
   EXPECT_EQ(RunJson({"evict", "17"})["evicted"], 17);
 }
 
-TEST_F(AdminTest, ReservationsSayWhoseEachKeyIs) {
+TEST_F(AdminTest, ReservationsNameTheOwnersOfKeys) {
   api_.AddVolume("reel1");
   auto* lun = api_.reservations.add_luns();
   lun->set_name("data1");
@@ -337,7 +337,7 @@ TEST_F(AdminTest, StatPicksByPrefix) {
   EXPECT_EQ(RunJson({"stat", "op."})["counters"].size(), 2u);
 }
 
-TEST_F(AdminTest, WhoShowsSessions) {
+TEST_F(AdminTest, TheWhoCommandShowsSessions) {
   context_.volume = "reel1";
   auto* session = api_.who.add_sessions();
   session->set_session(12);

@@ -47,7 +47,7 @@ class PkiTest : public ::testing::Test {
   const std::string pki_ = base_ + "/pki";
 };
 
-TEST_F(PkiTest, WhatIsIssuedIsAccepted) {
+TEST_F(PkiTest, IssuedCertificatesAreAccepted) {
   for (const TlsRole role : {TlsRole::kMdc, TlsRole::kClient, TlsRole::kAdmin}) {
     const PkiFiles issued = Issue(role, "holder-" + std::string(RoleName(role)));
     const auto loaded = LoadTls(Files(issued), role);

@@ -89,14 +89,14 @@ class Fsck {
     auto opened = OpenVolumeByName(options_.volume, options_.patterns, LunAccess::kReadOnly);
     if (!opened.ok()) return opened.status();
     looked_at_ = *std::move(opened);
-    if (absl::Status s = looked_at_.seat().ClaimForThisProcess(); !s.ok()) return s;
+    if (absl::Status s = looked_at_.seat_lun().ClaimForThisProcess(); !s.ok()) return s;
     // On another machine, or standing still on this one.
     metafs::PoolSpace space(looked_at_);
     const auto store = metafs::ReadSuperblock(space);
     const Epoch written = store.ok() ? store->superblock.epoch : Epoch(0);
     mdc::SeatOptions seat;
     seat.volume = looked_at_.descriptor.volume;
-    return mdc::CheckUnserved(looked_at_.seat(), seat, written, SystemClock());
+    return mdc::CheckUnserved(looked_at_.seat_lun(), seat, written, SystemClock());
   }
 
   // Nothing may be written any more, destructors included.

@@ -81,9 +81,10 @@ absl::Status RefuseSecondName(const Options& options, Lun& lun) {
   const std::filesystem::path path(options.path);
   std::error_code error;
   const bool image = std::filesystem::is_regular_file(path, error);
-  const std::string beside = (std::filesystem::absolute(path).parent_path() / "*").string();
+  const std::string siblings = (std::filesystem::absolute(path).parent_path() / "*").string();
   const absl::StatusOr<LabelReading> own = ReadLabel(lun);
-  for (const FoundLun& found : ScanLuns(image ? std::vector<std::string>{beside} : kBlockDevices)) {
+  for (const FoundLun& found :
+       ScanLuns(image ? std::vector<std::string>{siblings} : kBlockDevices)) {
     if (!found.status.ok() || found.reading.label.name != options.name) continue;
     if (std::filesystem::equivalent(found.path, path, error)) continue;
     if (own.ok() && own->label.lun == found.reading.label.lun) continue;  // another path to it

@@ -63,7 +63,7 @@ TEST_F(LabelProgramTest, LabelsListsAndClears) {
   EXPECT_EQ(Shell("clear " + path_).exit_code, 1);
 }
 
-TEST_F(LabelProgramTest, RefusesWhatIsInUseUnlessForceNamesIt) {
+TEST_F(LabelProgramTest, RefusesALunInUseUnlessForced) {
   ASSERT_EQ(Shell("write lun0 " + path_).exit_code, 0);
   EXPECT_EQ(Shell("write lun1 " + path_).exit_code, 1) << "it has a label";
   JoinVolume();

@@ -172,7 +172,7 @@ absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request) {
             FormatSize(request.min_region_blocks * description.block_bytes * (shared ? 2 : 1)),
             " are needed"));
       }
-      descriptor.seat = pool->pool.sets[0].luns[0].lun;
+      descriptor.seat_lun = pool->pool.sets[0].luns[0].lun;
     }
     descriptor.pools.push_back(std::move(pool->pool));
     geometry.luns.push_back(std::move(pool->luns));

@@ -52,7 +52,7 @@ TEST_F(GeometryTest, TheSmallestLunCounts) {
   EXPECT_EQ(geometry->luns[1][0].unequal_bytes, 0u);
   EXPECT_EQ(geometry->luns[1][1].unequal_bytes, 3 * kMiB);
   EXPECT_EQ(geometry->data_bytes(), 2 * (10 * kGiB - kMiB));
-  EXPECT_EQ(geometry->descriptor.seat, luns_[0][0].uuid);
+  EXPECT_EQ(geometry->descriptor.seat_lun, luns_[0][0].uuid);
 }
 
 TEST_F(GeometryTest, DataBeginAtBreadthAndOptimalIo) {
@@ -88,7 +88,7 @@ TEST_F(GeometryTest, MetadataRegion) {
   }
 }
 
-TEST_F(GeometryTest, SaysWhatIsTooSmall) {
+TEST_F(GeometryTest, NamesTheLunThatIsTooSmall) {
   AddPool("m", kBoth, 256 * kKiB, {40 * kMiB});
   min_region_bytes_ = 24 * kMiB;
   EXPECT_THAT(Compute().status().message(),
@@ -100,7 +100,7 @@ TEST_F(GeometryTest, SaysWhatIsTooSmall) {
   EXPECT_THAT(Compute().status().message(), HasSubstr("too small for a stripe breadth of 1 GiB"));
 }
 
-TEST_F(GeometryTest, RefusesWhatDoesNotFitTogether) {
+TEST_F(GeometryTest, RefusesContradictions) {
   AddPool("d", Pool::kData, 256 * kKiB, {1 * kGiB, 1 * kGiB});
   EXPECT_THAT(Compute().status().message(), HasSubstr("no pool has the flag \"metadata\""));
   AddPool("m", Pool::kMetadata, 256 * kKiB, {1 * kGiB});

@@ -57,9 +57,9 @@ absl::Status CheckForcedLuns(const std::vector<std::vector<PickedLun>>& picked,
                              const std::vector<std::string>& patterns) {
   for (const auto& [volume, descriptor] : VolumesOf(picked)) {
     std::unique_ptr<Lun> opened;
-    Lun* seat = FindPicked(picked, descriptor.seat);
+    Lun* seat = FindPicked(picked, descriptor.seat_lun);
     for (const FoundLun& found : seat == nullptr ? ScanLuns(patterns) : std::vector<FoundLun>()) {
-      if (!found.status.ok() || found.reading.label.lun != descriptor.seat) continue;
+      if (!found.status.ok() || found.reading.label.lun != descriptor.seat_lun) continue;
       auto lun = OpenLun(found.name, LunAccess::kReadOnly);
       if (!lun.ok()) continue;
       opened = *std::move(lun);

@@ -105,7 +105,7 @@ absl::Status Picker::TakeLabel(const LunReference& reference, const std::string&
     const auto descriptor = ReadDescriptor(*picked.lun);
     const bool own = descriptor.ok() && descriptor->descriptor.volume == reading->label.volume;
     members_.push_back(
-        {own ? descriptor->descriptor.seat : Uuid(),
+        {own ? descriptor->descriptor.seat_lun : Uuid(),
          At(reference, refuse(absl::StrCat("LUN \"", reading->label.name, "\" of the volume ",
                                            own ? descriptor->descriptor.name + " (" : "(",
                                            reading->label.volume.ToString(), ")")))});

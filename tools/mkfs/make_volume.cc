@@ -86,7 +86,7 @@ absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<Picked
   for (const Place& place : places) {
     if (absl::Status status = place.lun->Flush(); !status.ok()) return status;
   }
-  const Uuid seat = geometry.descriptor.seat;
+  const Uuid seat = geometry.descriptor.seat_lun;
   absl::Status status = ForEach(places, seat, [&](const Place& place) {
     return WriteDescriptor(*place.lun, geometry.descriptor);
   });

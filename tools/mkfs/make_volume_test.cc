@@ -170,7 +170,7 @@ class MakeVolumeTest : public ::testing::Test {
   std::uint64_t steps_taken_ = 0;
 };
 
-TEST_F(MakeVolumeTest, WhatWasMadeIsFoundAndWhole) {
+TEST_F(MakeVolumeTest, AMadeVolumeIsFoundWhole) {
   ASSERT_TRUE(Make(std::numeric_limits<std::uint64_t>::max()).ok());
   for (const auto& medium : media_) medium->Crash(1, FaultyLun::kLoseAll);
   const auto descriptor = Find();

@@ -17,7 +17,7 @@ const LunEntry* SeatOf(const VolumeDescriptor& descriptor) {
   for (const Pool& pool : descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
       for (const LunEntry& lun : set.luns) {
-        if (lun.lun == descriptor.seat) return &lun;
+        if (lun.lun == descriptor.seat_lun) return &lun;
       }
     }
   }

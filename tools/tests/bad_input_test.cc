@@ -82,14 +82,14 @@ TEST_F(BadInputTest, ALunTwice) {
   MkfsRefuses("reel1 one --luns '" + directory_ + "/*.img'", 1, "two LUNs are named \"one\"");
 }
 
-TEST_F(BadInputTest, ACopyOfALunBesideIt) {
+TEST_F(BadInputTest, ACopyOfALun) {
   const std::string a = MakeImage("a.img");
   ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
   std::filesystem::copy_file(a, directory_ + "/clone.img");
   for (const char* how : {"reel1", "-y reel1"}) FsckRefuses(how, 8, "is claimed by both");
 }
 
-TEST_F(BadInputTest, UnequalLunsSayWhatIsLost) {
+TEST_F(BadInputTest, UnequalLunsReportUnusedSpace) {
   const std::string a = MakeImage("a.img", 64), b = MakeImage("b.img", 96);
   const auto before = Checksums();
   const Outcome shown = Mkfs("--dry-run reel1 " + a + " " + b);
@@ -131,7 +131,7 @@ TEST_F(BadInputTest, ALunTooSmall) {
   LabelRefuses("write x " + tiny, 1, "at least");
 }
 
-TEST_F(BadInputTest, WhatIsNoLun) {
+TEST_F(BadInputTest, APathThatIsNoLun) {
   MkfsRefuses("reel1 " + directory_ + "/.", 1, directory_);
   LabelRefuses("write x " + directory_, 1, directory_);
   MkfsRefuses("reel1 /dev/null", 1, "/dev/null");

@@ -74,7 +74,7 @@ class FullRepairTest : public ProgramsTest {
   const std::string image_;
 };
 
-TEST_F(FullRepairTest, ItSaysWhatIsMissingAndLeavesAllAsItWas) {
+TEST_F(FullRepairTest, ARepairWithoutRoomChangesNothing) {
   InTheStore([](mdc::MetaDb& db) {
     for (std::uint64_t i = 0; i < kRecords; ++i) {
       mdc::WriteBatch batch;

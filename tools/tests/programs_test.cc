@@ -51,20 +51,20 @@ TEST_F(ProgramsTest, ANameIsGivenOnce) {
   EXPECT_EQ(Label("write one " + a + " --force " + a).exit_code, 0);
 }
 
-TEST_F(ProgramsTest, AListOfNothingSaysSo) {
+TEST_F(ProgramsTest, AnEmptyListSaysSo) {
   const Outcome listed = Label("list");
   EXPECT_EQ(listed.exit_code, 0);
   EXPECT_NE(listed.output, "") << "neither a LUN nor a word";
 }
 
-TEST_F(ProgramsTest, UdevIsToldOfALabel) {
+TEST_F(ProgramsTest, TheUdevCommandDescribesALabel) {
   const std::string a = MakeImage("a.img");
   EXPECT_EQ(Label("udev " + a).exit_code, 1);
   EXPECT_EQ(Label("udev " + a).output, "");
   ASSERT_EQ(Label("write one " + a).exit_code, 0);
-  const Outcome told = Label("udev " + a);
-  EXPECT_EQ(told.exit_code, 0);
-  EXPECT_THAT(told.output, HasSubstr("ID_FS_TYPE=reelfs_member\nID_FS_LABEL=one\n"));
+  const Outcome outcome = Label("udev " + a);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("ID_FS_TYPE=reelfs_member\nID_FS_LABEL=one\n"));
 }
 
 TEST_F(ProgramsTest, ADescriptionBecomesAVolume) {
@@ -130,7 +130,7 @@ TEST_F(ProgramsTest, NothingChangesOnErrorOrDryRun) {
   EXPECT_TRUE(absl::IsNotFound(ReadLabel(**lun).status()));
 }
 
-TEST_F(ProgramsTest, WrongUseIsTold) {
+TEST_F(ProgramsTest, UsageErrorsAreReported) {
   const std::string a = MakeImage("a.img");
   EXPECT_EQ(Mkfs("").exit_code, 2);
   EXPECT_EQ(Mkfs("reel1").exit_code, 2);
@@ -145,7 +145,7 @@ TEST_F(ProgramsTest, WrongUseIsTold) {
   EXPECT_EQ(Fsck("reel1").exit_code, 8);
 }
 
-TEST_F(ProgramsTest, ALunInUseIsLeftAlone) {
+TEST_F(ProgramsTest, ALunInUseIsNotLabelled) {
   const std::string a = MakeImage("a.img");
   ASSERT_EQ(Mkfs("reel1 " + a).exit_code, 0);
   const int fd = open(a.c_str(), O_RDONLY);
@@ -218,7 +218,7 @@ TEST_F(ProgramsTest, TheHeadOfTheStoreIsMadeAnew) {
 
 // As the controller of another host would serve it: no claim of this machine, but a seat that
 // beats.
-TEST_F(ProgramsTest, AVolumeThatAnotherHostServesIsLeftAlone) {
+TEST_F(ProgramsTest, AServedVolumeIsNotRepaired) {
   const std::string a = MakeImage("a.img"), b = MakeImage("b.img");
   ASSERT_EQ(Mkfs("reel1 " + a + " " + b).exit_code, 0);
   Overwrite(a, kLabelCopyOffset + 100, "x");

@@ -16,7 +16,7 @@ TEST(Size, ParsesIecUnits) {
   EXPECT_EQ(*ParseSize("15EiB"), std::uint64_t{15} << 60);
 }
 
-TEST(Size, RefusesWhatCouldBeMisread) {
+TEST(Size, RefusesAmbiguousSizes) {
   for (const char* text : {"", " 1", "K", "-1", "1.5G", "16kB", "1MB", "1X", "1KiBs", "1  K",
                            "16EiB", "18446744073709551616", "99999999999999999999"}) {
     EXPECT_FALSE(ParseSize(text).ok()) << text;
@@ -37,7 +37,7 @@ TEST(Size, PrintsTheLargestUnitRoundedDown) {
   EXPECT_EQ(FormatSize(~std::uint64_t{0}), "15.9 EiB");
 }
 
-TEST(Size, WhatIsPrintedWholeIsRead) {
+TEST(Size, PrintedSizesParse) {
   for (std::uint64_t size : {1ull, 1024ull, 7ull << 20, 5ull << 40, 1ull << 60}) {
     EXPECT_EQ(*ParseSize(FormatSize(size)), size);
   }

@@ -77,7 +77,7 @@ void SleepFor(std::chrono::milliseconds time) {
   std::this_thread::sleep_for(time);
 }
 
-void RunAheadOfOthers() {
+void RaisePriority() {
   sched_param lowest{};
   lowest.sched_priority = sched_get_priority_min(SCHED_RR);
   // Without the right to it, threads of a busy host may be late, and the seat be lost by that.

@@ -33,7 +33,7 @@ void SleepFor(std::chrono::milliseconds time);
 
 // Lets the calling thread run ahead of all that computes (SCHED_RR), where that is allowed: for
 // threads that hardly ever run, and on whose punctuality something depends.
-void RunAheadOfOthers();
+void RaisePriority();
 
 // Memory of the calling thread's own, which it keeps until it ends; of size 0 at first.
 AlignedBuffer& ThreadBuffer();

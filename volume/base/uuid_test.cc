@@ -17,7 +17,7 @@ TEST(Uuid, TextAndBytesRoundTrip) {
   EXPECT_EQ(Uuid::Parse("00112233-4455-6677-8899-AABBCCDDEEFF")->ToString(), text);
 }
 
-TEST(Uuid, RefusesWhatIsNotOne) {
+TEST(Uuid, RefusesOtherText) {
   for (const char* text :
        {"", "0", "00112233-4455-6677-8899-aabbccddeef", "00112233-4455-6677-8899-aabbccddeeff0",
         "00112233445566778899aabbccddeeff", "0011223g-4455-6677-8899-aabbccddeeff",

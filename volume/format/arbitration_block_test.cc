@@ -110,7 +110,7 @@ TEST(ArbitrationBlock, NamesThatAreTooLongAreCutOff) {
   EXPECT_EQ(read->program, std::string(kMaxSeatProgramBytes, 'p'));
 }
 
-TEST(ArbitrationBlock, LiesWhereNothingElseDoesOnLunsOfAnyBlockSize) {
+TEST(ArbitrationBlock, OverlapsNothingOnLunsOfAnyBlockSize) {
   for (const std::uint32_t block_bytes : {512U, 4096U}) {
     FaultyLun lun(FaultyLun::Options{.logical_block_bytes = block_bytes});
     ASSERT_TRUE(WriteArbitration(lun, SampleBlock()).ok());

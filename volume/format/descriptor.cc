@@ -50,7 +50,7 @@ void PutPayload(std::string& out, const VolumeDescriptor& d) {
   PutU64(out, d.ro_compat);
   PutU64(out, d.incompat);
   out.append(d.volume.ToBytes());
-  out.append(d.seat.ToBytes());
+  out.append(d.seat_lun.ToBytes());
   PutString(out, d.name);
   PutU32(out, d.block_bytes);
   PutU8(out, static_cast<std::uint8_t>(d.strategy));
@@ -107,7 +107,7 @@ absl::StatusOr<VolumeDescriptor> GetPayload(ByteReader reader, std::uint64_t gen
                      absl::Hex(d.incompat & ~kKnownIncompat), "); upgrade it"));
   }
   d.volume = GetUuid(reader);
-  d.seat = GetUuid(reader);
+  d.seat_lun = GetUuid(reader);
   d.name = reader.String();
   d.block_bytes = reader.U32();
   d.strategy = static_cast<AllocationStrategy>(reader.U8());

@@ -61,7 +61,7 @@ struct VolumeDescriptor {
   std::uint32_t block_bytes = 0;
   AllocationStrategy strategy = AllocationStrategy::kRound;
   std::uint64_t created_seconds = 0;  // since the Unix epoch
-  Uuid seat;                          // the LUN that holds the arbitration block and rules
+  Uuid seat_lun;                      // the LUN that holds the arbitration block and rules
   std::uint64_t compat = 0, ro_compat = 0, incompat = 0;
   std::vector<Pool> pools;  // PoolId is the index
 

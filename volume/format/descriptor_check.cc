@@ -79,8 +79,8 @@ absl::Status Checker::Check() {
   if (volume_luns_ > kMaxLunsPerVolume) {
     return Invalid(volume_luns_, " LUNs are more than the ", kMaxLunsPerVolume, " of a volume");
   }
-  if (!places_.contains(descriptor_.seat)) {
-    return Invalid("the seat LUN ", descriptor_.seat.ToString(), " is not one of the LUNs");
+  if (!places_.contains(descriptor_.seat_lun)) {
+    return Invalid("the seat LUN ", descriptor_.seat_lun.ToString(), " is not one of the LUNs");
   }
   return absl::OkStatus();
 }

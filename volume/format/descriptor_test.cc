@@ -109,7 +109,7 @@ TEST(Descriptor, EveryFlippedBitAndTruncationIsNoticed) {
   EXPECT_TRUE(DecodeDescriptor(AsBytes(bytes)).ok()) << "what follows in the slot is nobody's";
 }
 
-TEST(Descriptor, FeatureMasksSayWhatOlderProgramsMayDo) {
+TEST(Descriptor, FeatureMasksBoundOlderPrograms) {
   VolumeDescriptor volume = Sample();
   volume.compat = 1;
   EXPECT_FALSE(MustStayReadOnly(*DecodeDescriptor(AsBytes(Encoded(volume)))));
@@ -152,7 +152,7 @@ TEST(Descriptor, TheLargestVolumeFitsItsSlot) {
       pool.sets[0].luns.push_back(lun);
     }
   }
-  volume.seat = volume.pools[0].sets[0].luns[0].lun;
+  volume.seat_lun = volume.pools[0].sets[0].luns[0].lun;
   ASSERT_TRUE(ValidateDescriptor(volume).ok()) << ValidateDescriptor(volume);
   EXPECT_EQ(*DecodeDescriptor(AsBytes(Encoded(volume))), volume);
   for (Pool& pool : volume.pools) {
@@ -163,7 +163,7 @@ TEST(Descriptor, TheLargestVolumeFitsItsSlot) {
 }
 
 // Each case breaks one rule of a valid volume.
-TEST(Descriptor, ValidationSaysWhichRuleIsBroken) {
+TEST(Descriptor, ValidationNamesTheBrokenRule) {
   using Break = void (*)(VolumeDescriptor&);
   const std::pair<const char*, Break> cases[] = {
       {"no UUID", [](VolumeDescriptor& d) { d.volume = {}; }},
@@ -198,7 +198,7 @@ TEST(Descriptor, ValidationSaysWhichRuleIsBroken) {
       {"start", [](VolumeDescriptor& d) { d.pools[1].sets[0].luns[0].data_start_bytes += 512; }},
       {"two LUNs", [](VolumeDescriptor& d) { d.pools[1].sets[0].luns[0].name = "lun0"; }},
       {"used twice", [](VolumeDescriptor& d) { d.pools[1].sets[0].luns[0].lun = SampleUuid(1); }},
-      {"seat", [](VolumeDescriptor& d) { d.seat = SampleUuid(99); }},
+      {"seat", [](VolumeDescriptor& d) { d.seat_lun = SampleUuid(99); }},
       {"more than",
        [](VolumeDescriptor& d) {
          d.pools[1].sets[0].luns.resize(257, d.pools[1].sets[0].luns[0]);

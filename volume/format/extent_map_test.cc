@@ -17,7 +17,7 @@ Extent At(std::uint64_t file, std::uint64_t length, ExtentState state, std::uint
   return {FileBlock(file), length, state, PoolId(pool), PoolBlock(pool_block)};
 }
 
-TEST(ExtentMap, JoinsOnlyWhatContinues) {
+TEST(ExtentMap, JoinsOnlyContiguousExtents) {
   ExtentMap map;
   map.Set(At(0, 4, kWritten, 100));
   map.Set(At(4, 4, kWritten, 104));
@@ -32,7 +32,7 @@ TEST(ExtentMap, JoinsOnlyWhatContinues) {
                                     At(11, 2, kHole)}));
 }
 
-TEST(ExtentMap, SettingTheMiddleCutsWhatWasThere) {
+TEST(ExtentMap, SettingTheMiddleCutsTheOldExtent) {
   ExtentMap map;
   map.Set(At(0, 10, kUnwritten, 100));
   map.MarkWritten(FileBlock(4), 2);

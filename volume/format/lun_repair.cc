@@ -48,7 +48,7 @@ const VolumeDescriptor* FindBest(const std::string& name,
     if (candidate.labelled() && candidate.found.reading.label.volume != own.volume) continue;
     if (own.name != name) continue;
     if (best != nullptr && best->volume != own.volume) return nullptr;
-    const bool is_seats = candidate.labelled() && candidate.found.reading.label.lun == own.seat;
+    const bool is_seats = candidate.labelled() && candidate.found.reading.label.lun == own.seat_lun;
     if (best == nullptr || own.generation > best->generation ||
         (own.generation == best->generation && is_seats && !best_is_seats)) {
       best = &own;

@@ -23,7 +23,7 @@ class LunRepairTest : public ::testing::Test {
  protected:
   LunRepairTest() {
     AddImages(volume_, images_);
-    while (ReadLabel(*Open(seat_))->label.lun != volume_.seat) ++seat_;
+    while (ReadLabel(*Open(seat_))->label.lun != volume_.seat_lun) ++seat_;
     other_ = seat_ == 0 ? 1 : 0;
   }
   std::unique_ptr<Lun> Open(std::size_t image) {
@@ -65,7 +65,7 @@ TEST_F(LunRepairTest, OneBitInEachCopyOfALabel) {
   Mend(1);
 }
 
-TEST_F(LunRepairTest, OneBitInTheSeatsOnlyDescriptor) {
+TEST_F(LunRepairTest, OneBitInTheSeatLunsOnlyDescriptor) {
   Flip(seat_, kDescriptorSlotOffsets[0] + 40);
   EXPECT_TRUE(absl::IsDataLoss(OpenVolumeByName("studio", Paths(), LunAccess::kReadOnly).status()));
   Mend(1);
@@ -82,7 +82,7 @@ TEST_F(LunRepairTest, ACopyThatStayedBehind) {
   Mend(images_.size() - 1);
 }
 
-TEST_F(LunRepairTest, TheSeatsNewestDescriptorIsDamaged) {
+TEST_F(LunRepairTest, TheSeatLunsNewestDescriptorIsDamaged) {
   volume_.generation += 1;
   for (std::size_t i = 0; i < images_.size(); ++i) {
     ASSERT_TRUE(WriteDescriptor(*Open(i), volume_).ok());

@@ -47,7 +47,7 @@ struct Member {
   // True when the descriptor is the volume's own and names this LUN as the seat: such a one rules.
   bool rules() const {
     return reading.ok() && reading->descriptor.volume == label().volume &&
-           reading->descriptor.seat == label().lun;
+           reading->descriptor.seat_lun == label().lun;
   }
 };
 
@@ -81,7 +81,7 @@ absl::Status NoSuchVolume(const std::string& name, const std::vector<FoundLun>& 
   for (const Member& member : members) {
     if (ruled.contains(member.label().volume)) continue;
     if (!member.reading.ok() || member.reading->descriptor.name != name) continue;
-    const Uuid seat = member.reading->descriptor.seat;
+    const Uuid seat = member.reading->descriptor.seat_lun;
     for (const Member& other : members) {
       if (other.label().lun != seat) continue;
       return absl::DataLossError(absl::StrCat(
@@ -307,10 +307,10 @@ std::vector<FoundLun> ScanLuns(const std::vector<std::string>& patterns) {
   return found;
 }
 
-Lun& OpenVolume::seat() const {
+Lun& OpenVolume::seat_lun() const {
   const std::vector<Place> places = PlacesOf(descriptor);
   for (std::size_t i = 0; i < places.size() && i < luns.size(); ++i) {
-    if (places[i].entry->lun == descriptor.seat) return *luns[i];
+    if (places[i].entry->lun == descriptor.seat_lun) return *luns[i];
   }
   CheckFailed("seat", "a valid descriptor's seat is one of its LUNs", __FILE__, __LINE__);
 }

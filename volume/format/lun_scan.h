@@ -32,7 +32,7 @@ struct OpenVolume {
   std::vector<std::unique_ptr<Lun>> luns;
   std::vector<std::string> warnings;  // copies that were damaged or behind, for logs and fsck
 
-  Lun& seat() const;  // the seat LUN
+  Lun& seat_lun() const;  // the seat LUN
 };
 
 // Scans, picks the LUNs whose label names `volume_name`'s volume, reads the seat LUN's descriptor,

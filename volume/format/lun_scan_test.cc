@@ -52,7 +52,7 @@ TEST_F(LunScanTest, OpensTheLunsInTheirPlaces) {
   EXPECT_THAT(volume->warnings, IsEmpty());
   ASSERT_EQ(volume->luns.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(volume->luns[i]->name(), images_[i]->path());
-  EXPECT_EQ(volume->seat().name(), images_[0]->path());
+  EXPECT_EQ(volume->seat_lun().name(), images_[0]->path());
   EXPECT_TRUE(OpenVolumeLuns(volume_, Paths(), LunAccess::kReadOnly).ok());
 }
 
@@ -69,7 +69,7 @@ TEST_F(LunScanTest, AMissingLunIsNamed) {
   EXPECT_THAT(Message(volume), HasSubstr("LUN lun2"));
 }
 
-TEST_F(LunScanTest, AMissingSeatIsNamedAsSuch) {
+TEST_F(LunScanTest, AMissingSeatLunIsNamedAsSuch) {
   images_.erase(images_.begin());
   const auto volume = OpenStudio();
   EXPECT_TRUE(absl::IsNotFound(volume.status())) << volume.status();
@@ -106,7 +106,7 @@ TEST_F(LunScanTest, DamagedCopiesAreWarnings) {
                           HasSubstr("copy of the volume descriptor is not valid")));
 }
 
-TEST_F(LunScanTest, ACopyThatIsBehindIsAWarningAndTheSeatRules) {
+TEST_F(LunScanTest, AStaleCopyIsAWarningAndTheSeatLunRules) {
   VolumeDescriptor next = volume_;
   next.generation = 2;
   next.strategy = AllocationStrategy::kFill;
@@ -117,7 +117,7 @@ TEST_F(LunScanTest, ACopyThatIsBehindIsAWarningAndTheSeatRules) {
   EXPECT_THAT(volume->warnings, ElementsAre(HasSubstr("generation 1"), HasSubstr("generation 1")));
 }
 
-TEST_F(LunScanTest, ASeatWithoutAValidDescriptorIsDataLoss) {
+TEST_F(LunScanTest, ASeatLunWithoutAValidDescriptorIsDataLoss) {
   Flip(0, kDescriptorSlotOffsets[0] + 50);
   const auto volume = OpenStudio();
   EXPECT_TRUE(absl::IsDataLoss(volume.status())) << volume.status();
@@ -137,7 +137,7 @@ TEST_F(LunScanTest, ALunThatShrankIsRefused) {
 TEST_F(LunScanTest, TwoVolumesOfOneNameAreRefused) {
   VolumeDescriptor twin = volume_;
   twin.volume = SampleUuid(201);
-  twin.seat = SampleUuid(101);
+  twin.seat_lun = SampleUuid(101);
   std::uint8_t n = 101;
   for (Pool& pool : twin.pools) {
     for (LunEntry& lun : pool.sets[0].luns) lun.lun = SampleUuid(n++);
@@ -181,7 +181,7 @@ TEST_F(LunScanTest, PatternsExpandInOrderAndOnce) {
   std::filesystem::remove_all(directory);
 }
 
-TEST_F(LunScanTest, ScanningTellsWhatEachCandidateIs) {
+TEST_F(LunScanTest, AScanClassifiesEachCandidate) {
   images_.push_back(std::make_unique<TemporaryImage>(kImageBytes));
   std::vector<std::string> paths = Paths();
   paths.push_back("/no/such/lun");

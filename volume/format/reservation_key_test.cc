@@ -13,7 +13,7 @@ Uuid Volume(std::uint8_t byte) {
   return uuid;
 }
 
-TEST(ReservationKeyTest, SaysWhoItBelongsTo) {
+TEST(ReservationKeyTest, AKeyNamesItsOwner) {
   const std::uint64_t mdc = MakeControllerKey(Volume(1), Epoch(7), 0xffff);
   const std::uint64_t session = MakeSessionKey(Volume(1), Epoch(7), kMaxSessionKeys);
   ASSERT_TRUE(PartsOfKey(Volume(1), mdc).has_value());
@@ -24,7 +24,7 @@ TEST(ReservationKeyTest, SaysWhoItBelongsTo) {
   EXPECT_EQ(PartsOfKey(Volume(1), session)->epoch, Epoch(7));
 }
 
-TEST(ReservationKeyTest, AnotherVolumesIsNone) {
+TEST(ReservationKeyTest, AnotherVolumesKeyHasNoOwner) {
   EXPECT_FALSE(PartsOfKey(Volume(1), MakeSessionKey(Volume(2), Epoch(1), 1)).has_value());
   EXPECT_FALSE(PartsOfKey(Volume(1), 0).has_value());
   EXPECT_FALSE(PartsOfKey(Volume(1), 0xdeadbeef).has_value());

@@ -33,7 +33,7 @@ const StripeMap::Set& StripeMap::SetOf(const PoolGeometry& pool, PoolBlock block
 }
 
 absl::Status StripeMap::Map(PoolId pool, PoolBlock block, std::uint64_t offset_bytes,
-                            std::uint64_t length_bytes, std::vector<LunPiece>& pieces) const {
+                            std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges) const {
   if (pool.value() >= pools_.size()) {
     return absl::OutOfRangeError(absl::StrCat("the volume has no pool ", pool.value()));
   }
@@ -55,7 +55,7 @@ absl::Status StripeMap::Map(PoolId pool, PoolBlock block, std::uint64_t offset_b
   while (length_bytes > 0) {
     const std::uint64_t in_set = at - set->first_block * block_bytes_;
     const std::uint64_t take = std::min(length_bytes, set->size_blocks * block_bytes_ - in_set);
-    MapWithin(*set, unit_bytes, in_set, take, pieces);
+    MapWithin(*set, unit_bytes, in_set, take, lun_ranges);
     at += take;
     length_bytes -= take;
     ++set;
@@ -64,10 +64,10 @@ absl::Status StripeMap::Map(PoolId pool, PoolBlock block, std::uint64_t offset_b
 }
 
 void StripeMap::MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_t offset_bytes,
-                          std::uint64_t length_bytes, std::vector<LunPiece>& pieces) {
+                          std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges) {
   const auto luns = static_cast<std::uint32_t>(set.data_start_bytes.size());
   if (luns == 1) {  // its rows follow each other without a gap
-    pieces.push_back({set.first_lun, set.data_start_bytes[0] + offset_bytes, length_bytes});
+    lun_ranges.push_back({set.first_lun, set.data_start_bytes[0] + offset_bytes, length_bytes});
     return;
   }
   // Two divisions for the first unit; the units after it only step on.
@@ -77,7 +77,8 @@ void StripeMap::MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_
   auto lun = static_cast<std::uint32_t>(unit % luns);
   while (length_bytes > 0) {
     const std::uint64_t take = std::min(length_bytes, unit_bytes - in_unit);
-    pieces.push_back({set.first_lun + lun, set.data_start_bytes[lun] + row_start + in_unit, take});
+    lun_ranges.push_back(
+        {set.first_lun + lun, set.data_start_bytes[lun] + row_start + in_unit, take});
     length_bytes -= take;
     in_unit = 0;
     if (++lun == luns) {

@@ -14,11 +14,11 @@
 namespace reel {
 
 // A contiguous piece of one LUN.
-struct LunPiece {
+struct LunRange {
   std::uint32_t lun = 0;  // flat index over the volume: pools, then sets, then LUNs, in order
   std::uint64_t offset_bytes = 0;
   std::uint64_t length_bytes = 0;
-  friend bool operator==(const LunPiece&, const LunPiece&) = default;
+  friend bool operator==(const LunRange&, const LunRange&) = default;
 };
 
 class StripeMap {
@@ -27,10 +27,10 @@ class StripeMap {
   explicit StripeMap(const VolumeDescriptor& descriptor);
 
   // The pieces, in order, that hold bytes [offset, offset + length) counted from `block`'s start.
-  // Appends to `pieces`. OUT_OF_RANGE when any of it lies outside the pool; `pieces` is then as it
-  // was.
+  // Appends to `lun_ranges`. OUT_OF_RANGE when any of it lies outside the pool; `lun_ranges` is
+  // then as it was.
   absl::Status Map(PoolId pool, PoolBlock block, std::uint64_t offset_bytes,
-                   std::uint64_t length_bytes, std::vector<LunPiece>& pieces) const;
+                   std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges) const;
 
   std::uint32_t lun_count() const { return static_cast<std::uint32_t>(lun_count_); }
   std::uint32_t block_bytes() const { return block_bytes_; }
@@ -52,7 +52,7 @@ class StripeMap {
   };
   const Set& SetOf(const PoolGeometry& pool, PoolBlock block) const;
   static void MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_t offset_bytes,
-                        std::uint64_t length_bytes, std::vector<LunPiece>& pieces);
+                        std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges);
 
   std::uint32_t block_bytes_;
   std::size_t lun_count_ = 0;

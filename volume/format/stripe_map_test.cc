@@ -11,12 +11,12 @@
 namespace reel {
 namespace {
 
-std::vector<LunPiece> Pieces(const StripeMap& map, PoolId pool, PoolBlock block,
+std::vector<LunRange> Pieces(const StripeMap& map, PoolId pool, PoolBlock block,
                              std::uint64_t offset_bytes, std::uint64_t length_bytes) {
-  std::vector<LunPiece> pieces;
-  const absl::Status status = map.Map(pool, block, offset_bytes, length_bytes, pieces);
+  std::vector<LunRange> lun_ranges;
+  const absl::Status status = map.Map(pool, block, offset_bytes, length_bytes, lun_ranges);
   EXPECT_TRUE(status.ok()) << status;
-  return pieces;
+  return lun_ranges;
 }
 
 // Every block of every pool has a place of its own, and together they fill what the LUNs give.
@@ -29,10 +29,11 @@ void ExpectBijection(const VolumeDescriptor& volume) {
     EXPECT_EQ(map.pool_blocks(PoolId(p)), volume.pools[p].size_blocks());
     total_blocks += map.pool_blocks(PoolId(p));
     for (std::uint64_t b = 0; b < map.pool_blocks(PoolId(p)); ++b) {
-      const auto pieces = Pieces(map, PoolId(p), PoolBlock(b), 0, kBlock);
-      ASSERT_EQ(pieces.size(), 1U);
-      ASSERT_EQ(pieces[0].length_bytes, kBlock);
-      ASSERT_TRUE(taken.emplace(pieces[0].lun, pieces[0].offset_bytes).second) << p << " " << b;
+      const auto lun_ranges = Pieces(map, PoolId(p), PoolBlock(b), 0, kBlock);
+      ASSERT_EQ(lun_ranges.size(), 1U);
+      ASSERT_EQ(lun_ranges[0].length_bytes, kBlock);
+      ASSERT_TRUE(taken.emplace(lun_ranges[0].lun, lun_ranges[0].offset_bytes).second)
+          << p << " " << b;
     }
   }
   EXPECT_EQ(taken.size(), total_blocks);
@@ -72,9 +73,9 @@ TEST(StripeMap, RangesAreTheirBlocksInOrder) {
   constexpr std::uint64_t kStep = 2048;
   for (std::uint64_t start = 0; start < pool_bytes; start += kStep) {
     for (std::uint64_t end = start + kStep; end <= pool_bytes; end += kStep) {
-      std::vector<LunPiece> expected;
+      std::vector<LunRange> expected;
       for (std::uint64_t at = start; at < end; at += kStep) {
-        const LunPiece step =
+        const LunRange step =
             Pieces(map, PoolId(0), PoolBlock(at / kBlock), at % kBlock, kStep).front();
         const bool joins =
             !expected.empty() && expected.back().lun == step.lun &&
@@ -96,26 +97,26 @@ TEST(StripeMap, FollowsTheDocumentedFormula) {
   // Pool 1, second set: blocks from 64 on, LUNs 3 to 5. Block 64 + 29: unit 7, LUN 1, row 2,
   // block 1.
   EXPECT_EQ(Pieces(map, PoolId(1), PoolBlock(64 + 29), 100, 50),
-            (std::vector<LunPiece>{{4, kReservedBytes + (2 * 4 + 1) * kBlock + 100, 50}}));
+            (std::vector<LunRange>{{4, kReservedBytes + (2 * 4 + 1) * kBlock + 100, 50}}));
   EXPECT_EQ(map.stripe_blocks(PoolId(0), PoolBlock(3)), 1U);
   EXPECT_EQ(map.stripe_blocks(PoolId(1), PoolBlock(63)), 8U);
   EXPECT_EQ(map.stripe_blocks(PoolId(1), PoolBlock(64)), 12U);
 }
 
-TEST(StripeMap, OutOfRangeLeavesThePiecesAlone) {
+TEST(StripeMap, OutOfRangeAppendsNothing) {
   const StripeMap map(SampleVolume({{2, {{2, 2}}}}));  // 8 blocks
-  std::vector<LunPiece> pieces = {{9, 9, 9}};
-  const std::vector<LunPiece> before = pieces;
+  std::vector<LunRange> lun_ranges = {{9, 9, 9}};
+  const std::vector<LunRange> before = lun_ranges;
   constexpr std::uint64_t kHuge = ~std::uint64_t{0};
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(1), PoolBlock(0), 0, 1, pieces)));
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(8), 0, 1, pieces)));
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(7), 0, kBlock + 1, pieces)));
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(0), 8 * kBlock, 1, pieces)));
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(kHuge), 0, 1, pieces)));
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(1), kHuge, 1, pieces)));
-  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(1), 1, kHuge, pieces)));
-  EXPECT_TRUE(map.Map(PoolId(0), PoolBlock(8), 0, 0, pieces).ok()) << "nothing, at the end";
-  EXPECT_EQ(pieces, before);
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(1), PoolBlock(0), 0, 1, lun_ranges)));
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(8), 0, 1, lun_ranges)));
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(7), 0, kBlock + 1, lun_ranges)));
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(0), 8 * kBlock, 1, lun_ranges)));
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(kHuge), 0, 1, lun_ranges)));
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(1), kHuge, 1, lun_ranges)));
+  EXPECT_TRUE(absl::IsOutOfRange(map.Map(PoolId(0), PoolBlock(1), 1, kHuge, lun_ranges)));
+  EXPECT_TRUE(map.Map(PoolId(0), PoolBlock(8), 0, 0, lun_ranges).ok()) << "nothing, at the end";
+  EXPECT_EQ(lun_ranges, before);
 }
 
 }  // namespace

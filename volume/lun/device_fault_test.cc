@@ -9,7 +9,7 @@
 namespace reel {
 namespace {
 
-TEST(DeviceFaultTest, EachErrnoHasItsWord) {
+TEST(DeviceFaultTest, EachErrnoHasItsMessage) {
   struct Row {
     int error;
     LunFault fault;
@@ -41,7 +41,7 @@ TEST(DeviceFaultTest, EachErrnoHasItsWord) {
   }
 }
 
-TEST(DeviceFaultTest, WhatMattersMoreIsToldOfSeveral) {
+TEST(DeviceFaultTest, TheWorstOfSeveralFaultsIsReported) {
   const std::array<absl::Status, 8> in_order = {
       absl::OkStatus(),
       LunFaultStatus(LunFault::kBusy, ""),
@@ -54,7 +54,7 @@ TEST(DeviceFaultTest, WhatMattersMoreIsToldOfSeveral) {
   };
   for (std::size_t i = 0; i < in_order.size(); ++i) {
     for (std::size_t j = 0; j < in_order.size(); ++j) {
-      EXPECT_EQ(MattersMore(in_order[i], in_order[j]), i > j) << i << " and " << j;
+      EXPECT_EQ(IsWorse(in_order[i], in_order[j]), i > j) << i << " and " << j;
     }
   }
 }

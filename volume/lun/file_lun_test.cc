@@ -36,7 +36,7 @@ class FileLunTest : public ::testing::Test {
   TemporaryImage image_{16 << 20};
 };
 
-TEST_F(FileLunTest, TellsItsFacts) {
+TEST_F(FileLunTest, ReportsItsFacts) {
   const auto lun = Open();
   EXPECT_EQ(lun->size_bytes(), 16U << 20);
   EXPECT_EQ(lun->logical_block_bytes(), 4096U);
@@ -90,7 +90,7 @@ TEST_F(FileLunTest, VectoredRequestsScatterAndGather) {
   }
 }
 
-TEST_F(FileLunTest, RefusesWhatIsUnalignedOrBeyondTheEnd) {
+TEST_F(FileLunTest, RefusesUnalignedOrOutOfRangeRequests) {
   const auto lun = Open();
   const AlignedBuffer buffer(2 * kBlock);
   EXPECT_TRUE(absl::IsInvalidArgument(lun->Read(512, buffer.span())));
@@ -185,7 +185,7 @@ TEST_F(FileLunTest, WithoutIoUringRequestsStillRun) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Bad file descriptor"));
 }
 
-TEST(OpenLun, SaysWhatIsWrongWithAName) {
+TEST(OpenLun, ABadNameIsExplained) {
   EXPECT_TRUE(absl::IsNotFound(OpenLun("/no/such/lun", LunAccess::kReadOnly).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(OpenLun("/", LunAccess::kReadOnly).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(OpenLun("/dev/null", LunAccess::kReadOnly).status()));

@@ -76,7 +76,7 @@ absl::Status IoBatch::Run() {
 absl::Status IoBatch::FailureOn(const Lun& lun) const {
   absl::Status worst;
   for (const Entry& entry : entries_) {
-    if (entry.lun == &lun && MattersMore(entry.request.status, worst)) {
+    if (entry.lun == &lun && IsWorse(entry.request.status, worst)) {
       worst = entry.request.status;
     }
   }

@@ -54,7 +54,7 @@ TEST_F(IoBatchTest, MergesNeighboursAcrossAnInterleavedLun) {
   EXPECT_EQ(FirstByteAt(b_, 1), '3');
 }
 
-TEST_F(IoBatchTest, KeepsApartWhatIsNoNeighbour) {
+TEST_F(IoBatchTest, KeepsDistantRequestsApart) {
   IoBatch batch;
   batch.Add(a_, kRead, 0, Block(0));
   batch.Add(a_, kWrite, kBlock, Block(1));     // another kind
@@ -66,7 +66,7 @@ TEST_F(IoBatchTest, KeepsApartWhatIsNoNeighbour) {
   EXPECT_EQ(b_.counters().reads, 1U);
 }
 
-TEST_F(IoBatchTest, CutsWhatIsTooLongForOneRequest) {
+TEST_F(IoBatchTest, SplitsLongRequests) {
   const AlignedBuffer large(IoBatch::kMaxRequestBytes + kBlock);
   std::memset(large.data(), 'x', large.size());
   IoBatch batch;

@@ -57,7 +57,7 @@ bool IsOutcomeUnknown(const absl::Status& status) {
   return fault == LunFault::kUnknown || fault == LunFault::kInDoubt || fault == LunFault::kAborted;
 }
 
-bool MattersMore(const absl::Status& one, const absl::Status& other) {
+bool IsWorse(const absl::Status& one, const absl::Status& other) {
   if (one.ok() || other.ok()) return !one.ok();
   const auto weight = [](const absl::Status& status) {
     return std::find(kByWeight.begin(), kByWeight.end(), FaultOf(status));

@@ -46,7 +46,7 @@ inline bool IsFenced(const absl::Status& status) {
 bool IsOutcomeUnknown(const absl::Status& status);
 // Of several requests, or parts of one, whose failure matters more: what asks for most comes first
 // (what may still be executing, a key, a path; then what is final; then what time mends).
-bool MattersMore(const absl::Status& one, const absl::Status& other);
+bool IsWorse(const absl::Status& one, const absl::Status& other);
 
 // `status` with another text and the same word.
 absl::Status WithText(const absl::Status& status, const std::string& text);

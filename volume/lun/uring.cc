@@ -169,9 +169,9 @@ void Uring::Queue(const Flight& flight) {
 void Uring::Drain() {
   if (mode_ == Mode::kBlocking) return;
   if (first_.request != nullptr) {
-    const Flight alone = std::exchange(first_, {});
-    alone.request->Complete(
-        Outcome(alone.file, *alone.request, TransferBlocking(alone.file.fd, *alone.request)));
+    const Flight single = std::exchange(first_, {});
+    single.request->Complete(
+        Outcome(single.file, *single.request, TransferBlocking(single.file.fd, *single.request)));
   }
   while (free_.size() < kEntries) {
     SubmitAndWait(static_cast<unsigned>(kEntries - free_.size()));

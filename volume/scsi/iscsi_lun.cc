@@ -44,7 +44,7 @@ class Flight {
   void End(absl::Status status) {
     if (!status.ok()) {
       MutexLock lock(mutex_);
-      if (MattersMore(status, worst_)) worst_ = std::move(status);
+      if (IsWorse(status, worst_)) worst_ = std::move(status);
     }
     if (left_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     LunRequest& request = request_;

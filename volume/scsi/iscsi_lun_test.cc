@@ -80,7 +80,7 @@ std::vector<absl::Status> WritesAtOnce(Lun& lun, int count, TcpProxy& proxy,
   return outcomes;
 }
 
-TEST(IscsiLunTest, TellsItsFacts) {
+TEST(IscsiLunTest, ReportsItsFacts) {
   TgtTarget target({.luns = 1, .lun_bytes = 32 << 20, .chap_user = "", .chap_secret = ""});
   const auto lun = Open(target.Url());
   ASSERT_NE(lun, nullptr);
@@ -93,7 +93,7 @@ TEST(IscsiLunTest, TellsItsFacts) {
   EXPECT_TRUE(lun->Reopen().ok());  // nothing was lost
 }
 
-TEST(IscsiLunTest, KeepsDataAtDepthAndWhatIsLongerThanACommand) {
+TEST(IscsiLunTest, KeepsDataAtDepthAndSplitsLongRequests) {
   TgtTarget target;
   const auto lun = Open(target.Url());
   ASSERT_NE(lun, nullptr);
@@ -145,7 +145,7 @@ TEST(IscsiLunTest, CarriesRequestsOfManyThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(IscsiLunTest, RefusesWhatDoesNotFit) {
+TEST(IscsiLunTest, RefusesOutOfRangeRequests) {
   TgtTarget target;
   const auto lun = Open(target.Url(), LunAccess::kReadOnly);
   ASSERT_NE(lun, nullptr);
@@ -156,7 +156,7 @@ TEST(IscsiLunTest, RefusesWhatDoesNotFit) {
   EXPECT_TRUE(lun->Read(lun->size_bytes() - kBlock, block.span()).ok());
 }
 
-TEST(IscsiLunTest, SaysWhyItCannotBeOpened) {
+TEST(IscsiLunTest, AFailedOpenSaysWhy) {
   TgtTarget target;
   const auto place = [&](const std::string& from, const std::string& to) {
     std::string url = target.Url();
@@ -234,7 +234,7 @@ TEST(IscsiLunTest, AHeaderDigestFindsAFlippedBit) {
     const auto lun = Open(target.Url(1, "header_digest=" + digest, proxy.port()));
     ASSERT_NE(lun, nullptr);
     EXPECT_TRUE(lun->Read(0, block.span()).ok());
-    proxy.SpoilNextAnswer();
+    proxy.CorruptNextAnswer();
     const absl::Status status = lun->Read(0, block.span());
     if (digest == "none") {
       EXPECT_TRUE(status.ok()) << status;

@@ -112,7 +112,7 @@ TEST_F(IscsiReservationsTest, APreemptedHostIsFencedForWritesAndReads) {
   EXPECT_TRUE(host_.Write().ok());
 }
 
-TEST_F(IscsiReservationsTest, TheSeatPassesByPreemption) {
+TEST_F(IscsiReservationsTest, TheReservationPassesByPreemption) {
   SetUpVolume();
   Path next(target_.Url());
   EXPECT_TRUE(next.keys().Register(kNextMdc).done());

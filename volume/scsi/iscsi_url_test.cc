@@ -29,7 +29,7 @@ std::string ErrorOf(const std::string& text) {
   return std::string(url.status().message());
 }
 
-TEST(IscsiUrlTest, KnowsWhatIsAUrl) {
+TEST(IscsiUrlTest, RecognisesUrls) {
   EXPECT_TRUE(IsIscsiUrl(kPlain));
   EXPECT_FALSE(IsIscsiUrl("/dev/sda"));
   EXPECT_FALSE(IsIscsiUrl("iscsi:/x"));
@@ -71,7 +71,7 @@ TEST(IscsiUrlTest, TakesOptions) {
   }
 }
 
-TEST(IscsiUrlTest, RefusesWhatIsNone) {
+TEST(IscsiUrlTest, RefusesBadUrls) {
   EXPECT_THAT(ErrorOf("iscsi://host/iqn.a:b"), HasSubstr("/TARGET/LUN"));
   EXPECT_THAT(ErrorOf("iscsi://host/iqn.a:b/1/2"), HasSubstr("/TARGET/LUN"));
   EXPECT_THAT(ErrorOf("iscsi://host/target/1"), HasSubstr("iqn."));
@@ -100,7 +100,7 @@ TEST(IscsiUrlTest, NeverShowsASecret) {
   }
 }
 
-TEST(IscsiUrlTest, FindsTheSecretWhereItIsSaid) {
+TEST(IscsiUrlTest, FindsTheSecretAtItsPlace) {
   EXPECT_EQ(*ChapSecret(Parsed(kPlain)), "");
   EXPECT_EQ(*ChapSecret(Parsed("iscsi://me%abc@host/iqn.a:b/1")), "abc");
 

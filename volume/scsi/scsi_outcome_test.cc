@@ -27,7 +27,7 @@ struct Row {
 
 class SenseTest : public testing::TestWithParam<Row> {};
 
-TEST_P(SenseTest, SaysWhatMayFollow) {
+TEST_P(SenseTest, ClassifiesSenseByTheNextStep) {
   const Row& row = GetParam();
   ScsiOutcome outcome;
   (void)TakeSense(row.key, row.code, false, outcome);
@@ -77,7 +77,7 @@ TEST(ScsiOutcomeTest, OnlyAUnitAttentionIsSentAgainAtOnce) {
 }
 
 // An earlier command was acknowledged and came to nothing: to try this one again would hide that.
-TEST(ScsiOutcomeTest, ADeferredErrorIsTold) {
+TEST(ScsiOutcomeTest, ADeferredErrorIsReported) {
   EXPECT_EQ(FaultOfSense(3, 0x0c00, true), LunFault::kNone);
   ScsiOutcome outcome;
   EXPECT_FALSE(TakeSense(2, 0x040a, true, outcome));
@@ -87,7 +87,7 @@ TEST(ScsiOutcomeTest, ADeferredErrorIsTold) {
   EXPECT_TRUE(TakeSense(1, 0x1701, true, outcome)) << "mended; this command was not executed";
 }
 
-TEST(ScsiOutcomeTest, OtherOutcomesHaveTheirWords) {
+TEST(ScsiOutcomeTest, OtherOutcomesHaveMessages) {
   const auto fault = [](Kind kind) {
     ScsiOutcome outcome;
     outcome.kind = kind;

@@ -58,7 +58,7 @@ TEST_F(FaultyLunTest, CrashesTearAndReorderButNeverInvent) {
   }
 }
 
-TEST_F(FaultyLunTest, FaultsHitWhatTheyName) {
+TEST_F(FaultyLunTest, FaultsHitTheNamedRequests) {
   lun_.FailRequest(2, LunRequest::Kind::kWrite);
   EXPECT_TRUE(Put(0, 'a').ok());
   EXPECT_EQ(Get(0), 'a');

@@ -18,7 +18,7 @@ VolumeDescriptor SampleVolume(const std::vector<SamplePool>& pools, std::uint32_
   volume.generation = 1;
   volume.block_bytes = block_bytes;
   volume.created_seconds = 1'700'000'000;
-  volume.seat = SampleUuid(1);
+  volume.seat_lun = SampleUuid(1);
   std::uint8_t lun_number = 0;
   for (const SamplePool& shape : pools) {
     Pool& pool = volume.pools.emplace_back();

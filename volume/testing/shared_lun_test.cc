@@ -49,7 +49,7 @@ TEST_F(SharedLunTest, OnlyRegistrantsWriteAndAPreemptedOneDoesNot) {
   EXPECT_EQ(First(), 3);
 }
 
-TEST_F(SharedLunTest, AHeldWriteLandsAfterItsPathIsLostUnlessAResetEndsIt) {
+TEST_F(SharedLunTest, AHeldWriteLandsAfterItsPathIsLostUnlessReset) {
   for (const bool reset : {false, true}) {
     ASSERT_TRUE(Write(*mdc_, 0).ok());
     target_.HoldWrites();

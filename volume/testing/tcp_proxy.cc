@@ -76,9 +76,9 @@ void TcpProxy::HoldAnswers() {
   eventfd_write(wake_.get(), 1);
 }
 
-void TcpProxy::SpoilNextAnswer() {
+void TcpProxy::CorruptNextAnswer() {
   MutexLock lock(mutex_);
-  spoil_ = true;
+  corrupt_ = true;
 }
 
 void TcpProxy::ForgeAnswers(const Forgery& forgery) {
@@ -211,9 +211,9 @@ bool TcpProxy::Forward(int from, int to, bool answer) {
   auto length = static_cast<std::size_t>(size);
   {
     MutexLock lock(mutex_);
-    if (answer && spoil_ && size > kSpoiledByte) {
+    if (answer && corrupt_ && size > kSpoiledByte) {
       buffer[kSpoiledByte] ^= std::byte{1};
-      spoil_ = false;
+      corrupt_ = false;
     }
     if (answer) length = Forge(buffer.data(), length);
     if (!answer && length >= kHeaderBytes && (buffer[0] & std::byte{0x3f}) == kScsiCommand) {

@@ -28,7 +28,7 @@ class TcpProxy {
   // From now on no byte from the server reaches a client, until Cut or the end.
   void HoldAnswers();
   // Turns one bit in the header of the next iSCSI answer, one that only a digest can tell of.
-  void SpoilNextAnswer();
+  void CorruptNextAnswer();
   // Turns the next `count` answers "GOOD" to iSCSI commands that bring no data, or to those with
   // one operation code whether they do or not, into others: a status, or CHECK CONDITION (0x02)
   // with these sense data. REQUIRES: no digests, one command at a time.
@@ -67,7 +67,7 @@ class TcpProxy {
   CondVar changed_;
   int connections_ ABSL_GUARDED_BY(mutex_) = 0;
   bool hold_ ABSL_GUARDED_BY(mutex_) = false;
-  bool spoil_ ABSL_GUARDED_BY(mutex_) = false;
+  bool corrupt_ ABSL_GUARDED_BY(mutex_) = false;
   Forgery forgery_ ABSL_GUARDED_BY(mutex_);
   std::uint8_t operation_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last command
   std::size_t skip_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of an answer that was forged

@@ -2,7 +2,7 @@
 #include "mdc/base/progress.h"
 #include "mdc/tables/lock_table.h"
 #include "mdc/tables/token_table.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -15,7 +15,7 @@ class CoreBoundsTest : public testing::Test {
   }
   // b_ holds up grace; a_ has claimed nothing yet.
   void BeginGrace() {
-    world_.Restart();
+    harness_.Restart();
     ASSERT_EQ(a_.Resume(), 0);
   }
   // Whether a_ may go on after these claims.
@@ -27,8 +27,8 @@ class CoreBoundsTest : public testing::Test {
     return error == 0 && !a_.evicted_;
   }
 
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2};
 };
 
 TEST_F(CoreBoundsTest, RequestsThatWaitAreBoundedByTheirMemory) {
@@ -38,7 +38,7 @@ TEST_F(CoreBoundsTest, RequestsThatWaitAreBoundedByTheirMemory) {
   int sent = 0;
   for (; sent < 1'000 && !a_.ended_; ++sent) {
     a_.Send(large);
-    world_.Run();
+    harness_.Run();
   }
   EXPECT_GT(sent, 100);
   EXPECT_LT(sent, 150);
@@ -46,7 +46,7 @@ TEST_F(CoreBoundsTest, RequestsThatWaitAreBoundedByTheirMemory) {
   // It is that stream's alone, and gone with it.
   ASSERT_EQ(a_.Resume(), 0);
   for (int i = 0; i < 50; ++i) a_.Send(large);
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.ended_);
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
@@ -64,7 +64,7 @@ TEST_F(CoreBoundsTest, MessagesOfManyPartsCountWithWhatTheyTakeInMemory) {
   std::uint32_t slot = 0;
   while (slot < 60 && !a_.ended_) {
     a_.SendIn(++slot, large);
-    world_.Run();
+    harness_.Run();
   }
   EXPECT_TRUE(a_.ended_);
 }
@@ -79,12 +79,12 @@ TEST_F(CoreBoundsTest, AnswersThatWaitToBecomeDurableAreBounded) {
   get.mutable_get_xattr()->set_inode(1);
   get.mutable_get_xattr()->set_name("user.large");
   for (int round = 0; round < 2; ++round) {
-    world_.hold_syncs_ = true;
+    harness_.hold_syncs_ = true;
     a_.SendIn(1, set);
     int sent = 0;
     for (bool refused = false; sent < 3'000 && !refused; ++sent) {
       const std::uint64_t id = a_.Send(get);
-      world_.Run();
+      harness_.Run();
       refused = a_.Answered(id);
     }
     EXPECT_GT(sent, 1'000);
@@ -94,8 +94,8 @@ TEST_F(CoreBoundsTest, AnswersThatWaitToBecomeDurableAreBounded) {
     v1::Request renew;
     renew.mutable_renew();
     EXPECT_EQ(b_.Do(renew), 0);
-    world_.hold_syncs_ = false;
-    world_.Run();
+    harness_.hold_syncs_ = false;
+    harness_.Run();
     EXPECT_TRUE(a_.ended_);
     ASSERT_EQ(a_.Resume(), 0);
     for (int i = 0; i < 1'500; ++i) EXPECT_EQ(a_.Do(get), 0);
@@ -123,7 +123,7 @@ TEST_F(CoreBoundsTest, TokensThatAreClaimedAreBounded) {
   bool goes_on = true;
   std::uint64_t claimed = 0;
   constexpr int kEach = 200'000;
-  for (; goes_on && claimed < 4 * kMaxTokenPieces; claimed += kEach) {
+  for (; goes_on && claimed < 4 * kMaxTokenRanges; claimed += kEach) {
     v1::Reclaim claims;
     for (int i = 0; i < kEach; ++i) {
       v1::HeldToken& token = *claims.add_tokens();
@@ -133,7 +133,7 @@ TEST_F(CoreBoundsTest, TokensThatAreClaimedAreBounded) {
     goes_on = Claims(claims);
   }
   EXPECT_FALSE(goes_on);
-  EXPECT_GT(claimed, kMaxTokenPieces);
+  EXPECT_GT(claimed, kMaxTokenRanges);
 }
 
 TEST_F(CoreBoundsTest, LocksThatAreClaimedAreBounded) {
@@ -169,7 +169,7 @@ class HoldingsTest : public CoreBoundsTest {
   // In a new epoch a_ claims tokens of a million inodes, half of them open, and locks.
   void ClaimMany() {
     file_ = a_.Create("file", true);
-    world_.options_.session_lease_ms = 60'000;
+    harness_.options_.session_lease_ms = 60'000;
     BeginGrace();
     for (std::uint64_t inode = file_; inode < file_ + kMany;) {
       v1::Reclaim claims;
@@ -192,14 +192,14 @@ class HoldingsTest : public CoreBoundsTest {
     ASSERT_EQ(b_.Resume(), 0);
     ASSERT_EQ(b_.Reclaim(), 0);
   }
-  std::uint64_t Released() const { return world_.Counter("session.released"); }
+  std::uint64_t Released() const { return harness_.Counter("session.released"); }
   // Turns of the core until all of it is given away: each gives a part.
   void ExpectReleaseInSteps() {
     std::uint64_t released = Released();
     EXPECT_LE(released, kStepHoldings);
     std::uint64_t turns = 1;
     for (; released < kTotal && turns < 1'000; ++turns) {
-      world_.Tick();
+      harness_.Tick();
       EXPECT_LE(Released() - released, kStepHoldings);
       released = Released();
     }
@@ -210,17 +210,17 @@ class HoldingsTest : public CoreBoundsTest {
   std::uint64_t file_ = 0;
 };
 
-TEST_F(HoldingsTest, WhatAnEndedSessionHeldIsGivenAwayInSteps) {
+TEST_F(HoldingsTest, AnEndedSessionsHoldingsAreReleasedInSteps) {
   ClaimMany();
   ASSERT_EQ(a_.Reclaim(), 0);
   const std::uint64_t get = b_.Send(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(b_.Answered(get));
-  world_.hold_syncs_ = true;  // the next step follows a sync, or a tick
+  harness_.hold_syncs_ = true;  // the next step follows a sync, or a tick
   v1::Request goodbye;
   goodbye.mutable_goodbye();
   a_.Send(goodbye);
-  world_.Run();
+  harness_.Run();
   EXPECT_TRUE(b_.Answered(get));
   EXPECT_EQ(b_.Do(Client::LookupOf("nothing")), ENOENT);
   ExpectReleaseInSteps();
@@ -232,32 +232,32 @@ TEST_F(HoldingsTest, StepsFollowSyncsAndNeedNoTick) {
   v1::Request goodbye;
   goodbye.mutable_goodbye();
   a_.Send(goodbye);
-  world_.Run();
+  harness_.Run();
   EXPECT_EQ(Released(), kTotal);
 }
 
-TEST_F(HoldingsTest, ClaimsThatBeginAnewAreForgottenInSteps) {
+TEST_F(HoldingsTest, ClaimsOfAResumedSessionAreForgottenInSteps) {
   ClaimMany();
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   EXPECT_EQ(a_.Resume(), -1);  // they would be mixed with the new ones
   const std::uint64_t hello = a_.last_id_;
   ExpectReleaseInSteps();
-  world_.Tick();
+  harness_.Tick();
   ASSERT_TRUE(a_.Answered(hello));
   EXPECT_EQ(a_.Answer(hello).error(), 0);
   v1::Reclaim claims;
   claims.add_tokens()->set_inode(file_);
   claims.mutable_tokens(0)->set_mode(v1::TOKEN_EXCLUSIVE);
   ASSERT_EQ(a_.Reclaim(claims), 0);
-  world_.Tick();
+  harness_.Tick();
   v1::WhoReply who;
-  world_.core_->Describe(who);
+  harness_.core_->Describe(who);
   EXPECT_EQ(who.sessions(0).tokens(), 1u);
 }
 
 TEST_F(HoldingsTest, RecallsAreSentAgainInSteps) {
   constexpr std::uint64_t kFiles = 8'000;
-  Client c{world_, 3};
+  Client c{harness_, 3};
   c.Register();
   std::vector<std::uint64_t> files;
   for (std::uint64_t i = 0; i < kFiles; ++i) {
@@ -268,16 +268,16 @@ TEST_F(HoldingsTest, RecallsAreSentAgainInSteps) {
   for (std::uint64_t i = 0; i < kFiles; ++i) {
     (i < kFiles / 2 ? b_ : c).Send(Client::LayoutOf(files[i], v1::TOKEN_SHARED));
   }
-  world_.Run();
+  harness_.Run();
   ASSERT_TRUE(a_.recalls_.empty());
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   ASSERT_EQ(a_.Resume(), 0);
-  world_.Tick();
+  harness_.Tick();
   EXPECT_EQ(a_.recalls_.size(), kStepHoldings);
-  world_.Tick();
+  harness_.Tick();
   ASSERT_EQ(a_.recalls_.size(), kFiles);
   for (std::uint64_t i = 0; i < kFiles; ++i) EXPECT_EQ(a_.recalls_[i].inode(), files[i]);
-  world_.Tick();
+  harness_.Tick();
   EXPECT_EQ(a_.recalls_.size(), kFiles);
 }
 

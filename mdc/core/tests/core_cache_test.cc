@@ -1,6 +1,6 @@
 // Who may cache what, and who has to wait for it.
 #include "gmock/gmock.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -19,11 +19,11 @@ class CacheTest : public testing::Test {
     return {client.last_.cacheable().begin(), client.last_.cacheable().end()};
   }
 
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2};
 };
 
-TEST_F(CacheTest, RepliesGrantWhatTheyDescribe) {
+TEST_F(CacheTest, RepliesGrantTheTokensOfWhatTheyDescribe) {
   const std::uint64_t inode = a_.Create("file");
   EXPECT_THAT(Cacheable(a_), ElementsAre(inode));
   ASSERT_EQ(b_.Do(Client::LookupOf("file")), 0);
@@ -32,8 +32,8 @@ TEST_F(CacheTest, RepliesGrantWhatTheyDescribe) {
   EXPECT_THAT(Cacheable(b_), ElementsAre(1));  // it may remember the absence
 }
 
-TEST_F(CacheTest, WhoDoesNotAskForItGetsNothing) {
-  Client plain(world_, 3);
+TEST_F(CacheTest, ASessionThatDoesNotCacheGetsNoToken) {
+  Client plain(harness_, 3);
   plain.Register();
   plain.Create("file");
   EXPECT_THAT(Cacheable(plain), IsEmpty());
@@ -42,7 +42,7 @@ TEST_F(CacheTest, WhoDoesNotAskForItGetsNothing) {
 TEST_F(CacheTest, AChangeWaitsForTheCachesOfOthers) {
   ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
   const std::uint64_t create = b_.SendIn(1, Client::CreateOf("file"));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(b_.Answered(create));
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(1));
   // Nothing new while somebody waits, to the one that caches or to others.
@@ -54,7 +54,7 @@ TEST_F(CacheTest, AChangeWaitsForTheCachesOfOthers) {
   ASSERT_EQ(a_.Do(Client::LookupOf("file")), 0);
 }
 
-TEST_F(CacheTest, OnesOwnCacheIsToldAndNotRecalled) {
+TEST_F(CacheTest, TheSessionsOwnCacheIsUpdatedNotRecalled) {
   ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
   const std::uint64_t inode = a_.Create("file");
   EXPECT_THAT(a_.attr_recalls_, IsEmpty());
@@ -67,17 +67,17 @@ TEST_F(CacheTest, OnesOwnCacheIsToldAndNotRecalled) {
   ASSERT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
 }
 
-TEST_F(CacheTest, WhatWaitsForItsRemoversOwnDataTokenIsForgottenAtOnce) {
+TEST_F(CacheTest, ARemovalThatWaitsForItsOwnDataTokenDropsTheCacheAtOnce) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
   ASSERT_EQ(a_.last_.changed_size(), 1);
   EXPECT_EQ(a_.last_.changed(0).inode(), inode);
   EXPECT_EQ(a_.last_.changed(0).mode(), 0u);
-  world_.Pass(200, {&a_, &b_});
+  harness_.Pass(200, {&a_, &b_});
   ASSERT_EQ(a_.recalls_.size(), 1u);
   ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);
-  world_.Pass(200, {&a_, &b_});
+  harness_.Pass(200, {&a_, &b_});
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
   EXPECT_THAT(a_.attr_recalls_, IsEmpty());
 }
@@ -89,7 +89,7 @@ TEST_F(CacheTest, ARecallOnItsWayIsAnsweredByItself) {
   chmod.mutable_set_attr()->set_inode(inode);
   chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
   const std::uint64_t id = b_.SendIn(1, chmod);
-  world_.Run();
+  harness_.Run();
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(inode));
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
   ASSERT_EQ(a_.last_.changed_size(), 1);
@@ -99,7 +99,7 @@ TEST_F(CacheTest, ARecallOnItsWayIsAnsweredByItself) {
   EXPECT_TRUE(b_.Answered(id));
 }
 
-TEST_F(CacheTest, OthersLearnOfARemovalAndAreNotWaitedFor) {
+TEST_F(CacheTest, ARemovalDoesNotWaitForOtherCaches) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
@@ -109,26 +109,26 @@ TEST_F(CacheTest, OthersLearnOfARemovalAndAreNotWaitedFor) {
   EXPECT_THAT(Cacheable(b_), IsEmpty());
 }
 
-TEST_F(CacheTest, WhoLooksAtAnInodeWithoutANameForgetsItWhenItGoes) {
+TEST_F(CacheTest, TheCacheOfAnUnlinkedInodeGoesWithIt) {
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);  // A has it open
   EXPECT_THAT(Cacheable(b_), ElementsAre(inode));
   ASSERT_EQ(a_.Do(Client::CloseOf(inode)), 0);
-  world_.Pass(200, {&a_, &b_});
+  harness_.Pass(200, {&a_, &b_});
   EXPECT_THAT(b_.attr_recalls_, ElementsAre(inode));
   ASSERT_EQ(b_.Do(Client::AttrReturnOf({inode})), 0);
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), ESTALE);
 }
 
-TEST_F(CacheTest, WhoWaitsForTheTokenOfAnInodeLearnsThatItIsGone) {
+TEST_F(CacheTest, AWaitForTheTokenOfARemovedInodeEnds) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(inode);
   chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
   const std::uint64_t id = a_.SendIn(1, chmod);
-  world_.Run();
+  harness_.Run();
   ASSERT_FALSE(a_.Answered(id));
   ASSERT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
   ASSERT_TRUE(a_.Answered(id));
@@ -136,24 +136,24 @@ TEST_F(CacheTest, WhoWaitsForTheTokenOfAnInodeLearnsThatItIsGone) {
 }
 
 // A second answer to one recall would give up what was granted after the first.
-TEST_F(CacheTest, WhoResumesIsAskedOnceForWhatIsWantedBack) {
+TEST_F(CacheTest, AResumedSessionGetsEachRecallOnce) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Resume(), 0);
   v1::Request chmod;
   chmod.mutable_set_attr()->set_inode(inode);
   chmod.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
   b_.SendIn(1, chmod);
-  world_.Run();
-  world_.Pass(200, {&a_, &b_});
+  harness_.Run();
+  harness_.Pass(200, {&a_, &b_});
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(inode));
 }
 
-TEST_F(CacheTest, WhoFoundANameMayOpenItAlthoughItIsRemovedMeanwhile) {
+TEST_F(CacheTest, AnOpenAfterALookupSurvivesARemoval) {
   const std::uint64_t inode = a_.Create("file");
   const auto remove = [&](std::uint64_t removed) {
     ASSERT_EQ(b_.Do(Client::LookupOf("file")), 0);
     const std::uint64_t unlink = a_.SendIn(1, Client::UnlinkOf("file"));
-    world_.Run();
+    harness_.Run();
     EXPECT_FALSE(a_.Answered(unlink));
     ASSERT_EQ(b_.Do(Client::AttrReturnOf({1})), 0);
     ASSERT_EQ(b_.Do(Client::AttrReturnOf({removed})), 0);
@@ -161,19 +161,19 @@ TEST_F(CacheTest, WhoFoundANameMayOpenItAlthoughItIsRemovedMeanwhile) {
   };
   remove(inode);
   ASSERT_EQ(b_.Do(Client::OpenOf(inode)), 0);
-  world_.Pass(1000, {&a_, &b_});
+  harness_.Pass(1000, {&a_, &b_});
   EXPECT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
   ASSERT_EQ(b_.Do(Client::CloseOf(inode)), 0);
   EXPECT_EQ(b_.Do(Client::OpenOf(inode)), ESTALE);
 
   const std::uint64_t next = a_.Create("file");
   remove(next);
-  world_.Pass(1000, {&a_, &b_});  // nobody came
+  harness_.Pass(1000, {&a_, &b_});  // nobody came
   EXPECT_EQ(b_.Do(Client::OpenOf(next)), ESTALE);
-  EXPECT_EQ(world_.Counter("orphans.now"), 0u);
+  EXPECT_EQ(harness_.Counter("orphans.now"), 0u);
 }
 
-TEST_F(CacheTest, WhoFindsNoSpaceWaitsForWhatIsBeingRemoved) {
+TEST_F(CacheTest, AnAllocationWaitsForARemovalUnderWay) {
   constexpr std::uint64_t kPiece = 64 << 20;
   const auto fill = [](std::uint64_t inode, std::uint64_t piece) {
     return Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true, piece * kPiece, kPiece);
@@ -189,12 +189,12 @@ TEST_F(CacheTest, WhoFindsNoSpaceWaitsForWhatIsBeingRemoved) {
 
   ASSERT_EQ(a_.Do(Client::LookupOf("big")), 0);  // and may open it, for a moment longer
   const std::uint64_t unlink = b_.SendIn(1, Client::UnlinkOf("big"));
-  world_.Run();
+  harness_.Run();
   ASSERT_EQ(a_.Do(Client::AttrReturnOf({1})), 0);
   ASSERT_EQ(a_.Do(Client::AttrReturnOf({big})), 0);
   ASSERT_TRUE(b_.Answered(unlink));
   const std::uint64_t first = b_.SendIn(1, fill(next, 0));
-  world_.Pass(100, {&a_, &b_});
+  harness_.Pass(100, {&a_, &b_});
   ASSERT_TRUE(b_.Answered(first));
   EXPECT_EQ(b_.Answer(first).error(), 0);
   for (std::uint64_t piece = 1; piece < pieces; ++piece) {
@@ -203,38 +203,38 @@ TEST_F(CacheTest, WhoFindsNoSpaceWaitsForWhatIsBeingRemoved) {
   EXPECT_EQ(b_.Do(fill(next, pieces), true), ENOSPC);
 }
 
-TEST_F(CacheTest, WhoFindsNoSpaceDoesNotWaitWhereNothingComesBack) {
+TEST_F(CacheTest, AnAllocationFailsWhereNoSpaceComesBack) {
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true), true), 0);
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
   ASSERT_EQ(a_.Do(Client::CloseOf(inode)), 0);
   ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);  // each of these queues a step of removal
-  world_.Pass(500, {&a_, &b_});
+  harness_.Pass(500, {&a_, &b_});
   constexpr std::uint64_t kPiece = 256 << 20;
   const std::uint64_t big = b_.Create("big");
   int error = 0;
   for (std::uint64_t piece = 0; error == 0 && piece < 100; ++piece) {
     const auto request = Client::LayoutOf(big, v1::TOKEN_EXCLUSIVE, true, piece * kPiece, kPiece);
     const std::uint64_t id = b_.SendIn(1, request);
-    world_.Run();  // no time goes by
+    harness_.Run();  // no time goes by
     ASSERT_TRUE(b_.Answered(id));
     error = b_.Answer(id).error();
   }
   EXPECT_EQ(error, ENOSPC);
 }
 
-TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
+TEST_F(CacheTest, OnlyTheExclusiveHolderSetsSizeAndTimes) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
   const std::uint64_t write = a_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(write));
   EXPECT_THAT(b_.attr_recalls_, ElementsAre(inode));
   ASSERT_EQ(b_.Do(Client::AttrReturnOf({inode})), 0);
   EXPECT_TRUE(a_.Answered(write));
   // The other one's question makes the writer tell, and only then may it cache the answer.
   const std::uint64_t ask = b_.Send(Client::GetAttrOf(inode));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(b_.Answered(ask));
   ASSERT_EQ(a_.Do(Client::ReturnOf(inode, v1::TOKEN_SHARED), true), 0);
   ASSERT_TRUE(b_.Answered(ask));
@@ -244,7 +244,7 @@ TEST_F(CacheTest, AWriterIsAloneWithSizeAndTimes) {
 TEST_F(CacheTest, AnAccessTimeRecallsNothing) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
-  world_.clock_.now_ms += 1'000;
+  harness_.clock_.now_ms += 1'000;
   v1::Request read;
   read.mutable_set_attr()->set_inode(inode);
   read.mutable_set_attr()->set_fields(v1::SetAttr::ACCESSED);
@@ -256,27 +256,27 @@ TEST_F(CacheTest, AnAccessTimeRecallsNothing) {
 }
 
 TEST_F(CacheTest, ARecallNeverOvertakesItsGrant) {
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   const std::uint64_t create = a_.SendIn(1, Client::CreateOf("file"));  // not durable yet
   const std::uint64_t grant = a_.Send(Client::LookupOf("file"));
   b_.SendIn(1, Client::CreateOf("other"));
-  world_.Run();
+  harness_.Run();
   a_.log_.clear();
-  world_.hold_syncs_ = false;
-  world_.Run();
+  harness_.hold_syncs_ = false;
+  harness_.Run();
   EXPECT_THAT(a_.log_, ElementsAre(absl::StrCat("reply ", create), absl::StrCat("reply ", grant),
                                    "attr recall 1"));
 }
 
 TEST_F(CacheTest, AReturnIsAnsweredBehindTheGrantsBeforeIt) {
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   a_.SendIn(1, Client::CreateOf("file"));
   const std::uint64_t grant = a_.Send(Client::LookupOf("file"));
   const std::uint64_t back = a_.Send(Client::AttrReturnOf({1}));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(back));
-  world_.hold_syncs_ = false;
-  world_.Run();
+  harness_.hold_syncs_ = false;
+  harness_.Run();
   ASSERT_TRUE(a_.Answered(grant));
   EXPECT_EQ(a_.log_.back(), absl::StrCat("reply ", back));
 }
@@ -285,9 +285,9 @@ TEST_F(CacheTest, ALostRecallIsSentAgain) {
   ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
   a_.Disconnect();
   const std::uint64_t create = b_.SendIn(1, Client::CreateOf("file"));
-  world_.Run();
+  harness_.Run();
   ASSERT_EQ(a_.Resume(), 0);
-  world_.Pass(100, {&a_, &b_});
+  harness_.Pass(100, {&a_, &b_});
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(1));
   ASSERT_EQ(a_.Do(Client::AttrReturnOf({1})), 0);
   EXPECT_TRUE(b_.Answered(create));
@@ -296,14 +296,14 @@ TEST_F(CacheTest, ALostRecallIsSentAgain) {
 TEST_F(CacheTest, TheCachesOfADeadClientGoWithItsSession) {
   ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
   const std::uint64_t create = b_.SendIn(1, Client::CreateOf("file"));
-  world_.Pass(2 * world_.options_.session_lease_ms, {&b_});
+  harness_.Pass(2 * harness_.options_.session_lease_ms, {&b_});
   EXPECT_TRUE(a_.evicted_);
   EXPECT_TRUE(b_.Answered(create));
 }
 
 TEST_F(CacheTest, ANewEpochKnowsOfNoCaches) {
   ASSERT_EQ(a_.Do(Client::LookupOf("file")), ENOENT);
-  world_.Restart();
+  harness_.Restart();
   for (Client* client : {&a_, &b_}) {
     ASSERT_EQ(client->Resume(), 0);
     ASSERT_EQ(client->Reclaim(), 0);

@@ -24,7 +24,7 @@
 #include "mdc/check/checker.h"
 #include "mdc/metadb/txn.h"
 #include "mdc/ops/extents.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 #include "mdc/testing/rocks_crash_store.h"
 
 namespace reel::mdc {
@@ -62,10 +62,10 @@ struct Lane {
 class PowerHistory {
  public:
   explicit PowerHistory(std::uint64_t seed) : random_(seed), store_(32 << 20) {
-    world_ = std::make_unique<World>(*store_.db);
-    world_->may_die_ = true;
+    harness_ = std::make_unique<CoreHarness>(*store_.db);
+    harness_->may_die_ = true;
     for (int i = 0; i < kClients; ++i) {
-      clients_.push_back(std::make_unique<Client>(*world_, static_cast<std::uint8_t>(i + 1)));
+      clients_.push_back(std::make_unique<Client>(*harness_, static_cast<std::uint8_t>(i + 1)));
       for (std::uint32_t slot = 1; slot <= kLanesEach; ++slot) {
         Lane& lane = lanes_[i].emplace_back();
         lane.slot = slot;
@@ -75,11 +75,11 @@ class PowerHistory {
   }
 
   void Run() {
-    ASSERT_TRUE(world_->Revive(*store_.db));
+    ASSERT_TRUE(harness_->Revive(*store_.db));
     for (auto& client : clients_) client->Register();
     for (int life = 0; life < 4; ++life) {
       store_.power.FailAfter(static_cast<std::int64_t>(random_() % 120));
-      for (int round = 0; round < 60 && !world_->dead_; ++round) {
+      for (int round = 0; round < 60 && !harness_->dead_; ++round) {
         ASSERT_NO_FATAL_FAILURE(Round());
       }
       ASSERT_NO_FATAL_FAILURE(Recover());
@@ -93,31 +93,31 @@ class PowerHistory {
   // Some lanes send something; all that is answered then is looked at.
   void Round() {
     // Sometimes several groups gather before a sync, and its crash takes all of them.
-    world_->hold_syncs_ = Below(3) == 0;
+    harness_->hold_syncs_ = Below(3) == 0;
     for (int i = 0; i < kClients; ++i) {
       for (Lane& lane : lanes_[i]) {
         if (lane.request || Below(3) == 0) continue;
         Choose(lane);
         lane.id = clients_[i]->SendIn(lane.slot, *lane.request);
-        if (Below(2) == 0) world_->Run();
+        if (Below(2) == 0) harness_->Run();
       }
     }
-    world_->Run();
-    world_->hold_syncs_ = false;
-    world_->Run();
+    harness_->Run();
+    harness_->hold_syncs_ = false;
+    harness_->Run();
     for (int i = 0; i < kClients; ++i) {
       for (Lane& lane : lanes_[i]) ASSERT_NO_FATAL_FAILURE(Look(*clients_[i], lane));
       // Of files that were removed: their blocks come free.
       for (const v1::RecallToken& recall : std::exchange(clients_[i]->recalls_, {})) {
         clients_[i]->SendIn(kLanesEach + 1, Client::ReturnOf(recall.inode(), recall.mode()));
-        world_->Run();
+        harness_->Run();
       }
     }
   }
 
   void Look(Client& client, Lane& lane) {
     if (!lane.request || !client.Answered(lane.id)) {
-      ASSERT_TRUE(!lane.request || world_->dead_) << lane.what << " is not answered";
+      ASSERT_TRUE(!lane.request || harness_->dead_) << lane.what << " is not answered";
       return;
     }
     const v1::Reply& reply = client.Answer(lane.id);
@@ -259,14 +259,14 @@ class PowerHistory {
   // ---- the crash -------------------------------------------------------------------------------
 
   void Recover() {
-    world_->Kill();
+    harness_->Kill();
     store_.PowerFails(random_());
     // Some controllers die again while they start.
     for (bool alive = false; !alive;) {
       store_.power.FailAfter(Below(3) == 0 ? static_cast<std::int64_t>(Below(60)) : 1 << 30);
-      alive = store_.Open().ok() && world_->Revive(*store_.db) && store_.power.StayOn();
+      alive = store_.Open().ok() && harness_->Revive(*store_.db) && store_.power.StayOn();
       if (alive) break;
-      world_->Kill();
+      harness_->Kill();
       store_.PowerFails(random_());
     }
     for (int i = 0; i < kClients; ++i) ASSERT_EQ(clients_[i]->Resume(), 0);
@@ -289,7 +289,7 @@ class PowerHistory {
         if (lane.request) lane.id = clients_[i]->Send(Numbered(*clients_[i], lane));
       }
     }
-    world_->Run();
+    harness_->Run();
     for (int i = 0; i < kClients; ++i) {
       for (Lane& lane : lanes_[i]) ASSERT_NO_FATAL_FAILURE(Look(*clients_[i], lane));
     }
@@ -322,7 +322,7 @@ class PowerHistory {
     sink.on_problem = [&](const Problem& problem) {
       problems.push_back(absl::StrCat(problem.code, ": ", problem.where, ": ", problem.what));
     };
-    CheckVolume({world_->db(), world_->volume_, {}}, sink);
+    CheckVolume({harness_->db(), harness_->volume_, {}}, sink);
     ASSERT_TRUE(problems.empty()) << absl::StrJoin(problems, "\n");
     ASSERT_TRUE(metafs::MetaFs::Check(store_.space).empty());
   }
@@ -365,7 +365,7 @@ class PowerHistory {
   std::vector<Extent> Stored(const File& file) {
     std::vector<Extent> extents;
     stored_.clear();
-    Txn txn(world_->db(), in_flight_, Tier::kAll);
+    Txn txn(harness_->db(), in_flight_, Tier::kAll);
     const auto record = txn.Inode(InodeNumber(file.inode));
     EXPECT_TRUE(record.ok()) << record.status();
     if (!record.ok()) return extents;
@@ -383,7 +383,7 @@ class PowerHistory {
 
   std::mt19937_64 random_;
   CrashStore store_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<CoreHarness> harness_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<Lane> lanes_[kClients];
   InFlight in_flight_;
@@ -392,7 +392,7 @@ class PowerHistory {
 };
 
 // REEL_SEED runs one seed; REEL_SEEDS that many.
-TEST(CoreCrashTest, WhatWasAnsweredSurvivesPowerLossAndHappensOnce) {
+TEST(CoreCrashTest, AnsweredChangesSurvivePowerLossAndHappenOnce) {
   const auto number = [](const char* name, std::uint64_t usual) {
     const char* text = std::getenv(name);
     return text != nullptr ? std::strtoull(text, nullptr, 10) : usual;

@@ -1,7 +1,7 @@
 // Exports and certificates, as the core applies them to sessions and to every operation.
 #include <unistd.h>
 
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -17,8 +17,8 @@ class CoreExportsTest : public testing::Test {
     squashed.squash = Export::Squash::kRoot;
     banned.clients = {"banned*"};
     banned.access = Export::Access::kNone;
-    world_.options_.exports = {reader, squashed, banned};
-    world_.Restart();
+    harness_.options_.exports = {reader, squashed, banned};
+    harness_.Restart();
     EXPECT_EQ(HelloAs(a_, "reader"), 0);
     EXPECT_EQ(HelloAs(b_, "squashed"), 0);
     EXPECT_EQ(HelloAs(c_, "other"), 0);
@@ -26,12 +26,12 @@ class CoreExportsTest : public testing::Test {
 
   int HelloAs(Client& client, const std::string& certificate, std::uint64_t resume = 0) {
     client.Connect();
-    world_.core_->OnStreamOpened(client.stream_, certificate);
+    harness_.core_->OnStreamOpened(client.stream_, certificate);
     return client.Hello(resume);
   }
 
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
 };
 
 TEST_F(CoreExportsTest, AReadOnlyExportRefusesChanges) {
@@ -55,7 +55,7 @@ TEST_F(CoreExportsTest, ARefusedChangeKeepsItsSlot) {
   EXPECT_FALSE(a_.ended_);
 }
 
-TEST_F(CoreExportsTest, ASquashedRootIsNobody) {
+TEST_F(CoreExportsTest, ASquashedRootIsTheAnonymousUser) {
   // The root directory is root's, mode 0755.
   EXPECT_EQ(b_.Do(Client::CreateOf("mine"), true), EACCES);
   v1::Request mkdir = Client::CreateOf("open");
@@ -82,7 +82,7 @@ TEST_F(CoreExportsTest, ASquashedRootIsNobody) {
 }
 
 // The root of a squashed host can say that it is any other user.
-TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
+TEST_F(CoreExportsTest, ASquashedHostsUsersAreHeldToModes) {
   const auto as = [](v1::Request request, std::uint32_t uid, std::uint32_t group = 0) {
     request.mutable_credentials()->set_uid(uid);
     request.mutable_credentials()->set_gid(uid);
@@ -124,7 +124,7 @@ TEST_F(CoreExportsTest, WhoeverASquashedHostSaysItIsIsHeldToModes) {
   EXPECT_EQ(c_.Do(device, true), 0);  // an export that trusts its kernel
 }
 
-TEST_F(CoreExportsTest, WhoMayOnlyReadLocksWhatItHasOpen) {
+TEST_F(CoreExportsTest, AReadOnlySessionLocksOnlyOpenFiles) {
   const std::uint64_t file = c_.Create("file");
   const auto lock_of = [](std::uint64_t inode, v1::LockType type, v1::LockKind kind) {
     v1::Request request;
@@ -149,7 +149,7 @@ TEST_F(CoreExportsTest, WhoMayOnlyReadLocksWhatItHasOpen) {
   EXPECT_EQ(c_.Do(lock_of(file, v1::LOCK_SHARED, v1::LOCK_RANGES)), 0);
   EXPECT_EQ(c_.Do(lock_of(file + 1'000, v1::LOCK_SHARED, v1::LOCK_RANGES)), ESTALE);
   // Nor does it claim in a new epoch what it could not have.
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(HelloAs(a_, "reader", a_.session_), 0);
   v1::Reclaim claims;
   claims.add_opens(file);
@@ -158,11 +158,11 @@ TEST_F(CoreExportsTest, WhoMayOnlyReadLocksWhatItHasOpen) {
   EXPECT_TRUE(a_.evicted_);
 }
 
-TEST_F(CoreExportsTest, WhoWasWritingDoesNotWriteOnInANewReadOnlyExport) {
+TEST_F(CoreExportsTest, AWriterStopsWhenItsExportBecomesReadOnly) {
   const std::uint64_t file = c_.Create("file");
   ASSERT_EQ(c_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, true), true), 0);
-  world_.options_.exports[0].clients = {"reader", "other"};
-  world_.Restart();
+  harness_.options_.exports[0].clients = {"reader", "other"};
+  harness_.Restart();
   ASSERT_EQ(HelloAs(c_, "other", c_.session_), 0);
   v1::Reclaim claims;
   claims.add_tokens()->set_inode(file);
@@ -171,7 +171,7 @@ TEST_F(CoreExportsTest, WhoWasWritingDoesNotWriteOnInANewReadOnlyExport) {
   EXPECT_TRUE(c_.evicted_);
 }
 
-TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
+TEST_F(CoreExportsTest, ClientsLearnTheirExport) {
   const auto hello = [&](Client& client) { return client.Answer(client.last_id_).hello(); };
   EXPECT_TRUE(hello(a_).read_only());
   EXPECT_TRUE(hello(a_).check_opens());
@@ -181,24 +181,24 @@ TEST_F(CoreExportsTest, ClientsAreToldTheirExport) {
   EXPECT_TRUE(hello(b_).squashed());
   EXPECT_FALSE(hello(a_).squashed());
   v1::WhoReply who;
-  world_.core_->Describe(who);
+  harness_.core_->Describe(who);
   ASSERT_EQ(who.sessions_size(), 3);
   EXPECT_EQ(who.sessions(0).certificate(), "reader");
   EXPECT_EQ(who.sessions(1).exported(), "rw,squash=root");
 }
 
-TEST_F(CoreExportsTest, WhoIsNotExportedToGetsNoSession) {
-  Client d(world_, 4);
+TEST_F(CoreExportsTest, AHostWithoutAnExportGetsNoSession) {
+  Client d(harness_, 4);
   EXPECT_EQ(HelloAs(d, "banned7"), EACCES);
   EXPECT_TRUE(d.ended_);
-  EXPECT_EQ(world_.Sessions(), 3u);
+  EXPECT_EQ(harness_.Sessions(), 3u);
 }
 
 TEST_F(CoreExportsTest, ASessionBelongsToItsCertificate) {
   EXPECT_EQ(HelloAs(a_, "other", a_.session_), EPERM);
   EXPECT_EQ(HelloAs(a_, "other"), EPERM);  // nor does somebody else drop it
   EXPECT_EQ(HelloAs(a_, "reader", a_.session_), 0);
-  world_.Restart();
+  harness_.Restart();
   EXPECT_EQ(HelloAs(a_, "other", a_.session_), EPERM);
   EXPECT_EQ(HelloAs(a_, "reader", a_.session_), 0);
 }

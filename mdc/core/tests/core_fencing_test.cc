@@ -1,6 +1,6 @@
 // How sessions end where LUNs can cut them off: in which order, whatever is unknown, whoever dies.
 #include "gmock/gmock.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 #include "volume/format/reservation_key.h"
 
 namespace reel::mdc {
@@ -14,8 +14,8 @@ using testing::UnorderedElementsAre;
 class CoreFencingTest : public testing::Test {
  protected:
   CoreFencingTest() {
-    world_.options_.reservations = true;
-    world_.Restart();
+    harness_.options_.reservations = true;
+    harness_.Restart();
     a_.Register();
     b_.Register();
     file_ = a_.Create("file");
@@ -25,23 +25,23 @@ class CoreFencingTest : public testing::Test {
   void StopTheWriter() {
     ASSERT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, /*allocate=*/true), true), 0);
     wanted_ = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
-    world_.Run();
-    world_.Pass(kLeaseMs - 200, {&b_});
+    harness_.Run();
+    harness_.Pass(kLeaseMs - 200, {&b_});
   }
-  void LeaseRunsOut() { world_.Pass(400, {&b_}); }
+  void LeaseRunsOut() { harness_.Pass(400, {&b_}); }
   bool BReads() const { return b_.Answered(wanted_) && b_.Answer(wanted_).error() == 0; }
   void Fenced(FenceOutcome outcome) {
-    world_.core_->OnFenced(world_.fences_.back().id, outcome);
-    world_.Run();
+    harness_.core_->OnFenced(harness_.fences_.back().id, outcome);
+    harness_.Run();
   }
   v1::Request NewKeyOf() const {
     v1::Request request;
-    request.mutable_new_key()->set_lun(world_.volume_.seat.ToBytes());
+    request.mutable_new_key()->set_lun(harness_.volume_.seat_lun.ToBytes());
     return request;
   }
   std::string StateOf(std::uint64_t session) const {
     v1::WhoReply who;
-    world_.core_->Describe(who);
+    harness_.core_->Describe(who);
     for (const auto& known : who.sessions()) {
       if (known.session() == session) return known.state();
     }
@@ -49,18 +49,18 @@ class CoreFencingTest : public testing::Test {
   }
   int Alarms() const {
     v1::ShowReply show;
-    world_.core_->Describe(show);
+    harness_.core_->Describe(show);
     return show.alarms_size();
   }
   std::uint64_t Epoch() const {
     v1::StatReply stat;
-    world_.core_->Describe(stat);
+    harness_.core_->Describe(stat);
     return stat.epoch();
   }
 
   static constexpr std::uint64_t kLeaseMs = 10'000;
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
   std::uint64_t file_ = 0;
   std::uint64_t wanted_ = 0;
 };
@@ -68,19 +68,19 @@ class CoreFencingTest : public testing::Test {
 TEST_F(CoreFencingTest, EverySessionHasAKeyOfItsOwn) {
   EXPECT_NE(a_.key_, 0U);
   EXPECT_NE(a_.key_, b_.key_);
-  const auto parts = PartsOfKey(world_.volume_.volume, a_.key_);
+  const auto parts = PartsOfKey(harness_.volume_.volume, a_.key_);
   ASSERT_TRUE(parts.has_value());
   EXPECT_FALSE(parts->controller);
-  world_.Restart();
+  harness_.Restart();
   EXPECT_EQ(a_.Resume(), 0);
   c_.Register();
   EXPECT_NE(c_.key_, a_.key_);
   EXPECT_NE(c_.key_, b_.key_);
 }
 
-TEST_F(CoreFencingTest, WhoMayNotWriteHasNone) {
-  world_.options_.exports = {Export{.clients = {"host3"}, .access = Export::Access::kReadOnly}};
-  world_.Restart();
+TEST_F(CoreFencingTest, AReadOnlySessionHasNoKey) {
+  harness_.options_.exports = {Export{.clients = {"host3"}, .access = Export::Access::kReadOnly}};
+  harness_.Restart();
   c_.Register();
   EXPECT_EQ(c_.key_, 0U);
   EXPECT_EQ(c_.Do(NewKeyOf()), EINVAL);
@@ -88,18 +88,18 @@ TEST_F(CoreFencingTest, WhoMayNotWriteHasNone) {
 
 TEST_F(CoreFencingTest, AnExportThatBecomesReadOnlyTakesTheKeyOffTheLuns) {
   const std::uint64_t key = a_.key_;
-  world_.options_.exports = {Export{.clients = {"host1"}, .access = Export::Access::kReadOnly}};
-  world_.Restart();
+  harness_.options_.exports = {Export{.clients = {"host1"}, .access = Export::Access::kReadOnly}};
+  harness_.Restart();
   EXPECT_EQ(a_.Resume(), ESTALE);
   EXPECT_EQ(b_.Resume(), 0);
   EXPECT_EQ(b_.Reclaim(), 0);
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_THAT(world_.fences_[0].victims, ElementsAre(key));
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_THAT(harness_.fences_[0].victims, ElementsAre(key));
   EXPECT_EQ(a_.Hello(), 0);
   EXPECT_EQ(a_.key_, 0U);
   // And back: it needs one.
-  world_.options_.exports.clear();
-  world_.Restart();
+  harness_.options_.exports.clear();
+  harness_.Restart();
   EXPECT_EQ(a_.Resume(), ESTALE);
   EXPECT_EQ(a_.Hello(), 0);
   EXPECT_NE(a_.key_, 0U);
@@ -107,55 +107,55 @@ TEST_F(CoreFencingTest, AnExportThatBecomesReadOnlyTakesTheKeyOffTheLuns) {
 
 TEST_F(CoreFencingTest, OthersWaitForTheFenceAndNoLonger) {
   StopTheWriter();
-  EXPECT_THAT(world_.fences_, IsEmpty());
-  world_.hold_fences_ = true;
+  EXPECT_THAT(harness_.fences_, IsEmpty());
+  harness_.hold_fences_ = true;
   LeaseRunsOut();
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_THAT(world_.fences_[0].victims, ElementsAre(a_.key_));
-  EXPECT_FALSE(world_.fences_[0].lun.has_value());
-  EXPECT_TRUE(world_.fences_[0].drain);
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_THAT(harness_.fences_[0].victims, ElementsAre(a_.key_));
+  EXPECT_FALSE(harness_.fences_[0].lun.has_value());
+  EXPECT_TRUE(harness_.fences_[0].drain);
   EXPECT_TRUE(a_.evicted_);
   EXPECT_FALSE(BReads());
   Fenced({.done = true});
   EXPECT_TRUE(BReads());
-  EXPECT_EQ(world_.Sessions(), 1U);
+  EXPECT_EQ(harness_.Sessions(), 1U);
 }
 
 TEST_F(CoreFencingTest, NothingIsFencedBeforeTheEvictionIsDurable) {
   StopTheWriter();
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   LeaseRunsOut();
-  EXPECT_THAT(world_.fences_, IsEmpty());
-  world_.hold_syncs_ = false;
-  world_.Run();
-  EXPECT_THAT(world_.fences_, SizeIs(1));
+  EXPECT_THAT(harness_.fences_, IsEmpty());
+  harness_.hold_syncs_ = false;
+  harness_.Run();
+  EXPECT_THAT(harness_.fences_, SizeIs(1));
 }
 
 TEST_F(CoreFencingTest, NothingIsGivenAwayBeforeTheEndOfTheRecordIsDurable) {
   StopTheWriter();
-  world_.hold_fences_ = true;
+  harness_.hold_fences_ = true;
   LeaseRunsOut();
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   Fenced({.done = true});
   EXPECT_FALSE(BReads());
-  world_.hold_syncs_ = false;
-  world_.Run();
+  harness_.hold_syncs_ = false;
+  harness_.Run();
   EXPECT_TRUE(BReads());
 }
 
-TEST_F(CoreFencingTest, WhatIsUnknownIsTriedAgainAndWithholdsOnlyThat) {
+TEST_F(CoreFencingTest, AnUnknownFenceIsRepeatedAndWithholdsOnlyItsSession) {
   StopTheWriter();
-  world_.hold_fences_ = true;
+  harness_.hold_fences_ = true;
   LeaseRunsOut();
   for (int tries = 1; tries <= 5; ++tries) {
-    ASSERT_THAT(world_.fences_, SizeIs(tries));
+    ASSERT_THAT(harness_.fences_, SizeIs(tries));
     Fenced({.problem = "lun0: no answer"});
     EXPECT_EQ(StateOf(a_.session_), "ending: lun0: no answer");
     EXPECT_EQ(Alarms(), 1);
     EXPECT_FALSE(BReads());
     b_.Create(absl::StrCat("other", tries));  // everything else goes on
-    ASSERT_THAT(world_.fences_, SizeIs(tries)) << "not at once";
-    world_.Pass(5'000, {&b_});
+    ASSERT_THAT(harness_.fences_, SizeIs(tries)) << "not at once";
+    harness_.Pass(5'000, {&b_});
   }
   Fenced({.done = true});
   EXPECT_TRUE(BReads());
@@ -165,25 +165,25 @@ TEST_F(CoreFencingTest, WhatIsUnknownIsTriedAgainAndWithholdsOnlyThat) {
 
 TEST_F(CoreFencingTest, ALateOutcomeOfAnEarlierTryCountsForNothing) {
   StopTheWriter();
-  world_.hold_fences_ = true;
+  harness_.hold_fences_ = true;
   LeaseRunsOut();
-  const FenceId first = world_.fences_.back().id;
+  const FenceId first = harness_.fences_.back().id;
   Fenced({.problem = "no answer"});
-  world_.Pass(5'000, {&b_});
-  ASSERT_THAT(world_.fences_, SizeIs(2));
-  world_.core_->OnFenced(first, {.done = true});
-  world_.Run();
+  harness_.Pass(5'000, {&b_});
+  ASSERT_THAT(harness_.fences_, SizeIs(2));
+  harness_.core_->OnFenced(first, {.done = true});
+  harness_.Run();
   EXPECT_FALSE(BReads());
 }
 
-TEST_F(CoreFencingTest, WithoutAResetItsCommandsAreWaitedOut) {
+TEST_F(CoreFencingTest, WithoutAResetTheQuarantineIsWaitedOut) {
   StopTheWriter();
-  world_.hold_fences_ = true;
+  harness_.hold_fences_ = true;
   LeaseRunsOut();
   Fenced({.done = true, .quarantine_ms = 30'000});
-  world_.Pass(29'000, {&b_});
+  harness_.Pass(29'000, {&b_});
   EXPECT_FALSE(BReads());
-  world_.Pass(1'200, {&b_});
+  harness_.Pass(1'200, {&b_});
   EXPECT_TRUE(BReads());
 }
 
@@ -191,102 +191,102 @@ TEST_F(CoreFencingTest, WithoutAResetItsCommandsAreWaitedOut) {
 TEST_F(CoreFencingTest, AnEvictionIsResumedWhereverTheControllerDies) {
   for (const char* step : {"recorded", "ordered", "unknown", "fenced"}) {
     SCOPED_TRACE(step);
-    World world;
-    world.options_.reservations = true;
-    world.Restart();
-    Client a(world, 1), b(world, 2);
+    CoreHarness harness;
+    harness.options_.reservations = true;
+    harness.Restart();
+    Client a(harness, 1), b(harness, 2);
     a.Register();
     b.Register();
-    world.hold_fences_ = true;
-    ASSERT_TRUE(world.core_->EvictSession(SessionId(a.session_), "a test").ok());
+    harness.hold_fences_ = true;
+    ASSERT_TRUE(harness.core_->EvictSession(SessionId(a.session_), "a test").ok());
     const std::string_view at(step);
     if (at == "recorded") {
-      ASSERT_TRUE(world.db().Sync().ok());
+      ASSERT_TRUE(harness.db().Sync().ok());
     } else {
-      world.Run();
-      ASSERT_THAT(world.fences_, SizeIs(1));
+      harness.Run();
+      ASSERT_THAT(harness.fences_, SizeIs(1));
     }
-    if (at == "unknown") world.core_->OnFenced(world.fences_[0].id, {.problem = "no answer"});
+    if (at == "unknown") harness.core_->OnFenced(harness.fences_[0].id, {.problem = "no answer"});
     if (at == "fenced") {  // its record's end is not durable, but in memory the store has it
-      world.Pass(10'000, {&b});
-      world.hold_syncs_ = true;
-      world.core_->OnFenced(world.fences_[0].id, {.done = true});
+      harness.Pass(10'000, {&b});
+      harness.hold_syncs_ = true;
+      harness.core_->OnFenced(harness.fences_[0].id, {.done = true});
     }
-    const std::size_t before = world.fences_.size();
-    world.Restart();
-    world.hold_fences_ = true;
+    const std::size_t before = harness.fences_.size();
+    harness.Restart();
+    harness.hold_fences_ = true;
     EXPECT_EQ(a.Resume(), ESTALE);
     ASSERT_EQ(b.Resume(), 0);
     ASSERT_EQ(b.Reclaim(), 0);
     const std::uint64_t asked = b.Send(Client::GetAttrOf(1));
-    world.Run();
+    harness.Run();
     if (at != "fenced") {
-      ASSERT_THAT(world.fences_, SizeIs(before + 1));
-      EXPECT_THAT(world.fences_.back().victims, ElementsAre(a.key_));
+      ASSERT_THAT(harness.fences_, SizeIs(before + 1));
+      EXPECT_THAT(harness.fences_.back().victims, ElementsAre(a.key_));
       EXPECT_FALSE(b.Answered(asked)) << "nobody knows what the other one held";
-      world.core_->OnFenced(world.fences_.back().id, {.done = true});
-      world.Run();
+      harness.core_->OnFenced(harness.fences_.back().id, {.done = true});
+      harness.Run();
       EXPECT_FALSE(b.Answered(asked)) << "it may still read";
-      world.Pass(10'000, {&b});
+      harness.Pass(10'000, {&b});
     }
     EXPECT_TRUE(b.Answered(asked));
-    EXPECT_EQ(world.Sessions(), 1U);
+    EXPECT_EQ(harness.Sessions(), 1U);
   }
 }
 
-TEST_F(CoreFencingTest, WhoIsFencedWhileItsLeaseRunsMayReadUntilThatIsOver) {
+TEST_F(CoreFencingTest, AFencedSessionMayReadUntilItsLeaseEnds) {
   ASSERT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, /*allocate=*/true), true), 0);
   wanted_ = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
-  ASSERT_TRUE(world_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
-  world_.Pass(9'900, {&b_});
+  ASSERT_TRUE(harness_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
+  harness_.Pass(9'900, {&b_});
   EXPECT_FALSE(b_.Answered(wanted_));
-  world_.Pass(100, {&b_});
+  harness_.Pass(100, {&b_});
   EXPECT_TRUE(b_.Answered(wanted_));
 }
 
 TEST_F(CoreFencingTest, GoodbyeIsFencedPolitely) {
   ASSERT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, /*allocate=*/true), true), 0);
   wanted_ = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
-  world_.hold_fences_ = true;
+  harness_.hold_fences_ = true;
   v1::Request goodbye;
   goodbye.mutable_goodbye();
   EXPECT_EQ(a_.Do(goodbye), 0);
   EXPECT_TRUE(a_.ended_);
-  EXPECT_EQ(world_.Counter("session.evictions"), 0U);
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_FALSE(world_.fences_[0].drain);
+  EXPECT_EQ(harness_.Counter("session.evictions"), 0U);
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_FALSE(harness_.fences_[0].drain);
   EXPECT_FALSE(BReads());
   Fenced({.done = true});
   EXPECT_TRUE(BReads());
 }
 
 TEST_F(CoreFencingTest, APoliteFenceThatFailsIsDrainedTheNextTime) {
-  world_.hold_fences_ = true;
+  harness_.hold_fences_ = true;
   v1::Request goodbye;
   goodbye.mutable_goodbye();
   EXPECT_EQ(a_.Do(goodbye), 0);
-  ASSERT_THAT(world_.fences_, SizeIs(1));
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
   Fenced({.problem = "no answer"});
-  world_.Pass(500, {&b_});
-  ASSERT_THAT(world_.fences_, SizeIs(2));
-  EXPECT_TRUE(world_.fences_[1].drain) << "the first try may have taken the key away";
+  harness_.Pass(500, {&b_});
+  ASSERT_THAT(harness_.fences_, SizeIs(2));
+  EXPECT_TRUE(harness_.fences_[1].drain) << "the first try may have taken the key away";
 }
 
 TEST_F(CoreFencingTest, AGoodbyeWithALostPathIsDrained) {
   v1::Request goodbye;
   goodbye.mutable_goodbye()->set_unfinished(true);
   EXPECT_EQ(a_.Do(goodbye), 0);
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_TRUE(world_.fences_[0].drain);
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_TRUE(harness_.fences_[0].drain);
 }
 
-TEST_F(CoreFencingTest, ANewPathGetsAKeyWhenTheOldOneIsOff) {
-  world_.hold_fences_ = true;
+TEST_F(CoreFencingTest, ANewPathGetsAKeyOnceTheOldKeyIsGone) {
+  harness_.hold_fences_ = true;
   const std::uint64_t asked = a_.Send(NewKeyOf());
-  world_.Run();
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_THAT(world_.fences_[0].victims, ElementsAre(a_.key_));
-  EXPECT_EQ(world_.fences_[0].lun, world_.volume_.seat);
+  harness_.Run();
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_THAT(harness_.fences_[0].victims, ElementsAre(a_.key_));
+  EXPECT_EQ(harness_.fences_[0].lun, harness_.volume_.seat_lun);
   EXPECT_FALSE(a_.Answered(asked));
   Fenced({.done = true});
   ASSERT_TRUE(a_.Answered(asked));
@@ -294,57 +294,57 @@ TEST_F(CoreFencingTest, ANewPathGetsAKeyWhenTheOldOneIsOff) {
   EXPECT_NE(second, 0U);
   EXPECT_NE(second, a_.key_);
 
-  world_.hold_fences_ = false;
+  harness_.hold_fences_ = false;
   ASSERT_EQ(a_.Do(NewKeyOf()), 0);
   const std::uint64_t third = a_.last_.key().key();
-  EXPECT_THAT(world_.fences_.back().victims, UnorderedElementsAre(a_.key_, second));
+  EXPECT_THAT(harness_.fences_.back().victims, UnorderedElementsAre(a_.key_, second));
   // Whatever may be registered goes with the session.
-  ASSERT_TRUE(world_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
-  world_.Run();
-  EXPECT_THAT(world_.fences_.back().victims, UnorderedElementsAre(a_.key_, third));
+  ASSERT_TRUE(harness_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
+  harness_.Run();
+  EXPECT_THAT(harness_.fences_.back().victims, UnorderedElementsAre(a_.key_, third));
 }
 
-TEST_F(CoreFencingTest, AKeyThatIsAskedForTwiceIsGivenToWhoAskedLast) {
-  world_.hold_fences_ = true;
+TEST_F(CoreFencingTest, AKeyAskedForTwiceGoesToTheLastRequest) {
+  harness_.hold_fences_ = true;
   a_.Send(NewKeyOf());
-  world_.Run();
+  harness_.Run();
   ASSERT_EQ(a_.Resume(), 0);
   const std::uint64_t asked = a_.Send(NewKeyOf());
-  world_.Run();
-  ASSERT_THAT(world_.fences_, SizeIs(1));
+  harness_.Run();
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
   Fenced({.done = true});
   EXPECT_TRUE(a_.Answered(asked));
 }
 
-TEST_F(CoreFencingTest, AKeyThatWasNeverToldIsFencedWithTheOthers) {
-  world_.hold_fences_ = true;
+TEST_F(CoreFencingTest, AKeyThatWasNeverDeliveredIsFencedToo) {
+  harness_.hold_fences_ = true;
   a_.Send(NewKeyOf());
-  world_.Run();
+  harness_.Run();
   Fenced({.problem = "no answer"});
   EXPECT_EQ(StateOf(a_.session_), "serving, waits for a key: no answer");
-  ASSERT_TRUE(world_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
-  world_.Run();
-  EXPECT_THAT(world_.fences_.back().victims, SizeIs(2));
+  ASSERT_TRUE(harness_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
+  harness_.Run();
+  EXPECT_THAT(harness_.fences_.back().victims, SizeIs(2));
 }
 
-TEST_F(CoreFencingTest, KeysOfNobodyAreTakenAway) {
-  const std::uint64_t stray = MakeSessionKey(world_.volume_.volume, reel::Epoch(Epoch()), 4711);
-  world_.core_->OnKeysSeen({a_.key_, stray, b_.key_});
-  world_.Run();
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_THAT(world_.fences_[0].victims, ElementsAre(stray));
-  world_.core_->OnKeysSeen({a_.key_, b_.key_});
-  world_.Run();
-  EXPECT_THAT(world_.fences_, SizeIs(1));
+TEST_F(CoreFencingTest, UnownedKeysAreRemoved) {
+  const std::uint64_t stray = MakeSessionKey(harness_.volume_.volume, reel::Epoch(Epoch()), 4711);
+  harness_.core_->OnKeysSeen({a_.key_, stray, b_.key_});
+  harness_.Run();
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_THAT(harness_.fences_[0].victims, ElementsAre(stray));
+  harness_.core_->OnKeysSeen({a_.key_, b_.key_});
+  harness_.Run();
+  EXPECT_THAT(harness_.fences_, SizeIs(1));
 }
 
-TEST_F(CoreFencingTest, AClientThatRegistersAnewIsFencedAsItWas) {
+TEST_F(CoreFencingTest, AClientThatRegistersAnewIsFencedUnderItsOldKey) {
   const std::uint64_t old = a_.key_;
   a_.Register();
   EXPECT_NE(a_.key_, old);
-  ASSERT_THAT(world_.fences_, SizeIs(1));
-  EXPECT_THAT(world_.fences_[0].victims, ElementsAre(old));
-  EXPECT_EQ(world_.Sessions(), 2U);
+  ASSERT_THAT(harness_.fences_, SizeIs(1));
+  EXPECT_THAT(harness_.fences_[0].victims, ElementsAre(old));
+  EXPECT_EQ(harness_.Sessions(), 2U);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
 }
 

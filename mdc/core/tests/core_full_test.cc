@@ -3,7 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "mdc/base/fence_times.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -18,7 +18,7 @@ using testing::SizeIs;
 class CoreFullTest : public testing::Test {
  protected:
   CoreFullTest() {
-    world_.Restart();
+    harness_.Restart();
     a_.Register();
     b_.Register();
     file_ = a_.Create("file", /*open=*/true);
@@ -39,13 +39,13 @@ class CoreFullTest : public testing::Test {
     return request;
   }
   void BecomesFull(bool commits_wait) {
-    world_.core_->OnStoreSpace(Core::StoreSpace::kFull, commits_wait);
-    world_.Run();
+    harness_.core_->OnStoreSpace(Core::StoreSpace::kFull, commits_wait);
+    harness_.Run();
   }
 
   std::vector<std::string> Alarms() {
     v1::ShowReply show;
-    world_.core_->Describe(show);
+    harness_.core_->Describe(show);
     return {show.alarms().begin(), show.alarms().end()};
   }
   static v1::Request RenameOf(const std::string& from, const std::string& to) {
@@ -65,8 +65,8 @@ class CoreFullTest : public testing::Test {
     return request;
   }
 
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2};
   std::uint64_t file_ = 0;
 };
 
@@ -88,7 +88,7 @@ TEST_F(CoreFullTest, AHoleIsPunchedIntoAFileOfAFullStore) {
   EXPECT_EQ(a_.Do(request, true), 0);
 }
 
-TEST_F(CoreFullTest, WhatIsWrittenIsWrittenAgain) {
+TEST_F(CoreFullTest, WrittenBlocksCanBeWrittenInAFullStore) {
   ASSERT_EQ(a_.Do(Commit(2), true), 0);
   BecomesFull(/*commits_wait=*/true);
   const auto again = [&](std::uint64_t block, std::uint64_t length_blocks) {
@@ -136,43 +136,43 @@ TEST_F(CoreFullTest, HolesCutNoExtentInTwoWithoutAReserve) {
   EXPECT_EQ(a_.Do(HoleOf(0, 10'000), true), 0);
 }
 
-TEST_F(CoreFullTest, AnAlarmSaysWhatWaitsSinceWhen) {
+TEST_F(CoreFullTest, TheAlarmNamesTheWaitingCommitsAndSinceWhen) {
   EXPECT_THAT(Alarms(), IsEmpty());
   BecomesFull(/*commits_wait=*/false);
-  world_.Pass(3'000, {&a_, &b_});
+  harness_.Pass(3'000, {&a_, &b_});
   EXPECT_THAT(Alarms(),
               ElementsAre(AllOf(HasSubstr("the metadata store has been nearly full for 3 s"),
                                 HasSubstr("remove files"), Not(HasSubstr("commits")))));
   BecomesFull(/*commits_wait=*/true);
   a_.SendIn(1, Commit(3));
   a_.SendIn(2, Client::ReturnOf(file_));
-  world_.Pass(5'000, {&a_, &b_});
+  harness_.Pass(5'000, {&a_, &b_});
   BecomesFull(/*commits_wait=*/true);
   EXPECT_THAT(Alarms(),
               ElementsAre(AllOf(HasSubstr("nearly full for 8 s"),
                                 HasSubstr("1 commit of 1 session,"), HasSubstr("for 5 s by now"))));
-  world_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
-  world_.Run();
+  harness_.core_->OnStoreSpace(Core::StoreSpace::kAmple, false);
+  harness_.Run();
   EXPECT_THAT(Alarms(), IsEmpty());
 }
 
-TEST_F(CoreFullTest, ClientsAreToldOfCommitsThatHaveLongWaited) {
-  const auto told = [&] {
+TEST_F(CoreFullTest, ClientsLearnOfCommitsThatHaveLongWaited) {
+  const auto reported = [&] {
     v1::Request renew;
     renew.mutable_renew();
     EXPECT_EQ(b_.Do(renew), 0);
     return b_.last_.commits_wait();
   };
   BecomesFull(/*commits_wait=*/true);
-  world_.Pass(6'000, {&a_, &b_});
-  EXPECT_FALSE(told()) << "none does";
+  harness_.Pass(6'000, {&a_, &b_});
+  EXPECT_FALSE(reported()) << "none does";
   a_.SendIn(1, Commit(3));
-  world_.Run();
-  EXPECT_FALSE(told()) << "a compaction may be under way";
-  world_.Pass(6'000, {&a_, &b_});
-  EXPECT_TRUE(told());
+  harness_.Run();
+  EXPECT_FALSE(reported()) << "a compaction may be under way";
+  harness_.Pass(6'000, {&a_, &b_});
+  EXPECT_TRUE(reported());
   BecomesFull(/*commits_wait=*/false);
-  EXPECT_FALSE(told());
+  EXPECT_FALSE(reported());
 }
 
 TEST_F(CoreFullTest, CommitsWaitForTheStoreAndDeletionsPassThem) {
@@ -181,7 +181,7 @@ TEST_F(CoreFullTest, CommitsWaitForTheStoreAndDeletionsPassThem) {
   const std::uint64_t commit = a_.SendIn(1, Commit(3));
   const std::uint64_t returned = a_.SendIn(2, Client::ReturnOf(file_));
   const std::uint64_t unlinked = a_.SendIn(3, Client::UnlinkOf("other"));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(commit));
   EXPECT_FALSE(a_.Answered(returned)) << "it would pass the commit";
   ASSERT_TRUE(a_.Answered(unlinked));
@@ -195,10 +195,10 @@ TEST_F(CoreFullTest, CommitsWaitForTheStoreAndDeletionsPassThem) {
   EXPECT_EQ(a_.Answer(returned).error(), 0);
 }
 
-TEST_F(CoreFullTest, WhatIsRemovedWaitsForNothing) {
+TEST_F(CoreFullTest, ARemovalWaitsForNoRoom) {
   BecomesFull(/*commits_wait=*/true);
   const std::uint64_t commit = a_.SendIn(1, Commit(3));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(commit));
   EXPECT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
   BecomesFull(/*commits_wait=*/true);
@@ -206,14 +206,14 @@ TEST_F(CoreFullTest, WhatIsRemovedWaitsForNothing) {
   EXPECT_EQ(a_.Do(Client::ReturnOf(file_), true), 0);
 }
 
-TEST_F(CoreFullTest, NobodyIsEvictedWhoseReturnWaitsForTheStore) {
+TEST_F(CoreFullTest, NoSessionIsEvictedWhileItsReturnWaitsForTheStore) {
   const std::uint64_t wanted = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
-  world_.Run();
+  harness_.Run();
   ASSERT_THAT(a_.recalls_, SizeIs(1));
   BecomesFull(/*commits_wait=*/true);
   a_.SendIn(1, Commit(3));
   const std::uint64_t returned = a_.SendIn(2, Client::ReturnOf(file_));
-  world_.Pass(RecallMostMs(10'000) + 10'000, {&a_, &b_});
+  harness_.Pass(RecallMostMs(10'000) + 10'000, {&a_, &b_});
   EXPECT_FALSE(a_.evicted_);
   EXPECT_FALSE(b_.Answered(wanted));
   BecomesFull(/*commits_wait=*/false);
@@ -223,12 +223,12 @@ TEST_F(CoreFullTest, NobodyIsEvictedWhoseReturnWaitsForTheStore) {
   EXPECT_EQ(b_.Answer(wanted).error(), 0);
 }
 
-TEST_F(CoreFullTest, WhoDiesMeanwhileIsEvictedAndForgotten) {
+TEST_F(CoreFullTest, ASessionThatDiesMeanwhileIsEvicted) {
   BecomesFull(/*commits_wait=*/true);
   a_.SendIn(1, Commit(3));
-  world_.Pass(60'000, {&b_});
+  harness_.Pass(60'000, {&b_});
   BecomesFull(/*commits_wait=*/false);
-  EXPECT_TRUE(world_.core_->health().ok());
+  EXPECT_TRUE(harness_.core_->health().ok());
   EXPECT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
 }
 

@@ -1,28 +1,28 @@
 // The beginning of an epoch, and files without a name.
 #include "mdc/core/core.h"
 
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
 
 class CoreGraceTest : public testing::Test {
  protected:
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
 };
 
-TEST_F(CoreGraceTest, NobodyIsServedUntilAllHaveReclaimed) {
+TEST_F(CoreGraceTest, NoSessionIsServedUntilAllHaveReclaimed) {
   a_.Register();
   b_.Register();
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
   const std::uint64_t early = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
   const std::uint64_t read = b_.Send(Client::GetAttrOf(1));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(b_.Answered(early));
   EXPECT_FALSE(b_.Answered(read));
 
@@ -36,33 +36,33 @@ TEST_F(CoreGraceTest, NobodyIsServedUntilAllHaveReclaimed) {
   EXPECT_EQ(a_.recalls_.size(), 1u);
 }
 
-TEST_F(CoreGraceTest, GraceEndsWithTheLeaseOfWhoDoesNotComeBack) {
+TEST_F(CoreGraceTest, GraceEndsWithTheLeaseOfAMissingSession) {
   a_.Register();
   b_.Register();
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
   const std::uint64_t read = b_.Send(Client::GetAttrOf(1));
-  world_.Pass(9'900, {&b_});
+  harness_.Pass(9'900, {&b_});
   EXPECT_FALSE(b_.Answered(read));
-  world_.Pass(300, {&b_});
+  harness_.Pass(300, {&b_});
   EXPECT_TRUE(b_.Answered(read));
   EXPECT_EQ(a_.Resume(), ESTALE);
 }
 
 TEST_F(CoreGraceTest, ReclaimComesBeforeAllElse) {
   a_.Register();
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(a_.Resume(), 0);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), EPROTO);
   EXPECT_TRUE(a_.ended_);
 }
 
-TEST_F(CoreGraceTest, WhoReclaimsWhatAnotherHoldsIsEvicted) {
+TEST_F(CoreGraceTest, AConflictingReclaimEvictsItsSession) {
   a_.Register();
   b_.Register();
   const std::uint64_t inode = a_.Create("file");
-  world_.Restart();
+  harness_.Restart();
   v1::Reclaim reclaim;
   reclaim.add_tokens()->set_inode(inode);
   reclaim.mutable_tokens(0)->set_mode(v1::TOKEN_EXCLUSIVE);
@@ -71,7 +71,7 @@ TEST_F(CoreGraceTest, WhoReclaimsWhatAnotherHoldsIsEvicted) {
   ASSERT_EQ(b_.Resume(), 0);
   EXPECT_EQ(b_.Reclaim(reclaim), -1);
   EXPECT_TRUE(b_.evicted_);
-  world_.Pass(10'000, {&a_});  // it may not have heard of that
+  harness_.Pass(10'000, {&a_});  // it may not have heard of that
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
 }
 
@@ -81,54 +81,54 @@ TEST_F(CoreGraceTest, TheAnswerToACloseTravelsWithAnother) {
   b_.Register();
   const std::uint64_t inode = a_.Create("closed", /*open=*/true);
   const std::uint64_t first = a_.Send(Client::CloseOf(inode));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(first));
   ASSERT_EQ(b_.Do(Client::LookupOf("closed")), 0);
   EXPECT_FALSE(a_.Answered(first));  // not with another's
   a_.log_.clear();
   const std::uint64_t look = a_.Send(Client::LookupOf("closed"));
-  world_.Run();
+  harness_.Run();
   EXPECT_EQ(a_.log_, (std::vector<std::string>{absl::StrCat("reply ", first),
                                                absl::StrCat("reply ", look)}));
   const std::uint64_t second = a_.Send(Client::CloseOf(inode));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(second));
-  world_.Tick();
+  harness_.Tick();
   EXPECT_TRUE(a_.Answered(second));
   std::uint64_t last = 0;
   for (int i = 0; i < 64; ++i) last = a_.Send(Client::CloseOf(inode));
-  world_.Run();
+  harness_.Run();
   EXPECT_TRUE(a_.Answered(last));
 }
 
 TEST_F(CoreGraceTest, AnUnlinkedFileLivesUntilItsLastClose) {
   a_.Register();
   b_.Register();
-  const std::uint64_t free_before = world_.FreeBlocks();
+  const std::uint64_t free_before = harness_.FreeBlocks();
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true, 0, 1 << 20), true), 0);
   const std::uint64_t unlink = b_.SendIn(1, Client::UnlinkOf("file"));
-  world_.Run();
+  harness_.Run();
   if (!b_.Answered(unlink)) {  // it may wait for the holder of the token
     ASSERT_EQ(a_.Do(Client::ReturnOf(inode, v1::TOKEN_SHARED), true), 0);
   }
   ASSERT_TRUE(b_.Answered(unlink));
   EXPECT_EQ(b_.Answer(unlink).error(), 0);
-  world_.Pass(500, {&a_, &b_});
+  harness_.Pass(500, {&a_, &b_});
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), 0);
-  EXPECT_LT(world_.FreeBlocks(), free_before);
+  EXPECT_LT(harness_.FreeBlocks(), free_before);
 
   a_.recalls_.clear();
   ASSERT_EQ(a_.Do(Client::CloseOf(inode)), 0);
-  world_.Pass(200, {&a_, &b_});
+  harness_.Pass(200, {&a_, &b_});
   // Its token may have writes under way: the blocks are not free before it is back.
   ASSERT_EQ(a_.recalls_.size(), 1u);
-  EXPECT_LT(world_.FreeBlocks(), free_before);
+  EXPECT_LT(harness_.FreeBlocks(), free_before);
   ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);
-  world_.Pass(200, {&a_, &b_});
-  EXPECT_EQ(world_.FreeBlocks(), free_before);
+  harness_.Pass(200, {&a_, &b_});
+  EXPECT_EQ(harness_.FreeBlocks(), free_before);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), ESTALE);
-  EXPECT_EQ(world_.Counter("orphans.reaped"), 1u) << "whatever has queued its removal";
+  EXPECT_EQ(harness_.Counter("orphans.reaped"), 1u) << "whatever has queued its removal";
 }
 
 TEST_F(CoreGraceTest, OrphansOfADeadClientGoWithItsSession) {
@@ -136,15 +136,15 @@ TEST_F(CoreGraceTest, OrphansOfADeadClientGoWithItsSession) {
   b_.Register();
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
   ASSERT_EQ(b_.Do(Client::UnlinkOf("file"), true), 0);
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
-  world_.Pass(11'000, {&b_});
+  harness_.Pass(11'000, {&b_});
   EXPECT_EQ(b_.Do(Client::GetAttrOf(inode)), ESTALE);
-  EXPECT_EQ(world_.Counter("orphans.now"), 0u);
+  EXPECT_EQ(harness_.Counter("orphans.now"), 0u);
 }
 
-TEST_F(CoreGraceTest, AnUnlinkedFileThatNobodyHasOpenCannotBeOpened) {
+TEST_F(CoreGraceTest, AnUnlinkedFileWithoutOpensCannotBeOpened) {
   a_.Register();
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Do(Client::OpenOf(inode)), 0);
@@ -161,9 +161,9 @@ TEST_F(CoreGraceTest, AVolumeWithoutSessionsIsClean) {
   v1::Request goodbye;
   goodbye.mutable_goodbye();
   ASSERT_EQ(a_.Do(goodbye), 0);
-  EXPECT_EQ(world_.Sessions(), 0u);
-  ASSERT_TRUE(world_.core_->PrepareStop().ok());
-  world_.Restart();
+  EXPECT_EQ(harness_.Sessions(), 0u);
+  ASSERT_TRUE(harness_.core_->PrepareStop().ok());
+  harness_.Restart();
   b_.Register();  // served at once: nobody to wait for
   EXPECT_EQ(b_.Do(Client::GetAttrOf(1)), 0);
 }

@@ -1,7 +1,7 @@
 // The lease that a client was granted rules until its session is over: also under a controller of
 // another configuration.
 #include "mdc/metadb/schema.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 #include "proto/records.pb.h"
 
 namespace reel::mdc {
@@ -16,8 +16,8 @@ class CoreLeaseTest : public testing::Test {
     EXPECT_EQ(a_.Do(Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, /*allocate=*/true), true), 0);
   }
   void RestartWith(std::uint32_t lease_ms) {
-    world_.options_.session_lease_ms = lease_ms;
-    world_.Restart();
+    harness_.options_.session_lease_ms = lease_ms;
+    harness_.Restart();
   }
   void ComeBack(Client& client) {
     ASSERT_EQ(client.Resume(), 0);
@@ -26,21 +26,21 @@ class CoreLeaseTest : public testing::Test {
   // The writer is silent; whether b gets its file within that time.
   bool BReadsWithin(std::uint64_t ms) {
     const std::uint64_t wanted = b_.Send(Client::LayoutOf(file_, v1::TOKEN_SHARED));
-    world_.Pass(ms, {&b_});
+    harness_.Pass(ms, {&b_});
     return b_.Answered(wanted) && b_.Answer(wanted).error() == 0;
   }
   std::uint32_t RecordedMs(const Client& client) {
     std::string bytes;
     v1::SessionRecord record;
     EXPECT_TRUE(
-        world_.db().Get(schema::SessionKey(SessionId(client.session_)), &bytes, Tier::kAll).ok());
+        harness_.db().Get(schema::SessionKey(SessionId(client.session_)), &bytes, Tier::kAll).ok());
     EXPECT_TRUE(record.ParseFromString(bytes));
     return record.lease_ms();
   }
 
   static constexpr std::uint32_t kLongMs = 10'000, kShortMs = 1'000;
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
   std::uint64_t file_ = 0;
 };
 
@@ -49,29 +49,29 @@ TEST_F(CoreLeaseTest, AShorterConfigurationEndsNoLeaseEarlier) {
   ComeBack(b_);
   EXPECT_FALSE(BReadsWithin(kLongMs - 200)) << "a may still be writing";
   EXPECT_FALSE(a_.evicted_);
-  world_.Pass(400, {&b_});
-  EXPECT_EQ(world_.Sessions(), 1u);
+  harness_.Pass(400, {&b_});
+  EXPECT_EQ(harness_.Sessions(), 1u);
 }
 
-TEST_F(CoreLeaseTest, WhoComesBackKeepsTheLeaseThatItHad) {
+TEST_F(CoreLeaseTest, AResumedSessionKeepsItsLease) {
   RestartWith(kShortMs);
   ComeBack(a_);
   ComeBack(b_);
   EXPECT_EQ(a_.lease_ms_, kLongMs);
-  world_.Pass(kLongMs - 400, {&b_});
+  harness_.Pass(kLongMs - 400, {&b_});
   EXPECT_FALSE(a_.evicted_);
-  world_.Pass(600, {&b_});
+  harness_.Pass(600, {&b_});
   EXPECT_TRUE(a_.evicted_);
 }
 
-TEST_F(CoreLeaseTest, WhoIsNewGetsTheConfiguredOne) {
+TEST_F(CoreLeaseTest, ANewSessionGetsTheConfiguredLease) {
   RestartWith(kShortMs);
   ComeBack(a_);
   ComeBack(b_);
   c_.Register();
   EXPECT_EQ(c_.lease_ms_, kShortMs);
   EXPECT_EQ(RecordedMs(c_), kShortMs);
-  world_.Pass(kShortMs + 200, {&a_, &b_});
+  harness_.Pass(kShortMs + 200, {&a_, &b_});
   EXPECT_TRUE(c_.evicted_);
 }
 
@@ -82,14 +82,14 @@ TEST_F(CoreLeaseTest, RenewalsOfALongLeaseLetAShorterOneRunOut) {
   ComeBack(b_);
   c_.Register();
   for (int i = 0; i < 3; ++i) {
-    world_.Pass(kLongMs / 3);
-    world_.Pass(100, {&a_, &b_});
+    harness_.Pass(kLongMs / 3);
+    harness_.Pass(100, {&a_, &b_});
   }
   EXPECT_TRUE(c_.evicted_);
   EXPECT_FALSE(a_.evicted_);
 }
 
-TEST_F(CoreLeaseTest, AGrantOfALongerOneIsDurableBeforeItIsTold) {
+TEST_F(CoreLeaseTest, ALongerLeaseIsDurableBeforeItIsGranted) {
   RestartWith(2 * kLongMs);
   ASSERT_EQ(a_.Resume(), 0);
   EXPECT_EQ(a_.lease_ms_, 2 * kLongMs);
@@ -99,27 +99,27 @@ TEST_F(CoreLeaseTest, AGrantOfALongerOneIsDurableBeforeItIsTold) {
   EXPECT_FALSE(BReadsWithin(2 * kLongMs - 200));
 }
 
-TEST_F(CoreLeaseTest, AnEvictionHalfDoneWaitsForTheLongerOne) {
-  ASSERT_TRUE(world_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
-  world_.Run();
+TEST_F(CoreLeaseTest, AnEvictionHalfDoneWaitsForTheLongerLease) {
+  ASSERT_TRUE(harness_.core_->EvictSession(SessionId(a_.session_), "a test").ok());
+  harness_.Run();
   RestartWith(kShortMs);
   ComeBack(b_);
   EXPECT_FALSE(BReadsWithin(kLongMs - 200)) << "it may not have heard of that";
-  world_.Pass(400, {&b_});
-  EXPECT_EQ(world_.Sessions(), 1u);
+  harness_.Pass(400, {&b_});
+  EXPECT_EQ(harness_.Sessions(), 1u);
 }
 
-TEST_F(CoreLeaseTest, ARecordThatSaysNoneIsOfTheConfiguredOne) {
+TEST_F(CoreLeaseTest, ARecordWithoutALeaseHasTheConfiguredOne) {
   v1::SessionRecord record;
   record.set_client(a_.uuid_.ToBytes());
   WriteBatch batch;
   batch.Put(schema::SessionKey(SessionId(a_.session_)), record.SerializeAsString());
-  ASSERT_TRUE(world_.db().Apply(batch).ok());
+  ASSERT_TRUE(harness_.db().Apply(batch).ok());
   RestartWith(2 * kShortMs);
   EXPECT_EQ(RecordedMs(a_), 2 * kShortMs);
   ComeBack(b_);
-  world_.Pass(2 * kShortMs + 200, {&b_});
-  EXPECT_EQ(world_.Sessions(), 1u);
+  harness_.Pass(2 * kShortMs + 200, {&b_});
+  EXPECT_EQ(harness_.Sessions(), 1u);
 }
 
 }  // namespace

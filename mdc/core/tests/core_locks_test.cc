@@ -1,5 +1,5 @@
 // Advisory locks: who has to wait, how waits end, and what a new epoch knows.
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -32,15 +32,15 @@ class CoreLocksTest : public testing::Test {
   // Sends one that waits.
   std::uint64_t Begin(Client& client, const v1::Request& request) {
     const std::uint64_t id = client.Send(request);
-    world_.Run();
+    harness_.Run();
     return id;
   }
   int ErrorOf(const Client& client, std::uint64_t id) {
     return client.Answered(id) ? client.Answer(id).error() : -1;
   }
 
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2};
 };
 
 TEST_F(CoreLocksTest, AWaitEndsWithTheLockThatItWaitsFor) {
@@ -103,7 +103,7 @@ TEST_F(CoreLocksTest, AWaitIsOverWithItsStreamAndBeginsAnewOnTheNext) {
 
 TEST_F(CoreLocksTest, LocksAreClaimedInANewEpochBeforeAnybodyGetsOne) {
   ASSERT_EQ(a_.Do(LockOf(v1::LOCK_EXCLUSIVE, 0, 9)), 0);
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
   const std::uint64_t early = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9));
@@ -115,7 +115,7 @@ TEST_F(CoreLocksTest, LocksAreClaimedInANewEpochBeforeAnybodyGetsOne) {
   EXPECT_EQ(ErrorOf(b_, early), EAGAIN);
 }
 
-TEST_F(CoreLocksTest, TheOneInTheWayIsNamed) {
+TEST_F(CoreLocksTest, TheConflictingLockIsNamed) {
   ASSERT_EQ(a_.Do(LockOf(v1::LOCK_SHARED, 3, 9)), 0);
   v1::Request test;
   *test.mutable_test_lock()->mutable_lock() = LockOf(v1::LOCK_EXCLUSIVE, 0, 100).set_lock().lock();
@@ -127,16 +127,16 @@ TEST_F(CoreLocksTest, TheOneInTheWayIsNamed) {
   EXPECT_EQ(b_.last_.lock().type(), v1::LOCK_NONE);
 }
 
-TEST_F(CoreLocksTest, BrokenLocksGoToWhoeverWaits) {
+TEST_F(CoreLocksTest, BrokenLocksGoToTheWaiters) {
   ASSERT_EQ(a_.Do(LockOf(v1::LOCK_EXCLUSIVE, 0, 9)), 0);
   const std::uint64_t wait = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9, 1));
   v1::LocksReply shown;
-  world_.core_->Describe(shown);
+  harness_.core_->Describe(shown);
   ASSERT_EQ(shown.locks_size(), 2);
   EXPECT_TRUE(shown.locks(1).waiting());
   v1::LocksReply broken;
-  world_.core_->BreakLocks(InodeNumber(kFile), SessionId(a_.session_), broken);
-  world_.Run();
+  harness_.core_->BreakLocks(InodeNumber(kFile), SessionId(a_.session_), broken);
+  harness_.Run();
   EXPECT_EQ(broken.locks_size(), 1);
   EXPECT_EQ(ErrorOf(b_, wait), 0);
   EXPECT_EQ(a_.broken_, std::vector<std::uint64_t>{kFile});
@@ -172,7 +172,7 @@ class CoreLockTokenTest : public CoreLocksTest {
   }
 };
 
-TEST_F(CoreLockTokenTest, TheOnlyUserGetsIt) {
+TEST_F(CoreLockTokenTest, TheOnlyUserGetsTheLockToken) {
   ASSERT_EQ(b_.Do(LockOf(v1::LOCK_SHARED, 50, 59)), 0);
   EXPECT_EQ(Take(a_), 0u);
   ASSERT_EQ(b_.Do(LockOf(v1::LOCK_NONE, 50, 59)), 0);
@@ -182,7 +182,7 @@ TEST_F(CoreLockTokenTest, TheOnlyUserGetsIt) {
   EXPECT_GT(Take(b_), token);
 }
 
-TEST_F(CoreLockTokenTest, WhoeverElseAsksLearnsWhatIsHeld) {
+TEST_F(CoreLockTokenTest, AnotherUserLearnsWhichLocksAreHeld) {
   const std::uint64_t token = Take(a_);
   const std::uint64_t lock = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9));
   const std::uint64_t free = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 10, 19, 0, /*owner=*/2));
@@ -217,7 +217,7 @@ TEST_F(CoreLockTokenTest, AnAnswerToAnOldRecallGivesNothingUp) {
   EXPECT_EQ(ErrorOf(b_, lock), 0);
 }
 
-TEST_F(CoreLockTokenTest, AHolderThatNeverHeardOfItKeepsItsLocks) {
+TEST_F(CoreLockTokenTest, AHolderThatMissedTheRecallKeepsItsLocks) {
   const std::uint64_t token = Take(a_);
   v1::Request unknown = ReturnOf(token);
   unknown.mutable_lock_return()->set_unknown(true);
@@ -228,7 +228,7 @@ TEST_F(CoreLockTokenTest, AHolderThatNeverHeardOfItKeepsItsLocks) {
   EXPECT_EQ(b_.Do(LockOf(v1::LOCK_EXCLUSIVE, 0, 9)), EAGAIN);
 }
 
-TEST_F(CoreLockTokenTest, ItEndsWithItsSessionAndItsEpoch) {
+TEST_F(CoreLockTokenTest, TheLockTokenEndsWithItsSessionAndItsEpoch) {
   ASSERT_NE(Take(a_), 0u);
   const std::uint64_t lock = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9));
   v1::Request goodbye;
@@ -237,7 +237,7 @@ TEST_F(CoreLockTokenTest, ItEndsWithItsSessionAndItsEpoch) {
   EXPECT_EQ(ErrorOf(b_, lock), 0);
   const std::uint64_t token = Take(b_);
   ASSERT_NE(token, 0u);
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
   ASSERT_EQ(b_.Do(ReturnOf(token, {LockOf(v1::LOCK_EXCLUSIVE, 0, 9)})), 0);
@@ -250,14 +250,14 @@ TEST_F(CoreLockTokenTest, ARecallIsRepeatedOnTheNextStream) {
   const std::uint64_t lock = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9));
   EXPECT_TRUE(a_.recalled_locks_.empty());
   ASSERT_EQ(a_.Resume(), 0);
-  world_.core_->OnTick();
-  world_.Run();
+  harness_.core_->OnTick();
+  harness_.Run();
   EXPECT_EQ(a_.recalled_locks_, (std::vector<std::uint64_t>{token}));
   ASSERT_EQ(a_.Do(ReturnOf(token)), 0);
   EXPECT_EQ(ErrorOf(b_, lock), 0);
 }
 
-TEST_F(CoreLockTokenTest, WhoWaitsForItMayGiveUp) {
+TEST_F(CoreLockTokenTest, AWaitForTheLockTokenCanBeCancelled) {
   ASSERT_NE(Take(a_), 0u);
   const std::uint64_t wait = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9, 3));
   EXPECT_EQ(b_.Do(CancelOf(3)), 0);
@@ -270,7 +270,7 @@ TEST_F(CoreLockTokenTest, WhoWaitsForItMayGiveUp) {
 
 // The reply that granted lock and token was lost; so the request comes again, and waits for the
 // token. Were it told that it had given up, nobody would ever give the lock back.
-TEST_F(CoreLockTokenTest, WhoGivesUpIsToldOfALockThatItHasGot) {
+TEST_F(CoreLockTokenTest, ACancelledWaitReportsAGrantedLock) {
   ASSERT_EQ(a_.Do(TakeOf(0, 9, /*wait=*/3)), 0);
   const std::uint64_t token = a_.last_.lock_token();
   ASSERT_NE(token, 0u);
@@ -284,7 +284,7 @@ TEST_F(CoreLockTokenTest, WhoGivesUpIsToldOfALockThatItHasGot) {
   EXPECT_EQ(ErrorOf(a_, again), 0);
 }
 
-TEST_F(CoreLockTokenTest, WhoGivesUpWaitsNoLongerThanForItsOwnToken) {
+TEST_F(CoreLockTokenTest, ACancelWaitsOnlyForItsOwnToken) {
   const std::uint64_t token = Take(a_);
   const std::uint64_t wait = Begin(a_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9, 3, /*owner=*/2));
   EXPECT_EQ(a_.Do(CancelOf(3)), 0);
@@ -293,7 +293,7 @@ TEST_F(CoreLockTokenTest, WhoGivesUpWaitsNoLongerThanForItsOwnToken) {
   EXPECT_EQ(ErrorOf(a_, wait), EINTR);
 }
 
-TEST_F(CoreLockTokenTest, WaitsWithoutANumberAreNotGivenUp) {
+TEST_F(CoreLockTokenTest, WaitsWithoutANumberAreNotCancelled) {
   const std::uint64_t token = Take(a_);
   const std::uint64_t test = Begin(b_, TestOf(0, 9));
   EXPECT_EQ(b_.Do(CancelOf(0)), EINVAL);
@@ -302,8 +302,8 @@ TEST_F(CoreLockTokenTest, WaitsWithoutANumberAreNotGivenUp) {
   EXPECT_EQ(ErrorOf(b_, test), 0);
 }
 
-TEST_F(CoreLockTokenTest, WhoWaitsBehindTheNextHolderHasItRecalledAgain) {
-  Client c(world_, 3);
+TEST_F(CoreLockTokenTest, AWaiterBehindTheNextHolderRecallsAgain) {
+  Client c(harness_, 3);
   c.Register();
   const std::uint64_t token = Take(a_);
   const std::uint64_t take = Begin(b_, TakeOf(0, 9));
@@ -318,7 +318,7 @@ TEST_F(CoreLockTokenTest, WhoWaitsBehindTheNextHolderHasItRecalledAgain) {
   EXPECT_EQ(ErrorOf(c, lock), 0);
 }
 
-TEST_F(CoreLockTokenTest, WhoReturnsMoreThanItMayHoldIsLeftWithNothing) {
+TEST_F(CoreLockTokenTest, AReturnOfTooManyLocksLosesThem) {
   const std::uint64_t token = Take(a_);
   std::vector<v1::Request> held;
   for (std::uint64_t i = 0; i <= 8192; ++i) held.push_back(LockOf(v1::LOCK_SHARED, 2 * i, 2 * i));
@@ -326,19 +326,19 @@ TEST_F(CoreLockTokenTest, WhoReturnsMoreThanItMayHoldIsLeftWithNothing) {
   EXPECT_EQ(b_.Do(LockOf(v1::LOCK_EXCLUSIVE, 0, 100'000)), 0);
 }
 
-TEST_F(CoreLockTokenTest, AdministrationIsToldWhatIsHeld) {
+TEST_F(CoreLockTokenTest, AdministrationSeesHeldLocks) {
   const std::uint64_t token = Take(a_);
-  int told = 0;
-  const auto tell = [&told](bool answered) { told += answered ? 1 : 0; };
-  world_.core_->FetchLocks(InodeNumber(kFile + 1), tell);
-  EXPECT_EQ(told, 1);
-  world_.core_->FetchLocks(std::nullopt, tell);
-  world_.Run();
-  EXPECT_EQ(told, 1);
+  int reported = 0;
+  const auto report = [&reported](bool answered) { reported += answered ? 1 : 0; };
+  harness_.core_->FetchLocks(InodeNumber(kFile + 1), report);
+  EXPECT_EQ(reported, 1);
+  harness_.core_->FetchLocks(std::nullopt, report);
+  harness_.Run();
+  EXPECT_EQ(reported, 1);
   ASSERT_EQ(a_.Do(ReturnOf(token, {LockOf(v1::LOCK_SHARED, 3, 4)})), 0);
-  EXPECT_EQ(told, 2);
+  EXPECT_EQ(reported, 2);
   v1::LocksReply shown;
-  world_.core_->Describe(shown);
+  harness_.core_->Describe(shown);
   ASSERT_EQ(shown.locks_size(), 1);
   EXPECT_EQ(shown.locks(0).first(), 3u);
 }
@@ -346,23 +346,23 @@ TEST_F(CoreLockTokenTest, AdministrationIsToldWhatIsHeld) {
 TEST_F(CoreLockTokenTest, AdministrationIsAnsweredWhenTheControllerStops) {
   (void)Take(a_);
   int answered = 0, refused = 0;
-  const auto tell = [&](bool yes) { ++(yes ? answered : refused); };
-  world_.core_->FetchLocks(std::nullopt, tell);
-  world_.Run();
+  const auto report = [&](bool yes) { ++(yes ? answered : refused); };
+  harness_.core_->FetchLocks(std::nullopt, report);
+  harness_.Run();
   EXPECT_EQ(refused, 0);
-  world_.core_->EndFetches();
+  harness_.core_->EndFetches();
   EXPECT_EQ(refused, 1);
-  world_.core_->FetchLocks(std::nullopt, tell);
+  harness_.core_->FetchLocks(std::nullopt, report);
   EXPECT_EQ(refused, 2);
   EXPECT_EQ(answered, 0);
 }
 
-TEST_F(CoreLockTokenTest, ABrokenOneIsOverAtOnce) {
+TEST_F(CoreLockTokenTest, ABrokenLockTokenEndsAtOnce) {
   const std::uint64_t token = Take(a_);
   const std::uint64_t wait = Begin(b_, LockOf(v1::LOCK_EXCLUSIVE, 0, 9, 1));
   v1::LocksReply broken;
-  world_.core_->BreakLocks(InodeNumber(kFile), std::nullopt, broken);
-  world_.Run();
+  harness_.core_->BreakLocks(InodeNumber(kFile), std::nullopt, broken);
+  harness_.Run();
   EXPECT_EQ(ErrorOf(b_, wait), 0);
   EXPECT_EQ(a_.broken_, std::vector<std::uint64_t>{kFile});
   ASSERT_EQ(a_.Do(ReturnOf(token, {LockOf(v1::LOCK_EXCLUSIVE, 0, 9)})), 0);

@@ -1,15 +1,15 @@
 // How a stream begins, and which session it gets.
 #include "mdc/core/core.h"
 
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
 
 class CoreRegistrationTest : public testing::Test {
  protected:
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
 };
 
 TEST_F(CoreRegistrationTest, AStreamBeginsWithHello) {
@@ -23,7 +23,7 @@ TEST_F(CoreRegistrationTest, AStreamBeginsWithHello) {
 }
 
 TEST_F(CoreRegistrationTest, HelloThatCannotBeServedIsRefused) {
-  const auto refused = [&](void (*spoil)(v1::Hello&)) {
+  const auto refused = [&](void (*corrupt)(v1::Hello&)) {
     a_.Connect();
     v1::Request request;
     v1::Hello& hello = *request.mutable_hello();
@@ -31,7 +31,7 @@ TEST_F(CoreRegistrationTest, HelloThatCannotBeServedIsRefused) {
     hello.set_protocol_max(1);
     hello.set_volume("reel");
     hello.set_client(a_.uuid_.ToBytes());
-    spoil(hello);
+    corrupt(hello);
     return a_.Do(request);
   };
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_protocol_min(8), h.set_protocol_max(9); }),
@@ -39,7 +39,7 @@ TEST_F(CoreRegistrationTest, HelloThatCannotBeServedIsRefused) {
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_volume("other"); }), ENOENT);
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_client("short"); }), EINVAL);
   EXPECT_EQ(refused([](v1::Hello& h) { h.set_resume_session(77); }), ESTALE);
-  EXPECT_EQ(world_.Sessions(), 0u);
+  EXPECT_EQ(harness_.Sessions(), 0u);
 }
 
 TEST_F(CoreRegistrationTest, TheNewestCommonProtocolIsSpokenAndFeaturesAreThoseThatBothHave) {
@@ -62,7 +62,7 @@ TEST_F(CoreRegistrationTest, TheNewestCommonProtocolIsSpokenAndFeaturesAreThoseT
   const ProtocolRange ours = SpokenProtocol();
   ASSERT_EQ(hello(1, ours.newest + 3, all), 0);
   EXPECT_EQ(a_.last_.hello().protocol(), ours.newest);
-  const std::uint64_t by_choice = v1::FEATURE_FORETELL;  // of the administrator
+  const std::uint64_t by_choice = v1::FEATURE_DELEGATION;  // of the administrator
   EXPECT_EQ(a_.last_.hello().features() | by_choice, SpokenFeatures(ours));
   EXPECT_EQ(hello(ours.newest + 1, ours.newest + 2, all), EPROTONOSUPPORT);
   EXPECT_EQ(a_.last_.message(),
@@ -71,7 +71,7 @@ TEST_F(CoreRegistrationTest, TheNewestCommonProtocolIsSpokenAndFeaturesAreThoseT
                          ProtocolText(ours), "; upgrade reel-mdcd on its host"));
 }
 
-TEST_F(CoreRegistrationTest, AFarewellGoesToThoseWhoKnowTheWord) {
+TEST_F(CoreRegistrationTest, AFarewellGoesToSessionsWithTheFeature) {
   const auto hello = [](Client& client, std::uint64_t features) {
     client.Connect();
     v1::Request request;
@@ -85,8 +85,8 @@ TEST_F(CoreRegistrationTest, AFarewellGoesToThoseWhoKnowTheWord) {
   };
   ASSERT_EQ(hello(a_, v1::FEATURE_FAREWELL), 0);
   ASSERT_EQ(hello(b_, 0), 0);
-  world_.core_->SayFarewell("it goes", /*stopped=*/true);
-  world_.Run();
+  harness_.core_->SayFarewell("it goes", /*stopped=*/true);
+  harness_.Run();
   ASSERT_EQ(a_.farewells_.size(), 1U);
   EXPECT_EQ(a_.farewells_[0].reason(), "it goes");
   EXPECT_TRUE(a_.farewells_[0].stopped());
@@ -94,7 +94,7 @@ TEST_F(CoreRegistrationTest, AFarewellGoesToThoseWhoKnowTheWord) {
   EXPECT_FALSE(b_.evicted_);
 }
 
-TEST_F(CoreRegistrationTest, TheDescriptorComesToThoseWhoLackIt) {
+TEST_F(CoreRegistrationTest, TheDescriptorGoesToClientsThatLackIt) {
   a_.Connect();
   v1::Request request;
   v1::Hello& hello = *request.mutable_hello();
@@ -103,7 +103,7 @@ TEST_F(CoreRegistrationTest, TheDescriptorComesToThoseWhoLackIt) {
   hello.set_volume("reel");
   hello.set_client(a_.uuid_.ToBytes());
   hello.set_map_generation(3);
-  hello.set_mounted_volume(world_.volume_.volume.ToBytes());
+  hello.set_mounted_volume(harness_.volume_.volume.ToBytes());
   ASSERT_EQ(a_.Do(request), 0);
   EXPECT_TRUE(a_.last_.hello().volume_descriptor().empty());
   b_.Connect();
@@ -111,7 +111,7 @@ TEST_F(CoreRegistrationTest, TheDescriptorComesToThoseWhoLackIt) {
   hello.set_map_generation(2);
   ASSERT_EQ(b_.Do(request), 0);
   const std::string& framed = b_.last_.hello().volume_descriptor();
-  EXPECT_EQ(DecodeDescriptor(std::as_bytes(std::span(framed))).value(), world_.volume_);
+  EXPECT_EQ(DecodeDescriptor(std::as_bytes(std::span(framed))).value(), harness_.volume_);
 }
 
 TEST_F(CoreRegistrationTest, OnlyTheSameClientResumesASession) {
@@ -127,14 +127,14 @@ TEST_F(CoreRegistrationTest, ASecondStreamReplacesTheFirst) {
   ASSERT_EQ(a_.Resume(), 0);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
   v1::Request late = Client::GetAttrOf(1);
-  world_.core_->OnRequest(first, late);  // was in the queue still
-  world_.Run();
-  EXPECT_EQ(world_.Sessions(), 1u);
+  harness_.core_->OnRequest(first, late);  // was in the queue still
+  harness_.Run();
+  EXPECT_EQ(harness_.Sessions(), 1u);
 }
 
 TEST_F(CoreRegistrationTest, TooManySessionsAreRefused) {
-  world_.options_.max_sessions = 1;
-  world_.Restart();
+  harness_.options_.max_sessions = 1;
+  harness_.Restart();
   a_.Register();
   b_.Connect();
   EXPECT_EQ(b_.Hello(), EMFILE);

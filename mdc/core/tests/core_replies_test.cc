@@ -2,7 +2,7 @@
 #include "mdc/core/core.h"
 
 #include "gmock/gmock.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
@@ -11,8 +11,8 @@ using testing::ElementsAre;
 
 class CoreRepliesTest : public testing::Test {
  protected:
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
 };
 
 TEST_F(CoreRepliesTest, ARepeatedMutationIsAnsweredFromItsReply) {
@@ -21,14 +21,14 @@ TEST_F(CoreRepliesTest, ARepeatedMutationIsAnsweredFromItsReply) {
   ASSERT_EQ(a_.Resume(), 0);
   --a_.sequences_[1];
   EXPECT_EQ(a_.Create("file"), inode);
-  EXPECT_EQ(world_.Counter("operation.replays"), 1u);
+  EXPECT_EQ(harness_.Counter("operation.replays"), 1u);
 }
 
 TEST_F(CoreRepliesTest, ARepeatedMutationIsAnsweredAfterARestartToo) {
   a_.Register();
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(a_.Resume(), 0);
   EXPECT_TRUE(a_.must_reclaim_);
   v1::Reclaim reclaim;
@@ -41,17 +41,17 @@ TEST_F(CoreRepliesTest, ARepeatedMutationIsAnsweredAfterARestartToo) {
 
 TEST_F(CoreRepliesTest, AnOpenThatCameWithACreateIsMadeAnewForItsRepetition) {
   a_.Register();
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   const std::uint64_t id = a_.SendIn(1, Client::CreateOf("file", /*open=*/true));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(id));  // the controller dies before it answers
-  world_.Restart();
+  harness_.Restart();
   ASSERT_EQ(a_.Resume(), 0);
   ASSERT_EQ(a_.Reclaim(), 0);
   --a_.sequences_[1];
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
   ASSERT_EQ(a_.Do(Client::UnlinkOf("file"), true), 0);
-  world_.Pass(500, {&a_});
+  harness_.Pass(500, {&a_});
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), 0);  // still open
 }
 
@@ -59,20 +59,20 @@ TEST_F(CoreRepliesTest,
        ARemovalThatWaitsForTheEndOfGraceIsNotQuickerThanARepeatedCreateWithItsOpen) {
   a_.Register();
   b_.Register();
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   (void)a_.SendIn(1, Client::CreateOf("file", /*open=*/true));
-  world_.Run();
-  world_.Restart();
+  harness_.Run();
+  harness_.Restart();
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
   const std::uint64_t removal = b_.SendIn(1, Client::UnlinkOf("file"));
   ASSERT_EQ(a_.Resume(), 0);
   ASSERT_EQ(a_.Reclaim(), 0);  // the last one
-  world_.Pass(100, {&a_, &b_});
+  harness_.Pass(100, {&a_, &b_});
   EXPECT_TRUE(b_.Answered(removal));
   --a_.sequences_[1];
   const std::uint64_t inode = a_.Create("file", /*open=*/true);
-  world_.Pass(1000, {&a_, &b_});
+  harness_.Pass(1000, {&a_, &b_});
   EXPECT_EQ(a_.Do(Client::GetAttrOf(inode)), 0);  // still open
 }
 
@@ -115,19 +115,19 @@ TEST_F(CoreRepliesTest, AnUnknownOperationIsAnErrorOfItsOwn) {
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
 }
 
-TEST_F(CoreRepliesTest, RepliesWaitForWhatTheySawAndForNothingElse) {
+TEST_F(CoreRepliesTest, RepliesWaitForTheChangesThatTheySawOnly) {
   a_.Register();
   const std::uint64_t old = a_.Create("old");
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   const std::uint64_t create = a_.SendIn(1, Client::CreateOf("new"));
   const std::uint64_t untouched = a_.Send(Client::GetAttrOf(old));
   const std::uint64_t changed = a_.Send(Client::GetAttrOf(1));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(a_.Answered(create));
   EXPECT_TRUE(a_.Answered(untouched));
   EXPECT_FALSE(a_.Answered(changed));  // it shows the directory's new times
-  world_.hold_syncs_ = false;
-  world_.Run();
+  harness_.hold_syncs_ = false;
+  harness_.Run();
   EXPECT_TRUE(a_.Answered(create));
   EXPECT_TRUE(a_.Answered(changed));
 }
@@ -137,14 +137,14 @@ TEST_F(CoreRepliesTest, ARecallNeverOvertakesItsGrant) {
   b_.Register();
   const std::uint64_t inode = a_.Create("file");
   a_.log_.clear();
-  world_.hold_syncs_ = true;
+  harness_.hold_syncs_ = true;
   const std::uint64_t grant =
       a_.SendIn(2, Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, /*allocate=*/true));
   b_.Send(Client::LayoutOf(inode, v1::TOKEN_SHARED));
-  world_.Run();
+  harness_.Run();
   EXPECT_TRUE(a_.log_.empty());
-  world_.hold_syncs_ = false;
-  world_.Run();
+  harness_.hold_syncs_ = false;
+  harness_.Run();
   EXPECT_THAT(a_.log_, ElementsAre(absl::StrCat("reply ", grant), absl::StrCat("recall ", inode)));
 }
 

@@ -1,15 +1,15 @@
 // Who gets a token when, and what becomes of those of a session that ends.
 #include "mdc/core/core.h"
 
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 namespace {
 
 class CoreTokensTest : public testing::Test {
  protected:
-  World world_;
-  Client a_{world_, 1}, b_{world_, 2}, c_{world_, 3};
+  CoreHarness harness_;
+  Client a_{harness_, 1}, b_{harness_, 2}, c_{harness_, 3};
 };
 
 TEST_F(CoreTokensTest, AnExclusiveTokenIsRecalledForAReader) {
@@ -19,7 +19,7 @@ TEST_F(CoreTokensTest, AnExclusiveTokenIsRecalledForAReader) {
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   EXPECT_EQ(a_.last_.layout().mode(), v1::TOKEN_EXCLUSIVE);
   const std::uint64_t waiting = b_.Send(Client::LayoutOf(inode, v1::TOKEN_SHARED));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(b_.Answered(waiting));
   ASSERT_EQ(a_.recalls_.size(), 1u);
   EXPECT_EQ(a_.recalls_[0].mode(), v1::TOKEN_SHARED);
@@ -37,7 +37,7 @@ TEST_F(CoreTokensTest, WaitersAreServedInTurn) {
   const std::uint64_t writer = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
   // Would go well with the token of A, but stands behind the writer.
   const std::uint64_t reader = c_.Send(Client::LayoutOf(inode, v1::TOKEN_SHARED));
-  world_.Run();
+  harness_.Run();
   EXPECT_FALSE(c_.Answered(reader));
   ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);
   EXPECT_TRUE(b_.Answered(writer));
@@ -55,7 +55,7 @@ TEST_F(CoreTokensTest, TwoReadersThatBothWantToWriteGetTheirTurns) {
   ASSERT_EQ(b_.Do(Client::LayoutOf(inode, v1::TOKEN_SHARED)), 0);
   const std::uint64_t first = a_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
   const std::uint64_t second = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
+  harness_.Run();
   ASSERT_EQ(b_.recalls_.size(), 1u);
   ASSERT_EQ(b_.Do(Client::ReturnOf(inode), true), 0);
   EXPECT_TRUE(a_.Answered(first));
@@ -72,10 +72,10 @@ TEST_F(CoreTokensTest, AReturnAndANewRequestKeepTheirOrder) {
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   a_.SendIn(1, Client::ReturnOf(inode));
   const std::uint64_t again = a_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
+  harness_.Run();
   EXPECT_EQ(a_.Answer(again).layout().mode(), v1::TOKEN_EXCLUSIVE);
   b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
+  harness_.Run();
   EXPECT_EQ(a_.recalls_.size(), 1u);  // the controller knows that A holds it
 }
 
@@ -86,9 +86,9 @@ TEST_F(CoreTokensTest, ARecallThatWasLostWithItsStreamIsSentAgain) {
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   a_.Disconnect();
   const std::uint64_t waiting = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
+  harness_.Run();
   ASSERT_EQ(a_.Resume(), 0);
-  world_.Pass(100, {&a_, &b_});
+  harness_.Pass(100, {&a_, &b_});
   ASSERT_EQ(a_.recalls_.size(), 1u);
   ASSERT_EQ(a_.Do(Client::ReturnOf(inode), true), 0);
   EXPECT_TRUE(b_.Answered(waiting));
@@ -100,9 +100,9 @@ TEST_F(CoreTokensTest, ASilentSessionIsEvictedAndItsTokensGoToOthers) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   const std::uint64_t waiting = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Pass(9'000, {&b_});
+  harness_.Pass(9'000, {&b_});
   EXPECT_FALSE(b_.Answered(waiting));
-  world_.Pass(2'000, {&b_});
+  harness_.Pass(2'000, {&b_});
   EXPECT_TRUE(b_.Answered(waiting));
   EXPECT_TRUE(a_.evicted_);
   EXPECT_TRUE(a_.ended_);
@@ -116,15 +116,15 @@ TEST_F(CoreTokensTest, NothingIsGivenAwayBeforeTheEvictionIsDurable) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   const std::uint64_t waiting = b_.Send(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE));
-  world_.Run();
-  world_.hold_syncs_ = true;
-  world_.Pass(11'000, {&b_});
-  world_.core_->OnDurable(Sequence(1));  // of something older
-  world_.Run();
+  harness_.Run();
+  harness_.hold_syncs_ = true;
+  harness_.Pass(11'000, {&b_});
+  harness_.core_->OnDurable(Sequence(1));  // of something older
+  harness_.Run();
   EXPECT_FALSE(b_.Answered(waiting));
   EXPECT_FALSE(a_.evicted_);
-  world_.hold_syncs_ = false;
-  world_.Run();
+  harness_.hold_syncs_ = false;
+  harness_.Run();
   EXPECT_TRUE(b_.Answered(waiting));
   EXPECT_TRUE(a_.evicted_);
 }
@@ -132,23 +132,23 @@ TEST_F(CoreTokensTest, NothingIsGivenAwayBeforeTheEvictionIsDurable) {
 TEST_F(CoreTokensTest, AnEvictionHalfDoneIsCompletedByTheNextController) {
   a_.Register();
   b_.Register();
-  world_.hold_syncs_ = true;
-  world_.Pass(11'000, {&b_});
-  world_.Restart();
+  harness_.hold_syncs_ = true;
+  harness_.Pass(11'000, {&b_});
+  harness_.Restart();
   EXPECT_EQ(a_.Resume(), ESTALE);
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(b_.Reclaim(), 0);
-  world_.Pass(10'000, {&b_});  // nobody knows when its lease had ended
-  EXPECT_EQ(world_.Sessions(), 1u);
+  harness_.Pass(10'000, {&b_});  // nobody knows when its lease had ended
+  EXPECT_EQ(harness_.Sessions(), 1u);
   EXPECT_EQ(b_.Do(Client::GetAttrOf(1)), 0);  // nobody else holds up grace
 }
 
-TEST_F(CoreTokensTest, AControllerThatWasStoppedItselfEvictsNobody) {
+TEST_F(CoreTokensTest, AStoppedControllerEvictsNoSession) {
   a_.Register();
-  world_.Pass(200, {&a_});
-  world_.clock_.now_ms += 60'000;  // as by SIGSTOP: no tick in between
-  world_.core_->OnTick();
-  world_.Run();
+  harness_.Pass(200, {&a_});
+  harness_.clock_.now_ms += 60'000;  // as by SIGSTOP: no tick in between
+  harness_.core_->OnTick();
+  harness_.Run();
   EXPECT_FALSE(a_.evicted_);
   EXPECT_EQ(a_.Do(Client::GetAttrOf(1)), 0);
 }

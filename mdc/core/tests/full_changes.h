@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/acl.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 
 namespace reel::mdc {
 

@@ -50,13 +50,13 @@ class Filling {
  public:
   explicit Filling(const PoolShape& shape) : volume_(std::make_unique<FullVolume>(shape)) {
     EXPECT_TRUE(volume_->Start().ok());
-    client_ = std::make_unique<Client>(volume_->world(), 1);
+    client_ = std::make_unique<Client>(volume_->harness(), 1);
     client_->Register();
   }
   Filling(const PoolShape& shape, const Base& base)
       : files_(base.files), volume_(std::make_unique<FullVolume>(shape, &base.content)) {
     EXPECT_TRUE(volume_->Start().ok());
-    client_ = std::make_unique<Client>(volume_->world(), 1);
+    client_ = std::make_unique<Client>(volume_->harness(), 1);
     client_->session_ = base.session;
     client_->sequences_ = base.sequences;
     Reconnect();
@@ -129,20 +129,20 @@ class Filling {
   // The errno; -1: not answered.
   int Do(v1::Request request, std::uint32_t slot = 1) {
     const std::uint64_t id = client_->SendIn(slot, std::move(request));
-    volume_->world().Run();
+    volume_->harness().Run();
     if (++operations_ % 8 == 0 && !volume_->dead()) volume_->Watch();
     return client_->Answered(id) ? client_->Answer(id).error() : -1;
   }
   int Change(const struct Change& change, int i) {
     if (change.request) return Do(change.request(files_, i));
     // A host more, with what is kept of its replies.
-    auto guest = std::make_unique<Client>(volume_->world(), static_cast<std::uint8_t>(2 + i));
+    auto guest = std::make_unique<Client>(volume_->harness(), static_cast<std::uint8_t>(2 + i));
     guest->Connect();
     if (const int error = guest->Hello(); error != 0) return error;
     int error = 0;
     for (std::uint32_t slot = 1; slot < 30 && error == 0 && !volume_->dead(); ++slot) {
       const std::uint64_t id = guest->SendIn(slot, Owner(files_, static_cast<int>(slot) + i * 30));
-      volume_->world().Run();
+      volume_->harness().Run();
       error = guest->Answered(id) ? guest->Answer(id).error() : -1;
     }
     guests_.push_back(std::move(guest));

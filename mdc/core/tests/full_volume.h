@@ -16,7 +16,7 @@
 #include "mdc/check/checker.h"
 #include "mdc/store/store.h"
 #include "mdc/store/store_keeper.h"
-#include "mdc/testing/core_world.h"
+#include "mdc/testing/core_harness.h"
 #include "mdc/testing/rocks_crash_store.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/testing/faulty_lun.h"
@@ -91,19 +91,19 @@ class FullVolume {
     auto store = Store::Open(volume_, Options());
     if (!store.ok()) return store.status();
     store_ = *std::move(store);
-    if (world_ == nullptr) {
-      world_ = std::make_unique<World>(store_->db(), volume_.descriptor);
-      world_->may_die_ = true;
+    if (harness_ == nullptr) {
+      harness_ = std::make_unique<CoreHarness>(store_->db(), volume_.descriptor);
+      harness_->may_die_ = true;
     }
-    if (!world_->Revive(store_->db())) return absl::InternalError("the core does not start");
-    keeper_ =
-        std::make_unique<StoreKeeper>(*store_, *world_->core_, volume_.descriptor, world_->clock_);
+    if (!harness_->Revive(store_->db())) return absl::InternalError("the core does not start");
+    keeper_ = std::make_unique<StoreKeeper>(*store_, *harness_->core_, volume_.descriptor,
+                                            harness_->clock_);
     Watch();
     return absl::OkStatus();
   }
   void Close() {
     keeper_.reset();
-    if (world_ != nullptr) world_->Kill();
+    if (harness_ != nullptr) harness_->Kill();
     store_.reset();
   }
   void PowerFails(std::uint64_t seed) {
@@ -121,7 +121,7 @@ class FullVolume {
         compactions_ += compacted.ok() ? 1 : 0;
         keeper_->OnCompacted(compacted);
       }
-      world_->Run();
+      harness_->Run();
       if (dead()) return;
       if (const auto run = keeper_->OnDurable(store_->db().last_applied())) {
         keeper_->OnRegionAdded(store_->AddRegion(*run));
@@ -131,7 +131,7 @@ class FullVolume {
   // Time for the next compaction, and for leases.
   void Pass(std::uint64_t ms, Client& alive) {
     if (dead()) return;
-    world_->Pass(ms, {&alive});
+    harness_->Pass(ms, {&alive});
     Watch();
   }
 
@@ -159,10 +159,10 @@ class FullVolume {
                         fs.ReservedBytes(), ", ", fs.WorkingBytes(), " to work in, ",
                         store_->db().CompactionBytes(),
                         " to compact); store: ", store_->db().Sync().status().ToString(),
-                        ", core: ", world_->core_->health().ToString());
+                        ", core: ", harness_->core_->health().ToString());
   }
-  bool dead() const { return world_->dead_ || power_.off() || !world_->core_->health().ok(); }
-  World& world() { return *world_; }
+  bool dead() const { return harness_->dead_ || power_.off() || !harness_->core_->health().ok(); }
+  CoreHarness& harness() { return *harness_; }
   Store& store() { return *store_; }
   OpenVolume& volume() { return volume_; }
   Power& power() { return power_; }
@@ -205,7 +205,7 @@ class FullVolume {
     descriptor.block_bytes = kBlock;
     AddPool("meta", shape_.flags, shape_.luns, shape_.mib);
     AddPool("data", Pool::kData, 1, 4096);
-    descriptor.seat = descriptor.pools[0].sets[0].luns[0].lun;
+    descriptor.seat_lun = descriptor.pools[0].sets[0].luns[0].lun;
   }
   static void Restore(FaultyLun& lun, const std::string& content) {
     AlignedBuffer buffer(std::min<std::size_t>(content.size(), 64 * kKiB));
@@ -224,7 +224,7 @@ class FullVolume {
   std::vector<std::unique_ptr<FaultyLun>> luns_;
   OpenVolume volume_;
   std::unique_ptr<Store> store_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<CoreHarness> harness_;
   std::unique_ptr<StoreKeeper> keeper_;
   std::uint64_t compactions_ = 0;
 };

@@ -85,7 +85,7 @@ TEST_F(StoreRoomTest, NothingWaitsWhileThereIsRoom) {
   }
 }
 
-TEST_F(StoreRoomTest, WhatMakesItLargerWaitsUntilItHasGrown) {
+TEST_F(StoreRoomTest, GrowthWaitsUntilTheStoreHasGrown) {
   Becomes(Space::kGrowing, /*commits_wait=*/false);
   EXPECT_FALSE(room_.ample());
   EXPECT_EQ(WaitOf(LongerNameOf(kA)), Wait::kNone) << "there is a reserve";
@@ -103,7 +103,7 @@ TEST_F(StoreRoomTest, WhatMakesItLargerWaitsUntilItHasGrown) {
   EXPECT_THAT(room_.TakeDueGrowth(), IsEmpty());
 }
 
-TEST_F(StoreRoomTest, AStoreThatDoesNotGrowHoldsNothingBackForIt) {
+TEST_F(StoreRoomTest, AStoreThatDoesNotGrowHoldsNothingBack) {
   Becomes(Space::kGrowing, /*commits_wait=*/false);
   const PendingRef create = Held(CreateOf(kA));
   Becomes(Space::kFull, /*commits_wait=*/true);
@@ -143,7 +143,7 @@ TEST_F(StoreRoomTest, AReturnPassesNoCommitOfItsSession) {
   EXPECT_FALSE(room_.HoldsCommitOf(kB));
 }
 
-TEST_F(StoreRoomTest, WhatIsRemovedWaitsForNothing) {
+TEST_F(StoreRoomTest, ARemovalWaitsForNoRoom) {
   Becomes(Space::kFull, /*commits_wait=*/true);
   const PendingRef commit = Held(CommitOf(kA, kFile));
   const PendingRef other = Held(CommitOf(kA, kOther));
@@ -186,7 +186,7 @@ TEST_F(StoreRoomTest, ACommitThatWaitsAgainHasWaitedSinceTheFirstTime) {
   EXPECT_TRUE(room_.HoldsLong(now_ms_ + 1'000));
 }
 
-TEST_F(StoreRoomTest, TheAlarmSaysSinceWhenItIsFullAndWhatWaits) {
+TEST_F(StoreRoomTest, TheAlarmNamesWhenTheStoreFilledAndWhatWaits) {
   EXPECT_EQ(room_.Alarm(now_ms_), "");
   Becomes(Space::kGrowing, /*commits_wait=*/true);
   EXPECT_EQ(room_.Alarm(now_ms_), "");

@@ -22,7 +22,7 @@ Miss Get(const std::string& key) {
   return Miss{.key = key, .scan = false, .prefix = {}};
 }
 
-TEST(FetchTable, WhoMissesTheSameWaitsForOneFetch) {
+TEST(FetchTable, EqualMissesShareOneFetch) {
   FetchTable table;
   const PendingRef first = Waiter(), second = Waiter();
   table.Add(Get("k"), first);
@@ -47,7 +47,7 @@ TEST(FetchTable, OtherKeysScansAndPrefixesAreOtherMisses) {
   EXPECT_THAT(table.TakeFetches(), SizeIs(5));
 }
 
-TEST(FetchTable, WhatIsDoneIsFetchedAnewWithAnotherTicket) {
+TEST(FetchTable, AFinishedFetchBeginsAnewWithAnotherTicket) {
   FetchTable table;
   table.Add(Get("k"), nullptr);
   const TicketId first = table.TakeFetches().at(0).ticket;
@@ -59,7 +59,7 @@ TEST(FetchTable, WhatIsDoneIsFetchedAnewWithAnotherTicket) {
   EXPECT_THAT(table.Done(second), SizeIs(1));
 }
 
-TEST(FetchTable, WhatASessionWaitsForIsCancelledWithIt) {
+TEST(FetchTable, AnEndedSessionsFetchesAreCancelled) {
   FetchTable table;
   const PendingRef gone = Waiter(1), other = Waiter(2);
   table.Add(Get("k"), gone);

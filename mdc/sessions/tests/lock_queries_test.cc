@@ -57,7 +57,7 @@ TEST_F(LockQueriesTest, WithoutTokensTheAnswerComesAtOnce) {
   EXPECT_EQ(answered_, 1);
 }
 
-TEST_F(LockQueriesTest, ATokenThatIsGrantedLaterHoldsNoQueryUp) {
+TEST_F(LockQueriesTest, ALaterTokenHoldsNoQueryUp) {
   tokens_.Grant(kFile, kA);
   Ask(kFile);
   ASSERT_TRUE(tokens_.Break(kFile, kA));
@@ -93,7 +93,7 @@ TEST_F(LockQueriesTest, AnAnswerMayAskAgain) {
   EXPECT_EQ(answered_, 1);
 }
 
-TEST_F(LockQueriesTest, WhenTheControllerStopsNoneWaits) {
+TEST_F(LockQueriesTest, QueriesEndWhenTheControllerStops) {
   tokens_.Grant(kFile, kA);
   Ask();
   Ask(kFile);

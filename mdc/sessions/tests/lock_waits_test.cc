@@ -49,7 +49,7 @@ class LockWaitsTest : public ::testing::Test {
 
 using Ops = std::vector<PendingRef>;
 
-TEST_F(LockWaitsTest, TheLockTableKnowsWhatIsWanted) {
+TEST_F(LockWaitsTest, AWaitIsKnownToTheLockTable) {
   const PendingRef op = ForLock(kA, 1);
   ASSERT_EQ(locks_.Waiting().size(), 1u);
   EXPECT_EQ(locks_.Waiting()[0].inode, kFile);
@@ -65,7 +65,7 @@ TEST_F(LockWaitsTest, OperationsAreTriedInTheOrderInWhichTheyCame) {
   EXPECT_EQ(Waiting(), (Ops{first, second, third}));
 }
 
-TEST_F(LockWaitsTest, OneThatWaitsOnKeepsNoneFromItsLock) {
+TEST_F(LockWaitsTest, AWaitingLockHoldsUpNoOther) {
   const PendingRef first = ForLock(kA, 1);
   const PendingRef second = ForLock(kB, 1);
   waits_.TryLocks(kFile, [&](const PendingRef& op) { return op == first; });
@@ -86,7 +86,7 @@ TEST_F(LockWaitsTest, AnAttemptMayEndTheWaitsOfOthers) {
   EXPECT_TRUE(locks_.Waiting().empty());
 }
 
-TEST_F(LockWaitsTest, WhoWaitsForATokenIsTakenOnceAndInOrder) {
+TEST_F(LockWaitsTest, TokenWaitersAreTakenOnceAndInOrder) {
   const PendingRef first = ForToken(kB, 1);
   const PendingRef second = ForToken(kA, 1);
   const PendingRef other = ForToken(kC, 1, kOtherFile);

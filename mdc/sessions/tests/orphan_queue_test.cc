@@ -63,7 +63,7 @@ TEST_F(OrphanQueueTest, AtMostOneStepOfAnInodeIsDue) {
   EXPECT_THAT(Turn(), ElementsAre(kTwo));
 }
 
-TEST_F(OrphanQueueTest, NoStepBecomesDueOfWhatIsNoOrphan) {
+TEST_F(OrphanQueueTest, OnlyOrphansGetSteps) {
   orphans_.Queue(kOne);
   Add({kTwo});
   orphans_.Remove(kTwo);

@@ -34,7 +34,7 @@ TEST(ParkedOperations, ALineKeepsItsOrder) {
 }
 
 // Another one may have come before it while it ran.
-TEST(ParkedOperations, WhoIsNoLongerFirstIsTakenOutAllTheSame) {
+TEST(ParkedOperations, AnOperationLeavesTheMiddleOfALine) {
   ParkedOperations parked;
   const PendingRef runs = Parked(), removal = Parked();
   parked.Add(kLowInode, runs);
@@ -52,7 +52,7 @@ TEST(ParkedOperations, AnOperationKnowsItsLine) {
   EXPECT_EQ(op->queued_on, InodeNumber(0));
 }
 
-TEST(ParkedOperations, WhoStandsInLineDoesNotWaitForItself) {
+TEST(ParkedOperations, AParkedOperationDoesNotWaitForItself) {
   ParkedOperations parked;
   const PendingRef op = Parked();
   EXPECT_FALSE(parked.AnyBut(kLowInode, *op));
@@ -78,7 +78,7 @@ TEST(ParkedOperations, LinesAreWokenOnceEachTheLowestFirst) {
   EXPECT_EQ(parked.TakeWoken(), std::nullopt);
 }
 
-TEST(ParkedOperations, WhatASessionWaitsForIsCancelledWithItAndItsLinesMoveOn) {
+TEST(ParkedOperations, AnEndedSessionLeavesItsLines) {
   ParkedOperations parked;
   const PendingRef gone = Parked(kGoes), other = Parked(kStays), elsewhere = Parked(kStays);
   parked.Add(kLowInode, gone);

@@ -20,7 +20,7 @@ TEST(Releases, SessionsGoInTheirOrderAndOnce) {
   EXPECT_TRUE(releases.empty());
 }
 
-TEST(Releases, WhoIsDoneMayComeAgain) {
+TEST(Releases, AReleasedSessionMayBeReleasedAgain) {
   Releases releases(10);
   releases.Add(kNear);
   releases.FirstIsDone();

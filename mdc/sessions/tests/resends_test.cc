@@ -100,7 +100,7 @@ TEST_F(ResendsTest, ASessionWithoutRoomInATurnLosesNoRecall) {
   EXPECT_TRUE(resends_.empty());
 }
 
-TEST_F(ResendsTest, WhatIsRecalledBehindThePlaceGoesOutByItself) {
+TEST_F(ResendsTest, ARecallBehindThePlaceIsSentByItself) {
   for (std::uint64_t inode = 1; inode <= 4; ++inode)
     out_.insert({kFirst, RecallKind::kAttributes, inode});
   resends_.Add(kFirst);
@@ -112,7 +112,7 @@ TEST_F(ResendsTest, WhatIsRecalledBehindThePlaceGoesOutByItself) {
   EXPECT_FALSE(resends_.WillSend(kSecond, RecallKind::kLocks, InodeNumber(1)));
 }
 
-TEST_F(ResendsTest, WhoResumesOnceMoreIsToldAllOfIt) {
+TEST_F(ResendsTest, ASessionThatResumesAgainGetsAllRecalls) {
   out_ = {{kFirst, RecallKind::kData, 3}, {kFirst, RecallKind::kData, 9}};
   resends_.Add(kFirst);
   EXPECT_EQ(Begin(1).size(), 1u);
@@ -121,7 +121,7 @@ TEST_F(ResendsTest, WhoResumesOnceMoreIsToldAllOfIt) {
   EXPECT_EQ(Begin().size(), 2u);
 }
 
-TEST_F(ResendsTest, ASessionThatHasEndedIsToldNothing) {
+TEST_F(ResendsTest, AnEndedSessionGetsNothing) {
   out_ = {{kFirst, RecallKind::kData, 3}, {kSecond, RecallKind::kData, 9}};
   resends_.Add(kFirst);
   resends_.Add(kSecond);

@@ -29,7 +29,7 @@ TEST(StepQueue, ATurnTakesTheFirstSteps) {
   EXPECT_THAT(steps.TakeTurn(), IsEmpty());
 }
 
-TEST(StepQueue, WhatIsHereIsRunByNothingElse) {
+TEST(StepQueue, AQueuedOperationIsRunByNothingElse) {
   StepQueue steps;
   const PendingRef op = Step();
   steps.Add(op);

@@ -14,7 +14,7 @@ TEST(StreamTable, AStreamKeepsTheCertificateThatItCameWith) {
   EXPECT_EQ(streams.CertificateOf(kStream), "render1");
 }
 
-TEST(StreamTable, WhatIsRefusedStaysSoUntilItHasEnded) {
+TEST(StreamTable, ARefusedStreamStaysRefusedUntilItEnds) {
   constexpr StreamId kStream(3);
   StreamTable streams;
   streams.Refuse(kStream);

@@ -1,0 +1,151 @@
+// What a session may do in a directory before the controller knows: it alone holds that one's
+// attribute token, exclusively (docs/internals/directory-delegations.md).
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "mdc/core/core_impl.h"
+#include "mdc/ops/layout.h"
+#include "proto/convert.h"
+#include "proto/protocol.h"
+#include "proto/request_kind.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+// A directory in which nothing was made for so long is not delegated any longer: blocks are
+// reserved for it, and whoever looks there would wait for a host that has died.
+constexpr std::uint64_t kIdleMs = 10'000;
+
+}  // namespace
+
+absl::Status CoreImpl::RequireUndelegated(const Pending& op, OpContext& ctx) {
+  if (!attr_tokens_.AnyExclusive()) return absl::OkStatus();
+  const auto require = [&](InodeNumber inode) -> absl::Status {
+    if (absl::Status undelegated = ctx.RequireUndelegated(inode); !undelegated.ok())
+      return undelegated;
+    const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+    if (!record.ok() || ctx.IsUndelegated(inode, **record)) return absl::OkStatus();
+    return ctx.RequireUndelegated(InodeNumber((*record)->directory()));
+  };
+  for (const InodeNumber inode : ctx.described) {
+    if (absl::Status undelegated = require(inode); !undelegated.ok()) return undelegated;
+  }
+  for (const InodeNumber inode : KindOf(op.request).looks_at) {
+    if (absl::Status undelegated = require(inode); !undelegated.ok()) return undelegated;
+  }
+  return absl::OkStatus();
+}
+
+bool CoreImpl::MayDelegate(const Session& session, InodeNumber directory) const {
+  return !parked_.Any(directory) && attr_tokens_.Held(session.id, directory) != v1::TOKEN_NONE &&
+         attr_tokens_.OthersAtMost(session.id, directory, v1::TOKEN_NONE) &&
+         !attr_tokens_.RecallPending(session.id, directory) &&
+         !shared_.IsShared(directory, clock_.NowMs());
+}
+
+// Whoever has just changed a directory, when nobody else knew it, is likely to do so again.
+void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply) {
+  if (ctx.replay != nullptr) return;  // its client does not look, and others have yet to come
+  const Session& session = *sessions_.Find(op.session);
+  if ((session.features & v1::FEATURE_DELEGATION) == 0 || !session.caches_attributes) return;
+  for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
+    const v1::InodeRecord& record = **ctx.txn.Inode(inode);
+    if (!S_ISDIR(record.mode()) || record.nlink() == 0 || !MayDelegate(session, inode)) continue;
+    attr_tokens_.Grant(session.id, inode, v1::TOKEN_EXCLUSIVE);
+    reply.add_exclusive(inode.value());
+  }
+  if (op.request.create().reserved_inodes() > 0) GrantReservedInodes(op, ctx, reply);
+}
+
+void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply) {
+  const v1::Create& create = op.request.create();
+  const InodeNumber parent(create.parent());
+  if (!op.request.has_delegated()) DropReservedInodes(op.session, parent);
+  if (attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE || !store_room_.ample()) {
+    return;
+  }
+  inode_numbers_->Taken(InodeNumber(reply.entry().attr().inode()));  // with this commit
+  const std::size_t has = reserved_inodes_.CountOf(op.session, parent);
+  const std::size_t room = kMaxReservedInodes - std::min(has, kMaxReservedInodes);
+  AllocationRequest space;
+  space.length_blocks = NewFileBlocks(create.reserved_bytes(), descriptor_.block_bytes);
+  space.affinity = (*ctx.txn.Inode(parent))->affinity();
+  space.session = op.session;
+  space.directory = parent;
+  for (std::size_t i = 0; i < std::min<std::size_t>(create.reserved_inodes(), room); ++i) {
+    const std::optional<InodeNumber> inode = inode_numbers_->Reserve();
+    if (!inode) return;
+    ReservedInode reserved{.inode = *inode, .generation = ctx.next_sequence.value(), .runs = {}};
+    if (space.length_blocks > 0) {
+      if (auto runs = allocator_->Reserve(space); runs.ok()) reserved.runs = *std::move(runs);
+    }
+    v1::ReservedInode& offered = *reply.add_reserved_inodes();
+    offered.set_inode(inode->value());
+    offered.set_generation(reserved.generation);
+    FileBlock next(0);
+    for (const mdc::Run& run : reserved.runs) {
+      Extent extent;
+      extent.file_block = next;
+      extent.length_blocks = run.length_blocks;
+      extent.state = ExtentState::kUnwritten;
+      extent.pool = run.pool;
+      extent.pool_block = run.start;
+      *offered.add_extents() = ToProto(extent);
+      next = next + run.length_blocks;
+    }
+    offered.set_allocated_bytes(next.value() * descriptor_.block_bytes);
+    reserved_inodes_.Add(op.session, parent, std::move(reserved), clock_.NowMs());
+  }
+}
+
+// EPROTO: no correct client sends such.
+absl::Status CoreImpl::TakeDelegated(const Pending& op, OpContext& ctx) {
+  const v1::Request& request = op.request;
+  const InodeNumber parent(request.has_create() ? request.create().parent()
+                                                : request.unlink().parent());
+  const v1::Create& create = request.create();
+  const bool makes_file = request.has_create() && create.open() && !create.unnamed() &&
+                          S_ISREG(create.mode()) && create.token() == v1::TOKEN_EXCLUSIVE;
+  if (!(makes_file || request.has_unlink()) || request.has_replay() ||
+      attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
+    return ErrnoStatus(EPROTO, "delegated without an exclusive token of the directory");
+  }
+  ctx.delegated = &request.delegated();
+  ctx.now = reel::FromProto(ctx.delegated->time()).value_or(ctx.now);
+  if (!request.has_create()) return absl::OkStatus();
+  const InodeNumber inode(request.delegated().inode());
+  ctx.reserved = reserved_inodes_.Find(op.session, parent, inode);
+  ctx.on_commit.push_back([this, session = op.session, parent, inode] {
+    reserved_inodes_.Use(session, parent, inode);
+  });
+  return absl::OkStatus();
+}
+
+// Its session may have written to it already.
+void CoreImpl::QuarantineReservedInode(const Pending& op) {
+  reserved_inodes_.Quarantine(op.session, InodeNumber(op.request.create().parent()),
+                              InodeNumber(op.request.delegated().inode()));
+}
+
+bool CoreImpl::AnyDelegated(const Session& session) {
+  return std::any_of(session.lane.begin(), session.lane.end(),
+                     [](const PendingRef& op) { return op->request.has_delegated(); });
+}
+
+void CoreImpl::RecallIdle() {
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (now_ms < idle_looked_ms_ + kIdleMs / 10) return;
+  idle_looked_ms_ = now_ms;
+  for (const auto& [session, directory] :
+       reserved_inodes_.Idle(now_ms - std::min(now_ms, kIdleMs))) {
+    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
+  }
+}
+
+void CoreImpl::DropReservedInodes(SessionId session, InodeNumber directory) {
+  for (const mdc::Run& run : reserved_inodes_.Drop(session, directory)) allocator_->Unreserve(run);
+}
+
+}  // namespace reel::mdc

@@ -1,0 +1,98 @@
+// What a session is told of its changes before they are durable, and how they are done again when
+// the epoch has ended before (docs/failover.md, "What was told and is not durable").
+#include "absl/strings/str_cat.h"
+#include "mdc/core/core_impl.h"
+#include "mdc/ops/layout.h"
+#include "proto/convert.h"
+#include "proto/request_kind.h"
+#include "proto/status.h"
+
+namespace reel::mdc {
+namespace {
+
+// So many changes may wait to become durable while more are told of: far fewer than
+// InodeNumbers::kMaxLost.
+constexpr std::uint64_t kMaxEarlyReplies = 16'384;
+
+}  // namespace
+
+// Never past an answer that came before and waits: what that shows would be taken for the newer.
+bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
+  const Session& session = *sessions_.all().at(op.session);
+  return options_.names == NameReplies::kEarly &&
+         (session.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
+         !op.request.has_replay() && Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
+         !outputs_.AnyWaits(session.stream) &&
+         db_.last_applied().value() - outputs_.durable().value() < kMaxEarlyReplies;
+}
+
+// What a client may have been told before it was durable.
+bool CoreImpl::MayReplay(const Session& session, const v1::Request& request) {
+  return session.phase == Session::Phase::kMustReclaim && request.slot() != 0 &&
+         Is(request, kEarly) && (session.features & v1::FEATURE_EARLY_REPLY) != 0;
+}
+
+// What is done again comes out as it was told, with the blocks of a file that it made: its session
+// may have written them. They stay its own also where it cannot be done.
+absl::Status CoreImpl::TakeReplay(const Pending& op, OpContext& ctx) {
+  ctx.replay = &op.request.replay();
+  ctx.now = reel::FromProto(ctx.replay->time()).value_or(ctx.now);
+  if (!op.request.has_create() || ctx.replay->extents().empty()) return absl::OkStatus();
+  const InodeNumber inode(ctx.replay->inode());
+  ctx.reserved = reserved_inodes_.Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+  if (ctx.reserved == nullptr) {  // else the operation runs once more
+    absl::StatusOr<ReservedInode> reserved = ReserveAgain(op.session, *ctx.replay);
+    if (!reserved.ok()) return reserved.status();
+    reserved_inodes_.Add(op.session, ReservedInodeTable::kNoDirectory, *std::move(reserved),
+                         clock_.NowMs());
+    ctx.reserved = reserved_inodes_.Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+  }
+  ctx.on_commit.push_back([this, &ctx, inode] {
+    if (ctx.reserved_given)
+      reserved_inodes_.Use(ctx.session, ReservedInodeTable::kNoDirectory, inode);
+  });
+  return absl::OkStatus();
+}
+
+// EPROTO: no correct client was told of these.
+absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1::Replay& replay) {
+  ReservedInode reserved{
+      .inode = InodeNumber(replay.inode()), .generation = replay.generation(), .runs = {}};
+  // What it was made with, and as much ahead.
+  const std::uint64_t most = 2 * NewFileBlocks(kMaxFileBytes, descriptor_.block_bytes);
+  absl::Status status;
+  FileBlock next(0);
+  for (const v1::Extent& stored : replay.extents()) {
+    const absl::StatusOr<Extent> extent = reel::FromProto(stored);
+    const mdc::Run run = extent.ok()
+                             ? mdc::Run{extent->pool, extent->pool_block, extent->length_blocks}
+                             : mdc::Run{};
+    if (!extent.ok() || extent->file_block != next || run.length_blocks > most - next.value()) {
+      status = absl::InvalidArgumentError("the extents are not those of a new file");
+    } else {
+      status = allocator_->ReserveAgain(run);
+    }
+    if (!status.ok()) break;
+    reserved.runs.push_back(run);
+    next = next + run.length_blocks;
+  }
+  if (reserved_inodes_.CountOf(session, ReservedInodeTable::kNoDirectory) >= options_.slots) {
+    status = absl::InvalidArgumentError("more files than were told of");
+  }
+  if (status.ok()) return reserved;
+  for (const mdc::Run& run : reserved.runs) allocator_->Unreserve(run);
+  return ErrnoStatus(EPROTO, absl::StrCat("blocks of inode ", replay.inode(),
+                                          " to be made again: ", std::string(status.message())));
+}
+
+void CoreImpl::EndReclaim(Session& session) {
+  if (session.phase != Session::Phase::kMustReclaim || !session.reclaimed ||
+      session.replays_left > 0) {
+    return;
+  }
+  session.phase = Session::Phase::kServing;
+  session.reclaimed = false;
+  if (grace_.Leave(session.id)) OnGraceOver();
+}
+
+}  // namespace reel::mdc
