@@ -8,11 +8,11 @@ namespace reel::client {
 absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, const IoContext& io) {
   const FileRef file = context_.table.Get(inode);
   FileState& f = *file;
-  bool registered = false;
+  bool known = false;
   {
     MutexLock lock(f.mutex);
     f.opens.Open(io.handle, write);
-    registered = f.opens.registered();
+    known = f.opens.known();
     if (io.known != nullptr && !context_.session->checks_opens() &&
         f.grant.Has(kWholeFile, v1::TOKEN_SHARED) && !f.recall.under_way()) {
       v1::Attr attr = *io.known;
@@ -20,14 +20,9 @@ absl::StatusOr<v1::Attr> FileDataImpl::Open(std::uint64_t inode, bool write, con
       return attr;
     }
   }
-  absl::StatusOr<v1::Attr> attr;
-  if (registered) {
-    attr = AttrAtController(inode, io);
-    // It may have been under way, and was refused: the file has been removed.
-    MutexLock lock(f.mutex);
-    registered = f.opens.registered() || !attr.ok();
-  }
-  if (!registered) attr = OpenAtController(file, write, io);
+  // (One that is on its way may be refused yet: the file may be gone.)
+  absl::StatusOr<v1::Attr> attr =
+      known ? AttrAtController(inode, io) : OpenAtController(file, write, io);
   if (!attr.ok()) {
     Close(inode);
     return attr;

@@ -29,6 +29,8 @@ struct FileIo::WriteAccess {
   std::uint64_t lost_flushes = 0;  // Uncommitted's, when the extents were looked up
   // In which some of it may have reached the LUNs, or a page was changed: in no other one it goes.
   std::optional<std::uint64_t> lost_sessions_when_sent;
+  // Grant's lowerings, when it had landed and a failed flush made it to be done once more.
+  std::optional<std::uint64_t> lowerings_when_landed;
   bool stream = false;       // it continues the last one
   bool took_set_id = false;  // of which the kernel does not know
   Entered entered;
@@ -161,6 +163,10 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     if (write.write_back) return Finding::Fail(f.LosePage());
     return Finding::Fail(
         ErrnoStatus(EIO, "the session with the controller ended while this was being written"));
+  }
+  if (write.lowerings_when_landed && *write.lowerings_when_landed != f.grant.lowerings()) {
+    if (write.write_back) return Finding::Fail(f.LosePage());
+    return Finding::Fail(ErrnoStatus(EIO, "a LUN could not be flushed while this was written"));
   }
   const std::uint64_t block_bytes = f.block_bytes;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
@@ -418,7 +424,10 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (!submitted || f.grant.lost_sessions() != write.lost_sessions) continue;
     context_.NoteLostFlushes(f);
     // What lies around it in its blocks is no longer written: once more, with zeros there.
-    if (status.ok() && f.uncommitted.lost_flushes() != write.lost_flushes) continue;
+    if (status.ok() && f.uncommitted.lost_flushes() != write.lost_flushes) {
+      write.lowerings_when_landed = f.grant.lowerings();
+      continue;
+    }
     if (!status.ok()) {
       context_.NoteUnflushed(f, marks);
       committer_.NoteDirty(f);

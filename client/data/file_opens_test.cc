@@ -118,5 +118,19 @@ TEST_F(OpensTest, AnOpenAfterARefusedRegistrationAsksTheController) {
   EXPECT_EQ(cluster_.mdc().OpensOf(inode_), 1u);
 }
 
+// It may be refused yet, when the open has been answered.
+TEST_F(OpensTest, AnOpenBehindARegistrationWithoutAnAnswerAsksTheController) {
+  ASSERT_TRUE(client_->data().Open(inode_, false, {}).ok());
+  const std::uint64_t session = client_->session().session_id();
+  const std::uint64_t opens = cluster_.mdc().CountOf(v1::Request::kOpen);
+  cluster_.mdc().HoldReplies(v1::Request::kOpen);
+  cluster_.mdc().Evict(session);
+  while (cluster_.mdc().CountOf(v1::Request::kOpen) == opens) std::this_thread::yield();
+  std::thread open([&] { EXPECT_TRUE(client_->data().Open(inode_, false, {}).ok()); });
+  while (cluster_.mdc().CountOf(v1::Request::kOpen) < opens + 2) std::this_thread::yield();
+  cluster_.mdc().ReleaseReplies();
+  open.join();
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -102,21 +102,21 @@ void DataContext::DropMemory() {
 }
 
 void DataContext::RegisterOpens(FileState& file, std::function<void()> done) {
-  if (!file.opens.BeginRegistering()) {
+  const std::uint64_t number = file.opens.BeginRegistering();
+  if (number == 0) {
     if (done) done();
     return;
   }
   v1::Request request;
   request.mutable_open()->set_inode(file.inode);
   session->Start(std::move(request),
-                 [file = file.shared_from_this(), lost_sessions = file.grant.lost_sessions(),
+                 [file = file.shared_from_this(), number,
                   done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
-                   // (A session that sends no more says something else, and under this file's
-                   // mutex.)
-                   if (const int error = ErrnoOf(reply.status());
-                       error == ESTALE || error == ENFILE) {
+                   // (A session that sends no more says so under this file's mutex.)
+                   const int error = ErrnoOf(reply.status());
+                   if (error != ESHUTDOWN && error != ENODEV) {
                      MutexLock lock(file->mutex);
-                     if (file->grant.lost_sessions() == lost_sessions) file->opens.NoteRefused();
+                     file->opens.EndRegistering(number, error == 0);
                    }
                    if (done) done();
                  });

@@ -43,6 +43,7 @@ FileBlock Grant::HeldTo(FileBlock first, v1::TokenMode mode) const {
 }
 
 void Grant::Lower(const TokenSpan& span, v1::TokenMode mode) {
+  ++lowerings_;
   token_.Lower(span, mode);
   if (mode == v1::TOKEN_NONE) extents_.Erase(span.first, span.end - span.first);
 }

@@ -46,6 +46,7 @@ class Grant {
 
   // The token of the span comes down to `mode`; what it covers no longer is unknown.
   void Lower(const TokenSpan& span, v1::TokenMode mode);
+  std::uint64_t lowerings() const { return lowerings_; }  // so far
   // The session is lost.
   void Void();
 
@@ -107,6 +108,7 @@ class Grant {
   const std::uint32_t block_bytes_;
   TokenRanges token_;
   std::uint64_t session_ = 0;
+  std::uint64_t lowerings_ = 0;
   std::uint64_t lost_sessions_ = 0;
   ExtentMap extents_;
   std::uint64_t fetch_bytes_ = kFirstFetchBytes;

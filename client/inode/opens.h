@@ -6,6 +6,8 @@
 //   2. `may_be_mapped_to_write` holds from the first open for writing until nobody has the file
 //      open.
 //   3. `newest_handle` is no less than the number of any open file that could have written.
+//   4. An answer counts for the registration that it answers alone: an older one says nothing of
+//      what was sent since.
 // Threads: externally synchronised, by the file's mutex.
 #pragma once
 
@@ -27,7 +29,7 @@ class Opens {
   // under which the session was told so. (Whoever creates a file writes it.)
   void Create(std::uint64_t handle, std::uint64_t early_number) {
     Open(handle, /*to_write=*/true);
-    registered_ = true;
+    registration_ = Registration::kKnown;
     early_number_ = early_number;
   }
   struct Closed {
@@ -49,29 +51,47 @@ class Opens {
   std::uint64_t newest_handle() const { return newest_handle_; }
 
   // ---- what the controller knows
-  bool registered() const { return registered_; }
-  // True: it is to be told now, and counts as told.
-  bool BeginRegistering() { return any() && !std::exchange(registered_, true); }
+  // It knows of an open, or one is on its way to it.
+  bool registered() const { return registration_ != Registration::kNone; }
+  // It has said that it knows: the file stays, whoever removes it.
+  bool known() const { return registration_ == Registration::kKnown; }
+  // The number of the registration that is to be sent now; 0: none is.
+  std::uint64_t BeginRegistering() {
+    if (!any() || registered()) return 0;
+    registration_ = Registration::kSent;
+    return ++last_number_;
+  }
+  // The answer to that one. Where it was refused, the next open asks the controller.
+  void EndRegistering(std::uint64_t number, bool taken) {
+    if (number != last_number_ || registration_ != Registration::kSent) return;
+    registration_ = taken ? Registration::kKnown : Registration::kNone;
+  }
   // It has answered an open.
-  void NoteRegistered() { registered_ = true; }
-  // It has refused to: whoever opens the file next has to ask.
-  void NoteRefused() { registered_ = false; }
-  // It may think anything, or is told that no open is left. True: it knew of one.
-  bool Unregister() { return std::exchange(registered_, false); }
-  // A new one is told of all that is open. True: of this.
-  bool Reclaim() { return registered_ = any(); }
+  void NoteRegistered() { registration_ = Registration::kKnown; }
+  // What it knows is open to doubt, or it is told that no open is left. True: it knew of one.
+  bool Unregister() {
+    return std::exchange(registration_, Registration::kNone) != Registration::kNone;
+  }
+  // A new controller is told of all that is open. True: of this.
+  bool Reclaim() {
+    registration_ = any() ? Registration::kKnown : Registration::kNone;
+    return any();
+  }
   // It is open, and what the session was told from that number on has made it.
   bool IsMadeBy(std::uint64_t first_early) const { return early_number_ >= first_early && any(); }
   // The session is lost.
   void Void() {
-    registered_ = false;
+    registration_ = Registration::kNone;
     early_number_ = 0;
   }
 
  private:
+  enum class Registration : std::uint8_t { kNone, kSent, kKnown };
+
   std::uint32_t count_ = 0;
   std::uint64_t newest_handle_ = 0;
-  bool registered_ = false;
+  Registration registration_ = Registration::kNone;
+  std::uint64_t last_number_ = 0;  // of the registrations that were sent
   bool to_write_ = false;
   std::uint64_t early_number_ = 0;
 };

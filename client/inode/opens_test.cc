@@ -24,15 +24,34 @@ TEST(Opens, TheLastCloseOfAWriterEndsWriting) {
 
 TEST(Opens, OneIsRegisteredHoweverManyAreOpen) {
   Opens opens;
-  EXPECT_FALSE(opens.BeginRegistering()) << "nothing is open";
+  EXPECT_EQ(opens.BeginRegistering(), 0u) << "nothing is open";
   opens.Open(1, false);
-  EXPECT_TRUE(opens.BeginRegistering());
+  const std::uint64_t number = opens.BeginRegistering();
+  EXPECT_NE(number, 0u);
+  EXPECT_TRUE(opens.registered() && !opens.known());
   opens.Open(2, false);
-  EXPECT_FALSE(opens.BeginRegistering());
+  EXPECT_EQ(opens.BeginRegistering(), 0u);
+  opens.EndRegistering(number, /*taken=*/true);
+  EXPECT_TRUE(opens.known());
   opens.Close();
   opens.Close();
   EXPECT_TRUE(opens.Unregister()) << "the last close leaves that to be told";
   EXPECT_FALSE(opens.Unregister());
+}
+
+TEST(Opens, ALateRefusalIsOfItsOwnRegistrationOnly) {
+  Opens opens;
+  opens.Open(1, false);
+  const std::uint64_t refused = opens.BeginRegistering();
+  opens.Close();
+  EXPECT_TRUE(opens.Unregister());
+  opens.Open(2, false);
+  const std::uint64_t taken = opens.BeginRegistering();
+  opens.EndRegistering(refused, /*taken=*/false);
+  EXPECT_TRUE(opens.registered());
+  opens.EndRegistering(taken, /*taken=*/true);
+  opens.EndRegistering(taken, /*taken=*/false);
+  EXPECT_TRUE(opens.known());
 }
 
 TEST(Opens, OpensAreReclaimedAtANewController) {

@@ -114,6 +114,7 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
     const std::uint64_t end = DivideUp(f.attr.size_bytes(), context_.io->block_bytes());
     f.grant.ReleaseTail(FileBlock(end));
     message.set_release_tail(true);
+    plan->releases_tail = true;
   }
   plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
                 !message.kill_suid_sgid() && !message.release_tail();
@@ -223,7 +224,7 @@ void Committer::GiveUpWriting(FileState& f) {
 
 void Committer::PutBackAttributes(const Plan& plan, FileState& f) {
   f.uncommitted.PutBackAttributes(plan.taken);
-  if (plan.message.release_tail()) f.grant.NoteTail(true);
+  if (plan.releases_tail) f.grant.NoteTail(true);
   if (f.uncommitted.any() || f.grant.tail_allocated()) NoteDirty(f);
 }
 
@@ -422,7 +423,7 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     // Closed by all: its blocks ahead go back. No one may enter meanwhile.
     PlanRef plan = Begin(*file, file->unused() ? What::kAllAndTail : What::kAll);
     if (plan == nullptr) continue;
-    plan->holds_file = plan->message.release_tail() && file->users.EnterExclusive();
+    plan->holds_file = plan->releases_tail && file->users.EnterExclusive();
     plans.push_back(std::move(plan));
   }
   MutexLock lock(mutex_);

@@ -77,7 +77,8 @@ class Committer {
   struct Plan {
     FileRef file;
     Uncommitted::Taken taken;
-    v1::LayoutCommit message;
+    v1::LayoutCommit message;  // gone once it is sent
+    bool releases_tail = false;
     std::uint64_t lost_sessions = 0;
     std::uint64_t session = 0;
     bool holds_file = false;  // exclusively, until it is done
