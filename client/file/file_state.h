@@ -5,8 +5,8 @@
 //   1. Nothing of `grant` is meaningful while its token is empty, and `attr` is a hint then. The
 //      size is exact while the token covers all blocks from that of the end of file on, else it is
 //      what the file has at least. Only who holds those blocks exclusively raises it.
-//   2. Blocks that are dirty or on their way in `uncommitted` are written ones in `grant`, until a
-//      flush of the LUNs fails.
+//   2. Blocks that are dirty or on their way in `uncommitted` are written ones in `grant`, where
+//      they are known, until a flush of the LUNs fails.
 //   3. What is dirty in `memory` is on no LUN yet; its blocks are held exclusively, known, and no
 //      holes. What is known and clean there is held exclusively, too.
 //   4. The token goes back when nobody is at work that its recall has to wait for (`drained`).

@@ -35,10 +35,10 @@ class StreamPace {
     return to_bytes_ != UINT64_MAX && to_bytes_ - from_bytes_ >= stream_bytes_;
   }
   std::uint64_t streamed_bytes() const { return to_bytes_ - from_bytes_; }
-  // Of a reader that holds so much before it: true when a quarter of the most that it has held
-  // since is used up, and of what it uses in kPrefetchMs; so seldom, and early. One that close
-  // behind a writer asks when it gets there: prefetching it might take the place where that is
-  // about to write.
+  // Of a reader that holds so much before it. True where less is left than it uses in kPrefetchMs,
+  // and than three quarters of the most that it has held since this was last true: so it asks
+  // seldom, and early. A reader with less than it uses in kLiveMs follows a writer closely, and
+  // asks when it gets there: prefetching might take the place where the writer is about to write.
   bool RunsLow(std::uint64_t left_bytes) {
     most_left_bytes_ = std::max(most_left_bytes_, left_bytes);
     const std::uint64_t wanted_bytes = std::min(BytesIn(kPrefetchMs), most_left_bytes_ / 4 * 3);

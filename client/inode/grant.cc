@@ -71,6 +71,9 @@ absl::StatusOr<Grant::Layout> Grant::Parse(const v1::LayoutReply& reply) {
   for (const v1::Extent& extent : reply.extents()) {
     absl::StatusOr<Extent> parsed = FromProto(extent);
     if (!parsed.ok()) return ErrnoStatus(EIO, std::string(parsed.status().message()));
+    if (!token->Contains({.first = parsed->file_block, .end = parsed->end()})) {
+      return ErrnoStatus(EIO, "a layout has an extent that its token does not cover");
+    }
     layout.extents.push_back(*parsed);
   }
   return layout;

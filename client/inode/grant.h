@@ -5,8 +5,8 @@
 //   1. Extents are known only of blocks that the token covers.
 //   2. What is known to be written stays so, when an answer that crossed the commit of it calls it
 //      unwritten.
-//   3. All was granted to one session. When that is lost, so is the grant, and the *era* ends with
-//      it: work that began in an earlier era must not touch the file's state.
+//   3. All was granted to one session. When that is lost, or the file removed, so is the grant.
+//      `lost_sessions` counts that: work that began before must not touch the file's state.
 //   4. `tail_allocated` holds while blocks may lie behind the end of the file, in its *tail*, that
 //      the controller has put there for this host.
 // Threads: externally synchronised, by the file's mutex.

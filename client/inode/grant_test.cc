@@ -17,7 +17,7 @@ using enum ExtentState;
 TokenSpan Span(std::uint64_t first, std::uint64_t end) {
   return {.first = FileBlock(first), .end = FileBlock(end)};
 }
-Extent GrantedRange(std::uint64_t first, std::uint64_t end, ExtentState state) {
+Extent MakeExtent(std::uint64_t first, std::uint64_t end, ExtentState state) {
   return {.file_block = FileBlock(first),
           .length_blocks = end - first,
           .state = state,
@@ -66,21 +66,24 @@ TEST_F(GrantTest, ALayoutDescribesWhatItsTokenCovers) {
   EXPECT_EQ(layout->extents.size(), 1u);
   reply.set_length_blocks(5);
   EXPECT_EQ(ErrnoOf(Grant::Parse(reply).status()), EIO);
+  reply.set_length_blocks(4);
+  reply.mutable_extents(0)->set_length_blocks(5);
+  EXPECT_EQ(ErrnoOf(Grant::Parse(reply).status()), EIO);
 }
 
 TEST_F(GrantTest, WrittenBlocksStayWrittenWhenAReplyCrossesTheirCommit) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kUnwritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {MakeExtent(0, 8, kUnwritten)});
   grant_.MarkWritten(FileBlock(2), 2);
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kUnwritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {MakeExtent(0, 8, kUnwritten)});
   EXPECT_EQ(Known(9), "uuwwuuuu?");
-  Extent moved = GrantedRange(2, 3, kUnwritten);
+  Extent moved = MakeExtent(2, 3, kUnwritten);
   moved.pool_block = PoolBlock(5);
   Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {moved});
   EXPECT_EQ(Known(4), "uuuw") << "another block is meant";
 }
 
 TEST_F(GrantTest, BlocksWithoutTheTokenAreUnknown) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kWritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {MakeExtent(0, 8, kWritten)});
   grant_.Lower(Span(0, 4), v1::TOKEN_SHARED);
   EXPECT_EQ(Known(8), "wwwwwwww");
   EXPECT_TRUE(grant_.holds_to_write());
@@ -93,7 +96,7 @@ TEST_F(GrantTest, BlocksWithoutTheTokenAreUnknown) {
 
 TEST_F(GrantTest, ANewTokenReplacesTheKnownExtents) {
   EXPECT_TRUE(grant_.ReplacesAll({}));
-  Take(Span(0, 8), v1::TOKEN_SHARED, {GrantedRange(0, 8, kWritten)});
+  Take(Span(0, 8), v1::TOKEN_SHARED, {MakeExtent(0, 8, kWritten)});
   EXPECT_FALSE(grant_.ReplacesAll({}));
   EXPECT_EQ(grant_.session(), 7u);
   const std::uint64_t lost_sessions = grant_.lost_sessions();
@@ -106,7 +109,7 @@ TEST_F(GrantTest, ANewTokenReplacesTheKnownExtents) {
 }
 
 TEST_F(GrantTest, CoversARangeUpToWhatIsUnknown) {
-  Take(kWholeFile, v1::TOKEN_SHARED, {GrantedRange(0, 2, kWritten), GrantedRange(2, 4, kHole)});
+  Take(kWholeFile, v1::TOKEN_SHARED, {MakeExtent(0, 2, kWritten), MakeExtent(2, 4, kHole)});
   ExtentList list;
   EXPECT_FALSE(grant_.Cover(kBlock + 1, 2 * kBlock, list));
   EXPECT_EQ(list.size(), 2u);
@@ -114,20 +117,20 @@ TEST_F(GrantTest, CoversARangeUpToWhatIsUnknown) {
 }
 
 TEST_F(GrantTest, KeepsOnlyTheExtentsInUse) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kWritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {MakeExtent(0, 8, kWritten)});
   const std::vector<BlockSpan> needed{{FileBlock(2), 2}};
   grant_.KeepExtents(needed);
   EXPECT_EQ(Known(8), "??ww????");
 }
 
 TEST_F(GrantTest, AFailedFlushMakesBlocksUnwrittenAgain) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 4, kWritten), GrantedRange(4, 8, kHole)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {MakeExtent(0, 4, kWritten), MakeExtent(4, 8, kHole)});
   grant_.MarkUnwritten(FileBlock(2), 4);
   EXPECT_EQ(Known(8), "wwuuhhhh");
 }
 
 TEST_F(GrantTest, ReleasedBlocksBehindTheEndAreForgotten) {
-  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {GrantedRange(0, 8, kUnwritten)});
+  Take(kWholeFile, v1::TOKEN_EXCLUSIVE, {MakeExtent(0, 8, kUnwritten)});
   grant_.NoteTail(true);
   grant_.ReleaseTail(FileBlock(3));
   EXPECT_EQ(Known(5), "uuu??");
@@ -138,7 +141,7 @@ TEST_F(GrantTest, AFetchContinuesFromTheKnownExtents) {
   const std::uint64_t far = 100 * kMiB;
   EXPECT_EQ(grant_.FetchSpanAround(far, far + 1).offset_bytes, Grant::kFirstFetchBytes);
   const std::uint64_t block = far / kBlock;
-  Take(kWholeFile, v1::TOKEN_SHARED, {GrantedRange(block - 1, block, kWritten)});
+  Take(kWholeFile, v1::TOKEN_SHARED, {MakeExtent(block - 1, block, kWritten)});
   const Grant::FetchSpan fetch = grant_.FetchSpanAround(far, far + 1);
   EXPECT_EQ(fetch.offset_bytes, far);
   EXPECT_EQ(fetch.length_bytes, Grant::kFirstFetchBytes);

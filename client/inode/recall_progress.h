@@ -2,8 +2,9 @@
 //
 // The controller recalls a part of the token. Work on it goes by stages: direct requests wait from
 // kDraining on, those of the page cache too from kClosed on; a grant still gets its one use. From
-// kReturning on nobody is at work, and no grant is taken in. Each recall has a number, its *cycle*:
-// who works on it does nothing more once that is over. Invariants:
+// kReturning on nobody is at work whom the recall waits for, and no grant is taken in. Each recall
+// has a number, its *cycle*: a thread that works on it does nothing more once another one has
+// begun, or the session is lost. Invariants:
 //   1. One recall is under way at a time. Another one makes it larger, until the token is on its
 //      way back; what comes then follows it, if it asks for more.
 //   2. What the token's holder gives up lies away from its own place in the file, and goes as a
@@ -43,6 +44,7 @@ class RecallProgress {
   Stage stage() const { return stage_; }
   bool under_way() const { return stage_ != Stage::kNone; }
   std::uint64_t cycle() const { return cycle_; }
+  // Another one has begun since, or the session was lost.
   bool IsOver(std::uint64_t cycle) const { return cycle_ != cycle; }
   // What it takes. Meaningless with kNone.
   const Recalled& recalled() const { return recalled_; }

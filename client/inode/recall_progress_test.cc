@@ -13,18 +13,18 @@ TokenSpan Span(std::uint64_t first, std::uint64_t end) {
 RecallProgress::Recalled Down(const TokenSpan& span, v1::TokenMode mode = v1::TOKEN_NONE) {
   return {.span = span, .mode = mode};
 }
-constexpr TokenSpan kNowhere{.first = FileBlock(0), .end = kEndOfFileBlocks};
+constexpr TokenSpan kEverywhere{.first = FileBlock(0), .end = kEndOfFileBlocks};
 
 TEST(RecallProgress, ARecallGoesByStages) {
   RecallProgress recall;
   EXPECT_FALSE(recall.under_way());
-  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kNowhere));
+  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kEverywhere));
   EXPECT_EQ(recall.stage(), Stage::kDraining);
   EXPECT_TRUE(recall.Close());
   EXPECT_FALSE(recall.Close()) << "it is closed";
   recall.Reopen();
   EXPECT_TRUE(recall.Close());
-  recall.BeginReturn(kNowhere);
+  recall.BeginReturn(kEverywhere);
   EXPECT_EQ(recall.stage(), Stage::kReturning);
   EXPECT_FALSE(recall.Close());
   EXPECT_FALSE(recall.End());
@@ -33,24 +33,24 @@ TEST(RecallProgress, ARecallGoesByStages) {
 
 TEST(RecallProgress, ALaterOneMakesItLarger) {
   RecallProgress recall;
-  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kEverywhere));
   const std::uint64_t cycle = recall.cycle();
-  EXPECT_FALSE(recall.Begin(Down(Span(2, 8)), kNowhere));
+  EXPECT_FALSE(recall.Begin(Down(Span(2, 8)), kEverywhere));
   EXPECT_FALSE(recall.IsOver(cycle));
   EXPECT_EQ(recall.recalled(), Down(Span(0, 8)));
 }
 
 TEST(RecallProgress, ARecallDuringTheReturnFollowsIfItAsksForMore) {
   RecallProgress recall;
-  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
-  recall.BeginReturn(kNowhere);
-  EXPECT_FALSE(recall.Begin(Down(Span(1, 2), v1::TOKEN_SHARED), kNowhere));
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kEverywhere));
+  recall.BeginReturn(kEverywhere);
+  EXPECT_FALSE(recall.Begin(Down(Span(1, 2), v1::TOKEN_SHARED), kEverywhere));
   EXPECT_FALSE(recall.End()) << "that was in it";
 
-  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kNowhere));
-  recall.BeginReturn(kNowhere);
-  EXPECT_FALSE(recall.Begin(Down(Span(1, 2)), kNowhere));
-  EXPECT_FALSE(recall.Begin(Down(Span(3, 4), v1::TOKEN_SHARED), kNowhere));
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4), v1::TOKEN_SHARED), kEverywhere));
+  recall.BeginReturn(kEverywhere);
+  EXPECT_FALSE(recall.Begin(Down(Span(1, 2)), kEverywhere));
+  EXPECT_FALSE(recall.Begin(Down(Span(3, 4), v1::TOKEN_SHARED), kEverywhere));
   EXPECT_EQ(recall.End(), Down(Span(1, 4)));
   EXPECT_FALSE(recall.under_way());
 }
@@ -95,15 +95,15 @@ TEST(RecallProgress, ALargerRecallWaitsForPassingRequests) {
 
 TEST(RecallProgress, AVoidRecallIsOverForItsWorker) {
   RecallProgress recall;
-  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kNowhere));
+  ASSERT_TRUE(recall.Begin(Down(kWholeFile), kEverywhere));
   const std::uint64_t cycle = recall.cycle();
-  recall.BeginReturn(kNowhere);
-  recall.Begin(Down(kWholeFile), kNowhere);
+  recall.BeginReturn(kEverywhere);
+  recall.Begin(Down(kWholeFile), kEverywhere);
   recall.Void();
   EXPECT_TRUE(recall.IsOver(cycle));
   EXPECT_FALSE(recall.under_way());
-  ASSERT_TRUE(recall.Begin(Down(Span(0, 4)), kNowhere));
-  recall.BeginReturn(kNowhere);
+  ASSERT_TRUE(recall.Begin(Down(Span(0, 4)), kEverywhere));
+  recall.BeginReturn(kEverywhere);
   EXPECT_FALSE(recall.End()) << "what followed the void one went with it";
 }
 

@@ -6,8 +6,8 @@
 //   1. One commit runs at a time.
 //   2. Blocks that are dirty or on their way hold data on the LUNs that the controller still calls
 //      unwritten. Their marks say which LUNs have to be flushed before it is told otherwise.
-//   3. Blocks that are written again while their commit runs become dirty again: the flush of that
-//      commit may have begun before, and fail.
+//   3. Blocks that are written again as a whole while their commit runs become dirty again: the
+//      flush of that commit may have begun before, and fail. (A part goes with the commit's flush.)
 //   4. Changes are counted, and so are delayed attributes. By the counts a change is
 //      committed: it was told, or lost.
 //   5. A flush that failed makes written blocks unwritten ones: that is counted, and whatever is
