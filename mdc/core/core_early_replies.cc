@@ -22,8 +22,8 @@ bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
   return options_.names == NameReplies::kEarly &&
          (session.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
          !op.request.has_replay() && Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
-         !outputs_.AnyWaits(session.stream) &&
-         db_.last_applied().value() - outputs_.durable().value() < kMaxEarlyReplies;
+         !outbox_.queue.AnyWaits(session.stream) &&
+         db_.last_applied().value() - outbox_.queue.durable().value() < kMaxEarlyReplies;
 }
 
 // What a client may have been told before it was durable.
@@ -39,17 +39,18 @@ absl::Status CoreImpl::TakeReplay(const Pending& op, OpContext& ctx) {
   ctx.now = reel::FromProto(ctx.replay->time()).value_or(ctx.now);
   if (!op.request.has_create() || ctx.replay->extents().empty()) return absl::OkStatus();
   const InodeNumber inode(ctx.replay->inode());
-  ctx.reserved = reserved_inodes_.Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+  ctx.reserved = delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
   if (ctx.reserved == nullptr) {  // else the operation runs once more
     absl::StatusOr<ReservedInode> reserved = ReserveAgain(op.session, *ctx.replay);
     if (!reserved.ok()) return reserved.status();
-    reserved_inodes_.Add(op.session, ReservedInodeTable::kNoDirectory, *std::move(reserved),
-                         clock_.NowMs());
-    ctx.reserved = reserved_inodes_.Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+    delegations_.reserved().Add(op.session, ReservedInodeTable::kNoDirectory, *std::move(reserved),
+                                clock_.NowMs());
+    ctx.reserved =
+        delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
   }
   ctx.on_commit.push_back([this, &ctx, inode] {
     if (ctx.reserved_given)
-      reserved_inodes_.Use(ctx.session, ReservedInodeTable::kNoDirectory, inode);
+      delegations_.reserved().Use(ctx.session, ReservedInodeTable::kNoDirectory, inode);
   });
   return absl::OkStatus();
 }
@@ -76,7 +77,8 @@ absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1
     reserved.runs.push_back(run);
     next = next + run.length_blocks;
   }
-  if (reserved_inodes_.CountOf(session, ReservedInodeTable::kNoDirectory) >= options_.slots) {
+  if (delegations_.reserved().CountOf(session, ReservedInodeTable::kNoDirectory) >=
+      options_.slots) {
     status = absl::InvalidArgumentError("more files than were told of");
   }
   if (status.ok()) return reserved;
