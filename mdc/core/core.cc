@@ -401,8 +401,8 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
     out.set_certificate(session->record.certificate());
     out.set_exported(ExportText(session->exported));
     out.set_state(StateOf(*session));
-    out.set_protocol(session->stream == kNoStream ? 0 : session->protocol);
-    out.set_program(session->program);
+    out.set_protocol(session->stream == kNoStream ? 0 : session->spoken.protocol);
+    out.set_program(session->spoken.program);
     for (const v1::SessionKey& key : session->record.keys()) out.add_keys(key.key());
   }
 }

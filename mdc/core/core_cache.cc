@@ -19,7 +19,7 @@ absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
 // writing: that one knows them.
 void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply) {
   const Session& session = *sessions_.Find(op.session);
-  if (!session.caches_attributes) return;
+  if (!session.spoken.caches_attributes) return;
   for (const InodeNumber inode : ctx.described) {
     if (parked_.AnyBut(inode, op)) continue;
     if (holdings_.attr_tokens.Held(session.id, inode) == v1::TOKEN_NONE) {

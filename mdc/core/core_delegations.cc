@@ -43,7 +43,8 @@ bool CoreImpl::MayDelegate(const Session& session, InodeNumber directory) const 
 void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply) {
   if (ctx.replay != nullptr) return;  // its client does not look, and others have yet to come
   const Session& session = *sessions_.Find(op.session);
-  if ((session.features & v1::FEATURE_DELEGATION) == 0 || !session.caches_attributes) return;
+  if ((session.spoken.features & v1::FEATURE_DELEGATION) == 0 || !session.spoken.caches_attributes)
+    return;
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
     if (!S_ISDIR(record.mode()) || record.nlink() == 0 || !MayDelegate(session, inode)) continue;

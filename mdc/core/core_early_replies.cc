@@ -20,7 +20,7 @@ constexpr std::uint64_t kMaxEarlyReplies = 16'384;
 bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
   return options_.names == NameReplies::kEarly &&
-         (session.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
+         (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
          !op.request.has_replay() && Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
          !outbox_.queue.AnyWaits(session.stream) &&
          db_.last_applied().value() - outbox_.queue.durable().value() < kMaxEarlyReplies;
@@ -29,7 +29,7 @@ bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
 // What a client may have been told before it was durable.
 bool CoreImpl::MayReplay(const Session& session, const v1::Request& request) {
   return session.phase == Session::Phase::kMustReclaim && request.slot() != 0 &&
-         Is(request, kEarly) && (session.features & v1::FEATURE_EARLY_REPLY) != 0;
+         Is(request, kEarly) && (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0;
 }
 
 // What is done again comes out as it was told, with the blocks of a file that it made: its session
@@ -88,12 +88,12 @@ absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1
 }
 
 void CoreImpl::EndReclaim(Session& session) {
-  if (session.phase != Session::Phase::kMustReclaim || !session.reclaimed ||
-      session.replays_left > 0) {
+  if (session.phase != Session::Phase::kMustReclaim || !session.reclaim.done ||
+      session.reclaim.replays_left > 0) {
     return;
   }
   session.phase = Session::Phase::kServing;
-  session.reclaimed = false;
+  session.reclaim.done = false;
   if (grace_.Leave(session.id)) OnGraceOver();
 }
 

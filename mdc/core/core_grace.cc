@@ -27,8 +27,8 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     Answer(session, request, std::move(reply), Sequence());
     return;
   }
-  session.reclaimed_bytes += request.reclaim().ByteSizeLong();
-  if (session.reclaimed_bytes > kMaxReclaimBytes) {
+  session.reclaim.bytes += request.reclaim().ByteSizeLong();
+  if (session.reclaim.bytes > kMaxReclaimBytes) {
     Evict(session, "it claims more than any client holds");
     return;
   }
@@ -37,7 +37,7 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     return;
   }
   Answer(session, request, std::move(reply), Sequence());
-  session.reclaimed = request.reclaim().done();
+  session.reclaim.done = request.reclaim().done();
   EndReclaim(session);
 }
 

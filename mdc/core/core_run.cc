@@ -85,7 +85,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   ++session.waiting;
   session.waiting_bytes += bytes;
   const bool replay = op->request.has_replay();
-  if (replay) ++session.replays_left;
+  if (replay) ++session.reclaim.replays_left;
   if (grace_.on() && !replay) {
     session.lane.push_back(std::move(op));
   } else if (!op->ordered && !AnyDelegated(session)) {
@@ -405,7 +405,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     *early.mutable_time() = ToProto(ctx.now);
     waits_for = Sequence();
   }
-  if (op.request.has_replay() && --session.replays_left == 0) grace_.DidAgain(session.id);
+  if (op.request.has_replay() && --session.reclaim.replays_left == 0) grace_.DidAgain(session.id);
   if (const auto token = KindOf(op.request).token_inode) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
     if (op.request.has_layout_return() || op.request.close().lowers_token()) parked_.Wake(*token);

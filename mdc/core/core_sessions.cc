@@ -69,10 +69,10 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       OnGiveUp(*session, request);
       break;
     default:
-      if (session->phase == Session::Phase::kMustReclaim && !session->reclaimed &&
+      if (session->phase == Session::Phase::kMustReclaim && !session->reclaim.done &&
           !request.has_replay()) {
         Refuse(stream, request.id(), EPROTO, "in a new epoch, Reclaim comes first");
-      } else if (request.has_replay() && (session->reclaimed || !MayReplay(*session, request))) {
+      } else if (request.has_replay() && (session->reclaim.done || !MayReplay(*session, request))) {
         Refuse(stream, request.id(), EPROTO, "there is nothing to be done again");
       } else {
         Operate(*session, std::move(request));
@@ -164,13 +164,13 @@ absl::StatusOr<std::uint32_t> CoreImpl::Negotiate(const v1::Hello& hello) const 
 
 // What this stream's Hello brings, which its session has until the next one's.
 void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
-  session.caches_attributes = MayCache(session, hello);
-  session.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
-  session.features = hello.features() & SpokenFeatures(options_.protocol);
+  session.spoken.caches_attributes = MayCache(session, hello);
+  session.spoken.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
+  session.spoken.features = hello.features() & SpokenFeatures(options_.protocol);
   if (options_.names == NameReplies::kDurable) {
-    session.features &= ~std::uint64_t{v1::FEATURE_DELEGATION};
+    session.spoken.features &= ~std::uint64_t{v1::FEATURE_DELEGATION};
   }
-  session.program = hello.program().substr(0, kMaxProgramBytes);
+  session.spoken.program = hello.program().substr(0, kMaxProgramBytes);
   session.recall_work.reset();
 }
 
@@ -296,8 +296,8 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   RenewLease(*session);
   if (session->phase == Session::Phase::kMustReclaim) {
     // Reclaiming starts over: what an earlier stream brought would be counted twice.
-    session->reclaimed_bytes = 0;
-    session->reclaimed = false;
+    session->reclaim.bytes = 0;
+    session->reclaim.done = false;
     session->hello = request;
     ReleaseClaims(*session);
   } else {
@@ -312,8 +312,8 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
   v1::Reply reply;
   v1::HelloReply& hello = *reply.mutable_hello();
-  hello.set_protocol(session.protocol);
-  hello.set_features(session.features);
+  hello.set_protocol(session.spoken.protocol);
+  hello.set_features(session.spoken.features);
   hello.set_session(session.id.value());
   hello.set_epoch(term_.epoch.value());
   hello.set_lease_ms(session.record.lease_ms());
@@ -370,7 +370,8 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
 
 void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
   for (const auto& [id, session] : sessions_.all()) {
-    if (session->stream == kNoStream || (session->features & v1::FEATURE_FAREWELL) == 0) continue;
+    if (session->stream == kNoStream || (session->spoken.features & v1::FEATURE_FAREWELL) == 0)
+      continue;
     v1::Callback callback;
     callback.mutable_farewell()->set_reason(reason);
     callback.mutable_farewell()->set_stopped(stopped);
@@ -389,7 +390,7 @@ void CoreImpl::DropOperations(Session& session) {
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.waiting_bytes = 0;
-  session.replays_left = 0;
+  session.reclaim.replays_left = 0;
 }
 
 Sequence CoreImpl::Forget(Session& session) {
