@@ -8,7 +8,7 @@
 namespace reel::mdc {
 
 absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
-  if (ctx.lazily_seen) return absl::OkStatus();
+  if (ctx.effects.lazily_seen) return absl::OkStatus();
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (absl::Status recalled = ctx.RequireUncached(inode); !recalled.ok()) return recalled;
   }
@@ -20,7 +20,7 @@ absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
 void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply) {
   const Session& session = *sessions_.Find(op.session);
   if (!session.spoken.caches_attributes) return;
-  for (const InodeNumber inode : ctx.described) {
+  for (const InodeNumber inode : ctx.effects.described) {
     if (parked_.AnyBut(inode, op)) continue;
     if (holdings_.attr_tokens.Held(session.id, inode) == v1::TOKEN_NONE) {
       if (!holdings_.attr_tokens.HasRoom(session.id) ||
@@ -45,7 +45,8 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
     // recall of these attributes, and its answer, need not follow. (One that is on its way already
     // has an answer.)
     const bool goes = record.nlink() == 0 && !holdings_.opens.IsOpen(inode) &&
-                      std::find(ctx.orphans.begin(), ctx.orphans.end(), inode) != ctx.orphans.end();
+                      std::find(ctx.effects.orphans.begin(), ctx.effects.orphans.end(), inode) !=
+                          ctx.effects.orphans.end();
     if (goes && !holdings_.attr_tokens.RecallPending(session.id, inode)) {
       changed.set_inode(inode.value());
       holdings_.attr_tokens.Return(session.id, inode, v1::TOKEN_NONE);

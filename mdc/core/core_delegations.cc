@@ -22,7 +22,7 @@ absl::Status CoreImpl::RequireUndelegated(const Pending& op, OpContext& ctx) {
     if (!record.ok() || ctx.IsUndelegated(inode, **record)) return absl::OkStatus();
     return ctx.RequireUndelegated(InodeNumber((*record)->directory()));
   };
-  for (const InodeNumber inode : ctx.described) {
+  for (const InodeNumber inode : ctx.effects.described) {
     if (absl::Status undelegated = require(inode); !undelegated.ok()) return undelegated;
   }
   for (const InodeNumber inode : KindOf(op.request).looks_at) {
@@ -41,7 +41,8 @@ bool CoreImpl::MayDelegate(const Session& session, InodeNumber directory) const 
 
 // Whoever has just changed a directory, when nobody else knew it, is likely to do so again.
 void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply) {
-  if (ctx.replay != nullptr) return;  // its client does not look, and others have yet to come
+  if (ctx.decided.replay != nullptr)
+    return;  // its client does not look, and others have yet to come
   const Session& session = *sessions_.Find(op.session);
   if ((session.spoken.features & v1::FEATURE_DELEGATION) == 0 || !session.spoken.caches_attributes)
     return;
@@ -108,12 +109,12 @@ absl::Status CoreImpl::TakeDelegated(const Pending& op, OpContext& ctx) {
       holdings_.attr_tokens.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
     return ErrnoStatus(EPROTO, "delegated without an exclusive token of the directory");
   }
-  ctx.delegated = &request.delegated();
-  ctx.now = reel::FromProto(ctx.delegated->time()).value_or(ctx.now);
+  ctx.decided.delegated = &request.delegated();
+  ctx.now = reel::FromProto(ctx.decided.delegated->time()).value_or(ctx.now);
   if (!request.has_create()) return absl::OkStatus();
   const InodeNumber inode(request.delegated().inode());
-  ctx.reserved = delegations_.reserved().Find(op.session, parent, inode);
-  ctx.on_commit.push_back([this, session = op.session, parent, inode] {
+  ctx.decided.reserved = delegations_.reserved().Find(op.session, parent, inode);
+  ctx.effects.on_commit.push_back([this, session = op.session, parent, inode] {
     delegations_.reserved().Use(session, parent, inode);
   });
   return absl::OkStatus();

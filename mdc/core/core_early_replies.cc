@@ -35,22 +35,23 @@ bool CoreImpl::MayReplay(const Session& session, const v1::Request& request) {
 // What is done again comes out as it was told, with the blocks of a file that it made: its session
 // may have written them. They stay its own also where it cannot be done.
 absl::Status CoreImpl::TakeReplay(const Pending& op, OpContext& ctx) {
-  ctx.replay = &op.request.replay();
-  ctx.now = reel::FromProto(ctx.replay->time()).value_or(ctx.now);
-  if (!op.request.has_create() || ctx.replay->extents().empty()) return absl::OkStatus();
-  const InodeNumber inode(ctx.replay->inode());
-  ctx.reserved = delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
-  if (ctx.reserved == nullptr) {  // else the operation runs once more
-    absl::StatusOr<ReservedInode> reserved = ReserveAgain(op.session, *ctx.replay);
+  ctx.decided.replay = &op.request.replay();
+  ctx.now = reel::FromProto(ctx.decided.replay->time()).value_or(ctx.now);
+  if (!op.request.has_create() || ctx.decided.replay->extents().empty()) return absl::OkStatus();
+  const InodeNumber inode(ctx.decided.replay->inode());
+  ctx.decided.reserved =
+      delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+  if (ctx.decided.reserved == nullptr) {  // else the operation runs once more
+    absl::StatusOr<ReservedInode> reserved = ReserveAgain(op.session, *ctx.decided.replay);
     if (!reserved.ok()) return reserved.status();
     delegations_.reserved().Add(op.session, ReservedInodeTable::kNoDirectory, *std::move(reserved),
                                 clock_.NowMs());
-    ctx.reserved =
+    ctx.decided.reserved =
         delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
   }
-  ctx.on_commit.push_back([this, &ctx, inode] {
-    if (ctx.reserved_given)
-      delegations_.reserved().Use(ctx.session, ReservedInodeTable::kNoDirectory, inode);
+  ctx.effects.on_commit.push_back([this, &ctx, inode] {
+    if (ctx.decided.reserved_given)
+      delegations_.reserved().Use(ctx.caller.session, ReservedInodeTable::kNoDirectory, inode);
   });
   return absl::OkStatus();
 }

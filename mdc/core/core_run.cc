@@ -176,8 +176,7 @@ void CoreImpl::Advance(const PendingRef& op) {
 
 OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials) {
   return OpContext{.txn = txn,
-                   .session = session,
-                   .credentials = credentials,
+                   .caller = {.session = session, .credentials = credentials},
                    .now = clock_.WallNow(),
                    .next_sequence = term_.VolumeSequence(db_.last_applied() + 1),
                    .descriptor = descriptor_,
@@ -241,8 +240,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   absl::Status may_be;
   if (op->request.has_replay()) may_be = TakeReplay(*op, ctx);
   if (op->request.has_delegated()) may_be = TakeDelegated(*op, ctx);
-  ctx.store_full = full && !seen_by;
-  ctx.store_spent = ctx.store_full && store_room_.spent();
+  ctx.store.full = full && !seen_by;
+  ctx.store.spent = ctx.store.full && store_room_.spent();
   ctx.others_cached = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
@@ -253,13 +252,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = reaped.status();
   } else if (!may_be.ok()) {
     status = std::move(may_be);
-  } else if (ctx.store_full && KindOf(op->request).store == StoreUse::kGrows &&
+  } else if (ctx.store.full && KindOf(op->request).store == StoreUse::kGrows &&
              !op->request.has_layout_get()) {
     status = StoreIsFull();
   } else {
     status = CheckAllowed(*op, ctx);
     if (status.ok()) status = OperationFor(op->request.op_case())(ctx, op->request, reply);
-    if (!txn.missed() && !ctx.blocked) {
+    if (!txn.missed() && !ctx.blocked.on) {
       if (absl::Status undelegated = RequireUndelegated(*op, ctx); !undelegated.ok())
         status = undelegated;
     }
@@ -273,13 +272,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     return Outcome::kMissed;
   }
   op->waits_for_removal = false;
-  if (!status.ok() && ctx.blocked_by_removal) {
+  if (!status.ok() && ctx.blocked.by_removal) {
     allocator_->Abandon();
-    op->blocked_on = *ctx.blocked;
+    op->blocked_on = *ctx.blocked.on;
     status = AwaitRemoval(op->blocked_on);
     op->waits_for_removal = status.ok();
     if (status.ok()) return Outcome::kBlocked;
-    ctx.blocked.reset();
+    ctx.blocked.on.reset();
   }
   if (ErrnoOf(status) == ENOSPC && op->reap == InodeNumber(0) && !op->request.has_set_xattr() &&
       AwaitSpace(op)) {
@@ -292,21 +291,21 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     return Outcome::kBlocked;
   }
   if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
-  if (!status.ok() && ctx.blocked) {
+  if (!status.ok() && ctx.blocked.on) {
     allocator_->Abandon();
     ++counters_.blocked;
-    if (ctx.blocked_by_attr) {
-      if (!holdings_.attr_tokens.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
-        delegations_.shared().Note(*ctx.blocked, clock_.NowMs());
+    if (ctx.blocked.by_attr) {
+      if (!holdings_.attr_tokens.OthersAtMost(op->session, *ctx.blocked.on, v1::TOKEN_SHARED)) {
+        delegations_.shared().Note(*ctx.blocked.on, clock_.NowMs());
       }
       SendAttrRecalls(
-          holdings_.attr_tokens.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+          holdings_.attr_tokens.RecallOthers(op->session, *ctx.blocked.on, ctx.blocked.at_most));
     } else {
-      const SessionId spared = ctx.blocked_by_all ? SessionId(0) : op->session;
-      SendRecalls(holdings_.tokens.RecallOthers(spared, *ctx.blocked, ctx.blocked_at_most,
-                                                ctx.blocked_span));
+      const SessionId spared = ctx.blocked.by_all ? SessionId(0) : op->session;
+      SendRecalls(holdings_.tokens.RecallOthers(spared, *ctx.blocked.on, ctx.blocked.at_most,
+                                                ctx.blocked.span));
     }
-    op->blocked_on = *ctx.blocked;
+    op->blocked_on = *ctx.blocked.on;
     return Outcome::kBlocked;
   }
   if (status.ok() && ctx.unfinished) {
@@ -331,8 +330,8 @@ Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, 
     return sequence;
   }
   allocator_->Committed(sequence);
-  for (const auto& action : ctx.on_commit) action();
-  for (const InodeNumber inode : ctx.orphans) {
+  for (const auto& action : ctx.effects.on_commit) action();
+  for (const InodeNumber inode : ctx.effects.orphans) {
     work_.orphans.Add(inode);
     work_.orphans.Queue(inode);
   }
@@ -355,14 +354,14 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
     // Ahead of the reply: nothing is made there any more by the time that its caller goes on.
-    for (const InodeNumber inode : ctx.stale_reservations) {
+    for (const InodeNumber inode : ctx.effects.stale_reservations) {
       SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));
     }
     GrantCaching(op, ctx, reply);
     GrantDelegations(op, ctx, reply);
-    if (ctx.delegated != nullptr) ++counters_.delegated;
-    if (ctx.replay != nullptr) ++counters_.replayed;
-    for (const InodeNumber inode : ctx.soon_wanted) {
+    if (ctx.decided.delegated != nullptr) ++counters_.delegated;
+    if (ctx.decided.replay != nullptr) ++counters_.replayed;
+    for (const InodeNumber inode : ctx.effects.soon_wanted) {
       SendRecalls(holdings_.tokens.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
     }
     WriteBatch batch = ctx.txn.TakeBatch();
@@ -374,10 +373,10 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    const Haste haste = early || ctx.delegated != nullptr ? Haste::kWhenAsked : Haste::kNow;
+    const Haste haste = early || ctx.decided.delegated != nullptr ? Haste::kWhenAsked : Haste::kNow;
     waits_for = std::max(waits_for, Commit(ctx, batch, haste, early ? op.session : SessionId()));
     if (!health_.ok()) return;
-    KeepForLateOpens(ctx.late_opens);
+    KeepForLateOpens(ctx.effects.late_opens);
   } else {
     allocator_->Abandon();
     ++counters_.errors;
