@@ -41,11 +41,14 @@ bool CoreImpl::MayDelegate(const Session& session, InodeNumber directory) const 
 
 // Whoever has just changed a directory, when nobody else knew it, is likely to do so again.
 void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply) {
-  if (ctx.decided.replay != nullptr)
+  if (ctx.decided.replay != nullptr) {
     return;  // its client does not look, and others have yet to come
+  }
   const Session& session = *sessions_.Find(op.session);
-  if ((session.spoken.features & v1::FEATURE_DELEGATION) == 0 || !session.spoken.caches_attributes)
+  const Session::Spoken& spoken = session.spoken;
+  if ((spoken.features & v1::FEATURE_DELEGATION) == 0 || !spoken.caches_attributes) {
     return;
+  }
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
     if (!S_ISDIR(record.mode()) || record.nlink() == 0 || !MayDelegate(session, inode)) continue;
@@ -138,8 +141,9 @@ void CoreImpl::RecallIdle() {
 }
 
 void CoreImpl::DropReservedInodes(SessionId session, InodeNumber directory) {
-  for (const mdc::Run& run : delegations_.reserved().Drop(session, directory))
+  for (const mdc::Run& run : delegations_.reserved().Drop(session, directory)) {
     allocator_->Unreserve(run);
+  }
 }
 
 }  // namespace reel::mdc

@@ -50,8 +50,9 @@ absl::Status CoreImpl::TakeReplay(const Pending& op, OpContext& ctx) {
         delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
   }
   ctx.effects.on_commit.push_back([this, &ctx, inode] {
-    if (ctx.decided.reserved_given)
+    if (ctx.decided.reserved_given) {
       delegations_.reserved().Use(ctx.caller.session, ReservedInodeTable::kNoDirectory, inode);
+    }
   });
   return absl::OkStatus();
 }

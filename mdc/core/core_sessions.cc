@@ -370,8 +370,9 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
 
 void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
   for (const auto& [id, session] : sessions_.all()) {
-    if (session->stream == kNoStream || (session->spoken.features & v1::FEATURE_FAREWELL) == 0)
+    if (session->stream == kNoStream || (session->spoken.features & v1::FEATURE_FAREWELL) == 0) {
       continue;
+    }
     v1::Callback callback;
     callback.mutable_farewell()->set_reason(reason);
     callback.mutable_farewell()->set_stopped(stopped);

@@ -23,8 +23,9 @@ void CoreImpl::RunUnfinished() {
 }
 
 absl::Status CoreImpl::AwaitRemoval(InodeNumber inode) {
-  if (!work_.orphans.Contains(inode))
+  if (!work_.orphans.Contains(inode)) {
     return DamagedRecord("a truncation that nobody goes on with", inode);
+  }
   ++counters_.blocked;
   // Before those for whom nobody waits.
   work_.orphans.Queue(inode, OrphanQueue::Place::kFirst);

@@ -76,8 +76,9 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
     if ((set.flags() & ~record.flags() & ~kSettableFlags) != 0) {
       return ErrnoStatus(EOPNOTSUPP, absl::StrCat("inode flags ", set.flags()));
     }
-    if ((changed & kSettableFlags) != 0 && ctx.caller.credentials.uid() != 0)
+    if ((changed & kSettableFlags) != 0 && ctx.caller.credentials.uid() != 0) {
       return ErrnoStatus(EPERM);
+    }
   }
   return absl::OkStatus();
 }
