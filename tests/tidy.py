@@ -58,9 +58,6 @@ MAX_FIELDS = 25
 MORE_FIELDS = {
     "client/mount/mount_options.h:MountOptions": "a flat list: one field an option of mount",
     "client/testing/fake_mdc.h:FakeMdc": "a fake: what a test sets and looks at, with no invariant",
-    "mdc/core/core_impl.h:CoreImpl": "being taken apart",
-    "mdc/ops/operation.h:OpContext": "being taken apart",
-    "mdc/tables/session_table.h:Session": "being taken apart",
 }
 MAX_COLUMNS = 100
 # A sleep in a test stands on a line that says why, with this mark.

@@ -79,14 +79,14 @@ absl::Status CoreImpl::Begin() {
         volume.format() == schema::kFormat ? ", but of another volume" : "; this program knows 1"));
   }
 
-  started_ms_ = clock_.NowMs();
+  term_.started_ms = clock_.NowMs();
   session_clock_.Start();
-  epoch_ = std::max(Epoch(volume.epoch() + 1), options_.epoch);
-  keys_.emplace(descriptor_.volume, epoch_);
-  lock_tokens_.Begin(epoch_);
-  sequence_base_ = volume.sequence_base();
+  term_.epoch = std::max(Epoch(volume.epoch() + 1), options_.epoch);
+  fencing_.keys.emplace(descriptor_.volume, term_.epoch);
+  holdings_.lock_tokens.Begin(term_.epoch);
+  term_.sequence_base = volume.sequence_base();
   WriteBatch batch;
-  volume.set_epoch(epoch_.value());
+  volume.set_epoch(term_.epoch.value());
   volume.set_clean(false);
   volume.set_next_inode(volume.next_inode() + InodeNumbers::kMaxLost);
   batch.Put(schema::VolumeKey(), volume.SerializeAsString());
@@ -102,9 +102,9 @@ absl::Status CoreImpl::Begin() {
   if (!applied.ok()) return applied.status();
   auto durable = db_.Sync();
   if (!durable.ok()) return durable.status();
-  outputs_.Durable(*durable);
+  outbox_.queue.Durable(*durable);
   spdlog::info("volume {}: epoch {}, {} sessions to reclaim, {} orphans", descriptor_.name,
-               epoch_.value(), grace_.sessions(), orphans_.size());
+               term_.epoch.value(), grace_.sessions(), work_.orphans.size());
   allocator_->SetGrace(grace_.on());
   if (!grace_.on()) OnGraceOver();
   return absl::OkStatus();
@@ -142,7 +142,7 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                      session.phase = Session::Phase::kEnding;
                      session.ending = FenceOf(session, /*drain=*/true);
                      session.ending.stage = FenceRun::Stage::kDue;
-                     fences_.Add(id);
+                     fencing_.orders.Add(id);
                    }
                    session.slots.resize(options_.slots + 1);
                    for (Slot& slot : session.slots) slot.resumed = true;
@@ -184,13 +184,9 @@ absl::Status CoreImpl::LoadReplies() {
 absl::Status CoreImpl::LoadOrphans() {
   return ForEach(db_, schema::Family::kOrphan,
                  [&](const schema::ParsedKey& key, std::string_view) -> absl::Status {
-                   orphans_.Add(InodeNumber(key.first));
+                   work_.orphans.Add(InodeNumber(key.first));
                    return absl::OkStatus();
                  });
-}
-
-Sequence CoreImpl::VolumeSequence(Sequence sequence) const {
-  return sequence + sequence_base_;
 }
 
 bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, SessionId seen_by) {
@@ -204,7 +200,7 @@ bool CoreImpl::Apply(const WriteBatch& batch, Sequence* sequence, Haste haste, S
   *sequence = *applied;
   in_flight_.Applied(batch, *applied, seen_by);
   ++counters_.batches;
-  sync_wish_.Applied(haste);
+  outbox_.sync_wish.Applied(haste);
   return true;
 }
 
@@ -221,7 +217,7 @@ void CoreImpl::OnTick() {
     } else if (session->phase == Session::Phase::kMustReclaim &&
                now > kReclaimLeases * session->record.lease_ms()) {
       over.emplace_back(session.get(), "it did not say in time what it holds");
-    } else if (tokens_.CountOf(id) > 2 * kMaxTokenRanges) {
+    } else if (holdings_.tokens.CountOf(id) > 2 * kMaxTokenRanges) {
       // By returns of single blocks, which are never refused.
       over.emplace_back(session.get(), "it holds tokens of too many pieces");
     } else if (std::string overdue = OverdueRecall(*session); !overdue.empty()) {
@@ -230,12 +226,12 @@ void CoreImpl::OnTick() {
     }
   }
   for (const auto& [session, reason] : over) Evict(*session, reason);
-  unheard_ = IsUnheard();
-  sync_wish_.AskForAll();
-  outputs_.ReleaseIdle();
+  outbox_.unheard = IsUnheard();
+  outbox_.sync_wish.AskForAll();
+  outbox_.queue.ReleaseIdle();
   AdvanceFences();
   ReleaseSome();
-  lock_queries_.Advance(clock_.NowMs());
+  holdings_.lock_queries.Advance(clock_.NowMs());
   EndLateOpens(clock_.NowMs());
   RecallIdle();
   Reap();
@@ -247,7 +243,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   if (!health_.ok()) return;
   in_flight_.Durable(sequence);
   allocator_->Durable(sequence);
-  outputs_.Durable(sequence);
+  outbox_.queue.Durable(sequence);
   ResendRecalls(Resends::Turn::kGoOn);
   AdvanceFences();
   ReleaseSome();
@@ -257,13 +253,11 @@ void CoreImpl::OnDurable(Sequence sequence) {
 }
 
 CoreOutputs CoreImpl::TakeOutputs() {
-  releases_.BeginTurn();
+  work_.releases.BeginTurn();
   CoreOutputs outputs;
-  outputs_.Take(outputs);
+  outbox_.Take(outputs);
   outputs.fetches = fetches_.TakeFetches();
-  outputs.fences = fences_.Take();
-  outputs.unheard = std::exchange(unheard_, false);
-  outputs.wants_sync = sync_wish_.Take(outputs_.AsksForSync());
+  outputs.fences = fencing_.orders.Take();
   return outputs;
 }
 
@@ -271,10 +265,10 @@ void CoreImpl::RunWoken() {
   while (health_.ok()) {
     if (const auto woken = parked_.TakeWoken()) {
       RunParked(*woken);
-    } else if (const auto unlocked = lock_waits_.TakeDue()) {
+    } else if (const auto unlocked = holdings_.lock_waits.TakeDue()) {
       RunLockWaits(*unlocked);
       RunLockTokenWaits(*unlocked);
-      if (!lock_waits_.AnyDue()) lock_queries_.Advance(clock_.NowMs());
+      if (!holdings_.lock_waits.AnyDue()) holdings_.lock_queries.Advance(clock_.NowMs());
     } else if (const auto replayed = grace_.TakeDone()) {
       if (Session* const session = sessions_.Find(*replayed)) EndReclaim(*session);
     } else {
@@ -361,9 +355,9 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
 }
 
 void CoreImpl::Describe(v1::StatReply& reply) const {
-  reply.set_epoch(epoch_.value());
-  reply.set_sequence(VolumeSequence(outputs_.durable()).value());
-  reply.set_uptime_ms(clock_.NowMs() - started_ms_);
+  reply.set_epoch(term_.epoch.value());
+  reply.set_sequence(term_.VolumeSequence(outbox_.queue.durable()).value());
+  reply.set_uptime_ms(clock_.NowMs() - term_.started_ms);
   const auto add = [&](std::string name, std::uint64_t value) {
     v1::StatReply::Counter& counter = *reply.add_counters();
     counter.set_name(std::move(name));
@@ -383,10 +377,10 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("operation.redone", counters_.replayed);
   add("operation.misses", counters_.misses);
   add("operation.replays", counters_.repetitions);
-  add("orphans.now", orphans_.size());
+  add("orphans.now", work_.orphans.size());
   add("orphans.reaped", counters_.reaped);
   add("session.evictions", counters_.evictions);
-  add("session.released", releases_.released());
+  add("session.released", work_.releases.released());
   add("session.now", sessions_.size());
   add("session.refused", counters_.refused);
   add("token.recalls", counters_.recalls);
@@ -402,14 +396,13 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
     *out.mutable_registered() = session->record.registered();
     out.set_connected(session->stream != kNoStream);
     out.set_lease_left_ms(session->lease_until_ms - std::min(now, session->lease_until_ms));
-    out.set_opens(opens_.CountOf(id));
-    out.set_tokens(tokens_.CountOf(id));
+    holdings_.Describe(id, out);
     out.set_operations(session->operations);
     out.set_certificate(session->record.certificate());
     out.set_exported(ExportText(session->exported));
     out.set_state(StateOf(*session));
-    out.set_protocol(session->stream == kNoStream ? 0 : session->protocol);
-    out.set_program(session->program);
+    out.set_protocol(session->stream == kNoStream ? 0 : session->spoken.protocol);
+    out.set_program(session->spoken.program);
     for (const v1::SessionKey& key : session->record.keys()) out.add_keys(key.key());
   }
 }

@@ -8,7 +8,7 @@
 namespace reel::mdc {
 
 absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
-  if (ctx.lazily_seen) return absl::OkStatus();
+  if (ctx.effects.lazily_seen) return absl::OkStatus();
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (absl::Status recalled = ctx.RequireUncached(inode); !recalled.ok()) return recalled;
   }
@@ -19,16 +19,16 @@ absl::Status CoreImpl::RequireUncached(OpContext& ctx) {
 // writing: that one knows them.
 void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply) {
   const Session& session = *sessions_.Find(op.session);
-  if (!session.caches_attributes) return;
-  for (const InodeNumber inode : ctx.described) {
+  if (!session.spoken.caches_attributes) return;
+  for (const InodeNumber inode : ctx.effects.described) {
     if (parked_.AnyBut(inode, op)) continue;
-    if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) {
-      if (!attr_tokens_.HasRoom(session.id) ||
-          !tokens_.OthersAtMost(session.id, inode, v1::TOKEN_SHARED)) {
+    if (holdings_.attr_tokens.Held(session.id, inode) == v1::TOKEN_NONE) {
+      if (!holdings_.attr_tokens.HasRoom(session.id) ||
+          !holdings_.tokens.OthersAtMost(session.id, inode, v1::TOKEN_SHARED)) {
         continue;
       }
-      attr_tokens_.Grant(session.id, inode, v1::TOKEN_SHARED);
-    } else if (attr_tokens_.RecallPending(session.id, inode)) {
+      holdings_.attr_tokens.Grant(session.id, inode, v1::TOKEN_SHARED);
+    } else if (holdings_.attr_tokens.RecallPending(session.id, inode)) {
       continue;
     }
     reply.add_cacheable(inode.value());
@@ -37,18 +37,19 @@ void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply)
 
 void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply) {
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
-    if (attr_tokens_.Held(session.id, inode) == v1::TOKEN_NONE) continue;
+    if (holdings_.attr_tokens.Held(session.id, inode) == v1::TOKEN_NONE) continue;
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
     if (record.nlink() == 0) DropReservedInodes(session.id, inode);
     v1::Attr& changed = *reply.add_changed();
     // What has just lost its last name, and is not open, will go without being looked at: the
     // recall of these attributes, and its answer, need not follow. (One that is on its way already
     // has an answer.)
-    const bool goes = record.nlink() == 0 && !opens_.IsOpen(inode) &&
-                      std::find(ctx.orphans.begin(), ctx.orphans.end(), inode) != ctx.orphans.end();
-    if (goes && !attr_tokens_.RecallPending(session.id, inode)) {
+    const bool goes = record.nlink() == 0 && !holdings_.opens.IsOpen(inode) &&
+                      std::find(ctx.effects.orphans.begin(), ctx.effects.orphans.end(), inode) !=
+                          ctx.effects.orphans.end();
+    if (goes && !holdings_.attr_tokens.RecallPending(session.id, inode)) {
       changed.set_inode(inode.value());
-      attr_tokens_.Return(session.id, inode, v1::TOKEN_NONE);
+      holdings_.attr_tokens.Return(session.id, inode, v1::TOKEN_NONE);
       parked_.Wake(inode);
       continue;
     }
@@ -56,11 +57,11 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
   }
   for (const InodeNumber inode : ctx.txn.DeletedInodes()) {
     // No name leads there any more: nobody has to wait until the others know, too.
-    SendAttrRecalls(attr_tokens_.RecallOthers(session.id, inode, v1::TOKEN_NONE));
-    if (attr_tokens_.Held(session.id, inode) != v1::TOKEN_NONE) {
+    SendAttrRecalls(holdings_.attr_tokens.RecallOthers(session.id, inode, v1::TOKEN_NONE));
+    if (holdings_.attr_tokens.Held(session.id, inode) != v1::TOKEN_NONE) {
       reply.add_changed()->set_inode(inode.value());
     }
-    attr_tokens_.Forget(inode);
+    holdings_.attr_tokens.Forget(inode);
     DropReservedInodes(session.id, inode);
     parked_.Wake(inode);  // who waits for the token learns that the inode is gone
   }
@@ -73,13 +74,13 @@ void CoreImpl::SendAttrRecalls(const std::vector<Recall>& recalls) {
     ++counters_.recalls;
     const Session* session = sessions_.Find(recall.session);
     if (session == nullptr || session->stream == kNoStream ||
-        resends_.WillSend(session->id, RecallClock::Kind::kAttributes, recall.inode)) {
+        work_.resends.WillSend(session->id, RecallClock::Kind::kAttributes, recall.inode)) {
       continue;
     }
     v1::Callback callback;
     callback.mutable_recall_attr()->set_inode(recall.inode.value());
     callback.mutable_recall_attr()->set_to_shared(recall.mode == v1::TOKEN_SHARED);
-    outputs_.EmitLast(session->stream, std::move(callback));
+    outbox_.queue.EmitLast(session->stream, std::move(callback));
   }
 }
 

@@ -12,16 +12,9 @@
 #include "proto/status.h"
 
 namespace reel::mdc {
-namespace {
-
-// A directory in which nothing was made for so long is not delegated any longer: blocks are
-// reserved for it, and whoever looks there would wait for a host that has died.
-constexpr std::uint64_t kIdleMs = 10'000;
-
-}  // namespace
 
 absl::Status CoreImpl::RequireUndelegated(const Pending& op, OpContext& ctx) {
-  if (!attr_tokens_.AnyExclusive()) return absl::OkStatus();
+  if (!holdings_.attr_tokens.AnyExclusive()) return absl::OkStatus();
   const auto require = [&](InodeNumber inode) -> absl::Status {
     if (absl::Status undelegated = ctx.RequireUndelegated(inode); !undelegated.ok())
       return undelegated;
@@ -29,7 +22,7 @@ absl::Status CoreImpl::RequireUndelegated(const Pending& op, OpContext& ctx) {
     if (!record.ok() || ctx.IsUndelegated(inode, **record)) return absl::OkStatus();
     return ctx.RequireUndelegated(InodeNumber((*record)->directory()));
   };
-  for (const InodeNumber inode : ctx.described) {
+  for (const InodeNumber inode : ctx.effects.described) {
     if (absl::Status undelegated = require(inode); !undelegated.ok()) return undelegated;
   }
   for (const InodeNumber inode : KindOf(op.request).looks_at) {
@@ -39,21 +32,27 @@ absl::Status CoreImpl::RequireUndelegated(const Pending& op, OpContext& ctx) {
 }
 
 bool CoreImpl::MayDelegate(const Session& session, InodeNumber directory) const {
-  return !parked_.Any(directory) && attr_tokens_.Held(session.id, directory) != v1::TOKEN_NONE &&
-         attr_tokens_.OthersAtMost(session.id, directory, v1::TOKEN_NONE) &&
-         !attr_tokens_.RecallPending(session.id, directory) &&
-         !shared_.IsShared(directory, clock_.NowMs());
+  return !parked_.Any(directory) &&
+         holdings_.attr_tokens.Held(session.id, directory) != v1::TOKEN_NONE &&
+         holdings_.attr_tokens.OthersAtMost(session.id, directory, v1::TOKEN_NONE) &&
+         !holdings_.attr_tokens.RecallPending(session.id, directory) &&
+         !delegations_.shared().IsShared(directory, clock_.NowMs());
 }
 
 // Whoever has just changed a directory, when nobody else knew it, is likely to do so again.
 void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply) {
-  if (ctx.replay != nullptr) return;  // its client does not look, and others have yet to come
+  if (ctx.decided.replay != nullptr) {
+    return;  // its client does not look, and others have yet to come
+  }
   const Session& session = *sessions_.Find(op.session);
-  if ((session.features & v1::FEATURE_DELEGATION) == 0 || !session.caches_attributes) return;
+  const Session::Spoken& spoken = session.spoken;
+  if ((spoken.features & v1::FEATURE_DELEGATION) == 0 || !spoken.caches_attributes) {
+    return;
+  }
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
     if (!S_ISDIR(record.mode()) || record.nlink() == 0 || !MayDelegate(session, inode)) continue;
-    attr_tokens_.Grant(session.id, inode, v1::TOKEN_EXCLUSIVE);
+    holdings_.attr_tokens.Grant(session.id, inode, v1::TOKEN_EXCLUSIVE);
     reply.add_exclusive(inode.value());
   }
   if (op.request.create().reserved_inodes() > 0) GrantReservedInodes(op, ctx, reply);
@@ -63,11 +62,12 @@ void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply&
   const v1::Create& create = op.request.create();
   const InodeNumber parent(create.parent());
   if (!op.request.has_delegated()) DropReservedInodes(op.session, parent);
-  if (attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE || !store_room_.ample()) {
+  if (holdings_.attr_tokens.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE ||
+      !store_room_.ample()) {
     return;
   }
   inode_numbers_->Taken(InodeNumber(reply.entry().attr().inode()));  // with this commit
-  const std::size_t has = reserved_inodes_.CountOf(op.session, parent);
+  const std::size_t has = delegations_.reserved().CountOf(op.session, parent);
   const std::size_t room = kMaxReservedInodes - std::min(has, kMaxReservedInodes);
   AllocationRequest space;
   space.length_blocks = NewFileBlocks(create.reserved_bytes(), descriptor_.block_bytes);
@@ -96,7 +96,7 @@ void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply&
       next = next + run.length_blocks;
     }
     offered.set_allocated_bytes(next.value() * descriptor_.block_bytes);
-    reserved_inodes_.Add(op.session, parent, std::move(reserved), clock_.NowMs());
+    delegations_.reserved().Add(op.session, parent, std::move(reserved), clock_.NowMs());
   }
 }
 
@@ -109,24 +109,24 @@ absl::Status CoreImpl::TakeDelegated(const Pending& op, OpContext& ctx) {
   const bool makes_file = request.has_create() && create.open() && !create.unnamed() &&
                           S_ISREG(create.mode()) && create.token() == v1::TOKEN_EXCLUSIVE;
   if (!(makes_file || request.has_unlink()) || request.has_replay() ||
-      attr_tokens_.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
+      holdings_.attr_tokens.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
     return ErrnoStatus(EPROTO, "delegated without an exclusive token of the directory");
   }
-  ctx.delegated = &request.delegated();
-  ctx.now = reel::FromProto(ctx.delegated->time()).value_or(ctx.now);
+  ctx.decided.delegated = &request.delegated();
+  ctx.now = reel::FromProto(ctx.decided.delegated->time()).value_or(ctx.now);
   if (!request.has_create()) return absl::OkStatus();
   const InodeNumber inode(request.delegated().inode());
-  ctx.reserved = reserved_inodes_.Find(op.session, parent, inode);
-  ctx.on_commit.push_back([this, session = op.session, parent, inode] {
-    reserved_inodes_.Use(session, parent, inode);
+  ctx.decided.reserved = delegations_.reserved().Find(op.session, parent, inode);
+  ctx.effects.on_commit.push_back([this, session = op.session, parent, inode] {
+    delegations_.reserved().Use(session, parent, inode);
   });
   return absl::OkStatus();
 }
 
 // Its session may have written to it already.
 void CoreImpl::QuarantineReservedInode(const Pending& op) {
-  reserved_inodes_.Quarantine(op.session, InodeNumber(op.request.create().parent()),
-                              InodeNumber(op.request.delegated().inode()));
+  delegations_.reserved().Quarantine(op.session, InodeNumber(op.request.create().parent()),
+                                     InodeNumber(op.request.delegated().inode()));
 }
 
 bool CoreImpl::AnyDelegated(const Session& session) {
@@ -135,17 +135,15 @@ bool CoreImpl::AnyDelegated(const Session& session) {
 }
 
 void CoreImpl::RecallIdle() {
-  const std::uint64_t now_ms = clock_.NowMs();
-  if (now_ms < idle_looked_ms_ + kIdleMs / 10) return;
-  idle_looked_ms_ = now_ms;
-  for (const auto& [session, directory] :
-       reserved_inodes_.Idle(now_ms - std::min(now_ms, kIdleMs))) {
-    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
+  for (const auto& [session, directory] : delegations_.LookForIdle(clock_.NowMs())) {
+    SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
   }
 }
 
 void CoreImpl::DropReservedInodes(SessionId session, InodeNumber directory) {
-  for (const mdc::Run& run : reserved_inodes_.Drop(session, directory)) allocator_->Unreserve(run);
+  for (const mdc::Run& run : delegations_.reserved().Drop(session, directory)) {
+    allocator_->Unreserve(run);
+  }
 }
 
 }  // namespace reel::mdc

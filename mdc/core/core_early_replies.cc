@@ -20,36 +20,39 @@ constexpr std::uint64_t kMaxEarlyReplies = 16'384;
 bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
   return options_.names == NameReplies::kEarly &&
-         (session.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
+         (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
          !op.request.has_replay() && Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
-         !outputs_.AnyWaits(session.stream) &&
-         db_.last_applied().value() - outputs_.durable().value() < kMaxEarlyReplies;
+         !outbox_.queue.AnyWaits(session.stream) &&
+         db_.last_applied().value() - outbox_.queue.durable().value() < kMaxEarlyReplies;
 }
 
 // What a client may have been told before it was durable.
 bool CoreImpl::MayReplay(const Session& session, const v1::Request& request) {
   return session.phase == Session::Phase::kMustReclaim && request.slot() != 0 &&
-         Is(request, kEarly) && (session.features & v1::FEATURE_EARLY_REPLY) != 0;
+         Is(request, kEarly) && (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0;
 }
 
 // What is done again comes out as it was told, with the blocks of a file that it made: its session
 // may have written them. They stay its own also where it cannot be done.
 absl::Status CoreImpl::TakeReplay(const Pending& op, OpContext& ctx) {
-  ctx.replay = &op.request.replay();
-  ctx.now = reel::FromProto(ctx.replay->time()).value_or(ctx.now);
-  if (!op.request.has_create() || ctx.replay->extents().empty()) return absl::OkStatus();
-  const InodeNumber inode(ctx.replay->inode());
-  ctx.reserved = reserved_inodes_.Find(op.session, ReservedInodeTable::kNoDirectory, inode);
-  if (ctx.reserved == nullptr) {  // else the operation runs once more
-    absl::StatusOr<ReservedInode> reserved = ReserveAgain(op.session, *ctx.replay);
+  ctx.decided.replay = &op.request.replay();
+  ctx.now = reel::FromProto(ctx.decided.replay->time()).value_or(ctx.now);
+  if (!op.request.has_create() || ctx.decided.replay->extents().empty()) return absl::OkStatus();
+  const InodeNumber inode(ctx.decided.replay->inode());
+  ctx.decided.reserved =
+      delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+  if (ctx.decided.reserved == nullptr) {  // else the operation runs once more
+    absl::StatusOr<ReservedInode> reserved = ReserveAgain(op.session, *ctx.decided.replay);
     if (!reserved.ok()) return reserved.status();
-    reserved_inodes_.Add(op.session, ReservedInodeTable::kNoDirectory, *std::move(reserved),
-                         clock_.NowMs());
-    ctx.reserved = reserved_inodes_.Find(op.session, ReservedInodeTable::kNoDirectory, inode);
+    delegations_.reserved().Add(op.session, ReservedInodeTable::kNoDirectory, *std::move(reserved),
+                                clock_.NowMs());
+    ctx.decided.reserved =
+        delegations_.reserved().Find(op.session, ReservedInodeTable::kNoDirectory, inode);
   }
-  ctx.on_commit.push_back([this, &ctx, inode] {
-    if (ctx.reserved_given)
-      reserved_inodes_.Use(ctx.session, ReservedInodeTable::kNoDirectory, inode);
+  ctx.effects.on_commit.push_back([this, &ctx, inode] {
+    if (ctx.decided.reserved_given) {
+      delegations_.reserved().Use(ctx.caller.session, ReservedInodeTable::kNoDirectory, inode);
+    }
   });
   return absl::OkStatus();
 }
@@ -76,7 +79,8 @@ absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1
     reserved.runs.push_back(run);
     next = next + run.length_blocks;
   }
-  if (reserved_inodes_.CountOf(session, ReservedInodeTable::kNoDirectory) >= options_.slots) {
+  if (delegations_.reserved().CountOf(session, ReservedInodeTable::kNoDirectory) >=
+      options_.slots) {
     status = absl::InvalidArgumentError("more files than were told of");
   }
   if (status.ok()) return reserved;
@@ -86,12 +90,12 @@ absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1
 }
 
 void CoreImpl::EndReclaim(Session& session) {
-  if (session.phase != Session::Phase::kMustReclaim || !session.reclaimed ||
-      session.replays_left > 0) {
+  if (session.phase != Session::Phase::kMustReclaim || !session.reclaim.done ||
+      session.reclaim.replays_left > 0) {
     return;
   }
   session.phase = Session::Phase::kServing;
-  session.reclaimed = false;
+  session.reclaim.done = false;
   if (grace_.Leave(session.id)) OnGraceOver();
 }
 

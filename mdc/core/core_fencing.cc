@@ -76,7 +76,7 @@ bool CoreImpl::BeginEnding(Session& session, bool drain) {
   session.ending = std::move(run);
   session.phase = Session::Phase::kEnding;
   session.rekeys.clear();
-  fences_.Add(session.id);
+  fencing_.orders.Add(session.id);
   DropOperations(session);
   return true;
 }
@@ -90,8 +90,8 @@ void CoreImpl::Evict(Session& session, std::string_view reason) {
   v1::Callback callback;
   callback.mutable_evicted()->set_reason(std::string(reason));
   const Sequence recorded_at = session.ending.recorded_at;
-  outputs_.Emit(session.stream, std::move(callback), recorded_at);
-  outputs_.Emit(session.stream, OutputQueue::End{}, recorded_at);
+  outbox_.queue.Emit(session.stream, std::move(callback), recorded_at);
+  outbox_.queue.Emit(session.stream, OutputQueue::End{}, recorded_at);
   streams_.Refuse(session.stream);
 }
 
@@ -123,24 +123,24 @@ void CoreImpl::ForgetRecord(Session& session) {
 void CoreImpl::AdvanceFences() {
   if (!health_.ok()) return;
   const std::uint64_t now_ms = clock_.NowMs();
-  for (const SessionId id : fences_.sessions()) {
+  for (const SessionId id : fencing_.orders.sessions()) {
     Session& session = *sessions_.Find(id);
     if (session.phase == Session::Phase::kEnding) {
       AdvanceEnding(session, now_ms);
     } else {
       AdvanceRekeys(session, now_ms);
-      if (session.rekeys.empty()) fences_.Remove(id);
+      if (session.rekeys.empty()) fencing_.orders.Remove(id);
     }
   }
 }
 
 void CoreImpl::AdvanceEnding(Session& session, std::uint64_t now_ms) {
   if (session.forgotten_at) {
-    if (*session.forgotten_at <= outputs_.durable()) Release(session);
+    if (*session.forgotten_at <= outbox_.queue.durable()) Release(session);
     return;
   }
-  session.ending.Advance(outputs_.durable(), now_ms);
-  if (session.ending.IsDue(now_ms)) fences_.Order(session.ending);
+  session.ending.Advance(outbox_.queue.durable(), now_ms);
+  if (session.ending.IsDue(now_ms)) fencing_.orders.Order(session.ending);
   if (session.ending.stage == FenceRun::Stage::kOver) ForgetRecord(session);
 }
 
@@ -159,7 +159,7 @@ FenceRun* CoreImpl::FindFence(Session& session, FenceId fence) {
 void CoreImpl::OnFenced(FenceId fence, const FenceOutcome& outcome) {
   if (!health_.ok()) return;
   const std::uint64_t now_ms = clock_.NowMs();
-  for (const SessionId id : fences_.sessions()) {
+  for (const SessionId id : fencing_.orders.sessions()) {
     const Session& session = *sessions_.Find(id);
     FenceRun* const run = FindFence(*sessions_.Find(id), fence);
     if (run == nullptr) continue;
@@ -193,7 +193,7 @@ void CoreImpl::OnKeysSeen(const std::vector<std::uint64_t>& keys) {
   if (victims.empty()) return;
   spdlog::warn("volume {}: key {} is registered on LUNs and belongs to no session; it goes",
                descriptor_.name, KeyText(victims.front()));
-  fences_.OrderOff(std::move(victims));
+  fencing_.orders.OrderOff(std::move(victims));
 }
 
 std::map<std::uint64_t, SessionId> CoreImpl::KnownKeys() const {
@@ -229,7 +229,7 @@ void CoreImpl::OnNewKey(Session& session, const v1::Request& request) {
     under_way->request = request.id();
     return;
   }
-  const std::optional<std::uint64_t> key = keys_->Take();
+  const std::optional<std::uint64_t> key = fencing_.keys->Take();
   if (!key) {
     reply.set_error(ENOSPC);
     reply.set_message("this epoch has no keys left; restart the controller");
@@ -245,13 +245,13 @@ void CoreImpl::OnNewKey(Session& session, const v1::Request& request) {
   rekey.run.victims = KeysOn(session.record, lun, *key);
   rekey.run.lun = uuid;
   session.rekeys.push_back(std::move(rekey));
-  fences_.Add(session.id);
+  fencing_.orders.Add(session.id);
 }
 
 void CoreImpl::AdvanceRekeys(Session& session, std::uint64_t now_ms) {
   for (auto rekey = session.rekeys.begin(); rekey != session.rekeys.end();) {
-    rekey->run.Advance(outputs_.durable(), now_ms);
-    if (rekey->run.IsDue(now_ms)) fences_.Order(rekey->run);
+    rekey->run.Advance(outbox_.queue.durable(), now_ms);
+    if (rekey->run.IsDue(now_ms)) fencing_.orders.Order(rekey->run);
     if (rekey->run.stage != FenceRun::Stage::kOver) {
       ++rekey;
       continue;
@@ -260,7 +260,7 @@ void CoreImpl::AdvanceRekeys(Session& session, std::uint64_t now_ms) {
     v1::Reply reply;
     reply.set_id(rekey->request);
     reply.mutable_key()->set_key(rekey->key);
-    outputs_.Emit(rekey->stream, std::move(reply), Sequence());
+    outbox_.queue.Emit(rekey->stream, std::move(reply), Sequence());
     rekey = session.rekeys.erase(rekey);
   }
 }

@@ -9,7 +9,7 @@ namespace reel::mdc {
 
 void CoreImpl::OnStoreSpace(StoreSpace space, bool commits_wait) {
   store_room_.Set(space, commits_wait, clock_.NowMs());
-  Resume(store_room_.TakeDueCommits(orphans_.all()));
+  Resume(store_room_.TakeDueCommits(work_.orphans.all()));
   if (const auto grown = store_room_.TakeDueGrowth(); !grown.empty()) Resume(grown);
 }
 

@@ -27,8 +27,8 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     Answer(session, request, std::move(reply), Sequence());
     return;
   }
-  session.reclaimed_bytes += request.reclaim().ByteSizeLong();
-  if (session.reclaimed_bytes > kMaxReclaimBytes) {
+  session.reclaim.bytes += request.reclaim().ByteSizeLong();
+  if (session.reclaim.bytes > kMaxReclaimBytes) {
     Evict(session, "it claims more than any client holds");
     return;
   }
@@ -37,7 +37,7 @@ void CoreImpl::OnReclaim(Session& session, const v1::Request& request) {
     return;
   }
   Answer(session, request, std::move(reply), Sequence());
-  session.reclaimed = request.reclaim().done();
+  session.reclaim.done = request.reclaim().done();
   EndReclaim(session);
 }
 
@@ -47,8 +47,8 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
   const SessionId id = session.id;
   const bool may_write = session.exported.access == Export::Access::kReadWrite;
   for (const std::uint64_t open : claims.opens()) {
-    opens_.Open(id, InodeNumber(open));
-    if (opens_.CountOf(id) > kMaxOpens) return kTooMuch;
+    holdings_.opens.Open(id, InodeNumber(open));
+    if (holdings_.opens.CountOf(id) > kMaxOpens) return kTooMuch;
   }
   for (const v1::HeldToken& token : claims.tokens()) {
     const InodeNumber inode(token.inode());
@@ -56,12 +56,13 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
     const auto span = ParseTokenSpan(token.first_block(), token.length_blocks());
     if ((token.mode() != v1::TOKEN_SHARED && !exclusive) || !span.ok()) continue;
     if (exclusive && !may_write) return "it was writing, and its export has become read-only";
-    if (!tokens_.OthersAtMost(id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED, *span)) {
+    if (!holdings_.tokens.OthersAtMost(id, inode, exclusive ? v1::TOKEN_NONE : v1::TOKEN_SHARED,
+                                       *span)) {
       return absl::StrCat("it claims a token of inode ", inode.value(),
                           " that another session holds");
     }
-    tokens_.Grant(id, inode, token.mode(), *span);
-    if (tokens_.CountOf(id) > 2 * kMaxTokenRanges) return kTooMuch;
+    holdings_.tokens.Grant(id, inode, token.mode(), *span);
+    if (holdings_.tokens.CountOf(id) > 2 * kMaxTokenRanges) return kTooMuch;
   }
   for (const v1::FileLock& claim : claims.locks()) {
     const absl::StatusOr<FileLock> lock = FromProto(claim, id);
@@ -72,20 +73,20 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
       return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
                           " that its export does not allow");
     }
-    if (locks_.Conflict(*lock)) {
+    if (holdings_.locks.Conflict(*lock)) {
       return absl::StrCat("it claims a lock of inode ", lock->inode.value(),
                           " that stands in another's way");
     }
-    locks_.Set(*lock);
-    if (locks_.CountOf(id) > 2 * kMaxLocks) return kTooMuch;
+    holdings_.locks.Set(*lock);
+    if (holdings_.locks.CountOf(id) > 2 * kMaxLocks) return kTooMuch;
   }
   return {};
 }
 
 void CoreImpl::OnGraceOver() {
-  spdlog::info("volume {}: serving in epoch {}", descriptor_.name, epoch_.value());
+  spdlog::info("volume {}: serving in epoch {}", descriptor_.name, term_.epoch.value());
   allocator_->SetGrace(false);
-  orphans_.QueueAll();
+  work_.orphans.QueueAll();
   KeepForRepetitions();
   for (auto& [id, session] : sessions_.all()) RunLane(*session);
 }

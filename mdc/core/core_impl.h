@@ -43,32 +43,21 @@
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
 #include "mdc/core/counters.h"
-#include "mdc/core/output_queue.h"
+#include "mdc/core/outbox.h"
 #include "mdc/core/store_room.h"
+#include "mdc/core/term.h"
 #include "mdc/ops/operation.h"
 #include "mdc/ops/orphans.h"
-#include "mdc/sessions/cut_off_log.h"
-#include "mdc/sessions/fence_orders.h"
+#include "mdc/sessions/delegations.h"
+#include "mdc/sessions/fencing.h"
 #include "mdc/sessions/fetch_table.h"
 #include "mdc/sessions/grace.h"
-#include "mdc/sessions/key_numbers.h"
-#include "mdc/sessions/lock_queries.h"
-#include "mdc/sessions/lock_waits.h"
-#include "mdc/sessions/lun_sights.h"
-#include "mdc/sessions/orphan_queue.h"
+#include "mdc/sessions/holdings.h"
+#include "mdc/sessions/long_work.h"
 #include "mdc/sessions/parked_operations.h"
-#include "mdc/sessions/releases.h"
-#include "mdc/sessions/resends.h"
-#include "mdc/sessions/shared_directories.h"
-#include "mdc/sessions/step_queue.h"
 #include "mdc/sessions/stream_table.h"
-#include "mdc/sessions/sync_wish.h"
 #include "mdc/space/allocator.h"
-#include "mdc/tables/lock_table.h"
-#include "mdc/tables/lock_tokens.h"
-#include "mdc/tables/reserved_inode_table.h"
 #include "mdc/tables/session_table.h"
-#include "mdc/tables/token_table.h"
 
 namespace reel::mdc {
 
@@ -117,7 +106,6 @@ class CoreImpl final : public Core {
   absl::Status LoadOrphans();
   bool Apply(const WriteBatch& batch, Sequence* sequence, Haste haste = Haste::kNow,
              SessionId seen_by = SessionId());
-  Sequence VolumeSequence(Sequence sequence) const;
   // Runs whatever waits for tokens that have changed, until nothing more changes.
   void RunWoken();
 
@@ -290,7 +278,6 @@ class CoreImpl final : public Core {
 
   // core_recalls.cc
   void NoteRecalls(const std::vector<Recall>& recalls, RecallClock::Kind kind);
-  bool IsOut(SessionId session, const RecallClock::Out& out) const;
   // For how long the session's oldest recall has been out; 0: none is.
   std::uint64_t RecallAgeMs(Session& session) const;
   // Why a session must be evicted that does not answer a recall; empty: it need not.
@@ -309,44 +296,24 @@ class CoreImpl final : public Core {
   bool maintenance_ = options_.maintenance;
   absl::Status health_;
 
-  Epoch epoch_;
-  std::uint64_t sequence_base_ = 0;
-  std::uint64_t started_ms_ = 0;
+  Term term_;
   SessionClock session_clock_{clock_, options_.session_lease_ms};
   Grace grace_;
-  std::optional<KeyNumbers> keys_;  // from Begin on
-  FenceOrders fences_;
-  LunSights luns_;
-  CutOffLog cut_off_;
-  Resends resends_;
-  Releases releases_{kStepHoldings};
+  Fencing fencing_;
 
   InFlight in_flight_;
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<InodeNumbers> inode_numbers_;
-  TokenTable tokens_;
-  TokenTable attr_tokens_;
-  ReservedInodeTable reserved_inodes_;
-  SharedDirectories shared_{options_.shared_ms};
-  std::uint64_t idle_looked_ms_ = 0;
-  OpenTable opens_;
-  LockTable locks_;
-  LockWaits lock_waits_{locks_};
-  LockTokens lock_tokens_;
-  LockQueries lock_queries_{lock_tokens_};
+  Holdings holdings_;
+  Delegations delegations_{options_.shared_ms};
   SessionTable sessions_;
   StreamTable streams_;
-  OutputQueue outputs_;
-  SyncWish sync_wish_;
-  bool unheard_ = false;
+  Outbox outbox_;
   StoreRoom store_room_;
 
   FetchTable fetches_;
   ParkedOperations parked_;
-  StepQueue unfinished_;
-  std::uint64_t directory_moves_ = 0;
-
-  OrphanQueue orphans_{options_.steps.reaped};
+  LongWork work_{kStepHoldings, options_.steps.reaped};
 
   Counters counters_;
   LogLimit refusals_;

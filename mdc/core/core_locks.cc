@@ -31,13 +31,13 @@ void AddLock(const FileLock& lock, const SessionTable& sessions, bool waiting,
 }  // namespace
 
 void CoreImpl::RunLockWaits(InodeNumber inode) {
-  lock_waits_.TryLocks(inode, [this](const PendingRef& op) {
+  holdings_.lock_waits.TryLocks(inode, [this](const PendingRef& op) {
     return !health_.ok() || Run(op, /*from_queue=*/true) == Outcome::kBlocked;
   });
 }
 
 void CoreImpl::RunLockTokenWaits(InodeNumber inode) {
-  for (const PendingRef& op : lock_waits_.TakeForToken(inode)) {
+  for (const PendingRef& op : holdings_.lock_waits.TakeForToken(inode)) {
     if (op->cancelled || !health_.ok()) continue;
     if (Run(op, /*from_queue=*/true) == Outcome::kBlocked) Park(op, op->blocked_on);
   }
@@ -46,7 +46,7 @@ void CoreImpl::RunLockTokenWaits(InodeNumber inode) {
 // What waits for a token of its own session's may have been granted along with that, by a reply
 // that was lost with its stream. So it is not over before the token is back, which is soon.
 void CoreImpl::CancelLockWait(SessionId session, std::uint64_t wait) {
-  const PendingRef op = lock_waits_.Take(session, wait);
+  const PendingRef op = holdings_.lock_waits.Take(session, wait);
   if (op == nullptr) return;
   op->gives_up = true;
   Park(op, op->blocked_on);
@@ -62,15 +62,15 @@ void CoreImpl::GiveUpLockWait(const Pending& op) {
 }
 
 bool CoreImpl::WaitsForOwnLockToken(const Pending& op) const {
-  const LockToken* const token = lock_tokens_.Find(op.blocked_on);
+  const LockToken* const token = holdings_.lock_tokens.Find(op.blocked_on);
   return op.waits_for_lock_token && token != nullptr && token->session == op.session;
 }
 
 // ---- tokens -----------------------------------------------------------------------------------
 
 void CoreImpl::RecallLocks(InodeNumber inode, bool contended) {
-  if (!lock_tokens_.Recall(inode, contended)) return;
-  const LockToken& token = *lock_tokens_.Find(inode);
+  if (!holdings_.lock_tokens.Recall(inode, contended)) return;
+  const LockToken& token = *holdings_.lock_tokens.Find(inode);
   if (Session* const session = sessions_.Find(token.session)) {
     session->recalls.Note({.since_ms = session_clock_.NowMs(),
                            .kind = RecallClock::Kind::kLocks,
@@ -86,14 +86,14 @@ void CoreImpl::SendLockRecall(const LockToken& token) {
   ++counters_.recalls;
   const Session* session = sessions_.Find(token.session);
   if (session == nullptr || session->stream == kNoStream ||
-      resends_.WillSend(session->id, RecallClock::Kind::kLocks, token.inode)) {
+      work_.resends.WillSend(session->id, RecallClock::Kind::kLocks, token.inode)) {
     return;
   }
   v1::Callback callback;
   callback.mutable_recall_locks()->set_inode(token.inode.value());
   callback.mutable_recall_locks()->set_token(token.number);
   callback.mutable_recall_locks()->set_contended(token.contended);
-  outputs_.EmitLast(session->stream, std::move(callback));
+  outbox_.queue.EmitLast(session->stream, std::move(callback));
 }
 
 // ---- administration ---------------------------------------------------------------------------
@@ -101,36 +101,36 @@ void CoreImpl::SendLockRecall(const LockToken& token) {
 void CoreImpl::FetchLocks(std::optional<InodeNumber> inode,
                           std::function<void(bool answered)> then) {
   const std::uint64_t now_ms = clock_.NowMs();
-  for (const InodeNumber held : lock_queries_.Begin(inode, now_ms, std::move(then))) {
+  for (const InodeNumber held : holdings_.lock_queries.Begin(inode, now_ms, std::move(then))) {
     RecallLocks(held, /*contended=*/false);
   }
-  lock_queries_.Advance(now_ms);
+  holdings_.lock_queries.Advance(now_ms);
 }
 
 void CoreImpl::EndFetches() {
-  lock_queries_.Close();
+  holdings_.lock_queries.Close();
 }
 
 void CoreImpl::Describe(v1::LocksReply& reply) const {
-  for (const FileLock& lock : locks_.Held()) AddLock(lock, sessions_, false, reply);
-  for (const FileLock& lock : locks_.Waiting()) AddLock(lock, sessions_, true, reply);
+  for (const FileLock& lock : holdings_.locks.Held()) AddLock(lock, sessions_, false, reply);
+  for (const FileLock& lock : holdings_.locks.Waiting()) AddLock(lock, sessions_, true, reply);
 }
 
 void CoreImpl::BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                           v1::LocksReply& reply) {
   for (const auto& [id, holder] : sessions_.all()) {
     if (session && *session != id) continue;
-    const bool decides = lock_tokens_.Break(inode, id);
-    const std::vector<FileLock> broken = locks_.Break(inode, id);
+    const bool decides = holdings_.lock_tokens.Break(inode, id);
+    const std::vector<FileLock> broken = holdings_.locks.Break(inode, id);
     if (broken.empty() && !decides) continue;
     for (const FileLock& lock : broken) AddLock(lock, sessions_, false, reply);
-    lock_waits_.Wake(inode);
+    holdings_.lock_waits.Wake(inode);
     spdlog::warn("volume {}: an administrator breaks the locks of {} on inode {}", descriptor_.name,
                  holder->record.host(), inode.value());
     if (holder->stream == kNoStream) continue;
     v1::Callback callback;
     callback.mutable_locks_broken()->set_inode(inode.value());
-    outputs_.EmitLast(holder->stream, std::move(callback));
+    outbox_.queue.EmitLast(holder->stream, std::move(callback));
   }
   RunWoken();
 }

@@ -24,38 +24,38 @@ constexpr InodeNumber kForSpace(UINT64_MAX);
 // which is not enough where a file is replaced again and again.)
 void CoreImpl::KeepForLateOpens(const std::vector<InodeNumber>& inodes) {
   for (const InodeNumber inode : inodes) {
-    opens_.Open(kNobody, inode);
-    orphans_.BeginLateOpen(inode, clock_.NowMs());
+    holdings_.opens.Open(kNobody, inode);
+    work_.orphans.BeginLateOpen(inode, clock_.NowMs());
   }
 }
 
 void CoreImpl::EndLateOpens(std::uint64_t now_ms) {
-  for (const InodeNumber inode : orphans_.EndLateOpens(now_ms)) {
-    if (opens_.Close(kNobody, inode)) orphans_.Queue(inode);
+  for (const InodeNumber inode : work_.orphans.EndLateOpens(now_ms)) {
+    if (holdings_.opens.Close(kNobody, inode)) work_.orphans.Queue(inode);
   }
 }
 
 void CoreImpl::Reap() {
   if (grace_.on()) return;
-  orphans_.BeginTurn();
+  work_.orphans.BeginTurn();
   while (health_.ok()) {
-    const std::optional<InodeNumber> inode = orphans_.BeginStep();
+    const std::optional<InodeNumber> inode = work_.orphans.BeginStep();
     if (!inode) break;
     auto op = std::make_shared<Pending>();
     op->reap = *inode;
     Advance(op);
   }
   // The next ones need not wait for a tick where somebody waits for them.
-  const std::optional<InodeNumber> next = orphans_.next();
-  if (next && (parked_.Any(*next) || parked_.Any(kForSpace))) sync_wish_.Ask();
+  const std::optional<InodeNumber> next = work_.orphans.next();
+  if (next && (parked_.Any(*next) || parked_.Any(kForSpace))) outbox_.sync_wish.Ask();
   EndWaitsForSpace();
 }
 
 void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped) {
-  orphans_.EndStep();
+  work_.orphans.EndStep();
   if (!reaped.ok()) {
     allocator_->Abandon();
-    orphans_.Remove(inode);
+    work_.orphans.Remove(inode);
     parked_.Wake(inode);
     spdlog::error("volume {}: inode {} cannot be removed: {}", descriptor_.name, inode.value(),
                   reaped.status().ToString());
@@ -63,8 +63,8 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
   }
   for (const InodeNumber gone : ctx.txn.DeletedInodes()) {
     // Whoever has looked at it since it lost its name still answers for it.
-    SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
-    attr_tokens_.Forget(gone);
+    SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), gone, v1::TOKEN_NONE));
+    holdings_.attr_tokens.Forget(gone);
     parked_.Wake(gone);
   }
   // Who waited for the rest of a truncation waits for no more of a removal, which may itself have
@@ -74,18 +74,18 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
     if (record.ok() && (*record)->truncated_from() == 0) parked_.Wake(inode);
   }
   const WriteBatch batch = ctx.txn.TakeBatch();
-  orphans_.Committed(batch.changes().size(), Commit(ctx, batch, Haste::kWhenAsked));
+  work_.orphans.Committed(batch.changes().size(), Commit(ctx, batch, Haste::kWhenAsked));
   switch (*reaped) {
     case Reaped::kMore:
       // First again where somebody waits for it.
-      orphans_.Queue(inode,
-                     parked_.Any(inode) ? OrphanQueue::Place::kFirst : OrphanQueue::Place::kLast);
+      work_.orphans.Queue(
+          inode, parked_.Any(inode) ? OrphanQueue::Place::kFirst : OrphanQueue::Place::kLast);
       break;
     case Reaped::kOpen:
       parked_.Wake(inode);
       break;
     case Reaped::kDone:
-      orphans_.Remove(inode);
+      work_.orphans.Remove(inode);
       parked_.Wake(inode);
       ++counters_.reaped;
       break;
@@ -93,7 +93,7 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
 }
 
 bool CoreImpl::SpaceComesBack() const {
-  return orphans_.FreesSpace(outputs_.durable());
+  return work_.orphans.FreesSpace(outbox_.queue.durable());
 }
 
 bool CoreImpl::AwaitSpace(const PendingRef& op) {
@@ -103,7 +103,7 @@ bool CoreImpl::AwaitSpace(const PendingRef& op) {
   EndLateOpens(UINT64_MAX);
   if (!SpaceComesBack() || now_ms >= op->space_until_ms) return false;
   allocator_->Abandon();
-  sync_wish_.AskForAll();
+  outbox_.sync_wish.AskForAll();
   op->blocked_on = kForSpace;
   return true;
 }

@@ -42,23 +42,10 @@ void CoreImpl::NoteRecalls(const std::vector<Recall>& recalls, RecallClock::Kind
   }
 }
 
-bool CoreImpl::IsOut(SessionId session, const RecallClock::Out& out) const {
-  switch (out.kind) {
-    case RecallClock::Kind::kData:
-      return tokens_.IsOut(session, out.inode, out.number);
-    case RecallClock::Kind::kAttributes:
-      return attr_tokens_.IsOut(session, out.inode, out.number);
-    case RecallClock::Kind::kLocks:
-      break;
-  }
-  const LockToken* const token = lock_tokens_.Find(out.inode);
-  return token != nullptr && token->session == session && token->number == out.number;
-}
-
 // By the SessionClock, which may step back.
 std::uint64_t CoreImpl::RecallAgeMs(Session& session) const {
-  const auto oldest =
-      session.recalls.Oldest([&](const RecallClock::Out& out) { return IsOut(session.id, out); });
+  const auto oldest = session.recalls.Oldest(
+      [&](const RecallClock::Out& out) { return holdings_.IsOut(session.id, out); });
   if (!oldest) return 0;
   const std::uint64_t now_ms = session_clock_.NowMs();
   return now_ms - std::min(now_ms, oldest->since_ms);
@@ -67,7 +54,7 @@ std::uint64_t CoreImpl::RecallAgeMs(Session& session) const {
 std::string CoreImpl::OverdueRecall(Session& session) const {
   const std::uint64_t limit_ms = RecallLimitMs(options_.session_lease_ms);
   const std::uint64_t age_ms = RecallAgeMs(session);
-  if (age_ms < limit_ms || luns_.AnyLost()) return {};
+  if (age_ms < limit_ms || fencing_.luns.AnyLost()) return {};
   if (store_room_.HoldsCommitOf(session.id)) return {};  // it is the store that it waits for
   const bool reports = session.recall_work.has_value();
   const std::string trouble = reports ? session.recall_work->trouble() : "";
@@ -83,11 +70,12 @@ std::string CoreImpl::OverdueRecall(Session& session) const {
 }
 
 bool CoreImpl::Reaches(const std::string& lun) const {
-  return !options_.reservations || luns_.Reaches(lun, clock_.NowMs());  // without, it does not look
+  return !options_.reservations ||
+         fencing_.luns.Reaches(lun, clock_.NowMs());  // without, it does not look
 }
 
 void CoreImpl::OnLunsSeen(const std::vector<Uuid>& lost) {
-  luns_.Seen(lost, clock_.NowMs());
+  fencing_.luns.Seen(lost, clock_.NowMs());
 }
 
 void CoreImpl::OnGiveUp(Session& session, const v1::Request& request) {
@@ -110,7 +98,8 @@ void CoreImpl::OnGiveUp(Session& session, const v1::Request& request) {
 // ---- what administration sees -----------------------------------------------------------------
 
 void CoreImpl::NoteCutOff(const Session& session, std::string_view reason) {
-  cut_off_.Add(clock_.NowMs(), absl::StrCat(WhoIs(session), " was evicted: ", std::string(reason)));
+  fencing_.cut_off.Add(clock_.NowMs(),
+                       absl::StrCat(WhoIs(session), " was evicted: ", std::string(reason)));
 }
 
 void CoreImpl::DescribeRecallAlarms(v1::ShowReply& reply) const {
@@ -127,7 +116,7 @@ void CoreImpl::DescribeRecallAlarms(v1::ShowReply& reply) const {
           absl::StrCat(who, " does not reach a LUN: ", session->recall_work->trouble()));
     }
   }
-  for (const CutOffLog::CutOff& cut : cut_off_.Shown(clock_.NowMs())) {
+  for (const CutOffLog::CutOff& cut : fencing_.cut_off.Shown(clock_.NowMs())) {
     reply.add_alarms(absl::StrCat(cut.what, "; ", InSeconds(cut.ago_ms),
                                   " ago; what its programs had not synced is lost"));
   }

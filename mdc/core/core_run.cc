@@ -65,7 +65,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   const std::size_t bytes = MemoryOf(request);
   if (session.waiting >= options_.slots + kMaxUnslotted ||
       session.waiting_bytes + bytes > kMaxWaitingBytes ||
-      outputs_.WaitingBytes(session.stream) > kMaxAnswerBytes) {
+      outbox_.queue.WaitingBytes(session.stream) > kMaxAnswerBytes) {
     Refuse(session.stream, request.id(), EPROTO, "too many operations at once");
     return;
   }
@@ -85,7 +85,7 @@ void CoreImpl::Operate(Session& session, v1::Request request) {
   ++session.waiting;
   session.waiting_bytes += bytes;
   const bool replay = op->request.has_replay();
-  if (replay) ++session.replays_left;
+  if (replay) ++session.reclaim.replays_left;
   if (grace_.on() && !replay) {
     session.lane.push_back(std::move(op));
   } else if (!op->ordered && !AnyDelegated(session)) {
@@ -138,10 +138,10 @@ void CoreImpl::Repeat(Session& session, Slot& slot, const v1::Request& request) 
   // says by itself what it still has open.)
   if (slot.resumed && reply.error() == 0 && request.has_create() && request.create().open() &&
       !request.has_replay()) {
-    opens_.Open(session.id, InodeNumber(reply.entry().attr().inode()));
+    holdings_.opens.Open(session.id, InodeNumber(reply.entry().attr().inode()));
   }
   slot.resumed = false;
-  reply.set_sequence(VolumeSequence(outputs_.durable()).value());
+  reply.set_sequence(term_.VolumeSequence(outbox_.queue.durable()).value());
   Answer(session, request, std::move(reply), slot.waits_for);
 }
 
@@ -176,20 +176,19 @@ void CoreImpl::Advance(const PendingRef& op) {
 
 OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentials& credentials) {
   return OpContext{.txn = txn,
-                   .session = session,
-                   .credentials = credentials,
+                   .caller = {.session = session, .credentials = credentials},
                    .now = clock_.WallNow(),
-                   .next_sequence = VolumeSequence(db_.last_applied() + 1),
+                   .next_sequence = term_.VolumeSequence(db_.last_applied() + 1),
                    .descriptor = descriptor_,
                    .inode_numbers = *inode_numbers_,
                    .allocator = *allocator_,
-                   .tokens = tokens_,
-                   .attr_tokens = attr_tokens_,
-                   .opens = opens_,
-                   .locks = locks_,
-                   .lock_tokens = lock_tokens_,
+                   .tokens = holdings_.tokens,
+                   .attr_tokens = holdings_.attr_tokens,
+                   .opens = holdings_.opens,
+                   .locks = holdings_.locks,
+                   .lock_tokens = holdings_.lock_tokens,
                    .steps = options_.steps,
-                   .directory_moves = &directory_moves_};
+                   .directory_moves = &term_.directory_moves};
 }
 
 // A client that is not allowed everything tells of every open, but of directories that it caches;
@@ -197,8 +196,8 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
 bool CoreImpl::MayLock(SessionId session, const v1::FileLock& lock) const {
   return lock.type() == v1::LOCK_NONE || lock.kind() == v1::LOCK_WRITER ||
          !Restricts(sessions_.all().at(session)->exported) ||
-         opens_.IsOpenBy(session, InodeNumber(lock.inode())) ||
-         attr_tokens_.Held(session, InodeNumber(lock.inode())) != v1::TOKEN_NONE;
+         holdings_.opens.IsOpenBy(session, InodeNumber(lock.inode())) ||
+         holdings_.attr_tokens.Held(session, InodeNumber(lock.inode())) != v1::TOKEN_NONE;
 }
 
 absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
@@ -215,8 +214,8 @@ absl::Status CoreImpl::CheckAllowed(const Pending& op, OpContext& ctx) const {
 
 CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   // Each answer to its recalls has queued another step, and the first one was enough.
-  if (op->reap != InodeNumber(0) && !orphans_.Contains(op->reap)) {
-    orphans_.EndStep();
+  if (op->reap != InodeNumber(0) && !work_.orphans.Contains(op->reap)) {
+    work_.orphans.EndStep();
     return Outcome::kDone;
   }
   // An open answers without its token rather than wait; LayoutGet waits its turn.
@@ -224,7 +223,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
-  const StoreRoom::Wait wait = store_room_.WaitOf(*op, orphans_.all());
+  const StoreRoom::Wait wait = store_room_.WaitOf(*op, work_.orphans.all());
   if (wait != StoreRoom::Wait::kNone) {
     store_room_.Hold(op, wait, clock_.NowMs());
     return wait == StoreRoom::Wait::kToGrow ? Outcome::kMissed : Outcome::kBlocked;
@@ -241,8 +240,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   absl::Status may_be;
   if (op->request.has_replay()) may_be = TakeReplay(*op, ctx);
   if (op->request.has_delegated()) may_be = TakeDelegated(*op, ctx);
-  ctx.store_full = full && !seen_by;
-  ctx.store_spent = ctx.store_full && store_room_.spent();
+  ctx.store.full = full && !seen_by;
+  ctx.store.spent = ctx.store.full && store_room_.spent();
   ctx.others_cached = op->blocked_on != InodeNumber(0);
   ctx.others_wait = OthersWait(*op);
   v1::Reply reply;
@@ -253,13 +252,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     status = reaped.status();
   } else if (!may_be.ok()) {
     status = std::move(may_be);
-  } else if (ctx.store_full && KindOf(op->request).store == StoreUse::kGrows &&
+  } else if (ctx.store.full && KindOf(op->request).store == StoreUse::kGrows &&
              !op->request.has_layout_get()) {
     status = StoreIsFull();
   } else {
     status = CheckAllowed(*op, ctx);
     if (status.ok()) status = OperationFor(op->request.op_case())(ctx, op->request, reply);
-    if (!txn.missed() && !ctx.blocked) {
+    if (!txn.missed() && !ctx.blocked.on) {
       if (absl::Status undelegated = RequireUndelegated(*op, ctx); !undelegated.ok())
         status = undelegated;
     }
@@ -273,13 +272,13 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     return Outcome::kMissed;
   }
   op->waits_for_removal = false;
-  if (!status.ok() && ctx.blocked_by_removal) {
+  if (!status.ok() && ctx.blocked.by_removal) {
     allocator_->Abandon();
-    op->blocked_on = *ctx.blocked;
+    op->blocked_on = *ctx.blocked.on;
     status = AwaitRemoval(op->blocked_on);
     op->waits_for_removal = status.ok();
     if (status.ok()) return Outcome::kBlocked;
-    ctx.blocked.reset();
+    ctx.blocked.on.reset();
   }
   if (ErrnoOf(status) == ENOSPC && op->reap == InodeNumber(0) && !op->request.has_set_xattr() &&
       AwaitSpace(op)) {
@@ -288,24 +287,25 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();
   if (op->waits_for_lock_token) {
     op->blocked_on = *ctx.waits_for_lock_token;
-    RecallLocks(op->blocked_on, lock_tokens_.Find(op->blocked_on)->session != op->session);
+    RecallLocks(op->blocked_on, holdings_.lock_tokens.Find(op->blocked_on)->session != op->session);
     return Outcome::kBlocked;
   }
   if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
-  if (!status.ok() && ctx.blocked) {
+  if (!status.ok() && ctx.blocked.on) {
     allocator_->Abandon();
     ++counters_.blocked;
-    if (ctx.blocked_by_attr) {
-      if (!attr_tokens_.OthersAtMost(op->session, *ctx.blocked, v1::TOKEN_SHARED)) {
-        shared_.Note(*ctx.blocked, clock_.NowMs());
+    if (ctx.blocked.by_attr) {
+      if (!holdings_.attr_tokens.OthersAtMost(op->session, *ctx.blocked.on, v1::TOKEN_SHARED)) {
+        delegations_.shared().Note(*ctx.blocked.on, clock_.NowMs());
       }
-      SendAttrRecalls(attr_tokens_.RecallOthers(op->session, *ctx.blocked, ctx.blocked_at_most));
+      SendAttrRecalls(
+          holdings_.attr_tokens.RecallOthers(op->session, *ctx.blocked.on, ctx.blocked.at_most));
     } else {
-      const SessionId spared = ctx.blocked_by_all ? SessionId(0) : op->session;
-      SendRecalls(
-          tokens_.RecallOthers(spared, *ctx.blocked, ctx.blocked_at_most, ctx.blocked_span));
+      const SessionId spared = ctx.blocked.by_all ? SessionId(0) : op->session;
+      SendRecalls(holdings_.tokens.RecallOthers(spared, *ctx.blocked.on, ctx.blocked.at_most,
+                                                ctx.blocked.span));
     }
-    op->blocked_on = *ctx.blocked;
+    op->blocked_on = *ctx.blocked.on;
     return Outcome::kBlocked;
   }
   if (status.ok() && ctx.unfinished) {
@@ -330,10 +330,10 @@ Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, 
     return sequence;
   }
   allocator_->Committed(sequence);
-  for (const auto& action : ctx.on_commit) action();
-  for (const InodeNumber inode : ctx.orphans) {
-    orphans_.Add(inode);
-    orphans_.Queue(inode);
+  for (const auto& action : ctx.effects.on_commit) action();
+  for (const InodeNumber inode : ctx.effects.orphans) {
+    work_.orphans.Add(inode);
+    work_.orphans.Queue(inode);
   }
   return sequence;
 }
@@ -354,15 +354,15 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     if (slot != nullptr) slot->reply = StoredForm(reply);
     FillChanged(session, ctx, reply);
     // Ahead of the reply: nothing is made there any more by the time that its caller goes on.
-    for (const InodeNumber inode : ctx.stale_reservations) {
-      SendAttrRecalls(attr_tokens_.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));
+    for (const InodeNumber inode : ctx.effects.stale_reservations) {
+      SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));
     }
     GrantCaching(op, ctx, reply);
     GrantDelegations(op, ctx, reply);
-    if (ctx.delegated != nullptr) ++counters_.delegated;
-    if (ctx.replay != nullptr) ++counters_.replayed;
-    for (const InodeNumber inode : ctx.soon_wanted) {
-      SendRecalls(tokens_.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
+    if (ctx.decided.delegated != nullptr) ++counters_.delegated;
+    if (ctx.decided.replay != nullptr) ++counters_.replayed;
+    for (const InodeNumber inode : ctx.effects.soon_wanted) {
+      SendRecalls(holdings_.tokens.RecallOthers(session.id, inode, v1::TOKEN_SHARED));
     }
     WriteBatch batch = ctx.txn.TakeBatch();
     if (slot != nullptr) {
@@ -373,10 +373,10 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    const Haste haste = early || ctx.delegated != nullptr ? Haste::kWhenAsked : Haste::kNow;
+    const Haste haste = early || ctx.decided.delegated != nullptr ? Haste::kWhenAsked : Haste::kNow;
     waits_for = std::max(waits_for, Commit(ctx, batch, haste, early ? op.session : SessionId()));
     if (!health_.ok()) return;
-    KeepForLateOpens(ctx.late_opens);
+    KeepForLateOpens(ctx.effects.late_opens);
   } else {
     allocator_->Abandon();
     ++counters_.errors;
@@ -397,24 +397,24 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     slot->resumed = false;
     slot->waits_for = waits_for;
   }
-  reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
-  if (early && waits_for > outputs_.durable()) {
+  reply.set_sequence(term_.VolumeSequence(std::max(waits_for, outbox_.queue.durable())).value());
+  if (early && waits_for > outbox_.queue.durable()) {
     v1::EarlyReply& early = *reply.mutable_early();
-    early.set_durable(VolumeSequence(outputs_.durable()).value());
+    early.set_durable(term_.VolumeSequence(outbox_.queue.durable()).value());
     *early.mutable_time() = ToProto(ctx.now);
     waits_for = Sequence();
   }
-  if (op.request.has_replay() && --session.replays_left == 0) grace_.DidAgain(session.id);
+  if (op.request.has_replay() && --session.reclaim.replays_left == 0) grace_.DidAgain(session.id);
   if (const auto token = KindOf(op.request).token_inode) {
     // Others may wait for a token that came down; an orphan, for its last close or token.
     if (op.request.has_layout_return() || op.request.close().lowers_token()) parked_.Wake(*token);
-    orphans_.Queue(*token);
+    work_.orphans.Queue(*token);
   }
   if (op.request.has_set_lock()) {
-    lock_waits_.Wake(InodeNumber(op.request.set_lock().lock().inode()));
+    holdings_.lock_waits.Wake(InodeNumber(op.request.set_lock().lock().inode()));
   }
   if (op.request.has_lock_return()) {
-    lock_waits_.Wake(InodeNumber(op.request.lock_return().inode()));
+    holdings_.lock_waits.Wake(InodeNumber(op.request.lock_return().inode()));
   }
   if (op.request.has_cancel_lock() && status.ok())
     CancelLockWait(session.id, op.request.cancel_lock().wait());
@@ -424,12 +424,12 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
       parked_.Wake(InodeNumber(inode));
     }
     reply.set_id(op.request.id());
-    outputs_.EmitLast(session.stream, std::move(reply));
+    outbox_.queue.EmitLast(session.stream, std::move(reply));
     return;
   }
   if (op.request.has_close() && waits_for == Sequence()) {
     reply.set_id(op.request.id());
-    outputs_.EmitIdle(session.stream, std::move(reply));
+    outbox_.queue.EmitIdle(session.stream, std::move(reply));
     return;
   }
   Answer(session, op.request, std::move(reply), waits_for);
@@ -446,7 +446,7 @@ void CoreImpl::Answer(const Session& session, const v1::Request& request, v1::Re
   // The session that sent it goes on already.
   const auto wanted =
       request.has_delegated() ? OutputQueue::Wanted::kNo : OutputQueue::Wanted::kYes;
-  outputs_.Emit(session.stream, std::move(reply), waits_for, token, wanted);
+  outbox_.queue.Emit(session.stream, std::move(reply), waits_for, token, wanted);
 }
 
 }  // namespace reel::mdc

@@ -31,7 +31,7 @@ bool MayCache(const Session& session, const v1::Hello& hello) {
 }  // namespace
 
 void CoreImpl::OnStreamOpened(StreamId stream, std::string certificate) {
-  if (streams_.Add(stream, std::move(certificate))) outputs_.StreamOpened(stream);
+  if (streams_.Add(stream, std::move(certificate))) outbox_.queue.StreamOpened(stream);
 }
 
 void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
@@ -69,10 +69,10 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       OnGiveUp(*session, request);
       break;
     default:
-      if (session->phase == Session::Phase::kMustReclaim && !session->reclaimed &&
+      if (session->phase == Session::Phase::kMustReclaim && !session->reclaim.done &&
           !request.has_replay()) {
         Refuse(stream, request.id(), EPROTO, "in a new epoch, Reclaim comes first");
-      } else if (request.has_replay() && (session->reclaimed || !MayReplay(*session, request))) {
+      } else if (request.has_replay() && (session->reclaim.done || !MayReplay(*session, request))) {
         Refuse(stream, request.id(), EPROTO, "there is nothing to be done again");
       } else {
         Operate(*session, std::move(request));
@@ -84,7 +84,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
 
 void CoreImpl::OnStreamEnded(StreamId stream) {
   streams_.Remove(stream);
-  outputs_.StreamEnded(stream);
+  outbox_.queue.StreamEnded(stream);
   Session* session = sessions_.FindByStream(stream);
   if (session == nullptr) return;
   sessions_.Detach(*session);
@@ -105,8 +105,8 @@ void CoreImpl::Refuse(StreamId stream, std::uint64_t id, int error, std::string_
   reply.set_id(id);
   reply.set_error(error);
   reply.set_message(std::string(message));
-  outputs_.Emit(stream, std::move(reply), Sequence());
-  outputs_.Emit(stream, OutputQueue::End{}, Sequence());
+  outbox_.queue.Emit(stream, std::move(reply), Sequence());
+  outbox_.queue.Emit(stream, OutputQueue::End{}, Sequence());
   streams_.Refuse(stream);
 }
 
@@ -115,7 +115,7 @@ void CoreImpl::RefuseHello(StreamId stream, std::uint64_t id, int error, std::st
   reply.set_id(id);
   reply.set_error(error);
   reply.set_message(std::string(message));
-  outputs_.Emit(stream, std::move(reply), Sequence());
+  outbox_.queue.Emit(stream, std::move(reply), Sequence());
 }
 
 void CoreImpl::OnHello(StreamId stream, const v1::Request& request) {
@@ -164,13 +164,13 @@ absl::StatusOr<std::uint32_t> CoreImpl::Negotiate(const v1::Hello& hello) const 
 
 // What this stream's Hello brings, which its session has until the next one's.
 void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
-  session.caches_attributes = MayCache(session, hello);
-  session.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
-  session.features = hello.features() & SpokenFeatures(options_.protocol);
+  session.spoken.caches_attributes = MayCache(session, hello);
+  session.spoken.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
+  session.spoken.features = hello.features() & SpokenFeatures(options_.protocol);
   if (options_.names == NameReplies::kDurable) {
-    session.features &= ~std::uint64_t{v1::FEATURE_DELEGATION};
+    session.spoken.features &= ~std::uint64_t{v1::FEATURE_DELEGATION};
   }
-  session.program = hello.program().substr(0, kMaxProgramBytes);
+  session.spoken.program = hello.program().substr(0, kMaxProgramBytes);
   session.recall_work.reset();
 }
 
@@ -243,7 +243,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
   session.slots.resize(options_.slots + 1);
   if (options_.reservations && session.exported.access != Export::Access::kReadOnly) {
-    const std::optional<std::uint64_t> key = keys_->Take();
+    const std::optional<std::uint64_t> key = fencing_.keys->Take();
     if (!key) {
       RefuseHello(stream, request.id(), ENOSPC,
                   "this epoch has no reservation keys left; restart the controller");
@@ -289,15 +289,15 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   const StreamId before = sessions_.Attach(*session, stream);
   Equip(*session, request.hello());
   if (before != kNoStream) {
-    outputs_.Emit(before, OutputQueue::End{}, Sequence());
+    outbox_.queue.Emit(before, OutputQueue::End{}, Sequence());
     streams_.Refuse(before);
     DropOperations(*session);
   }
   RenewLease(*session);
   if (session->phase == Session::Phase::kMustReclaim) {
     // Reclaiming starts over: what an earlier stream brought would be counted twice.
-    session->reclaimed_bytes = 0;
-    session->reclaimed = false;
+    session->reclaim.bytes = 0;
+    session->reclaim.done = false;
     session->hello = request;
     ReleaseClaims(*session);
   } else {
@@ -306,16 +306,16 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   // Recalls may have been lost with the old stream. They follow with the next tick, not in one
   // frame with the answer to Hello: the client has its session set up by then. So does what is
   // recalled until then: a second answer to one recall could give up what was granted between them.
-  resends_.Add(session->id);
+  work_.resends.Add(session->id);
 }
 
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
   v1::Reply reply;
   v1::HelloReply& hello = *reply.mutable_hello();
-  hello.set_protocol(session.protocol);
-  hello.set_features(session.features);
+  hello.set_protocol(session.spoken.protocol);
+  hello.set_features(session.spoken.features);
   hello.set_session(session.id.value());
-  hello.set_epoch(epoch_.value());
+  hello.set_epoch(term_.epoch.value());
   hello.set_lease_ms(session.record.lease_ms());
   hello.set_slots(static_cast<std::uint32_t>(session.slots.size() - 1));
   if (request.hello().map_generation() < descriptor_.generation) {
@@ -326,7 +326,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   hello.set_squashed(Squashes(session.exported));
   if (!session.record.keys().empty()) hello.set_key(session.record.keys(0).key());
   hello.set_must_reclaim(session.phase == Session::Phase::kMustReclaim);
-  reply.set_sequence(VolumeSequence(std::max(waits_for, outputs_.durable())).value());
+  reply.set_sequence(term_.VolumeSequence(std::max(waits_for, outbox_.queue.durable())).value());
   Answer(session, request, std::move(reply), waits_for);
 }
 
@@ -362,19 +362,21 @@ void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {
   }
   v1::Reply reply;
   reply.set_id(request.id());
-  reply.set_sequence(VolumeSequence(sequence).value());
-  outputs_.Emit(stream, std::move(reply), sequence);
-  outputs_.Emit(stream, OutputQueue::End{}, sequence);
+  reply.set_sequence(term_.VolumeSequence(sequence).value());
+  outbox_.queue.Emit(stream, std::move(reply), sequence);
+  outbox_.queue.Emit(stream, OutputQueue::End{}, sequence);
   streams_.Refuse(stream);
 }
 
 void CoreImpl::SayFarewell(const std::string& reason, bool stopped) {
   for (const auto& [id, session] : sessions_.all()) {
-    if (session->stream == kNoStream || (session->features & v1::FEATURE_FAREWELL) == 0) continue;
+    if (session->stream == kNoStream || (session->spoken.features & v1::FEATURE_FAREWELL) == 0) {
+      continue;
+    }
     v1::Callback callback;
     callback.mutable_farewell()->set_reason(reason);
     callback.mutable_farewell()->set_stopped(stopped);
-    outputs_.Emit(session->stream, std::move(callback), Sequence());
+    outbox_.queue.Emit(session->stream, std::move(callback), Sequence());
   }
 }
 
@@ -382,14 +384,14 @@ void CoreImpl::DropOperations(Session& session) {
   for (const PendingRef& op : session.lane) op->cancelled = true;
   session.lane.clear();
   parked_.CancelOf(session.id);
-  lock_waits_.Drop(session.id);
+  holdings_.lock_waits.Drop(session.id);
   fetches_.CancelOf(session.id);
   store_room_.CancelOf(session.id);
-  unfinished_.CancelOf(session.id);
+  work_.unfinished.CancelOf(session.id);
   for (Slot& slot : session.slots) slot.running = 0;
   session.waiting = 0;
   session.waiting_bytes = 0;
-  session.replays_left = 0;
+  session.reclaim.replays_left = 0;
 }
 
 Sequence CoreImpl::Forget(Session& session) {

@@ -11,24 +11,25 @@ void CoreImpl::CommitStep(const PendingRef& op, OpContext& ctx) {
   op->progress = ctx.progress;
   op->misses = 0;
   op->blocked_on = InodeNumber(0);
-  unfinished_.Add(op);
-  sync_wish_.Ask();  // the next step follows it
+  work_.unfinished.Add(op);
+  outbox_.sync_wish.Ask();  // the next step follows it
 }
 
 void CoreImpl::RunUnfinished() {
-  if (unfinished_.empty() || !health_.ok()) return;
-  const std::vector<PendingRef> turn = unfinished_.TakeTurn();
-  if (!unfinished_.empty()) sync_wish_.Ask();
+  if (work_.unfinished.empty() || !health_.ok()) return;
+  const std::vector<PendingRef> turn = work_.unfinished.TakeTurn();
+  if (!work_.unfinished.empty()) outbox_.sync_wish.Ask();
   Resume(turn);
 }
 
 absl::Status CoreImpl::AwaitRemoval(InodeNumber inode) {
-  if (!orphans_.Contains(inode))
+  if (!work_.orphans.Contains(inode)) {
     return DamagedRecord("a truncation that nobody goes on with", inode);
+  }
   ++counters_.blocked;
   // Before those for whom nobody waits.
-  orphans_.Queue(inode, OrphanQueue::Place::kFirst);
-  sync_wish_.Ask();
+  work_.orphans.Queue(inode, OrphanQueue::Place::kFirst);
+  outbox_.sync_wish.Ask();
   return absl::OkStatus();
 }
 

@@ -10,11 +10,11 @@ void CoreImpl::Park(const PendingRef& op, InodeNumber inode) {
   if (op->unfinished || op->fetching) return;  // it stands elsewhere
   if (op->gives_up && !WaitsForOwnLockToken(*op)) return GiveUpLockWait(*op);
   if (op->waits_for_lock_token) {
-    lock_waits_.AddForToken(inode, op);
+    holdings_.lock_waits.AddForToken(inode, op);
     return;
   }
   if (op->request.has_set_lock()) {
-    lock_waits_.AddForLock(op);
+    holdings_.lock_waits.AddForLock(op);
     return;
   }
   // Whoever changes extents has the token that those in line may wait for, and has to come to an
@@ -45,7 +45,8 @@ bool CoreImpl::WaitsInOrder(const Pending& op) const {
   const v1::LayoutGet& get = op.request.layout_get();
   const auto span = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
   const InodeNumber inode(get.inode());
-  return span.ok() && parked_.Any(inode) && tokens_.Held(op.session, inode, *span) < get.mode();
+  return span.ok() && parked_.Any(inode) &&
+         holdings_.tokens.Held(op.session, inode, *span) < get.mode();
 }
 
 bool CoreImpl::OthersWait(const Pending& op) const {
@@ -65,8 +66,8 @@ void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
     callback.mutable_recall_token()->set_mode(recall.mode);
     callback.mutable_recall_token()->set_first_block(recall.span.first.value());
     callback.mutable_recall_token()->set_length_blocks(LengthForMessage(recall.span));
-    outputs_.Emit(session->stream, std::move(callback), Sequence(),
-                  OutputQueue::TokenOf(recall.session, recall.inode));
+    outbox_.queue.Emit(session->stream, std::move(callback), Sequence(),
+                       OutputQueue::TokenOf(recall.session, recall.inode));
   }
 }
 

@@ -25,7 +25,7 @@ bool Owns(const v1::Credentials& credentials, const v1::InodeRecord& record) {
 
 absl::Status RequireOwner(const OpContext& ctx, const v1::InodeRecord& record,
                           std::string_view what) {
-  if (Owns(ctx.credentials, record)) return absl::OkStatus();
+  if (Owns(ctx.caller.credentials, record)) return absl::OkStatus();
   return ErrnoStatus(EPERM, absl::StrCat(std::string(what), " takes the owner"));
 }
 
@@ -36,15 +36,15 @@ absl::Status Denied() {
 // Whether mode and access ACL let the caller do all of `wanted`.
 absl::Status MayAccess(OpContext& ctx, std::uint64_t inode, const v1::InodeRecord& record,
                        std::uint32_t wanted) {
-  if (ctx.credentials.uid() == 0 || wanted == 0) return absl::OkStatus();
+  if (ctx.caller.credentials.uid() == 0 || wanted == 0) return absl::OkStatus();
   const absl::StatusOr<Acl> acl = FindAccessAcl(ctx, InodeNumber(inode), record);
   if (!acl.ok()) return acl.status();
   if (!acl->empty()) {
-    return acl->Allows(ctx.credentials, record, wanted) ? absl::OkStatus() : Denied();
+    return acl->Allows(ctx.caller.credentials, record, wanted) ? absl::OkStatus() : Denied();
   }
-  const unsigned shift = ctx.credentials.uid() == record.uid()    ? 6
-                         : InGroup(ctx.credentials, record.gid()) ? 3
-                                                                  : 0;
+  const unsigned shift = ctx.caller.credentials.uid() == record.uid()    ? 6
+                         : InGroup(ctx.caller.credentials, record.gid()) ? 3
+                                                                         : 0;
   return ((record.mode() >> shift) & wanted) == wanted ? absl::OkStatus() : Denied();
 }
 
@@ -65,7 +65,7 @@ absl::Status MayAccessInode(OpContext& ctx, std::uint64_t inode, std::uint32_t w
 // In a sticky directory only the owner of the entry's inode, or of the directory, takes it away.
 absl::Status MayTakeEntry(OpContext& ctx, std::uint64_t parent, const std::string& name) {
   return OnInode(ctx, parent, [&](const v1::InodeRecord& directory) -> absl::Status {
-    if ((directory.mode() & S_ISVTX) == 0 || Owns(ctx.credentials, directory)) {
+    if ((directory.mode() & S_ISVTX) == 0 || Owns(ctx.caller.credentials, directory)) {
       return absl::OkStatus();
     }
     const auto entry = FindEntry(ctx.txn, InodeNumber(parent), name);
@@ -95,8 +95,9 @@ absl::Status MayChangeOwner(const OpContext& ctx, const SetAttr& set,
                             const v1::InodeRecord& record) {
   const bool uid_changes = (set.fields() & SetAttr::UID) != 0 && set.uid() != record.uid();
   const bool gid_changes = (set.fields() & SetAttr::GID) != 0 && set.gid() != record.gid();
-  if ((uid_changes && ctx.credentials.uid() != 0) ||
-      (gid_changes && !InGroup(ctx.credentials, set.gid()) && ctx.credentials.uid() != 0)) {
+  if ((uid_changes && ctx.caller.credentials.uid() != 0) ||
+      (gid_changes && !InGroup(ctx.caller.credentials, set.gid()) &&
+       ctx.caller.credentials.uid() != 0)) {
     return ErrnoStatus(EPERM, "only root gives a file to another owner or group");
   }
   return RequireOwner(ctx, record, "chown");
@@ -106,8 +107,8 @@ absl::Status MayChangeMode(const OpContext& ctx, const SetAttr& set,
                            const v1::InodeRecord& record) {
   if (absl::Status s = RequireOwner(ctx, record, "chmod"); !s.ok()) return s;
   // Nobody makes a program that runs as a group they are not in.
-  if ((set.mode() & S_ISGID) != 0 && !S_ISDIR(record.mode()) && ctx.credentials.uid() != 0 &&
-      !InGroup(ctx.credentials, record.gid())) {
+  if ((set.mode() & S_ISGID) != 0 && !S_ISDIR(record.mode()) && ctx.caller.credentials.uid() != 0 &&
+      !InGroup(ctx.caller.credentials, record.gid())) {
     return ErrnoStatus(EPERM, "set-group-id takes a member of the file's group");
   }
   return absl::OkStatus();
@@ -124,7 +125,7 @@ absl::Status MaySetAttr(OpContext& ctx, const SetAttr& set, const v1::InodeRecor
   if (has(SetAttr::FLAGS)) {
     if (absl::Status s = RequireOwner(ctx, record, "changing flags"); !s.ok()) return s;
   }
-  if (Owns(ctx.credentials, record)) return absl::OkStatus();
+  if (Owns(ctx.caller.credentials, record)) return absl::OkStatus();
   if (has(SetAttr::ATIME | SetAttr::MTIME | SetAttr::CTIME)) {
     return RequireOwner(ctx, record, "setting times");
   }
@@ -148,7 +149,7 @@ absl::Status MayChangeXattr(OpContext& ctx, std::uint64_t inode, const std::stri
     if (name.starts_with("user.")) return MayAccess(ctx, inode, record, kWrite);
     if (IsSetting(name)) return RequireOwner(ctx, record, "changing a setting");
     if (name.starts_with("system.")) return RequireOwner(ctx, record, "changing an ACL");
-    if (ctx.credentials.uid() == 0) return absl::OkStatus();
+    if (ctx.caller.credentials.uid() == 0) return absl::OkStatus();
     return ErrnoStatus(EPERM, absl::StrCat("only root sets ", name));
   });
 }

@@ -41,7 +41,7 @@ AllocationRequest RequestFor(const OpContext& ctx, const ExtentEdit& edit,
   AllocationRequest request;
   request.length_blocks = hole.end - hole.start;
   request.affinity = record.affinity();
-  request.session = ctx.session;
+  request.session = ctx.caller.session;
   request.directory = InodeNumber(record.directory());
   const auto before = edit.Before(hole.start);
   if (before && before->end() == hole.start) {
@@ -101,7 +101,7 @@ absl::Status Punch(OpContext& ctx, ExtentEdit& edit, const v1::Allocate& allocat
   if (!step.ok()) return step.status();
   EndStep(ctx, step->end, range.end);
   if (absl::Status s = edit.Remove(step->start, step->end - step->start); !s.ok()) return s;
-  return ctx.store_spent && edit.Splits() ? StoreIsFull() : absl::OkStatus();
+  return ctx.store.spent && edit.Splits() ? StoreIsFull() : absl::OkStatus();
 }
 
 absl::Status ZeroRange(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
@@ -179,7 +179,7 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
     return ErrnoStatus(EPERM,
                        absl::StrCat("inode ", inode.value(), " is immutable or append-only"));
   }
-  if (ctx.tokens.Held(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) {
+  if (ctx.tokens.Held(ctx.caller.session, inode) != v1::TOKEN_EXCLUSIVE) {
     return ErrnoStatus(EPERM, absl::StrCat("an allocation for inode ", inode.value(),
                                            " without its exclusive token"));
   }
@@ -209,7 +209,7 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
       record.set_size_bytes(end);
     }
   }
-  ClearSetGroupId(ctx.credentials, record);
+  ClearSetGroupId(ctx.caller.credentials, record);
   TouchContent(ctx, inode, record);
   FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();

@@ -76,7 +76,9 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
     if ((set.flags() & ~record.flags() & ~kSettableFlags) != 0) {
       return ErrnoStatus(EOPNOTSUPP, absl::StrCat("inode flags ", set.flags()));
     }
-    if ((changed & kSettableFlags) != 0 && ctx.credentials.uid() != 0) return ErrnoStatus(EPERM);
+    if ((changed & kSettableFlags) != 0 && ctx.caller.credentials.uid() != 0) {
+      return ErrnoStatus(EPERM);
+    }
   }
   return absl::OkStatus();
 }
@@ -84,7 +86,8 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
 absl::Status ApplyOwner(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
   // An owner who is not in the group may not pass its bit on, with or without group execution.
   const bool keeps_sgid = S_ISDIR(record.mode()) || !Has(set, SetAttr::UID | SetAttr::GID) ||
-                          ctx.credentials.uid() == 0 || InGroup(ctx.credentials, record.gid());
+                          ctx.caller.credentials.uid() == 0 ||
+                          InGroup(ctx.caller.credentials, record.gid());
   if (Has(set, SetAttr::UID)) record.set_uid(set.uid());
   if (Has(set, SetAttr::GID)) record.set_gid(set.gid());
   if (Has(set, SetAttr::UID | SetAttr::GID | SetAttr::KILL_SUID_SGID)) {
@@ -142,7 +145,7 @@ absl::Status SetAccessed(OpContext& ctx, const SetAttr& set, v1::InodeRecord& re
       !set.only_if_due() || reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), read);
   if (due && Later(read, record.atime())) {
     *record.mutable_atime() = read;
-    ctx.lazily_seen = true;
+    ctx.effects.lazily_seen = true;
     ctx.txn.Changed(InodeNumber(set.inode()));
   }
   return absl::OkStatus();
@@ -157,7 +160,7 @@ absl::Status GetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   if (absl::Status recalled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !recalled.ok()) {
     return recalled;
   }
-  ctx.described.push_back(inode);
+  ctx.effects.described.push_back(inode);
   FillAttr(inode, **record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }
@@ -184,7 +187,7 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
 
   if (absl::Status applied = ApplyOwner(ctx, set, record); !applied.ok()) return applied;
   if (Has(set, v1::SetAttr::SIZE)) {
-    ClearSetGroupId(ctx.credentials, record);
+    ClearSetGroupId(ctx.caller.credentials, record);
     if (absl::Status applied = ApplySize(ctx, set, record); !applied.ok()) return applied;
   }
   if (Has(set, v1::SetAttr::FLAGS)) {
@@ -217,7 +220,7 @@ absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
   out.set_block_bytes(ctx.descriptor.block_bytes);
   out.set_total_blocks(ctx.allocator.total_blocks());
   // Without room for their records nobody gets blocks.
-  out.set_free_blocks(ctx.store_full ? 0 : ctx.allocator.total_free_blocks());
+  out.set_free_blocks(ctx.store.full ? 0 : ctx.allocator.total_free_blocks());
   out.set_inodes(volume.inodes() + 1);
   return absl::OkStatus();
 }

@@ -63,7 +63,7 @@ TEST_F(BoundsTest, AReplayIsRefusedByNoBound) {
   decided.set_generation(77);
   numbers_ = std::make_unique<InodeNumbers>(kRoot + 2);
   const absl::Status done = InContext(kMe, [&](OpContext& ctx) {
-    ctx.replay = &decided;
+    ctx.decided.replay = &decided;
     return mdc::Create(ctx, create, reply_);
   });
   EXPECT_TRUE(done.ok()) << done;

@@ -87,8 +87,8 @@ absl::Status RequireMode(OpContext& ctx, InodeNumber inode, v1::TokenMode mode,
   const v1::TokenMode others = MostOfOthers(mode);
   if (absl::Status free = ctx.RequireOthersAtMost(inode, others, span); !free.ok()) return free;
   // Another session waits for this one's token: first the answer, then its turn comes again.
-  if (ctx.tokens.Held(ctx.session, inode, span) < mode &&
-      ctx.tokens.RecallPending(ctx.session, inode, span)) {
+  if (ctx.tokens.Held(ctx.caller.session, inode, span) < mode &&
+      ctx.tokens.RecallPending(ctx.caller.session, inode, span)) {
     return ctx.Block(inode, others, span);
   }
   // Its holder, and nobody else, knows size and times.
@@ -100,9 +100,8 @@ void GrantOnCommit(OpContext& ctx, InodeNumber inode, v1::TokenMode mode, const 
   layout.set_mode(mode);
   layout.set_token_first_block(span.first.value());
   layout.set_token_length_blocks(LengthForMessage(span));
-  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode, span] {
-    tokens.Grant(session, inode, mode, span);
-  });
+  ctx.effects.on_commit.push_back([&tokens = ctx.tokens, session = ctx.caller.session, inode, mode,
+                                   span] { tokens.Grant(session, inode, mode, span); });
 }
 
 // Allocates what is missing of the range, and describes it and what was taken ahead, which `limit`
@@ -195,9 +194,9 @@ absl::Status ValidateCommit(const v1::LayoutCommit& commit) {
 bool MayCommit(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                const v1::LayoutCommit& commit) {
   const auto holds = [&](const TokenSpan& span) {
-    return ctx.tokens.Held(ctx.session, inode, span) == v1::TOKEN_EXCLUSIVE;
+    return ctx.tokens.Held(ctx.caller.session, inode, span) == v1::TOKEN_EXCLUSIVE;
   };
-  if (ctx.tokens.Most(ctx.session, inode) != v1::TOKEN_EXCLUSIVE) return false;
+  if (ctx.tokens.Most(ctx.caller.session, inode) != v1::TOKEN_EXCLUSIVE) return false;
   const FileBlock end_of_file(record.size_bytes() / ctx.descriptor.block_bytes);
   const bool grows = commit.has_size_bytes() && commit.size_bytes() != record.size_bytes();
   if ((grows || commit.release_tail()) && !holds({.first = end_of_file})) return false;
@@ -314,7 +313,7 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
 
 absl::Status RequireAlive(const OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
   const bool used =
-      ctx.opens.IsOpen(inode) || ctx.tokens.Most(ctx.session, inode) != v1::TOKEN_NONE;
+      ctx.opens.IsOpen(inode) || ctx.tokens.Most(ctx.caller.session, inode) != v1::TOKEN_NONE;
   if (record.nlink() > 0 || (used && !record.removing())) return absl::OkStatus();
   return ErrnoStatus(ESTALE, absl::StrCat("inode ", inode.value(), " has been removed"));
 }
@@ -347,10 +346,10 @@ std::uint64_t NewFileBlocks(std::uint64_t allocate_bytes, std::uint32_t block_by
 absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
                           std::uint64_t allocate_bytes, v1::LayoutReply& layout) {
   absl::Status allocated = ErrnoStatus(ENOSPC);
-  if (ctx.reserved != nullptr) {
-    allocated = GiveReserved(ctx, inode, ctx.reserved->runs, layout);
-    ctx.reserved_given = allocated.ok();
-  } else if (allocate_bytes > 0 && ctx.replay == nullptr) {
+  if (ctx.decided.reserved != nullptr) {
+    allocated = GiveReserved(ctx, inode, ctx.decided.reserved->runs, layout);
+    ctx.decided.reserved_given = allocated.ok();
+  } else if (allocate_bytes > 0 && ctx.decided.replay == nullptr) {
     allocated = AllocateLayout(ctx, inode, record, FileBlock(0),
                                NewFileBlocks(allocate_bytes, ctx.descriptor.block_bytes),
                                kEndOfFileBlocks, layout);
@@ -391,8 +390,8 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
   if (absl::Status may = RequireMode(ctx, inode, get.mode(), *asked); !may.ok()) return may;
 
-  if (!ctx.tokens.HasRoom(ctx.session) &&
-      ctx.tokens.Held(ctx.session, inode, *asked) < get.mode()) {
+  if (!ctx.tokens.HasRoom(ctx.caller.session) &&
+      ctx.tokens.Held(ctx.caller.session, inode, *asked) < get.mode()) {
     return ErrnoStatus(ENFILE, absl::StrCat("the client holds ", kMaxTokenRanges, " tokens"));
   }
 
@@ -400,13 +399,13 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   const TokenSpan token =
       ctx.others_wait
           ? *asked
-          : ctx.tokens.WidestAround(ctx.session, inode, MostOfOthers(get.mode()), *asked);
+          : ctx.tokens.WidestAround(ctx.caller.session, inode, MostOfOthers(get.mode()), *asked);
   v1::LayoutReply& layout = *reply.mutable_layout();
   if (!get.allocate()) {
     return GrantLayout(ctx, inode, record, get.offset_bytes(), get.length_bytes(), get.mode(),
                        token, layout);
   }
-  if (ctx.store_full) {
+  if (ctx.store.full) {
     const absl::StatusOr<std::uint64_t> written = WrittenBytes(ctx, inode, blocks);
     if (!written.ok()) return written.status();
     return GrantLayout(ctx, inode, record, get.offset_bytes(), *written, get.mode(), token, layout);
@@ -427,9 +426,9 @@ absl::Status LayoutCommit(OpContext& ctx, const v1::Request& request, v1::Reply&
 }
 
 absl::Status AttrReturn(OpContext& ctx, const v1::Request& request, v1::Reply&) {
-  ctx.on_commit.push_back([&ctx, &back = request.attr_return()] {
+  ctx.effects.on_commit.push_back([&ctx, &back = request.attr_return()] {
     for (const std::uint64_t inode : back.inodes()) {
-      ctx.attr_tokens.Return(ctx.session, InodeNumber(inode),
+      ctx.attr_tokens.Return(ctx.caller.session, InodeNumber(inode),
                              back.to_shared() ? v1::TOKEN_SHARED : v1::TOKEN_NONE);
     }
   });
@@ -444,8 +443,9 @@ absl::Status LayoutReturn(OpContext& ctx, const v1::Request& request, v1::Reply&
   }
   const auto span = ParseTokenSpan(back.first_block(), back.length_blocks());
   if (!span.ok()) return ErrnoStatus(EINVAL, std::string(span.status().message()));
-  ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode, mode = back.mode(),
-                           span = *span] { tokens.Return(session, inode, mode, span); });
+  ctx.effects.on_commit.push_back([&tokens = ctx.tokens, session = ctx.caller.session, inode,
+                                   mode = back.mode(),
+                                   span = *span] { tokens.Return(session, inode, mode, span); });
   return absl::OkStatus();
 }
 

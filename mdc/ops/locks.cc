@@ -25,13 +25,14 @@ absl::Status RequireNoToken(OpContext& ctx, InodeNumber inode) {
 }
 
 bool MayTake(const OpContext& ctx, InodeNumber inode) {
-  return !ctx.locks.IsShared(inode, ctx.session) && ctx.lock_tokens.MayHoldMore(ctx.session);
+  return !ctx.locks.IsShared(inode, ctx.caller.session) &&
+         ctx.lock_tokens.MayHoldMore(ctx.caller.session);
 }
 
 }  // namespace
 
 absl::Status SetLock(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
-  const absl::StatusOr<FileLock> lock = FromProto(request.set_lock().lock(), ctx.session);
+  const absl::StatusOr<FileLock> lock = FromProto(request.set_lock().lock(), ctx.caller.session);
   if (!lock.ok()) return lock.status();
   if (lock->type != v1::LOCK_NONE) {
     const absl::Status there = ctx.txn.Inode(lock->inode).status();
@@ -40,7 +41,7 @@ absl::Status SetLock(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   if (absl::Status known = RequireNoToken(ctx, lock->inode); !known.ok()) return known;
   // An unlock may split one; the last one of a file is of everything.
   const bool splits = lock->type != v1::LOCK_NONE || lock->range.first != 0;
-  if (splits && ctx.locks.CountOf(ctx.session) >= kMaxLocks) {
+  if (splits && ctx.locks.CountOf(ctx.caller.session) >= kMaxLocks) {
     return ErrnoStatus(ENOLCK, absl::StrCat("the client holds ", kMaxLocks, " locks"));
   }
   if (lock->type != v1::LOCK_NONE) {
@@ -51,17 +52,19 @@ absl::Status SetLock(OpContext& ctx, const v1::Request& request, v1::Reply& repl
       return ErrnoStatus(EAGAIN);
     }
   }
-  ctx.on_commit.push_back([&locks = ctx.locks, lock = *lock] { locks.Set(lock); });
+  ctx.effects.on_commit.push_back([&locks = ctx.locks, lock = *lock] { locks.Set(lock); });
   if (request.set_lock().take() && MayTake(ctx, lock->inode)) {
     reply.set_lock_token(ctx.lock_tokens.NextNumber());
-    ctx.on_commit.push_back([&tokens = ctx.lock_tokens, inode = lock->inode,
-                             session = ctx.session] { tokens.Grant(inode, session); });
+    ctx.effects.on_commit.push_back(
+        [&tokens = ctx.lock_tokens, inode = lock->inode, session = ctx.caller.session] {
+          tokens.Grant(inode, session);
+        });
   }
   return absl::OkStatus();
 }
 
 absl::Status TestLock(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
-  const absl::StatusOr<FileLock> lock = FromProto(request.test_lock().lock(), ctx.session);
+  const absl::StatusOr<FileLock> lock = FromProto(request.test_lock().lock(), ctx.caller.session);
   if (!lock.ok()) return lock.status();
   if (lock->type == v1::LOCK_NONE) return ErrnoStatus(EINVAL, "a test for no lock");
   if (absl::Status known = RequireNoToken(ctx, lock->inode); !known.ok()) return known;
@@ -70,7 +73,7 @@ absl::Status TestLock(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   if (!conflict) return absl::OkStatus();
   found = ToProto(*conflict);
   // A process of another host has no number here.
-  if (conflict->owner.session != ctx.session) found.clear_pid();
+  if (conflict->owner.session != ctx.caller.session) found.clear_pid();
   return absl::OkStatus();
 }
 
@@ -87,12 +90,12 @@ absl::Status LockReturn(OpContext& ctx, const v1::Request& request, v1::Reply&) 
   const bool believable = back.locks_size() <= kMaxReturned;
   for (const v1::FileLock& claim : back.locks()) {
     if (!believable) break;
-    const absl::StatusOr<FileLock> lock = FromProto(claim, ctx.session);
+    const absl::StatusOr<FileLock> lock = FromProto(claim, ctx.caller.session);
     if (lock.ok() && lock->inode == inode && lock->type != v1::LOCK_NONE) held.push_back(*lock);
   }
-  ctx.on_commit.push_back([&locks = ctx.locks, &tokens = ctx.lock_tokens, inode,
-                           session = ctx.session, number = back.token(), unknown = back.unknown(),
-                           held = std::move(held)] {
+  ctx.effects.on_commit.push_back([&locks = ctx.locks, &tokens = ctx.lock_tokens, inode,
+                                   session = ctx.caller.session, number = back.token(),
+                                   unknown = back.unknown(), held = std::move(held)] {
     if (!tokens.Return(inode, session, number) || unknown) return;
     locks.Break(inode, session);
     for (const FileLock& lock : held) {

@@ -75,12 +75,12 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
   if (!made.ok()) return made.status();
   const auto& [inode, record] = *made;
   if (create.open() && S_ISREG(record->mode())) {
-    const bool was_described = ctx.delegated != nullptr || ctx.replay != nullptr;
-    if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !was_described) {
+    const bool was_described = ctx.decided.delegated != nullptr || ctx.decided.replay != nullptr;
+    if (ctx.opens.CountOf(ctx.caller.session) >= kMaxOpens && !was_described) {
       return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
     }
-    ctx.on_commit.push_back(
-        [&opens = ctx.opens, session = ctx.session, inode = inode] { opens.Open(session, inode); });
+    ctx.effects.on_commit.push_back([&opens = ctx.opens, session = ctx.caller.session,
+                                     inode = inode] { opens.Open(session, inode); });
   }
   if (create.unnamed()) {
     record->set_nlink(0);
@@ -90,13 +90,13 @@ absl::Status MakeAndName(OpContext& ctx, const v1::Create& create, const Directo
     AddEntry(ctx, parent, create.name(), inode, record->mode() & S_IFMT);
   }
   // (A session that has delegated the file, or had it before, counts on its token and its blocks.)
-  const bool room = ctx.reserved != nullptr || ctx.tokens.HasRoom(ctx.session);
+  const bool room = ctx.decided.reserved != nullptr || ctx.tokens.HasRoom(ctx.caller.session);
   if (create.token() == v1::TOKEN_EXCLUSIVE && create.open() && S_ISREG(record->mode()) && room) {
     absl::Status granted = GrantNewFile(ctx, inode, *record, create.allocate_bytes(),
                                         *reply.mutable_entry()->mutable_layout());
     if (!granted.ok()) return granted;
   }
-  ctx.described.push_back(inode);
+  ctx.effects.described.push_back(inode);
   FillAttr(inode, *record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
   return absl::OkStatus();
 }
@@ -118,7 +118,7 @@ absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply
       lookup.name() == "." ? ctx.txn.Inode(parent) : LiveDirectory(ctx.txn, parent);
   if (!directory.ok()) return directory.status();
   if (absl::Status valid = ValidateName(lookup.name()); !valid.ok()) return valid;
-  ctx.described.push_back(parent);
+  ctx.effects.described.push_back(parent);
   const absl::StatusOr<InodeNumber> inode = Resolve(ctx.txn, parent, **directory, lookup.name());
   if (!inode.ok()) return inode.status();
   const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, *inode);
@@ -126,7 +126,7 @@ absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (absl::Status recalled = ctx.RequireOthersAtMost(*inode, v1::TOKEN_SHARED); !recalled.ok()) {
     return recalled;
   }
-  ctx.described.push_back(*inode);
+  ctx.effects.described.push_back(*inode);
   FillAttr(*inode, **record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
   return absl::OkStatus();
 }

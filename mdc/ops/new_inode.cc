@@ -33,8 +33,8 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
   record.set_generation(ctx.next_sequence.value());
   record.set_mode((type == 0 ? S_IFREG : type) | (create.mode() & 07777));
   record.set_nlink(1);
-  record.set_uid(ctx.credentials.uid());
-  InheritGroup(ctx.credentials, *parent.record, record);
+  record.set_uid(ctx.caller.credentials.uid());
+  InheritGroup(ctx.caller.credentials, *parent.record, record);
   const v1::Time now = ToProto(ctx.now);
   *record.mutable_atime() = now;
   *record.mutable_mtime() = now;
@@ -71,12 +71,14 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
 
 absl::StatusOr<NewInode> MakeInode(OpContext& ctx, const v1::Create& create,
                                    const Directory& parent) {
-  const v1::Replay* const decided = ctx.delegated != nullptr ? ctx.delegated : ctx.replay;
+  const v1::Replay* const decided =
+      ctx.decided.delegated != nullptr ? ctx.decided.delegated : ctx.decided.replay;
   const InodeNumber given(decided != nullptr ? decided->inode() : 0);
-  if (ctx.delegated != nullptr && (ctx.reserved == nullptr || ctx.reserved->inode != given)) {
+  if (ctx.decided.delegated != nullptr &&
+      (ctx.decided.reserved == nullptr || ctx.decided.reserved->inode != given)) {
     return ErrnoStatus(EPROTO, absl::StrCat("inode number ", given.value(), " was not reserved"));
   }
-  if (given != InodeNumber() && ctx.delegated == nullptr) {
+  if (given != InodeNumber() && ctx.decided.delegated == nullptr) {
     if (!ctx.inode_numbers.MayBeOld(given)) {
       return ErrnoStatus(EPROTO, absl::StrCat("inode number ", given.value(), " was never given"));
     }
@@ -88,7 +90,8 @@ absl::StatusOr<NewInode> MakeInode(OpContext& ctx, const v1::Create& create,
   if (!inode.ok()) return inode.status();
   v1::InodeRecord& record = *ctx.txn.NewInode(*inode);
   FillNewInode(ctx, create, parent, record);
-  ctx.on_commit.push_back([&numbers = ctx.inode_numbers, inode = *inode] { numbers.Taken(inode); });
+  ctx.effects.on_commit.push_back(
+      [&numbers = ctx.inode_numbers, inode = *inode] { numbers.Taken(inode); });
   if (given != InodeNumber()) record.set_generation(decided->generation());
   absl::Status inherited =
       InheritAcl(ctx, parent.inode, *parent.record, create.umask(), *inode, record);

@@ -18,10 +18,10 @@ namespace {
 // turn.
 bool MayGrant(const OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
   const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
-  return ctx.tokens.HasRoom(ctx.session) && !ctx.tokens.AnyRecallPending(inode) &&
-         ctx.tokens.OthersAtMost(ctx.session, inode, others) &&
+  return ctx.tokens.HasRoom(ctx.caller.session) && !ctx.tokens.AnyRecallPending(inode) &&
+         ctx.tokens.OthersAtMost(ctx.caller.session, inode, others) &&
          (mode != v1::TOKEN_EXCLUSIVE ||
-          ctx.attr_tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_NONE));
+          ctx.attr_tokens.OthersAtMost(ctx.caller.session, inode, v1::TOKEN_NONE));
 }
 
 }  // namespace
@@ -36,11 +36,12 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   if (open.write() && (record.flags() & v1::INODE_FLAG_IMMUTABLE) != 0) {
     return ErrnoStatus(EPERM, absl::StrCat("inode ", inode.value(), " is immutable"));
   }
-  if (ctx.opens.CountOf(ctx.session) >= kMaxOpens && !ctx.opens.IsOpenBy(ctx.session, inode)) {
+  if (ctx.opens.CountOf(ctx.caller.session) >= kMaxOpens &&
+      !ctx.opens.IsOpenBy(ctx.caller.session, inode)) {
     return ErrnoStatus(ENFILE, absl::StrCat("the client has ", kMaxOpens, " files open"));
   }
-  ctx.on_commit.push_back(
-      [&opens = ctx.opens, session = ctx.session, inode] { opens.Open(session, inode); });
+  ctx.effects.on_commit.push_back(
+      [&opens = ctx.opens, session = ctx.caller.session, inode] { opens.Open(session, inode); });
   if (OnlyRegisters(open)) return absl::OkStatus();
   const bool wants_token = open.token() == v1::TOKEN_SHARED || open.token() == v1::TOKEN_EXCLUSIVE;
   if (wants_token && S_ISREG(record.mode()) && MayGrant(ctx, inode, open.token())) {
@@ -55,9 +56,9 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
 
 absl::Status Close(OpContext& ctx, const v1::Request& request, v1::Reply&) {
   const InodeNumber inode(request.close().inode());
-  ctx.on_commit.push_back([&ctx, inode, lowers = request.close().lowers_token()] {
-    ctx.opens.Close(ctx.session, inode);
-    if (lowers) ctx.tokens.Return(ctx.session, inode, v1::TOKEN_SHARED);
+  ctx.effects.on_commit.push_back([&ctx, inode, lowers = request.close().lowers_token()] {
+    ctx.opens.Close(ctx.caller.session, inode);
+    if (lowers) ctx.tokens.Return(ctx.caller.session, inode, v1::TOKEN_SHARED);
   });
   return absl::OkStatus();
 }

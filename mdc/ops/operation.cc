@@ -20,44 +20,44 @@ absl::Status StoreIsFull() {
 
 absl::Status OpContext::RequireOthersAtMost(InodeNumber inode, v1::TokenMode allowed,
                                             const TokenSpan& span) {
-  if (tokens.OthersAtMost(session, inode, allowed, span)) return absl::OkStatus();
+  if (tokens.OthersAtMost(caller.session, inode, allowed, span)) return absl::OkStatus();
   return Block(inode, allowed, span);
 }
 
 absl::Status OpContext::RequireNoHolder(InodeNumber inode) {
   // (In grace its holder could not give it back.)
-  if (replay != nullptr || tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE)) {
+  if (decided.replay != nullptr || tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE)) {
     return absl::OkStatus();
   }
-  blocked_by_all = true;
+  blocked.by_all = true;
   return Block(inode, v1::TOKEN_NONE, kWholeFile);
 }
 
 absl::Status OpContext::AwaitRemoval(InodeNumber inode) {
-  blocked = inode;
-  blocked_by_removal = true;
+  blocked.on = inode;
+  blocked.by_removal = true;
   return absl::UnavailableError("what was truncated is being removed");
 }
 
 absl::Status OpContext::Block(InodeNumber inode, v1::TokenMode others_at_most,
                               const TokenSpan& span) {
-  blocked = inode;
-  blocked_at_most = others_at_most;
-  blocked_span = span;
+  blocked.on = inode;
+  blocked.at_most = others_at_most;
+  blocked.span = span;
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for tokens of inode ", inode.value()));
 }
 
 absl::Status OpContext::RequireAttrAtMost(InodeNumber inode, v1::TokenMode allowed) {
-  if (attr_tokens.OthersAtMost(session, inode, allowed)) return absl::OkStatus();
-  blocked = inode;
-  blocked_at_most = allowed;
-  blocked_by_attr = true;
+  if (attr_tokens.OthersAtMost(caller.session, inode, allowed)) return absl::OkStatus();
+  blocked.on = inode;
+  blocked.at_most = allowed;
+  blocked.by_attr = true;
   return ErrnoStatus(EAGAIN, absl::StrCat("waiting for caches of inode ", inode.value()));
 }
 
 bool OpContext::IsUndelegated(InodeNumber inode, const v1::InodeRecord& record) const {
   const auto undelegated = [&](InodeNumber of) {
-    return attr_tokens.OthersAtMost(session, of, v1::TOKEN_SHARED);
+    return attr_tokens.OthersAtMost(caller.session, of, v1::TOKEN_SHARED);
   };
   if (!attr_tokens.AnyExclusive()) return true;
   return undelegated(inode) &&

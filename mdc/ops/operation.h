@@ -11,7 +11,7 @@
 //   - waiting for a lock token (ctx.waits_for_lock_token): run again when that has come back;
 //   - unfinished (ctx.unfinished, with OK): what it staged is committed without the reply, and it
 //     runs again soon, for its next step (mdc/base/progress.h);
-//   - blocked (ctx.blocked): recalls go out, and it runs again when the inode's tokens have
+//   - blocked (ctx.blocked.on): recalls go out, and it runs again when the inode's tokens have
 //   changed. An operation that changes inodes is blocked by the core, too, while another session
 //   holds the attribute token of one of them.
 // So an operation may run several times: memory tables change only in on-commit actions, and what
@@ -42,9 +42,54 @@ class TokenTable;
 struct ReservedInode;
 
 struct OpContext {
+  // Who asks.
+  struct Caller {
+    SessionId session;
+    const v1::Credentials& credentials;
+  };
+  // What was decided before it runs, where it was done in an earlier epoch, or by its session.
+  struct Decided {
+    const v1::Replay* replay = nullptr;     // what it came out as in an earlier epoch
+    const v1::Replay* delegated = nullptr;  // what its session has said that it comes out as
+    // Create, delegated or done again: what the file is made of …
+    const ReservedInode* reserved = nullptr;
+    bool reserved_given = false;  // … which it got
+  };
+  // How much room the metadata store has.
+  struct Store {
+    bool full = false;   // nearly: nothing new may lie in it …
+    bool spent = false;  // … and it has no more than it needs to work: nothing may make it larger
+  };
+  // Set when other sessions' tokens stand in the way.
+  struct Blocked {
+    std::optional<InodeNumber> on{};
+    v1::TokenMode at_most = v1::TOKEN_NONE;  // what the others have to come down to …
+    TokenSpan span{};                        // … in these blocks
+    bool by_attr = false;                    // it is attribute tokens that they hold
+    bool by_all = false;                     // this session has to come down to it, too
+    bool by_removal = false;                 // no tokens: the rest of a truncation
+  };
+  // What it has come to, for the core to act on.
+  struct Effects {
+    // Inodes that the reply tells about, so that the session may cache them; the core decides.
+    std::vector<InodeNumber> described{};
+    // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
+    std::vector<InodeNumber> soon_wanted{};
+    // Directories for which what was reserved (ReservedInode) is no longer what their files are to
+    // be made of: who has its delegation, this session too, is to share it.
+    std::vector<InodeNumber> stale_reservations{};
+    // Whoever takes the last name of an inode gives its tokens of that back.
+    bool lets_go = false;
+    // What changes is an access time alone: those who cache the inode need not forget it.
+    bool lazily_seen = false;
+    // Inodes that it put on the orphan list: ReapOrphan is due once it has committed.
+    std::vector<InodeNumber> orphans{};
+    std::vector<InodeNumber> late_opens{};  // those of them that others may still open
+    std::vector<std::function<void()>> on_commit{};
+  };
+
   Txn& txn;
-  SessionId session;
-  const v1::Credentials& credentials;
+  Caller caller;
   WallTime now;
   Sequence next_sequence;  // what this operation's commit will be at least
   const VolumeDescriptor& descriptor;
@@ -55,16 +100,8 @@ struct OpContext {
   OpenTable& opens;
   LockTable& locks;
   LockTokens& lock_tokens;
-  const v1::Replay* replay = nullptr;     // what the operation came out as in an earlier epoch
-  const v1::Replay* delegated = nullptr;  // what its session has said that it comes out as
-  const ReservedInode* reserved =
-      nullptr;                  // Create, delegated or done again: what the file is made of
-  bool reserved_given = false;  // … which it got
-
-  // The metadata store is nearly full: nothing new may lie in it …
-  bool store_full = false;
-  // … and it has no more than it needs to work: what goes on may not make it larger.
-  bool store_spent = false;
+  Decided decided{};
+  Store store{};
 
   StepSizes steps{};
   // What earlier steps of it have done; an operation that sets `unfinished` says how far it is now.
@@ -75,13 +112,7 @@ struct OpContext {
   // Directories that have got another parent in this epoch.
   std::uint64_t* directory_moves = nullptr;
 
-  // Set when other sessions' tokens stand in the way.
-  std::optional<InodeNumber> blocked{};
-  v1::TokenMode blocked_at_most = v1::TOKEN_NONE;  // what the others have to come down to …
-  TokenSpan blocked_span{};                        // … in these blocks
-  bool blocked_by_attr = false;                    // it is attribute tokens that they hold
-  bool blocked_by_all = false;                     // this session has to come down to it, too
-  bool blocked_by_removal = false;                 // no tokens: the rest of a truncation
+  Blocked blocked{};
   // Set when another owner's advisory lock is in the way, and the request is to wait for it.
   bool waits_for_lock = false;
   // Set when a session decides about the inode's advisory locks by itself: its token is to be
@@ -91,21 +122,7 @@ struct OpContext {
   bool others_wait = false;
   // It had to wait for others, who knew what it changes: they may be about to open what it removes.
   bool others_cached = false;
-  // Inodes that the reply tells about, so that the session may cache them; the core decides.
-  std::vector<InodeNumber> described{};
-  // Inodes whose writer, who has closed them, is to let others look: soon somebody will ask.
-  std::vector<InodeNumber> soon_wanted{};
-  // Directories for which what was reserved (ReservedInode) is no longer what their files are to be
-  // made of: who has its delegation, this session too, is to share it.
-  std::vector<InodeNumber> stale_reservations{};
-  // Whoever takes the last name of an inode gives its tokens of that back.
-  bool lets_go = false;
-  // What changes is an access time alone: those who cache the inode need not forget it.
-  bool lazily_seen = false;
-  // Inodes that this operation put on the orphan list: ReapOrphan is due once it has committed.
-  std::vector<InodeNumber> orphans{};
-  std::vector<InodeNumber> late_opens{};  // those of them that others may still open
-  std::vector<std::function<void()>> on_commit{};
+  Effects effects{};
 
   // Returns OK when no session but this one holds more than `allowed` of the inode's blocks in the
   // span; otherwise notes the recall, marks the operation blocked and returns an error to

@@ -77,7 +77,7 @@ void PutOnOrphanList(OpContext& ctx, InodeNumber inode) {
   v1::OrphanRecord orphan;
   *orphan.mutable_since() = ToProto(ctx.now);
   ctx.txn.Put(schema::OrphanKey(inode), orphan.SerializeAsString());
-  ctx.orphans.push_back(inode);
+  ctx.effects.orphans.push_back(inode);
 }
 
 absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
@@ -85,11 +85,11 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
   if (!record.ok()) return record.status();
   // A token, this session's own too, may have writes to the blocks under way: they wait for its
   // return. What is done again is so before it is known who has what.
-  const SessionId returns = ctx.lets_go ? ctx.session : SessionId(0);
-  const bool in_use = ctx.replay != nullptr || ctx.opens.IsOpen(inode) ||
+  const SessionId returns = ctx.effects.lets_go ? ctx.caller.session : SessionId(0);
+  const bool in_use = ctx.decided.replay != nullptr || ctx.opens.IsOpen(inode) ||
                       !ctx.tokens.OthersAtMost(returns, inode, v1::TOKEN_NONE);
-  if (ctx.lets_go) {
-    ctx.on_commit.push_back([&tokens = ctx.tokens, session = ctx.session, inode] {
+  if (ctx.effects.lets_go) {
+    ctx.effects.on_commit.push_back([&tokens = ctx.tokens, session = ctx.caller.session, inode] {
       tokens.Return(session, inode, v1::TOKEN_NONE);
     });
   }
@@ -101,7 +101,7 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
     if (*gone) return absl::OkStatus();
   }
   PutOnOrphanList(ctx, inode);
-  if (may_be_opened) ctx.late_opens.push_back(inode);
+  if (may_be_opened) ctx.effects.late_opens.push_back(inode);
   return absl::OkStatus();
 }
 

@@ -23,10 +23,10 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode);
 absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_bytes);
 
 // One step of the work on an orphan, as an operation without a request (session 0): the core runs
-// it for the inodes of ctx.orphans, for every 'O' key after a start, and after the last close of an
-// unlinked inode. What was truncated goes at once, whoever has the inode open or holds tokens:
-// nobody reads or writes it any more. Tokens on an unlinked inode are recalled before the rest goes
-// (ctx.blocked).
+// it for the inodes of ctx.effects.orphans, for every 'O' key after a start, and after the last
+// close of an unlinked inode. What was truncated goes at once, whoever has the inode open or holds
+// tokens: nobody reads or writes it any more. Tokens on an unlinked inode are recalled before the
+// rest goes (ctx.blocked.on).
 enum class Reaped {
   kMore,  // another step is due
   kOpen,  // nothing is to be done before the last close

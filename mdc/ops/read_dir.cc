@@ -70,16 +70,16 @@ absl::Status AddAttributes(OpContext& ctx, v1::ReadDirReply& reply) {
   for (v1::ReadDirReply::Entry& entry : *reply.mutable_entries()) {
     if (entry.cookie() < kFirstCookie) continue;
     const InodeNumber inode(entry.inode());
-    if (!ctx.tokens.OthersAtMost(ctx.session, inode, v1::TOKEN_SHARED)) {
+    if (!ctx.tokens.OthersAtMost(ctx.caller.session, inode, v1::TOKEN_SHARED)) {
       // A lookup of its own will wait for the writer; of those that are closed, now for all at
       // once.
-      if (!ctx.opens.IsOpen(inode)) ctx.soon_wanted.push_back(inode);
+      if (!ctx.opens.IsOpen(inode)) ctx.effects.soon_wanted.push_back(inode);
       continue;
     }
     const absl::StatusOr<v1::InodeRecord*> record = NamedInode(ctx.txn, inode);
     if (!record.ok()) return record.status();
     if (!ctx.IsUndelegated(inode, **record)) continue;
-    ctx.described.push_back(inode);
+    ctx.effects.described.push_back(inode);
     FillAttr(inode, **record, ctx.descriptor, *entry.mutable_attr());
   }
   return absl::OkStatus();
@@ -92,7 +92,7 @@ absl::Status ReadDir(OpContext& ctx, const v1::Request& request, v1::Reply& repl
   const InodeNumber inode(read.inode());
   const absl::StatusOr<v1::InodeRecord*> directory = LiveDirectory(ctx.txn, inode);
   if (!directory.ok()) return directory.status();
-  ctx.described.push_back(inode);
+  ctx.effects.described.push_back(inode);
   v1::ReadDirReply& out = *reply.mutable_read_dir();
   Page page(out, read.limit_bytes());
   if (read.cookie() < kDotCookie) page.Add(".", inode.value(), S_IFDIR, kDotCookie);

@@ -58,7 +58,7 @@ absl::Status Unlink(OpContext& ctx, const v1::Request& request, v1::Reply&) {
     if ((*record)->entries() != 0) return ErrnoStatus(ENOTEMPTY);
   }
 
-  ctx.lets_go = unlink.lets_go();
+  ctx.effects.lets_go = unlink.lets_go();
   RemoveEntry(ctx, *parent, unlink.name(), entry);
   return TakeName(ctx, entry.inode, **record);
 }

@@ -99,7 +99,7 @@ absl::Status CheckChangeable(OpContext& ctx, End& end) {
 void SetParent(OpContext& ctx, End& end, const Directory& parent) {
   if (end.is_directory()) {
     if (end.record->parent() != parent.inode.value()) {
-      ctx.on_commit.push_back([moves = ctx.directory_moves] { ++*moves; });
+      ctx.effects.on_commit.push_back([moves = ctx.directory_moves] { ++*moves; });
     }
     end.record->set_parent(parent.inode.value());
   } else if (S_ISREG(end.record->mode())) {
@@ -132,7 +132,7 @@ absl::Status GiveUpName(OpContext& ctx, const End& from, bool whiteout, v1::Repl
   const absl::StatusOr<NewInode> made = MakeInode(ctx, create, from.directory);
   if (!made.ok()) return made.status();
   ReplaceEntry(ctx, from.directory, from.name, *from.entry, made->inode, S_IFCHR);
-  ctx.described.push_back(made->inode);
+  ctx.effects.described.push_back(made->inode);
   FillAttr(made->inode, *made->record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
   return absl::OkStatus();
 }
@@ -191,7 +191,7 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (to->entry.has_value() && to->entry->inode == from->entry->inode) return absl::OkStatus();
 
   const bool lengthens = !to->entry.has_value() && rename.new_name().size() > rename.name().size();
-  if (ctx.store_spent && lengthens) return StoreIsFull();
+  if (ctx.store.spent && lengthens) return StoreIsFull();
 
   if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
   const absl::Status loop = CheckLoop(ctx, 0, *from, to->directory);

@@ -91,13 +91,13 @@ absl::Status SetAffinity(OpContext& ctx, InodeNumber inode, v1::InodeRecord& rec
   if (record.affinity() == value) return absl::OkStatus();
   record.set_affinity(value.data(), value.size());
   if (S_ISDIR(record.mode())) {
-    ctx.stale_reservations.push_back(inode);
+    ctx.effects.stale_reservations.push_back(inode);
     return absl::OkStatus();
   }
   if (absl::Status recalled = ctx.RequireNoHolder(inode); !recalled.ok()) return recalled;
   // (What fallocate(2) put there was asked for.)
   const bool keeps = (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) != 0;
-  if (keeps || ctx.replay != nullptr) return absl::OkStatus();
+  if (keeps || ctx.decided.replay != nullptr) return absl::OkStatus();
   return DropTail(ctx, inode, record.size_bytes());
 }
 
@@ -129,7 +129,7 @@ absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view n
   if (!found.ok()) return found.status();
   if (name == kSpace) return ErrnoStatus(EPERM, "how much space there is cannot be set");
   v1::InodeRecord& record = **found;
-  if (ctx.credentials.uid() != 0 && ctx.credentials.uid() != record.uid()) {
+  if (ctx.caller.credentials.uid() != 0 && ctx.caller.credentials.uid() != record.uid()) {
     return ErrnoStatus(EPERM, absl::StrCat("only its owner changes ", std::string(name)));
   }
   if ((record.flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {
@@ -146,12 +146,12 @@ absl::Status RequireNoOtherWriter(OpContext& ctx, InodeNumber inode,
                                   const v1::InodeRecord& record) {
   if ((record.flags() & v1::INODE_FLAG_SINGLE_WRITER) == 0) return absl::OkStatus();
   const LockToken* const token = ctx.lock_tokens.Find(inode);
-  if (token != nullptr && token->session != ctx.session) {
+  if (token != nullptr && token->session != ctx.caller.session) {
     ctx.waits_for_lock_token = inode;
     return ErrnoStatus(EAGAIN, "a session decides about the inode's locks by itself");
   }
   const FileLock wanted{.inode = inode,
-                        .owner = {ctx.session, v1::LOCK_WRITER, 0},
+                        .owner = {ctx.caller.session, v1::LOCK_WRITER, 0},
                         .range = {0, UINT64_MAX},
                         .type = v1::LOCK_EXCLUSIVE};
   if (!ctx.locks.Conflict(wanted)) return absl::OkStatus();

@@ -43,7 +43,7 @@ absl::Status ValidateName(std::string_view name) {
 
 // Whether the inode's type and the caller let the attribute be seen at all.
 bool Visible(const OpContext& ctx, const v1::InodeRecord& record, std::string_view name) {
-  if (Begins(name, "trusted.")) return ctx.credentials.uid() == 0;
+  if (Begins(name, "trusted.")) return ctx.caller.credentials.uid() == 0;
   if (Begins(name, "user.")) return S_ISREG(record.mode()) || S_ISDIR(record.mode());
   return true;
 }
@@ -122,7 +122,7 @@ absl::Status SetAcl(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record,
   bool keep = !acl->empty();
   if (keep && set.name() == kAccessAcl) {
     SetPermissionBits(record, acl->PermissionBits());
-    if (ctx.credentials.uid() != 0 && !InGroup(ctx.credentials, record.gid())) {
+    if (ctx.caller.credentials.uid() != 0 && !InGroup(ctx.caller.credentials, record.gid())) {
       record.set_mode(record.mode() & ~std::uint32_t{S_ISGID});
     }
     keep = !acl->IsMinimal();

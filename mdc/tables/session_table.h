@@ -78,6 +78,19 @@ struct Session {
     StreamId stream;  // who waits for it
     std::uint64_t request = 0;
   };
+  // How far it is with what it has to say again in this epoch.
+  struct Reclaiming {
+    std::uint64_t bytes = 0;         // of what it has said it holds
+    bool done = false;               // … and that this was all
+    std::uint32_t replays_left = 0;  // of what an earlier epoch replied to early, not done yet
+  };
+  // What was agreed with its stream's Hello.
+  struct Spoken {
+    bool caches_attributes = false;
+    std::uint32_t protocol = 1;  // the version that is spoken
+    std::uint64_t features = 0;  // Feature bits that both know
+    std::string program;         // its release
+  };
   SessionId id;
   v1::SessionRecord record;
   Export exported;  // of its last Hello
@@ -91,15 +104,9 @@ struct Session {
   std::uint32_t waiting = 0;    // operations anywhere but done …
   std::size_t waiting_bytes = 0;  // … and their memory
   std::uint64_t operations = 0;
-  std::uint64_t reclaimed_bytes = 0;  // kMustReclaim: of what it has said it holds
-  bool reclaimed = false;             // … and that this was all
-  std::uint32_t replays_left = 0;     // of what an earlier epoch replied to early, not done yet
-  // As its stream's Hello said:
-  bool caches_attributes = false;
-  std::uint32_t protocol = 1;  // the version that is spoken on it
-  std::uint64_t features = 0;  // Feature bits that both know
-  std::string program;         // its release
-  RecallClock recalls;         // that are out
+  Reclaiming reclaim;  // kMustReclaim
+  Spoken spoken;
+  RecallClock recalls;  // that are out
   // As its client has said last, and when: how its work on them stands; nothing: it never has.
   std::optional<v1::RecallWork> recall_work;
   bool gave_up = false;                  // its lease is over by its client's own clock

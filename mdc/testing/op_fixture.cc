@@ -74,8 +74,7 @@ absl::Status OpFixture::InContext(SessionId session,
   Txn txn(store_.db(), in_flight_, Tier::kAll);
   ++now_.seconds;
   OpContext ctx{.txn = txn,
-                .session = session,
-                .credentials = credentials_,
+                .caller = {.session = session, .credentials = credentials_},
                 .now = now_,
                 .next_sequence = store_.db().last_applied() + 1,
                 .descriptor = volume_,
@@ -88,9 +87,9 @@ absl::Status OpFixture::InContext(SessionId session,
                 .lock_tokens = lock_tokens_,
                 .directory_moves = &directory_moves_};
   const absl::Status status = body(ctx);
-  blocked_ = ctx.blocked;
+  blocked_ = ctx.blocked.on;
   error_ = std::string(status.message());
-  soon_wanted_ = ctx.soon_wanted;
+  soon_wanted_ = ctx.effects.soon_wanted;
   if (!status.ok()) {
     allocator_->Abandon();
     return status;
@@ -101,8 +100,8 @@ absl::Status OpFixture::InContext(SessionId session,
   if (!batch.empty()) sequence = store_.db().Apply(batch).value();
   allocator_->Committed(sequence);
   allocator_->Durable(sequence);
-  for (const auto& action : ctx.on_commit) action();
-  for (const InodeNumber inode : ctx.orphans) orphans_.insert(inode);
+  for (const auto& action : ctx.effects.on_commit) action();
+  for (const InodeNumber inode : ctx.effects.orphans) orphans_.insert(inode);
   return status;
 }
 
