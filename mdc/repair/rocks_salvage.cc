@@ -7,6 +7,7 @@
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
+#include "rocksdb/sst_file_reader.h"
 #include "rocksdb/table.h"
 #include "volume/base/types.h"
 
@@ -142,6 +143,23 @@ class Reader {
   Salvage& salvage_;
 };
 
+// One of the top level that cannot be opened fails every read, and no filter is asked about it. (In
+// the levels below, it fails those of its own keys.)
+absl::Status OpenTopTables(rocksdb::DB& db, rocksdb::Env* env, const std::string& path,
+                           const std::set<std::uint64_t>& damaged) {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  db.GetLiveFilesMetaData(&tables);
+  for (const rocksdb::LiveFileMetaData& table : tables) {
+    if (table.level != 0 || !damaged.contains(table.file_number)) continue;
+    rocksdb::SstFileReader reader(SalvageRocksOptions(env));
+    const std::string name = absl::StrCat(path, "/", table.relative_filename);
+    if (const rocksdb::Status opened = reader.Open(name); !opened.ok()) {
+      return FromRocks(opened, "open a table");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Salvage> SalvageRecords(rocksdb::Env* env, const std::string& path,
@@ -151,6 +169,9 @@ absl::StatusOr<Salvage> SalvageRecords(rocksdb::Env* env, const std::string& pat
       rocksdb::DB::OpenForReadOnly(SalvageRocksOptions(env), path, &opened);
   if (!status.ok()) return FromRocks(status, "open");
   const std::unique_ptr<rocksdb::DB> db(opened);
+  if (absl::Status tables = OpenTopTables(*db, env, path, options.damaged_tables); !tables.ok()) {
+    return tables;
+  }
   Salvage salvage;
   salvage.last_sequence = db->GetLatestSequenceNumber();
   if (absl::Status read = Reader(*db, options, sink, salvage).Run(); !read.ok()) return read;

@@ -31,7 +31,8 @@ struct Salvage {
 using RecordSink = std::function<absl::Status(std::string_view key, std::string_view value)>;
 
 // Hands every record that can be read to `sink`, in key order within what lies between two gaps; a
-// key may come twice, then its last value counts. DATA_LOSS: the store cannot be opened at all.
+// key may come twice, then its last value counts. DATA_LOSS: the store cannot be opened at all, or
+// a table of its top level cannot: RebuildManifest leaves that one out, and other damaged ones.
 absl::StatusOr<Salvage> SalvageRecords(rocksdb::Env* env, const std::string& path,
                                        const SalvageOptions& options, const RecordSink& sink);
 
