@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <linux/falloc.h>
 
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -195,6 +196,33 @@ TEST_F(FlushFailureTest, AWriteAfterAFailedPunchIsKept) {
   client->Write(inode_, kBlock, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
   EXPECT_EQ(FsyncOf(*client, 1), 0);
   EXPECT_EQ(Mount()->Read(inode_, kBlock, kBlock), std::string(kBlock, 'k'));
+}
+
+// The write had reached the LUN, and would be done once more for the flush. Another client has the
+// token first, and may have seen it.
+TEST_F(FlushFailureTest, AWriteThatLandedIsNotRepeatedUnderALaterToken) {
+  const auto client = MountUncommitted();
+  std::atomic<bool> recalled = false;
+  client->on_recall = [&](std::uint64_t inode) { recalled = recalled || inode == inode_; };
+  lun().HoldWrites(true);
+  absl::StatusOr<std::uint64_t> written;
+  std::thread write([&] {
+    written = client->TryWrite(inode_, 0, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
+  });
+  AwaitHeld();
+  BeginCommitThatFails();
+  AwaitLoss(*client);
+  const auto other = Mount();
+  std::thread overwrite([&] {
+    other->Write(inode_, 0, std::string(kBlock, 'n'), {.direct = true});
+    EXPECT_TRUE(other->Fsync(inode_).ok());
+  });
+  while (!recalled) std::this_thread::yield();
+  lun().HoldWrites(false);
+  write.join();
+  overwrite.join();
+  EXPECT_EQ(ErrnoOf(written.status()), EIO);
+  EXPECT_EQ(Mount()->Read(inode_, 0, kBlock), std::string(kBlock, 'n'));
 }
 
 // What it waits for is lost with the session, whenever the path comes back.

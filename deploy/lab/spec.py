@@ -59,7 +59,7 @@ class Spec:
     strategy: str = "round"
     session_lease_ms: int = 10000
     seat_ms: int = 1500
-    names: str = "ahead"  # or "durable", "early": as in mdc.toml
+    names: str = "delegated"  # or "durable", "early": as in mdc.toml
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
@@ -71,8 +71,8 @@ class Spec:
     def check(self):
         if not 1 <= self.mdcs <= 8:
             raise LabError(f"--mdcs {self.mdcs}: 1 to 8, of which one is active")
-        if self.names not in ("durable", "ahead", "early"):
-            raise LabError(f"--names {self.names}: durable, ahead or early")
+        if self.names not in ("durable", "delegated", "early"):
+            raise LabError(f"--names {self.names}: durable, delegated or early")
         if self.lun_backend not in ("image", "iscsi"):
             raise LabError(f"--lun-backend {self.lun_backend}: image or iscsi")
         if self.lun_backend == "iscsi" and not (installed_program("tgtd") and

@@ -373,10 +373,10 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("operation.blocked", counters_.blocked);
   add("operation.errors", counters_.errors);
   add("operation.inline_reads", counters_.inline_reads);
-  add("operation.foretold", counters_.delegated);
-  add("operation.redone", counters_.replayed);
+  add("operation.delegated", counters_.delegated);
+  add("operation.replayed", counters_.replayed);
   add("operation.misses", counters_.misses);
-  add("operation.replays", counters_.repetitions);
+  add("operation.repetitions", counters_.repetitions);
   add("orphans.now", work_.orphans.size());
   add("orphans.reaped", counters_.reaped);
   add("session.evictions", counters_.evictions);

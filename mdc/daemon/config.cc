@@ -19,7 +19,7 @@ constexpr std::size_t kMaxVolumes = 64;
 constexpr std::size_t kMaxExports = 256;
 constexpr std::string_view kAccess[] = {"rw", "ro", "none"};
 constexpr std::string_view kSquash[] = {"none", "root", "all"};
-constexpr std::string_view kNames[] = {"durable", "ahead", "early"};  // when they are answered
+constexpr std::string_view kNames[] = {"durable", "delegated", "early"};  // when they are answered
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warn", "error"};
 
 std::vector<std::string> ReadPatterns(TomlTable& table) {

@@ -10,7 +10,7 @@
 //   session_lease_ms = 10000
 //   seat_ms = 1500                 term of the active controller (mdc/seat/seat_times.h)
 //   cache_mib = 512                metadata cached in memory, per volume
-//   names = "ahead"                when a change of names is answered: when it is "durable", at
+//   names = "delegated"                when a change of names is answered: when it is "durable", at
 //                                  once ("early"), or at once by who works in a directory alone;
 //                                  the latter two if all controllers know of that
 //   log_level = "info"

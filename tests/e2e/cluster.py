@@ -46,7 +46,7 @@ def scratch_directory():
 
 # A host full of tests may let an MDC wait for longer than the default term. REEL_NAMES=early: all
 # tests that do not choose themselves have controllers that answer changes of names early.
-ONE_MDC = {"mdcs": 1, "seat_ms": 20_000, "names": os.environ.get("REEL_NAMES", "ahead")}
+ONE_MDC = {"mdcs": 1, "seat_ms": 20_000, "names": os.environ.get("REEL_NAMES", "delegated")}
 
 
 class Cluster:

@@ -295,14 +295,14 @@ def test_a_delegated_directory_waits_for_no_controller(cluster, room):
     """Files are made and removed before the controller knows, and the other host sees them so."""
     one, two = (os.path.join(place, "mine") for place in room)
     os.mkdir(one)
-    before = cluster.counters()["operation.foretold"]
+    before = cluster.counters()["operation.delegated"]
     for number in range(200):
         with open(os.path.join(one, f"f{number}"), "w") as file:
             file.write(f"text {number}")
         if number % 2:
             os.unlink(os.path.join(one, f"f{number}"))
     assert sorted(os.listdir(two)) == sorted(f"f{number}" for number in range(0, 200, 2))
-    delegated = cluster.counters()["operation.foretold"] - before
+    delegated = cluster.counters()["operation.delegated"] - before
     asks_first = os.environ.get("REEL_NAMES") == "durable"  # the whole cluster, then
     assert delegated == 0 if asks_first else delegated > 250
     for number in range(0, 200, 2):

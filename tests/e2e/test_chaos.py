@@ -27,7 +27,7 @@ SEED = int(os.environ.get("REEL_CHAOS_SEED", "0")) or random.SystemRandom().rand
 LEASE_MS = 5000
 CLUSTER = {"mdcs": 2, "clients": 3, "seat_ms": 1500, "session_lease_ms": LEASE_MS,
            "backend": "netns", "lun_backend": "iscsi", "lun_delays": True,
-           "luns": "meta=1x1G,data=2x1G", "names": ("durable", "ahead", "early")[SEED % 3]}
+           "luns": "meta=1x1G,data=2x1G", "names": ("durable", "delegated", "early")[SEED % 3]}
 HERE = os.path.dirname(os.path.abspath(__file__))
 END_SECONDS = 90
 # How often which, and for how long (in seconds) it lasts.

@@ -308,9 +308,9 @@ Daemon::Totals Daemon::totals() const {
   Totals totals = totals_;
   totals.evictions += Counter("session.evictions");
   totals.recalls += Counter("token.recalls");
-  totals.repetitions += Counter("operation.replays");
-  totals.delegated += Counter("operation.foretold");
-  totals.replayed += Counter("operation.redone");
+  totals.repetitions += Counter("operation.repetitions");
+  totals.delegated += Counter("operation.delegated");
+  totals.replayed += Counter("operation.replayed");
   totals.blocked += Counter("operation.blocked");
   totals.misses += Counter("operation.misses");
   totals.reaped += Counter("orphans.reaped");

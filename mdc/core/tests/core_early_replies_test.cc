@@ -213,7 +213,7 @@ TEST_F(EarlyRepliesTest, ARepeatedReplyStillSaysReplayed) {
   --a_.sequences_[1];
   ASSERT_EQ(a_.Do(replay, true), 0);
   EXPECT_TRUE(a_.last_.replayed());
-  EXPECT_EQ(harness_.Counter("operation.replays"), 1u);
+  EXPECT_EQ(harness_.Counter("operation.repetitions"), 1u);
   // What is still open is claimed, and this is not.
   ASSERT_EQ(b_.Resume(), 0);
   ASSERT_EQ(a_.Reclaim(), 0);
@@ -245,7 +245,7 @@ TEST_F(EarlyRepliesTest, ADurableChangeIsNotReplayed) {
   harness_.Run();
   EXPECT_EQ(a_.Answer(replay).entry().attr().inode(), inode);
   EXPECT_FALSE(a_.Answer(replay).replayed());
-  EXPECT_EQ(harness_.Counter("operation.replays"), 1u);
+  EXPECT_EQ(harness_.Counter("operation.repetitions"), 1u);
 }
 
 TEST_F(EarlyRepliesTest, AReplayIsForGraceAndForOldInodeNumbers) {

@@ -21,7 +21,7 @@ TEST_F(CoreRepliesTest, ARepeatedMutationIsAnsweredFromItsReply) {
   ASSERT_EQ(a_.Resume(), 0);
   --a_.sequences_[1];
   EXPECT_EQ(a_.Create("file"), inode);
-  EXPECT_EQ(harness_.Counter("operation.replays"), 1u);
+  EXPECT_EQ(harness_.Counter("operation.repetitions"), 1u);
 }
 
 TEST_F(CoreRepliesTest, ARepeatedMutationIsAnsweredAfterARestartToo) {
