@@ -24,9 +24,6 @@ namespace {
 using Kind = ScsiOutcome::Kind;
 using Data = IscsiCommand::Data;
 
-// Longer requests are several commands: a target keeps a buffer for each whole one, and the next
-// command's data travel while the last one's are written.
-constexpr std::uint32_t kMaxTransferBytes = 1 << 20;
 constexpr int kMaxQuestions = 8;
 
 absl::Status OutcomeOf(const ScsiOutcome& outcome, std::uint64_t length_bytes) {
@@ -100,31 +97,14 @@ ScsiOutcome Question(IscsiConnection& connection, const scsi::Cdb& cdb,
   for (int i = 0; i < kMaxQuestions && outcome.kind == Kind::kAborted; ++i) {
     IscsiCommand command;
     command.cdb = cdb;
-    command.data = Data::kIn;
-    command.length_bytes = static_cast<std::uint32_t>(buffer.size());
-    command.memory.push_back({buffer.data(), buffer.size()});
+    if (!buffer.empty()) {
+      command.data = Data::kIn;
+      command.length_bytes = static_cast<std::uint32_t>(buffer.size());
+      command.memory.push_back({buffer.data(), buffer.size()});
+    }
     outcome = connection.Execute(std::move(command));
   }
   return outcome;
-}
-
-// Answers of unknown length: what came of it.
-absl::StatusOr<std::span<const std::byte>> AskFor(IscsiConnection& connection, const scsi::Cdb& cdb,
-                                                  std::span<std::byte> buffer) {
-  const ScsiOutcome outcome = Question(connection, cdb, buffer);
-  if (outcome.kind != Kind::kDone) return FailureOf(outcome);
-  return buffer.first(outcome.transferred_bytes);
-}
-
-// Whether the LUN has any; where it cannot say so just now, the failure.
-absl::StatusOr<bool> AskForReservations(IscsiConnection& connection) {
-  std::array<std::byte, 8> buffer;
-  const ScsiOutcome outcome = Question(
-      connection, scsi::PersistentReserveIn(scsi::ReserveIn::kReadKeys, buffer.size()), buffer);
-  if (outcome.kind == Kind::kDone) return true;
-  if (IsUnsupported(outcome)) return false;
-  const absl::Status failure = FailureOf(outcome);
-  return ReservationsNotKnown(WithText(failure, absl::StrCat("READ KEYS: ", failure.message())));
 }
 
 }  // namespace
@@ -134,7 +114,7 @@ absl::StatusOr<std::unique_ptr<Lun>> IscsiLun::Open(const std::string& name, Lun
   if (!url.ok()) return url.status();
   auto connection = IscsiConnection::Open(*url);
   if (!connection.ok()) return connection.status();
-  absl::StatusOr<Facts> facts = Ask(*url, **connection);
+  absl::StatusOr<IscsiFacts> facts = Ask(*url, **connection);
   if (!facts.ok()) {
     return WithText(facts.status(), absl::StrCat(url->shown, ": ", facts.status().message()));
   }
@@ -159,77 +139,10 @@ std::shared_ptr<IscsiConnection> IscsiLun::connection() {
   return connection_;
 }
 
-absl::StatusOr<IscsiLun::Facts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnection& connection) {
-  std::array<std::byte, 1024> buffer;
-  Facts facts;
-  // Unit attentions of the login end here.
-  IscsiCommand test;
-  test.cdb = scsi::TestUnitReady();
-  const ScsiOutcome ready = connection.Execute(std::move(test));
-  if (ready.kind != Kind::kDone && ready.kind != Kind::kCheck) return FailureOf(ready);
-  const auto inquiry = AskFor(connection, scsi::Inquiry(96), std::span(buffer).first(96));
-  if (!inquiry.ok()) return inquiry.status();
-  const auto is_disk = scsi::DecodeIsDisk(*inquiry);
-  if (!is_disk.ok()) return is_disk.status();
-  if (!*is_disk) {
-    return absl::NotFoundError(absl::StrCat("the target has no disk as LUN ", url.lun,
-                                            "; check the number (of many targets 0 is no disk)"));
-  }
-  if (ready.kind == Kind::kCheck) return FailureOf(ready);
-  const auto answer = AskFor(connection, scsi::ReadCapacity16(32), std::span(buffer).first(32));
-  if (!answer.ok()) return answer.status();
-  const auto capacity = scsi::DecodeCapacity(*answer);
-  if (!capacity.ok()) return capacity.status();
-  if (!IsPowerOfTwo(capacity->block_bytes) || capacity->block_bytes < 512 ||
-      capacity->block_bytes > kIoAlignment ||
-      capacity->blocks > kMaxVolumeBytes / capacity->block_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(capacity->blocks, " logical blocks of ", capacity->block_bytes,
-                     " bytes are not supported; use a LUN with blocks of 512 or 4096 bytes"));
-  }
-  facts.size_bytes = capacity->blocks * capacity->block_bytes;
-  facts.logical_block_bytes = capacity->block_bytes;
-  facts.max_transfer_bytes = kMaxTransferBytes;
-
-  // The rest is for comfort: a target without such a page is used all the same.
-  const auto page = [&](std::uint8_t number) {
-    return AskFor(connection, scsi::InquiryPage(number, buffer.size()), buffer);
-  };
-  std::vector<std::uint8_t> pages;
-  if (const auto list = page(0x00); list.ok()) {
-    pages = scsi::DecodePages(*list).value_or(std::vector<std::uint8_t>());
-  }
-  const auto has = [&](std::uint8_t number) {
-    return std::find(pages.begin(), pages.end(), number) != pages.end();
-  };
-  if (has(0xb0)) {
-    if (const auto body = page(0xb0); body.ok()) {
-      const scsi::BlockLimits limits = scsi::DecodeBlockLimits(*body).value_or(scsi::BlockLimits());
-      const std::uint64_t optimal =
-          std::uint64_t{limits.optimal_transfer_blocks} * capacity->block_bytes;
-      if (optimal <= kMaxVolumeBytes && optimal <= UINT32_MAX) {
-        facts.optimal_io_bytes = static_cast<std::uint32_t>(optimal);
-      }
-      const std::uint64_t most = std::uint64_t{limits.max_transfer_blocks} * capacity->block_bytes;
-      if (most != 0 && most < kMaxTransferBytes) {
-        facts.max_transfer_bytes = static_cast<std::uint32_t>(most);
-      }
-    }
-  }
-  if (has(0x83)) {
-    if (const auto body = page(0x83); body.ok()) {
-      facts.identity = scsi::DecodeDesignator(*body).value_or("");
-    }
-  }
-  if (has(0x80)) {
-    if (const auto body = page(0x80); body.ok()) {
-      absl::StrAppend(&facts.identity, "/", scsi::DecodeSerial(*body).value_or(""));
-    }
-  }
-  const absl::StatusOr<bool> reservations = AskForReservations(connection);
-  if (!reservations.ok()) return reservations.status();
-  facts.reservations = *reservations;
-  return facts;
+absl::StatusOr<IscsiFacts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnection& connection) {
+  return AskForFacts(url.lun, [&](const scsi::Cdb& cdb, std::span<std::byte> buffer) {
+    return Question(connection, cdb, buffer);
+  });
 }
 
 void IscsiLun::Start(LunRequest& request) {
@@ -312,7 +225,7 @@ absl::Status IscsiLun::Reopen() {
   if (!connection()->lost()) return absl::OkStatus();
   auto opened = IscsiConnection::Open(url_);
   if (!opened.ok()) return opened.status();
-  const absl::StatusOr<Facts> facts = Ask(url_, **opened);
+  const absl::StatusOr<IscsiFacts> facts = Ask(url_, **opened);
   if (!facts.ok()) {
     return WithText(facts.status(), absl::StrCat(name(), ": ", facts.status().message()));
   }

@@ -11,6 +11,7 @@
 #include "volume/base/mutex.h"
 #include "volume/lun/lun.h"
 #include "volume/scsi/iscsi_connection.h"
+#include "volume/scsi/iscsi_facts.h"
 #include "volume/scsi/iscsi_url.h"
 
 namespace reel {
@@ -48,23 +49,13 @@ class IscsiLun final : public Lun {
   absl::Status StatusOf(const ScsiOutcome& outcome, const std::string& what) const;
 
  private:
-  // What the target says of the LUN.
-  struct Facts {
-    std::uint64_t size_bytes = 0;
-    std::uint32_t logical_block_bytes = 0;
-    std::uint32_t optimal_io_bytes = 0;
-    std::uint32_t max_transfer_bytes = 0;
-    bool reservations = false;
-    std::string identity;  // the same on every path; empty when it has none to tell
-  };
-
   IscsiLun(IscsiUrl url, bool read_only);
-  static absl::StatusOr<Facts> Ask(const IscsiUrl& url, IscsiConnection& connection);
+  static absl::StatusOr<IscsiFacts> Ask(const IscsiUrl& url, IscsiConnection& connection);
   std::shared_ptr<IscsiConnection> connection();
 
   const IscsiUrl url_;
   const bool read_only_;
-  Facts facts_;  // as of Open
+  IscsiFacts facts_;  // as of Open
   std::unique_ptr<IscsiReservations> reservations_;
   UniqueFd claim_;
   Mutex reopening_;  // one at a time; held while logging in, and never with mutex_ wanted by I/O
