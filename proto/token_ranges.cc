@@ -29,31 +29,31 @@ std::uint64_t LengthForMessage(const TokenSpan& span) {
 v1::TokenMode TokenRanges::Least(const TokenSpan& span) const {
   v1::TokenMode least = v1::TOKEN_EXCLUSIVE;
   FileBlock at = span.first;
-  for (const GrantedRange& piece : ranges_) {
-    if (at >= span.end || piece.span.first > at) break;
-    if (piece.span.end <= at) continue;
-    least = std::min(least, piece.mode);
-    at = piece.span.end;
+  for (const GrantedRange& range : ranges_) {
+    if (at >= span.end || range.span.first > at) break;
+    if (range.span.end <= at) continue;
+    least = std::min(least, range.mode);
+    at = range.span.end;
   }
   return at < span.end ? v1::TOKEN_NONE : least;
 }
 
 v1::TokenMode TokenRanges::Most(const TokenSpan& span) const {
   v1::TokenMode most = v1::TOKEN_NONE;
-  for (const GrantedRange& piece : ranges_) {
-    if (piece.span.Overlaps(span)) most = std::max(most, piece.mode);
+  for (const GrantedRange& range : ranges_) {
+    if (range.span.Overlaps(span)) most = std::max(most, range.mode);
   }
   return most;
 }
 
 TokenSpan TokenRanges::WidestAround(const TokenSpan& span, v1::TokenMode allowed) const {
   TokenSpan widest;
-  for (const GrantedRange& piece : ranges_) {
-    if (piece.mode <= allowed) continue;
-    if (piece.span.end <= span.first) {
-      widest.first = std::max(widest.first, piece.span.end);
+  for (const GrantedRange& range : ranges_) {
+    if (range.mode <= allowed) continue;
+    if (range.span.end <= span.first) {
+      widest.first = std::max(widest.first, range.span.end);
     } else {
-      widest.end = std::min(widest.end, piece.span.first);
+      widest.end = std::min(widest.end, range.span.first);
     }
   }
   return widest;
@@ -77,10 +77,10 @@ void TokenRanges::Apply(const TokenSpan& span, Change change) {
     add(std::max(first, span.end), end, mode);
   };
   FileBlock at{0};
-  for (const GrantedRange& piece : ranges_) {
-    add_all(at, piece.span.first, v1::TOKEN_NONE);
-    add_all(piece.span.first, piece.span.end, piece.mode);
-    at = piece.span.end;
+  for (const GrantedRange& range : ranges_) {
+    add_all(at, range.span.first, v1::TOKEN_NONE);
+    add_all(range.span.first, range.span.end, range.mode);
+    at = range.span.end;
   }
   add_all(at, kEndOfFileBlocks, v1::TOKEN_NONE);
   ranges_ = std::move(result);

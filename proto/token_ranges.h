@@ -1,9 +1,9 @@
 // Which blocks of a file a session may read and write: its data token.
 //
 // A token is a mode for each block of the file (TokenMode in types.proto): none, shared or
-// exclusive. Most tokens are one piece, the whole file. Both sides of the wire keep them in this
-// form. Invariants: pieces are disjoint, in order, none is TOKEN_NONE, and neighbours of one mode
-// are one piece. Threads: externally synchronised.
+// exclusive. Most tokens are one range, the whole file. Both sides of the wire keep them in this
+// form. Invariants: ranges are disjoint, in order, none is TOKEN_NONE, and neighbours of one mode
+// are one range. Threads: externally synchronised.
 #pragma once
 
 #include <cstdint>

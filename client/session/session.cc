@@ -50,7 +50,7 @@ absl::StatusOr<v1::Reply> SessionImpl::Call(v1::Request request, const CallOptio
       unsent = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {
       queue_.Add(call);
-      Pump();
+      SendQueued();
       bool withdrawn = false;
       absl::StatusOr<v1::Reply> outcome = Await(call, options, &withdrawn);
       if (!withdrawn) return outcome;
@@ -160,7 +160,7 @@ absl::StatusOr<v1::Reply> SessionImpl::Await(const PendingCallPtr& call, const C
 }
 
 // The caller sends by itself when nobody else does: no thread switch on the way out.
-void SessionImpl::Pump() {
+void SessionImpl::SendQueued() {
   if (!link_.MaySend() || !queue_.CanSend()) return;
   MdcStream* const stream = link_.BeginSend();  // stays until EndSend
   const v1::ClientFrame frame = queue_.TakeFrame(clock_.NowMs());
@@ -179,7 +179,7 @@ void SessionImpl::WriterMain() {
   MutexLock lock(mutex_);
   while (!phase_.ending()) {
     if (link_.MaySend() && queue_.CanSend()) {
-      Pump();
+      SendQueued();
     } else {
       writer_wake_.Wait(mutex_);
     }
@@ -226,7 +226,7 @@ void SessionImpl::Shutdown() {
       auto goodbye = std::make_shared<PendingCall>(std::move(request));
       queue_.Add(goodbye);
       phase_.Close();
-      Pump();
+      SendQueued();
       const std::uint64_t until_ms = clock_.NowMs() + kGoodbyeTimeoutMs;
       while (link_.live() && goodbye->state != PendingCall::State::kDone &&
              clock_.NowMs() < until_ms) {

@@ -78,7 +78,7 @@ class SessionImpl : public Session {
   void Shutdown() override;
 
  private:
-  void Pump() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendQueued() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TimedOutLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a wait that has lasted for a while is to go on: EINTR, ETIMEDOUT.
   absl::Status GoesOn(const Interrupt* interrupt) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

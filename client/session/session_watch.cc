@@ -45,7 +45,7 @@ void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work) {
         if (reply.ok()) terms_.SetCommitsWait(reply->commits_wait());
       };
       queue_.Add(renewal);
-      Pump();
+      SendQueued();
   }
 }
 
@@ -58,7 +58,7 @@ void SessionImpl::GiveUp(std::uint64_t now_ms, const RecallWork& work) {
     renewals_.GiveUpRefused();
   };
   queue_.Add(std::move(call));
-  Pump();
+  SendQueued();
 }
 
 }  // namespace reel::client

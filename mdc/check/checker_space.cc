@@ -23,7 +23,7 @@ void TakeFree(State& state) {
   FamilyCursor cursor(state.input.db, schema::Family::kFree, state.report);
   for (; cursor.valid(); cursor.Next()) {
     const std::uint64_t pool = cursor.key().first, start = cursor.key().second;
-    const std::string where = absl::StrCat("free extent at pool ", pool, ", block ", start);
+    const std::string where = absl::StrCat("free run at pool ", pool, ", block ", start);
     v1::FreeRecord record;
     if (!cursor.Decode(record, where)) continue;
     if (pool >= pools.size() || (pools[pool].flags & Pool::kData) == 0) {

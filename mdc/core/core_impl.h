@@ -216,7 +216,7 @@ class CoreImpl final : public Core {
   void OnHello(StreamId stream, const v1::Request& request);
   // The protocol version that is spoken with who says this Hello.
   absl::StatusOr<std::uint32_t> Negotiate(const v1::Hello& hello) const;
-  void Equip(Session& session, const v1::Hello& hello);
+  void TakeHello(Session& session, const v1::Hello& hello);
   // The export of a client that says Hello; false: it gets none, and has been told so.
   bool FindExport(StreamId stream, const v1::Request& request, std::string_view host,
                   Export& found);

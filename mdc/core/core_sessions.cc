@@ -163,7 +163,7 @@ absl::StatusOr<std::uint32_t> CoreImpl::Negotiate(const v1::Hello& hello) const 
 }
 
 // What this stream's Hello brings, which its session has until the next one's.
-void CoreImpl::Equip(Session& session, const v1::Hello& hello) {
+void CoreImpl::TakeHello(Session& session, const v1::Hello& hello) {
   session.spoken.caches_attributes = MayCache(session, hello);
   session.spoken.protocol = Negotiate(hello).value_or(options_.protocol.oldest);
   session.spoken.features = hello.features() & SpokenFeatures(options_.protocol);
@@ -260,7 +260,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
 
   Session& added = sessions_.Add(std::move(session));
   sessions_.Attach(added, stream);
-  Equip(added, request.hello());
+  TakeHello(added, request.hello());
   RenewLease(added);
   spdlog::info("volume {}: session {} for {} at {}", descriptor_.name, added.id.value(),
                added.record.host(), added.record.mount_point());
@@ -287,7 +287,7 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
     return;
   }
   const StreamId before = sessions_.Attach(*session, stream);
-  Equip(*session, request.hello());
+  TakeHello(*session, request.hello());
   if (before != kNoStream) {
     outbox_.queue.Emit(before, OutputQueue::End{}, Sequence());
     streams_.Refuse(before);

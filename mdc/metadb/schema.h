@@ -8,7 +8,7 @@
 //   C dir cookie               entry by cookie: the order of readdir
 //   E inode file_block         extent
 //   X inode name               extended attribute (the value is the raw bytes)
-//   F pool block               free extent
+//   F pool block               free run
 //   O inode                    orphan: unlinked, perhaps open
 //   S session                  session
 //   R session slot             stored reply

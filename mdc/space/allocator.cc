@@ -13,7 +13,7 @@
 namespace reel::mdc {
 namespace {
 
-using FreeExtent = FreeIndex::Extent;
+using FreeRun = FreeIndex::Run;
 
 // Preallocation never takes more than this part of what is left.
 constexpr std::uint64_t kPreallocationShare = 16;
@@ -79,7 +79,7 @@ class PoolAllocator : public Allocator {
             std::uint64_t& need, std::vector<Run>& runs);
   void TakePreallocation(const AllocationRequest& request, std::vector<Run>& runs);
   // Books a run that was cut out of its pool, joining it to the last one where it continues that.
-  static void Add(std::vector<Run>& runs, const FreeSpace& pool, FreeExtent run);
+  static void Add(std::vector<Run>& runs, const FreeSpace& pool, FreeRun run);
 
   AllocationStrategy strategy_;
   std::vector<FreeSpace> pools_;
@@ -98,11 +98,11 @@ absl::Status PoolAllocator::LoadFrom(const MetaDb& db) {
     if (!key.ok()) return key.status();
     v1::FreeRecord record;
     if (!record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size()))) {
-      return absl::DataLossError(absl::StrCat("free extent record of pool ", key->first, " block ",
+      return absl::DataLossError(absl::StrCat("free run record of pool ", key->first, " block ",
                                               key->second, " is damaged; run fsck.reelfs"));
     }
     if (key->first >= pools_.size() || !IsData(pools_[key->first])) {
-      return absl::DataLossError(absl::StrCat("a free extent names pool ", key->first,
+      return absl::DataLossError(absl::StrCat("a free run names pool ", key->first,
                                               ", which is no data pool; run fsck.reelfs"));
     }
     if (auto s = pools_[key->first].Load(key->second, record.length_blocks()); !s.ok()) return s;
@@ -168,7 +168,7 @@ void PoolAllocator::OrderByStrategy(std::vector<FreeSpace*>& pools) const {
   }
 }
 
-void PoolAllocator::Add(std::vector<Run>& runs, const FreeSpace& pool, FreeExtent run) {
+void PoolAllocator::Add(std::vector<Run>& runs, const FreeSpace& pool, FreeRun run) {
   if (!runs.empty() && runs.back().pool == pool.id() &&
       runs.back().start + runs.back().length_blocks == PoolBlock(run.start)) {
     runs.back().length_blocks += run.length_blocks;
@@ -301,15 +301,15 @@ void PoolAllocator::Unreserve(const Run& run) {
 }
 
 absl::Status PoolAllocator::Free(Txn& txn, const Run& run) {
-  const FreeExtent extent{run.start.value(), run.length_blocks};
+  const FreeRun free{run.start.value(), run.length_blocks};
   if (run.pool.value() >= pools_.size() || !IsData(pools_[run.pool.value()]) ||
-      !pools_[run.pool.value()].IsAllocated(extent)) {
+      !pools_[run.pool.value()].IsAllocated(free)) {
     return absl::DataLossError(absl::StrCat("pool ", run.pool.value(), " blocks [",
                                             run.start.value(), ", +", run.length_blocks,
                                             ") are to be freed, but are not all in use; run "
                                             "fsck.reelfs"));
   }
-  pools_[run.pool.value()].StoreFree(&txn, extent);
+  pools_[run.pool.value()].StoreFree(&txn, free);
   changes_.push_back({Change::Kind::kFreed, run});
   return absl::OkStatus();
 }
@@ -324,16 +324,16 @@ void PoolAllocator::Committed(Sequence sequence) {
 void PoolAllocator::Abandon() {
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     FreeSpace& pool = pools_[change->run.pool.value()];
-    const FreeExtent extent{change->run.start.value(), change->run.length_blocks};
+    const FreeRun free{change->run.start.value(), change->run.length_blocks};
     if (change->kind == Change::Kind::kFreed) {
-      pool.StoreTake(nullptr, extent);
+      pool.StoreTake(nullptr, free);
       continue;
     }
-    pool.StoreFree(nullptr, extent);
+    pool.StoreFree(nullptr, free);
     if (change->kind == Change::Kind::kTaken) {
-      pool.Release(extent);
+      pool.Release(free);
     } else {
-      reserved_blocks_[change->run.pool.value()] += extent.length_blocks;
+      reserved_blocks_[change->run.pool.value()] += free.length_blocks;
     }
   }
   changes_.clear();

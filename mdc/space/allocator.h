@@ -1,6 +1,6 @@
 // Free space of the data pools, in volume blocks, and the policy of where new blocks go.
 //
-// Per pool an index of free extents by address and by size; the store's family 'F' holds the same,
+// Per pool an index of free runs by address and by size; the store's family 'F' holds the same,
 // and every change of the index stages the matching keys in the operation's transaction.
 // Invariants:
 //   1. Blocks that an operation allocates leave the index at once; Abandon puts them back when it

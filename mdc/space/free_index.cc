@@ -16,25 +16,25 @@ void FreeIndex::Erase(std::uint64_t start, std::uint64_t length_blocks) {
   total_blocks_ -= length_blocks;
 }
 
-std::optional<FreeIndex::Extent> FreeIndex::Containing(std::uint64_t block) const {
+std::optional<FreeIndex::Run> FreeIndex::Containing(std::uint64_t block) const {
   auto next = by_start_.upper_bound(block);
   if (next == by_start_.begin()) return std::nullopt;
   --next;
   if (block - next->first >= next->second) return std::nullopt;
-  return Extent{next->first, next->second};
+  return Run{next->first, next->second};
 }
 
-std::optional<FreeIndex::Extent> FreeIndex::EndingAt(std::uint64_t block) const {
+std::optional<FreeIndex::Run> FreeIndex::EndingAt(std::uint64_t block) const {
   if (block == 0) return std::nullopt;
   auto found = Containing(block - 1);
   if (!found || found->end() != block) return std::nullopt;
   return found;
 }
 
-std::optional<FreeIndex::Extent> FreeIndex::StartingAt(std::uint64_t block) const {
+std::optional<FreeIndex::Run> FreeIndex::StartingAt(std::uint64_t block) const {
   const auto found = by_start_.find(block);
   if (found == by_start_.end()) return std::nullopt;
-  return Extent{found->first, found->second};
+  return Run{found->first, found->second};
 }
 
 bool FreeIndex::Overlaps(std::uint64_t start, std::uint64_t length_blocks) const {
@@ -57,23 +57,23 @@ void FreeIndex::Insert(std::uint64_t start, std::uint64_t length_blocks) {
 }
 
 void FreeIndex::Remove(std::uint64_t start, std::uint64_t length_blocks) {
-  const Extent whole = *Containing(start);
+  const Run whole = *Containing(start);
   Erase(whole.start, whole.length_blocks);
   if (start > whole.start) Add(whole.start, start - whole.start);
   const std::uint64_t end = start + length_blocks;
   if (whole.end() > end) Add(end, whole.end() - end);
 }
 
-std::optional<FreeIndex::Extent> FreeIndex::Fit(std::uint64_t length_blocks) const {
+std::optional<FreeIndex::Run> FreeIndex::Fit(std::uint64_t length_blocks) const {
   const auto found = by_size_.lower_bound({length_blocks, 0});
   if (found == by_size_.end()) return std::nullopt;
-  return Extent{found->second, found->first};
+  return Run{found->second, found->first};
 }
 
-std::optional<FreeIndex::Extent> FreeIndex::Largest() const {
+std::optional<FreeIndex::Run> FreeIndex::Largest() const {
   if (by_size_.empty()) return std::nullopt;
   const auto last = std::prev(by_size_.end());
-  return Extent{last->second, last->first};
+  return Run{last->second, last->first};
 }
 
 bool FreeIndex::Consistent() const {

@@ -1,4 +1,4 @@
-// A set of disjoint free extents of one pool, found by address and, when asked for, by size.
+// A set of disjoint free runs of one pool, found by address and, when asked for, by size.
 //
 // Invariants: neighbours are merged; total_blocks() is the sum of the lengths. Threads: externally
 // synchronised.
@@ -15,7 +15,7 @@ namespace reel::mdc {
 
 class FreeIndex {
  public:
-  struct Extent {
+  struct Run {
     std::uint64_t start = 0;
     std::uint64_t length_blocks = 0;
     std::uint64_t end() const { return start + length_blocks; }
@@ -27,18 +27,18 @@ class FreeIndex {
   bool Overlaps(std::uint64_t start, std::uint64_t length_blocks) const;
   // REQUIRES: length > 0, no overlap.
   void Insert(std::uint64_t start, std::uint64_t length_blocks);
-  // REQUIRES: inside one extent.
+  // REQUIRES: inside one run.
   void Remove(std::uint64_t start, std::uint64_t length_blocks);
 
-  std::optional<Extent> Containing(std::uint64_t block) const;
-  std::optional<Extent> EndingAt(std::uint64_t block) const;
-  std::optional<Extent> StartingAt(std::uint64_t block) const;
-  // The smallest extent of at least that length.
-  std::optional<Extent> Fit(std::uint64_t length_blocks) const;
-  std::optional<Extent> Largest() const;
+  std::optional<Run> Containing(std::uint64_t block) const;
+  std::optional<Run> EndingAt(std::uint64_t block) const;
+  std::optional<Run> StartingAt(std::uint64_t block) const;
+  // The smallest run of at least that length.
+  std::optional<Run> Fit(std::uint64_t length_blocks) const;
+  std::optional<Run> Largest() const;
 
   std::uint64_t total_blocks() const { return total_blocks_; }
-  const absl::btree_map<std::uint64_t, std::uint64_t>& extents() const { return by_start_; }
+  const absl::btree_map<std::uint64_t, std::uint64_t>& runs() const { return by_start_; }
   // For tests: the two indexes and the total agree, and neighbours are merged.
   bool Consistent() const;
 

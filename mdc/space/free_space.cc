@@ -42,22 +42,21 @@ FreeSpace::FreeSpace(PoolId pool, const VolumeDescriptor& descriptor)
 
 absl::Status FreeSpace::Load(std::uint64_t start, std::uint64_t length_blocks) {
   if (length_blocks == 0 || start >= size_blocks_ || length_blocks > size_blocks_ - start) {
-    return absl::DataLossError(absl::StrCat("free extent [", start, ", +", length_blocks,
+    return absl::DataLossError(absl::StrCat("free run [", start, ", +", length_blocks,
                                             ") lies outside pool ", pool_.name,
                                             "; run fsck.reelfs"));
   }
   if (stored_.Overlaps(start, length_blocks)) {
-    return absl::DataLossError(absl::StrCat("free extent [", start, ", +", length_blocks,
-                                            ") of pool ", pool_.name,
-                                            " overlaps another; run fsck.reelfs"));
+    return absl::DataLossError(absl::StrCat("free run [", start, ", +", length_blocks, ") of pool ",
+                                            pool_.name, " overlaps another; run fsck.reelfs"));
   }
   stored_.Insert(start, length_blocks);
   available_.Insert(start, length_blocks);
   return absl::OkStatus();
 }
 
-void FreeSpace::StoreTake(Txn* txn, Extent run) {
-  const Extent whole = *stored_.Containing(run.start);
+void FreeSpace::StoreTake(Txn* txn, FreeRun run) {
+  const FreeRun whole = *stored_.Containing(run.start);
   stored_.Remove(run.start, run.length_blocks);
   if (txn == nullptr) return;
   if (whole.start < run.start) {
@@ -70,17 +69,17 @@ void FreeSpace::StoreTake(Txn* txn, Extent run) {
   }
 }
 
-void FreeSpace::StoreFree(Txn* txn, Extent run) {
+void FreeSpace::StoreFree(Txn* txn, FreeRun run) {
   if (txn != nullptr && stored_.StartingAt(run.end())) {
     txn->Delete(schema::FreeKey(id_, PoolBlock(run.end())));
   }
   stored_.Insert(run.start, run.length_blocks);
   if (txn == nullptr) return;
-  const Extent merged = *stored_.Containing(run.start);
+  const FreeRun merged = *stored_.Containing(run.start);
   txn->Put(schema::FreeKey(id_, PoolBlock(merged.start)), EncodeFree(merged.length_blocks));
 }
 
-bool FreeSpace::IsAllocated(Extent run) const {
+bool FreeSpace::IsAllocated(FreeRun run) const {
   return run.length_blocks > 0 && run.start < size_blocks_ &&
          run.length_blocks <= size_blocks_ - run.start &&
          !stored_.Overlaps(run.start, run.length_blocks);
@@ -103,7 +102,7 @@ std::uint64_t FreeSpace::AlignUp(std::uint64_t block) const {
 }
 
 // Where a run of that length fits best: large ones at the start of a full stripe if possible.
-std::optional<FreeSpace::Extent> FreeSpace::Find(std::uint64_t length_blocks) const {
+std::optional<FreeSpace::FreeRun> FreeSpace::Find(std::uint64_t length_blocks) const {
   const auto tight = available_.Fit(length_blocks);
   if (!tight) return std::nullopt;
   const std::uint64_t stripe = StripeAt(tight->start);
@@ -112,18 +111,18 @@ std::optional<FreeSpace::Extent> FreeSpace::Find(std::uint64_t length_blocks) co
       if (!candidate) continue;
       const std::uint64_t start = AlignUp(candidate->start);
       if (start < candidate->end() && candidate->end() - start >= length_blocks) {
-        return Extent{start, length_blocks};
+        return FreeRun{start, length_blocks};
       }
     }
   }
-  return Extent{tight->start, length_blocks};
+  return FreeRun{tight->start, length_blocks};
 }
 
-std::optional<FreeSpace::Extent> FreeSpace::TakeAt(std::uint64_t block, std::uint64_t want,
-                                                   SessionId session) {
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeAt(std::uint64_t block, std::uint64_t want,
+                                                    SessionId session) {
   const std::uint64_t least = std::min(want, DivideUp(kMinContinuationBytes, block_bytes_));
   if (const auto found = available_.Containing(block)) {
-    const Extent run{block, std::min(want, found->end() - block)};
+    const FreeRun run{block, std::min(want, found->end() - block)};
     if (run.length_blocks < least) return std::nullopt;
     available_.Remove(run.start, run.length_blocks);
     return run;
@@ -131,16 +130,16 @@ std::optional<FreeSpace::Extent> FreeSpace::TakeAt(std::uint64_t block, std::uin
   const auto window = window_starts_.find(block);
   if (window == window_starts_.end() || window->second.session != session) return std::nullopt;
   const WindowKey key = window->second;
-  if (std::min(want, windows_.at(key).extent.length_blocks) < least) return std::nullopt;
+  if (std::min(want, windows_.at(key).run.length_blocks) < least) return std::nullopt;
   return CutWindow(key, want);
 }
 
-std::optional<FreeSpace::Extent> FreeSpace::TakeFromWindow(const WindowKey& key,
-                                                           std::uint64_t need) {
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeFromWindow(const WindowKey& key,
+                                                            std::uint64_t need) {
   std::uint64_t last_size = 0;
   const auto found = windows_.find(key);
   if (found != windows_.end()) {
-    if (found->second.extent.length_blocks >= need) return CutWindow(key, need);
+    if (found->second.run.length_blocks >= need) return CutWindow(key, need);
     last_size = found->second.size_blocks;
     CloseWindow(key);
   }
@@ -158,7 +157,7 @@ bool FreeSpace::OpenWindow(const WindowKey& key, std::uint64_t need,
       std::clamp(std::max(need * kWindowFiles, 2 * last_size_blocks), least, most);
   auto run = Find(wish);
   if (!run) {
-    // Free space is fragmented: the largest piece that holds a few such files is still worth it.
+    // Free space is fragmented: the largest run that holds a few such files is still worth it.
     const auto largest = available_.Largest();
     if (!largest || largest->length_blocks < 2 * need) return false;
     run = largest;
@@ -178,31 +177,31 @@ bool FreeSpace::OpenWindow(const WindowKey& key, std::uint64_t need,
 
 void FreeSpace::CloseWindow(const WindowKey& key) {
   const auto found = windows_.find(key);
-  const Extent rest = found->second.extent;
+  const FreeRun rest = found->second.run;
   window_starts_.erase(rest.start);
   windows_.erase(found);
   window_blocks_ -= rest.length_blocks;
   available_.Insert(rest.start, rest.length_blocks);
 }
 
-FreeSpace::Extent FreeSpace::CutWindow(const WindowKey& key, std::uint64_t want) {
+FreeSpace::FreeRun FreeSpace::CutWindow(const WindowKey& key, std::uint64_t want) {
   Window& window = windows_.at(key);
-  const Extent run{window.extent.start, std::min(want, window.extent.length_blocks)};
+  const FreeRun run{window.run.start, std::min(want, window.run.length_blocks)};
   window_starts_.erase(run.start);
   window_blocks_ -= run.length_blocks;
-  window.extent.start += run.length_blocks;
-  window.extent.length_blocks -= run.length_blocks;
+  window.run.start += run.length_blocks;
+  window.run.length_blocks -= run.length_blocks;
   window.used = ++window_uses_;
-  if (window.extent.length_blocks == 0) {
+  if (window.run.length_blocks == 0) {
     windows_.erase(key);
   } else {
-    window_starts_[window.extent.start] = key;
+    window_starts_[window.run.start] = key;
   }
   return run;
 }
 
-std::optional<FreeSpace::Extent> FreeSpace::TakeRun(std::uint64_t need,
-                                                    std::uint64_t preallocated) {
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeRun(std::uint64_t need,
+                                                     std::uint64_t preallocated) {
   auto run = preallocated > 0 ? Find(need + preallocated) : std::nullopt;
   if (!run) run = Find(need);
   if (!run) return std::nullopt;
@@ -211,15 +210,15 @@ std::optional<FreeSpace::Extent> FreeSpace::TakeRun(std::uint64_t need,
   return run;
 }
 
-std::optional<FreeSpace::Extent> FreeSpace::TakeLargest(std::uint64_t want) {
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeLargest(std::uint64_t want) {
   const auto largest = available_.Largest();
   if (!largest) return std::nullopt;
-  const Extent run{largest->start, std::min(want, largest->length_blocks)};
+  const FreeRun run{largest->start, std::min(want, largest->length_blocks)};
   available_.Remove(run.start, run.length_blocks);
   return run;
 }
 
-void FreeSpace::Release(Extent run) {
+void FreeSpace::Release(FreeRun run) {
   // What was taken ahead and not used lies right before the rest of its window: put back there, the
   // directory's next file continues where this one really ended.
   const auto window = window_starts_.find(run.end());
@@ -230,8 +229,8 @@ void FreeSpace::Release(Extent run) {
   const WindowKey key = window->second;
   window_starts_.erase(window);
   Window& grown = windows_.at(key);
-  grown.extent.start = run.start;
-  grown.extent.length_blocks += run.length_blocks;
+  grown.run.start = run.start;
+  grown.run.length_blocks += run.length_blocks;
   window_blocks_ += run.length_blocks;
   window_starts_[run.start] = key;
 }
@@ -250,22 +249,21 @@ absl::Status FreeSpace::Check(std::uint64_t pending_blocks) const {
     return absl::InternalError("a free index contradicts itself");
   }
   std::uint64_t windows = 0;
-  const auto in_store = [&](Extent part) {
+  const auto in_store = [&](FreeRun part) {
     const auto whole = stored_.Containing(part.start);
     return whole && whole->end() >= part.end();
   };
   for (const auto& [key, window] : windows_) {
-    windows += window.extent.length_blocks;
-    if (!in_store(window.extent) ||
-        available_.Overlaps(window.extent.start, window.extent.length_blocks)) {
+    windows += window.run.length_blocks;
+    if (!in_store(window.run) || available_.Overlaps(window.run.start, window.run.length_blocks)) {
       return absl::InternalError("a window is not free, or free twice");
     }
-    const auto start = window_starts_.find(window.extent.start);
+    const auto start = window_starts_.find(window.run.start);
     if (start == window_starts_.end() || start->second != key) {
       return absl::InternalError("a window cannot be found by its start");
     }
   }
-  for (const auto& [start, length] : available_.extents()) {
+  for (const auto& [start, length] : available_.runs()) {
     if (!in_store({start, length})) return absl::InternalError("available, but not free");
   }
   if (windows != window_blocks_ || window_starts_.size() != windows_.size()) {

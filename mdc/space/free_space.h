@@ -22,7 +22,7 @@ namespace reel::mdc {
 
 class FreeSpace {
  public:
-  using Extent = FreeIndex::Extent;
+  using FreeRun = FreeIndex::Run;
   struct WindowKey {
     SessionId session;
     InodeNumber directory;
@@ -43,26 +43,26 @@ class FreeSpace {
   // What can be allocated now, windows included.
   std::uint64_t usable_blocks() const { return available_.total_blocks() + window_blocks_; }
 
-  // A free extent of the store, at start. DATA_LOSS: outside the pool, or overlapping another.
+  // A free run of the store, at start. DATA_LOSS: outside the pool, or overlapping another.
   absl::Status Load(std::uint64_t start, std::uint64_t length_blocks);
 
   // Changes what the store says is free; stages the keys when `txn` is not null.
-  void StoreTake(Txn* txn, Extent run);
-  void StoreFree(Txn* txn, Extent run);
+  void StoreTake(Txn* txn, FreeRun run);
+  void StoreFree(Txn* txn, FreeRun run);
   // True when no block of the run is free, and all lie in the pool.
-  bool IsAllocated(Extent run) const;
+  bool IsAllocated(FreeRun run) const;
 
   // Each cuts a run out of what may be allocated (but not out of the store's view). At most `want`
   // blocks that begin at `block`, from free space or from a window of the session.
-  std::optional<Extent> TakeAt(std::uint64_t block, std::uint64_t want, SessionId session);
+  std::optional<FreeRun> TakeAt(std::uint64_t block, std::uint64_t want, SessionId session);
   // `need` blocks of the directory's window, which is opened or replaced when too small.
-  std::optional<Extent> TakeFromWindow(const WindowKey& key, std::uint64_t need);
+  std::optional<FreeRun> TakeFromWindow(const WindowKey& key, std::uint64_t need);
   // `need` blocks in one run, where `preallocated` more follow if possible.
-  std::optional<Extent> TakeRun(std::uint64_t need, std::uint64_t preallocated);
-  // At most `want` blocks of the largest free extent.
-  std::optional<Extent> TakeLargest(std::uint64_t want);
+  std::optional<FreeRun> TakeRun(std::uint64_t need, std::uint64_t preallocated);
+  // At most `want` blocks of the largest free run.
+  std::optional<FreeRun> TakeLargest(std::uint64_t want);
   // Makes a run allocatable again; it rejoins the window that it was cut from.
-  void Release(Extent run);
+  void Release(FreeRun run);
 
   // Gives windows up: all, or one session's. True when there were any.
   bool DropWindows(std::optional<SessionId> session);
@@ -71,7 +71,7 @@ class FreeSpace {
 
  private:
   struct Window {
-    Extent extent;
+    FreeRun run;
     std::uint64_t size_blocks = 0;  // when it was opened
     std::uint64_t used = 0;         // order of last use
   };
@@ -82,10 +82,10 @@ class FreeSpace {
   };
   std::uint64_t StripeAt(std::uint64_t block) const;
   std::uint64_t AlignUp(std::uint64_t block) const;
-  std::optional<Extent> Find(std::uint64_t length_blocks) const;
+  std::optional<FreeRun> Find(std::uint64_t length_blocks) const;
   bool OpenWindow(const WindowKey& key, std::uint64_t need, std::uint64_t last_size_blocks);
   void CloseWindow(const WindowKey& key);
-  Extent CutWindow(const WindowKey& key, std::uint64_t want);
+  FreeRun CutWindow(const WindowKey& key, std::uint64_t want);
 
   PoolId id_;
   Pool pool_;

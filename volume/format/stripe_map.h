@@ -13,7 +13,7 @@
 
 namespace reel {
 
-// A contiguous piece of one LUN.
+// A contiguous range of one LUN.
 struct LunRange {
   std::uint32_t lun = 0;  // flat index over the volume: pools, then sets, then LUNs, in order
   std::uint64_t offset_bytes = 0;
