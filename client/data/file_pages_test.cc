@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "client/testing/data_cluster.h"
+#include "client/testing/test_interrupt.h"
 #include "proto/convert.h"
 
 namespace reel::client {
@@ -36,6 +37,28 @@ TEST(FilePagesTest, NoRecallPassesAPageReadWhereOtherPagesMayBeChanged) {
   reader.join();
   writer.join();
   cut->data().Close(inode);
+}
+
+// Else the kernel would keep the old bytes, and write the page back whole once it is stored to.
+TEST(FilePagesTest, NoPageIsReadInWhileAWritePastItIsUnderWay) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  client->Write(inode, 0, std::string(4'096, 'o'), {.direct = true});
+  cluster.lun(0).HoldWrites(true);
+  std::thread writer([&] { client->Write(inode, 0, std::string(4'096, 'n'), {.direct = true}); });
+  while (cluster.lun(0).held() == 0) std::this_thread::yield();
+  const TestInterrupt interrupt;
+  std::atomic<bool> read{false};
+  std::thread reader([&] {
+    EXPECT_EQ(client->Read(inode, 0, 1, {.interrupt = &interrupt, .page_cache = true}), "n");
+    read = true;
+  });
+  // A call that waits looks again and again.
+  while (!read && interrupt.asked() < 3) std::this_thread::yield();
+  cluster.lun(0).HoldWrites(false);
+  writer.join();
+  reader.join();
 }
 
 TEST(FilePagesTest, PagesAreReadUnderTheOldTokenWhileTheyAreInvalidated) {
