@@ -3,8 +3,7 @@
 //
 // The core runs it; the operation neither waits nor does I/O. It may end in seven ways:
 //   - OK: the core applies the transaction's batch (with the stored reply, for a mutation), runs
-//   the
-//     on-commit actions, and sends the reply when all that it saw is durable;
+//     the on-commit actions, and sends the reply when all that it saw is durable;
 //   - an errno status: nothing is applied, staged changes and allocations are dropped;
 //   - missed (txn.missed()): run again when fetched;
 //   - waiting for a lock (ctx.waits_for_lock): run again when one of the inode has become weaker;
@@ -12,8 +11,8 @@
 //   - unfinished (ctx.unfinished, with OK): what it staged is committed without the reply, and it
 //     runs again soon, for its next step (mdc/base/progress.h);
 //   - blocked (ctx.blocked.on): recalls go out, and it runs again when the inode's tokens have
-//   changed. An operation that changes inodes is blocked by the core, too, while another session
-//   holds the attribute token of one of them.
+//     changed. An operation that changes inodes is blocked by the core, too, while another session
+//     holds the attribute token of one of them.
 // So an operation may run several times: memory tables change only in on-commit actions, and what
 // the allocator hands out is given back when the operation does not commit. Threads: the core
 // thread.
