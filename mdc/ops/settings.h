@@ -8,6 +8,7 @@
 //   reelfs.affinity  the name of an affinity: the blocks that a file gets from now on come from the
 //                    pools that have it, if there is room; those that it has stay where they are.
 //                    New files and directories have what their directory has.
+//   reelfs.space     how much space there is for what is made there: read only, for statfs(2).
 // Threads: the core thread.
 #pragma once
 
