@@ -18,7 +18,10 @@ READERS = {"reelfs-mdc.toml.5.scd": ("mdc/daemon/config.cc",),
            "reelfs-volume.toml.5.scd": ("tools/lib/volume_toml.cc",)}
 KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
 SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta"),
-               "reeladm": ("pki", "pki init", "pki issue")}
+               "reeladm": ("pki", "pki init", "pki issue"),
+               "reelfs-lab": ("up", "status", "partition", "exec", "drill", "logs")}
+# Programs that are not built.
+SCRIPTS = {"reelfs-lab": os.path.join(TOP, "deploy", "lab", "lab")}
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z])(?![\w])")
 GROUPED = re.compile(r"\[\*?-([a-zA-Z]{2,})\*?\]")
 
@@ -40,7 +43,7 @@ def help_of(program, *subcommand):
 
 def differences(programs, page):
     program = re.sub(r"\.\d\.scd$", "", page)
-    path = os.path.join(programs, program)
+    path = SCRIPTS.get(program, os.path.join(programs, program))
     with open(os.path.join(PAGES, page)) as file:
         text = re.sub(r"(?s)^# EXAMPLES.*?(?=^# )", "", file.read(), flags=re.M)
     told = options_of(text.replace("*", " "))
