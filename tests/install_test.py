@@ -69,7 +69,9 @@ def test_all_programs_tell_their_release_alike():
 def test_the_unit_and_the_udev_rule_are_installed(root):
     install("deploy/cmake_install.cmake", root)
     with open(f"{root}/usr/lib/udev/rules.d/61-reelfs.rules", encoding="utf-8") as file:
-        assert f"{root}/usr/sbin/reel-label udev $devnode" in file.read()
+        rules = file.read()
+    assert f"{root}/usr/sbin/reel-label udev $devnode" in rules
+    assert 'ENV{UDISKS_IGNORE}="1"' in rules, "desktops offer LUNs to be formatted"
     assert os.path.exists(f"{root}/usr/lib/systemd/system/reel-mdcd.service")
 
 

@@ -61,6 +61,8 @@ class Host:
             run("mount", "-t", "tmpfs", place, f"{self.root}/{place}")
         shutil.copy("/usr/bin/systemctl", f"{self.root}/usr/bin/systemctl.real")
         self.write("/usr/bin/systemctl", SYSTEMCTL, mode=0o755)
+        # Manual pages are unpacked, as on hosts that are no container.
+        shutil.rmtree(f"{self.root}/etc/dpkg/dpkg.cfg.d", ignore_errors=True)
         # All may be started and stopped.
         self.write("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 0\n", mode=0o755)
         os.makedirs(f"{self.root}/run/systemd/system")
