@@ -12,7 +12,8 @@ import sys
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 PAGES = os.path.join(TOP, "docs", "man")
 # Which sources read a configuration file, and how they name a key.
-READERS = {"reelfs-mdc.toml.5.scd": ("mdc/daemon/config.cc",),
+READERS = {"reelfs.toml.5.scd": ("volume/base/shared_config.cc",),
+           "reelfs-mdc.toml.5.scd": ("mdc/daemon/config.cc",),
            "reelfs-client.toml.5.scd": ("client/mount/mount_options.cc",
                                         "tools/admin/admin_config.cc"),
            "reelfs-volume.toml.5.scd": ("tools/lib/volume_toml.cc",)}

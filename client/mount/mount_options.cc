@@ -308,6 +308,21 @@ absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
   return root.ok() ? ApplyDocument(*root, file, options) : root.status();
 }
 
+absl::Status ApplySharedConfig(const SharedConfig& shared, MountOptions& options) {
+  // A client without a certificate goes without TLS, whatever other programs believe.
+  if (options.tls.ca.empty() && options.tls.any() && shared.tls_ca) {
+    options.tls.ca = shared.tls_ca->text;
+  }
+  if (options.luns.empty()) options.luns = shared.lun_patterns();
+  if (!options.mdcs.empty()) return absl::OkStatus();
+  for (const TomlText& mdc : shared.mdcs) {
+    if (absl::Status status = AddMdcs(mdc.text, options); !status.ok()) {
+      return Wrong(absl::StrCat(mdc.where, status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LoadClientConfig(MountOptions& options) {
   const bool named = !options.config_file.empty();
   const std::string path = named ? options.config_file : kDefaultConfigFile;
@@ -317,13 +332,18 @@ absl::Status LoadClientConfig(MountOptions& options) {
   } else if (named || !absl::IsNotFound(root.status())) {
     return root.status();
   }
+  const std::string shared_path = SharedConfigBeside(path);
+  const auto shared = ReadSharedConfig(shared_path);
+  if (!shared.ok()) return shared.status();
+  if (absl::Status status = ApplySharedConfig(*shared, options); !status.ok()) return status;
   if (options.mdcs.empty()) {
-    return Wrong(absl::StrCat(
-        "no metadata controller named: give -o mdc=HOST, or mdc = [\"HOST\"] in ", path));
+    return Wrong(
+        absl::StrCat("no metadata controller named: give -o mdc=HOST, or mdc = [\"HOST\"] in ",
+                     path, " or ", shared_path));
   }
   if (options.luns.empty()) {
-    return Wrong(
-        absl::StrCat("no LUNs named: give -o luns=PATTERN, or luns = [\"PATTERN\"] in ", path));
+    return Wrong(absl::StrCat("no LUNs named: give -o luns=PATTERN, or luns = [\"PATTERN\"] in ",
+                              path, " or ", shared_path));
   }
   return absl::OkStatus();
 }
@@ -347,7 +367,8 @@ Options:
   luns=PATTERN                where to look for the volume's LUNs; may be repeated
   tls_ca=FILE, tls_cert=FILE, tls_key=FILE
                               TLS: the authority, this host's certificate (role client), its key
-  config=FILE                 mdc, luns and tls_…, when not given here (/etc/reelfs/client.toml)
+  config=FILE                 mdc, luns and tls_…, when not given here (/etc/reelfs/client.toml);
+                              else reelfs.toml in its directory
   ro                          read only
   cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
                               only for files opened with O_DIRECT (page)

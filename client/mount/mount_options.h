@@ -19,6 +19,7 @@
 #include "client/inode/atime_policy.h"
 #include "client/mount/mount_flags.h"
 #include "proto/tls/tls.h"
+#include "volume/base/shared_config.h"
 #include "volume/base/types.h"
 
 namespace reel::client {
@@ -82,8 +83,11 @@ absl::Status ApplyOptionList(absl::string_view list, MountOptions& options);
 // configuration file's text. INVALID_ARGUMENT: FILE:LINE: what is wrong.
 absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
                                MountOptions& options);
+// The same from what all programs of the host share (volume/base/shared_config.h).
+absl::Status ApplySharedConfig(const SharedConfig& shared, MountOptions& options);
 
-// Reads the configuration file and applies it; then checks that a mount has all it needs.
+// Reads the configuration file and the shared one beside it, and applies them; then checks that a
+// mount has all it needs.
 absl::Status LoadClientConfig(MountOptions& options);
 
 std::string MountUsage();

@@ -227,6 +227,28 @@ TEST(ClientConfig, ErrorsNameTheLine) {
   EXPECT_THAT(error("mdc = ['a:0']\n"), HasSubstr("a:0"));
 }
 
+TEST(ClientConfig, WhatTheHostSharesComesLast) {
+  SharedConfig shared;
+  shared.mdcs = {{"a", "r:1: "}, {"b:2", "r:1: "}};
+  shared.luns = {{"/shared/*", "r:2: "}};
+  shared.tls_ca = {"/ca", "r:3: "};
+  MountOptions bare;
+  ASSERT_TRUE(ApplySharedConfig(shared, bare).ok());
+  EXPECT_THAT(bare.mdcs, ElementsAre("a:7440", "b:2"));
+  EXPECT_THAT(bare.luns, ElementsAre("/shared/*"));
+  EXPECT_FALSE(bare.tls.any()) << "a client without a certificate goes without TLS";
+
+  MountOptions own = WithOptions("mdc=m,luns=/l,tls_cert=/c,tls_key=/k");
+  ASSERT_TRUE(ApplySharedConfig(shared, own).ok());
+  EXPECT_THAT(own.mdcs, ElementsAre("m:7440"));
+  EXPECT_THAT(own.luns, ElementsAre("/l"));
+  EXPECT_EQ(own.tls.ca, "/ca");
+
+  shared.mdcs = {{"a:0", "r:7: "}};
+  MountOptions wrong;
+  EXPECT_THAT(std::string(ApplySharedConfig(shared, wrong).message()), HasSubstr("r:7: "));
+}
+
 TEST(ClientConfig, ANamedFileMustBeThere) {
   MountOptions options = WithOptions("mdc=a,luns=/l,config=/nonexistent/client.toml");
   EXPECT_THAT(std::string(LoadClientConfig(options).message()),
