@@ -19,7 +19,8 @@ READERS = {"reelfs.toml.5.scd": ("volume/base/shared_config.cc",),
            "reelfs-volume.toml.5.scd": ("tools/lib/volume_toml.cc",)}
 KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
 SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta"),
-               "reeladm": ("pki", "pki init", "pki issue")}
+               "reeladm": ("config", "config check", "config show", "doctor", "pki", "pki init",
+                           "pki issue", "setup")}
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z])(?![\w])")
 GROUPED = re.compile(r"\[\*?-([a-zA-Z]{2,})\*?\]")
 

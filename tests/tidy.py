@@ -30,7 +30,8 @@ ROOMS = {
                "data", "vfs", "fuse", "mount"),
     "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "ops", "core", "check",
             "store", "repair", "seat", "fence", "serve", "rpc", "daemon"),
-    "tools": ("lib", "mkfs", "fsck", "label", "admin", "bench"),
+    "tools": ("lib", "mkfs", "fsck", "label", "admin", "config", "doctor", "setup", "reeladm",
+              "bench"),
 }
 FOR_TESTS = re.compile(r".*/(testing|tests)/.*|.*_test\.cc")
 MAX_FILES_OF_A_ROOM = 30
@@ -45,7 +46,7 @@ ADAPTERS = {
              r"tools/admin/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
     "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
-    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/pki\.(h|cc)"),
+    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki|certificate_end)\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
     "libiscsi": (r"iscsi/.*", r"volume/scsi/iscsi_connection\.cc"),

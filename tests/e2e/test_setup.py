@@ -1,0 +1,205 @@
+"""From `reeladm setup` to a working volume with TLS, by nothing but the files that it wrote and the
+commands that it printed: one host that is controller, client and administrator, on image LUNs."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from cluster import BIN, run, scratch_directory
+
+SECONDS = 60
+
+
+class Host:
+    """A machine with an /etc of its own, on which a set is made and used."""
+
+    def __init__(self):
+        self.base = scratch_directory()
+        self.set, self.etc = os.path.join(self.base, "set"), os.path.join(self.base, "etc")
+        self.mount_point = os.path.join(self.base, "mnt")
+        self.luns = [os.path.join(self.base, f"{name}.img") for name in ("meta1", "data1", "data2")]
+        for lun in self.luns:
+            with open(lun, "w") as file:
+                file.truncate(512 << 20)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.mdc = f"127.0.0.1:{free.getsockname()[1]}"
+        self.daemon = None
+        # What a step calls: our programs, and an ssh that stays here.
+        tools = os.path.join(self.base, "tools")
+        os.mkdir(tools)
+        with open(os.path.join(tools, "ssh"), "w") as ssh:
+            ssh.write('#!/bin/sh\n[ "$1" = root@127.0.0.1 ] && exec sh -c "$2"\n')
+        os.chmod(os.path.join(tools, "ssh"), 0o755)
+        self.environment = {name: value for name, value in os.environ.items()
+                            if not name.startswith("REELADM_")}
+        self.environment["PATH"] = f"{tools}:{BIN}:{os.environ['PATH']}"
+
+    def reeladm(self, *words, code=0):
+        done = subprocess.run([os.path.join(BIN, "reeladm"), *words], text=True, timeout=SECONDS,
+                              capture_output=True, stdin=subprocess.DEVNULL, env=self.environment)
+        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    def setup(self, *words, code=0):
+        done = self.reeladm("setup", self.set, "--json", *words, code=code)
+        return json.loads(done.stdout) if code == 0 else done.stderr
+
+    def shell(self, command):
+        return run("sh", "-c", command, env=self.environment, timeout=SECONDS)
+
+    def copy(self, made, host="127.0.0.1"):
+        command, = (entry["copy"] for entry in made["hosts"] if entry["host"] == host)
+        self.shell(command)
+
+    def step(self, made, program):
+        """The printed command that calls this program."""
+        steps = [step["run"] for step in made["next"] if program in step["run"]]
+        assert steps, f"{program} is in none of {made['next']}"
+        return steps[0]
+
+    def start_controller(self, command):
+        self.daemon = subprocess.Popen(command.split(), env=self.environment,
+                                       stderr=subprocess.PIPE, text=True)
+        for line in self.daemon.stderr:
+            if "serving 1 volumes" in line:
+                assert ", with TLS" in line
+                return
+        raise AssertionError("the controller ended")
+
+    def mount(self, command):
+        """As printed; mount(8) would look for its helper in /sbin, and /mnt is others'."""
+        self.shell(command.replace("mount -t reelfs", "mount.reelfs")
+                   .replace("/mnt/reel", self.mount_point))
+
+    def doctor(self, code):
+        done = self.reeladm("doctor", "--dir", self.etc, "--json", code=code)
+        return json.loads(done.stdout)["findings"]
+
+    def down(self):
+        if os.path.ismount(self.mount_point):
+            subprocess.run(["umount", self.mount_point], timeout=SECONDS)
+        if self.daemon:
+            self.daemon.send_signal(signal.SIGTERM)
+            assert self.daemon.wait(timeout=SECONDS) == 0
+            self.daemon.stderr.close()
+        shutil.rmtree(self.base)
+
+
+@pytest.fixture
+def host():
+    made = Host()
+    try:
+        yield made
+    finally:
+        made.down()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """None: the stories here begin without one."""
+    class Nothing:
+        guard_test = disarm = staticmethod(lambda *_: None)
+    return Nothing()
+
+
+def levels(findings, check):
+    return [finding["level"] for finding in findings if finding["check"] == check]
+
+
+def options(host):
+    return ["--volume", "reel", "--mdc", host.mdc, "--client", "127.0.0.1",
+            "--luns", os.path.join(host.base, "*.img"), "--etc", host.etc,
+            "--metadata", host.luns[0], "--data", host.luns[1], "--data", host.luns[2]]
+
+
+def test_a_set_becomes_a_volume(host):
+    made = host.setup(*options(host))
+    assert not os.path.exists(host.etc), "setup writes into its own directory alone"
+    host.copy(made)
+    host.reeladm("config", "check", "--dir", host.etc)
+    findings = host.doctor(code=1)  # no controller runs, and no volume is made
+    assert levels(findings, "controller") == ["failure"]
+    assert levels(findings, "volume") == ["failure"]
+    assert set(levels(findings, "configuration")) == set(levels(findings, "certificate")) == {"ok"}
+
+    host.shell(host.step(made, "mkfs.reelfs"))
+    host.start_controller(host.step(made, "reel-mdcd "))
+    host.mount(host.step(made, "mount -t reelfs"))
+    path = os.path.join(host.mount_point, "clip.mov")
+    data = os.urandom(3 << 20)
+    with open(path, "wb") as file:
+        file.write(data)
+        os.fsync(file.fileno())
+    with open(path, "rb") as file:
+        assert file.read() == data
+    assert "clip.mov" in os.listdir(host.mount_point)
+
+    shown = host.shell(host.step(made, " show"))
+    assert "reel" in shown and "active" in shown, shown
+    findings = host.doctor(code=0)
+    assert levels(findings, "controller") == levels(findings, "volume") == ["ok"]
+    assert levels(findings, "mount")[0] == "ok"
+    assert len(levels(findings, "lun")) == 3
+
+    # fsck.reelfs and reel-label find the LUNs by the same file.
+    host.shell(f"umount {host.mount_point}")
+    host.daemon.send_signal(signal.SIGTERM)
+    assert host.daemon.wait(timeout=SECONDS) == 0
+    host.daemon.stderr.close()
+    host.daemon = None
+    host.shell(f"fsck.reelfs reel --config {host.etc}/mdc.toml")
+
+
+def test_a_set_grows_and_keeps_what_is_there(host):
+    made = host.setup(*options(host))
+    with open(os.path.join(host.set, "pki", "ca.crt")) as file:
+        authority = file.read()
+    again = host.setup()
+    assert {file["state"] for file in again["files"]} == {"unchanged"}
+    assert not any("mkfs" in step["run"] for step in again["next"])
+
+    grown = host.setup("--client", "edit-2")
+    assert [entry["host"] for entry in grown["hosts"] if entry["changed"]] == ["edit-2"]
+    with open(os.path.join(host.set, "hosts", "edit-2", "tls", "ca.crt")) as file:
+        assert file.read() == authority
+    assert [step["hosts"] for step in grown["next"] if "mount " in step["run"]] == [["edit-2"]]
+
+    mdc = os.path.join(host.set, "hosts", "127.0.0.1", "mdc.toml")
+    with open(mdc, "a") as file:
+        file.write("# by hand\n")
+    assert f"{mdc} was changed by hand" in host.setup("--client", "edit-3", code=1)
+    assert not os.path.exists(os.path.join(host.set, "hosts", "edit-3"))
+    host.setup("--client", "edit-3", "--force")
+    assert made["volume"] == "reel"
+
+
+def test_a_mistake_is_named_with_its_file_and_line(host):
+    host.copy(host.setup(*options(host)))
+    client = os.path.join(host.etc, "client.toml")
+    with open(client) as file:
+        lines = file.read().splitlines()
+    lines[3] = lines[3].replace("tls_cert", "tls_crt")
+    with open(client, "w") as file:
+        file.write("\n".join(lines))
+    done = host.reeladm("config", "check", "--dir", host.etc, code=1)
+    assert f'{client}:4: unknown key "tls_crt"' in done.stdout
+    shown = json.loads(host.reeladm("config", "show", "--dir", host.etc, "--json", code=1).stdout)
+    luns, = (value for value in shown
+             if value["program"] == "reel-mdcd" and value["key"] == "luns")
+    assert luns["from"].startswith(os.path.join(host.etc, "reelfs.toml:"))
+    assert luns["value"] == [os.path.join(host.base, "*.img")]
+
+
+def test_what_is_missing_is_asked_for_on_a_terminal_alone(host):
+    assert "--mdc is missing" in host.setup("--volume", "reel", code=2)
+    answers = f"reel\n{host.mdc}\nedit-1\n{host.base}/*.img\n{host.luns[1]}\n\n"
+    done = subprocess.run(["script", "-qec", f"{BIN}/reeladm setup {host.set}", "/dev/null"],
+                          input=answers, text=True, capture_output=True, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout
+    assert "Name of the volume" in done.stdout
+    assert os.path.exists(os.path.join(host.set, "hosts", "edit-1", "client.toml"))

@@ -1,0 +1,59 @@
+#include "tools/config/config_report.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "tools/lib/table.h"
+
+namespace reel::tools {
+
+std::string CheckText(const HostConfig& config) {
+  std::string text;
+  for (const ConfigFile& file : config.files) {
+    if (!file.present && file.errors.empty()) continue;
+    for (const std::string& error : file.errors) absl::StrAppend(&text, error, "\n");
+    for (const std::string& warning : file.warnings) {
+      absl::StrAppend(&text, warning, " (warning)\n");
+    }
+    if (file.errors.empty() && file.warnings.empty()) absl::StrAppend(&text, file.path, ": ok\n");
+  }
+  return text;
+}
+
+nlohmann::ordered_json CheckJson(const HostConfig& config) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  for (const ConfigFile& file : config.files) {
+    if (!file.present && file.errors.empty()) continue;
+    files.push_back({{"path", file.path},
+                     {"ok", file.errors.empty()},
+                     {"errors", file.errors},
+                     {"warnings", file.warnings}});
+  }
+  return {{"directory", config.directory}, {"ok", !config.any_error()}, {"files", files}};
+}
+
+std::string ValuesText(const std::vector<ConfigValue>& values) {
+  Table table({{"PROGRAM"}, {"KEY"}, {"VALUE"}, {"FROM"}});
+  for (const ConfigValue& value : values) {
+    const std::string text = absl::StrJoin(value.values, ", ");
+    table.Add({value.program, value.key, text.empty() ? "-" : text, value.from});
+  }
+  return table.ToString();
+}
+
+nlohmann::ordered_json ValuesJson(const std::vector<ConfigValue>& values) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ConfigValue& value : values) {
+    nlohmann::ordered_json entry = {{"program", value.program}, {"key", value.key}};
+    if (value.list) {
+      entry["value"] = value.values;
+    } else {
+      entry["value"] = value.values.front();
+    }
+    entry["from"] = value.from;
+    json.push_back(std::move(entry));
+  }
+  return json;
+}
+
+}  // namespace reel::tools

@@ -1,0 +1,176 @@
+#include "tools/config/host_config.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/address.h"
+#include "tools/lib/volume_toml.h"
+
+namespace reel::tools {
+namespace {
+
+constexpr const char* kFileNames[] = {"reelfs.toml", "mdc.toml", "client.toml", "reeladm.toml",
+                                      "volume.toml"};
+
+template <typename T>
+void AddOnce(std::vector<T>& to, const std::vector<T>& from) {
+  for (const T& one : from) {
+    if (std::find(to.begin(), to.end(), one) == to.end()) to.push_back(one);
+  }
+}
+
+class HostConfigReader {
+ public:
+  explicit HostConfigReader(const std::string& directory) {
+    config_.directory = directory;
+    for (const char* name : kFileNames) {
+      const std::string path = absl::StrCat(directory, "/", name);
+      config_.files.push_back({.path = path, .present = access(path.c_str(), F_OK) == 0});
+    }
+  }
+
+  HostConfig Read() {
+    ReadShared();
+    ReadMdc();
+    ReadClient();
+    ReadAdmin();
+    if (File("volume.toml").present) {
+      Note("volume.toml", ReadVolumeToml(File("volume.toml").path).status());
+    }
+    return std::move(config_);
+  }
+
+ private:
+  ConfigFile& File(std::string_view name) { return const_cast<ConfigFile&>(config_.file(name)); }
+
+  void Note(std::string_view name, const absl::Status& status) {
+    if (status.ok()) return;
+    const std::string message(status.message());
+    // What all programs stumble over in the shared file is said once, of that.
+    for (const ConfigFile& file : config_.files) {
+      if (std::find(file.errors.begin(), file.errors.end(), message) != file.errors.end()) return;
+    }
+    File(name).errors.push_back(message);
+  }
+
+  // Of the certificates that a file names, with the line where it does.
+  void NoteTls(std::string_view name, const TlsFiles& files, TlsRole role) {
+    const auto loaded = LoadTls(files, role);
+    if (loaded.ok()) return;
+    const ConfigFile& file = File(name);
+    std::string where = file.path + ":1: ";
+    if (const auto root = ReadToml(file.path); root.ok()) {
+      where = TomlTable(*root, file.path).Where("tls_cert");
+    }
+    Note(name, absl::InvalidArgumentError(absl::StrCat(where, loaded.status().message())));
+  }
+
+  void ReadShared() {
+    auto shared = ReadSharedConfig(File("reelfs.toml").path);
+    Note("reelfs.toml", shared.status());
+    if (!shared.ok()) return;
+    for (const TomlText& mdc : shared->mdcs) {
+      const auto address = MdcAddress(mdc.text);
+      if (address.ok()) continue;
+      Note("reelfs.toml", absl::InvalidArgumentError(
+                              absl::StrCat(mdc.where, "mdc: ", address.status().message())));
+    }
+    config_.shared = *std::move(shared);
+  }
+
+  void ReadMdc() {
+    ConfigFile& file = File("mdc.toml");
+    if (!file.present) return;
+    auto mdc = mdc::ReadConfig(file.path);
+    Note("mdc.toml", mdc.status());
+    if (!mdc.ok()) return;
+    NoteTls("mdc.toml", mdc->tls, TlsRole::kMdc);
+    const std::vector<std::string> known = config_.Controllers();
+    if (!mdc->advertise.empty() && !known.empty() &&
+        std::find(known.begin(), known.end(), mdc->advertise) == known.end()) {
+      file.warnings.push_back(absl::StrCat(file.path, ":1: this controller is reached by ",
+                                           mdc->advertise, ", which mdc of ",
+                                           File("reelfs.toml").path, " does not name"));
+    }
+    config_.mdc = *std::move(mdc);
+  }
+
+  void ReadClient() {
+    ConfigFile& file = File("client.toml");
+    const bool shared_alone =
+        File("reelfs.toml").present && !File("mdc.toml").present && !File("reeladm.toml").present;
+    if (!file.present && !shared_alone) return;
+    client::MountOptions options;
+    absl::Status status;
+    if (file.present) {
+      options.config_file = file.path;
+      status = client::LoadClientConfig(options);
+    } else if (config_.shared) {
+      status = client::ApplySharedConfig(*config_.shared, options);
+    }
+    Note(file.present ? "client.toml" : "reelfs.toml", status);
+    if (!status.ok()) return;
+    if (file.present) NoteTls("client.toml", options.tls, TlsRole::kClient);
+    config_.client = std::move(options);
+  }
+
+  void ReadAdmin() {
+    const ConfigFile& file = File("reeladm.toml");
+    if (!file.present) return;
+    auto admin = CompleteAdminConfig({}, file.path);
+    Note("reeladm.toml", admin.status());
+    if (!admin.ok()) return;
+    NoteTls("reeladm.toml", admin->tls, TlsRole::kAdmin);
+    config_.admin = *std::move(admin);
+  }
+
+  HostConfig config_;
+};
+
+}  // namespace
+
+bool HostConfig::any_file() const {
+  return std::any_of(files.begin(), files.end(), [](const ConfigFile& f) { return f.present; });
+}
+
+bool HostConfig::any_error() const {
+  return std::any_of(files.begin(), files.end(),
+                     [](const ConfigFile& file) { return !file.errors.empty(); });
+}
+
+const ConfigFile& HostConfig::file(std::string_view name) const {
+  const auto found = std::find_if(files.begin(), files.end(), [&](const ConfigFile& file) {
+    return file.path.ends_with(absl::StrCat("/", std::string(name)));
+  });
+  return *found;
+}
+
+std::vector<std::string> HostConfig::LunPatterns() const {
+  std::vector<std::string> patterns;
+  if (mdc) {
+    AddOnce(patterns, mdc->luns);
+    for (const mdc::Config::Volume& volume : mdc->volumes) AddOnce(patterns, volume.luns);
+  }
+  if (client) AddOnce(patterns, client->luns);
+  if (shared) AddOnce(patterns, shared->lun_patterns());
+  return patterns;
+}
+
+std::vector<std::string> HostConfig::Controllers() const {
+  std::vector<std::string> addresses;
+  if (client) AddOnce(addresses, client->mdcs);
+  if (admin) AddOnce(addresses, admin->mdcs);
+  if (!shared) return addresses;
+  for (const TomlText& mdc : shared->mdcs) {
+    if (auto address = MdcAddress(mdc.text); address.ok()) AddOnce(addresses, {*address});
+  }
+  return addresses;
+}
+
+HostConfig ReadHostConfig(const std::string& directory) {
+  return HostConfigReader(directory).Read();
+}
+
+}  // namespace reel::tools
