@@ -23,7 +23,7 @@ int ShowConfig(const HostConfig& config, bool json) {
   std::cout << (json ? JsonText(ValuesJson(values)) + "\n" : ValuesText(values));
   // What cannot be read is not in the table.
   for (const ConfigFile& file : config.files) {
-    for (const std::string& error : file.errors) {
+    for (const std::string& error : file.AllErrors()) {
       PrintError(kConfigProgram, absl::InvalidArgumentError(error));
     }
   }

@@ -10,12 +10,12 @@ namespace reel::tools {
 std::string CheckText(const HostConfig& config) {
   std::string text;
   for (const ConfigFile& file : config.files) {
-    if (!file.present && file.errors.empty()) continue;
-    for (const std::string& error : file.errors) absl::StrAppend(&text, error, "\n");
+    if (!file.present && file.ok()) continue;
+    for (const std::string& error : file.AllErrors()) absl::StrAppend(&text, error, "\n");
     for (const std::string& warning : file.warnings) {
       absl::StrAppend(&text, warning, " (warning)\n");
     }
-    if (file.errors.empty() && file.warnings.empty()) absl::StrAppend(&text, file.path, ": ok\n");
+    if (file.ok() && file.warnings.empty()) absl::StrAppend(&text, file.path, ": ok\n");
   }
   return text;
 }
@@ -23,10 +23,10 @@ std::string CheckText(const HostConfig& config) {
 nlohmann::ordered_json CheckJson(const HostConfig& config) {
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const ConfigFile& file : config.files) {
-    if (!file.present && file.errors.empty()) continue;
+    if (!file.present && file.ok()) continue;
     files.push_back({{"path", file.path},
-                     {"ok", file.errors.empty()},
-                     {"errors", file.errors},
+                     {"ok", file.ok()},
+                     {"errors", file.AllErrors()},
                      {"warnings", file.warnings}});
   }
   return {{"directory", config.directory}, {"ok", !config.any_error()}, {"files", files}};

@@ -99,7 +99,7 @@ TEST_F(HostConfigTest, AMistakeThatAllProgramsShareIsSaidOnce) {
 TEST_F(HostConfigTest, CertificatesAreLookedAtToo) {
   Write("reelfs.toml", "mdc = ['m']\nluns = ['/x']\ntls_ca = '/nonexistent/ca.crt'\n");
   Write("client.toml", "# mine\ntls_cert = '/nonexistent/c.crt'\ntls_key = '/nonexistent/c.key'\n");
-  EXPECT_THAT(Read().file("client.toml").errors,
+  EXPECT_THAT(Read().file("client.toml").AllErrors(),
               ElementsAre(HasSubstr(In("client.toml") + ":2: tls_ca /nonexistent/ca.crt")));
 }
 

@@ -64,7 +64,7 @@ class HostConfigReader {
     if (const auto root = ReadToml(file.path); root.ok()) {
       where = TomlTable(*root, file.path).Where("tls_cert");
     }
-    Note(name, absl::InvalidArgumentError(absl::StrCat(where, loaded.status().message())));
+    File(name).certificate_errors.push_back(absl::StrCat(where, loaded.status().message()));
   }
 
   void ReadShared() {
@@ -131,13 +131,18 @@ class HostConfigReader {
 
 }  // namespace
 
+std::vector<std::string> ConfigFile::AllErrors() const {
+  std::vector<std::string> all = errors;
+  all.insert(all.end(), certificate_errors.begin(), certificate_errors.end());
+  return all;
+}
+
 bool HostConfig::any_file() const {
   return std::any_of(files.begin(), files.end(), [](const ConfigFile& f) { return f.present; });
 }
 
 bool HostConfig::any_error() const {
-  return std::any_of(files.begin(), files.end(),
-                     [](const ConfigFile& file) { return !file.errors.empty(); });
+  return std::any_of(files.begin(), files.end(), [](const ConfigFile& file) { return !file.ok(); });
 }
 
 const ConfigFile& HostConfig::file(std::string_view name) const {

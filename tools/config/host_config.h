@@ -24,7 +24,11 @@ struct ConfigFile {
   bool present = false;
   // Each says file, line, and what: of this file, and of the certificates that it names.
   std::vector<std::string> errors{};
+  std::vector<std::string> certificate_errors{};
   std::vector<std::string> warnings{};
+
+  bool ok() const { return errors.empty() && certificate_errors.empty(); }
+  std::vector<std::string> AllErrors() const;
 };
 
 struct HostConfig {

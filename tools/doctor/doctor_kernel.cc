@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -21,7 +22,8 @@ namespace reel::tools {
 namespace {
 
 // Each connection of a controller takes up to two.
-constexpr std::uint64_t kWantedFiles = 32'768;
+constexpr std::uint64_t kFilesOfController = 32'768;
+constexpr std::uint64_t kFilesOfMount = 4'096;
 constexpr std::uint64_t kWantedLockedBytes = 8ULL << 20;
 constexpr long kSlowClockUs = 100'000;
 
@@ -48,7 +50,8 @@ std::uint64_t LimitOf(std::string_view limits, std::string_view name) {
   return number ? limit : UINT64_MAX;  // "unlimited"
 }
 
-Finding LimitsOf(const std::string& who, const std::string& limits, const std::string& todo) {
+Finding LimitsOf(const std::string& who, const std::string& limits, std::uint64_t wanted_files,
+                 const std::string& todo) {
   const std::uint64_t files = LimitOf(limits, "Max open files");
   const std::uint64_t locked = LimitOf(limits, "Max locked memory");
   const auto text = [](std::uint64_t limit) {
@@ -56,7 +59,7 @@ Finding LimitsOf(const std::string& who, const std::string& limits, const std::s
   };
   const std::string seen =
       absl::StrCat(text(files), " open files, ", text(locked), " bytes of locked memory");
-  if (files >= kWantedFiles && locked >= kWantedLockedBytes) {
+  if (files >= wanted_files && locked >= kWantedLockedBytes) {
     return Finding::Ok("limits", who, seen);
   }
   return Finding::Warning("limits", who, seen, todo);
@@ -153,15 +156,16 @@ std::vector<std::string> ProcessesNamed(const HostTrees& trees, std::string_view
 
 std::vector<Finding> LimitFindings(const HostTrees& trees) {
   std::vector<Finding> findings;
-  for (const char* program : {"reel-mdcd", "mount.reelfs"}) {
+  for (const auto& [program, wanted] :
+       {std::pair("reel-mdcd", kFilesOfController), std::pair("mount.reelfs", kFilesOfMount)}) {
     for (const std::string& pid : ProcessesNamed(trees, program)) {
       findings.push_back(LimitsOf(absl::StrCat(program, " (", pid, ")"),
-                                  TextAt(absl::StrCat(trees.proc, "/", pid, "/limits")),
+                                  TextAt(absl::StrCat(trees.proc, "/", pid, "/limits")), wanted,
                                   "set LimitNOFILE=65536 and LimitMEMLOCK=infinity in its unit"));
     }
   }
   if (findings.empty()) {
-    findings.push_back(LimitsOf("this shell", TextAt(trees.proc + "/self/limits"),
+    findings.push_back(LimitsOf("this shell", TextAt(trees.proc + "/self/limits"), kFilesOfMount,
                                 "start programs by systemd, or raise ulimit -Hn and ulimit -Hl"));
   }
   return findings;

@@ -82,14 +82,14 @@ std::vector<Finding> ControllerFindings(const HostConfig& config, std::uint32_t 
 Finding FrameFinding(const std::string& peer, const FrameFacts& facts) {
   // Headers of IP (20 or 40), of TCP (20), and up to 12 of options.
   constexpr std::uint32_t kMostHeaders = 72;
-  constexpr std::uint32_t kLeastHeaders = 40;
+  constexpr std::uint32_t kUsualHeaders = 52;  // IPv4, with time stamps
   constexpr std::uint32_t kUsualMtu = 1500;
   const std::string subject = absl::StrCat(peer, " by ", facts.interface);
   if (facts.segment_bytes + kMostHeaders < facts.mtu) {
     return Finding::Warning(
         "mtu", subject,
         absl::StrCat("this host takes frames of ", facts.mtu, " bytes, the other end, or what is ",
-                     "between, of some ", facts.segment_bytes + kLeastHeaders),
+                     "between, of some ", facts.segment_bytes + kUsualHeaders),
         "give one MTU to all hosts, targets and switches of that net");
   }
   if (facts.pass.has_value() && !*facts.pass) {
