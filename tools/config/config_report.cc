@@ -1,7 +1,6 @@
 #include "tools/config/config_report.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 #include "tools/lib/table.h"
 
@@ -35,8 +34,16 @@ nlohmann::ordered_json CheckJson(const HostConfig& config) {
 std::string ValuesText(const std::vector<ConfigValue>& values) {
   Table table({{"PROGRAM"}, {"KEY"}, {"VALUE"}, {"FROM"}});
   for (const ConfigValue& value : values) {
-    const std::string text = absl::StrJoin(value.values, ", ");
-    table.Add({value.program, value.key, text.empty() ? "-" : text, value.from});
+    if (value.values.empty()) table.Add({value.program, value.key, "-", value.from});
+    // One line for each of a list: URLs are long.
+    for (std::size_t i = 0; i < value.values.size(); ++i) {
+      const std::string text = value.values[i].empty() ? "-" : value.values[i];
+      if (i == 0) {
+        table.Add({value.program, value.key, text, value.from});
+      } else {
+        table.Add({"", "", text, ""});
+      }
+    }
   }
   return table.ToString();
 }

@@ -57,6 +57,8 @@ TEST_F(HostConfigTest, ShowsWhereEachValueIsFrom) {
   EXPECT_EQ(Shown("mount.reelfs", "luns"), "/mine from client.toml:1");
   EXPECT_EQ(Shown("reeladm", "mdc"), "127.0.0.1:7440 127.0.0.2:7 from reelfs.toml:1");
   EXPECT_EQ(Shown("reeladm", "volume"), "reel from reeladm.toml:1");
+  EXPECT_THAT(ValuesText(ValuesOf(Read())),
+              HasSubstr("                                127.0.0.2:7\n"));
   const auto json = ValuesJson(ValuesOf(Read()));
   EXPECT_EQ(json[0]["key"], "listen");
   EXPECT_EQ(json[0]["from"], In("mdc.toml") + ":1");
