@@ -78,7 +78,8 @@ TEST_F(HostConfigTest, SaysWhatIsWrongWithEachFile) {
   EXPECT_TRUE(config.any_error());
   EXPECT_THAT(config.file("reelfs.toml").errors, IsEmpty());
   EXPECT_THAT(config.file("mdc.toml").errors,
-              ElementsAre(In("mdc.toml") + ":2: unknown key \"seat\""));
+              ElementsAre(HasSubstr("mdc.toml:1: 1 to 64 [[volume]] tables are needed"),
+                          In("mdc.toml") + ":2: unknown key \"seat\""));
   EXPECT_THAT(config.file("client.toml").errors,
               ElementsAre(In("client.toml") + ":2: unknown key \"lun\""));
   EXPECT_THAT(config.file("volume.toml").errors, ElementsAre(HasSubstr("[[pool]] is needed")));
@@ -86,6 +87,16 @@ TEST_F(HostConfigTest, SaysWhatIsWrongWithEachFile) {
   const auto json = CheckJson(config);
   EXPECT_EQ(json["ok"], false);
   EXPECT_EQ(json["files"].size(), 4u);
+}
+
+TEST_F(HostConfigTest, SaysAllMistakesOfAFile) {
+  Write("reelfs.toml", "mdc = ['127.0.0.1']\nluns = ['/x']\n");
+  Write("mdc.toml",
+        "listen = 7440\nseat = 1\nseat_ms = 'x'\nluns = [\n  1,\n]\n[[volume]]\nname = 'reel'\n");
+  // That the address is missing follows from the first one.
+  EXPECT_THAT(Read().file("mdc.toml").errors,
+              ElementsAre(HasSubstr("mdc.toml:1: listen"), HasSubstr("mdc.toml:2: unknown key"),
+                          HasSubstr("mdc.toml:3: seat_ms"), HasSubstr("mdc.toml:5: luns")));
 }
 
 TEST_F(HostConfigTest, AMistakeThatAllProgramsShareIsSaidOnce) {

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "proto/address.h"
+#include "tools/config/config_errors.h"
+#include "tools/lib/text_file.h"
 #include "tools/lib/volume_toml.h"
 
 namespace reel::tools {
@@ -37,7 +40,9 @@ class HostConfigReader {
     ReadClient();
     ReadAdmin();
     if (File("volume.toml").present) {
-      Note("volume.toml", ReadVolumeToml(File("volume.toml").path).status());
+      const std::string& path = File("volume.toml").path;
+      NoteAll("volume.toml", ReadVolumeToml(path).status(),
+              [&](std::string_view text) { return ParseVolumeToml(text, path).status(); });
     }
     return std::move(config_);
   }
@@ -45,14 +50,25 @@ class HostConfigReader {
  private:
   ConfigFile& File(std::string_view name) { return const_cast<ConfigFile&>(config_.file(name)); }
 
-  void Note(std::string_view name, const absl::Status& status) {
-    if (status.ok()) return;
-    const std::string message(status.message());
+  void Note(std::string_view name, const std::string& error) {
     // What all programs stumble over in the shared file is said once, of that.
     for (const ConfigFile& file : config_.files) {
-      if (std::find(file.errors.begin(), file.errors.end(), message) != file.errors.end()) return;
+      if (std::find(file.errors.begin(), file.errors.end(), error) != file.errors.end()) return;
     }
-    File(name).errors.push_back(message);
+    File(name).errors.push_back(error);
+  }
+
+  // What the program itself says, and what it would say next. `read`: as the program, of a text.
+  void NoteAll(std::string_view name, const absl::Status& status,
+               const std::function<absl::Status(std::string_view)>& read) {
+    if (status.ok()) return;
+    const std::string& path = File(name).path;
+    const std::string said(status.message());
+    const auto text = ReadTextFile(path);
+    // Where the shared file cannot be read, there is more missing than is wrong here.
+    const bool alone = !config_.shared && name != kFileNames[0];
+    if (!text.ok() || alone || !said.starts_with(path + ":")) return Note(name, said);
+    for (const std::string& error : ErrorsOf(*text, path, read)) Note(name, error);
   }
 
   // Of the certificates that a file names, with the line where it does.
@@ -68,14 +84,15 @@ class HostConfigReader {
   }
 
   void ReadShared() {
-    auto shared = ReadSharedConfig(File("reelfs.toml").path);
-    Note("reelfs.toml", shared.status());
+    const std::string& path = File("reelfs.toml").path;
+    auto shared = ReadSharedConfig(path);
+    NoteAll("reelfs.toml", shared.status(),
+            [&](std::string_view text) { return ParseSharedConfig(text, path).status(); });
     if (!shared.ok()) return;
     for (const TomlText& mdc : shared->mdcs) {
       const auto address = MdcAddress(mdc.text);
       if (address.ok()) continue;
-      Note("reelfs.toml", absl::InvalidArgumentError(
-                              absl::StrCat(mdc.where, "mdc: ", address.status().message())));
+      Note("reelfs.toml", absl::StrCat(mdc.where, "mdc: ", address.status().message()));
     }
     config_.shared = *std::move(shared);
   }
@@ -84,7 +101,9 @@ class HostConfigReader {
     ConfigFile& file = File("mdc.toml");
     if (!file.present) return;
     auto mdc = mdc::ReadConfig(file.path);
-    Note("mdc.toml", mdc.status());
+    NoteAll("mdc.toml", mdc.status(), [&](std::string_view text) {
+      return mdc::ParseConfig(text, file.path, *config_.shared).status();
+    });
     if (!mdc.ok()) return;
     NoteTls("mdc.toml", mdc->tls, TlsRole::kMdc);
     const std::vector<std::string> known = config_.Controllers();
@@ -110,7 +129,10 @@ class HostConfigReader {
     } else if (config_.shared) {
       status = client::ApplySharedConfig(*config_.shared, options);
     }
-    Note(file.present ? "client.toml" : "reelfs.toml", status);
+    NoteAll(file.present ? "client.toml" : "reelfs.toml", status, [&](std::string_view text) {
+      client::MountOptions again;
+      return client::ApplyClientConfig(text, file.path, again);
+    });
     if (!status.ok()) return;
     if (file.present) NoteTls("client.toml", options.tls, TlsRole::kClient);
     config_.client = std::move(options);
@@ -120,7 +142,8 @@ class HostConfigReader {
     const ConfigFile& file = File("reeladm.toml");
     if (!file.present) return;
     auto admin = CompleteAdminConfig({}, file.path);
-    Note("reeladm.toml", admin.status());
+    NoteAll("reeladm.toml", admin.status(),
+            [&](std::string_view text) { return ParseAdminConfig(text, file.path).status(); });
     if (!admin.ok()) return;
     NoteTls("reeladm.toml", admin->tls, TlsRole::kAdmin);
     config_.admin = *std::move(admin);

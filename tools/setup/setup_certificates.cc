@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/tls/tls.h"
 #include "tools/setup/setup_files.h"
-#include "tools/setup/text_file.h"
+#include "tools/lib/text_file.h"
 
 namespace reel::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include "tools/lib/volume_toml.h"
 #include "tools/setup/setup_certificates.h"
 #include "tools/setup/setup_files.h"
-#include "tools/setup/text_file.h"
+#include "tools/lib/text_file.h"
 
 namespace reel::tools {
 namespace {

@@ -17,7 +17,7 @@
 #include "tools/lib/cli.h"
 #include "tools/lib/volume_toml.h"
 #include "tools/setup/setup_steps.h"
-#include "tools/setup/text_file.h"
+#include "tools/lib/text_file.h"
 
 namespace reel::tools {
 namespace {

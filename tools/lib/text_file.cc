@@ -1,4 +1,4 @@
-#include "tools/setup/text_file.h"
+#include "tools/lib/text_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
