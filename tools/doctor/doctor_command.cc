@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tools/config/host_config.h"
+#include "tools/doctor/directory_probe.h"
 #include "tools/doctor/doctor_certificates.h"
 #include "tools/doctor/doctor_kernel.h"
 #include "tools/doctor/doctor_luns.h"
@@ -84,7 +85,11 @@ std::vector<Finding> Examine(const HostConfig& config, std::uint32_t timeout_ms)
   LookAtController(config, trees, findings);
   if (config.any_file()) findings.Add(ControllerFindings(config, timeout_ms));
   findings.Add(FrameFindings(config, trees, timeout_ms));
-  if (config.client) findings.Add(MountFindings(trees));
+  if (config.client) {
+    findings.Add(MountFindings(trees, [timeout_ms](const std::string& directory) {
+      return ProbeDirectory(directory, timeout_ms);
+    }));
+  }
   return findings.list();
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "nlohmann/json.hpp"
+#include "tools/doctor/directory_probe.h"
 #include "tools/doctor/doctor_kernel.h"
 #include "tools/doctor/doctor_mounts.h"
 #include "tools/doctor/doctor_paths.h"
@@ -124,19 +125,34 @@ TEST_F(DoctorTest, TwoPathsThatNothingJoinsAreNoticed) {
 }
 
 TEST_F(DoctorTest, WhatFstabWantsIsMounted) {
-  ASSERT_THAT(MountFindings(trees_), SizeIs(1));
-  EXPECT_EQ(MountFindings(trees_)[0].level, Level::kWarning);
+  const DirectoryProbe there = [](const std::string&) { return 0; };
+  ASSERT_THAT(MountFindings(trees_, there), SizeIs(1));
+  EXPECT_EQ(MountFindings(trees_, there)[0].level, Level::kWarning);
   Write("/etc/fstab", "# a line\nreel /mnt/reel reelfs _netdev 0 0\nUUID=1 / ext4 defaults 0 1\n");
-  auto findings = MountFindings(trees_);
+  auto findings = MountFindings(trees_, there);
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].todo, "mount /mnt/reel");
   Write("/proc/self/mountinfo",
         "22 1 0:21 / / rw - ext4 /dev/sda1 rw\n"
         "40 22 0:50 / /mnt/reel rw,nosuid shared:9 - fuse.reelfs reel rw,user_id=0\n");
-  findings = MountFindings(trees_);
+  findings = MountFindings(trees_, there);
   ASSERT_THAT(findings, SizeIs(1));
   EXPECT_EQ(findings[0].level, Level::kOk);
   EXPECT_EQ(findings[0].text, "volume reel");
+}
+
+TEST_F(DoctorTest, AMountThatIsDeadOrHangsIsAFailure) {
+  Write("/proc/self/mountinfo", "40 22 0:50 / /mnt/reel rw - fuse.reelfs reel rw\n");
+  const auto dead = MountFindings(trees_, [](const std::string&) { return ENOTCONN; });
+  EXPECT_EQ(dead[0].level, Level::kFailure);
+  EXPECT_THAT(dead[0].todo, HasSubstr("umount -l /mnt/reel"));
+  const auto hangs = MountFindings(trees_, [](const std::string&) { return std::nullopt; });
+  EXPECT_THAT(hangs[0].text, HasSubstr("does not answer"));
+}
+
+TEST_F(DoctorTest, ADirectoryIsAskedByAProcessOfItsOwn) {
+  EXPECT_EQ(ProbeDirectory("/", 10'000), 0);
+  EXPECT_EQ(ProbeDirectory("/nonexistent", 10'000), ENOENT);
 }
 
 TEST_F(DoctorTest, FindingsAreOneLineEachAndAreCounted) {

@@ -139,8 +139,11 @@ std::vector<Finding> LookAtOthers(const std::vector<FoundLun>& found) {
     if (absl::IsNotFound(lun.status) && there) {
       ++bare;
     } else {
-      findings.push_back(Finding::Failure("lun", lun.path, std::string(lun.status.message()),
-                                          "log in to its target, or mend luns in reelfs.toml"));
+      findings.push_back(
+          Finding::Failure("lun", lun.path, std::string(lun.status.message()),
+                           absl::IsPermissionDenied(lun.status)
+                               ? "run this as root"
+                               : "log in to its target, or mend luns in reelfs.toml"));
     }
   }
   if (bare > 0) {

@@ -1,6 +1,8 @@
 #include "tools/doctor/doctor_mounts.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -46,15 +48,30 @@ std::vector<MountLine> Wanted(const HostTrees& trees) {
   return mounts;
 }
 
+Finding LookAtMount(const MountLine& mount, const DirectoryProbe& probe) {
+  const std::string text = absl::StrCat("volume ", mount.source);
+  const std::optional<int> error = probe(mount.directory);
+  if (error == 0) return Finding::Ok("mount", mount.directory, text);
+  if (!error) {
+    return Finding::Failure("mount", mount.directory, absl::StrCat(text, " does not answer"),
+                            "see the lines on controllers and LUNs, and the client's log");
+  }
+  if (*error == ENOTCONN) {
+    return Finding::Failure("mount", mount.directory, absl::StrCat(text, ": its client has died"),
+                            absl::StrCat("umount -l ", mount.directory, ", and mount it again"));
+  }
+  return Finding::Failure("mount", mount.directory, absl::StrCat(text, ": ", std::strerror(*error)),
+                          "see the client's log");
+}
+
 }  // namespace
 
-std::vector<Finding> MountFindings(const HostTrees& trees) {
+std::vector<Finding> MountFindings(const HostTrees& trees, const DirectoryProbe& probe) {
   std::vector<Finding> findings;
   const std::vector<MountLine> mounted = Mounted(trees);
   const std::vector<MountLine> wanted = Wanted(trees);
   for (const MountLine& mount : mounted) {
-    findings.push_back(
-        Finding::Ok("mount", mount.directory, absl::StrCat("volume ", mount.source)));
+    findings.push_back(LookAtMount(mount, probe));
   }
   for (const MountLine& line : wanted) {
     const bool is_there = std::any_of(mounted.begin(), mounted.end(), [&](const MountLine& mount) {

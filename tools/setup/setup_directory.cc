@@ -80,7 +80,7 @@ absl::Status WriteFiles(const SetupRequest& request, const std::vector<PlannedFi
   for (const PlannedFile& planned : files) {
     if (planned.state == State::kUnchanged) continue;
     const std::string path = absl::StrCat(request.directory, "/", planned.file.path);
-    const absl::Status status =
+    absl::Status status =
         WriteTextFile(path, planned.file.text, planned.file.secret ? 0600 : 0644);
     if (!status.ok()) return status;
   }
