@@ -228,3 +228,36 @@ def test_what_is_missing_is_asked_for_on_a_terminal_alone(host):
     assert done.returncode == 0, done.stdout
     assert "Name of the volume" in done.stdout
     assert os.path.exists(os.path.join(host.set, "hosts", "edit-1", "client.toml"))
+
+
+# An /etc of its own over the machine's: what is copied to /etc/reelfs is there for these alone.
+IN_ETC = r"""
+set -e
+mkdir {base}/layer; mount -t tmpfs layer {base}/layer; mkdir {base}/layer/up {base}/layer/work
+mount -t overlay etc -o lowerdir=/etc,upperdir={base}/layer/up,workdir={base}/layer/work /etc
+{copy}
+reeladm config check
+mkfs.reelfs --config /etc/reelfs/volume.toml
+reel-mdcd 2>{base}/log & daemon=$!
+trap 'kill $daemon; wait $daemon || true' EXIT
+for i in $(seq 200); do grep -q "serving 1 volumes" {base}/log && break; sleep 0.1; done
+mkdir {base}/mnt
+mount.reelfs reel {base}/mnt
+echo text >{base}/mnt/file
+cat {base}/mnt/file
+reeladm show
+reel-label list
+umount {base}/mnt
+trap - EXIT
+kill $daemon; wait $daemon
+fsck.reelfs reel
+"""
+
+
+def test_from_etc_reelfs_no_program_needs_an_option(host):
+    made = host.setup(*(word for word in options(host) if word not in ("--etc", host.etc)))
+    command, = (entry["copy"] for entry in made["hosts"])
+    assert host.step(made, "reel-mdcd") == "systemctl enable --now reel-mdcd"
+    said = run("unshare", "-m", "sh", "-c", IN_ETC.format(base=host.base, copy=command),
+               env=host.environment, timeout=2 * SECONDS)
+    assert "\ntext\n" in said and "meta1.img" in said and "reel: clean" in said, said
