@@ -124,6 +124,16 @@ TEST_F(DoctorTest, TwoPathsThatNothingJoinsAreNoticed) {
   EXPECT_THAT(PathsOf(trees_, "sdb").todo, HasSubstr("multipathd"));
 }
 
+TEST_F(DoctorTest, PathsOfAnNvmeNamespaceAreCounted) {
+  Write("/sys/block/nvme0n1/size", "1");
+  EXPECT_EQ(PathsOf(trees_, "nvme0n1").text, "one path");
+  Write("/sys/block/nvme0c0n1/device/state", "live\n");
+  Write("/sys/block/nvme0c1n1/device/state", "connecting\n");
+  Write("/sys/block/nvme0c1n2/device/state", "live\n");
+  EXPECT_EQ(PathsOf(trees_, "nvme0n1").text, "1 of 2 paths by NVMe");
+  EXPECT_THAT(PathsOf(trees_, "nvme0n1").todo, HasSubstr("mend nvme0c1n1"));
+}
+
 TEST_F(DoctorTest, WhatFstabWantsIsMounted) {
   const DirectoryProbe there = [](const std::string&) { return 0; };
   ASSERT_THAT(MountFindings(trees_, there), SizeIs(1));

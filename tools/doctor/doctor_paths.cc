@@ -14,22 +14,36 @@ bool IsMultipath(const HostTrees& trees, const std::string& device) {
   return TextAt(absl::StrCat(trees.sys, "/block/", device, "/dm/uuid")).starts_with("mpath-");
 }
 
-LunPaths PathsOfMultipath(const HostTrees& trees, const std::string& device) {
-  const std::vector<std::string> paths =
-      NamesIn(absl::StrCat(trees.sys, "/block/", device, "/slaves"));
+// `lister`: the command that shows which path is down.
+LunPaths CountPaths(const HostTrees& trees, const std::vector<std::string>& paths,
+                    std::string_view by, std::string_view lister) {
   std::vector<std::string> down;
   for (const std::string& path : paths) {
     const std::string state = TextAt(absl::StrCat(trees.sys, "/block/", path, "/device/state"));
-    // (NVMe's say "live".)
+    // SCSI's and NVMe's words.
     if (state != "running" && state != "live" && !state.empty()) down.push_back(path);
   }
   const std::string text =
-      absl::StrCat(paths.size() - down.size(), " of ", paths.size(), " paths by multipath");
+      absl::StrCat(paths.size() - down.size(), " of ", paths.size(), " paths by ", std::string(by));
   if (!down.empty()) {
-    return {text, absl::StrCat("mend ", absl::StrJoin(down, ", "), ": multipath -ll shows them")};
+    return {text, absl::StrCat("mend ", absl::StrJoin(down, ", "), ": ", std::string(lister),
+                               " shows them")};
   }
   if (paths.size() > 1) return {text, ""};
   return {text, "one path is no reserve: log in by the other portal, or see its cable"};
+}
+
+// Of an NVMe namespace "nvme0n1": the hidden disks "nvme0c1n1". None without native multipath.
+std::vector<std::string> PathsOfNamespace(const HostTrees& trees, const std::string& device) {
+  const std::size_t place = device.find('n', 1);
+  if (!device.starts_with("nvme") || place == device.npos) return {};
+  const std::string begin = device.substr(0, place) + "c";
+  const std::string end = device.substr(place);
+  std::vector<std::string> paths = NamesIn(trees.sys + "/block");
+  std::erase_if(paths, [&](const std::string& name) {
+    return !name.starts_with(begin) || !name.ends_with(end);
+  });
+  return paths;
 }
 
 // The other disks that are the same LUN.
@@ -49,7 +63,12 @@ std::vector<std::string> OtherPaths(const HostTrees& trees, const std::string& d
 }  // namespace
 
 LunPaths PathsOf(const HostTrees& trees, const std::string& device) {
-  if (IsMultipath(trees, device)) return PathsOfMultipath(trees, device);
+  if (IsMultipath(trees, device)) {
+    return CountPaths(trees, NamesIn(absl::StrCat(trees.sys, "/block/", device, "/slaves")),
+                      "multipath", "multipath -ll");
+  }
+  const std::vector<std::string> of_namespace = PathsOfNamespace(trees, device);
+  if (!of_namespace.empty()) return CountPaths(trees, of_namespace, "NVMe", "nvme list-subsys");
   for (const std::string& holder :
        NamesIn(absl::StrCat(trees.sys, "/block/", device, "/holders"))) {
     if (!IsMultipath(trees, holder)) continue;
