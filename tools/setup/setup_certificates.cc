@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/tls/tls.h"
-#include "tools/setup/setup_files.h"
 #include "tools/lib/text_file.h"
+#include "tools/setup/setup_files.h"
 
 namespace reel::tools {
 namespace {

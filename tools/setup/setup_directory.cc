@@ -5,10 +5,10 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "tools/lib/text_file.h"
 #include "tools/lib/volume_toml.h"
 #include "tools/setup/setup_certificates.h"
 #include "tools/setup/setup_files.h"
-#include "tools/lib/text_file.h"
 
 namespace reel::tools {
 namespace {
@@ -44,9 +44,9 @@ absl::StatusOr<std::vector<PlannedFile>> PlanFiles(const SetupRequest& request) 
     if (there.ok()) state = *there == file.text ? State::kUnchanged : State::kChanged;
     if (state == State::kChanged && !request.force &&
         StoredText(stored, file.path) != std::optional(*there)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, " was changed by hand; nothing was written. To have it written anew, ",
-                       "add --force"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          path, " was changed by hand, or is another release's; nothing was written. To have it ",
+          "written anew, add --force"));
     }
     planned.push_back({std::move(file), state});
   }
@@ -80,8 +80,7 @@ absl::Status WriteFiles(const SetupRequest& request, const std::vector<PlannedFi
   for (const PlannedFile& planned : files) {
     if (planned.state == State::kUnchanged) continue;
     const std::string path = absl::StrCat(request.directory, "/", planned.file.path);
-    absl::Status status =
-        WriteTextFile(path, planned.file.text, planned.file.secret ? 0600 : 0644);
+    absl::Status status = WriteTextFile(path, planned.file.text, planned.file.secret ? 0600 : 0644);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

@@ -15,9 +15,9 @@
 #include "tools/admin/admin_config.h"
 #include "tools/admin/pki.h"
 #include "tools/lib/cli.h"
+#include "tools/lib/text_file.h"
 #include "tools/lib/volume_toml.h"
 #include "tools/setup/setup_steps.h"
-#include "tools/lib/text_file.h"
 
 namespace reel::tools {
 namespace {

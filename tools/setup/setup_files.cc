@@ -22,7 +22,8 @@ void AddRole(SetupHost& host, TlsRole role) {
 
 std::string Head(std::string_view file, std::string_view what) {
   return absl::StrCat("# ", std::string(file), ": ", std::string(what), "\n",
-                      "# Written by reeladm setup, which also tells what was changed by hand.\n\n");
+                      "# Written by reeladm setup. What is changed here by hand, it overwrites "
+                      "only with --force.\n\n");
 }
 
 std::string SharedText(const SetupPlan& plan) {

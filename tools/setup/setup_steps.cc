@@ -115,9 +115,9 @@ std::string SetupText(const SetupRequest& request, const SetupOutcome& outcome) 
       "; ", outcome.files.size(), " files, of which ",
       std::count_if(outcome.files.begin(), outcome.files.end(),
                     [](const auto& file) { return file.state != State::kUnchanged; }),
-      " were written now.\nIt holds the authority's key and those of all hosts: keep it from "
-      "others, "
-      "and off the LAN.\n");
+      " were written now.\n",
+      "It holds the authority's key and those of all hosts: keep it from others, and off the "
+      "LAN.\n");
   const std::vector<SetupHost> hosts = HostsOf(plan);
   const bool any = std::any_of(hosts.begin(), hosts.end(),
                                [&](const SetupHost& host) { return outcome.Touches(host.name); });
