@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from cluster import BIN, run, scratch_directory
+import network
 
 SECONDS = 60
 
@@ -261,3 +262,54 @@ def test_from_etc_reelfs_no_program_needs_an_option(host):
     said = run("unshare", "-m", "sh", "-c", IN_ETC.format(base=host.base, copy=command),
                env=host.environment, timeout=2 * SECONDS)
     assert "\ntext\n" in said and "meta1.img" in said and "reel: clean" in said, said
+
+
+@pytest.fixture
+def wire():
+    """Two hosts, each with a network of its own, and a switch between: wire(mtu, mtu_between)."""
+    if problem := network.why_not():
+        pytest.skip(problem)
+    here, there, switch = names = [f"reel-mtu-{os.getpid()}-{end}" for end in "abs"]
+    listener = None
+
+    def connect(mtu, mtu_between):
+        nonlocal listener
+        for name in names:
+            run("ip", "netns", "add", name)
+        run("ip", "-n", switch, "link", "add", "bridge", "type", "bridge")
+        for number, host in ((1, here), (2, there)):
+            port = f"port{number}"
+            run("ip", "link", "add", "eth", "netns", host, "type", "veth",
+                "peer", "name", port, "netns", switch)
+            run("ip", "-n", switch, "link", "set", port, "master", "bridge", "mtu", mtu_between,
+                "up")
+            run("ip", "-n", host, "addr", "add", f"10.9.0.{number}/24", "dev", "eth")
+            run("ip", "-n", host, "link", "set", "eth", "mtu", mtu, "up")
+        run("ip", "-n", switch, "link", "set", "bridge", "up")
+        serve = ("import socket\nlistener = socket.create_server(('10.9.0.2', 7440))\n"
+                 "print(flush=True)\nwhile True:\n    listener.accept()[0].close()")
+        listener = subprocess.Popen(["ip", "netns", "exec", there, "python3", "-c", serve],
+                                    stdout=subprocess.PIPE)
+        listener.stdout.readline()
+        return ["ip", "netns", "exec", here]
+
+    yield connect
+    if listener:
+        listener.kill()
+        listener.communicate()
+    for name in names:
+        subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("between,level,words", [(9000, "ok", "both ends take frames of 9000"),
+                                                 (1500, "failure", "they get lost between")])
+def test_frames_that_get_lost_between_are_noticed(host, wire, between, level, words):
+    inside = wire(9000, between)
+    os.mkdir(host.etc)
+    with open(os.path.join(host.etc, "reelfs.toml"), "w") as file:
+        file.write(f'mdc = ["10.9.0.2"]\nluns = ["{host.base}/*.img"]\n')
+    done = subprocess.run([*inside, os.path.join(BIN, "reeladm"), "doctor", "--json", "--dir",
+                           host.etc], capture_output=True, text=True, timeout=SECONDS)
+    found, = (finding for finding in json.loads(done.stdout)["findings"]
+              if finding["check"] == "mtu")
+    assert found["level"] == level and words in found["text"], found
