@@ -124,6 +124,19 @@ TEST_F(HostConfigTest, AControllerThatNobodyKnowsIsAWarning) {
   EXPECT_THAT(config.file("mdc.toml").warnings, ElementsAre(HasSubstr("127.0.0.1:7440")));
 }
 
+TEST_F(HostConfigTest, WhatMountsMayNameThemselvesIsNoMistake) {
+  Write("client.toml", "luns = ['/x']\n");
+  const HostConfig config = Read();
+  EXPECT_FALSE(config.any_error());
+  EXPECT_THAT(config.file("client.toml").warnings, ElementsAre(HasSubstr("client.toml:1: mdc ")));
+  EXPECT_TRUE(config.client.has_value());
+}
+
+TEST_F(HostConfigTest, AControllerKnowsItself) {
+  Write("mdc.toml", "listen = '127.0.0.1:7440'\nluns = ['/x']\n[[volume]]\nname = 'reel'\n");
+  EXPECT_THAT(Read().Controllers(), ElementsAre("127.0.0.1:7440"));
+}
+
 TEST_F(HostConfigTest, AHostWithTheSharedFileAloneIsAClients) {
   EXPECT_FALSE(Read().any_file());
   Write("reelfs.toml", "mdc = ['m']\nluns = ['/x']\n");

@@ -116,6 +116,13 @@ class HostConfigReader {
     config_.mdc = *std::move(mdc);
   }
 
+  // Mounts may say it themselves, in fstab(5).
+  void WarnOfGap(ConfigFile& file, const char* key, bool empty) {
+    if (!empty || !file.present) return;
+    file.warnings.push_back(absl::StrCat(file.path, ":1: ", key, " stands neither here nor in ",
+                                         File("reelfs.toml").path, ": every mount has to name it"));
+  }
+
   void ReadClient() {
     ConfigFile& file = File("client.toml");
     const bool shared_alone =
@@ -124,16 +131,20 @@ class HostConfigReader {
     client::MountOptions options;
     absl::Status status;
     if (file.present) {
-      options.config_file = file.path;
-      status = client::LoadClientConfig(options);
-    } else if (config_.shared) {
-      status = client::ApplySharedConfig(*config_.shared, options);
+      const auto text = ReadTextFile(file.path);
+      status = text.ok() ? client::ApplyClientConfig(*text, file.path, options) : text.status();
     }
-    NoteAll(file.present ? "client.toml" : "reelfs.toml", status, [&](std::string_view text) {
+    NoteAll("client.toml", status, [&](std::string_view text) {
       client::MountOptions again;
       return client::ApplyClientConfig(text, file.path, again);
     });
-    if (!status.ok()) return;
+    // What is wrong with the shared file is said of that.
+    if (!status.ok() || !config_.shared || !File("reelfs.toml").errors.empty() ||
+        !client::ApplySharedConfig(*config_.shared, options).ok()) {
+      return;
+    }
+    WarnOfGap(file, "mdc", options.mdcs.empty());
+    WarnOfGap(file, "luns", options.luns.empty());
     if (file.present) NoteTls("client.toml", options.tls, TlsRole::kClient);
     config_.client = std::move(options);
   }
@@ -190,10 +201,10 @@ std::vector<std::string> HostConfig::Controllers() const {
   std::vector<std::string> addresses;
   if (client) AddOnce(addresses, client->mdcs);
   if (admin) AddOnce(addresses, admin->mdcs);
-  if (!shared) return addresses;
-  for (const TomlText& mdc : shared->mdcs) {
+  for (const TomlText& mdc : shared ? shared->mdcs : std::vector<TomlText>{}) {
     if (auto address = MdcAddress(mdc.text); address.ok()) AddOnce(addresses, {*address});
   }
+  if (addresses.empty() && mdc && !mdc->advertise.empty()) addresses.push_back(mdc->advertise);
   return addresses;
 }
 

@@ -44,7 +44,7 @@ void LookAtConfiguration(const HostConfig& config, Findings& findings) {
       findings.Add(Finding::Failure("configuration", "", error, "see reeladm config check"));
     }
     for (const std::string& warning : file.warnings) {
-      findings.Add(Finding::Warning("configuration", "", warning, "add it there, on all hosts"));
+      findings.Add(Finding::Warning("configuration", "", warning, "see reelfs.toml(5)"));
     }
     if (file.present && file.errors.empty() && file.warnings.empty()) {
       findings.Add(Finding::Ok("configuration", file.path, "can be read"));

@@ -117,15 +117,16 @@ std::string TomlQuoted(const std::vector<std::string>& texts) {
 }
 
 absl::Status CheckHostName(std::string_view host) {
-  const bool fits = !host.empty() && host.size() <= kMaxHostNameBytes && host.front() != '.' &&
-                    host.front() != '-' && std::all_of(host.begin(), host.end(), [](char c) {
+  const bool fits = !host.empty() && host != "ca" && host.size() <= kMaxHostNameBytes &&
+                    host.front() != '.' && host.front() != '-' &&
+                    std::all_of(host.begin(), host.end(), [](char c) {
                       return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' ||
                              c == '_' || c == '-';
                     });
   if (fits) return absl::OkStatus();
   return Wrong(absl::StrCat("\"", absl::CHexEscape({host.data(), host.size()}),
                             "\" is no host name or IPv4 address (1 to 64 letters, digits, '.', '_' "
-                            "and '-')"));
+                            "and '-'; \"ca\" is the authority's)"));
 }
 
 // A name or address, as a certificate shows it.

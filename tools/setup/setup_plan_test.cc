@@ -94,6 +94,7 @@ TEST(SetupPlanTest, WhatIsMissingIsNamed) {
               }),
               HasSubstr("--client: a is given twice"));
   EXPECT_THAT(without([](SetupPlan& p) { p.clients = {"../a"}; }), HasSubstr("no host name"));
+  EXPECT_THAT(without([](SetupPlan& p) { p.clients = {"ca"}; }), HasSubstr("the authority's"));
   EXPECT_THAT(without([](SetupPlan& p) { p.etc = "etc"; }), HasSubstr("must begin with a '/'"));
 }
 
