@@ -19,7 +19,7 @@ struct SetupFile {
 // A host of the set, with all that it is.
 struct SetupHost {
   std::string name;
-  std::vector<TlsRole> roles{};                     // in the order mdc, client, admin
+  std::vector<TlsRole> roles{};                   // in the order mdc, client, admin
   const PlannedController* controller = nullptr;  // of the plan
 
   bool Has(TlsRole role) const;
