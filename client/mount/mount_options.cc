@@ -18,6 +18,7 @@ namespace reel::client {
 namespace {
 
 constexpr std::uint32_t kMaxThreads = 256;
+constexpr std::uint32_t kMaxRetryMinutes = 1'000'000;
 constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
@@ -167,6 +168,10 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint32_t> number = Number("timeout", value, 100, 86'400'000);
     if (!number.ok()) return number.status();
     options.soft_timeout_ms = *number;
+  } else if (key == "retry") {
+    absl::StatusOr<std::uint32_t> number = Number("retry", value, 0, kMaxRetryMinutes);
+    if (!number.ok()) return number.status();
+    options.retry_minutes = *number;
   } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user" &&
              key != "user_id" &&
              key != "group_id") {  // the last two, too, come from the table of mounts
@@ -358,6 +363,8 @@ Options:
   nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds
+  retry=MINUTES               for how long to wait for controllers and LUNs that are not there yet
+                              (2; in a unit of systemd as long as its timeout lets it); 0: one try
   threads=N                   idle worker threads kept (16)
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
   log=FILE                    log there rather than to the system's log

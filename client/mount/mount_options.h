@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,8 +48,9 @@ struct MountOptions {
   CacheChoice cache = CacheChoice::kAuto;
   AtimePolicy atime = AtimePolicy::kRelative;
   bool directory_atime = true;
-  std::uint32_t threads = 16;         // idle workers kept
-  std::uint32_t soft_timeout_ms = 0;  // 0: wait for ever
+  std::uint32_t threads = 16;                  // idle workers kept
+  std::uint32_t soft_timeout_ms = 0;           // 0: wait for ever
+  std::optional<std::uint32_t> retry_minutes;  // nothing: as who mounts would have it
   std::uint64_t read_ahead_bytes = 256 * kMiB;
   std::uint64_t write_behind_bytes = 64 * kMiB;
   bool flush_on_close = false;
