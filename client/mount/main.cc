@@ -1,4 +1,6 @@
 // mount.reelfs: mounts a volume and stays behind as its client.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -28,6 +30,7 @@
 #include "spdlog/sinks/syslog_sink.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/env.h"
+#include "volume/lun/fd_lun.h"
 
 namespace reel::client {
 namespace {
@@ -68,6 +71,16 @@ absl::Status CheckFree(const std::string& mount_point) {
   struct stat facts {};
   if (stat(mount_point.c_str(), &facts) != 0) return Errno(mount_point, errno);
   return S_ISDIR(facts.st_mode) ? absl::OkStatus() : Errno(mount_point, ENOTDIR);
+}
+
+// Held while a mount is on its way: of two that wait for one controller, each would find the
+// directory free.
+absl::StatusOr<UniqueFd> LockMountPoint(const std::string& mount_point) {
+  UniqueFd directory(open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return Errno(mount_point, errno);
+  if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
+  return absl::AlreadyExistsError(
+      "another mount.reelfs is about to mount there; wait for it, or end it");
 }
 
 // The log's file, where it has one.
@@ -145,6 +158,8 @@ void SayWaiting(const MountOptions& options, const std::string& what) {
 absl::StatusOr<std::unique_ptr<Mount>> Start(const MountOptions& options,
                                              const std::optional<TlsMaterial>& tls,
                                              const Background& background, LogFile* log) {
+  const absl::StatusOr<UniqueFd> lock = LockMountPoint(options.mount_point);
+  if (!lock.ok()) return lock.status();
   const StartWatch watch(background, kMountFailed);
   return StartMount(
       options, tls, RetryLimitMs(options),
@@ -159,6 +174,18 @@ int Failed(const absl::Status& status, const std::string& about = "") {
   std::fprintf(stderr, "%s: %s%s\n", kProgram, about.c_str(),
                std::string(status.message()).c_str());
   return kMountFailed;
+}
+
+// systemd orders a shutdown by the options of fstab, or of the unit; of a mount made by hand it
+// asks mount(8).
+void SayNetwork(const MountOptions& options) {
+  if (options.netdev) return;
+  NoteNetworkMount(options.volume, options.mount_point);
+  if (options.foreground || !WritesToJournal()) return;
+  spdlog::warn(
+      "{}: _netdev is missing among its options; without it a shutdown may take the network away "
+      "before it is unmounted",
+      options.mount_point);
 }
 
 int Run(MountOptions options) {
@@ -193,6 +220,7 @@ int Run(MountOptions options) {
     spdlog::warn("umount will not wait for what is in memory: {}",
                  std::string(record.status().message()));
   }
+  SayNetwork(options);
   spdlog::info("{} mounted on {}", options.volume, options.mount_point);
   background.Report(0);
   sd_notify(0, "READY=1");

@@ -23,23 +23,11 @@ constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
 // `default_permissions` comes from the table of mounts, by a remount.
-constexpr std::array<std::string_view, 17> kIgnored = {"defaults",
-                                                       "auto",
-                                                       "noauto",
-                                                       "nofail",
-                                                       "_netdev",
-                                                       "user",
-                                                       "users",
-                                                       "owner",
-                                                       "nouser",
-                                                       "group",
-                                                       "async",
-                                                       "silent",
-                                                       "loud",
-                                                       "acl",
-                                                       "lazytime",
-                                                       "nolazytime",
-                                                       "default_permissions"};
+constexpr std::array<std::string_view, 16> kIgnored = {
+    "defaults", "auto",     "noauto",     "nofail",
+    "user",     "users",    "owner",      "nouser",
+    "group",    "async",    "silent",     "loud",
+    "acl",      "lazytime", "nolazytime", "default_permissions"};
 
 // Words that go to mount(2) as they are, by libfuse.
 constexpr std::array<std::string_view, 8> kKernel = {"suid", "nosuid", "dev",  "nodev",
@@ -118,6 +106,8 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.direct_io_mmap = false;
   } else if (word == "nokeepnames") {
     options.keep_names = false;
+  } else if (word == "_netdev") {
+    options.netdev = true;
   } else if (word == "remount") {
     options.remount = true;
   } else if (!flag && !Contains(kIgnored, word)) {

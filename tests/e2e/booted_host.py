@@ -4,6 +4,7 @@ own /etc, /run, journal and programs, and the network of this machine.
 Its units are the stock ones that order a boot, and stand-ins for the network and open-iscsi with
 the order that Debian's have; its mounts come from its fstab, by systemd's own generator.
 """
+import contextlib
 import os
 import select
 import shutil
@@ -113,8 +114,8 @@ class BootedHost:
             os.makedirs(os.path.join(directory, name))
         self.fifo = self._place("fifo")
         os.mkfifo(self.fifo)
-        self._events = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK)
-        self._seen = ""
+        self._pipe = os.open(self.fifo, os.O_RDWR | os.O_NONBLOCK)
+        self._events = []
         self.write("etc/fstab", fstab)
         self.write("etc/machine-id", "0123456789abcdef0123456789abcdef\n")
         for name in STOCK:
@@ -160,17 +161,16 @@ class BootedHost:
             self.pid = int(children.read().split()[0])
 
     def expect(self, event, seconds=60):
-        """Waits for it, and tells what came before."""
-        before = []
-        while True:
-            while "\n" in self._seen:
-                line, self._seen = self._seen.split("\n", 1)
-                if line == event:
-                    return before
-                before.append(line)
-            assert select.select([self._events], [], [], seconds)[0], \
-                f"{event!r} never came, but {before}"
-            self._seen += os.read(self._events, 4096).decode()
+        """Waits for it."""
+        while event not in self._read_events():
+            assert select.select([self._pipe], [], [], seconds)[0], \
+                f"{event!r} never came, but {self._events}"
+        self._events.remove(event)
+
+    def _read_events(self):
+        with contextlib.suppress(BlockingIOError):
+            self._events += os.read(self._pipe, 4096).decode().splitlines()
+        return self._events
 
     def inside(self, *command):
         """What runs a command there, from here."""
@@ -212,13 +212,11 @@ class BootedHost:
         return f"/proc/{self.pid}/root{name}"
 
     def power_off(self, seconds=60):
-        """An orderly shutdown; what has ended, in order."""
+        """An orderly shutdown; what nobody has expected yet, in order."""
         self.run("systemctl", "poweroff", "--no-block")
         self._machine.wait(seconds)
         self._machine = None
-        self._seen += os.read(self._events, 4096).decode()
-        events, self._seen = self._seen.splitlines(), ""
-        return events
+        return self._read_events()
 
     def cut_power(self):
         if self._machine is not None:
@@ -228,4 +226,4 @@ class BootedHost:
 
     def down(self):
         self.cut_power()
-        os.close(self._events)
+        os.close(self._pipe)
