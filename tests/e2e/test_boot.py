@@ -1,6 +1,7 @@
 """A mount of fstab is there after every boot, in whatever order the machines of a cluster come up;
 what was written is on the LUNs before the network goes at shutdown."""
 import os
+import subprocess
 
 import pytest
 
@@ -11,6 +12,7 @@ pytestmark = pytest.mark.skipif(booted_host.why_not() is not None,
                                 reason=str(booted_host.why_not()))
 
 UNIT = "mnt-reel.mount"
+BYTES = os.urandom(1 << 20) * 48
 READY_LINE = "_netdev,nofail,x-systemd.mount-timeout=infinity"  # as docs/operations.md has it
 
 
@@ -39,6 +41,14 @@ def waiting_lines(host, what):
     return [line for line in host.journal(UNIT) if f"waiting for {what}" in line]
 
 
+def shuts_down_with_all_bytes_on_the_luns(host, room):
+    with open(host.path(f"/mnt/reel/{os.path.basename(room[0])}/file"), "wb") as file:
+        file.write(BYTES)
+    assert host.power_off()[-2:] == ["iscsi", "network"], "the client outlived the path to the LUNs"
+    with open(f"{room[1]}/file", "rb") as file:
+        assert file.read() == BYTES
+
+
 def test_a_mount_waits_for_a_controller_and_holds_up_no_login(cluster, room, boots):
     cluster.kill("mdc1")
     try:
@@ -50,12 +60,8 @@ def test_a_mount_waits_for_a_controller_and_holds_up_no_login(cluster, room, boo
     finally:
         cluster.start("mdc1")
     host.run("systemctl", "start", UNIT)  # returns when it is mounted
-    with open(host.path(f"/mnt/reel/{os.path.basename(room[0])}/file"), "w") as file:
-        file.write("text")
     assert len(waiting_lines(host, "a controller")) == 1, host.journal(UNIT)
-    assert host.power_off()[-2:] == ["iscsi", "network"]
-    with open(f"{room[0]}/file") as file:
-        assert file.read() == "text"
+    shuts_down_with_all_bytes_on_the_luns(host, room)
 
 
 def test_a_mount_waits_for_luns_without_a_session(cluster, boots):
@@ -73,6 +79,7 @@ def test_a_mount_waits_for_luns_without_a_session(cluster, boots):
     host.run("systemctl", "start", UNIT)
     assert len(waiting_lines(host, "LUNs")) == 1, host.journal(UNIT)
     assert len(cluster.reeladm("who")["sessions"]) == sessions + 1
+    host.power_off()
 
 
 def test_controller_and_workstation_find_no_luns(cluster, room, boots):
@@ -89,6 +96,7 @@ def test_controller_and_workstation_find_no_luns(cluster, room, boots):
         os.rename(f"{lun}.away", lun)
     host.run("systemctl", "start", UNIT)
     assert os.path.isdir(host.path(f"/mnt/reel/{os.path.basename(room[0])}"))
+    host.power_off()
 
 
 def test_a_host_that_still_waits_shuts_down_at_once(cluster, boots):
@@ -109,24 +117,46 @@ def test_the_example_unit(cluster, room, boots):
     host.enable(UNIT, "remote-fs.target")
     host.boot()
     host.run("systemctl", "start", UNIT)
-    with open(host.path(f"/mnt/reel/{os.path.basename(room[0])}/file"), "w") as file:
-        file.write("text")
-    assert host.power_off()[-2:] == ["iscsi", "network"]
-    with open(f"{room[1]}/file") as file:
-        assert file.read() == "text"
+    shuts_down_with_all_bytes_on_the_luns(host, room)
 
 
-def test_an_automount_waits_and_tries_again(cluster, room, boots):
+AUTOMOUNT = "_netdev,nofail,x-systemd.automount,x-systemd.mount-timeout="
+
+
+def test_an_automount_gives_up_and_tries_again(cluster, room, boots):
+    path = f"/mnt/reel/{os.path.basename(room[0])}"
     cluster.kill("mdc1")
     try:
-        host = boots("_netdev,nofail,x-systemd.automount,x-systemd.mount-timeout=3")
+        host = boots(AUTOMOUNT + "3")
         host.expect("logins")
         assert host.state(UNIT) == "inactive", "nobody has been there"
-        path = f"/mnt/reel/{os.path.basename(room[0])}"
-        told = host.run("ls", path, check=False)
-        assert "No such device" in told, told
+        assert "No such device" in host.run("ls", path, check=False)
     finally:
         cluster.start("mdc1")
     host.run("ls", path)
-    assert host.state(UNIT) == "active"
-    assert host.power_off()[-2:] == ["iscsi", "network"]
+    shuts_down_with_all_bytes_on_the_luns(host, room)
+
+
+def test_an_automount_waits_for_a_controller(cluster, room, boots):
+    cluster.kill("mdc1")
+    try:
+        host = boots(AUTOMOUNT + "infinity")
+        visitor = subprocess.Popen(host.inside("ls", f"/mnt/reel/{os.path.basename(room[0])}"))
+        host.await_line(UNIT, "waiting for a controller")
+        assert visitor.poll() is None
+    finally:
+        cluster.start("mdc1")
+    assert visitor.wait(60) == 0
+    host.power_off()
+
+
+def test_a_mount_by_hand_goes_before_the_network(cluster, room, boots):
+    host = boots("noauto,_netdev", start=False)
+    with open(f"{host.dir}/etc/fstab", encoding="utf-8") as file:
+        options = file.read().split()[3]
+    host.write("etc/fstab", "")
+    host.boot()
+    host.run("mkdir", "/mnt/reel")
+    host.run("mount", "-t", "reelfs", "reel", "/mnt/reel", "-o",
+             options.replace(",noauto,_netdev", ""))
+    shuts_down_with_all_bytes_on_the_luns(host, room)
