@@ -130,6 +130,10 @@ TEST(MountOptions, Table) {
   EXPECT_TRUE(WithOptions("dirsync,nodev").durable_names);
   EXPECT_EQ(WithOptions("soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   EXPECT_EQ(WithOptions("timeout=500,soft").soft_timeout_ms, 500u);
+  EXPECT_EQ(WithOptions("ro").retry_minutes, std::nullopt);
+  EXPECT_EQ(WithOptions("retry=0").retry_minutes, 0U);
+  EXPECT_EQ(WithOptions("retry=10000").retry_minutes, 10'000U);
+  EXPECT_TRUE(WithOptions("_netdev").netdev);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
   EXPECT_TRUE(WithOptions("rw").keep_names);

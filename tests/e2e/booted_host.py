@@ -82,6 +82,7 @@ mount -t tmpfs tmpfs /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 mount -t tmpfs tmpfs "$1/dev"
 for name in {" ".join(DEVICES)}; do
+  if [ ! -e /dev/$name ]; then continue; fi
   if [ -d /dev/$name ]; then mkdir "$1/dev/$name"; else touch "$1/dev/$name"; fi
   mount --rbind /dev/$name "$1/dev/$name"
 done
@@ -152,10 +153,11 @@ class BootedHost:
 
     def boot(self):
         """Power on; returns when systemd can be asked."""
-        self._machine = subprocess.Popen(
-            ["unshare", "--fork", "--kill-child=KILL", "-p", "-m", "-u", "-i", "-C",
-             "sh", "-c", BOOT, "sh", self.dir],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        with open(self._place("console"), "w", encoding="utf-8") as console:
+            self._machine = subprocess.Popen(
+                ["unshare", "--fork", "--kill-child=KILL", "-p", "-m", "-u", "-i", "-C",
+                 "sh", "-c", BOOT, "sh", self.dir],
+                stdin=subprocess.DEVNULL, stdout=console, stderr=console)
         self.expect("up")
         with open(f"/proc/{self._machine.pid}/task/{self._machine.pid}/children") as children:
             self.pid = int(children.read().split()[0])
@@ -164,8 +166,12 @@ class BootedHost:
         """Waits for it."""
         while event not in self._read_events():
             assert select.select([self._pipe], [], [], seconds)[0], \
-                f"{event!r} never came, but {self._events}"
+                f"{event!r} never came, but {self._events}:\n{self._console()}"
         self._events.remove(event)
+
+    def _console(self):
+        with open(self._place("console"), encoding="utf-8", errors="replace") as console:
+            return console.read()[-2000:]
 
     def _read_events(self):
         with contextlib.suppress(BlockingIOError):

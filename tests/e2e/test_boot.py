@@ -120,9 +120,11 @@ def test_the_example_unit(cluster, room, boots):
     shuts_down_with_all_bytes_on_the_luns(host, room)
 
 
+with_autofs = pytest.mark.skipif(not os.path.exists("/dev/autofs"), reason="no autofs here")
 AUTOMOUNT = "_netdev,nofail,x-systemd.automount,x-systemd.mount-timeout="
 
 
+@with_autofs
 def test_an_automount_gives_up_and_tries_again(cluster, room, boots):
     path = f"/mnt/reel/{os.path.basename(room[0])}"
     cluster.kill("mdc1")
@@ -137,6 +139,7 @@ def test_an_automount_gives_up_and_tries_again(cluster, room, boots):
     shuts_down_with_all_bytes_on_the_luns(host, room)
 
 
+@with_autofs
 def test_an_automount_waits_for_a_controller(cluster, room, boots):
     cluster.kill("mdc1")
     try:
