@@ -61,6 +61,8 @@ function(reel_program name)
   target_link_libraries(${name} PRIVATE reel_options ${ARG_DEPS})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   if(ARG_INSTALL)
+    # Addresses of functions are fixed at the start, and read-only from then on.
+    target_link_options(${name} PRIVATE -Wl,-z,relro,-z,now)
     install(TARGETS ${name} RUNTIME DESTINATION ${ARG_INSTALL})
   endif()
 endfunction()

@@ -69,8 +69,32 @@ def test_all_programs_tell_their_release_alike():
 def test_the_unit_and_the_udev_rule_are_installed(root):
     install("deploy/cmake_install.cmake", root)
     with open(f"{root}/usr/lib/udev/rules.d/61-reelfs.rules", encoding="utf-8") as file:
-        assert f"{root}/usr/sbin/reel-label udev $devnode" in file.read()
-    assert os.path.exists(f"{root}/usr/lib/systemd/system/reel-mdcd.service")
+        rules = file.read()
+    assert f"{root}/usr/sbin/reel-label udev $devnode" in rules
+    assert 'ENV{UDISKS_IGNORE}="1"' in rules, "desktops offer LUNs to be formatted"
+    units = f"{root}/usr/lib/systemd/system"
+    assert os.path.exists(f"{units}/reel-mdcd.service")
+    assert os.path.exists(f"{units}/plocate-updatedb.service.d/reelfs.conf")
+
+
+def test_updatedb_is_told_of_the_type_in_the_table_of_mounts():
+    with open(os.path.join(TOP, "deploy/systemd/updatedb.conf"), encoding="utf-8") as file:
+        assert "--add-prunefs fuse.reelfs" in file.read()
+    with open(os.path.join(TOP, "client/mount/mount_table.cc"), encoding="utf-8") as file:
+        assert 'kOurType[] = "fuse.reelfs"' in file.read()
+
+
+def test_the_example_units_are_units():
+    verify = "/usr/bin/systemd-analyze"
+    if not os.path.exists(verify):
+        return
+    for name in ("mnt-reel.mount", "mnt-reel.automount", "reelfs-iscsi-login.timer"):
+        done = subprocess.run([verify, "--man=no", "--recursive-errors=no", "verify",
+                               os.path.join(TOP, "deploy/systemd", name)],
+                              capture_output=True, text=True, check=False)
+        # (open-iscsi need not be there.)
+        wrong = [line for line in done.stderr.splitlines() if "iscsiadm is not exec" not in line]
+        assert not wrong, wrong
 
 
 with tempfile.TemporaryDirectory() as directory:
@@ -78,4 +102,6 @@ with tempfile.TemporaryDirectory() as directory:
     test_the_unit_and_the_udev_rule_are_installed(directory)
 test_mount_8_finds_the_program_for_a_remount()
 test_the_unit()
+test_updatedb_is_told_of_the_type_in_the_table_of_mounts()
+test_the_example_units_are_units()
 test_all_programs_tell_their_release_alike()

@@ -12,13 +12,18 @@ import sys
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 PAGES = os.path.join(TOP, "docs", "man")
 # Which sources read a configuration file, and how they name a key.
-READERS = {"reelfs-mdc.toml.5.scd": ("mdc/daemon/config.cc",),
+READERS = {"reelfs.toml.5.scd": ("volume/base/shared_config.cc",),
+           "reelfs-mdc.toml.5.scd": ("mdc/daemon/config.cc",),
            "reelfs-client.toml.5.scd": ("client/mount/mount_options.cc",
                                         "tools/admin/admin_config.cc"),
            "reelfs-volume.toml.5.scd": ("tools/lib/volume_toml.cc",)}
 KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
 SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta"),
-               "reeladm": ("pki", "pki init", "pki issue")}
+               "reeladm": ("config", "config check", "config show", "doctor", "pki", "pki init",
+                           "pki issue", "setup"),
+               "reelfs-lab": ("up", "status", "partition", "exec", "drill", "logs")}
+# Programs that are not built.
+SCRIPTS = {"reelfs-lab": os.path.join(TOP, "deploy", "lab", "lab")}
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z])(?![\w])")
 GROUPED = re.compile(r"\[\*?-([a-zA-Z]{2,})\*?\]")
 
@@ -40,7 +45,7 @@ def help_of(program, *subcommand):
 
 def differences(programs, page):
     program = re.sub(r"\.\d\.scd$", "", page)
-    path = os.path.join(programs, program)
+    path = SCRIPTS.get(program, os.path.join(programs, program))
     with open(os.path.join(PAGES, page)) as file:
         text = re.sub(r"(?s)^# EXAMPLES.*?(?=^# )", "", file.read(), flags=re.M)
     told = options_of(text.replace("*", " "))

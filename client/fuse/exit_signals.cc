@@ -18,6 +18,11 @@ sigset_t Signals() {
   return set;
 }
 
+ExitSignals::SignalAction MeaningOf(int number) {
+  if (number == kFromWithin) return ExitSignals::SignalAction::kEndFromWithin;
+  return number == SIGHUP ? ExitSignals::SignalAction::kHangUp : ExitSignals::SignalAction::kEnd;
+}
+
 }  // namespace
 
 void ExitSignals::Block() {
@@ -31,8 +36,23 @@ ExitSignals::SignalAction ExitSignals::Wait() {
   int number = 0;
   while (sigwait(&set, &number) != 0) {
   }
-  if (number == kFromWithin) return SignalAction::kEndFromWithin;
-  return number == SIGHUP ? SignalAction::kHangUp : SignalAction::kEnd;
+  return MeaningOf(number);
+}
+
+std::optional<ExitSignals::SignalAction> ExitSignals::WaitFor(std::uint32_t limit_ms) {
+  const sigset_t set = Signals();
+  const timespec limit{.tv_sec = limit_ms / 1'000,
+                       .tv_nsec = static_cast<long>(limit_ms % 1'000) * 1'000'000};
+  const int number = sigtimedwait(&set, nullptr, &limit);
+  if (number < 0) return std::nullopt;
+  return MeaningOf(number);
+}
+
+bool ExitSignals::EndIsPending() {
+  sigset_t pending;
+  sigemptyset(&pending);
+  sigpending(&pending);
+  return sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1;
 }
 
 void ExitSignals::Raise() {

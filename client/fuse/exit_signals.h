@@ -5,6 +5,9 @@
 // thread.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 namespace reel::client {
 
 class ExitSignals {
@@ -14,6 +17,10 @@ class ExitSignals {
   enum class SignalAction { kEnd, kEndFromWithin, kHangUp };
   // Waits for SIGTERM or SIGINT, for Raise, or for SIGHUP.
   static SignalAction Wait();
+  // The same, for so long; nothing: none came.
+  static std::optional<SignalAction> WaitFor(std::uint32_t limit_ms);
+  // Whether SIGTERM or SIGINT has come that nobody has taken yet.
+  static bool EndIsPending();
   static void Raise();
 };
 

@@ -1,11 +1,14 @@
 #include "client/mount/background.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace reel::client {
@@ -38,6 +41,16 @@ void PrintError(const std::string& program, const std::string& message) {
 
 }  // namespace
 
+bool WritesToJournal() {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat facts {};
+  unsigned long long device = 0;
+  unsigned long long inode = 0;
+  return stream != nullptr && fstat(STDERR_FILENO, &facts) == 0 &&
+         std::sscanf(stream, "%llu:%llu", &device, &inode) == 2 && facts.st_dev == device &&
+         facts.st_ino == inode;
+}
+
 Background Background::Fork(const std::string& program, bool foreground) {
   Background background;
   background.program_ = program;
@@ -57,7 +70,6 @@ Background Background::Fork(const std::string& program, bool foreground) {
     AwaitReport(program, ends[0]);
   }
   close(ends[0]);
-  setsid();
   background.pipe_ = ends[1];
   return background;
 }
@@ -74,11 +86,19 @@ void Background::Report(int exit_code, const std::string& message) {
   close(pipe_);
   pipe_ = -1;
   if (exit_code != 0) return;
+  // Not before: an automount lets nobody on the directory while it waits for the mount, but for the
+  // process group of systemd. (And who ends `mount` at a terminal ends its start.)
+  setsid();
   // Only now, for paths on the command line may be relative. It keeps no other mount busy.
   if (chdir("/") != 0) PrintError(program_, std::string("chdir /: ") + std::strerror(errno));
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(null, fd);
   if (null > 2) close(null);
+}
+
+bool Background::IsAbandoned() const {
+  pollfd reader{.fd = pipe_, .events = 0, .revents = 0};
+  return pipe_ >= 0 && poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0;
 }
 
 }  // namespace reel::client

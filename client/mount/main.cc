@@ -1,4 +1,6 @@
 // mount.reelfs: mounts a volume and stays behind as its client.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +21,16 @@
 #include "client/mount/mount.h"
 #include "client/mount/mount_options.h"
 #include "client/mount/mount_record.h"
+#include "client/mount/mount_retry.h"
 #include "client/mount/mount_table.h"
 #include "client/mount/remount.h"
+#include "client/mount/start_mount.h"
+#include "client/mount/start_watch.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/sinks/syslog_sink.h"
 #include "spdlog/spdlog.h"
+#include "volume/base/env.h"
+#include "volume/lun/fd_lun.h"
 
 namespace reel::client {
 namespace {
@@ -65,6 +73,16 @@ absl::Status CheckFree(const std::string& mount_point) {
   return S_ISDIR(facts.st_mode) ? absl::OkStatus() : Errno(mount_point, ENOTDIR);
 }
 
+// Held while a mount is on its way: of two that wait for one controller, each would find the
+// directory free.
+absl::StatusOr<UniqueFd> LockMountPoint(const std::string& mount_point) {
+  UniqueFd directory(open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return Errno(mount_point, errno);
+  if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
+  return absl::AlreadyExistsError(
+      "another mount.reelfs is about to mount there; wait for it, or end it");
+}
+
 // The log's file, where it has one.
 absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
   std::shared_ptr<LogFile> file;
@@ -77,6 +95,7 @@ absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   } else {
     sink = std::make_shared<spdlog::sinks::syslog_sink_mt>(kProgram, LOG_PID, LOG_DAEMON, true);
+    sink->set_pattern("%v");  // when and how bad, the system's log says
   }
   auto logger = std::make_shared<spdlog::logger>(kProgram, std::move(sink));
   logger->set_level(options.verbose ? spdlog::level::debug : spdlog::level::info);
@@ -85,21 +104,68 @@ absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
   return file;
 }
 
-// Waits for the end; true when an outside signal asked for it. SIGHUP means the log, but for a
-// client that stayed in the foreground without one: its terminal is gone.
+// Whether a signal asks for the end. SIGHUP means the log, but for a client that stayed in the
+// foreground without one: its terminal is gone.
+bool AsksForTheEnd(ExitSignals::SignalAction wish, LogFile* log, bool foreground) {
+  if (wish != ExitSignals::SignalAction::kHangUp) return true;
+  if (log == nullptr) return foreground;
+  const absl::Status status = log->Reopen();
+  if (status.ok()) {
+    spdlog::info("the log begins anew");
+  } else {
+    spdlog::error("{}", std::string(status.message()));
+  }
+  return false;
+}
+
+// Waits for the end; true when an outside signal asked for it.
 bool AwaitEnd(LogFile* log, bool foreground) {
   while (true) {
     const ExitSignals::SignalAction wish = ExitSignals::Wait();
-    if (wish != ExitSignals::SignalAction::kHangUp) return wish == ExitSignals::SignalAction::kEnd;
-    if (log == nullptr && foreground) return true;
-    if (log == nullptr) continue;
-    const absl::Status status = log->Reopen();
-    if (status.ok()) {
-      spdlog::info("the log begins anew");
-    } else {
-      spdlog::error("{}", std::string(status.message()));
-    }
+    if (!AsksForTheEnd(wish, log, foreground)) continue;
+    return wish != ExitSignals::SignalAction::kEndFromWithin;
   }
+}
+
+// False when the end is asked for meanwhile.
+bool Pause(std::uint32_t ms, LogFile* log, bool foreground) {
+  const std::uint64_t until_ms = SystemClock().NowMs() + ms;
+  for (std::uint64_t now_ms = 0; (now_ms = SystemClock().NowMs()) < until_ms;) {
+    const auto wish = ExitSignals::WaitFor(static_cast<std::uint32_t>(until_ms - now_ms));
+    if (wish && AsksForTheEnd(*wish, log, foreground)) return false;
+  }
+  return true;
+}
+
+// A unit of systemd has a timeout of its own, which its administrator sets.
+std::uint64_t RetryLimitMs(const MountOptions& options) {
+  constexpr std::uint64_t kMinuteMs = 60'000;
+  if (options.retry_minutes) return *options.retry_minutes * kMinuteMs;
+  return WritesToJournal() ? MountRetry::kNoLimit : 2 * kMinuteMs;
+}
+
+// Whoever looks at the terminal, or at the unit, is to know what the mount waits for; in the
+// journal it stands once, from the log or from standard error.
+void SayWaiting(const MountOptions& options, const std::string& what) {
+  spdlog::warn("{} on {}: {}", options.volume, options.mount_point, what);
+  sd_notifyf(0, "STATUS=%s", what.c_str());
+  const bool logged_there = options.log_file.empty() && (options.foreground || WritesToJournal());
+  if (logged_there) return;
+  std::fprintf(stderr, "%s: %s on %s: %s\n", kProgram, options.volume.c_str(),
+               options.mount_point.c_str(), what.c_str());
+}
+
+absl::StatusOr<std::unique_ptr<Mount>> Start(const MountOptions& options,
+                                             const std::optional<TlsMaterial>& tls,
+                                             const Background& background, LogFile* log) {
+  const absl::StatusOr<UniqueFd> lock = LockMountPoint(options.mount_point);
+  if (!lock.ok()) return lock.status();
+  const StartWatch watch(background, kMountFailed);
+  return StartMount(
+      options, tls, RetryLimitMs(options),
+      {.check_free = [&] { return CheckFree(options.mount_point); },
+       .say = [&](const std::string& what) { SayWaiting(options, what); },
+       .pause = [&](std::uint32_t ms) { return Pause(ms, log, options.foreground); }});
 }
 
 // Says so on standard error; 0 where there is nothing to say.
@@ -108,6 +174,18 @@ int Failed(const absl::Status& status, const std::string& about = "") {
   std::fprintf(stderr, "%s: %s%s\n", kProgram, about.c_str(),
                std::string(status.message()).c_str());
   return kMountFailed;
+}
+
+// systemd orders a shutdown by the options of fstab, or of the unit; of a mount made by hand it
+// asks mount(8).
+void SayNetwork(const MountOptions& options) {
+  if (options.netdev) return;
+  NoteNetworkMount(options.volume, options.mount_point);
+  if (options.foreground || !WritesToJournal()) return;
+  spdlog::warn(
+      "{}: _netdev is missing among its options; without it a shutdown may take the network away "
+      "before it is unmounted",
+      options.mount_point);
 }
 
 int Run(MountOptions options) {
@@ -129,18 +207,20 @@ int Run(MountOptions options) {
     background.Report(kUsageError, std::string(tls.status().message()));
     return kUsageError;
   }
-  auto mount = std::make_unique<Mount>(options, *std::move(tls));
-  if (absl::Status status = mount->Start(ExitSignals::Raise); !status.ok()) {
+  absl::StatusOr<std::unique_ptr<Mount>> started = Start(options, *tls, background, log->get());
+  if (!started.ok()) {
     background.Report(kMountFailed, absl::StrCat(options.volume, " on ", options.mount_point, ": ",
-                                                 status.message()));
+                                                 started.status().message()));
     return kMountFailed;
   }
+  std::unique_ptr<Mount> mount = *std::move(started);
   // (To see its end takes this file; where it cannot be, umount(8) does not wait.)
   absl::StatusOr<MountRecord> record = MountRecord::Create(DeviceOfMount(options.mount_point));
   if (!record.ok()) {
     spdlog::warn("umount will not wait for what is in memory: {}",
                  std::string(record.status().message()));
   }
+  SayNetwork(options);
   spdlog::info("{} mounted on {}", options.volume, options.mount_point);
   background.Report(0);
   sd_notify(0, "READY=1");

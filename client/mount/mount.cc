@@ -77,14 +77,20 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   session.program = REEL_VERSION;
   absl::StatusOr<std::unique_ptr<Session>> connected =
       Session::Connect(std::move(session), *connector_, *events_, SystemClock());
-  if (!connected.ok()) return connected.status();
+  if (!connected.ok()) {
+    if (absl::IsUnavailable(connected.status())) awaited_ = Awaited::kController;
+    return connected.status();
+  }
   session_ = *std::move(connected);
   const bool read_only = options_.read_only || session_->read_only();
   if (read_only && !options_.read_only) {
     spdlog::info("{}: mounted read-only, as the controller exports it", options_.mount_point);
   }
 
-  if (absl::Status status = OpenLuns(); !status.ok()) return status;
+  if (absl::Status status = OpenLuns(); !status.ok()) {
+    awaited_ = AwaitedFor(status);
+    return status;
+  }
   locks_.Start(*session_);
   started_data_ = true;
   if (absl::Status status = data_->Start(*session_, volume_); !status.ok()) return status;

@@ -17,6 +17,7 @@
 #include "client/fuse/fuse_session.h"
 #include "client/locks/file_locks.h"
 #include "client/mount/mount_options.h"
+#include "client/mount/mount_retry.h"
 #include "client/names/kernel_names.h"
 #include "client/names/name_cache.h"
 #include "client/session/mdc_stream.h"
@@ -40,6 +41,8 @@ class Mount {
   // Returns when the mount is usable. `on_end` is called, from a thread of ours, when somebody has
   // unmounted it. The error says at which step it failed; what was built is taken down again.
   absl::Status Start(std::function<void()> on_end);
+  // After a Start that failed: what another mount would have to wait for.
+  Awaited awaited() const { return awaited_; }
 
   // Detaches the mount if it is still there, finishes what is in progress, commits everything, says
   // goodbye. False when something would not finish: then only the process's end can take it down.
@@ -71,6 +74,7 @@ class Mount {
   bool started_data_ = false;
   bool writable_ = false;  // the LUNs are open for it, and the controller's export allows it
   absl::Status outcome_;
+  Awaited awaited_ = Awaited::kNothing;
 
   Mutex remount_mutex_;
   MountOptions now_ ABSL_GUARDED_BY(remount_mutex_);

@@ -18,27 +18,16 @@ namespace reel::client {
 namespace {
 
 constexpr std::uint32_t kMaxThreads = 256;
+constexpr std::uint32_t kMaxRetryMinutes = 1'000'000;
 constexpr std::size_t kMaxConfigStrings = 1024;
 
 // Words of mount(8) and fstab(5) that are for others, or that say what is so anyway.
 // `default_permissions` comes from the table of mounts, by a remount.
-constexpr std::array<std::string_view, 17> kIgnored = {"defaults",
-                                                       "auto",
-                                                       "noauto",
-                                                       "nofail",
-                                                       "_netdev",
-                                                       "user",
-                                                       "users",
-                                                       "owner",
-                                                       "nouser",
-                                                       "group",
-                                                       "async",
-                                                       "silent",
-                                                       "loud",
-                                                       "acl",
-                                                       "lazytime",
-                                                       "nolazytime",
-                                                       "default_permissions"};
+constexpr std::array<std::string_view, 16> kIgnored = {
+    "defaults", "auto",     "noauto",     "nofail",
+    "user",     "users",    "owner",      "nouser",
+    "group",    "async",    "silent",     "loud",
+    "acl",      "lazytime", "nolazytime", "default_permissions"};
 
 // Words that go to mount(2) as they are, by libfuse.
 constexpr std::array<std::string_view, 8> kKernel = {"suid", "nosuid", "dev",  "nodev",
@@ -117,6 +106,8 @@ absl::Status ApplyFlag(std::string_view word, MountOptions& options) {
     options.direct_io_mmap = false;
   } else if (word == "nokeepnames") {
     options.keep_names = false;
+  } else if (word == "_netdev") {
+    options.netdev = true;
   } else if (word == "remount") {
     options.remount = true;
   } else if (!flag && !Contains(kIgnored, word)) {
@@ -167,6 +158,10 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint32_t> number = Number("timeout", value, 100, 86'400'000);
     if (!number.ok()) return number.status();
     options.soft_timeout_ms = *number;
+  } else if (key == "retry") {
+    absl::StatusOr<std::uint32_t> number = Number("retry", value, 0, kMaxRetryMinutes);
+    if (!number.ok()) return number.status();
+    options.retry_minutes = *number;
   } else if (!absl::StartsWith(key, "x-") && key != "comment" && key != "user" &&
              key != "user_id" &&
              key != "group_id") {  // the last two, too, come from the table of mounts
@@ -308,6 +303,21 @@ absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
   return root.ok() ? ApplyDocument(*root, file, options) : root.status();
 }
 
+absl::Status ApplySharedConfig(const SharedConfig& shared, MountOptions& options) {
+  // A client without a certificate goes without TLS, whatever other programs believe.
+  if (options.tls.ca.empty() && options.tls.any() && shared.tls_ca) {
+    options.tls.ca = shared.tls_ca->text;
+  }
+  if (options.luns.empty()) options.luns = shared.lun_patterns();
+  if (!options.mdcs.empty()) return absl::OkStatus();
+  for (const TomlText& mdc : shared.mdcs) {
+    if (absl::Status status = AddMdcs(mdc.text, options); !status.ok()) {
+      return Wrong(absl::StrCat(mdc.where, status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LoadClientConfig(MountOptions& options) {
   const bool named = !options.config_file.empty();
   const std::string path = named ? options.config_file : kDefaultConfigFile;
@@ -317,13 +327,18 @@ absl::Status LoadClientConfig(MountOptions& options) {
   } else if (named || !absl::IsNotFound(root.status())) {
     return root.status();
   }
+  const std::string shared_path = SharedConfigBeside(path);
+  const auto shared = ReadSharedConfig(shared_path);
+  if (!shared.ok()) return shared.status();
+  if (absl::Status status = ApplySharedConfig(*shared, options); !status.ok()) return status;
   if (options.mdcs.empty()) {
-    return Wrong(absl::StrCat(
-        "no metadata controller named: give -o mdc=HOST, or mdc = [\"HOST\"] in ", path));
+    return Wrong(
+        absl::StrCat("no metadata controller named: give -o mdc=HOST, or mdc = [\"HOST\"] in ",
+                     path, " or ", shared_path));
   }
   if (options.luns.empty()) {
-    return Wrong(
-        absl::StrCat("no LUNs named: give -o luns=PATTERN, or luns = [\"PATTERN\"] in ", path));
+    return Wrong(absl::StrCat("no LUNs named: give -o luns=PATTERN, or luns = [\"PATTERN\"] in ",
+                              path, " or ", shared_path));
   }
   return absl::OkStatus();
 }
@@ -347,7 +362,8 @@ Options:
   luns=PATTERN                where to look for the volume's LUNs; may be repeated
   tls_ca=FILE, tls_cert=FILE, tls_key=FILE
                               TLS: the authority, this host's certificate (role client), its key
-  config=FILE                 mdc, luns and tls_…, when not given here (/etc/reelfs/client.toml)
+  config=FILE                 mdc, luns and tls_…, when not given here (/etc/reelfs/client.toml);
+                              else reelfs.toml in its directory
   ro                          read only
   cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
                               only for files opened with O_DIRECT (page)
@@ -358,6 +374,8 @@ Options:
   nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds
+  retry=MINUTES               for how long to wait for controllers and LUNs that are not there yet
+                              (2; in a unit of systemd as long as its timeout lets it); 0: one try
   threads=N                   idle worker threads kept (16)
   allow_other, noallow_other  whether other users may enter (root's mounts: yes)
   log=FILE                    log there rather than to the system's log

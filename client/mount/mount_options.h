@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 #include "client/inode/atime_policy.h"
 #include "client/mount/mount_flags.h"
 #include "proto/tls/tls.h"
+#include "volume/base/shared_config.h"
 #include "volume/base/types.h"
 
 namespace reel::client {
@@ -47,8 +49,9 @@ struct MountOptions {
   CacheChoice cache = CacheChoice::kAuto;
   AtimePolicy atime = AtimePolicy::kRelative;
   bool directory_atime = true;
-  std::uint32_t threads = 16;         // idle workers kept
-  std::uint32_t soft_timeout_ms = 0;  // 0: wait for ever
+  std::uint32_t threads = 16;                  // idle workers kept
+  std::uint32_t soft_timeout_ms = 0;           // 0: wait for ever
+  std::optional<std::uint32_t> retry_minutes;  // nothing: as who mounts would have it
   std::uint64_t read_ahead_bytes = 256 * kMiB;
   std::uint64_t write_behind_bytes = 64 * kMiB;
   bool flush_on_close = false;
@@ -57,6 +60,7 @@ struct MountOptions {
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
+  bool netdev = false;         // it says so itself that it is of the network (_netdev)
   bool remount = false;        // what is mounted there changes; named options alone
   bool foreground = false;
   bool verbose = false;
@@ -82,8 +86,11 @@ absl::Status ApplyOptionList(absl::string_view list, MountOptions& options);
 // configuration file's text. INVALID_ARGUMENT: FILE:LINE: what is wrong.
 absl::Status ApplyClientConfig(std::string_view text, const std::string& file,
                                MountOptions& options);
+// The same from what all programs of the host share (volume/base/shared_config.h).
+absl::Status ApplySharedConfig(const SharedConfig& shared, MountOptions& options);
 
-// Reads the configuration file and applies it; then checks that a mount has all it needs.
+// Reads the configuration file and the shared one beside it, and applies them; then checks that a
+// mount has all it needs.
 absl::Status LoadClientConfig(MountOptions& options);
 
 std::string MountUsage();

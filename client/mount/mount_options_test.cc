@@ -130,6 +130,10 @@ TEST(MountOptions, Table) {
   EXPECT_TRUE(WithOptions("dirsync,nodev").durable_names);
   EXPECT_EQ(WithOptions("soft").soft_timeout_ms, kDefaultSoftTimeoutMs);
   EXPECT_EQ(WithOptions("timeout=500,soft").soft_timeout_ms, 500u);
+  EXPECT_EQ(WithOptions("ro").retry_minutes, std::nullopt);
+  EXPECT_EQ(WithOptions("retry=0").retry_minutes, 0U);
+  EXPECT_EQ(WithOptions("retry=10000").retry_minutes, 10'000U);
+  EXPECT_TRUE(WithOptions("_netdev").netdev);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
   EXPECT_TRUE(WithOptions("rw").keep_names);
@@ -225,6 +229,28 @@ TEST(ClientConfig, ErrorsNameTheLine) {
   EXPECT_THAT(error("luns = 'x'\n"), HasSubstr("c.toml:1: luns"));
   EXPECT_THAT(error("\n\nluns = [\n"), HasSubstr("c.toml:"));
   EXPECT_THAT(error("mdc = ['a:0']\n"), HasSubstr("a:0"));
+}
+
+TEST(ClientConfig, WhatTheHostSharesComesLast) {
+  SharedConfig shared;
+  shared.mdcs = {{"a", "r:1: "}, {"b:2", "r:1: "}};
+  shared.luns = {{"/shared/*", "r:2: "}};
+  shared.tls_ca = {"/ca", "r:3: "};
+  MountOptions bare;
+  ASSERT_TRUE(ApplySharedConfig(shared, bare).ok());
+  EXPECT_THAT(bare.mdcs, ElementsAre("a:7440", "b:2"));
+  EXPECT_THAT(bare.luns, ElementsAre("/shared/*"));
+  EXPECT_FALSE(bare.tls.any()) << "a client without a certificate goes without TLS";
+
+  MountOptions own = WithOptions("mdc=m,luns=/l,tls_cert=/c,tls_key=/k");
+  ASSERT_TRUE(ApplySharedConfig(shared, own).ok());
+  EXPECT_THAT(own.mdcs, ElementsAre("m:7440"));
+  EXPECT_THAT(own.luns, ElementsAre("/l"));
+  EXPECT_EQ(own.tls.ca, "/ca");
+
+  shared.mdcs = {{"a:0", "r:7: "}};
+  MountOptions wrong;
+  EXPECT_THAT(std::string(ApplySharedConfig(shared, wrong).message()), HasSubstr("r:7: "));
 }
 
 TEST(ClientConfig, ANamedFileMustBeThere) {

@@ -1,6 +1,8 @@
 #include "client/mount/mount_table.h"
 
 #include <dirent.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +17,15 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+extern char** environ;  // NOLINT: posix_spawn(3) wants it
 
 namespace reel::client {
 namespace {
+
+constexpr char kOurType[] = "fuse.reelfs";
+constexpr char kUtab[] = "/run/mount/utab";
 
 // The first fields of a line, and the rest of it.
 struct Line {
@@ -95,7 +103,7 @@ Mounted MountedAt(const std::string& mount_point) {
 }
 
 bool IsOurs(const Mounted& mounted) {
-  return mounted.type == "fuse.reelfs";
+  return mounted.type == kOurType;
 }
 
 bool IsMountedUponIn(std::string_view table, std::string_view device) {
@@ -114,6 +122,38 @@ bool IsMountedUponIn(std::string_view table, std::string_view device) {
 
 std::string DeviceOfMount(const std::string& mount_point) {
   return MountedAt(mount_point).device;
+}
+
+bool IsNotedIn(std::string_view utab, std::string_view mount_point) {
+  for (absl::string_view line : absl::StrSplit(absl::string_view(utab.data(), utab.size()), '\n')) {
+    bool there = false;
+    bool network = false;
+    for (absl::string_view word : absl::StrSplit(line, ' ')) {
+      if (absl::ConsumePrefix(&word, "TARGET=")) {
+        there = Unescaped({word.data(), word.size()}) == mount_point;
+      } else if (absl::ConsumePrefix(&word, "OPTS=")) {
+        const std::vector<absl::string_view> options = absl::StrSplit(word, ',');
+        network = std::find(options.begin(), options.end(), "_netdev") != options.end();
+      }
+    }
+    if (there && network) return true;
+  }
+  return false;
+}
+
+// By mount(8), which owns the file. Where it fails, a shutdown may come in another order.
+void NoteNetworkMount(const std::string& source, const std::string& mount_point) {
+  // (An earlier mount may have left its line: only umount(8) takes it off.)
+  if (geteuid() != 0 || IsNotedIn(Read(kUtab), mount_point)) return;
+  std::vector<std::string> words{"mount", "-i",      "-f",   "--no-canonicalize", "-t", kOurType,
+                                 "-o",    "_netdev", source, mount_point};
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (posix_spawn(&child, "/bin/mount", nullptr, nullptr, argv.data(), environ) == 0) {
+    waitpid(child, nullptr, 0);
+  }
 }
 
 namespace {

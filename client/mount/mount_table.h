@@ -30,7 +30,15 @@ bool IsMountedUpon(const std::string& device);
 // Whether the file system with that device is mounted anywhere, in any of these namespaces.
 bool IsMounted(const std::string& device);
 
+// Writes down for mount(8) and systemd that what is mounted there is reached over the network
+// (/run/mount/utab: _netdev), so that a shutdown unmounts it before the network goes. For a mount
+// whose options do not say so, and of which fstab says nothing.
+void NoteNetworkMount(const std::string& source, const std::string& mount_point);
+
 // ---- the same, of one table ----
+
+// Whether utab has it.
+bool IsNotedIn(std::string_view utab, std::string_view mount_point);
 
 Mounted MountedIn(std::string_view table, std::string_view mount_point);
 bool IsMountedUponIn(std::string_view table, std::string_view device);

@@ -48,5 +48,15 @@ TEST(MountTable, ReadsThatOfThisMachine) {
   EXPECT_FALSE(IsMountedUpon(DeviceOfMount("/proc/self")));
 }
 
+TEST(MountTable, KnowsWhatIsNotedAsOfTheNetwork) {
+  constexpr char kTable[] =
+      "SRC=reel TARGET=/mnt/a\\040b ROOT=/ OPTS=user=x,_netdev\n"
+      "SRC=reel TARGET=/mnt/c ROOT=/ OPTS=user=x\n";
+  EXPECT_TRUE(IsNotedIn(kTable, "/mnt/a b"));
+  EXPECT_FALSE(IsNotedIn(kTable, "/mnt/c"));
+  EXPECT_FALSE(IsNotedIn(kTable, "/mnt"));
+  EXPECT_FALSE(IsNotedIn("", "/mnt/c"));
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -179,7 +179,7 @@ class Client(Host):
         if wishes := cluster.spec.mount_options_of(self.name):
             options += "," + wishes
         return [cluster.spec.program("mount.reelfs"), cluster.spec.volume, self.mount_point,
-                "-o", options, "-f"]
+                "-o", options + ",retry=0", "-f"]
 
     def stop(self):
         """Unmounts as `umount` does; a mount that is busy, dead or stuck goes lazily."""

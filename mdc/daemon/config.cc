@@ -71,7 +71,9 @@ absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::strin
     table.Fail("name", std::string(s.message()));
   }
   if (volume.luns.empty()) volume.luns = config.luns;
-  if (volume.luns.empty()) table.Fail(node, "no luns, neither here nor for the whole daemon");
+  if (volume.luns.empty()) {
+    table.Fail(node, "no luns, neither here, nor for the whole daemon, nor in reelfs.toml");
+  }
   for (const Config::Volume& other : config.volumes) {
     if (other.name == volume.name) {
       table.Fail("name", absl::StrCat("volume ", volume.name, " stands here a second time"));
@@ -98,7 +100,8 @@ bool IsAnyAddress(const std::string& listen) {
   return listen.starts_with("0.0.0.0:") || listen.starts_with("[::]:");
 }
 
-absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& source) {
+absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& source,
+                                    const SharedConfig& shared) {
   TomlTable table(root, source);
   Config config;
   config.listen = table.Text("listen").value_or("");
@@ -107,7 +110,12 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   config.tls.ca = table.Text("tls_ca").value_or("");
   config.tls.cert = table.Text("tls_cert").value_or("");
   config.tls.key = table.Text("tls_key").value_or("");
+  // A controller without a certificate serves its own host, whatever other programs believe.
+  if (config.tls.ca.empty() && config.tls.any() && shared.tls_ca) {
+    config.tls.ca = shared.tls_ca->text;
+  }
   config.luns = ReadPatterns(table);
+  if (config.luns.empty()) config.luns = shared.lun_patterns();
   // Below a second a busy host would be evicted; above ten minutes nobody would wait for its files.
   const auto lease_ms = table.Number("session_lease_ms", 1'000, 600'000);
   config.session_lease_ms = static_cast<std::uint32_t>(lease_ms.value_or(config.session_lease_ms));
@@ -161,16 +169,19 @@ absl::Status ValidateListenAddress(const std::string& listen, bool tls) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source) {
+absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source,
+                                   const SharedConfig& shared) {
   const auto root = ParseToml(text, source);
   if (!root.ok()) return root.status();
-  return FromDocument(*root, source);
+  return FromDocument(*root, source, shared);
 }
 
 absl::StatusOr<Config> ReadConfig(const std::string& path) {
   const auto root = ReadToml(path);
   if (!root.ok()) return root.status();
-  return FromDocument(*root, path);
+  const auto shared = ReadSharedConfig(SharedConfigBeside(path));
+  if (!shared.ok()) return shared.status();
+  return FromDocument(*root, path, *shared);
 }
 
 }  // namespace reel::mdc

@@ -1,4 +1,5 @@
-// The configuration of reel-mdcd: one TOML file.
+// The configuration of reel-mdcd: a TOML file of its own, and what all programs of the host share
+// (volume/base/shared_config.h): luns and tls_ca, where its own does not say.
 //
 //   listen = "127.0.0.1:7440"      where clients and reeladm connect; without TLS, loopback only
 //   advertise = "mdc1:7440"        by which clients reach it, where listen does not say
@@ -35,6 +36,7 @@
 #include "mdc/seat/seat_times.h"
 #include "mdc/tables/exports.h"
 #include "proto/tls/tls.h"
+#include "volume/base/shared_config.h"
 
 namespace reel::mdc {
 
@@ -59,8 +61,9 @@ struct Config {
 };
 
 // INVALID_ARGUMENT: `source`:line: what is wrong.
-absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source);
-// NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, or as above.
+absl::StatusOr<Config> ParseConfig(std::string_view text, const std::string& source,
+                                   const SharedConfig& shared = {});
+// With the shared file beside it. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, or as above.
 absl::StatusOr<Config> ReadConfig(const std::string& path);
 
 // Splits HOST:PORT; without TLS, checks that the host is a loopback address.

@@ -81,6 +81,26 @@ TEST(Config, Exports) {
   EXPECT_THAT(Error(head + "client = [\"*\"]\n"), HasSubstr("unknown key"));
 }
 
+TEST(Config, WhatTheHostSharesIsTakenWhereItsOwnSaysNothing) {
+  SharedConfig shared;
+  shared.luns = {{"/shared/*", "r:1: "}};
+  shared.tls_ca = {"/ca", "r:2: "};
+  constexpr std::string_view kVolume = "[[volume]]\nname = \"a\"\n";
+  const auto config = ParseConfig(
+      absl::StrCat("listen = \"m:1\"\ntls_cert = \"/c\"\ntls_key = \"/k\"\n", std::string(kVolume)),
+      "file", shared);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->volumes[0].luns, ElementsAre("/shared/*"));
+  EXPECT_EQ(config->tls.ca, "/ca");
+
+  const auto own = ParseConfig(
+      absl::StrCat("listen = \"127.0.0.1:1\"\nluns = [\"/own\"]\n", std::string(kVolume)), "file",
+      shared);
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_THAT(own->luns, ElementsAre("/own"));
+  EXPECT_FALSE(own->tls.any()) << "a controller without a certificate needs no authority";
+}
+
 TEST(Config, OnlyLoopbackWithoutTls) {
   for (const char* good : {"127.0.0.1:7440", "127.3.2.1:0", "localhost:1", "[::1]:65535"}) {
     EXPECT_TRUE(ValidateListenAddress(good, false).ok()) << good;

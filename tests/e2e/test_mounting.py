@@ -154,3 +154,75 @@ def test_a_clients_log_can_be_rotated(cluster, mounts):
     run("timeout", "60", "sh", "-c", f"until grep -q 'begins anew' {log}; do :; done")
     os.statvfs(directory)
     assert os.path.ismount(directory)
+
+
+class Starting:
+    """A `mount.reelfs` by hand, in a process group of its own, as a shell starts it."""
+
+    def __init__(self, mounts, options):
+        self.directory = os.path.join(mounts.scratch, f"starting-{options}")
+        os.makedirs(self.directory, exist_ok=True)
+        self.process = subprocess.Popen(
+            [PROGRAM, "reel", self.directory, "-o", f"{mounts.where},log=/dev/null,{options}"],
+            stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+    def line(self):
+        return self.process.stderr.readline()
+
+    def signal(self, number):
+        """To all that the shell started, as Ctrl-C does."""
+        os.killpg(self.process.pid, number)
+
+    def ends(self):
+        """When all that can write to the terminal is gone, the client too."""
+        return self.process.communicate(timeout=60)[1]
+
+
+@pytest.fixture
+def no_controller(cluster):
+    cluster.kill("mdc1")
+    yield
+    if cluster.hosts()["mdc1"]["state"] != "running":
+        cluster.start("mdc1")
+
+
+def test_a_mount_by_hand_waits_for_a_controller(cluster, mounts, no_controller):
+    mount = Starting(mounts, "retry=3")
+    assert "waiting for a controller for 3 min: no controller serves" in mount.line()
+    cluster.start("mdc1")
+    assert mount.ends() == "" and mount.process.returncode == 0
+    assert os.path.ismount(mount.directory)
+    mounts.made.append(mount.directory)
+
+
+def test_a_mount_that_waits_ends_when_nobody_wants_it(mounts, no_controller):
+    for number, to_all in ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGKILL, False)):
+        mount = Starting(mounts, "rw")
+        assert "waiting for a controller for 2 min" in mount.line()
+        mount.signal(number) if to_all else mount.process.send_signal(number)
+        mount.ends()
+        assert mount.process.returncode != 0
+        assert not os.path.ismount(mount.directory)
+
+
+def test_retry_0_is_one_try(mounts, no_controller):
+    said = Starting(mounts, "retry=0").ends()
+    assert "no controller serves volume reel" in said and "waiting" not in said
+
+
+def test_one_mount_waits_for_a_directory(cluster, mounts, no_controller):
+    first = Starting(mounts, "rw")
+    first.line()
+    second = Starting(mounts, "rw")  # as of an administrator, while a unit waits
+    assert "another mount.reelfs is about to mount there" in second.ends()
+    assert second.process.returncode == 32
+    cluster.start("mdc1")
+    assert first.ends() == "" and first.process.returncode == 0
+    mounts.made.append(first.directory)
+
+
+def test_a_mount_by_hand_is_one_of_the_network(mounts):
+    directory = mounts.mount()
+    with open("/run/mount/utab", encoding="utf-8") as utab:
+        lines = [line for line in utab if f"TARGET={directory} " in line]
+    assert len(lines) == 1 and "OPTS=_netdev" in lines[0], "a shutdown would not know"

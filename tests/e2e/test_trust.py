@@ -50,7 +50,7 @@ def mount(cluster, files, volume="reel", address=None):
     os.makedirs(place, exist_ok=True)
     address = address or cluster.hosts()["mdc1"]["where"]
     options = ",".join([f"mdc={address}", f"luns={cluster.luns()}",
-                        f"config={cluster.own_config()}",
+                        f"config={cluster.own_config()}", "retry=0",
                         *(f"{key}={path}" for key, path in files.items())])
     done = cluster.tool("mount.reelfs", volume, place, "-o", options)
     assert done.returncode != 0 and not os.path.ismount(place)

@@ -3,8 +3,10 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/address.h"
+#include "volume/base/shared_config.h"
 #include "volume/base/toml_reader.h"
 
 namespace reel::tools {
@@ -24,6 +26,16 @@ absl::StatusOr<AdminConfig> FromTable(const TomlNode& table, std::string_view so
 
 void Fill(std::string& value, const std::string& with) {
   if (value.empty()) value = with;
+}
+
+void FillFromShared(AdminConfig& given, const SharedConfig& shared) {
+  if (given.mdc.empty()) {
+    given.mdc = absl::StrJoin(shared.mdcs, ",", [](std::string* out, const TomlText& mdc) {
+      absl::StrAppend(out, mdc.text);
+    });
+  }
+  // Who has no certificate goes without TLS, whatever other programs believe.
+  if (given.tls.any() && shared.tls_ca) Fill(given.tls.ca, shared.tls_ca->text);
 }
 
 void FillFromEnvironment(std::string& value, const char* name) {
@@ -57,6 +69,9 @@ absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::st
   } else if (!path.empty() || !absl::IsNotFound(table.status())) {
     return table.status();
   }
+  const auto shared = ReadSharedConfig(SharedConfigBeside(file));
+  if (!shared.ok()) return shared.status();
+  FillFromShared(given, *shared);
   Fill(given.mdc, "127.0.0.1");
   given.mdcs.clear();
   for (const std::string& one : std::vector<std::string>(absl::StrSplit(given.mdc, ','))) {

@@ -24,8 +24,8 @@ struct AdminConfig {
 absl::StatusOr<AdminConfig> ParseAdminConfig(std::string_view text, std::string_view source);
 
 // Fills what `given` leaves empty: from REELADM_MDC, REELADM_VOLUME and REELADM_TLS_CA, …_CERT and
-// …_KEY, from `path` (kAdminConfig
-// where it is empty, which need not exist); the MDC of this host is the last resort.
+// …_KEY, from `path` (kAdminConfig where it is empty, which need not exist), from the shared file
+// beside it (volume/base/shared_config.h); the MDC of this host is the last resort.
 absl::StatusOr<AdminConfig> CompleteAdminConfig(AdminConfig given, const std::string& path);
 
 }  // namespace reel::tools

@@ -41,8 +41,8 @@ absl::Status CryptoError(std::string_view what) {
   return absl::InternalError(absl::StrCat("cannot ", std::string(what), ": ", OpensslError()));
 }
 
-std::string FileIn(const std::string& directory, std::string_view name, std::string_view ending) {
-  return absl::StrCat(directory, "/", std::string(name), std::string(ending));
+std::string FileIn(const std::string& directory, std::string_view name) {
+  return absl::StrCat(directory, "/", std::string(name));
 }
 
 // A new file with the text, durable; what is there already stays as it is.
@@ -125,14 +125,14 @@ absl::StatusOr<OpensslPtr<X509>> MakeCertificate(const std::string& name, EVP_PK
   return certificate;
 }
 
-absl::StatusOr<PkiFiles> Save(const std::string& directory, const std::string& name,
-                              X509* certificate, EVP_PKEY* key) {
-  const PkiFiles files{FileIn(directory, name, ".crt"), FileIn(directory, name, ".key")};
+// `path`: without the endings.
+absl::StatusOr<PkiFiles> Save(const std::string& path, X509* certificate, EVP_PKEY* key) {
+  const PkiFiles files{path + ".crt", path + ".key"};
   const std::string key_pem = Pem([&](BIO* to) {
     return PEM_write_bio_PrivateKey(to, key, nullptr, nullptr, 0, nullptr, nullptr);
   });
   const std::string pem = Pem([&](BIO* to) { return PEM_write_bio_X509(to, certificate); });
-  if (key_pem.empty() || pem.empty()) return CryptoError(absl::StrCat("write down ", name));
+  if (key_pem.empty() || pem.empty()) return CryptoError(absl::StrCat("write down ", path));
   if (absl::Status s = WriteNew(files.key, key_pem, 0600); !s.ok()) return s;
   if (absl::Status s = WriteNew(files.certificate, pem, 0644); !s.ok()) {
     unlink(files.key.c_str());  // made a moment ago, and of no use alone
@@ -196,8 +196,8 @@ struct Authority {
 };
 
 absl::StatusOr<Authority> LoadAuthority(const std::string& directory) {
-  const std::string path = FileIn(directory, "ca", ".crt");
-  const std::string key_path = FileIn(directory, "ca", ".key");
+  const std::string path = FileIn(directory, "ca.crt");
+  const std::string key_path = FileIn(directory, "ca.key");
   auto pem = ReadText(path);
   if (absl::IsNotFound(pem.status())) {
     return absl::NotFoundError(absl::StrCat("no authority in ", directory, ": reeladm pki init ",
@@ -238,7 +238,7 @@ absl::StatusOr<PkiFiles> InitPki(const std::string& directory, std::uint32_t day
                                       {NID_key_usage, "critical,keyCertSign,cRLSign"},
                                       {NID_subject_key_identifier, "hash"}});
   if (!certificate.ok()) return certificate.status();
-  return Save(directory, "ca", certificate->get(), key.get());
+  return Save(FileIn(directory, "ca"), certificate->get(), key.get());
 }
 
 absl::StatusOr<PkiFiles> IssueCertificate(const std::string& directory, const PkiRequest& request) {
@@ -260,7 +260,8 @@ absl::StatusOr<PkiFiles> IssueCertificate(const std::string& directory, const Pk
                                       {NID_subject_key_identifier, "hash"},
                                       {NID_authority_key_identifier, "keyid:always"}});
   if (!certificate.ok()) return certificate.status();
-  return Save(directory, request.name, certificate->get(), key.get());
+  return Save(request.path.empty() ? FileIn(directory, request.name) : request.path,
+              certificate->get(), key.get());
 }
 
 }  // namespace reel::tools

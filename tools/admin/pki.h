@@ -27,9 +27,11 @@ struct PkiRequest {
   std::string name;                // how exports and lists call the holder
   std::vector<std::string> hosts;  // names and addresses that a metadata controller is dialled by
   std::uint32_t days = 0;
+  std::string path{};  // of both files without their endings; empty: DIR/NAME
 };
 
-// Makes DIR/NAME.crt and DIR/NAME.key. INVALID_ARGUMENT, ALREADY_EXISTS, NOT_FOUND (no authority).
+// Makes DIR/NAME.crt and DIR/NAME.key, or PATH.crt and PATH.key. INVALID_ARGUMENT, ALREADY_EXISTS,
+// NOT_FOUND (no authority).
 absl::StatusOr<PkiFiles> IssueCertificate(const std::string& directory, const PkiRequest& request);
 
 }  // namespace reel::tools

@@ -224,17 +224,30 @@ void PrintRow(const FoundLun& lun) {
                copies);
 }
 
+// The block devices, and what the programs of this host are configured to look at: image files and
+// iscsi:// URLs are nowhere else to be found.
+std::vector<std::string> DefaultPatterns() {
+  std::vector<std::string> patterns = kBlockDevices;
+  const auto configured = LunPatterns({}, "");
+  if (configured.ok()) {
+    patterns.insert(patterns.end(), configured->begin(), configured->end());
+  } else if (!absl::IsNotFound(configured.status())) {
+    PrintError("reel-label", configured.status());
+  }
+  return patterns;
+}
+
 int List(Options options) {
   const bool by_default = options.patterns.empty();
-  if (by_default) options.patterns = kBlockDevices;
+  if (by_default) options.patterns = DefaultPatterns();
   const std::vector<FoundLun> found = ScanLuns(options.patterns);
   int exit_code = 0;
   nlohmann::json array = nlohmann::json::array();
   if (by_default && std::none_of(found.begin(), found.end(),
                                  [](const FoundLun& lun) { return lun.status.ok(); })) {
     absl::FPrintF(stderr,
-                  "reel-label: no LUN among the block devices has a label; name image files and "
-                  "iscsi:// URLs\n");
+                  "reel-label: no LUN among the block devices, and where this host's configuration "
+                  "looks, has a label; name image files and iscsi:// URLs\n");
   }
   bool headed = options.json;
   for (const FoundLun& lun : found) {
@@ -252,7 +265,7 @@ int List(Options options) {
     } else if (!by_default && HasNoLabel(lun)) {
       absl::PrintF("%-24s no label\n", lun.path);
     } else if (!by_default || absl::IsDataLoss(lun.status) ||
-               absl::IsPermissionDenied(lun.status)) {
+               absl::IsPermissionDenied(lun.status) || IsIscsiUrl(lun.name)) {
       absl::FPrintF(stderr, "reel-label: %s\n", std::string(lun.status.message()));
     }
   }
@@ -314,8 +327,9 @@ int Main(int argc, char** argv) {
   write->add_option("PATH", options.path, "block device, image file or iscsi:// URL")->required();
   write->add_option("--size", size, "make PATH as an image file of this size, such as 8G");
   CLI::App* list = app.add_subcommand("list", "List labelled LUNs");
-  list->add_option("PATTERN", options.patterns,
-                   "paths, globs or URLs; without any, the block devices");
+  list->add_option(
+      "PATTERN", options.patterns,
+      "paths, globs or URLs; without any, the block devices and the luns of reelfs.toml");
   list->add_flag("--json", options.json, "machine-readable");
   CLI::App* clear = app.add_subcommand("clear", "Remove a LUN's label");
   clear->add_option("PATH", options.path, "block device, image file or iscsi:// URL")->required();

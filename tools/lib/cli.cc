@@ -9,6 +9,7 @@
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tools/lib/volume_toml.h"
+#include "volume/base/shared_config.h"
 
 namespace reel::tools {
 
@@ -43,12 +44,18 @@ void LogToStderr(std::string_view program) {
 absl::StatusOr<std::vector<std::string>> LunPatterns(const std::vector<std::string>& luns,
                                                      const std::string& config) {
   if (!luns.empty()) return luns;
-  auto patterns = ReadLunPatterns(config.empty() ? kHostConfig : config);
-  if (config.empty() && absl::IsNotFound(patterns.status())) {
-    return absl::NotFoundError(absl::StrCat(
-        "where are the LUNs? Give --luns 'GLOB' or --config FILE, or write ", kHostConfig));
-  }
-  return patterns;
+  const std::string own = config.empty() ? kHostConfig : config;
+  auto patterns = ReadLunPatterns(own);
+  const bool absent = config.empty() && absl::IsNotFound(patterns.status());
+  if (!patterns.ok() && !absent) return patterns;
+  if (patterns.ok() && !patterns->empty()) return patterns;
+  const std::string beside = SharedConfigBeside(own);
+  const auto shared = ReadSharedConfig(beside);
+  if (!shared.ok()) return shared.status();
+  if (!shared->luns.empty()) return shared->lun_patterns();
+  return absl::NotFoundError(
+      absl::StrCat("where are the LUNs? Give --luns 'GLOB', or write luns = [\"GLOB\"] into ",
+                   beside, config.empty() ? "" : absl::StrCat(" or ", config)));
 }
 
 }  // namespace reel::tools

@@ -35,8 +35,9 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv, const ch
 // The log goes to stderr, warnings and worse.
 void LogToStderr(std::string_view program);
 
-// `luns` when there are any; else those of `config`; else those of kHostConfig. NOT_FOUND when
-// there is nothing to go by.
+// `luns` when there are any; else those of `config` (kHostConfig where it is empty); else those of
+// the shared file beside that (volume/base/shared_config.h). NOT_FOUND when there is nothing to go
+// by.
 absl::StatusOr<std::vector<std::string>> LunPatterns(const std::vector<std::string>& luns,
                                                      const std::string& config);
 

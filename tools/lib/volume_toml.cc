@@ -218,10 +218,6 @@ absl::StatusOr<VolumeDescription> ReadVolumeToml(const std::string& path) {
 absl::StatusOr<std::vector<std::string>> ReadLunPatterns(const std::string& path) {
   auto table = ReadToml(path);
   if (!table.ok()) return table.status();
-  if (table->Find("luns") == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ":1: no luns = [\"/dev/mapper/*\", …] that says where to look"));
-  }
   TomlTable reader(*table, path);
   std::vector<std::string> patterns;
   for (TomlText& pattern : reader.Texts("luns", kMaxPatterns)) {

@@ -61,7 +61,7 @@ absl::StatusOr<VolumeDescription> ParseVolumeToml(std::string_view text, std::st
 absl::StatusOr<VolumeDescription> ReadVolumeToml(const std::string& path);
 
 // The top-level `luns` of a TOML file alone, whatever else is in it: for tools that look for a
-// volume.
+// volume. Empty where it has none.
 absl::StatusOr<std::vector<std::string>> ReadLunPatterns(const std::string& path);
 
 // The rule of volume, pool, LUN and affinity names.

@@ -90,14 +90,21 @@ absl::StatusOr<VolumeDescription> Describe(const Arguments& arguments) {
   return description;
 }
 
-// Where names are looked up: what was asked for, else what this host's daemon uses, if there is
-// one.
-std::vector<std::string> Patterns(const Arguments& arguments,
-                                  const VolumeDescription& description) {
+// Where names are looked up: what was asked for, else what the shared file beside the description
+// says, else what this host's programs use, if there is any.
+absl::StatusOr<std::vector<std::string>> Patterns(const Arguments& arguments,
+                                                  const VolumeDescription& description) {
   std::vector<std::string> patterns = arguments.luns;
   patterns.insert(patterns.end(), description.lun_patterns.begin(), description.lun_patterns.end());
   if (!patterns.empty()) return patterns;
-  return LunPatterns({}, "").value_or(std::vector<std::string>{});
+  if (!arguments.short_form()) {
+    auto beside = LunPatterns({}, arguments.config);
+    if (beside.ok() || !absl::IsNotFound(beside.status())) return beside;
+  }
+  auto of_host = LunPatterns({}, "");
+  // A volume of paths alone needs none.
+  if (absl::IsNotFound(of_host.status())) return patterns;
+  return of_host;
 }
 
 bool AnyWithoutReservations(const std::vector<std::vector<PickedLun>>& pools) {
@@ -119,12 +126,14 @@ int Run(const Arguments& arguments) {
     return fail(description.status(),
                 absl::IsInvalidArgument(description.status()) ? kExitUsage : kExitFailed);
   }
-  auto picked = PickLuns(*description, {.patterns = Patterns(arguments, *description),
-                                        .force = arguments.force,
-                                        .look_only = arguments.dry_run});
+  const auto patterns = Patterns(arguments, *description);
+  if (!patterns.ok()) return fail(patterns.status(), kExitUsage);
+  auto picked =
+      PickLuns(*description,
+               {.patterns = *patterns, .force = arguments.force, .look_only = arguments.dry_run});
   if (!picked.ok()) return fail(picked.status(), kExitFailed);
   if (!arguments.dry_run) {
-    absl::Status status = CheckForcedLuns(*picked, Patterns(arguments, *description));
+    absl::Status status = CheckForcedLuns(*picked, *patterns);
     if (!status.ok()) return fail(status, kExitFailed);
   }
   std::vector<std::vector<LunFacts>> facts;

@@ -10,12 +10,25 @@
 #include "tools/admin/admin_config.h"
 #include "tools/admin/admin_pki.h"
 #include "tools/admin/admin_shell.h"
+#include "tools/config/config_command.h"
+#include "tools/doctor/doctor_command.h"
 #include "tools/lib/cli.h"
+#include "tools/setup/setup_command.h"
 
 namespace reel::tools {
 namespace {
 
 constexpr char kProgram[] = "reeladm";
+
+// Commands with options of their own, which ask no controller.
+struct Family {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+};
+constexpr Family kFamilies[] = {{"config", RunConfigCommand},
+                                {"doctor", RunDoctorCommand},
+                                {"pki", RunPkiCommand},
+                                {"setup", RunSetupCommand}};
 
 std::string CommandsText() {
   std::string text = "\nCommands (none: an interactive shell):\n";
@@ -25,13 +38,21 @@ std::string CommandsText() {
             std::string(command.help) + "\n";
   }
   return text +
-         "  pki init|issue    make the certificates for TLS; see reeladm pki --help\n\n"
+         "\nCommands without a controller (each has --help):\n"
+         "  setup DIR         make configuration and certificates for a volume's hosts\n"
+         "  config check|show what is wrong with this host's configuration, and what holds\n"
+         "  doctor            look at this host from end to end, and say what to do\n"
+         "  pki init|issue    make the certificates for TLS one by one\n\n"
          "Exit codes: 0 done; 1 failed; 2 wrong arguments, configuration or certificate;\n"
          "3 the MDC is not reachable.\n";
 }
 
 int Main(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == "pki") return RunPkiCommand(argc - 1, argv + 1);
+  if (argc > 1) {
+    for (const Family& family : kFamilies) {
+      if (family.name == argv[1]) return family.run(argc - 1, argv + 1);
+    }
+  }
   AdminConfig given;
   std::string config;
   std::uint32_t timeout_ms = 10'000;
