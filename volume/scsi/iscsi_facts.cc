@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "volume/base/aligned_buffer.h"
 #include "volume/base/types.h"
 #include "volume/lun/lun.h"
 #include "volume/lun/lun_fault.h"
