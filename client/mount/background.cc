@@ -2,13 +2,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 namespace reel::client {
@@ -40,16 +38,6 @@ void PrintError(const std::string& program, const std::string& message) {
 }
 
 }  // namespace
-
-bool WritesToJournal() {
-  const char* const stream = std::getenv("JOURNAL_STREAM");
-  struct stat facts {};
-  unsigned long long device = 0;
-  unsigned long long inode = 0;
-  return stream != nullptr && fstat(STDERR_FILENO, &facts) == 0 &&
-         std::sscanf(stream, "%llu:%llu", &device, &inode) == 2 && facts.st_dev == device &&
-         facts.st_ino == inode;
-}
 
 Background Background::Fork(const std::string& program, bool foreground) {
   Background background;

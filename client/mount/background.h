@@ -9,18 +9,13 @@
 
 namespace reel::client {
 
-// Whether standard error leads to the journal, as that of a unit of systemd (and not to a terminal
-// of a session that has one).
-bool WritesToJournal();
-
 class Background {
  public:
   // Returns in the child only; in place when `foreground`. `program` begins the lines printed.
   static Background Fork(const std::string& program, bool foreground);
 
   // Once: ends the wait of the calling process with this exit code; a message goes to standard
-  // error. With code 0 the child lets go of the terminal and of
-  // its working directory.
+  // error. With code 0 the child lets go of the terminal and of its working directory.
   void Report(int exit_code, const std::string& message = {});
 
   // Whether the process that waits for the report is gone: nobody wants the mount any more.

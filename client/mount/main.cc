@@ -30,6 +30,7 @@
 #include "spdlog/sinks/syslog_sink.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/env.h"
+#include "volume/base/journal_stream.h"
 #include "volume/lun/fd_lun.h"
 
 namespace reel::client {

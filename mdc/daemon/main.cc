@@ -8,13 +8,11 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -37,6 +35,7 @@
 #include "spdlog/spdlog.h"
 #include "volume/base/env.h"
 #include "volume/base/host_name.h"
+#include "volume/base/journal_stream.h"
 #include "volume/format/lun_scan.h"
 
 namespace reel::mdc {
@@ -50,17 +49,6 @@ constexpr int kSeatLost = 4;
 constexpr int kHandOverSignal = SIGUSR2;
 
 constexpr rlim_t kDescriptors = 32'768;
-
-// Whether standard error leads to the journal, and not to a terminal of a session that has one.
-bool WritesToJournal() {
-  const char* const stream = std::getenv("JOURNAL_STREAM");
-  struct stat facts {};
-  unsigned long long device = 0;
-  unsigned long long inode = 0;
-  return stream != nullptr && fstat(STDERR_FILENO, &facts) == 0 &&
-         std::sscanf(stream, "%llu:%llu", &device, &inode) == 2 && facts.st_dev == device &&
-         facts.st_ino == inode;
-}
 
 int Complain(int code, const std::string& what) {
   std::fprintf(stderr, "%sreel-mdcd: %s\n", WritesToJournal() ? SD_ERR : "", what.c_str());
