@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,16 +75,6 @@ absl::Status CheckFree(const std::string& mount_point) {
   return S_ISDIR(facts.st_mode) ? absl::OkStatus() : Errno(mount_point, ENOTDIR);
 }
 
-// Held while a mount is on its way: of two that wait for one controller, each would find the
-// directory free.
-absl::StatusOr<UniqueFd> LockMountPoint(const std::string& mount_point) {
-  UniqueFd directory(open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return Errno(mount_point, errno);
-  if (flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
-  return absl::AlreadyExistsError(
-      "another mount.reelfs is about to mount there; wait for it, or end it");
-}
-
 // The log's file, where it has one.
 absl::StatusOr<std::shared_ptr<LogFile>> StartLog(const MountOptions& options) {
   std::shared_ptr<LogFile> file;
@@ -138,6 +129,24 @@ bool Pause(std::uint32_t ms, LogFile* log, bool foreground) {
   return true;
 }
 
+// Held while a mount is on its way: of two that wait for one controller, each would find the
+// directory free. One that systemd gave up may take seconds to end (StartWatch). An automount tries
+// again at once, and is over for good where five tries fail in ten seconds; so this one waits.
+absl::StatusOr<UniqueFd> LockMountPoint(const std::string& mount_point,
+                                        const std::function<bool(std::uint32_t ms)>& pause) {
+  constexpr std::uint32_t kLookMs = 100, kLooks = 50;
+  UniqueFd directory(open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) return Errno(mount_point, errno);
+  for (std::uint32_t looks = 0; flock(directory.get(), LOCK_EX | LOCK_NB) != 0; ++looks) {
+    if (looks == kLooks) {
+      return absl::AlreadyExistsError(
+          "another mount.reelfs is about to mount there; wait for it, or end it");
+    }
+    if (!pause(kLookMs)) return absl::CancelledError("not mounted: asked to end");
+  }
+  return directory;
+}
+
 // A unit of systemd has a timeout of its own, which its administrator sets.
 std::uint64_t RetryLimitMs(const MountOptions& options) {
   constexpr std::uint64_t kMinuteMs = 60'000;
@@ -159,14 +168,14 @@ void SayWaiting(const MountOptions& options, const std::string& what) {
 absl::StatusOr<std::unique_ptr<Mount>> Start(const MountOptions& options,
                                              const std::optional<TlsMaterial>& tls,
                                              const Background& background, LogFile* log) {
-  const absl::StatusOr<UniqueFd> lock = LockMountPoint(options.mount_point);
+  const auto pause = [&](std::uint32_t ms) { return Pause(ms, log, options.foreground); };
+  const absl::StatusOr<UniqueFd> lock = LockMountPoint(options.mount_point, pause);
   if (!lock.ok()) return lock.status();
   const StartWatch watch(background, kMountFailed);
-  return StartMount(
-      options, tls, RetryLimitMs(options),
-      {.check_free = [&] { return CheckFree(options.mount_point); },
-       .say = [&](const std::string& what) { SayWaiting(options, what); },
-       .pause = [&](std::uint32_t ms) { return Pause(ms, log, options.foreground); }});
+  return StartMount(options, tls, RetryLimitMs(options),
+                    {.check_free = [&] { return CheckFree(options.mount_point); },
+                     .say = [&](const std::string& what) { SayWaiting(options, what); },
+                     .pause = pause});
 }
 
 // Says so on standard error; 0 where there is nothing to say.

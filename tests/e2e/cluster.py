@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LAB = os.path.join(TOP, "deploy", "lab", "lab")
@@ -24,6 +25,12 @@ def run(*command, **options):
                           stderr=subprocess.STDOUT, text=True, **options)
     assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}"
     return done.stdout
+
+
+def until(check):
+    """Asks until it is so; the guard of each test bounds it."""
+    while not check():
+        threading.Event().wait(0.05)
 
 
 def _takes_direct_io(directory):

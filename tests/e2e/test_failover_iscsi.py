@@ -3,6 +3,7 @@ import os
 import threading
 
 import failover
+from cluster import until
 
 LUNS = ("meta1", "data1", "data2")
 CLUSTER = {"mdcs": 2, "seat_ms": 1500, "lun_backend": "iscsi", "luns": "meta=1x1G,data=2x512M"}
@@ -38,12 +39,6 @@ def registered(cluster, urls):
     listed = [cluster.tool("reel-label", "reservations", url) for url in urls]
     assert all(done.returncode == 0 for done in listed), listed
     return [done.stdout for done in listed]
-
-
-def until(check):
-    """Asks until it is so; the guard of each test bounds it."""
-    while not check():
-        threading.Event().wait(0.05)
 
 
 def test_a_woken_controller_changes_no_byte_of_any_lun(cluster, room):

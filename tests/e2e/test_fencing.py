@@ -2,11 +2,10 @@
 import errno
 import os
 import signal
-import threading
 
 import pytest
 
-from cluster import run
+from cluster import run, until
 from overwriting import (FileWriters, Holder, SIZE, begin, open_writer, read_file, stop,
                          write_file)
 
@@ -41,12 +40,6 @@ def keys(cluster):
     """By LUN: key → owner."""
     return {lun["name"]: {key["key"]: key["owner"] for key in lun["keys"]}
             for lun in cluster.reeladm("reservations")["luns"]}
-
-
-def until(check):
-    """Asks until it is so; the guard of each test bounds it."""
-    while not check():
-        threading.Event().wait(0.05)
 
 
 @pytest.fixture

@@ -1,11 +1,12 @@
 """How a volume is mounted, and mounted again, by people and by the tools that they use."""
+import glob
 import os
 import signal
 import subprocess
 
 import pytest
 
-from cluster import BIN, run
+from cluster import BIN, run, until
 
 PROGRAM = os.path.join(BIN, "mount.reelfs")
 
@@ -173,6 +174,11 @@ class Starting:
         """To all that the shell started, as Ctrl-C does."""
         os.killpg(self.process.pid, number)
 
+    def looks_at_its_directory(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
+            open_files = [glob.glob(f"/proc/{pid}/fd/*") for pid in children.read().split()]
+        return any(os.path.realpath(fd) == self.directory for fds in open_files for fd in fds)
+
     def ends(self):
         """When all that can write to the terminal is gone, the client too."""
         return self.process.communicate(timeout=60)[1]
@@ -219,6 +225,19 @@ def test_one_mount_waits_for_a_directory(cluster, mounts, no_controller):
     cluster.start("mdc1")
     assert first.ends() == "" and first.process.returncode == 0
     mounts.made.append(first.directory)
+
+
+def test_a_mount_waits_for_one_that_is_about_to_end(cluster, mounts, no_controller):
+    first = Starting(mounts, "rw")
+    first.line()
+    second = Starting(mounts, "rw")  # as of an automount, whose first try systemd gave up
+    until(second.looks_at_its_directory)
+    first.process.terminate()
+    first.ends()
+    assert "waiting for a controller" in second.line()
+    cluster.start("mdc1")
+    assert second.ends() == "" and second.process.returncode == 0
+    mounts.made.append(second.directory)
 
 
 def test_a_mount_by_hand_is_one_of_the_network(mounts):
