@@ -175,6 +175,7 @@ class Starting:
         os.killpg(self.process.pid, number)
 
     def looks_at_its_directory(self):
+        assert self.process.poll() is None, self.ends()
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as children:
             open_files = [glob.glob(f"/proc/{pid}/fd/*") for pid in children.read().split()]
         return any(os.path.realpath(fd) == self.directory for fds in open_files for fd in fds)
