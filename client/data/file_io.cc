@@ -171,10 +171,10 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   const std::uint64_t block_bytes = f.block_bytes;
   const std::uint64_t unit_bytes = context_.io->unit_bytes();
   const std::uint64_t size_bytes = f.attr.size_bytes();  // without the token, a guess
-  if (write.append) write.offset_bytes = size_bytes;
-  if (absl::Status status = ValidateByteRange(write.offset_bytes, write.data.size());
-      !status.ok()) {
-    return Finding::Fail(std::move(status));
+  if (write.append) {
+    write.offset_bytes = size_bytes;
+    absl::Status status = ValidateByteRange(write.offset_bytes, write.data.size());
+    if (!status.ok()) return Finding::Fail(std::move(status));
   }
   const std::uint64_t from = write.offset_bytes;
   const std::uint64_t to = write.end_bytes();

@@ -64,15 +64,6 @@ void FileState::ReplayFailed() {
   NoteLoss(ErrnoStatus(EIO, "the file was lost in the controller's failover"));
 }
 
-TokenSpan FileState::SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes,
-                            bool page_cache) const {
-  if (page_cache) return kWholeFile;
-  const std::uint64_t first_byte = std::min(from_bytes, attr.size_bytes());
-  const FileBlock first((to_bytes > attr.size_bytes() ? first_byte : from_bytes) / block_bytes);
-  if (to_bytes > attr.size_bytes()) return {.first = first};
-  return {.first = first, .end = FileBlock(DivideUp(to_bytes, block_bytes))};
-}
-
 bool FileState::DirtyIn(const TokenSpan& span) const {
   if (memory.Overlaps(BytesOf(span, block_bytes))) return true;
   if (!uncommitted.any()) return false;

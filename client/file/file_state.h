@@ -15,6 +15,7 @@
 // Threads: everything under `mutex`, but the atomics.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -41,6 +42,7 @@
 #include "proto/token_ranges.h"
 #include "volume/base/env.h"
 #include "volume/base/mutex.h"
+#include "volume/base/types.h"
 
 namespace reel::client {
 
@@ -129,7 +131,15 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // Pages of the kernel's cache take the whole file, so that none is dirty where a request for
   // another one has to wait: its recall may then be answered before all pages are dropped.
   TokenSpan SpanOf(std::uint64_t from_bytes, std::uint64_t to_bytes, bool page_cache = false) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (page_cache) return kWholeFile;
+    const std::uint64_t size_bytes = attr.size_bytes();
+    if (to_bytes > size_bytes) {
+      return {.first = FileBlock(std::min(from_bytes, size_bytes) / block_bytes)};
+    }
+    return {.first = FileBlock(from_bytes / block_bytes),
+            .end = FileBlock(DivideUp(to_bytes, block_bytes))};
+  }
   // True when it continues a stream.
   bool NoteUse(std::uint64_t from_bytes, std::uint64_t to_bytes, std::uint64_t now_ms)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

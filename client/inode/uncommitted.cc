@@ -9,19 +9,15 @@
 
 namespace reel::client {
 
-void Uncommitted::NoteRewritten(FileBlock first, FileBlock end) {
-  if (!running_ || first >= end) return;
+void Uncommitted::TakeBack(FileBlock first, FileBlock end) {
   on_its_way_.blocks.ForEachIn(
       first, end - first, [&](FileBlock at, std::uint64_t count) { dirty_.blocks.Add(at, count); });
 }
 
-void Uncommitted::CountWritten(bool size) {
-  dirty_.size = dirty_.size || size;
-  dirty_.mtime = dirty_.wrote = true;
+void Uncommitted::ForgetDelayedMtime() {
   for (std::optional<v1::SetAttr>* delayed : {&on_its_way_.delayed, &dirty_.delayed}) {
     if (*delayed) (*delayed)->set_fields((*delayed)->fields() & ~std::uint32_t{v1::SetAttr::MTIME});
   }
-  ++changes_;
 }
 
 void Uncommitted::CountDelayed(const v1::SetAttr& delayed) {

@@ -34,14 +34,21 @@ class Uncommitted {
     dirty_.blocks.Add(first, length_blocks);
   }
   // Blocks [first, end) were written whole. REQUIRES: as AddBlocks.
-  void NoteRewritten(FileBlock first, FileBlock end);
+  void NoteRewritten(FileBlock first, FileBlock end) {
+    if (running_ && first < end) TakeBack(first, end);
+  }
   // Bytes are on the LUNs, to be flushed there.
   void CountOnLuns(const LunMarks& marks) {
     MergeMarks(marks, unflushed_);
     ++changes_;
   }
   // Bytes were written, on the LUNs or in memory; with `size` the file is larger now.
-  void CountWritten(bool size);
+  void CountWritten(bool size) {
+    dirty_.size = dirty_.size || size;
+    dirty_.mtime = dirty_.wrote = true;
+    if (dirty_.delayed || on_its_way_.delayed) ForgetDelayedMtime();
+    ++changes_;
+  }
   void CountMtime() {
     dirty_.mtime = true;
     ++changes_;
@@ -152,6 +159,11 @@ class Uncommitted {
   void Void();
 
  private:
+  // Of what a commit carries: blocks [first, end) are dirty again.
+  void TakeBack(FileBlock first, FileBlock end);
+  // The time of a write replaces one that was set before.
+  void ForgetDelayedMtime();
+
   Changes dirty_;
   LunMarks unflushed_;
   Changes on_its_way_;
