@@ -23,7 +23,7 @@ def free_port():
 
 
 def configuration(directory, path, port, **changed):
-    """The example's, with what a daemon beside others needs; lines are changed by name_of_it=value."""
+    """The example, with what a daemon beside others needs; NAME=VALUE replaces its lines."""
     with open(EXAMPLE, encoding="utf-8") as example:
         text = example.read()
     for name, value in {"path": path, **changed}.items():
