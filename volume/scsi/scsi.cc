@@ -60,6 +60,42 @@ const char* KeyName(std::uint8_t key) {
   return key < std::size(kNames) ? kNames[key] : "SENSE KEY OF ANOTHER KIND";
 }
 
+// What LUNs and targets have had to say to ReelFS's commands, or may have.
+const char* CodeName(std::uint16_t code) {
+  struct Name {
+    std::uint16_t code;
+    const char* name;
+  };
+  constexpr Name kNames[] = {
+      {0x0401, "becoming ready"},
+      {0x040a, "asymmetric access state transition"},
+      {0x040b, "port in standby state"},
+      {0x040c, "port in unavailable state"},
+      {0x0800, "logical unit communication failure"},
+      {0x0c00, "write error"},
+      {0x1100, "unrecovered read error"},
+      {0x2000, "invalid command operation code"},
+      {0x2400, "invalid field in CDB"},
+      {0x2500, "logical unit not supported"},
+      {0x2600, "invalid field in parameter list"},
+      {0x2604, "invalid release of persistent reservation"},
+      {0x2700, "write protected"},
+      {0x2707, "space allocation failed write protect"},
+      {0x2900, "power on or reset"},
+      {0x2903, "bus device reset function occurred"},
+      {0x2a03, "reservations preempted"},
+      {0x2a04, "reservations released"},
+      {0x2a05, "registrations preempted"},
+      {0x3a00, "medium not present"},
+      {0x4400, "internal target failure"},
+      {0x5502, "insufficient reservation resources"},
+      {0x5504, "insufficient registration resources"},
+  };
+  const auto* known = std::find_if(std::begin(kNames), std::end(kNames),
+                                   [&](const Name& name) { return name.code == code; });
+  return known == std::end(kNames) ? nullptr : known->name;
+}
+
 // Sense keys.
 constexpr std::uint8_t kNoSense = 0, kRecovered = 1, kNotReady = 2, kUnitAttention = 6,
                        kAbortedCommand = 11;
@@ -171,11 +207,12 @@ Cdb PersistentReserveOut(ReserveOut action) {
   return cdb;
 }
 
-std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key,
-                                                       std::uint64_t action_key) {
+std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::uint64_t action_key,
+                                                       bool aptpl) {
   std::array<std::byte, kReserveOutBytes> parameters{};
   Store(reinterpret_cast<std::uint8_t*>(parameters.data()), key);
   Store(reinterpret_cast<std::uint8_t*>(parameters.data()) + 8, action_key);
+  parameters[20] = std::byte{aptpl};
   return parameters;
 }
 
@@ -194,7 +231,9 @@ Sense DecodeSense(std::span<const std::byte> sense) {
 }
 
 std::string SenseText(std::uint8_t key, std::uint16_t code) {
-  return absl::StrFormat("%s, %02x/%02x", KeyName(key), code >> 8, code & 0xff);
+  const char* name = CodeName(code);
+  return absl::StrFormat("%s, %02x/%02x%s", KeyName(key), code >> 8, code & 0xff,
+                         name == nullptr ? "" : absl::StrCat(" (", name, ")"));
 }
 
 Verdict VerdictOf(std::uint8_t key, std::uint16_t code, bool deferred) {

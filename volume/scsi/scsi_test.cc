@@ -175,7 +175,7 @@ TEST(ScsiTest, ReadsSense) {
 }
 
 TEST(ScsiTest, NamesSense) {
-  EXPECT_EQ(SenseText(5, 0x2000), "ILLEGAL REQUEST, 20/00");
+  EXPECT_EQ(SenseText(5, 0x2000), "ILLEGAL REQUEST, 20/00 (invalid command operation code)");
   EXPECT_EQ(SenseText(0xff, 0x1234), "SENSE KEY OF ANOTHER KIND, 12/34");
 }
 
