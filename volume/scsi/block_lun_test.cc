@@ -276,6 +276,23 @@ TEST(BlockReservationsTest, ADeviceThatCannotSayWhetherItHasAnyIsNotOpened) {
   }
 }
 
+TEST(BlockReservationsTest, AConflictIsOneHoweverTheKernelPutsIt) {
+  const auto outcome_of = [](int result) {
+    BlockReservations reservations(
+        "/dev/some-lun", [result](unsigned long, void*) { return result; },
+        [] { return absl::OkStatus(); });
+    return reservations.Reserve(7).outcome;
+  };
+  using Outcome = ReservationResult::Outcome;
+  EXPECT_EQ(outcome_of(0), Outcome::kDone);
+  EXPECT_EQ(outcome_of(0x18), Outcome::kConflict);
+  EXPECT_EQ(outcome_of(0x110018), Outcome::kConflict) << "Linux 5";
+  EXPECT_EQ(outcome_of(0x000118), Outcome::kConflict) << "Linux 6.1";
+  EXPECT_EQ(outcome_of(0x000402), Outcome::kNotDone) << "CHECK CONDITION, a failure of the target";
+  EXPECT_EQ(outcome_of(0x0e0000), Outcome::kUnknown) << "the transport was disturbed";
+  EXPECT_EQ(outcome_of(0x030018), Outcome::kUnknown) << "timed out, and the rest says nothing";
+}
+
 // The kernel of a SCSI device that refuses registrations: by its own call it says no more than
 // that.
 class RefusingDevice {

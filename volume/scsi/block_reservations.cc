@@ -65,6 +65,17 @@ bool TakeAnswer(const sg_io_hdr_t& request, std::span<const std::byte> sense,
   return false;
 }
 
+// The status that the device answered with, out of what the kernel's calls for reservations return;
+// what says something else stays as it is. Beside the status the kernel may note what it has made
+// of it: Linux 5 in the host byte (DID_NEXUS_FAILURE), Linux 6 in the byte between.
+int StatusOf(int result) {
+  constexpr int kNexusFailure = 0x11;
+  const int host = result >> 16 & 0xff, status = result & 0xff;
+  const bool answered = result > 0 && (host == 0 || host == kNexusFailure) &&
+                        (status == scsi::kReservationConflict || status == scsi::kCheckCondition);
+  return answered ? status : result;
+}
+
 absl::Status CallFailure(const std::string& text, int error) {
   if (TakesNoCommands(error)) {
     return absl::UnimplementedError(absl::StrCat(
@@ -119,7 +130,7 @@ ReservationResult BlockReservations::Change(unsigned long request, void* argumen
   // The kernel hands a SCSI status through as a positive result.
   // CHECK CONDITION says that it was not executed; after a unit attention it will be.
   for (int i = 0; i < kMaxDeviceAttentions && result == scsi::kCheckCondition; ++i) {
-    result = control_(request, argument);
+    result = StatusOf(control_(request, argument));
   }
   const std::string text = absl::StrCat(name_, ": ", what, ": ");
   if (result == 0) return {.outcome = Outcome::kDone, .status = absl::OkStatus()};
