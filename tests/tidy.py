@@ -49,7 +49,7 @@ ADAPTERS = {
     "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki|certificate_end)\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
-    "libiscsi": (r"iscsi/.*", r"volume/scsi/iscsi_connection\.cc"),
+    "libiscsi": (r"iscsi/.*", r"volume/scsi/iscsi_(connection|login)\.cc"),
 }
 
 MAX_LINES = 500
