@@ -64,7 +64,12 @@ absl::Status IscsiConnection::LoginError(const std::string& what) const {
   if (absl::StrContains(what, "Target not found")) {
     return absl::NotFoundError(absl::StrCat(text, "; check the target's name"));
   }
-  return absl::UnavailableError(absl::StrCat(text, "; check the portal and the network"));
+  // libiscsi's word for a connection that was refused, or ended before the login did.
+  return absl::UnavailableError(
+      absl::StrCat(absl::StrContains(what, "reconnect")
+                       ? absl::StrCat(url_.shown, ": no connection to ", portal_)
+                       : text,
+                   "; check the portal and the network"));
 }
 
 absl::Status IscsiConnection::MakeContext(const std::string& secret) {

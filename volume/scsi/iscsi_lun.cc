@@ -93,7 +93,7 @@ std::uint64_t Hash(const std::string& text) {
 absl::StatusOr<std::unique_ptr<Lun>> IscsiLun::Open(const std::string& name, LunAccess access) {
   absl::StatusOr<IscsiUrl> url = ParseIscsiUrl(name);
   if (!url.ok()) return url.status();
-  absl::StatusOr<IscsiPath> path = OpenIscsiPath(*url, 0, nullptr);
+  absl::StatusOr<IscsiPath> path = OpenIscsiPath(*url);
   if (!path.ok()) return path.status();
   auto lun = absl::WrapUnique(new IscsiLun(*std::move(url), access == LunAccess::kReadOnly));
   lun->facts_ = std::move(path->facts);
@@ -196,7 +196,7 @@ absl::Status IscsiLun::ClaimForThisProcess() {
 absl::Status IscsiLun::Reopen() {
   MutexLock turn(reopening_);
   if (!connection()->lost()) return absl::OkStatus();
-  absl::StatusOr<IscsiPath> path = OpenIscsiPath(url_, portal_ + 1, &facts_);
+  absl::StatusOr<IscsiPath> path = ReopenIscsiPath(url_, portal_, facts_);
   if (!path.ok()) return path.status();
   portal_ = path->portal;
   MutexLock lock(mutex_);

@@ -10,7 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "spdlog/spdlog.h"
+#include "volume/base/env.h"
 #include "volume/lun/lun_fault.h"
+#include "volume/scsi/iscsi_portals.h"
 #include "volume/scsi/lun_times.h"
 
 namespace reel {
@@ -75,27 +77,48 @@ std::string WordsOf(const IscsiUrl& url, const absl::Status& status) {
   return std::string(why);
 }
 
-}  // namespace
+// One for all LUNs: they mostly share their portals, and are opened by nothing but their names.
+PortalMemory& Memory() {
+  static PortalMemory& memory = *new PortalMemory;
+  return memory;
+}
 
-absl::StatusOr<IscsiPath> OpenIscsiPath(const IscsiUrl& url, std::size_t first,
-                                        const IscsiFacts* before) {
-  const std::size_t portals = url.portals.size();
-  if (portals == 1) return OpenBy(url, 0, before);
+absl::StatusOr<IscsiPath> OpenByOne(const IscsiUrl& url, const IscsiFacts* before) {
+  if (url.portals.size() == 1) return OpenBy(url, 0, before);
   std::vector<std::string> words;
   absl::Status failure;
-  for (std::size_t i = 0; i < portals; ++i) {
-    const std::size_t portal = (first + i) % portals;
-    auto path = OpenBy(url, portal, before);
+  for (const std::size_t place : Memory().Order(url.portals, SystemClock().NowMs())) {
+    const std::string& portal = url.portals[place];
+    auto path = OpenBy(url, place, before);
     if (path.ok()) {
-      for (const std::string& word : words) spdlog::warn("{}: {}", url.shown, word);
-      spdlog::info("{}: goes by portal {}", url.shown, url.portals[portal]);
+      if (Memory().NoteAnswered(portal)) spdlog::info("portal {}: answers again", portal);
       return path;
     }
-    words.push_back(
-        absl::StrCat("by portal ", url.portals[portal], ": ", WordsOf(url, path.status())));
+    words.push_back(absl::StrCat("by portal ", portal, ": ", WordsOf(url, path.status())));
+    // A portal that answers, and says no, is no worse for other LUNs.
+    const bool absent = absl::IsUnavailable(path.status());
+    if (!absent || Memory().NoteFailed(portal, SystemClock().NowMs())) {
+      spdlog::warn("{}: {}", url.shown, words.back());
+    }
     if (failure.ok() || absl::IsUnavailable(failure)) failure = path.status();
   }
   return WithText(failure, absl::StrCat(url.shown, ": ", absl::StrJoin(words, "; ")));
+}
+
+}  // namespace
+
+absl::StatusOr<IscsiPath> OpenIscsiPath(const IscsiUrl& url) {
+  return OpenByOne(url, nullptr);
+}
+
+absl::StatusOr<IscsiPath> ReopenIscsiPath(const IscsiUrl& url, std::size_t lost,
+                                          const IscsiFacts& before) {
+  Memory().NoteFailed(url.portals[lost], SystemClock().NowMs());
+  auto path = OpenByOne(url, &before);
+  if (path.ok() && url.portals.size() > 1) {
+    spdlog::info("{}: goes on by portal {}", url.shown, url.portals[path->portal]);
+  }
+  return path;
 }
 
 std::vector<PortalLook> LookAtPortals(const IscsiUrl& url) {

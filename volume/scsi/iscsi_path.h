@@ -1,10 +1,11 @@
 // How an iSCSI LUN is reached: by which of its portals, and whether it is the LUN that it was.
 //
 // A path is one session by one portal, with no registration. Portals are tried in the order of the
-// URL; a path that was lost goes on with the one behind the lost one, which itself comes last.
-// Nothing is sent again here, and nothing registered: what was on the lost path, and under which
-// key the new one may write, is for who holds the LUN to decide (docs/failover.md). Threads: pure,
-// but that they wait for targets.
+// URL, and after them those that failed lately, whichever LUN that was for (iscsi_portals.h).
+// Nothing is sent again here, and nothing registered: what was on a lost path, and under which key
+// the new one may write, is for the LUN's holder to decide (docs/failover.md).
+//
+// Threads: pure, but that they wait for targets, and remember which portals failed.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +27,14 @@ struct IscsiPath {
   std::size_t portal = 0;  // its place in IscsiUrl::portals
 };
 
-// By the first portal that leads to the LUN, beginning with `first` (modulo their number), each
-// tried once. `before`: the LUN has to be that one. Errors: as IscsiConnection::Open and
-// AskForFacts; FAILED_PRECONDITION where another LUN answers. Of several portals each is named with
-// what it says, and the code is that of one which answers, if any does.
-absl::StatusOr<IscsiPath> OpenIscsiPath(const IscsiUrl& url, std::size_t first,
-                                        const IscsiFacts* before);
+// By the first portal that leads to the LUN, each tried once. Errors: as IscsiConnection::Open and
+// AskForFacts; of several portals each is named with what it says, and the code is that of one that
+// answers, if any does.
+absl::StatusOr<IscsiPath> OpenIscsiPath(const IscsiUrl& url);
+// The same, after the loss of a path by portal `lost` to the LUN of which `before` was known:
+// FAILED_PRECONDITION where only another LUN answers.
+absl::StatusOr<IscsiPath> ReopenIscsiPath(const IscsiUrl& url, std::size_t lost,
+                                          const IscsiFacts& before);
 
 // Whether each portal of the URL, by itself, leads to the LUN that the first good one leads to.
 struct PortalLook {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,7 @@
 #include "volume/lun/lun_fault.h"
 #include "volume/lun/reservation.h"
 #include "volume/scsi/iscsi_path.h"
+#include "volume/scsi/iscsi_portals.h"
 #include "volume/scsi/lun_times.h"
 #include "volume/testing/tcp_proxy.h"
 #include "volume/testing/tgt_target.h"
@@ -19,15 +22,30 @@ namespace reel {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::uint64_t kBlock = 4096;
-constexpr std::uint64_t kKey = 0x7e51, kOther = 0x7e52;
+constexpr std::uint64_t kBytes = 4096;
+constexpr std::uint64_t kMine = 0x7e51, kOther = 0x7e52;
 
 // A port at which nobody listens.
 int ClosedPort(const TgtTarget& target) {
   return TcpProxy(target.port()).port();
+}
+
+TEST(PortalMemoryTest, OnesThatFailedLatelyComeLast) {
+  PortalMemory memory;
+  const std::vector<std::string> portals{"a", "b", "c"};
+  EXPECT_THAT(memory.Order(portals, 0), ElementsAre(0, 1, 2));
+  EXPECT_TRUE(memory.NoteFailed("b", 1'000));
+  EXPECT_TRUE(memory.NoteFailed("a", 2'000));
+  EXPECT_FALSE(memory.NoteFailed("a", 3'000)) << "no news";
+  EXPECT_THAT(memory.Order(portals, 3'000), ElementsAre(2, 1, 0));
+  EXPECT_THAT(memory.Order(portals, 1'000 + PortalShunMs()), ElementsAre(1, 2, 0));
+  EXPECT_TRUE(memory.NoteAnswered("a"));
+  EXPECT_FALSE(memory.NoteAnswered("a"));
+  EXPECT_THAT(memory.Order(portals, 3'000), ElementsAre(0, 2, 1));
 }
 
 class IscsiPortalsTest : public testing::Test {
@@ -48,13 +66,13 @@ class IscsiPortalsTest : public testing::Test {
   std::unique_ptr<Lun> OpenBoth(const std::string& options = "") {
     return Open(Url({first_.port(), second_.port()}, options));
   }
-  static absl::Status Write(Lun& lun) { return lun.Write(0, AlignedBuffer::Zeroed(kBlock).span()); }
+  static absl::Status Write(Lun& lun) { return lun.Write(0, AlignedBuffer::Zeroed(kBytes).span()); }
   // A write that is on its way when `then` happens.
   static absl::Status WriteAnd(Lun& lun, TcpProxy& proxy, const std::function<void()>& then) {
     proxy.HoldAnswers();
     absl::Status outcome;
     std::thread writer([&] { outcome = Write(lun); });
-    EXPECT_TRUE(proxy.AwaitRequests(kBlock));
+    EXPECT_TRUE(proxy.AwaitRequests(kBytes));
     then();
     writer.join();
     return outcome;
@@ -73,6 +91,17 @@ TEST_F(IscsiPortalsTest, APathGoesByTheFirstThatAnswers) {
   ASSERT_NE(past, nullptr);
   EXPECT_EQ(second_.connections(), 1);
   EXPECT_TRUE(Write(*past).ok());
+}
+
+TEST_F(IscsiPortalsTest, ASilentPortalHoldsOneOpenUpAndNotEach) {
+  first_.HoldAnswers();
+  const std::string url = Url({first_.port(), second_.port()});
+  for (int i = 1; i <= 3; ++i) {
+    const auto lun = Open(url);
+    ASSERT_NE(lun, nullptr);
+    EXPECT_EQ(second_.connections(), i);
+    EXPECT_EQ(first_.connections(), 1);
+  }
 }
 
 TEST_F(IscsiPortalsTest, ALostPathGoesOnByTheOtherAndLaterByTheFirstAgain) {
@@ -107,7 +136,7 @@ TEST_F(IscsiPortalsTest, APathWithoutAnotherPortalComesBackByTheLostOne) {
 
 TEST_F(IscsiPortalsTest, AKeyDoesNotMoveWithThePath) {
   const auto lun = OpenBoth(), other = OpenBoth();
-  ASSERT_TRUE(lun->reservations()->Register(kKey).done());
+  ASSERT_TRUE(lun->reservations()->Register(kMine).done());
   ASSERT_TRUE(other->reservations()->Register(kOther).done());
   ASSERT_TRUE(other->reservations()->Reserve(kOther).done());
   ASSERT_TRUE(Write(*lun).ok());
@@ -115,13 +144,13 @@ TEST_F(IscsiPortalsTest, AKeyDoesNotMoveWithThePath) {
   EXPECT_FALSE(Write(*lun).ok());
   ASSERT_TRUE(lun->Reopen().ok());
   EXPECT_TRUE(IsFenced(Write(*lun))) << "another nexus, which nobody has registered";
-  ASSERT_TRUE(lun->reservations()->Register(kKey).done());
+  ASSERT_TRUE(lun->reservations()->Register(kMine).done());
   EXPECT_TRUE(Write(*lun).ok());
 }
 
 TEST_F(IscsiPortalsTest, APathThatWasFencedStaysSoByTheOtherPortal) {
   const auto lun = OpenBoth(), other = OpenBoth();
-  ASSERT_TRUE(lun->reservations()->Register(kKey).done());
+  ASSERT_TRUE(lun->reservations()->Register(kMine).done());
   ASSERT_TRUE(other->reservations()->Register(kOther).done());
   ASSERT_TRUE(other->reservations()->Reserve(kOther).done());
   first_.Cut();  // both paths
@@ -130,12 +159,12 @@ TEST_F(IscsiPortalsTest, APathThatWasFencedStaysSoByTheOtherPortal) {
   ASSERT_TRUE(other->Reopen().ok());
   const auto controller = OpenBoth();
   ASSERT_TRUE(controller->reservations()->Register(kOther + 1).done());
-  ASSERT_TRUE(controller->reservations()->Preempt(kOther + 1, kKey).done());
+  ASSERT_TRUE(controller->reservations()->Preempt(kOther + 1, kMine).done());
   ASSERT_TRUE(lun->Reopen().ok());
   EXPECT_TRUE(IsFenced(Write(*lun)));
   const auto keys = controller->reservations()->ReadKeys();
   ASSERT_TRUE(keys.ok()) << keys.status();
-  EXPECT_EQ(std::count(keys->keys.begin(), keys->keys.end(), kKey), 0) << "it came back by itself";
+  EXPECT_EQ(std::count(keys->keys.begin(), keys->keys.end(), kMine), 0) << "it came back by itself";
 }
 
 TEST_F(IscsiPortalsTest, ASilentPortalIsLostLongBeforeACommandsTime) {
@@ -152,7 +181,7 @@ TEST_F(IscsiPortalsTest, ASilentPortalIsLostLongBeforeACommandsTime) {
   EXPECT_EQ(second_.connections(), 1);
 }
 
-TEST_F(IscsiPortalsTest, AnIdlePathAsksAndIsAnswered) {
+TEST_F(IscsiPortalsTest, AnIdlePathAsksWhetherItsPortalIsThere) {
   const auto lun = OpenBoth();
   first_.HoldAnswers();
   EXPECT_TRUE(first_.AwaitRequests(48)) << "a NOP-Out";

@@ -49,6 +49,11 @@ constexpr std::uint64_t PortalLoginMs(std::size_t portals) {
   return portals > 1 ? PortalAnswerMs() : 10'000;
 }
 
+// A portal that failed is tried after the others for so long.
+constexpr std::uint64_t PortalShunMs() {
+  return 30'000;
+}
+
 // A device whose driver gives one request up so often, although it answers in between, has failed.
 inline constexpr std::uint32_t kMaxDoubts = 6;
 // The next try comes at once, then after 1 s, 2 s, … 16 s.
