@@ -185,8 +185,8 @@ def read_spec(arguments, old):
     if arguments.config:
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
-                   "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms", "names",
-                   "mount_options"):
+                   "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
+                   "names", "mount_options"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "netns":

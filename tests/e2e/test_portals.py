@@ -36,7 +36,7 @@ def portals_of(cluster, host):
     first one of the address, if that answered: all did."""
     hosts = cluster.hosts()
     names = {hosts[portal]["where"]: portal for portal in PORTALS}
-    moved = re.findall(r"/(\d+): goes on by portal (\S+)", cluster.log(host))
+    moved = re.findall(r"/(\d+): goes (?:on )?by portal (\S+)", cluster.log(host))
     return {**dict.fromkeys(("2", "3"), PORTALS[0]),
             **{lun: names[portal] for lun, portal in moved if lun != "1"}}
 

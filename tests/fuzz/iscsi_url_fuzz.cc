@@ -7,8 +7,8 @@
 #include <string>
 
 #include "volume/base/check.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/lun.h"
-#include "volume/scsi/iscsi_url.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

@@ -12,10 +12,10 @@
 #include "volume/base/size.h"
 #include "volume/format/descriptor.h"
 #include "volume/format/lun_scan.h"
+#include "volume/iscsi/iscsi_path.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/lun.h"
 #include "volume/lun/reservation.h"
-#include "volume/scsi/iscsi_path.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/tls/tls_probe.h"
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {

@@ -5,9 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "volume/scsi/iscsi_url.h"
-
 namespace reel {
+
+// How long a command may take, unless the LUN's address says otherwise.
+inline constexpr std::uint32_t kIscsiCommandTimeoutMs = 20'000;
 
 // For how long what was sent on a path that is lost may still be executing, where nothing resets
 // the LUN. No initiator waits longer for a command (Linux: 30 s), and a target that has not begun

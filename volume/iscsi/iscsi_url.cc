@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // When a silent portal is asked, and when it is given up.
-#include "volume/scsi/iscsi_silence.h"
+#include "volume/iscsi/iscsi_silence.h"
 
 #include <gtest/gtest.h>
 

@@ -15,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "volume/scsi/iscsi_connection.h"
-#include "volume/scsi/iscsi_facts.h"
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_connection.h"
+#include "volume/iscsi/iscsi_facts.h"
+#include "volume/iscsi/iscsi_url.h"
 
 namespace reel {
 

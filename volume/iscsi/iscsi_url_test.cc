@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "volume/base/env.h"
+#include "volume/iscsi/iscsi_connection.h"
 #include "volume/lun/lun.h"
-#include "volume/scsi/iscsi_connection.h"
 #include "volume/scsi/lun_times.h"
 
 namespace reel {

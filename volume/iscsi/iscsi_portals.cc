@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_portals.h"
+#include "volume/iscsi/iscsi_portals.h"
 
 #include <algorithm>
 #include <utility>

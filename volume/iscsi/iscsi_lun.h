@@ -1,8 +1,8 @@
 // A LUN behind an iSCSI portal, by a userspace initiator: no kernel module, no root.
 //
-// One session and connection carries all of it (volume/scsi/iscsi_connection.h). When that is lost,
-// every request on its way ends as LunFault::kUnknown and every later one as kClosed, until Reopen,
-// which goes on by the next of the LUN's portals (volume/scsi/iscsi_path.h).
+// One session and connection carries all of it (volume/iscsi/iscsi_connection.h). When that is
+// lost, every request on its way ends as LunFault::kUnknown and every later one as kClosed, until
+// Reopen, which goes on by the next of the LUN's portals (volume/iscsi/iscsi_path.h).
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "volume/base/mutex.h"
+#include "volume/iscsi/iscsi_connection.h"
+#include "volume/iscsi/iscsi_facts.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/lun.h"
-#include "volume/scsi/iscsi_connection.h"
-#include "volume/scsi/iscsi_facts.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel {
 

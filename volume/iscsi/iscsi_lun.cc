@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_lun.h"
+#include "volume/iscsi/iscsi_lun.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,11 +12,12 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/types.h"
+#include "volume/iscsi/iscsi_path.h"
+#include "volume/iscsi/iscsi_reservations.h"
 #include "volume/lun/lun_fault.h"
-#include "volume/scsi/iscsi_path.h"
-#include "volume/scsi/iscsi_reservations.h"
 #include "volume/scsi/lun_times.h"
 
 namespace reel {
@@ -95,6 +96,9 @@ absl::StatusOr<std::unique_ptr<Lun>> IscsiLun::Open(const std::string& name, Lun
   if (!url.ok()) return url.status();
   absl::StatusOr<IscsiPath> path = OpenIscsiPath(*url);
   if (!path.ok()) return path.status();
+  if (path->portal != 0 && access == LunAccess::kReadWrite) {
+    spdlog::info("{}: goes by portal {}", url->shown, url->portals[path->portal]);
+  }
   auto lun = absl::WrapUnique(new IscsiLun(*std::move(url), access == LunAccess::kReadOnly));
   lun->facts_ = std::move(path->facts);
   if (lun->facts_.reservations) lun->reservations_ = std::make_unique<IscsiReservations>(*lun);

@@ -11,7 +11,7 @@
 //   4. What the target says it did not execute (a unit attention, BUSY, TASK SET FULL, NOT READY)
 //      is sent again here, within the command's patience; nothing else is.
 //   5. Where there is another portal to go on by, a silent one is asked, and lost if it says
-//      nothing (volume/scsi/iscsi_silence.h). Else only a command's time ends it.
+//      nothing (volume/iscsi/iscsi_silence.h). Else only a command's time ends it.
 // Threads: all methods may be called concurrently. `done` runs on the connection's thread, or,
 // where the connection is lost already, in Submit; it must not wait.
 #pragma once
@@ -33,9 +33,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "volume/base/mutex.h"
+#include "volume/iscsi/iscsi_silence.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/fd_lun.h"
-#include "volume/scsi/iscsi_silence.h"
-#include "volume/scsi/iscsi_url.h"
 #include "volume/scsi/scsi.h"
 #include "volume/scsi/scsi_outcome.h"
 

@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_connection.h"
+#include "volume/iscsi/iscsi_connection.h"
 
 #include <iscsi/iscsi.h>
 #include <iscsi/scsi-lowlevel.h>

@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/base/aligned_buffer.h"
+#include "volume/iscsi/iscsi_path.h"
+#include "volume/iscsi/iscsi_portals.h"
 #include "volume/lun/lun.h"
 #include "volume/lun/lun_fault.h"
 #include "volume/lun/reservation.h"
-#include "volume/scsi/iscsi_path.h"
-#include "volume/scsi/iscsi_portals.h"
 #include "volume/scsi/lun_times.h"
 #include "volume/testing/tcp_proxy.h"
 #include "volume/testing/tgt_target.h"

@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "volume/scsi/lun_times.h"
 
 namespace reel {
 
-inline constexpr std::uint32_t kIscsiCommandTimeoutMs = 20'000;
 inline constexpr std::uint32_t kMaxIscsiLun = 16383;  // flat space addressing
 inline constexpr std::size_t kMaxIscsiPortals = 8;
 

@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_path.h"
+#include "volume/iscsi/iscsi_path.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +11,8 @@
 #include "absl/strings/strip.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/env.h"
+#include "volume/iscsi/iscsi_portals.h"
 #include "volume/lun/lun_fault.h"
-#include "volume/scsi/iscsi_portals.h"
 #include "volume/scsi/lun_times.h"
 
 namespace reel {
