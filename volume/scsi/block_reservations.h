@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "volume/lun/reservation.h"
-#include "volume/scsi/iscsi_url.h"
+#include "volume/scsi/lun_times.h"
 #include "volume/scsi/scsi.h"
 
 namespace reel {
