@@ -1,5 +1,6 @@
 // Mutual TLS between real endpoints on the loopback: who gets in, who does not, and what they are
 // told.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -114,7 +115,11 @@ class TlsTest : public testing::Test {
   // A session's stream, as a client has it.
   struct Mounted {
     explicit Mounted(const std::shared_ptr<grpc::Channel>& channel)
-        : stub(v1::Mdc::NewStub(channel)), rpc(stub->Session(&context)) {}
+        : stub(v1::Mdc::NewStub(channel)), rpc(stub->Session(Bounded(&context))) {}
+    static grpc::ClientContext* Bounded(grpc::ClientContext* context) {
+      context->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      return context;
+    }
     int Hello() {
       v1::ClientFrame frame;
       v1::Hello& hello = *frame.add_requests()->mutable_hello();
