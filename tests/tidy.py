@@ -46,7 +46,7 @@ ADAPTERS = {
              r"tools/admin/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
     "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
-    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki|certificate_end)\.(h|cc)"),
+    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki\w*|certificate_end)\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
     "libiscsi": (r"iscsi/.*", r"volume/iscsi/iscsi_(connection|login)\.cc"),
