@@ -4,9 +4,8 @@
 // The list is looked at every kLookEvery, and the certificates' own files, too. Invariants:
 //   1. Whoever is checked after a list was taken in is checked by that list.
 //   2. A peer that is watched is told of once, soon after a list that names it was taken in.
-//   3. A list that is damaged, or is no longer there, changes nothing: whom the last one names
-//   stays
-//      outside.
+//   3. A list that is damaged, or is no longer there, changes nothing: whom the last one names is
+//      kept out.
 // Threads: any.
 #pragma once
 

@@ -2,7 +2,6 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 
 from places import free_port
@@ -20,26 +19,40 @@ def configured(example, lines):
     return text
 
 
-class Gateway:
-    def __init__(self, directory):
+class Daemon:
+    """`inside`: what a command begins with that is to run on a host of its own."""
+
+    def __init__(self, directory, inside=()):
         os.makedirs(directory)
-        self.directory, self.port = directory, free_port()
+        self.directory, self.inside = directory, list(inside)
         self._out = os.path.join(directory, "out")
-        self._daemon = None
+        self._command = self._daemon = None
 
     def start(self, *command):
+        """The command of before, if none is given; until it is at work."""
+        self._command = command or self._command
         with open(self._out, "ab") as out:
-            self._daemon = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out,
-                                            stderr=out, start_new_session=True)
-        until(self.listens)
+            self._daemon = subprocess.Popen([*self.inside, *self._command], stdout=out, stderr=out,
+                                            stdin=subprocess.DEVNULL, start_new_session=True)
+        until(self.works)
 
-    def listens(self):
+    def works(self):
         with open(self._out, encoding="utf-8") as out:
             assert self._daemon.poll() is None, out.read()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        return True
 
     def end(self, number=signal.SIGTERM):
         if self._daemon is not None:
             self._daemon.send_signal(number)
             self._daemon.wait(60)
+
+
+class Gateway(Daemon):
+    def __init__(self, directory, inside=()):
+        super().__init__(directory, inside)
+        self.port = free_port()
+
+    def works(self):
+        probe = [*self.inside, "bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{self.port}"]
+        return super().works() and subprocess.run(probe, stderr=subprocess.DEVNULL,
+                                                  check=False).returncode == 0

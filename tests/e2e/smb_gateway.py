@@ -15,12 +15,14 @@ LOCK_NOT_GRANTED = 0xC0000055
 
 
 class SambaGateway(Gateway):
-    def __init__(self, directory, path, lines=()):
+    def __init__(self, directory, path, lines=(), inside=()):
         """`lines`: of the example, each with what stands there instead."""
-        super().__init__(directory)
+        super().__init__(directory, inside)
+        self.path = path
         self.conf = os.path.join(directory, "smb.conf")
-        own = [f"smb ports = {self.port}", "interfaces = 127.0.0.1", "bind interfaces only = yes",
-               f"log file = {directory}/log"]
+        own = [f"smb ports = {self.port}", f"log file = {directory}/log"]
+        if not inside:
+            own += ["interfaces = 127.0.0.1", "bind interfaces only = yes"]
         for name in ("private dir", "lock directory", "state directory", "cache directory",
                      "pid directory", "ncalrpc dir"):
             own.append(f"{name} = {directory}/{name.split()[0]}")
@@ -34,10 +36,10 @@ class SambaGateway(Gateway):
                        input=f"{PASSWORD}\n{PASSWORD}\n", text=True, capture_output=True)
         self.start("smbd", "--foreground", "--no-process-group", "-s", self.conf)
 
-    def does(self, commands):
-        """What smbclient says to a line of its commands."""
-        return run("smbclient", "-s", self.conf, "-p", self.port, "//127.0.0.1/reel",
-                   "-U", f"{ACCOUNT}%{PASSWORD}", "-c", commands)
+    def does(self, commands, address="127.0.0.1", inside=()):
+        """What smbclient says to a line of its commands, when it is asked for by that address."""
+        return run(*inside, "smbclient", "-s", self.conf, "-p", str(self.port),
+                   f"//{address}/reel", "-U", f"{ACCOUNT}%{PASSWORD}", "-c", commands)
 
     def verdict_of(self, *suites):
         """How many tests of smbtorture pass, and the names of those that do not."""
