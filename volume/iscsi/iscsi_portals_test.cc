@@ -181,10 +181,14 @@ TEST_F(IscsiPortalsTest, ASilentPortalIsLostLongBeforeACommandsTime) {
   EXPECT_EQ(second_.connections(), 1);
 }
 
-TEST_F(IscsiPortalsTest, AnIdlePathAsksWhetherItsPortalIsThere) {
+TEST_F(IscsiPortalsTest, AnIdlePathAsksAgainAndAgainWhetherItsPortalIsThere) {
+  constexpr std::uint64_t kNopOutBytes = 48;
   const auto lun = OpenBoth();
-  first_.HoldAnswers();
-  EXPECT_TRUE(first_.AwaitRequests(48)) << "a NOP-Out";
+  first_.CountRequests();
+  EXPECT_TRUE(first_.AwaitRequests(2 * kNopOutBytes))
+      << "the second comes where the first had an answer";
+  EXPECT_TRUE(Write(*lun).ok());
+  EXPECT_EQ(first_.connections(), 1);
 }
 
 TEST_F(IscsiPortalsTest, APortalThatLeadsToAnotherLunIsNotTaken) {
