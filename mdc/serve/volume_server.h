@@ -40,6 +40,7 @@
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
 #include "volume/format/lun_scan.h"
+#include "volume/iscsi/portal_watch.h"
 
 namespace reel::mdc {
 
@@ -200,6 +201,7 @@ class VolumeServer {
 
   VolumeServerOptions options_;
   const Clock& clock_;
+  std::unique_ptr<PortalWatch> portals_;  // it ends last: what does not answer is waited for
   std::unique_ptr<OpenVolume> volume_;
   std::unique_ptr<HeldSeat> seat_;
   std::unique_ptr<Store> store_;

@@ -23,9 +23,9 @@ def all_hosts_run(cluster):
     bring_back(cluster)
 
 
-def bring_back(cluster):
+def bring_back(cluster, portals=PORTALS):
     """All that has ended: portals, and controllers that lost the path to their metadata."""
-    for host in (*PORTALS, *cluster.mdcs, "ws1", "ws2"):
+    for host in (*portals, *cluster.mdcs, "ws1", "ws2"):
         cluster.start(host)
     until(lambda: sorted(cluster.hosts()[mdc]["role"] for mdc in cluster.mdcs) ==
           ["active", "standby"])
@@ -83,6 +83,18 @@ def test_programs_go_on_by_the_other_portal_and_come_back_by_the_first(cluster, 
     writers.check(room[0], room[1])
     assert (session_of(cluster, "ws1"), session_of(cluster, "ws2")) == before
     assert all(not key["owner"].startswith("a session that is over") for key in keys(cluster))
+
+
+@pytest.mark.seconds(200)
+def test_a_portal_that_no_path_goes_by_is_missed(cluster):
+    reserve = other(the_portal_of(cluster, "ws1"))
+    cluster.kill(reserve)
+    bring_back(cluster, portals=[])
+    where = cluster.hosts()[reserve]["where"]
+    until(lambda: any(f"portal {where}: does not answer" in alarm
+                      for alarm in cluster.reeladm("show")["alarms"]))
+    cluster.start(reserve)
+    until(lambda: cluster.reeladm("show")["alarms"] == [])
 
 
 @pytest.mark.seconds(200)

@@ -11,6 +11,7 @@
 #include "volume/base/aligned_buffer.h"
 #include "volume/iscsi/iscsi_path.h"
 #include "volume/iscsi/iscsi_portals.h"
+#include "volume/iscsi/portal_watch.h"
 #include "volume/lun/lun.h"
 #include "volume/lun/lun_fault.h"
 #include "volume/lun/reservation.h"
@@ -24,6 +25,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr std::uint64_t kBytes = 4096;
@@ -181,10 +183,14 @@ TEST_F(IscsiPortalsTest, ASilentPortalIsLostLongBeforeACommandsTime) {
   EXPECT_EQ(second_.connections(), 1);
 }
 
-TEST_F(IscsiPortalsTest, AnIdlePathAsksWhetherItsPortalIsThere) {
+TEST_F(IscsiPortalsTest, AnIdlePathAsksAgainAndAgainWhetherItsPortalIsThere) {
+  constexpr std::uint64_t kNopOutBytes = 48;
   const auto lun = OpenBoth();
-  first_.HoldAnswers();
-  EXPECT_TRUE(first_.AwaitRequests(48)) << "a NOP-Out";
+  first_.CountRequests();
+  EXPECT_TRUE(first_.AwaitRequests(2 * kNopOutBytes))
+      << "the second comes where the first had an answer";
+  EXPECT_TRUE(Write(*lun).ok());
+  EXPECT_EQ(first_.connections(), 1);
 }
 
 TEST_F(IscsiPortalsTest, APortalThatLeadsToAnotherLunIsNotTaken) {
@@ -207,6 +213,19 @@ TEST_F(IscsiPortalsTest, WhereNoneLeadsToTheLunEachIsNamedWithWhatItSays) {
               AllOf(HasSubstr(absl::StrCat("by portal 127.0.0.1:", closed)),
                     HasSubstr(absl::StrCat("; by portal 127.0.0.1:", first_.port())),
                     Not(HasSubstr("\n"))));
+}
+
+TEST_F(IscsiPortalsTest, AReserveThatIsGoneIsKnownAndSoIsItsReturn) {
+  const std::string url = Url({first_.port(), second_.port()});
+  PortalWatch watch({url, url, target_.Url(), "/dev/null"});
+  watch.Look();
+  EXPECT_THAT(watch.Lost(), IsEmpty());
+  second_.HoldAnswers();
+  watch.Look();
+  EXPECT_THAT(watch.Lost(), ElementsAre(HasSubstr(absl::StrCat("127.0.0.1:", second_.port()))));
+  second_.Cut();  // and it answers again
+  watch.Look();
+  EXPECT_THAT(watch.Lost(), IsEmpty());
 }
 
 TEST_F(IscsiPortalsTest, EachPortalIsLookedAtByItself) {

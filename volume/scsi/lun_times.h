@@ -55,6 +55,11 @@ constexpr std::uint64_t PortalShunMs() {
   return 30'000;
 }
 
+// A controller looks so often whether all portals of its LUNs answer.
+constexpr std::uint64_t PortalWatchMs() {
+  return 30'000;
+}
+
 // A device whose driver gives one request up so often, although it answers in between, has failed.
 inline constexpr std::uint32_t kMaxDoubts = 6;
 // The next try comes at once, then after 1 s, 2 s, … 16 s.

@@ -76,6 +76,11 @@ void TcpProxy::HoldAnswers() {
   eventfd_write(wake_.get(), 1);
 }
 
+void TcpProxy::CountRequests() {
+  MutexLock lock(mutex_);
+  request_bytes_ = 0;
+}
+
 void TcpProxy::CorruptNextAnswer() {
   MutexLock lock(mutex_);
   corrupt_ = true;

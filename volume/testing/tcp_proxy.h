@@ -41,7 +41,9 @@ class TcpProxy {
   void ForgeAnswers(const Forgery& forgery);
   // How many of them are still to come.
   int forgeries_left();
-  // Waits until the clients have sent `bytes` since HoldAnswers. False after ten seconds.
+  // Counts what clients send from now on.
+  void CountRequests();
+  // Waits until they have sent `bytes` since then, or since HoldAnswers. False after ten seconds.
   bool AwaitRequests(std::uint64_t bytes);
   // Ends all connections, on both sides.
   void Cut();
