@@ -13,6 +13,7 @@ import tomllib
 from process import LabError
 
 PROGRAMS = ("reel-label", "mkfs.reelfs", "reel-mdcd", "mount.reelfs", "fsck.reelfs", "reeladm")
+MAX_PORTALS = 8  # of one iscsi:// URL
 DEFAULT_LUNS = "meta=1x8G,data=4x8G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _FLAGS = {"metadata", "data", "exclusive"}
@@ -63,6 +64,7 @@ class Spec:
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
+    portals: int = 1  # by which the target is reached
     lun_delays: bool = False  # each LUN of the target can be slowed
     backend: str = "process"  # or "netns": each host in a network namespace of its own
     # Besides those that find the volume: of every client, or a list, one for each in turn.
@@ -82,6 +84,10 @@ class Spec:
             raise LabError(f"--backend {self.backend}: process or netns")
         if self.lun_delays and self.lun_backend != "iscsi":
             raise LabError("--lun-delays: takes --lun-backend iscsi")
+        if not 1 <= self.portals <= MAX_PORTALS:
+            raise LabError(f"--portals {self.portals}: 1 to {MAX_PORTALS}")
+        if self.portals > 1 and (self.lun_backend != "iscsi" or self.lun_delays):
+            raise LabError("--portals: takes --lun-backend iscsi, without --lun-delays")
         if not 0 <= self.clients <= 64:
             raise LabError(f"--clients {self.clients}: 0 to 64")
         if isinstance(self.mount_options, list) and len(self.mount_options) != self.clients:
@@ -179,8 +185,8 @@ def read_spec(arguments, old):
     if arguments.config:
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
-                   "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms", "names",
-                   "mount_options"):
+                   "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
+                   "names", "mount_options"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "netns":
