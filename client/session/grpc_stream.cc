@@ -13,6 +13,7 @@
 #include "proto/grpc/grpc_tls.h"
 #include "proto/mdc.grpc.pb.h"
 #include "proto/tls/tls_probe.h"
+#include "proto/tls/watched_revocations.h"
 
 namespace reel::client {
 namespace {
@@ -29,22 +30,38 @@ constexpr int kKeepaliveMs = 5000;
 
 class GrpcStream : public MdcStream {
  public:
-  explicit GrpcStream(std::shared_ptr<grpc::Channel> channel)
+  // `revocations` null: without TLS.
+  GrpcStream(std::shared_ptr<grpc::Channel> channel, std::shared_ptr<const Revocations> revocations)
       : channel_(std::move(channel)),
+        revocations_(std::move(revocations)),
         stub_(v1::Mdc::NewStub(channel_)),
         stream_(stub_->Session(&context_)) {}
 
   bool Send(const v1::ClientFrame& frame) override { return stream_->Write(frame); }
-  bool Receive(v1::ServerFrame* frame) override { return stream_->Read(frame); }
+  // Nothing is believed of a controller whose certificate is revoked.
+  bool Receive(v1::ServerFrame* frame) override {
+    if (!stream_->Read(frame)) return false;
+    if (!std::exchange(checked_, true)) {
+      revoked_ = CheckNotRevoked(*context_.auth_context(), revocations_.get());
+    }
+    if (revoked_.ok()) return true;
+    frame->Clear();
+    context_.TryCancel();
+    return false;
+  }
   void Cancel() override { context_.TryCancel(); }
 
   absl::Status Finish() override {
     const grpc::Status status = stream_->Finish();
+    if (!revoked_.ok()) return revoked_;
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
+  const std::shared_ptr<const Revocations> revocations_;
+  bool checked_ = false;  // of the receiving thread, as what it came to
+  absl::Status revoked_;
   grpc::ClientContext context_;
   std::unique_ptr<v1::Mdc::Stub> stub_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientFrame, v1::ServerFrame>> stream_;
@@ -54,10 +71,13 @@ class GrpcConnector : public MdcConnector {
  public:
   GrpcConnector(std::shared_ptr<WatchedTls> tls, bool one_of_several)
       : tls_(std::move(tls)),
+        list_(tls_ != nullptr ? WatchedRevocations::Load(tls_)
+                              : std::unique_ptr<WatchedRevocations>()),
         connect_timeout_(one_of_several ? kShortConnectTimeout : kConnectTimeout),
         probe_timeout_ms_(one_of_several ? kShortProbeTimeoutMs : kProbeTimeoutMs) {}
 
   absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) override {
+    if (!list_.ok()) return absl::FailedPreconditionError(list_.status().message());
     const std::shared_ptr<const TlsMaterial> tls = Tls();
     std::shared_ptr<grpc::Channel> channel = NewChannel(address, tls.get());
     if (!ConnectsWithin(*channel, connect_timeout_)) {
@@ -66,7 +86,7 @@ class GrpcConnector : public MdcConnector {
       return absl::UnavailableError(
           absl::StrCat("no connection within ", connect_timeout_.count(), " ms"));
     }
-    return std::make_unique<GrpcStream>(std::move(channel));
+    return std::make_unique<GrpcStream>(std::move(channel), Revoked());
   }
 
   absl::StatusOr<MdcPlace> Where(const std::string& address, const std::string& volume) override {
@@ -81,6 +101,9 @@ class GrpcConnector : public MdcConnector {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           status.error_message());
     }
+    if (!list_.ok()) return list_.status();
+    const absl::Status believed = CheckNotRevoked(*context.auth_context(), Revoked().get());
+    if (!believed.ok()) return believed;
     return MdcPlace{.here = reply.here(),
                     .epoch = reply.epoch(),
                     .address = reply.address(),
@@ -90,6 +113,9 @@ class GrpcConnector : public MdcConnector {
  private:
   std::shared_ptr<const TlsMaterial> Tls() const {
     return tls_ != nullptr ? tls_->Current() : nullptr;
+  }
+  std::shared_ptr<const Revocations> Revoked() const {
+    return *list_ != nullptr ? (*list_)->Current() : nullptr;
   }
   static std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
                                                    const TlsMaterial* tls) {
@@ -110,6 +136,7 @@ class GrpcConnector : public MdcConnector {
   }
 
   const std::shared_ptr<WatchedTls> tls_;
+  const absl::StatusOr<std::unique_ptr<WatchedRevocations>> list_;  // null without TLS
   const std::chrono::milliseconds connect_timeout_;
   const std::uint32_t probe_timeout_ms_;
 };

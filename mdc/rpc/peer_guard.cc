@@ -1,11 +1,9 @@
 #include "mdc/rpc/peer_guard.h"
 
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "proto/grpc/grpc_tls.h"
 #include "spdlog/spdlog.h"
 
@@ -14,17 +12,12 @@ namespace reel::mdc {
 absl::StatusOr<std::unique_ptr<PeerGuard>> PeerGuard::Open(std::shared_ptr<WatchedTls> tls) {
   auto guard = absl::WrapUnique(new PeerGuard(std::move(tls)));
   if (!guard->tls()) return guard;
-  const std::string& ca_file = guard->tls_->files().ca;
-  guard->sign_.LookAgain(RevocationsBeside(ca_file));
-  auto revocations = ReadRevocations(ca_file, guard->tls_->Current()->ca_pem);
-  if (!revocations.ok()) return revocations.status();
-  if (revocations->size() > 0) {
-    spdlog::info("{} certificates are revoked ({})", revocations->size(),
-                 RevocationsBeside(ca_file));
-  }
+  auto list = WatchedRevocations::Load(guard->tls_);
+  if (!list.ok()) return list.status();
+  guard->list_ = *std::move(list);
   {
     MutexLock lock(guard->mutex_);
-    guard->revocations_ = *std::move(revocations);
+    guard->revocations_ = guard->list_->Current();
   }
   guard->thread_ = Thread([self = guard.get()] { self->Main(); });
   return guard;
@@ -45,16 +38,15 @@ absl::StatusOr<TlsPeer> PeerGuard::Check(const grpc::AuthContext& context, TlsRo
   auto peer = PeerWithRole(context, role, purpose);
   if (!peer.ok()) return peer;
   MutexLock lock(mutex_);
-  if (!revocations_.Contains(*peer)) return peer;
-  return absl::PermissionDeniedError(absl::StrCat(
-      "the certificate of ", peer->name, " (", peer->serial, ") is revoked; it takes another one"));
+  if (absl::Status s = revocations_->Check(*peer); !s.ok()) return s;
+  return peer;
 }
 
 PeerGuard::Ticket PeerGuard::Watch(const TlsPeer& peer, std::function<void()> end) {
   {
     MutexLock lock(mutex_);
     const Ticket ticket = next_++;
-    if (!revocations_.Contains(peer)) {
+    if (!revocations_->Contains(peer)) {
       watched_.emplace(ticket, Watched{peer, std::move(end)});
       return ticket;
     }
@@ -76,30 +68,20 @@ void PeerGuard::Main() {
       if (stopping_) return;
     }
     (void)tls_->Current();  // so that the log tells of new files without waiting for a connection
-    if (sign_.LookAgain(RevocationsBeside(tls_->files().ca))) TakeList();
+    TakeList();
   }
 }
 
 void PeerGuard::TakeList() {
-  const std::string path = RevocationsBeside(tls_->files().ca);
-  auto revocations = ReadRevocations(tls_->files().ca, tls_->Current()->ca_pem);
+  std::shared_ptr<const Revocations> list = list_->Current();
   std::vector<Watched> revoked;
   {
     MutexLock lock(mutex_);
-    if (revocations.ok() && revocations->size() == 0 && revocations_.size() > 0) {
-      revocations = absl::NotFoundError(absl::StrCat(path, " is gone, or names nobody"));
-    }
-    if (revocations.ok()) {
-      spdlog::info("{} names {} revoked certificates, and named {}", path, revocations->size(),
-                   revocations_.size());
-      revocations_ = *std::move(revocations);
-    } else {
-      spdlog::warn("{}: those that were revoked stay so ({})",
-                   std::string(revocations.status().message()), revocations_.size());
-    }
+    if (list == revocations_) return;
+    revocations_ = std::move(list);
     for (auto next = watched_.begin(); next != watched_.end();) {
       const auto at = next++;
-      if (!revocations_.Contains(at->second.peer)) continue;
+      if (!revocations_->Contains(at->second.peer)) continue;
       revoked.push_back(std::move(at->second));
       watched_.erase(at);
     }

@@ -1,11 +1,9 @@
 // Whom this controller believes: by the certificate of a connection, its role, and the list of
-// those that were revoked, which lies beside the authority's certificate (proto/tls/revocations.h).
+// those that were revoked, which lies beside the authority's certificate (watched_revocations.h).
 //
 // The list is looked at every kLookEvery, and the certificates' own files, too. Invariants:
 //   1. Whoever is checked after a list was taken in is checked by that list.
 //   2. A peer that is watched is told of once, soon after a list that names it was taken in.
-//   3. A list that is damaged, or is no longer there, changes nothing: whom the last one names is
-//      kept out.
 // Threads: any.
 #pragma once
 
@@ -18,7 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/tls/revocations.h"
+#include "proto/tls/watched_revocations.h"
 #include "proto/tls/watched_tls.h"
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
@@ -28,8 +26,7 @@ namespace reel::mdc {
 class PeerGuard {
  public:
   static constexpr std::chrono::milliseconds kLookEvery{1000};
-  // `tls` null: without TLS everybody may do everything. Errors as of ReadRevocations: with a list
-  // that cannot be read at the start, it is not known who is revoked.
+  // `tls` null: without TLS everybody may do everything. Errors as of WatchedRevocations.
   static absl::StatusOr<std::unique_ptr<PeerGuard>> Open(std::shared_ptr<WatchedTls> tls);
   ~PeerGuard();
 
@@ -55,11 +52,11 @@ class PeerGuard {
   void TakeList();
 
   const std::shared_ptr<WatchedTls> tls_;
-  TlsFileSign sign_;  // of the list; the guard's thread's
+  std::unique_ptr<WatchedRevocations> list_;  // set by Open; null without TLS
 
   mutable Mutex mutex_;
   CondVar changed_;
-  Revocations revocations_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Revocations> revocations_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<Ticket, Watched> watched_ ABSL_GUARDED_BY(mutex_);
   Ticket next_ ABSL_GUARDED_BY(mutex_) = 1;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

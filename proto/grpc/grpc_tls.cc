@@ -117,6 +117,12 @@ absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context) {
   return PeerOf(std::string_view(values.front().data(), values.front().size()));
 }
 
+absl::Status CheckNotRevoked(const grpc::AuthContext& context, const Revocations* revocations) {
+  if (revocations == nullptr) return absl::OkStatus();
+  const auto peer = PeerOf(context);
+  return peer.ok() ? revocations->Check(*peer) : absl::OkStatus();  // (who else is on no list)
+}
+
 absl::StatusOr<TlsPeer> PeerWithRole(const grpc::AuthContext& context, TlsRole role,
                                      std::string_view purpose) {
   auto peer = PeerOf(context);

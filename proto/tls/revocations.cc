@@ -70,6 +70,12 @@ bool Revocations::Contains(const TlsPeer& peer) const {
   return revoked_.contains(Entry(peer.issuer, peer.serial));
 }
 
+absl::Status Revocations::Check(const TlsPeer& peer) const {
+  if (!Contains(peer)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the certificate of ", peer.name, " (", peer.serial, ") is revoked; it takes another one"));
+}
+
 std::string RevocationsBeside(const std::string& ca_file) {
   constexpr std::string_view kEnding = ".crt";
   const bool usual = std::string_view(ca_file).ends_with(kEnding);

@@ -23,6 +23,8 @@ class Revocations {
   static absl::StatusOr<Revocations> Parse(std::string_view pem, std::string_view authorities_pem);
 
   bool Contains(const TlsPeer& peer) const;
+  // PERMISSION_DENIED: it does; says whose certificate it is.
+  absl::Status Check(const TlsPeer& peer) const;
   std::size_t size() const { return revoked_.size(); }
 
  private:

@@ -204,3 +204,15 @@ def test_a_revoked_administrator_is_refused(cluster):
     refused = ask()
     assert "the certificate of ada (" in refused.stderr and "is revoked" in refused.stderr
     cluster.reeladm("show")
+
+
+@pytest.mark.seconds(120)
+def test_a_revoked_controller_is_not_believed(cluster):
+    pki(cluster, "revoke", "mdc1")  # which still runs with it
+    cluster.kill("ws2", "TERM")
+    refused = cluster.lab_fails("start", "ws2")
+    assert "the certificate of mdc1 (" in refused and "is revoked" in refused, refused
+    pki(cluster, "issue", "--role", "mdc", "--name", "mdc1", "--host", "127.0.0.1",
+        "--host", "localhost")
+    cluster.start("ws2")  # with its first connection the controller has the other one
+    assert sorted(sessions(cluster)) == ["ws1", "ws2"]
