@@ -21,8 +21,8 @@ ROOT_SIZE = "4G"
 KERNEL_PACKAGES = {"6.1": "linux-image-cloud-amd64",
                    "6.12": "linux-image-6.12-cloud-amd64"}
 PACKAGES = ("systemd-sysv", "udev", "dbus", "kmod", "tiny-initramfs", "iproute2", "iputils-ping",
-            "openssh-server", "procps", "fuse3", "open-iscsi", "multipath-tools", "sg3-utils",
-            "targetcli-fb", "python3", "acl", "attr", "xz-utils")
+            "openssh-server", "procps", "fuse3", "open-iscsi", "multipath-tools", "dmsetup",
+            "sg3-utils", "targetcli-fb", "python3", "acl", "attr", "xz-utils")
 PROGRAMS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "qemu-img": "qemu-utils",
             "qemu-system-x86_64": "qemu-system-x86", "ssh": "openssh-client"}
 BOOT_MODULES = "virtio_pci,virtio_blk"
@@ -36,7 +36,7 @@ MASKED = ("apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", 
           "modprobe@loop.service", "systemd-tmpfiles-clean.timer")
 NO_DOCUMENTS = ("path-exclude=/usr/share/doc/*", "path-exclude=/usr/share/man/*",
                 "path-exclude=/usr/share/locale/*", "path-exclude=/usr/share/info/*",
-                "path-exclude=/usr/share/lintian/*")
+                "path-exclude=/usr/share/lintian/*", "path-include=/usr/share/doc/reelfs/*")
 
 # Before packages are unpacked: $1 is the image's root.
 PREPARE = r"""

@@ -43,7 +43,6 @@ set_iscsi 'node.conn\\[0\\].timeo.noop_out_interval' 2
 set_iscsi 'node.conn\\[0\\].timeo.noop_out_timeout' 2
 sed -i 's|^node.conn\\\\\\[0\\\\\\]|node.conn[0]|' /etc/iscsi/iscsid.conf
 cp /usr/share/doc/reelfs/examples/reelfs-iscsi-login.* /etc/systemd/system/
-systemctl daemon-reload
 systemctl restart multipathd iscsid
 iscsiadm -m discovery -t sendtargets -p {portal} >/dev/null
 iscsiadm -m node --loginall=automatic >/dev/null
