@@ -1,4 +1,4 @@
-"""What the lab knows of machines, without any: what they are made of, what is cut, what is refused."""
+"""What the lab knows of machines, without any: what they are made of, what is cut, and refused."""
 import json
 import os
 import socket

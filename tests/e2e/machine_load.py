@@ -1,6 +1,6 @@
-"""A program of a workstation, until FILE is there: it makes files in DIR, each durable when it says so.
+"""A program of a workstation: it makes files in DIR, each durable when it says so.
 
-  machine_load.py DIR FILE
+  machine_load.py DIR FILE      (until FILE is there)
 
 Prints a line of JSON for each: its number, how long it took, and the error if there was one. An
 error ends it.

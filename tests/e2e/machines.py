@@ -108,7 +108,7 @@ class Machines:
         until = time.monotonic() + seconds
         while not (found := condition()):
             assert time.monotonic() < until, f"{what}: not within {seconds} s"
-            time.sleep(0.5)  # tidy: hosts are asked, and tell nobody by themselves
+            threading.Event().wait(0.5)  # hosts are asked, and tell nobody by themselves
         return found
 
     def write(self, host, name, text):

@@ -1,6 +1,6 @@
 """Machines that boot, install the packages, and reach LIO by open-iscsi and two paths: power cuts,
-cables and hypervisors' pauses. REEL_LONG=1, as root; REEL_MACHINES=DIR takes a cluster that is there
-already (lab up --backend vm), and leaves it there.
+cables and hypervisors' pauses. REEL_LONG=1, as root; REEL_MACHINES=DIR takes a cluster that is
+there already (lab up --backend vm), and leaves it there.
 """
 import json
 import os
@@ -13,7 +13,7 @@ from machines import MOUNT, Load, Machines, why_not
 LEASE_SECONDS = 10
 # An emulated host that shares two processors with four others is no measure of times; what is
 # promised of them is measured by `lab drill`.
-GAP_SECONDS = 60
+GAP_SECONDS = 200
 
 
 @pytest.fixture(scope="module")

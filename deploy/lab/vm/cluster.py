@@ -1,4 +1,8 @@
-"""A cluster of machines: the same verbs, on hosts that boot (docs: machines.md)."""
+"""A cluster of machines: the same verbs, on hosts that boot.
+
+Machines boot, and the first time they are installed, side by side; what each step is stands in
+install.py. Everything of the cluster is in its directory, but for the root image (image.py).
+"""
 import concurrent.futures
 import os
 import shutil
@@ -162,7 +166,8 @@ class MachineCluster(Cluster):
         on_all(install.mount_on, self.clients)
 
     def fsck(self):
-        """Stops controllers and mounts, checks the volume from a controller's host, starts again."""
+        """Stops mounts and controllers, checks the volume from a controller's host, and starts
+        them again."""
         on_all(lambda client: client.guest.shell(f"systemctl stop {client.unit}"), self.clients)
         on_all(lambda mdc: mdc.guest.shell(f"systemctl stop {mdc.unit}"), self.mdcs)
         done = self.mdcs[0].guest.try_shell(f"fsck.reelfs {self.spec.volume} --json")
@@ -183,7 +188,8 @@ class MachineCluster(Cluster):
         unclean = self.stop()
         self.up()
         if unclean:
-            raise LabError(f"everything runs again, but not shut down in order: {' '.join(unclean)}")
+            raise LabError("everything runs again, but was not shut down in order: "
+                           + " ".join(unclean))
 
     def down(self):
         """Nothing of it is kept, so that all machines lose their power."""

@@ -17,7 +17,8 @@ def attach(host):
         try:
             wire.connect(host.machine.console_path)
         except OSError as error:
-            raise LabError(f"{host.name}: its console cannot be reached ({error.strerror}); does it run?")
+            raise LabError(f"{host.name}: its console cannot be reached ({error.strerror}); does "
+                           "it run?")
         terminal = sys.stdin.isatty() and termios.tcgetattr(sys.stdin)
         if terminal:
             print(f"lab: the console of {host.name}; Ctrl-] leaves it", file=sys.stderr)

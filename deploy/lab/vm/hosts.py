@@ -46,8 +46,8 @@ class MachineHost:
     def switch_on(self):
         cluster = self.cluster
         self.machine.make(cluster.image)
-        self.machine.switch_on(cluster.image, cluster.public_key(), cluster.network.pulled(self.name),
-                               cluster.network.inside(self.name))
+        self.machine.switch_on(cluster.image, cluster.public_key(),
+                               cluster.network.pulled(self.name), cluster.network.inside(self.name))
 
     def start(self):
         self.switch_on()

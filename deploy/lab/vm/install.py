@@ -33,7 +33,8 @@ test -s /etc/rtslib-fb-target/saveconfig.json
 """
 
 INITIATOR = """
-set_iscsi() {{ sed -i "s|^#* *$1 *=.*||" /etc/iscsi/iscsid.conf; echo "$1 = $2" >>/etc/iscsi/iscsid.conf; }}
+conf=/etc/iscsi/iscsid.conf
+set_iscsi() {{ sed -i "s|^#* *$1 *=.*||" $conf; echo "$1 = $2" >>$conf; }}
 echo InitiatorName={initiator} >/etc/iscsi/initiatorname.iscsi
 set_iscsi node.startup automatic
 set_iscsi node.session.initial_login_retry_max 1
@@ -41,7 +42,7 @@ set_iscsi 'node.conn\\[0\\].timeo.login_timeout' 5
 set_iscsi node.session.timeo.replacement_timeout 3
 set_iscsi 'node.conn\\[0\\].timeo.noop_out_interval' 2
 set_iscsi 'node.conn\\[0\\].timeo.noop_out_timeout' 2
-sed -i 's|^node.conn\\\\\\[0\\\\\\]|node.conn[0]|' /etc/iscsi/iscsid.conf
+sed -i 's|^node.conn\\\\\\[0\\\\\\]|node.conn[0]|' $conf
 cp /usr/share/doc/reelfs/examples/reelfs-iscsi-login.* /etc/systemd/system/
 systemctl restart multipathd iscsid
 iscsiadm -m discovery -t sendtargets -p {portal} >/dev/null
@@ -102,7 +103,8 @@ class PackageSet:
 
 def send(guest, paths, directory):
     """Files and whole directories, by tar as the printed commands of reeladm setup do it."""
-    words = [word for path in paths for word in ("-C", os.path.dirname(path), os.path.basename(path))]
+    words = [word for path in paths
+             for word in ("-C", os.path.dirname(path), os.path.basename(path))]
     with subprocess.Popen(["tar", "-c", *words], stdout=subprocess.PIPE) as tar:
         done = subprocess.run(guest.command([f"mkdir -p {directory} && tar -C {directory} -xp "
                                              "--no-same-owner"]),
@@ -204,6 +206,7 @@ class Installer:
     def admin_files(self):
         """What reeladm is told on the hub, by key."""
         place = os.path.join(self.set, "hosts", self.cluster.mdcs[0].name, "tls")
-        return {"tls_ca": os.path.join(place, "ca.crt"), "tls_cert": os.path.join(place, "admin.crt"),
+        return {"tls_ca": os.path.join(place, "ca.crt"),
+                "tls_cert": os.path.join(place, "admin.crt"),
                 "tls_key": os.path.join(place, "admin.key")}
 

@@ -23,8 +23,8 @@ LUN_SLOTS = sorted(set(range(0x04, 0x20)) - set(SLOTS.values()))
 # An emulated processor has better things to do than to test the kernel's ciphers and clocks.
 BOOT_WORDS = ("root=/dev/vda rw console=ttyS0 quiet loglevel=4 panic=5 audit=0 mitigations=off "
               "nokaslr cryptomgr.notests tsc=reliable random.trust_cpu=on 8250.nr_uarts=2 "
-              "module_blacklist=acpi_cpufreq,powernow_k8,intel_rapl_msr,button,evdev,psmouse,pcspkr,"
-              "kvm,kvm_amd,kvm_intel")
+              "module_blacklist=acpi_cpufreq,powernow_k8,intel_rapl_msr,button,evdev,psmouse,"
+              "pcspkr,kvm,kvm_amd,kvm_intel")
 
 
 class Machine:
@@ -66,7 +66,8 @@ class Machine:
             "tcg,thread=multi,tb-size=128", "-cpu", "max", "-smp", "1",
             "-m", f"{self.memory_mib}M", "-rtc", "base=utc,clock=host",
             "-kernel", kernel, "-initrd", first, "-append", " ".join(words),
-            "-smbios", f"type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root={secret}",
+            "-smbios", "type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root="
+                       + secret,
             *self._disk("disk", self._path("disk"), DISK_SLOT, "qcow2", "writeback"),
             *[word for number, (path, slot) in enumerate(zip(self.disks, LUN_SLOTS), 1)
               # An image's bytes are in this machine's memory once they are written: that is durable

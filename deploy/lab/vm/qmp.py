@@ -1,4 +1,4 @@
-"""What a machine's emulator is asked and told: QEMU's monitor protocol, one command a connection."""
+"""What a machine's emulator is asked and told: QEMU's monitor protocol, a connection a command."""
 import json
 import socket
 
