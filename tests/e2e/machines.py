@@ -130,8 +130,9 @@ class Machines:
 
     def paths(self, host):
         """How many paths of its LUNs are at work, and how many are not."""
-        said = self.on(host, "multipath -ll")
-        return said.count("active ready running"), said.count("failed")
+        said = self.on(host, "multipath -ll").split("\n")
+        return (sum("active ready" in line for line in said),
+                sum(" failed " in line or " faulty " in line for line in said))
 
     # What conftest.py asks of every cluster: the waits here are all bounded by themselves.
     guard_test = disarm = staticmethod(lambda *_: None)

@@ -18,7 +18,7 @@ MOUNT_UNIT = "mnt-reel.mount"
 SERVICE_SECONDS = 240
 _AWAIT_UNIT = """
 for i in $(seq {tries}); do
-  state=$(systemctl is-active {unit})
+  state=$(systemctl is-active {unit} || true)
   case $state in active) exit 0 ;; failed) break ;; esac
   sleep 0.5
 done
@@ -45,6 +45,8 @@ class MachineHost:
 
     def switch_on(self):
         cluster = self.cluster
+        if not self.running():
+            self.guest.hang_up()  # what is left of connections to it leads nowhere
         self.machine.make(cluster.image)
         self.machine.switch_on(cluster.image, cluster.public_key(),
                                cluster.network.pulled(self.name), cluster.network.inside(self.name))
