@@ -15,6 +15,8 @@ from process import LabError
 PROGRAMS = ("reel-label", "mkfs.reelfs", "reel-mdcd", "mount.reelfs", "fsck.reelfs", "reeladm")
 KERNELS = ("6.1", "6.12")  # of machines: Debian 12 has both
 DEFAULT_LUNS = "meta=1x8G,data=4x8G"
+# An emulated controller waits for its processor, and for reservations of which each takes a second.
+MACHINES_SEAT_MS = 20000
 MACHINE_LUNS_MOST = 24
 MACHINES_LUNS = "meta=1x1G,data=2x4G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -204,6 +206,8 @@ def read_spec(arguments, old):
                    "mount_options", "kernels", "packages"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
+    if fields.get("backend") == "vm":
+        fields.setdefault("seat_ms", MACHINES_SEAT_MS)
     if fields.get("packages"):
         fields["packages"] = os.path.abspath(fields["packages"])
     if fields.get("backend") in ("netns", "vm"):

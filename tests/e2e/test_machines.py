@@ -16,12 +16,16 @@ LEASE_SECONDS = 10
 GAP_SECONDS = 200
 
 
+OPTIONS = ("--kernels", "6.1,6.12")  # ws1 has the older one, ws2 the newer one
+
+
 @pytest.fixture(scope="module")
 def cluster():
     if problem := why_not():
         pytest.skip(problem)
     given = os.environ.get("REEL_MACHINES")
-    made = Machines(given or os.path.join(scratch_directory(), "lab"))
+    made = (Machines(given) if given else
+            Machines(os.path.join(scratch_directory(), "lab"), *OPTIONS))
     yield made
     if not given:
         made.down()
@@ -101,29 +105,38 @@ def test_a_controller_that_wakes_up_late_is_refused(cluster):
     assert said, cluster.journal(active, "reel-mdcd")[-3000:]
 
 
-def test_a_workstation_that_wakes_up_late_is_refused(cluster):
-    """It stood still with bytes that were not on the LUNs, and another one has the file since."""
-    cluster.write("ws2", "contended", "old")
-    writer = cluster.begin("ws2", f"""python3 - <<'END'
-import os, sys
-file = os.open("{MOUNT}/contended", os.O_WRONLY)
-os.pwrite(file, b"lost", 0)
-print("written", flush=True)
-while not os.path.exists("/run/woken"): pass
+REFUSED = "reservation conflict|session is over"
+WRITER = f"""python3 -u - <<'END'
+import os
+file, number = os.open("{MOUNT}/contended", os.O_CREAT | os.O_WRONLY), 0
+print("writing")
 try:
+    while not os.path.exists("/run/woken"):
+        os.pwrite(file, b"x" * 65536, number % 256 * 65536)
+        number += 1
     os.fsync(file)
     print("synced")
 except OSError as error:
     print("refused:", error.strerror)
-END""")
-    assert writer.stdout.readline() == "written\n"
+END"""
+
+
+def test_a_workstation_that_wakes_up_late_is_refused(cluster):
+    """It stood still in the middle of its writes, and another one has read the file since."""
+    writer = cluster.begin("ws2", WRITER)
+    assert writer.stdout.readline() == "writing\n"
+    cluster.await_true(lambda: int(cluster.on("ws1", f"stat -c %s {MOUNT}/contended")) > 1 << 20,
+                       "a megabyte of the file")
+    refusals = cluster.journal("ws2", REFUSED).count("\n")
     cluster.lab("power", "ws2", "suspend")
-    cluster.write("ws1", "contended", "new")
+    cluster.on("ws1", f"cat {MOUNT}/contended >/dev/null")  # waits for the lease, and for the fence
     cluster.lab("power", "ws2", "resume")
+    cluster.await_true(lambda: cluster.journal("ws2", REFUSED).count("\n") > refusals,
+                       "it is refused")
     cluster.on("ws2", "touch /run/woken")
     said, _ = writer.communicate(timeout=240)
+    cluster.on("ws2", "rm /run/woken")
     assert "refused" in said, said
-    assert cluster.read("ws1", "contended") == "new"
     cluster.write("ws2", "contended", "and on")
     assert cluster.read("ws1", "contended") == "and on"
 

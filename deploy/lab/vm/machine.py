@@ -22,7 +22,7 @@ RANDOM_SLOT, DISK_SLOT = 0x02, 0x03
 LUN_SLOTS = sorted(set(range(0x04, 0x20)) - set(SLOTS.values()))
 # An emulated processor has better things to do than to test the kernel's ciphers and clocks.
 BOOT_WORDS = ("root=/dev/vda rw console=ttyS0 quiet loglevel=4 panic=5 audit=0 mitigations=off "
-              "nokaslr cryptomgr.notests tsc=reliable random.trust_cpu=on 8250.nr_uarts=2 "
+              "nokaslr no5lvl cryptomgr.notests tsc=reliable random.trust_cpu=on 8250.nr_uarts=2 "
               "module_blacklist=acpi_cpufreq,powernow_k8,intel_rapl_msr,button,evdev,psmouse,"
               "pcspkr,kvm,kvm_amd,kvm_intel")
 
