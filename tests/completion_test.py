@@ -98,7 +98,8 @@ OFFERED = {
     "mount.reelfs reel /mnt -o ro,cache=": {"auto", "direct", "page"},
     "reelfs-lab ": {"up", "down", "drill"},
     "reelfs-lab drill kill-a": {"kill-active"},
-    "reelfs-lab partition ws1 ": {"lan", "san"},
+    "reelfs-lab partition ws1 ": {"lan", "san", "path1"},
+    "reelfs-lab power ws1 ": {"off", "on", "suspend"},
     "umount.reelfs -": {"-f", "-l"},
 }
 

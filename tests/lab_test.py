@@ -176,13 +176,14 @@ def test_hosts_in_namespaces_have_addresses_of_their_own(lab):
 def test_limits_of_one_loopback_are_reported(lab):
     lab("up", "--clients", "0")
     assert "--backend netns" in lab("partition", "mdc1", "lan").stderr
+    assert "is no machine" in lab("power", "mdc1", "off").stderr
     assert "--lun-delays" in lab("slow", "meta1", "10").stderr
     assert lab("exec", "--", "echo", "here").stdout == "here\n"
     assert "no host ws7" in lab("exec", "--host", "ws7", "--", "true").stderr
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["--backend", "cloud"], "process or netns"),
+    (["--backend", "cloud"], "process, netns or vm"),
     (["--lun-delays"], "takes --lun-backend iscsi"),
     (["--portals", "2"], "takes --lun-backend iscsi"),
     (["--portals", "9"], "1 to 8"),

@@ -34,6 +34,14 @@ def _await(condition, problem, seconds=TAKEOVER_SECONDS, pause=0.05):
     return found
 
 
+def cluster_of(directory, state):
+    """By its back end."""
+    if state["spec"].get("backend") == "vm":
+        from vm.cluster import MachineCluster  # which is a Cluster itself
+        return MachineCluster(directory, state)
+    return Cluster(directory, state)
+
+
 class Cluster:
     def __init__(self, directory, state):
         self.dir, self.state = directory, state
@@ -66,7 +74,7 @@ class Cluster:
             raise LabError(f"{directory}/lab.json: damaged ({error})")
         if state.get("version") != STATE_VERSION:
             raise LabError(f"{directory}: made by another version of lab; take it down with that")
-        return Cluster(directory, state)
+        return cluster_of(directory, state)
 
     @staticmethod
     def open_or_make(directory, read_spec):
@@ -82,7 +90,7 @@ class Cluster:
             if wanted["bin"] != have["bin"]:  # newly built programs are no other cluster
                 cluster.state["spec"] = wanted
                 cluster._save()
-            return Cluster(directory, cluster.state)
+            return cluster_of(directory, cluster.state)
         if set(directory) & set(',*?["\\\n'):
             raise LabError(f"{directory}: a path without any of  , * ? [ \" \\  is needed")
         made_dir = not os.path.isdir(directory)
@@ -92,7 +100,7 @@ class Cluster:
         state = {"version": STATE_VERSION, "made_dir": made_dir, "formatted": False,
                  "spec": spec.to_json(), **places_of(spec)}
         os.makedirs(directory, exist_ok=True)
-        cluster = Cluster(directory, state)
+        cluster = cluster_of(directory, state)
         cluster._save()
         return cluster
 
@@ -122,6 +130,10 @@ class Cluster:
                 return host
         raise LabError(f"no host {name}; there are: {' '.join(host.name for host in self.hosts)}")
 
+    def machine(self, name):
+        raise LabError(f"{self.host(name).name} is no machine; make the cluster by lab up "
+                       "--backend vm")
+
     def mdc_addresses(self):
         return [mdc.address for mdc in self.mdcs]
 
@@ -138,20 +150,32 @@ class Cluster:
             host.start()
 
     def _format(self):
-        spec, path = self.spec, os.path.join(self.dir, "volume.toml")
+        path = os.path.join(self.dir, "volume.toml")
         with open(path, "w") as config:
-            config.write(f'name = "{spec.volume}"\nblock_size = "{spec.block_size}"\n'
-                         f'stripe_breadth = "{spec.breadth}"\nstrategy = "{spec.strategy}"\n'
-                         f'luns = {json.dumps(self.luns.patterns())}\n')
-            for pool in spec.pools:
-                # JSON's lists of plain strings are TOML's too.
-                config.write(f'\n[[pool]]\nname = "{pool.name}"\nflags = {json.dumps(pool.flags)}\n'
-                             f"luns = {json.dumps(pool.lun_names())}\n")
-                if pool.affinities:
-                    config.write(f"affinities = {json.dumps(pool.affinities)}\n")
-                if pool.stripe_breadth:
-                    config.write(f'stripe_breadth = "{pool.stripe_breadth}"\n')
-        run_program([spec.program("mkfs.reelfs"), "--config", path], self.network.inside(HUB))
+            config.write(self.volume_toml())
+        run_program([self.spec.program("mkfs.reelfs"), "--config", path], self.network.inside(HUB))
+
+    def volume_toml(self):
+        """What mkfs.reelfs makes the volume from."""
+        spec = self.spec
+        text = (f'name = "{spec.volume}"\nblock_size = "{spec.block_size}"\n'
+                f'stripe_breadth = "{spec.breadth}"\nstrategy = "{spec.strategy}"\n'
+                f'luns = {json.dumps(self.luns.patterns())}\n')
+        for pool in spec.pools:
+            # JSON's lists of plain strings are TOML's too.
+            text += (f'\n[[pool]]\nname = "{pool.name}"\nflags = {json.dumps(pool.flags)}\n'
+                     f"luns = {json.dumps(pool.lun_names())}\n")
+            if pool.affinities:
+                text += f"affinities = {json.dumps(pool.affinities)}\n"
+            if pool.stripe_breadth:
+                text += f'stripe_breadth = "{pool.stripe_breadth}"\n'
+        return text
+
+    def command_on(self, host, words, _terminal=False):
+        """What runs `words` on a host, or on the hub."""
+        if host != HUB:
+            self.host(host)
+        return self.network.inside(host) + words
 
     def stop(self, keep=()):
         """Clients first, so that their last changes find an MDC. Names those that did not go

@@ -124,6 +124,9 @@ def _run(cluster, name, behind, size):
 
 def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
     """0: all promises kept; 1: something is wrong; 2: only slower than promised."""
+    if cluster.spec.backend == "vm":
+        raise LabError("a drill's programs run on this machine's mounts, and machines have their "
+                       "own; see tests/e2e/test_machines.py for what happens to them")
     if len(cluster.clients) < 2:
         raise LabError("a drill needs two clients")
     rate = measured_rate(cluster)

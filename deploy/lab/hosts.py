@@ -79,6 +79,15 @@ class Host:
         self.process.kill()
         return clean
 
+    def log_lines(self, count):
+        """The last ones, or all."""
+        try:
+            with open(self.log_path, errors="replace") as log:
+                text = log.readlines()
+        except FileNotFoundError:
+            raise LabError(f"{self.name}: has no log yet ({self.log_path})")
+        return text if count is None else text[-count:]
+
     def status(self):
         pid = self.process.pid()
         return {"host": self.name, "kind": self.kind, "state": "running" if pid else "stopped",

@@ -24,8 +24,8 @@ GONE_SECONDS = 10
 HEALED_SECONDS = 10
 
 
-def _ip(*words, lines=None):
-    command = ["ip", *words] + (["-batch", "-"] if lines else [])
+def ip_command(*words, lines=None):
+    command = ["ip", *words] + (["-batch", "-"] if lines is not None else [])
     done = subprocess.run(command, input="".join(line + "\n" for line in lines or ()), text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != 0:
@@ -34,7 +34,7 @@ def _ip(*words, lines=None):
 
 
 def _is_up(namespace, device):
-    return "state UP" in _ip("-n", namespace, "link", "show", device)
+    return "state UP" in ip_command("-n", namespace, "link", "show", device)
 
 
 def why_not():
@@ -46,12 +46,12 @@ def why_not():
         return "network namespaces take root"
     probe = f"reel-probe-{os.getpid()}"
     try:
-        _ip("netns", "add", probe)
+        ip_command("netns", "add", probe)
         try:
-            _ip("-n", probe, lines=["link add name probe type bridge",
+            ip_command("-n", probe, lines=["link add name probe type bridge",
                                      "link add name one type veth peer name other"])
         finally:
-            _ip("netns", "delete", probe)
+            ip_command("netns", "delete", probe)
     except LabError as error:
         return f"this machine lets nobody make network namespaces ({error})"
     return None
@@ -99,24 +99,24 @@ class Network(NoNetwork):
         """Whole, or what of it is missing; a cut stays."""
         hub = self._name(HUB)
         self._namespace(HUB)
-        links = _ip("-n", hub, "-o", "link", "show")
-        _ip("-n", hub, lines=["link set lo up"] + [
+        links = ip_command("-n", hub, "-o", "link", "show")
+        ip_command("-n", hub, lines=["link set lo up"] + [
             f"link add name {net} type bridge" for net in NETS if f" {net}:" not in links] + [
             line for net, prefix in NETS.items()
             for line in (f"address replace {prefix}.1/24 dev {net}", f"link set {net} up")])
         for host, number in self.numbers.items():
             self._namespace(host)
-            _ip("-n", hub, lines=["link set lo up"] + [
+            ip_command("-n", hub, lines=["link set lo up"] + [
                 line for net in NETS if f" {host}.{net}@" not in links for line in (
                     f"link add name {host}.{net} type veth peer name {net} netns "
                     f"{self._name(host)}", f"link set {host}.{net} master {net} up")])
-            _ip("-n", self._name(host), lines=["link set lo up"] + [
+            ip_command("-n", self._name(host), lines=["link set lo up"] + [
                 line for net, address in addresses(number).items()
                 for line in (f"address replace {address}/24 dev {net}", f"link set {net} up")])
 
     def _namespace(self, host):
         if not os.path.exists(f"{RUN}/{self._name(host)}"):
-            _ip("netns", "add", self._name(host))
+            ip_command("netns", "add", self._name(host))
 
     def remove(self):
         """With every process that is still inside: nobody else's can be."""
@@ -124,7 +124,7 @@ class Network(NoNetwork):
                  if name.startswith(self._name(""))]
         until = time.monotonic() + GONE_SECONDS
         for name in names:
-            while pids := _ip("netns", "pids", name).split():
+            while pids := ip_command("netns", "pids", name).split():
                 for pid in pids:
                     try:
                         os.kill(int(pid), signal.SIGKILL)
@@ -134,18 +134,18 @@ class Network(NoNetwork):
                     raise LabError(f"namespace {name}: pid {' '.join(pids)} does not end")
                 time.sleep(0.02)  # a namespace tells nobody when it is empty
         for name in names:
-            _ip("netns", "delete", name)
+            ip_command("netns", "delete", name)
 
     def cuts(self, host):
         """The nets that `host` is cut off from."""
         if host not in self.numbers or not os.path.exists(f"{RUN}/{self._name(HUB)}"):
             return []
         return [net for net in NETS if "state DOWN" in
-                _ip("-n", self._name(HUB), "link", "show", f"{host}.{net}")]
+                ip_command("-n", self._name(HUB), "link", "show", f"{host}.{net}")]
 
     def cut(self, host, net, heal=False):
         hub, port = self._name(HUB), f"{host}.{net}"
-        _ip("-n", hub, "link", "set", port, "up" if heal else "down")
+        ip_command("-n", hub, "link", "set", port, "up" if heal else "down")
         until = time.monotonic() + HEALED_SECONDS
         while heal and not (_is_up(hub, port) and _is_up(self._name(host), net)):
             if time.monotonic() > until:
@@ -158,4 +158,4 @@ class Network(NoNetwork):
         """Who had asked in vain for a host's address would ask again a second later."""
         for name in os.listdir(RUN):
             if name.startswith(self._name("")) and name != self._name(HUB):
-                _ip("-n", name, "neigh", "flush", "dev", net)
+                ip_command("-n", name, "neigh", "flush", "dev", net)

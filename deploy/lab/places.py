@@ -6,6 +6,7 @@ import socket
 
 from network import ISCSI_PORT, MDC_PORT, addresses, why_not
 from process import LabError
+from vm.wires import SETUP_PORT, address
 
 # Below Linux's range of ports for outgoing connections, so that none of those takes ours while the
 # MDC is down.
@@ -37,6 +38,8 @@ def places_of(spec):
             places["targets"] = {"san1": {"portal": f"127.0.0.1:{free_port()}", "iqn": iqn}}
             places["portals"] = {name: f"127.0.0.1:{free_port()}" for name in portals}
         return places
+    if spec.backend == "vm":
+        return _places_of_machines(spec, mdcs, iqn)
     if problem := why_not():
         raise LabError(f"--backend netns: {problem}")
     clients = [f"ws{i}" for i in range(1, spec.clients + 1)]
@@ -50,3 +53,10 @@ def places_of(spec):
         places["portals"] = {name: f"{addresses(numbers[name])['san']}:{ISCSI_PORT}"
                              for name in portals}
     return places
+
+
+def _places_of_machines(spec, mdcs, iqn):
+    hosts = ["san1", *mdcs, *[f"ws{i}" for i in range(1, spec.clients + 1)]]
+    numbers = {name: number for number, name in enumerate(hosts, 11)}
+    return {"network": {"id": secrets.token_hex(3), "numbers": numbers}, "iqn": iqn,
+            "mdcs": {name: f"{address('lan', numbers[name])}:{SETUP_PORT}" for name in mdcs}}

@@ -53,6 +53,14 @@ class Process:
             return None
         return pid if _start_time(pid) == started else None
 
+    def stands_still(self):
+        """Whether it was sent SIGSTOP."""
+        try:
+            with open(f"/proc/{self.pid()}/stat") as stat:
+                return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+        except OSError:
+            return False
+
     def start(self, command, environment=None):
         """Starts it and returns when it has said READY=1."""
         # A name of a file, and a short one: abstract names are a network namespace's own.
@@ -60,16 +68,7 @@ class Process:
                 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
             notify_path = os.path.join(place, "notify")
             notify.bind(notify_path)
-            with open(self.log_path, "ab") as log:
-                log.write(f"--- lab: {' '.join(command)}\n".encode())
-                log.flush()
-                child = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                    start_new_session=True,
-                    env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": notify_path})
-            started = _start_time(child.pid)
-            with open(self.pid_path, "w") as record:
-                record.write(f"{child.pid} {started or 0}\n")
+            child = self.spawn(command, {**(environment or {}), "NOTIFY_SOCKET": notify_path})
             try:
                 self._await_ready(child, notify)
             except BaseException:
@@ -77,6 +76,19 @@ class Process:
                 child.wait()
                 os.unlink(self.pid_path)
                 raise
+
+    def spawn(self, command, environment=None):
+        """Starts it and returns at once."""
+        with open(self.log_path, "ab") as log:
+            log.write(f"--- lab: {' '.join(command)}\n".encode())
+            log.flush()
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                start_new_session=True, env={**os.environ, **(environment or {})})
+        started = _start_time(child.pid)
+        with open(self.pid_path, "w") as record:
+            record.write(f"{child.pid} {started or 0}\n")
+        return child
 
     def _await_ready(self, child, notify):
         deadline = time.monotonic() + READY_SECONDS

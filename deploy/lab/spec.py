@@ -14,7 +14,12 @@ from process import LabError
 
 PROGRAMS = ("reel-label", "mkfs.reelfs", "reel-mdcd", "mount.reelfs", "fsck.reelfs", "reeladm")
 MAX_PORTALS = 8  # of one iscsi:// URL
+KERNELS = ("6.1", "6.12")  # of machines: Debian 12 has both
 DEFAULT_LUNS = "meta=1x8G,data=4x8G"
+# An emulated controller waits for its processor, and for reservations of which each takes a second.
+MACHINES_SEAT_MS = 20000
+MACHINE_LUNS_MOST = 24
+MACHINES_LUNS = "meta=1x1G,data=2x4G"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _FLAGS = {"metadata", "data", "exclusive"}
 
@@ -66,7 +71,10 @@ class Spec:
     allocated: bool = False  # the images are written once; else they are sparse
     portals: int = 1  # by which the target is reached
     lun_delays: bool = False  # each LUN of the target can be slowed
-    backend: str = "process"  # or "netns": each host in a network namespace of its own
+    # or "netns": each host in a network namespace of its own; or "vm": each is a machine
+    backend: str = "process"
+    kernels: str = "6.1"  # of machines: the workstations have them in turn
+    packages: str = ""  # a directory: what machines install; else it is made of `bin`
     # Besides those that find the volume: of every client, or a list, one for each in turn.
     mount_options: str | list = ""
 
@@ -80,8 +88,10 @@ class Spec:
         if self.lun_backend == "iscsi" and not (installed_program("tgtd") and
                                                 installed_program("tgtadm")):
             raise LabError("--lun-backend iscsi: no tgtd here; install Debian's package tgt")
-        if self.backend not in ("process", "netns"):
-            raise LabError(f"--backend {self.backend}: process or netns")
+        if self.backend not in ("process", "netns", "vm"):
+            raise LabError(f"--backend {self.backend}: process, netns or vm")
+        if self.backend == "vm":
+            self._check_machines()
         if self.lun_delays and self.lun_backend != "iscsi":
             raise LabError("--lun-delays: takes --lun-backend iscsi")
         if not 1 <= self.portals <= MAX_PORTALS:
@@ -96,6 +106,19 @@ class Spec:
             pool.check()
         if len({pool.name for pool in self.pools}) != len(self.pools):
             raise LabError("two pools have one name")
+
+    def _check_machines(self):
+        if self.lun_backend != "image" or self.lun_delays:
+            raise LabError("--backend vm: its LUNs are LIO's, on a host of their own; without "
+                           "--lun-backend and --lun-delays")
+        unknown = set(self.kernels.split(",")) - set(KERNELS)
+        if unknown:
+            raise LabError(f"--kernels {self.kernels}: a list of {', '.join(KERNELS)}")
+        luns = sum(pool.luns for pool in self.pools)
+        if luns > MACHINE_LUNS_MOST:
+            raise LabError(f"--luns: {luns}; the SAN's machine has {MACHINE_LUNS_MOST} at most")
+        if self.packages and not os.path.isdir(self.packages):
+            raise LabError(f"--packages {self.packages}: no such directory")
 
     def mount_options_of(self, client):
         """Of ws1, ws2, …"""
@@ -186,14 +209,19 @@ def read_spec(arguments, old):
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
                    "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
-                   "names", "mount_options"):
+                   "names", "mount_options", "kernels", "packages"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
-    if fields.get("backend") == "netns":
+    if fields.get("backend") == "vm":
+        fields.setdefault("seat_ms", MACHINES_SEAT_MS)
+    if fields.get("packages"):
+        fields["packages"] = os.path.abspath(fields["packages"])
+    if fields.get("backend") in ("netns", "vm"):
         fields.setdefault("tls", True)  # a controller serves a LAN in no other way
     luns = fields.pop("luns", None)
     if luns or "pools" not in fields:
-        fields["pools"] = parse_luns(luns or DEFAULT_LUNS)
+        fields["pools"] = parse_luns(
+            luns or (MACHINES_LUNS if fields.get("backend") == "vm" else DEFAULT_LUNS))
     fields["pools"] = [pool if isinstance(pool, PoolSpec) else PoolSpec(**pool)
                        for pool in fields["pools"]]
     if arguments.bin or not old:
