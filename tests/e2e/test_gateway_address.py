@@ -21,7 +21,7 @@ class Keeper(Daemon):
         super().__init__(os.path.join(cluster.scratch, f"keeper-{host}"),
                          cluster.lab_command("exec") + ["--host", host, "--"])
         conf = os.path.join(self.directory, "keepalived.conf")
-        serves = (f"/usr/bin/findmnt --types fuse.reelfs {smb.path} && "
+        serves = (f"/usr/bin/findmnt --types fuse.reelfs {os.path.dirname(smb.path)} && "
                   f"/usr/bin/pgrep --pidfile {smb.directory}/pid/smbd.pid")
         with open(conf, "w", encoding="utf-8") as file:
             file.write(configured("samba/keepalived.conf", {
