@@ -33,7 +33,8 @@ def cluster():
 
 def is_known(cluster, host):
     """Whether a controller has a session of that workstation; so, too, while none answers."""
-    said = cluster.on(cluster.active() or "mdc1", "reeladm --json --timeout-ms 30000 who", code=None)
+    said = cluster.on(cluster.active() or "mdc1", "reeladm --json --timeout-ms 30000 who",
+                      code=None)
     return not said or any(session["host"].startswith(host)
                            for session in json.loads(said)["sessions"])
 
