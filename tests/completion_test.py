@@ -91,7 +91,7 @@ class Zsh:
 OFFERED = {
     "reel-label ": {"write", "list", "clear", "reservations", "unreserve", "udev"},
     "reeladm ": {"volumes", "show", "evict", "pki", "maintenance"},
-    "reeladm pki ": {"init", "issue"},
+    "reeladm pki ": {"init", "issue", "list", "renew", "revoke"},
     "reeladm pki issue --role ": {"mdc", "client", "admin"},
     "reeladm maintenance ": {"on", "off"},
     "mkfs.reelfs --strategy ": {"round", "fill", "balance"},

@@ -185,6 +185,8 @@ def test_limits_of_one_loopback_are_reported(lab):
 @pytest.mark.parametrize("arguments, words", [
     (["--backend", "cloud"], "process, netns or vm"),
     (["--lun-delays"], "takes --lun-backend iscsi"),
+    (["--portals", "2"], "takes --lun-backend iscsi"),
+    (["--portals", "9"], "1 to 8"),
     (["--mdcs", "9"], "of which one is active"),
     (["--luns", "data"], "is not POOL=COUNTxSIZE"),
     (["--luns", "a=1xlots"], "is not a size"),

@@ -20,7 +20,7 @@ READERS = {"reelfs.toml.5.scd": ("volume/base/shared_config.cc",),
 KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
 SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta"),
                "reeladm": ("config", "config check", "config show", "doctor", "pki", "pki init",
-                           "pki issue", "setup"),
+                           "pki issue", "pki list", "pki renew", "pki revoke", "setup"),
                "reelfs-lab": ("up", "status", "partition", "exec", "drill", "logs")}
 # Programs that are not built.
 SCRIPTS = {"reelfs-lab": os.path.join(TOP, "deploy", "lab", "lab")}

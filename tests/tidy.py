@@ -24,7 +24,7 @@ FOLDERS = ("volume", "proto", "mdc", "client", "tools", "tests", "deploy")
 # The rooms of each folder, from the ground up: a room includes from itself and from those below it.
 # What is only there for tests (testing/, tests/, *_test.cc) sees all of its folder.
 ROOMS = {
-    "volume": ("base", "lun", "scsi", "format"),
+    "volume": ("base", "lun", "scsi", "iscsi", "format"),
     "proto": ("", "tls", "grpc"),
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
                "data", "vfs", "fuse", "mount"),
@@ -46,10 +46,10 @@ ADAPTERS = {
              r"tools/admin/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
     "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
-    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki|certificate_end)\.(h|cc)"),
+    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki\w*|certificate_end)\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
-    "libiscsi": (r"iscsi/.*", r"volume/scsi/iscsi_connection\.cc"),
+    "libiscsi": (r"iscsi/.*", r"volume/iscsi/iscsi_(connection|login)\.cc"),
 }
 
 MAX_LINES = 500

@@ -1,6 +1,9 @@
 // Mutual TLS between real endpoints on the loopback: who gets in, who does not, and what they are
 // told.
+#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <future>
 #include <memory>
 #include <optional>
 
@@ -14,6 +17,7 @@
 #include "proto/grpc/grpc_tls.h"
 #include "proto/tls/tls_probe.h"
 #include "tools/admin/pki.h"
+#include "tools/admin/pki_life.h"
 
 namespace reel::mdc {
 namespace {
@@ -36,7 +40,7 @@ class TlsTest : public testing::Test {
     std::filesystem::create_directories(base_);
     EXPECT_TRUE(reel::tools::InitPki(base_ + "/pki", 10).ok());
     EXPECT_TRUE(reel::tools::InitPki(base_ + "/other", 10).ok());
-    Serve(Material("/pki", TlsRole::kMdc, "mdc1"));
+    Serve(IssueFiles("/pki", TlsRole::kMdc, "mdc1"));
   }
   ~TlsTest() override {
     EXPECT_TRUE(server_->Stop().ok());
@@ -44,24 +48,49 @@ class TlsTest : public testing::Test {
     std::filesystem::remove_all(base_);
   }
 
-  void Serve(const std::optional<TlsMaterial>& own) {
+  void Serve(const TlsFiles& own) {
     if (grpc_ != nullptr) grpc_->Stop();
-    auto grpc = GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), own);
+    auto tls = WatchedTls::Load(own, TlsRole::kMdc);
+    ASSERT_TRUE(tls.ok()) << tls.status();
+    auto grpc = GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), *tls);
     ASSERT_TRUE(grpc.ok()) << grpc.status();
     grpc_ = *std::move(grpc);
     address_ = absl::StrCat("127.0.0.1:", grpc_->port());
   }
 
-  std::optional<TlsMaterial> Material(const std::string& pki, TlsRole role, const std::string& name,
-                                      const std::string& host = "127.0.0.1") {
+  TlsFiles IssueFiles(const std::string& pki, TlsRole role, const std::string& name,
+                      const std::string& host = "127.0.0.1") {
     const auto files = tools::IssueCertificate(base_ + pki, {role, name, {host}, 10});
     EXPECT_TRUE(files.ok()) << files.status();
-    auto material = LoadTls({base_ + pki + "/ca.crt", files->certificate, files->key}, role);
+    return {base_ + pki + "/ca.crt", files->certificate, files->key};
+  }
+  std::optional<TlsMaterial> Material(const std::string& pki, TlsRole role,
+                                      const std::string& name) {
+    auto material = LoadTls(IssueFiles(pki, role, name), role);
     EXPECT_TRUE(material.ok()) << material.status();
     return *std::move(material);
   }
+  std::size_t Sessions() {
+    std::promise<std::size_t> count;
+    server_->RunOnCore([&](Core& core) {
+      v1::WhoReply who;
+      core.Describe(who);
+      count.set_value(static_cast<std::size_t>(who.sessions_size()));
+    });
+    return count.get_future().get();
+  }
+  // The number of the certificate that the controller shows to a new connection.
+  std::string ShownSerial(const TlsMaterial& tls) {
+    const auto stub = v1::Admin::NewStub(Dial(tls));
+    grpc::ClientContext context;
+    v1::VolumesReply reply;
+    EXPECT_TRUE(stub->Volumes(&context, v1::VolumesRequest(), &reply).ok());
+    const auto peer = PeerOf(*context.auth_context());
+    EXPECT_TRUE(peer.ok()) << peer.status();
+    return peer.ok() ? peer->serial : "";
+  }
   std::shared_ptr<grpc::Channel> Dial(const std::optional<TlsMaterial>& tls) {
-    return grpc::CreateChannel(address_, ChannelCredentialsOf(tls));
+    return grpc::CreateChannel(address_, ChannelCredentialsOf(tls ? &*tls : nullptr));
   }
   grpc::Status Volumes(const std::optional<TlsMaterial>& tls) {
     grpc::ClientContext context;
@@ -83,21 +112,35 @@ class TlsTest : public testing::Test {
     ADD_FAILURE() << "it is not counted";
     return 0;
   }
+  // A session's stream, as a client has it.
+  struct Mounted {
+    explicit Mounted(const std::shared_ptr<grpc::Channel>& channel)
+        : stub(v1::Mdc::NewStub(channel)), rpc(stub->Session(Bounded(&context))) {}
+    static grpc::ClientContext* Bounded(grpc::ClientContext* context) {
+      context->set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      return context;
+    }
+    int Hello() {
+      v1::ClientFrame frame;
+      v1::Hello& hello = *frame.add_requests()->mutable_hello();
+      hello.set_protocol_min(1);
+      hello.set_protocol_max(1);
+      hello.set_volume("reel");
+      hello.set_client(Uuid::Random().ToBytes());
+      const bool answered = rpc->Write(frame) && rpc->Read(&answer) && answer.replies_size() == 1;
+      return answered ? answer.replies(0).error() : -1;
+    }
+    const std::unique_ptr<v1::Mdc::Stub> stub;
+    grpc::ClientContext context;
+    const std::unique_ptr<grpc::ClientReaderWriter<v1::ClientFrame, v1::ServerFrame>> rpc;
+    v1::ServerFrame answer;  // the last
+  };
   // The errno of the answer to Hello; -1 when the stream ends without one.
   int HelloError(const std::optional<TlsMaterial>& tls) {
-    const auto stub = v1::Mdc::NewStub(Dial(tls));
-    grpc::ClientContext context;
-    const auto rpc = stub->Session(&context);
-    v1::ClientFrame frame;
-    v1::Hello& hello = *frame.add_requests()->mutable_hello();
-    hello.set_protocol_min(1);
-    hello.set_protocol_max(1);
-    hello.set_volume("reel");
-    hello.set_client(Uuid::Random().ToBytes());
-    v1::ServerFrame answer;
-    const bool answered = rpc->Write(frame) && rpc->Read(&answer) && answer.replies_size() == 1;
-    context.TryCancel();
-    return answered ? answer.replies(0).error() : -1;
+    Mounted mounted(Dial(tls));
+    const int error = mounted.Hello();
+    mounted.context.TryCancel();
+    return error;
   }
   std::string Probe(const std::optional<TlsMaterial>& tls) {
     return std::string(ProbeMdc(address_, tls ? &*tls : nullptr, 2000).message());
@@ -152,17 +195,73 @@ TEST_F(TlsTest, UntrustedPeersLearnWhy) {
 }
 
 TEST_F(TlsTest, AControllerIsForItsHosts) {
-  Serve(Material("/pki", TlsRole::kMdc, "mdc2", "mdc2.example"));
+  Serve(IssueFiles("/pki", TlsRole::kMdc, "mdc2", "mdc2.example"));
   const auto client = Material("/pki", TlsRole::kClient, "ws1");
   EXPECT_EQ(HelloError(client), -1);
   EXPECT_THAT(Probe(client), HasSubstr("is not for 127.0.0.1 but for mdc2.example"));
 }
 
 TEST_F(TlsTest, AClientWithTlsWantsAControllerWithTls) {
-  Serve(std::nullopt);
+  Serve({});
   const auto client = Material("/pki", TlsRole::kClient, "ws1");
   EXPECT_EQ(HelloError(client), -1);
   EXPECT_THAT(Probe(client), HasSubstr("does not speak TLS"));
+}
+
+TEST_F(TlsTest, ARenewedCertificateIsShownToNewConnectionsAndEndsNone) {
+  const auto admin = Material("/pki", TlsRole::kAdmin, "boss");
+  Mounted mounted(Dial(Material("/pki", TlsRole::kClient, "ws1")));
+  ASSERT_EQ(mounted.Hello(), 0);
+  const std::string before = ShownSerial(*admin);
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(tools::RenewCertificates(base_ + "/pki", {"mdc1"}, 30, 90).ok());
+    EXPECT_NE(ShownSerial(*admin), before);
+  }
+  EXPECT_EQ(Sessions(), 1u);
+}
+
+TEST_F(TlsTest, ARevokedHolderIsEndedAndOthersGoOn) {
+  const auto thief = Material("/pki", TlsRole::kClient, "ws1");
+  const auto admin = Material("/pki", TlsRole::kAdmin, "boss");
+  Mounted stolen(Dial(thief));
+  ASSERT_EQ(stolen.Hello(), 0);
+  Mounted other(Dial(Material("/pki", TlsRole::kClient, "ws2")));
+  ASSERT_EQ(other.Hello(), 0);
+  ASSERT_EQ(Sessions(), 2u);
+
+  ASSERT_TRUE(tools::RevokeCertificates(base_ + "/pki", "ws1", "").ok());
+  ASSERT_TRUE(stolen.rpc->Read(&stolen.answer)) << "a last word";
+  ASSERT_EQ(stolen.answer.callbacks_size(), 1);
+  EXPECT_EQ(stolen.answer.callbacks(0).evicted().reason(), "the certificate of ws1 is revoked");
+  EXPECT_FALSE(stolen.rpc->Read(&stolen.answer));
+  EXPECT_EQ(HelloError(thief), EACCES);
+  EXPECT_EQ(HelloError(Material("/pki", TlsRole::kClient, "ws1")), 0) << "another one of that name";
+  other.context.TryCancel();
+
+  ASSERT_TRUE(tools::RevokeCertificates(base_ + "/pki", "boss", "").ok());
+  grpc::Status status;
+  do status = Volumes(admin);
+  while (status.ok());
+  EXPECT_THAT(status.error_message(), HasSubstr("the certificate of boss ("));
+  EXPECT_THAT(status.error_message(), HasSubstr("is revoked"));
+}
+
+TEST_F(TlsTest, AListThatIsGoneOrDamagedLetsNobodyInAgain) {
+  const auto thief = Material("/pki", TlsRole::kClient, "ws1");
+  ASSERT_TRUE(tools::RevokeCertificates(base_ + "/pki", "ws1", "").ok());
+  const TlsFiles own = IssueFiles("/pki", TlsRole::kMdc, "mdc2");
+  Serve(own);
+  EXPECT_EQ(HelloError(thief), EACCES) << "known from the start";
+  std::filesystem::remove(base_ + "/pki/ca.crl");
+  Mounted other(Dial(Material("/pki", TlsRole::kClient, "ws2")));
+  ASSERT_EQ(other.Hello(), 0);
+  ASSERT_TRUE(tools::RevokeCertificates(base_ + "/pki", "ws2", "").ok());
+  EXPECT_TRUE(other.rpc->Read(&other.answer)) << "a list of others is taken in";
+  std::ofstream(base_ + "/pki/ca.crl") << "rubbish";
+  auto tls = WatchedTls::Load(own, TlsRole::kMdc);
+  ASSERT_TRUE(tls.ok());
+  const auto refused = GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), *tls);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
 }
 
 }  // namespace

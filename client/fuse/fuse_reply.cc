@@ -119,6 +119,7 @@ std::uint32_t ToFileFlags(std::uint32_t inode_flags) {
   std::uint32_t flags = 0;
   if ((inode_flags & v1::INODE_FLAG_IMMUTABLE) != 0) flags |= FS_IMMUTABLE_FL;
   if ((inode_flags & v1::INODE_FLAG_APPEND) != 0) flags |= FS_APPEND_FL;
+  if ((inode_flags & v1::INODE_FLAG_CASEFOLD) != 0) flags |= FS_CASEFOLD_FL;
   return flags;
 }
 
@@ -126,6 +127,7 @@ std::uint32_t FromFileFlags(std::uint32_t file_flags) {
   std::uint32_t flags = 0;
   if ((file_flags & FS_IMMUTABLE_FL) != 0) flags |= v1::INODE_FLAG_IMMUTABLE;
   if ((file_flags & FS_APPEND_FL) != 0) flags |= v1::INODE_FLAG_APPEND;
+  if ((file_flags & FS_CASEFOLD_FL) != 0) flags |= v1::INODE_FLAG_CASEFOLD;
   return flags;
 }
 

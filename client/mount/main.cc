@@ -166,7 +166,7 @@ void SayWaiting(const MountOptions& options, const std::string& what) {
 }
 
 absl::StatusOr<std::unique_ptr<Mount>> Start(const MountOptions& options,
-                                             const std::optional<TlsMaterial>& tls,
+                                             const std::shared_ptr<WatchedTls>& tls,
                                              const Background& background, LogFile* log) {
   const auto pause = [&](std::uint32_t ms) { return Pause(ms, log, options.foreground); };
   const absl::StatusOr<UniqueFd> lock = LockMountPoint(options.mount_point, pause);
@@ -212,7 +212,7 @@ int Run(MountOptions options) {
     return kSystemError;
   }
 
-  auto tls = LoadTls(options.tls, TlsRole::kClient);
+  auto tls = WatchedTls::Load(options.tls, TlsRole::kClient);
   if (!tls.ok()) {
     background.Report(kUsageError, std::string(tls.status().message()));
     return kUsageError;

@@ -31,8 +31,8 @@ namespace reel::client {
 
 class Mount {
  public:
-  // `tls`: of the options' files, loaded.
-  Mount(const MountOptions& options, std::optional<TlsMaterial> tls)
+  // `tls`: of the options' files; null without.
+  Mount(const MountOptions& options, std::shared_ptr<WatchedTls> tls)
       : options_(options), tls_(std::move(tls)), now_(options) {}
   Mount(const Mount&) = delete;
   Mount& operator=(const Mount&) = delete;
@@ -58,7 +58,7 @@ class Mount {
   absl::Status Remount(std::string_view list, bool apply);
 
   const MountOptions options_;
-  const std::optional<TlsMaterial> tls_;
+  const std::shared_ptr<WatchedTls> tls_;
   std::unique_ptr<MdcConnector> connector_;
   std::unique_ptr<FileData> data_;
   NameCache names_;

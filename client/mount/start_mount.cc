@@ -23,7 +23,7 @@ struct Try {
   std::unique_ptr<Mount> mount{};
 };
 
-Try TryOnce(const MountOptions& options, const std::optional<TlsMaterial>& tls, Awaited awaited) {
+Try TryOnce(const MountOptions& options, const std::shared_ptr<WatchedTls>& tls, Awaited awaited) {
   if (awaited == Awaited::kLuns) {
     if (absl::Status missing = LookForLuns(options); !missing.ok()) return {missing, awaited};
   }
@@ -37,7 +37,7 @@ Try TryOnce(const MountOptions& options, const std::optional<TlsMaterial>& tls, 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Mount>> StartMount(const MountOptions& options,
-                                                  const std::optional<TlsMaterial>& tls,
+                                                  const std::shared_ptr<WatchedTls>& tls,
                                                   std::uint64_t limit_ms, const StartSteps& steps) {
   MountRetry retry(limit_ms, SystemClock().NowMs());
   Awaited awaited = Awaited::kNothing;

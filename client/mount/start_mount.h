@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/mount/mount.h"
 #include "client/mount/mount_options.h"
-#include "proto/tls/tls.h"
+#include "proto/tls/watched_tls.h"
 
 namespace reel::client {
 
@@ -28,7 +27,7 @@ struct StartSteps {
 // `limit_ms`: for how long it is tried again (MountRetry::kNoLimit). CANCELLED: not wanted any
 // more.
 absl::StatusOr<std::unique_ptr<Mount>> StartMount(const MountOptions& options,
-                                                  const std::optional<TlsMaterial>& tls,
+                                                  const std::shared_ptr<WatchedTls>& tls,
                                                   std::uint64_t limit_ms, const StartSteps& steps);
 
 }  // namespace reel::client

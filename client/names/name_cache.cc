@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "proto/folded_name.h"
 #include "proto/request_kind.h"
 
 namespace reel::client {
@@ -17,11 +18,6 @@ constexpr std::uint64_t kFirstCookie = 3;
 constexpr std::size_t kListedShare = 8;
 // As many subdirectories are looked at for where a walk has come to.
 constexpr std::ptrdiff_t kWalkLook = 1024;
-
-// absl's containers look up by its own string_view, which is not std's in Debian's build.
-absl::string_view Key(std::string_view name) {
-  return {name.data(), name.size()};
-}
 
 bool IsDots(std::string_view name) {
   return name == "." || name == "..";
@@ -36,10 +32,10 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   Node* const directory = Find(parent);
   if (directory == nullptr) return std::nullopt;
   directory->looked_up_in = true;
-  if (pending_changes_.TouchName(parent, name)) return std::nullopt;
-  const auto entry = directory->names.find(Key(name));
+  if (IsChanging(parent, *directory, name)) return std::nullopt;
+  const auto entry = directory->names.find(KeyIn(*directory, name).view());
   const bool known = entry != directory->names.end();
-  if (!known && (!directory->complete || IsDots(name))) return std::nullopt;
+  if (!known && (!IsComplete(*directory) || IsDots(name))) return std::nullopt;
   Use(*directory);
   if (!known || entry->second == 0) return Found{.absent = true, .attr = {}};
   Node* const child = Find(entry->second);
@@ -140,10 +136,12 @@ PendingChanges::Change NameCache::BeginChange(const v1::Request& request,
   if (request.has_unlink() || request.has_rename()) {
     for (const auto& [parent, name] : change.names) {
       Node* const directory = Find(parent);
-      const auto entry = directory == nullptr ? decltype(directory->names.end())()
-                                              : directory->names.find(Key(name));
+      const auto entry = directory == nullptr
+                             ? decltype(directory->names.end())()
+                             : directory->names.find(KeyIn(*directory, name).view());
       const bool known = directory != nullptr && entry != directory->names.end();
-      const bool absent = known ? entry->second == 0 : directory != nullptr && directory->complete;
+      const bool absent =
+          known ? entry->second == 0 : directory != nullptr && IsComplete(*directory);
       if (!absent) change.inodes.push_back(known ? entry->second : 0);
     }
   }
@@ -358,6 +356,30 @@ std::size_t NameCache::weight() const {
   return WeightLocked();
 }
 
+// ---- names of a directory -----------------------------------------------------------------------
+
+NameCache::KeyIn::KeyIn(const Node& directory, std::string_view name)
+    : key_(name.data(), name.size()) {
+  if (!Folds(directory)) return;
+  folded_ = FoldName(name).value_or(std::string(name));
+  key_ = folded_;
+}
+
+bool NameCache::Folds(const Node& directory) {
+  return directory.attr && (directory.attr->flags & v1::INODE_FLAG_CASEFOLD) != 0;
+}
+
+bool NameCache::IsComplete(const Node& directory) {
+  return directory.complete && directory.attr;
+}
+
+bool NameCache::IsChanging(std::uint64_t parent, const Node& directory,
+                           std::string_view name) const {
+  // (In whatever spelling.)
+  return Folds(directory) ? pending_changes_.TouchNamesOf(parent)
+                          : pending_changes_.TouchName(parent, name);
+}
+
 // ---- nodes ------------------------------------------------------------------------------------
 
 NameCache::Node* NameCache::Find(std::uint64_t inode) {
@@ -416,7 +438,9 @@ void NameCache::SetAttr(const Attributes& attr) {
     Drop(attr.inode);  // the inode is gone
   } else if (Node* node = Find(attr.inode)) {
     if (!node->attr || node->attr->change != attr.change) DropPages(*node);
+    const bool folded = Folds(*node);
     node->attr = attr;
+    if (folded != Folds(*node)) DropNames(*node);
   }
 }
 
@@ -425,15 +449,22 @@ void NameCache::SetName(Node& directory, std::string_view name, std::uint64_t in
     EraseName(directory, name);
     return;
   }
-  if (!directory.names.insert_or_assign(Key(name), inode).second) return;
+  if (!directory.names.insert_or_assign(KeyIn(directory, name).view(), inode).second) return;
   directory.names_weight += WeightOf(name);
   names_weight_ += WeightOf(name);
 }
 
 void NameCache::EraseName(Node& directory, std::string_view name) {
-  if (directory.names.erase(Key(name)) == 0) return;
+  if (directory.names.erase(KeyIn(directory, name).view()) == 0) return;
   directory.names_weight -= WeightOf(name);
   names_weight_ -= WeightOf(name);
+}
+
+void NameCache::DropNames(Node& directory) {
+  names_weight_ -= std::exchange(directory.names_weight, 0);
+  directory.names.clear();
+  directory.complete = false;
+  directory.listed_to = 0;
 }
 
 void NameCache::ForgetName(Node& directory, std::string_view name) {

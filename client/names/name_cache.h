@@ -171,7 +171,7 @@ class NameCache {
   struct Node {
     std::optional<Attributes> attr;
     std::optional<std::string> link;
-    absl::flat_hash_map<std::string, std::uint64_t> names;  // 0: absent
+    absl::flat_hash_map<std::string, std::uint64_t> names;  // as by KeyIn; 0: absent
     std::size_t names_weight = 0;
     // Parts of its listing, by the cookie that each begins behind.
     absl::flat_hash_map<std::uint64_t, std::shared_ptr<const v1::ReadDirReply>> pages;
@@ -190,6 +190,25 @@ class NameCache {
     std::list<std::uint64_t>::iterator use;
   };
 
+  // What stands for a name in a directory's `names`: where the directory folds names, all spellings
+  // are one.
+  class KeyIn {
+   public:
+    KeyIn(const Node& directory, std::string_view name);
+    absl::string_view view() const { return key_; }
+
+   private:
+    std::string folded_;
+    absl::string_view key_;
+  };
+
+  static bool Folds(const Node& directory);
+  // Whether what is not in `names` is absent: not before it is known what stands for a name there.
+  static bool IsComplete(const Node& directory);
+  // Whether a change of this client's own may be about to change the name.
+  bool IsChanging(std::uint64_t parent, const Node& directory, std::string_view name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   Node* Find(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Use(Node& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Hold(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -201,6 +220,7 @@ class NameCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetName(Node& directory, std::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropNames(Node& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Attributes of what is not being changed ahead, unless they are older than what is known.
   void LearnAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

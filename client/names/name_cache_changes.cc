@@ -41,9 +41,9 @@ void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
   Node* const to = Find(rename.new_parent());
   const auto known = [](const Node* node, const std::string& name) {
     if (node == nullptr) return std::optional<std::uint64_t>();
-    const auto entry = node->names.find(name);
+    const auto entry = node->names.find(KeyIn(*node, name).view());
     if (entry != node->names.end()) return std::optional(entry->second);
-    return node->complete ? std::optional<std::uint64_t>(0) : std::nullopt;
+    return IsComplete(*node) ? std::optional<std::uint64_t>(0) : std::nullopt;
   };
   const auto moved = known(from, rename.name());
   const auto replaced = known(to, rename.new_name());

@@ -24,10 +24,12 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
   Node* const directory = Find(parent);
   if (directory == nullptr || !views_.may_keep() || pending_changes_.TouchName(parent, name))
     return false;
+  // The kernel knows each spelling by itself: a removal by one would leave it the others.
+  if (Folds(*directory)) return false;
   if (!quiet && !directory->delegation.delegated()) return false;
-  const auto entry = directory->names.find(absl::string_view(name.data(), name.size()));
+  const auto entry = directory->names.find(KeyIn(*directory, name).view());
   const bool known = entry != directory->names.end();
-  if (!known && !directory->complete) return false;
+  if (!known && !IsComplete(*directory)) return false;
   if (inode != (known ? entry->second : 0)) return false;
   // What the kernel knows of the owner of what it comes to by name it does not ask for again.
   Node* const child = inode == 0 ? nullptr : Find(inode);

@@ -52,16 +52,16 @@ class GrpcStream : public MdcStream {
 
 class GrpcConnector : public MdcConnector {
  public:
-  GrpcConnector(std::optional<TlsMaterial> tls, bool one_of_several)
+  GrpcConnector(std::shared_ptr<WatchedTls> tls, bool one_of_several)
       : tls_(std::move(tls)),
-        credentials_(ChannelCredentialsOf(tls_)),
         connect_timeout_(one_of_several ? kShortConnectTimeout : kConnectTimeout),
         probe_timeout_ms_(one_of_several ? kShortProbeTimeoutMs : kProbeTimeoutMs) {}
 
   absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) override {
-    std::shared_ptr<grpc::Channel> channel = NewChannel(address);
+    const std::shared_ptr<const TlsMaterial> tls = Tls();
+    std::shared_ptr<grpc::Channel> channel = NewChannel(address, tls.get());
     if (!ConnectsWithin(*channel, connect_timeout_)) {
-      absl::Status found = ProbeMdc(address, tls_ ? &*tls_ : nullptr, probe_timeout_ms_);
+      absl::Status found = ProbeMdc(address, tls.get(), probe_timeout_ms_);
       if (!found.ok()) return found;
       return absl::UnavailableError(
           absl::StrCat("no connection within ", connect_timeout_.count(), " ms"));
@@ -76,7 +76,7 @@ class GrpcConnector : public MdcConnector {
     request.set_volume(volume);
     v1::WhereReply reply;
     const grpc::Status status =
-        v1::Mdc::NewStub(NewChannel(address))->Where(&context, request, &reply);
+        v1::Mdc::NewStub(NewChannel(address, Tls().get()))->Where(&context, request, &reply);
     if (!status.ok()) {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           status.error_message());
@@ -88,7 +88,11 @@ class GrpcConnector : public MdcConnector {
   }
 
  private:
-  std::shared_ptr<grpc::Channel> NewChannel(const std::string& address) const {
+  std::shared_ptr<const TlsMaterial> Tls() const {
+    return tls_ != nullptr ? tls_->Current() : nullptr;
+  }
+  static std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
+                                                   const TlsMaterial* tls) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
     arguments.SetMaxSendMessageSize(kMaxMessageBytes);
@@ -102,18 +106,17 @@ class GrpcConnector : public MdcConnector {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     // A metadata LAN is never behind a web proxy, whatever the environment says.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    return grpc::CreateCustomChannel(address, credentials_, arguments);
+    return grpc::CreateCustomChannel(address, ChannelCredentialsOf(tls), arguments);
   }
 
-  const std::optional<TlsMaterial> tls_;
-  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const std::shared_ptr<WatchedTls> tls_;
   const std::chrono::milliseconds connect_timeout_;
   const std::uint32_t probe_timeout_ms_;
 };
 
 }  // namespace
 
-std::unique_ptr<MdcConnector> MakeGrpcConnector(std::optional<TlsMaterial> tls,
+std::unique_ptr<MdcConnector> MakeGrpcConnector(std::shared_ptr<WatchedTls> tls,
                                                 bool one_of_several) {
   return std::make_unique<GrpcConnector>(std::move(tls), one_of_several);
 }

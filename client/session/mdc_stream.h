@@ -4,13 +4,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/mdc.pb.h"
-#include "proto/tls/tls.h"
+#include "proto/tls/watched_tls.h"
 
 namespace reel::client {
 
@@ -49,9 +48,10 @@ class MdcConnector {
   }
 };
 
-// Over gRPC; the only client file that includes gRPC implements it. `one_of_several`: there are
+// Over gRPC; the only client file that includes gRPC implements it. `tls` null: without; its files
+// are looked at again for each connection. `one_of_several`: there are
 // other controllers to try, and little time is lost with one that does not answer.
-std::unique_ptr<MdcConnector> MakeGrpcConnector(std::optional<TlsMaterial> tls,
+std::unique_ptr<MdcConnector> MakeGrpcConnector(std::shared_ptr<WatchedTls> tls,
                                                 bool one_of_several = false);
 
 }  // namespace reel::client

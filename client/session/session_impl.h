@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -108,17 +109,14 @@ class SessionImpl : public Session {
   absl::Status TryRegister(const std::string& address, std::string* active);
   // ENODEV: it is another volume's than is mounted.
   absl::Status TakeDescriptor(const v1::HelloReply& hello);
-  void OnOtherVolume(const std::string& address, const absl::Status& why);
+  // Says once why the controller did not take the session, where a person has to do something; and
+  // where it will take none, lets programs know when the lease is over.
+  void OnRefused(const std::string& address, const absl::Status& why);
   // One try at each controller; more, where one of them stands by. `refusals` says why it failed.
   absl::Status FirstRegistration(std::vector<std::string>& refusals);
   void ScoutMain();
   void SendReclaims() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is logged once, however often it is met.
-  struct Said {
-    bool protocol = false;      // a controller with which there is no common version
-    bool other_volume = false;  // one that serves another volume under the name
-  };
   struct Threads {
     Thread receiver, writer, watch, scout;
   };
@@ -137,7 +135,7 @@ class SessionImpl : public Session {
   // Of the receiving thread (and of Begin, before it runs).
   Uuid incarnation_ = Uuid::Random();
   bool evicted_ = false;
-  Said said_;
+  std::set<std::string> said_refusals_;  // each is logged once, until a session is taken
 
   mutable Mutex mutex_;
   CondVar writer_wake_, watch_wake_, idle_, backoff_, scout_wake_;

@@ -11,6 +11,11 @@
 #include "spdlog/spdlog.h"
 
 namespace reel::client {
+namespace {
+
+constexpr std::size_t kMostRefusals = 16;
+
+}  // namespace
 
 void SessionImpl::SessionIsOver(const std::string& why) {
   spdlog::error("volume {}: the session is over ({}); what was not synced is lost", options_.volume,
@@ -62,13 +67,11 @@ bool SessionImpl::Reconnect() {
       status = TryRegister(address, &active);
     }
     if (status.ok()) {
+      said_refusals_.clear();
       spdlog::info("volume {}: the controller is back, at {}", options_.volume, address);
       return true;
     }
-    if (ErrnoOf(status) == EPROTONOSUPPORT && !std::exchange(said_.protocol, true)) {
-      spdlog::error("volume {}: {}: {}", options_.volume, address, std::string(status.message()));
-    }
-    if (ErrnoOf(status) == ENODEV) OnOtherVolume(address, status);
+    OnRefused(address, status);
     MutexLock lock(mutex_);
     search_.Failed(address, clock_.NowMs() - began_ms, active);
   }
@@ -91,25 +94,32 @@ absl::Status SessionImpl::TakeDescriptor(const v1::HelloReply& hello) {
   return absl::OkStatus();
 }
 
-// The volume was made anew, or another one has its name: what is mounted cannot be reached here.
-// Some other controller may still have it, as long as the lease holds. After that programs are told
-// so, until it is found: they do not wait for what is no more.
-void SessionImpl::OnOtherVolume(const std::string& address, const absl::Status& why) {
-  if (!std::exchange(said_.other_volume, true)) {
-    spdlog::error("volume {}: {}: {}; unmount it", options_.volume, address,
-                  std::string(why.message()));
+// ENODEV: the volume was made anew, or another one has its name. EACCES, EPERM: this host's
+// certificate is revoked, or the volume is not exported to it any more. Some other controller may
+// still take the session, as long as the lease holds. After that programs are told so, until one
+// does: they do not wait for what may never be.
+void SessionImpl::OnRefused(const std::string& address, const absl::Status& why) {
+  const int error = ErrnoOf(why);
+  const bool shut_out = error == ENODEV || error == EACCES || error == EPERM;
+  const bool known_here = absl::IsFailedPrecondition(why);  // of TLS, and a person has to mend it
+  if (!shut_out && !known_here && error != EPROTONOSUPPORT) return;
+  const std::string text =
+      absl::StrCat(address, ": ", why.message(), error == ENODEV ? "; unmount it" : "");
+  if (said_refusals_.size() < kMostRefusals && said_refusals_.insert(text).second) {
+    spdlog::error("volume {}: {}", options_.volume, text);
   }
-  if (lease_.Holds(clock_.NowMs())) return;
-  if (session_id() != 0) SessionIsOver("its volume is gone");
+  if (!shut_out || lease_.Holds(clock_.NowMs())) return;
+  if (session_id() != 0) SessionIsOver(std::string(why.message()));
   std::vector<PendingCallPtr> waiting;
-  absl::Status gone;
+  absl::Status closed;
   {
     MutexLock lock(mutex_);
-    phase_.SetVolumeGone(true);
+    // (One errno for all: what answers a call that is not sent is told apart by it.)
+    phase_.SetShutOut(ErrnoStatus(ENODEV, std::string(why.message())));
     waiting = queue_.TakeAll();
-    gone = phase_.Closed();
+    closed = phase_.Closed();
   }
-  for (const PendingCallPtr& call : waiting) Complete(call, gone);
+  for (const PendingCallPtr& call : waiting) Complete(call, closed);
 }
 
 absl::Status SessionImpl::TryRegister(const std::string& address, std::string* active) {
@@ -167,7 +177,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
   {
     MutexLock lock(mutex_);
     terms_.SetSession(hello->session());
-    phase_.SetVolumeGone(false);
+    phase_.SetShutOut(absl::OkStatus());
     search_.Prefer(address);
     link_.Greeted(address, hello->epoch());
     renewals_.Registered(sent_ms, hello->lease_ms(),

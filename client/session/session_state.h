@@ -3,8 +3,8 @@
 // Invariants:
 //   1. The terms are those of one registration, set by the receiving thread before requests may go;
 //   `key` stays that of the session's first.
-//   2. A session that closes takes no calls, and never takes any again. One whose volume is gone
-//   takes none until the volume is found.
+//   2. A session that closes takes no calls, and never takes any again. One that is shut out of its
+//   volume takes none until it is let in again.
 // Threads: any may read the terms. The phase is externally synchronised.
 #pragma once
 
@@ -62,7 +62,8 @@ class SessionPhase {
   void Close() { closing_ = true; }
   // The threads end, too.
   void End() { closing_ = ending_ = true; }
-  void SetVolumeGone(bool gone) { volume_gone_ = gone; }
+  // The session is over, and no other one is to be had: `why`. OK: it is not shut out any more.
+  void SetShutOut(absl::Status why) { shut_out_ = std::move(why); }
   // True: the caller is the first to shut the session down.
   bool BeginShutdown() { return !std::exchange(shut_down_, true); }
 
@@ -71,15 +72,13 @@ class SessionPhase {
   // Not OK: no call can be made any more, or none for now.
   absl::Status Closed() const {
     if (closing_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
-    if (volume_gone_) return ErrnoStatus(ENODEV, "another volume has the name of the mounted one");
-    return absl::OkStatus();
+    return shut_out_;
   }
 
  private:
   bool closing_ = false;  // no new calls
   bool ending_ = false;
-  // The session is over, and who serves the volume's name serves another volume.
-  bool volume_gone_ = false;
+  absl::Status shut_out_;
   bool shut_down_ = false;
 };
 

@@ -31,16 +31,16 @@ TEST(SessionTerms, ASquashedExportIsNewsOnce) {
   EXPECT_TRUE(terms.Take(hello));
 }
 
-TEST(SessionPhase, AVolumeThatIsFoundAgainTakesCallsAndAClosedSessionNone) {
+TEST(SessionPhase, WhoIsLetInAgainTakesCallsAndAClosedSessionNone) {
   SessionPhase phase;
   EXPECT_TRUE(phase.Closed().ok());
-  phase.SetVolumeGone(true);
+  phase.SetShutOut(ErrnoStatus(ENODEV, "revoked"));
   EXPECT_EQ(ErrnoOf(phase.Closed()), ENODEV);
-  phase.SetVolumeGone(false);
+  phase.SetShutOut(absl::OkStatus());
   EXPECT_TRUE(phase.Closed().ok());
   phase.Close();
   EXPECT_FALSE(phase.ending());
-  phase.SetVolumeGone(false);
+  phase.SetShutOut(absl::OkStatus());
   EXPECT_EQ(ErrnoOf(phase.Closed()), ESHUTDOWN);
 }
 

@@ -360,6 +360,40 @@ TEST_F(OtherVolumeTest, TheMountGoesOnWhenItsVolumeComesBack) {
   EXPECT_TRUE(session->LeaseHolds());
 }
 
+class ShutOutTest : public ShortLeaseTest {
+ protected:
+  void ShutOut(int error) {
+    Connect();
+    mdc.ShutOut(error);
+    EXPECT_EQ(ErrnoOf(Call(GetAttr()).status()), ENODEV);
+    EXPECT_EQ(session->session_id(), 0u);
+    EXPECT_EQ(events.evictions, 1);
+    EXPECT_EQ(ErrnoOf(Call(Chmod(0600)).status()), ENODEV) << "and at once from now on";
+  }
+};
+
+TEST_F(ShutOutTest, ARevokedCertificateGivesErrorsUntilAnotherOneIsThere) {
+  ShutOut(EACCES);
+  mdc.ShutOut(0);
+  Until([&] { return Call(GetAttr()).ok(); });
+  EXPECT_TRUE(session->LeaseHolds());
+}
+
+TEST_F(ShutOutTest, SoDoesACertificateOfAnotherName) {
+  ShutOut(EPERM);
+}
+
+TEST_F(SessionTest, OneControllersRefusalEndsNoSessionWhoseLeaseHolds) {
+  Connect();
+  const std::uint64_t registered = session->session_id();
+  mdc.ShutOut(EACCES);
+  session->Post(GetAttr());
+  mdc.ShutOut(0);
+  EXPECT_TRUE(Call(Chmod(0600)).ok()) << "it waits";
+  EXPECT_EQ(session->session_id(), registered);
+  EXPECT_EQ(events.evictions, 0);
+}
+
 // Two volumes of one name: one of the controllers that are named has the other one.
 TEST_F(SessionTest, AnotherVolumeInItsPlaceEndsNoSessionWhoseLeaseHolds) {
   Connect();

@@ -156,6 +156,15 @@ void FakeMdc::Serve(const Uuid& volume, bool compares) {
   sessions_.clear();
 }
 
+void FakeMdc::ShutOut(int error) {
+  MutexLock lock(mutex_);
+  shut_out_ = error;
+  for (Stream* stream : streams_) {
+    stream->session = nullptr;
+    stream->End();
+  }
+}
+
 void FakeMdc::ShowInstead(const Uuid& volume, int hellos) {
   MutexLock lock(mutex_);
   other_volume_ = volume;
@@ -286,7 +295,9 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
   ClientSession* session = nullptr;
   const Uuid shown = other_volume_hellos_ > 0 ? other_volume_ : descriptor_.volume;
   other_volume_hellos_ = std::max(0, other_volume_hellos_ - 1);
-  if (hello.volume() != descriptor_.name) {
+  if (shut_out_ != 0) {
+    reply.set_error(shut_out_);
+  } else if (hello.volume() != descriptor_.name) {
     reply.set_error(ENOENT);
   } else if (compares_volumes_ && !hello.mounted_volume().empty() &&
              hello.mounted_volume() != shown.ToBytes()) {

@@ -58,6 +58,8 @@ class FakeMdc : public MdcConnector {
   void Serve(const Uuid& volume, bool compares);
   // Streams end; the next so many Hellos find that volume in place of its own.
   void ShowInstead(const Uuid& volume, int hellos);
+  // Streams end; Hellos are answered with that errno. 0: no longer.
+  void ShutOut(int error);
   void SetCommitsWait(bool wait);  // as it says to renewals
   // From now on who gives up is evicted; before, nobody waits for it.
   void LetGiveUp();
@@ -156,6 +158,7 @@ class FakeMdc : public MdcConnector {
   bool compares_volumes_ ABSL_GUARDED_BY(mutex_) = true;
   Uuid other_volume_ ABSL_GUARDED_BY(mutex_);
   int other_volume_hellos_ ABSL_GUARDED_BY(mutex_) = 0;
+  int shut_out_ ABSL_GUARDED_BY(mutex_) = 0;  // errno of each Hello
   const FakeMdcOptions options_;
   const std::uint64_t block_bytes_;
   mutable Mutex mutex_;

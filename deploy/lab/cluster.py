@@ -19,7 +19,7 @@ from pki import Pki
 from places import places_of
 from process import LabError
 from spec import Spec
-from target import Target
+from target import Portal, Target
 
 STATE_VERSION = 1
 TAKEOVER_SECONDS = 30
@@ -49,12 +49,15 @@ class Cluster:
         self.network = Network(**state["network"]) if "network" in state else NoNetwork()
         self.targets = [Target(name, self, **place)
                         for name, place in state.get("targets", {}).items()]
+        self.portals = [Portal(name, self, address)
+                        for name, address in state.get("portals", {}).items()]
+        self.san = self.targets + self.portals
         self.luns = (IscsiLuns(directory, self.spec, self.targets[0]) if self.targets else
                      ImageLuns(directory, self.spec))
         self.pki = Pki(directory, self.spec)
         self.mdcs = [Mdc(name, self, address) for name, address in state["mdcs"].items()]
         self.clients = [Client(f"ws{i}", self) for i in range(1, self.spec.clients + 1)]
-        self.hosts = self.targets + self.mdcs + self.clients
+        self.hosts = self.san + self.mdcs + self.clients
 
     @staticmethod
     def exists(directory):
@@ -179,7 +182,7 @@ class Cluster:
         cleanly."""
         # Standbys before the active one, so that none of them takes over what is to stop as well.
         mdcs = sorted(self.mdcs, key=lambda mdc: len(self.mdcs) > 1 and mdc.role() == "active")
-        return [host.name for host in self.clients + mdcs + self.targets
+        return [host.name for host in self.clients + mdcs + self.san[::-1]
                 if host not in keep and not host.stop()]
 
     def partition(self, name, net, heal=False):
@@ -233,9 +236,9 @@ class Cluster:
     def fsck(self):
         """Stops everything cleanly, checks the volume on the bare LUNs and starts again. What fsck
         said, with its exit status."""
-        for target in self.targets:
-            target.start()
-        self.stop(keep=self.targets)
+        for host in self.san:
+            host.start()
+        self.stop(keep=self.san)
         config = os.path.join(self.mdcs[0].dir, "mdc.toml")  # it names the LUNs
         done = subprocess.run(
             self.network.inside(HUB) + [self.spec.program("fsck.reelfs"), self.spec.volume,
@@ -245,7 +248,7 @@ class Cluster:
         return done
 
     def restart(self):
-        for host in self.targets + self.mdcs:  # without them the clients' last changes were lost
+        for host in self.san + self.mdcs:  # without them the clients' last changes were lost
             host.start()
         unclean = self.stop()
         for host in self.hosts:
@@ -255,7 +258,7 @@ class Cluster:
                            "(a busy mount, or a daemon that had to be killed)")
 
     def down(self):
-        if not all(host.running() for host in self.targets + self.mdcs):
+        if not all(host.running() for host in self.san + self.mdcs):
             for client in self.clients:  # they would wait for it, and all is removed anyway
                 client.process.kill()
         self.stop()

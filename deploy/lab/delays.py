@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Stands before an iSCSI target and lets LUNs answer slowly: LUN n is reached at port FIRST + n.
+"""Stands before an iSCSI target and lets LUNs answer slowly: LUN n is reached at port FIRST + n of
+ADDRESS, and the target is at PORTAL (ADDRESS:PORT).
 
-  delays.py ADDRESS TARGET_PORT FIRST LUNS FILE
+  delays.py ADDRESS PORTAL FIRST LUNS FILE
 
 FILE is a JSON object: LUN number → milliseconds by which each of its answers comes later; it is
 read at the start and at each SIGHUP. Requests pass as they come, so a slow LUN has as much on its
@@ -98,12 +99,13 @@ def serve(listener, target, lun):
 
 
 def main():
-    address, port, first, luns, path = sys.argv[1:]
+    address, portal, first, luns, path = sys.argv[1:]
+    target, port = portal.rsplit(":", 1)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGTERM})
     load(path)
     for lun in range(1, int(luns) + 1):
         listener = socket.create_server((address, int(first) + lun))
-        threading.Thread(target=serve, args=(listener, (address, int(port)), lun),
+        threading.Thread(target=serve, args=(listener, (target, int(port)), lun),
                          daemon=True).start()
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.sendto(b"READY=1", os.environ["NOTIFY_SOCKET"])

@@ -44,6 +44,9 @@ class Host:
     def running(self):
         return self.process.pid() is not None
 
+    def prepare(self):
+        """What has to be there before it starts."""
+
     def start(self):
         if self.running():
             return
@@ -182,7 +185,7 @@ class Client(Host):
         cluster = self.cluster
         options = f"config={self.own_config('client.toml')},mdc={','.join(cluster.mdc_addresses())}"
         for pattern in cluster.luns.patterns():
-            options += f",luns={pattern}"
+            options += f",luns={pattern.replace(',', ';')}"  # a comma ends an option
         for key, path in cluster.pki.files(self.name).items():
             options += f",{key}={path}"
         if wishes := cluster.spec.mount_options_of(self.name):

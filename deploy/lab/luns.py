@@ -75,11 +75,13 @@ class IscsiLuns(ImageLuns):
         for pool in self.spec.pools:
             for name in pool.lun_names():
                 make_image(self.image(name), pool.size_bytes, self.spec.allocated)
-        self.target.start()
+        for host in self.target.cluster.san:
+            host.start()
         for name, url in zip(self.names(), self.patterns()):
             run_program([self.spec.program("reel-label"), "write", name, url],
                         self.target.cluster.network.inside(HUB))
 
     def remove(self):
-        self.target.stop()
+        for host in reversed(self.target.cluster.san):
+            host.stop()
         super().remove()

@@ -30,22 +30,28 @@ def places_of(spec):
     # No two clusters' LUNs may be taken for each other.
     iqn = f"iqn.2026-11.org.reelfs.lab:{secrets.token_hex(6)}"
     target = spec.lun_backend == "iscsi"
+    # One portal is the target's own; of several each is a host before it.
+    portals = [f"portal{i}" for i in range(1, spec.portals + 1)] if spec.portals > 1 else []
     if spec.backend == "process":
         places = {"mdcs": {name: f"127.0.0.1:{free_port()}" for name in mdcs}}
         if target:
             places["targets"] = {"san1": {"portal": f"127.0.0.1:{free_port()}", "iqn": iqn}}
+            places["portals"] = {name: f"127.0.0.1:{free_port()}" for name in portals}
         return places
     if spec.backend == "vm":
         return _places_of_machines(spec, mdcs, iqn)
     if problem := why_not():
         raise LabError(f"--backend netns: {problem}")
     clients = [f"ws{i}" for i in range(1, spec.clients + 1)]
-    numbers = {name: number for number, name in enumerate(["san1"] * target + mdcs + clients, 11)}
+    hosts = ["san1"] * target + mdcs + clients + portals
+    numbers = {name: number for number, name in enumerate(hosts, 11)}
     places = {"network": {"id": secrets.token_hex(3), "numbers": numbers},
               "mdcs": {name: f"{addresses(numbers[name])['lan']}:{MDC_PORT}" for name in mdcs}}
     if target:
         portal = f"{addresses(numbers['san1'])['san']}:{ISCSI_PORT}"
         places["targets"] = {"san1": {"portal": portal, "iqn": iqn}}
+        places["portals"] = {name: f"{addresses(numbers[name])['san']}:{ISCSI_PORT}"
+                             for name in portals}
     return places
 
 

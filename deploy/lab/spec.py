@@ -14,6 +14,7 @@ from process import LabError
 
 PROGRAMS = ("reel-label", "mkfs.reelfs", "reel-mdcd", "mount.reelfs", "fsck.reelfs", "reeladm")
 KERNELS = ("6.1", "6.12")  # of machines: Debian 12 has both
+MAX_PORTALS = 8  # of one iscsi:// URL
 DEFAULT_LUNS = "meta=1x8G,data=4x8G"
 # An emulated controller waits for its processor, and for reservations of which each takes a second.
 MACHINES_SEAT_MS = 20000
@@ -68,6 +69,7 @@ class Spec:
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
+    portals: int = 1  # by which the target is reached
     lun_delays: bool = False  # each LUN of the target can be slowed
     # or "netns": each host in a network namespace of its own; or "vm": each is a machine
     backend: str = "process"
@@ -92,6 +94,10 @@ class Spec:
             self._check_machines()
         if self.lun_delays and self.lun_backend != "iscsi":
             raise LabError("--lun-delays: takes --lun-backend iscsi")
+        if not 1 <= self.portals <= MAX_PORTALS:
+            raise LabError(f"--portals {self.portals}: 1 to {MAX_PORTALS}")
+        if self.portals > 1 and (self.lun_backend != "iscsi" or self.lun_delays):
+            raise LabError("--portals: takes --lun-backend iscsi, without --lun-delays")
         if not 0 <= self.clients <= 64:
             raise LabError(f"--clients {self.clients}: 0 to 64")
         if isinstance(self.mount_options, list) and len(self.mount_options) != self.clients:
@@ -202,8 +208,8 @@ def read_spec(arguments, old):
     if arguments.config:
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
-                   "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms", "names",
-                   "mount_options", "kernels", "packages"):
+                   "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
+                   "names", "mount_options", "kernels", "packages"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "vm":

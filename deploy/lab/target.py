@@ -1,8 +1,9 @@
-"""The SAN of a cluster with iscsi:// LUNs: a tgtd of its own, on one portal.
+"""The SAN of a cluster with iscsi:// LUNs: a tgtd of its own, and what stands before it.
 
 All that tgtd knows it is told anew at each start: one target, with the images as LUNs 1, 2, … Its
 control socket lies in the cluster's directory, so that it meets no other tgtd of this machine. With
---lun-delays each LUN has a port of its own before it, where delays.py stands.
+--lun-delays each LUN has a port of its own before it, where delays.py stands. With --portals the
+target is reached by several places, each a host that can be killed, paused and cut off by itself.
 """
 import contextlib
 import json
@@ -42,7 +43,8 @@ class Target(Host):
         address, port = self.portal.rsplit(":", 1)
         if self.cluster.spec.lun_delays:
             port = int(port) + lun
-        return f"iscsi://{address}:{port}/{self.iqn}/{lun}"
+        portals = [portal.address for portal in self.cluster.portals] or [f"{address}:{port}"]
+        return f"iscsi://{','.join(portals)}/{self.iqn}/{lun}"
 
     def delay(self, name, ms):
         """From now on each answer of that LUN comes so much later."""
@@ -87,7 +89,7 @@ class Target(Host):
             address, port = self.portal.rsplit(":", 1)
             self.delays.start(
                 self.cluster.network.inside(self.name) +
-                [sys.executable, "-B", DELAYS, address, port, port,
+                [sys.executable, "-B", DELAYS, address, self.portal, port,
                  str(len(self.cluster.luns.names())), self.delays_path])
 
     def _configure(self):
@@ -129,3 +131,24 @@ class Target(Host):
         if done.returncode != 0:
             raise LabError(f"{self.name}: tgtadm {' '.join(words)}: "
                            f"{done.stderr.strip() or done.returncode} (its log: {self.log_path})")
+
+
+class Portal(Host):
+    """One of several ways to the target: it hands on what comes, unless it is dead, stands still or
+    is cut off."""
+    kind = "portal"
+
+    def __init__(self, name, cluster, address):
+        super().__init__(name, cluster)
+        self.address = address
+
+    def where(self):
+        return self.address
+
+    def command(self):
+        address, port = self.address.rsplit(":", 1)
+        return [sys.executable, "-B", DELAYS, address, self.cluster.targets[0].portal,
+                str(int(port) - 1), "1", os.path.join(self.dir, "no-delays")]
+
+    def stop(self):
+        return self.terminate()

@@ -70,10 +70,10 @@ void CheckVolumeRecord(State& state) {
   }
   v1::VolumeRecord record;
   if (!cursor.Decode(record, "volume record")) return;
-  if (record.format() != schema::kFormat) {
-    state.report.Add(
-        "volume-record", "volume record",
-        absl::StrCat("it has format ", record.format(), "; this program knows ", schema::kFormat));
+  if (!schema::IsKnownFormat(record.format())) {
+    state.report.Add("volume-record", "volume record",
+                     absl::StrCat("it has format ", record.format(), "; this program knows ",
+                                  schema::kFormat, " and ", schema::kFoldingFormat));
   }
   if (record.volume() != state.input.descriptor.volume.ToBytes()) {
     const auto uuid = Uuid::FromBytes(record.volume());

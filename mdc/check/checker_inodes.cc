@@ -208,7 +208,7 @@ class InodePass {
   }
 
   void CheckDirectory(std::uint64_t inode, const v1::InodeRecord* record, InodeFact& fact) {
-    std::vector<Entry> entries = TakeEntries(inode, fact);
+    std::vector<Entry> entries = TakeEntries(inode, record, fact);
     const std::uint64_t by_cookie = MatchCookies(inode, entries);
     if (record == nullptr) return;
     const std::string where = absl::StrCat("directory ", inode);
@@ -236,7 +236,8 @@ class InodePass {
   }
 
   // The directory's entries by name, sorted by cookie.
-  std::vector<Entry> TakeEntries(std::uint64_t inode, InodeFact& fact) {
+  std::vector<Entry> TakeEntries(std::uint64_t inode, const v1::InodeRecord* directory,
+                                 InodeFact& fact) {
     std::vector<Entry> entries;
     for (; entries_.valid() && entries_.key().first == inode; entries_.Next()) {
       const std::string where = EntryText(inode, entries_.key().name);
@@ -248,8 +249,8 @@ class InodePass {
       if (!ValidateName(name).ok() || name == "." || name == "..") {
         report_.Add("entry-name", where, "the name is not possible");
       }
-      // No directory folds names yet.
-      if (!record.name().empty() && record.name() != entries_.key().name) {
+      if (directory != nullptr &&
+          schema::NameInKey(directory->flags(), name) != entries_.key().name) {
         report_.Add("entry-name", where, "its record has another name");
       }
       if (record.cookie() < kFirstCookie || record.cookie() >> 63 != 0) {

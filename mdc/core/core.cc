@@ -73,10 +73,11 @@ absl::Status CoreImpl::Begin() {
                                             ": the volume record is missing or cannot be decoded; "
                                             "run fsck.reelfs"));
   }
-  if (volume.format() != schema::kFormat || volume.volume() != descriptor_.volume.ToBytes()) {
+  const bool known = schema::IsKnownFormat(volume.format());
+  if (!known || volume.volume() != descriptor_.volume.ToBytes()) {
     return absl::DataLossError(absl::StrCat(
         "volume ", descriptor_.name, ": its metadata are of format ", volume.format(),
-        volume.format() == schema::kFormat ? ", but of another volume" : "; this program knows 1"));
+        known ? ", but of another volume" : "; this program knows 1 and 2; use a newer one"));
   }
 
   term_.started_ms = clock_.NowMs();

@@ -148,6 +148,9 @@ class Core {
   // As if the session's lease had run out. NOT_FOUND.
   virtual absl::Status EvictSession(SessionId session, std::string_view reason) = 0;
 
+  // Whoever is at the other end may no longer be: its session is evicted, or none begins by it.
+  virtual void EndStream(StreamId stream, std::string_view reason) = 0;
+
   // In maintenance no new sessions are registered; those that there are go on, and resume.
   virtual void SetMaintenance(bool on) = 0;
   // Tells the clients that know such a word that this controller is about to end their streams;

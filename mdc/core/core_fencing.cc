@@ -105,6 +105,17 @@ absl::Status CoreImpl::EvictSession(SessionId id, std::string_view reason) {
   return health_;
 }
 
+void CoreImpl::EndStream(StreamId stream, std::string_view reason) {
+  if (!streams_.IsHere(stream) || streams_.IsRefused(stream)) return;
+  Session* session = sessions_.FindByStream(stream);
+  if (session == nullptr) {
+    Refuse(stream, 0, EACCES, reason);
+  } else if (session->phase != Session::Phase::kEnding) {
+    Evict(*session, reason);
+    RunWoken();
+  }
+}
+
 // It can do no more harm: its record goes.
 void CoreImpl::ForgetRecord(Session& session) {
   WriteBatch batch;

@@ -92,6 +92,7 @@ class CoreImpl final : public Core {
                   v1::LocksReply& reply) override;
   std::map<std::uint64_t, SessionId> KnownKeys() const override;
   absl::Status EvictSession(SessionId id, std::string_view reason) override;
+  void EndStream(StreamId stream, std::string_view reason) override;
   void SetMaintenance(bool on) override { maintenance_ = on; }
   void SayFarewell(const std::string& reason, bool stopped) override;
   absl::Status health() const override { return health_; }

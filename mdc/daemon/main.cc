@@ -30,6 +30,8 @@
 #include "mdc/rpc/grpc_server.h"
 #include "mdc/serve/candidate.h"
 #include "mdc/serve/volume_server.h"
+#include "proto/tls/revocations.h"
+#include "proto/tls/watched_tls.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -294,7 +296,7 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
 }
 
 // The exit code; `*begin_anew`: this daemon has handed its volumes over, and becomes a standby.
-int Serve(const Config& config, std::optional<TlsMaterial> tls, bool* begin_anew) {
+int Serve(const Config& config, std::shared_ptr<WatchedTls> tls, bool* begin_anew) {
   const sigset_t signals = BlockSignals();
   if (!AwaitLuns(config, signals)) return 0;
   ServiceWatchdog watchdog(WatchdogMs(), SystemClock(), [] { sd_notify(0, "WATCHDOG=1"); });
@@ -308,7 +310,7 @@ int Serve(const Config& config, std::optional<TlsMaterial> tls, bool* begin_anew
       return Complain(unavailable ? kUnavailable : kFailed, std::string(s.message()));
     }
   }
-  const bool has_tls = tls.has_value();
+  const bool has_tls = tls != nullptr;
   AllowManyConnections();
   const SeatOptions seat = SeatOf(config);
   Farewells farewells;
@@ -386,8 +388,12 @@ int Main(int argc, char** argv) {
   }
   const auto config = ReadConfig(path);
   if (!config.ok()) return Complain(kUsage, std::string(config.status().message()));
-  auto tls = LoadTls(config->tls, TlsRole::kMdc);
+  auto tls = WatchedTls::Load(config->tls, TlsRole::kMdc);
   if (!tls.ok()) return Complain(kUsage, std::string(tls.status().message()));
+  if (*tls != nullptr) {
+    const auto revoked = ReadRevocations(config->tls.ca, (*tls)->Current()->ca_pem);
+    if (!revoked.ok()) return Complain(kUsage, std::string(revoked.status().message()));
+  }
   if (check) {
     for (const Config::Volume& volume : config->volumes) {
       const absl::Status status = FindLuns(volume);

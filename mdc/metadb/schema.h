@@ -26,7 +26,13 @@
 
 namespace reel::mdc::schema {
 
+// The format of the records (VolumeRecord.format): that of a new volume, and that of one that has
+// or had a directory which folds names.
 inline constexpr std::uint32_t kFormat = 1;
+inline constexpr std::uint32_t kFoldingFormat = 2;
+inline bool IsKnownFormat(std::uint32_t format) {
+  return format == kFormat || format == kFoldingFormat;
+}
 
 enum class Family : char {
   kVolume = 'V',
@@ -45,6 +51,10 @@ std::string Prefix(Family family);
 std::string VolumeKey();
 std::string InodeKey(InodeNumber inode);
 std::string DirentKey(InodeNumber directory, std::string_view name);
+// What stands for an entry's name in its key, in a directory with these flags (InodeFlag bits):
+// the name, or where the directory folds names, the folded one (proto/folded_name.h). None that
+// cannot be folded is ever made there.
+std::string NameInKey(std::uint32_t directory_flags, std::string_view name);
 std::string CookieKey(InodeNumber directory, std::uint64_t cookie);
 std::string CookiePrefix(InodeNumber directory);
 std::string ExtentKey(InodeNumber inode, FileBlock block);

@@ -24,7 +24,8 @@ constexpr std::uint32_t kKnownFields = SetAttr::MODE | SetAttr::UID | SetAttr::G
                                        SetAttr::ATIME | SetAttr::MTIME | SetAttr::ATIME_NOW |
                                        SetAttr::MTIME_NOW | SetAttr::CTIME |
                                        SetAttr::KILL_SUID_SGID | SetAttr::FLAGS | SetAttr::ACCESSED;
-constexpr std::uint32_t kSettableFlags = v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND;
+constexpr std::uint32_t kRootsFlags = v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND;
+constexpr std::uint32_t kSettableFlags = kRootsFlags | v1::INODE_FLAG_CASEFOLD;
 
 bool Has(const SetAttr& set, std::uint32_t fields) {
   return (set.fields() & fields) != 0;
@@ -76,10 +77,27 @@ absl::Status Validate(const OpContext& ctx, const SetAttr& set, const v1::InodeR
     if ((set.flags() & ~record.flags() & ~kSettableFlags) != 0) {
       return ErrnoStatus(EOPNOTSUPP, absl::StrCat("inode flags ", set.flags()));
     }
-    if ((changed & kSettableFlags) != 0 && ctx.caller.credentials.uid() != 0) {
+    if ((changed & kRootsFlags) != 0 && ctx.caller.credentials.uid() != 0) {
       return ErrnoStatus(EPERM);
     }
+    if ((changed & v1::INODE_FLAG_CASEFOLD) != 0) {
+      if (!S_ISDIR(record.mode())) return ErrnoStatus(EOPNOTSUPP, "only directories fold names");
+      // Two of its names might be one, or one two.
+      if (record.entries() != 0) return ErrnoStatus(ENOTEMPTY, "a directory with names in it");
+    }
   }
+  return absl::OkStatus();
+}
+
+absl::Status ApplyFlags(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
+  record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
+  if ((set.flags() & v1::INODE_FLAG_CASEFOLD) == 0) return absl::OkStatus();
+  // An earlier release would look for names as they are spelled.
+  absl::StatusOr<v1::VolumeRecord> volume = VolumeCounts(ctx.txn);
+  if (!volume.ok()) return volume.status();
+  if (volume->format() >= schema::kFoldingFormat) return absl::OkStatus();
+  volume->set_format(schema::kFoldingFormat);
+  ctx.txn.Put(schema::VolumeKey(), volume->SerializeAsString());
   return absl::OkStatus();
 }
 
@@ -191,7 +209,7 @@ absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
     if (absl::Status applied = ApplySize(ctx, set, record); !applied.ok()) return applied;
   }
   if (Has(set, v1::SetAttr::FLAGS)) {
-    record.set_flags((record.flags() & ~kSettableFlags) | (set.flags() & kSettableFlags));
+    if (absl::Status applied = ApplyFlags(ctx, set, record); !applied.ok()) return applied;
   }
   ApplyTimes(ctx, set, record);
   ApplyChangeTime(ctx, set, record);
@@ -210,18 +228,14 @@ absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& rep
 }
 
 absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
-  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.GetCounts(schema::VolumeKey());
-  if (!stored.ok()) return stored.status();
-  v1::VolumeRecord volume;
-  if (!stored->has_value() || !volume.ParseFromString(**stored)) {
-    return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
-  }
+  const absl::StatusOr<v1::VolumeRecord> volume = VolumeCounts(ctx.txn);
+  if (!volume.ok()) return volume.status();
   v1::StatFsReply& out = *reply.mutable_stat_fs();
   out.set_block_bytes(ctx.descriptor.block_bytes);
   out.set_total_blocks(ctx.allocator.total_blocks());
   // Without room for their records nobody gets blocks.
   out.set_free_blocks(ctx.store.full ? 0 : ctx.allocator.total_free_blocks());
-  out.set_inodes(volume.inodes() + 1);
+  out.set_inodes(volume->inodes() + 1);
   return absl::OkStatus();
 }
 

@@ -151,7 +151,8 @@ TEST_F(AttributesTest, SizesAreForRegularFiles) {
 
 TEST_F(AttributesTest, FlagsForbid) {
   const std::uint64_t file = MakeFile(kRoot, "f");
-  EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_CASEFOLD), EOPNOTSUPP);
+  EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_CASEFOLD), EOPNOTSUPP) << "of directories alone";
+  EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_OFFLINE), EOPNOTSUPP);
   EXPECT_EQ(SetFlags(file, v1::INODE_FLAG_APPEND), 0);
   EXPECT_EQ(Truncate(file, 0), EPERM);
   constexpr std::uint32_t kBothNow = v1::SetAttr::ATIME_NOW | v1::SetAttr::MTIME_NOW;

@@ -10,20 +10,24 @@
 #include "mdc/metadb/schema.h"
 #include "mdc/ops/inode.h"
 #include "proto/convert.h"
+#include "proto/folded_name.h"
 #include "proto/status.h"
 
 namespace reel::mdc {
 namespace {
 
-void PutEntry(OpContext& ctx, InodeNumber directory, std::string_view name, const Entry& entry) {
+void PutEntry(OpContext& ctx, const Directory& directory, std::string_view name,
+              const Entry& entry) {
+  const std::string key_name = schema::NameInKey(directory.record->flags(), name);
   v1::DirentRecord record;
   record.set_inode(entry.inode.value());
   record.set_type(entry.type);
   record.set_cookie(entry.cookie);
-  ctx.txn.Put(schema::DirentKey(directory, name), record.SerializeAsString());
+  if (key_name != name) record.set_name(name.data(), name.size());
+  ctx.txn.Put(schema::DirentKey(directory.inode, key_name), record.SerializeAsString());
   record.clear_cookie();
   record.set_name(name.data(), name.size());
-  ctx.txn.Put(schema::CookieKey(directory, entry.cookie), record.SerializeAsString());
+  ctx.txn.Put(schema::CookieKey(directory.inode, entry.cookie), record.SerializeAsString());
 }
 
 void CountEntries(OpContext& ctx, const Directory& directory, std::uint64_t entries) {
@@ -48,10 +52,18 @@ absl::StatusOr<Directory> DirectoryToChange(OpContext& ctx, std::uint64_t inode,
   return Directory{InodeNumber(inode), *record};
 }
 
+absl::Status CheckNewName(const Directory& directory, std::string_view name) {
+  if ((directory.record->flags() & v1::INODE_FLAG_CASEFOLD) == 0) return absl::OkStatus();
+  return FoldName(name).status();
+}
+
 absl::StatusOr<std::optional<Entry>> FindEntry(Txn& txn, InodeNumber directory,
                                                std::string_view name) {
+  const absl::StatusOr<v1::InodeRecord*> parent = txn.Inode(directory);
+  if (!parent.ok()) return parent.status();
+  const std::string key_name = schema::NameInKey((*parent)->flags(), name);
   const absl::StatusOr<std::optional<std::string>> stored =
-      txn.Get(schema::DirentKey(directory, name));
+      txn.Get(schema::DirentKey(directory, key_name));
   if (!stored.ok()) return stored.status();
   if (!stored->has_value()) return std::optional<Entry>();
   v1::DirentRecord record;
@@ -65,14 +77,15 @@ void AddEntry(OpContext& ctx, const Directory& directory, std::string_view name,
               std::uint32_t type) {
   const std::uint64_t cookie = directory.record->next_cookie();
   directory.record->set_next_cookie(cookie + 1);
-  PutEntry(ctx, directory.inode, name, Entry{inode, type, cookie});
+  PutEntry(ctx, directory, name, Entry{inode, type, cookie});
   if (S_ISDIR(type)) CountSubdirectory(directory, 1);
   CountEntries(ctx, directory, directory.record->entries() + 1);
 }
 
 void RemoveEntry(OpContext& ctx, const Directory& directory, std::string_view name,
                  const Entry& entry) {
-  ctx.txn.Delete(schema::DirentKey(directory.inode, name));
+  const std::string key_name = schema::NameInKey(directory.record->flags(), name);
+  ctx.txn.Delete(schema::DirentKey(directory.inode, key_name));
   ctx.txn.Delete(schema::CookieKey(directory.inode, entry.cookie));
   if (S_ISDIR(entry.type)) CountSubdirectory(directory, -1);
   CountEntries(ctx, directory, std::max<std::uint64_t>(directory.record->entries(), 1) - 1);
@@ -80,7 +93,7 @@ void RemoveEntry(OpContext& ctx, const Directory& directory, std::string_view na
 
 void ReplaceEntry(OpContext& ctx, const Directory& directory, std::string_view name,
                   const Entry& entry, InodeNumber inode, std::uint32_t type) {
-  PutEntry(ctx, directory.inode, name, Entry{inode, type, entry.cookie});
+  PutEntry(ctx, directory, name, Entry{inode, type, entry.cookie});
   if (S_ISDIR(entry.type)) CountSubdirectory(directory, -1);
   if (S_ISDIR(type)) CountSubdirectory(directory, 1);
   TouchContent(ctx, directory.inode, *directory.record);

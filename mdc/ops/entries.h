@@ -1,7 +1,8 @@
 // Directory entries in the store: each is one record by name and one by cookie.
 //
 // Invariants: the two agree; a directory's `entries`, `size_bytes` and `nlink` count what it holds;
-// a cookie is used for one name once. Threads: the core thread.
+// a cookie is used for one name once. An entry keeps the spelling with which its name was made.
+// Threads: the core thread.
 #pragma once
 
 #include <optional>
@@ -29,7 +30,10 @@ struct Directory {
 // is immutable, or append-only and entries shall go.
 absl::StatusOr<Directory> DirectoryToChange(OpContext& ctx, std::uint64_t inode, bool removes);
 
-// nullopt when there is none of this name.
+// EILSEQ where the directory folds names, and this one cannot be folded.
+absl::Status CheckNewName(const Directory& directory, std::string_view name);
+
+// nullopt when there is none of this name, in any spelling where the directory folds names.
 absl::StatusOr<std::optional<Entry>> FindEntry(Txn& txn, InodeNumber directory,
                                                std::string_view name);
 
@@ -39,7 +43,7 @@ void AddEntry(OpContext& ctx, const Directory& directory, std::string_view name,
               std::uint32_t type);
 void RemoveEntry(OpContext& ctx, const Directory& directory, std::string_view name,
                  const Entry& entry);
-// The name stands for another inode from now on, at the same cookie.
+// The name, in this spelling, stands for another inode from now on, at the same cookie.
 void ReplaceEntry(OpContext& ctx, const Directory& directory, std::string_view name,
                   const Entry& entry, InodeNumber inode, std::uint32_t type);
 

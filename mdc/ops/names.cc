@@ -147,6 +147,7 @@ absl::Status Create(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (!existing.ok()) return existing.status();
   if (existing->has_value()) return ErrnoStatus(EEXIST);
   if (!parent.ok()) return parent.status();
+  if (absl::Status valid = CheckNewName(*parent, create.name()); !valid.ok()) return valid;
   const bool directory = S_ISDIR(create.mode());
   if (directory && parent->record->nlink() == std::numeric_limits<std::uint32_t>::max()) {
     return ErrnoStatus(EMLINK);
@@ -168,6 +169,7 @@ absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   if (!existing.ok()) return existing.status();
   if (existing->has_value()) return ErrnoStatus(EEXIST);
   if (!parent.ok()) return parent.status();
+  if (absl::Status named = CheckNewName(*parent, link.name()); !named.ok()) return named;
   v1::InodeRecord& record = **found;
   if (S_ISDIR(record.mode())) return ErrnoStatus(EPERM, "a directory cannot have another name");
   if ((record.flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {

@@ -43,7 +43,8 @@ void FillNewInode(const OpContext& ctx, const v1::Create& create, const Director
   record.set_change(1);
   record.set_project(parent.record->project());
   if (type == 0 || type == S_IFREG || type == S_IFDIR) {
-    record.set_flags(parent.record->flags() & v1::INODE_FLAG_SINGLE_WRITER);
+    const std::uint32_t folds = type == S_IFDIR ? v1::INODE_FLAG_CASEFOLD : 0;
+    record.set_flags(parent.record->flags() & (v1::INODE_FLAG_SINGLE_WRITER | folds));
   }
   if (!parent.record->affinity().empty()) record.set_affinity(parent.record->affinity());
   if (S_ISREG(record.mode())) record.set_directory(parent.inode.value());

@@ -69,19 +69,25 @@ std::optional<InodeNumber> InodeNumbers::Reserve() {
   return InodeNumber(next_++);
 }
 
-absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber given) {
-  absl::StatusOr<std::optional<std::string>> stored = txn.GetCounts(schema::VolumeKey());
+absl::StatusOr<v1::VolumeRecord> VolumeCounts(Txn& txn) {
+  const absl::StatusOr<std::optional<std::string>> stored = txn.GetCounts(schema::VolumeKey());
   if (!stored.ok()) return stored.status();
   v1::VolumeRecord volume;
   if (!stored->has_value() || !volume.ParseFromString(**stored)) {
     return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
   }
-  limit_ = volume.next_inode();
+  return volume;
+}
+
+absl::StatusOr<InodeNumber> InodeNumbers::Take(Txn& txn, InodeNumber given) {
+  absl::StatusOr<v1::VolumeRecord> volume = VolumeCounts(txn);
+  if (!volume.ok()) return volume.status();
+  limit_ = volume->next_inode();
   const InodeNumber taken = given != InodeNumber() ? given : InodeNumber(next_);
   // The record's own word, not memory's: an operation that staged a range may not have committed.
-  if (next_ + kRangeRest >= limit_) volume.set_next_inode(next_ + kRange);
-  volume.set_inodes(volume.inodes() + 1);
-  txn.Put(schema::VolumeKey(), volume.SerializeAsString());
+  if (next_ + kRangeRest >= limit_) volume->set_next_inode(next_ + kRange);
+  volume->set_inodes(volume->inodes() + 1);
+  txn.Put(schema::VolumeKey(), volume->SerializeAsString());
   return taken;
 }
 

@@ -153,6 +153,9 @@ struct OpContext {
 // ENOSPC, in words that tell it from a full pool.
 absl::Status StoreIsFull();
 
+// The volume's record, of which operations count in `inodes` only; DATA_LOSS.
+absl::StatusOr<v1::VolumeRecord> VolumeCounts(Txn& txn);
+
 // Hands out inode numbers from durable ranges: a crash loses the rest of a range, and no number is
 // given twice.
 class InodeNumbers {

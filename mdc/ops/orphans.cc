@@ -43,14 +43,10 @@ absl::StatusOr<bool> RemoveSomeXattrs(OpContext& ctx, InodeNumber inode, v1::Ino
 }
 
 absl::Status CountInodeGone(OpContext& ctx) {
-  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.GetCounts(schema::VolumeKey());
-  if (!stored.ok()) return stored.status();
-  v1::VolumeRecord volume;
-  if (!stored->has_value() || !volume.ParseFromString(**stored)) {
-    return absl::DataLossError("volume record is missing or cannot be decoded; run fsck.reelfs");
-  }
-  if (volume.inodes() > 0) volume.set_inodes(volume.inodes() - 1);
-  ctx.txn.Put(schema::VolumeKey(), volume.SerializeAsString());
+  absl::StatusOr<v1::VolumeRecord> volume = VolumeCounts(ctx.txn);
+  if (!volume.ok()) return volume.status();
+  if (volume->inodes() > 0) volume->set_inodes(volume->inodes() - 1);
+  ctx.txn.Put(schema::VolumeKey(), volume->SerializeAsString());
   return absl::OkStatus();
 }
 

@@ -40,14 +40,11 @@ absl::StatusOr<End> FindEnd(OpContext& ctx, std::uint64_t parent, const std::str
 
 // More ancestors than there are inodes are a loop.
 absl::Status CheckLevels(OpContext& ctx, const LoopWalk& walk) {
-  const absl::StatusOr<std::optional<std::string>> stored = ctx.txn.GetCounts(schema::VolumeKey());
-  if (!stored.ok()) return stored.status();
-  v1::VolumeRecord volume;
-  if (!stored->has_value() || !volume.ParseFromString(**stored) ||
-      walk.levels > volume.inodes() + kStepLevels) {
-    return DamagedRecord("the chain of parents", walk.from);
-  }
-  return absl::OkStatus();
+  const absl::StatusOr<v1::VolumeRecord> volume = VolumeCounts(ctx.txn);
+  if (!volume.ok()) return volume.status();
+  return walk.levels > volume->inodes() + kStepLevels
+             ? DamagedRecord("the chain of parents", walk.from)
+             : absl::OkStatus();
 }
 
 // Whether `inode` is `ancestor` or lies below it; sets ctx.unfinished where that takes another
@@ -185,6 +182,8 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   absl::StatusOr<End> to = FindEnd(ctx, rename.new_parent(), rename.new_name());
   if (!to.ok()) return to.status();
   if (!from->entry.has_value()) return ErrnoStatus(ENOENT);
+  if (absl::Status valid = CheckNewName(to->directory, rename.new_name()); !valid.ok())
+    return valid;
   if (to->entry.has_value() && no_replace) return ErrnoStatus(EEXIST);
   if (!to->entry.has_value() && exchange) return ErrnoStatus(ENOENT);
   // Two names of one inode: rename(2) leaves both.

@@ -49,6 +49,15 @@ InodeFact* State::Find(std::uint64_t inode) {
   return found != inodes.end() && found->inode == inode ? &*found : nullptr;
 }
 
+std::uint32_t State::FlagsOf(std::uint64_t inode) {
+  v1::InodeRecord record;
+  return Get(schema::InodeKey(InodeNumber(inode)), record) ? record.flags() : 0;
+}
+
+std::string State::DirentKey(std::uint64_t directory, std::string_view name) {
+  return schema::DirentKey(InodeNumber(directory), schema::NameInKey(FlagsOf(directory), name));
+}
+
 FamilyScan::FamilyScan(State& state, schema::Family family)
     : state_(state),
       cursor_(state.db().Scan(schema::Prefix(family), schema::Prefix(family), Tier::kAll)) {
@@ -100,10 +109,10 @@ absl::Status MendVolume(State& state) {
     volume.set_epoch(state.input.epoch.value());
     volume.set_sequence_base(sequence_base);
   }
-  if (volume.format() > schema::kFormat) {
+  if (volume.format() > schema::kFoldingFormat) {
     return absl::FailedPreconditionError(absl::StrCat("the records have format ", volume.format(),
-                                                      "; this program knows ", schema::kFormat,
-                                                      "; use a newer one"));
+                                                      "; this program knows ",
+                                                      schema::kFoldingFormat, "; use a newer one"));
   }
   const auto other = Uuid::FromBytes(volume.volume());
   if (other.ok() && !other->is_nil() && volume.volume() != uuid) {
@@ -111,11 +120,12 @@ absl::Status MendVolume(State& state) {
         "the records belong to volume ", other->ToString(), ", not to ",
         state.input.descriptor.volume.ToString(), "; is a LUN of another volume in its place?"));
   }
-  if (state.volume_lost || volume.format() != schema::kFormat || volume.volume() != uuid) {
+  if (state.volume_lost || volume.volume() != uuid) {
     state.Did("volume-record", "volume record",
               state.volume_lost ? "made anew from the other records" : "made right");
   }
-  volume.set_format(schema::kFormat);
+  // (Where it was lost, some directory may fold names.)
+  if (state.volume_lost) volume.set_format(schema::kFoldingFormat);
   volume.set_volume(uuid);
   state.changes.Put(schema::VolumeKey(), volume.SerializeAsString());
   return state.changes.Finish();

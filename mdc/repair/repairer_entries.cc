@@ -19,7 +19,7 @@ bool NameIsSound(std::string_view name) {
 }
 
 struct Entry {
-  std::string key_name;     // as in the key; empty for what only the cookie index has
+  std::string key_name;     // as in the key
   v1::DirentRecord record;  // as by name
   bool decoded = false;
   bool changed = false;  // is not what is stored by name
@@ -34,7 +34,8 @@ struct Cookie {
 
 class DirectoryMender {
  public:
-  DirectoryMender(State& state, std::uint64_t directory) : state_(state), directory_(directory) {}
+  DirectoryMender(State& state, std::uint64_t directory)
+      : state_(state), directory_(directory), flags_(state.FlagsOf(directory)) {}
 
   void TakeEntries(FamilyScan& scan) {
     for (; scan.valid() && scan.key().first == directory_; scan.Next()) {
@@ -78,9 +79,8 @@ class DirectoryMender {
     }
     return true;
   }
-  // No directory folds names yet, so a record has no name of its own.
-  static bool NamesDiffer(const Entry& entry) {
-    return !entry.record.name().empty() && entry.record.name() != entry.key_name;
+  bool NamesDiffer(const Entry& entry) const {
+    return schema::NameInKey(flags_, entry.name()) != entry.key_name;
   }
   static bool Agree(const Entry& entry, const Cookie& cookie) {
     return entry.record.inode() == cookie.record.inode() &&
@@ -89,11 +89,16 @@ class DirectoryMender {
 
   void DropBadNames() {
     for (Entry& entry : entries_) {
-      if (NamesDiffer(entry)) {
+      if (NamesDiffer(entry) && !entry.record.name().empty()) {
         state_.Did("entry-name", EntryText(directory_, entry.key_name),
                    "its record's other name was dropped");
         entry.record.clear_name();
         entry.changed = true;
+      }
+      if (NamesDiffer(entry)) {  // nobody would find it; by cookie it has its name
+        state_.Did("entry-name", Where(entry), "dropped: a name of a directory that folds none");
+        entry.dropped = true;
+        continue;
       }
       if (NameIsSound(entry.name())) continue;
       state_.Did("entry-name", Where(entry), "dropped: the name is not possible");
@@ -104,13 +109,13 @@ class DirectoryMender {
   // A record by name that does not decode, or leads nowhere, where the one by cookie leads
   // somewhere.
   void ResolveContradictions() {
-    std::map<std::string_view, const Cookie*> by_name;
+    std::map<std::string, const Cookie*, std::less<>> by_name;  // as in a key
     for (const Cookie& cookie : cookies_) {
-      if (cookie.decoded) by_name[cookie.record.name()] = &cookie;
+      if (cookie.decoded) by_name[schema::NameInKey(flags_, cookie.record.name())] = &cookie;
     }
     for (Entry& entry : entries_) {
       if (entry.dropped) continue;
-      const auto found = by_name.find(entry.name());
+      const auto found = by_name.find(entry.key_name);
       const Cookie* twin = found == by_name.end() ? nullptr : found->second;
       if (entry.decoded && (twin == nullptr || twin->record.inode() == entry.record.inode() ||
                             Exists(entry.record.inode()) || !Exists(twin->record.inode()))) {
@@ -128,8 +133,13 @@ class DirectoryMender {
       entry.record.set_inode(twin->record.inode());
       entry.record.set_type(twin->record.type());
       entry.record.set_cookie(twin->cookie);
+      SetName(entry, twin->record.name());
       entry.decoded = entry.changed = true;
     }
+  }
+  static void SetName(Entry& entry, const std::string& name) {
+    entry.record.clear_name();
+    if (name != entry.key_name) entry.record.set_name(name);
   }
   bool Exists(std::uint64_t inode) {
     std::string value;
@@ -147,12 +157,14 @@ class DirectoryMender {
       if (!entry.dropped) cookies.insert(entry.record.cookie());
     }
     for (const Cookie& cookie : cookies_) {
+      std::string key_name = schema::NameInKey(flags_, cookie.record.name());
       if (!cookie.decoded || !NameIsSound(cookie.record.name()) ||
-          cookies.contains(cookie.cookie) || names.contains(cookie.record.name())) {
+          cookies.contains(cookie.cookie) || names.contains(key_name)) {
         continue;
       }
       Entry& entry = entries_.emplace_back();
-      entry.key_name = cookie.record.name();
+      entry.key_name = std::move(key_name);
+      SetName(entry, cookie.record.name());
       entry.record.set_inode(cookie.record.inode());
       entry.record.set_type(cookie.record.type());
       entry.record.set_cookie(cookie.cookie);
@@ -226,6 +238,7 @@ class DirectoryMender {
 
   State& state_;
   const std::uint64_t directory_;
+  const std::uint32_t flags_;  // of the directory
   std::vector<Entry> entries_;
   std::vector<Cookie> cookies_;  // in their order
 };

@@ -102,6 +102,10 @@ struct State {
     if (!found.ok()) changes.Fail(found.status());
     return found.ok() && *found == Found::kYes && record.ParseFromString(value);
   }
+  // InodeFlag bits of the inode; 0 where its record is not there or does not decode.
+  std::uint32_t FlagsOf(std::uint64_t inode);
+  // The key of the directory's entry of that name.
+  std::string DirentKey(std::uint64_t directory, std::string_view name);
 };
 
 // The records of one family in key order; a read error fails the repair.

@@ -175,6 +175,34 @@ TEST_F(RepairerTest, AnEntryMissingByName) {
   EXPECT_EQ(Named(dir_, "file"), file_);
 }
 
+// A directory that folds names, with one file of each damage.
+TEST_F(RepairerTest, EntriesOfADirectoryThatFoldsNames) {
+  const std::uint64_t share = MakeDir(1, "share");
+  ASSERT_EQ(SetFlags(share, v1::INODE_FLAG_CASEFOLD), 0);
+  const InodeNumber directory(share);
+  const std::uint64_t missing = MakeFile(share, "Missing"), unnamed = MakeFile(share, "Unnamed"),
+                      misplaced = MakeFile(share, "Misplaced"),
+                      nowhere = MakeFile(share, "Nowhere"), by_name = MakeFile(share, "By Name");
+  Delete(schema::DirentKey(directory, "missing"));
+  EditEntry(share, "unnamed", [](v1::DirentRecord& record) { record.set_name("Else"); });
+  EditEntry(share, "misplaced", [&](v1::DirentRecord& record) {
+    Put(schema::DirentKey(directory, "Misplaced"), record.SerializeAsString());
+  });
+  Delete(schema::DirentKey(directory, "misplaced"));
+  EditEntry(share, "nowhere", [](v1::DirentRecord& record) { record.set_inode(777); });
+  Delete(schema::CookieKey(directory, CookieOf(share, "by name")));
+  EXPECT_THAT(Check(), testing::Contains("entry-name").Times(2));
+  Repair();
+  EXPECT_EQ(Named(share, "MISSING"), missing);
+  EXPECT_EQ(Named(share, "unnamed"), unnamed);
+  EXPECT_EQ(Named(share, "misplaced"), misplaced);
+  EXPECT_EQ(Named(share, "NoWhere"), nowhere);
+  EXPECT_EQ(Named(share, "BY NAME"), by_name);
+  std::vector<std::string> names;
+  for (const v1::ReadDirReply::Entry& entry : List(share)) names.push_back(entry.name());
+  EXPECT_THAT(names, testing::IsSupersetOf({"Missing", "Misplaced", "Nowhere", "By Name"}));
+}
+
 TEST_F(RepairerTest, AnInodeWithoutANameIsRescued) {
   Delete(schema::CookieKey(InodeNumber(dir_), CookieOf(dir_, "file")));
   Delete(schema::DirentKey(InodeNumber(dir_), "file"));

@@ -38,7 +38,7 @@ class TreePass {
     const std::string text = NameOf(name);
     state_.Did(code, EntryText(name.directory, text), absl::StrCat("dropped: ", why));
     const InodeNumber directory(name.directory);
-    if (!text.empty()) state_.changes.Delete(schema::DirentKey(directory, text));
+    if (!text.empty()) state_.changes.Delete(state_.DirentKey(name.directory, text));
     state_.changes.Delete(schema::CookieKey(directory, name.cookie));
     name.dropped = true;
   }
@@ -61,7 +61,7 @@ class TreePass {
     const InodeNumber directory(name.directory);
     const std::string text = NameOf(name);
     for (const std::string& key :
-         {schema::DirentKey(directory, text), schema::CookieKey(directory, name.cookie)}) {
+         {state_.DirentKey(name.directory, text), schema::CookieKey(directory, name.cookie)}) {
       v1::DirentRecord record;
       if (!state_.Get(key, record)) continue;
       record.set_type(type);
@@ -157,7 +157,7 @@ class TreePass {
 
   bool EntryExists(std::uint64_t directory, const std::string& name) {
     v1::DirentRecord record;
-    return state_.Get(schema::DirentKey(InodeNumber(directory), name), record) ||
+    return state_.Get(state_.DirentKey(directory, name), record) ||
            added_.contains({directory, name});
   }
 
@@ -166,7 +166,7 @@ class TreePass {
     std::string name = kLostAndFound;
     for (;; name += "+") {
       v1::DirentRecord record;
-      if (!state_.Get(schema::DirentKey(kRootInode, name), record)) break;
+      if (!state_.Get(state_.DirentKey(kRoot, name), record)) break;
       const InodeFact* fact = state_.Find(record.inode());
       if (fact != nullptr && fact->type == S_IFDIR && fact->named) return fact->inode;
     }
@@ -197,7 +197,7 @@ class TreePass {
     record.set_inode(child.inode);
     record.set_type(child.type);
     record.set_cookie(cookie);
-    state_.changes.Put(schema::DirentKey(InodeNumber(directory), name), record.SerializeAsString());
+    state_.changes.Put(state_.DirentKey(directory, name), record.SerializeAsString());
     record.clear_cookie();
     record.set_name(name);
     state_.changes.Put(schema::CookieKey(InodeNumber(directory), cookie),

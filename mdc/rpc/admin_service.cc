@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/grpc/grpc_tls.h"
 #include "spdlog/spdlog.h"
 #include "volume/format/lun_scan.h"
 
@@ -33,11 +32,11 @@ const VolumeRole* AdminService::RoleOf(const std::string& volume) const {
 }
 
 AdminService::AdminService(std::vector<VolumeRole*> volumes, std::vector<std::string> patterns,
-                           ConnectionGate& gate, bool tls, AboutDaemon about)
+                           ConnectionGate& gate, const PeerGuard& guard, AboutDaemon about)
     : volumes_(std::move(volumes)),
       patterns_(std::move(patterns)),
       gate_(gate),
-      tls_(tls),
+      guard_(guard),
       about_(std::move(about)),
       disk_thread_([this] { DiskMain(); }) {}
 
@@ -52,8 +51,7 @@ void AdminService::Stop() {
 }
 
 grpc::Status AdminService::CheckRole(const grpc::ServerContext& context) const {
-  if (!tls_) return grpc::Status::OK;
-  const auto peer = PeerWithRole(*context.auth_context(), TlsRole::kAdmin, "administration");
+  const auto peer = guard_.Check(*context.auth_context(), TlsRole::kAdmin, "administration");
   if (peer.ok()) return grpc::Status::OK;
   const std::string why(peer.status().message());
   gate_.CountRefused();

@@ -11,6 +11,7 @@
 
 #include "mdc/rpc/call_queue.h"
 #include "mdc/rpc/connection_gate.h"
+#include "mdc/rpc/peer_guard.h"
 #include "mdc/serve/volume_role.h"
 #include "mdc/serve/volume_server.h"
 #include "proto/admin.grpc.pb.h"
@@ -32,9 +33,9 @@ struct AboutDaemon {
 
 class AdminService {
  public:
-  // `patterns`: where Disks looks for LUNs. The roles and the gate outlive every call.
+  // `patterns`: where Disks looks for LUNs. The roles, the gate and the guard outlive every call.
   AdminService(std::vector<VolumeRole*> volumes, std::vector<std::string> patterns,
-               ConnectionGate& gate, bool tls, AboutDaemon about);
+               ConnectionGate& gate, const PeerGuard& guard, AboutDaemon about);
   ~AdminService() { Stop(); }
 
   grpc::Service* grpc() { return &service_; }
@@ -82,7 +83,7 @@ class AdminService {
   const std::vector<VolumeRole*> volumes_;
   const std::vector<std::string> patterns_;
   ConnectionGate& gate_;
-  const bool tls_;
+  const PeerGuard& guard_;
   const AboutDaemon about_;
   Mutex mutex_;
   CondVar changed_;

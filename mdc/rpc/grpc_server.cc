@@ -21,17 +21,20 @@ constexpr int kMaxIdleMs = 60'000;
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
     const std::string& listen, std::vector<VolumeRole*> volumes,
-    std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls,
+    std::vector<std::string> lun_patterns, std::shared_ptr<WatchedTls> tls,
     const ConnectionGate::Options& connections, AboutDaemon about) {
   auto gate = ConnectionGate::Listen(listen, connections);
   if (!gate.ok()) return gate.status();
+  auto guard = PeerGuard::Open(tls);
+  if (!guard.ok()) return guard.status();
   auto server =
-      absl::WrapUnique(new GrpcServer(*std::move(gate), std::move(volumes), std::move(lun_patterns),
-                                      tls.has_value(), std::move(about)));
+      absl::WrapUnique(new GrpcServer(*std::move(gate), *std::move(guard), std::move(volumes),
+                                      std::move(lun_patterns), std::move(about)));
+  server->credentials_ = ServerCredentialsOf(std::move(tls));
   grpc::ServerBuilder builder;
   const std::shared_ptr acceptor(builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      ServerCredentialsOf(tls)));
+      server->credentials_));
   builder.RegisterService(server->sessions_.grpc());
   builder.RegisterService(server->admin_.grpc());
   server->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());

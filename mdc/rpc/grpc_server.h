@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +12,10 @@
 #include "grpcpp/grpcpp.h"
 #include "mdc/rpc/admin_service.h"
 #include "mdc/rpc/connection_gate.h"
+#include "mdc/rpc/peer_guard.h"
 #include "mdc/rpc/service.h"
 #include "mdc/serve/volume_server.h"
-#include "proto/tls/tls.h"
+#include "proto/tls/watched_tls.h"
 
 namespace reel::mdc {
 
@@ -23,10 +23,10 @@ class GrpcServer {
  public:
   // `listen` is HOST:PORT (0: any port). The roles outlive the server. With `tls`, clients and
   // administrators are known by their certificates; without it everybody may do everything.
-  // UNAVAILABLE: the address cannot be had.
+  // UNAVAILABLE: the address cannot be had; errors as of PeerGuard::Open.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(
       const std::string& listen, std::vector<VolumeRole*> volumes,
-      std::vector<std::string> lun_patterns, const std::optional<TlsMaterial>& tls = std::nullopt,
+      std::vector<std::string> lun_patterns, std::shared_ptr<WatchedTls> tls = nullptr,
       const ConnectionGate::Options& connections = {}, AboutDaemon about = {});
   ~GrpcServer();
 
@@ -36,13 +36,17 @@ class GrpcServer {
   void Stop();
 
  private:
-  GrpcServer(std::unique_ptr<ConnectionGate> gate, std::vector<VolumeRole*> volumes,
-             std::vector<std::string> lun_patterns, bool tls, AboutDaemon about)
+  GrpcServer(std::unique_ptr<ConnectionGate> gate, std::unique_ptr<PeerGuard> guard,
+             std::vector<VolumeRole*> volumes, std::vector<std::string> lun_patterns,
+             AboutDaemon about)
       : gate_(std::move(gate)),
-        sessions_(volumes, *gate_, tls),
-        admin_(std::move(volumes), std::move(lun_patterns), *gate_, tls, std::move(about)) {}
+        guard_(std::move(guard)),
+        sessions_(volumes, *gate_, *guard_),
+        admin_(std::move(volumes), std::move(lun_patterns), *gate_, *guard_, std::move(about)) {}
 
   const std::unique_ptr<ConnectionGate> gate_;
+  const std::unique_ptr<PeerGuard> guard_;
+  std::shared_ptr<grpc::ServerCredentials> credentials_;
   SessionService sessions_;
   AdminService admin_;
   std::unique_ptr<CallQueue> queue_;

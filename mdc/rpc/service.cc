@@ -3,18 +3,15 @@
 #include <string>
 
 #include "mdc/rpc/session_stream.h"
-#include "proto/grpc/grpc_tls.h"
 
 namespace reel::mdc {
 
 void SessionService::Where(WhereCall& call) {
-  if (tls_) {
-    const auto peer = PeerWithRole(*call.context().auth_context(), TlsRole::kClient, "mounting");
-    if (!peer.ok()) {
-      gate_.CountRefused();
-      return call.Finish(
-          grpc::Status(grpc::StatusCode::PERMISSION_DENIED, std::string(peer.status().message())));
-    }
+  const auto peer = guard_.Check(*call.context().auth_context(), TlsRole::kClient, "mounting");
+  if (!peer.ok()) {
+    gate_.CountRefused();
+    return call.Finish(
+        grpc::Status(grpc::StatusCode::PERMISSION_DENIED, std::string(peer.status().message())));
   }
   for (const VolumeRole* role : volumes_) {
     if (role->name() != call.request().volume()) continue;
@@ -34,7 +31,7 @@ void SessionService::Accept(CallQueue& queue) {
   WhereCall::Accept(
       service_, &v1::Mdc::AsyncService::RequestWhere, [this](WhereCall& call) { Where(call); },
       queue);
-  AcceptStreams(StreamContext{service_, queue, volumes_, gate_, tls_, refusals_});
+  AcceptStreams(StreamContext{service_, queue, volumes_, gate_, guard_, refusals_});
 }
 
 }  // namespace reel::mdc

@@ -8,7 +8,7 @@
 //   3. The next frame is read when the last one has been posted: frames keep their order.
 //   4. A stream that has not said Hello within the gate's time for the unknown is ended.
 //   5. With TLS, a stream is served only for a certificate with the role client; the volume knows
-//      its name.
+//      its name. When it is revoked, the session is ended.
 //   6. A stream for a volume of which this daemon is a standby is ended with the address of the
 //      active controller.
 // Threads: frames come in on the call queue's thread; whoever holds a core's seat sends.
@@ -21,6 +21,7 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/rpc/call_queue.h"
 #include "mdc/rpc/connection_gate.h"
+#include "mdc/rpc/peer_guard.h"
 #include "mdc/serve/volume_role.h"
 #include "mdc/serve/volume_server.h"
 #include "proto/mdc.grpc.pb.h"
@@ -31,9 +32,9 @@ inline constexpr int kMaxFrameBytes = 4 << 20;
 
 class SessionService {
  public:
-  // The roles and the gate outlive every call.
-  SessionService(std::vector<VolumeRole*> volumes, ConnectionGate& gate, bool tls)
-      : volumes_(std::move(volumes)), gate_(gate), tls_(tls) {}
+  // The roles, the gate and the guard outlive every call.
+  SessionService(std::vector<VolumeRole*> volumes, ConnectionGate& gate, PeerGuard& guard)
+      : volumes_(std::move(volumes)), gate_(gate), guard_(guard) {}
 
   grpc::Service* grpc() { return &service_; }
   // Accepts streams, and questions for the active controller, from now on, until the server is shut
@@ -47,7 +48,7 @@ class SessionService {
   v1::Mdc::AsyncService service_;
   const std::vector<VolumeRole*> volumes_;
   ConnectionGate& gate_;
-  const bool tls_;
+  PeerGuard& guard_;
   LogLimit refusals_;
 };
 

@@ -11,7 +11,6 @@
 #include "mdc/rpc/read_gate.h"
 #include "mdc/rpc/unsent_frames.h"
 #include "mdc/serve/volume_server.h"
-#include "proto/grpc/grpc_tls.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -135,21 +134,17 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       reply.set_message("the first message of a stream must be a Hello");
       return Reject(std::move(reply), grpc::StatusCode::FAILED_PRECONDITION);
     }
-    std::string certificate;
-    if (shared_.tls) {
-      auto peer = PeerWithRole(*context_.auth_context(), TlsRole::kClient, "mounting");
-      if (!peer.ok()) {
-        shared_.gate.CountRefused();
-        if (const auto more = shared_.refusals.Admit(SystemClock().NowMs())) {
-          spdlog::warn("a mount from {} is refused: {}{}", context_.peer(),
-                       std::string(peer.status().message()), *more);
-        }
-        reply.set_id(incoming_.requests(0).id());
-        reply.set_error(EACCES);
-        reply.set_message(std::string(peer.status().message()));
-        return Reject(std::move(reply), grpc::StatusCode::PERMISSION_DENIED);
+    const auto peer = shared_.guard.Check(*context_.auth_context(), TlsRole::kClient, "mounting");
+    if (!peer.ok()) {
+      shared_.gate.CountRefused();
+      if (const auto more = shared_.refusals.Admit(SystemClock().NowMs())) {
+        spdlog::warn("a mount from {} is refused: {}{}", context_.peer(),
+                     std::string(peer.status().message()), *more);
       }
-      certificate = std::move(peer->name);
+      reply.set_id(incoming_.requests(0).id());
+      reply.set_error(EACCES);
+      reply.set_message(std::string(peer.status().message()));
+      return Reject(std::move(reply), grpc::StatusCode::PERMISSION_DENIED);
     }
     const std::string& name = incoming_.requests(0).hello().volume();
     reply.set_id(incoming_.requests(0).id());
@@ -159,12 +154,21 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       if (role->server() == nullptr) return SendOn(*role, std::move(reply));
       hello_due_.Cancel();
       volume_ = role->server();
-      stream_ = volume_->AddStream(shared_from_this(), std::move(certificate));
+      stream_ = volume_->AddStream(shared_from_this(), peer->name);
+      if (shared_.guard.tls()) EndWhenRevoked(*peer);
       return true;
     }
     reply.set_error(ENOENT);
     reply.set_message("no such volume here");
     return Reject(std::move(reply), grpc::StatusCode::NOT_FOUND);
+  }
+
+  void EndWhenRevoked(const TlsPeer& peer) {
+    watched_ = shared_.guard.Watch(peer, [volume = volume_, stream = stream_, name = peer.name] {
+      volume->RunOnCore([stream, name](Core& core) {
+        core.EndStream(stream, absl::StrCat("the certificate of ", name, " is revoked"));
+      });
+    });
   }
 
   bool SendOn(const VolumeRole& role, v1::Reply reply) {
@@ -197,6 +201,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
       unsent_.End();
       Advance();
     }
+    shared_.guard.Forget(watched_);
     if (volume_ != nullptr) volume_->StreamEnded(stream_);
   }
 
@@ -229,6 +234,7 @@ class SessionStream final : public StreamPeer, public std::enable_shared_from_th
   v1::ClientFrame incoming_;
   VolumeServer* volume_ = nullptr;
   StreamId stream_;
+  PeerGuard::Ticket watched_ = 0;
 
   Mutex mutex_;
   std::uint32_t steps_ ABSL_GUARDED_BY(mutex_) = 0;  // under way

@@ -14,6 +14,7 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/rpc/call_queue.h"
 #include "mdc/rpc/connection_gate.h"
+#include "mdc/rpc/peer_guard.h"
 #include "mdc/serve/volume_role.h"
 #include "proto/mdc.grpc.pb.h"
 
@@ -25,7 +26,7 @@ struct StreamContext {
   CallQueue& queue;
   const std::vector<VolumeRole*>& volumes;
   ConnectionGate& gate;
-  const bool tls;
+  PeerGuard& guard;
   LogLimit& refusals;
 };
 

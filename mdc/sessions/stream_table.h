@@ -19,6 +19,7 @@ class StreamTable {
     if (added) known->second.certificate = std::move(certificate);
     return added;
   }
+  bool IsHere(StreamId stream) const { return streams_.contains(stream); }
   void Remove(StreamId stream) { streams_.erase(stream); }
 
   // It is to end, and nothing more is read from it. No effect where it is not here.

@@ -26,8 +26,7 @@ class ServiceTest : public testing::Test {
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     role_.Serve(*server_);
-    auto grpc =
-        GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), std::nullopt, connections);
+    auto grpc = GrpcServer::Start("127.0.0.1:0", {&role_}, volume_.paths(), nullptr, connections);
     EXPECT_TRUE(grpc.ok()) << grpc.status();
     grpc_ = *std::move(grpc);
     channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", grpc_->port()),

@@ -1,5 +1,6 @@
 #include "proto/grpc/grpc_tls.h"
 
+#include <grpc/grpc_security.h>
 #include <grpc/support/log.h>
 
 #include <utility>
@@ -45,27 +46,62 @@ void KeepGrpcQuiet() {
   (void)once;
 }
 
+// What grpc::SslServerCredentials are, but for the certificates: gRPC asks for them with each
+// handshake. (Only its C interface can do that.)
+class WatchingCredentials final : public grpc::ServerCredentials {
+ public:
+  explicit WatchingCredentials(std::shared_ptr<WatchedTls> tls)
+      : tls_(std::move(tls)),
+        credentials_(grpc_ssl_server_credentials_create_with_options(
+            grpc_ssl_server_credentials_create_options_using_config_fetcher(
+                GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY, Fetch, this))) {}
+  WatchingCredentials(const WatchingCredentials&) = delete;
+  WatchingCredentials& operator=(const WatchingCredentials&) = delete;
+  ~WatchingCredentials() override { grpc_server_credentials_release(credentials_); }
+
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    return grpc_server_add_http2_port(server, address.c_str(), credentials_);
+  }
+
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    return static_cast<WatchingCredentials*>(self)->FetchChanged(config);
+  }
+  grpc_ssl_certificate_config_reload_status FetchChanged(
+      grpc_ssl_server_certificate_config** config) {
+    std::shared_ptr<const TlsMaterial> now = tls_->Current();
+    MutexLock lock(mutex_);
+    if (now == given_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    given_ = std::move(now);
+    const grpc_ssl_pem_key_cert_pair pair{given_->key_pem.c_str(), given_->cert_pem.c_str()};
+    *config = grpc_ssl_server_certificate_config_create(given_->ca_pem.c_str(), &pair, 1);
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  const std::shared_ptr<WatchedTls> tls_;
+  grpc_server_credentials* const credentials_;
+  Mutex mutex_;
+  std::shared_ptr<const TlsMaterial> given_ ABSL_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
-std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(
-    const std::optional<TlsMaterial>& material) {
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(std::shared_ptr<WatchedTls> tls) {
   KeepGrpcQuiet();
-  if (!material) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions options(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = material->ca_pem;
-  options.pem_key_cert_pairs.push_back({material->key_pem, material->cert_pem});
-  return grpc::SslServerCredentials(options);
+  if (tls == nullptr) return grpc::InsecureServerCredentials();
+  return std::make_shared<WatchingCredentials>(std::move(tls));
 }
 
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
-    const std::optional<TlsMaterial>& material) {
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const TlsMaterial* tls) {
   KeepGrpcQuiet();
-  if (!material) return grpc::InsecureChannelCredentials();
+  if (tls == nullptr) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions options;
-  options.pem_root_certs = material->ca_pem;
-  options.pem_private_key = material->key_pem;
-  options.pem_cert_chain = material->cert_pem;
+  options.pem_root_certs = tls->ca_pem;
+  options.pem_private_key = tls->key_pem;
+  options.pem_cert_chain = tls->cert_pem;
   return grpc::SslCredentials(options);
 }
 

@@ -4,21 +4,21 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/tls/tls.h"
+#include "proto/tls/watched_tls.h"
 
 namespace reel {
 
-// Without material: no TLS. With it, the server demands a certificate of its authority from every
-// client, and a client checks that the server's is for the host that it dialled.
-std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(
-    const std::optional<TlsMaterial>& material);
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(
-    const std::optional<TlsMaterial>& material);
+// Null: no TLS. Else the server demands a certificate of its authority from every client, and a
+// client checks that the server's is for the host that it dialled. A server looks at its files
+// again for each new connection. Its credentials are for one server, whose connections come one at
+// a time (gRPC replaces what it makes of the files without a lock), and outlive it.
+std::shared_ptr<grpc::ServerCredentials> ServerCredentialsOf(std::shared_ptr<WatchedTls> tls);
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const TlsMaterial* tls);
 
 // By the certificate of the connection. INVALID_ARGUMENT: none, or not one of ReelFS.
 absl::StatusOr<TlsPeer> PeerOf(const grpc::AuthContext& context);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -134,13 +135,30 @@ absl::StatusOr<TlsPeer> PeerOf(const X509& certificate) {
     return absl::InvalidArgumentError(
         absl::StrCat("the certificate of ", *name, " carries no role (a URI reelfs:role/…)"));
   }
-  return TlsPeer{*std::move(name), *role};
+  return TlsPeer{*std::move(name), *role, SerialText(*X509_get0_serialNumber(&certificate)),
+                 NameText(*X509_get_issuer_name(&certificate))};
 }
 
 absl::StatusOr<TlsPeer> PeerOf(std::string_view pem) {
   const auto certificates = ParseCertificates(pem);
   if (!certificates.ok()) return certificates.status();
   return PeerOf(*certificates->front());
+}
+
+std::string SerialText(const ASN1_INTEGER& serial) {
+  const OpensslPtr<BIGNUM> number(ASN1_INTEGER_to_BN(&serial, nullptr));
+  char* const digits = number != nullptr ? BN_bn2hex(number.get()) : nullptr;
+  std::string text = digits != nullptr ? absl::AsciiStrToLower(digits) : "";
+  OPENSSL_free(digits);
+  return text;
+}
+
+std::string NameText(const X509_NAME& name) {
+  const OpensslPtr<BIO> memory(BIO_new(BIO_s_mem()));
+  X509_NAME_print_ex(memory.get(), &name, 0, XN_FLAG_RFC2253);
+  const char* data = nullptr;
+  const long size = BIO_get_mem_data(memory.get(), &data);
+  return std::string(data, static_cast<std::size_t>(size));
 }
 
 std::string HostsOf(const X509& certificate) {

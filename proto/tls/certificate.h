@@ -6,9 +6,10 @@
 // metadata controller the host names and addresses.
 //
 // Texts are untrusted: an error, never an abort. The only files that know OpenSSL are this one's,
-// tls.cc, tls_probe.cc and tools/admin/pki.cc. Threads: pure functions.
+// tls.cc, revocations.cc, tls_probe.cc and those of tools/admin/pki*. Threads: pure functions.
 #pragma once
 
+#include <openssl/bn.h>
 #include <openssl/evp.h>
 #include <openssl/x509v3.h>
 
@@ -30,6 +31,8 @@ absl::StatusOr<TlsRole> ParseRole(std::string_view name);
 struct TlsPeer {
   std::string name;
   TlsRole role = TlsRole::kClient;
+  std::string serial{};  // in hexadecimal
+  std::string issuer{};  // whose serial that is
 };
 
 struct OpensslDelete {
@@ -40,6 +43,8 @@ struct OpensslDelete {
   void operator()(X509_STORE_CTX* p) const { X509_STORE_CTX_free(p); }
   void operator()(GENERAL_NAMES* p) const { GENERAL_NAMES_free(p); }
   void operator()(X509_EXTENSION* p) const { X509_EXTENSION_free(p); }
+  void operator()(X509_CRL* p) const { X509_CRL_free(p); }
+  void operator()(BIGNUM* p) const { BN_free(p); }
 };
 template <typename T>
 using OpensslPtr = std::unique_ptr<T, OpensslDelete>;
@@ -53,6 +58,11 @@ absl::StatusOr<OpensslPtr<EVP_PKEY>> ParsePrivateKey(std::string_view pem);
 absl::StatusOr<TlsPeer> PeerOf(const X509& certificate);
 // Of the first certificate of a PEM text.
 absl::StatusOr<TlsPeer> PeerOf(std::string_view pem);
+
+// A certificate's number among those of its issuer, in hexadecimal.
+std::string SerialText(const ASN1_INTEGER& serial);
+// "CN=ReelFS authority 3f2a11c0".
+std::string NameText(const X509_NAME& name);
 
 // The host names and addresses that it is for: "mdc1, 10.0.0.1"; "none".
 std::string HostsOf(const X509& certificate);

@@ -1,60 +1,13 @@
 #include "proto/tls/tls.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
+#include <ctime>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/tls/tls_file.h"
 
 namespace reel {
 namespace {
-
-constexpr std::size_t kMaxFileBytes = 1 << 20;
-
-// One of the three, as messages name it.
-struct NamedFile {
-  const char* key;
-  const std::string& path;
-
-  std::string text() const { return absl::StrCat(key, " ", absl::CHexEscape(path)); }
-  absl::Status Wrong(std::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(text(), " ", std::string(what)));
-  }
-};
-
-absl::StatusOr<std::string> ReadFile(const NamedFile& file, bool secret) {
-  const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    const int error = errno;
-    const std::string message = absl::StrCat(file.text(), ": ", std::strerror(error));
-    return error == ENOENT   ? absl::NotFoundError(message)
-           : error == EACCES ? absl::PermissionDeniedError(message)
-                             : absl::InvalidArgumentError(message);
-  }
-  const absl::Cleanup closing = [fd] { close(fd); };
-  struct stat stat {};
-  if (fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode)) return file.Wrong("is no regular file");
-  if (secret && (stat.st_mode & S_IRWXO) != 0) {
-    return file.Wrong("may be read or written by everyone; keep it secret: chmod o= on it");
-  }
-  std::string text(kMaxFileBytes + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t count = read(fd, text.data() + size, text.size() - size);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return file.Wrong(absl::StrCat("cannot be read: ", std::strerror(errno)));
-    if (count == 0) break;
-    size += static_cast<std::size_t>(count);
-  }
-  if (size > kMaxFileBytes) return file.Wrong("is longer than 1 MiB: neither certificate nor key");
-  text.resize(size);
-  return text;
-}
 
 std::string DateOf(const ASN1_TIME* time) {
   tm fields{};
@@ -65,7 +18,7 @@ std::string DateOf(const ASN1_TIME* time) {
   return text;
 }
 
-absl::Status CheckDates(const NamedFile& file, const X509& certificate) {
+absl::Status CheckDates(const TlsFile& file, const X509& certificate) {
   const ASN1_TIME* begin = X509_get0_notBefore(&certificate);
   const ASN1_TIME* end = X509_get0_notAfter(&certificate);
   if (X509_cmp_current_time(begin) > 0) {
@@ -73,12 +26,12 @@ absl::Status CheckDates(const NamedFile& file, const X509& certificate) {
   }
   if (X509_cmp_current_time(end) < 0) {
     return file.Wrong(
-        absl::StrCat("has expired on ", DateOf(end), "; issue another (reeladm pki issue)"));
+        absl::StrCat("has expired on ", DateOf(end), "; renew it (reeladm pki renew)"));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckIssuer(const NamedFile& cert, const NamedFile& ca,
+absl::Status CheckIssuer(const TlsFile& cert, const TlsFile& ca,
                          const std::vector<OpensslPtr<X509>>& own,
                          const std::vector<OpensslPtr<X509>>& authorities, TlsRole role) {
   const OpensslPtr<X509_STORE> store(X509_STORE_new());
@@ -101,7 +54,7 @@ absl::Status CheckIssuer(const NamedFile& cert, const NamedFile& ca,
                                  "): are both of the same authority?"));
 }
 
-absl::Status CheckRole(const NamedFile& file, const TlsPeer& peer, TlsRole role) {
+absl::Status CheckRole(const TlsFile& file, const TlsPeer& peer, TlsRole role) {
   if (peer.role == role) return absl::OkStatus();
   return file.Wrong(absl::StrCat("has the role ", std::string(RoleName(peer.role)),
                                  "; the role needed here is ", std::string(RoleName(role)),
@@ -112,18 +65,18 @@ absl::Status CheckRole(const NamedFile& file, const TlsPeer& peer, TlsRole role)
 
 absl::StatusOr<std::optional<TlsMaterial>> LoadTls(const TlsFiles& files, TlsRole role) {
   if (!files.any()) return std::optional<TlsMaterial>();
-  const NamedFile ca{"tls_ca", files.ca}, cert{"tls_cert", files.cert}, key{"tls_key", files.key};
-  for (const NamedFile* file : {&ca, &cert, &key}) {
+  const TlsFile ca{"tls_ca", files.ca}, cert{"tls_cert", files.cert}, key{"tls_key", files.key};
+  for (const TlsFile* file : {&ca, &cert, &key}) {
     if (file->path.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat(file->key, " is missing: TLS takes tls_ca, tls_cert and tls_key"));
     }
   }
-  auto ca_pem = ReadFile(ca, /*secret=*/false);
+  auto ca_pem = ca.Read(/*secret=*/false);
   if (!ca_pem.ok()) return ca_pem.status();
-  auto cert_pem = ReadFile(cert, /*secret=*/false);
+  auto cert_pem = cert.Read(/*secret=*/false);
   if (!cert_pem.ok()) return cert_pem.status();
-  auto key_pem = ReadFile(key, /*secret=*/true);
+  auto key_pem = key.Read(/*secret=*/true);
   if (!key_pem.ok()) return key_pem.status();
 
   const auto authorities = ParseCertificates(*ca_pem);
@@ -143,8 +96,9 @@ absl::StatusOr<std::optional<TlsMaterial>> LoadTls(const TlsFiles& files, TlsRol
   if (absl::Status s = CheckRole(cert, *self, role); !s.ok()) return s;
   if (absl::Status s = CheckDates(cert, *own->front()); !s.ok()) return s;
   if (absl::Status s = CheckIssuer(cert, ca, *own, *authorities, role); !s.ok()) return s;
-  return std::optional<TlsMaterial>(
-      TlsMaterial{*std::move(ca_pem), *std::move(cert_pem), *std::move(key_pem), *std::move(self)});
+  return std::optional<TlsMaterial>(TlsMaterial{*std::move(ca_pem), *std::move(cert_pem),
+                                                *std::move(key_pem), *std::move(self),
+                                                DateOf(X509_get0_notAfter(own->front().get()))});
 }
 
 }  // namespace reel

@@ -24,6 +24,7 @@ struct TlsMaterial {
   std::string cert_pem;
   std::string key_pem;
   TlsPeer self;
+  std::string until{};  // when one's own certificate ends
 };
 
 // Nothing when no file is named: no TLS. INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED: which

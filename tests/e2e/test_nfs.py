@@ -1,153 +1,116 @@
 """A volume re-exported by NFS: nfs-ganesha with the configuration that deploy/ganesha/ganesha.conf
-recommends, on two hosts, and handles of files, which it stands on."""
+recommends, on two hosts. (The handles that it stands on: test_posix_more.py.)"""
+import contextlib
 import ctypes
-import errno
+import fcntl
 import os
-import socket
+import signal
 import subprocess
 
 import pytest
 
-from cluster import TOP, run, until
+from cluster import run
+from gateway import Gateway, configured
 
-EXAMPLE = os.path.join(TOP, "deploy", "ganesha", "ganesha.conf")
 BYTES = os.urandom(5_000_000)
-LIBC = ctypes.CDLL(None, use_errno=True)
-AT_FDCWD = -100
+LIBNFS = "libnfs.so.13"
+TRY_LOCK, UNLOCK = 1, 2  # nfs4_lock_op of libnfs
 
 
-class Handle(ctypes.Structure):
-    """struct file_handle: name_to_handle_at(2)"""
-    _fields_ = [("bytes", ctypes.c_uint), ("type", ctypes.c_int), ("data", ctypes.c_ubyte * 128)]
-
-    @classmethod
-    def of(cls, path):
-        handle, mount = cls(bytes=128), ctypes.c_int()
-        if LIBC.name_to_handle_at(AT_FDCWD, path.encode(), ctypes.byref(handle),
-                                  ctypes.byref(mount), 0) != 0:
-            raise OSError(ctypes.get_errno(), path)
-        return handle
-
-    def open(self, mount):
-        directory = os.open(mount, os.O_RDONLY)
-        fd = LIBC.open_by_handle_at(directory, ctypes.byref(self), os.O_RDONLY)
-        os.close(directory)
-        if fd < 0:
-            raise OSError(ctypes.get_errno(), mount)
-        return os.fdopen(fd, "rb")
-
-
-class Gateway:
+class NfsGateway(Gateway):
     def __init__(self, directory, path):
-        os.makedirs(f"{directory}/recovery")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        changed = {"NFS_Port = 2049": f"NFS_Port = {self.port}",
-                   "Path = /mnt/reel": f"Path = {path}",
-                   "# RecoveryRoot = /mnt/reel/.ganesha": f"RecoveryRoot = {directory}/recovery",
-                   "Root_Squash": "No_Root_Squash", "Grace_Period = 30": "Grace_Period = 1"}
-        with open(EXAMPLE, encoding="utf-8") as example:
-            text = example.read()
-        for old, new in changed.items():
-            assert old in text, f"{EXAMPLE} has no {old!r}"
-            text = text.replace(old, new)
-        self.conf, self.log = f"{directory}/ganesha.conf", f"{directory}/log"
-        with open(self.conf, "w", encoding="utf-8") as file:
-            file.write(text)
-        self.directory = directory
-        self.start()
+        super().__init__(directory)
+        self.path = path
+        os.mkdir(f"{directory}/recovery")
+        with open(f"{directory}/ganesha.conf", "w", encoding="utf-8") as file:
+            file.write(configured("ganesha/ganesha.conf", {
+                "NFS_Port = 2049;": f"NFS_Port = {self.port};",
+                "Path = /mnt/reel;": f"Path = {path};",
+                "# RecoveryRoot = /mnt/reel/.ganesha;": f"RecoveryRoot = {directory}/recovery;",
+                "Squash = Root_Squash;": "Squash = No_Root_Squash;",
+                "Grace_Period = 30;": "Grace_Period = 1;"}))
+        self.serve()
 
-    def start(self):
-        self._daemon = subprocess.Popen(
-            ["ganesha.nfsd", "-F", "-f", self.conf, "-L", self.log, "-p", f"{self.directory}/pid"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True)
-        until(self.listens)
-
-    def listens(self):
-        assert self._daemon.poll() is None, open(self.log, encoding="utf-8").read()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def end(self):
-        self._daemon.kill()
-        self._daemon.wait()
+    def serve(self):
+        self.start("ganesha.nfsd", "-F", "-f", f"{self.directory}/ganesha.conf", "-L",
+                   f"{self.directory}/log", "-p", f"{self.directory}/pid")
 
     def url(self, path):
         return f"nfs://127.0.0.1/reel/{path}?version=4&nfsport={self.port}"
 
-    def write(self, name, data):
-        """By libnfs, which writes less than 8 KiB at a time by NFSv4."""
-        library, file = ctypes.CDLL("libnfs.so.13"), ctypes.c_void_p()
-        library.nfs_init_context.restype = ctypes.c_void_p
+    def read(self, name):
+        return subprocess.check_output(["nfs-cat", self.url(name)], timeout=120)
+
+    @contextlib.contextmanager
+    def opened(self, name, flags=os.O_RDWR):
+        """A file that a client has open."""
+        library, file = ctypes.CDLL(LIBNFS), ctypes.c_void_p()
+        library.nfs_init_context.restype = library.nfs_parse_url_dir.restype = ctypes.c_void_p
         nfs = ctypes.c_void_p(library.nfs_init_context())
-        library.nfs_set_version(nfs, 4)
-        library.nfs_parse_url_dir.restype = ctypes.c_void_p
         assert library.nfs_parse_url_dir(nfs, self.url("").encode())
         assert library.nfs_mount(nfs, b"127.0.0.1", b"/reel") == 0
-        flags = os.O_CREAT | os.O_WRONLY
-        assert library.nfs_open2(nfs, f"/{name}".encode(), flags, 0o644, ctypes.byref(file)) == 0
-        assert library.nfs_pwrite(nfs, file, ctypes.c_uint64(0), ctypes.c_uint64(len(data)),
-                                  data) == len(data)
-        assert library.nfs_close(nfs, file) == 0
+        assert library.nfs_open2(nfs, f"/{name}".encode(), flags, 0o644,
+                                 ctypes.byref(file)) == 0
+        yield OpenFile(library, nfs, file)
+        library.nfs_close(nfs, file)  # fails after a refused lock, which libnfs does not count
         library.nfs_destroy_context(nfs)
+
+
+class OpenFile:
+    def __init__(self, library, nfs, file):
+        self._library, self._nfs, self._file = library, nfs, file
+
+    def write(self, data):
+        """From the start. REQUIRES: less than 8 KiB, which is all that libnfs sends by NFSv4."""
+        size = ctypes.c_uint64(len(data))
+        return self._library.nfs_pwrite(self._nfs, self._file, ctypes.c_uint64(0), size, data)
+
+    def lock(self, length, how=TRY_LOCK):
+        return self._library.nfs_lockf(self._nfs, self._file, how, ctypes.c_uint64(length)) == 0
 
 
 @pytest.fixture
 def gateways(cluster, room, request):
     made = []
     for number, mount in enumerate(room):
-        made.append(Gateway(os.path.join(cluster.scratch, f"{request.node.name}-{number}"), mount))
+        directory = os.path.join(cluster.scratch, f"{request.node.name}-{number}")
+        made.append(NfsGateway(directory, mount))
     yield made
     for gateway in made:
-        gateway.end()
-
-
-def fetched(gateway, name):
-    return subprocess.check_output(["nfs-cat", gateway.url(name)], timeout=120)
-
-
-def test_a_handle_of_one_host_opens_the_file_on_another(cluster, room):
-    path = os.path.join(room[0], "file")
-    with open(path, "wb") as file:
-        file.write(b"bytes")
-    handle = Handle.of(path)
-    os.rename(path, path + ".renamed")
-    with handle.open(cluster.mounts[1]) as file:
-        assert file.read() == b"bytes"
-    os.unlink(path + ".renamed")
-    with open(path, "wb") as file:  # whatever is made now is another file
-        file.write(b"other")
-
-    def is_stale():
-        try:
-            with handle.open(cluster.mounts[1]) as file:
-                assert file.read() == b"bytes"  # until the other host has heard of the removal
-            return False
-        except OSError as error:
-            assert error.errno == errno.ESTALE
-            return True
-
-    until(is_stale)
+        gateway.end(signal.SIGKILL)
 
 
 def test_two_gateways_export_one_volume(room, gateways):
     first, second = gateways
-    first.write("made", BYTES[:1000])
-    assert fetched(second, "made") == BYTES[:1000]
+    with first.opened("made", os.O_CREAT | os.O_RDWR) as file:
+        assert file.write(BYTES[:1000]) == 1000
+    assert second.read("made") == BYTES[:1000]
     with open(os.path.join(room[1], "made"), "r+b") as file:
         assert file.read() == BYTES[:1000]
         file.write(BYTES)
-    assert fetched(first, "made") == BYTES[:1000] + BYTES
+    assert first.read("made") == BYTES[:1000] + BYTES
     os.rename(os.path.join(room[0], "made"), os.path.join(room[0], "renamed"))
     assert "renamed" in run("nfs-ls", second.url("")) and "made" not in run("nfs-ls", first.url(""))
+
+
+def test_locks_are_those_of_the_cluster(room, gateways):
+    first, second = gateways
+    with open(os.path.join(room[0], "file"), "wb") as file:
+        file.write(b"12345678")
+    with first.opened("file") as one, second.opened("file") as other, \
+            open(os.path.join(room[1], "file"), "r+b") as native:
+        assert one.lock(4) and not other.lock(4)
+        with pytest.raises(OSError):
+            fcntl.lockf(native, fcntl.LOCK_EX | fcntl.LOCK_NB, 4, 0)
+        assert one.lock(4, UNLOCK)
+        fcntl.lockf(native, fcntl.LOCK_EX | fcntl.LOCK_NB, 4, 0)
+        assert not one.lock(4)
 
 
 def test_a_gateway_that_died_comes_back(room, gateways):
     first, _ = gateways
     with open(os.path.join(room[1], "file"), "wb") as file:
         file.write(BYTES)
-    first.end()
-    first.start()
-    assert fetched(first, "file") == BYTES
+    first.end(signal.SIGKILL)
+    first.serve()
+    assert first.read("file") == BYTES

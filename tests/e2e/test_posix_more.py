@@ -164,7 +164,19 @@ def test_handles(cluster, room):
     assert os.readlink(f"/proc/self/fd/{descriptor}").endswith("/a/b/c")
     os.close(descriptor)
     os.unlink(f"{one}/a/elsewhere")
-    eventually(lambda: refused(lambda: open_handle(cluster.ws2, file)) == errno.ESTALE)
+    write(f"{one}/a/elsewhere", b"of another file")
+
+    def is_stale():
+        try:
+            descriptor = open_handle(cluster.ws2, file)
+        except OSError as error:
+            assert error.errno == errno.ESTALE
+            return True
+        assert os.read(descriptor, 100) == b"content", "until this host has heard of the removal"
+        os.close(descriptor)
+        return False
+
+    eventually(is_stale)
 
 
 def test_handles_that_are_no_more(cluster, room):

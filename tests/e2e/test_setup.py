@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 
 import pytest
 
 from cluster import BIN, run, scratch_directory
 import network
+from places import free_port
 
 SECONDS = 60
 
@@ -26,9 +26,7 @@ class Host:
         for lun in self.luns:
             with open(lun, "w") as file:
                 file.truncate(512 << 20)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.mdc = f"127.0.0.1:{free.getsockname()[1]}"
+        self.mdc = f"127.0.0.1:{free_port()}"
         self.daemon = None
         # What a step calls: our programs, and an ssh that stays here.
         tools = os.path.join(self.base, "tools")

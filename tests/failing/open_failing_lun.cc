@@ -1,6 +1,6 @@
 // OpenLun for programs under test: image files that fail where a control file says so.
 //
-// Linked into a program's own objects it takes the place of volume/scsi/open_lun.cc.
+// Linked into a program's own objects it takes the place of volume/iscsi/open_lun.cc.
 // REEL_LUN_FAULTS names the control file, which may come, change and go while the program runs;
 // each of its lines is
 //   read|write|flush LUN FIRST END DELAY_MS

@@ -416,7 +416,7 @@ LunRack& LunRack::Get() {
 
 namespace reel {
 
-// In place of volume/scsi/open_lun.cc.
+// In place of volume/iscsi/open_lun.cc.
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess) {
   sim::LunRack& rack = sim::LunRack::Get();
   const int host = sim::Scheduler::Get().current_host();

@@ -116,7 +116,8 @@ class GrpcAdmin final : public AdminApi {
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     // A connection of its own for each: none inherits another one's backoff.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(mdc, ChannelCredentialsOf(tls_), arguments);
+    channel_ =
+        grpc::CreateCustomChannel(mdc, ChannelCredentialsOf(tls_ ? &*tls_ : nullptr), arguments);
     stub_ = v1::Admin::NewStub(channel_);
   }
 

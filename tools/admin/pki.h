@@ -1,8 +1,8 @@
 // A small certificate authority in a directory, enough for the machines of one facility: ECDSA
 // P-256, one authority, one certificate and key per host or person.
 //
-// Invariants: no file is ever overwritten; a private key is readable by its owner alone from the
-// moment it exists. Threads: one at a time per directory.
+// Invariants: neither function overwrites a file; a private key is readable by its owner alone from
+// the moment it exists. Threads: one at a time per directory.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct PkiRequest {
   std::string path{};  // of both files without their endings; empty: DIR/NAME
 };
 
-// Makes DIR/NAME.crt and DIR/NAME.key, or PATH.crt and PATH.key. INVALID_ARGUMENT, ALREADY_EXISTS,
-// NOT_FOUND (no authority).
+// Makes DIR/NAME.crt and DIR/NAME.key (with a copy in DIR/issued, see pki_life.h), or PATH.crt and
+// PATH.key. INVALID_ARGUMENT, ALREADY_EXISTS, NOT_FOUND (no authority).
 absl::StatusOr<PkiFiles> IssueCertificate(const std::string& directory, const PkiRequest& request);
 
 }  // namespace reel::tools

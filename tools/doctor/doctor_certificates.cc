@@ -1,6 +1,7 @@
 #include "tools/doctor/doctor_certificates.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/tls/revocations.h"
 #include "tools/admin/certificate_end.h"
 
 namespace reel::tools {
@@ -25,11 +26,34 @@ Finding CertificateFinding(const std::string& path, const std::string& todo) {
   return Finding::Warning("certificate", path, absl::StrCat(text, ": soon"), todo);
 }
 
+// On a controller, whose list counts.
+Finding RevocationsFinding(const std::string& ca_file,
+                           const absl::StatusOr<Revocations>& revocations) {
+  const std::string path = RevocationsBeside(ca_file);
+  if (!revocations.ok()) {
+    return Finding::Failure("certificate", path, std::string(revocations.status().message()),
+                            "copy ca.crl here again, from where its authority is");
+  }
+  return Finding::Ok("certificate", path,
+                     absl::StrCat("names ", revocations->size(), " that are revoked"));
+}
+
 void AddOfProgram(const TlsFiles& files, TlsRole role, std::vector<Finding>& findings) {
   if (!files.any()) return;
-  const std::string todo = "issue another: reeladm setup DIR --renew HOST, where its set is";
+  const std::string todo =
+      "renew it: reeladm pki renew DIR NAME, where its authority is; copy it here, in place of "
+      "this one (nothing has to be restarted)";
   Finding finding = CertificateFinding(files.cert, todo);
   const auto loaded = LoadTls(files, role);
+  if (loaded.ok()) {
+    const auto revocations = ReadRevocations(files.ca, (*loaded)->ca_pem);
+    if (revocations.ok() && revocations->Contains((*loaded)->self)) {
+      finding = Finding::Failure("certificate", files.cert,
+                                 absl::StrCat("of ", (*loaded)->self.name, ", is revoked"),
+                                 "issue another: reeladm pki issue, where its authority is");
+    }
+    if (role == TlsRole::kMdc) findings.push_back(RevocationsFinding(files.ca, revocations));
+  }
   // What LoadTls finds wrong may be in the key, or in the authority.
   if (finding.level != Finding::Level::kFailure && !loaded.ok()) {
     finding =

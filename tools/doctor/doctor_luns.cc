@@ -12,9 +12,10 @@
 #include "volume/base/size.h"
 #include "volume/format/descriptor.h"
 #include "volume/format/lun_scan.h"
+#include "volume/iscsi/iscsi_path.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/lun.h"
 #include "volume/lun/reservation.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {
@@ -72,6 +73,25 @@ void LookAtPaths(const std::string& name, const HostTrees& trees, LunLook& look)
   }
 }
 
+// Of an iscsi:// address with several: one that does not lead to the LUN is no reserve.
+void LookAtPortals(const std::string& name, LunLook& look) {
+  const auto url = ParseIscsiUrl(name);
+  if (!IsIscsiUrl(name) || !url.ok() || url->portals.size() == 1) return;
+  std::size_t good = 0;
+  std::vector<std::string> bad;
+  for (const PortalLook& portal : reel::LookAtPortals(*url)) {
+    if (portal.status.ok()) {
+      ++good;
+    } else {
+      bad.push_back(absl::StrCat("portal ", portal.portal, ": ", portal.status.message()));
+    }
+  }
+  look.Say(absl::StrCat(good, " of ", url->portals.size(), " portals lead to it"));
+  if (bad.empty()) return;
+  for (std::string& why : bad) look.Say(std::move(why));
+  look.Advise("hosts go on by the other portals: see this one's cable, and the target");
+}
+
 Finding LookAt(const FoundLun& found, const HostTrees& trees) {
   const Label& label = found.reading.label;
   LunLook look;
@@ -87,12 +107,18 @@ Finding LookAt(const FoundLun& found, const HostTrees& trees) {
   const auto lun = OpenLun(found.name, LunAccess::kReadWrite);
   if (lun.ok()) {
     look.Say("can be read and written");
+    if ((*lun)->size_bytes() > label.size_bytes) {
+      look.Say(absl::StrCat("has grown to ", FormatSize((*lun)->size_bytes()),
+                            ", of which the volume goes on to use the first ",
+                            FormatSize(label.size_bytes)));
+    }
     LookAtReservations(**lun, look);
   } else {
     look.failed = true;
     look.Say(absl::StrCat("can be read, and not written: ", lun.status().message()));
     look.Advise("allow writes to it, here and at the target");
   }
+  LookAtPortals(found.name, look);
   LookAtPaths(found.name, trees, look);
   return {look.failed         ? Finding::Level::kFailure
           : look.todo.empty() ? Finding::Level::kOk

@@ -7,9 +7,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "volume/format/label.h"
 #include "volume/lun/lun.h"
+#include "volume/testing/tcp_proxy.h"
+#include "volume/testing/tgt_target.h"
 
 namespace reel::tools {
 namespace {
@@ -35,6 +39,10 @@ class DoctorLunsTest : public ::testing::Test {
   }
   std::string LabelledImage(const std::string& name) {
     const std::string path = Image(name);
+    WriteLabelOn(path, name);
+    return path;
+  }
+  static void WriteLabelOn(const std::string& path, const std::string& name) {
     const auto lun = OpenLun(path, LunAccess::kReadWrite);
     EXPECT_TRUE(lun.ok()) << lun.status();
     Label label;
@@ -42,7 +50,6 @@ class DoctorLunsTest : public ::testing::Test {
     label.name = name;
     label.size_bytes = 16 << 20;
     EXPECT_TRUE(WriteLabel(**lun, label).ok());
-    return path;
   }
   static std::string BytesOf(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -61,6 +68,32 @@ TEST_F(DoctorLunsTest, LooksAtLabelledLunsAndChangesNothing) {
   EXPECT_THAT(findings[0].text, HasSubstr("of no volume yet, can be read and written"));
   EXPECT_EQ(findings[0].level, Level::kWarning) << "an image file cannot cut a host off";
   EXPECT_EQ(BytesOf(path), before);
+}
+
+TEST_F(DoctorLunsTest, ALunThatHasGrownIsNoticed) {
+  const std::string path = LabelledImage("data1");
+  std::filesystem::resize_file(path, 32 << 20);
+  const auto findings = LunFindings({path}, {}, HostTrees());
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].text, HasSubstr("has grown to 32 MiB, of which"));
+}
+
+TEST_F(DoctorLunsTest, EachPortalOfAnAddressIsTried) {
+  const TgtTarget target({.luns = 1, .lun_bytes = 16 << 20, .chap_user = "", .chap_secret = ""});
+  auto other = std::make_unique<TcpProxy>(target.port());
+  const std::string portal = absl::StrCat("127.0.0.1:", other->port());
+  const std::string url = target.Url().insert(std::string("iscsi://").size(), portal + ",");
+  WriteLabelOn(url, "data1");
+  auto findings = LunFindings({url}, {}, HostTrees());
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].text, HasSubstr("2 of 2 portals lead to it"));
+  EXPECT_EQ(findings[0].level, Level::kOk);
+  other.reset();
+  findings = LunFindings({url}, {}, HostTrees());
+  ASSERT_THAT(findings, SizeIs(1));
+  EXPECT_THAT(findings[0].text, HasSubstr("1 of 2 portals lead to it, portal " + portal + ": no"));
+  EXPECT_EQ(findings[0].level, Level::kWarning);
+  EXPECT_THAT(findings[0].todo, HasSubstr("cable"));
 }
 
 TEST_F(DoctorLunsTest, WhatHasNoLabelIsCountedAlone) {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/tls/tls_probe.h"
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {
@@ -28,7 +28,9 @@ std::vector<std::string> Portals(const HostConfig& config, const HostTrees& tree
   std::vector<std::string> portals;
   for (const std::string& pattern : config.LunPatterns()) {
     if (!IsIscsiUrl(pattern)) continue;
-    if (const auto url = ParseIscsiUrl(pattern); url.ok()) AddPortal(portals, url->portal);
+    const auto url = ParseIscsiUrl(pattern);
+    if (!url.ok()) continue;
+    for (const std::string& portal : url->portals) AddPortal(portals, portal);
   }
   const std::string connections = trees.sys + "/class/iscsi_connection";
   for (const std::string& name : NamesIn(connections)) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tools/admin/pki.h"
+#include "tools/admin/pki_life.h"
 #include "tools/doctor/doctor_certificates.h"
 
 namespace reel::tools {
@@ -65,7 +66,22 @@ TEST_F(DoctorCertificatesTest, SayUntilWhenTheyHold) {
 TEST_F(DoctorCertificatesTest, WarnAMonthBefore) {
   const auto findings = CertificateFindings(ClientWith(20));
   EXPECT_EQ(findings[0].level, Level::kWarning);
-  EXPECT_THAT(findings[0].todo, HasSubstr("--renew"));
+  EXPECT_THAT(findings[0].todo, HasSubstr("reeladm pki renew"));
+}
+
+TEST_F(DoctorCertificatesTest, ARevokedOneIsAFailure) {
+  HostConfig config = ClientWith(100);
+  const std::string kept = pki_ + "/kept";  // the holder's; the authority's are taken away
+  std::filesystem::create_directory(kept);
+  for (std::string* file : {&config.client->tls.cert, &config.client->tls.key}) {
+    std::filesystem::copy(*file, kept);
+    *file = kept + "/" + std::filesystem::path(*file).filename().string();
+  }
+  ASSERT_TRUE(RevokeCertificates(pki_, "edit-1", "").ok());
+  const auto findings = CertificateFindings(config);
+  ASSERT_THAT(findings, SizeIs(2));
+  EXPECT_EQ(findings[0].level, Level::kFailure);
+  EXPECT_THAT(findings[0].text, HasSubstr("is revoked"));
 }
 
 TEST_F(DoctorCertificatesTest, AKeyThatEveryoneReadsIsAFailure) {

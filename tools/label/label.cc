@@ -25,9 +25,9 @@
 #include "volume/base/types.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/fd_lun.h"
 #include "volume/lun/lun.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {

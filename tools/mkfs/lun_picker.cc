@@ -11,7 +11,7 @@
 #include "volume/format/descriptor.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {

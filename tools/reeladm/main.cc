@@ -42,7 +42,8 @@ std::string CommandsText() {
          "  setup DIR         make configuration and certificates for a volume's hosts\n"
          "  config check|show what is wrong with this host's configuration, and what holds\n"
          "  doctor            look at this host from end to end, and say what to do\n"
-         "  pki init|issue    make the certificates for TLS one by one\n\n"
+         "  pki init|issue|list|renew|revoke\n"
+         "                    make the certificates for TLS, list, renew and revoke them\n\n"
          "Exit codes: 0 done; 1 failed; 2 wrong arguments, configuration or certificate;\n"
          "3 the MDC is not reachable.\n";
 }

@@ -50,10 +50,10 @@ PkiRequest RequestFor(const SetupRequest& request, const SetupHost& host, TlsRol
   return wanted;
 }
 
-// A copy of the authority's certificate for one host.
-absl::Status GiveAuthority(const SetupRequest& request, const std::string& host,
-                           const std::string& pem, SetupOutcome& outcome) {
-  const std::string path = HostDirectory(host) + "/tls/ca.crt";
+// A copy of what the authority has for all hosts, for one of them: `name` is ca.crt or ca.crl.
+absl::Status GiveCopy(const SetupRequest& request, const std::string& host, const std::string& name,
+                      const std::string& pem, SetupOutcome& outcome) {
+  const std::string path = absl::StrCat(HostDirectory(host), "/tls/", name);
   const std::string full = absl::StrCat(request.directory, "/", path);
   const auto there = ReadTextFile(full);
   const bool same = there.ok() && *there == pem;
@@ -121,8 +121,12 @@ absl::Status IssueCertificates(const SetupRequest& request,
   }
   const auto pem = ReadTextFile(authority + "/ca.crt");
   if (!pem.ok()) return pem.status();
+  const auto list = ReadTextFile(authority + "/ca.crl");
+  if (!list.ok() && !absl::IsNotFound(list.status())) return list.status();
   for (const SetupHost& host : HostsOf(request.plan)) {
-    if (absl::Status s = GiveAuthority(request, host.name, *pem, outcome); !s.ok()) return s;
+    if (absl::Status s = GiveCopy(request, host.name, "ca.crt", *pem, outcome); !s.ok()) return s;
+    if (!list.ok()) continue;  // nobody is revoked
+    if (absl::Status s = GiveCopy(request, host.name, "ca.crl", *list, outcome); !s.ok()) return s;
   }
   return absl::OkStatus();
 }

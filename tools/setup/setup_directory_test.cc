@@ -14,6 +14,7 @@
 #include "proto/tls/tls.h"
 #include "tools/admin/admin_config.h"
 #include "tools/admin/pki.h"
+#include "tools/admin/pki_life.h"
 #include "tools/lib/cli.h"
 #include "tools/lib/text_file.h"
 #include "tools/lib/volume_toml.h"
@@ -187,6 +188,26 @@ TEST_F(SetupDirectoryTest, RenewsAHostsCertificates) {
   EXPECT_EQ(Text("hosts/mdc1.lan/tls/mdc.crt"), controller);
   EXPECT_TRUE(renewed->Touches("edit-1"));
   EXPECT_FALSE(renewed->Touches("mdc1.lan"));
+}
+
+TEST_F(SetupDirectoryTest, CertificatesOfASetAreRenewedAndRevokedWhereTheyLie) {
+  ASSERT_TRUE(Write().ok());
+  const std::string client = Text("hosts/edit-1/tls/client.crt");
+  const auto renewed = RenewCertificates(In("pki"), {"edit-1", "mdc1.lan"}, 30, 90);
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_EQ(renewed->size(), 3u) << "of the client, and the controller's two";
+  EXPECT_NE(Text("hosts/edit-1/tls/client.crt"), client);
+  const auto mdc = mdc::ReadConfig(In("hosts/mdc1.lan/mdc.toml"));
+  ASSERT_TRUE(mdc.ok()) << mdc.status();
+  EXPECT_TRUE(LoadTls(mdc->tls, TlsRole::kMdc).ok()) << "with the key that it had";
+
+  ASSERT_TRUE(RevokeCertificates(In("pki"), "edit-1", "").ok());
+  EXPECT_EQ(Text("hosts/edit-1/tls/client.key"), "");
+  const auto outcome = Write();
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_EQ(StateOf(*outcome, "hosts/mdc1.lan/tls/ca.crl"), State::kNew);
+  EXPECT_EQ(Text("hosts/mdc1.lan/tls/ca.crl"), Text("pki/ca.crl"));
+  EXPECT_EQ(StateOf(*Write(), "hosts/mdc1.lan/tls/ca.crl"), State::kUnchanged);
 }
 
 TEST_F(SetupDirectoryTest, ACertificateForOtherNamesIsNoticed) {

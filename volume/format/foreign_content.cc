@@ -12,8 +12,8 @@
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/types.h"
 #include "volume/format/label.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/fd_lun.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel {
 namespace {

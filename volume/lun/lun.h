@@ -97,7 +97,7 @@ absl::Status CheckLunWritable(const Lun& lun);
 
 enum class LunAccess { kReadOnly, kReadWrite };
 
-// Opens an image file, a block device or an iscsi:// URL (volume/scsi/iscsi_url.h), whichever
+// Opens an image file, a block device or an iscsi:// URL (volume/iscsi/iscsi_url.h), whichever
 // `name` is. NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT (neither a file nor a block device, or
 // a URL that is none), UNAVAILABLE (no target answers), each naming `name` and what to do.
 absl::StatusOr<std::unique_ptr<Lun>> OpenLun(const std::string& name, LunAccess access);

@@ -15,6 +15,7 @@
 #include "volume/lun/device_fault.h"
 #include "volume/lun/lun_fault.h"
 #include "volume/scsi/lun_times.h"
+#include "volume/scsi/scsi_outcome.h"
 
 namespace reel {
 namespace {
@@ -124,8 +125,7 @@ absl::StatusOr<std::unique_ptr<BlockReservations>> BlockReservations::Find(
 }
 
 ReservationResult BlockReservations::Change(unsigned long request, void* argument,
-                                            const std::string& what,
-                                            const std::function<std::string()>& why) {
+                                            const std::string& what) {
   int result = scsi::kCheckCondition;
   // The kernel hands a SCSI status through as a positive result.
   // CHECK CONDITION says that it was not executed; after a unit attention it will be.
@@ -142,8 +142,9 @@ ReservationResult BlockReservations::Change(unsigned long request, void* argumen
   if (result == scsi::kCheckCondition) {
     return {.outcome = Outcome::kNotDone,
             .status = absl::UnknownError(absl::StrCat(
-                text, "refused by the device with CHECK CONDITION, ",
-                why != nullptr ? why() : "for a reason that the kernel's log has (dmesg)"))};
+                text,
+                "refused by the device with CHECK CONDITION; the kernel's log has its reason "
+                "(dmesg); LIO: is there a directory /etc/rtslib-fb-target/pr?"))};
   }
   if (result < 0 && NeverSent(errno)) {
     return {.outcome = Outcome::kNotDone,
@@ -166,28 +167,7 @@ ReservationResult BlockReservations::Register(std::uint64_t key) {
   if (absl::Status s = ClaimPath(); !s.ok()) return {.outcome = Outcome::kNotDone, .status = s};
   pr_registration argument{};
   argument.new_key = key;
-  return Change(IOC_PR_REGISTER, &argument, "REGISTER", [&] { return WhyNotRegistered(key); });
-}
-
-std::string BlockReservations::WhyNotRegistered(std::uint64_t key) {
-  const auto send = [&](std::uint64_t old_key, std::uint64_t new_key, ScsiOutcome& outcome) {
-    auto keys = scsi::ReserveOutKeys(old_key, new_key, /*aptpl=*/true);  // as the kernel does
-    return Send(scsi::PersistentReserveOut(scsi::ReserveOut::kRegister), SG_DXFER_TO_DEV, keys, "",
-                outcome);
-  };
-  ScsiOutcome outcome, undone;
-  const bool sent = send(0, key, outcome).ok();
-  // Also after a refusal: LIO keeps a registration that it could not write to its disk.
-  if (sent) (void)send(key, 0, undone);
-  if (sent && outcome.kind == ScsiOutcome::Kind::kDone) {
-    return "and not by every path, or not for long: try again; the kernel's log has more (dmesg)";
-  }
-  if (!sent || !outcome.sense) return "for a reason that the kernel's log has (dmesg)";
-  const std::string reason = scsi::SenseText(outcome.key, outcome.code);
-  if (IsUnsupported(outcome) || outcome.code == scsi::kInvalidParameter) {
-    return reason + "; let the target keep registrations over its power loss (APTPL)";
-  }
-  return reason + "; see the target's log; LIO: is there a directory /etc/rtslib-fb-target/pr?";
+  return Change(IOC_PR_REGISTER, &argument, "REGISTER");
 }
 
 ReservationResult BlockReservations::Unregister(std::uint64_t key) {
@@ -217,41 +197,32 @@ ReservationResult BlockReservations::Clear(std::uint64_t key) {
   return Change(IOC_PR_CLEAR, &argument, "CLEAR");
 }
 
-absl::StatusOr<std::size_t> BlockReservations::Send(scsi::Cdb cdb, int direction,
-                                                    std::span<std::byte> data,
-                                                    const std::string& text, ScsiOutcome& outcome) {
-  std::size_t transferred_bytes = 0;
-  bool again = true;
-  for (int i = 0; i < kMaxDeviceAttentions && again; ++i) {
-    std::array<std::byte, 32> sense{};
-    sg_io_hdr_t request{};
-    request.interface_id = 'S';
-    request.dxfer_direction = direction;
-    request.cmd_len = cdb.size;
-    request.cmdp = cdb.bytes.data();
-    request.dxferp = data.data();
-    request.dxfer_len = static_cast<unsigned>(data.size());
-    request.sbp = reinterpret_cast<unsigned char*>(sense.data());
-    request.mx_sb_len = sense.size();
-    request.timeout = kTimeoutMs;
-    if (control_(SG_IO, &request) != 0) return CallFailure(text, errno);
-    again = TakeAnswer(request, sense, outcome);
-    const auto missing = static_cast<std::size_t>(std::max(0, request.resid));
-    transferred_bytes = data.size() - std::min(data.size(), missing);
-  }
-  return transferred_bytes;
-}
-
 absl::StatusOr<std::span<const std::byte>> BlockReservations::Ask(scsi::ReserveIn action,
                                                                   std::span<std::byte> buffer,
                                                                   const std::string& what) {
   const std::string text = absl::StrCat(name_, ": ", what, ": ");
   ScsiOutcome outcome;
-  const auto filled_bytes =
-      Send(scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(buffer.size())),
-           SG_DXFER_FROM_DEV, buffer, text, outcome);
-  if (!filled_bytes.ok()) return filled_bytes.status();
-  if (outcome.kind == ScsiOutcome::Kind::kDone) return buffer.first(*filled_bytes);
+  bool again = true;
+  for (int i = 0; i < kMaxDeviceAttentions && again; ++i) {
+    scsi::Cdb cdb = scsi::PersistentReserveIn(action, static_cast<std::uint16_t>(buffer.size()));
+    std::array<std::byte, 32> sense{};
+    sg_io_hdr_t request{};
+    request.interface_id = 'S';
+    request.dxfer_direction = SG_DXFER_FROM_DEV;
+    request.cmd_len = cdb.size;
+    request.cmdp = cdb.bytes.data();
+    request.dxferp = buffer.data();
+    request.dxfer_len = static_cast<unsigned>(buffer.size());
+    request.sbp = reinterpret_cast<unsigned char*>(sense.data());
+    request.mx_sb_len = sense.size();
+    request.timeout = kTimeoutMs;
+    if (control_(SG_IO, &request) != 0) return CallFailure(text, errno);
+    again = TakeAnswer(request, sense, outcome);
+    if (outcome.kind == ScsiOutcome::Kind::kDone) {
+      const auto missing = static_cast<std::size_t>(std::max(0, request.resid));
+      return buffer.first(buffer.size() - std::min(buffer.size(), missing));
+    }
+  }
   const absl::Status failure = FailureOf(outcome);
   if (IsUnsupported(outcome)) {
     return absl::UnimplementedError(absl::StrCat(text, failure.message()));

@@ -5,9 +5,6 @@
 // other processes and against the commands that they have left with the kernel
 // (volume/scsi/block_lun.h). Where it is not to be had nothing is sent: kNotDone.
 //
-// The kernel's calls say that something was refused, and not why. A registration that was refused
-// is therefore sent once more through SG_IO, by one path, for its sense data.
-//
 // A kernel can be asked for a device's keys only from 6.19 on, and Debian 12's headers cannot say
 // so: an NVMe device, which takes no SCSI commands, therefore counts as one without reservations.
 // Nothing else does but a device that says that it knows none: one that does not answer just now
@@ -22,9 +19,8 @@
 #include <utility>
 
 #include "volume/lun/reservation.h"
-#include "volume/scsi/iscsi_url.h"
+#include "volume/scsi/lun_times.h"
 #include "volume/scsi/scsi.h"
-#include "volume/scsi/scsi_outcome.h"
 
 namespace reel {
 
@@ -53,15 +49,7 @@ class BlockReservations final : public Reservations {
   ReservationResult ResetLun() override;
 
  private:
-  // `why`: what the message says of a refusal; without it, where to look.
-  ReservationResult Change(unsigned long request, void* argument, const std::string& what,
-                           const std::function<std::string()>& why = nullptr);
-  // Why the device refuses to register `key`, and what to do. Nothing is registered by it.
-  std::string WhyNotRegistered(std::uint64_t key);
-  // One command through SG_IO; unit attentions are used up inside. How many bytes were transferred,
-  // of use only where `outcome` is kDone. An error: the call itself failed.
-  absl::StatusOr<std::size_t> Send(scsi::Cdb cdb, int direction, std::span<std::byte> data,
-                                   const std::string& text, ScsiOutcome& outcome);
+  ReservationResult Change(unsigned long request, void* argument, const std::string& what);
   // What of `buffer` was filled; unit attentions are used up inside. UNIMPLEMENTED: the device
   // cannot be asked for that, ever.
   absl::StatusOr<std::span<const std::byte>> Ask(scsi::ReserveIn action,

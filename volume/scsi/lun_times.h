@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
-#include "volume/scsi/iscsi_url.h"
-
 namespace reel {
+
+// How long a command may take, unless the LUN's address says otherwise.
+inline constexpr std::uint32_t kIscsiCommandTimeoutMs = 20'000;
 
 // For how long what was sent on a path that is lost may still be executing, where nothing resets
 // the LUN. No initiator waits longer for a command (Linux: 30 s), and a target that has not begun
@@ -31,6 +33,26 @@ constexpr std::uint64_t LunBusyPauseMs(std::uint32_t tries) {
 // the shortest margin that there is (of a lease, of a seat).
 constexpr std::uint64_t ResendMs() {
   return 20;
+}
+
+// Where a LUN has several portals, one that has been silent for so long is asked …
+constexpr std::uint64_t PortalSilenceMs() {
+  return 2'000;
+}
+// … and is lost if it has said nothing for so long after that. Together that is half of the default
+// lease: a recall that waits for what was on its way is answered before its host would give up.
+constexpr std::uint64_t PortalAnswerMs() {
+  return 3'000;
+}
+// So long a login may take; with several portals the next one is tried then, as it is where the LUN
+// says by this one that it cannot now.
+constexpr std::uint64_t PortalLoginMs(std::size_t portals) {
+  return portals > 1 ? PortalAnswerMs() : 10'000;
+}
+
+// A portal that failed is tried after the others for so long.
+constexpr std::uint64_t PortalShunMs() {
+  return 30'000;
 }
 
 // A device whose driver gives one request up so often, although it answers in between, has failed.

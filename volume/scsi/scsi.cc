@@ -207,12 +207,11 @@ Cdb PersistentReserveOut(ReserveOut action) {
   return cdb;
 }
 
-std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::uint64_t action_key,
-                                                       bool aptpl) {
+std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key,
+                                                       std::uint64_t action_key) {
   std::array<std::byte, kReserveOutBytes> parameters{};
   Store(reinterpret_cast<std::uint8_t*>(parameters.data()), key);
   Store(reinterpret_cast<std::uint8_t*>(parameters.data()) + 8, action_key);
-  parameters[20] = std::byte{aptpl};
   return parameters;
 }
 

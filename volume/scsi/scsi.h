@@ -37,14 +37,11 @@ inline constexpr std::uint32_t kReserveOutBytes = 24;
 inline constexpr std::size_t kMaxKeysBytes = 65528;
 Cdb PersistentReserveIn(ReserveIn action, std::uint16_t length_bytes);
 Cdb PersistentReserveOut(ReserveOut action);
-// `aptpl`: the target is to keep the registrations over its power loss.
-std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::uint64_t action_key,
-                                                       bool aptpl = false);
+std::array<std::byte, kReserveOutBytes> ReserveOutKeys(std::uint64_t key, std::uint64_t action_key);
 
 inline constexpr std::uint8_t kIllegalRequest = 5;        // a sense key
 inline constexpr std::uint16_t kInvalidCommand = 0x2000;  // ASC and ASCQ
 inline constexpr std::uint16_t kInvalidField = 0x2400;    // in the CDB; a service action, too
-inline constexpr std::uint16_t kInvalidParameter = 0x2600;
 
 inline constexpr std::uint8_t kGood = 0x00;  // statuses
 inline constexpr std::uint8_t kCheckCondition = 0x02;

@@ -42,6 +42,26 @@ TEST_F(CoreRegistrationTest, HelloThatCannotBeServedIsRefused) {
   EXPECT_EQ(harness_.Sessions(), 0u);
 }
 
+TEST_F(CoreRegistrationTest, AStreamThatIsEndedTakesItsSessionWithIt) {
+  a_.Register();
+  b_.Register();
+  harness_.core_->EndStream(a_.stream_, "the certificate of ws1 is revoked");
+  harness_.Run();
+  EXPECT_TRUE(a_.ended_);
+  EXPECT_EQ(a_.Resume(), ESTALE);
+  EXPECT_EQ(b_.Do(Client::GetAttrOf(1)), 0);
+}
+
+TEST_F(CoreRegistrationTest, AStreamThatIsEndedBeginsNoSession) {
+  a_.Connect();
+  harness_.core_->OnStreamOpened(a_.stream_, "ws1");
+  harness_.core_->EndStream(a_.stream_, "the certificate of ws1 is revoked");
+  harness_.Run();
+  EXPECT_TRUE(a_.ended_);
+  EXPECT_EQ(harness_.Sessions(), 0u);
+  harness_.core_->EndStream(StreamId(99), "nobody is there");
+}
+
 TEST_F(CoreRegistrationTest, TheNewestCommonProtocolIsSpokenAndFeaturesAreThoseThatBothHave) {
   const auto hello = [&](std::uint32_t oldest, std::uint32_t newest, std::uint64_t features) {
     a_.Connect();

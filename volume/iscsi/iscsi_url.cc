@@ -1,8 +1,9 @@
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -18,7 +19,8 @@ namespace reel {
 namespace {
 
 constexpr absl::string_view kScheme = "iscsi://";
-constexpr absl::string_view kSyntax = "iscsi://[USER@]HOST[:PORT]/TARGET/LUN[?OPTION=VALUE&…]";
+constexpr absl::string_view kSyntax =
+    "iscsi://[USER@]HOST[:PORT][,HOST[:PORT]…]/TARGET/LUN[?OPTION=VALUE&…]";
 constexpr std::size_t kMaxUrlBytes = 2048;
 constexpr std::size_t kMaxNameBytes = 223;  // of an iSCSI name (RFC 7143)
 constexpr std::size_t kMaxChapBytes = 255;  // what libiscsi keeps of a user or a secret
@@ -148,17 +150,35 @@ std::string SetUser(absl::string_view text, IscsiUrl& url) {
   return "";
 }
 
+// HOST[:PORT],HOST[:PORT],…
+std::string SetPortals(absl::string_view text, IscsiUrl& url) {
+  for (const absl::string_view part : absl::StrSplit(text, absl::ByAnyChar(",;"))) {
+    std::string portal = Portal(part);
+    if (portal.empty()) {
+      return absl::StrCat("its HOST[:PORT]", part == text ? "" : absl::StrCat(" '", part, "'"),
+                          " is none");
+    }
+    if (std::find(url.portals.begin(), url.portals.end(), portal) != url.portals.end()) {
+      return absl::StrCat("it names the portal ", portal, " twice");
+    }
+    if (url.portals.size() == kMaxIscsiPortals) {
+      return absl::StrCat("it names more than ", kMaxIscsiPortals, " portals");
+    }
+    url.portals.push_back(std::move(portal));
+  }
+  return "";
+}
+
 // Everything behind the scheme, except for the options.
 std::string SetPlace(absl::string_view rest, IscsiUrl& url) {
   const std::vector<absl::string_view> parts = absl::StrSplit(rest, '/');
   if (parts.size() != 3) return "it has no /TARGET/LUN, or too many parts";
-  absl::string_view portal = parts[0];
-  if (const std::size_t at = portal.rfind('@'); at != portal.npos) {
-    if (std::string wrong = SetUser(portal.substr(0, at), url); !wrong.empty()) return wrong;
-    portal.remove_prefix(at + 1);
+  absl::string_view portals = parts[0];
+  if (const std::size_t at = portals.rfind('@'); at != portals.npos) {
+    if (std::string wrong = SetUser(portals.substr(0, at), url); !wrong.empty()) return wrong;
+    portals.remove_prefix(at + 1);
   }
-  url.portal = Portal(portal);
-  if (url.portal.empty()) return "its HOST[:PORT] is none";
+  if (std::string wrong = SetPortals(portals, url); !wrong.empty()) return wrong;
   if (!IsIscsiName(parts[1])) return "its target wants a name that begins with iqn., eui. or naa.";
   url.target = std::string(parts[1]);
   if (parts[2].empty() || parts[2].size() > 5 || !absl::ascii_isdigit(parts[2].front()) ||

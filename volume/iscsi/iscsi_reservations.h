@@ -2,8 +2,8 @@
 // I/O.
 #pragma once
 
+#include "volume/iscsi/iscsi_lun.h"
 #include "volume/lun/reservation.h"
-#include "volume/scsi/iscsi_lun.h"
 
 namespace reel {
 

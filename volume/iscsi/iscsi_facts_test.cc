@@ -1,5 +1,5 @@
 // What is taken from a target's answers, and what of them a LUN may lack.
-#include "volume/scsi/iscsi_facts.h"
+#include "volume/iscsi/iscsi_facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_url.h"
+#include "volume/iscsi/iscsi_url.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@ namespace reel {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -37,7 +38,7 @@ TEST(IscsiUrlTest, RecognisesUrls) {
 
 TEST(IscsiUrlTest, TakesAPlainOne) {
   const IscsiUrl url = Parsed(kPlain);
-  EXPECT_EQ(url.portal, "10.0.0.1:3260");
+  EXPECT_THAT(url.portals, ElementsAre("10.0.0.1:3260"));
   EXPECT_EQ(url.target, "iqn.2026-11.org.reelfs:a");
   EXPECT_EQ(url.lun, 3U);
   EXPECT_EQ(url.user, "");
@@ -47,13 +48,24 @@ TEST(IscsiUrlTest, TakesAPlainOne) {
 }
 
 TEST(IscsiUrlTest, TakesPortals) {
-  EXPECT_EQ(Parsed("iscsi://san.example:860/iqn.a:b/0").portal, "san.example:860");
-  EXPECT_EQ(Parsed("iscsi://[fe80::1]/iqn.a:b/0").portal, "[fe80::1]:3260");
-  EXPECT_EQ(Parsed("iscsi://[::1]:3261/iqn.a:b/0").portal, "[::1]:3261");
+  const auto portals = [](const std::string& text) {
+    return Parsed("iscsi://" + text + "/iqn.a:b/0").portals;
+  };
+  EXPECT_THAT(portals("san.example:860"), ElementsAre("san.example:860"));
+  EXPECT_THAT(portals("[fe80::1]"), ElementsAre("[fe80::1]:3260"));
+  EXPECT_THAT(portals("[::1]:3261"), ElementsAre("[::1]:3261"));
+  EXPECT_THAT(portals("10.0.1.5,10.0.2.5:3261,[fe80::1],[fe80::2]:860"),
+              ElementsAre("10.0.1.5:3260", "10.0.2.5:3261", "[fe80::1]:3260", "[fe80::2]:860"));
+  EXPECT_THAT(portals("me%a,b;c@one;two"), ElementsAre("one:3260", "two:3260"));
   for (const char* bad : {"", ":3260", "host:", "host:0", "host:65536", "host:x", "host:+1", "a b",
-                          "[::1", "[]", "[::1]x", "[host]:1", "h:1:2"}) {
+                          "[::1", "[]", "[::1]x", "[host]:1", "h:1:2", "a,", ",a", "a,,b", "a, b",
+                          "fe80::1,a", "[fe80::1,fe80::2]"}) {
     ErrorOf(std::string("iscsi://") + bad + "/iqn.a:b/0");
   }
+  EXPECT_THAT(ErrorOf("iscsi://good,bad:x/iqn.a:b/0"), HasSubstr("'bad:x' is none"));
+  EXPECT_THAT(ErrorOf("iscsi://a,b,a:3260/iqn.a:b/0"), HasSubstr("a:3260 twice"));
+  EXPECT_EQ(portals("a,b,c,d,e,f,g,h").size(), kMaxIscsiPortals);
+  EXPECT_THAT(ErrorOf("iscsi://a,b,c,d,e,f,g,h,i/iqn.a:b/0"), HasSubstr("more than 8"));
 }
 
 TEST(IscsiUrlTest, TakesOptions) {

@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_reservations.h"
+#include "volume/iscsi/iscsi_reservations.h"
 
 #include <array>
 #include <span>

@@ -1,7 +1,8 @@
 // A LUN behind an iSCSI portal, by a userspace initiator: no kernel module, no root.
 //
-// One session and connection carries all of it (volume/scsi/iscsi_connection.h). When that is lost,
-// every request on its way ends as LunFault::kUnknown and every later one as kClosed, until Reopen.
+// One session and connection carries all of it (volume/iscsi/iscsi_connection.h). When that is
+// lost, every request on its way ends as LunFault::kUnknown and every later one as kClosed, until
+// Reopen, which goes on by the next of the LUN's portals (volume/iscsi/iscsi_path.h).
 #pragma once
 
 #include <memory>
@@ -9,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "volume/base/mutex.h"
+#include "volume/iscsi/iscsi_connection.h"
+#include "volume/iscsi/iscsi_facts.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/lun.h"
-#include "volume/scsi/iscsi_connection.h"
-#include "volume/scsi/iscsi_facts.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel {
 
@@ -50,7 +51,6 @@ class IscsiLun final : public Lun {
 
  private:
   IscsiLun(IscsiUrl url, bool read_only);
-  static absl::StatusOr<IscsiFacts> Ask(const IscsiUrl& url, IscsiConnection& connection);
   std::shared_ptr<IscsiConnection> connection();
 
   const IscsiUrl url_;
@@ -59,6 +59,7 @@ class IscsiLun final : public Lun {
   std::unique_ptr<IscsiReservations> reservations_;
   UniqueFd claim_;
   Mutex reopening_;  // one at a time; held while logging in, and never with mutex_ wanted by I/O
+  std::size_t portal_ ABSL_GUARDED_BY(reopening_) = 0;  // that the path goes by
   Mutex mutex_;
   std::shared_ptr<IscsiConnection> connection_ ABSL_GUARDED_BY(mutex_);
 };

@@ -5,11 +5,11 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "volume/iscsi/iscsi_lun.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/file_lun.h"
 #include "volume/lun/lun.h"
 #include "volume/scsi/block_lun.h"
-#include "volume/scsi/iscsi_lun.h"
-#include "volume/scsi/iscsi_url.h"
 
 namespace reel {
 

@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_lun.h"
+#include "volume/iscsi/iscsi_lun.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,10 +12,12 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/types.h"
+#include "volume/iscsi/iscsi_path.h"
+#include "volume/iscsi/iscsi_reservations.h"
 #include "volume/lun/lun_fault.h"
-#include "volume/scsi/iscsi_reservations.h"
 #include "volume/scsi/lun_times.h"
 
 namespace reel {
@@ -23,8 +25,6 @@ namespace {
 
 using Kind = ScsiOutcome::Kind;
 using Data = IscsiCommand::Data;
-
-constexpr int kMaxQuestions = 8;
 
 absl::Status OutcomeOf(const ScsiOutcome& outcome, std::uint64_t length_bytes) {
   if (outcome.kind == Kind::kDone && outcome.transferred_bytes == length_bytes) {
@@ -89,40 +89,23 @@ std::uint64_t Hash(const std::string& text) {
   return hash;
 }
 
-// A command that asks for up to `buffer`; again, where another host's reset of the LUN ended it.
-ScsiOutcome Question(IscsiConnection& connection, const scsi::Cdb& cdb,
-                     std::span<std::byte> buffer) {
-  ScsiOutcome outcome;
-  outcome.kind = Kind::kAborted;
-  for (int i = 0; i < kMaxQuestions && outcome.kind == Kind::kAborted; ++i) {
-    IscsiCommand command;
-    command.cdb = cdb;
-    if (!buffer.empty()) {
-      command.data = Data::kIn;
-      command.length_bytes = static_cast<std::uint32_t>(buffer.size());
-      command.memory.push_back({buffer.data(), buffer.size()});
-    }
-    outcome = connection.Execute(std::move(command));
-  }
-  return outcome;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Lun>> IscsiLun::Open(const std::string& name, LunAccess access) {
   absl::StatusOr<IscsiUrl> url = ParseIscsiUrl(name);
   if (!url.ok()) return url.status();
-  auto connection = IscsiConnection::Open(*url);
-  if (!connection.ok()) return connection.status();
-  absl::StatusOr<IscsiFacts> facts = Ask(*url, **connection);
-  if (!facts.ok()) {
-    return WithText(facts.status(), absl::StrCat(url->shown, ": ", facts.status().message()));
+  absl::StatusOr<IscsiPath> path = OpenIscsiPath(*url);
+  if (!path.ok()) return path.status();
+  if (path->portal != 0 && access == LunAccess::kReadWrite) {
+    spdlog::info("{}: goes by portal {}", url->shown, url->portals[path->portal]);
   }
   auto lun = absl::WrapUnique(new IscsiLun(*std::move(url), access == LunAccess::kReadOnly));
-  lun->facts_ = *std::move(facts);
+  lun->facts_ = std::move(path->facts);
   if (lun->facts_.reservations) lun->reservations_ = std::make_unique<IscsiReservations>(*lun);
+  MutexLock turn(lun->reopening_);
+  lun->portal_ = path->portal;
   MutexLock lock(lun->mutex_);
-  lun->connection_ = *std::move(connection);
+  lun->connection_ = std::move(path->connection);
   return lun;
 }
 
@@ -137,12 +120,6 @@ Reservations* IscsiLun::reservations() const {
 std::shared_ptr<IscsiConnection> IscsiLun::connection() {
   MutexLock lock(mutex_);
   return connection_;
-}
-
-absl::StatusOr<IscsiFacts> IscsiLun::Ask(const IscsiUrl& url, IscsiConnection& connection) {
-  return AskForFacts(url.lun, [&](const scsi::Cdb& cdb, std::span<std::byte> buffer) {
-    return Question(connection, cdb, buffer);
-  });
 }
 
 void IscsiLun::Start(LunRequest& request) {
@@ -223,22 +200,11 @@ absl::Status IscsiLun::ClaimForThisProcess() {
 absl::Status IscsiLun::Reopen() {
   MutexLock turn(reopening_);
   if (!connection()->lost()) return absl::OkStatus();
-  auto opened = IscsiConnection::Open(url_);
-  if (!opened.ok()) return opened.status();
-  const absl::StatusOr<IscsiFacts> facts = Ask(url_, **opened);
-  if (!facts.ok()) {
-    return WithText(facts.status(), absl::StrCat(name(), ": ", facts.status().message()));
-  }
-  if (facts->identity != facts_.identity || facts->size_bytes < facts_.size_bytes ||
-      facts->logical_block_bytes != facts_.logical_block_bytes) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        name(), ": another LUN answers there now than before the path was lost; check the target"));
-  }
-  std::shared_ptr<IscsiConnection> old = *std::move(opened);
-  {
-    MutexLock lock(mutex_);
-    connection_.swap(old);
-  }
+  absl::StatusOr<IscsiPath> path = ReopenIscsiPath(url_, portal_, facts_);
+  if (!path.ok()) return path.status();
+  portal_ = path->portal;
+  MutexLock lock(mutex_);
+  connection_.swap(path->connection);
   return absl::OkStatus();
 }
 

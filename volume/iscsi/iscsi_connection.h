@@ -1,4 +1,5 @@
-// One iSCSI session with one connection, for one LUN: the one file pair that speaks to libiscsi.
+// One iSCSI session with one connection, for one LUN, by one of its portals. It alone speaks to
+// libiscsi, here and in iscsi_login.cc.
 //
 // A thread of its own owns libiscsi's context and turns a poll loop; commands are handed to it from
 // any thread and end on it. Invariants:
@@ -8,8 +9,9 @@
 //      reconnect and resend.)
 //   3. At most kMaxInFlight commands are with the target; the others wait, each for a caller's.
 //   4. What the target says it did not execute (a unit attention, BUSY, TASK SET FULL, NOT READY)
-//   is
-//      sent again here, within the command's patience; nothing else is.
+//      is sent again here, within the command's patience; nothing else is.
+//   5. Where there is another portal to go on by, a silent one is asked, and lost if it says
+//      nothing (volume/iscsi/iscsi_silence.h). Else only a command's time ends it.
 // Threads: all methods may be called concurrently. `done` runs on the connection's thread, or,
 // where the connection is lost already, in Submit; it must not wait.
 #pragma once
@@ -31,8 +33,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "volume/base/mutex.h"
+#include "volume/iscsi/iscsi_silence.h"
+#include "volume/iscsi/iscsi_url.h"
 #include "volume/lun/fd_lun.h"
-#include "volume/scsi/iscsi_url.h"
 #include "volume/scsi/scsi.h"
 #include "volume/scsi/scsi_outcome.h"
 
@@ -63,9 +66,11 @@ class IscsiConnection {
  public:
   static constexpr std::size_t kMaxInFlight = 64;
 
-  // Connects and logs in, following at most kMaxRedirects. PERMISSION_DENIED (CHAP, access lists),
-  // NOT_FOUND (the target does not exist there), UNAVAILABLE (nobody answers in time).
-  static absl::StatusOr<std::unique_ptr<IscsiConnection>> Open(const IscsiUrl& url);
+  // Connects and logs in by `portal`, one of the URL's, following at most kMaxRedirects.
+  // PERMISSION_DENIED (CHAP, access lists), NOT_FOUND (the target does not exist there),
+  // UNAVAILABLE (nobody answers in time).
+  static absl::StatusOr<std::unique_ptr<IscsiConnection>> Open(const IscsiUrl& url,
+                                                               const std::string& portal);
   // Logs out. REQUIRES: no command is on its way.
   ~IscsiConnection();
   IscsiConnection(const IscsiConnection&) = delete;
@@ -93,7 +98,7 @@ class IscsiConnection {
     int status = 0;
   };
 
-  IscsiConnection(const IscsiUrl& url, UniqueFd wake);
+  IscsiConnection(const IscsiUrl& url, const std::string& portal, UniqueFd wake);
 
   absl::Status LogIn(const std::string& secret);
   absl::Status MakeContext(const std::string& secret);
@@ -110,6 +115,7 @@ class IscsiConnection {
   bool SendOne(std::unique_ptr<IscsiCommand>& command);
   void WaitForEvents();
   void CheckTimes();
+  void CheckSilence(Clock::time_point now);
   void LogOut();
   void Lose(const std::string& why);
   void Finish(Slot& slot, const ScsiOutcome& outcome);
@@ -125,11 +131,13 @@ class IscsiConnection {
   // The thread's, and before it starts the opener's.
   iscsi_context* context_ = nullptr;
   std::string portal_;
+  SilenceWatch silence_;
   std::vector<Slot> slots_;
   std::vector<std::size_t> free_slots_;
   CommandList pending_;  // not yet sent
   CommandList busy_;     // to be sent again after a while
   Clock::time_point busy_until_, next_check_;
+  Clock::time_point looked_;  // at the socket, for the last time
   bool resetting_ = false;
   std::string broken_;  // why the connection is to be given up, when it is
   Step step_;

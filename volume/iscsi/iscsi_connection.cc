@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_connection.h"
+#include "volume/iscsi/iscsi_connection.h"
 
 #include <iscsi/iscsi.h>
 #include <iscsi/scsi-lowlevel.h>
@@ -11,37 +11,22 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
-#include "volume/base/check.h"
-#include "volume/base/env.h"
+#include "volume/scsi/lun_times.h"
 
 namespace reel {
 namespace {
 
 using Kind = ScsiOutcome::Kind;
 
-constexpr auto kLoginTime = std::chrono::milliseconds(10'000);
 constexpr auto kLogoutTime = std::chrono::milliseconds(1'000);
 constexpr auto kBusyPause = std::chrono::milliseconds(10);
 constexpr auto kCheckEvery = std::chrono::milliseconds(50);
 constexpr const char* kTargetClosed = "the target closed the connection";
 // A login, a reset and each change of registrations by others leave one; more in a row is a fault.
 constexpr int kMaxAttentions = 32;
-
-iscsi_header_digest DigestOf(const IscsiUrl& url) {
-  switch (url.header_digest) {
-    case IscsiUrl::HeaderDigest::kCrc32c:
-      return ISCSI_HEADER_DIGEST_CRC32C;
-    case IscsiUrl::HeaderDigest::kNone:
-      return ISCSI_HEADER_DIGEST_NONE;
-    case IscsiUrl::HeaderDigest::kAuto:
-      break;
-  }
-  return ISCSI_HEADER_DIGEST_CRC32C_NONE;
-}
 
 // As libiscsi lays it into the header: from 256 on by flat space addressing.
 int LunAddress(std::uint32_t lun) {
@@ -80,27 +65,17 @@ bool IsDeferred(const scsi_sense& sense) {
 
 }  // namespace
 
-IscsiConnection::IscsiConnection(const IscsiUrl& url, UniqueFd wake)
+IscsiConnection::IscsiConnection(const IscsiUrl& url, const std::string& portal, UniqueFd wake)
     : url_(url),
       wake_(std::move(wake)),
       timeout_(url.timeout_ms),
-      portal_(url.portal),
+      portal_(portal),
+      silence_(url.portals.size() > 1),
       slots_(kMaxInFlight) {
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].owner = this;
     free_slots_.push_back(slots_.size() - 1 - i);
   }
-}
-
-absl::StatusOr<std::unique_ptr<IscsiConnection>> IscsiConnection::Open(const IscsiUrl& url) {
-  const absl::StatusOr<std::string> secret = ChapSecret(url);
-  if (!secret.ok()) return secret.status();
-  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return OpenFailed(url.shown, errno);
-  std::unique_ptr<IscsiConnection> connection(new IscsiConnection(url, std::move(wake)));
-  if (absl::Status status = connection->LogIn(*secret); !status.ok()) return status;
-  connection->thread_ = std::thread([raw = connection.get()] { raw->Run(); });
-  return connection;
 }
 
 IscsiConnection::~IscsiConnection() {
@@ -113,95 +88,6 @@ IscsiConnection::~IscsiConnection() {
     thread_.join();
   }
   if (context_ != nullptr) iscsi_destroy_context(context_);
-}
-
-// --- Logging in: in the opener's thread, before there is another one.
-
-std::string IscsiConnection::ContextError() const {
-  std::string text = iscsi_get_error(context_);
-  absl::StripAsciiWhitespace(&text);
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return absl::ascii_iscntrl(c); }, ' ');
-  return text.empty() ? "an error without a name" : text;
-}
-
-absl::Status IscsiConnection::LoginError(const std::string& what) const {
-  const std::string text = absl::StrCat(url_.shown, ": ", what);
-  if (absl::StrContains(what, "Authentication failure") ||
-      absl::StrContains(what, "Authorization failure")) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        text, "; check the user, its CHAP secret and the target's list of initiators (this one is ",
-        InitiatorName(url_), ")"));
-  }
-  if (absl::StrContains(what, "Target not found")) {
-    return absl::NotFoundError(absl::StrCat(text, "; check the target's name"));
-  }
-  return absl::UnavailableError(absl::StrCat(text, "; check the portal and the network"));
-}
-
-absl::Status IscsiConnection::MakeContext(const std::string& secret) {
-  if (context_ != nullptr) iscsi_destroy_context(context_);
-  context_ = iscsi_create_context(InitiatorName(url_).c_str());
-  if (context_ == nullptr) return absl::ResourceExhaustedError("out of memory");
-  iscsi_set_noautoreconnect(context_, 1);
-  iscsi_set_reconnect_max_retries(context_, 0);
-  iscsi_set_timeout(context_, 0);  // CheckTimes does it
-  iscsi_set_tcp_user_timeout(context_, static_cast<int>(url_.timeout_ms));
-  // One nexus a connection: with the ISID of another one, a login would end that.
-  const std::uint64_t random = RandomU64();
-  iscsi_set_isid_random(context_, random & 0xffffff, random >> 24 & 0xffff);
-  iscsi_set_targetname(context_, url_.target.c_str());
-  iscsi_set_session_type(context_, ISCSI_SESSION_NORMAL);
-  iscsi_set_header_digest(context_, DigestOf(url_));
-  if (!url_.user.empty()) {
-    iscsi_set_initiator_username_pwd(context_, url_.user.c_str(), secret.c_str());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status IscsiConnection::LogIn(const std::string& secret) {
-  const Clock::time_point deadline = Clock::now() + kLoginTime;
-  for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
-    if (absl::Status status = MakeContext(secret); !status.ok()) return status;
-    step_ = {};
-    if (iscsi_connect_async(context_, portal_.c_str(), &OnStep, &step_) != 0) {
-      return LoginError(ContextError());
-    }
-    if (absl::Status status = Drive(step_, deadline); !status.ok()) return status;
-    if (step_.status != SCSI_STATUS_GOOD) return LoginError(ContextError());
-    step_ = {};
-    if (iscsi_login_async(context_, &OnStep, &step_) != 0) return LoginError(ContextError());
-    if (absl::Status status = Drive(step_, deadline); !status.ok()) return status;
-    if (step_.status == SCSI_STATUS_GOOD) return absl::OkStatus();
-    if (step_.status != SCSI_STATUS_REDIRECT) return LoginError(ContextError());
-    portal_ = iscsi_get_target_address(context_);
-  }
-  return LoginError("the target sends from portal to portal");
-}
-
-absl::Status IscsiConnection::Drive(const Step& step, Clock::time_point deadline) {
-  while (!step.ended) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (left.count() <= 0) return LoginError(absl::StrCat("no answer from ", portal_));
-    pollfd event{.fd = iscsi_get_fd(context_),
-                 .events = static_cast<short>(iscsi_which_events(context_)),
-                 .revents = 0};
-    const int ready = poll(&event, 1, static_cast<int>(left.count()));
-    if (ready < 0 && errno != EINTR) return OpenFailed(url_.shown, errno);
-    if (ready <= 0) continue;
-    if (iscsi_service(context_, event.revents) != 0 && !step.ended) {
-      return LoginError(ContextError());
-    }
-  }
-  return absl::OkStatus();
-}
-
-void IscsiConnection::OnStep(iscsi_context* /*context*/, int status, void* /*data*/, void* step) {
-  Step& mine = *static_cast<Step*>(step);
-  if (mine.ended) return;
-  mine.ended = true;
-  mine.status = status;
 }
 
 // --- For callers.
@@ -328,7 +214,8 @@ void IscsiConnection::WaitForEvents() {
                        .events = static_cast<short>(iscsi_which_events(context_)),
                        .revents = 0},
                       {.fd = wake_.get(), .events = POLLIN, .revents = 0}};
-  const int ready = poll(events, 2, busy ? limit : -1);
+  looked_ = Clock::now();
+  const int ready = poll(events, 2, busy ? limit : silence_.idle_poll_ms());
   asleep_.store(false);
   if (ready < 0) {
     if (errno != EINTR) broken_ = "poll failed";
@@ -339,6 +226,7 @@ void IscsiConnection::WaitForEvents() {
     eventfd_read(wake_.get(), &count);
   }
   if (events[0].revents == 0) return;
+  if ((events[0].revents & POLLIN) != 0) silence_.Heard(Clock::now());
   // What had arrived before the end is still answered; the end is seen by the service itself, or,
   // when it has put the matter off for a reconnection that we never ask for, by the next turn.
   if (iscsi_service(context_, events[0].revents) != 0 && broken_.empty()) {
@@ -363,6 +251,23 @@ void IscsiConnection::CheckTimes() {
     if (slot.command == nullptr || slot.deadline > now || !broken_.empty()) continue;
     broken_ = absl::StrCat("no answer within ", timeout_.count(), " ms");
   }
+  if (broken_.empty()) CheckSilence(now);
+}
+
+void IscsiConnection::CheckSilence(Clock::time_point now) {
+  switch (silence_.Look(looked_, now)) {
+    case SilenceWatch::Then::kNothing:
+      break;
+    case SilenceWatch::Then::kAsk:  // whatever comes is an answer
+      if (iscsi_nop_out_async(context_, nullptr, nullptr, 0, nullptr) != 0) {
+        broken_ = ContextError();
+      }
+      break;
+    case SilenceWatch::Then::kGiveUp:
+      broken_ = absl::StrCat("the portal is silent: no answer to a ping within ", PortalAnswerMs(),
+                             " ms");
+      break;
+  }
 }
 
 void IscsiConnection::LogOut() {
@@ -385,7 +290,8 @@ void IscsiConnection::Lose(const std::string& why) {
   iscsi_destroy_context(context_);
   context_ = nullptr;
   if (free_slots_.size() != slots_.size() || why != "closed") {
-    spdlog::error("{}: the path is lost: {}; {} commands on their way", url_.shown, why,
+    spdlog::error("{}: the path {}is lost: {}; {} commands on their way", url_.shown,
+                  url_.portals.size() > 1 ? absl::StrCat("by portal ", portal_, " ") : "", why,
                   slots_.size() - free_slots_.size());
   }
   ScsiOutcome unknown;

@@ -1,5 +1,5 @@
 // Reservations of a real target, as the controller uses them to fence hosts.
-#include "volume/scsi/iscsi_reservations.h"
+#include "volume/iscsi/iscsi_reservations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // An iSCSI LUN against a real target, and through a proxy that cuts, holds and spoils.
-#include "volume/scsi/iscsi_lun.h"
+#include "volume/iscsi/iscsi_lun.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

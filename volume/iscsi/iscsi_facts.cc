@@ -1,4 +1,4 @@
-#include "volume/scsi/iscsi_facts.h"
+#include "volume/iscsi/iscsi_facts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,10 @@
 // The name of an iSCSI LUN:
-//   iscsi://[USER[%SECRET]@]HOST[:PORT]/TARGET/LUN[?OPTION=VALUE&…]
+//   iscsi://[USER[%SECRET]@]HOST[:PORT][,HOST[:PORT]…]/TARGET/LUN[?OPTION=VALUE&…]
 //
 // HOST is a name, an IPv4 address or an IPv6 address in brackets; PORT is 3260 unless given; TARGET
-// is the target's name (iqn., eui. or naa.); LUN is a number. Options:
+// is the target's name (iqn., eui. or naa.); LUN is a number. Each HOST[:PORT] is a portal of the
+// target: the first one that answers is used, and the next one when that is lost. Between them may
+// stand a ';' too, where a ',' has another meaning (a mount's -o luns=). Options:
 //   header_digest=auto|crc32c|none   auto (the default) takes CRC32C where the target has it;
 //                                    crc32c offers nothing else
 //   chap_secret_file=PATH            its first line is USER's CHAP secret
@@ -14,21 +16,24 @@
 // program.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "volume/scsi/lun_times.h"
 
 namespace reel {
 
-inline constexpr std::uint32_t kIscsiCommandTimeoutMs = 20'000;
 inline constexpr std::uint32_t kMaxIscsiLun = 16383;  // flat space addressing
+inline constexpr std::size_t kMaxIscsiPortals = 8;
 
 struct IscsiUrl {
   enum class HeaderDigest { kAuto, kCrc32c, kNone };
 
-  std::string shown;   // the URL without its secret, for messages
-  std::string portal;  // HOST:PORT, an IPv6 address in brackets
+  std::string shown;                 // the URL without its secret, for messages
+  std::vector<std::string> portals;  // HOST:PORT, an IPv6 address in brackets; in order, each once
   std::string target;
   std::uint32_t lun = 0;
   std::string user;  // empty: no CHAP

@@ -1,0 +1,21 @@
+// How a directory that folds names (INODE_FLAG_CASEFOLD) compares them: names that differ in case
+// alone, or in how their accents are put together, are one. Linux and Windows write an accented
+// letter as one character (NFC), a Mac may write it as two (NFD).
+//
+// Source: Unicode 15, section 3.13, "canonical caseless match", by libutf8proc. Characters that are
+// assigned keep their folding in all later versions of Unicode; others have none yet, so a name
+// with such a character cannot be made. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace reel {
+
+// All spellings of one name come out as the same bytes, of which folding makes themselves again.
+// EILSEQ: the name is no UTF-8, or has characters that are not assigned.
+absl::StatusOr<std::string> FoldName(std::string_view name);
+
+}  // namespace reel
