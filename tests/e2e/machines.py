@@ -1,6 +1,7 @@
 """The words of the stories about machines: a cluster of them, and what is done on its hosts."""
 import json
 import os
+import shlex
 import subprocess
 import threading
 import time
@@ -113,7 +114,7 @@ class Machines:
 
     def write(self, host, name, text):
         """Durable when it returns."""
-        self.on(host, f"printf %s '{text}' >{MOUNT}/{name} && sync {MOUNT}/{name}")
+        self.on(host, f"printf %s {shlex.quote(text)} >{MOUNT}/{name} && sync {MOUNT}/{name}")
 
     def read(self, host, name):
         return self.on(host, f"cat {MOUNT}/{name}")

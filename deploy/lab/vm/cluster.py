@@ -76,7 +76,7 @@ class MachineCluster(Cluster):
         self.network = Wires(state["network"]["id"], numbers, directory, self._pull)
         self.luns = MachineLuns(directory, spec, state["iqn"])
         disks = [self.luns.image(name) for name in self.luns.names()]
-        self.targets = [San("san1", self, numbers["san1"], SAN_KERNEL, disks)]
+        self.targets = self.san = [San("san1", self, numbers["san1"], SAN_KERNEL, disks)]
         kernels = spec.kernels.split(",")
         self.mdcs = [MdcMachine(name, self, numbers[name], kernels[0], where)
                      for name, where in state["mdcs"].items()]
