@@ -84,6 +84,20 @@ def test_a_directory_with_names_stays_as_it_is(room, share):
     assert sorted(os.listdir(one)) == ["A", "a"] and read(f"{one}/a") == "small"
 
 
+def test_a_rename_of_the_case_alone_harms_nothing(share):
+    """The kernel takes both for one file."""
+    one, two = share
+    write(f"{one}/take", "text")
+    os.rename(f"{one}/take", f"{one}/TAKE")
+    moved = subprocess.run(["mv", f"{two}/take", f"{two}/TAKE"], capture_output=True, text=True,
+                           check=False)
+    assert "are the same file" in moved.stderr
+    assert os.listdir(two) == ["take"] and read(f"{two}/Take") == "text"
+    os.rename(f"{two}/take", f"{two}/between")
+    os.rename(f"{two}/between", f"{two}/TAKE")
+    assert os.listdir(one) == ["TAKE"]
+
+
 def test_a_failover_keeps_it(cluster, share):
     one, two = share
     write(f"{one}/Take", "text")
