@@ -41,7 +41,7 @@ def bash_offers(line):
 # Completion of zsh runs at a terminal only. What it adds to its matches is printed, with marks that
 # the echo of what is typed has not.
 ZSHRC = """
-PS1= PS2=; bindkey -e; fpath=($MADE/zsh $fpath)
+PS1= PS2=; LISTMAX=10000; bindkey -e; fpath=($MADE/zsh $fpath)
 autoload -U compinit; compinit -D -u
 bindkey '^I' list-choices
 compadd() {
