@@ -6,10 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
+#include "proto/types.pb.h"
 
 namespace reel {
 namespace {
@@ -38,6 +40,16 @@ absl::StatusOr<std::string> FoldName(std::string_view name) {
   const absl::StatusOr<std::string> apart = Mapped(name, UTF8PROC_DECOMPOSE);
   if (!apart.ok()) return apart;
   return Mapped(*apart, UTF8PROC_CASEFOLD | UTF8PROC_COMPOSE);
+}
+
+bool FoldsNames(std::uint32_t directory_flags) {
+  return (directory_flags & v1::INODE_FLAG_CASEFOLD) != 0;
+}
+
+NameKey::NameKey(std::uint32_t directory_flags, std::string_view name) : name_(name) {
+  if (!FoldsNames(directory_flags)) return;
+  absl::StatusOr<std::string> folded = FoldName(name);
+  if (folded.ok()) folded_ = *std::move(folded);
 }
 
 }  // namespace reel

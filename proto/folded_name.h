@@ -7,6 +7,8 @@
 // with such a character cannot be made. Threads: pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,5 +19,20 @@ namespace reel {
 // All spellings of one name come out as the same bytes, of which folding makes themselves again.
 // EILSEQ: the name is no UTF-8, or has characters that are not assigned.
 absl::StatusOr<std::string> FoldName(std::string_view name);
+
+bool FoldsNames(std::uint32_t directory_flags);  // InodeFlag bits
+
+// What stands for a name in a directory with these flags: the name itself, or where the directory
+// folds names, the folded one. (Where that cannot be, the name itself: none is ever made there.)
+class NameKey {
+ public:
+  // Borrows the name.
+  NameKey(std::uint32_t directory_flags, std::string_view name);
+  std::string_view view() const { return folded_ ? *folded_ : name_; }
+
+ private:
+  std::string_view name_;
+  std::optional<std::string> folded_;
+};
 
 }  // namespace reel

@@ -19,6 +19,11 @@ constexpr std::size_t kListedShare = 8;
 // As many subdirectories are looked at for where a walk has come to.
 constexpr std::ptrdiff_t kWalkLook = 1024;
 
+// absl's containers look up by its own string_view, which is not std's in Debian's build.
+absl::string_view Key(const NameKey& name) {
+  return {name.view().data(), name.view().size()};
+}
+
 bool IsDots(std::string_view name) {
   return name == "." || name == "..";
 }
@@ -33,7 +38,7 @@ std::optional<NameCache::Found> NameCache::Lookup(std::uint64_t parent, std::str
   if (directory == nullptr) return std::nullopt;
   directory->looked_up_in = true;
   if (IsChanging(parent, *directory, name)) return std::nullopt;
-  const auto entry = directory->names.find(KeyIn(*directory, name).view());
+  const auto entry = FindName(*directory, name);
   const bool known = entry != directory->names.end();
   if (!known && (!IsComplete(*directory) || IsDots(name))) return std::nullopt;
   Use(*directory);
@@ -136,9 +141,8 @@ PendingChanges::Change NameCache::BeginChange(const v1::Request& request,
   if (request.has_unlink() || request.has_rename()) {
     for (const auto& [parent, name] : change.names) {
       Node* const directory = Find(parent);
-      const auto entry = directory == nullptr
-                             ? decltype(directory->names.end())()
-                             : directory->names.find(KeyIn(*directory, name).view());
+      const auto entry =
+          directory == nullptr ? decltype(directory->names.end())() : FindName(*directory, name);
       const bool known = directory != nullptr && entry != directory->names.end();
       const bool absent =
           known ? entry->second == 0 : directory != nullptr && IsComplete(*directory);
@@ -358,15 +362,9 @@ std::size_t NameCache::weight() const {
 
 // ---- names of a directory -----------------------------------------------------------------------
 
-NameCache::KeyIn::KeyIn(const Node& directory, std::string_view name)
-    : key_(name.data(), name.size()) {
-  if (!Folds(directory)) return;
-  folded_ = FoldName(name).value_or(std::string(name));
-  key_ = folded_;
-}
-
-bool NameCache::Folds(const Node& directory) {
-  return directory.attr && (directory.attr->flags & v1::INODE_FLAG_CASEFOLD) != 0;
+NameCache::Names::iterator NameCache::FindName(Node& directory, std::string_view name) {
+  const NameKey key(FlagsOf(directory), name);
+  return directory.names.find(Key(key));
 }
 
 bool NameCache::IsComplete(const Node& directory) {
@@ -376,8 +374,8 @@ bool NameCache::IsComplete(const Node& directory) {
 bool NameCache::IsChanging(std::uint64_t parent, const Node& directory,
                            std::string_view name) const {
   // (In whatever spelling.)
-  return Folds(directory) ? pending_changes_.TouchNamesOf(parent)
-                          : pending_changes_.TouchName(parent, name);
+  return FoldsNames(FlagsOf(directory)) ? pending_changes_.TouchNamesOf(parent)
+                                        : pending_changes_.TouchName(parent, name);
 }
 
 // ---- nodes ------------------------------------------------------------------------------------
@@ -438,9 +436,9 @@ void NameCache::SetAttr(const Attributes& attr) {
     Drop(attr.inode);  // the inode is gone
   } else if (Node* node = Find(attr.inode)) {
     if (!node->attr || node->attr->change != attr.change) DropPages(*node);
-    const bool folded = Folds(*node);
+    const bool folded = FoldsNames(FlagsOf(*node));
     node->attr = attr;
-    if (folded != Folds(*node)) DropNames(*node);
+    if (folded != FoldsNames(FlagsOf(*node))) DropNames(*node);
   }
 }
 
@@ -449,15 +447,19 @@ void NameCache::SetName(Node& directory, std::string_view name, std::uint64_t in
     EraseName(directory, name);
     return;
   }
-  if (!directory.names.insert_or_assign(KeyIn(directory, name).view(), inode).second) return;
-  directory.names_weight += WeightOf(name);
-  names_weight_ += WeightOf(name);
+  // (It weighs what is kept of it: another spelling may be longer.)
+  const NameKey key(FlagsOf(directory), name);
+  if (!directory.names.insert_or_assign(Key(key), inode).second) return;
+  directory.names_weight += WeightOf(key.view());
+  names_weight_ += WeightOf(key.view());
 }
 
 void NameCache::EraseName(Node& directory, std::string_view name) {
-  if (directory.names.erase(KeyIn(directory, name).view()) == 0) return;
-  directory.names_weight -= WeightOf(name);
-  names_weight_ -= WeightOf(name);
+  const auto entry = FindName(directory, name);
+  if (entry == directory.names.end()) return;
+  directory.names_weight -= WeightOf(entry->first);
+  names_weight_ -= WeightOf(entry->first);
+  directory.names.erase(entry);
 }
 
 void NameCache::DropNames(Node& directory) {

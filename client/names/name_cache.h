@@ -168,10 +168,12 @@ class NameCache {
   std::size_t weight() const;
 
  private:
+  // By NameKey (proto/folded_name.h); 0: absent.
+  using Names = absl::flat_hash_map<std::string, std::uint64_t>;
   struct Node {
     std::optional<Attributes> attr;
     std::optional<std::string> link;
-    absl::flat_hash_map<std::string, std::uint64_t> names;  // as by KeyIn; 0: absent
+    Names names;
     std::size_t names_weight = 0;
     // Parts of its listing, by the cookie that each begins behind.
     absl::flat_hash_map<std::uint64_t, std::shared_ptr<const v1::ReadDirReply>> pages;
@@ -190,19 +192,11 @@ class NameCache {
     std::list<std::uint64_t>::iterator use;
   };
 
-  // What stands for a name in a directory's `names`: where the directory folds names, all spellings
-  // are one.
-  class KeyIn {
-   public:
-    KeyIn(const Node& directory, std::string_view name);
-    absl::string_view view() const { return key_; }
-
-   private:
-    std::string folded_;
-    absl::string_view key_;
-  };
-
-  static bool Folds(const Node& directory);
+  // Where a name of the directory stands, in whatever spelling where that folds names.
+  static Names::iterator FindName(Node& directory, std::string_view name);
+  static std::uint32_t FlagsOf(const Node& directory) {
+    return directory.attr ? directory.attr->flags : 0;
+  }
   // Whether what is not in `names` is absent: not before it is known what stands for a name there.
   static bool IsComplete(const Node& directory);
   // Whether a change of this client's own may be about to change the name.

@@ -39,9 +39,9 @@ void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
 void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
   Node* const from = Find(rename.parent());
   Node* const to = Find(rename.new_parent());
-  const auto known = [](const Node* node, const std::string& name) {
+  const auto known = [](Node* node, const std::string& name) {
     if (node == nullptr) return std::optional<std::uint64_t>();
-    const auto entry = node->names.find(KeyIn(*node, name).view());
+    const auto entry = FindName(*node, name);
     if (entry != node->names.end()) return std::optional(entry->second);
     return IsComplete(*node) ? std::optional<std::uint64_t>(0) : std::nullopt;
   };

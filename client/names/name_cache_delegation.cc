@@ -35,7 +35,7 @@ std::optional<v1::Attr> NameCache::CreateDelegated(
   MutexLock lock(mutex_);
   Node* const directory = FindDelegated(create.parent());
   if (directory == nullptr || !directory->delegation.has_reserved()) return std::nullopt;
-  const auto entry = directory->names.find(KeyIn(*directory, create.name()).view());
+  const auto entry = FindName(*directory, create.name());
   const bool absent = entry == directory->names.end() ? IsComplete(*directory) : entry->second == 0;
   // What a directory passes on to what is made in it is the controller's business.
   const Attributes& parent = *directory->attr;
@@ -65,7 +65,7 @@ bool NameCache::UnlinkDelegated(
   MutexLock lock(mutex_);
   Node* const directory = FindDelegated(unlink.parent());
   if (directory == nullptr || directory->attr->flags != 0 || unlink.directory()) return false;
-  const auto entry = directory->names.find(KeyIn(*directory, unlink.name()).view());
+  const auto entry = FindName(*directory, unlink.name());
   if (entry == directory->names.end() || entry->second == 0) return false;
   const std::uint64_t inode = entry->second;
   Node* const child = Find(inode);

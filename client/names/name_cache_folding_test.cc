@@ -32,5 +32,26 @@ TEST_F(NameCacheFoldingTest, SpellingsAreOneNameInADirectoryThatFoldsThem) {
   EXPECT_EQ(Find("NONE"), "?");
 }
 
+TEST_F(NameCacheFoldingTest, ALongerSpellingTakesAwayNoMoreThanThereIs) {
+  std::string composed, decomposed;
+  for (int i = 0; i < 31; ++i) {
+    composed += "\u00e9";
+    decomposed += "E\u0301";
+  }
+  ASSERT_NE(NameCache::WeightOf(composed), NameCache::WeightOf(decomposed));
+  Described(v1::INODE_FLAG_CASEFOLD);
+  const std::size_t before = cache_.weight();
+  LookedUp(composed, 0);
+  EXPECT_GT(cache_.weight(), before);
+  v1::Request lookup;
+  lookup.mutable_lookup()->set_parent(kDir);
+  lookup.mutable_lookup()->set_name(decomposed);
+  v1::Reply failed;
+  failed.set_error(EIO);
+  cache_.OnReply(lookup, failed);
+  EXPECT_EQ(Find(composed), "?");
+  EXPECT_EQ(cache_.weight(), before);
+}
+
 }  // namespace
 }  // namespace reel::client

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "client/names/name_cache.h"
+#include "proto/folded_name.h"
 
 namespace reel::client {
 
@@ -25,9 +26,9 @@ bool NameCache::ShowName(std::uint64_t parent, std::string_view name, std::uint6
   if (directory == nullptr || !views_.may_keep() || pending_changes_.TouchName(parent, name))
     return false;
   // The kernel knows each spelling by itself: a removal by one would leave it the others.
-  if (Folds(*directory)) return false;
+  if (FoldsNames(FlagsOf(*directory))) return false;
   if (!quiet && !directory->delegation.delegated()) return false;
-  const auto entry = directory->names.find(KeyIn(*directory, name).view());
+  const auto entry = FindName(*directory, name);
   const bool known = entry != directory->names.end();
   if (!known && !IsComplete(*directory)) return false;
   if (inode != (known ? entry->second : 0)) return false;

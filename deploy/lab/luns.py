@@ -45,12 +45,16 @@ class ImageLuns:
 
     def make(self):
         """Labelled LUNs, from nothing: what an interrupted attempt left is taken away."""
+        self.make_images()
+        for name in self.names():
+            run_program([self.spec.program("reel-label"), "write", name, self.image(name)])
+
+    def make_images(self):
         self.remove()
         os.makedirs(self.dir)
         for pool in self.spec.pools:
             for name in pool.lun_names():
                 make_image(self.image(name), pool.size_bytes, self.spec.allocated)
-                run_program([self.spec.program("reel-label"), "write", name, self.image(name)])
 
     def remove(self):
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -70,11 +74,7 @@ class IscsiLuns(ImageLuns):
         return [self.target.url(number) for number in range(1, len(self.names()) + 1)]
 
     def make(self):
-        self.remove()
-        os.makedirs(self.dir)
-        for pool in self.spec.pools:
-            for name in pool.lun_names():
-                make_image(self.image(name), pool.size_bytes, self.spec.allocated)
+        self.make_images()
         for host in self.target.cluster.san:
             host.start()
         for name, url in zip(self.names(), self.patterns()):

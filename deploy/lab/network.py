@@ -49,7 +49,7 @@ def why_not():
         ip_command("netns", "add", probe)
         try:
             ip_command("-n", probe, lines=["link add name probe type bridge",
-                                     "link add name one type veth peer name other"])
+                                           "link add name one type veth peer name other"])
         finally:
             ip_command("netns", "delete", probe)
     except LabError as error:

@@ -9,6 +9,7 @@
 #include "mdc/check/checker_facts.h"
 #include "mdc/ops/extents.h"
 #include "proto/convert.h"
+#include "proto/folded_name.h"
 
 namespace reel::mdc::checker {
 namespace {
@@ -249,8 +250,7 @@ class InodePass {
       if (!ValidateName(name).ok() || name == "." || name == "..") {
         report_.Add("entry-name", where, "the name is not possible");
       }
-      if (directory != nullptr &&
-          schema::NameInKey(directory->flags(), name) != entries_.key().name) {
+      if (directory != nullptr && NameKey(directory->flags(), name).view() != entries_.key().name) {
         report_.Add("entry-name", where, "its record has another name");
       }
       if (record.cookie() < kFirstCookie || record.cookie() >> 63 != 0) {

@@ -2,8 +2,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "proto/folded_name.h"
-#include "proto/types.pb.h"
 
 namespace reel::mdc::schema {
 namespace {
@@ -72,11 +70,6 @@ std::string VolumeKey() {
 std::string InodeKey(InodeNumber inode) {
   return OneNumber(Family::kInode, inode.value());
 }
-std::string NameInKey(std::uint32_t directory_flags, std::string_view name) {
-  if ((directory_flags & v1::INODE_FLAG_CASEFOLD) == 0) return std::string(name);
-  return FoldName(name).value_or(std::string(name));
-}
-
 std::string DirentKey(InodeNumber directory, std::string_view name) {
   return NumberAndName(Family::kDirent, directory.value(), name);
 }

@@ -50,11 +50,8 @@ enum class Family : char {
 std::string Prefix(Family family);
 std::string VolumeKey();
 std::string InodeKey(InodeNumber inode);
+// `name`: what stands for it there (NameKey, proto/folded_name.h).
 std::string DirentKey(InodeNumber directory, std::string_view name);
-// What stands for an entry's name in its key, in a directory with these flags (InodeFlag bits):
-// the name, or where the directory folds names, the folded one (proto/folded_name.h). None that
-// cannot be folded is ever made there.
-std::string NameInKey(std::uint32_t directory_flags, std::string_view name);
 std::string CookieKey(InodeNumber directory, std::uint64_t cookie);
 std::string CookiePrefix(InodeNumber directory);
 std::string ExtentKey(InodeNumber inode, FileBlock block);

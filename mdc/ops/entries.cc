@@ -18,13 +18,13 @@ namespace {
 
 void PutEntry(OpContext& ctx, const Directory& directory, std::string_view name,
               const Entry& entry) {
-  const std::string key_name = schema::NameInKey(directory.record->flags(), name);
+  const NameKey key(directory.record->flags(), name);
   v1::DirentRecord record;
   record.set_inode(entry.inode.value());
   record.set_type(entry.type);
   record.set_cookie(entry.cookie);
-  if (key_name != name) record.set_name(name.data(), name.size());
-  ctx.txn.Put(schema::DirentKey(directory.inode, key_name), record.SerializeAsString());
+  if (key.view() != name) record.set_name(name.data(), name.size());
+  ctx.txn.Put(schema::DirentKey(directory.inode, key.view()), record.SerializeAsString());
   record.clear_cookie();
   record.set_name(name.data(), name.size());
   ctx.txn.Put(schema::CookieKey(directory.inode, entry.cookie), record.SerializeAsString());
@@ -53,7 +53,7 @@ absl::StatusOr<Directory> DirectoryToChange(OpContext& ctx, std::uint64_t inode,
 }
 
 absl::Status CheckNewName(const Directory& directory, std::string_view name) {
-  if ((directory.record->flags() & v1::INODE_FLAG_CASEFOLD) == 0) return absl::OkStatus();
+  if (!FoldsNames(directory.record->flags())) return absl::OkStatus();
   return FoldName(name).status();
 }
 
@@ -61,9 +61,9 @@ absl::StatusOr<std::optional<Entry>> FindEntry(Txn& txn, InodeNumber directory,
                                                std::string_view name) {
   const absl::StatusOr<v1::InodeRecord*> parent = txn.Inode(directory);
   if (!parent.ok()) return parent.status();
-  const std::string key_name = schema::NameInKey((*parent)->flags(), name);
+  const NameKey key((*parent)->flags(), name);
   const absl::StatusOr<std::optional<std::string>> stored =
-      txn.Get(schema::DirentKey(directory, key_name));
+      txn.Get(schema::DirentKey(directory, key.view()));
   if (!stored.ok()) return stored.status();
   if (!stored->has_value()) return std::optional<Entry>();
   v1::DirentRecord record;
@@ -84,8 +84,8 @@ void AddEntry(OpContext& ctx, const Directory& directory, std::string_view name,
 
 void RemoveEntry(OpContext& ctx, const Directory& directory, std::string_view name,
                  const Entry& entry) {
-  const std::string key_name = schema::NameInKey(directory.record->flags(), name);
-  ctx.txn.Delete(schema::DirentKey(directory.inode, key_name));
+  const NameKey key(directory.record->flags(), name);
+  ctx.txn.Delete(schema::DirentKey(directory.inode, key.view()));
   ctx.txn.Delete(schema::CookieKey(directory.inode, entry.cookie));
   if (S_ISDIR(entry.type)) CountSubdirectory(directory, -1);
   CountEntries(ctx, directory, std::max<std::uint64_t>(directory.record->entries(), 1) - 1);

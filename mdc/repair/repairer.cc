@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "mdc/repair/repairer_facts.h"
+#include "proto/folded_name.h"
 
 namespace reel::mdc {
 namespace repairer {
@@ -55,7 +56,7 @@ std::uint32_t State::FlagsOf(std::uint64_t inode) {
 }
 
 std::string State::DirentKey(std::uint64_t directory, std::string_view name) {
-  return schema::DirentKey(InodeNumber(directory), schema::NameInKey(FlagsOf(directory), name));
+  return schema::DirentKey(InodeNumber(directory), NameKey(FlagsOf(directory), name).view());
 }
 
 FamilyScan::FamilyScan(State& state, schema::Family family)

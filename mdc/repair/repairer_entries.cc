@@ -5,6 +5,7 @@
 
 #include "mdc/repair/repairer_facts.h"
 #include "proto/convert.h"
+#include "proto/folded_name.h"
 
 namespace reel::mdc::repairer {
 namespace {
@@ -80,7 +81,10 @@ class DirectoryMender {
     return true;
   }
   bool NamesDiffer(const Entry& entry) const {
-    return schema::NameInKey(flags_, entry.name()) != entry.key_name;
+    return NameKey(flags_, entry.name()).view() != entry.key_name;
+  }
+  std::string KeyNameOf(const Cookie& cookie) const {
+    return std::string(NameKey(flags_, cookie.record.name()).view());
   }
   static bool Agree(const Entry& entry, const Cookie& cookie) {
     return entry.record.inode() == cookie.record.inode() &&
@@ -111,7 +115,7 @@ class DirectoryMender {
   void ResolveContradictions() {
     std::map<std::string, const Cookie*, std::less<>> by_name;  // as in a key
     for (const Cookie& cookie : cookies_) {
-      if (cookie.decoded) by_name[schema::NameInKey(flags_, cookie.record.name())] = &cookie;
+      if (cookie.decoded) by_name[KeyNameOf(cookie)] = &cookie;
     }
     for (Entry& entry : entries_) {
       if (entry.dropped) continue;
@@ -157,7 +161,7 @@ class DirectoryMender {
       if (!entry.dropped) cookies.insert(entry.record.cookie());
     }
     for (const Cookie& cookie : cookies_) {
-      std::string key_name = schema::NameInKey(flags_, cookie.record.name());
+      std::string key_name = KeyNameOf(cookie);
       if (!cookie.decoded || !NameIsSound(cookie.record.name()) ||
           cookies.contains(cookie.cookie) || names.contains(key_name)) {
         continue;

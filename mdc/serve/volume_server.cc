@@ -65,6 +65,9 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
 }
 
 void VolumeServer::StartThreads() {
+  std::vector<std::string> luns;
+  for (const auto& lun : volume_->luns) luns.push_back(lun->name());
+  portals_ = std::make_unique<PortalWatch>(luns);
   core_thread_ = Thread([this] { CoreMain(); });
   workers_.Start([this] { return Commit(); }, kReaders);
 }
@@ -162,6 +165,7 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
   }
   DescribeStore(reply);
   DescribeFencing(reply);
+  for (std::string& lost : portals_->Lost()) reply.add_alarms(std::move(lost));
 }
 
 void VolumeServer::Complete(v1::StatReply& reply) const {

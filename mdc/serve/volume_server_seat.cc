@@ -51,9 +51,6 @@ absl::Status VolumeServer::StartFencing(std::unique_ptr<Fencer> fencer) {
     LoseSeat(std::string(status.message()));
   };
   fencing_ = std::make_unique<FenceThread>(std::move(fencer), clock_, std::move(events));
-  std::vector<std::string> names;
-  for (const auto& lun : volume_->luns) names.push_back(lun->name());
-  portals_ = std::make_unique<PortalWatch>(names);
   return absl::OkStatus();
 }
 
@@ -112,7 +109,6 @@ void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
           : "the arbitration block alone: no controller may pause for longer than a tenth of its "
             "term between a look at the clock and the write that it allowed");
   for (std::string& problem : fencing_->Problems()) reply.add_alarms(std::move(problem));
-  for (std::string& lost : portals_->Lost()) reply.add_alarms(std::move(lost));
 }
 
 }  // namespace reel::mdc

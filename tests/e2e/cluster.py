@@ -160,6 +160,13 @@ class Cluster:
         assert len(active) == 1, self.hosts()
         return active[0]
 
+    def session_of(self, host):
+        """The mount's session, as the controller knows it; None while it serves none."""
+        mount = self.mounts[self.clients.index(host)]
+        found = [session for session in self.reeladm("who")["sessions"]
+                 if session["mount_point"] == mount and session["state"] == "serving"]
+        return found[0]["session"] if found else None
+
     def counters(self):
         """What the controller has counted since its start."""
         return {counter["name"]: int(counter["value"])

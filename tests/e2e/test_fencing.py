@@ -28,14 +28,6 @@ def images(cluster):
     return cluster.lun_digest(*DATA)
 
 
-def session_of(cluster, host):
-    """The mount's session, as the controller knows it."""
-    mount = getattr(cluster, host)
-    found = [session for session in cluster.reeladm("who")["sessions"]
-             if session["mount_point"] == mount and session["state"] == "serving"]
-    return found[0]["session"] if found else None
-
-
 def keys(cluster):
     """By LUN: key → owner."""
     return {lun["name"]: {key["key"]: key["owner"] for key in lun["keys"]}
@@ -77,13 +69,13 @@ def test_a_stopped_writer_is_fenced_and_wakes_up_to_an_error(cluster, room, writ
     path, held_path = f"{room[0]}/file", f"{room[0]}/held"
     write_file(path, b"0")
     write_file(held_path, b"0")
-    before, pid = session_of(cluster, "ws1"), cluster.hosts()["ws1"]["pid"]
+    before, pid = cluster.session_of("ws1"), cluster.hosts()["ws1"]["pid"]
     with Holder(held_path) as holder:
         writing = writer(path, "A")
         assert holder.write("A", 1) == 0  # unsynced
         stop(pid)  # with writes on their way
         write_file(f"{room[1]}/file", b"B")  # waits for the lease and the fence
-        assert session_of(cluster, "ws1") is None
+        assert cluster.session_of("ws1") is None
         assert read_file(f"{room[1]}/file") == b"B" * SIZE
         assert all(f"session {before} of" not in owner
                    for lun in keys(cluster).values() for owner in lun.values())
@@ -91,10 +83,10 @@ def test_a_stopped_writer_is_fenced_and_wakes_up_to_an_error(cluster, room, writ
         held = images(cluster)
 
         cluster.kill("ws1", "CONT")
-        until(lambda: session_of(cluster, "ws1") is not None)
+        until(lambda: cluster.session_of("ws1") is not None)
         assert writing.wait(timeout=60) != 0  # each of its threads got an error
         assert images(cluster) == held, "the woken host changed what is not its own"
-        after = session_of(cluster, "ws1")
+        after = cluster.session_of("ws1")
         assert after != before
         assert holder.fsync() == errno.EIO
         assert holder.fsync() == 0
@@ -109,14 +101,14 @@ def test_a_stopped_writer_is_fenced_and_wakes_up_to_an_error(cluster, room, writ
 def test_an_administrator_evicts(cluster, room):
     path = f"{room[0]}/file"
     write_file(path, b"0")
-    before = session_of(cluster, "ws1")
+    before = cluster.session_of("ws1")
     client = cluster.hosts()["ws1"]["pid"]
     with Holder(path) as holder:
         assert holder.write("1", 1) == 0
         os.kill(client, signal.SIGSTOP)  # before it has committed that
         assert cluster.reeladm("evict", str(before)) == {"evicted": before}
         os.kill(client, signal.SIGCONT)
-        until(lambda: session_of(cluster, "ws1") not in (None, before))
+        until(lambda: cluster.session_of("ws1") not in (None, before))
         assert holder.fsync() == errno.EIO
         assert holder.write("2", 1) == 0
         assert holder.fsync() == 0
@@ -130,7 +122,7 @@ def test_a_target_that_is_killed_under_writes_costs_time_and_no_byte(cluster, ro
         os.mkdir(folder)
     writers = FileWriters(f"{room[0]}/a", f"{room[1]}/b")
     until(lambda: writers.went_on(0))
-    before = (session_of(cluster, "ws1"), session_of(cluster, "ws2"))
+    before = (cluster.session_of("ws1"), cluster.session_of("ws2"))
     cluster.kill("san1")
     until(lambda: cluster.hosts()["mdc1"]["pid"] is None)
     cluster.start("san1")
@@ -138,7 +130,7 @@ def test_a_target_that_is_killed_under_writes_costs_time_and_no_byte(cluster, ro
     so_far = writers.done
     until(lambda: writers.went_on(so_far))
     writers.check(room[0], room[1])
-    assert (session_of(cluster, "ws1"), session_of(cluster, "ws2")) == before
+    assert (cluster.session_of("ws1"), cluster.session_of("ws2")) == before
 
 
 def cut_paths(cluster, host):
@@ -157,7 +149,7 @@ def cut_paths(cluster, host):
 def test_cut_paths_of_one_host_cost_no_error_and_no_byte(cluster, room):
     writers = FileWriters(room[0])
     until(lambda: writers.went_on(0))
-    before = session_of(cluster, "ws1")
+    before = cluster.session_of("ws1")
     for _ in range(5):
         registered = cluster.log("ws1").count("registered with key")
         assert cut_paths(cluster, "ws1") > 0
@@ -166,20 +158,20 @@ def test_cut_paths_of_one_host_cost_no_error_and_no_byte(cluster, room):
         so_far = writers.done
         until(lambda: writers.went_on(so_far))
     writers.check(room[0], room[1])
-    assert session_of(cluster, "ws1") == before
+    assert cluster.session_of("ws1") == before
 
 
 @pytest.mark.seconds(150)
 def test_a_controller_that_is_killed_leaves_sessions_as_they_are(cluster, room, writer):
     path = f"{room[0]}/file"
     write_file(path, b"0")
-    before = session_of(cluster, "ws1")
+    before = cluster.session_of("ws1")
     held = keys(cluster)
     writer(path, "A")
     cluster.kill("mdc1")
     cluster.start("mdc1")
-    until(lambda: session_of(cluster, "ws1") is not None)
-    assert session_of(cluster, "ws1") == before
+    until(lambda: cluster.session_of("ws1") is not None)
+    assert cluster.session_of("ws1") == before
     write_file(f"{room[0]}/other", b"x")
     now = keys(cluster)
     for name, owners in held.items():
@@ -197,7 +189,7 @@ def test_a_client_that_is_killed_and_mounted_anew(cluster, room):
     write_file(f"{room[0]}/new", b"n")
     write_file(path, b"1")  # when the dead one's lease is over
     assert read_file(f"{room[1]}/file") == b"1" * SIZE
-    owner = f"session {session_of(cluster, 'ws1')} of"
+    owner = f"session {cluster.session_of('ws1')} of"
     registered = keys(cluster)
     for name in DATA:
         assert any(other.startswith(owner) for other in registered[name].values()), registered
@@ -208,7 +200,7 @@ def test_a_client_that_is_killed_and_mounted_anew(cluster, room):
 def test_an_eviction_survives_its_controller(cluster, room, writer):
     path = f"{room[0]}/file"
     write_file(path, b"0")
-    before = session_of(cluster, "ws1")
+    before = cluster.session_of("ws1")
     writing = writer(path, "A")
     cluster.kill("ws1", "STOP")
     cluster.reeladm("evict", str(before))
@@ -218,7 +210,7 @@ def test_an_eviction_survives_its_controller(cluster, room, writer):
     os.unlink(f"{room[1]}/file")
     held = images(cluster)
     cluster.kill("ws1", "CONT")
-    until(lambda: session_of(cluster, "ws1") not in (None, before))
+    until(lambda: cluster.session_of("ws1") not in (None, before))
     assert writing.wait(timeout=60) != 0
     assert images(cluster) == held
 

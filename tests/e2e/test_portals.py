@@ -54,13 +54,6 @@ def other(portal):
     return PORTALS[1 - PORTALS.index(portal)]
 
 
-def session_of(cluster, host):
-    mount = getattr(cluster, host)
-    found = [session for session in cluster.reeladm("who")["sessions"]
-             if session["mount_point"] == mount and session["state"] == "serving"]
-    return found[0]["session"] if found else None
-
-
 def keys(cluster):
     return [key for lun in cluster.reeladm("reservations")["luns"] for key in lun["keys"]]
 
@@ -69,7 +62,7 @@ def keys(cluster):
 def test_programs_go_on_by_the_other_portal_and_come_back_by_the_first(cluster, room):
     for folder in (f"{room[0]}/a", f"{room[0]}/b"):
         os.mkdir(folder)
-    before = session_of(cluster, "ws1"), session_of(cluster, "ws2")
+    before = cluster.session_of("ws1"), cluster.session_of("ws2")
     writers = FileWriters(f"{room[0]}/a", f"{room[1]}/b")
     until(lambda: writers.went_on(0))
     for _ in range(2):
@@ -81,7 +74,7 @@ def test_programs_go_on_by_the_other_portal_and_come_back_by_the_first(cluster, 
         assert f"by portal {cluster.hosts()[lost]['where']} is lost" in cluster.log("ws1")
         bring_back(cluster)
     writers.check(room[0], room[1])
-    assert (session_of(cluster, "ws1"), session_of(cluster, "ws2")) == before
+    assert (cluster.session_of("ws1"), cluster.session_of("ws2")) == before
     assert all(not key["owner"].startswith("a session that is over") for key in keys(cluster))
 
 
@@ -120,7 +113,7 @@ def test_a_host_that_was_fenced_does_not_come_back_by_another_portal(cluster, ro
     """It stands still with writes on its way, is evicted, and wakes with its portal lost."""
     path = f"{room[0]}/file"
     write_file(path, b"0")
-    session, pid = session_of(cluster, "ws1"), cluster.hosts()["ws1"]["pid"]
+    session, pid = cluster.session_of("ws1"), cluster.hosts()["ws1"]["pid"]
     writing = open_writer(path, "A")
     try:
         begin(writing)
@@ -134,12 +127,12 @@ def test_a_host_that_was_fenced_does_not_come_back_by_another_portal(cluster, ro
         cluster.kill("ws1", "CONT")
         for mdc in cluster.mdcs:
             cluster.start(mdc)
-        until(lambda: session_of(cluster, "ws1") not in (None, session))
+        until(lambda: cluster.session_of("ws1") not in (None, session))
         assert writing.wait(timeout=60) != 0
         assert cluster.lun_digest(*DATA) == held, "the woken host changed what is not its own"
         owners = [key["owner"] for key in keys(cluster)]
         assert not any(f"session {session} of" in owner for owner in owners), owners
-        after = f"session {session_of(cluster, 'ws1')} of"
+        after = f"session {cluster.session_of('ws1')} of"
         until(lambda: sum(key["owner"].startswith(after) for key in keys(cluster)) == len(DATA))
     finally:
         writing.kill()

@@ -11,7 +11,7 @@ import sys
 import uuid
 
 from cluster import Cluster
-from luns import ImageLuns, make_image
+from luns import ImageLuns
 from process import LabError
 from spec import Spec, installed_program
 from vm.hosts import MdcMachine, San, Workstation
@@ -42,13 +42,6 @@ class MachineLuns(ImageLuns):
     def wwid(self, name):
         """As LIO makes it of a serial number."""
         return "36001405" + self.serial(name).replace("-", "")[:25]
-
-    def make(self):
-        self.remove()
-        os.makedirs(self.dir)
-        for pool in self.spec.pools:
-            for name in pool.lun_names():
-                make_image(self.image(name), pool.size_bytes, self.spec.allocated)
 
 
 class MachinePki:
@@ -139,7 +132,7 @@ class MachineCluster(Cluster):
             host.machine.switch_off()
             host.guest.hang_up()
         shutil.rmtree(os.path.join(self.dir, "hosts"), ignore_errors=True)
-        self.luns.make()
+        self.luns.make_images()  # labelled on a controller's host
 
     def _switch_on(self):
         tell("switching the machines on")
