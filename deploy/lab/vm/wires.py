@@ -57,13 +57,16 @@ class Wires(Network):
             for line in (f"tuntap add dev {host}.{net} mode tap",
                          f"link set {host}.{net} master {net} up")])
 
-    def pulled(self, host):
-        """The cables of `host` that are pulled."""
+    def _pulled_of_all(self):
         try:
             with open(self.path) as file:
-                return json.load(file).get(host, [])
+                return json.load(file)
         except FileNotFoundError:
-            return []
+            return {}
+
+    def pulled(self, host):
+        """The cables of `host` that are pulled."""
+        return self._pulled_of_all().get(host, [])
 
     def cuts(self, host):
         """In the words of lab partition: a path alone, or the whole SAN."""
@@ -75,14 +78,11 @@ class Wires(Network):
     def cut(self, host, net, heal=False):
         if host not in self.numbers:
             raise LabError(f"no host {host}")
-        pulled = set(self.pulled(host))
-        pulled = pulled - set(CABLES[net]) if heal else pulled | set(CABLES[net])
-        everybody = {}
-        if os.path.exists(self.path):
-            with open(self.path) as file:
-                everybody = json.load(file)
+        everybody = self._pulled_of_all()
+        pulled, cables = set(everybody.get(host, [])), set(CABLES[net])
+        everybody[host] = sorted(pulled - cables if heal else pulled | cables)
         with open(self.path + ".new", "w") as file:
-            json.dump({**everybody, host: sorted(pulled)}, file)
+            json.dump(everybody, file)
         os.replace(self.path + ".new", self.path)
         for cable in CABLES[net]:
             self.pull(host, cable, not heal)
