@@ -57,6 +57,24 @@ class FakeApi final : public AdminApi {
     orders.push_back(absl::StrCat("maintenance ", request.on()));
     return Answer(v1::MaintenanceReply());
   }
+  absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& volume) override {
+    asked = volume;
+    return Answer(begin_dump);
+  }
+  absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& request) override {
+    v1::ReadDumpReply reply;
+    reply.set_block(dump_blocks.at(request.index()));
+    reply.set_last(request.index() + 1 == dump_blocks.size());
+    return Answer(reply);
+  }
+  absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& request) override {
+    kept_dump = request.dump();
+    return Answer(v1::KeepDumpReply());
+  }
+  absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& volume) override {
+    released_dump = volume;
+    return Answer(v1::ReleaseDumpReply());
+  }
   std::vector<std::string> mdcs() const override { return {"mdc1:7440", "mdc2:7440"}; }
   std::vector<MdcAnswer> Everywhere() override {
     return {{"mdc1:7440", Answer(volumes)}, {"mdc2:7440", absl::UnavailableError("no answer")}};
@@ -93,6 +111,9 @@ class FakeApi final : public AdminApi {
   std::string asked;
   std::vector<std::string> orders;
   std::function<void()> on_order;  // what the daemons make of them
+  v1::BeginDumpReply begin_dump;
+  std::vector<std::string> dump_blocks;
+  std::string kept_dump, released_dump;
   v1::VolumesReply volumes;
   v1::DisksReply disks;
   v1::ShowReply show;
@@ -143,6 +164,18 @@ class Passed final : public AdminApi {
   absl::StatusOr<v1::LocksReply> Locks(const std::string& v) override { return all_.Locks(v); }
   absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& r) override {
     return all_.BreakLocks(r);
+  }
+  absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& v) override {
+    return all_.BeginDump(v);
+  }
+  absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& r) override {
+    return all_.ReadDump(r);
+  }
+  absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& r) override {
+    return all_.KeepDump(r);
+  }
+  absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& v) override {
+    return all_.ReleaseDump(v);
   }
   std::vector<std::string> mdcs() const override { return {mdc_}; }
   std::vector<MdcAnswer> Everywhere() override { return all_.Everywhere(); }
