@@ -33,13 +33,13 @@ inline constexpr schema::Family kDumpedFamilies[] = {
     schema::Family::kOrphan};
 
 struct DumpHead {
-  Uuid dump;
-  Uuid volume;
-  Epoch epoch;        // in which it was taken
-  Sequence sequence;  // of the volume
-  WallTime taken;
+  Uuid dump{};
+  Uuid volume{};
+  Epoch epoch{};        // in which it was taken
+  Sequence sequence{};  // of the volume
+  WallTime taken{};
   std::uint32_t lease_ms = 0;  // of the clients
-  std::string descriptor;      // EncodeDescriptor
+  std::string descriptor{};    // EncodeDescriptor
 
   friend bool operator==(const DumpHead& a, const DumpHead& b) {
     return EncodedFields(a) == EncodedFields(b);
@@ -56,9 +56,9 @@ struct DumpEnd {
 struct DumpBlock {
   enum class Kind : std::uint32_t { kHead = 1, kRecords = 2, kEnd = 3 };
   Kind kind = Kind::kHead;
-  Uuid dump;
+  Uuid dump{};
   std::uint64_t index = 0;  // in the file; 0 is the head
-  std::string payload;
+  std::string payload{};
   std::uint32_t crc = 0;
 };
 

@@ -107,7 +107,7 @@ TEST_F(DumpTest, GoldenBytes) {
   std::string expected = "REELMETA" + std::string("\x01\x00\x00\x00", 4);
   expected += head.substr(12, 4);
   expected += std::string(15, '\0') + '\x01' + std::string(8, '\0');
-  expected += std::string("\x01\x00\x00\x00\x41\x00\x00\x00", 8);
+  expected += std::string("\x01\x00\x00\x00\x3d\x00\x00\x00", 8);
   expected += std::string(15, '\0') + '\x09';
   expected += std::string("\x07\x00\x00\x00\x00\x00\x00\x00\x02\x01\x00\x00\x00\x00\x00\x00", 16);
   expected += std::string("\x00\xf1\x53\x65\x00\x00\x00\x00\x05\x00\x00\x00\x10\x27\x00\x00", 16);

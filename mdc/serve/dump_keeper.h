@@ -87,7 +87,7 @@ class DumpKeeper {
   struct Reading {
     DumpWriter writer;
     std::uint64_t next_index = 0;
-    Block last;
+    Block last{};
   };
 
   void Add(Job job);

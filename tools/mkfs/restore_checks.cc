@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -191,7 +192,7 @@ absl::Status CheckMarks(const WholeDump& dump, Remains& remains) {
         // One that was added since had nothing that the dump could name.
         if (absl::IsNotFound(mark.status()) && !had_blocks.contains(entry.lun)) continue;
         if (!mark.ok() && !absl::IsNotFound(mark.status())) {
-          return Refused(dump, mark.status().message());
+          return Refused(dump, std::string(mark.status().message()));
         }
         if (mark.ok()) remains.marked = std::max(remains.marked, mark->epoch);
         if (mark.ok() && mark->Names(dump.head.dump)) continue;

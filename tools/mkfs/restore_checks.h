@@ -25,8 +25,9 @@ absl::StatusOr<WholeDump> ReadWholeDump(const std::string& path);
 struct Remains {
   VolumeDescriptor descriptor;  // the last one that its LUNs know
   std::size_t metadata_pool = 0;
-  std::vector<std::unique_ptr<Lun>> luns;  // in the stripe map's order; null in the metadata pool
-  Epoch marked;                            // the highest of a mark
+  // In the stripe map's order; null in the metadata pool.
+  std::vector<std::unique_ptr<Lun>> luns{};
+  Epoch marked{};  // the highest of a mark
 };
 // Finds and opens the LUNs of files. `replaced`: paths of LUNs that may still carry the label of a
 // metadata LUN. NOT_FOUND, FAILED_PRECONDITION: a LUN of files is missing, a metadata LUN is not,
