@@ -199,16 +199,17 @@ def test_a_released_dump_is_refused(cluster, room):
 
 def test_a_takeover_while_a_dump_is_valid(cluster, room):
     """The other controller holds the dump's blocks, and its space is used when nothing else is."""
-    write(f"{room[0]}/file", content(3) * 30)
+    write(f"{room[0]}/file", content(3) * 400)
     taken = cluster.reeladm("dump", dump_of(cluster))
     os.unlink(f"{room[0]}/file")
     cluster.kill(cluster.active())
     write(f"{room[1]}/after", content(4))
+    cluster.up()  # as a standby
     shown = cluster.reeladm("show")
     assert shown["dump"] == taken["dump"]
-    cluster.up()
+    assert shown["waiting_bytes"] > 0
     free = os.statvfs(cluster.ws1)
     size = free.f_bavail * free.f_frsize
-    run("fallocate", "-l", str(size - 8 * MIB), f"{room[0]}/all")
+    run("fallocate", "-l", str(size - 48 * MIB), f"{room[0]}/all")
     assert cluster.reeladm("show")["dump"] is None, "it is void: its blocks were needed"
     os.unlink(f"{room[0]}/all")

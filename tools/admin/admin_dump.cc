@@ -74,12 +74,12 @@ class DumpFile {
   std::uint64_t size_bytes_ = 0;
 };
 
-std::string IsoText(const v1::Time& time) {
+std::string TakenText(const v1::Time& time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixSeconds(time.seconds()),
                           absl::UTCTimeZone());
 }
 
-std::string UuidText(const std::string& raw) {
+std::string NameOfDump(const std::string& raw) {
   return Uuid::FromBytes(raw).value_or(Uuid()).ToString();
 }
 
@@ -117,13 +117,13 @@ absl::StatusOr<std::string> Take(AdminContext& context, const std::string& volum
   }
   if (context.json) {
     return JsonText(Json{{"name", volume},
-                         {"dump", UuidText(begun->dump())},
+                         {"dump", NameOfDump(begun->dump())},
                          {"file", path},
                          {"bytes", file.size_bytes()}}) +
            "\n";
   }
   return absl::StrCat("The metadata of volume ", volume, " are in ", path, ": dump ",
-                      UuidText(begun->dump()), ", ", FormatSize(file.size_bytes()), ".\n");
+                      NameOfDump(begun->dump()), ", ", FormatSize(file.size_bytes()), ".\n");
 }
 
 absl::StatusOr<std::string> Describe(AdminContext& context, const std::string& volume) {
@@ -132,15 +132,15 @@ absl::StatusOr<std::string> Describe(AdminContext& context, const std::string& v
   const bool kept = show->has_kept_dump();
   if (context.json) {
     return JsonText(Json{{"name", volume},
-                         {"dump", kept ? Json(UuidText(show->kept_dump().dump())) : Json()},
-                         {"taken", kept ? Json(IsoText(show->kept_dump().taken())) : Json()},
+                         {"dump", kept ? Json(NameOfDump(show->kept_dump().dump())) : Json()},
+                         {"taken", kept ? Json(TakenText(show->kept_dump().taken())) : Json()},
                          {"waiting_bytes", show->waiting_bytes()}}) +
            "\n";
   }
   if (!kept)
     return absl::StrCat("No dump of the metadata of volume ", volume, " can be restored.\n");
-  return absl::StrCat("Dump ", UuidText(show->kept_dump().dump()), " of ",
-                      IsoText(show->kept_dump().taken()), " can be restored; ",
+  return absl::StrCat("Dump ", NameOfDump(show->kept_dump().dump()), " of ",
+                      TakenText(show->kept_dump().taken()), " can be restored; ",
                       FormatSize(show->waiting_bytes()),
                       " that were freed since are kept for it.\n");
 }

@@ -147,8 +147,8 @@ TEST_F(CoreDumpTest, MoreThanThereIsVoidsNothing) {
   Take(1);
   Remove("file", file);
   v1::Request request;
-  request.mutable_allocate()->set_inode(a_.Create("huge", /*open=*/true));
-  request.mutable_allocate()->set_length_bytes(std::uint64_t{1} << 40);
+  request.mutable_allocate()->set_inode(MakeFile("huge", 1));
+  request.mutable_allocate()->set_length_bytes(2 * kGiB);  // of a volume of 1 GiB
   EXPECT_EQ(a_.Do(request, true), ENOSPC);
   EXPECT_FALSE(harness_.void_dumps_);
 }
@@ -215,7 +215,10 @@ TEST_F(CoreDumpTest, ATakeoverGoesOnFreeingWhatNeedNotWait) {
   ASSERT_TRUE(harness_.db().Sync().ok());
   harness_.Restart();
   EXPECT_GT(Waiting(), 0u);
-  harness_.Pass(2 * 10'000);
+  harness_.Pass(2 * 10'000);  // a's lease runs out
+  a_.sequences_.clear();
+  a_.Register();
+  Settle();
   EXPECT_EQ(Waiting(), 0u);
 }
 
