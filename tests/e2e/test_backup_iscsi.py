@@ -20,7 +20,7 @@ def test_metadata_are_restored_over_the_reservations_of_the_dead(cluster, room):
     for host in ("ws1", "ws2", "mdc1", "mdc2"):
         cluster.kill(host)
     luns = [part for url in urls for part in ("--luns", url)]
-    cleared = cluster.tool("reel-label", "unreserve", urls[0])
+    cleared = cluster.tool("reel-label", "unreserve", urls[0], "--force", urls[0])
     assert cleared.returncode == 0, cleared.stderr
     restored = cluster.tool("mkfs.reelfs", "--restore", dump_of(cluster), *luns, "--metadata",
                             urls[0], "--force", urls[0])
