@@ -10,7 +10,7 @@ from cluster import BIN, LAB
 from machine_load import PIECE
 
 MOUNT = "/mnt/reel"
-SECONDS = 240
+SECONDS = 400
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "machine_load.py")) as _file:
     LOAD = _file.read()
 
