@@ -142,7 +142,7 @@ class Machines:
     def journal(self, host, words, since):
         """Lines of its journal since then that have these words (grep -E)."""
         return self.on(host, f"journalctl --since {since} --output cat --no-pager | "
-                             f"grep -E '{words}' || true")
+                             f'grep -E "{words}" || true')
 
     def send(self, host, directory, paths):
         """Copies files there."""

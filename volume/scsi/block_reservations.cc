@@ -158,7 +158,7 @@ ReservationResult BlockReservations::Change(unsigned long request, void* argumen
             .status = absl::UnknownError(absl::StrCat(text, ErrorText(errno)))};
   }
   const std::string reason =
-      result < 0 ? ErrorText(errno) : absl::StrCat("result 0x", absl::Hex(result));
+      result < 0 ? ErrorText(errno) : absl::StrCat("result 0x", absl::Hex(result), GivenUp(result));
   return {.outcome = Outcome::kUnknown,
           .status = LunFaultStatus(LunFault::kUnknown,
                                    absl::StrCat(text, reason, "; whether it was done is unknown"))};
