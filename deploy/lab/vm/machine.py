@@ -20,8 +20,8 @@ SOCKET_PATH_MOST = 85  # what ssh adds to its own included
 # The disk that it boots from comes before the others, in the order of the bus.
 RANDOM_SLOT, DISK_SLOT = 0x02, 0x03
 LUN_SLOTS = sorted(set(range(0x04, 0x20)) - set(SLOTS.values()))
-# QEMU 7.2 emulates cmpxchg16b with flags that are not those of the processor: an interrupt behind it
-# ends the guest's kernel by a double fault, once in some hours. Kernels do without.
+# An interrupt behind cmpxchg16b, as QEMU 7.2 emulates it, found an address for flags, and ended the
+# guest's kernel by a double fault. Kernels do without it.
 CPU = "max,cx16=off"
 # An emulated processor has better things to do than to test the kernel's ciphers and clocks.
 BOOT_WORDS = ("root=/dev/vda rw console=ttyS0 quiet loglevel=4 panic=5 audit=0 mitigations=off "
