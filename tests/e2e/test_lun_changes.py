@@ -9,6 +9,7 @@ import pytest
 
 from cluster import BIN, run, until
 
+CLUSTER = {"luns": "meta=1x1G,data=2x1G"}
 LOOP_SET_STATUS64 = 0x4C04
 LOOP_INFO64 = struct.Struct("QQQQQIIII64s64s32s2Q")
 SECTOR = 512
@@ -105,13 +106,11 @@ def test_a_mount_finds_its_lun_again_by_its_name_as_another_device(cluster):
             lose(first)
             with open("/dev/urandom", "rb") as random:
                 content = random.read(8 << 20)
-            with open(f"{directory}/file", "wb") as file:
-                writer = subprocess.Popen(["dd", "bs=1M", "oflag=direct,sync", "iflag=fullblock"],
-                                          stdin=subprocess.PIPE, stdout=file,
-                                          stderr=subprocess.PIPE)
-            writing = writer.stdin
-            writing.write(content)
-            writing.close()
+            source = os.path.join(cluster.scratch, "source")
+            with open(source, "wb") as file:
+                file.write(content)
+            writer = subprocess.Popen(["dd", f"if={source}", f"of={directory}/file", "bs=1M",
+                                       "oflag=direct"], stderr=subprocess.PIPE)
             until(lambda: f"{by_id}: not usable yet" in open(log).read())
             assert writer.poll() is None, "it waits"
             os.unlink(by_id)
