@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "volume/base/aligned_buffer.h"
+#include "volume/lun/lun_fault.h"
 #include "volume/testing/temporary_image.h"
 
 namespace reel {
@@ -435,6 +436,19 @@ TEST_F(ReplacedDeviceTest, AnotherLunOfThatNameIsNotTaken) {
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("another LUN has that name now"));
   EXPECT_FALSE(lun->Read(0, block.span()).ok());
+}
+
+// As of one that the kernel has removed: its size is 0.
+TEST_F(BlockLunTest, WhatLiesBeyondTheEndOfADeviceThatShrankIsInDoubt) {
+  const auto lun = Open();
+  loop_info64 info{};
+  info.lo_sizelimit = 512;
+  ASSERT_EQ(ioctl(device_.get(), LOOP_SET_STATUS64, &info), 0);
+  const AlignedBuffer block = AlignedBuffer::Zeroed(4096);
+  EXPECT_EQ(FaultOf(lun->Write(8192, block.span())), LunFault::kInDoubt);
+  EXPECT_EQ(FaultOf(lun->Read(8192, block.span())), LunFault::kInDoubt);
+  EXPECT_EQ(FaultOf(lun->Read(0, block.span())), LunFault::kInDoubt) << "a part of it";
+  EXPECT_TRUE(lun->Read(0, block.span().first(512)).ok());
 }
 
 TEST_F(BlockLunTest, ADeviceThatHasGrownSaysSo) {
