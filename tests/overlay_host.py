@@ -8,7 +8,7 @@ import os
 import subprocess
 
 SECONDS = 2 * 3600
-# $1: where its root is put together, $2: of which tree, $3: with what it has changed, $4: PLACE=PATH
+# $1: where its root is put together, $2: of which tree, $3: with its changes, $4: PLACE=PATH
 # for each directory of this machine that it has, too, $5: the command.
 ENTER = """
 mount -t overlay host -o lowerdir="$2",upperdir="$3/upper",workdir="$3/work" "$1"
