@@ -48,8 +48,9 @@ def fixture_place():
 def fixture_builder(place):
     os.makedirs(CACHE, exist_ok=True)
     host = OverlayHost(f"{place}/bare", f"{place}/builder", {"/root/.cache/ccache": CACHE})
-    run("git", "clone", "-q", TOP, f"{host.upper}/reelfs")
-    host.said = host.shell("cd /reelfs; deploy/package --output /packages")
+    # By the same path as here: objects in the cache are known by it.
+    run("git", "clone", "-q", TOP, f"{host.upper}{TOP}")
+    host.said = host.shell(f"cd {TOP}; deploy/package --output /packages")
     return host
 
 
