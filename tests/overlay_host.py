@@ -16,7 +16,7 @@ for place in dev sys; do mount --rbind /$place "$1/$place"; done
 mount -t proc proc "$1/proc"
 for pair in $4; do mkdir -p "$1${pair%%=*}"; mount --bind "${pair#*=}" "$1${pair%%=*}"; done
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-  LC_ALL=C.UTF-8 chroot "$1" sh -ec "$5"
+  LANG=C.UTF-8 chroot "$1" sh -ec "$5"
 """
 
 

@@ -91,7 +91,7 @@ class ManualHosts(Machines):
     def act(self, host, script):
         """One block of the manual, as it stands there; what it says."""
         for word, meaning in self.words.items():
-            script = re.sub(rf"\b{word}\b", meaning, script)
+            script = re.sub(rf"(?<![A-Z]){word}(?![A-Z0-9])", meaning, script)
         if host == ADMIN:
             return self.admin.shell(f"cd {PACKAGES}\n{script}")
         if script == SERVE + "\n":
@@ -112,11 +112,11 @@ class ManualHosts(Machines):
 
     def active(self):
         """As the hosts say it, which the lab of bare machines does not know."""
-        for host in CONTROLLERS:
-            said = self.on(host, "reeladm --json --timeout-ms 30000 volumes", code=None)
-            if said and json.loads(said)["volumes"][0]["role"] == "active":
-                return host
-        return None
+        return next((host for host in CONTROLLERS if self.role(host) == "active"), None)
+
+    def role(self, host):
+        said = self.on(host, f"reeladm --json --mdc {host} --timeout-ms 30000 volumes", code=None)
+        return json.loads(said)["volumes"][0]["role"] if said else "does not answer"
 
     def await_mounts(self):
         for host in WORKSTATIONS:
@@ -125,13 +125,8 @@ class ManualHosts(Machines):
                 f"{host} has mounted the volume")
 
     def await_standby(self):
-        self.await_true(lambda: self.roles() == ["active", "standby"],
+        self.await_true(lambda: sorted(map(self.role, CONTROLLERS)) == ["active", "standby"],
                         "one active controller and a standby")
-
-    def roles(self):
-        said = [self.on(host, "reeladm --json --timeout-ms 30000 volumes", code=None)
-                for host in CONTROLLERS]
-        return sorted(json.loads(text)["volumes"][0]["role"] for text in said if text)
 
     def down(self):
         super().down()
