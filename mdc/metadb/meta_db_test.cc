@@ -11,6 +11,7 @@
 
 #include "mdc/metafs/file_io.h"
 #include "mdc/testing/rocks_crash_store.h"
+#include "volume/testing/long_run.h"
 
 namespace reel::mdc {
 namespace {
@@ -184,7 +185,7 @@ TEST(MetaDbCrashTest, AFullStoreDeletesAndStartsWhereverItCrashes) {
   store.options.write_buffer_bytes = (24 << 20) / 64;
   ASSERT_OK(store.Open());
   int next = 0, gone = 0;
-  const int step = std::getenv("REEL_LONG") != nullptr ? 1 : 23;
+  const int step = IsLongRun() ? 1 : 23;
   for (int writes = 1; writes < 250; writes += step) {
     SCOPED_TRACE(writes);
     ASSERT_NO_FATAL_FAILURE(FillToTheWorkingSpace(store, next));
@@ -376,7 +377,7 @@ void RunHistory(std::uint64_t seed) {
 
 TEST(MetaDbCrashTest, NothingSyncedIsLost) {
   const char* wanted = std::getenv("REEL_SEEDS");
-  const std::uint64_t usual = std::getenv("REEL_LONG") != nullptr ? 1000 : 200;
+  const std::uint64_t usual = IsLongRun() ? 1000 : 200;
   const std::uint64_t seeds = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : usual;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     ASSERT_NO_FATAL_FAILURE(RunHistory(seed));

@@ -3,7 +3,6 @@
 // its own.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <random>
@@ -14,6 +13,7 @@
 #include "mdc/metafs/metafs.h"
 #include "mdc/metafs/testing/lun_space.h"
 #include "volume/testing/faulty_lun.h"
+#include "volume/testing/long_run.h"
 
 namespace reel::metafs {
 namespace {
@@ -166,7 +166,7 @@ std::string RunSeed(std::uint64_t seed) {
 }
 
 TEST(LateWritesTest, LateWritesOfADeadEpochDamageNothing) {
-  const std::uint64_t seeds = std::getenv("REEL_LONG") != nullptr ? 10'000 : 300;
+  const std::uint64_t seeds = IsLongRun() ? 10'000 : 300;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const std::string wrong = RunSeed(seed);
     ASSERT_EQ(wrong, "") << "seed " << seed;

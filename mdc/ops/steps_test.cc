@@ -10,11 +10,12 @@
 #include "mdc/ops/layout.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/testing/op_fixture.h"
+#include "volume/testing/long_run.h"
 
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kMany = 1'000'000;
+const std::uint64_t kMany = IsLongRun() ? 1'000'000 : 100'000;
 constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
 class StepsTest : public OpFixture {
@@ -200,10 +201,10 @@ TEST_F(StepsTest, OneRangeOverManyExtentsIsCommittedInSteps) {
 // ---- a pool whose free blocks all lie alone
 // ---------------------------------------------------------------------------------------
 
+const std::uint64_t kFree = IsLongRun() ? 1 << 17 : 1 << 14;
+
 class FragmentedTest : public StepsTest {
  protected:
-  static constexpr std::uint64_t kFree = 1 << 17;
-
   FragmentedTest() : StepsTest(2 * kFree / 16) {
     filler_ = MakeFile(kRoot, "filler");
     const absl::Status status = InContext(kMe, [&](OpContext& ctx) -> absl::Status {
@@ -289,7 +290,7 @@ TEST_F(FragmentedTest, ACrashBetweenStepsIsFinishedByTheRepetition) {
 
 class DeepTest : public OpFixture {
  protected:
-  static constexpr std::uint64_t kDepth = 1 << 19;
+  const std::uint64_t kDepth = IsLongRun() ? 1 << 19 : 1 << 16;
 
   DeepTest() {
     other_ = MakeDir(kRoot, "other");
@@ -339,9 +340,9 @@ TEST_F(DeepTest, TheLoopCheckSeesConcurrentMoves) {
   // When half of the ancestors have been looked at, the deepest one moves below what moves.
   MakeDir(other_, "between");
   const std::uint64_t deepest = MakeDir(bottom_, "deepest");
-  int step = 0;
+  std::uint64_t step = 0;
   between_steps_ = [&] {
-    if (++step != 64) return;
+    if (++step != kDepth / kStepLevels / 2) return;
     EXPECT_EQ(Rename(bottom_, "deepest", other_, "deepest"), 0);
   };
   EXPECT_EQ(Rename(kRoot, "other", deepest, "below"), EINVAL);

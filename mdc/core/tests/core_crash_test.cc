@@ -26,6 +26,7 @@
 #include "mdc/ops/extents.h"
 #include "mdc/testing/core_harness.h"
 #include "mdc/testing/rocks_crash_store.h"
+#include "volume/testing/long_run.h"
 
 namespace reel::mdc {
 namespace {
@@ -398,7 +399,7 @@ TEST(CoreCrashTest, AnsweredChangesSurvivePowerLossAndHappenOnce) {
     return text != nullptr ? std::strtoull(text, nullptr, 10) : usual;
   };
   const std::uint64_t first = number("REEL_SEED", 1);
-  const std::uint64_t usual = std::getenv("REEL_LONG") != nullptr ? 1000 : 100;
+  const std::uint64_t usual = IsLongRun() ? 1000 : 100;
   const std::uint64_t seeds = std::getenv("REEL_SEED") != nullptr ? 1 : number("REEL_SEEDS", usual);
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

@@ -18,15 +18,12 @@
 #include "mdc/core/tests/full_changes.h"
 #include "mdc/core/tests/full_volume.h"
 #include "mdc/metadb/schema.h"
+#include "volume/testing/long_run.h"
 
 namespace reel::mdc {
 namespace {
 
 using ::testing::HasSubstr;
-
-bool Long() {
-  return std::getenv("REEL_LONG") != nullptr;
-}
 
 const std::vector<PoolShape>& Shapes() {
   static const std::vector<PoolShape> shapes = {
@@ -300,7 +297,7 @@ TEST_P(FullStoreTest, IsRefusedInTheRightCallStartsAndDeletes) {
   const char* wanted = std::getenv("REEL_CHANGE");
   for (const Change& change : Changes()) {
     if (wanted != nullptr && change.name != wanted) continue;
-    if (Long()) {
+    if (IsLongRun()) {
       for (std::int64_t at = 1; at <= 200; at += 4) {
         ASSERT_NO_FATAL_FAILURE(Run(GetParam(), base, change, {at, at + 1, at + 2, at + 3}));
       }
@@ -327,7 +324,7 @@ TEST(GrowingStoreTest, StartsAndGrowsWhereverThePowerFails) {
   Base base{first.files(), first.client().session_, first.client().sequences_, {}};
   base.content = first.volume().Content();
   int lost = 0;
-  for (std::int64_t at = 1; at <= 60; at += Long() ? 1 : 7) {
+  for (std::int64_t at = 1; at <= 60; at += IsLongRun() ? 1 : 7) {
     SCOPED_TRACE(absl::StrCat("power fails at request ", at));
     Filling filling(shape, base);
     const auto grown = [&] { return filling.volume().store().fs().SizeBytes() > size_bytes; };
