@@ -103,10 +103,12 @@ def test_certificates_are_listed(cluster):
 
 def test_certificates_are_renewed_while_programs_work(cluster):
     load = Load(cluster, "ws1", "renewed")
+    since = {host: cluster.now(host) for host in ("mdc1", "ws1")}
     cluster.follow(RENEW)
     seen = "the TLS files have changed: new connections use the certificate"
-    for host in ("mdc1", "ws1"):
-        cluster.await_true(lambda: cluster.journal(host, seen), f"{host} has seen its new one")
+    for host in since:
+        cluster.await_true(lambda: cluster.journal(host, seen, since[host]),
+                           f"{host} has seen its new one")
     load.await_more()
     load.end()
     load.check("ws2")

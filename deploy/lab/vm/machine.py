@@ -20,7 +20,7 @@ SOCKET_PATH_MOST = 85  # what ssh adds to its own included
 # The disk that it boots from comes before the others, in the order of the bus.
 RANDOM_SLOT, DISK_SLOT = 0x02, 0x03
 LUN_SLOTS = sorted(set(range(0x04, 0x20)) - set(SLOTS.values()))
-# QEMU 7.2 emulates cmpxchg16b with flags that are not those of the processor: an interrupt behind it
+# QEMU 7.2 emulates cmpxchg16b with flags that are not those of the processor: an interrupt after it
 # ends the guest's kernel by a double fault, once in some hours. Kernels do without.
 CPU = "max,cx16=off"
 # An emulated processor has better things to do than to test the kernel's ciphers and clocks.
