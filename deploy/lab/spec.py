@@ -70,11 +70,13 @@ class Spec:
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
     portals: int = 1  # by which the target is reached
+    chap: bool = False  # it asks for a secret, which stands in the LUNs' URLs
     lun_delays: bool = False  # each LUN of the target can be slowed
     # or "netns": each host in a network namespace of its own; or "vm": each is a machine
     backend: str = "process"
     kernels: str = "6.1"  # of machines: the workstations have them in turn
     packages: str = ""  # a directory: what machines install; else it is made of `bin`
+    bare: bool = False  # machines as they are before anything of ReelFS is installed
     # Besides those that find the volume: of every client, or a list, one for each in turn.
     mount_options: str | list = ""
 
@@ -92,12 +94,16 @@ class Spec:
             raise LabError(f"--backend {self.backend}: process, netns or vm")
         if self.backend == "vm":
             self._check_machines()
+        elif self.bare:
+            raise LabError("--bare: of machines; with --backend vm")
         if self.lun_delays and self.lun_backend != "iscsi":
             raise LabError("--lun-delays: takes --lun-backend iscsi")
         if not 1 <= self.portals <= MAX_PORTALS:
             raise LabError(f"--portals {self.portals}: 1 to {MAX_PORTALS}")
         if self.portals > 1 and (self.lun_backend != "iscsi" or self.lun_delays):
             raise LabError("--portals: takes --lun-backend iscsi, without --lun-delays")
+        if self.chap and self.lun_backend != "iscsi":
+            raise LabError("chap: takes lun_backend iscsi")
         if not 0 <= self.clients <= 64:
             raise LabError(f"--clients {self.clients}: 0 to 64")
         if isinstance(self.mount_options, list) and len(self.mount_options) != self.clients:
@@ -209,7 +215,7 @@ def read_spec(arguments, old):
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
                    "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
-                   "names", "mount_options", "kernels", "packages"):
+                   "names", "mount_options", "kernels", "packages", "bare"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "vm":

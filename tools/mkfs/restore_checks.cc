@@ -81,8 +81,8 @@ absl::StatusOr<std::size_t> MetadataPoolOf(const WholeDump& dump, const VolumeDe
 }
 
 absl::StatusOr<std::unique_ptr<Lun>> OpenEntry(const WholeDump& dump, const LunEntry& entry,
-                                               const std::vector<FoundLun>& found,
-                                               LunAccess access) {
+                                               const std::vector<FoundLun>& found, LunAccess access,
+                                               std::string* name) {
   const FoundLun* match = nullptr;
   for (const FoundLun& one : found) {
     if (!one.status.ok() || one.reading.label.lun != entry.lun) continue;
@@ -97,6 +97,7 @@ absl::StatusOr<std::unique_ptr<Lun>> OpenEntry(const WholeDump& dump, const LunE
                                             "), which has files of volume ", dump.descriptor.name,
                                             ", was not found; connect it, and name it by --luns"));
   }
+  *name = match->name;
   auto lun = OpenLun(match->name, access);
   if (lun.ok() && access == LunAccess::kReadWrite) {
     if (absl::Status s = (*lun)->ClaimForThisProcess(); !s.ok()) return s;
@@ -162,11 +163,12 @@ absl::StatusOr<Remains> FindRemains(const WholeDump& dump, const std::vector<std
   for (std::size_t i = 0; i < descriptor->pools.size(); ++i) {
     for (const StripeSet& set : descriptor->pools[i].sets) {
       for (const LunEntry& entry : set.luns) {
+        std::string& name = remains.names.emplace_back();
         if (i == *metadata_pool) {
           remains.luns.push_back(nullptr);
           continue;
         }
-        auto lun = OpenEntry(dump, entry, found, access);
+        auto lun = OpenEntry(dump, entry, found, access, &name);
         if (!lun.ok()) return lun.status();
         remains.luns.push_back(*std::move(lun));
       }

@@ -27,7 +27,8 @@ struct Remains {
   std::size_t metadata_pool = 0;
   // In the stripe map's order; null in the metadata pool.
   std::vector<std::unique_ptr<Lun>> luns{};
-  Epoch marked{};  // the highest of a mark
+  std::vector<std::string> names{};  // of the same, as OpenLun takes them
+  Epoch marked{};                    // the highest of a mark
 };
 // Finds and opens the LUNs of files. `replaced`: paths of LUNs that may still carry the label of a
 // metadata LUN. NOT_FOUND, FAILED_PRECONDITION: a LUN of files is missing, a metadata LUN is not,

@@ -136,17 +136,19 @@ class Restore {
     for (std::size_t pool = 0; pool < remains_.descriptor.pools.size(); ++pool) {
       for (const StripeSet& set : remains_.descriptor.pools[pool].sets) {
         for (std::size_t i = 0; i < set.luns.size(); ++i, ++next) {
-          if (remains_.luns[next] != nullptr) volume.luns.push_back(std::move(remains_.luns[next]));
+          if (remains_.luns[next] == nullptr) continue;
+          volume.luns.push_back(std::move(remains_.luns[next]));
+          volume.names.push_back(remains_.names[next]);
         }
       }
       if (pool != remains_.metadata_pool) continue;
       for (PickedLun& picked : picked_) {
         // The claim of the seat LUN is the seat's to have.
-        const std::string name = picked.lun->name();
         picked.lun.reset();
-        auto lun = OpenLun(name, LunAccess::kReadWrite);
+        auto lun = OpenLun(picked.name, LunAccess::kReadWrite);
         if (!lun.ok()) return lun.status();
         volume.luns.push_back(*std::move(lun));
+        volume.names.push_back(picked.name);
       }
     }
     return volume;
