@@ -76,6 +76,7 @@ class Spec:
     backend: str = "process"
     kernels: str = "6.1"  # of machines: the workstations have them in turn
     packages: str = ""  # a directory: what machines install; else it is made of `bin`
+    bare: bool = False  # machines as they are before anything of ReelFS is installed
     # Besides those that find the volume: of every client, or a list, one for each in turn.
     mount_options: str | list = ""
 
@@ -93,6 +94,8 @@ class Spec:
             raise LabError(f"--backend {self.backend}: process, netns or vm")
         if self.backend == "vm":
             self._check_machines()
+        elif self.bare:
+            raise LabError("--bare: of machines; with --backend vm")
         if self.lun_delays and self.lun_backend != "iscsi":
             raise LabError("--lun-delays: takes --lun-backend iscsi")
         if not 1 <= self.portals <= MAX_PORTALS:
@@ -212,7 +215,7 @@ def read_spec(arguments, old):
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
                    "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
-                   "names", "mount_options", "kernels", "packages"):
+                   "names", "mount_options", "kernels", "packages", "bare"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "vm":

@@ -19,11 +19,11 @@ class Load:
     """machine_load.py on one host; `done` are the files that it has called durable."""
 
     def __init__(self, machines, host, name):
-        self.machines, self.host, self.name = machines, host, name
-        self.stop_file, self.lines = f"/run/stop-{name}", []
+        self.machines, self.host, self.name = machines, host, name.replace(" ", "-")
+        self.stop_file, self.lines = f"/run/stop-{self.name}", []
         machines.on(host, f"cat >/run/load.py <<'END'\n{LOAD}\nEND\nrm -f {self.stop_file}")
         self.process = machines.begin(
-            host, f"python3 -u /run/load.py {MOUNT}/{name} {self.stop_file}")
+            host, f"python3 -u /run/load.py {MOUNT}/{self.name} {self.stop_file}")
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         self.await_more()
@@ -39,13 +39,23 @@ class Load:
                                  f"{self.host}: {count} more files of {self.name}")
 
     def end(self):
-        """Told to stop, and it did; the longest that a file took, in seconds."""
+        """Told to stop, and it did, without an error."""
+        errors = self.finish()
+        assert not errors, f"{self.name}: {errors}"
+
+    def finish(self):
+        """Told to stop, and it did; the error that it met, if it did."""
         self.machines.on(self.host, f"touch {self.stop_file}")
         self.process.wait(timeout=SECONDS)
         self.reader.join()
-        errors = [line["error"] for line in self.lines if line["error"]]
-        assert not errors, f"{self.name}: {errors}"
-        return max(line["seconds"] for line in self.lines)
+        return [line["error"] for line in self.lines if line["error"]]
+
+    def seconds(self):
+        """How long each file took."""
+        return [line["seconds"] for line in self.lines]
+
+    def longest(self):
+        return max(self.seconds())
 
     def lost(self):
         """Its host is off, or was."""
@@ -125,9 +135,23 @@ class Machines:
                                        if host["kind"] == "mdc") == ["active", "standby"],
                         "one active controller and a standby")
 
-    def journal(self, host, words):
-        """Lines of its journal since it was switched on that have these words (grep -E)."""
-        return self.on(host, f"journalctl --boot --no-pager | grep -E '{words}' || true")
+    def now(self, host):
+        """By its own clock, for its journal."""
+        return self.on(host, "date +@%s").strip()
+
+    def journal(self, host, words, since):
+        """Lines of its journal since then that have these words (grep -E)."""
+        return self.on(host, f"journalctl --since {since} --output cat --no-pager | "
+                             f"grep -E '{words}' || true")
+
+    def send(self, host, directory, paths):
+        """Copies files there."""
+        words = [word for path in paths for word in ("-C", *os.path.split(path))]
+        tar = subprocess.run(["tar", "-c", *words], capture_output=True, check=True)
+        done = subprocess.run([LAB, "exec", "--dir", self.dir, "--host", host, "--",
+                               f"mkdir -p {directory} && tar -x -C {directory}"],
+                              input=tar.stdout, capture_output=True, timeout=SECONDS)
+        assert done.returncode == 0, done.stderr
 
     def paths(self, host):
         """How many paths of its LUNs are at work, and how many are not."""

@@ -1,6 +1,7 @@
 """Machines that boot, install the packages, and reach LIO by open-iscsi and two paths: power cuts,
-cables and hypervisors' pauses. REEL_LONG=1, as root; REEL_MACHINES=DIR takes a cluster that is
-there already (lab up --backend vm), and leaves it there.
+cables and pauses of all of them. REEL_LONG=1, as root; REEL_MACHINES=DIR takes a cluster that is
+there already (lab up --backend vm), and leaves it there; REEL_GAPS=FILE keeps how long programs
+waited.
 """
 import json
 import os
@@ -8,15 +9,15 @@ import os
 import pytest
 
 from cluster import scratch_directory
+from machine_faults import struck
+from machine_gaps import Gaps
 from machines import MOUNT, Load, Machines, why_not
 
-LEASE_SECONDS = 10
 # An emulated host that shares two processors with four others is no measure of times; what is
 # promised of them is measured by `lab drill`.
 GAP_SECONDS = 200
-
-
 OPTIONS = ("--kernels", "6.1,6.12")  # ws1 has the older one, ws2 the newer one
+NO_FAILURE = "no error, nothing lost"
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +32,18 @@ def cluster():
         made.down()
 
 
-def is_known(cluster, host):
-    """Whether a controller has a session of that workstation; so, too, while none answers."""
-    said = cluster.on(cluster.active() or "mdc1", "reeladm --json --timeout-ms 30000 who",
-                      code=None)
-    return not said or any(session["host"].startswith(host)
-                           for session in json.loads(said)["sessions"])
+@pytest.fixture(scope="module")
+def gaps():
+    made = Gaps()
+    yield made
+    print(f"\n{made.markdown()}")
+
+
+def ended(load, reader):
+    """It met no error, waited for no longer than is allowed, and lost nothing."""
+    load.end()
+    assert load.longest() < GAP_SECONDS
+    load.check(reader)
 
 
 def test_what_one_workstation_writes_the_other_reads(cluster):
@@ -53,60 +60,154 @@ def test_each_lun_has_two_paths_and_the_doctor_is_content(cluster):
     assert not [finding for finding in findings if finding["level"] == "failure"], findings
 
 
-def test_a_controller_without_power_is_replaced(cluster):
-    load, active = Load(cluster, "ws1", "power-mdc"), cluster.active()
-    cluster.lab("power", active, "off")
-    cluster.await_true(lambda: cluster.active() not in (None, active), "another controller")
-    load.await_more()
-    assert load.end() < GAP_SECONDS
-    load.check("ws2")
-    cluster.lab("power", active, "on")
+# What of the end-to-end tests needs a mount, and no more of a cluster.
+STORIES = ("test_posix.py", "test_posix_acl.py", "test_posix_more.py", "test_names.py",
+           "test_data.py", "test_locks.py")
+
+
+@pytest.mark.parametrize("host", ["ws1", "ws2"])
+def test_the_stories_of_a_mount_hold_on_each_kernel(cluster, host):
+    here = os.path.dirname(os.path.abspath(__file__))
+    cluster.on(host, "rm -rf /run/e2e")
+    cluster.send(host, "/run/e2e", [
+        os.path.join(here, name) for name in os.listdir(here)
+        if name in STORIES or name.endswith(".py") and not name.startswith(("test_", "conftest"))])
+    said = cluster.on(host, f"""cd /run/e2e && mv mount_conftest.py conftest.py
+room={MOUNT}/stories-{host}; rm -rf $room; mkdir $room
+REEL_ROOM=$room python3 -B -m pytest -q -p no:cacheprovider -rfE --tb=short {" ".join(STORIES)}""",
+                      seconds=3600, code=None)
+    print(said)
+    assert "failed" not in said and "error" not in said and "passed" in said, said[-6000:]
+
+
+# ---- controllers ------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("fault", ["power off", "reset", "LAN cable", "SAN cables"])
+def test_an_active_controller_that_is_gone_is_replaced(cluster, gaps, fault):
     cluster.await_standby()
-
-
-def test_a_workstation_without_power_is_fenced_and_mounts_again(cluster):
-    load = Load(cluster, "ws2", "power-ws")
-    cluster.lab("power", "ws2", "off")
-    load.lost()
-    load.check("ws1")  # which waits for the lease, and for the fence
-    cluster.await_true(lambda: not is_known(cluster, "ws2"), "ws2's session has ended")
-    cluster.lab("power", "ws2", "on")
-    cluster.write("ws2", "again", "mounted by nobody's hand")
-    assert cluster.read("ws1", "again") == "mounted by nobody's hand"
-
-
-@pytest.mark.parametrize("host", ["ws1", "active"])
-def test_a_pulled_path_is_no_error(cluster, host):
-    name = f"path-{host}"
-    host, load = cluster.active() if host == "active" else host, Load(cluster, "ws1", name)
-    whole, _ = cluster.paths(host)
-    try:
-        cluster.lab("partition", host, "path1")
-        cluster.await_true(lambda: cluster.paths(host)[0] == whole // 2, "half of the paths")
+    load, active = Load(cluster, "ws1", f"active {fault}"), cluster.active()
+    with struck(cluster, active, fault):
+        cluster.await_true(lambda: cluster.active() not in (None, active), "another controller")
         load.await_more()
-    finally:
-        cluster.lab("partition", host, "path1", "--heal")
-    assert load.end() < GAP_SECONDS
-    cluster.await_true(lambda: cluster.paths(host) == (whole, 0), "all paths")
-    load.check("ws2")
+    cluster.await_standby()
+    ended(load, "ws2")
+    gaps.note(f"active controller: {fault}", load, f"the standby took over; {NO_FAILURE}")
 
 
-def test_a_controller_that_wakes_up_late_is_refused(cluster):
-    """Its clock has stood still with it, so that it believes in its term."""
-    load, active = Load(cluster, "ws1", "pause-mdc"), cluster.active()
-    cluster.lab("power", active, "suspend")
-    cluster.await_true(lambda: cluster.active() not in (None, active), "another controller")
-    load.await_more()
-    cluster.lab("power", active, "resume")
+@pytest.mark.parametrize("fault", ["hypervisor pause", "emulator stopped"])
+def test_a_controller_that_wakes_up_late_is_refused(cluster, gaps, fault):
+    """Where its clock has stood still with it, it believes in its term."""
+    cluster.await_standby()
+    load, active = Load(cluster, "ws1", f"active {fault}"), cluster.active()
+    since = cluster.now(active)
+    with struck(cluster, active, fault):
+        cluster.await_true(lambda: cluster.active() not in (None, active), "another controller")
+        load.await_more()
     cluster.await_standby()
     assert cluster.active() != active
-    assert load.end() < GAP_SECONDS
-    load.check("ws2")
-    said = cluster.journal(active, "reel-mdcd.*(seat is lost|[Rr]eservation|RESERVATION CONFLICT)")
-    assert said, cluster.journal(active, "reel-mdcd")[-3000:]
+    ended(load, "ws2")
+    said = cluster.journal(active, "seat is lost", since).splitlines()
+    assert said, cluster.journal(active, ".", since)[-3000:]
+    gaps.note(f"active controller: {fault}", load, f"{NO_FAILURE}; when it woke: {said[0]}")
 
 
-REFUSED = "reservation conflict|session is over"
+def test_the_standby_is_not_missed(cluster, gaps):
+    cluster.await_standby()
+    load, active = Load(cluster, "ws1", "standby off"), cluster.active()
+    standby, = {"mdc1", "mdc2"} - {active}
+    with struck(cluster, standby, "power off"):
+        load.await_more(20)
+        assert cluster.active() == active
+    cluster.await_standby()
+    ended(load, "ws2")
+    gaps.note("standby: power off", load, NO_FAILURE)
+
+
+def test_a_planned_handover(cluster, gaps):
+    cluster.await_standby()
+    load, active = Load(cluster, "ws1", "planned"), cluster.active()
+    assert cluster.lab("fail").startswith(f"{active} handed over to ")
+    load.await_more()
+    cluster.await_standby()
+    ended(load, "ws2")
+    gaps.note("reeladm fail", load, NO_FAILURE)
+
+
+# ---- paths, and the SAN -----------------------------------------------------------------------
+
+@pytest.mark.parametrize("role", ["active controller", "workstation"])
+def test_a_pulled_path_is_no_error(cluster, gaps, role):
+    cluster.await_standby()
+    host = cluster.active() if role == "active controller" else "ws1"
+    load, (whole, _) = Load(cluster, "ws1", f"path {role}"), cluster.paths(host)
+    with struck(cluster, host, "one path"):
+        cluster.await_true(lambda: cluster.paths(host)[0] == whole // 2, "half of the paths")
+        load.await_more()
+    cluster.await_true(lambda: cluster.paths(host) == (whole, 0), "all paths")
+    ended(load, "ws2")
+    cluster.await_standby()
+    gaps.note(f"{role}: one path", load, NO_FAILURE)
+
+
+def test_a_san_that_is_reset_is_waited_for(cluster, gaps):
+    cluster.await_standby()
+    loads = [Load(cluster, "ws1", "san-1"), Load(cluster, "ws2", "san-2")]
+    with struck(cluster, "san1", "reset"):
+        pass
+    for load in loads:
+        load.await_more()
+    cluster.await_standby()
+    for load, reader in zip(loads, ("ws2", "ws1")):
+        ended(load, reader)
+    gaps.note("SAN: reset", max(loads, key=Load.longest), NO_FAILURE)
+
+
+# ---- workstations -----------------------------------------------------------------------------
+
+def session_of(cluster, host):
+    """That workstation's session, as the controller knows it."""
+    def found():
+        said = cluster.on(cluster.active() or "mdc1", "reeladm --json --timeout-ms 30000 who",
+                          code=None)
+        return [session["session"] for session in json.loads(said or "{}").get("sessions", [])
+                if session["host"].startswith(host)]
+    return cluster.await_true(found, f"a session of {host}")
+
+
+@pytest.mark.parametrize("fault", ["power off", "reset", "LAN cable", "hypervisor pause",
+                                   "emulator stopped"])
+def test_a_workstation_that_is_gone_is_fenced_and_mounts_again(cluster, gaps, fault):
+    cluster.await_standby()
+    others, own = Load(cluster, "ws1", f"beside {fault}"), Load(cluster, "ws2", f"own {fault}")
+    session = session_of(cluster, "ws2")
+    with struck(cluster, "ws2", fault):
+        others.await_more()
+        own.check("ws1")  # which waits for the lease, and for the fence
+    if fault in ("power off", "reset"):
+        own.lost()
+        seen = "mounted again at boot"
+    else:
+        seen = f"its program was told: {own.finish()[0]}"
+    cluster.write("ws2", "again", f"by nobody's hand, after {fault}")
+    assert cluster.read("ws1", "again") == f"by nobody's hand, after {fault}"
+    assert session_of(cluster, "ws2") != session
+    ended(others, "ws2")
+    gaps.note(f"other workstation: {fault}", others, f"what it had synced was there; {seen}")
+
+
+def test_a_workstation_without_its_san_waits_for_it(cluster, gaps):
+    cluster.await_standby()
+    others, own = Load(cluster, "ws1", "beside san"), Load(cluster, "ws2", "own san")
+    with struck(cluster, "ws2", "SAN cables"):
+        own.check("ws1")
+        others.await_more()
+    own.await_more()
+    ended(own, "ws1")
+    ended(others, "ws2")
+    gaps.note("other workstation: SAN cables", others, f"its own program waited for "
+                                                       f"{own.longest():.1f} s; {NO_FAILURE}")
+
+
 WRITER = f"""python3 -u - <<'END'
 import os
 file, number = os.open("{MOUNT}/contended", os.O_CREAT | os.O_WRONLY), 0
@@ -122,18 +223,18 @@ except OSError as error:
 END"""
 
 
-def test_a_workstation_that_wakes_up_late_is_refused(cluster):
-    """It stood still in the middle of its writes, and another one has read the file since."""
-    writer = cluster.begin("ws2", WRITER)
+@pytest.mark.parametrize("fault, refusal", [("hypervisor pause", "[Rr]eservation conflict"),
+                                            ("emulator stopped", "session is over")])
+def test_a_workstation_that_wakes_up_late_is_refused(cluster, fault, refusal):
+    """It stood still in the middle of its writes, and another one has read the file since. The
+    target refuses it where its clock has stood still with it: else it knows by itself."""
+    since, writer = cluster.now("ws2"), cluster.begin("ws2", WRITER)
     assert writer.stdout.readline() == "writing\n"
     cluster.await_true(lambda: int(cluster.on("ws1", f"stat -c %s {MOUNT}/contended")) > 1 << 20,
                        "a megabyte of the file")
-    refusals = cluster.journal("ws2", REFUSED).count("\n")
-    cluster.lab("power", "ws2", "suspend")
-    cluster.on("ws1", f"cat {MOUNT}/contended >/dev/null")  # waits for the lease, and for the fence
-    cluster.lab("power", "ws2", "resume")
-    cluster.await_true(lambda: cluster.journal("ws2", REFUSED).count("\n") > refusals,
-                       "it is refused")
+    with struck(cluster, "ws2", fault):
+        cluster.on("ws1", f"cat {MOUNT}/contended >/dev/null")  # waits for lease and fence
+    cluster.await_true(lambda: cluster.journal("ws2", refusal, since), "it is refused")
     cluster.on("ws2", "touch /run/woken")
     said, _ = writer.communicate(timeout=240)
     cluster.on("ws2", "rm /run/woken")
@@ -141,6 +242,8 @@ def test_a_workstation_that_wakes_up_late_is_refused(cluster):
     cluster.write("ws2", "contended", "and on")
     assert cluster.read("ws1", "contended") == "and on"
 
+
+# ---- everybody --------------------------------------------------------------------------------
 
 def test_nothing_that_was_synced_is_lost_when_all_lose_their_power(cluster):
     loads = [Load(cluster, "ws1", "cut-1"), Load(cluster, "ws2", "cut-2")]

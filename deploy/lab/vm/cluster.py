@@ -116,7 +116,7 @@ class MachineCluster(Cluster):
             return
         self._begin_anew()
         self._install()
-        self.state["formatted"] = True
+        self.state["formatted"] = True  # or, of bare ones, all that is there to be made
         self._save()
 
     def _make_key(self):
@@ -142,21 +142,39 @@ class MachineCluster(Cluster):
     def _install(self):
         install, others = self.installer, self.mdcs + self.clients
         self._switch_on()
-        install.write_set()
+        if not self.spec.bare:
+            install.write_set()
 
         def prepare(host):
             host.machine.await_up()
+            install.names_on(host)
             if host in self.targets:
                 install.san_up()
-            else:
+            elif not self.spec.bare:
                 install.packages_on(host)
         on_all(prepare, self.hosts)
-        tell("packages are installed; logging in to the SAN")
+        tell("logging in to the SAN")
         on_all(install.initiator_on, others)
+        if self.spec.bare:
+            return
         tell("making the volume")
+        on_all(install.logins_on, others)
         install.volume_on(self.mdcs[0], self.volume_toml())
         on_all(install.serve_on, self.mdcs)
         on_all(install.mount_on, self.clients)
+
+    def replace(self, host):
+        """Another machine takes the place of one that is gone for good, with nothing on its disk;
+        to the SAN it is the same host."""
+        if not self.spec.bare or host in self.targets:
+            raise LabError(f"{host.name}: only a controller or a workstation of lab up --bare is "
+                           "replaced; others are installed by the lab, once")
+        host.machine.switch_off()
+        host.guest.hang_up()
+        shutil.rmtree(host.dir)
+        host.start()
+        self.installer.names_on(host)
+        self.installer.initiator_on(host)
 
     def fsck(self):
         """Stops mounts and controllers, checks the volume from a controller's host, and starts

@@ -58,7 +58,7 @@ class MachineHost:
     def await_ready(self):
         """Its machine is up, and what it is there for is at work."""
         self.machine.await_up()
-        if self.unit and self.cluster.state["formatted"]:
+        if self.unit and self.cluster.state["formatted"] and not self.cluster.spec.bare:
             self.await_unit()
 
     def await_unit(self):
@@ -170,7 +170,9 @@ class MdcMachine(MachineHost, Mdc):
         return Mdc.role(self) if self.state() == "running" else self.state()
 
     def status(self):
-        role = {"role": self.role()} if len(self.cluster.mdcs) > 1 else {}
+        # (What whoever installs bare machines makes of them is not known here.)
+        spec = self.cluster.spec
+        role = {"role": self.role()} if spec.mdcs > 1 and not spec.bare else {}
         return {**MachineHost.status(self), **role}
 
 

@@ -22,7 +22,7 @@ KERNEL_PACKAGES = {"6.1": "linux-image-cloud-amd64",
                    "6.12": "linux-image-6.12-cloud-amd64"}
 PACKAGES = ("systemd-sysv", "udev", "dbus", "kmod", "tiny-initramfs", "iproute2", "iputils-ping",
             "openssh-server", "procps", "fuse3", "open-iscsi", "multipath-tools", "dmsetup",
-            "sg3-utils", "targetcli-fb", "python3", "acl", "attr", "xz-utils")
+            "sg3-utils", "targetcli-fb", "python3", "python3-pytest", "acl", "attr", "xz-utils")
 PROGRAMS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "qemu-img": "qemu-utils",
             "qemu-system-x86_64": "qemu-system-x86", "ssh": "openssh-client"}
 BOOT_MODULES = "virtio_pci,virtio_blk"

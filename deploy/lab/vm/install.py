@@ -22,10 +22,13 @@ FSTAB = f"reel {MOUNT_POINT} reelfs _netdev,nofail,x-systemd.mount-timeout=infin
 INITIATOR = """
 echo InitiatorName={initiator} >/etc/iscsi/initiatorname.iscsi
 /root/iscsid-settings
-cp /usr/share/doc/reelfs/examples/reelfs-iscsi-login.* /etc/systemd/system/
 systemctl restart multipathd iscsid
 iscsiadm -m discovery -t sendtargets -p {portal} >/dev/null
 iscsiadm -m node --loginall=automatic >/dev/null
+"""
+
+LOGINS = """
+cp /usr/share/doc/reelfs/examples/reelfs-iscsi-login.* /etc/systemd/system/
 systemctl enable --now reelfs-iscsi-login.timer
 """
 
@@ -131,9 +134,11 @@ class Installer:
             with open(path, "w") as file:
                 file.write(text.replace("[[volume]]", terms + "\n[[volume]]", 1))
 
+    def names_on(self, host):
+        put(host.guest, "/etc/hosts", self.names())
+
     def san_up(self):
-        """Names, LUNs and portals on the SAN's host."""
-        put(self.san.guest, "/etc/hosts", self.names())
+        """LUNs and portals on the SAN's host."""
         send(self.san.guest, [os.path.join(SAN, "lio-target")], "/root")
         luns = " ".join(f"{name}=/dev/disk/by-id/virtio-lun{number},{self.luns.serial(name)}"
                         for number, name in enumerate(self.luns.names(), 1))
@@ -146,7 +151,6 @@ class Installer:
         """As a user would: apt, of files that were copied there; and what reeladm setup wrote."""
         paths = [self.cluster.packages.path(name) for name in PACKAGES[host.kind]]
         send(host.guest, paths, "/root/packages")
-        put(host.guest, "/etc/hosts", self.names())
         host.guest.shell("DEBIAN_FRONTEND=noninteractive apt-get -q install -y "
                          "/root/packages/*.deb >/root/packages/log 2>&1 || "
                          "{ tail -n 5 /root/packages/log >&2; exit 1; }")
@@ -161,6 +165,10 @@ class Installer:
         host.guest.shell(INITIATOR.format(
             initiator=self.initiator(host), portal=address("path1", self.san.number)))
         host.guest.shell(AWAIT_LUNS.format(wwids=" ".join(map(self.luns.wwid, self.luns.names()))))
+
+    def logins_on(self, host):
+        """Targets that come up after it."""
+        host.guest.shell(LOGINS)
 
     def volume_on(self, mdc, description):
         """Labels, and the volume itself; once."""
