@@ -299,6 +299,20 @@ TEST(BlockReservationsTest, AConflictIsOneHoweverTheKernelPutsIt) {
   EXPECT_EQ(outcome_of(0x030018), Outcome::kUnknown) << "timed out, and the rest says nothing";
 }
 
+// The kernel registers on all paths of a multipath device, or on none.
+TEST(BlockReservationsTest, ALostPathIsNamedAsTheReason) {
+  int result = 0x10000;  // DID_NO_CONNECT
+  BlockReservations reservations(
+      "/dev/some-lun", [&](unsigned long, void*) { return result; },
+      [] { return absl::OkStatus(); });
+  const ReservationResult given_up = reservations.Register(7);
+  EXPECT_EQ(given_up.outcome, ReservationResult::Outcome::kUnknown);
+  EXPECT_THAT(std::string(given_up.status.message()),
+              AllOf(HasSubstr("connect the lost one"), HasSubstr("is unknown")));
+  result = 8;  // BUSY
+  EXPECT_THAT(std::string(reservations.Register(7).status.message()), Not(HasSubstr("lost one")));
+}
+
 // The kernel says no more than that it was refused; who asks the device again, asks to be
 // registered.
 TEST(BlockReservationsTest, ARefusedRegistrationSaysWhereToLookAndSendsNothingElse) {
