@@ -99,7 +99,10 @@ absl::Status Mount::Start(std::function<void()> on_end) {
                                VfsOptions{.forget_attributes = forget_attributes,
                                           .kernel_names = &kernel_names_,
                                           .durable_metadata = options_.durable_names});
-  if (absl::Status status = vfs_->LookAtRoot(); !status.ok()) return status;
+  if (absl::Status status = vfs_->LookAtRoot(); !status.ok()) {
+    if (absl::IsUnavailable(status)) awaited_ = Awaited::kController;
+    return status;
+  }
   vfs_->NoteReads(options_.notes_reads(), options_.notes_listings(), options_.NotedAtime());
   file_system_.emplace(
       FuseFileSystem{*vfs_, locks_, options_.cache,

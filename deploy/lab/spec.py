@@ -70,6 +70,7 @@ class Spec:
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
     portals: int = 1  # by which the target is reached
+    chap: bool = False  # it asks for a secret, which stands in the LUNs' URLs
     lun_delays: bool = False  # each LUN of the target can be slowed
     # or "netns": each host in a network namespace of its own; or "vm": each is a machine
     backend: str = "process"
@@ -101,6 +102,8 @@ class Spec:
             raise LabError(f"--portals {self.portals}: 1 to {MAX_PORTALS}")
         if self.portals > 1 and (self.lun_backend != "iscsi" or self.lun_delays):
             raise LabError("--portals: takes --lun-backend iscsi, without --lun-delays")
+        if self.chap and self.lun_backend != "iscsi":
+            raise LabError("chap: takes lun_backend iscsi")
         if not 0 <= self.clients <= 64:
             raise LabError(f"--clients {self.clients}: 0 to 64")
         if isinstance(self.mount_options, list) and len(self.mount_options) != self.clients:

@@ -18,6 +18,7 @@ from spec import installed_program
 
 CONTROL_PORT = 1  # part of the socket's name, no more
 COMMAND_SECONDS = 20
+CHAP_USER, CHAP_SECRET = "studio", "a-secret-of-the-lab"
 DELAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "delays.py")
 MAX_SOCKET_PATH = 100
 # It allocates each command's buffer anew: from memory that is there, not from the kernel's.
@@ -44,7 +45,8 @@ class Target(Host):
         if self.cluster.spec.lun_delays:
             port = int(port) + lun
         portals = [portal.address for portal in self.cluster.portals] or [f"{address}:{port}"]
-        return f"iscsi://{','.join(portals)}/{self.iqn}/{lun}"
+        user = f"{CHAP_USER}%{CHAP_SECRET}@" if self.cluster.spec.chap else ""
+        return f"iscsi://{user}{','.join(portals)}/{self.iqn}/{lun}"
 
     def delay(self, name, ms):
         """From now on each answer of that LUN comes so much later."""
@@ -103,6 +105,10 @@ class Target(Host):
             self._admin("--lld", "iscsi", "--op", "new", "--mode", "logicalunit", "--tid", "1",
                         "--lun", str(number), "--backing-store", self.cluster.luns.image(name),
                         "--blocksize", "4096", "--bsoflags", "direct")
+        if self.cluster.spec.chap:
+            account = ("--lld", "iscsi", "--mode", "account", "--user", CHAP_USER)
+            self._admin("--op", "new", "--password", CHAP_SECRET, *account)
+            self._admin("--op", "bind", "--tid", "1", *account)
         self._admin("--op", "bind", "--initiator-address", "ALL", *target)
 
     def stop(self):

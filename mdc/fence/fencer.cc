@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -126,20 +127,28 @@ ReservationResult Fencer::RegisterAnew(LunState& state, const View& view) {
 
 // The path has a key: of a try whose outcome was unknown, or, where the kernel keeps the path, of
 // this host's last controller, which is dead. The holder's is kept, so that no moment passes
-// without a reservation; another one is replaced.
+// without a reservation; another one is replaced. That comes first: who asks to take away a key
+// that the path does not have is told of a conflict, at once. A RESERVE by a path of a multipath
+// device that has none ends with LIO as CHECK CONDITION, which the kernel does not tell from a unit
+// attention, so that it is sent again and again, by each path.
 ReservationResult Fencer::Adopt(LunState& state, const View& view) const {
   state.key = 0;
   ReservationResult result{.outcome = Result::kNotDone,
                            .status = absl::UnavailableError("the path has a key of nobody")};
-  for (const std::uint64_t key : view.keys) {
+  const auto is_controllers = [&](std::uint64_t key) {
     const auto parts = PartsOfKey(volume_.descriptor.volume, key);
-    if (!parts || !parts->controller) continue;
-    result =
-        key == view.holder ? state.reservations->Reserve(key) : state.reservations->Unregister(key);
-    if (!result.done()) continue;
-    if (key == view.holder) state.key = key;
-    return result;
+    return parts && parts->controller;
+  };
+  std::set<std::uint64_t> others(view.keys.begin(), view.keys.end());  // one a path, by multipath
+  others.erase(view.holder);
+  for (const std::uint64_t key : others) {
+    if (!is_controllers(key)) continue;
+    result = state.reservations->Unregister(key);
+    if (result.done()) return result;
   }
+  if (!view.Has(view.holder) || !is_controllers(view.holder)) return result;
+  result = state.reservations->Reserve(view.holder);
+  if (result.done()) state.key = view.holder;
   return result;
 }
 
@@ -338,6 +347,10 @@ absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::st
       if (!view.ok() && !IsPathLost(status) && !absl::IsFailedPrecondition(status)) {
         problems.emplace_back(status.message());  // it says nothing, which may pass
         lost_.push_back(ids_[lun]);
+        // Nothing but questions is sent to it from here. The next look tells whether that helped.
+        if (!state.metadata && FaultOf(status) == LunFault::kInDoubt) {
+          (void)volume_.luns[lun]->Reopen();
+        }
         continue;
       }
       if (state.metadata || absl::IsFailedPrecondition(status)) {

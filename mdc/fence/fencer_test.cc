@@ -180,6 +180,37 @@ TEST_F(FencerTest, OnBlockDevicesARestartComesAfterItsPredecessorsWrites) {
   writer.join();
 }
 
+// Of a predecessor that stood still, and registered when it was over: it goes first, so that no
+// RESERVE is tried by a path that may lack the holder's key.
+TEST_F(FencerTest, OnBlockDevicesAKeyThatWasLeftIsReplaced) {
+  auto late = Start("host", "late");
+  auto active = Seated("other", 2);
+  const std::uint64_t left = MakeControllerKey(descriptor_.volume, Epoch(1), 7);
+  for (const auto& lun : late->volume.luns) {
+    ASSERT_TRUE(lun->reservations()->Register(left).done());
+  }
+  for (SharedLun* lun : {&meta_, &data_}) lun->EndProcess("host", "late");
+  auto next = Start("host", "next");
+  const absl::Status taken = next->fencer->Take(Epoch(3), &next->quarantine_ms);
+  EXPECT_TRUE(taken.ok()) << taken;
+  for (SharedLun* lun : {&meta_, &data_}) {
+    EXPECT_THAT(lun->Keys(), ElementsAre(lun->Holder()));
+    EXPECT_EQ(lun->keyless_reserves(), 0);
+  }
+  EXPECT_TRUE(Watch(*next).ok());
+  EXPECT_FALSE(Watch(*active).ok());
+}
+
+TEST_F(FencerTest, ADataLunWhoseDeviceWasReplacedIsFoundAgain) {
+  auto mdc = Seated("mdc", 1);
+  data_.RemoveDevice("mdc");
+  std::vector<std::uint64_t> seen;
+  std::vector<std::string> problems;
+  EXPECT_TRUE(mdc->fencer->Watch(seen, problems).ok()) << "it serves on";
+  EXPECT_THAT(problems, SizeIs(1));
+  EXPECT_TRUE(Watch(*mdc).ok()) << "and has it again at its next look";
+}
+
 TEST_F(FencerTest, AReplacedControllerLearnsIt) {
   auto first = Seated("first", 1);
   auto second = Seated("second", 2);

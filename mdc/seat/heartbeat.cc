@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -57,6 +58,29 @@ void Heartbeat::AnswerOrders(const ArbitrationResult& result) {
   for (const Order& order : std::exchange(in_effect_, {})) order.done(status);
 }
 
+// One that ends in time, but barely. (One that does not ends the process.)
+void Heartbeat::NoteBeat(std::uint64_t began_ms) {
+  const std::uint64_t now_ms = clock_.NowMs(), took_ms = now_ms - began_ms;
+  if (took_ms <= SlowBeatMs(seat_.options().seat_ms)) return;
+  {
+    MutexLock lock(mutex_);
+    const bool first = slow_beat_ms_ == 0 || now_ms - slow_at_ms_ >= SlowBeatShownMs();
+    slow_at_ms_ = now_ms;
+    if (!first && took_ms <= slow_beat_ms_) return;
+    slow_beat_ms_ = took_ms;
+  }
+  spdlog::warn("{}", SlowBeat());
+}
+
+std::string Heartbeat::SlowBeat() const {
+  MutexLock lock(mutex_);
+  if (slow_beat_ms_ == 0 || clock_.NowMs() - slow_at_ms_ >= SlowBeatShownMs()) return "";
+  return absl::StrCat("a beat on the seat LUN took ", slow_beat_ms_,
+                      " ms, and when one takes seat_ms, ", seat_.options().seat_ms,
+                      " ms, the controller ends: see that LUN's load and paths, or set seat_ms = ",
+                      TermForBeatMs(slow_beat_ms_), " in mdc.toml of all controllers");
+}
+
 std::uint64_t Heartbeat::Beat() {
   const std::uint64_t seat_ms = seat_.options().seat_ms;
   TakeOrders();
@@ -67,7 +91,10 @@ std::uint64_t Heartbeat::Beat() {
   }
   warned_ = false;
   if (!seat_.claimed() && events_.claim && events_.claim()) seat_.SetClaimed();
+  if (serving_.load(std::memory_order_relaxed)) seat_.SetServing();
+  const std::uint64_t began_ms = clock_.NowMs();
   const ArbitrationResult result = seat_.Renew();
+  NoteBeat(began_ms);
   AnswerOrders(result);
   switch (result.outcome) {
     case ArbitrationOutcome::kLost:

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "mdc/seat/seat.h"
@@ -32,6 +33,7 @@ class Heartbeat {
   ~Heartbeat() { Stop(); }
 
   void Progress() {
+    if (!serving_.load(std::memory_order_relaxed)) serving_.store(true, std::memory_order_relaxed);
     progress_until_ms_.store(clock_.NowMs() + ProgressLimitMs(seat_.options().seat_ms),
                              std::memory_order_relaxed);
   }
@@ -40,7 +42,12 @@ class Heartbeat {
     progress_until_ms_.store(clock_.NowMs() + RecoveryLimitMs(), std::memory_order_relaxed);
   }
   // For tools, which are at work as long as they live.
-  void AllowAlways() { progress_until_ms_.store(~std::uint64_t{0}, std::memory_order_relaxed); }
+  void AllowAlways() {
+    serving_.store(true, std::memory_order_relaxed);
+    progress_until_ms_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  }
+  // That a beat took long lately, and what to do; empty: none did.
+  std::string SlowBeat() const;
   // Applies `change` to the seat before the next beat, which is due at once. `done` runs on this
   // thread when such a beat is durable; not OK: it will never be.
   void Change(std::function<void(Seat&)> change, std::function<void(const absl::Status&)> done);
@@ -56,16 +63,20 @@ class Heartbeat {
   std::uint64_t Beat();
   void TakeOrders();
   void AnswerOrders(const ArbitrationResult& result);
+  void NoteBeat(std::uint64_t began_ms);
 
   Seat& seat_;
   const Clock& clock_;
   const Events events_;
   const std::uint64_t began_ms_;
   std::atomic<std::uint64_t> progress_until_ms_;
+  std::atomic<bool> serving_{false};
   bool warned_ = false;           // of the thread
   std::vector<Order> in_effect_;  // of the thread: not yet durable
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar changed_;
+  std::uint64_t slow_beat_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // the slowest of those lately
+  std::uint64_t slow_at_ms_ ABSL_GUARDED_BY(mutex_) = 0;    // when one was
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Order> orders_ ABSL_GUARDED_BY(mutex_);
   Thread thread_;

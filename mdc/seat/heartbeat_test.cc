@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 
 #include "mdc/seat/watchdog.h"
@@ -22,6 +23,7 @@ class BeatPort final : public ArbitrationPort {
     return block_;
   }
   ArbitrationResult Write(const ArbitrationBlock& block) override {
+    if (on_write) on_write();
     MutexLock lock(mutex_);
     block_ = EncodeArbitration(block);
     ++writes_;
@@ -29,6 +31,7 @@ class BeatPort final : public ArbitrationPort {
     return {ArbitrationOutcome::kDone, {}};
   }
   void Wait(std::uint64_t) override {}
+  std::function<void()> on_write;  // set before there is a thread
 
   void Put(const ArbitrationBlock& block) {
     MutexLock lock(mutex_);
@@ -131,6 +134,26 @@ TEST_F(HeartbeatTest, AStalledCoreLosesTheSeat) {
   expired.Await();
   heartbeat.Stop();
   EXPECT_EQ(port_.writes(), 2);
+}
+
+TEST_F(HeartbeatTest, ASlowBeatIsToldForAWhileWithTheTermThatItWants) {
+  Happened beaten;
+  Heartbeat::Events events;
+  events.beaten = [&] { beaten.Signal(); };
+  port_.on_write = [this] { clock_.now_ms += 40; };
+  Heartbeat heartbeat(seat_, clock_, std::move(events));
+  heartbeat.Progress();
+  EXPECT_EQ(heartbeat.SlowBeat(), "");
+  clock_.now_ms += BeatIntervalMs(60);
+  beaten.Await();
+  const std::string told = heartbeat.SlowBeat();
+  EXPECT_NE(told.find("took 40 ms"), told.npos) << told;
+  EXPECT_NE(told.find("seat_ms = 500 "), told.npos) << told;
+  heartbeat.Stop();
+  clock_.now_ms += SlowBeatShownMs() - 1;
+  EXPECT_EQ(heartbeat.SlowBeat(), told);
+  clock_.now_ms += 1;
+  EXPECT_EQ(heartbeat.SlowBeat(), "");
 }
 
 TEST_F(HeartbeatTest, AChangeIsReportedWithItsDurableBeat) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "mdc/seat/heartbeat.h"
 #include "mdc/seat/seat.h"
@@ -38,6 +39,8 @@ class HeldSeat {
   void Progress() { heartbeat_->Progress(); }
   void AllowLong() { heartbeat_->AllowLong(); }
   void AllowAlways() { heartbeat_->AllowAlways(); }
+  // As Heartbeat has it.
+  std::string SlowBeat() const { return heartbeat_->SlowBeat(); }
   // As it was when it was taken.
   bool maintenance() const { return maintenance_; }
   Epoch epoch() const { return seat_.epoch(); }

@@ -43,7 +43,6 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   }
   // A program that knows more than this one is, or was, at work there.
   if (absl::IsUnimplemented(look.block.status())) return Verdict::kHeld;
-  const bool expired = look.began_ms >= *unchanged_since_ms_ + ClaimAfterMs(TermMs(look));
   // Another volume's, on a LUN of this one: of a controller that does not know yet that its volume
   // is gone, or what was left of it on its way. It is nobody's when that is over.
   const bool none = absl::IsNotFound(look.block.status());
@@ -51,6 +50,8 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   // Somebody may have got the reservation, and not yet written it down.
   const Epoch written_down = IsOf(options_.volume, look) ? look.block->epoch : Epoch(0);
   const bool being_taken = look.reserved_by != 0 && look.last_reserved > written_down;
+  const std::uint64_t term_ms = being_taken ? TakingMs(TermMs(look)) : TermMs(look);
+  const bool expired = look.began_ms >= *unchanged_since_ms_ + ClaimAfterMs(term_ms);
   const bool for_others =
       given_up && look.block->state == State::kOffered && !IsOfferedToThis(look);
   if ((none || given_up) && !being_taken && !for_others) return Verdict::kFree;
@@ -59,7 +60,7 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
 
 // ---- taking -----------------------------------------------------------------------------------
 
-void Seat::Begin(Epoch epoch, bool claimed) {
+void Seat::Begin(Epoch epoch, bool claimed, std::uint64_t term_ms) {
   const bool stopped = block_.stopped, maintenance = block_.maintenance;
   block_ = {.state = State::kHeld,
             .volume = options_.volume,
@@ -68,7 +69,7 @@ void Seat::Begin(Epoch epoch, bool claimed) {
             .holder = options_.holder,
             .machine = options_.machine,
             .claimed = claimed,
-            .seat_ms = options_.seat_ms,
+            .seat_ms = static_cast<std::uint32_t>(term_ms),
             .host = options_.host,
             .address = options_.address};
   block_.stopped = stopped;
@@ -90,8 +91,8 @@ absl::Status Seat::Claim(const SeatLook& look, Epoch epoch, bool claimed) {
   const auto found = port_.Read();
   if (!found.ok()) return found.status();
   if (*found != look.bytes) return absl::AbortedError("another controller is taking the seat");
-  Begin(epoch, claimed);
-  const std::uint64_t until_ms = clock_.NowMs() + options_.seat_ms;
+  Begin(epoch, claimed, options_.seat_ms);
+  const std::uint64_t until_ms = clock_.NowMs() + block_.seat_ms;
   const ArbitrationResult written = port_.Write(block_);
   if (!written.done()) return absl::UnavailableError(written.status.message());
   if (clock_.NowMs() - began_ms > options_.claim_write_ms) {
@@ -111,13 +112,13 @@ absl::Status Seat::Claim(const SeatLook& look, Epoch epoch, bool claimed) {
 }
 
 absl::Status Seat::Enter(Epoch epoch, bool claimed) {
-  Begin(epoch, claimed);
+  Begin(epoch, claimed, TakingMs(options_.seat_ms));
   ArbitrationResult result;
   for (int i = 0; i < kMaxEntries; ++i) {
     result = MayWrite(/*entering=*/true);
     if (result.outcome == ArbitrationOutcome::kLost) break;
     if (!result.done()) continue;
-    const std::uint64_t until_ms = clock_.NowMs() + options_.seat_ms;
+    const std::uint64_t until_ms = clock_.NowMs() + block_.seat_ms;
     result = port_.Write(block_);
     if (result.outcome == ArbitrationOutcome::kLost) break;
     ++block_.beat;
@@ -161,18 +162,21 @@ ArbitrationResult Seat::MayWrite(bool entering) {
 }
 
 ArbitrationResult Seat::Renew() {
-  const std::string over = absl::StrCat("its term of ", options_.seat_ms, " ms is over");
+  const std::string over = absl::StrCat("its term of ", block_.seat_ms, " ms is over");
   if (!Holds(clock_.NowMs())) return Lose(over);
   if (ArbitrationResult may = MayWrite(); !may.done()) return may;
   const std::uint64_t began_ms = clock_.NowMs();
   if (!Holds(began_ms)) return Lose(over);
+  // A shorter term than the last beat gave begins before anybody can have read of it.
+  const std::uint64_t ends_ms = began_ms + block_.seat_ms;
+  if (ends_ms < until_ms()) until_ms_.store(ends_ms, std::memory_order_release);
   ++block_.beat;
   ArbitrationResult result = port_.Write(block_);
   if (result.outcome == ArbitrationOutcome::kLost)
     return Lose(std::string(result.status.message()));
   // Too late, a standby may have looked before it was there.
   if (!Holds(clock_.NowMs())) return Lose(over);
-  if (result.done()) until_ms_.store(began_ms + options_.seat_ms, std::memory_order_release);
+  if (result.done()) until_ms_.store(ends_ms, std::memory_order_release);
   return result;
 }
 

@@ -87,8 +87,11 @@ class Seat {
   // writing, and waiting for writes of others. ABORTED: somebody was faster, or all was too slow;
   // UNAVAILABLE: the LUN failed. `claimed` as in the block.
   absl::Status Claim(const SeatLook& look, Epoch epoch, bool claimed);
-  // Writes down who has it, where the reservation already keeps all others from writing.
+  // Writes down who has it, where the reservation already keeps all others from writing. Its term
+  // is TakingMs, until it serves.
   absl::Status Enter(Epoch epoch, bool claimed);
+  // The volume is served: from the next beat on, the term is that of the options.
+  void SetServing() { block_.seat_ms = options_.seat_ms; }
 
   // What administrators want of the volume stays what the look says; a stopped one is started by
   // who takes its seat, unless `stays_stopped`. Before Claim or Enter.
@@ -111,7 +114,7 @@ class Seat {
   const SeatOptions& options() const { return options_; }
 
  private:
-  void Begin(Epoch epoch, bool claimed);
+  void Begin(Epoch epoch, bool claimed, std::uint64_t term_ms);
   // Whether what lies there lets this holder write over it; `entering`: nothing of it does yet.
   ArbitrationResult MayWrite(bool entering = false);
   ArbitrationResult Lose(std::string why);

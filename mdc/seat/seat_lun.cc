@@ -46,7 +46,8 @@ absl::Status SeatLun::Retry(const absl::Status& status) {
       return absl::OkStatus();
     case LunFault::kClosed:
     case LunFault::kUnknown:
-      return key_ == 0 ? lun_->Reopen() : status;
+    case LunFault::kInDoubt:  // a device that the kernel has removed
+      return registered_ ? status : lun_->Reopen();
     default:
       return status;
   }
@@ -117,6 +118,7 @@ absl::StatusOr<SeatLook> SeatLun::Look(const Clock& clock) {
 
 absl::Status SeatLun::Register(std::uint64_t key) {
   if (reservations_ == nullptr) return absl::OkStatus();
+  registered_ = true;  // or is about to be
   ReservationResult result;
   for (int i = 0; i < kMaxSeatTries; ++i) {
     result = reservations_->Register(key);
@@ -134,6 +136,7 @@ absl::Status SeatLun::Register(std::uint64_t key) {
 }
 
 void SeatLun::Unregister() {
+  registered_ = false;
   if (key_ != 0) (void)reservations_->Unregister(std::exchange(key_, 0));
 }
 

@@ -52,6 +52,7 @@ class SeatLun final : public ArbitrationPort {
   const Uuid volume_;
   Reservations* reservations_ = nullptr;  // null: none, or not usable
   std::uint64_t key_ = 0;                 // that this path is registered with
+  bool registered_ = false;               // or shares a path that is
 };
 
 }  // namespace reel::mdc

@@ -36,6 +36,26 @@ constexpr std::uint64_t SeatMarginMs(std::uint64_t seat_ms) {
 constexpr std::uint64_t ClaimAfterMs(std::uint64_t seat_ms) {
   return seat_ms + SeatMarginMs(seat_ms);
 }
+// The term of a controller that has the reservation, and does not serve yet: beats may have to wait
+// until the LUNs that it fences meanwhile have answered a reset. On a SAN where that takes longer
+// than a term, two controllers would take the seat from each other in turns. The price: when it
+// dies before it serves, the next one waits that long.
+constexpr std::uint64_t TakingMs(std::uint64_t seat_ms) {
+  return std::max<std::uint64_t>(seat_ms, std::min<std::uint64_t>(8 * seat_ms, 15'000));
+}
+// A beat that takes longer is said: one that takes a term is the end of the controller ...
+constexpr std::uint64_t SlowBeatMs(std::uint64_t seat_ms) {
+  return seat_ms / 2;
+}
+// ... with what term that is no more than a third of, in half seconds.
+constexpr std::uint64_t TermForBeatMs(std::uint64_t beat_ms) {
+  return std::min<std::uint64_t>((3 * beat_ms + 499) / 500 * 500, kMaxSeatMs);
+}
+// ... and an alarm, for that long.
+constexpr std::uint64_t SlowBeatShownMs() {
+  return 60'000;
+}
+
 // An active controller beats only while its core has moved within that time, ...
 constexpr std::uint64_t ProgressLimitMs(std::uint64_t seat_ms) {
   return seat_ms;

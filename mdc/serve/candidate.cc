@@ -40,7 +40,7 @@ absl::Status Candidate::Find() {
   if (!volume.ok()) return volume.status();
   seat_.volume = volume->descriptor.volume;
   watch_.emplace(seat_);
-  lun_name_ = volume->seat_lun().name();
+  lun_name_ = volume->seat_name();
   contest_.volume = std::make_unique<OpenVolume>(*std::move(volume));
   return ReopenLun();
 }

@@ -35,7 +35,7 @@ class RemadeVolumeTest : public testing::Test {
     auto volume = OpenVolumeByName("reel", volume_.paths(), LunAccess::kReadWrite);
     EXPECT_TRUE(volume.ok()) << volume.status();
     contest.volume = std::make_unique<OpenVolume>(*std::move(volume));
-    auto lun = SeatLun::Open(contest.volume->seat_lun().name(), contest.volume->descriptor.volume);
+    auto lun = SeatLun::Open(contest.volume->seat_name(), contest.volume->descriptor.volume);
     EXPECT_TRUE(lun.ok()) << lun.status();
     contest.lun = *std::move(lun);
     contest.claimed = true;

@@ -127,9 +127,11 @@ Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const Se
   const auto written = WrittenEpoch(*contest.volume);
   if (!written.ok()) return failed(written.status());
   const Epoch epoch = NextEpoch(contest, *written);
+  const std::uint64_t began_ms = clock.NowMs();
   auto won = WinSeat(contest, epoch, seat, EventsOf(options), clock);
   if (!won.ok()) return failed(won.status());
-  spdlog::info("volume {}: has the seat, in epoch {}", options.volume, epoch.value());
+  spdlog::info("volume {}: has the seat, in epoch {}, after {} ms", options.volume, epoch.value(),
+               clock.NowMs() - began_ms);
   ServingSeat serving{.volume = std::move(contest.volume),
                       .fencer = std::move(won->fencer),
                       .seat = std::move(won->seat)};

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<ToolSeat>> ToolSeat::Take(
     OpenVolume volume, std::string tool, std::function<void(const absl::Status&)> lost,
     const Clock& clock) {
   const SeatOptions options = OptionsOf(volume.descriptor, std::move(tool));
-  auto lun = SeatLun::Open(volume.seat_lun().name(), options.volume);
+  auto lun = SeatLun::Open(volume.seat_name(), options.volume);
   if (!lun.ok()) return lun.status();
   if (absl::Status s = (*lun)->ClaimForThisProcess(); !s.ok()) return s;
   auto held = absl::WrapUnique(new ToolSeat);

@@ -66,8 +66,8 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
 
 void VolumeServer::StartThreads() {
   std::vector<std::string> luns;
-  for (const auto& lun : volume_->luns) luns.push_back(lun->name());
-  portals_ = std::make_unique<PortalWatch>(luns);
+  for (std::size_t i = 0; i < volume_->luns.size(); ++i) luns.push_back(volume_->NameOf(i));
+  watches_.reset(new LunWatches{.portals = PortalWatch(luns), .sizes = SizeWatch(*volume_)});
   core_thread_ = Thread([this] { CoreMain(); });
   workers_.Start([this] { return Commit(); }, kReaders);
 }
@@ -157,15 +157,17 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
   for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
     for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {
       if (next >= volume_->luns.size()) return;
+      entry.set_size_bytes(watches_->sizes.SizeOf(next));
       const Lun& lun = *volume_->luns[next++];
       entry.set_path(lun.name());
-      entry.set_size_bytes(lun.size_bytes());
       entry.set_reservations(lun.has_reservations());
     }
   }
   DescribeStore(reply);
   DescribeFencing(reply);
-  for (std::string& lost : portals_->Lost()) reply.add_alarms(std::move(lost));
+  for (std::string& lost : watches_->portals.Lost()) reply.add_alarms(std::move(lost));
+  for (std::string& cut : watches_->sizes.Cut()) reply.add_alarms(std::move(cut));
+  for (std::string& grown : watches_->sizes.Grown()) reply.add_notes(std::move(grown));
 }
 
 void VolumeServer::Complete(v1::StatReply& reply) const {

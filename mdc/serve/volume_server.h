@@ -33,6 +33,7 @@
 #include "mdc/fence/fence_thread.h"
 #include "mdc/seat/held_seat.h"
 #include "mdc/serve/core_turns.h"
+#include "mdc/serve/size_watch.h"
 #include "mdc/serve/store_workers.h"
 #include "mdc/store/store.h"
 #include "mdc/store/store_keeper.h"
@@ -199,10 +200,15 @@ class VolumeServer {
   // What the core wants to be done about hosts that it does not hear.
   void FenceAndGiveWay(CoreOutputs& outputs);
 
+  struct LunWatches {
+    PortalWatch portals;
+    SizeWatch sizes;
+  };
+
   VolumeServerOptions options_;
   const Clock& clock_;
-  std::unique_ptr<PortalWatch> portals_;  // it ends last: what does not answer is waited for
   std::unique_ptr<OpenVolume> volume_;
+  std::unique_ptr<LunWatches> watches_;  // they end late: what does not answer is waited for
   std::unique_ptr<HeldSeat> seat_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Core> core_;

@@ -109,6 +109,7 @@ void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
           : "the arbitration block alone: no controller may pause for longer than a tenth of its "
             "term between a look at the clock and the write that it allowed");
   for (std::string& problem : fencing_->Problems()) reply.add_alarms(std::move(problem));
+  if (std::string slow = seat_->SlowBeat(); !slow.empty()) reply.add_alarms(std::move(slow));
 }
 
 }  // namespace reel::mdc

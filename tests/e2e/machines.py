@@ -10,7 +10,7 @@ from cluster import BIN, LAB
 from machine_load import PIECE
 
 MOUNT = "/mnt/reel"
-SECONDS = 240
+SECONDS = 400
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "machine_load.py")) as _file:
     LOAD = _file.read()
 
@@ -142,7 +142,7 @@ class Machines:
     def journal(self, host, words, since):
         """Lines of its journal since then that have these words (grep -E)."""
         return self.on(host, f"journalctl --since {since} --output cat --no-pager | "
-                             f"grep -E '{words}' || true")
+                             f'grep -E "{words}" || true')
 
     def send(self, host, directory, paths):
         """Copies files there."""

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from cluster import BIN, TOP, run
+from cluster import BIN, TOP, run, until
 
 CLUSTER = {"lun_backend": "iscsi", "luns": "meta=1x2G,data=3x2G"}
 
@@ -79,6 +79,16 @@ def test_a_lost_san_is_waited_for_and_what_was_synced_is_there_afterwards(cluste
     for mount in (cluster.ws1, cluster.ws2):
         with open(f"{mount}/synced", "rb") as file:
             assert file.read() == b"reel" * 100_000
+
+
+def test_a_lun_that_has_grown_at_the_target_is_noticed(cluster):
+    path = os.path.join(cluster.dir, "luns", "data3.img")
+    cluster.kill("san1")
+    os.truncate(path, os.path.getsize(path) + (512 << 20))
+    bring_back(cluster)
+    until(lambda: any("LUN data3" in note and "has grown by 512 MiB, to 2.5 GiB" in note
+                      for note in cluster.reeladm("show")["notes"]))
+    assert cluster.reeladm("show")["alarms"] == []
 
 
 def test_a_soft_mount_says_that_the_san_is_lost(cluster):

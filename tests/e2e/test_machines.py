@@ -15,7 +15,7 @@ from machines import MOUNT, Load, Machines, why_not
 
 # An emulated host that shares two processors with four others is no measure of times; what is
 # promised of them is measured by `lab drill`.
-GAP_SECONDS = 200
+GAP_SECONDS = 300
 OPTIONS = ("--kernels", "6.1,6.12")  # ws1 has the older one, ws2 the newer one
 NO_FAILURE = "no error, nothing lost"
 
@@ -42,8 +42,8 @@ def gaps():
 def ended(load, reader):
     """It met no error, waited for no longer than is allowed, and lost nothing."""
     load.end()
-    assert load.longest() < GAP_SECONDS
     load.check(reader)
+    assert load.longest() < GAP_SECONDS
 
 
 def test_what_one_workstation_writes_the_other_reads(cluster):
@@ -94,9 +94,12 @@ def test_an_active_controller_that_is_gone_is_replaced(cluster, gaps, fault):
     gaps.note(f"active controller: {fault}", load, f"the standby took over; {NO_FAILURE}")
 
 
-@pytest.mark.parametrize("fault", ["hypervisor pause", "emulator stopped"])
-def test_a_controller_that_wakes_up_late_is_refused(cluster, gaps, fault):
-    """Where its clock has stood still with it, it believes in its term."""
+@pytest.mark.parametrize("fault, refusal", [
+    ("hypervisor pause", "reservation conflict"),
+    ("emulator stopped", "reservation conflict|the seat is lost|the seat's term is over")])
+def test_a_controller_that_wakes_up_late_is_refused(cluster, gaps, fault, refusal):
+    """Where its clock has stood still with it, it believes in its term, and the target refuses it:
+    else it knows by itself."""
     cluster.await_standby()
     load, active = Load(cluster, "ws1", f"active {fault}"), cluster.active()
     since = cluster.now(active)
@@ -106,7 +109,7 @@ def test_a_controller_that_wakes_up_late_is_refused(cluster, gaps, fault):
     cluster.await_standby()
     assert cluster.active() != active
     ended(load, "ws2")
-    said = cluster.journal(active, "seat is lost", since).splitlines()
+    said = cluster.journal(active, refusal, since).splitlines()
     assert said, cluster.journal(active, ".", since)[-3000:]
     gaps.note(f"active controller: {fault}", load, f"{NO_FAILURE}; when it woke: {said[0]}")
 
@@ -223,7 +226,7 @@ except OSError as error:
 END"""
 
 
-@pytest.mark.parametrize("fault, refusal", [("hypervisor pause", "[Rr]eservation conflict"),
+@pytest.mark.parametrize("fault, refusal", [("hypervisor pause", "reservation conflict"),
                                             ("emulator stopped", "session is over")])
 def test_a_workstation_that_wakes_up_late_is_refused(cluster, fault, refusal):
     """It stood still in the middle of its writes, and another one has read the file since. The

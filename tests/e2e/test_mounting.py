@@ -9,6 +9,8 @@ import pytest
 from cluster import BIN, run, until
 
 PROGRAM = os.path.join(BIN, "mount.reelfs")
+# So long a controller waits for the lease of a host that is gone.
+CLUSTER = {"session_lease_ms": 20_000}
 
 
 def options_of(directory):
@@ -200,6 +202,21 @@ def test_a_mount_by_hand_waits_for_a_controller(cluster, mounts, no_controller):
     assert mount.ends() == "" and mount.process.returncode == 0
     assert os.path.ismount(mount.directory)
     mounts.made.append(mount.directory)
+
+
+def test_a_mount_waits_for_a_controller_that_went_away_meanwhile(cluster, mounts, no_controller):
+    """While it waits for a host that is gone a controller takes sessions, and answers nothing."""
+    cluster.kill("ws2")
+    cluster.start("mdc1")
+    mount = Starting(mounts, "retry=4")
+    until(lambda: f"at {mount.directory}" in cluster.log("mdc1").rsplit("--- lab", 1)[1])
+    cluster.kill("mdc1")
+    assert "waiting for a controller for 4 min" in mount.line()
+    cluster.start("mdc1")
+    assert mount.ends() == "" and mount.process.returncode == 0
+    assert os.path.ismount(mount.directory)
+    mounts.made.append(mount.directory)
+    cluster.start("ws2")
 
 
 def test_a_mount_that_waits_ends_when_nobody_wants_it(mounts, no_controller):

@@ -188,8 +188,10 @@ TEST_F(AdminTest, VolumesAsTableAndJson) {
 TEST_F(AdminTest, AlarmsAreShown) {
   api_.AddVolume("reel1");
   api_.show.add_alarms("lun7 does not answer");
-  EXPECT_THAT(Run({"show"}), HasSubstr("ALARM: lun7 does not answer\n"));
+  api_.show.add_notes("lun8 has grown");
+  EXPECT_THAT(Run({"show"}), HasSubstr("ALARM: lun7 does not answer\nNote: lun8 has grown\n"));
   EXPECT_EQ(RunJson({"show"})["alarms"][0], "lun7 does not answer");
+  EXPECT_EQ(RunJson({"show"})["notes"][0], "lun8 has grown");
 }
 
 TEST_F(AdminTest, ActivateLetsTheActiveOneHandOverToThatStandby) {

@@ -142,6 +142,10 @@ std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
                     [](std::string* out, const std::string& alarm) {
                       absl::StrAppend(out, "ALARM: ", alarm, "\n");
                     }),
+      absl::StrJoin(reply.notes(), "",
+                    [](std::string* out, const std::string& note) {
+                      absl::StrAppend(out, "Note: ", note, "\n");
+                    }),
       "\n", controllers.ToString(), "\n", pools.ToString(), "\n", luns.ToString());
 }
 
@@ -202,8 +206,9 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
       {{"MDC"}, {"role"}, {"epoch", kRight}, {"host"}, {"release"}, {"protocol", kRight}});
   AddControllers(context.api.Everywhere(), *volume, controllers, mdcs);
   if (!context.json) return ShowText(*reply, controllers);
-  Json pools = Json::array(), alarms = Json::array();
+  Json pools = Json::array(), alarms = Json::array(), notes = Json::array();
   for (const auto& pool : reply->pools()) pools.push_back(PoolJson(pool));
+  for (const std::string& note : reply->notes()) notes.push_back(note);
   for (const std::string& alarm : reply->alarms()) alarms.push_back(alarm);
   return JsonLine({{"name", reply->name()},
                    {"volume", UuidText(reply->volume())},
@@ -219,6 +224,7 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
                    {"store_free_bytes", reply->store_free_bytes()},
                    {"controllers", std::move(mdcs)},
                    {"alarms", std::move(alarms)},
+                   {"notes", std::move(notes)},
                    {"pools", std::move(pools)}});
 }
 

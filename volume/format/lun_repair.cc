@@ -187,18 +187,20 @@ absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
   const std::vector<Candidate> candidates = ReadCandidates(patterns);
   const VolumeDescriptor* best = FindBest(volume_name, candidates);
   if (best == nullptr || MustStayReadOnly(*best)) return nothing;
-  OpenVolume volume{.descriptor = *best, .luns = {}, .warnings = {}};
+  OpenVolume volume;
+  volume.descriptor = *best;
   std::vector<DescribedLun> members = MembersOf(volume.descriptor);
   if (!FindMembers(volume.descriptor, candidates, members)) return nothing;
   std::map<Uuid, Lun*> open;  // a LUN that grew stands at several places, but is opened once
   for (const LunEntry* entry : EntriesOf(volume.descriptor)) {
+    const auto member = std::find_if(members.begin(), members.end(), [&](const DescribedLun& one) {
+      return one.label.lun == entry->lun;
+    });
+    volume.names.push_back(member->candidate->found.name);
     if (const auto known = open.find(entry->lun); known != open.end()) {
       volume.luns.push_back(std::make_unique<BorrowedLun>(*known->second));
       continue;
     }
-    const auto member = std::find_if(members.begin(), members.end(), [&](const DescribedLun& one) {
-      return one.label.lun == entry->lun;
-    });
     auto lun = OpenLun(member->candidate->found.name, LunAccess::kReadWrite);
     if (!lun.ok()) return lun.status();
     open[entry->lun] = lun->get();

@@ -259,13 +259,14 @@ absl::StatusOr<OpenVolume> OpenFoundLuns(const VolumeDescriptor& descriptor,
   volume.descriptor = descriptor;
   std::map<Uuid, Lun*> open;  // a LUN that grew stands at several places, but is opened once
   for (const Place& place : PlacesOf(descriptor)) {
+    const absl::StatusOr<const FoundLun*> match = FindLun(descriptor, *place.entry, found);
+    if (!match.ok()) return match.status();
+    volume.names.push_back((*match)->name);
     if (const auto known = open.find(place.entry->lun); known != open.end()) {
       if (absl::Status s = CheckSize(descriptor, place, *known->second); !s.ok()) return s;
       volume.luns.push_back(std::make_unique<BorrowedLun>(*known->second));
       continue;
     }
-    const absl::StatusOr<const FoundLun*> match = FindLun(descriptor, *place.entry, found);
-    if (!match.ok()) return match.status();
     absl::StatusOr<std::unique_ptr<Lun>> lun = OpenAt(descriptor, place, **match, access);
     if (!lun.ok()) return lun.status();
     if (absl::Status s = CheckSize(descriptor, place, **lun); !s.ok()) return s;
@@ -307,12 +308,20 @@ std::vector<FoundLun> ScanLuns(const std::vector<std::string>& patterns) {
   return found;
 }
 
-Lun& OpenVolume::seat_lun() const {
+std::size_t OpenVolume::SeatIndex() const {
   const std::vector<Place> places = PlacesOf(descriptor);
   for (std::size_t i = 0; i < places.size() && i < luns.size(); ++i) {
-    if (places[i].entry->lun == descriptor.seat_lun) return *luns[i];
+    if (places[i].entry->lun == descriptor.seat_lun) return i;
   }
   CheckFailed("seat", "a valid descriptor's seat is one of its LUNs", __FILE__, __LINE__);
+}
+
+Lun& OpenVolume::seat_lun() const {
+  return *luns[SeatIndex()];
+}
+
+const std::string& OpenVolume::NameOf(std::size_t index) const {
+  return index < names.size() ? names[index] : luns[index]->name();
 }
 
 absl::StatusOr<OpenVolume> OpenVolumeByName(const std::string& volume_name,

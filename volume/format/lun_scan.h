@@ -31,8 +31,17 @@ struct OpenVolume {
   VolumeDescriptor descriptor;
   std::vector<std::unique_ptr<Lun>> luns;
   std::vector<std::string> warnings;  // copies that were damaged or behind, for logs and fsck
+  // By the same index, as FoundLun has them. Empty where the LUNs were not found by a scan: they
+  // are then what their own names say.
+  std::vector<std::string> names{};
 
-  Lun& seat_lun() const;  // the seat LUN
+  Lun& seat_lun() const;
+  // What OpenLun takes to open a LUN of it once more.
+  const std::string& NameOf(std::size_t index) const;
+  const std::string& seat_name() const { return NameOf(SeatIndex()); }
+
+ private:
+  std::size_t SeatIndex() const;
 };
 
 // Scans, picks the LUNs whose label names `volume_name`'s volume, reads the seat LUN's descriptor,

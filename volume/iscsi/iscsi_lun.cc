@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -169,6 +170,24 @@ absl::Status IscsiLun::Flush() {
     outcome = Execute(scsi::SynchronizeCache10(), Data::kNone, {});
   }
   return StatusOf(outcome, "flush");
+}
+
+absl::StatusOr<std::uint64_t> IscsiLun::SizeNow() {
+  std::array<std::byte, 32> buffer{};
+  const ScsiOutcome outcome = Execute(scsi::ReadCapacity16(buffer.size()), Data::kIn, buffer);
+  if (absl::Status s = StatusOf(outcome, "READ CAPACITY"); !s.ok()) return s;
+  const auto capacity = scsi::DecodeCapacity(
+      std::span(buffer).first(std::min<std::size_t>(outcome.transferred_bytes, buffer.size())));
+  if (!capacity.ok()) {
+    return WithText(capacity.status(), absl::StrCat(name(), ": ", capacity.status().message()));
+  }
+  const std::uint64_t block_bytes = facts_.logical_block_bytes;
+  if (capacity->block_bytes != block_bytes || capacity->blocks > kMaxVolumeBytes / block_bytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(), ": has ", capacity->blocks, " logical blocks of ", capacity->block_bytes,
+        " bytes now; see the target: the LUN was opened with blocks of ", block_bytes));
+  }
+  return capacity->blocks * block_bytes;
 }
 
 absl::Status IscsiLun::Discard(std::uint64_t /*offset_bytes*/, std::uint64_t /*length_bytes*/) {

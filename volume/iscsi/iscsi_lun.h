@@ -28,6 +28,7 @@ class IscsiLun final : public Lun {
 
   const std::string& name() const override { return url_.shown; }
   std::uint64_t size_bytes() const override { return facts_.size_bytes; }
+  absl::StatusOr<std::uint64_t> SizeNow() override;
   std::uint32_t logical_block_bytes() const override { return facts_.logical_block_bytes; }
   std::uint32_t optimal_io_bytes() const override { return facts_.optimal_io_bytes; }
   bool read_only() const override { return read_only_; }

@@ -21,7 +21,7 @@ std::string LostText(const std::string& portal) {
 PortalWatch::PortalWatch(const std::vector<std::string>& luns) {
   for (const std::string& name : luns) {
     const auto url = ParseIscsiUrl(name);
-    if (!url.ok() || url->portals.size() == 1 || !url->secret.empty()) continue;
+    if (!url.ok() || url->portals.size() == 1) continue;
     for (const std::string& portal : url->portals) {
       const bool known = std::any_of(watched_.begin(), watched_.end(),
                                      [&](const Watched& other) { return other.portal == portal; });

@@ -17,8 +17,8 @@ namespace reel {
 
 class PortalWatch {
  public:
-  // `luns`: names of LUNs. Only addresses of several portals are watched; where there are none, and
-  // where the CHAP secret stands in the address, which names do not tell, nothing is done.
+  // `luns`: as OpenLun takes them. Only addresses of several portals are watched; where there are
+  // none, nothing is done.
   explicit PortalWatch(const std::vector<std::string>& luns);
   // Waits for the login that is on its way.
   ~PortalWatch();

@@ -36,6 +36,12 @@ absl::StatusOr<std::unique_ptr<Lun>> FileLun::Open(const std::string& path, LunA
                   std::move(fd)));
 }
 
+absl::StatusOr<std::uint64_t> FileLun::SizeNow() {
+  struct stat facts {};
+  if (fstat(fd(), &facts) != 0) return Failed("size", errno);
+  return RoundDown(static_cast<std::uint64_t>(facts.st_size), kIoAlignment);
+}
+
 absl::Status FileLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {
   if (absl::Status status = CheckLunRange(*this, offset_bytes, length_bytes); !status.ok()) {
     return status;

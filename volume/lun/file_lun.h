@@ -15,6 +15,7 @@ class FileLun final : public FdLun {
   // INVALID_ARGUMENT when its file system has no direct I/O.
   static absl::StatusOr<std::unique_ptr<Lun>> Open(const std::string& path, LunAccess access);
 
+  absl::StatusOr<std::uint64_t> SizeNow() override;
   absl::Status Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) override;
   absl::Status ClaimForThisProcess() override;
 

@@ -48,7 +48,9 @@ class Lun {
 
   // The path or URL that it was opened by, for messages and lists (LunNameForPeople).
   virtual const std::string& name() const = 0;
-  virtual std::uint64_t size_bytes() const = 0;
+  virtual std::uint64_t size_bytes() const = 0;  // as it was opened
+  // As the device says now; it may have been enlarged meanwhile. Asks it, and waits.
+  virtual absl::StatusOr<std::uint64_t> SizeNow() { return size_bytes(); }
   // The unit that the device reads and writes whole, and the alignment of all requests.
   virtual std::uint32_t logical_block_bytes() const = 0;
   // The request size that the device asks for; 0 when it does not say.
@@ -81,7 +83,7 @@ class Lun {
   // After a lost path: a new one to the same LUN, with no registration. OK at once where the path
   // still stands, or where there is none to lose. FAILED_PRECONDITION when another LUN answers;
   // else the error of connecting, and the path stays lost. On a block device, whose path the kernel
-  // keeps: whether it answers.
+  // keeps: whether it answers, or else what has its name by now, if that is the same LUN.
   virtual absl::Status Reopen() { return absl::OkStatus(); }
 
   // One blocking request. `buffer` is aligned as invariant 1 says.

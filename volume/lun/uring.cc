@@ -1,7 +1,9 @@
 #include "volume/lun/uring.h"
 
+#include <linux/fs.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <atomic>
@@ -15,6 +17,7 @@
 #include "spdlog/spdlog.h"
 #include "volume/base/check.h"
 #include "volume/lun/device_fault.h"
+#include "volume/lun/lun_fault.h"
 
 namespace reel {
 namespace {
@@ -75,9 +78,22 @@ int TransferBlocking(int fd, const LunRequest& request) {
   return static_cast<int>(result < 0 ? -errno : result);
 }
 
+// The request was within the device when that was opened. A device that the kernel removes has no
+// size any more: its writes end as ENOSPC, and its reads with nothing.
+bool IsBeyondDevice(UringFile file, const LunRequest& request, int result) {
+  const bool cut = result >= 0 && static_cast<std::uint64_t>(result) < request.length_bytes;
+  if (result != -ENOSPC && !cut) return false;
+  std::uint64_t size_bytes = 0;
+  return ioctl(file.fd, BLKGETSIZE64, &size_bytes) == 0 &&
+         size_bytes < request.offset_bytes + request.length_bytes;
+}
+
 // Of an image file every failed transfer is UNKNOWN: whether the bytes of a failed write reached
 // the medium is just that.
 absl::Status Outcome(UringFile file, const LunRequest& request, int result) {
+  if (file.device && IsBeyondDevice(file, request, result)) {
+    return LunFaultStatus(LunFault::kInDoubt, "the device is gone, or smaller than it was");
+  }
   if (result < 0 && file.device) return DeviceFailure(-result);
   if (result < 0) return absl::UnknownError(ErrorText(-result));
   if (static_cast<std::uint64_t>(result) != request.length_bytes) {

@@ -12,11 +12,21 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "spdlog/spdlog.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/mutex.h"
 #include "volume/base/types.h"
 
 namespace reel {
+namespace {
+
+// Of all claims of this process.
+Mutex& ClaimMutex() {
+  static Mutex& mutex = *new Mutex;
+  return mutex;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, LunAccess access) {
   const int mode = access == LunAccess::kReadOnly ? O_RDONLY : O_RDWR;
@@ -57,7 +67,23 @@ absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, Lun
       [raw = lun.get()] { return raw->ClaimForThisProcess(); });
   if (!reservations.ok()) return reservations.status();
   lun->reservations_ = *std::move(reservations);
+  lun->beginning_ = BeginningOf(lun->fd());
   return lun;
+}
+
+absl::StatusOr<std::uint64_t> BlockLun::SizeNow() {
+  std::uint64_t size_bytes = 0;
+  if (ioctl(fd(), BLKGETSIZE64, &size_bytes) != 0) return Failed("size", errno);
+  if (size_bytes == 0) {
+    return absl::UnavailableError(absl::StrCat(name(), ": the kernel has removed its device"));
+  }
+  return RoundDown(size_bytes, logical_block_bytes());
+}
+
+std::string BlockLun::BeginningOf(int fd) {
+  const AlignedBuffer block(kIoAlignment);
+  if (pread(fd, block.data(), block.size(), 0) != static_cast<ssize_t>(block.size())) return "";
+  return {reinterpret_cast<const char*>(block.data()), block.size()};
 }
 
 absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_bytes) {
@@ -70,50 +96,88 @@ absl::Status BlockLun::Discard(std::uint64_t offset_bytes, std::uint64_t length_
   return absl::OkStatus();
 }
 
-absl::Status BlockLun::Reopen() {
-  const AlignedBuffer block(logical_block_bytes());
-  return Read(0, block.span());
-}
-
 struct BlockLun::Claim {
   UniqueFd file;
   bool writable = false;
 };
 
-absl::Status BlockLun::ClaimForThisProcess() {
-  // The kernel tells claimants apart by their open file, and this process may have the device open
-  // more than once: the seat's beats have a LUN of their own.
-  static Mutex mutex;
+// The kernel tells claimants apart by their open file, and this process may have the device open
+// more than once: the seat's beats have a LUN of their own.
+absl::StatusOr<std::shared_ptr<const BlockLun::Claim>> BlockLun::ClaimOf(dev_t device) const {
   static auto& of_device = *new std::map<dev_t, std::weak_ptr<const Claim>>();
+  std::shared_ptr<const Claim> claim = of_device[device].lock();
+  if (claim != nullptr && (claim->writable || read_only())) return claim;
+  const int mode = (read_only() ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
+  UniqueFd file(open(name().c_str(), mode | O_EXCL));
+  if (!file.valid()) {
+    if (errno != EBUSY) return OpenFailed(name(), errno);
+    return absl::FailedPreconditionError(absl::StrCat(
+        name(),
+        ": in use on this host (a mount, swap, LVM, MD, multipath, another process, or what one "
+        "that has ended left with the kernel and the device has not answered yet); free it "
+        "first"));
+  }
+  struct stat now {};
+  if (fstat(file.get(), &now) != 0) return OpenFailed(name(), errno);
+  if (now.st_rdev != device) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name(), ": another device has that name by now; open it again"));
+  }
+  claim = std::make_shared<const Claim>(Claim{std::move(file), !read_only()});
+  of_device[device] = claim;
+  return claim;
+}
 
-  MutexLock lock(mutex);
+absl::Status BlockLun::ClaimForThisProcess() {
+  MutexLock lock(ClaimMutex());
   if (claim_ != nullptr) return absl::OkStatus();
   struct stat facts {};
   if (fstat(fd(), &facts) != 0) return OpenFailed(name(), errno);
-  std::shared_ptr<const Claim> claim = of_device[facts.st_rdev].lock();
-  if (claim == nullptr || (!claim->writable && !read_only())) {
-    const int mode = (read_only() ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
-    UniqueFd file(open(name().c_str(), mode | O_EXCL));
-    if (!file.valid()) {
-      if (errno != EBUSY) return OpenFailed(name(), errno);
-      return absl::FailedPreconditionError(absl::StrCat(
-          name(),
-          ": in use on this host (a mount, swap, LVM, MD, multipath, another process, or what one "
-          "that has ended left with the kernel and the device has not answered yet); free it "
-          "first"));
-    }
-    struct stat now {};
-    if (fstat(file.get(), &now) != 0) return OpenFailed(name(), errno);
-    if (now.st_rdev != facts.st_rdev) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(name(), ": another device has that name by now; open it again"));
-    }
-    claim = std::make_shared<const Claim>(Claim{std::move(file), !read_only()});
-    of_device[facts.st_rdev] = claim;
-  }
+  auto claim = ClaimOf(facts.st_rdev);
+  if (!claim.ok()) return claim.status();
   // From here on the I/O of this object goes by the claimed file.
-  if (dup3(claim->file.get(), fd(), O_CLOEXEC) < 0) return OpenFailed(name(), errno);
-  claim_ = std::move(claim);
+  if (dup3((*claim)->file.get(), fd(), O_CLOEXEC) < 0) return OpenFailed(name(), errno);
+  claim_ = *std::move(claim);
+  return absl::OkStatus();
+}
+
+absl::Status BlockLun::Reopen() {
+  const AlignedBuffer block(logical_block_bytes());
+  const absl::Status status = Read(0, block.span());
+  if (status.ok()) return status;
+  const int mode = (read_only() ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
+  const UniqueFd device(open(name().c_str(), mode));
+  struct stat before {};
+  struct stat now {};
+  if (!device.valid() || fstat(fd(), &before) != 0 || fstat(device.get(), &now) != 0) return status;
+  if (!S_ISBLK(now.st_mode) || now.st_rdev == before.st_rdev) return status;
+  return MoveTo(device, now.st_rdev);
+}
+
+absl::Status BlockLun::MoveTo(const UniqueFd& device, dev_t number) {
+  std::uint64_t size = 0;
+  int logical = 0;
+  const std::string beginning = BeginningOf(device.get());
+  if (beginning.empty() || ioctl(device.get(), BLKGETSIZE64, &size) != 0 ||
+      ioctl(device.get(), BLKSSZGET, &logical) != 0) {
+    return Failed("the device that has its name now", EIO);
+  }
+  if (beginning != beginning_ || size < size_bytes() ||
+      static_cast<std::uint32_t>(logical) != logical_block_bytes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name(), ": its device is gone, and another LUN has that name now; name LUNs ",
+                     "by /dev/disk/by-id or /dev/mapper, and see that this one is connected"));
+  }
+  MutexLock lock(ClaimMutex());
+  if (claim_ != nullptr) {
+    auto claim = ClaimOf(number);
+    if (!claim.ok()) return claim.status();
+    if (dup3((*claim)->file.get(), fd(), O_CLOEXEC) < 0) return OpenFailed(name(), errno);
+    claim_ = *std::move(claim);
+  } else if (dup3(device.get(), fd(), O_CLOEXEC) < 0) {
+    return OpenFailed(name(), errno);
+  }
+  spdlog::info("{}: its device was replaced by the kernel; goes on by the new one", name());
   return absl::OkStatus();
 }
 

@@ -16,11 +16,13 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "volume/base/aligned_buffer.h"
+#include "volume/lun/lun_fault.h"
 #include "volume/testing/temporary_image.h"
 
 namespace reel {
@@ -297,6 +299,20 @@ TEST(BlockReservationsTest, AConflictIsOneHoweverTheKernelPutsIt) {
   EXPECT_EQ(outcome_of(0x030018), Outcome::kUnknown) << "timed out, and the rest says nothing";
 }
 
+// The kernel registers on all paths of a multipath device, or on none.
+TEST(BlockReservationsTest, ALostPathIsNamedAsTheReason) {
+  int result = 0x10000;  // DID_NO_CONNECT
+  BlockReservations reservations(
+      "/dev/some-lun", [&](unsigned long, void*) { return result; },
+      [] { return absl::OkStatus(); });
+  const ReservationResult given_up = reservations.Register(7);
+  EXPECT_EQ(given_up.outcome, ReservationResult::Outcome::kUnknown);
+  EXPECT_THAT(std::string(given_up.status.message()),
+              AllOf(HasSubstr("connect the lost one"), HasSubstr("is unknown")));
+  result = 8;  // BUSY
+  EXPECT_THAT(std::string(reservations.Register(7).status.message()), Not(HasSubstr("lost one")));
+}
+
 // The kernel says no more than that it was refused; who asks the device again, asks to be
 // registered.
 TEST(BlockReservationsTest, ARefusedRegistrationSaysWhereToLookAndSendsNothingElse) {
@@ -338,6 +354,125 @@ TEST_F(BlockLunTest, AKilledProcessLeavesTheClaim) {
   EXPECT_TRUE(next->ClaimForThisProcess().ok());
   close(ready[0]);
   close(ready[1]);
+}
+
+// What the kernel makes of a LUN that it has lost and found again: a device of another number, to
+// which the same name leads by then.
+class ReplacedDeviceTest : public BlockLunTest {
+ protected:
+  void SetUp() override {
+    BlockLunTest::SetUp();
+    if (IsSkipped()) return;
+    // Another block device with the same content.
+    ASSERT_TRUE(std::filesystem::copy_file(image_.path(), other_.path(),
+                                           std::filesystem::copy_options::overwrite_existing));
+    const UniqueFd control(open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+    const UniqueFd image(open(other_.path().c_str(), O_RDWR | O_CLOEXEC));
+    for (int attempt = 0; attempt < 10 && !other_device_.valid(); ++attempt) {
+      other_path_ = absl::StrCat("/dev/loop", ioctl(control.get(), LOOP_CTL_GET_FREE));
+      other_device_ = UniqueFd(open(other_path_.c_str(), O_RDWR | O_CLOEXEC));
+      if (ioctl(other_device_.get(), LOOP_SET_FD, image.get()) != 0) other_device_ = UniqueFd();
+    }
+    if (!other_device_.valid()) GTEST_SKIP() << "no second loop device to be had here";
+    std::filesystem::create_symlink(path_, by_id_);
+  }
+  void TearDown() override {
+    std::filesystem::remove(by_id_);
+    if (other_device_.valid()) ioctl(other_device_.get(), LOOP_CLR_FD);
+    BlockLunTest::TearDown();
+  }
+  std::unique_ptr<Lun> OpenById() {
+    auto lun = OpenLun(by_id_, LunAccess::kReadWrite);
+    EXPECT_TRUE(lun.ok()) << lun.status();
+    return *std::move(lun);
+  }
+  // Of the first device nothing can be read any more; its number stays taken.
+  void LoseFirst() { std::filesystem::resize_file(image_.path(), 0); }
+  void NameOther() {
+    std::filesystem::remove(by_id_);
+    std::filesystem::create_symlink(other_path_, by_id_);
+  }
+
+  TemporaryImage other_{kDeviceBytes};
+  std::string other_path_;
+  UniqueFd other_device_;
+  const std::string by_id_ = image_.path() + ".by-id";
+};
+
+TEST_F(ReplacedDeviceTest, ALunIsFoundAgainByItsName) {
+  const auto lun = OpenById();
+  const auto beats = OpenById();
+  ASSERT_TRUE(lun->ClaimForThisProcess().ok());
+  ASSERT_TRUE(beats->ClaimForThisProcess().ok());
+  const AlignedBuffer block = AlignedBuffer::Zeroed(4096);
+  LoseFirst();
+  EXPECT_FALSE(lun->Read(0, block.span()).ok());
+  EXPECT_FALSE(lun->Reopen().ok()) << "the name leads to the lost device";
+  EXPECT_FALSE(AnotherProcess(path_).claimed()) << "the claim goes with the lost device only";
+  std::filesystem::remove(by_id_);
+  EXPECT_FALSE(lun->Reopen().ok()) << "the name leads nowhere";
+  NameOther();
+  for (Lun* one : {lun.get(), beats.get()}) {
+    EXPECT_FALSE(one->Read(0, block.span()).ok());
+    EXPECT_TRUE(one->Reopen().ok());
+    EXPECT_TRUE(one->Read(0, block.span()).ok());
+  }
+  EXPECT_TRUE(lun->Write(4096, block.span()).ok());
+  EXPECT_TRUE(lun->Reopen().ok()) << "it answers";
+  EXPECT_FALSE(AnotherProcess(other_path_).claimed()) << "a claim is kept";
+  EXPECT_TRUE(AnotherProcess(path_).claimed());
+}
+
+TEST_F(ReplacedDeviceTest, ADeviceThatAnotherProcessHasIsNotTaken) {
+  const auto lun = OpenById();
+  ASSERT_TRUE(lun->ClaimForThisProcess().ok());
+  LoseFirst();
+  NameOther();
+  const AlignedBuffer block = AlignedBuffer::Zeroed(4096);
+  {
+    const AnotherProcess other(other_path_);
+    ASSERT_TRUE(other.claimed());
+    EXPECT_THAT(std::string(lun->Reopen().message()), HasSubstr("in use on this host"));
+    EXPECT_FALSE(lun->Read(0, block.span()).ok());
+  }
+  EXPECT_TRUE(lun->Reopen().ok());
+}
+
+TEST_F(ReplacedDeviceTest, AnotherLunOfThatNameIsNotTaken) {
+  const auto lun = OpenById();
+  LoseFirst();
+  NameOther();
+  AlignedBuffer block = AlignedBuffer::Zeroed(4096);
+  std::memset(block.data(), 'x', block.size());
+  ASSERT_EQ(pwrite(other_device_.get(), block.data(), block.size(), 0), 4096);
+  ASSERT_EQ(fsync(other_device_.get()), 0);
+  const absl::Status status = lun->Reopen();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("another LUN has that name now"));
+  EXPECT_FALSE(lun->Read(0, block.span()).ok());
+}
+
+// As of one that the kernel has removed: its size is 0.
+TEST_F(BlockLunTest, WhatLiesBeyondTheEndOfADeviceThatShrankIsInDoubt) {
+  const auto lun = Open();
+  loop_info64 info{};
+  info.lo_sizelimit = 512;
+  ASSERT_EQ(ioctl(device_.get(), LOOP_SET_STATUS64, &info), 0);
+  const AlignedBuffer block = AlignedBuffer::Zeroed(4096);
+  EXPECT_EQ(FaultOf(lun->Write(8192, block.span())), LunFault::kInDoubt);
+  EXPECT_EQ(FaultOf(lun->Read(8192, block.span())), LunFault::kInDoubt);
+  EXPECT_EQ(FaultOf(lun->Read(0, block.span())), LunFault::kInDoubt) << "a part of it";
+  EXPECT_TRUE(lun->Read(0, block.span().first(512)).ok());
+}
+
+TEST_F(BlockLunTest, ADeviceThatHasGrownSaysSo) {
+  const auto lun = Open();
+  EXPECT_EQ(*lun->SizeNow(), kDeviceBytes);
+  std::filesystem::resize_file(image_.path(), 2 * kDeviceBytes);
+  EXPECT_EQ(*lun->SizeNow(), kDeviceBytes) << "the kernel has not been told";
+  ASSERT_EQ(ioctl(device_.get(), LOOP_SET_CAPACITY), 0);
+  EXPECT_EQ(*lun->SizeNow(), 2 * kDeviceBytes);
+  EXPECT_EQ(lun->size_bytes(), kDeviceBytes);
 }
 
 }  // namespace

@@ -77,6 +77,13 @@ int StatusOf(int result) {
   return answered ? status : result;
 }
 
+// What a person can do about a path on which the kernel has given the command up.
+std::string GivenUp(int result) {
+  if ((result >> 16 & 0xff) == 0) return "";
+  return " (the kernel gave it up; with multipath all paths have to answer: connect the lost one, "
+         "or take it out of the device)";
+}
+
 absl::Status CallFailure(const std::string& text, int error) {
   if (TakesNoCommands(error)) {
     return absl::UnimplementedError(absl::StrCat(
@@ -151,7 +158,7 @@ ReservationResult BlockReservations::Change(unsigned long request, void* argumen
             .status = absl::UnknownError(absl::StrCat(text, ErrorText(errno)))};
   }
   const std::string reason =
-      result < 0 ? ErrorText(errno) : absl::StrCat("result 0x", absl::Hex(result));
+      result < 0 ? ErrorText(errno) : absl::StrCat("result 0x", absl::Hex(result), GivenUp(result));
   return {.outcome = Outcome::kUnknown,
           .status = LunFaultStatus(LunFault::kUnknown,
                                    absl::StrCat(text, reason, "; whether it was done is unknown"))};

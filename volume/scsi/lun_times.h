@@ -60,6 +60,11 @@ constexpr std::uint64_t PortalWatchMs() {
   return 30'000;
 }
 
+// … and what size they have.
+constexpr std::uint64_t SizeWatchMs() {
+  return PortalWatchMs();
+}
+
 // A device whose driver gives one request up so often, although it answers in between, has failed.
 inline constexpr std::uint32_t kMaxDoubts = 6;
 // The next try comes at once, then after 1 s, 2 s, … 16 s.

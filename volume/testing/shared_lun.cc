@@ -38,6 +38,7 @@ class SharedLun::Keeper final : public Reservations {
   ReservationResult Reserve(std::uint64_t key) override {
     return target_.Perform(host_, [&](Nexus& nexus) {
       target_.mutex_.AssertHeld();
+      if (nexus.key != key) ++target_.keyless_reserves_;
       if (nexus.key != key || (target_.holder_ != 0 && target_.holder_ != key)) return false;
       target_.holder_ = key;
       return true;
@@ -173,6 +174,7 @@ absl::Status SharedLun::Claim(const std::string& host, const std::string& proces
 absl::Status SharedLun::CheckPath(const std::string& host, bool writes) const {
   const Nexus& nexus = paths_.at(host);
   if (nexus.lost) return LunFaultStatus(LunFault::kClosed, "the path is lost");
+  if (nexus.removed) return LunFaultStatus(LunFault::kInDoubt, "there is no such device");
   if (writes && holder_ != 0 && nexus.key == 0) {
     return LunFaultStatus(LunFault::kFenced, "RESERVATION CONFLICT");
   }
@@ -229,6 +231,7 @@ void SharedLun::Start(const std::string& host, const std::string& process, LunRe
 absl::Status SharedLun::Reopen(const std::string& host) {
   MutexLock lock(mutex_);
   Nexus& nexus = paths_.at(host);
+  nexus.removed = false;
   if (!nexus.lost) return absl::OkStatus();
   if (unreachable_) return absl::UnavailableError("no target answers");
   nexus.lost = false;
@@ -254,6 +257,11 @@ void SharedLun::Cut(const std::string& host) {
   for (LunRequest* request : unknown) {
     request->Complete(LunFaultStatus(LunFault::kUnknown, "the path was lost"));
   }
+}
+
+void SharedLun::RemoveDevice(const std::string& host) {
+  MutexLock lock(mutex_);
+  paths_.at(host).removed = true;
 }
 
 void SharedLun::Restart() {
@@ -318,6 +326,11 @@ void SharedLun::EndProcess(const std::string& host, const std::string& process) 
 int SharedLun::claims_refused() const {
   MutexLock lock(mutex_);
   return claims_refused_;
+}
+
+int SharedLun::keyless_reserves() const {
+  MutexLock lock(mutex_);
+  return keyless_reserves_;
 }
 
 void SharedLun::HoldNoMore() {

@@ -35,6 +35,9 @@ class SharedLun {
 
   // ---- what a test does to it
   void Cut(const std::string& host);
+  // That host's kernel takes its device away, and leaves what is asked of it in doubt until Reopen,
+  // which finds another one of that name.
+  void RemoveDevice(const std::string& host);
   void Restart();  // all paths are lost, and all that was registered
   // Reopen fails as long as this holds.
   void SetUnreachable(bool unreachable);
@@ -59,6 +62,8 @@ class SharedLun {
   int resets() const;
   std::size_t held_writes() const;
   int claims_refused() const;
+  // RESERVE by a path that does not have the key.
+  int keyless_reserves() const;
 
  private:
   class Path;
@@ -72,6 +77,7 @@ class SharedLun {
   };
   struct Nexus {
     bool lost = false;
+    bool removed = false;
     std::uint64_t key = 0;
     bool holds_writes = false;
     std::string claimed_by;  // a process
@@ -103,6 +109,7 @@ class SharedLun {
   bool carry_out_ ABSL_GUARDED_BY(mutex_) = false;
   int resets_ ABSL_GUARDED_BY(mutex_) = 0;
   int claims_refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  int keyless_reserves_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);
 };
 

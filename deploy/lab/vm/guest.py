@@ -10,6 +10,8 @@ from spec import installed_program
 
 COMMAND_SECONDS = 300
 CONNECT_TRIES = 20
+# An emulated host that is still booting, beside others, takes its time to greet.
+CONNECT_SECONDS = 60
 # A host that a hypervisor suspends for a while keeps its connection.
 ALIVE_SECONDS, ALIVE_COUNT = 15, 20
 
@@ -26,7 +28,7 @@ class Guest:
         return [*self.inside, installed_program("ssh"), "-q", "-i", self.key,
                 "-t" if terminal else "-T",
                 "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
-                "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+                "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}",
                 "-o", f"ConnectionAttempts={CONNECT_TRIES}",
                 "-o", f"ServerAliveInterval={ALIVE_SECONDS}",
                 "-o", f"ServerAliveCountMax={ALIVE_COUNT}", "-o", "ControlMaster=auto",

@@ -15,7 +15,7 @@ from vm.wires import address
 SHUTDOWN_SECONDS = 180
 MOUNT_POINT = "/mnt/reel"
 MOUNT_UNIT = "mnt-reel.mount"
-SERVICE_SECONDS = 240
+SERVICE_SECONDS = 480
 _AWAIT_UNIT = """
 for i in $(seq {tries}); do
   state=$(systemctl is-active {unit} || true)

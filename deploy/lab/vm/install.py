@@ -13,36 +13,15 @@ from vm.hosts import MOUNT_POINT
 from vm.wires import address
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SAN = os.path.join(HERE, "..", "..", "san")  # what administrators are given for theirs
 PACKAGES = {"mdc": ("reelfs-tools", "reelfs-mdc"), "client": ("reelfs-tools", "reelfs-client")}
 # A machine's memory is small.
 CACHE_MIB = 64
 FSTAB = f"reel {MOUNT_POINT} reelfs _netdev,nofail,x-systemd.mount-timeout=infinity 0 0"
 
-TARGET = """
-targetcli <<'END' >/run/targetcli.log
-{backstores}
-/iscsi create {iqn}
-/iscsi/{iqn}/tpg1 set attribute authentication=0 generate_node_acls=0
-{luns}
-/iscsi/{iqn}/tpg1/portals delete 0.0.0.0 3260
-{portals}
-{acls}
-saveconfig
-END
-test -s /etc/rtslib-fb-target/saveconfig.json
-"""
-
 INITIATOR = """
-conf=/etc/iscsi/iscsid.conf
-set_iscsi() {{ sed -i "s|^#* *$1 *=.*||" $conf; echo "$1 = $2" >>$conf; }}
 echo InitiatorName={initiator} >/etc/iscsi/initiatorname.iscsi
-set_iscsi node.startup automatic
-set_iscsi node.session.initial_login_retry_max 1
-set_iscsi 'node.conn\\[0\\].timeo.login_timeout' 5
-set_iscsi node.session.timeo.replacement_timeout 3
-set_iscsi 'node.conn\\[0\\].timeo.noop_out_interval' 2
-set_iscsi 'node.conn\\[0\\].timeo.noop_out_timeout' 2
-sed -i 's|^node.conn\\\\\\[0\\\\\\]|node.conn[0]|' $conf
+/root/iscsid-settings
 systemctl restart multipathd iscsid
 iscsiadm -m discovery -t sendtargets -p {portal} >/dev/null
 iscsiadm -m node --loginall=automatic >/dev/null
@@ -160,18 +139,13 @@ class Installer:
 
     def san_up(self):
         """LUNs and portals on the SAN's host."""
-        tpg = f"/iscsi/{self.luns.iqn}/tpg1"
-        names = self.luns.names()
-        self.san.guest.shell(TARGET.format(
-            iqn=self.luns.iqn,
-            backstores="\n".join(
-                f"/backstores/block create name={name} dev=/dev/disk/by-id/virtio-lun{number} "
-                f"wwn={self.luns.serial(name)}" for number, name in enumerate(names, 1)),
-            luns="\n".join(f"{tpg}/luns create /backstores/block/{name}" for name in names),
-            portals="\n".join(f"{tpg}/portals create {portal.replace(':', ' ')}"
-                              for portal in self.san.portals()),
-            acls="\n".join(f"{tpg}/acls create {self.initiator(host)}"
-                           for host in self.cluster.mdcs + self.cluster.clients)))
+        send(self.san.guest, [os.path.join(SAN, "lio-target")], "/root")
+        luns = " ".join(f"{name}=/dev/disk/by-id/virtio-lun{number},{self.luns.serial(name)}"
+                        for number, name in enumerate(self.luns.names(), 1))
+        initiators = ",".join(map(self.initiator, self.cluster.mdcs + self.cluster.clients))
+        self.san.guest.shell(
+            f"/root/lio-target {self.luns.iqn} {','.join(self.san.portals())} {initiators} {luns} "
+            ">/run/lio-target.log\ntest -s /etc/rtslib-fb-target/saveconfig.json\n")
 
     def packages_on(self, host):
         """As a user would: apt, of files that were copied there; and what reeladm setup wrote."""
@@ -186,7 +160,8 @@ class Installer:
 
     def initiator_on(self, host):
         """Its LUNs, by both paths."""
-        send(host.guest, [os.path.join(HERE, "multipath.conf")], "/etc")
+        send(host.guest, [os.path.join(SAN, "multipath.conf")], "/etc")
+        send(host.guest, [os.path.join(SAN, "iscsid-settings")], "/root")
         host.guest.shell(INITIATOR.format(
             initiator=self.initiator(host), portal=address("path1", self.san.number)))
         host.guest.shell(AWAIT_LUNS.format(wwids=" ".join(map(self.luns.wwid, self.luns.names()))))

@@ -20,8 +20,8 @@ SOCKET_PATH_MOST = 85  # what ssh adds to its own included
 # The disk that it boots from comes before the others, in the order of the bus.
 RANDOM_SLOT, DISK_SLOT = 0x02, 0x03
 LUN_SLOTS = sorted(set(range(0x04, 0x20)) - set(SLOTS.values()))
-# QEMU 7.2 emulates cmpxchg16b with flags that are not those of the processor: an interrupt after it
-# ends the guest's kernel by a double fault, once in some hours. Kernels do without.
+# An interrupt behind cmpxchg16b, as QEMU 7.2 emulates it, found an address for flags, and ended the
+# guest's kernel by a double fault. Kernels do without it.
 CPU = "max,cx16=off"
 # An emulated processor has better things to do than to test the kernel's ciphers and clocks.
 BOOT_WORDS = ("root=/dev/vda rw console=ttyS0 quiet loglevel=4 panic=5 audit=0 mitigations=off "
@@ -71,11 +71,9 @@ class Machine:
             "-kernel", kernel, "-initrd", first, "-append", " ".join(words),
             "-smbios", "type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root="
                        + secret,
-            *self._disk("disk", self._path("disk"), DISK_SLOT, "qcow2", "writeback"),
+            *self._disk("disk", self._path("disk"), DISK_SLOT, "qcow2"),
             *[word for number, (path, slot) in enumerate(zip(self.disks, LUN_SLOTS), 1)
-              # An image's bytes are in this machine's memory once they are written: that is durable
-              # as long as this machine runs.
-              for word in self._disk(f"lun{number}", path, slot, "raw", "unsafe",
+              for word in self._disk(f"lun{number}", path, slot, "raw",
                                      ",logical_block_size=4096,physical_block_size=4096")],
             *[word for net in NETS for word in self._card(net)],
             "-device", f"virtio-rng-pci,addr={RANDOM_SLOT:#x}",
@@ -85,8 +83,10 @@ class Machine:
             "-qmp", f"unix:{self.monitor.path},server=on,wait=off"]
 
     @staticmethod
-    def _disk(name, path, slot, format, cache, more=""):
-        return ["-drive", f"if=none,id={name},file={path},format={format},cache={cache},"
+    def _disk(name, path, slot, format, more=""):
+        """What its machine has flushed is in this machine's memory (unsafe): that is durable as
+        long as this machine runs."""
+        return ["-drive", f"if=none,id={name},file={path},format={format},cache=unsafe,"
                 "discard=unmap", "-device", f"virtio-blk-pci,drive={name},"
                 f"serial={name},addr={slot:#x}{more}"]
 
