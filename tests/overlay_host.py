@@ -12,7 +12,8 @@ SECONDS = 2 * 3600
 # for each directory of this machine that it has, too, $5: the command.
 ENTER = """
 mount -t overlay host -o lowerdir="$2",upperdir="$3/upper",workdir="$3/work" "$1"
-for place in dev sys; do mount --rbind /$place "$1/$place"; done
+# Not what is mounted below: volumes of this machine would be in its table of mounts.
+for place in dev dev/pts sys; do mount --bind /$place "$1/$place"; done
 mount -t proc proc "$1/proc"
 for pair in $4; do mkdir -p "$1${pair%%=*}"; mount --bind "${pair#*=}" "$1${pair%%=*}"; done
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
