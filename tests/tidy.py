@@ -29,7 +29,7 @@ ROOMS = {
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
                "data", "vfs", "fuse", "mount"),
     "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "ops", "core", "check",
-            "store", "repair", "seat", "fence", "serve", "rpc", "daemon"),
+            "store", "backup", "repair", "seat", "fence", "serve", "rpc", "daemon"),
     "tools": ("lib", "mkfs", "fsck", "label", "admin", "config", "doctor", "setup", "reeladm",
               "bench"),
 }

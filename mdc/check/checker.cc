@@ -73,7 +73,7 @@ void CheckVolumeRecord(State& state) {
   if (!schema::IsKnownFormat(record.format())) {
     state.report.Add("volume-record", "volume record",
                      absl::StrCat("it has format ", record.format(), "; this program knows ",
-                                  schema::kFormat, " and ", schema::kFoldingFormat));
+                                  schema::kFormat, " to ", schema::kDumpedFormat));
   }
   if (record.volume() != state.input.descriptor.volume.ToBytes()) {
     const auto uuid = Uuid::FromBytes(record.volume());
@@ -88,7 +88,7 @@ void CheckVolumeRecord(State& state) {
 
 // Families that are reserved or unknown have no records.
 void CheckOtherFamilies(State& state) {
-  constexpr std::string_view kKnown = "VIDCEXFOSR";
+  constexpr std::string_view kKnown = "VIDCEXFWOSR";
   for (int byte = 0; byte < 256; ++byte) {
     const std::string prefix(1, static_cast<char>(byte));
     if (kKnown.find(prefix) != std::string_view::npos) continue;

@@ -42,7 +42,8 @@ struct CheckTotals {
   std::uint64_t data_blocks = 0;  // of all data pools
   std::uint64_t file_blocks = 0;  // in extents
   std::uint64_t free_blocks = 0;
-  bool stopped_in_order = false;  // the volume record says so
+  std::uint64_t waiting_blocks = 0;  // for a dump of the metadata
+  bool stopped_in_order = false;     // the volume record says so
 };
 
 struct CheckInput {

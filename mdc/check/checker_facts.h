@@ -98,6 +98,7 @@ struct OwnedRun {
 };
 inline constexpr std::uint64_t kFreeOwner = ~std::uint64_t{0};
 inline constexpr std::uint64_t kStoreOwner = ~std::uint64_t{0} - 1;
+inline constexpr std::uint64_t kWaitingOwner = ~std::uint64_t{0} - 2;
 
 struct State {
   const CheckInput& input;

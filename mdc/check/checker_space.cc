@@ -1,5 +1,5 @@
 // The third pass of the checker: every block of a data pool is in exactly one of an extent, the
-// free index and the metadata store.
+// free index, what waits for a dump, and the metadata store.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +11,7 @@ namespace {
 std::string OwnerText(std::uint64_t owner) {
   if (owner == kFreeOwner) return "the free index";
   if (owner == kStoreOwner) return "the metadata store";
+  if (owner == kWaitingOwner) return "what waits for a dump";
   return InodeText(owner);
 }
 
@@ -18,13 +19,17 @@ std::string BlocksText(const Pool& pool, std::uint64_t start, std::uint64_t end)
   return absl::StrCat("pool ", pool.name, ", blocks ", start, " to ", end - 1);
 }
 
-void TakeFree(State& state) {
+// The families of runs that no file has: free, or waiting.
+template <typename Record>
+void TakeRuns(State& state, schema::Family family, std::string_view kind, std::uint64_t owner,
+              std::uint64_t& total) {
   const auto& pools = state.input.descriptor.pools;
-  FamilyCursor cursor(state.input.db, schema::Family::kFree, state.report);
+  FamilyCursor cursor(state.input.db, family, state.report);
   for (; cursor.valid(); cursor.Next()) {
     const std::uint64_t pool = cursor.key().first, start = cursor.key().second;
-    const std::string where = absl::StrCat("free run at pool ", pool, ", block ", start);
-    v1::FreeRecord record;
+    const std::string where =
+        absl::StrCat(std::string(kind), " run at pool ", pool, ", block ", start);
+    Record record;
     if (!cursor.Decode(record, where)) continue;
     if (pool >= pools.size() || (pools[pool].flags & Pool::kData) == 0) {
       state.report.Add("free-extent", where, "it does not lie in a data pool");
@@ -36,8 +41,8 @@ void TakeFree(State& state) {
                        absl::StrCat("its ", length, " blocks are not within the pool of ", size));
       continue;
     }
-    state.totals.free_blocks += length;
-    state.owned[pool].push_back({start, length, kFreeOwner});
+    total += length;
+    state.owned[pool].push_back({start, length, owner});
   }
 }
 
@@ -83,7 +88,10 @@ void CheckSpace(State& state) {
     }
     state.owned[pool].push_back({region.start.value(), region.length_blocks, kStoreOwner});
   }
-  TakeFree(state);
+  TakeRuns<v1::FreeRecord>(state, schema::Family::kFree, "free", kFreeOwner,
+                           state.totals.free_blocks);
+  TakeRuns<v1::WaitingRecord>(state, schema::Family::kWaiting, "waiting", kWaitingOwner,
+                              state.totals.waiting_blocks);
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if ((pools[i].flags & Pool::kData) != 0) state.totals.data_blocks += pools[i].size_blocks();
     CheckPool(state, pools[i], state.owned[i]);

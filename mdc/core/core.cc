@@ -77,7 +77,7 @@ absl::Status CoreImpl::Begin() {
   if (!known || volume.volume() != descriptor_.volume.ToBytes()) {
     return absl::DataLossError(absl::StrCat(
         "volume ", descriptor_.name, ": its metadata are of format ", volume.format(),
-        known ? ", but of another volume" : "; this program knows 1 and 2; use a newer one"));
+        known ? ", but of another volume" : "; this program knows 1 to 3; use a newer one"));
   }
 
   term_.started_ms = clock_.NowMs();
@@ -97,6 +97,7 @@ absl::Status CoreImpl::Begin() {
   auto allocator = Allocator::Load(db_, descriptor_);
   if (!allocator.ok()) return allocator.status();
   allocator_ = *std::move(allocator);
+  LoadDumps(volume);
   inode_numbers_ = std::make_unique<InodeNumbers>(volume.next_inode());
 
   auto applied = db_.Apply(batch);
@@ -236,6 +237,7 @@ void CoreImpl::OnTick() {
   EndLateOpens(clock_.NowMs());
   RecallIdle();
   Reap();
+  FreeWaiting();
   RunUnfinished();
   RunWoken();
 }
@@ -249,6 +251,7 @@ void CoreImpl::OnDurable(Sequence sequence) {
   AdvanceFences();
   ReleaseSome();
   Reap();
+  FreeWaiting();
   RunUnfinished();
   RunWoken();
 }
@@ -257,6 +260,7 @@ CoreOutputs CoreImpl::TakeOutputs() {
   work_.releases.BeginTurn();
   CoreOutputs outputs;
   outbox_.Take(outputs);
+  outputs.void_dumps = work_.dumps.TakeAsked();
   outputs.fetches = fetches_.TakeFetches();
   outputs.fences = fencing_.orders.Take();
   return outputs;
@@ -294,6 +298,7 @@ absl::StatusOr<Core::Region> CoreImpl::TakeRegion(PoolId pool, std::uint64_t lea
     request.goal_pool = pool;
     auto runs = allocator_->Allocate(txn, request);
     if (!runs.ok() || runs->size() != 1) {
+      if (allocator_->lacks_waiting()) work_.dumps.AskForSpace(clock_.NowMs());
       allocator_->Abandon();
       continue;
     }
@@ -308,19 +313,10 @@ absl::StatusOr<Core::Region> CoreImpl::TakeRegion(PoolId pool, std::uint64_t lea
 
 absl::Status CoreImpl::PrepareStop() {
   if (!health_.ok() || sessions_.size() > 0) return health_;
-  Txn txn(db_, in_flight_, Tier::kAll);
-  auto bytes = txn.Get(schema::VolumeKey());
-  if (!bytes.ok()) return bytes.status();
-  v1::VolumeRecord volume;
-  if (!bytes->has_value() || !volume.ParseFromString(**bytes)) {
-    return absl::DataLossError("the volume record is damaged; run fsck.reelfs");
-  }
-  volume.set_clean(true);
-  WriteBatch batch;
-  batch.Put(schema::VolumeKey(), volume.SerializeAsString());
-  Sequence sequence;
-  Apply(batch, &sequence);
-  return health_;
+  auto volume = ReadVolumeRecord();
+  if (!volume.ok()) return volume.status();
+  volume->set_clean(true);
+  return CommitVolumeRecord(*volume).status();
 }
 
 void CoreImpl::Describe(v1::ShowReply& reply) const {
@@ -352,6 +348,7 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
       }
     }
   }
+  DescribeDumps(reply);
   DescribeAlarms(reply);
 }
 

@@ -81,6 +81,7 @@ struct CoreOutputs {
   std::vector<StreamId> ends;  // streams to end after the sends
   std::vector<Fetch> fetches;
   std::vector<Fence> fences;
+  bool void_dumps = false;  // their blocks are needed: EndDumps follows, or OnVoidFailed
   bool unheard = false;     // nobody is heard any more, and a standby might be
   bool wants_sync = false;  // batches were applied: a Sync, then OnDurable
 };
@@ -121,6 +122,27 @@ class Core {
   };
   virtual absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
                                             std::uint64_t most_blocks) = 0;
+
+  // The dumps of the metadata that are valid: while one is, blocks that it names are given to no
+  // other file (docs/backup.md).
+  struct ValidDumps {
+    std::optional<Uuid> kept;   // by who has it
+    std::optional<Uuid> begun;  // since; its end is not known
+    bool any() const { return kept || begun; }
+  };
+  virtual ValidDumps valid_dumps() const = 0;
+  // The store as it is when this returns may be dumped. FAILED_PRECONDITION: another one has begun.
+  struct BegunDump {
+    Sequence applied;   // it is valid when this is durable
+    Sequence sequence;  // of the volume
+    WallTime taken;
+  };
+  virtual absl::StatusOr<BegunDump> BeginDump(const Uuid& dump) = 0;
+  // No dump is valid any more but this one, which is kept from now on; none: no dump at all.
+  // REQUIRES: durably, each mark on the LUNs names no other. NOT_FOUND: it is not valid.
+  virtual absl::StatusOr<Sequence> EndDumps(const std::optional<Uuid>& kept) = 0;
+  // The marks could not be written: what needs the blocks ends with ENOSPC.
+  virtual void OnVoidFailed() = 0;
 
   // Marks the volume clean when no session is left; called last, before a final Sync.
   virtual absl::Status PrepareStop() = 0;

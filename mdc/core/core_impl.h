@@ -11,6 +11,7 @@
 //   core_locks.cc     those who wait for advisory locks run again; recalls of lock tokens
 //   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
+//   core_dump.cc      dumps of the metadata, and blocks that wait for them
 //   core_fencing.cc   eviction, reservation keys, and fences
 //   core_recalls.cc   recalls that are not answered, and sessions that give up
 //   core_grace.cc     what clients claim again in a new epoch
@@ -80,6 +81,10 @@ class CoreImpl final : public Core {
   void OnStoreSpace(StoreSpace space, bool commits_wait) override;
   absl::StatusOr<Region> TakeRegion(PoolId pool, std::uint64_t least_blocks,
                                     std::uint64_t most_blocks) override;
+  ValidDumps valid_dumps() const override;
+  absl::StatusOr<BegunDump> BeginDump(const Uuid& dump) override;
+  absl::StatusOr<Sequence> EndDumps(const std::optional<Uuid>& kept) override;
+  void OnVoidFailed() override;
   absl::Status PrepareStop() override;
   void Describe(v1::ShowReply& reply) const override;
   void Describe(v1::StatReply& reply) const override;
@@ -123,6 +128,7 @@ class CoreImpl final : public Core {
   // until all of that has.
   bool AwaitSpace(const PendingRef& op);
   void EndWaitsForSpace();
+  void WakeForSpace();
 
   // core_run.cc
   void Operate(Session& session, v1::Request request);
@@ -150,6 +156,14 @@ class CoreImpl final : public Core {
   // core_full.cc
   void AnswerRenewal(const Session& session, const v1::Request& request);
   void DescribeFullStore(v1::ShowReply& reply) const;
+
+  // core_dump.cc
+  void LoadDumps(const v1::VolumeRecord& volume);
+  absl::StatusOr<v1::VolumeRecord> ReadVolumeRecord();
+  absl::StatusOr<Sequence> CommitVolumeRecord(const v1::VolumeRecord& volume);
+  // The next step of giving blocks back that waited for dumps which are not valid any more.
+  void FreeWaiting();
+  void DescribeDumps(v1::ShowReply& reply) const;
 
   // core_steps.cc
   // Commits what a step has done; the next one is due.

@@ -101,7 +101,8 @@ bool CoreImpl::AwaitSpace(const PendingRef& op) {
   const std::uint64_t now_ms = clock_.NowMs();
   if (op->space_until_ms == 0) op->space_until_ms = now_ms + kSpaceWaitMs;
   EndLateOpens(UINT64_MAX);
-  if (!SpaceComesBack() || now_ms >= op->space_until_ms) return false;
+  const bool removed = SpaceComesBack() && now_ms < op->space_until_ms;
+  if (!removed && !(allocator_->lacks_waiting() && work_.dumps.AskForSpace(now_ms))) return false;
   allocator_->Abandon();
   outbox_.sync_wish.AskForAll();
   op->blocked_on = kForSpace;
@@ -111,9 +112,15 @@ bool CoreImpl::AwaitSpace(const PendingRef& op) {
 void CoreImpl::EndWaitsForSpace() {
   const PendingRef first = parked_.First(kForSpace);
   if (first == nullptr) return;
-  if (!SpaceComesBack() || first->space_until_ms <= clock_.NowMs()) {
-    parked_.Wake(kForSpace);
+  if (work_.dumps.gives_space()) {
+    if (work_.dumps.TakeCameBack(outbox_.queue.durable())) WakeForSpace();
+  } else if (!SpaceComesBack() || first->space_until_ms <= clock_.NowMs()) {
+    WakeForSpace();
   }
+}
+
+void CoreImpl::WakeForSpace() {
+  parked_.Wake(kForSpace);
 }
 
 }  // namespace reel::mdc

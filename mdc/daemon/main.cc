@@ -109,9 +109,9 @@ void StartLog(const std::string& level) {
 // From the watchdog: no lock, no memory, no log that another thread may be holding.
 template <bool to_journal>
 [[noreturn]] void DieOfTime() {
-  constexpr std::string_view kText =
-      SD_CRIT "reel-mdcd: the seat's term is over without a beat on the seat LUN: ending; where "
-              "that comes back, raise seat_ms in mdc.toml of all controllers\n";
+  constexpr std::string_view kText = SD_CRIT
+      "reel-mdcd: the seat's term is over without a beat on the seat LUN: ending; where "
+      "that comes back, raise seat_ms in mdc.toml of all controllers\n";
   constexpr std::string_view kSaid = to_journal ? kText : kText.substr(sizeof(SD_CRIT) - 1);
   (void)!write(STDERR_FILENO, kSaid.data(), kSaid.size());
   _exit(kSeatLost);

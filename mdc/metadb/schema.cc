@@ -101,6 +101,12 @@ std::string FreePrefix(PoolId pool) {
   AppendU32(key, pool.value());
   return key;
 }
+std::string WaitingKey(PoolId pool, PoolBlock block) {
+  std::string key = Key(Family::kWaiting, 12);
+  AppendU32(key, pool.value());
+  AppendU64(key, block.value());
+  return key;
+}
 std::string OrphanKey(InodeNumber inode) {
   return OneNumber(Family::kOrphan, inode.value());
 }
@@ -145,6 +151,7 @@ absl::StatusOr<ParsedKey> Parse(std::string_view key) {
       second_bytes = 8;
       break;
     case Family::kFree:
+    case Family::kWaiting:
       first_bytes = 4;
       second_bytes = 8;
       break;

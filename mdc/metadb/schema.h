@@ -9,6 +9,7 @@
 //   E inode file_block         extent
 //   X inode name               extended attribute (the value is the raw bytes)
 //   F pool block               free run
+//   W pool block               freed run that a dump of the metadata still names
 //   O inode                    orphan: unlinked, perhaps open
 //   S session                  session
 //   R session slot             stored reply
@@ -26,12 +27,14 @@
 
 namespace reel::mdc::schema {
 
-// The format of the records (VolumeRecord.format): that of a new volume, and that of one that has
-// or had a directory which folds names.
+// The format of the records (VolumeRecord.format): that of a new volume, that of one that has or
+// had a directory which folds names, and that of one of whose metadata a dump was taken; each may
+// have what those before it have.
 inline constexpr std::uint32_t kFormat = 1;
 inline constexpr std::uint32_t kFoldingFormat = 2;
+inline constexpr std::uint32_t kDumpedFormat = 3;
 inline bool IsKnownFormat(std::uint32_t format) {
-  return format == kFormat || format == kFoldingFormat;
+  return format >= kFormat && format <= kDumpedFormat;
 }
 
 enum class Family : char {
@@ -42,6 +45,7 @@ enum class Family : char {
   kExtent = 'E',
   kXattr = 'X',
   kFree = 'F',
+  kWaiting = 'W',
   kOrphan = 'O',
   kSession = 'S',
   kReply = 'R',
@@ -60,6 +64,7 @@ std::string XattrKey(InodeNumber inode, std::string_view name);
 std::string XattrPrefix(InodeNumber inode);
 std::string FreeKey(PoolId pool, PoolBlock block);
 std::string FreePrefix(PoolId pool);
+std::string WaitingKey(PoolId pool, PoolBlock block);
 std::string OrphanKey(InodeNumber inode);
 std::string SessionKey(SessionId session);
 std::string ReplyKey(SessionId session, std::uint32_t slot);

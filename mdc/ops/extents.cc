@@ -247,7 +247,8 @@ absl::Status ExtentEdit::Remove(FileBlock start, std::uint64_t length_blocks) {
   while (it != current_.end() && it->first < end) {
     const HeldExtent& held = it->second;
     const absl::Status freed =
-        ctx_.allocator.Free(ctx_.txn, Run{held.pool, held.pool_block, held.length_blocks});
+        ctx_.allocator.Free(ctx_.txn, Run{held.pool, held.pool_block, held.length_blocks},
+                            Sequence(held.birth_sequence));
     if (!freed.ok()) return freed;
     removed_blocks_ += held.length_blocks;
     it = current_.erase(it);

@@ -216,7 +216,7 @@ class FragmentedTest : public StepsTest {
       if (!runs.ok()) return runs.status();
       for (std::uint64_t i = 0; i < 2 * kFree; i += 2) {
         const mdc::Run& all = runs->front();
-        absl::Status s = ctx.allocator.Free(ctx.txn, {all.pool, all.start + i, 1});
+        absl::Status s = ctx.allocator.Free(ctx.txn, {all.pool, all.start + i, 1}, Sequence(1));
         if (s.ok()) s = edit.InsertUnwritten(FileBlock(i), {all.pool, all.start + i + 1, 1});
         if (!s.ok()) return s;
       }

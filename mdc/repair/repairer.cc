@@ -16,7 +16,7 @@ constexpr std::size_t kChangesPerBatch = 4096;
 constexpr std::uint64_t kNumbersSkipped = 1 << 20;
 
 bool IsKnownFamily(char family) {
-  return std::string_view("VIDCEXFOSR").find(family) != std::string_view::npos;
+  return std::string_view("VIDCEXFWOSR").find(family) != std::string_view::npos;
 }
 
 }  // namespace
@@ -110,10 +110,10 @@ absl::Status MendVolume(State& state) {
     volume.set_epoch(state.input.epoch.value());
     volume.set_sequence_base(sequence_base);
   }
-  if (volume.format() > schema::kFoldingFormat) {
+  if (volume.format() > schema::kDumpedFormat) {
     return absl::FailedPreconditionError(absl::StrCat("the records have format ", volume.format(),
                                                       "; this program knows ",
-                                                      schema::kFoldingFormat, "; use a newer one"));
+                                                      schema::kDumpedFormat, "; use a newer one"));
   }
   const auto other = Uuid::FromBytes(volume.volume());
   if (other.ok() && !other->is_nil() && volume.volume() != uuid) {
@@ -127,6 +127,9 @@ absl::Status MendVolume(State& state) {
   }
   // (Where it was lost, some directory may fold names.)
   if (state.volume_lost) volume.set_format(schema::kFoldingFormat);
+  // What a repair makes free may be what the last dump names: that is void (RepairInput).
+  volume.clear_kept_dump();
+  volume.clear_begun_dump();
   volume.set_volume(uuid);
   state.changes.Put(schema::VolumeKey(), volume.SerializeAsString());
   return state.changes.Finish();

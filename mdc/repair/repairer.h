@@ -37,6 +37,8 @@ struct RepairSink {
   std::function<void(const Problem&)> on_action;  // `what` says what was done
 };
 
+// REQUIRES: durably, no mark on the volume's LUNs names a dump of the metadata any more: what is
+// free afterwards may be what a dump names.
 struct RepairInput {
   MetaDb& db;
   const VolumeDescriptor& descriptor;  // REQUIRES: valid

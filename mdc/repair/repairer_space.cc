@@ -32,6 +32,7 @@ class SpacePass {
   explicit SpacePass(State& state) : state_(state), pools_(state.input.descriptor.pools) {}
 
   absl::Status Run() {
+    DropWaiting();
     TakeOwned();
     for (std::size_t pool = 0; pool < pools_.size(); ++pool) ResolveShared(owned_[pool]);
     for (const auto& [inode, blocks] : lost_blocks_) Uncount(inode, blocks);
@@ -42,6 +43,13 @@ class SpacePass {
   }
 
  private:
+  // No dump is valid any more for which they would wait.
+  void DropWaiting() {
+    for (FamilyScan scan(state_, schema::Family::kWaiting); scan.valid(); scan.Next()) {
+      state_.changes.Delete(scan.raw_key());
+    }
+  }
+
   void TakeOwned() {
     owned_.resize(pools_.size());
     for (const mdc::Run& region : state_.input.regions) {

@@ -148,6 +148,7 @@ void AdminService::Accept(CallQueue& queue) {
   AcceptKind<ReservationsCall>(
       &Service::RequestReservations, [this](ReservationsCall& call) { Reservations(call); }, queue);
   AcceptSeatCalls(queue);
+  AcceptDumpCalls(queue);
 }
 
 VolumeServer* AdminService::Find(grpc::ServerContext& context, const std::string& name,

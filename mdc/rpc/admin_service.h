@@ -72,6 +72,13 @@ class AdminService {
   void StartVolume(Call<v1::StartRequest, v1::StartReply>& call);
   void Maintenance(Call<v1::MaintenanceRequest, v1::MaintenanceReply>& call);
   void AcceptSeatCalls(CallQueue& queue);
+  void AcceptDumpCalls(CallQueue& queue);
+  // Runs `action(dumps)` of the volume, which is to answer the call; else answers it.
+  template <typename AnyCall, typename Action>
+  void OnDumps(AnyCall& call, Action action);
+  // The same of a call that names a dump.
+  template <typename AnyCall, typename Action>
+  void OnDump(AnyCall& call, Action action);
   const VolumeRole* RoleOf(const std::string& volume) const;
   void Evict(Call<v1::EvictRequest, v1::EvictReply>& call);
   void Reservations(Call<v1::ReservationsRequest, v1::ReservationsReply>& call);
@@ -118,6 +125,24 @@ void AdminService::OnVolume(AnyCall& call, Action action) {
   const bool queued = volume->RunOnCore([volume, action](Core& core) { action(*volume, core); },
                                         [&call] { call.Finish(Stopping()); });
   if (!queued) call.Finish(Stopping());
+}
+
+template <typename AnyCall, typename Action>
+void AdminService::OnDumps(AnyCall& call, Action action) {
+  grpc::Status why;
+  VolumeServer* const volume = Find(call.context(), call.request().volume(), &why);
+  if (volume == nullptr) return call.Finish(why);
+  action(volume->dumps());
+}
+
+template <typename AnyCall, typename Action>
+void AdminService::OnDump(AnyCall& call, Action action) {
+  const auto dump = Uuid::FromBytes(call.request().dump());
+  if (!dump.ok()) {
+    return call.Finish(
+        grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "a dump is named by a UUID"));
+  }
+  OnDumps(call, [action, dump = *dump](DumpKeeper& dumps) { action(dumps, dump); });
 }
 
 template <typename AnyCall>

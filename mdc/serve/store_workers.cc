@@ -24,6 +24,7 @@ void StoreWorkers::CommitMain(const std::function<bool()>& commit) {
       wants_commit_ = false;
     }
     if (!commit()) return;
+    ++commits_;
   }
 }
 

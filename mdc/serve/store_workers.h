@@ -9,6 +9,8 @@
 // that Start comes first, and Stop last.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <vector>
@@ -36,6 +38,8 @@ class StoreWorkers {
     }
   }
   void Add(std::function<void()> job);
+  // That have been done.
+  std::uint64_t commits() const { return commits_; }
   void Stop();
 
  private:
@@ -48,6 +52,7 @@ class StoreWorkers {
   bool wants_commit_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<std::uint64_t> commits_{0};
   std::vector<Thread> threads_;
 };
 

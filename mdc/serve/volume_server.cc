@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOpt
   server->volume_ = std::move(serving.volume);
   server->seat_ = std::move(serving.seat);
   if (absl::Status s = server->OpenStore(std::move(serving.fencer)); !s.ok()) {
+    server->dumps_.reset();
     server->core_.reset();
     server->store_.reset();
     serving.volume = std::move(server->volume_);
@@ -61,6 +62,17 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());
+  dumps_ = std::make_unique<DumpKeeper>(DumpKeeper::Served{
+      .volume = *volume_,
+      .db = store_->db(),
+      .fs = store_->fs(),
+      .epoch = epoch_,
+      .lease_ms = options_.core.session_lease_ms,
+      .may_write = [this] { return CheckTerm(); },
+      .run_on_core =
+          [this](std::function<void(Core&)> action, std::function<void()> otherwise) {
+            return RunOnCore(std::move(action), std::move(otherwise));
+          }});
   return StartFencing(std::move(fencer));
 }
 
@@ -68,8 +80,10 @@ void VolumeServer::StartThreads() {
   std::vector<std::string> luns;
   for (std::size_t i = 0; i < volume_->luns.size(); ++i) luns.push_back(volume_->NameOf(i));
   watches_.reset(new LunWatches{.portals = PortalWatch(luns), .sizes = SizeWatch(*volume_)});
+  const bool any_dumps = core_->valid_dumps().any();
   core_thread_ = Thread([this] { CoreMain(); });
   workers_.Start([this] { return Commit(); }, kReaders);
+  if (any_dumps) dumps_->MarkAgain();
 }
 
 VolumeServer::~VolumeServer() {
@@ -119,7 +133,6 @@ bool VolumeServer::Commit() {
     Fail(durable.status());
     return false;
   }
-  ++syncs_;
   Queue(Durable{*durable});
   return true;
 }
@@ -165,6 +178,7 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
   }
   DescribeStore(reply);
   DescribeFencing(reply);
+  if (std::string alarm = dumps_->Alarm(); !alarm.empty()) reply.add_alarms(std::move(alarm));
   for (std::string& lost : watches_->portals.Lost()) reply.add_alarms(std::move(lost));
   for (std::string& cut : watches_->sizes.Cut()) reply.add_alarms(std::move(cut));
   for (std::string& grown : watches_->sizes.Grown()) reply.add_notes(std::move(grown));
@@ -176,7 +190,7 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
     counter.set_name(std::move(name));
     counter.set_value(value);
   };
-  add("commit.syncs", syncs_);
+  add("commit.syncs", workers_.commits());
   add("wire.bytes_in", wire_.bytes_in);
   add("wire.bytes_out", wire_.bytes_out);
   add("wire.messages_in", wire_.messages_in);
@@ -189,6 +203,7 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
 }
 
 absl::Status VolumeServer::Stop(const SeatFarewell& farewell) {
+  dumps_->Stop();
   farewell_ = farewell;
   {
     MutexLock lock(queue_mutex_);

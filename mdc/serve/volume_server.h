@@ -33,6 +33,7 @@
 #include "mdc/fence/fence_thread.h"
 #include "mdc/seat/held_seat.h"
 #include "mdc/serve/core_turns.h"
+#include "mdc/serve/dump_keeper.h"
 #include "mdc/serve/size_watch.h"
 #include "mdc/serve/store_workers.h"
 #include "mdc/store/store.h"
@@ -113,6 +114,9 @@ class VolumeServer {
   // fence thread: then `done` runs there. False when the server is stopping, and it never runs.
   bool ListReservations(std::map<std::uint64_t, std::string> known, v1::ReservationsReply& reply,
                         std::function<void()> done);
+
+  // Takes dumps of the metadata.
+  DumpKeeper& dumps() { return *dumps_; }
 
   // For the counters "wire.…".
   struct WireCounters {
@@ -213,10 +217,10 @@ class VolumeServer {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<FenceThread> fencing_;
+  std::unique_ptr<DumpKeeper> dumps_;
   Epoch epoch_;
   WireCounters wire_;
   std::atomic<std::uint64_t> next_stream_{0};
-  std::atomic<std::uint64_t> syncs_{0};
   std::atomic<bool> failed_{false};
   std::atomic<bool> maintenance_{false};
   std::atomic<bool> compaction_cancelled_{false};

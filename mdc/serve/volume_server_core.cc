@@ -118,6 +118,7 @@ void VolumeServer::Handle(Event event) {
           },
           [&](Durable& durable) {
             core_->OnDurable(durable.sequence);
+            dumps_->OnDurable(durable.sequence);
             if (const auto region = keeper_->OnDurable(durable.sequence)) {
               workers_.Add([this, run = *region] { Queue(RegionAdded{store_->AddRegion(run)}); });
             }
@@ -141,6 +142,7 @@ void VolumeServer::Deliver() {
       };
     });
   }
+  if (outputs.void_dumps) dumps_->Void();
   FenceAndGiveWay(outputs);
   std::vector<StreamId> touched;
   for (CoreOutputs::Send& send : outputs.sends) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "mdc/sessions/dump_pins.h"
 #include "mdc/sessions/orphan_queue.h"
 #include "mdc/sessions/releases.h"
 #include "mdc/sessions/resends.h"
@@ -22,6 +23,7 @@ struct LongWork {
   Releases releases;     // of what sessions held
   StepQueue unfinished;  // operations in several steps
   OrphanQueue orphans;   // removals
+  DumpPins dumps;        // blocks that have waited for a dump
 };
 
 }  // namespace reel::mdc

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,7 @@ class PoolAllocator : public Allocator {
   explicit PoolAllocator(const VolumeDescriptor& descriptor) : strategy_(descriptor.strategy) {
     pools_.reserve(descriptor.pools.size());
     reserved_blocks_.resize(descriptor.pools.size());
+    waiting_blocks_.resize(descriptor.pools.size());
     for (std::uint32_t i = 0; i < descriptor.pools.size(); ++i) {
       pools_.emplace_back(PoolId(i), descriptor);
     }
@@ -33,7 +35,13 @@ class PoolAllocator : public Allocator {
   absl::Status LoadFrom(const MetaDb& db);
 
   absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) override;
-  absl::Status Free(Txn& txn, const Run& run) override;
+  absl::Status Free(Txn& txn, const Run& run, Sequence birth) override;
+  void SetPin(std::optional<DumpPin> pin) override { pin_ = pin; }
+  absl::Status FreeWaiting(Txn& txn, const Run& run) override;
+  std::uint64_t waiting_blocks() const override {
+    return std::accumulate(waiting_blocks_.begin(), waiting_blocks_.end(), std::uint64_t{0});
+  }
+  bool lacks_waiting() const override { return lacks_waiting_; }
   absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) override;
   void SetGrace(bool in_grace) override { in_grace_ = in_grace; }
   absl::Status ReserveAgain(const Run& run) override;
@@ -48,7 +56,7 @@ class PoolAllocator : public Allocator {
     return pool.value() < pools_.size() ? pools_[pool.value()].free_blocks() : 0;
   }
   std::uint64_t total_free_blocks() const override {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = waiting_blocks();
     for (const FreeSpace& pool : pools_) sum += IsData(pool) ? pool.free_blocks() : 0;
     return sum;
   }
@@ -61,7 +69,7 @@ class PoolAllocator : public Allocator {
 
  private:
   struct Change {
-    enum class Kind : std::uint8_t { kTaken, kClaimed, kFreed };
+    enum class Kind : std::uint8_t { kTaken, kClaimed, kFreed, kWaits, kWaitedFor };
     Kind kind = Kind::kTaken;
     Run run;
   };
@@ -70,6 +78,11 @@ class PoolAllocator : public Allocator {
     Run run;
   };
 
+  absl::Status LoadWaiting(const MetaDb& db);
+  // DATA_LOSS: not all of it is in use.
+  absl::Status CheckInUse(const Run& run) const;
+  // What it took and freed is settled.
+  void EndOperation();
   static bool IsData(const FreeSpace& pool) { return (pool.pool().flags & Pool::kData) != 0; }
   // Cuts runs out of what may be allocated.
   absl::StatusOr<std::vector<Run>> Cut(const AllocationRequest& request);
@@ -87,6 +100,9 @@ class PoolAllocator : public Allocator {
   std::vector<Change> changes_;  // of the current operation, in order
   std::deque<PendingFree> pending_;
   std::vector<std::uint64_t> reserved_blocks_;  // by pool
+  std::vector<std::uint64_t> waiting_blocks_;   // by pool
+  std::optional<DumpPin> pin_;
+  bool lacks_waiting_ = false;
   bool in_grace_ = false;
 };
 
@@ -106,6 +122,28 @@ absl::Status PoolAllocator::LoadFrom(const MetaDb& db) {
                                               ", which is no data pool; run fsck.reelfs"));
     }
     if (auto s = pools_[key->first].Load(key->second, record.length_blocks()); !s.ok()) return s;
+  }
+  if (!cursor->status().ok()) return cursor->status();
+  return LoadWaiting(db);
+}
+
+absl::Status PoolAllocator::LoadWaiting(const MetaDb& db) {
+  const std::string prefix = schema::Prefix(schema::Family::kWaiting);
+  auto cursor = db.Scan(prefix, prefix, Tier::kAll);
+  for (; cursor->Valid(); cursor->Next()) {
+    auto key = schema::Parse(cursor->key());
+    if (!key.ok()) return key.status();
+    v1::WaitingRecord record;
+    if (!record.ParseFromArray(cursor->value().data(), static_cast<int>(cursor->value().size()))) {
+      return absl::DataLossError(absl::StrCat("record of waiting blocks of pool ", key->first,
+                                              " block ", key->second,
+                                              " is damaged; run fsck.reelfs"));
+    }
+    const PoolId pool(static_cast<std::uint32_t>(key->first));
+    if (auto s = CheckInUse({pool, PoolBlock(key->second), record.length_blocks()}); !s.ok()) {
+      return s;
+    }
+    waiting_blocks_[pool.value()] += record.length_blocks();
   }
   return cursor->status();
 }
@@ -214,9 +252,14 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& req
   }
   if (in_grace_) return ErrnoStatus(EAGAIN, "blocks of the last epoch are still to be claimed");
   const std::vector<FreeSpace*> order = Order(request);
-  std::uint64_t usable = 0;
-  for (const FreeSpace* pool : order) usable += pool->usable_blocks();
+  std::uint64_t usable = 0, waiting = 0;
+  for (const FreeSpace* pool : order) {
+    usable += pool->usable_blocks();
+    waiting += waiting_blocks_[pool->id().value()];
+  }
+  lacks_waiting_ = false;
   if (usable < request.length_blocks) {
+    lacks_waiting_ = usable + waiting >= request.length_blocks;
     return ErrnoStatus(ENOSPC, absl::StrCat("no space left: ", request.length_blocks,
                                             " blocks asked for, ", usable, " free"));
   }
@@ -300,43 +343,84 @@ void PoolAllocator::Unreserve(const Run& run) {
   pools_[run.pool.value()].Release({run.start.value(), run.length_blocks});
 }
 
-absl::Status PoolAllocator::Free(Txn& txn, const Run& run) {
+absl::Status PoolAllocator::CheckInUse(const Run& run) const {
   const FreeRun free{run.start.value(), run.length_blocks};
-  if (run.pool.value() >= pools_.size() || !IsData(pools_[run.pool.value()]) ||
-      !pools_[run.pool.value()].IsAllocated(free)) {
-    return absl::DataLossError(absl::StrCat("pool ", run.pool.value(), " blocks [",
-                                            run.start.value(), ", +", run.length_blocks,
-                                            ") are to be freed, but are not all in use; run "
-                                            "fsck.reelfs"));
+  if (run.pool.value() < pools_.size() && IsData(pools_[run.pool.value()]) &&
+      pools_[run.pool.value()].IsAllocated(free)) {
+    return absl::OkStatus();
   }
-  pools_[run.pool.value()].StoreFree(&txn, free);
+  return absl::DataLossError(absl::StrCat("pool ", run.pool.value(), " blocks [", run.start.value(),
+                                          ", +", run.length_blocks,
+                                          ") are to be freed, but are not all in use; run "
+                                          "fsck.reelfs"));
+}
+
+absl::Status PoolAllocator::Free(Txn& txn, const Run& run, Sequence birth) {
+  if (auto s = CheckInUse(run); !s.ok()) return s;
+  if (pin_ && birth <= pin_->sequence) {
+    v1::WaitingRecord record;
+    record.set_length_blocks(run.length_blocks);
+    record.set_dump(pin_->dump);
+    txn.Put(schema::WaitingKey(run.pool, run.start), record.SerializeAsString());
+    waiting_blocks_[run.pool.value()] += run.length_blocks;
+    changes_.push_back({Change::Kind::kWaits, run});
+    return absl::OkStatus();
+  }
+  pools_[run.pool.value()].StoreFree(&txn, {run.start.value(), run.length_blocks});
   changes_.push_back({Change::Kind::kFreed, run});
   return absl::OkStatus();
 }
 
+absl::Status PoolAllocator::FreeWaiting(Txn& txn, const Run& run) {
+  if (auto s = CheckInUse(run); !s.ok()) return s;
+  txn.Delete(schema::WaitingKey(run.pool, run.start));
+  pools_[run.pool.value()].StoreFree(&txn, {run.start.value(), run.length_blocks});
+  waiting_blocks_[run.pool.value()] -= run.length_blocks;
+  changes_.push_back({Change::Kind::kWaitedFor, run});
+  return absl::OkStatus();
+}
+
+void PoolAllocator::EndOperation() {
+  changes_.clear();
+  lacks_waiting_ = false;
+}
+
 void PoolAllocator::Committed(Sequence sequence) {
   for (const Change& change : changes_) {
-    if (change.kind == Change::Kind::kFreed) pending_.push_back({sequence, change.run});
+    if (change.kind == Change::Kind::kFreed || change.kind == Change::Kind::kWaitedFor) {
+      pending_.push_back({sequence, change.run});
+    }
   }
-  changes_.clear();
+  EndOperation();
 }
 
 void PoolAllocator::Abandon() {
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     FreeSpace& pool = pools_[change->run.pool.value()];
     const FreeRun free{change->run.start.value(), change->run.length_blocks};
-    if (change->kind == Change::Kind::kFreed) {
-      pool.StoreTake(nullptr, free);
-      continue;
-    }
-    pool.StoreFree(nullptr, free);
-    if (change->kind == Change::Kind::kTaken) {
-      pool.Release(free);
-    } else {
-      reserved_blocks_[change->run.pool.value()] += free.length_blocks;
+    std::uint64_t& waiting = waiting_blocks_[change->run.pool.value()];
+    switch (change->kind) {
+      case Change::Kind::kFreed:
+        pool.StoreTake(nullptr, free);
+        break;
+      case Change::Kind::kWaits:
+        waiting -= free.length_blocks;
+        break;
+      case Change::Kind::kWaitedFor:
+        pool.StoreTake(nullptr, free);
+        waiting += free.length_blocks;
+        break;
+      case Change::Kind::kTaken:
+        pool.StoreFree(nullptr, free);
+        pool.Release(free);
+        break;
+      case Change::Kind::kClaimed:
+        pool.StoreFree(nullptr, free);
+        reserved_blocks_[change->run.pool.value()] += free.length_blocks;
+        break;
     }
   }
-  changes_.clear();
+  EndOperation();
 }
 
 void PoolAllocator::Durable(Sequence sequence) {
@@ -354,7 +438,8 @@ absl::Status PoolAllocator::Check() const {
   std::vector<std::uint64_t> pending(pools_.size());
   for (const PendingFree& free : pending_) pending[free.run.pool.value()] += free.run.length_blocks;
   for (const Change& change : changes_) {
-    const bool freed = change.kind == Change::Kind::kFreed;
+    const bool freed =
+        change.kind == Change::Kind::kFreed || change.kind == Change::Kind::kWaitedFor;
     if (freed) pending[change.run.pool.value()] += change.run.length_blocks;
   }
   for (std::size_t i = 0; i < pools_.size(); ++i) pending[i] += reserved_blocks_[i];

@@ -11,6 +11,9 @@
 //      a crash never leaves one block with two owners. Their 'F' keys are in the freeing commit.
 //   3. Index ∪ reserved ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
 //   4. Everything that is done is a function of the store and the calls: no clock, no randomness.
+//   5. While a dump of the metadata is valid (Pin), what is freed of the blocks that it names goes
+//   to
+//      family 'W' instead: they *wait*, and are neither in the index nor in 'F' until FreeWaiting.
 // Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run
 // of free blocks for what one client writes into one directory, and is given up before ENOSPC.
 // Threads: the core thread.
@@ -18,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,9 +54,16 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
+// The newest dump that is valid: it names blocks that were allocated up to `sequence`, of the
+// volume.
+struct DumpPin {
+  std::uint64_t dump = 0;  // its number
+  Sequence sequence;
+};
+
 class Allocator {
  public:
-  // Reads family 'F' of the store.
+  // Reads the families 'F' and 'W' of the store.
   static absl::StatusOr<std::unique_ptr<Allocator>> Load(const MetaDb& db,
                                                          const VolumeDescriptor& descriptor);
   // Stages the free space of a new volume: everything but `used`.
@@ -64,9 +75,19 @@ class Allocator {
   // less. ENOSPC: nothing was taken. EINVAL: an affinity that no pool has falls back to the plain
   // data pools, never an error.
   virtual absl::StatusOr<std::vector<Run>> Allocate(Txn& txn, const AllocationRequest& request) = 0;
-  // Frees a run that the transaction's extents no longer name. DATA_LOSS when a block of it is free
+  // Frees a run that the transaction's extents no longer name; `birth`: the sequence of the volume
+  // by which all of it was allocated, or an earlier one. DATA_LOSS when a block of it is free
   // already: the operation must fail.
-  virtual absl::Status Free(Txn& txn, const Run& run) = 0;
+  virtual absl::Status Free(Txn& txn, const Run& run, Sequence birth) = 0;
+
+  // From now on blocks that were allocated up to then wait when they are freed; none: no block
+  // does.
+  virtual void SetPin(std::optional<DumpPin> pin) = 0;
+  // No valid dump names this run any more, which has waited: it is free. DATA_LOSS as Free.
+  virtual absl::Status FreeWaiting(Txn& txn, const Run& run) = 0;
+  virtual std::uint64_t waiting_blocks() const = 0;
+  // There would have been enough for the current operation if nothing waited.
+  virtual bool lacks_waiting() const = 0;
 
   // The same, without blocks ahead, kept in memory alone for a later operation, which claims them;
   // taken only where plenty is left. ENOSPC.
@@ -91,8 +112,9 @@ class Allocator {
   virtual void DropWindows(SessionId session) = 0;
 
   virtual std::uint64_t free_blocks(PoolId pool) const = 0;  // frees not yet durable included
-  virtual std::uint64_t total_free_blocks() const = 0;       // of data pools
-  virtual std::uint64_t total_blocks() const = 0;            // of data pools
+  // Of data pools. What waits counts: it is free as soon as anybody needs it.
+  virtual std::uint64_t total_free_blocks() const = 0;
+  virtual std::uint64_t total_blocks() const = 0;  // of data pools
 
   // For tests: INTERNAL says which invariant does not hold.
   virtual absl::Status Check() const { return absl::OkStatus(); }

@@ -64,7 +64,7 @@ class AllocatorTest : public testing::Test {
   }
   absl::Status Free(const Run& run) {
     Txn txn(store_.db(), in_flight_, Tier::kAll);
-    absl::Status s = allocator_->Free(txn, run);
+    absl::Status s = allocator_->Free(txn, run, Sequence(1));
     s.ok() ? Commit(txn) : allocator_->Abandon();
     return s;
   }
@@ -274,7 +274,7 @@ TEST_P(RandomAllocations, AgreesWithABitmap) {
       const std::uint64_t part = 1 + below(file.length_blocks);
       const Run run{file.pool, file.start + (file.length_blocks - part), part};
       if (std::find(freed.begin(), freed.end(), run) != freed.end() || !freed.empty()) break;
-      ASSERT_TRUE(allocator_->Free(txn, run).ok());
+      ASSERT_TRUE(allocator_->Free(txn, run, Sequence(1)).ok());
       freed.push_back(run);
     }
     for (std::uint64_t n = below(3); n > 0; --n) {

@@ -98,6 +98,7 @@ class CoreHarness {
   VolumeDescriptor volume_;
   CoreOptions options_;
   std::unique_ptr<Core> core_;
+  bool void_dumps_ = false;  // it has asked for that
   bool unheard_ = false;     // it has said that it hears nobody
   bool hold_syncs_ = false;  // while true nothing becomes durable
   // What is ordered to be fenced, in order; answered at once unless held.
@@ -332,6 +333,7 @@ inline void CoreHarness::Run() {
   for (int quiet = 0; quiet < 2 && !dead_;) {
     CoreOutputs outputs = core_->TakeOutputs();
     unheard_ = unheard_ || outputs.unheard;
+    void_dumps_ = void_dumps_ || outputs.void_dumps;
     if (outputs.wants_sync && !hold_syncs_) quiet = -1;
     ++quiet;
     for (CoreOutputs::Send& send : outputs.sends) {

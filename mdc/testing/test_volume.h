@@ -1,5 +1,5 @@
 // A formatted volume on image files, for tests of the daemon's parts: one pool for metadata and
-// data on two LUNs, with a small metadata region.
+// data on two LUNs, with a small metadata region; or a pool on one LUN for each.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,9 @@ namespace reel::mdc {
 
 class TestVolumeOnImages {
  public:
-  TestVolumeOnImages() {
+  enum class Pools { kShared, kApart };
+
+  explicit TestVolumeOnImages(Pools pools = Pools::kShared) {
     VolumeDescriptor& volume = descriptor_;
     volume.volume = Uuid::Random();
     volume.name = "reel";
@@ -39,8 +41,15 @@ class TestVolumeOnImages {
     }
     pool.sets = {set};
     volume.pools = {pool};
+    if (pools == Pools::kApart) {
+      volume.pools = {pool, pool};
+      volume.pools[0].name = "meta";
+      volume.pools[0].flags = Pool::kMetadata;
+      volume.pools[1].flags = Pool::kData;
+      for (std::size_t i = 0; i < 2; ++i) volume.pools[i].sets[0].luns = {set.luns[i]};
+    }
     volume.seat_lun = set.luns[0].lun;
-    Format(set);
+    Format();
   }
 
   std::vector<std::string> paths() const { return {images_[0]->path(), images_[1]->path()}; }
@@ -48,21 +57,24 @@ class TestVolumeOnImages {
   // As by mkfs.reelfs --force: another volume, of the same name, on the same LUNs.
   void Remake() {
     descriptor_.volume = Uuid::Random();
-    Format(descriptor_.pools[0].sets[0]);
+    Format();
   }
 
  private:
   static constexpr std::uint64_t kImageBytes = 512 * kMiB;
 
-  void Format(const StripeSet& set) {
+  void Format() {
+    const bool apart = descriptor_.pools.size() == 2;
     for (std::size_t i = 0; i < 2; ++i) {
+      const LunEntry& entry = descriptor_.pools[apart ? i : 0].sets[0].luns[apart ? 0 : i];
       auto lun = OpenLun(images_[i]->path(), LunAccess::kReadWrite);
       ASSERT_TRUE(lun.ok()) << lun.status();
       Label label;
-      label.lun = set.luns[i].lun;
-      label.name = set.luns[i].name;
+      label.lun = entry.lun;
+      label.name = entry.name;
       label.volume = descriptor_.volume;
-      label.position = static_cast<std::uint32_t>(i);
+      label.pool = static_cast<std::uint32_t>(apart ? i : 0);
+      label.position = static_cast<std::uint32_t>(apart ? 0 : i);
       label.size_bytes = (*lun)->size_bytes();
       if (const auto before = ReadLabel(**lun); before.ok()) {
         label.generation = before->label.generation + 1;

@@ -39,6 +39,13 @@ class AdminApi {
   virtual absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) = 0;
   virtual absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) = 0;
 
+  // Dumps of the metadata. Each may be asked twice without harm, but BeginDump, which gives up what
+  // was begun before.
+  virtual absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& volume) = 0;
+  virtual absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& request) = 0;
+  virtual absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& request) = 0;
+  virtual absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& volume) = 0;
+
   // The controllers that are asked, as they were given.
   virtual std::vector<std::string> mdcs() const = 0;
   // Each of them by itself, and whom they name as active: each daemon once.

@@ -35,6 +35,8 @@ constexpr AdminCommand kCommands[] = {
     {"affinity", "[PATH... | set NAME PATH... | clear PATH...]",
      "affinities and their pools; which ones files and directories have", kMaxPaths + 2,
      AdminAffinity},
+    {"dump", "[FILE | release]",
+     "dump the metadata to FILE; which dump can be restored; release: none any more", 1, AdminDump},
     {"help", "[COMMAND]", "what there is to say", 1, AdminHelp},
 };
 

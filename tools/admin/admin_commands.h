@@ -63,6 +63,7 @@ absl::StatusOr<std::string> AdminEvict(AdminContext&, const std::vector<std::str
 absl::StatusOr<std::string> AdminReservations(AdminContext&, const std::vector<std::string>&);
 absl::StatusOr<std::string> AdminLocks(AdminContext&, const std::vector<std::string>& words);
 absl::StatusOr<std::string> AdminAffinity(AdminContext&, const std::vector<std::string>& words);
+absl::StatusOr<std::string> AdminDump(AdminContext&, const std::vector<std::string>& words);
 absl::StatusOr<std::string> AdminHelp(AdminContext&, const std::vector<std::string>& words);
 
 }  // namespace reel::tools

@@ -76,6 +76,21 @@ class GrpcAdmin final : public AdminApi {
     return Call<v1::LocksReply>(&v1::Admin::Stub::BreakLocks, request);
   }
 
+  absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& volume) override {
+    return OfVolume<v1::BeginDumpReply, v1::BeginDumpRequest>(&v1::Admin::Stub::BeginDump, volume,
+                                                              Repeat::kNo);
+  }
+  absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& request) override {
+    return Call<v1::ReadDumpReply>(&v1::Admin::Stub::ReadDump, request);
+  }
+  absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& request) override {
+    return Call<v1::KeepDumpReply>(&v1::Admin::Stub::KeepDump, request);
+  }
+  absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& volume) override {
+    return OfVolume<v1::ReleaseDumpReply, v1::ReleaseDumpRequest>(&v1::Admin::Stub::ReleaseDump,
+                                                                  volume);
+  }
+
   std::vector<std::string> mdcs() const override { return mdcs_; }
   std::unique_ptr<AdminApi> At(const std::string& mdc) override {
     return std::make_unique<GrpcAdmin>(std::vector<std::string>{mdc}, /*sends_on=*/false,

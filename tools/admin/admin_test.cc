@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tools/admin/admin_commands.h"
-#include "tools/admin/admin_config.h"
 #include "volume/base/uuid.h"
 
 namespace reel::tools {
@@ -57,6 +57,24 @@ class FakeApi final : public AdminApi {
     orders.push_back(absl::StrCat("maintenance ", request.on()));
     return Answer(v1::MaintenanceReply());
   }
+  absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& volume) override {
+    asked = volume;
+    return Answer(begin_dump);
+  }
+  absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& request) override {
+    v1::ReadDumpReply reply;
+    reply.set_block(dump_blocks.at(request.index()));
+    reply.set_last(request.index() + 1 == dump_blocks.size());
+    return Answer(reply);
+  }
+  absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& request) override {
+    kept_dump = request.dump();
+    return Answer(v1::KeepDumpReply());
+  }
+  absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& volume) override {
+    released_dump = volume;
+    return Answer(v1::ReleaseDumpReply());
+  }
   std::vector<std::string> mdcs() const override { return {"mdc1:7440", "mdc2:7440"}; }
   std::vector<MdcAnswer> Everywhere() override {
     return {{"mdc1:7440", Answer(volumes)}, {"mdc2:7440", absl::UnavailableError("no answer")}};
@@ -93,6 +111,9 @@ class FakeApi final : public AdminApi {
   std::string asked;
   std::vector<std::string> orders;
   std::function<void()> on_order;  // what the daemons make of them
+  v1::BeginDumpReply begin_dump;
+  std::vector<std::string> dump_blocks;
+  std::string kept_dump, released_dump;
   v1::VolumesReply volumes;
   v1::DisksReply disks;
   v1::ShowReply show;
@@ -143,6 +164,18 @@ class Passed final : public AdminApi {
   absl::StatusOr<v1::LocksReply> Locks(const std::string& v) override { return all_.Locks(v); }
   absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& r) override {
     return all_.BreakLocks(r);
+  }
+  absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& v) override {
+    return all_.BeginDump(v);
+  }
+  absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& r) override {
+    return all_.ReadDump(r);
+  }
+  absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& r) override {
+    return all_.KeepDump(r);
+  }
+  absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& v) override {
+    return all_.ReleaseDump(v);
   }
   std::vector<std::string> mdcs() const override { return {mdc_}; }
   std::vector<MdcAnswer> Everywhere() override { return all_.Everywhere(); }
@@ -392,37 +425,49 @@ TEST_F(AdminTest, ExitCodes) {
   EXPECT_EQ(ExitCode({"volumes"}), 3);
 }
 
-TEST(AdminConfigTest, ArgumentsGoBeforeTheFile) {
-  const auto config = ParseAdminConfig("mdc = \"mdc1:7440\"\nvolume = \"reel1\"\n", "f");
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->mdc, "mdc1:7440");
-  EXPECT_EQ(config->volume, "reel1");
-  EXPECT_THAT(ParseAdminConfig("mcd = \"x\"", "f").status().message(),
-              HasSubstr("f:1: unknown key"));
-  EXPECT_THAT(CompleteAdminConfig({.mdc = "mdc1,[::1]:7", .volume = {}, .tls = {}}, "")->mdcs,
-              ElementsAre("mdc1:7440", "[::1]:7"));
-  EXPECT_THAT(
-      CompleteAdminConfig({.mdc = "mdc1:x", .volume = {}, .tls = {}}, "").status().message(),
-      HasSubstr("HOST:PORT"));
-  EXPECT_TRUE(absl::IsNotFound(CompleteAdminConfig({}, "/nowhere/f").status()));
+class AdminDumpTest : public AdminTest {
+ protected:
+  AdminDumpTest() {
+    std::filesystem::create_directories(directory_);
+    api_.AddVolume("reel");
+    api_.begin_dump.set_dump(std::string(16, 'd'));
+    api_.dump_blocks = {"head", "records", "end"};
+  }
+  ~AdminDumpTest() override { std::filesystem::remove_all(directory_); }
+
+  const std::string directory_ = ::testing::TempDir() + "reel_admin_dump/";
+  const std::string file_ = directory_ + "reel.dump";
+};
+
+TEST_F(AdminDumpTest, IsKeptOnceItsFileIsWhole) {
+  std::ofstream(file_) << "the last one";
+  EXPECT_EQ(RunJson({"dump", file_})["bytes"], 14);
+  std::stringstream read;
+  read << std::ifstream(file_).rdbuf();
+  EXPECT_EQ(read.str(), "headrecordsend");
+  EXPECT_EQ(api_.kept_dump, std::string(16, 'd'));
+  EXPECT_FALSE(std::filesystem::exists(file_ + ".tmp"));
 }
 
-TEST(AdminConfigTest, WhatTheHostSharesComesLast) {
-  const std::string directory = ::testing::TempDir() + "reel_admin_config/";
-  std::filesystem::create_directories(directory);
-  std::ofstream(directory + "reelfs.toml") << "mdc = ['mdc1', 'mdc2:7']\ntls_ca = '/ca'\n";
-  const std::string own = directory + "reeladm.toml";
-  std::ofstream(own) << "tls_cert = '/c'\ntls_key = '/k'\n";
-  const auto config = CompleteAdminConfig({}, own);
-  ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(config->mdcs, ElementsAre("mdc1:7440", "mdc2:7"));
-  EXPECT_EQ(config->tls.ca, "/ca");
-  std::ofstream(own) << "mdc = 'mdc3'\n";
-  const auto without_tls = CompleteAdminConfig({}, own);
-  ASSERT_TRUE(without_tls.ok()) << without_tls.status();
-  EXPECT_THAT(without_tls->mdcs, ElementsAre("mdc3:7440"));
-  EXPECT_FALSE(without_tls->tls.any());
-  std::filesystem::remove_all(directory);
+TEST_F(AdminDumpTest, LeavesTheLastOneWhereItFails) {
+  std::ofstream(file_) << "the last one";
+  context_.volume = "reel";
+  api_.status = absl::NotFoundError("void");
+  EXPECT_EQ(ExitCode({"dump", file_}), 1);
+  EXPECT_EQ(std::filesystem::file_size(file_), 12u);
+  EXPECT_FALSE(std::filesystem::exists(file_ + ".tmp"));
+  EXPECT_EQ(api_.kept_dump, "");
+  EXPECT_EQ(ExitCode({"dump", directory_ + "no/such/directory"}), 1);
+}
+
+TEST_F(AdminDumpTest, IsReleasedByAWordOfItsOwn) {
+  EXPECT_THAT(Run({"dump"}), HasSubstr("No dump"));
+  api_.show.mutable_kept_dump()->set_dump(std::string(16, 'd'));
+  api_.show.set_waiting_bytes(1 << 20);
+  EXPECT_THAT(Run({"dump"}), HasSubstr("1 MiB"));
+  EXPECT_THAT(Run({"show"}), HasSubstr("Dump of the metadata: of "));
+  Run({"dump", "release"});
+  EXPECT_EQ(api_.released_dump, "reel");
 }
 
 }  // namespace

@@ -110,6 +110,15 @@ std::string StoreText(const v1::ShowReply& reply) {
                       Percent(used, total), ")\n");
 }
 
+// Nothing where there is no dump and nothing waits.
+std::string DumpText(const v1::ShowReply& reply) {
+  if (!reply.has_kept_dump() && reply.waiting_bytes() == 0) return "";
+  const std::string waits = absl::StrCat(FormatSize(reply.waiting_bytes()), " wait for it");
+  if (!reply.has_kept_dump()) return absl::StrCat("Dump of the metadata: none; ", waits, "\n");
+  return absl::StrCat("Dump of the metadata: of ", LocalText(reply.kept_dump().taken()), ", UUID ",
+                      UuidText(reply.kept_dump().dump()), "; ", waits, "\n");
+}
+
 std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
   Table pools({{"pool"},
                {"flags"},
@@ -135,7 +144,7 @@ std::string ShowText(const v1::ShowReply& reply, const Table& controllers) {
       LocalText(reply.created()), ", map generation ", reply.map_generation(), "\n", "Block size ",
       FormatSize(reply.block_bytes()), ", strategy ", reply.strategy(), ", seat LUN ", reply.seat(),
       "\n", "Fencing: ", reply.fencing(), "\n", "One active MDC by: ", reply.arbitration(), "\n",
-      StoreText(reply),
+      StoreText(reply), DumpText(reply),
       reply.maintenance() ? "IN MAINTENANCE: no standby takes it over by itself, no new mounts\n"
                           : "",
       absl::StrJoin(reply.alarms(), "",
@@ -210,22 +219,26 @@ absl::StatusOr<std::string> AdminShow(AdminContext& context, const std::vector<s
   for (const auto& pool : reply->pools()) pools.push_back(PoolJson(pool));
   for (const std::string& note : reply->notes()) notes.push_back(note);
   for (const std::string& alarm : reply->alarms()) alarms.push_back(alarm);
-  return JsonLine({{"name", reply->name()},
-                   {"volume", UuidText(reply->volume())},
-                   {"map_generation", reply->map_generation()},
-                   {"block_bytes", reply->block_bytes()},
-                   {"strategy", reply->strategy()},
-                   {"created", IsoText(reply->created())},
-                   {"seat", reply->seat()},
-                   {"fencing", reply->fencing()},
-                   {"arbitration", reply->arbitration()},
-                   {"maintenance", reply->maintenance()},
-                   {"store_bytes", reply->store_bytes()},
-                   {"store_free_bytes", reply->store_free_bytes()},
-                   {"controllers", std::move(mdcs)},
-                   {"alarms", std::move(alarms)},
-                   {"notes", std::move(notes)},
-                   {"pools", std::move(pools)}});
+  return JsonLine(
+      {{"name", reply->name()},
+       {"volume", UuidText(reply->volume())},
+       {"map_generation", reply->map_generation()},
+       {"block_bytes", reply->block_bytes()},
+       {"strategy", reply->strategy()},
+       {"created", IsoText(reply->created())},
+       {"seat", reply->seat()},
+       {"fencing", reply->fencing()},
+       {"arbitration", reply->arbitration()},
+       {"maintenance", reply->maintenance()},
+       {"store_bytes", reply->store_bytes()},
+       {"store_free_bytes", reply->store_free_bytes()},
+       {"dump", reply->has_kept_dump() ? Json(UuidText(reply->kept_dump().dump())) : Json()},
+       {"dump_taken", reply->has_kept_dump() ? Json(IsoText(reply->kept_dump().taken())) : Json()},
+       {"waiting_bytes", reply->waiting_bytes()},
+       {"controllers", std::move(mdcs)},
+       {"alarms", std::move(alarms)},
+       {"notes", std::move(notes)},
+       {"pools", std::move(pools)}});
 }
 
 absl::StatusOr<std::string> AdminStat(AdminContext& context,

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "mdc/serve/tool_seat.h"
 #include "mdc/store/store.h"
 #include "volume/base/env.h"
+#include "volume/format/dump_mark.h"
 #include "volume/format/lun_repair.h"
 #include "volume/format/lun_scan.h"
 
@@ -143,10 +145,40 @@ class Fsck {
     return findings;
   }
 
+  // What a repair makes free may be what the last dump of the metadata names.
+  absl::Status VoidDumps() {
+    std::size_t next = 0;
+    for (const Pool& pool : volume().descriptor.pools) {
+      for (const StripeSet& set : pool.sets) {
+        for (std::size_t i = 0; i < set.luns.size(); ++i) {
+          Lun& lun = *volume().luns[next++];
+          const auto mark = ReadDumpMark(lun, volume().descriptor.volume);
+          if (absl::IsNotFound(mark.status())) continue;
+          if (!mark.ok() && !absl::IsDataLoss(mark.status())) return mark.status();
+          if (mark.ok() && mark->dumps.empty()) continue;
+          absl::Status voided =
+              WriteDumpMark(lun,
+                            {volume().descriptor.volume,
+                             std::max(seat_->epoch(), mark.ok() ? mark->epoch : Epoch()),
+                             (mark.ok() ? mark->generation : 0) + 1,
+                             {}},
+                            MayWrite());
+          if (!voided.ok()) return voided;
+          output_.Action({"dump", lun.name(), "no dump of the metadata is valid any more"});
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // What it could not do, the check afterwards finds; why, stands in refusal_.
   void Repair(const Findings& found) {
     const auto did = [&](const mdc::Problem& action) { output_.Action(action); };
     bool rebuilt = false;
+    if (found.store > 0 || found.records > 0) {
+      refusal_ = VoidDumps();
+      if (!refusal_.ok()) return;
+    }
     if (found.store > 0) {
       output_.Phase("metadata store");
       const auto outcome =

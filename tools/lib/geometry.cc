@@ -89,6 +89,15 @@ std::uint64_t RegionBlocks(const Pool& pool, std::uint64_t block_bytes, std::uin
   return blocks > pool_blocks / 2 ? 0 : blocks;
 }
 
+absl::Status PoolTooSmall(const PoolDescription& from, const Pool& pool, std::uint64_t block_bytes,
+                          std::uint64_t min_blocks) {
+  const bool shared = (pool.flags & Pool::kData) != 0;
+  return absl::InvalidArgumentError(absl::StrCat(
+      from.where, "pool \"", pool.name,
+      "\" is too small for metadata: ", FormatSize(pool.size_blocks() * block_bytes), ", at least ",
+      FormatSize(min_blocks * block_bytes * (shared ? 2 : 1)), " are needed"));
+}
+
 absl::Status CheckMetadataPools(const VolumeDescription& description) {
   const PoolDescription* first = nullptr;
   bool data = false;
@@ -139,6 +148,20 @@ std::uint64_t Geometry::data_bytes() const {
   return blocks * descriptor.block_bytes;
 }
 
+absl::StatusOr<MetadataPool> ComputeMetadataPool(const PoolDescription& from,
+                                                 const std::vector<LunFacts>& luns,
+                                                 std::uint64_t block_bytes,
+                                                 std::uint64_t min_region_blocks) {
+  auto pool = ComputePool(from, luns, block_bytes);
+  if (!pool.ok()) return pool.status();
+  MetadataPool made{.pool = std::move(pool->pool)};
+  made.region_blocks = RegionBlocks(made.pool, block_bytes, min_region_blocks);
+  if (made.region_blocks == 0) {
+    return PoolTooSmall(from, made.pool, block_bytes, min_region_blocks);
+  }
+  return made;
+}
+
 absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request) {
   const VolumeDescription& description = request.description;
   if (absl::Status status = CheckMetadataPools(description); !status.ok()) return status;
@@ -164,13 +187,8 @@ absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request) {
       geometry.region_blocks =
           RegionBlocks(pool->pool, description.block_bytes, request.min_region_blocks);
       if (geometry.region_blocks == 0) {
-        const bool shared = (pool->pool.flags & Pool::kData) != 0;
-        return absl::InvalidArgumentError(absl::StrCat(
-            description.pools[i].where, "pool \"", pool->pool.name,
-            "\" is too small for metadata: ",
-            FormatSize(pool->pool.size_blocks() * description.block_bytes), ", at least ",
-            FormatSize(request.min_region_blocks * description.block_bytes * (shared ? 2 : 1)),
-            " are needed"));
+        return PoolTooSmall(description.pools[i], pool->pool, description.block_bytes,
+                            request.min_region_blocks);
       }
       descriptor.seat_lun = pool->pool.sets[0].luns[0].lun;
     }

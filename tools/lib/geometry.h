@@ -65,6 +65,17 @@ struct GeometryRequest {
   WallTime now;
 };
 
+// A pool of metadata alone, by itself, as ComputeGeometry would make it.
+struct MetadataPool {
+  Pool pool;
+  std::uint64_t region_blocks = 0;
+};
+// INVALID_ARGUMENT says what is too small. REQUIRES: the pool has no data flag.
+absl::StatusOr<MetadataPool> ComputeMetadataPool(const PoolDescription& from,
+                                                 const std::vector<LunFacts>& luns,
+                                                 std::uint64_t block_bytes,
+                                                 std::uint64_t min_region_blocks);
+
 // INVALID_ARGUMENT says which LUN or pool is too small, or what does not fit together.
 absl::StatusOr<Geometry> ComputeGeometry(const GeometryRequest& request);
 

@@ -156,6 +156,7 @@ absl::StatusOr<PickedLun> Picker::Pick(const LunReference& reference) {
   picked.facts.size_bytes = (*lun)->size_bytes();
   picked.facts.logical_block_bytes = (*lun)->logical_block_bytes();
   picked.facts.optimal_io_bytes = (*lun)->optimal_io_bytes();
+  picked.name = *path;
   picked.lun = std::move(*lun);
   if (absl::Status status = TakeLabel(reference, *path, picked); !status.ok()) return status;
   return picked;

@@ -19,6 +19,7 @@ namespace reel::tools {
 
 struct PickedLun {
   LunFacts facts;
+  std::string name{};  // what OpenLun takes
   std::unique_ptr<Lun> lun;
   std::uint64_t label_generation = 0;
   bool start_over =

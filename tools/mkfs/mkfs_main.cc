@@ -18,6 +18,7 @@
 #include "tools/mkfs/lun_picker.h"
 #include "tools/mkfs/make_volume.h"
 #include "tools/mkfs/mkfs_report.h"
+#include "tools/mkfs/restore_volume.h"
 #include "volume/base/size.h"
 
 namespace reel::tools {
@@ -27,6 +28,7 @@ constexpr char kProgram[] = "mkfs.reelfs";
 
 struct Arguments {
   std::string config;
+  std::string restore;  // a dump
   std::vector<std::string> name_and_luns;
   std::vector<std::string> metadata;
   std::vector<std::string> luns;  // patterns
@@ -116,6 +118,47 @@ bool AnyWithoutReservations(const std::vector<std::vector<PickedLun>>& pools) {
   return false;
 }
 
+int RunRestore(const Arguments& arguments) {
+  const auto fail = [](const absl::Status& status, int code) {
+    PrintError(kProgram, status);
+    return code;
+  };
+  if (!arguments.name_and_luns.empty() || !arguments.block_size.empty() ||
+      !arguments.stripe_breadth.empty() || !arguments.strategy.empty()) {
+    return fail(absl::InvalidArgumentError("with --restore the dump describes the volume: no NAME, "
+                                           "LUN or geometry options but --metadata"),
+                kExitUsage);
+  }
+  const auto patterns = LunPatterns(arguments.luns, arguments.config);
+  if (!patterns.ok()) return fail(patterns.status(), kExitUsage);
+  const auto restored = RestoreVolume({.file = arguments.restore,
+                                       .metadata = arguments.metadata,
+                                       .patterns = *patterns,
+                                       .force = arguments.force,
+                                       .look_only = arguments.dry_run,
+                                       .program = "mkfs.reelfs " REEL_VERSION});
+  if (!restored.ok()) {
+    return fail({restored.status().code(),
+                 absl::StrCat("the volume was not restored: ", restored.status().message())},
+                absl::IsInvalidArgument(restored.status()) ? kExitUsage : kExitFailed);
+  }
+  if (arguments.json) {
+    std::cout << JsonText({{"name", restored->descriptor.name},
+                           {"volume", restored->descriptor.volume.ToString()},
+                           {"dump", restored->head.dump.ToString()},
+                           {"taken_seconds", restored->head.taken.seconds},
+                           {"records", restored->records},
+                           {"dry_run", arguments.dry_run}})
+              << "\n";
+    return 0;
+  }
+  std::cout << "Volume " << restored->descriptor.name << ": dump " << restored->head.dump.ToString()
+            << ", " << restored->records << " records.\n"
+            << (arguments.dry_run ? "Nothing was changed (--dry-run).\n"
+                                  : "The volume is as it was when the dump was taken.\n");
+  return 0;
+}
+
 int Run(const Arguments& arguments) {
   const auto fail = [](const absl::Status& status, int code) {
     PrintError(kProgram, status);
@@ -181,10 +224,13 @@ int Main(int argc, char** argv) {
   app.add_option("name-and-luns", arguments.name_and_luns,
                  "NAME LUN…: one pool of these LUNs (label names, or paths with a '/')");
   app.add_option("-c,--config", arguments.config, "describe the volume in this TOML file instead");
+  app.add_option("--restore", arguments.restore,
+                 "restore a volume whose metadata LUNs are lost from this dump, onto --metadata");
   const auto repeated = [&](const char* flag, std::vector<std::string>& to, const char* help) {
     app.add_option(flag, to, help)->expected(1)->take_all();
   };
-  repeated("--metadata", arguments.metadata, "a LUN for metadata alone (short form; repeatable)");
+  repeated("--metadata", arguments.metadata,
+           "a LUN for metadata alone (short form and --restore; repeatable)");
   repeated("--luns", arguments.luns, "GLOB of paths where LUN names are looked up (repeatable)");
   repeated("--force", arguments.force, "PATH of a LUN to overwrite whatever it holds (repeatable)");
   app.add_option("--block-size", arguments.block_size, "4KiB to 1MiB (short form; default 16KiB)");
@@ -195,7 +241,7 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", arguments.json, "print the result as JSON");
   if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code;
   LogToStderr(kProgram);
-  return Run(arguments);
+  return arguments.restore.empty() ? Run(arguments) : RunRestore(arguments);
 }
 
 }  // namespace

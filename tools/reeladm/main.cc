@@ -74,8 +74,9 @@ int Main(int argc, char** argv) {
   app.add_option("--timeout-ms", timeout_ms, "how long to wait for an answer")
       ->check(CLI::Range(1, 3'600'000));
   app.add_flag("--json", json, "print JSON");
-  app.add_flag("-y,--yes", yes,
-               "do not ask before stop and evict; only who types at a terminal is asked");
+  app.add_flag(
+      "-y,--yes", yes,
+      "do not ask before stop, evict and dump release; only who types at a terminal is asked");
   app.add_option("command", words, "a command and its arguments")->option_text("COMMAND …");
   app.footer(CommandsText());
   if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code;

@@ -126,7 +126,23 @@ absl::StatusOr<VolumeDescriptor> FindRuling(const std::string& name,
         "two volumes are named ", name, ": ", ruling.begin()->first.ToString(), " and ",
         std::next(ruling.begin())->first.ToString(), "; name the LUN paths of one"));
   }
-  return *ruling.begin()->second;
+  const VolumeDescriptor& best = *ruling.begin()->second;
+  // Its metadata were restored onto other LUNs, and this is the seat of before. (A change is
+  // written to the seat first: no copy of the same seat is ahead of it.)
+  for (const Member& member : members) {
+    if (!member.reading.ok() || member.reading->descriptor.volume != best.volume ||
+        member.label().volume != best.volume ||
+        member.reading->descriptor.generation <= best.generation ||
+        member.reading->descriptor.seat_lun == best.seat_lun) {
+      continue;
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "volume ", name, ": LUN ", member.label().name, " (", member.found->path,
+        ") says that the volume has another seat LUN by now, ",
+        member.reading->descriptor.seat_lun.ToString(), ", which was not found; connect it, and ",
+        "take the old one away (", CandidatesText(found), ")"));
+  }
+  return best;
 }
 
 // Copies of the descriptor that are damaged or behind.

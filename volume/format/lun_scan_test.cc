@@ -76,6 +76,19 @@ TEST_F(LunScanTest, AMissingSeatLunIsNamedAsSuch) {
   EXPECT_THAT(Message(volume), HasSubstr("seat LUN"));
 }
 
+// Its metadata were restored onto a LUN that is not there, and the old one is.
+TEST_F(LunScanTest, TheSeatOfBeforeARestoreIsRefused) {
+  VolumeDescriptor restored = volume_;
+  ++restored.generation;
+  restored.pools[0].sets[0].luns[0].lun = SampleUuid(77);
+  restored.pools[0].sets[0].luns[0].name = "new";
+  restored.seat_lun = SampleUuid(77);
+  ASSERT_TRUE(WriteDescriptor(*Open(2), restored).ok());
+  const auto volume = OpenStudio();
+  EXPECT_TRUE(absl::IsFailedPrecondition(volume.status())) << volume.status();
+  EXPECT_THAT(Message(volume), HasSubstr("another seat LUN by now"));
+}
+
 TEST_F(LunScanTest, ACloneIsRefused) {
   images_.push_back(std::make_unique<TemporaryImage>(kImageBytes));
   std::filesystem::copy_file(images_[1]->path(), images_.back()->path(),

@@ -1,0 +1,35 @@
+"""The metadata are restored on LUNs with reservations: what the dead controllers and mounts had
+registered there keeps nobody out, and is taken away."""
+import os
+
+from test_backup import content, dump_of, read, write
+
+CLUSTER = {"mdcs": 2, "clients": 2, "lun_backend": "iscsi", "luns": "meta=1x512M,data=2x512M",
+           "session_lease_ms": 3000}
+
+
+def test_metadata_are_restored_over_the_reservations_of_the_dead(cluster, room):
+    files = {f"file{number}": content(number) for number in range(20)}
+    for name, data in files.items():
+        write(f"{room[0]}/{name}", data)
+    urls = [lun["path"] for pool in cluster.reeladm("show")["pools"] for lun in pool["luns"]]
+    taken = cluster.reeladm("dump", dump_of(cluster))
+    for name in list(files)[::2]:
+        os.unlink(f"{room[0]}/{name}")
+    write(f"{room[0]}/since", content(99))
+    for host in ("ws1", "ws2", "mdc1", "mdc2"):
+        cluster.kill(host)
+    luns = [part for url in urls for part in ("--luns", url)]
+    cleared = cluster.tool("reel-label", "unreserve", urls[0], "--force", urls[0])
+    assert cleared.returncode == 0, cleared.stderr
+    restored = cluster.tool("mkfs.reelfs", "--restore", dump_of(cluster), *luns, "--metadata",
+                            urls[0], "--force", urls[0])
+    assert restored.returncode == 0, restored.stderr
+    assert taken["dump"] in restored.stdout
+    cluster.up()
+    for mount in room:
+        assert sorted(os.listdir(mount)) == sorted(files)
+        for name, data in files.items():
+            assert read(f"{mount}/{name}") == data, name
+    write(f"{room[1]}/after", content(100))
+    assert read(f"{room[0]}/after") == content(100)
