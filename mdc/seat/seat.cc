@@ -1,5 +1,6 @@
 #include "mdc/seat/seat.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,7 +51,9 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   // Somebody may have got the reservation, and not yet written it down.
   const Epoch written_down = IsOf(options_.volume, look) ? look.block->epoch : Epoch(0);
   const bool being_taken = look.reserved_by != 0 && look.last_reserved > written_down;
-  const std::uint64_t term_ms = being_taken ? TakingMs(TermMs(look)) : TermMs(look);
+  // (What the block says may be such a term already.)
+  const std::uint64_t term_ms =
+      std::max(TermMs(look), being_taken ? TakingMs(options_.seat_ms) : std::uint64_t{0});
   const bool expired = look.began_ms >= *unchanged_since_ms_ + ClaimAfterMs(term_ms);
   const bool for_others =
       given_up && look.block->state == State::kOffered && !IsOfferedToThis(look);

@@ -26,6 +26,18 @@ TEST_F(SlowFenceTest, AFenceLongerThanATermIsWaitedFor) {
   EXPECT_EQ(b_.watch.Consider(taken_by_a()), Verdict::kExpired) << "but not for ever";
 }
 
+// The next one dies while it takes over from one that died so.
+TEST_F(SlowFenceTest, TheLongerTermIsNotMadeLongerStill) {
+  ASSERT_TRUE(a_.seat.Enter(Epoch(1), false).ok());
+  SeatLook look = Look(b_);
+  look.reserved_by = 2;
+  look.last_reserved = Epoch(2);
+  ASSERT_EQ(b_.watch.Consider(look), Verdict::kHeld);
+  clock_.now_ms += ClaimAfterMs(TakingMs(1500));
+  look.began_ms = look.ended_ms = clock_.now_ms;
+  EXPECT_EQ(b_.watch.Consider(look), Verdict::kExpired);
+}
+
 // The LUNs that it fences next keep beats waiting.
 TEST_F(SlowFenceTest, BeatsMayBeSlowUntilTheVolumeIsServed) {
   a_.port.write_ms = 2'000;
