@@ -154,6 +154,11 @@ class Cluster:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def alarms(self):
+        """Those of `reeladm show`. That a beat took long says what else this machine had to do."""
+        return [alarm for alarm in self.reeladm("show")["alarms"]
+                if "a beat on the seat LUN took" not in alarm]
+
     def active(self):
         """The name of the MDC that serves the volume."""
         active = [name for name, host in self.hosts().items() if host.get("role") == "active"]

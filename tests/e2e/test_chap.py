@@ -42,6 +42,6 @@ def test_a_portal_that_no_path_goes_by_is_missed(cluster):
     where = cluster.hosts()["portal2"]["where"]
     cluster.kill("portal2")
     until(lambda: any(f"portal {where}: does not answer" in alarm
-                      for alarm in cluster.reeladm("show")["alarms"]))
+                      for alarm in cluster.alarms()))
     cluster.start("portal2")
-    until(lambda: not any(where in alarm for alarm in cluster.reeladm("show")["alarms"]))
+    until(lambda: not any(where in alarm for alarm in cluster.alarms()))

@@ -32,9 +32,8 @@ def test_a_lun_that_grows_is_noticed_by_a_controller_that_runs(cluster):
     assert cluster.reeladm("show")["notes"] == []
     os.truncate(path, was + (1 << 30))
     until(lambda: size_of(cluster, "data1") == was + (1 << 30))
-    shown = cluster.reeladm("show")
-    assert shown["alarms"] == []
-    (note,) = shown["notes"]
+    assert cluster.alarms() == []
+    (note,) = cluster.reeladm("show")["notes"]
     assert f"LUN data1 ({path}): has grown by 1 GiB" in note, note
     assert "has grown by 1 GiB" in cluster.log("mdc1")
     cluster.restart()
@@ -49,9 +48,9 @@ def test_a_lun_that_was_cut_is_an_alarm(cluster):
     was = os.path.getsize(path)
     os.truncate(path, was - (64 << 20))  # where nothing has been written yet
     until(lambda: any("LUN data2" in alarm and "set its size back" in alarm
-                      for alarm in cluster.reeladm("show")["alarms"]))
+                      for alarm in cluster.alarms()))
     os.truncate(path, was)
-    until(lambda: cluster.reeladm("show")["alarms"] == [])
+    until(lambda: cluster.alarms() == [])
 
 
 def test_a_new_lun_is_seen_without_a_restart(cluster):

@@ -63,7 +63,7 @@ def test_a_workstation_cut_off_the_luns_holds_up_no_other(cluster, room):
                 assert False, "what was lost is not told"
             except OSError as error:
                 assert error.errno == errno.EIO
-            alarms = cluster.reeladm("show")["alarms"]
+            alarms = cluster.alarms()
             assert any("/ws1 was evicted: it does not reach a LUN" in line
                        for line in alarms), alarms
         finally:

@@ -85,9 +85,9 @@ def test_a_portal_that_no_path_goes_by_is_missed(cluster):
     bring_back(cluster, portals=[])
     where = cluster.hosts()[reserve]["where"]
     until(lambda: any(f"portal {where}: does not answer" in alarm
-                      for alarm in cluster.reeladm("show")["alarms"]))
+                      for alarm in cluster.alarms()))
     cluster.start(reserve)
-    until(lambda: not any(where in alarm for alarm in cluster.reeladm("show")["alarms"]))
+    until(lambda: not any(where in alarm for alarm in cluster.alarms()))
 
 
 @pytest.mark.seconds(200)
