@@ -30,6 +30,9 @@ target_compile_definitions(reel_options INTERFACE _FILE_OFFSET_BITS=64)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(reel_options INTERFACE -Wthread-safety)
 endif()
+# What a file calls itself does not tell where the checkout lies: so one checkout's objects, in
+# ccache, are another one's, also where a unity build includes files by their whole paths.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(REEL_SANITIZE)
   add_compile_options(-fsanitize=${REEL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${REEL_SANITIZE})
