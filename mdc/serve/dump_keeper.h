@@ -1,9 +1,8 @@
 // The dumps of a served volume's metadata: takes them, and keeps the marks on the LUNs and what the
 // core knows of them in step (docs/backup.md).
 //
-//   begin    an earlier one that did not end is given up; the core begins one, and from that turn
-//   on
-//            the store is read as it was then
+//   begin    an earlier one that did not end is given up; the core begins one, and the store is
+//            read as it was in that turn
 //   read     block by block; before the end leaves, each mark names the new dump, too
 //   keep     each mark names it alone; then the core lets go of what only others named
 //   void     no mark names any; then the core lets go of all

@@ -11,9 +11,8 @@
 //      a crash never leaves one block with two owners. Their 'F' keys are in the freeing commit.
 //   3. Index ∪ reserved ∪ not yet durable frees ∪ allocated = the pool's blocks, pairwise disjoint.
 //   4. Everything that is done is a function of the store and the calls: no clock, no randomness.
-//   5. While a dump of the metadata is valid (Pin), what is freed of the blocks that it names goes
-//   to
-//      family 'W' instead: they *wait*, and are neither in the index nor in 'F' until FreeWaiting.
+//   5. While a dump of the metadata is valid (DumpPin), what is freed of the blocks that it names
+//      goes to family 'W': they *wait*, and are neither in the index nor in 'F' until FreeWaiting.
 // Reservation windows are memory only: they steer, they own nothing on disk. A window keeps a run
 // of free blocks for what one client writes into one directory, and is given up before ENOSPC.
 // Threads: the core thread.
@@ -54,8 +53,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-// The newest dump that is valid: it names blocks that were allocated up to `sequence`, of the
-// volume.
+// The newest valid dump, which names blocks that were allocated up to that sequence of the volume.
 struct DumpPin {
   std::uint64_t dump = 0;  // its number
   Sequence sequence;
@@ -80,8 +78,7 @@ class Allocator {
   // already: the operation must fail.
   virtual absl::Status Free(Txn& txn, const Run& run, Sequence birth) = 0;
 
-  // From now on blocks that were allocated up to then wait when they are freed; none: no block
-  // does.
+  // From now on blocks that were allocated up to then wait when they are freed; none: none do.
   virtual void SetPin(std::optional<DumpPin> pin) = 0;
   // No valid dump names this run any more, which has waited: it is free. DATA_LOSS as Free.
   virtual absl::Status FreeWaiting(Txn& txn, const Run& run) = 0;
