@@ -28,6 +28,9 @@ std::string Make(const schema::ParsedKey& key) {
     case schema::Family::kFree:
       return schema::FreeKey(reel::PoolId(static_cast<std::uint32_t>(key.first)),
                              reel::PoolBlock(key.second));
+    case schema::Family::kWaiting:
+      return schema::WaitingKey(reel::PoolId(static_cast<std::uint32_t>(key.first)),
+                                reel::PoolBlock(key.second));
     case schema::Family::kOrphan:
       return schema::OrphanKey(inode);
     case schema::Family::kSession:
