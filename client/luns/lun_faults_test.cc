@@ -271,6 +271,23 @@ TEST_F(TwoLunsTest, AWorkingPathGoesOn) {
   while (paths_->AnyLost()) std::this_thread::yield();
 }
 
+// Others see the part that has landed, write over it, and would find it there again.
+TEST_F(TwoLunsTest, AWriteThatHasLandedInPartKeepsItsToken) {
+  LunIo io(two_, *paths_);
+  RecallWatch recalls(SystemClock());
+  recalls.Begin(7);
+  luns_[0].SetPathLost(true);
+  luns_[0].FailNext(1, LunFault::kClosed);
+  const Extent both{FileBlock(0), 2, ExtentState::kWritten, PoolId(0), PoolBlock(0)};
+  AlignedBuffer data(2 * kBlock);
+  LunMarks marks;
+  const absl::Status status =
+      io.Write({&both, 1}, 0, data.span(), marks, {.yields_to = &recalls, .inode = 7});
+  EXPECT_EQ(luns_[1].counters().writes, 1U);
+  EXPECT_FALSE(IsPermitOver(status)) << status;
+  EXPECT_EQ(ErrnoOf(status), ETIMEDOUT) << "it has waited for the path";
+}
+
 TEST_F(LunPathsTest, AWriteOfUnknownOutcomeKeepsItsToken) {
   ASSERT_TRUE(paths_->Begin().ok());
   RecallWatch recalls(SystemClock());

@@ -11,7 +11,6 @@
 #include "client/base/interrupt.h"
 #include "proto/status.h"
 #include "volume/base/aligned_buffer.h"
-#include "volume/lun/lun_fault.h"
 
 namespace reel::client {
 namespace {
@@ -137,13 +136,12 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     own.clear();
     for (const std::uint32_t lun : luns) own.push_back({lun, flushers_[lun]->writes + 1, 0});
     const absl::Status status = batch.Run();
-    bool may_land = false;
     const LunPaths::Then then = paths_.Leave(luns, writes, rounds, [&](std::uint32_t lun) {
-      absl::Status failure = batch.FailureOn(*volume_.luns[lun]);
-      const LunFault fault = FaultOf(failure);
-      may_land = may_land || fault == LunFault::kUnknown || fault == LunFault::kInDoubt;
-      return failure;
+      return batch.FailureOn(*volume_.luns[lun]);
     });
+    // Others may have seen what has landed, in part: it is done again under this token alone, and
+    // never over what they write then.
+    if (writes && batch.MayHaveLanded()) permit.yields_to = nullptr;
     if (marks != nullptr) {
       bool lost = false;
       for (LunMark& mark : own) {
@@ -156,8 +154,6 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     }
     if (status.ok()) return status;
     if (then == LunPaths::Then::kOver) return Annotate(status);
-    // What may still land goes under this token alone.
-    if (writes && may_land) permit.yields_to = nullptr;
     if (then == LunPaths::Then::kAgain) continue;
     if (absl::Status s = paths_.Pause(rounds, permit, status); !s.ok()) return s;
   }

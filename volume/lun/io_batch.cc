@@ -83,4 +83,9 @@ absl::Status IoBatch::FailureOn(const Lun& lun) const {
   return worst;
 }
 
+bool IoBatch::MayHaveLanded() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return !IsNotDone(entry.request.status); });
+}
+
 }  // namespace reel

@@ -38,6 +38,10 @@ class IoBatch {
   // it. REQUIRES: run.
   absl::Status FailureOn(const Lun& lun) const;
 
+  // Whether something of it was done, or may be yet, whatever else failed: another LUN's part is
+  // enough. REQUIRES: run.
+  bool MayHaveLanded() const;
+
   bool empty() const { return entries_.empty(); }
 
  private:

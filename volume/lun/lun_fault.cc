@@ -57,6 +57,11 @@ bool IsOutcomeUnknown(const absl::Status& status) {
   return fault == LunFault::kUnknown || fault == LunFault::kInDoubt || fault == LunFault::kAborted;
 }
 
+bool IsNotDone(const absl::Status& status) {
+  const LunFault fault = FaultOf(status);
+  return fault == LunFault::kFenced || fault == LunFault::kClosed || fault == LunFault::kBusy;
+}
+
 bool IsWorse(const absl::Status& one, const absl::Status& other) {
   if (one.ok() || other.ok()) return !one.ok();
   const auto weight = [](const absl::Status& status) {

@@ -44,6 +44,8 @@ inline bool IsFenced(const absl::Status& status) {
 }
 // True where the request may have taken effect although it failed: kUnknown, kInDoubt and kAborted.
 bool IsOutcomeUnknown(const absl::Status& status);
+// Whether it says that nothing of the request was done, nor will be.
+bool IsNotDone(const absl::Status& status);
 // Of several requests, or parts of one, whose failure matters more: what asks for most comes first
 // (what may still be executing, a key, a path; then what is final; then what time mends).
 bool IsWorse(const absl::Status& one, const absl::Status& other);

@@ -42,6 +42,11 @@ class CoreDumpTest : public testing::Test {
     End(number);
   }
   void Settle() { harness_.Pass(1'000, {&a_}); }
+  void RegisterAnew() {
+    harness_.Pass(2 * 10'000);  // its lease runs out
+    a_.sequences_.clear();
+    a_.Register();
+  }
 
   // Blocks of the piece of a file; the errno where it gets none.
   int Fill(std::uint64_t inode, std::uint64_t from, std::uint64_t blocks) {
@@ -192,9 +197,7 @@ TEST_F(CoreDumpTest, ATakeoverKeepsWhatWaits) {
   Take(1);
   Remove("before", before);
   harness_.Restart();
-  harness_.Pass(2 * 10'000);  // a's lease runs out
-  a_.sequences_.clear();
-  a_.Register();
+  RegisterAnew();
   EXPECT_EQ(a_.Do(Client::UnlinkOf("after"), true), 0);
   Settle();
   EXPECT_EQ(harness_.core_->valid_dumps().kept, DumpId(1));
@@ -215,9 +218,7 @@ TEST_F(CoreDumpTest, ATakeoverGoesOnFreeingWhatNeedNotWait) {
   ASSERT_TRUE(harness_.db().Sync().ok());
   harness_.Restart();
   EXPECT_GT(Waiting(), 0u);
-  harness_.Pass(2 * 10'000);  // a's lease runs out
-  a_.sequences_.clear();
-  a_.Register();
+  RegisterAnew();
   Settle();
   EXPECT_EQ(Waiting(), 0u);
 }
