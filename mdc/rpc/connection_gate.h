@@ -36,7 +36,7 @@ class ConnectionGate {
   struct Options {
     std::size_t most = 8192;
     std::size_t most_unknown = 1024;
-    std::uint64_t unknown_ms = 10'000;
+    std::uint64_t unknown_ms = 30'000;  // a starved host may need ten for TLS
   };
   // Listens at HOST:PORT (0: any port). The bounds are lowered to what the process's limit of
   // descriptors allows. UNAVAILABLE: the address cannot be had.

@@ -143,7 +143,7 @@ absl::Status BlockLun::ClaimForThisProcess() {
 
 absl::Status BlockLun::Reopen() {
   const AlignedBuffer block(logical_block_bytes());
-  const absl::Status status = Read(0, block.span());
+  absl::Status status = Read(0, block.span());
   if (status.ok()) return status;
   const int mode = (read_only() ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC;
   const UniqueFd device(open(name().c_str(), mode));
