@@ -54,6 +54,23 @@ class Guest:
                            + " | ".join(words[-6:]))
         return done.stdout
 
+    def put(self, path, text):
+        self.shell(f"cat >{path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE\n")
+
+    def send(self, paths, directory):
+        """Files and whole directories, by tar as the printed commands of reeladm setup do it."""
+        words = [word for path in paths
+                 for word in ("-C", os.path.dirname(path), os.path.basename(path))]
+        with subprocess.Popen(["tar", "-c", *words], stdout=subprocess.PIPE) as tar:
+            done = subprocess.run(self.command([f"mkdir -p {directory} && tar -C {directory} -xp "
+                                                "--no-same-owner"]),
+                                  stdin=tar.stdout, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
+            tar.stdout.close()
+        if done.returncode != 0 or tar.returncode != 0:
+            raise LabError(f"{self.name}: {paths[0]} cannot be copied there: "
+                           + done.stderr.strip())
+
     def hang_up(self):
         """Whoever has a command there is told so now, and not in minutes."""
         if os.path.exists(self.socket):

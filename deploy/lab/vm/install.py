@@ -83,24 +83,6 @@ class PackageSet:
         return sorted(name for name in wanted if not name.startswith("reelfs-"))
 
 
-def send(guest, paths, directory):
-    """Files and whole directories, by tar as the printed commands of reeladm setup do it."""
-    words = [word for path in paths
-             for word in ("-C", os.path.dirname(path), os.path.basename(path))]
-    with subprocess.Popen(["tar", "-c", *words], stdout=subprocess.PIPE) as tar:
-        done = subprocess.run(guest.command([f"mkdir -p {directory} && tar -C {directory} -xp "
-                                             "--no-same-owner"]),
-                              stdin=tar.stdout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              text=True)
-        tar.stdout.close()
-    if done.returncode != 0 or tar.returncode != 0:
-        raise LabError(f"{guest.name}: {paths[0]} cannot be copied there: {done.stderr.strip()}")
-
-
-def put(guest, path, text):
-    guest.shell(f"cat >{path} <<'END-OF-FILE'\n{text}\nEND-OF-FILE\n")
-
-
 class Installer:
     def __init__(self, cluster):
         self.cluster, self.luns = cluster, cluster.luns
@@ -135,11 +117,11 @@ class Installer:
                 file.write(text.replace("[[volume]]", terms + "\n[[volume]]", 1))
 
     def names_on(self, host):
-        put(host.guest, "/etc/hosts", self.names())
+        host.guest.put("/etc/hosts", self.names())
 
     def san_up(self):
         """LUNs and portals on the SAN's host."""
-        send(self.san.guest, [os.path.join(SAN, "lio-target")], "/root")
+        self.san.guest.send([os.path.join(SAN, "lio-target")], "/root")
         luns = " ".join(f"{name}=/dev/disk/by-id/virtio-lun{number},{self.luns.serial(name)}"
                         for number, name in enumerate(self.luns.names(), 1))
         initiators = ",".join(map(self.initiator, self.cluster.mdcs + self.cluster.clients))
@@ -150,18 +132,18 @@ class Installer:
     def packages_on(self, host):
         """As a user would: apt, of files that were copied there; and what reeladm setup wrote."""
         paths = [self.cluster.packages.path(name) for name in PACKAGES[host.kind]]
-        send(host.guest, paths, "/root/packages")
+        host.guest.send(paths, "/root/packages")
         host.guest.shell("DEBIAN_FRONTEND=noninteractive apt-get -q install -y "
                          "/root/packages/*.deb >/root/packages/log 2>&1 || "
                          "{ tail -n 5 /root/packages/log >&2; exit 1; }")
         place = os.path.join(self.set, "hosts", host.name)
-        send(host.guest, [os.path.join(place, name) for name in os.listdir(place)], "/etc/reelfs")
+        host.guest.send([os.path.join(place, name) for name in os.listdir(place)], "/etc/reelfs")
         host.guest.shell("reeladm config check")
 
     def initiator_on(self, host):
         """Its LUNs, by both paths."""
-        send(host.guest, [os.path.join(SAN, "multipath.conf")], "/etc")
-        send(host.guest, [os.path.join(SAN, "iscsid-settings")], "/root")
+        host.guest.send([os.path.join(SAN, "multipath.conf")], "/etc")
+        host.guest.send([os.path.join(SAN, "iscsid-settings")], "/root")
         host.guest.shell(INITIATOR.format(
             initiator=self.initiator(host), portal=address("path1", self.san.number)))
         host.guest.shell(AWAIT_LUNS.format(wwids=" ".join(map(self.luns.wwid, self.luns.names()))))
@@ -172,7 +154,7 @@ class Installer:
 
     def volume_on(self, mdc, description):
         """Labels, and the volume itself; once."""
-        put(mdc.guest, "/etc/reelfs/volume.toml", description)
+        mdc.guest.put("/etc/reelfs/volume.toml", description)
         mdc.guest.shell("".join(
             f"reel-label write {name} /dev/mapper/{self.luns.wwid(name)}\n"
             for name in self.luns.names()) + "mkfs.reelfs --config /etc/reelfs/volume.toml\n")
