@@ -25,15 +25,6 @@ STATE_VERSION = 1
 TAKEOVER_SECONDS = 30
 
 
-def _await(condition, problem, seconds=TAKEOVER_SECONDS, pause=0.05):
-    until = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > until:
-            raise LabError(problem)
-        time.sleep(pause)  # there is nothing to wait on: an MDC tells only who asks
-    return found
-
-
 def cluster_of(directory, state):
     """By its back end."""
     if state["spec"].get("backend") == "vm":
@@ -43,6 +34,10 @@ def cluster_of(directory, state):
 
 
 class Cluster:
+    """`patience`: how many times longer its hosts may take for anything than processes of this
+    machine. `is_timed`: whether what they take says anything of real ones."""
+    patience, is_timed = 1, True
+
     def __init__(self, directory, state):
         self.dir, self.state = directory, state
         self.spec = Spec.from_json(state["spec"])
@@ -212,26 +207,39 @@ class Cluster:
             raise LabError("no MDC is active")
         if not any(mdc.role() == "standby" for mdc in self.mdcs):
             raise LabError(f"{old.name} is active, and there is no standby")
+        return old, self.hand_over(old)
+
+    def hand_over(self, old):
+        """From the active MDC to the one that is active then."""
         if old.reeladm("fail") is None:
             raise LabError(f"{old.name}: reeladm fail did not succeed (its log: {old.log_path})")
-        return old, self.await_active(lambda mdc: mdc is not old)
+        return self.await_active(lambda mdc: mdc is not old)
 
-    def await_active(self, wanted, seconds=TAKEOVER_SECONDS, pause=0.05):
+    def _await(self, condition, problem, pause=0.05):
+        seconds = TAKEOVER_SECONDS * self.patience
+        until = time.monotonic() + seconds
+        while not (found := condition()):
+            if time.monotonic() > until:
+                raise LabError(f"{problem} within {seconds} s")
+            time.sleep(pause)  # there is nothing to wait on: an MDC tells only who asks
+        return found
+
+    def await_active(self, wanted=lambda _mdc: True, pause=0.05):
         """The MDC that is active, once there is one that is `wanted`."""
         def found():
             active = self.active()
             return active if active is not None and wanted(active) else None
-        return _await(found, f"no MDC became active within {seconds} s", seconds, pause)
+        return self._await(found, "no MDC became active", pause)
 
     def await_role(self, mdc, *roles, pause=0.05):
-        _await(lambda: mdc.role() in roles, f"{mdc.name} did not become {' or '.join(roles)}",
-               pause=pause)
+        self._await(lambda: mdc.role() in roles, f"{mdc.name} did not become {' or '.join(roles)}",
+                    pause)
 
     def await_whole(self):
         """One MDC is active, and all others stand by."""
-        _await(lambda: sorted(mdc.role() for mdc in self.mdcs) ==
-               ["active"] + ["standby"] * (len(self.mdcs) - 1),
-               "there is not one active MDC, and standbys beside it")
+        self._await(lambda: sorted(mdc.role() for mdc in self.mdcs) ==
+                    ["active"] + ["standby"] * (len(self.mdcs) - 1),
+                    "there was not one active MDC, and standbys beside it,")
 
     def fsck(self):
         """Stops everything cleanly, checks the volume on the bare LUNs and starts again. What fsck

@@ -8,12 +8,14 @@ import json
 import os
 import signal
 import subprocess
+import sys
 
+from marks import marks_of_log
 from network import HUB
 from process import LabError, Process, STOP_SECONDS
 
 UMOUNT_SECONDS = 20
-REELADM_MS = 2000
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def parse_signal(text):
@@ -88,6 +90,14 @@ class Host:
             raise LabError(f"{self.name}: has no log yet ({self.log_path})")
         return text if count is None else text[-count:]
 
+    def marks(self, since):
+        """What its log has said since then: (when, level, words)."""
+        return [mark for mark in marks_of_log(self.log_lines(None)) if mark[0] >= since]
+
+    def life(self):
+        """Another one after each start of its daemon."""
+        return self.process.pid()
+
     def status(self):
         pid = self.process.pid()
         return {"host": self.name, "kind": self.kind, "state": "running" if pid else "stopped",
@@ -97,6 +107,7 @@ class Host:
 
 class Mdc(Host):
     kind = "mdc"
+    answer_ms = 2000  # for which reeladm waits
 
     def __init__(self, name, cluster, address):
         super().__init__(name, cluster)
@@ -114,7 +125,7 @@ class Mdc(Host):
                 self.cluster.network.inside(HUB) +
                 [self.cluster.spec.program("reeladm"), "--config", self.own_config("reeladm.toml"),
                  "--mdc", self.address, "--json", *tls,
-                 "--volume", self.cluster.spec.volume, "--timeout-ms", str(REELADM_MS), *words],
+                 "--volume", self.cluster.spec.volume, "--timeout-ms", str(self.answer_ms), *words],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True,
                 env={name: value for name, value in os.environ.items()
                      if not name.startswith("REELADM_")})
@@ -161,6 +172,14 @@ class Client(Host):
     def __init__(self, name, cluster):
         super().__init__(name, cluster)
         self.mount_point = os.path.join(cluster.dir, name)
+        self.known_as = f"at {self.mount_point}"  # in what MDCs say of it
+
+    def give_programs(self, paths):
+        """Python's, that are to run beside its mount, with what they import."""
+
+    def python(self, program, *words):
+        """What runs one of them; it ends when its standard input is told to."""
+        return [sys.executable, "-B", os.path.join(HERE, program), *words]
 
     def where(self):
         return self.mount_point + ("" if mounted(self.mount_point) else " (not mounted)")

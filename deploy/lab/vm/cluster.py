@@ -61,6 +61,8 @@ def on_all(act, hosts):
 
 
 class MachineCluster(Cluster):
+    patience, is_timed = 10, False  # emulated, on processors that they share
+
     def __init__(self, directory, state):
         self.dir, self.state = directory, state
         self.spec = spec = Spec.from_json(state["spec"])

@@ -4,9 +4,11 @@ A host runs when its machine is switched on. What it is there for are units of i
 on any host; the lab starts and stops machines, and asks the units.
 """
 import os
+import shlex
 import signal
 
 from hosts import Mdc, parse_signal
+from marks import marks_of_journal
 from process import LabError
 from vm.guest import Guest
 from vm.machine import Machine
@@ -16,6 +18,7 @@ SHUTDOWN_SECONDS = 180
 MOUNT_POINT = "/mnt/reel"
 MOUNT_UNIT = "mnt-reel.mount"
 SERVICE_SECONDS = 480
+PROGRAMS = "/run/reelfs-lab"
 _AWAIT_UNIT = """
 for i in $(seq {tries}); do
   state=$(systemctl is-active {unit} || true)
@@ -27,8 +30,9 @@ echo "{unit} is $state" >&2; systemctl status --no-pager --lines 8 {unit} >&2; e
 
 
 class MachineHost:
-    """`unit`: what it is there for. `memory_mib`, `masked`: of its machine."""
-    unit, memory_mib, masked = None, 512, ()
+    """`unit`: what it is there for. `daemon`: what speaks in its journal (and may be in no unit: a
+    mount by hand). `memory_mib`, `masked`: of its machine."""
+    unit, daemon, memory_mib, masked = None, None, 512, ()
 
     def __init__(self, name, cluster, number, kernel, disks=()):
         self.name, self.cluster = name, cluster
@@ -135,6 +139,18 @@ class MachineHost:
             text = log.readlines()
         return text if count is None else text[-count:]
 
+    def marks(self, since):
+        """By its own clock; none while it is off, or stands still."""
+        if self.state() != "running":
+            return []
+        said = self.guest.try_shell(f"journalctl --identifier={self.daemon} --since=@{int(since)} "
+                                    "--output=json --output-fields=MESSAGE,PRIORITY").stdout
+        return [mark for mark in marks_of_journal(said.splitlines()) if mark[0] >= since]
+
+    def life(self):
+        """Systemd starts a daemon again that has ended."""
+        return self.guest.try_shell(f"systemctl show --property=InvocationID {self.unit}").stdout
+
 
 class San(MachineHost):
     """LIO, with a portal on each path."""
@@ -157,8 +173,8 @@ class San(MachineHost):
 
 
 class MdcMachine(MachineHost, Mdc):
-    memory_mib = 512
-    unit = "reel-mdcd.service"
+    memory_mib, answer_ms = 512, 10_000
+    unit, daemon = "reel-mdcd.service", "reel-mdcd"
     masked = ("rtslib-fb-targetctl.service",)
 
     def __init__(self, name, cluster, number, kernel, mdc_address):
@@ -178,9 +194,20 @@ class MdcMachine(MachineHost, Mdc):
 
 class Workstation(MachineHost):
     kind, memory_mib = "client", 640
-    unit = MOUNT_UNIT
+    unit, daemon = MOUNT_UNIT, "mount.reelfs"
     masked = ("rtslib-fb-targetctl.service",)
     mount_point = MOUNT_POINT
+
+    @property
+    def known_as(self):
+        return f"of {self.name} at {MOUNT_POINT}"
+
+    def give_programs(self, paths):
+        self.guest.send(paths, PROGRAMS)
+
+    def python(self, program, *words):
+        return self.guest.command([shlex.join(["python3", "-B", os.path.join(PROGRAMS, program),
+                                               *words])])
 
     def where(self):
         """Its table of mounts is asked, not the mount, which may hang."""
