@@ -6,85 +6,64 @@ told to be done with what is there (drill_verdict.py); fsck looks at the volume 
 """
 import contextlib
 import json
-import mmap
 import os
-import re
-import shutil
 import statistics
 import sys
 import time
-from datetime import datetime
 
-from drill_faults import FAULTS, active_and_standby, heal
+from drill_faults import FAULTS, active_and_standby, check, heal
 from drill_load import FRAME_SECONDS
+from drill_programs import give_programs, look
 from drill_room import QUIET_SECONDS, Room
 from drill_verdict import unmet, verdict_of
 from process import LabError
 
-MEASURED_BYTES, PIECE_BYTES, RATE_TRIES = 256 << 20, 4 << 20, 5
+# How much is written to know the rate, and how often; less where no times are judged.
+MEASURED_BYTES, RATE_TRIES = 256 << 20, 5
+FEW_BYTES, FEW_TRIES = 16 << 20, 3
+RATE_SECONDS = 600
 # That long a stream must find room: as long as the longest drill takes.
 STREAM_SECONDS = {"cut-san-client": 120}
 USUAL_STREAM_SECONDS = 60
 FRAME_UNIT = 16 << 10
-# Of a controller, and of a client.
-MARK_LOG = re.compile(r"\[?(\d+-\d+-\d+ \d+:\d+:\d+\.\d+)\]? (?:\[\S+\] )?\[?(\w+)[\]:]+ (.*)")
 MAX_TOLD = 60
+UNTIMED = "times are not judged: the hosts are emulated"
 
 
 def measured_rate(cluster):
     """What one client writes to the LUNs with nothing else at work, in bytes a second: the middle
     one of some tries, since the first ones of a mount are slower."""
-    return statistics.median(_rate(cluster) for _ in range(RATE_TRIES))
-
-
-def _rate(cluster):
-    path = os.path.join(cluster.clients[1].mount_point, "drill-rate")
-    piece = mmap.mmap(-1, PIECE_BYTES)
-    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_DIRECT)
-    try:
-        began = time.monotonic()
-        for _ in range(MEASURED_BYTES // PIECE_BYTES):
-            os.write(fd, piece)
-        os.fsync(fd)
-        return MEASURED_BYTES / (time.monotonic() - began)
-    finally:
-        os.close(fd)
-        os.unlink(path)
+    client = cluster.clients[1]
+    size, tries = ((MEASURED_BYTES, RATE_TRIES) if cluster.is_timed else (FEW_BYTES, FEW_TRIES))
+    return statistics.median(look(client, "rate", os.path.join(client.mount_point, "drill-rate"),
+                                  size, tries, seconds=RATE_SECONDS))
 
 
 def frame_bytes(cluster, name, rate):
     """A quarter of the rate; less where the volume is small."""
-    space = os.statvfs(cluster.clients[1].mount_point)
-    seconds = STREAM_SECONDS.get(name, USUAL_STREAM_SECONDS)
-    most = space.f_bavail * space.f_frsize / seconds
+    client = cluster.clients[1]
+    seconds = STREAM_SECONDS.get(name, USUAL_STREAM_SECONDS) * cluster.patience
+    most = look(client, "space", client.mount_point) / seconds
     return max(int(min(rate / 4, most) * FRAME_SECONDS) // FRAME_UNIT, 1) * FRAME_UNIT
 
 
 def _logged(cluster, since, until):
     """What controllers and clients said meanwhile."""
     for host in cluster.mdcs + cluster.clients:
-        with open(host.log_path, errors="replace") as log:
-            for line in log:
-                mark = MARK_LOG.match(line)
-                if mark is None or (mark[2] == "info" and host in cluster.clients):
-                    continue
-                when = datetime.strptime(mark[1], "%Y-%m-%d %H:%M:%S.%f").timestamp()
-                if since <= when <= until:
-                    yield when, f"{host.name}: {mark[3]}"
+        for when, level, words in host.marks(since):
+            if when <= until and not (level == "info" and host in cluster.clients):
+                yield when, f"{host.name}: {words}"
 
 
 def _session_end(client, since):
     """When the client said that its session is over; None: it did not."""
-    with open(client.log_path, errors="replace") as log:
-        marks = [MARK_LOG.match(line) for line in log if "the session is over" in line]
-    times = [datetime.strptime(mark[1], "%Y-%m-%d %H:%M:%S.%f").timestamp()
-             for mark in marks if mark]
-    return min((when for when in times if when >= since), default=None)
+    return min((when for when, _, words in client.marks(since) if "the session is over" in words),
+               default=None)
 
 
 def _run(cluster, name, behind, size):
     room, events = Room(cluster, behind, size), []
-    before, pids = active_and_standby(cluster), {mdc: mdc.process.pid() for mdc in cluster.mdcs}
+    before, lives = active_and_standby(cluster), {mdc: mdc.life() for mdc in cluster.mdcs}
 
     def tell(what):
         events.append((time.time(), what))
@@ -112,9 +91,9 @@ def _run(cluster, name, behind, size):
     events += [(last["done"], "the last create before the longest pause is done"),
                (first["done"], "creates go on")]
     heal(cluster)
-    after = cluster.active()
-    ended = [mdc.name for mdc in cluster.mdcs if mdc.process.pid() != pids[mdc]]
-    shutil.rmtree(room.path(0))
+    after = cluster.await_active()
+    ended = [mdc.name for mdc in cluster.mdcs if mdc.life() != lives[mdc]]
+    room.remove()
     verdict = verdict_of(results, findings, cluster.fsck())
     return {"verdict": verdict, "programs": results, "ended": ended,
             "active": {"before": before.name, "after": after.name},
@@ -124,16 +103,15 @@ def _run(cluster, name, behind, size):
 
 def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
     """0: all promises kept; 1: something is wrong; 2: only slower than promised."""
-    if cluster.spec.backend == "vm":
-        raise LabError("a drill's programs run on this machine's mounts, and machines have their "
-                       "own; see tests/e2e/test_machines.py for what happens to them")
-    if len(cluster.clients) < 2:
-        raise LabError("a drill needs two clients")
+    check(cluster, name)
+    give_programs(cluster.clients)
     rate = measured_rate(cluster)
     size = frame_bytes(cluster, name, rate)
     done = []
     try:
         for number in range(runs):
+            if number:  # a machine that lost its power has lost them, too
+                give_programs(cluster.clients)
             done.append(_run(cluster, name, behind, size))
             if not as_json:
                 _print_run(name, number, done[-1])
@@ -143,11 +121,11 @@ def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
         raise
     verdicts = [run["verdict"] for run in done]
     wrong = [line for verdict in verdicts for line in verdict["wrong"]]
-    slow = unmet(name, verdicts, cluster.spec.session_lease_ms)
+    slow = unmet(name, verdicts, cluster.spec.session_lease_ms) if cluster.is_timed else []
     gaps = sorted(verdict["gap_ms"] for verdict in verdicts)
     summary = {"drill": name, "lun_bytes_per_second": round(rate), "frame_bytes": size,
                "gap_ms": {"median": gaps[len(gaps) // 2], "worst": gaps[-1]}, "wrong": wrong,
-               "unmet": slow}
+               "unmet": slow, "times": "judged" if cluster.is_timed else UNTIMED}
     if as_json:
         print(json.dumps({**summary, "runs": done}, indent=2))
     else:
@@ -182,3 +160,5 @@ def _print_summary(summary, verdicts):
         print(f"WRONG: {line}")
     for line in summary["unmet"]:
         print(f"NOT MET: {line}")
+    if summary["times"] == UNTIMED:
+        print(UNTIMED)

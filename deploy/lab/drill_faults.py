@@ -7,9 +7,10 @@ the programs have been judged.
 import errno
 import functools
 import os
-import subprocess
 import time
 
+from drill_look import SYNCED, UNSYNCED_BYTES
+from drill_programs import Unsynced, look
 from drill_verdict import cut_off_ms
 from process import LabError
 
@@ -18,18 +19,31 @@ from process import LabError
 SLOW_MS, SLOW_SEAT_MS = 5, 150
 SLOW_SECONDS = 5
 ALARM_SECONDS = 10
-UNWRITTEN, UNWRITTEN_BYTES = "drill-unwritten", 4096
+UNWRITTEN = "drill-unwritten"
 
 
 # Whoever asks an MDC is a process of its own, which takes CPU from the programs that are judged.
 ASK_SECONDS = 0.5
 
 
+def check(cluster, name):
+    """Says at once where that drill has no cluster for it."""
+    if cluster.spec.bare:
+        raise LabError("a drill needs a volume, and the lab knows of none on machines of --bare")
+    if len(cluster.clients) < 2:
+        raise LabError("a drill needs two clients")
+    if name in NEED_FOUR and len(cluster.clients) < 4:
+        raise LabError("this drill needs four clients: it takes the last one from the others")
+    if name == "disk-slow":
+        cluster.slow(cluster.luns.names()[0], 0)
+
+
 def active_and_standby(cluster):
-    active = cluster.active()
-    if active is None or not any(mdc.role() == "standby" for mdc in cluster.mdcs):
+    """They may still be coming up after the drill before."""
+    if sum(mdc.running() for mdc in cluster.mdcs) < 2:
         raise LabError("a drill needs an active MDC and a standby")
-    return active
+    cluster.await_whole()
+    return cluster.await_active()
 
 
 def _await_other(cluster, old, tell):
@@ -58,8 +72,6 @@ def _cut_active(cluster, active, tell, net):
 
 def kill_active_and_client(cluster, active, tell):
     """What the client held is free when its lease is over: until then the new one waits for it."""
-    if len(cluster.clients) < 4:
-        raise LabError("this drill needs four clients: the last one is killed")
     client = cluster.clients[-1]
     tell(f"{active.name}, which is active, is killed, and {client.name} with it")
     active.kill("KILL")
@@ -92,38 +104,32 @@ def cut_san_client(cluster, active, tell):
     """Others append to a file that it appends to, and read one whose bytes it has in memory and
     cannot write any more. It lets go of the first; for the second it has to give its session up.
     """
-    if len(cluster.clients) < 4:
-        raise LabError("this drill needs four clients: the last one is cut off")
     client, other = cluster.clients[-1], cluster.clients[0]
-    with open(os.path.join(client.mount_point, UNWRITTEN), "w+b", buffering=0) as file:
-        file.write(b"a" * UNWRITTEN_BYTES)
-        os.fsync(file.fileno())
+    path = os.path.join(other.mount_point, UNWRITTEN)
+    with Unsynced(client, os.path.join(client.mount_point, UNWRITTEN)) as file:
         tell(f"{client.name} is cut off the SAN, and not off the LAN")
         cluster.partition(client.name, "san")
-        os.pwrite(file.fileno(), b"b", 0)
-        seconds = _seconds_to_read(os.path.join(other.mount_point, UNWRITTEN),
-                                   cut_off_ms(cluster.spec.session_lease_ms) / 1000)
+        if error := file.step("change"):
+            raise LabError(f"{client.name} cannot change what it has in memory: "
+                           + os.strerror(error))
+        most = cut_off_ms(cluster.spec.session_lease_ms) / 1000 * cluster.patience
+        seconds = _seconds_to_read(other, path, most)
         tell(f"{other.name} has read what {client.name} cannot write, after {seconds:.1f} s")
-        _await_alarm(active, f"at {client.mount_point} was evicted", tell)
-        _expect_loss(file, client)
-    os.unlink(os.path.join(other.mount_point, UNWRITTEN))
+        _await_alarm(cluster, active, f"{client.known_as} was evicted", tell)
+        if file.step("sync") != errno.EIO:
+            raise LabError(f"{client.name} says that bytes are on the LUNs which are lost")
+    look(other, "remove", path)
 
 
-def _seconds_to_read(path, most):
+def _seconds_to_read(client, path, most):
     began = time.monotonic()
-    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as reader:
-        try:
-            found, _ = reader.communicate(timeout=most)
-        except subprocess.TimeoutExpired:
-            reader.kill()
-            raise LabError(f"{path} cannot be read within {most:.1f} s") from None
-    if reader.returncode != 0 or found != b"a" * UNWRITTEN_BYTES:
+    if look(client, "text", path, seconds=most) != SYNCED.decode() * UNSYNCED_BYTES:
         raise LabError(f"{path} is not as it was synced")
     return time.monotonic() - began
 
 
-def _await_alarm(mdc, text, tell):
-    until = time.monotonic() + ALARM_SECONDS
+def _await_alarm(cluster, mdc, text, tell):
+    until = time.monotonic() + ALARM_SECONDS * cluster.patience
     while time.monotonic() < until:
         alarms = [line for line in (mdc.reeladm("show") or {}).get("alarms", []) if text in line]
         if alarms:
@@ -131,16 +137,6 @@ def _await_alarm(mdc, text, tell):
             return
         time.sleep(ASK_SECONDS)
     raise LabError(f"no alarm says that somebody {text}")
-
-
-def _expect_loss(file, client):
-    try:
-        os.fsync(file.fileno())
-    except OSError as failure:
-        if failure.errno == errno.EIO:
-            return
-        raise
-    raise LabError(f"{client.name} says that bytes are on the LUNs which are lost")
 
 
 def disk_slow(cluster, _active, tell):
@@ -153,12 +149,13 @@ def disk_slow(cluster, _active, tell):
         cluster.slow(lun, 0)
 
 
-def fail(cluster, _active, tell):
+def fail(cluster, active, tell):
     tell("reeladm fail")
-    old, new = cluster.fail()
-    tell(f"{old.name} has handed over to {new.name}")
+    new = cluster.hand_over(active)
+    tell(f"{active.name} has handed over to {new.name}")
 
 
+NEED_FOUR = ("kill-active-and-client", "cut-san-client")
 FAULTS = {
     "kill-active": kill_active,
     "pause-active": pause_active,

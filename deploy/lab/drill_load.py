@@ -13,6 +13,7 @@ Prints a line of JSON for each thing done: when it was due and when it was done 
 and the error, if there was one.
 """
 import fcntl
+import itertools
 import json
 import os
 import select
@@ -66,6 +67,8 @@ def paced(period, act, first=None, makes_up=True):
 
 
 def create(directory):
+    os.makedirs(directory, exist_ok=True)
+
     def act(number):
         os.close(os.open(os.path.join(directory, f"file{number:06}"),
                          os.O_CREAT | os.O_EXCL | os.O_WRONLY))
@@ -97,35 +100,36 @@ class Pace:
         return self.pause
 
 
-def storm(directory):
+def storm_ops():
     """Each name is made once, and each step of its life works only after the one before."""
-    def path(name):
-        return os.path.join(directory, name)
-
-    def steps(i):
-        yield ["make", f"a{i}"], lambda: os.close(
-            os.open(path(f"a{i}"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        yield ["rename", f"a{i}", f"b{i}"], lambda: os.rename(path(f"a{i}"), path(f"b{i}"))
-        yield ["link", f"b{i}", f"c{i}"], lambda: os.link(path(f"b{i}"), path(f"c{i}"))
-        yield ["remove", f"b{i}"], lambda: os.unlink(path(f"b{i}"))
-        yield ["make", f"d{i}"], lambda: os.mkdir(path(f"d{i}"))
+    for i in itertools.count():
+        yield ["make", f"a{i}"]
+        yield ["rename", f"a{i}", f"b{i}"]
+        yield ["link", f"b{i}", f"c{i}"]
+        yield ["remove", f"b{i}"]
+        yield ["mkdir", f"d{i}"]
         if i >= STORM_NAMES:
-            old = i - STORM_NAMES
-            yield ["remove", f"c{old}"], lambda: os.unlink(path(f"c{old}"))
-            yield ["remove", f"d{old}"], lambda: os.rmdir(path(f"d{old}"))
+            yield ["remove", f"c{i - STORM_NAMES}"]
+            yield ["rmdir", f"d{i - STORM_NAMES}"]
 
-    pace, number = Pace(), 0
-    for i in range(1 << 30):
-        for op, call in steps(i):
-            if ended(pace.next()):
-                return
-            due, error = time.time(), None
-            try:
-                call()
-            except OSError as failure:
-                error = f"{' '.join(op)}: {failure}"
-            tell(number, due, error, op=op)
-            number += 1
+
+CALLS = {"make": lambda path: os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)),
+         "rename": os.rename, "link": os.link, "remove": os.unlink, "mkdir": os.mkdir,
+         "rmdir": os.rmdir}
+
+
+def storm(directory):
+    os.makedirs(directory, exist_ok=True)
+    pace = Pace()
+    for number, op in enumerate(storm_ops()):
+        if ended(pace.next()):
+            return
+        due, error = time.time(), None
+        try:
+            CALLS[op[0]](*[os.path.join(directory, name) for name in op[1:]])
+        except OSError as failure:
+            error = f"{' '.join(op)}: {failure}"
+        tell(number, due, error, op=op)
 
 
 # ---- files

@@ -1,16 +1,18 @@
 """What must be there after a drill, by what its programs were told is done.
 
-Each check notes lines that say what is wrong. What was acknowledged and is not there is lost; what
-is there twice, or although it was removed, was done twice.
+Each check is of what was seen (drill_look.py), and notes lines that say what is wrong. What was
+acknowledged and is not there is lost; what is there twice, or although it was removed, was done
+twice.
 """
-import fcntl
-import os
+import itertools
 
-from drill_load import FRAME_SECONDS, LINE_BYTES, LOCK_BYTES, line_of
+from drill_load import FRAME_SECONDS, LINE_BYTES, line_of, storm_ops
 
 LATE_SECONDS = 1.0
 # A host tells of names within a tick, 0.05 s, and its log of its own session as soon as it sees it.
 UNTOLD_SECONDS, LOG_SECONDS = 0.2, 0.1
+# A program that lost its power with its host may have done as much of which nothing was heard.
+UNHEARD_OPS, UNHEARD_LINES = 200, 50
 FRAMED = ("stream", "read")  # programs with a frame due each FRAME_SECONDS
 GAP_MS = 3000
 COMMAND_MS = 20_000  # of an iSCSI path, as long as its URL says nothing else
@@ -23,19 +25,17 @@ class Findings:
     def __init__(self):
         self.lost, self.doubled, self.locks = [], [], []
 
-    def names(self, directory, expected, unsure=frozenset()):
+    def names(self, found, expected, unsure=frozenset()):
         """`unsure`: what somebody died over may be there or not."""
-        found, expected = set(os.listdir(directory)) - unsure, expected - unsure
+        found, expected = set(found) - unsure, expected - unsure
         self.lost += [f"{name} was made, and is not there" for name in sorted(expected - found)]
         self.doubled += [f"{name} should not be there" for name in sorted(found - expected)]
 
-    def appends(self, path, told, perhaps=None):
-        """`told`: who → how many lines were acknowledged, one after the other. `perhaps`: those of
-        who has died since: they may be there, and the one that was under way, too."""
-        with open(path) as file:
-            text = file.read()
+    def appends(self, text, told, perhaps=None):
+        """`told`: who → how many lines were acknowledged, one after the other. `perhaps`: those
+        that somebody who has died since may have written."""
         if len(text) % LINE_BYTES:
-            self.lost.append(f"{path} has {len(text)} bytes, which are no whole lines")
+            self.lost.append(f"the log has {len(text)} bytes, which are no whole lines")
         counts = {}
         for at in range(0, len(text), LINE_BYTES):
             line = text[at:at + LINE_BYTES]
@@ -47,20 +47,16 @@ class Findings:
                     (self.lost if times == 0 else self.doubled).append(
                         f"line {number} of {who} is there {times} times")
         for who, count in (perhaps or {}).items():
-            for number in range(count + 1):
+            for number in range(count):
                 if counts.pop(line_of(who, number), 0) > 1:
                     self.doubled.append(f"line {number} of {who} is there more than once")
-        self.doubled += [f"{path} holds a line that nobody wrote: {line[:40]!r}"
+        self.doubled += [f"the log holds a line that nobody wrote: {line[:40]!r}"
                          for line in counts]
 
-    def locked(self, path, first):
+    def locked(self, held, first):
         """Somebody else must hold the range."""
-        with open(path, "r+b") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, LOCK_BYTES, first)
-                self.locks.append(f"the lock from byte {first} on is not held any more")
-            except BlockingIOError:
-                pass
+        if not held:
+            self.locks.append(f"the lock from byte {first} on is not held any more")
 
 
 def names_after(lines):
@@ -69,28 +65,39 @@ def names_after(lines):
     for line in lines:
         if line["error"] is None:
             kind, name, *more = line["op"]
-            if kind in ("rename", "remove"):
+            if kind in ("rename", "remove", "rmdir"):
                 names.remove(name)
-            if kind != "remove":
+            if kind not in ("remove", "rmdir"):
                 names.add((more or [name])[0])
     return names
 
 
-def names_unsure(lines, ended=None):
+def names_unsure(lines, ended=None, patience=1):
     """Of a host that died or lost its session at `ended` (else: when its first change failed): what
-    it could not do, and what it had not told yet."""
+    it could not do, and what it had not told yet. Where nothing failed, the program has lost its
+    power, too: what it did last was heard by nobody. `patience`: how much slower the host is."""
+    if not lines:
+        return set()
     failed = [line for line in lines if line["error"]]
     if ended is None:
-        ended = min((line["due"] for line in failed), default=None)
-    if ended is None:
-        return set()
-    untold = [line for line in lines
-              if ended - UNTOLD_SECONDS <= line["done"] <= ended + LOG_SECONDS]
-    return {name for line in failed + untold for name in line["op"][1:]}
+        ended = min((line["due"] for line in failed), default=lines[-1]["done"])
+    untold = [line for line in lines if ended - UNTOLD_SECONDS * patience <= line["done"]
+              <= ended + LOG_SECONDS * patience]
+    ops = [line["op"] for line in failed + untold]
+    if not failed:
+        following = lines[-1]["n"] + 1
+        ops += itertools.islice(storm_ops(), following, following + UNHEARD_OPS)
+    return {name for op in ops for name in op[1:]}
 
 
 def acknowledged(lines):
     return sum(line["error"] is None for line in lines)
+
+
+def perhaps_written(lines):
+    """How many lines a program may have appended whose host died: with the one that failed, or,
+    where it has lost its power, some that nobody heard of."""
+    return acknowledged(lines) + (1 if any(line["error"] for line in lines) else UNHEARD_LINES)
 
 
 def longest_pause_ms(lines):
