@@ -16,6 +16,7 @@ from machines import MOUNT, Load, Machines, why_not
 # An emulated host that shares two processors with four others is no measure of times; what is
 # promised of them is measured by `lab drill`.
 GAP_SECONDS = 300
+DRILL_SECONDS = 2400  # with a load that begins, hosts that boot, and fsck
 OPTIONS = ("--kernels", "6.1,6.12")  # ws1 has the older one, ws2 the newer one
 NO_FAILURE = "no error, nothing lost"
 
@@ -134,6 +135,16 @@ def test_a_planned_handover(cluster, gaps):
     cluster.await_standby()
     ended(load, "ws2")
     gaps.note("reeladm fail", load, NO_FAILURE)
+
+
+@pytest.mark.parametrize("name", ["kill-active", "pause-active", "cut-lan", "cut-san", "kill-both",
+                                  "fail"])
+def test_a_drill_finds_nothing_wrong(cluster, name):
+    """Programs of many kinds on both workstations, and fsck at the end; times are not judged."""
+    cluster.await_standby()
+    told = json.loads(cluster.lab("drill", name, "--json", seconds=DRILL_SECONDS))
+    assert told["wrong"] == [] and told["times"] != "judged"
+    print(name, told["gap_ms"], [run["active"] for run in told["runs"]])
 
 
 # ---- paths, and the SAN -----------------------------------------------------------------------
