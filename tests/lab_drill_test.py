@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "lab"))
 
+import drill  # noqa: E402
 from drill_load import FRAME_SECONDS, LOCK_BYTES, line_of  # noqa: E402
 from drill_programs import PROGRAMS, Load, Unsynced, look  # noqa: E402
 from drill_verdict import (UNHEARD_LINES, Findings, acknowledged, late,  # noqa: E402
@@ -141,6 +142,22 @@ def test_promised_times():
     assert unmet("cut-san-client", [verdict(900, append_ms=26_900)], 10_000) == []
     assert "27100 ms" in unmet("cut-san-client", [verdict(900, append_ms=27_100)], 10_000)[0]
     assert "2 frames" in unmet("fail", [verdict(10, late_frames=2)], 10_000)[0]
+
+
+@pytest.mark.parametrize("is_timed, status, words", [
+    (True, 2, "NOT MET: 7 frames"), (False, 0, "times are not judged: the hosts are emulated")])
+def test_times_of_emulated_hosts_are_told_and_not_judged(monkeypatch, capsys, is_timed, status,
+                                                         words):
+    run = {"verdict": {**verdict(10, late_frames=7), "wrong": [], "errors": 0, "lost": 0,
+                       "doubled": 0, "locks": "held", "fsck": "clean"},
+           "events": [], "programs": []}
+    for name, answer in (("check", None), ("give_programs", None), ("measured_rate", 1e6),
+                         ("frame_bytes", 16384), ("_run", run)):
+        monkeypatch.setattr(drill, name, lambda *_, answer=answer: answer)
+    cluster = types.SimpleNamespace(is_timed=is_timed, clients=[], hosts=[],
+                                    spec=types.SimpleNamespace(session_lease_ms=10_000))
+    assert drill.run_drill(cluster, "fail") == status
+    assert words in capsys.readouterr().out
 
 
 # ---- beside the mount --------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 import json
 import os
 import socket
+import subprocess
 import sys
 import threading
 
@@ -10,6 +11,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "lab"))
 
 from cluster import cluster_of  # noqa: E402
+from drill import run_drill  # noqa: E402
 from places import places_of  # noqa: E402
 from process import LabError  # noqa: E402
 from spec import PoolSpec, Spec  # noqa: E402
@@ -105,6 +107,28 @@ def test_a_luns_identity_is_the_one_that_lio_makes_of_its_serial(tmp_path):
     serial, wwid = luns.serial("data1"), luns.wwid("data1")
     assert wwid == "36001405" + serial.replace("-", "")[:25] and len(wwid) == 33
     assert wwid != luns.wwid("data2")
+
+
+def test_a_machines_log_is_its_journal_and_a_dead_one_says_nothing(tmp_path, monkeypatch):
+    mdc, asked = cluster_in(tmp_path).mdcs[0], []
+
+    def answer(script):
+        asked.append(script)
+        return subprocess.CompletedProcess(script, 0, "".join(
+            json.dumps({"__REALTIME_TIMESTAMP": str(us), "PRIORITY": "6", "MESSAGE": words}) + "\n"
+            for us, words in ((7_100_000, "before"), (7_300_000, "after"))), "")
+    monkeypatch.setattr(mdc.guest, "try_shell", answer)
+    assert mdc.marks(7.25) == [] and asked == []
+    monkeypatch.setattr(mdc, "state", lambda: "running")
+    assert mdc.marks(7.25) == [(7.3, "info", "after")]
+    assert "--identifier=reel-mdcd --since=@7 " in asked[0]
+
+
+@pytest.mark.parametrize("name, words", [
+    ("disk-slow", "cannot be slowed"), ("cut-san-client", "needs four clients")])
+def test_a_drill_that_machines_cannot_have_is_refused_at_once(tmp_path, name, words):
+    with pytest.raises(LabError, match=words):
+        run_drill(cluster_in(tmp_path), name)
 
 
 def test_packages_are_found_by_name_and_their_libraries_are_debians(tmp_path):
