@@ -17,8 +17,10 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "machine_load
 
 class Load:
     """machine_load.py on one host; `done` are the files that it has called durable."""
+    running = []
 
     def __init__(self, machines, host, name):
+        self.running.append(self)
         self.machines, self.host, self.name = machines, host, name.replace(" ", "-")
         self.stop_file, self.lines = f"/run/stop-{self.name}", []
         machines.on(host, f"cat >/run/load.py <<'END'\n{LOAD}\nEND\nrm -f {self.stop_file}")
@@ -37,6 +39,16 @@ class Load:
         goal = len(self.lines) + count
         self.machines.await_true(lambda: len(self.lines) >= goal,
                                  f"{self.host}: {count} more files of {self.name}")
+
+    @classmethod
+    def abandon_all(cls):
+        """Those of a test that has failed."""
+        for load in cls.running:
+            if load.process.poll() is None:
+                load.machines.on(load.host, f"touch {load.stop_file}", code=None)
+                load.process.kill()
+                load.process.wait()
+        cls.running.clear()
 
     def end(self):
         """Told to stop, and it did, without an error."""
