@@ -10,11 +10,16 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "lab"))
 
+<<<<<<< HEAD
 from cluster import cluster_of  # noqa: E402
 from drill import run_drill  # noqa: E402
+=======
+from cluster import Cluster, cluster_of  # noqa: E402
+>>>>>>> b1042dd (Keep all machines as they are, to begin from in seconds)
 from places import places_of  # noqa: E402
 from process import LabError  # noqa: E402
 from spec import PoolSpec, Spec  # noqa: E402
+from vm.hosts import MachineHost  # noqa: E402
 from vm.image import Image  # noqa: E402
 from vm.install import Installer, PackageSet  # noqa: E402
 from vm.machine import Machine  # noqa: E402
@@ -100,6 +105,53 @@ def test_a_pulled_cable_stays_pulled_and_is_told_as_it_was_cut(tmp_path):
     assert wires.cuts("ws1") == ["lan", "path1"]
     assert pulled == [("ws1", "path1", True), ("ws1", "path1", True), ("ws1", "path2", True),
                       ("ws1", "lan", True), ("ws1", "path2", False)]
+
+
+def test_a_snapshot_is_of_a_whole_cluster_and_known_by_its_name(tmp_path, monkeypatch):
+    cluster, told = cluster_in(tmp_path), []
+    monkeypatch.setattr(MachineHost, "state", lambda host: "running")
+    monkeypatch.setattr(cluster.network, "pull", lambda *_: None)
+    for act in ("suspend", "resume"):
+        monkeypatch.setattr(Machine, act, lambda machine, act=act: told.append((machine.name, act)))
+    monkeypatch.setattr(Machine, "take_snapshot",
+                        lambda machine, name: told.append((machine.name, name)))
+    with pytest.raises(LabError, match="a name is a letter"):
+        cluster.take_snapshot("-loadvm")
+    cluster.partition("ws1", "path1")
+    with pytest.raises(LabError, match="ws1 is cut off"):
+        cluster.take_snapshot("here")
+    assert not told
+    cluster.partition("ws1", "path1", heal=True)
+    cluster.take_snapshot("here")
+    for name in ("san1", "mdc1", "ws2"):
+        assert [what for host, what in told if host == name] == ["suspend", "here", "resume"]
+    # Nobody's memory is kept while another one goes on.
+    assert [what for _, what in told] == ["suspend"] * 5 + ["here"] * 5 + ["resume"] * 5
+    with pytest.raises(LabError, match="no snapshot 'there'; there are: here"):
+        cluster.revert("there")
+    cluster.snapshots.forget()
+    with pytest.raises(LabError, match="there are: none"):
+        cluster.revert("here")
+
+
+def test_a_snapshot_that_one_could_not_take_is_none(tmp_path, monkeypatch):
+    cluster, resumed = cluster_in(tmp_path), []
+    monkeypatch.setattr(MachineHost, "state", lambda host: "running")
+    monkeypatch.setattr(Machine, "suspend", lambda machine: None)
+    monkeypatch.setattr(Machine, "resume", lambda machine: resumed.append(machine.name))
+
+    def take(machine, name):
+        if machine.name == "mdc2":
+            raise LabError("mdc2: no snapshot: no space")
+    monkeypatch.setattr(Machine, "take_snapshot", take)
+    with pytest.raises(LabError, match="mdc2: no snapshot"):
+        cluster.take_snapshot("here")
+    assert len(resumed) == 5 and cluster.snapshots.names() == []
+
+
+def test_processes_have_no_snapshots():
+    with pytest.raises(LabError, match="only machines have snapshots"):
+        Cluster.take_snapshot(None, "here")
 
 
 def test_a_luns_identity_is_the_one_that_lio_makes_of_its_serial(tmp_path):

@@ -84,7 +84,7 @@ class Cluster:
                                f"take it down first (lab down --dir {directory})")
             if wanted["bin"] != have["bin"]:  # newly built programs are no other cluster
                 cluster.state["spec"] = wanted
-                cluster._save()
+                cluster.save()
             return cluster_of(directory, cluster.state)
         if set(directory) & set(',*?["\\\n'):
             raise LabError(f"{directory}: a path without any of  , * ? [ \" \\  is needed")
@@ -96,10 +96,10 @@ class Cluster:
                  "spec": spec.to_json(), **places_of(spec)}
         os.makedirs(directory, exist_ok=True)
         cluster = cluster_of(directory, state)
-        cluster._save()
+        cluster.save()
         return cluster
 
-    def _save(self):
+    def save(self):
         path = os.path.join(self.dir, "lab.json")
         with open(path + ".new", "w") as file:
             json.dump(self.state, file, indent=2)
@@ -129,6 +129,11 @@ class Cluster:
         raise LabError(f"{self.host(name).name} is no machine; make the cluster by lab up "
                        "--backend vm")
 
+    def take_snapshot(self, _name):
+        raise LabError("only machines have snapshots; make the cluster by lab up --backend vm")
+
+    revert = take_snapshot
+
     def mdc_addresses(self):
         return [mdc.address for mdc in self.mdcs]
 
@@ -140,7 +145,7 @@ class Cluster:
             if self.spec.tls:
                 self.pki.make(self.mdcs, self.clients)
             self.state["formatted"] = True
-            self._save()
+            self.save()
         for host in self.hosts:
             host.start()
 

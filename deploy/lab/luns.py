@@ -54,7 +54,10 @@ class ImageLuns:
         os.makedirs(self.dir)
         for pool in self.spec.pools:
             for name in pool.lun_names():
-                make_image(self.image(name), pool.size_bytes, self.spec.allocated)
+                self.make_image(self.image(name), pool.size_bytes)
+
+    def make_image(self, path, size_bytes):
+        make_image(path, size_bytes, self.spec.allocated)
 
     def remove(self):
         shutil.rmtree(self.dir, ignore_errors=True)

@@ -68,6 +68,23 @@ def test_each_lun_has_two_paths_and_the_doctor_is_content(cluster):
     assert not [finding for finding in findings if finding["level"] == "failure"], findings
 
 
+def test_a_snapshot_brings_back_memory_disks_and_what_was_under_way(cluster):
+    cluster.write("ws1", "kept", "before")
+    work = cluster.begin("ws2", f"exec 9<{MOUNT}/kept; touch /run/holds; sleep 3000")
+    cluster.await_true(lambda: cluster.on("ws2", "ls /run/holds", code=None), "it is open")
+    cluster.lab("snapshot", "here")
+    cluster.write("ws1", "kept", "after")
+    cluster.write("ws1", "more", "after")
+    cluster.lab("power", "mdc1", "off")
+    cluster.lab("revert", "here")
+    work.communicate()
+    cluster.await_standby()
+    assert cluster.read("ws2", "kept") == "before"
+    assert cluster.on("ws2", f"ls {MOUNT}/more; pkill -x sleep; echo $?", code=None) == "0\n"
+    cluster.write("ws2", "kept", "again")
+    assert cluster.read("ws1", "kept") == "again"
+
+
 # What of the end-to-end tests needs a mount, and no more of a cluster.
 STORIES = ("test_posix.py", "test_posix_acl.py", "test_posix_more.py", "test_names.py",
            "test_data.py", "test_locks.py")

@@ -17,6 +17,8 @@ from spec import Spec, installed_program
 from vm.hosts import MdcMachine, San, Workstation
 from vm.image import Image, why_not
 from vm.install import Installer, PackageSet
+from vm.machine import make_disk
+from vm.snapshots import Snapshots
 from vm.wires import Wires
 
 SAN_KERNEL = "6.1"
@@ -32,6 +34,11 @@ class MachineLuns(ImageLuns):
     def __init__(self, directory, spec, iqn):
         super().__init__(directory, spec)
         self.iqn = iqn
+
+    def make_image(self, path, size_bytes):
+        """A kind that holds snapshots (snapshots.py)."""
+        make_disk(path, str(size_bytes), "-o",
+                  f"preallocation={'full' if self.spec.allocated else 'off'}")
 
     def patterns(self):
         return ["/dev/mapper/36001405*"]  # what LIO's identities begin with
@@ -80,7 +87,8 @@ class MachineCluster(Cluster):
                         for i in range(1, spec.clients + 1)]
         self.hosts = self.targets + self.mdcs + self.clients
         self.packages, self.installer = PackageSet(directory, spec), Installer(self)
-        self.pki = MachinePki(self)
+        self.pki, self.snapshots = MachinePki(self), Snapshots(self)
+        self.take_snapshot, self.revert = self.snapshots.take, self.snapshots.revert
         self._image = None
 
     @property
@@ -99,6 +107,9 @@ class MachineCluster(Cluster):
     def machine(self, name):
         return self.host(name)
 
+    def on_all(self, act):
+        return on_all(act, self.hosts)
+
     def command_on(self, host, words, terminal=False):
         if host == "hub":
             return self.network.inside(host) + words
@@ -116,10 +127,11 @@ class MachineCluster(Cluster):
             self._switch_on()
             on_all(lambda host: host.await_ready(), self.hosts)
             return
+        self.snapshots.forget()
         self._begin_anew()
         self._install()
         self.state["formatted"] = True  # or, of bare ones, all that is there to be made
-        self._save()
+        self.save()
 
     def _make_key(self):
         done = subprocess.run([installed_program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "",
@@ -173,6 +185,7 @@ class MachineCluster(Cluster):
                            "replaced; others are installed by the lab, once")
         host.machine.switch_off()
         host.guest.hang_up()
+        self.snapshots.forget()
         shutil.rmtree(host.dir)
         host.start()
         self.installer.names_on(host)

@@ -55,6 +55,11 @@ class MachineHost:
         self.machine.switch_on(cluster.image, cluster.public_key(),
                                cluster.network.pulled(self.name), cluster.network.inside(self.name))
 
+    def revert(self, name):
+        self.guest.hang_up()
+        self.machine.revert(name, self.cluster.image, self.cluster.public_key(),
+                            self.cluster.network.inside(self.name))
+
     def start(self):
         self.switch_on()
         self.await_ready()

@@ -15,7 +15,8 @@ from spec import installed_program
 from vm.qmp import Monitor
 from vm.wires import NETS, SLOTS, mac
 
-BOOT_SECONDS = 400
+BOOT_SECONDS, SNAPSHOT_SECONDS = 400, 240
+DISK_FORMAT = "qcow2"
 SOCKET_PATH_MOST = 85  # what ssh adds to its own included
 # The disk that it boots from comes before the others, in the order of the bus.
 RANDOM_SLOT, DISK_SLOT = 0x02, 0x03
@@ -30,9 +31,17 @@ BOOT_WORDS = ("root=/dev/vda rw console=ttyS0 quiet loglevel=4 panic=5 audit=0 m
               "pcspkr,kvm,kvm_amd,kvm_intel")
 
 
+def make_disk(path, *more):
+    """A disk of a machine, of the kind that holds snapshots."""
+    done = subprocess.run([installed_program("qemu-img"), "create", "-q", "-f", DISK_FORMAT, path,
+                           *more], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise LabError(f"{path}: qemu-img: {done.stderr.strip()}")
+
+
 class Machine:
-    """`masked`: units that have no work there. `disks`: raw files besides the one that it boots
-    from. `key`: the public one of whoever may log in."""
+    """`masked`: units that have no work there. `disks`: files (make_disk) besides the one
+    that it boots from. `key`: the public one of whoever may log in."""
 
     def __init__(self, name, directory, number, memory_mib, kernel, masked=(), disks=()):
         self.name, self.dir, self.number = name, directory, number
@@ -52,11 +61,7 @@ class Machine:
         if len(self._path("monitor")) > SOCKET_PATH_MOST:
             raise LabError(f"{self.dir}: too long a path for the machine's sockets")
         if not os.path.exists(self._path("disk")):
-            done = subprocess.run([installed_program("qemu-img"), "create", "-q", "-f", "qcow2",
-                                   "-b", image.root, "-F", "raw", self._path("disk")],
-                                  capture_output=True, text=True)
-            if done.returncode != 0:
-                raise LabError(f"{self.name}: qemu-img: {done.stderr.strip()}")
+            make_disk(self._path("disk"), "-b", image.root, "-F", "raw")
 
     def command(self, image, key):
         kernel, first = image.kernel(self.kernel)
@@ -71,9 +76,9 @@ class Machine:
             "-kernel", kernel, "-initrd", first, "-append", " ".join(words),
             "-smbios", "type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root="
                        + secret,
-            *self._disk("disk", self._path("disk"), DISK_SLOT, "qcow2"),
+            *self._disk("disk", self._path("disk"), DISK_SLOT),
             *[word for number, (path, slot) in enumerate(zip(self.disks, LUN_SLOTS), 1)
-              for word in self._disk(f"lun{number}", path, slot, "raw",
+              for word in self._disk(f"lun{number}", path, slot,
                                      ",logical_block_size=4096,physical_block_size=4096")],
             *[word for net in NETS for word in self._card(net)],
             "-device", f"virtio-rng-pci,addr={RANDOM_SLOT:#x}",
@@ -83,10 +88,10 @@ class Machine:
             "-qmp", f"unix:{self.monitor.path},server=on,wait=off"]
 
     @staticmethod
-    def _disk(name, path, slot, format, more=""):
+    def _disk(name, path, slot, more=""):
         """What its machine has flushed is in this machine's memory (unsafe): that is durable as
         long as this machine runs."""
-        return ["-drive", f"if=none,id={name},file={path},format={format},cache=unsafe,"
+        return ["-drive", f"if=none,id={name},file={path},format={DISK_FORMAT},cache=unsafe,"
                 "discard=unmap", "-device", f"virtio-blk-pci,drive={name},"
                 f"serial={name},addr={slot:#x}{more}"]
 
@@ -98,15 +103,32 @@ class Machine:
     def running(self):
         return self.process.pid() is not None
 
-    def switch_on(self, image, key, pulled, inside):
+    def switch_on(self, image, key, pulled, inside, more=()):
         if self.running():
             return
         for name in ("ready", "monitor", "console"):
             if os.path.exists(self._path(name)):
                 os.unlink(self._path(name))
-        self.process.spawn(inside + self.command(image, key))
+        self.process.spawn(inside + self.command(image, key) + list(more))
         for cable in pulled:
             self.pull(cable, True)
+
+    def take_snapshot(self, name):
+        """Of its memory and its disks, in their files; it stands still, and stays so."""
+        self.suspend()
+        said = Monitor(self.name, self.monitor.path, SNAPSHOT_SECONDS).execute(
+            "human-monitor-command", **{"command-line": f"savevm {name}"})
+        if said.strip():
+            raise LabError(f"{self.name}: no snapshot: {said.strip()}")
+
+    def revert(self, name, image, key, inside):
+        """As it was at that snapshot, and standing still."""
+        self.switch_off()
+        self.switch_on(image, key, (), inside, ["-loadvm", name, "-S"])
+        self._await_monitor()
+        Monitor(self.name, self.monitor.path, SNAPSHOT_SECONDS).execute("query-status")
+        with open(self._path("ready"), "w") as file:
+            file.write("READY\n")  # it has said so before
 
     def is_up(self):
         try:

@@ -10,14 +10,14 @@ SECONDS = 60
 class Monitor:
     """The monitor behind the socket `path`, of the machine `name`."""
 
-    def __init__(self, name, path):
-        self.name, self.path = name, path
+    def __init__(self, name, path, seconds=SECONDS):
+        self.name, self.path, self.seconds = name, path, seconds
 
     def execute(self, command, **arguments):
         """Its answer; LabError where there is none, or an error."""
         try:
             with socket.socket(socket.AF_UNIX) as wire:
-                wire.settimeout(SECONDS)
+                wire.settimeout(self.seconds)
                 wire.connect(self.path)
                 with wire.makefile("rw") as lines:
                     self._answer(lines, "QMP")  # its greeting

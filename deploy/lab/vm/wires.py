@@ -57,6 +57,11 @@ class Wires(Network):
             for line in (f"tuntap add dev {host}.{net} mode tap",
                          f"link set {host}.{net} master {net} up")])
 
+    def _keep(self, everybody):
+        with open(self.path + ".new", "w") as file:
+            json.dump(everybody, file)
+        os.replace(self.path + ".new", self.path)
+
     def _pulled_of_all(self):
         try:
             with open(self.path) as file:
@@ -75,14 +80,16 @@ class Wires(Network):
             pulled = [net for net in pulled if net not in CABLES["san"]] + ["san"]
         return sorted(pulled)
 
+    def connect_all(self):
+        """While no machine runs."""
+        self._keep({})
+
     def cut(self, host, net, heal=False):
         if host not in self.numbers:
             raise LabError(f"no host {host}")
         everybody = self._pulled_of_all()
         pulled, cables = set(everybody.get(host, [])), set(CABLES[net])
         everybody[host] = sorted(pulled - cables if heal else pulled | cables)
-        with open(self.path + ".new", "w") as file:
-            json.dump(everybody, file)
-        os.replace(self.path + ".new", self.path)
+        self._keep(everybody)
         for cable in CABLES[net]:
             self.pull(host, cable, not heal)
