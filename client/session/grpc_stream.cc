@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/session/mdc_stream.h"
-#include "proto/grpc/grpc_channel.h"
 #include "proto/grpc/grpc_tls.h"
+#include "proto/grpc/pending_channels.h"
 #include "proto/mdc.grpc.pb.h"
 #include "proto/tls/tls_probe.h"
 #include "proto/tls/watched_revocations.h"
@@ -79,24 +79,30 @@ class GrpcConnector : public MdcConnector {
   absl::StatusOr<std::unique_ptr<MdcStream>> Connect(const std::string& address) override {
     if (!list_.ok()) return absl::FailedPreconditionError(list_.status().message());
     const std::shared_ptr<const TlsMaterial> tls = Tls();
-    std::shared_ptr<grpc::Channel> channel = NewChannel(address, tls.get());
-    if (!ConnectsWithin(*channel, connect_timeout_)) {
+    PendingChannels::Attempt attempt = Await(address, connect_timeout_, tls.get());
+    if (attempt.state == PendingChannels::State::kReady) {
+      return std::make_unique<GrpcStream>(std::move(attempt.channel), Revoked());
+    }
+    // (A probe of one that is slow makes it slower, and tells nothing new.)
+    if (attempt.state != PendingChannels::State::kContinued) {
       absl::Status found = ProbeMdc(address, tls.get(), probe_timeout_ms_);
       if (!found.ok()) return found;
-      return absl::UnavailableError(
-          absl::StrCat("no connection within ", connect_timeout_.count(), " ms"));
     }
-    return std::make_unique<GrpcStream>(std::move(channel), Revoked());
+    return absl::UnavailableError(
+        absl::StrCat("no connection within ", connect_timeout_.count(), " ms"));
   }
 
   absl::StatusOr<MdcPlace> Where(const std::string& address, const std::string& volume) override {
+    const PendingChannels::Attempt attempt = Await(address, kWhereTimeout, Tls().get());
+    if (attempt.state != PendingChannels::State::kReady) {
+      return absl::UnavailableError("it does not answer");
+    }
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kWhereTimeout);
     v1::WhereRequest request;
     request.set_volume(volume);
     v1::WhereReply reply;
-    const grpc::Status status =
-        v1::Mdc::NewStub(NewChannel(address, Tls().get()))->Where(&context, request, &reply);
+    const grpc::Status status = v1::Mdc::NewStub(attempt.channel)->Where(&context, request, &reply);
     if (!status.ok()) {
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           status.error_message());
@@ -117,9 +123,15 @@ class GrpcConnector : public MdcConnector {
   std::shared_ptr<const Revocations> Revoked() const {
     return *list_ != nullptr ? (*list_)->Current() : nullptr;
   }
+  PendingChannels::Attempt Await(const std::string& address, std::chrono::milliseconds timeout,
+                                 const TlsMaterial* tls) {
+    return pending_.Await(address, timeout, [&](grpc::ChannelArguments& arguments) {
+      return NewChannel(address, tls, arguments);
+    });
+  }
   static std::shared_ptr<grpc::Channel> NewChannel(const std::string& address,
-                                                   const TlsMaterial* tls) {
-    grpc::ChannelArguments arguments;
+                                                   const TlsMaterial* tls,
+                                                   grpc::ChannelArguments& arguments) {
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
     arguments.SetMaxSendMessageSize(kMaxMessageBytes);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -139,6 +151,7 @@ class GrpcConnector : public MdcConnector {
   const absl::StatusOr<std::unique_ptr<WatchedRevocations>> list_;  // null without TLS
   const std::chrono::milliseconds connect_timeout_;
   const std::uint32_t probe_timeout_ms_;
+  PendingChannels pending_;
 };
 
 }  // namespace

@@ -2,12 +2,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "proto/admin.grpc.pb.h"
-#include "proto/grpc/grpc_channel.h"
 #include "proto/grpc/grpc_tls.h"
+#include "proto/grpc/pending_channels.h"
 #include "proto/protocol.h"
 #include "proto/tls/tls_probe.h"
 #include "tools/admin/admin_api.h"
@@ -123,17 +124,35 @@ class GrpcAdmin final : public AdminApi {
   template <typename Reply, typename Request>
   using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
 
-  void Dial(const std::string& mdc) {
-    if (mdc == mdc_) return;
-    mdc_ = mdc;
-    grpc::ChannelArguments arguments;
+  std::shared_ptr<grpc::Channel> NewChannel(const std::string& mdc,
+                                            grpc::ChannelArguments& arguments) const {
     // A metadata LAN is never behind a web proxy, whatever the environment says.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     // A connection of its own for each: none inherits another one's backoff.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ =
-        grpc::CreateCustomChannel(mdc, ChannelCredentialsOf(tls_ ? &*tls_ : nullptr), arguments);
+    return grpc::CreateCustomChannel(mdc, ChannelCredentialsOf(tls_ ? &*tls_ : nullptr), arguments);
+  }
+
+  // Connects, where there is no other one to ask, as it is asked.
+  PendingChannels::State Dial(const std::string& mdc) {
+    using State = PendingChannels::State;
+    const bool known = std::exchange(mdc_, mdc) == mdc && stub_ != nullptr;
+    if (known && (mdcs_.size() == 1 || channel_->GetState(false) == GRPC_CHANNEL_READY)) {
+      return State::kReady;
+    }
+    stub_.reset();
+    if (mdcs_.size() == 1) {
+      grpc::ChannelArguments arguments;
+      channel_ = NewChannel(mdc, arguments);
+    } else {
+      PendingChannels::Attempt attempt = pending_.Await(
+          mdc, kConnectTimeout,
+          [&](grpc::ChannelArguments& arguments) { return NewChannel(mdc, arguments); });
+      if (attempt.state != State::kReady) return attempt.state;
+      channel_ = std::move(attempt.channel);
+    }
     stub_ = v1::Admin::NewStub(channel_);
+    return State::kReady;
   }
 
   // The one that answered last goes first.
@@ -172,18 +191,24 @@ class GrpcAdmin final : public AdminApi {
   template <typename Reply, typename Request>
   absl::StatusOr<Reply> Call(Method<Reply, Request> method, const Request& request,
                              Repeat repeat = Repeat::kYes) {
+    using State = PendingChannels::State;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms_);
     std::vector<std::string> left = InOrder(), asked;
     absl::Status problem;
     for (int sent_on = 0; !left.empty();) {
       const std::string mdc = left.front();
       left.erase(left.begin());
       if (absl::c_linear_search(asked, mdc)) continue;
-      asked.push_back(mdc);
-      Dial(mdc);
-      if (mdcs_.size() > 1 && !ConnectsWithin(*channel_, kConnectTimeout)) {
+      const State state = Dial(mdc);
+      if (state != State::kReady) {
         if (problem.ok()) problem = Explain("no connection");
+        // One that is slow is asked again when the others have been.
+        const bool on_its_way =
+            state != State::kRefused && std::chrono::steady_clock::now() < until;
+        (on_its_way ? left : asked).push_back(mdc);
         continue;
       }
+      asked.push_back(mdc);
       std::optional<std::string> next;
       auto reply = Ask(method, request, &next);
       if (reply.ok()) return reply;
@@ -238,7 +263,8 @@ class GrpcAdmin final : public AdminApi {
   const ProtocolRange spoken_ = SpokenProtocol();
   const std::uint32_t timeout_ms_;
   const std::optional<TlsMaterial> tls_;
-  std::string mdc_;  // that is asked now
+  std::string mdc_;          // that is asked now
+  PendingChannels pending_;  // where there are several
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Admin::Stub> stub_;
 };

@@ -1,0 +1,57 @@
+// First connections that outlast the patience of who asked for them.
+//
+// Whoever has several controllers to try waits a short while for each. A controller to which
+// hundreds of clients come at once may need longer for each one's TLS: were the connection given up
+// and begun anew each time, nobody would ever get through. (gRPC would not even close it: a channel
+// that is destroyed while it connects goes on until its deadline.) So it goes on, and the next try
+// finds it. Invariants:
+//   1. An address has one connection on its way at most.
+//   2. One that has failed, or has taken ConnectMs, is not tried again, but begun anew.
+// Threads: any.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "volume/base/mutex.h"
+
+namespace reel {
+
+// Three SYNs (tcp(7)) are sent in that time: a host that is back is found as early as by anew
+// tries.
+constexpr int ConnectMs() {
+  return 6'000;
+}
+
+class PendingChannels {
+ public:
+  enum class State {
+    kReady,      // `channel` is the caller's
+    kRefused,    // nobody is there, or TLS failed
+    kBegun,      // still on its way, since this call …
+    kContinued,  // … and since an earlier one
+  };
+  struct Attempt {
+    State state;
+    std::shared_ptr<grpc::Channel> channel;  // kReady
+  };
+  // A channel to `address` with these arguments; ConnectMs is added to them.
+  using Make = std::function<std::shared_ptr<grpc::Channel>(grpc::ChannelArguments& arguments)>;
+
+  // Waits for `timeout` at most.
+  Attempt Await(const std::string& address, std::chrono::milliseconds timeout, const Make& make);
+
+ private:
+  std::shared_ptr<grpc::Channel> Take(const std::string& address);
+  void Keep(const std::string& address, std::shared_ptr<grpc::Channel> channel);
+
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<grpc::Channel>> pending_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace reel
