@@ -2,12 +2,14 @@
 docs/operations.md says."""
 import json
 import os
+import subprocess
 import threading
 
-from cluster import run, until
+from cluster import FAILING, run, until
 
 CLUSTER = {"mdcs": 2, "clients": 2, "luns": "meta=1x512M,data=2x1G", "session_lease_ms": 2000}
 MIB = 1 << 20
+ENOUGH_WRITTEN = 86  # the status of programs of build/PRESET/failing
 
 
 def content(number):
@@ -195,6 +197,28 @@ def test_a_released_dump_is_refused(cluster, room):
     assert refused.returncode == 1 and "names no dump that is valid" in refused.stderr
     os.rename(image + ".away", image)
     cluster.up()
+
+
+def test_a_restore_that_ends_at_any_write_is_done_again(cluster, room):
+    write(f"{room[0]}/file", content(5))
+    cluster.reeladm("dump", dump_of(cluster))
+    stop(cluster, "ws1", "ws2", "mdc1", "mdc2")
+    image, writes, ended = lose_metadata(cluster), 0, []
+    command = [os.path.join(FAILING, "mkfs.reelfs"), "--restore", dump_of(cluster), "--luns",
+               cluster.luns(), "--metadata", image]
+    while True:  # over what the one before has left
+        done = subprocess.run(command, env={**os.environ, "REEL_LUN_WRITES": str(writes)},
+                              capture_output=True, text=True, timeout=100)
+        if done.returncode == 0:
+            break
+        assert done.returncode == ENOUGH_WRITTEN, done.stderr
+        ended.append(writes)
+        writes = writes + 1 if writes < 4 else writes * 3 // 2
+    assert len(ended) > 8, ended
+    checked = cluster.tool("fsck.reelfs", "reel", "--luns", cluster.luns())
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    cluster.up()
+    assert read(f"{room[1]}/file") == content(5)
 
 
 def test_a_takeover_while_a_dump_is_valid(cluster, room):

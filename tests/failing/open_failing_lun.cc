@@ -9,7 +9,8 @@
 // holds what the process asked of its LUNs so far, as four native 64-bit numbers (requests and
 // bytes read, requests and bytes written). REEL_LUN_JOURNAL is a prefix too: PREFIX.PID gets a line
 //   BOOTTIME_MS OFFSET LENGTH LUN
-// for each write, when it is handed to the image.
+// for each write, when it is handed to the image. REEL_LUN_WRITES is how many writes the process
+// does: it ends, with 86, when it is to do another one.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -74,6 +75,14 @@ void Note(const Lun& lun, const LunRequest& request) {
   if (write(Journal(), line.data(), line.size()) < 0) std::abort();
 }
 
+constexpr int kEnoughWritten = 86;
+
+void EndWhereEnoughIsWritten() {
+  static const char* const most = std::getenv("REEL_LUN_WRITES");
+  static std::atomic<std::int64_t> left(most == nullptr ? 0 : std::atoll(most));
+  if (most != nullptr && left-- <= 0) _exit(kEnoughWritten);
+}
+
 struct Fault {
   std::string kind;
   std::uint64_t first = 0, end = 0, delay_ms = 0;
@@ -114,7 +123,10 @@ class FailingLun final : public Lun {
     if (Fails(read ? "read" : "write", request.offset_bytes, request.length_bytes)) {
       request.Complete(absl::UnknownError("Input/output error (injected)"));
     } else {
-      if (!read) Note(*this, request);
+      if (!read) {
+        EndWhereEnoughIsWritten();
+        Note(*this, request);
+      }
       lun_->Start(request);
     }
   }
