@@ -10,12 +10,8 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "lab"))
 
-<<<<<<< HEAD
-from cluster import cluster_of  # noqa: E402
-from drill import run_drill  # noqa: E402
-=======
 from cluster import Cluster, cluster_of  # noqa: E402
->>>>>>> b1042dd (Keep all machines as they are, to begin from in seconds)
+from drill import run_drill  # noqa: E402
 from places import places_of  # noqa: E402
 from process import LabError  # noqa: E402
 from spec import PoolSpec, Spec  # noqa: E402

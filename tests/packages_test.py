@@ -40,6 +40,7 @@ def make_packages(directory, *options):
     """name → path of each package."""
     # What is for debuggers takes the longest, and is not looked at here.
     os.environ["DEB_BUILD_OPTIONS"] = "noautodbgsym"
+    os.environ["DPKG_DEB_COMPRESSOR_LEVEL"] = "1"
     run(f"{TOP}/deploy/package", "--no-install", "--from", BUILD, "--output", str(directory),
         *options)
     return {name.split("_")[0]: os.path.join(directory, name) for name in os.listdir(directory)}

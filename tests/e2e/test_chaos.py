@@ -20,7 +20,7 @@ import chaos_stream
 from crash_model import Wrong, read_record, verify
 
 LONG = bool(os.environ.get("REEL_LONG"))
-SECONDS = 7200 if LONG else 180
+SECONDS = 7200 if LONG else 60
 ROUNDS = int(os.environ.get("REEL_CHAOS_ROUNDS", "0")) or 1 << 20
 SEED = int(os.environ.get("REEL_CHAOS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 30)
 # An eviction waits for a lease, so that is short; and what a client alone may suffer, shorter.

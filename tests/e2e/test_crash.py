@@ -20,7 +20,7 @@ from crash_model import Wrong, read_record, verify
 # A short lease: whoever waits for a dead host waits that long. Small LUNs: fsck is quick.
 CLUSTER = {"session_lease_ms": 3000, "luns": "meta=1x1G,data=2x2G"}
 LONG = bool(os.environ.get("REEL_LONG"))
-MOMENTS = int(os.environ.get("REEL_MOMENTS", "200" if LONG else "20"))
+MOMENTS = int(os.environ.get("REEL_MOMENTS", "200" if LONG else "8"))
 FIRST_SEED = int(os.environ.get("REEL_SEED", "1"))
 LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "crash_load.py")
 HOSTS = ("ws1", "ws2")
