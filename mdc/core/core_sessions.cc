@@ -88,6 +88,8 @@ void CoreImpl::OnStreamEnded(StreamId stream) {
   Session* session = sessions_.FindByStream(stream);
   if (session == nullptr) return;
   sessions_.Detach(*session);
+  const std::uint64_t within_ms = session->renews_within_ms;
+  session->ended_in_silence = within_ms != 0 && session_clock_.SilentMs() > 2 * within_ms;
   session->hello.reset();
   DropOperations(*session);
   RunWoken();
@@ -336,15 +338,18 @@ void CoreImpl::RenewLease(Session& session) {
 }
 
 // Only who has come to this controller in this epoch counts, so one that nobody can reach from the
-// start does not pass the seat on for ever; and only who has promised to renew often enough.
+// start does not pass the seat on for ever; and only who has promised to renew often enough. One
+// whose stream ended while others were heard, or had just been, has gone; but gRPC's keepalive ends
+// the streams of those that a cut cable silences, too, and may be the first to.
 bool CoreImpl::IsUnheard() const {
   if (options_.unheard_limit_ms == 0 || maintenance_) return false;  // no standby would follow
   if (session_clock_.SilentMs() <= options_.unheard_limit_ms) return false;
   return std::ranges::any_of(sessions_.all(), [&](const auto& known) {
     const Session& session = *known.second;
     const std::uint64_t within_ms = session.renews_within_ms;
-    return session.stream != kNoStream && session.phase != Session::Phase::kEnding &&
-           within_ms != 0 && 2 * within_ms <= options_.unheard_limit_ms;
+    return (session.stream != kNoStream || session.ended_in_silence) &&
+           session.phase != Session::Phase::kEnding && within_ms != 0 &&
+           2 * within_ms <= options_.unheard_limit_ms;
   });
 }
 

@@ -10,7 +10,7 @@ namespace reel::mdc {
 namespace {
 
 // A client whose host is gone is noticed by its lease; this only frees the connection.
-constexpr int kKeepaliveMs = 10'000;  // more than UnheardLimitMs
+constexpr int kKeepaliveMs = 10'000;
 constexpr std::chrono::milliseconds kStopWait(500);
 // Of one connection: a workstation's mounts have one each, benchmarks many in one process.
 constexpr int kMaxStreams = 1024;

@@ -65,9 +65,7 @@ constexpr std::uint64_t RecoveryLimitMs() {
   return 120'000;
 }
 // Clients that renew twice in that time or oftener and have all been silent for so long are cut off
-// from an active controller, or it from them. However long its term is, it finds that before gRPC's
-// keepalive (10 s) ends the first stream: a client without a stream may have gone for good, and is
-// missed by nobody.
+// from an active controller, or it from them. However long its term is: nobody works meanwhile.
 constexpr std::uint64_t UnheardLimitMs(std::uint64_t seat_ms) {
   return std::clamp<std::uint64_t>(seat_ms, 1'200, 8'000);
 }

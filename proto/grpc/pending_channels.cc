@@ -27,32 +27,35 @@ bool ConnectsWithin(grpc::Channel& channel, std::chrono::milliseconds timeout) {
 PendingChannels::Attempt PendingChannels::Await(const std::string& address,
                                                 std::chrono::milliseconds timeout,
                                                 const Make& make) {
-  std::shared_ptr<grpc::Channel> channel = Take(address);
-  const bool begins = channel == nullptr;
+  Pending pending = Take(address);
+  const bool begins = pending.channel == nullptr;
   if (begins) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, ConnectMs());  // which is its deadline
-    channel = make(arguments);
+    pending = {make(arguments), std::chrono::steady_clock::now()};
   }
-  if (ConnectsWithin(*channel, timeout)) return {State::kReady, std::move(channel)};
-  if (!IsOnItsWay(channel->GetState(false))) return {State::kRefused, nullptr};
-  Keep(address, std::move(channel));
+  if (ConnectsWithin(*pending.channel, timeout)) return {State::kReady, pending.channel};
+  if (!IsOnItsWay(pending.channel->GetState(false))) return {State::kRefused, nullptr};
+  Keep(address, std::move(pending));
   return {begins ? State::kBegun : State::kContinued, nullptr};
 }
 
-std::shared_ptr<grpc::Channel> PendingChannels::Take(const std::string& address) {
+PendingChannels::Pending PendingChannels::Take(const std::string& address) {
   MutexLock lock(mutex_);
   const auto found = pending_.find(address);
-  if (found == pending_.end()) return nullptr;
-  std::shared_ptr<grpc::Channel> channel = std::move(found->second);
+  if (found == pending_.end()) return {};
+  const Pending pending = std::move(found->second);
   pending_.erase(found);
-  return IsOnItsWay(channel->GetState(false)) ? channel : nullptr;
+  const auto age = std::chrono::steady_clock::now() - pending.begun;
+  const bool goes_on =
+      age < std::chrono::milliseconds(ConnectMs()) && IsOnItsWay(pending.channel->GetState(false));
+  return goes_on ? pending : Pending{};
 }
 
 // Two threads may have tried at once: one connection is enough.
-void PendingChannels::Keep(const std::string& address, std::shared_ptr<grpc::Channel> channel) {
+void PendingChannels::Keep(const std::string& address, Pending pending) {
   MutexLock lock(mutex_);
-  pending_.try_emplace(address, std::move(channel));
+  pending_.try_emplace(address, std::move(pending));
 }
 
 }  // namespace reel

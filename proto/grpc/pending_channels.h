@@ -6,7 +6,8 @@
 // that is destroyed while it connects goes on until its deadline.) So it goes on, and the next try
 // finds it. Invariants:
 //   1. An address has one connection on its way at most.
-//   2. One that has failed, or has taken ConnectMs, is not tried again, but begun anew.
+//   2. One that has failed, or was begun ConnectMs ago, is begun anew, ready or not: of one that
+//      nobody has used since, nobody knows whether its host is still there.
 // Threads: any.
 #pragma once
 
@@ -47,11 +48,15 @@ class PendingChannels {
   Attempt Await(const std::string& address, std::chrono::milliseconds timeout, const Make& make);
 
  private:
-  std::shared_ptr<grpc::Channel> Take(const std::string& address);
-  void Keep(const std::string& address, std::shared_ptr<grpc::Channel> channel);
+  struct Pending {
+    std::shared_ptr<grpc::Channel> channel;  // null: there is none
+    std::chrono::steady_clock::time_point begun;
+  };
+  Pending Take(const std::string& address);
+  void Keep(const std::string& address, Pending pending);
 
   Mutex mutex_;
-  std::map<std::string, std::shared_ptr<grpc::Channel>> pending_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Pending> pending_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel

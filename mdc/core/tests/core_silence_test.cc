@@ -45,6 +45,24 @@ TEST_F(SilentSessionsTest, AnUnmountedSessionIsNotMissed) {
   EXPECT_FALSE(harness_.unheard_);
 }
 
+TEST_F(SilentSessionsTest, AStreamThatTheSilenceHasEndedIsMissed) {
+  harness_.Pass(kLimitMs - 100);
+  a_.Disconnect();
+  b_.Disconnect();
+  harness_.Pass(200);
+  EXPECT_TRUE(harness_.unheard_);
+}
+
+TEST_F(SilentSessionsTest, OneThatComesBackIsNoLongerMissed) {
+  harness_.Pass(kLimitMs - 100);
+  a_.Disconnect();
+  b_.Disconnect();
+  ASSERT_EQ(a_.Resume(), 0);
+  a_.Disconnect();
+  harness_.Pass(2 * kLimitMs, {&b_});
+  EXPECT_FALSE(harness_.unheard_);
+}
+
 TEST_F(SilentSessionsTest, SessionsWithoutAPromiseMayBeSilent) {
   a_.renews_within_ms_ = 0;
   b_.renews_within_ms_ = 1'000;
