@@ -19,8 +19,10 @@ ARCHIVE = (f"deb http://deb.debian.org/debian {SUITE} main",
            f"deb http://deb.debian.org/debian {SUITE}-updates main",
            f"deb http://deb.debian.org/debian-security {SUITE}-security main")
 CACHE = os.path.expanduser("~/.cache/ccache")
-# What dpkg, apt, their triggers and libraries keep for themselves.
-KEPT = re.compile(r"/(var/(lib/(dpkg|apt|systemd)|cache|log)|etc/(ld\.so\.cache|mtab)|tmp|run)\b")
+# What dpkg, apt, their triggers and libraries keep for themselves: also accounts, which a purge of
+# their packages leaves in Debian.
+KEPT = re.compile(r"/(var/(lib/(dpkg|apt|systemd)|cache|log)|etc/(ld\.so\.cache|mtab)|tmp|run)\b|"
+                  r"/etc/(\.pwd\.lock|(passwd|group|g?shadow|sub[ug]id)-?)$")
 
 
 def run(*command):
@@ -72,5 +74,6 @@ def test_packages_bring_what_they_need_and_a_purge_takes_it_away(place, builder)
         assert host.shell(f"{program} --version").split()[0] == program
     host.shell("apt-get -q purge -y --auto-remove 'reelfs-*'")
     assert "reelfs" not in host.shell("dpkg-query -W -f '${Package}\\n'")
+    assert "reel" not in host.shell("cat /etc/passwd /etc/group")
     left = sorted(path for path in host.changed_files() if not KEPT.match(path))
     assert left == []
