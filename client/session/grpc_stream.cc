@@ -81,6 +81,7 @@ class GrpcConnector : public MdcConnector {
     const std::shared_ptr<const TlsMaterial> tls = Tls();
     PendingChannels::Attempt attempt = Await(address, connect_timeout_, tls.get());
     if (attempt.state == PendingChannels::State::kReady) {
+      pending_.Clear();
       return std::make_unique<GrpcStream>(std::move(attempt.channel), Revoked());
     }
     // (A probe of one that is slow makes it slower, and tells nothing new.)
@@ -110,6 +111,7 @@ class GrpcConnector : public MdcConnector {
     if (!list_.ok()) return list_.status();
     const absl::Status believed = CheckNotRevoked(*context.auth_context(), Revoked().get());
     if (!believed.ok()) return believed;
+    pending_.GiveBack(address, attempt.channel);  // the stream is next, where it serves
     return MdcPlace{.here = reply.here(),
                     .epoch = reply.epoch(),
                     .address = reply.address(),

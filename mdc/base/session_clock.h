@@ -54,6 +54,8 @@ class SessionClock {
   std::uint64_t NowMs() const {
     return heard_ ? before_ms_ + std::min(SilentMs(), silence_limit_ms_) : 0;
   }
+  // When somebody was last heard: another one after each silence.
+  std::uint64_t HeardMs() const { return heard_ms_; }
   // Since somebody was last heard, or the start.
   std::uint64_t SilentMs() const { return awake_ms_ - heard_ms_; }
 

@@ -89,7 +89,9 @@ void CoreImpl::OnStreamEnded(StreamId stream) {
   if (session == nullptr) return;
   sessions_.Detach(*session);
   const std::uint64_t within_ms = session->renews_within_ms;
-  session->ended_in_silence = within_ms != 0 && session_clock_.SilentMs() > 2 * within_ms;
+  if (within_ms != 0 && session_clock_.SilentMs() > 2 * within_ms) {
+    session->ended_in_silence_ms = session_clock_.HeardMs();
+  }
   session->hello.reset();
   DropOperations(*session);
   RunWoken();
@@ -347,7 +349,8 @@ bool CoreImpl::IsUnheard() const {
   return std::ranges::any_of(sessions_.all(), [&](const auto& known) {
     const Session& session = *known.second;
     const std::uint64_t within_ms = session.renews_within_ms;
-    return (session.stream != kNoStream || session.ended_in_silence) &&
+    return (session.stream != kNoStream ||
+            session.ended_in_silence_ms == session_clock_.HeardMs()) &&
            session.phase != Session::Phase::kEnding && within_ms != 0 &&
            2 * within_ms <= options_.unheard_limit_ms;
   });

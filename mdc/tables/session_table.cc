@@ -42,7 +42,7 @@ StreamId SessionTable::Attach(Session& session, StreamId stream) {
   const StreamId before = session.stream;
   Detach(session);
   session.stream = stream;
-  session.ended_in_silence = false;
+  session.ended_in_silence_ms.reset();
   by_stream_[stream] = &session;
   return before;
 }

@@ -99,8 +99,10 @@ struct Session {
   StreamId stream = kNoStream;
   std::uint64_t lease_until_ms = 0;    // by the SessionClock
   std::uint32_t renews_within_ms = 0;  // as it has said; 0: it knows no other controller
-  bool ended_in_silence = false;       // its stream, by whatever noticed the silence first
-  std::vector<Slot> slots;             // by number; [0] is unused
+  // Its stream ended while all were silent, since then (SessionClock::HeardMs): by whatever noticed
+  // that first.
+  std::optional<std::uint64_t> ended_in_silence_ms;
+  std::vector<Slot> slots;      // by number; [0] is unused
   std::deque<PendingRef> lane;  // ordered operations that have not taken effect; all, during grace
   std::uint32_t waiting = 0;    // operations anywhere but done …
   std::size_t waiting_bytes = 0;  // … and their memory

@@ -52,10 +52,18 @@ PendingChannels::Pending PendingChannels::Take(const std::string& address) {
   return goes_on ? pending : Pending{};
 }
 
-// Two threads may have tried at once: one connection is enough.
 void PendingChannels::Keep(const std::string& address, Pending pending) {
   MutexLock lock(mutex_);
-  pending_.try_emplace(address, std::move(pending));
+  pending_.insert_or_assign(address, std::move(pending));
+}
+
+void PendingChannels::GiveBack(const std::string& address, std::shared_ptr<grpc::Channel> channel) {
+  Keep(address, {std::move(channel), std::chrono::steady_clock::now()});
+}
+
+void PendingChannels::Clear() {
+  MutexLock lock(mutex_);
+  pending_.clear();
 }
 
 }  // namespace reel

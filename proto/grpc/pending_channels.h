@@ -23,10 +23,10 @@
 
 namespace reel {
 
-// Three SYNs (tcp(7)) are sent in that time: a host that is back is found as early as by anew
-// tries.
+// A starved host may need that long for TLS. A host that is back is found up to four seconds later
+// than by anew tries, as its SYNs (tcp(7)) are sent after 1, 3 and 7 s.
 constexpr int ConnectMs() {
-  return 6'000;
+  return 10'000;
 }
 
 class PendingChannels {
@@ -46,6 +46,10 @@ class PendingChannels {
 
   // Waits for `timeout` at most.
   Attempt Await(const std::string& address, std::chrono::milliseconds timeout, const Make& make);
+  // Gives back a channel by which its host has just answered: the next one who asks has it.
+  void GiveBack(const std::string& address, std::shared_ptr<grpc::Channel> channel);
+  // Nobody is looked for any more.
+  void Clear();
 
  private:
   struct Pending {

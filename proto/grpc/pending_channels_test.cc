@@ -90,6 +90,13 @@ TEST_F(PendingChannelsTest, OneThatFailedIsBegunAnew) {
   EXPECT_EQ(made_, 2);
 }
 
+TEST_F(PendingChannelsTest, NothingIsKeptWhereNobodyIsLookedForAnyMore) {
+  EXPECT_EQ(Try(), State::kBegun);
+  channels_.Clear();
+  EXPECT_EQ(Try(), State::kBegun);
+  EXPECT_EQ(made_, 2);
+}
+
 TEST_F(PendingChannelsTest, NobodyListens) {
   listener_ = UniqueFd();
   EXPECT_EQ(Try(milliseconds(ConnectMs())), State::kRefused);

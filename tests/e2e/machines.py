@@ -43,12 +43,13 @@ class Load:
     @classmethod
     def abandon_all(cls):
         """Those of a test that has failed."""
-        for load in cls.running:
-            if load.process.poll() is None:
-                load.machines.on(load.host, f"touch {load.stop_file}", code=None)
-                load.process.kill()
-                load.process.wait()
+        left = [load for load in cls.running if load.process.poll() is None]
         cls.running.clear()
+        for load in left:
+            load.process.kill()
+            load.process.wait()
+            if load.machines.hosts()[load.host]["state"] == "running":
+                load.machines.on(load.host, f"touch {load.stop_file}", code=None)
 
     def end(self):
         """Told to stop, and it did, without an error."""

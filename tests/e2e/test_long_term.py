@@ -2,7 +2,8 @@
 may still be at work."""
 import os
 
-CLUSTER = {"mdcs": 2, "seat_ms": 30_000, "backend": "netns"}
+CLUSTER = {"mdcs": 2, "seat_ms": 30_000, "backend": "netns", "lun_backend": "iscsi",
+           "luns": "meta=1x1G,data=1x1G"}
 
 
 def test_a_controller_that_no_client_reaches_hands_over(cluster, room):

@@ -56,7 +56,6 @@ class MachineHost:
                                cluster.network.pulled(self.name), cluster.network.inside(self.name))
 
     def revert(self, name):
-        self.guest.hang_up()
         self.machine.revert(name, self.cluster.image, self.cluster.public_key(),
                             self.cluster.network.inside(self.name))
 
@@ -103,13 +102,17 @@ class MachineHost:
         if not self.running():
             raise LabError(f"{self.name}: is off")
         if what == "off":
-            self.machine.switch_off()
-            self.guest.hang_up()
+            self.cut_power()
         elif what == "reset":
             self.machine.reset()
             self.guest.hang_up()
         else:
             getattr(self.machine, what)()
+
+    def cut_power(self):
+        """Whether it runs or not."""
+        self.machine.switch_off()
+        self.guest.hang_up()
 
     def stop(self):
         """An orderly shutdown; after a bounded wait, without power. True when it was orderly."""

@@ -1,8 +1,8 @@
 """One emulated machine: its disk, its emulator's process, and what is done to it from outside.
 
 Switching it off is a loss of power: the emulator is killed. The machine's own memory is gone then,
-and its disks have what was written to them, as the emulator's writes are in this machine's page
-cache. It is up when its last unit has written READY to the second serial line.
+and its disks have what it had flushed to them; LUNs have all that was answered. It is up when its
+last unit has written READY to the second serial line.
 """
 import base64
 import os
@@ -17,6 +17,8 @@ from vm.wires import NETS, SLOTS, mac
 
 BOOT_SECONDS, SNAPSHOT_SECONDS = 400, 240
 DISK_FORMAT = "qcow2"
+# A write to it is done when it is answered, as with a cache that outlasts a loss of power.
+LUN = ",write-cache=off,logical_block_size=4096,physical_block_size=4096"
 SOCKET_PATH_MOST = 85  # what ssh adds to its own included
 # The disk that it boots from comes before the others, in the order of the bus.
 RANDOM_SLOT, DISK_SLOT = 0x02, 0x03
@@ -78,8 +80,7 @@ class Machine:
                        + secret,
             *self._disk("disk", self._path("disk"), DISK_SLOT),
             *[word for number, (path, slot) in enumerate(zip(self.disks, LUN_SLOTS), 1)
-              for word in self._disk(f"lun{number}", path, slot,
-                                     ",logical_block_size=4096,physical_block_size=4096")],
+              for word in self._disk(f"lun{number}", path, slot, LUN)],
             *[word for net in NETS for word in self._card(net)],
             "-device", f"virtio-rng-pci,addr={RANDOM_SLOT:#x}",
             "-chardev", f"socket,id=console,path={self.console_path},server=on,wait=off,"
@@ -122,11 +123,14 @@ class Machine:
             raise LabError(f"{self.name}: no snapshot: {said.strip()}")
 
     def revert(self, name, image, key, inside):
-        """As it was at that snapshot, and standing still."""
-        self.switch_off()
+        """As it was at that snapshot, and standing still. It is off before."""
         self.switch_on(image, key, (), inside, ["-loadvm", name, "-S"])
         self._await_monitor()
-        Monitor(self.name, self.monitor.path, SNAPSHOT_SECONDS).execute("query-status")
+        try:
+            Monitor(self.name, self.monitor.path, SNAPSHOT_SECONDS).execute("query-status")
+        except LabError as error:
+            raise LabError(f"{error}; the emulator's log ends:"
+                           f"{last_lines(self.process.log_path)}") from None
         with open(self._path("ready"), "w") as file:
             file.write("READY\n")  # it has said so before
 
@@ -169,7 +173,7 @@ class Machine:
         self.monitor.execute("cont")
 
     def suspended(self):
-        return self.running() and self.monitor.execute("query-status")["status"] == "paused"
+        return self.running() and not self.monitor.execute("query-status")["running"]
 
     def pull(self, cable, pulled):
         """The machine sees that its link has no carrier, or has one again."""

@@ -35,7 +35,6 @@ class Snapshots:
                                "cluster (lab heal)")
         self._keep([old for old in self.names() if old != name])
         try:
-            # Whoever is asked stands still before those whom it asks.
             cluster.on_all(lambda host: host.machine.suspend())
             cluster.on_all(lambda host: host.machine.take_snapshot(name))
         finally:
@@ -47,11 +46,22 @@ class Snapshots:
         if name not in self.names():
             there = ", ".join(self.names()) or "none (lab snapshot makes one)"
             raise LabError(f"{cluster.dir}: no snapshot '{name}'; there are: {there}")
+        # All of them first: what one of today still sends, one of then would take for its own.
+        cluster.on_all(lambda host: host.cut_power())
         cluster.network.make()
         cluster.network.connect_all()
-        cluster.on_all(lambda host: host.revert(name))
+        try:
+            cluster.on_all(lambda host: host.revert(name))
+        except LabError:
+            cluster.on_all(lambda host: host.cut_power())
+            raise
         cluster.on_all(lambda host: host.machine.resume())
-        cluster.on_all(lambda host: host.guest.shell(f"date -s @{time.time():.3f} >/dev/null"))
+        cluster.on_all(self._tell_time)
+
+    @staticmethod
+    def _tell_time(host):
+        host.guest.shell("true")  # connecting takes an emulated host seconds
+        host.guest.shell(f"date -s @{time.time():.3f} >/dev/null")
 
     def _keep(self, names):
         if names != self.names():

@@ -53,6 +53,15 @@ TEST_F(SilentSessionsTest, AStreamThatTheSilenceHasEndedIsMissed) {
   EXPECT_TRUE(harness_.unheard_);
 }
 
+TEST_F(SilentSessionsTest, WhoIsGoneSinceAnEarlierSilenceIsNotMissed) {
+  harness_.Pass(kLimitMs - 100);
+  a_.Disconnect();
+  harness_.Pass(300, {&b_});
+  b_.Disconnect();
+  harness_.Pass(2 * kLimitMs);
+  EXPECT_FALSE(harness_.unheard_);
+}
+
 TEST_F(SilentSessionsTest, WhoCameBackAndLeftIsNotMissed) {
   harness_.Pass(kLimitMs - 100);
   for (Client* client : {&a_, &b_}) {
