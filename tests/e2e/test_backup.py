@@ -205,7 +205,7 @@ def test_a_restore_that_ends_at_any_write_is_done_again(cluster, room):
     stop(cluster, "ws1", "ws2", "mdc1", "mdc2")
     image, writes, ended = lose_metadata(cluster), 0, []
     command = [os.path.join(FAILING, "mkfs.reelfs"), "--restore", dump_of(cluster), "--luns",
-               cluster.luns(), "--metadata", image]
+               cluster.luns(), "--metadata", image, "--force", image]  # labelled by the first
     while True:  # over what the one before has left
         done = subprocess.run(command, env={**os.environ, "REEL_LUN_WRITES": str(writes)},
                               capture_output=True, text=True, timeout=100)

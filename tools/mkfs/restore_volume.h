@@ -3,7 +3,8 @@
 //
 // What refuses comes first, and writes nothing: a dump that is not whole, a mark that does not name
 // it, a LUN that is missing, metadata LUNs that are still there. Then, so that a crash at any
-// instant leaves no volume, and the same command may be given again:
+// instant leaves no volume, and the same command may be given again (with --force for the new LUNs,
+// which have labels by then):
 //   1. The new LUNs are cleared and labelled; the seat is taken, old controllers are fenced.
 //   2. Each mark names this dump alone.
 //   3. The store is made, loaded and checked.
