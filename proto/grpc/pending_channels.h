@@ -5,7 +5,7 @@
 // and begun anew each time, nobody would ever get through. (gRPC would not even close it: a channel
 // that is destroyed while it connects goes on until its deadline.) So it goes on, and the next try
 // finds it. Invariants:
-//   1. An address has one connection on its way at most.
+//   1. An address has one connection on its way, or one for each thread that asks at once.
 //   2. One that has failed, or was begun ConnectMs ago, is begun anew, ready or not: of one that
 //      nobody has used since, nobody knows whether its host is still there.
 // Threads: any.

@@ -2,7 +2,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -133,26 +132,13 @@ class GrpcAdmin final : public AdminApi {
     return grpc::CreateCustomChannel(mdc, ChannelCredentialsOf(tls_ ? &*tls_ : nullptr), arguments);
   }
 
-  // Connects, where there is no other one to ask, as it is asked.
-  PendingChannels::State Dial(const std::string& mdc) {
-    using State = PendingChannels::State;
-    const bool known = std::exchange(mdc_, mdc) == mdc && stub_ != nullptr;
-    if (known && (mdcs_.size() == 1 || channel_->GetState(false) == GRPC_CHANNEL_READY)) {
-      return State::kReady;
-    }
-    stub_.reset();
-    if (mdcs_.size() == 1) {
-      grpc::ChannelArguments arguments;
-      channel_ = NewChannel(mdc, arguments);
-    } else {
-      PendingChannels::Attempt attempt = pending_.Await(
-          mdc, kConnectTimeout,
-          [&](grpc::ChannelArguments& arguments) { return NewChannel(mdc, arguments); });
-      if (attempt.state != State::kReady) return attempt.state;
-      channel_ = std::move(attempt.channel);
-    }
-    stub_ = v1::Admin::NewStub(channel_);
-    return State::kReady;
+  PendingChannels::Attempt Dial(const std::string& mdc) {
+    mdc_ = mdc;
+    const auto timeout =
+        mdcs_.size() > 1 ? kConnectTimeout : std::chrono::milliseconds(timeout_ms_);
+    return pending_.Await(mdc, timeout, [&](grpc::ChannelArguments& arguments) {
+      return NewChannel(mdc, arguments);
+    });
   }
 
   // The one that answered last goes first.
@@ -168,15 +154,20 @@ class GrpcAdmin final : public AdminApi {
   // What one controller says; `*next` is whom it names instead, and empty where a standby knows of
   // nobody.
   template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Ask(Method<Reply, Request> method, const Request& request,
+  absl::StatusOr<Reply> Ask(const std::shared_ptr<grpc::Channel>& channel,
+                            Method<Reply, Request> method, const Request& request,
                             std::optional<std::string>* next) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms_));
     if (spoken_.newest >= 2) context.AddMetadata(kProtocolMetadata, EncodeProtocol(spoken_));
     Reply reply;
-    const grpc::Status status = (stub_.get()->*method)(&context, request, &reply);
+    const auto stub = v1::Admin::NewStub(channel);
+    const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
     if (absl::Status s = CheckProtocol(context, status); !s.ok()) return s;
-    if (status.ok()) return reply;
+    if (status.ok()) {
+      pending_.GiveBack(mdc_, channel);
+      return reply;
+    }
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
       return Explain(status.error_message());
@@ -199,18 +190,18 @@ class GrpcAdmin final : public AdminApi {
       const std::string mdc = left.front();
       left.erase(left.begin());
       if (absl::c_linear_search(asked, mdc)) continue;
-      const State state = Dial(mdc);
-      if (state != State::kReady) {
+      const PendingChannels::Attempt attempt = Dial(mdc);
+      if (attempt.state != State::kReady) {
         if (problem.ok()) problem = Explain("no connection");
         // One that is slow is asked again when the others have been.
         const bool on_its_way =
-            state != State::kRefused && std::chrono::steady_clock::now() < until;
+            attempt.state != State::kRefused && std::chrono::steady_clock::now() < until;
         (on_its_way ? left : asked).push_back(mdc);
         continue;
       }
       asked.push_back(mdc);
       std::optional<std::string> next;
-      auto reply = Ask(method, request, &next);
+      auto reply = Ask(attempt.channel, method, request, &next);
       if (reply.ok()) return reply;
       const bool lost = absl::IsUnavailable(reply.status());
       if (!sends_on_ || !(lost || next) || (lost && repeat == Repeat::kNo)) return reply;
@@ -263,10 +254,8 @@ class GrpcAdmin final : public AdminApi {
   const ProtocolRange spoken_ = SpokenProtocol();
   const std::uint32_t timeout_ms_;
   const std::optional<TlsMaterial> tls_;
-  std::string mdc_;          // that is asked now
-  PendingChannels pending_;  // where there are several
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::Admin::Stub> stub_;
+  std::string mdc_;  // that is asked now
+  PendingChannels pending_;
 };
 
 }  // namespace

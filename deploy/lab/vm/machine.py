@@ -50,6 +50,7 @@ class Machine:
         self.memory_mib, self.kernel, self.masked, self.disks = memory_mib, kernel, masked, disks
         self.process = Process(name, self._path("pid"), self._path("emulator.log"))
         self.monitor = Monitor(name, self._path("monitor"))
+        self.patient_monitor = Monitor(name, self._path("monitor"), SNAPSHOT_SECONDS)
 
     def _path(self, name):
         return os.path.join(self.dir, name)
@@ -115,10 +116,9 @@ class Machine:
             self.pull(cable, True)
 
     def take_snapshot(self, name):
-        """Of its memory and its disks, in their files; it stands still, and stays so."""
-        self.suspend()
-        said = Monitor(self.name, self.monitor.path, SNAPSHOT_SECONDS).execute(
-            "human-monitor-command", **{"command-line": f"savevm {name}"})
+        """Of its memory and its disks, in their files, while it stands still."""
+        said = self.patient_monitor.execute("human-monitor-command",
+                                            **{"command-line": f"savevm {name}"})
         if said.strip():
             raise LabError(f"{self.name}: no snapshot: {said.strip()}")
 
@@ -127,7 +127,7 @@ class Machine:
         self.switch_on(image, key, (), inside, ["-loadvm", name, "-S"])
         self._await_monitor()
         try:
-            Monitor(self.name, self.monitor.path, SNAPSHOT_SECONDS).execute("query-status")
+            self.patient_monitor.execute("query-status")
         except LabError as error:
             raise LabError(f"{error}; the emulator's log ends:"
                            f"{last_lines(self.process.log_path)}") from None
