@@ -94,6 +94,12 @@ const char* NameOf(v1::Request::OpCase op) {
       return "new_key";
     case v1::Request::kGiveUp:
       return "give_up";
+    case v1::Request::kMapTaken:
+      return "map_taken";
+    case v1::Request::kTraffic:
+      return "traffic";
+    case v1::Request::kPong:
+      return "pong";
     case v1::Request::kLookup:
       return "lookup";
     case v1::Request::kGetAttr:
@@ -169,6 +175,10 @@ RequestKind KindOf(const v1::Request& request) {
       return {kOfSession | kBrief, kNone, {}, {}};
     case v1::Request::kGiveUp:
       return {kOfStream, kNone, {}, {}};
+    case v1::Request::kMapTaken:
+    case v1::Request::kTraffic:
+    case v1::Request::kPong:
+      return {kOfStream | kBrief, kNone, {}, {}};
     // Of names and attributes.
     case v1::Request::kLookup:
       return {kRead, kNone, {}, {Parent(r.lookup())}};

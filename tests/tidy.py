@@ -24,14 +24,15 @@ FOLDERS = ("volume", "proto", "mdc", "client", "tools", "tests", "deploy")
 # The rooms of each folder, from the ground up: a room includes from itself and from those below it.
 # What is only there for tests (testing/, tests/, *_test.cc) sees all of its folder.
 ROOMS = {
-    "volume": ("base", "lun", "scsi", "iscsi", "format"),
+    "volume": ("base", "lun", "scsi", "iscsi", "format", "bandwidth", "join"),
     "proto": ("", "tls", "grpc"),
     "client": ("base", "session", "luns", "names", "locks", "inode", "file", "buffers", "tokens",
                "data", "vfs", "fuse", "mount"),
-    "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "ops", "core", "check",
-            "store", "backup", "repair", "seat", "fence", "serve", "rpc", "daemon"),
-    "tools": ("lib", "mkfs", "fsck", "label", "admin", "config", "doctor", "setup", "reeladm",
-              "bench"),
+    "mdc": ("base", "metafs", "metadb", "space", "tables", "sessions", "qos", "ops", "moves",
+            "core", "check", "store", "backup", "repair", "seat", "fence", "map", "inspect",
+            "serve", "rpc", "daemon"),
+    "tools": ("lib", "mkfs", "fsck", "label", "pki", "admin", "config", "doctor", "setup",
+              "commands", "shell", "reeladm", "bench"),
 }
 FOR_TESTS = re.compile(r".*/(testing|tests)/.*|.*_test\.cc")
 MAX_FILES_OF_A_ROOM = 30
@@ -46,7 +47,7 @@ ADAPTERS = {
              r"tools/admin/admin\w*\.(h|cc)|tests/(bench/\w+|tls_test)\.cc"),
     "RocksDB": (r"rocksdb/.*", r"mdc/(metafs|metadb|store|repair)/.*|mdc/testing/rocks_\w+\.h|"
                 r"tests/sim/meta_store\.cc"),
-    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/admin/(pki\w*|certificate_end)\.(h|cc)"),
+    "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/pki/\w+\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
     "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
     "libiscsi": (r"iscsi/.*", r"volume/iscsi/iscsi_(connection|login)\.cc"),

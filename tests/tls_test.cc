@@ -16,8 +16,8 @@
 #include "proto/admin.grpc.pb.h"
 #include "proto/grpc/grpc_tls.h"
 #include "proto/tls/tls_probe.h"
-#include "tools/admin/pki.h"
-#include "tools/admin/pki_life.h"
+#include "tools/pki/pki.h"
+#include "tools/pki/pki_life.h"
 
 namespace reel::mdc {
 namespace {

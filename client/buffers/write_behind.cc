@@ -343,7 +343,11 @@ absl::Status WriteBehind::WriteParts(Flight& flight, const IoPermit& permit) {
 // Under the session that the bytes belong to, as long as that is there. Once more after its lease
 // was late: the same bytes.
 absl::Status WriteBehind::Send(FileState& f, Flight& flight, const Interrupt* interrupt) {
-  const IoPermit permit{.session = flight.session, .interrupt = interrupt};
+  IoPermit permit{.session = flight.session, .interrupt = interrupt, .inode = f.inode};
+  {
+    MutexLock lock(f.mutex);
+    permit.tree = f.attr.project();
+  }
   for (;;) {
     absl::Status status = context_.AwaitLease(interrupt);
     const bool session_ended = ErrnoOf(status) == ESTALE;

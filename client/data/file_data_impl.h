@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "client/data/file_io.h"
 #include "client/data/file_resize.h"
 #include "client/file/data_context.h"
+#include "client/luns/traffic_reporter.h"
 #include "client/tokens/access_times.h"
 #include "client/tokens/committer.h"
 #include "client/tokens/file_access.h"
@@ -38,11 +40,22 @@ class FileDataImpl : public FileData {
     context_.paths = std::make_unique<LunPaths>(
         volume, session, context_.clock,
         LunPaths::Options{.soft_timeout_ms = context_.options.soft_timeout_ms});
-    context_.io = std::make_unique<LunIo>(volume, *context_.paths);
+    context_.io = std::make_unique<LunIo>(volume, *context_.paths, &context_.gate);
+    context_.maps =
+        std::make_unique<MapTaker>(MapTaker::Parts{session, volume, *context_.paths, *context_.io},
+                                   context_.options.open_more);
     context_.table.Begin(context_.io->block_bytes(), context_.options.stream_bytes);
+    traffic_ = std::make_unique<TrafficReporter>(
+        session, context_.gate, [this](std::uint64_t inode) { return IsOpen(inode); });
     committer_.Start([this] { Reap(); });
     started_ = true;
     paths_.store(context_.paths.get());
+    reports_traffic_.store(true);
+    {
+      MutexLock lock(maps_mutex_);
+      takes_maps_ = true;
+      if (early_map_) context_.maps->OnNewMap(*std::move(early_map_));
+    }
     return context_.paths->Begin();
   }
   void Change(const Changed& changed) override {
@@ -169,10 +182,23 @@ class FileDataImpl : public FileData {
     // (Before Start there are none, and Begin asks the session.)
     if (LunPaths* const paths = paths_.load()) paths->OnRegistered(session, key);
   }
+  void OnNewMap(const VolumeDescriptor& map) override {
+    MutexLock lock(maps_mutex_);
+    if (takes_maps_) return context_.maps->OnNewMap(map);
+    early_map_ = map;
+  }
+  void OnDeal(const v1::Deal& deal) override {
+    // (It comes again, some seconds later.)
+    if (reports_traffic_.load()) traffic_->OnDeal(deal);
+  }
   void OnReplayed(const v1::Request& request, const v1::Reply& reply) override;
   void OnEarlyLost(std::uint64_t first) override { context_.LoseEarly(first); }
   void OnEvicted() override;
   RecallWork LookAtRecalls() const override { return context_.LookAtRecalls(paths_.load()); }
+  std::vector<v1::LunReport> ReportLuns() const override {
+    const LunPaths* const paths = paths_.load();
+    return paths == nullptr ? std::vector<v1::LunReport>() : paths->Report();
+  }
   std::vector<v1::Reclaim> CollectReclaims() override;
 
  private:
@@ -190,6 +216,9 @@ class FileDataImpl : public FileData {
 
   DataContext context_;
   std::atomic<LunPaths*> paths_{nullptr};  // context_'s, for the receiving thread
+  Mutex maps_mutex_;
+  bool takes_maps_ ABSL_GUARDED_BY(maps_mutex_) = false;
+  std::optional<VolumeDescriptor> early_map_ ABSL_GUARDED_BY(maps_mutex_);  // before Start
   WriteBehind write_behind_{context_};
   PageDropper dropper_{context_};
   Committer committer_{context_, write_behind_, dropper_};
@@ -198,6 +227,8 @@ class FileDataImpl : public FileData {
   FileAccess access_{context_, recaller_};
   FileIo file_io_{context_, access_, write_behind_, committer_};
   FileResize resize_{context_, access_, file_io_, write_behind_, committer_};
+  std::unique_ptr<TrafficReporter> traffic_;
+  std::atomic<bool> reports_traffic_{false};  // `traffic_` is there, for the receiving thread
   bool started_ = false;
   bool stopped_ = false;
 };

@@ -28,6 +28,7 @@ void FileDataImpl::OnStreamLost() {
 }
 
 void FileDataImpl::OnEvicted() {
+  context_.gate.Drop();
   for (const FileRef& file : context_.table.All()) {
     MutexLock lock(file->mutex);
     dropper_.LoseToken(*file);
@@ -138,6 +139,8 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
 
 absl::Status FileDataImpl::Stop() {
   if (std::exchange(stopped_, true) || !started_) return absl::OkStatus();
+  // What is left in memory is not held back: it would be lost after a while.
+  context_.gate.Stop();
   access_times_.Report(context_.table.All());
   context_.paths->GiveUpAt(context_.clock.NowMs() + context_.options.stop_timeout_ms / 2);
   absl::Status status = committer_.SyncAll(context_.options.stop_timeout_ms);
@@ -151,6 +154,8 @@ absl::Status FileDataImpl::Stop() {
     file->changed.NotifyAll();
   }
   context_.paths->Stop();
+  context_.maps->Stop();
+  traffic_->Stop();
   write_behind_.Stop();
   committer_.Stop();
   recaller_.Stop();

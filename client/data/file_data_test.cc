@@ -355,7 +355,9 @@ TEST(FileDataTest, FlagsKeepWhatIsOpenFromChanges) {
   EXPECT_EQ(allocate(kPunch), EPERM);
   EXPECT_EQ(allocate(0), EPERM);
   EXPECT_EQ(client->Read(inode, 0, 100), "text") << "no part of it is done before it is refused";
-  EXPECT_EQ(write({.page_cache = true}), 0) << "what a page took before is kept";
+  EXPECT_EQ(write({.page_cache = true}), EPERM) << "write(2), by the kernel's pages";
+  EXPECT_EQ(write({.page_cache = true, .write_back = true}), 0)
+      << "what a page took before is kept";
   chattr(v1::INODE_FLAG_APPEND);
   EXPECT_EQ(allocate(kPunch), EPERM);
   EXPECT_EQ(allocate(FALLOC_FL_ZERO_RANGE), EPERM);

@@ -122,6 +122,8 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       permit = {.session = f.grant.session(), .interrupt = io.interrupt};
       if (gives_way) permit = access_.YieldingPermit(f, entered, io.interrupt);
       lost_flushes = f.uncommitted.lost_flushes();
+      permit.inode = f.inode;
+      permit.tree = f.attr.project();
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
     }
@@ -185,8 +187,9 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   if (!f.grant.Has(span, v1::TOKEN_EXCLUSIVE)) {
     return Finding::FetchToken(allocate_from(RoundDown(from, block_bytes)));
   }
-  // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open.
-  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.page_cache) {
+  // The kernel leaves this flag of FUSE file systems to us; it may be younger than the open. (Not
+  // than a page that was changed before, and is written back now.)
+  if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
   }
   if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
@@ -333,7 +336,10 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write, const I
   }
   write.lost_sessions = f.grant.lost_sessions();
   write.lost_flushes = f.uncommitted.lost_flushes();
-  write.permit = {.session = f.grant.session(), .interrupt = io.interrupt};
+  write.permit = {.session = f.grant.session(),
+                  .interrupt = io.interrupt,
+                  .inode = f.inode,
+                  .tree = f.attr.project()};
   // (A page that the kernel writes is to reach the LUNs before the token goes.)
   if (!io.page_cache) write.permit = access_.YieldingPermit(f, write.entered, io.interrupt);
   write.mode = f.attr.mode();

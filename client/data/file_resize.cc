@@ -165,6 +165,8 @@ absl::StatusOr<v1::Attr> FileResize::Reshape(const FileRef& file, v1::Request re
       entered = *place;
       lost_sessions = f.grant.lost_sessions();
       permit.session = f.grant.session();
+      permit.inode = f.inode;
+      permit.tree = f.attr.project();
       // (A truncation begins anew before the recall where the kernel has pages to drop.)
       if (f.kernel_pages.empty()) permit = access_.YieldingPermit(f, entered, io.interrupt);
     }

@@ -1,5 +1,5 @@
 // What the parts of the data path share.
-// Threads: `session`, `paths` and `io` are set once, before any inode is used.
+// Threads: `session`, `paths`, `io` and `maps` are set once, before any inode is used.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include "client/file/file_state.h"
 #include "client/file/file_table.h"
 #include "client/file/io_context.h"
+#include "client/luns/bandwidth_gate.h"
 #include "client/luns/lun_io.h"
 #include "client/luns/lun_paths.h"
 #include "client/luns/recall_watch.h"
@@ -37,9 +38,11 @@ struct DataContext {
   SpareMemory spare_memory{};
   FileTable table{};
   RecallWatch recalls{clock};
+  BandwidthGate gate{clock, recalls};
   Session* session = nullptr;
   std::unique_ptr<LunPaths> paths{};
   std::unique_ptr<LunIo> io{};
+  std::unique_ptr<MapTaker> maps{};
   std::atomic<bool> stopping{false};
   // What the first write of the last new file brought: the next new file is likely to get as much.
   std::atomic<std::uint64_t> first_write_bytes{0};

@@ -8,6 +8,7 @@
 #include "client/base/byte_range.h"
 #include "client/file/stream_pace.h"
 #include "client/inode/atime_policy.h"
+#include "client/luns/map_taker.h"
 #include "volume/base/types.h"
 
 namespace reel::client {
@@ -41,6 +42,8 @@ struct FileDataOptions {
   std::uint32_t write_behind_age_ms = 2000;            // and at the latest when that old, about;
                                                        // sooner where nobody writes on, as above
   bool flush_on_close = false;                         // close(2) is an fsync(2), too
+  // How LUNs are opened that come while it runs; null: a map that adds any cannot be taken.
+  OpenMore open_more{};
 };
 
 // Drops the kernel's pages of the inode in that range, after it has written back those that were

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -73,18 +74,32 @@ void MergeMarks(const LunMarks& from, LunMarks& into) {
   }
 }
 
-LunIo::LunIo(OpenVolume& volume, LunPaths& paths)
-    : volume_(volume), paths_(paths), stripes_(volume.descriptor) {
-  unit_bytes_ = 512;
-  for (const std::unique_ptr<Lun>& lun : volume_.luns) {
+LunIo::LunIo(OpenVolume& volume, LunPaths& paths, BandwidthGate* gate)
+    : paths_(paths), gate_(gate), block_bytes_(volume.descriptor.block_bytes) {
+  for (const auto& lun : volume.luns) {
     unit_bytes_ = std::max(unit_bytes_, lun->logical_block_bytes());
-    flushers_.push_back(std::make_unique<Flusher>());
   }
+  flushers_.reserve(kMaxLunsPerVolume);
+  TakeMap(volume);
 }
 
-absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& batch,
-                           LunPaths::LunList& luns) const {
-  const std::uint64_t block_bytes = stripes_.block_bytes();
+void LunIo::TakeMap(const OpenVolume& volume) {
+  std::vector<std::uint32_t> numbers = paths_.TakeLuns(volume);
+  MutexLock lock(maps_mutex_);
+  for (const std::uint32_t number : numbers) {
+    while (flushers_.size() <= number) flushers_.push_back(std::make_unique<Flusher>());
+  }
+  const std::vector<LunSetId> by_index = LunSetsOf(volume.descriptor);
+  std::vector<LunSetId> sets(flushers_.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) sets[numbers[i]] = by_index[i];
+  maps_.push_back(std::make_unique<const Map>(
+      Map{volume.descriptor.generation, StripeMap(volume.descriptor, numbers), std::move(sets)}));
+  map_.store(maps_.back().get(), std::memory_order_release);
+}
+
+absl::Status LunIo::Gather(const StripeMap& stripes, LunRequest::Kind kind, const Range& range,
+                           IoBatch& batch, LunPaths::LunList& luns, Shares& shares) const {
+  const std::uint64_t block_bytes = block_bytes_;
   thread_local std::vector<LunRange> lun_ranges;
   std::uint64_t covered_bytes = range.from_bytes;
   for (const Extent& extent : range.extents) {
@@ -100,14 +115,23 @@ absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& b
     }
     lun_ranges.clear();
     absl::Status status =
-        stripes_.Map(extent.pool, extent.pool_block, from - start, to - from, lun_ranges);
-    if (!status.ok()) return Annotate(status);
+        stripes.Map(extent.pool, extent.pool_block, from - start, to - from, lun_ranges);
+    if (!status.ok()) return status;
     for (const LunRange& lun_range : lun_ranges) {
-      batch.Add(*volume_.luns[lun_range.lun], kind, lun_range.offset_bytes,
+      batch.Add(paths_.lun(lun_range.lun), kind, lun_range.offset_bytes,
                 {at, lun_range.length_bytes});
       at += lun_range.length_bytes;
-      if (std::find(luns.begin(), luns.end(), lun_range.lun) == luns.end())
+      const auto place = static_cast<std::size_t>(
+          std::find(luns.begin(), luns.end(), lun_range.lun) - luns.begin());
+      if (place == luns.size()) {
         luns.push_back(lun_range.lun);
+        shares.emplace_back();
+      }
+      Share& share = shares[place];
+      ++share.requests;
+      share.bytes += lun_range.length_bytes;
+      if (share.runs == 0 || share.end_bytes != lun_range.offset_bytes) ++share.runs;
+      share.end_bytes = lun_range.offset_bytes + lun_range.length_bytes;
     }
   }
   if (covered_bytes == range.to_bytes) return absl::OkStatus();
@@ -115,11 +139,48 @@ absl::Status LunIo::Gather(LunRequest::Kind kind, const Range& range, IoBatch& b
                                        range.to_bytes, "; the controller sent it incomplete"));
 }
 
+absl::Status LunIo::GatherAll(LunRequest::Kind kind, std::span<const Range> ranges,
+                              const IoPermit& permit, IoBatch& batch, LunPaths::LunList& luns,
+                              Shares& shares) const {
+  for (;;) {
+    const Map& map = *map_.load(std::memory_order_acquire);
+    absl::Status status;
+    for (const Range& range : ranges) {
+      status = Gather(map.stripes, kind, range, batch, luns, shares);
+      if (!status.ok()) break;
+    }
+    if (!absl::IsOutOfRange(status)) return status;
+    // A new session of this host may be granted what only the newest map has.
+    const absl::Status later = paths_.AwaitMapAfter(map.generation, permit);
+    if (absl::IsOutOfRange(later)) return Annotate(status);
+    if (!later.ok()) return later;
+    batch.Clear();
+    luns.clear();
+    shares.clear();
+  }
+}
+
+BandwidthGate::Loads LunIo::LoadsOf(const LunPaths::LunList& luns, const Shares& shares) const {
+  const std::vector<LunSetId>& sets = map_.load(std::memory_order_acquire)->sets;
+  BandwidthGate::Loads loads;
+  for (std::size_t i = 0; i < luns.size(); ++i) {
+    const LunSetId set = sets[luns[i]];
+    auto load = std::find_if(loads.begin(), loads.end(),
+                             [&](const BandwidthGate::Load& one) { return one.set == set; });
+    if (load == loads.end()) load = loads.insert(loads.end(), {.set = set});
+    load->requests += shares[i].runs;
+    load->bytes += shares[i].bytes;
+  }
+  return loads;
+}
+
 absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
                              const IoPermit& first) {
   const bool writes = kind == LunRequest::Kind::kWrite;
   IoPermit permit = first;
   int rewrites = 0;
+  BandwidthGate::Pass pass;
+  bool passed = gate_ == nullptr || !gate_->on();  // what is done again has paid
   LunMarks own;  // of the last round: the bytes are the same in all
   const absl::Cleanup note = [&] {
     if (marks != nullptr) MergeMarks(own, *marks);
@@ -127,18 +188,26 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
   for (Rounds rounds;;) {
     IoBatch batch;
     LunPaths::LunList luns;
-    for (const Range& range : ranges) {
-      if (absl::Status s = Gather(kind, range, batch, luns); !s.ok()) return s;
-    }
+    Shares shares;
+    if (absl::Status s = GatherAll(kind, ranges, permit, batch, luns, shares); !s.ok()) return s;
     if (batch.empty()) return absl::OkStatus();
+    if (!std::exchange(passed, true)) {
+      const BandwidthGate::Owner owner{permit.inode, permit.tree};
+      if (absl::Status s = gate_->Enter(LoadsOf(luns, shares), owner, permit.interrupt, pass);
+          !s.ok()) {
+        return s;
+      }
+    }
     if (absl::Status s = paths_.Enter(luns, permit); !s.ok()) return s;
     // From before it on: a flush that fails meanwhile takes it along.
     own.clear();
     for (const std::uint32_t lun : luns) own.push_back({lun, flushers_[lun]->writes + 1, 0});
     const absl::Status status = batch.Run();
-    const LunPaths::Then then = paths_.Leave(luns, writes, rounds, [&](std::uint32_t lun) {
-      return batch.FailureOn(*volume_.luns[lun]);
-    });
+    const LunPaths::Then then = paths_.Leave(
+        luns, writes, rounds, [&](std::uint32_t lun) { return batch.FailureOn(paths_.lun(lun)); });
+    for (std::size_t i = 0; status.ok() && i < luns.size(); ++i) {
+      paths_.Count(luns[i], writes, shares[i].requests, shares[i].bytes);
+    }
     // Others may have seen what has landed, in part: it is done again under this token alone, and
     // never over what they write then.
     if (writes && batch.MayHaveLanded()) permit.yields_to = nullptr;
@@ -181,7 +250,7 @@ absl::Status LunIo::Read(std::span<const Extent> extents, std::uint64_t offset_b
 absl::Status LunIo::Write(std::span<const Extent> extents, std::uint64_t offset_bytes,
                           std::span<const std::byte> data, LunMarks& marks,
                           const IoPermit& permit) {
-  const std::uint64_t block_bytes = stripes_.block_bytes();
+  const std::uint64_t block_bytes = block_bytes_;
   const std::uint64_t end = offset_bytes + data.size();
   const bool head_whole =
       StateAt(extents, FileBlock(offset_bytes / block_bytes)) != ExtentState::kWritten;
@@ -233,7 +302,7 @@ absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
   const IoPermit permit{.interrupt = interrupt};
   for (Rounds rounds;;) {
     if (absl::Status s = paths_.Enter({&lun, 1}, permit); !s.ok()) return s;
-    absl::Status status = volume_.luns[lun]->Flush();
+    absl::Status status = paths_.lun(lun).Flush();
     const LunPaths::Then then =
         paths_.Leave({&lun, 1}, /*writes=*/false, rounds, [&](std::uint32_t) { return status; });
     if (then == LunPaths::Then::kOver) return status;
@@ -262,7 +331,7 @@ void LunIo::Flusher::NoteLost(std::uint64_t covers) {
 
 absl::Status LunIo::FlushOne(const LunMark& mark, const Interrupt* interrupt) {
   Flusher& flusher = *flushers_[mark.lun];
-  const std::string& name = volume_.luns[mark.lun]->name();
+  const std::string& name = paths_.lun(mark.lun).name();
   std::uint64_t covers = 0;
   {
     MutexLock lock(flusher.mutex);
@@ -307,7 +376,8 @@ std::uint64_t LunIo::OnOneLun(const Extent& extent, std::uint64_t offset_bytes,
   const std::uint64_t into = offset_bytes - extent.file_block.value() * block_bytes();
   length_bytes = std::min(length_bytes, extent.length_blocks * block_bytes() - into);
   std::vector<LunRange> lun_ranges;
-  if (!stripes_.Map(extent.pool, extent.pool_block, into, length_bytes, lun_ranges).ok()) return 0;
+  const StripeMap& stripes = map_.load(std::memory_order_acquire)->stripes;
+  if (!stripes.Map(extent.pool, extent.pool_block, into, length_bytes, lun_ranges).ok()) return 0;
   std::uint64_t bytes = 0;
   for (const LunRange& lun_range : lun_ranges) {
     if (lun_range.lun != lun_ranges.front().lun) break;

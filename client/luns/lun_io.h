@@ -6,7 +6,8 @@
 //   2. An unwritten block is written whole, zero-filled around the data; of a written one only the
 //      logical blocks touched are, read first where they are touched in part.
 //   3. A flush covers what was answered before it began; one that fails loses all until its end.
-//   4. Requests go out on paths that stand, under a session whose lease holds
+//   4. A LUN goes by the number that LunPaths gives it, which outlives every map.
+//   5. Requests go out on paths that stand, under a session whose lease holds
 //   (client/luns/lun_paths.h);
 //      what a lost path or a reset ended is done again there.
 // Errors are EIO and name LUN and offset, and those of LunPaths::Enter. Threads: all methods may be
@@ -23,6 +24,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "client/base/worker_pool.h"
+#include "client/luns/bandwidth_gate.h"
 #include "client/luns/lun_paths.h"
 #include "volume/base/mutex.h"
 #include "volume/format/extent_map.h"
@@ -46,10 +48,15 @@ void MergeMarks(const LunMarks& from, LunMarks& into);
 
 class LunIo {
  public:
-  // Both outlive this object.
-  LunIo(OpenVolume& volume, LunPaths& paths);
+  // All of them outlive this object. `gate`: what requests wait for before they go out; may be
+  // null.
+  LunIo(OpenVolume& volume, LunPaths& paths, BandwidthGate* gate = nullptr);
 
-  std::uint32_t block_bytes() const { return stripes_.block_bytes(); }
+  // From now on by this map, whose LUNs `paths` knows; requests under way go on by the one before,
+  // which says the same of all blocks that it has. `volume` outlives this object.
+  void TakeMap(const OpenVolume& volume);
+
+  std::uint32_t block_bytes() const { return block_bytes_; }
   // The alignment of I/O: the largest logical block of the volume's LUNs.
   std::uint32_t unit_bytes() const { return unit_bytes_; }
 
@@ -113,19 +120,42 @@ class LunIo {
   };
   absl::Status Transfer(LunRequest::Kind kind, std::span<const Range> ranges, LunMarks* marks,
                         const IoPermit& permit);
-  // Adds to the batch, and to the list of its LUNs.
-  absl::Status Gather(LunRequest::Kind kind, const Range& range, IoBatch& batch,
-                      LunPaths::LunList& luns) const;
+  // What of a batch goes to one LUN.
+  struct Share {
+    std::uint64_t requests = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t runs = 0;  // of requests that follow each other there: one to a disk
+    std::uint64_t end_bytes = 0;
+  };
+  using Shares = absl::InlinedVector<Share, 4>;
+  // Adds to the batch, to the list of its LUNs, and to what goes to each of these.
+  absl::Status Gather(const StripeMap& stripes, LunRequest::Kind kind, const Range& range,
+                      IoBatch& batch, LunPaths::LunList& luns, Shares& shares) const;
+  // The same of all; a layout that lies beyond the map waits for a later one.
+  absl::Status GatherAll(LunRequest::Kind kind, std::span<const Range> ranges,
+                         const IoPermit& permit, IoBatch& batch, LunPaths::LunList& luns,
+                         Shares& shares) const;
   // Nothing that the mark stands for has yet to be flushed, or was lost.
   bool IsFlushed(const LunMark& mark) const;
   absl::Status FlushOne(const LunMark& mark, const Interrupt* interrupt);
   absl::Status FlushLun(std::uint32_t lun, const Interrupt* interrupt);
 
-  OpenVolume& volume_;
+  struct Map {
+    std::uint64_t generation;
+    StripeMap stripes;
+    std::vector<LunSetId> sets;  // by LUN
+  };
+  // What goes to each LUN set.
+  BandwidthGate::Loads LoadsOf(const LunPaths::LunList& luns, const Shares& shares) const;
   LunPaths& paths_;
-  const StripeMap stripes_;
-  std::uint32_t unit_bytes_ = 0;
-  std::vector<std::unique_ptr<Flusher>> flushers_;  // by LUN
+  BandwidthGate* const gate_;
+  std::uint32_t block_bytes_ = 0;
+  std::uint32_t unit_bytes_ = 512;
+  Mutex maps_mutex_;                                                           // of TakeMap
+  std::vector<std::unique_ptr<const Map>> maps_ ABSL_GUARDED_BY(maps_mutex_);  // the last is …
+  std::atomic<const Map*> map_{nullptr};                                       // … in force
+  // By LUN. There is room for all that a volume may have.
+  std::vector<std::unique_ptr<Flusher>> flushers_;
   WorkerPool flush_pool_{kFlushThreads};
 };
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/cord.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/base/interrupt.h"
 #include "client/base/lease.h"
@@ -20,8 +20,6 @@
 
 namespace reel::client {
 namespace {
-
-using Outcome = ReservationResult::Outcome;
 
 constexpr std::size_t kMenders = 16;
 // How often a wait looks for an interrupt, and for the time.
@@ -49,22 +47,47 @@ bool IsPermitOver(const absl::Status& status) {
 
 LunPaths::LunPaths(OpenVolume& volume, Session& session, const Clock& clock, const Options& options)
     : session_(session), clock_(clock), soft_ms_(options.soft_timeout_ms), menders_(kMenders) {
-  for (const std::unique_ptr<Lun>& lun : volume.luns) {
-    paths_.push_back(std::make_unique<Path>());
-    paths_.back()->lun = lun.get();
-  }
-  std::size_t next = 0;
+  paths_.reserve(kMaxLunsPerVolume);
+  TakeLuns(volume);
+  MutexLock lock(mutex_);
+  for (const std::unique_ptr<Path>& path : paths_) path->joins = false;
+  taken_map_ = volume.descriptor.generation;
+}
+
+std::vector<std::uint32_t> LunPaths::TakeLuns(const OpenVolume& volume) {
+  std::vector<std::uint32_t> numbers;
+  MutexLock lock(mutex_);
   for (const Pool& pool : volume.descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
       for (const LunEntry& entry : set.luns) {
-        if (next == paths_.size()) return;
-        Path& path = *paths_[next++];
-        path.uuid = entry.lun;
-        path.may_write = (pool.flags & Pool::kData) != 0 && path.lun->has_reservations() &&
-                         !path.lun->read_only();
+        if (numbers.size() == volume.luns.size()) return numbers;
+        const Lun* const lun = volume.luns[numbers.size()].get();
+        const auto is_lun = [&](const auto& path) { return path->lun == lun; };
+        const auto known = std::find_if(paths_.begin(), paths_.end(), is_lun);
+        const auto number = static_cast<std::uint32_t>(known - paths_.begin());
+        if (known == paths_.end()) AddPath(volume, numbers.size(), pool, entry.lun);
+        numbers.push_back(number);
       }
     }
   }
+  return numbers;
+}
+
+void LunPaths::AddPath(const OpenVolume& volume, std::size_t index, const Pool& pool,
+                       const Uuid& uuid) {
+  auto added = std::make_unique<Path>();
+  Path& path = *added;
+  path.lun = volume.luns[index].get();
+  path.uuid = uuid;
+  path.may_write =
+      (pool.flags & Pool::kData) != 0 && path.lun->has_reservations() && !path.lun->read_only();
+  path.joins = true;
+  const bool keyed = granted_key_ != 0 && path.may_write;
+  if (keyed) Close(path);
+  paths_.push_back(std::move(added));
+  if (!keyed) return;
+  path.rekey = true;
+  StartMending(path);
 }
 
 LunPaths::~LunPaths() {
@@ -225,238 +248,64 @@ absl::Status LunPaths::Pause(Rounds& rounds, const IoPermit& permit, const absl:
       std::min<std::chrono::milliseconds>(kPoll, std::chrono::milliseconds(pause_ms)));
 }
 
-// ---- mending ----------------------------------------------------------------------------------
-
-void LunPaths::Close(Path& path) {
-  path.users.fetch_or(kClosed);
-}
-
-// REQUIRES: closed.
-void LunPaths::StartMending(Path& path) {
-  if (std::exchange(path.mending, true)) return;
-  path.failures = 0;
-  menders_.Run([this, &path] { Mend(path); });
-}
-
-void LunPaths::Open(Path& path) {
-  path.mending = false;
-  path.users.fetch_and(~kClosed);
-  changed_.NotifyAll();
-}
-
-void LunPaths::NoteLost(Path& path, const absl::Status& why) {
-  path.problem = why;
-  if (path.lost_ms != 0) return;
-  path.lost_ms = clock_.NowMs();
-  ++lost_;
-}
-
-// Whoever loses one path may have lost its SAN. Each other one would be found dead by a request of
-// its own, after a command's time, and what that holds meanwhile others wait for: so none is sent
-// before that path has answered.
-void LunPaths::LookAtOthers(const Path& lost) {
-  for (const std::unique_ptr<Path>& path : paths_) {
-    if (path.get() == &lost || path->mending) continue;
-    path->suspect = true;
-    Close(*path);
-    StartMending(*path);
-  }
-}
-
-// Whether a suspected path does. It has users as before: what ends badly for them counts, too.
-bool LunPaths::Answers(Path& path) {
-  const AlignedBuffer first(path.lun->logical_block_bytes());
-  const absl::Status status = path.lun->Read(0, first.span());
-  const LunFault fault = FaultOf(status);
-  MutexLock lock(mutex_);
-  if (IsPathOver(fault)) path.rekey = true;
-  if (IsPathOver(fault) || fault == LunFault::kInDoubt) NoteLost(path, status);
-  if (stopping_ || path.lost_ms != 0 || path.rekey || path.again) return false;
-  Open(path);
-  return true;
-}
-
-void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
-  MutexLock lock(mutex_);
-  if (session == granted_session_) return;
-  granted_session_ = session;
-  granted_key_ = key;
-  for (const std::unique_ptr<Path>& path : paths_) {
-    if (path->lost_ms != 0 && !std::exchange(path->begun_without, true)) ++begun_without_;
-    if (key == 0 || !path->may_write) continue;
-    Close(*path);
-    path->again = path->mending;
-    path->rekey = true;
-    StartMending(*path);
-  }
-}
-
-std::optional<LunPaths::Lost> LunPaths::LongestLost() const {
-  MutexLock lock(mutex_);
-  const Path* longest = nullptr;
-  for (const std::unique_ptr<Path>& path : paths_) {
-    if (path->lost_ms == 0) continue;
-    // Others get what this host gives up, and no key keeps its lost write out: not before that is
-    // over.
-    const bool keyed = granted_key_ != 0 && path->may_write;
-    if (!keyed && clock_.NowMs() < path->quiet_ms) continue;
-    if (longest == nullptr || path->lost_ms < longest->lost_ms) longest = path.get();
-  }
-  if (longest == nullptr) return std::nullopt;
-  const std::string why(longest->problem.message());
-  const std::string& name = longest->lun->name();  // most messages begin with it
-  return Lost{.problem = absl::StartsWith(why, name) ? why : absl::StrCat(name, ": ", why),
-              .lun = longest->uuid,
-              .since_ms = longest->lost_ms};
-}
-
-// False when the time ran out, or Stop came first.
-bool LunPaths::AwaitEmpty(const Path& path, std::uint64_t limit_ms) {
-  const std::uint64_t until_ms = clock_.NowMs() + limit_ms;
-  MutexLock lock(mutex_);
-  const InterruptWhen over(
-      [&] { return limit_ms == 0 ? stopping_.load() : clock_.NowMs() >= until_ms; });
-  return WaitFor(
-             changed_, mutex_, [&] { return (path.users.load() & ~kClosed) == 0; },
-             [&] { return CheckInterrupt(&over, "I/O"); })
-      .ok();
-}
-
-void LunPaths::Mend(Path& path) {
-  bool suspect = false;
-  {
-    MutexLock lock(mutex_);
-    suspect = std::exchange(path.suspect, false);
-  }
-  if (suspect && Answers(path)) return;
-  if (!AwaitEmpty(path, 0)) return;
-  std::uint64_t session = 0;
-  bool rekey = false;
-  {
-    MutexLock lock(mutex_);
-    rekey = std::exchange(path.rekey, false);
-  }
-  absl::Status status = TryMend(path, rekey, &session);
-  MutexLock lock(mutex_);
-  if (stopping_) return;
-  if (!status.ok()) path.rekey = path.rekey || rekey;
-  const bool said = path.problem.message() == status.message();
-  path.problem = status;
-  // What changed meanwhile may have come in time.
-  const bool again = std::exchange(path.again, false) && session != granted_session_;
-  if (status.ok() && !again && (session == 0 || session == session_.session_id())) {
-    if (std::exchange(path.lost_ms, 0) != 0) --lost_;
-    if (std::exchange(path.begun_without, false)) --begun_without_;
-    Open(path);
-    return;
-  }
-  if (!status.ok()) {
-    NoteLost(path, status);
-    if (!said) {
-      spdlog::error("{}: not usable yet, it is tried again: {}", path.lun->name(),
-                    std::string(status.message()));
-    }
-    changed_.NotifyAll();
-    const std::uint64_t until_ms = clock_.NowMs() + PathRetryMs(path.failures++);
-    const auto due = [&] { return stopping_ || again || path.again || clock_.NowMs() >= until_ms; };
-    (void)WaitFor(changed_, mutex_, due, absl::OkStatus);
-  }
-  menders_.Run([this, &path] { Mend(path); });
-}
-
-// `*session`: for which it is registered now; 0: it needs no other key than it has.
-absl::Status LunPaths::TryMend(Path& path, bool rekey, std::uint64_t* session) {
-  if (absl::Status s = path.lun->Reopen(); !s.ok()) return s;
-  if (!NeedsKey(path)) {
-    return IsQuiet(path) ? absl::OkStatus()
-                         : absl::UnavailableError(absl::StrCat(
-                               path.lun->name(), ": has no reservations, and what was sent to it ",
-                               "before may still be executed; that is waited out"));
-  }
-  if (!rekey) return absl::OkStatus();
-  // Before a key is asked for, which costs everybody on that LUN a reset.
-  if (absl::Status s = path.lun->reservations()->ClaimPath(); !s.ok()) return s;
-  *session = session_.session_id();
-  if (*session == 0) return absl::UnavailableError("there is no session with a controller");
-  const absl::StatusOr<std::uint64_t> key = KeyFor(path, *session);
-  if (!key.ok()) return key.status();
-  absl::Status status = Register(path, *key);
-  if (status.ok()) {
-    spdlog::info("{}: registered with key {}", path.lun->name(), KeyText(*key));
-  }
-  return status;
-}
-
-bool LunPaths::IsQuiet(const Path& path) const {
-  MutexLock lock(mutex_);
-  return clock_.NowMs() >= path.quiet_ms;
-}
-
-// The session's own key is for one path each; every later path gets one that is granted for it.
-absl::StatusOr<std::uint64_t> LunPaths::KeyFor(Path& path, std::uint64_t session) {
-  {
-    MutexLock lock(mutex_);
-    if (granted_session_ == session && path.granted_for != session) {
-      path.granted_for = session;
-      return granted_key_;
-    }
-  }
-  v1::Request request;
-  request.mutable_new_key()->set_lun(path.uuid.ToBytes());
-  const InterruptWhen stopping([this] { return stopping_.load(); });
-  CallOptions options;
-  options.interrupt = &stopping;
-  const absl::StatusOr<v1::Reply> reply = session_.Call(std::move(request), options);
-  if (!reply.ok()) return reply.status();
-  if (reply->key().key() == 0) {
-    return ErrnoStatus(EIO, "the controller's answer to NewKey has no key");
-  }
-  return reply->key().key();
-}
-
-absl::Status LunPaths::Register(Path& path, std::uint64_t key) const {
-  Reservations& reservations = *path.lun->reservations();
-  if (path.key != 0) {
-    const ReservationResult gone = reservations.Unregister(path.key);
-    // A conflict: it was not registered here any more.
-    if (!gone.done() && gone.outcome != Outcome::kConflict) return gone.status;
-    path.key = 0;
-  }
-  const ReservationResult result = reservations.Register(key);
-  if (result.outcome == Outcome::kConflict) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path.lun->name(),
-                     ": this host is registered there already, by another mount or one that has "
-                     "just ended, or by a controller; iscsi:// URLs give each a path of its own"));
-  }
-  if (!result.done()) return result.status;
-  path.key = key;
-  const absl::StatusOr<Registrations> registrations = reservations.ReadKeys();
-  if (!registrations.ok()) return registrations.status();
-  const auto& keys = registrations->keys;
-  if (std::find(keys.begin(), keys.end(), key) != keys.end()) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(path.lun->name(), ": the key that was registered is not there"));
-}
-
 // ---- begin and end ----------------------------------------------------------------------------
 
 absl::Status LunPaths::Begin() {
   OnRegistered(session_.session_id(), session_.key());
+  std::vector<std::uint32_t> all(paths_.size());
+  std::iota(all.begin(), all.end(), 0);
+  return AwaitUsable(all);
+}
+
+absl::Status LunPaths::AwaitUsable(std::span<const std::uint32_t> luns) {
   const std::uint64_t until_ms = clock_.NowMs() + FirstRegistrationMs();
   MutexLock lock(mutex_);
-  auto waits = paths_.end();
+  auto waits = luns.end();
   const auto done = [&] {
-    waits =
-        std::find_if(paths_.begin(), paths_.end(), [](const auto& path) { return path->mending; });
-    return waits == paths_.end();
+    waits = std::find_if(luns.begin(), luns.end(),
+                         [&](std::uint32_t lun) { return paths_[lun]->mending; });
+    return waits == luns.end() || stopping_;
   };
-  return WaitFor(changed_, mutex_, done, [&] {
+  const absl::Status status = WaitFor(changed_, mutex_, done, [&] {
+    mutex_.AssertHeld();
     if (clock_.NowMs() < until_ms) return absl::OkStatus();
+    const Path& path = *paths_[*waits];
     return absl::UnavailableError(
-        absl::StrCat("this host cannot be registered on ", (*waits)->lun->name(), ": ",
-                     (*waits)->problem.ok() ? "no answer" : (*waits)->problem.message()));
+        absl::StrCat("this host cannot be registered on ", path.lun->name(), ": ",
+                     path.problem.ok() ? "no answer" : path.problem.message()));
   });
+  if (status.ok() && stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  return status;
+}
+
+// ---- maps -------------------------------------------------------------------------------------
+
+void LunPaths::AnnounceMap(std::uint64_t generation) {
+  MutexLock lock(mutex_);
+  announced_map_ = std::max(announced_map_, generation);
+}
+
+void LunPaths::MapTaken(std::uint64_t generation) {
+  MutexLock lock(mutex_);
+  taken_map_ = std::max(taken_map_, generation);
+  changed_.NotifyAll();
+}
+
+absl::Status LunPaths::AwaitMapAfter(std::uint64_t generation, const IoPermit& permit) {
+  const std::uint64_t since_ms = clock_.NowMs();
+  MutexLock lock(mutex_);
+  if (taken_map_ <= generation && announced_map_ <= generation) {
+    return absl::OutOfRangeError("there is no later map of the volume");
+  }
+  const auto done = [&] {
+    mutex_.AssertHeld();
+    return taken_map_ > generation || stopping_;
+  };
+  absl::Status status = WaitFor(changed_, mutex_, done, [&] {
+    return WaitEnds(permit, since_ms, "this host has not taken the volume's new map yet");
+  });
+  if (status.ok() && stopping_) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
+  return status;
 }
 
 void LunPaths::Stop() {

@@ -8,6 +8,7 @@
 // driver has given them up, but not for ever. Invariants:
 //   1. I/O of a session goes out only while that session is the current one and its lease holds:
 //      looked at after the paths were entered.
+//      A LUN has one number and one path, whatever places of whatever map it has; both stay.
 //   2. A path gets another key only while nobody is in: nothing that was judged under the old
 //      session, or before the old path was drained, goes out under the new key.
 // Threads: all methods may be called concurrently, except that End comes last.
@@ -42,6 +43,7 @@ struct IoPermit {
   // permit were over: what it has not sent it may send later. Null: it waits.
   const RecallWatch* yields_to = nullptr;
   std::uint64_t inode = 0;
+  std::uint32_t tree = 0;  // that the file belongs to, as far as is known
 };
 
 // What a request has been through that is done again: one object a request.
@@ -70,8 +72,27 @@ class LunPaths {
   LunPaths(const LunPaths&) = delete;
   LunPaths& operator=(const LunPaths&) = delete;
 
+  // The volume's LUNs by this map, which outlive this object: the number of each, by the stripe
+  // map's flat index. Those that came since get a path, which is registered like the others.
+  std::vector<std::uint32_t> TakeLuns(const OpenVolume& volume);
+  Lun& lun(std::uint32_t number) const { return *paths_[number]->lun; }
+  // Waits until these may be used. UNAVAILABLE after a while: why one may not; it is tried on.
+  absl::Status AwaitUsable(std::span<const std::uint32_t> luns);
+
+  // There is a map of that generation, and it is being taken; or it has been.
+  void AnnounceMap(std::uint64_t generation);
+  void MapTaken(std::uint64_t generation);
+  // Of a layout that does not lie in the map of that generation: OK when a later one has been
+  // taken, which is waited for if one was announced. OUT_OF_RANGE: there is none; else as Enter.
+  absl::Status AwaitMapAfter(std::uint64_t generation, const IoPermit& permit);
+
   // As Options::soft_timeout_ms, also for who waits already.
   void SetSoftTimeout(std::uint32_t soft_timeout_ms) { soft_ms_.store(soft_timeout_ms); }
+
+  // What has gone over each, and how it is.
+  std::vector<v1::LunReport> Report() const;
+  // Requests to that LUN are done.
+  void Count(std::uint32_t lun, bool writes, std::uint64_t requests, std::uint64_t bytes);
 
   // Waits until every path is registered for the session. The first error that waiting does not
   // mend; UNAVAILABLE after a while.
@@ -126,6 +147,8 @@ class LunPaths {
     // Reads need no key: neither a volume that is only read nor a LUN with nothing but metadata is
     // registered for. (So no fault of a client can reach these.)
     bool may_write = false;
+    bool joins =
+        false;  // it has come with a later map, and has not been usable yet: none misses it
     // How many are in, and kClosed while nobody may come in.
     std::atomic<std::uint32_t> users{0};
     // Under mutex_.
@@ -140,11 +163,20 @@ class LunPaths {
     bool begun_without = false;     // it was when the session began
     std::uint64_t granted_for = 0;  // the session whose first key was used here
     absl::Status problem;           // of the last try
+    // Under no lock.
+    std::atomic<std::uint64_t> reads{0}, read_bytes{0}, writes{0}, written_bytes{0};
     // Of who mends it.
     std::uint64_t key = 0;  // registered, as far as is known
+    // Granted to that session, and refused by the LUN, which has another one of this host yet.
+    struct {
+      std::uint64_t key = 0, session = 0;
+      std::uint32_t tries = 0;
+    } spare;
   };
   static constexpr std::uint32_t kClosed = 1U << 31;
 
+  void AddPath(const OpenVolume& volume, std::size_t index, const Pool& pool, const Uuid& uuid)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NeedsKey(const Path& path) const;
   void Close(Path& path);
   void StartMending(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -172,8 +204,10 @@ class LunPaths {
 
   Session& session_;
   const Clock& clock_;
-  std::atomic<std::uint32_t> soft_ms_;        // as Options::soft_timeout_ms
-  std::vector<std::unique_ptr<Path>> paths_;  // by LUN
+  std::atomic<std::uint32_t> soft_ms_;  // as Options::soft_timeout_ms
+  // By number. There is room for all that a volume may have: it grows under mutex_, while others
+  // use what they know of it.
+  std::vector<std::unique_ptr<Path>> paths_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> give_up_ms_{0};  // 0: not
   std::atomic<std::uint64_t> busy_said_ms_{0};
@@ -184,6 +218,7 @@ class LunPaths {
   CondVar changed_;
   std::uint64_t granted_session_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t granted_key_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t announced_map_ ABSL_GUARDED_BY(mutex_) = 0, taken_map_ ABSL_GUARDED_BY(mutex_) = 0;
   WorkerPool menders_;
 };
 

@@ -26,6 +26,26 @@ TEST_F(LunPathsTest, RegistersAndTakesTheRegistrationAway) {
   EXPECT_THAT(target_.Keys(), ElementsAre(1));
 }
 
+TEST_F(LunPathsTest, WhatWentOverAPathIsReported) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  EXPECT_TRUE(Write(0, 'a').ok());
+  EXPECT_TRUE(Write(0, 'b').ok());
+  EXPECT_EQ(Read(0), 'b');
+  const v1::LunReport report = paths_->Report().at(0);
+  EXPECT_EQ(report.writes(), 2U);
+  EXPECT_EQ(report.reads(), 1U);
+  EXPECT_EQ(report.written_bytes(), 2 * report.read_bytes());
+  EXPECT_EQ(report.problem(), "");
+  EXPECT_NE(report.path(), "");
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  std::thread writer([&] { EXPECT_TRUE(Write(0, 'c').ok()); });
+  while (paths_->Report().at(0).problem().empty()) std::this_thread::yield();
+  target_.SetUnreachable(false);
+  writer.join();
+  EXPECT_EQ(paths_->Report().at(0).writes(), 3U) << "each once, however often it was tried";
+}
+
 TEST_F(LunPathsTest, AWriteOnALostPathIsDoneAgainAndTheOldOneNeverLands) {
   ASSERT_TRUE(paths_->Begin().ok());
   ASSERT_TRUE(Write(0, 'a').ok());
@@ -144,6 +164,29 @@ TEST_F(LunPathsTest, AnUnknownRegistrationIsMadeAgainWithAnotherKey) {
     session_.BeginNext();
     MakePaths({});
   }
+}
+
+// As of a host that was started anew, until its last session is fenced: each key that it asks for
+// costs everybody a reset.
+TEST_F(LunPathsTest, AHostThatIsRegisteredYetKeepsTheKeyThatItWasGranted) {
+  ASSERT_TRUE(volume_.luns[0]->reservations()->Register(77).done());
+  std::thread begin([&] { EXPECT_TRUE(paths_->Begin().ok()); });
+  while (target_.registrations_refused() < 3) std::this_thread::yield();
+  EXPECT_EQ(session_.asked_, 0);
+  EXPECT_TRUE(mdc_->reservations()->Preempt(1, 77).done());
+  begin.join();
+  EXPECT_EQ(session_.asked_, 0);
+  EXPECT_THAT(target_.Keys(), ElementsAre(1, 100));
+}
+
+// It may be its own, of a registration whose outcome was unknown.
+TEST_F(LunPathsTest, AHostThatStaysRegisteredAsksForAnotherKeyAfterAll) {
+  ASSERT_TRUE(volume_.luns[0]->reservations()->Register(77).done());
+  std::thread begin([&] { EXPECT_TRUE(paths_->Begin().ok()); });
+  while (session_.asked_ == 0) std::this_thread::yield();
+  EXPECT_GE(target_.registrations_refused(), 5);
+  EXPECT_TRUE(mdc_->reservations()->Preempt(1, 77).done());
+  begin.join();
 }
 
 TEST_F(LunPathsTest, WaitsEndWithTheSession) {

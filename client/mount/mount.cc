@@ -45,12 +45,17 @@ Mount::~Mount() {
 
 absl::Status Mount::Start(std::function<void()> on_end) {
   connector_ = MakeGrpcConnector(tls_, options_.mdcs.size() > 1);
-  const FileDataOptions data{.atime = options_.NotedAtime(),
-                             .soft_timeout_ms = options_.soft_timeout_ms,
-                             .stop_timeout_ms = kWriteOutMs,
-                             .max_read_ahead_bytes = options_.read_ahead_bytes,
-                             .max_write_behind_bytes = options_.write_behind_bytes,
-                             .flush_on_close = options_.flush_on_close};
+  const FileDataOptions data{
+      .atime = options_.NotedAtime(),
+      .soft_timeout_ms = options_.soft_timeout_ms,
+      .stop_timeout_ms = kWriteOutMs,
+      .max_read_ahead_bytes = options_.read_ahead_bytes,
+      .max_write_behind_bytes = options_.write_behind_bytes,
+      .flush_on_close = options_.flush_on_close,
+      .open_more = [this](const OpenVolume& open, const VolumeDescriptor& later) {
+        return OpenMoreLuns(open, later, options_.luns,
+                            writable_ ? LunAccess::kReadWrite : LunAccess::kReadOnly);
+      }};
   const auto invalidate_pages = [this](std::uint64_t inode, const ByteRange& range) {
     FuseSession* fuse = invalidator_.load(std::memory_order_acquire);
     if (fuse == nullptr) return;

@@ -33,6 +33,12 @@ class Delegations {
     bool has_reserved() const { return !reserved_.empty(); }
     // REQUIRES: has_reserved().
     const v1::ReservedInode& next_reserved() const { return reserved_.front(); }
+    // Whether the next one may become a file of theirs: it may be charged to somebody. REQUIRES:
+    // has_reserved().
+    bool MayMakeFor(std::uint32_t uid, std::uint32_t gid) const {
+      const v1::ReservedInode& next = reserved_.front();
+      return !next.owned() || (next.uid() == uid && next.gid() == gid);
+    }
     void DropReserved() { reserved_.clear(); }
     // How many more the next delegated create asks for, and the next one that waits for the
     // controller.

@@ -41,6 +41,7 @@ std::optional<v1::Attr> NameCache::CreateDelegated(
   const Attributes& parent = *directory->attr;
   const bool plain = parent.flags == 0 && !parent.xattrs && (parent.mode & S_ISGID) == 0;
   if (!absent || !plain || !ValidateName(create.name()).ok()) return std::nullopt;
+  if (!directory->delegation.MayMakeFor(owner.uid(), owner.gid())) return std::nullopt;
 
   const std::uint64_t inode = directory->delegation.next_reserved().inode();
   const DelegatedFile file =

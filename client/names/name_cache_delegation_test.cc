@@ -48,9 +48,10 @@ class NameCacheDelegationTest : public testing::Test {
     for (int i = 0; i < numbers; ++i) reply.add_reserved_inodes()->set_inode(kFirst + i);
     Reply(std::move(request), 50, std::move(reply));
   }
-  std::optional<v1::Attr> Create(const std::string& name, bool sends = true) {
+  std::optional<v1::Attr> Create(const std::string& name, bool sends = true,
+                                 const v1::Credentials& owner = {}) {
     v1::Request request = CreateOf(name);
-    return cache_.CreateDelegated(*request.mutable_create(), {}, now_,
+    return cache_.CreateDelegated(*request.mutable_create(), owner, now_,
                                   [&](const v1::EntryReply&, const v1::Replay& decided) {
                                     *request.mutable_delegated() = decided;
                                     if (sends) sent_.push_back(request);
@@ -88,6 +89,24 @@ class NameCacheDelegationTest : public testing::Test {
   v1::Time now_;
   std::vector<v1::Request> sent_;
 };
+
+TEST_F(NameCacheDelegationTest, WhatIsChargedToOneOwnerIsNoOthersFile) {
+  v1::Request request = CreateOf("stocked");
+  request.mutable_create()->set_reserved_inodes(4);
+  v1::Reply reply;
+  v1::ReservedInode& reserved = *reply.add_reserved_inodes();
+  reserved.set_inode(kFirst);
+  reserved.set_owned(true);
+  reserved.set_uid(1000);
+  reserved.set_gid(1000);
+  Reply(std::move(request), 50, std::move(reply));
+  v1::Credentials owner;
+  owner.set_uid(1001);
+  owner.set_gid(1000);
+  EXPECT_EQ(Create("a", true, owner), std::nullopt);
+  owner.set_uid(1000);
+  EXPECT_TRUE(Create("a", true, owner));
+}
 
 TEST_F(NameCacheDelegationTest, ADelegatedFileExistsAtOnce) {
   EXPECT_EQ(Create("a"), std::nullopt);  // of what?

@@ -17,7 +17,8 @@ void Renewals::Registered(std::uint64_t sent_ms, std::uint32_t lease_ms, bool kn
   lease_ms_ = lease_ms;
   knows_recall_work_ = knows_recall_work;
   giving_up_ = false;
-  renew_at_ms_ = sent_ms + RenewalPeriodMs(lease_ms_, controllers_);
+  // Where there are others to go to, this controller is to know at once that it may be missed.
+  renew_at_ms_ = sent_ms + (controllers_ > 1 ? 0 : RenewalPeriodMs(lease_ms_, controllers_));
 }
 
 bool Renewals::MustGiveUp(std::uint64_t now_ms, const RecallWork& work) const {

@@ -2,6 +2,7 @@
 //
 // Invariants:
 //   1. One renewal is on its way at a time; the next is due a period after the last was sent.
+//      The first one is due at once where the client knows other controllers.
 //   2. While the session is being given up, an answered renewal renews nothing.
 //   3. It is given up only to a controller that knows how, and after a refusal not again before
 //      the patience with lost paths is over.

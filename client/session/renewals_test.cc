@@ -32,6 +32,14 @@ TEST(Renewals, TheNextIsDueAPeriodAfterTheLast) {
   EXPECT_EQ(renewals.Next(kNowMs + 2 * period_ms), Action::kRenew);
 }
 
+TEST(Renewals, AControllerThatOthersCouldFollowIsPromisedOneAtOnce) {
+  Renewals renewals(2);
+  renewals.Registered(kNowMs, kLeaseMs, true);
+  ASSERT_EQ(renewals.Next(kNowMs), Action::kRenew);
+  const std::uint64_t period_ms = RenewalPeriodMs(kLeaseMs, 2);
+  EXPECT_EQ(renewals.Renew(kNowMs, {})->request.renew().next_ms(), period_ms);
+}
+
 TEST(Renewals, OneIsOnItsWayAtATimeAndItsSilenceEndsTheStream) {
   Renewals renewals(1);
   renewals.Registered(kNowMs, kLeaseMs, true);

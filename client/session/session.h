@@ -65,10 +65,17 @@ class SessionEvents {
   virtual void OnRegistered(std::uint64_t /*session*/, std::uint64_t /*key*/) {}
   // What was told under this number, and later, may be lost with the session: OnEvicted follows.
   virtual void OnEarlyLost(std::uint64_t /*first*/) {}
+  // The volume has this map now. Also where this host has it: TookMap is the answer. Nothing that
+  // is placed by it was handed over before.
+  virtual void OnNewMap(const VolumeDescriptor& /*map*/) {}
+  // What this client may send to LUN sets from now on; Traffic is the answer, from time to time.
+  virtual void OnDeal(const v1::Deal& /*deal*/) {}
   // The session is over: everything held is void. A new one is registered by itself afterwards.
   virtual void OnEvicted() = 0;
   // Any thread, with no lock held; several times a second.
   virtual RecallWork LookAtRecalls() const { return {}; }
+  // For people, with each renewal: what has gone to each LUN, and how its path is. As above.
+  virtual std::vector<v1::LunReport> ReportLuns() const { return {}; }
   // After a reconnection into a new epoch: what this client holds, to be claimed again. For each
   // open it calls Session::Claims, with no close of it posted between the look and that call.
   virtual std::vector<v1::Reclaim> CollectReclaims() = 0;
@@ -177,8 +184,11 @@ class Session {
   virtual bool delays_attributes() const { return false; }
   // Commits have long waited for room in the controller's store, as of the last renewal.
   virtual bool commits_wait() const { return false; }
-  // The volume descriptor that the controller sent at registration.
+  // The volume descriptor that the controller sent at the first registration.
   virtual const VolumeDescriptor& descriptor() const = 0;
+
+  // The map of that generation is in use here, or why not yet: the controller is told.
+  virtual void TookMap(std::uint64_t /*generation*/, const absl::Status& /*status*/) {}
 
   // Within CollectReclaims: the inode is claimed as open. Closes of it that were posted before are
   // void, since it was opened again without a word to anybody; those that come later are not.

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -76,6 +77,7 @@ class SessionImpl : public Session {
   bool delays_attributes() const override { return terms_.delays_attributes(); }
   bool commits_wait() const override { return terms_.commits_wait(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
+  void TookMap(std::uint64_t generation, const absl::Status& status) override;
   void Shutdown() override;
 
  private:
@@ -89,7 +91,7 @@ class SessionImpl : public Session {
 
   void WriterMain();
   void WatchMain();
-  void LookAtLease(std::uint64_t now_ms, const RecallWork& work)
+  void LookAtLease(std::uint64_t now_ms, const RecallWork& work, std::vector<v1::LunReport> luns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks to be evicted. The lease is over from here on, unless that is refused.
   void GiveUp(std::uint64_t now_ms, const RecallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -107,8 +109,9 @@ class SessionImpl : public Session {
   bool Reconnect();
   // `*active` is whom a standby names.
   absl::Status TryRegister(const std::string& address, std::string* active);
-  // ENODEV: it is another volume's than is mounted.
-  absl::Status TakeDescriptor(const v1::HelloReply& hello);
+  // `later`: what the mounted volume's map is by now, if the controller says so. ENODEV: it is
+  // another volume's than is mounted.
+  absl::Status TakeDescriptor(const v1::HelloReply& hello, std::optional<VolumeDescriptor>& later);
   // Says once why the controller did not take the session, where a person has to do something; and
   // where it will take none, lets programs know when the lease is over.
   void OnRefused(const std::string& address, const absl::Status& why);

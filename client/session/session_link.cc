@@ -1,5 +1,6 @@
 // The receiving side of a session: replies and callbacks.
 #include <cerrno>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -146,10 +147,22 @@ void SessionImpl::HandleCallback(const v1::Callback& callback) {
     events_.OnRecallLocks(recall.inode(), recall.token(), recall.contended());
   } else if (callback.has_locks_broken()) {
     events_.OnLocksBroken(callback.locks_broken().inode());
+  } else if (callback.has_ping()) {
+    v1::Request request;
+    request.mutable_pong()->set_number(callback.ping().number());
+    Post(std::move(request));
   } else if (callback.has_farewell()) {
     const v1::Farewell& farewell = callback.farewell();
     spdlog::info("volume {}: {}{}", options_.volume, farewell.reason(),
                  farewell.stopped() ? "; waiting until it is started again" : "");
+  } else if (callback.has_new_map()) {
+    const std::string& framed = callback.new_map().volume_descriptor();
+    const auto map = DecodeDescriptor(std::as_bytes(std::span(framed)));
+    if (map.ok() && map->volume == descriptor_.volume) return events_.OnNewMap(*map);
+    spdlog::error("volume {}: its new map cannot be used: {}", options_.volume,
+                  map.ok() ? "it is another volume's" : std::string(map.status().message()));
+  } else if (callback.has_deal()) {
+    events_.OnDeal(callback.deal());
   } else if (callback.has_evicted()) {
     lease_.Void();
     evicted_ = true;

@@ -1,6 +1,8 @@
 // Registering a session with the controller that serves the volume, and its end there.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -14,6 +16,7 @@ namespace reel::client {
 namespace {
 
 constexpr std::size_t kMostRefusals = 16;
+constexpr std::size_t kMostProblem = 256;  // bytes of MapTaken.problem
 
 }  // namespace
 
@@ -77,21 +80,33 @@ bool SessionImpl::Reconnect() {
   }
 }
 
-// The first one is what is mounted, for good.
-absl::Status SessionImpl::TakeDescriptor(const v1::HelloReply& hello) {
+// The first one is what is mounted, for good; a later one is its map by now.
+absl::Status SessionImpl::TakeDescriptor(const v1::HelloReply& hello,
+                                         std::optional<VolumeDescriptor>& later) {
   if (descriptor_.generation != 0 && hello.volume_descriptor().empty()) return absl::OkStatus();
-  absl::StatusOr<VolumeDescriptor> early_number = DescriptorOf(hello);
-  if (!early_number.ok()) return early_number.status();
+  absl::StatusOr<VolumeDescriptor> sent = DescriptorOf(hello);
+  if (!sent.ok()) return sent.status();
   if (descriptor_.generation == 0) {
-    descriptor_ = *std::move(early_number);
-  } else if (early_number->volume != descriptor_.volume) {
+    descriptor_ = *std::move(sent);
+    terms_.TookMap(descriptor_.generation);
+  } else if (sent->volume != descriptor_.volume) {
     return ErrnoStatus(ENODEV, absl::StrCat("volume ", options_.volume, " is another one (",
-                                            early_number->volume.ToString(), ") than is mounted"));
-  } else if (early_number->generation > descriptor_.generation) {
+                                            sent->volume.ToString(), ") than is mounted"));
+  } else if ((hello.features() & v1::FEATURE_NEW_MAP) != 0) {
+    later = *std::move(sent);
+  } else if (sent->generation > terms_.map_generation()) {
     spdlog::warn("volume {}: its LUNs changed; mount it again to use the new ones",
                  options_.volume);
   }
   return absl::OkStatus();
+}
+
+void SessionImpl::TookMap(std::uint64_t generation, const absl::Status& status) {
+  if (status.ok()) terms_.TookMap(generation);
+  v1::Request request;
+  request.mutable_map_taken()->set_generation(generation);
+  request.mutable_map_taken()->set_problem(std::string(status.message().substr(0, kMostProblem)));
+  Post(std::move(request));
 }
 
 // ENODEV: the volume was made anew, or another one has its name. EACCES, EPERM: this host's
@@ -142,7 +157,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
                        .resume_session = session_id(),
                        // A new session is told what volume it is one of, also by a controller of
                        // a release that does not compare.
-                       .map_generation = session_id() != 0 ? descriptor_.generation : 0,
+                       .map_generation = session_id() != 0 ? terms_.map_generation() : 0,
                        .mounted_volume = descriptor_.volume,
                        .caches_attributes = options_.caches_attributes,
                        .early_replies = options_.early_replies,
@@ -150,7 +165,8 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
                        .program = options_.program};
   absl::StatusOr<v1::HelloReply> hello = SayHello(*stream, from, active);
   absl::Status status = hello.status();
-  if (status.ok()) status = TakeDescriptor(*hello);
+  std::optional<VolumeDescriptor> later;
+  if (status.ok()) status = TakeDescriptor(*hello, later);
   if (status.ok() && hello->must_reclaim() && (hello->features() & v1::FEATURE_EARLY_REPLY) == 0) {
     MutexLock lock(mutex_);
     if (queue_.AnyEarly()) {
@@ -189,6 +205,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     }
   }
   if (!resumed) events_.OnRegistered(hello->session(), hello->key());
+  if (later) events_.OnNewMap(*later);
   if (resumed && hello->must_reclaim()) SendReclaims();
   MutexLock lock(mutex_);
   link_.Live();

@@ -8,6 +8,7 @@
 // Threads: any may read the terms. The phase is externally synchronised.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -36,6 +37,12 @@ class SessionTerms {
   void SetKey(std::uint64_t key) { key_.store(key); }
   void SetCommitsWait(bool wait) { commits_wait_.store(wait); }
 
+  // The map by which this host reaches the LUNs; it never goes back.
+  void TookMap(std::uint64_t generation) {
+    map_generation_.store(std::max(map_generation_.load(), generation));
+  }
+  std::uint64_t map_generation() const { return map_generation_.load(); }
+
   std::uint64_t session_id() const { return session_id_.load(); }
   std::uint64_t key() const { return key_.load(); }
   bool read_only() const { return read_only_.load(); }
@@ -48,6 +55,7 @@ class SessionTerms {
  private:
   std::atomic<std::uint64_t> session_id_{0};
   std::atomic<std::uint64_t> key_{0};
+  std::atomic<std::uint64_t> map_generation_{0};
   std::atomic<bool> read_only_{false};
   std::atomic<bool> delays_attributes_{false};
   std::atomic<bool> commits_wait_{false};

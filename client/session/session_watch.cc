@@ -1,8 +1,10 @@
 // The watch over a session's lease and stream.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "client/session/session_impl.h"
 
@@ -25,12 +27,14 @@ void SessionImpl::WatchMain() {
     if (!link_.live() || phase_.closing()) continue;
     mutex_.Unlock();
     const RecallWork work = events_.LookAtRecalls();
+    std::vector<v1::LunReport> luns = events_.ReportLuns();
     mutex_.Lock();
-    if (link_.live() && !phase_.closing()) LookAtLease(clock_.NowMs(), work);
+    if (link_.live() && !phase_.closing()) LookAtLease(clock_.NowMs(), work, std::move(luns));
   }
 }
 
-void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work) {
+void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work,
+                              std::vector<v1::LunReport> luns) {
   if (renewals_.MustGiveUp(now_ms, work)) GiveUp(now_ms, work);
   switch (renewals_.Next(now_ms)) {
     case Renewals::Action::kNothing:
@@ -41,6 +45,8 @@ void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work) {
       return;
     case Renewals::Action::kRenew:
       const PendingCallPtr renewal = renewals_.Renew(now_ms, work);
+      renewal->request.mutable_renew()->mutable_luns()->Assign(
+          std::make_move_iterator(luns.begin()), std::make_move_iterator(luns.end()));
       renewal->on_done = [this](const absl::StatusOr<v1::Reply>& reply) {
         if (reply.ok()) terms_.SetCommitsWait(reply->commits_wait());
       };

@@ -192,6 +192,18 @@ v1::RecallWork FakeMdc::recall_work() const {
   return recall_work_;
 }
 
+std::vector<v1::LunReport> FakeMdc::lun_reports() const {
+  MutexLock lock(mutex_);
+  return lun_reports_;
+}
+
+void FakeMdc::Ping(std::uint64_t session, std::uint64_t number) {
+  MutexLock lock(mutex_);
+  v1::ServerFrame frame;
+  frame.add_callbacks()->mutable_ping()->set_number(number);
+  sessions_.at(session).stream->Push(std::move(frame));
+}
+
 void FakeMdc::EndSession(ClientSession& session) {
   session.evicted = true;
   if (session.stream != nullptr) {
@@ -321,7 +333,7 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_protocol(1);
     answer.set_session(session->id);
     answer.set_epoch(epoch_);
-    answer.set_features(hello.features() & v1::FEATURE_RECALL_WORK);
+    answer.set_features(hello.features() & (v1::FEATURE_RECALL_WORK | v1::FEATURE_NEW_MAP));
     answer.set_lease_ms(options_.lease_ms);
     answer.set_slots(options_.slots);
     answer.set_must_reclaim(session->must_reclaim);
@@ -397,9 +409,17 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       break;
     case v1::Request::kRenew:
       if (request.renew().has_work()) recall_work_ = request.renew().work();
+      lun_reports_.assign(request.renew().luns().begin(), request.renew().luns().end());
       reply.set_commits_wait(commits_wait_);
       break;
+    case v1::Request::kMapTaken:
+      if (request.map_taken().problem().empty()) {
+        map_taken_.set_generation(request.map_taken().generation());
+      }
+      map_taken_.set_problem(request.map_taken().problem());
+      break;
     case v1::Request::kGoodbye:
+    case v1::Request::kPong:
       break;
     case v1::Request::kGiveUp:
       if (lets_give_up_) {

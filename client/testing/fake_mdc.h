@@ -60,9 +60,13 @@ class FakeMdc : public MdcConnector {
   void ShowInstead(const Uuid& volume, int hellos);
   // Streams end; Hellos are answered with that errno. 0: no longer.
   void ShutOut(int error);
+  // The volume has that map; sessions are told. Blocks from `first` on of its pool 0 are given out
+  // first.
+  void ChangeMap(const VolumeDescriptor& map, std::uint64_t first);
   void SetCommitsWait(bool wait);  // as it says to renewals
   // From now on who gives up is evicted; before, nobody waits for it.
   void LetGiveUp();
+  void Ping(std::uint64_t session, std::uint64_t number);
 
   // ---- what a test asks it
   std::uint64_t CreateFile(std::uint32_t mode = 0100644);
@@ -73,12 +77,16 @@ class FakeMdc : public MdcConnector {
   std::uint64_t WaitingFor(std::uint64_t inode) const;
   // True when some session may write the file.
   bool HasWriter(std::uint64_t inode) const;
+  // The last that any session has taken, and why not, as it said last.
+  std::uint64_t taken_map() const;
+  std::string map_problem() const;
   // How often it carried out an operation ("set_attr"), repetitions not counted.
   std::uint64_t CountOf(v1::Request::OpCase op) const;
   std::uint64_t received_bytes() const;
   std::uint64_t repetitions() const;
   // As the last renewal said.
   v1::RecallWork recall_work() const;
+  std::vector<v1::LunReport> lun_reports() const;  // of the last renewal
   std::vector<std::string> wrongs() const;
 
  private:
@@ -155,6 +163,7 @@ class FakeMdc : public MdcConnector {
   }
 
   VolumeDescriptor descriptor_ ABSL_GUARDED_BY(mutex_);
+  v1::MapTaken map_taken_ ABSL_GUARDED_BY(mutex_);
   bool compares_volumes_ ABSL_GUARDED_BY(mutex_) = true;
   Uuid other_volume_ ABSL_GUARDED_BY(mutex_);
   int other_volume_hellos_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -167,6 +176,7 @@ class FakeMdc : public MdcConnector {
   bool lose_replies_ ABSL_GUARDED_BY(mutex_) = false;
   bool lets_give_up_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RecallWork recall_work_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::LunReport> lun_reports_ ABSL_GUARDED_BY(mutex_);
   bool commits_wait_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   v1::Request::OpCase refused_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;

@@ -254,4 +254,31 @@ void FakeMdc::FreeBlocks(File& file, FileBlock start, std::uint64_t length_block
   file.extents.Erase(start, length_blocks);
 }
 
+// ---- its map ----------------------------------------------------------------------------------
+
+void FakeMdc::ChangeMap(const VolumeDescriptor& map, std::uint64_t first) {
+  MutexLock lock(mutex_);
+  descriptor_ = map;
+  free_.clear();
+  for (std::uint64_t block = first; block < map.pools[0].size_blocks(); ++block) {
+    free_.insert(free_.end(), block);
+  }
+  for (auto& [id, session] : sessions_) {
+    if (session.stream == nullptr) continue;
+    v1::ServerFrame frame;
+    frame.add_callbacks()->mutable_new_map()->set_volume_descriptor(*EncodeDescriptor(map));
+    session.stream->Push(std::move(frame));
+  }
+}
+
+std::uint64_t FakeMdc::taken_map() const {
+  MutexLock lock(mutex_);
+  return map_taken_.generation();
+}
+
+std::string FakeMdc::map_problem() const {
+  MutexLock lock(mutex_);
+  return map_taken_.problem();
+}
+
 }  // namespace reel::client

@@ -83,7 +83,8 @@ class FileAccess {
     return {.session = f.grant.session(),
             .interrupt = interrupt,
             .yields_to = entered.passing_round == 0 ? &context_.recalls : nullptr,
-            .inode = f.inode};
+            .inode = f.inode,
+            .tree = f.attr.project()};
   }
 
   // For a stream that has come to `at_bytes`, under a token of `mode`: when less is known beyond

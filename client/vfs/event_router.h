@@ -86,6 +86,8 @@ class EventRouter : public SessionEvents {
   void OnRegistered(std::uint64_t session, std::uint64_t key) override {
     data_.OnRegistered(session, key);
   }
+  void OnNewMap(const VolumeDescriptor& map) override { data_.OnNewMap(map); }
+  void OnDeal(const v1::Deal& deal) override { data_.OnDeal(deal); }
   void OnStreamLost() override {
     {
       MutexLock lock(mutex_);
@@ -107,6 +109,7 @@ class EventRouter : public SessionEvents {
     locks_.OnRecall(inode, token, contended);
   }
   RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
+  std::vector<v1::LunReport> ReportLuns() const override { return data_.ReportLuns(); }
   void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
   std::vector<v1::Reclaim> CollectReclaims() override {
     // In the new epoch nobody recalls what the kernel has kept. Nothing else would come on this

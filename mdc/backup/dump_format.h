@@ -30,7 +30,7 @@ inline constexpr std::size_t kMaxDumpBlockBytes = 3 << 20;
 inline constexpr schema::Family kDumpedFamilies[] = {
     schema::Family::kVolume, schema::Family::kInode,  schema::Family::kDirent,
     schema::Family::kCookie, schema::Family::kExtent, schema::Family::kXattr,
-    schema::Family::kOrphan};
+    schema::Family::kOrphan, schema::Family::kQuota};
 
 struct DumpHead {
   Uuid dump{};

@@ -55,6 +55,7 @@ class Restorer {
     volume_.set_next_session(volume_.next_session() + kNumbersSkippedByRestore);
     volume_.set_last_dump(volume_.last_dump() + kNumbersSkippedByRestore);
     volume_.set_clean(true);
+    volume_.clear_open_blocks();  // all is free that no file has (Finish)
     return absl::OkStatus();
   }
 

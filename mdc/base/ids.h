@@ -8,5 +8,7 @@ namespace reel::mdc {
 using StreamId = StrongNumber<struct StreamTag>;  // one connection; made by the server
 using TicketId = StrongNumber<struct TicketTag>;  // one fetch
 using FenceId = StrongNumber<struct FenceTag>;    // one order to fence
+using CopyId = StrongNumber<struct CopyTag>;      // one order to copy blocks
+using JobId = StrongNumber<struct JobTag>;        // work that moves data; kept in the store
 
 }  // namespace reel::mdc

@@ -54,6 +54,8 @@ class SessionClock {
   std::uint64_t NowMs() const {
     return heard_ ? before_ms_ + std::min(SilentMs(), silence_limit_ms_) : 0;
   }
+  bool HasHeard() const { return heard_; }
+  std::uint64_t observed_ms() const { return observed_ms_; }  // by the clock
   // When somebody was last heard: another one after each silence.
   std::uint64_t HeardMs() const { return heard_ms_; }
   // Since somebody was last heard, or the start.

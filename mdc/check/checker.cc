@@ -1,9 +1,11 @@
 #include "mdc/check/checker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "mdc/check/checker_facts.h"
+#include "mdc/space/open_space.h"
 #include "proto/mdc.pb.h"
 
 namespace reel::mdc {
@@ -14,20 +16,42 @@ std::string EntryText(std::uint64_t directory, std::string_view name) {
                       absl::CHexEscape(absl::string_view(name.data(), name.size())), "\"");
 }
 
-FamilyCursor::FamilyCursor(const MetaDb& db, schema::Family family, Report& report)
-    : report_(report),
-      family_(schema::Prefix(family)),
-      cursor_(db.Scan(family_, family_, Tier::kAll)) {
+void Report::Add(std::string_view code, std::string where, std::string what) {
+  if (!stopped_.ok()) return;
+  ++totals_.problems;
+  if (sink_.on_problem) sink_.on_problem({std::string(code), std::move(where), std::move(what)});
+}
+
+// A LUN that does not answer just now is no damage, and fsck.reelfs would not mend it.
+void Report::AddUnreadable(std::string where, const absl::Status& why) {
+  if (bounds_ != nullptr && !absl::IsDataLoss(why)) return stopped_.Update(why);
+  Add("unreadable", std::move(where), absl::StrCat("reading stopped early: ", why.message()));
+}
+
+void Report::Look() {
+  const std::uint64_t passed = std::exchange(passed_, 0);
+  if (!stopped_.ok()) return;
+  if (bounds_->most_bytes != 0 && kept_bytes_ > bounds_->most_bytes) {
+    stopped_ = absl::ResourceExhaustedError(absl::StrCat(
+        "the check has to keep more than the ", bounds_->most_bytes / kMiB, " MiB that it may"));
+  } else if (bounds_->go_on && !bounds_->go_on(passed)) {
+    stopped_ = absl::CancelledError("the check was stopped");
+  }
+}
+
+FamilyCursor::FamilyCursor(const Snapshot& view, schema::Family family, Report& report)
+    : report_(report), family_(schema::Prefix(family)), cursor_(view.Scan(family_)) {
   SkipUnreadable();
 }
 
 void FamilyCursor::Next() {
+  report_.Passed();
   cursor_->Next();
   SkipUnreadable();
 }
 
 void FamilyCursor::SkipUnreadable() {
-  for (; cursor_->Valid(); cursor_->Next()) {
+  for (; report_.stopped().ok() && cursor_->Valid(); cursor_->Next()) {
     auto key = schema::Parse(cursor_->key());
     if (key.ok()) {
       key_ = *key;
@@ -39,8 +63,7 @@ void FamilyCursor::SkipUnreadable() {
   }
   valid_ = false;
   if (!cursor_->status().ok()) {
-    report_.Add("unreadable", absl::StrCat("family ", family_),
-                absl::StrCat("reading stopped early: ", cursor_->status().message()));
+    report_.AddUnreadable(absl::StrCat("family ", family_), cursor_->status());
   }
 }
 
@@ -55,7 +78,7 @@ std::string State::NameOf(const NameFact& name) const {
   std::string value;
   v1::DirentRecord record;
   const auto found =
-      input.db.Get(schema::CookieKey(InodeNumber(name.directory), name.cookie), &value, Tier::kAll);
+      input.view.Get(schema::CookieKey(InodeNumber(name.directory), name.cookie), &value);
   if (found.ok() && *found == Found::kYes && record.ParseFromString(value)) return record.name();
   return absl::StrCat("(cookie ", name.cookie, ")");
 }
@@ -63,7 +86,7 @@ std::string State::NameOf(const NameFact& name) const {
 namespace {
 
 void CheckVolumeRecord(State& state) {
-  FamilyCursor cursor(state.input.db, schema::Family::kVolume, state.report);
+  FamilyCursor cursor(state.input.view, schema::Family::kVolume, state.report);
   if (!cursor.valid()) {
     state.report.Add("volume-record", "volume record", "it is missing");
     return;
@@ -73,7 +96,7 @@ void CheckVolumeRecord(State& state) {
   if (!schema::IsKnownFormat(record.format())) {
     state.report.Add("volume-record", "volume record",
                      absl::StrCat("it has format ", record.format(), "; this program knows ",
-                                  schema::kFormat, " to ", schema::kDumpedFormat));
+                                  schema::kFormat, " to ", schema::kLastFormat));
   }
   if (record.volume() != state.input.descriptor.volume.ToBytes()) {
     const auto uuid = Uuid::FromBytes(record.volume());
@@ -88,11 +111,11 @@ void CheckVolumeRecord(State& state) {
 
 // Families that are reserved or unknown have no records.
 void CheckOtherFamilies(State& state) {
-  constexpr std::string_view kKnown = "VIDCEXFWOSR";
+  constexpr std::string_view kKnown = "VIDCEXFWOSRJQB";
   for (int byte = 0; byte < 256; ++byte) {
     const std::string prefix(1, static_cast<char>(byte));
     if (kKnown.find(prefix) != std::string_view::npos) continue;
-    const auto cursor = state.input.db.Scan(prefix, prefix, Tier::kAll);
+    const auto cursor = state.input.view.Scan(prefix);
     if (cursor->Valid()) {
       state.report.Add("key-unknown", absl::StrCat("family 0x", absl::BytesToHexString(prefix)),
                        "it holds records, which this version does not know");
@@ -131,8 +154,8 @@ void CheckStoredReply(State& state, const FamilyCursor& cursor, bool session_exi
 }  // namespace
 
 void CheckSessions(State& state) {
-  FamilyCursor sessions(state.input.db, schema::Family::kSession, state.report);
-  FamilyCursor replies(state.input.db, schema::Family::kReply, state.report);
+  FamilyCursor sessions(state.input.view, schema::Family::kSession, state.report);
+  FamilyCursor replies(state.input.view, schema::Family::kReply, state.report);
   while (sessions.valid() || replies.valid()) {
     if (sessions.valid() && (!replies.valid() || sessions.key().first <= replies.key().first)) {
       CheckSession(state, sessions);
@@ -153,23 +176,83 @@ void CheckSessions(State& state) {
   }
 }
 
+void CheckJobs(State& state) {
+  FamilyCursor jobs(state.input.view, schema::Family::kJob, state.report);
+  for (; jobs.valid(); jobs.Next()) {
+    v1::JobRecord record;
+    jobs.Decode(record, absl::StrCat("job ", jobs.key().first));
+  }
+}
+
+void CheckBandwidth(State& state) {
+  FamilyCursor cursor(state.input.view, schema::Family::kBandwidth, state.report);
+  for (; cursor.valid(); cursor.Next()) {
+    const std::uint64_t number = cursor.key().second;
+    v1::CapacityRecord capacity;
+    v1::ReservationRecord reservation;
+    if (cursor.key().first == static_cast<std::uint64_t>(schema::BandwidthKind::kCapacity)) {
+      cursor.Decode(capacity, absl::StrCat("capacity of stripe set ", number & 0xffffffff,
+                                           " of pool ", number >> 32));
+    } else {
+      cursor.Decode(reservation, absl::StrCat("reservation ", number));
+    }
+  }
+}
+
 }  // namespace checker
 
-CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink) {
+namespace {
+
+// The volume as it is open, by the record that the view has.
+VolumeDescriptor OpenPartOf(const SnapshotInput& whole) {
+  std::string bytes;
+  v1::VolumeRecord volume;
+  const auto found = whole.view.Get(schema::VolumeKey(), &bytes);
+  const bool known = found.ok() && *found == Found::kYes && volume.ParseFromString(bytes);
+  return OpenPart(whole.descriptor, known ? volume : v1::VolumeRecord());
+}
+
+CheckTotals CheckAll(const SnapshotInput& whole, const CheckSink& sink, const CheckBounds* bounds,
+                     absl::Status* stopped) {
+  const VolumeDescriptor open = OpenPartOf(whole);
+  const SnapshotInput input{whole.view, open, whole.regions};
   CheckTotals totals;
-  checker::State state{.input = input, .report = {sink, totals}, .totals = totals};
+  checker::State state{.input = input, .report = {sink, totals, bounds}, .totals = totals};
   state.owned.resize(input.descriptor.pools.size());
   state.report.Phase("inodes and extents");
   checker::CheckVolumeRecord(state);
   checker::CheckOtherFamilies(state);
+  checker::LoadQuotaState(state);
   checker::CheckInodes(state);
+  state.report.LookAgain();
   state.report.Phase("names and links");
   checker::CheckNames(state);
   state.report.Phase("space");
   checker::CheckSpace(state);
   state.report.Phase("sessions");
   checker::CheckSessions(state);
+  checker::CheckQuotas(state);
+  checker::CheckJobs(state);
+  checker::CheckBandwidth(state);
+  state.report.LookAgain();
+  *stopped = state.report.stopped();
   return totals;
+}
+
+}  // namespace
+
+absl::StatusOr<CheckTotals> CheckSnapshot(const SnapshotInput& input, const CheckSink& sink,
+                                          const CheckBounds& bounds) {
+  absl::Status stopped;
+  CheckTotals totals = CheckAll(input, sink, &bounds, &stopped);
+  if (!stopped.ok()) return stopped;
+  return totals;
+}
+
+CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink) {
+  const std::unique_ptr<Snapshot> view = input.db.TakeSnapshot();
+  absl::Status never;
+  return CheckAll({*view, input.descriptor, input.regions}, sink, nullptr, &never);
 }
 
 }  // namespace reel::mdc

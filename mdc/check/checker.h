@@ -1,12 +1,15 @@
-// What fsck.reelfs finds in a metadata store: a walk over all records that says what does not fit.
+// What fsck.reelfs and a scrub find in a metadata store: a walk over all records that says what
+// does not fit.
 //
-// It writes nothing. Every family is read once, in key order, and joined by inode number; what must
-// be compared across inodes (names, owned blocks) is kept as small fixed-size facts: about 32 bytes
-// a name and 24 an extent. What holds of a sound store stands in docs/format.md; each rule broken
-// is one Problem. Damaged records are reported and passed over, so that one of them does not hide
-// the rest. Threads: one; the store may not change meanwhile.
+// It writes nothing, and sees the store as it is in one moment: what is committed meanwhile is not
+// looked at. Every family is read once, in key order, and joined by inode number; what must be
+// compared across inodes (names, owned blocks) is kept as small fixed-size facts: about 40 bytes an
+// inode, 32 a name and 24 an extent. What holds of a sound store stands in docs/format.md; each
+// rule broken is one Problem. Damaged records are reported and passed over, so that one of them
+// does not hide the rest. Threads: one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -30,6 +33,9 @@ struct CheckSink {
   std::function<void(const Problem&)> on_problem;
 };
 
+// How many pieces regular files lie in: 1, 2 to 3, 4 to 15, 16 to 63, 64 to 255, and more.
+inline constexpr std::size_t kPieceClasses = 6;
+
 struct CheckTotals {
   std::uint64_t problems = 0;
   std::uint64_t inodes = 0;  // files and directories included
@@ -37,6 +43,8 @@ struct CheckTotals {
   std::uint64_t directories = 0;
   std::uint64_t entries = 0;
   std::uint64_t extents = 0;
+  std::uint64_t pieces = 0;  // of files: extents that do not go on where the one before ended
+  std::array<std::uint64_t, kPieceClasses> files_by_pieces{};
   std::uint64_t orphans = 0;
   std::uint64_t sessions = 0;
   std::uint64_t data_blocks = 0;  // of all data pools
@@ -46,12 +54,32 @@ struct CheckTotals {
   bool stopped_in_order = false;     // the volume record says so
 };
 
+// What a check may cost that runs beside a controller. Both are asked every few hundred records.
+struct CheckBounds {
+  // So many more records have been looked at; false: it is to stop. It may take its time.
+  std::function<bool(std::uint64_t records)> go_on;
+  std::uint64_t most_bytes = 0;  // of facts
+};
+
+struct SnapshotInput {
+  const Snapshot& view;
+  const VolumeDescriptor& descriptor;  // REQUIRES: valid, and in force at that moment
+  const std::vector<Run>& regions;     // the blocks of the metadata store itself, at that moment
+};
+
+// CANCELLED: it was told to stop. RESOURCE_EXHAUSTED: there are more facts than it may keep.
+// UNAVAILABLE: the store could not be read, which says nothing about what is in it. What was
+// reported before that may be wrong, as not all was seen.
+absl::StatusOr<CheckTotals> CheckSnapshot(const SnapshotInput& input, const CheckSink& sink,
+                                          const CheckBounds& bounds);
+
 struct CheckInput {
   const MetaDb& db;
   const VolumeDescriptor& descriptor;  // REQUIRES: valid
   const std::vector<Run>& regions;     // the blocks of the metadata store itself
 };
 
+// All of it, without bounds; what cannot be read is a problem.
 CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink);
 
 }  // namespace reel::mdc

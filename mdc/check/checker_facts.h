@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,27 +12,49 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/check/checker.h"
+#include "mdc/check/usage_count.h"
 #include "mdc/metadb/schema.h"
 #include "proto/records.pb.h"
 
 namespace reel::mdc::checker {
 
+// What was found, and whether the check goes on: once it is stopped, the cursors have no more
+// records, and what seems to be wrong then is not said.
 class Report {
  public:
-  Report(const CheckSink& sink, CheckTotals& totals) : sink_(sink), totals_(totals) {}
+  // `bounds` may be null: there are none.
+  Report(const CheckSink& sink, CheckTotals& totals, const CheckBounds* bounds)
+      : sink_(sink), totals_(totals), bounds_(bounds) {}
   void Phase(std::string_view name) {
     if (sink_.on_phase) sink_.on_phase(name);
   }
-  void Add(std::string_view code, std::string where, std::string what) {
-    ++totals_.problems;
-    if (sink_.on_problem) {
-      sink_.on_problem({std::string(code), std::move(where), std::move(what)});
-    }
+  void Add(std::string_view code, std::string where, std::string what);
+  // A family could not be read to its end.
+  void AddUnreadable(std::string where, const absl::Status& why);
+  // One more record has been looked at.
+  void Passed() {
+    if (bounds_ != nullptr && ++passed_ == kRecordsBetweenLooks) Look();
   }
+  // Nothing that was passed since the last look is left to tell of.
+  void LookAgain() {
+    if (bounds_ != nullptr) Look();
+  }
+  // So much more is kept until the end, or no more.
+  void Keeps(std::size_t bytes) { kept_bytes_ += bytes; }
+  void Drops(std::size_t bytes) { kept_bytes_ -= bytes; }
+  // Why it goes on no longer; OK: it does.
+  const absl::Status& stopped() const { return stopped_; }
 
  private:
+  static constexpr std::uint64_t kRecordsBetweenLooks = 256;
+  void Look();
+
   const CheckSink& sink_;
   CheckTotals& totals_;
+  const CheckBounds* const bounds_;
+  std::uint64_t passed_ = 0;
+  std::size_t kept_bytes_ = 0;
+  absl::Status stopped_;
 };
 
 inline std::string InodeText(std::uint64_t inode) {
@@ -42,7 +65,7 @@ std::string EntryText(std::uint64_t directory, std::string_view name);
 // The records of one family in key order. Keys of no known form are reported and passed over.
 class FamilyCursor {
  public:
-  FamilyCursor(const MetaDb& db, schema::Family family, Report& report);
+  FamilyCursor(const Snapshot& view, schema::Family family, Report& report);
 
   bool valid() const { return valid_; }
   const schema::ParsedKey& key() const { return key_; }
@@ -99,16 +122,29 @@ struct OwnedRun {
 inline constexpr std::uint64_t kFreeOwner = ~std::uint64_t{0};
 inline constexpr std::uint64_t kStoreOwner = ~std::uint64_t{0} - 1;
 inline constexpr std::uint64_t kWaitingOwner = ~std::uint64_t{0} - 2;
+inline constexpr std::uint64_t kGapOwner = ~std::uint64_t{0} - 3;
+
+// Grows without ever holding its content twice, as a vector does.
+template <typename Fact>
+using Facts = std::deque<Fact>;
 
 struct State {
-  const CheckInput& input;
+  const SnapshotInput& input;
   Report report;
   CheckTotals& totals;
   std::optional<v1::VolumeRecord> volume{};
-  std::vector<InodeFact> inodes{};  // by number
-  std::vector<NameFact> names{};
-  std::vector<std::vector<OwnedRun>> owned{};  // by pool
+  Facts<InodeFact> inodes{};  // by number
+  Facts<NameFact> names{};
+  std::vector<Facts<OwnedRun>> owned{};  // by pool
+  std::optional<v1::QuotaStateRecord> quota{};
+  std::optional<UsageCount> usage{};  // where there is a quota
 
+  // Keeps a fact among the others of its kind.
+  template <typename Fact>
+  void Keep(Facts<Fact>& facts, const Fact& fact) {
+    facts.push_back(fact);
+    report.Keeps(sizeof(Fact));
+  }
   // nullptr when there is none.
   InodeFact* Find(std::uint64_t inode);
   // The entry's name by its cookie, for messages.
@@ -119,5 +155,7 @@ void CheckInodes(State& state);  // inodes, extents, directories one by one; fil
 void CheckNames(State& state);   // names against inodes, connectivity, link counts
 void CheckSpace(State& state);   // every block has exactly one owner
 void CheckSessions(State& state);
+void LoadQuotaState(State& state);  // comes before the inodes
+void CheckQuotas(State& state);     // usage against what the inodes say
 
 }  // namespace reel::mdc::checker

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/check/checker_facts.h"
@@ -38,12 +40,12 @@ class InodePass {
   explicit InodePass(State& state)
       : state_(state),
         report_(state.report),
-        inodes_(state.input.db, schema::Family::kInode, state.report),
-        extents_(state.input.db, schema::Family::kExtent, state.report),
-        entries_(state.input.db, schema::Family::kDirent, state.report),
-        cookies_(state.input.db, schema::Family::kCookie, state.report),
-        xattrs_(state.input.db, schema::Family::kXattr, state.report),
-        orphans_(state.input.db, schema::Family::kOrphan, state.report) {
+        inodes_(state.input.view, schema::Family::kInode, state.report),
+        extents_(state.input.view, schema::Family::kExtent, state.report),
+        entries_(state.input.view, schema::Family::kDirent, state.report),
+        cookies_(state.input.view, schema::Family::kCookie, state.report),
+        xattrs_(state.input.view, schema::Family::kXattr, state.report),
+        orphans_(state.input.view, schema::Family::kOrphan, state.report) {
     for (const Pool& pool : state.input.descriptor.pools)
       pool_blocks_.push_back(pool.size_blocks());
   }
@@ -103,6 +105,7 @@ class InodePass {
       fact.nlink = record.nlink();
       fact.parent = record.parent();
       CheckRecord(inode, record);
+      if (state_.usage) state_.usage->Add(inode, record);
     }
     if (state_.volume.has_value() && (inode == 0 || inode >= state_.volume->next_inode())) {
       report_.Add("inode-number", where,
@@ -113,7 +116,7 @@ class InodePass {
     CheckDirectory(inode, decoded ? &record : nullptr, fact);
     CheckXattrs(inode, decoded ? &record : nullptr);
     CheckOrphan(inode, decoded ? &record : nullptr, fact);
-    state_.inodes.push_back(fact);
+    state_.Keep(state_.inodes, fact);
   }
 
   void CheckRecord(std::uint64_t inode, const v1::InodeRecord& record) {
@@ -178,11 +181,25 @@ class InodePass {
         file_block / kExtentRegionBlocks != (file_block + length - 1) / kExtentRegionBlocks) {
       report_.Add("extent", where, absl::StrCat("its ", length, " blocks cross a region's end"));
     }
-    state_.owned[place.pool()].push_back({place.pool_block(), length, inode});
+    state_.Keep(state_.owned[place.pool()], {place.pool_block(), length, inode});
     ++state_.totals.extents;
     state_.totals.file_blocks += length;
+    const bool goes_on = pieces_.count > 0 && pieces_.pool == place.pool();
+    if (!goes_on || pieces_.next != place.pool_block()) ++pieces_.count;
+    pieces_.pool = place.pool();
+    pieces_.next = place.pool_block() + length;
     if (blocks != nullptr) *blocks += length;
     return file_block > ~length ? ~std::uint64_t{0} : file_block + length;
+  }
+
+  // For the totals: how many pieces the file lies in.
+  void CountPieces() {
+    const std::uint64_t pieces = std::exchange(pieces_, {}).count;
+    if (pieces == 0) return;
+    state_.totals.pieces += pieces;
+    constexpr std::array<std::uint64_t, kPieceClasses - 1> kEnds = {2, 4, 16, 64, 256};
+    const auto end = std::upper_bound(kEnds.begin(), kEnds.end(), pieces);
+    ++state_.totals.files_by_pieces[static_cast<std::size_t>(end - kEnds.begin())];
   }
 
   void CheckExtents(std::uint64_t inode, const v1::InodeRecord* record) {
@@ -197,6 +214,7 @@ class InodePass {
       }
       end = std::max(end, OwnExtent(inode, &blocks).value_or(0));
     }
+    CountPieces();
     if (record == nullptr) return;
     if (any && (record->mode() & S_IFMT) != S_IFREG) {
       report_.Add("extent", InodeText(inode), "it has extents but is no regular file");
@@ -211,6 +229,7 @@ class InodePass {
   void CheckDirectory(std::uint64_t inode, const v1::InodeRecord* record, InodeFact& fact) {
     std::vector<Entry> entries = TakeEntries(inode, record, fact);
     const std::uint64_t by_cookie = MatchCookies(inode, entries);
+    report_.Drops(entries.size() * sizeof(Entry));
     if (record == nullptr) return;
     const std::string where = absl::StrCat("directory ", inode);
     if (fact.type != S_IFDIR) {
@@ -260,7 +279,8 @@ class InodePass {
       if (record.type() == S_IFDIR) ++fact.subdirectories;
       entries.push_back(
           {record.cookie(), record.inode(), record.type(), std::hash<std::string_view>{}(name)});
-      state_.names.push_back({record.inode(), inode, record.cookie(), record.type()});
+      report_.Keeps(sizeof(Entry));
+      state_.Keep(state_.names, {record.inode(), inode, record.cookie(), record.type()});
     }
     std::sort(entries.begin(), entries.end(),
               [](const Entry& a, const Entry& b) { return a.cookie < b.cookie; });
@@ -338,8 +358,15 @@ class InodePass {
     }
   }
 
+  struct Pieces {
+    std::uint64_t count = 0;
+    std::uint32_t pool = 0;
+    std::uint64_t next = 0;  // where the last extent ended
+  };
+
   State& state_;
   Report& report_;
+  Pieces pieces_;  // of the file whose extents are being read
   FamilyCursor inodes_, extents_, entries_, cookies_, xattrs_, orphans_;
   std::vector<std::uint64_t> pool_blocks_;
 };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/check/checker_facts.h"
+#include "mdc/space/areas.h"
 
 namespace reel::mdc::checker {
 namespace {
@@ -12,6 +13,7 @@ std::string OwnerText(std::uint64_t owner) {
   if (owner == kFreeOwner) return "the free index";
   if (owner == kStoreOwner) return "the metadata store";
   if (owner == kWaitingOwner) return "what waits for a dump";
+  if (owner == kGapOwner) return "nobody, as it was taken out of the map";
   return InodeText(owner);
 }
 
@@ -24,7 +26,7 @@ template <typename Record>
 void TakeRuns(State& state, schema::Family family, std::string_view kind, std::uint64_t owner,
               std::uint64_t& total) {
   const auto& pools = state.input.descriptor.pools;
-  FamilyCursor cursor(state.input.db, family, state.report);
+  FamilyCursor cursor(state.input.view, family, state.report);
   for (; cursor.valid(); cursor.Next()) {
     const std::uint64_t pool = cursor.key().first, start = cursor.key().second;
     const std::string where =
@@ -42,11 +44,16 @@ void TakeRuns(State& state, schema::Family family, std::string_view kind, std::u
       continue;
     }
     total += length;
-    state.owned[pool].push_back({start, length, owner});
+    // (A controller takes what is free out of the map before it takes it out of the store.)
+    std::vector<Run> runs{{PoolId(static_cast<std::uint32_t>(pool)), PoolBlock(start), length}};
+    for (const Run& gap : GapsOf(state.input.descriptor, runs[0].pool)) runs = Without(runs, gap);
+    for (const Run& run : runs) {
+      state.Keep(state.owned[pool], {run.start.value(), run.length_blocks, owner});
+    }
   }
 }
 
-void CheckPool(State& state, const Pool& pool, std::vector<OwnedRun>& runs) {
+void CheckPool(State& state, const Pool& pool, Facts<OwnedRun>& runs) {
   std::sort(runs.begin(), runs.end(), [](const OwnedRun& a, const OwnedRun& b) {
     return a.start != b.start ? a.start < b.start : a.owner < b.owner;
   });
@@ -86,16 +93,19 @@ void CheckSpace(State& state) {
                        "the metadata store's region is not within the pool");
       continue;
     }
-    state.owned[pool].push_back({region.start.value(), region.length_blocks, kStoreOwner});
+    state.Keep(state.owned[pool], {region.start.value(), region.length_blocks, kStoreOwner});
   }
   TakeRuns<v1::FreeRecord>(state, schema::Family::kFree, "free", kFreeOwner,
                            state.totals.free_blocks);
   TakeRuns<v1::WaitingRecord>(state, schema::Family::kWaiting, "waiting", kWaitingOwner,
                               state.totals.waiting_blocks);
   for (std::size_t i = 0; i < pools.size(); ++i) {
-    if ((pools[i].flags & Pool::kData) != 0) state.totals.data_blocks += pools[i].size_blocks();
+    if ((pools[i].flags & Pool::kData) != 0) state.totals.data_blocks += pools[i].capacity_blocks();
+    for (const Run& gap : GapsOf(state.input.descriptor, PoolId(static_cast<std::uint32_t>(i)))) {
+      state.Keep(state.owned[i], {gap.start.value(), gap.length_blocks, kGapOwner});
+    }
     CheckPool(state, pools[i], state.owned[i]);
-    std::vector<OwnedRun>().swap(state.owned[i]);
+    Facts<OwnedRun>().swap(state.owned[i]);
   }
 }
 

@@ -251,6 +251,20 @@ TEST_F(CheckerTest, DamagedRecordsAreNamedAndPassedOver) {
               ElementsAre("record-damaged", "record-damaged", "block-count", "blocks-lost"));
 }
 
+TEST_F(CheckerTest, ADamagedJob) {
+  Put(schema::JobKey(1), "\xff");
+  EXPECT_THAT(Check(), ElementsAre("record-damaged"));
+}
+
+TEST_F(CheckerTest, DamagedBandwidth) {
+  Put(schema::CapacityKey(PoolId(0), 0), "");
+  Put(schema::ReservationKey(1), "");
+  EXPECT_THAT(Check(), ElementsAre());
+  Put(schema::CapacityKey(PoolId(0), 0), "\xff");
+  Put(schema::ReservationKey(1), "\xff");
+  EXPECT_THAT(Check(), ElementsAre("record-damaged", "record-damaged"));
+}
+
 TEST_F(CheckerTest, KeysOfNoKnownForm) {
   Put("Ishort", "");
   Put("Zwhatever", "");

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
+#include "mdc/space/areas.h"
+#include "mdc/space/open_space.h"
 #include "proto/convert.h"
 #include "proto/records.pb.h"
 #include "proto/request_kind.h"
@@ -60,10 +62,6 @@ absl::StatusOr<std::unique_ptr<Core>> Core::Start(MetaDb& db, const VolumeDescri
 }
 
 absl::Status CoreImpl::Begin() {
-  auto framed = EncodeDescriptor(descriptor_);
-  if (!framed.ok()) return framed.status();
-  framed_descriptor_ = *std::move(framed);
-
   std::string bytes;
   auto found = db_.Get(schema::VolumeKey(), &bytes, Tier::kAll);
   if (!found.ok()) return found.status();
@@ -75,9 +73,11 @@ absl::Status CoreImpl::Begin() {
   }
   const bool known = schema::IsKnownFormat(volume.format());
   if (!known || volume.volume() != descriptor_.volume.ToBytes()) {
-    return absl::DataLossError(absl::StrCat(
-        "volume ", descriptor_.name, ": its metadata are of format ", volume.format(),
-        known ? ", but of another volume" : "; this program knows 1 to 3; use a newer one"));
+    return absl::DataLossError(
+        absl::StrCat("volume ", descriptor_.name, ": its metadata are of format ", volume.format(),
+                     known ? std::string(", but of another volume")
+                           : absl::StrCat("; this program knows 1 to ", schema::kLastFormat,
+                                          "; use a newer one")));
   }
 
   term_.started_ms = clock_.NowMs();
@@ -86,6 +86,7 @@ absl::Status CoreImpl::Begin() {
   fencing_.keys.emplace(descriptor_.volume, term_.epoch);
   holdings_.lock_tokens.Begin(term_.epoch);
   term_.sequence_base = volume.sequence_base();
+  if (absl::Status s = LoadMap(volume); !s.ok()) return s;
   WriteBatch batch;
   volume.set_epoch(term_.epoch.value());
   volume.set_clean(false);
@@ -94,10 +95,14 @@ absl::Status CoreImpl::Begin() {
   if (absl::Status s = LoadSessions(batch); !s.ok()) return s;
   if (absl::Status s = LoadReplies(); !s.ok()) return s;
   if (absl::Status s = LoadOrphans(); !s.ok()) return s;
-  auto allocator = Allocator::Load(db_, descriptor_);
+  if (absl::Status s = work_.bandwidth.book().Load(db_); !s.ok()) return s;
+  if (absl::Status s = LoadQuotas(); !s.ok()) return s;
+  if (absl::Status s = work_.moves.jobs.Load(db_); !s.ok()) return s;
+  auto allocator = Allocator::Load(db_, OpenPart(descriptor_, volume));
   if (!allocator.ok()) return allocator.status();
   allocator_ = *std::move(allocator);
   LoadDumps(volume);
+  if (absl::Status s = ForgetGaps(); !s.ok()) return s;
   inode_numbers_ = std::make_unique<InodeNumbers>(volume.next_inode());
 
   auto applied = db_.Apply(batch);
@@ -105,6 +110,7 @@ absl::Status CoreImpl::Begin() {
   auto durable = db_.Sync();
   if (!durable.ok()) return durable.status();
   outbox_.queue.Durable(*durable);
+  work_.scrub.changed = work_.moves.jobs.Scrub().has_value();
   spdlog::info("volume {}: epoch {}, {} sessions to reclaim, {} orphans", descriptor_.name,
                term_.epoch.value(), grace_.sessions(), work_.orphans.size());
   allocator_->SetGrace(grace_.on());
@@ -228,7 +234,7 @@ void CoreImpl::OnTick() {
     }
   }
   for (const auto& [session, reason] : over) Evict(*session, reason);
-  outbox_.unheard = IsUnheard();
+  outbox_.times_unheard = TimesUnheard();
   outbox_.sync_wish.AskForAll();
   outbox_.queue.ReleaseIdle();
   AdvanceFences();
@@ -238,7 +244,13 @@ void CoreImpl::OnTick() {
   RecallIdle();
   Reap();
   FreeWaiting();
+  CountQuotas();
+  OpenNewSpace();
+  DealBandwidth();
   RunUnfinished();
+  RunScrubSchedule();
+  WatchFreeSpace();
+  RunJobs();
   RunWoken();
 }
 
@@ -247,12 +259,15 @@ void CoreImpl::OnDurable(Sequence sequence) {
   in_flight_.Durable(sequence);
   allocator_->Durable(sequence);
   outbox_.queue.Durable(sequence);
+  outbox_.waits.Durable(sequence);
   ResendRecalls(Resends::Turn::kGoOn);
   AdvanceFences();
   ReleaseSome();
   Reap();
   FreeWaiting();
+  CountQuotas();
   RunUnfinished();
+  RunJobs();
   RunWoken();
 }
 
@@ -261,8 +276,12 @@ CoreOutputs CoreImpl::TakeOutputs() {
   CoreOutputs outputs;
   outbox_.Take(outputs);
   outputs.void_dumps = work_.dumps.TakeAsked();
+  outputs.quota_notices = work_.quotas.TakeNotices();
+  outputs.scrub_changed = work_.scrub.TakeChanged();
   outputs.fetches = fetches_.TakeFetches();
   outputs.fences = fencing_.orders.Take();
+  outputs.copies = std::exchange(work_.moves.orders, {});
+  outputs.restripe = std::exchange(work_.moves.restripe, std::nullopt);
   return outputs;
 }
 
@@ -337,18 +356,21 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
     if ((pool.flags & Pool::kExclusive) != 0) out.add_flags("exclusive");
     for (const std::string& affinity : pool.affinities) out.add_affinities(affinity);
     out.set_breadth_bytes(pool.breadth_blocks * descriptor_.block_bytes);
-    out.set_total_bytes(pool.size_blocks() * descriptor_.block_bytes);
+    out.set_total_bytes(pool.capacity_blocks() * descriptor_.block_bytes);
     out.set_free_bytes(allocator_->free_blocks(PoolId(i)) * descriptor_.block_bytes);
+    const std::vector<mdc::Run> areas = SetsOf(descriptor_, PoolId(i));
     for (std::uint32_t set = 0; set < pool.sets.size(); ++set) {
       for (const LunEntry& lun : pool.sets[set].luns) {
         v1::ShowReply::Lun& entry = *out.add_luns();
         entry.set_name(lun.name);
         entry.set_stripe_set(set);
+        entry.set_closed(Covers(work_.map.closed(), areas[set]));
         if (lun.lun == descriptor_.seat_lun) reply.set_seat(lun.name);
       }
     }
   }
   DescribeDumps(reply);
+  DescribeMap(reply);
   DescribeAlarms(reply);
 }
 
@@ -370,6 +392,8 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("commit.batches", counters_.batches);
   add("operation.blocked", counters_.blocked);
   add("operation.errors", counters_.errors);
+  add("job.broken_moves", counters_.broken_moves);
+  add("job.moved_blocks", counters_.moved_blocks);
   add("operation.inline_reads", counters_.inline_reads);
   add("operation.delegated", counters_.delegated);
   add("operation.replayed", counters_.replayed);

@@ -6,6 +6,7 @@
 
 #include "mdc/core/core_impl.h"
 #include "mdc/ops/layout.h"
+#include "mdc/ops/quota.h"
 #include "proto/convert.h"
 #include "proto/protocol.h"
 #include "proto/request_kind.h"
@@ -66,7 +67,8 @@ void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply&
       !store_room_.ample()) {
     return;
   }
-  inode_numbers_->Taken(InodeNumber(reply.entry().attr().inode()));  // with this commit
+  const InodeNumber made(reply.entry().attr().inode());
+  inode_numbers_->Taken(made);  // with this commit
   const std::size_t has = delegations_.reserved().CountOf(op.session, parent);
   const std::size_t room = kMaxReservedInodes - std::min(has, kMaxReservedInodes);
   AllocationRequest space;
@@ -74,16 +76,30 @@ void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply&
   space.affinity = (*ctx.txn.Inode(parent))->affinity();
   space.session = op.session;
   space.directory = parent;
-  for (std::size_t i = 0; i < std::min<std::size_t>(create.reserved_inodes(), room); ++i) {
+  std::uint64_t most = std::min<std::uint64_t>(create.reserved_inodes(), room);
+  std::optional<QuotaOwner> owner;
+  if (work_.quotas.counts()) {
+    // Whoever makes them is known now, and charged.
+    if ((sessions_.Find(op.session)->spoken.features & v1::FEATURE_QUOTA) == 0) return;
+    owner = OwnerOf(**ctx.txn.Inode(made));
+    most = std::min(most, ReservableFiles(ctx, *owner, space.length_blocks).value_or(0));
+  }
+  for (std::uint64_t i = 0; i < most; ++i) {
     const std::optional<InodeNumber> inode = inode_numbers_->Reserve();
     if (!inode) return;
-    ReservedInode reserved{.inode = *inode, .generation = ctx.next_sequence.value(), .runs = {}};
+    ReservedInode reserved{
+        .inode = *inode, .generation = ctx.next_sequence.value(), .runs = {}, .owner = owner};
     if (space.length_blocks > 0) {
       if (auto runs = allocator_->Reserve(space); runs.ok()) reserved.runs = *std::move(runs);
     }
     v1::ReservedInode& offered = *reply.add_reserved_inodes();
     offered.set_inode(inode->value());
     offered.set_generation(reserved.generation);
+    if (owner) {
+      offered.set_owned(true);
+      offered.set_uid(owner->uid);
+      offered.set_gid(owner->gid);
+    }
     FileBlock next(0);
     for (const mdc::Run& run : reserved.runs) {
       Extent extent;

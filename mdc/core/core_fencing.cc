@@ -299,6 +299,8 @@ std::string CoreImpl::StateOf(const Session& session) {
 void CoreImpl::DescribeAlarms(v1::ShowReply& reply) const {
   DescribeRecallAlarms(reply);
   DescribeFullStore(reply);
+  DescribeScrub(reply);
+  for (std::string& low : work_.space.Alarms()) reply.add_alarms(std::move(low));
   for (const auto& [id, session] : sessions_.all()) {
     if (session->phase != Session::Phase::kEnding || session->ending.problem.empty()) continue;
     reply.add_alarms(

@@ -25,6 +25,7 @@ void CoreImpl::Fetch(Miss miss, const PendingRef& waiter) {
 void CoreImpl::OnFetched(TicketId ticket) {
   if (!health_.ok()) return;
   Resume(fetches_.Done(ticket));
+  CountQuotas();
 }
 
 void CoreImpl::Resume(const std::vector<PendingRef>& waiters) {

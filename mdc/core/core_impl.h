@@ -11,10 +11,16 @@
 //   core_locks.cc     those who wait for advisory locks run again; recalls of lock tokens
 //   core_reap.cc      the removal of orphans, and who waits for their space
 //   core_sessions.cc  Hello, Reclaim and grace, Goodbye
+//   core_quota.cc     usage is charged and counted, limits are set
 //   core_dump.cc      dumps of the metadata, and blocks that wait for them
+//   core_free.cc      free space, as people are told of it, and before it runs out
+//   core_scrub.cc     scrubs: what is to be checked, what was found, and by which schedule
 //   core_fencing.cc   eviction, reservation keys, and fences
 //   core_recalls.cc   recalls that are not answered, and sessions that give up
+//   core_map.cc       changes of the volume's map
 //   core_grace.cc     what clients claim again in a new epoch
+//   core_reports.cc   what administration asks of sessions
+//   core_bandwidth.cc     bandwidth that is reserved, and dealt out
 //   core_release.cc   what ended sessions held, and what resumed ones are told again
 //
 // The order of one session's operations. All but pure reads take effect in sending order: they go
@@ -43,18 +49,19 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/base/session_clock.h"
 #include "mdc/core/core.h"
-#include "mdc/core/counters.h"
+#include "mdc/core/long_work.h"
 #include "mdc/core/outbox.h"
-#include "mdc/core/store_room.h"
+#include "mdc/core/space/store_room.h"
 #include "mdc/core/term.h"
 #include "mdc/ops/operation.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/ops/quota_admin.h"
+#include "mdc/sessions/counters.h"
 #include "mdc/sessions/delegations.h"
 #include "mdc/sessions/fencing.h"
 #include "mdc/sessions/fetch_table.h"
 #include "mdc/sessions/grace.h"
 #include "mdc/sessions/holdings.h"
-#include "mdc/sessions/long_work.h"
 #include "mdc/sessions/parked_operations.h"
 #include "mdc/sessions/stream_table.h"
 #include "mdc/space/allocator.h"
@@ -75,6 +82,8 @@ class CoreImpl final : public Core {
   void OnDurable(Sequence sequence) override;
   void OnFetched(TicketId ticket) override;
   void OnFenced(FenceId fence, const FenceOutcome& outcome) override;
+  void OnCopied(CopyId copy, const absl::Status& outcome, bool may_land) override;
+  void OnRestriped(JobId job, const absl::Status& outcome) override;
   void OnKeysSeen(const std::vector<std::uint64_t>& keys) override;
   void OnLunsSeen(const std::vector<Uuid>& lost) override;
   CoreOutputs TakeOutputs() override;
@@ -85,16 +94,39 @@ class CoreImpl final : public Core {
   absl::StatusOr<BegunDump> BeginDump(const Uuid& dump) override;
   absl::StatusOr<Sequence> EndDumps(const std::optional<Uuid>& kept) override;
   void OnVoidFailed() override;
+  absl::Status MayGrow() const override;
+  absl::Status TakeMap(const VolumeDescriptor& next, std::uint64_t keyless_quarantine_ms) override;
+  absl::StatusOr<Sequence> SetClosed(const std::vector<mdc::Run>& areas, bool closed) override;
+  absl::StatusOr<ChangedJob> StartJob(const v1::StartJobRequest& request) override;
+  absl::StatusOr<ChangedJob> ChangeJob(JobId job, v1::JobState state) override;
+  std::optional<ScrubOrder> BeginScrub() const override;
+  bool NoteScrub(JobId job, std::uint64_t looked, std::uint64_t total) override;
+  void EndScrub(JobId job, const absl::StatusOr<v1::ScrubRecord>& found) override;
   absl::Status PrepareStop() override;
   void Describe(v1::ShowReply& reply) const override;
   void Describe(v1::StatReply& reply) const override;
   void Describe(v1::WhoReply& reply) const override;
   void Describe(v1::LocksReply& reply) const override;
+  void DescribeLuns(v1::WhoReply& reply) const override;
+  void DescribeOpenFiles(InodeNumber only, v1::OpenFilesReply& reply) const override;
+  std::vector<Connected> connected() const override;
+  void SetExports(std::vector<Export> exports) override;
+  void Describe(v1::JobsReply& reply) const override;
+  void Describe(v1::FreeReply& reply) const override;
   void FetchLocks(std::optional<InodeNumber> inode,
                   std::function<void(bool answered)> then) override;
+  void AwaitDurable(Sequence sequence, std::function<void(bool durable)> then) override {
+    outbox_.waits.Await(sequence, std::move(then));
+  }
   void EndFetches() override;
   void BreakLocks(InodeNumber inode, std::optional<SessionId> session,
                   v1::LocksReply& reply) override;
+  absl::Status Describe(const v1::QuotasRequest& request, v1::QuotasReply& reply) const override;
+  void SetQuotas(const v1::SetQuotasRequest& request, v1::SetQuotasReply& reply,
+                 std::function<void(const absl::Status&)> then) override;
+  void Describe(v1::BandwidthReply& reply) const override;
+  void SetBandwidth(const v1::SetBandwidthRequest& request, v1::SetBandwidthReply& reply,
+                    std::function<void(const absl::Status&)> then) override;
   std::map<std::uint64_t, SessionId> KnownKeys() const override;
   absl::Status EvictSession(SessionId id, std::string_view reason) override;
   void EndStream(StreamId stream, std::string_view reason) override;
@@ -115,12 +147,14 @@ class CoreImpl final : public Core {
   // Runs whatever waits for tokens that have changed, until nothing more changes.
   void RunWoken();
 
-  // core_reap.cc
+  // space/core_reap.cc
   // The next steps of removal.
   void Reap();
   void KeepForLateOpens(const std::vector<InodeNumber>& inodes);
   void KeepForRepetitions();
   void EndLateOpens(std::uint64_t now_ms);
+  // What the orphan holds after this step or operation.
+  void NoteOrphanSpace(OpContext& ctx, InodeNumber inode);
   void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped);
   // Space of what was removed has yet to come back.
   bool SpaceComesBack() const;
@@ -153,17 +187,99 @@ class CoreImpl final : public Core {
   void Answer(const Session& session, const v1::Request& request, v1::Reply reply,
               Sequence waits_for);
 
-  // core_full.cc
+  // space/core_jobs.cc
+  // The next step of the job that runs now, where it is due.
+  void RunJobs();
+  // An operation's part of it.
+  absl::Status StepJob(const Pending& op, OpContext& ctx, MoveFound& found);
+  void FinishJobStep(const PendingRef& op, OpContext& ctx, const absl::Status& status,
+                     MoveFound found);
+  void BeginMove(JobId job, OpContext& ctx, MoveFound found);
+  void FinishSwitch(OpContext& ctx, const absl::Status& status);
+  // What was found, or is under way, stays where it is.
+  void GiveUpMove(bool keeps_targets);
+  void EndJob(JobId job, v1::JobState state, std::string problem);
+  // Others wait for what it holds of the inode.
+  void BreakMove(InodeNumber inode);
+  std::uint64_t UsedDataBlocks() const;
+
+  // space/core_restripe.cc
+  absl::Status MayRestripe(const v1::JobRecord& job) const;
+  // True: there is something to be moved for the job, or for one of another kind.
+  bool AdvanceRestripe(JobId job);
+  bool ChooseSlice(JobId job);
+  // All files have been looked at.
+  void FinishSlice(JobId job);
+  // Files may have the slice again. False: the store has failed.
+  bool ReopenSlice(JobId job, WriteBatch& batch);
+  void RecallReserved(const mdc::Run& area);
+  // A job empties some of the area, and must not be disturbed: which one.
+  std::optional<JobId> EmptiedBy(const std::vector<mdc::Run>& areas) const;
+  // At start: what was free of blocks that are in the map no longer.
+  absl::Status ForgetGaps();
+  void DropGaps(Txn& txn);
+
+  // space/core_scrub.cc
+  // The scrub that runs under that number; null: none does.
+  v1::JobRecord* RunningScrub(JobId job);
+  void RunScrubSchedule();
+
+  // space/core_free.cc
+  // Of the pools that files of that affinity may lie in; empty: files without one.
+  v1::FreeReply::Use UseOf(const std::string& affinity) const;
+  // Says once when it runs out.
+  void WatchFreeSpace();
+  void DescribeScrub(v1::ShowReply& reply) const;
+
+  // space/core_full.cc
   void AnswerRenewal(const Session& session, const v1::Request& request);
   void DescribeFullStore(v1::ShowReply& reply) const;
 
-  // core_dump.cc
+  // space/core_dump.cc
   void LoadDumps(const v1::VolumeRecord& volume);
   absl::StatusOr<v1::VolumeRecord> ReadVolumeRecord();
   absl::StatusOr<Sequence> CommitVolumeRecord(const v1::VolumeRecord& volume);
   // The next step of giving blocks back that waited for dumps which are not valid any more.
   void FreeWaiting();
   void DescribeDumps(v1::ShowReply& reply) const;
+
+  // space/core_map.cc
+  // Of the map that is in force, at start and when another comes; what the record does not say is
+  // filled in.
+  absl::Status LoadMap(v1::VolumeRecord& volume);
+  void TellMap(const Session& session);
+  void NoteMapOf(Session& session, const v1::Hello& hello) const;
+  void OnMapTaken(Session& session, const v1::Request& request);
+  // Gives what pools have gained to files, if all sessions know the map.
+  void OpenNewSpace();
+  // Puts them on the record's list, or takes them off it. FAILED_PRECONDITION: nothing is left.
+  absl::Status ChangeClosed(const std::vector<mdc::Run>& areas, bool closed,
+                            v1::VolumeRecord& volume) const;
+  void ApplyClosed();
+  void DescribeMap(v1::ShowReply& reply) const;
+
+  // space/core_quota.cc
+  absl::Status LoadQuotas();
+  // Charges what the operation has staged; EDQUOT.
+  absl::Status ChargeQuotas(const Pending& op, OpContext& ctx);
+  void TellQuotaEvents(const OpContext& ctx, bool committed);
+  // For how many files of the owner's numbers may be reserved, each with so many blocks; nullopt:
+  // for none, as nobody knows.
+  static std::optional<std::uint64_t> ReservableFiles(OpContext& ctx, const QuotaOwner& owner,
+                                                      std::uint64_t blocks_each);
+  // The next step of counting what there was when it was switched on.
+  void CountQuotas();
+  QuotaView ViewOfQuotas() const;
+
+  // space/core_bandwidth.cc
+  void OnTraffic(Session& session, const v1::Request& request);
+  // Tells sessions what they may send to LUNs, where that is due.
+  void DealBandwidth();
+  // Streams are reserved for no more: they were closed, or their sessions are gone.
+  void EndStreams(const std::vector<std::uint64_t>& reservations);
+  absl::StatusOr<BandwidthBook::Change> ChangeOf(const v1::SetBandwidthRequest& request) const;
+  // The mover stands back behind programs, for as long as their rates ask for.
+  void PaceMover(const Move& move);
 
   // core_steps.cc
   // Commits what a step has done; the next one is due.
@@ -243,7 +359,8 @@ class CoreImpl final : public Core {
   std::string TakeClaims(Session& session, const v1::Reclaim& claims);
   void OnGoodbye(Session& session, const v1::Request& request);
   void RenewLease(Session& session);
-  bool IsUnheard() const;
+  bool IsMissed(const Session& session) const;
+  std::uint32_t TimesUnheard() const;  // 0: it is not
   // An answer with an error, and the end of the stream: for what no correct client sends.
   void Refuse(StreamId stream, std::uint64_t id, int error, std::string_view message);
   void RefuseHello(StreamId stream, std::uint64_t id, int error, std::string_view message);
@@ -251,6 +368,9 @@ class CoreImpl final : public Core {
   // Its record goes and others get what it held, at once; returns the commit's sequence.
   Sequence Forget(Session& session);
   void OnGraceOver();
+
+  // core_reports.cc
+  void TakeLunReports(Session& session, const v1::Renew& renew) const;
 
   // core_release.cc
   // The session goes, and others get what it held. REQUIRES: its record is gone.
@@ -304,10 +424,9 @@ class CoreImpl final : public Core {
   void DescribeRecallAlarms(v1::ShowReply& reply) const;
 
   MetaDb& db_;
-  const VolumeDescriptor descriptor_;
-  std::string framed_descriptor_;
+  VolumeDescriptor descriptor_;
   const Clock& clock_;
-  const CoreOptions options_;
+  CoreOptions options_;  // all but the exports and what a new map changes stay as they are
   bool maintenance_ = options_.maintenance;
   absl::Status health_;
 

@@ -9,7 +9,7 @@
 namespace reel::mdc {
 namespace {
 
-const char* NameOf(v1::LockKind kind) {
+const char* WordFor(v1::LockKind kind) {
   return kind == v1::LOCK_WHOLE ? "flock" : kind == v1::LOCK_WRITER ? "writer" : "fcntl";
 }
 
@@ -17,7 +17,7 @@ void AddLock(const FileLock& lock, const SessionTable& sessions, bool waiting,
              v1::LocksReply& reply) {
   v1::LocksReply::Lock& out = *reply.add_locks();
   out.set_inode(lock.inode.value());
-  out.set_kind(NameOf(lock.owner.kind));
+  out.set_kind(WordFor(lock.owner.kind));
   out.set_type(lock.type == v1::LOCK_EXCLUSIVE ? "write" : "read");
   out.set_first(lock.range.first);
   out.set_last(lock.range.last);
@@ -109,6 +109,7 @@ void CoreImpl::FetchLocks(std::optional<InodeNumber> inode,
 
 void CoreImpl::EndFetches() {
   holdings_.lock_queries.Close();
+  outbox_.waits.Close();
 }
 
 void CoreImpl::Describe(v1::LocksReply& reply) const {

@@ -15,6 +15,7 @@ void CoreImpl::Release(Session& session) {
   const SessionId id = session.id;
   fencing_.orders.Remove(id);
   work_.resends.Drop(id);
+  work_.bandwidth.Forget(id);
   sessions_.Remove(id);
   work_.releases.Add(id);
   ReleaseSome();

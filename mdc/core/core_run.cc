@@ -187,6 +187,10 @@ OpContext CoreImpl::MakeContext(Txn& txn, SessionId session, const v1::Credentia
                    .opens = holdings_.opens,
                    .locks = holdings_.locks,
                    .lock_tokens = holdings_.lock_tokens,
+                   .quota = {.state = &work_.quotas.state(),
+                             .reserved = &delegations_.reserved(),
+                             .now_seconds = clock_.WallNow().seconds,
+                             .bandwidth = &work_.bandwidth.book()},
                    .steps = options_.steps,
                    .directory_moves = &term_.directory_moves};
 }
@@ -223,6 +227,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     op->blocked_on = InodeNumber(op->request.layout_get().inode());
     return Outcome::kBlocked;
   }
+  if (op->job != JobId(0) && op->job != work_.moves.stepping) return Outcome::kDone;
   const StoreRoom::Wait wait = store_room_.WaitOf(*op, work_.orphans.all());
   if (wait != StoreRoom::Wait::kNone) {
     store_room_.Hold(op, wait, clock_.NowMs());
@@ -234,7 +239,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   OpContext ctx = MakeContext(txn, op->session, op->request.credentials());
   ctx.progress = op->progress;
   ctx.walks = &op->walks;
-  const bool full = store_room_.full() && op->reap == InodeNumber(0);
+  const bool of_request = op->reap == InodeNumber(0) && op->job == JobId(0);
+  const bool full = store_room_.full() && of_request;
   const std::uint64_t walked = op->walks[0].levels + op->walks[1].levels;
   const bool seen_by = op->request.has_delegated() || op->request.has_replay();
   absl::Status may_be;
@@ -242,14 +248,18 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   if (op->request.has_delegated()) may_be = TakeDelegated(*op, ctx);
   ctx.store.full = full && !seen_by;
   ctx.store.spent = ctx.store.full && store_room_.spent();
-  ctx.others_cached = op->blocked_on != InodeNumber(0);
-  ctx.others_wait = OthersWait(*op);
+  ctx.store.removing_blocks = work_.orphans.removing().blocks;
+  ctx.others.cached = op->blocked_on != InodeNumber(0);
+  ctx.others.wait = OthersWait(*op);
   v1::Reply reply;
   absl::Status status;
   absl::StatusOr<Reaped> reaped = Reaped::kMore;
+  MoveFound found;
   if (op->reap != InodeNumber(0)) {
     reaped = ReapOrphan(ctx, op->reap);
     status = reaped.status();
+  } else if (op->job != JobId(0)) {
+    status = StepJob(*op, ctx, found);
   } else if (!may_be.ok()) {
     status = std::move(may_be);
   } else if (ctx.store.full && KindOf(op->request).store == StoreUse::kGrows &&
@@ -264,6 +274,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     }
     if (status.ok()) status = RequireUncached(ctx);
   }
+  if (status.ok() && !txn.missed()) status = ChargeQuotas(*op, ctx);
   if (txn.missed()) {
     allocator_->Abandon();
     // A walk up the directories may miss each of them, and goes on from there.
@@ -280,8 +291,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     if (status.ok()) return Outcome::kBlocked;
     ctx.blocked.on.reset();
   }
-  if (ErrnoOf(status) == ENOSPC && op->reap == InodeNumber(0) && !op->request.has_set_xattr() &&
-      AwaitSpace(op)) {
+  const bool no_space = ErrnoOf(status) == ENOSPC || ErrnoOf(status) == EDQUOT;
+  if (no_space && of_request && !op->request.has_set_xattr() && AwaitSpace(op)) {
     return Outcome::kBlocked;
   }
   op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();
@@ -315,6 +326,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   }
   if (op->reap != InodeNumber(0)) {
     FinishReap(op->reap, ctx, reaped);
+  } else if (op->job != JobId(0)) {
+    FinishJobStep(op, ctx, status, std::move(found));
   } else {
     Finish(*op, ctx, std::move(status), std::move(reply));
   }
@@ -330,9 +343,11 @@ Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, 
     return sequence;
   }
   allocator_->Committed(sequence);
+  TellQuotaEvents(ctx, /*committed=*/true);
   for (const auto& action : ctx.effects.on_commit) action();
   for (const InodeNumber inode : ctx.effects.orphans) {
     work_.orphans.Add(inode);
+    NoteOrphanSpace(ctx, inode);
     work_.orphans.Queue(inode);
   }
   return sequence;
@@ -379,6 +394,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     KeepForLateOpens(ctx.effects.late_opens);
   } else {
     allocator_->Abandon();
+    TellQuotaEvents(ctx, /*committed=*/false);
     ++counters_.errors;
     reply.Clear();
     reply.set_error(ErrnoOf(status));

@@ -54,7 +54,14 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
     case v1::Request::kRenew:
       session->renews_within_ms = request.renew().next_ms();
       if (request.renew().has_work()) session->recall_work = request.renew().work();
+      TakeLunReports(*session, request.renew());
       AnswerRenewal(*session, request);
+      break;
+    case v1::Request::kTraffic:
+      OnTraffic(*session, request);
+      break;
+    case v1::Request::kPong:
+      Answer(*session, request, v1::Reply(), Sequence());
       break;
     case v1::Request::kReclaim:
       OnReclaim(*session, request);
@@ -67,6 +74,9 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
       break;
     case v1::Request::kGiveUp:
       OnGiveUp(*session, request);
+      break;
+    case v1::Request::kMapTaken:
+      OnMapTaken(*session, request);
       break;
     default:
       if (session->phase == Session::Phase::kMustReclaim && !session->reclaim.done &&
@@ -176,6 +186,8 @@ void CoreImpl::TakeHello(Session& session, const v1::Hello& hello) {
   }
   session.spoken.program = hello.program().substr(0, kMaxProgramBytes);
   session.recall_work.reset();
+  NoteMapOf(session, hello);
+  work_.bandwidth.Forget(session.id);
 }
 
 bool CoreImpl::FindExport(StreamId stream, const v1::Request& request, std::string_view host,
@@ -233,6 +245,14 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
            absl::StrCat("mount.reelfs on ", hello.host(), ", of an earlier release, has lost its ",
                         "session and cannot say which volume ", descriptor_.name,
                         " it has mounted; unmount it, and mount it again"));
+    return;
+  }
+  const bool knows_maps = (hello.features() & v1::FEATURE_NEW_MAP) != 0;
+  if (volume.grown() && !hello.mounted_volume().empty() && !knows_maps) {
+    Refuse(stream, request.id(), EPROTONOSUPPORT,
+           absl::StrCat("mount.reelfs on ", hello.host(), ", of an earlier release, has lost its ",
+                        "session, and volume ", descriptor_.name, " has grown since; unmount it, ",
+                        "and mount it again"));
     return;
   }
   Session session;
@@ -323,7 +343,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   hello.set_lease_ms(session.record.lease_ms());
   hello.set_slots(static_cast<std::uint32_t>(session.slots.size() - 1));
   if (request.hello().map_generation() < descriptor_.generation) {
-    hello.set_volume_descriptor(framed_descriptor_);
+    hello.set_volume_descriptor(work_.map.framed());
   }
   hello.set_read_only(session.exported.access == Export::Access::kReadOnly);
   hello.set_check_opens(Restricts(session.exported));
@@ -336,24 +356,42 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
 
 void CoreImpl::RenewLease(Session& session) {
   session_clock_.Heard();
+  if (options_.heard_ms != nullptr) {
+    options_.heard_ms->store(session_clock_.observed_ms(), std::memory_order_relaxed);
+  }
   session.lease_until_ms = session_clock_.NowMs() + session.record.lease_ms();
 }
 
-// Only who has come to this controller in this epoch counts, so one that nobody can reach from the
-// start does not pass the seat on for ever; and only who has promised to renew often enough. One
-// whose stream ended while others were heard, or had just been, has gone; but gRPC's keepalive ends
-// the streams of those that a cut cable silences, too, and may be the first to.
-bool CoreImpl::IsUnheard() const {
-  if (options_.unheard_limit_ms == 0 || maintenance_) return false;  // no standby would follow
-  if (session_clock_.SilentMs() <= options_.unheard_limit_ms) return false;
-  return std::ranges::any_of(sessions_.all(), [&](const auto& known) {
+// Only who has come to this controller in this epoch counts, and has promised to renew often
+// enough. One whose stream ended while others were heard, or had just been, has gone; but gRPC's
+// keepalive ends the streams of those that a cut cable silences, too, and may be the first to.
+bool CoreImpl::IsMissed(const Session& session) const {
+  const std::uint64_t within_ms = session.renews_within_ms;
+  const bool was_here =
+      session.stream != kNoStream || session.ended_in_silence_ms == session_clock_.HeardMs();
+  return was_here && within_ms != 0 && 2 * within_ms <= options_.unheard_limit_ms;
+}
+
+// A controller that nobody has reached from the start keeps the seat: its clients may all be gone.
+// But one that was unheard when it passed the seat on, and has it again since nobody else could
+// take it, is as cut off as it was.
+std::uint32_t CoreImpl::TimesUnheard() const {
+  if (options_.unheard_limit_ms == 0 || maintenance_) return 0;  // no standby would follow
+  const bool heard = session_clock_.HasHeard();
+  const std::uint32_t before = heard ? 0 : options_.unheard_before;
+  if (!heard && before == 0) return 0;
+  constexpr std::uint32_t kMostDoublings = 6;
+  const std::uint64_t limit_ms = options_.unheard_limit_ms << std::min(before, kMostDoublings);
+  if (session_clock_.SilentMs() <= limit_ms) return 0;
+  if (options_.heard_ms != nullptr &&
+      clock_.NowMs() - options_.heard_ms->load() <= options_.unheard_limit_ms) {
+    return 0;
+  }
+  const bool missed = std::ranges::any_of(sessions_.all(), [&](const auto& known) {
     const Session& session = *known.second;
-    const std::uint64_t within_ms = session.renews_within_ms;
-    return (session.stream != kNoStream ||
-            session.ended_in_silence_ms == session_clock_.HeardMs()) &&
-           session.phase != Session::Phase::kEnding && within_ms != 0 &&
-           2 * within_ms <= options_.unheard_limit_ms;
+    return session.phase != Session::Phase::kEnding && (!heard || IsMissed(session));
   });
+  return missed ? before + 1 : 0;
 }
 
 void CoreImpl::OnGoodbye(Session& session, const v1::Request& request) {

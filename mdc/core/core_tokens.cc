@@ -58,6 +58,10 @@ void CoreImpl::SendRecalls(const std::vector<Recall>& recalls) {
   NoteRecalls(recalls, RecallClock::Kind::kData);
   for (const Recall& recall : recalls) {
     ++counters_.recalls;
+    if (recall.session == kMover) {
+      BreakMove(recall.inode);
+      continue;
+    }
     const Session* session = sessions_.Find(recall.session);
     // Without a stream it goes out when the session resumes, or is settled by the eviction.
     if (session == nullptr || session->stream == kNoStream) continue;

@@ -10,6 +10,7 @@
 
 #include "mdc/core/core.h"
 #include "mdc/core/output_queue.h"
+#include "mdc/sessions/durable_waits.h"
 #include "mdc/sessions/sync_wish.h"
 
 namespace reel::mdc {
@@ -17,12 +18,13 @@ namespace reel::mdc {
 struct Outbox {
   OutputQueue queue;
   SyncWish sync_wish;
-  bool unheard = false;  // no session was heard for long
+  DurableWaits waits;
+  std::uint32_t times_unheard = 0;  // no session was heard for long
 
   // What may leave, moved into `outputs`, and whether a sync is to begin.
   void Take(CoreOutputs& outputs) {
     queue.Take(outputs);
-    outputs.unheard = std::exchange(unheard, false);
+    outputs.times_unheard = std::exchange(times_unheard, 0);
     outputs.wants_sync = sync_wish.Take(queue.AsksForSync());
   }
 };

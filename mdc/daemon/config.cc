@@ -1,6 +1,7 @@
 #include "mdc/daemon/config.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -57,18 +58,43 @@ absl::StatusOr<Export> ReadExport(const TomlNode& node, const std::string& sourc
   return rule;
 }
 
+// In seconds, 0 for never; nullopt: no interval.
+std::optional<std::uint64_t> ParseInterval(std::string_view text) {
+  constexpr std::uint64_t kHour = 3'600, kDay = 24 * kHour, kMost = 3'650 * kDay;
+  if (text == "never") return 0;
+  if (text == "daily") return kDay;
+  if (text == "weekly") return 7 * kDay;
+  if (text == "monthly") return 30 * kDay;
+  if (text.size() < 2 || (text.back() != 'h' && text.back() != 'd')) return std::nullopt;
+  const std::uint64_t unit = text.back() == 'h' ? kHour : kDay;
+  std::uint32_t count = 0;
+  if (!absl::SimpleAtoi(std::string(text.substr(0, text.size() - 1)), &count) || count == 0 ||
+      count * unit > kMost) {
+    return std::nullopt;
+  }
+  return count * unit;
+}
+
 absl::StatusOr<Config::Volume> ReadVolume(const TomlNode& node, const std::string& source,
                                           const Config& config) {
   TomlTable table(node, source);
   Config::Volume volume;
   volume.name = table.Text("name").value_or("");
   volume.luns = ReadPatterns(table);
+  volume.scrub = table.Text("scrub").value_or(volume.scrub);
+  const std::optional<std::uint64_t> scrub_every = ParseInterval(volume.scrub);
+  volume.scrub_every_seconds = scrub_every.value_or(0);
   const auto exports = table.Tables("export", kMaxExports);
   if (absl::Status s = table.Finish(); !s.ok()) return s;
   if (volume.name.empty()) {
     table.Fail(node, "a volume without name");
   } else if (absl::Status s = ValidateLunName(volume.name); !s.ok()) {
     table.Fail("name", std::string(s.message()));
+  }
+  if (!scrub_every) {
+    table.Fail("scrub", absl::StrCat("scrub = \"", absl::CHexEscape(volume.scrub),
+                                     "\" is not never, daily, weekly, monthly, hours (\"36h\") or "
+                                     "days (\"10d\")"));
   }
   if (volume.luns.empty()) volume.luns = config.luns;
   if (volume.luns.empty()) {
@@ -123,6 +149,23 @@ absl::StatusOr<Config> FromDocument(const TomlNode& root, const std::string& sou
   config.seat_ms = static_cast<std::uint32_t>(seat_ms.value_or(config.seat_ms));
   const auto cache_mib = table.Number("cache_mib", 8, 1 << 20);
   config.cache_mib = static_cast<std::uint32_t>(cache_mib.value_or(config.cache_mib));
+  for (TomlText& word : table.Texts("quota_hook", kMaxPatterns)) {
+    config.quota_hook.push_back(std::move(word.text));
+  }
+  if (!config.quota_hook.empty() && !config.quota_hook.front().starts_with('/')) {
+    table.Fail("quota_hook",
+               absl::StrCat("quota_hook = [\"", absl::CHexEscape(config.quota_hook.front()),
+                            "\", …] is no absolute path of a program"));
+  }
+  SpaceLimits& limits = config.space_limits;
+  limits.low =
+      static_cast<std::uint32_t>(table.Number("space_low_percent", 0, 99).value_or(limits.low));
+  limits.critical =
+      static_cast<std::uint32_t>(table.Number("space_critical_percent", 0, 99)
+                                     .value_or(std::min(limits.critical, limits.low)));
+  // What a check needs for some ten thousand files, to that for some 10^10.
+  const auto scrub_mib = table.Number("scrub_memory_mib", 1, 1 << 20);
+  config.scrub_memory_mib = static_cast<std::uint32_t>(scrub_mib.value_or(config.scrub_memory_mib));
   if (const auto names = table.Choice("names", kNames)) {
     config.names = *names == kNames[0]   ? NameReplies::kDurable
                    : *names == kNames[1] ? NameReplies::kDelegated

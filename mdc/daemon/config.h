@@ -11,6 +11,11 @@
 //   session_lease_ms = 10000
 //   seat_ms = 1500                 term of the active controller (mdc/seat/seat_times.h)
 //   cache_mib = 512                metadata cached in memory, per volume
+//   quota_hook = ["/usr/local/sbin/quota-mail"]   a program, with arguments, that is run when an
+//                                  owner comes to a limit (mdc/serve/beside/quota_hook.h)
+//   space_low_percent = 10         below so much free space there is an alarm, …
+//   space_critical_percent = 5     … and a graver one; 0: none
+//   scrub_memory_mib = 1024        what a scrub may keep in memory, per volume
 //   names = "delegated"                when a change of names is answered: when it is "durable", at
 //                                  once ("early"), or at once by who works in a directory alone;
 //                                  the latter two if all controllers know of that
@@ -18,6 +23,8 @@
 //   [[volume]]
 //   name = "reel"
 //   luns = ["…"]                   instead of the ones above
+//   scrub = "weekly"               how often the metadata are checked by themselves: "never",
+//                                  "daily", "weekly", "monthly", hours ("36h") or days ("10d")
 //   [[volume.export]]              what some clients may do: mdc/tables/exports.h
 //   clients = ["edit-*"]
 //   access = "ro"
@@ -32,8 +39,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "mdc/core/name_replies.h"
+#include "mdc/base/name_replies.h"
 #include "mdc/seat/seat_times.h"
+#include "mdc/space/space_watch.h"
 #include "mdc/tables/exports.h"
 #include "proto/tls/tls.h"
 #include "volume/base/shared_config.h"
@@ -47,6 +55,8 @@ struct Config {
     std::string name;
     std::vector<std::string> luns;  // patterns: its own, or the daemon's
     std::vector<Export> exports;    // in the file's order
+    std::string scrub = "never";
+    std::uint64_t scrub_every_seconds = 0;  // the same; 0: never
   };
   std::string listen;
   std::string advertise;
@@ -56,6 +66,9 @@ struct Config {
   NameReplies names = NameReplies::kDelegated;
   std::uint32_t seat_ms = kDefaultSeatMs;
   std::uint32_t cache_mib = 512;
+  std::uint32_t scrub_memory_mib = 1024;
+  SpaceLimits space_limits{};
+  std::vector<std::string> quota_hook;
   std::string log_level = "info";
   std::vector<Volume> volumes;
 };

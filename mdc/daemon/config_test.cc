@@ -46,6 +46,24 @@ TEST(Config, NamesChoosesWhenChangesAreAnswered) {
   EXPECT_THAT(Error(std::string("names = \"soon\"") + kGood), HasSubstr("names must be one of"));
 }
 
+TEST(Config, ScrubsHaveASchedule) {
+  const auto every = [](const std::string& words) {
+    const auto config = ParseConfig(std::string(kGood) + "scrub = \"" + words + "\"\n", "file");
+    return config.ok() ? config->volumes[1].scrub_every_seconds : 1;
+  };
+  EXPECT_EQ(ParseConfig(kGood, "file")->volumes[1].scrub_every_seconds, 0u);
+  EXPECT_EQ(every("never"), 0u);
+  EXPECT_EQ(every("daily"), 86'400u);
+  EXPECT_EQ(every("weekly"), 7 * 86'400u);
+  EXPECT_EQ(every("monthly"), 30 * 86'400u);
+  EXPECT_EQ(every("36h"), 36 * 3'600u);
+  EXPECT_EQ(every("10d"), 10 * 86'400u);
+  for (const char* wrong : {"", "h", "0h", "-1h", "1.5d", "yearly", "5", "99999999d"}) {
+    EXPECT_EQ(every(wrong), 1u) << wrong;
+  }
+  EXPECT_THAT(Error(std::string(kGood) + "scrub = \"soon\"\n"), HasSubstr("file:10: scrub = "));
+}
+
 TEST(Config, ErrorsNameTheLine) {
   EXPECT_THAT(Error("listen = 1\n"), HasSubstr("file:1: listen must be a string"));
   EXPECT_THAT(Error(std::string("\nlissen = \"x\"") + kGood), HasSubstr("file:2: unknown key"));

@@ -12,7 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -25,7 +28,10 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "mdc/daemon/config.h"
+#include "mdc/daemon/live_config.h"
 #include "mdc/daemon/service_watchdog.h"
 #include "mdc/rpc/grpc_server.h"
 #include "mdc/serve/candidate.h"
@@ -49,6 +55,8 @@ constexpr int kUnavailable = 3;
 constexpr int kSeatLost = 4;
 // "reeladm fail" sends it to its own process, and so does a volume that hears no client any more.
 constexpr int kHandOverSignal = SIGUSR2;
+// What a daemon that begins anew is told: how often in a row it has heard nobody.
+constexpr char kUnheardVariable[] = "REEL_MDCD_UNHEARD";
 
 constexpr rlim_t kDescriptors = 32'768;
 
@@ -208,29 +216,48 @@ class Farewells {
   SeatFarewell farewell_ ABSL_GUARDED_BY(mutex_){.state = ArbitrationBlock::State::kOffered};
 };
 
+// So often in a row this daemon has passed its seats on because it heard nobody.
+std::uint32_t UnheardBefore() {
+  const char* said = std::getenv(kUnheardVariable);
+  std::uint32_t times = 0;
+  return said != nullptr && absl::SimpleAtoi(said, &times) ? times : 0;
+}
+
 SeatOptions SeatOf(const Config& config) {
   SeatOptions seat;
   seat.host = HostName();
   seat.address = config.advertise;
   seat.seat_ms = config.seat_ms;
   seat.program = REEL_VERSION;
+  seat.stands_back = UnheardBefore() > 0;
   return seat;
 }
 
-VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry) {
+// `heard_ms`: of all volumes; null: there is one.
+VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry,
+                              const LiveConfig& live,
+                              std::shared_ptr<std::atomic<std::uint64_t>> heard_ms) {
   VolumeServerOptions options;
   options.volume = entry.name;
   options.luns = entry.luns;
   options.core.session_lease_ms = config.session_lease_ms;
   options.core.names = config.names;
-  options.core.exports = entry.exports;
+  options.exports = live.exports(entry.name);
   options.core.host = SeatOf(config).host;
   options.cache_bytes = std::uint64_t{config.cache_mib} << 20;
+  options.quota_hook = config.quota_hook;
+  options.core.space_limits = config.space_limits;
+  options.core.scrub_every_seconds = entry.scrub_every_seconds;
+  options.scrub_bytes = std::uint64_t{config.scrub_memory_mib} << 20;
   options.on_failure = DieOfStore;
   options.on_seat_lost = DieWithoutSeat;
   options.on_seat_expired = WritesToJournal() ? DieOfTime<true> : DieOfTime<false>;
   options.core.unheard_limit_ms = UnheardLimitMs(config.seat_ms);
-  options.on_unheard = [] { kill(getpid(), kHandOverSignal); };
+  options.core.unheard_before = UnheardBefore();
+  options.core.heard_ms = std::move(heard_ms);
+  options.on_unheard = [](std::uint32_t times) {
+    sigqueue(getpid(), kHandOverSignal, {.sival_int = static_cast<int>(times)});
+  };
   return options;
 }
 
@@ -296,17 +323,28 @@ bool AwaitLuns(const Config& config, const sigset_t& signals) {
   return true;
 }
 
-// The exit code; `*begin_anew`: this daemon has handed its volumes over, and becomes a standby.
-int Serve(const Config& config, std::shared_ptr<WatchedTls> tls, bool* begin_anew) {
+// What is to follow when a daemon has served.
+struct Next {
+  bool begin_anew = false;  // it has handed its volumes over, and becomes a standby
+  std::uint32_t unheard = 0;
+};
+
+// The exit code.
+int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedTls> tls,
+          Next& next) {
   const sigset_t signals = BlockSignals();
   if (!AwaitLuns(config, signals)) return 0;
   ServiceWatchdog watchdog(WatchdogMs(), SystemClock(), [] { sd_notify(0, "WATCHDOG=1"); });
+  const auto heard_ms =
+      config.volumes.size() > 1 ? std::make_shared<std::atomic<std::uint64_t>>(0) : nullptr;
   std::vector<std::unique_ptr<Volume>> volumes;
   std::vector<VolumeRole*> roles;
   for (const Config::Volume& entry : config.volumes) {
     volumes.push_back(std::make_unique<Volume>(entry.name, watchdog));
     roles.push_back(&volumes.back()->role());
-    if (absl::Status s = volumes.back()->Start(OptionsOf(config, entry), SeatOf(config)); !s.ok()) {
+    if (absl::Status s =
+            volumes.back()->Start(OptionsOf(config, entry, live, heard_ms), SeatOf(config));
+        !s.ok()) {
       const bool unavailable = absl::IsNotFound(s) || absl::IsFailedPrecondition(s);
       return Complain(unavailable ? kUnavailable : kFailed, std::string(s.message()));
     }
@@ -315,38 +353,45 @@ int Serve(const Config& config, std::shared_ptr<WatchedTls> tls, bool* begin_ane
   AllowManyConnections();
   const SeatOptions seat = SeatOf(config);
   Farewells farewells;
-  auto server = GrpcServer::Start(config.listen, roles, AllPatterns(config), std::move(tls), {},
-                                  {.host = seat.host,
-                                   .program = seat.program,
-                                   .protocol = seat.protocol,
-                                   .leave =
-                                       [&](const std::string& volume, const SeatFarewell& how) {
-                                         farewells.Say(volume, how);
-                                         kill(getpid(), kHandOverSignal);
-                                       },
-                                   .take =
-                                       [&](const std::string& name) {
-                                         for (const auto& volume : volumes) {
-                                           if (volume->role().name() == name) volume->Order();
-                                         }
-                                       }});
+  auto server =
+      GrpcServer::Start(config.listen, roles, AllPatterns(config), std::move(tls), {},
+                        {.host = seat.host,
+                         .program = seat.program,
+                         .protocol = seat.protocol,
+                         .leave =
+                             [&](const std::string& volume, const SeatFarewell& how) {
+                               farewells.Say(volume, how);
+                               kill(getpid(), kHandOverSignal);
+                             },
+                         .take =
+                             [&](const std::string& name) {
+                               for (const auto& volume : volumes) {
+                                 if (volume->role().name() == name) volume->Order();
+                               }
+                             },
+                         .exports = [&live](const std::string& volume,
+                                            bool reload) { return live.Exports(volume, reload); },
+                         .describe = [&live](v1::SettingsReply& reply) { live.Describe(reply); }});
   if (!server.ok()) return Complain(kFailed, std::string(server.status().message()));
   spdlog::info("serving {} volumes on {} (port {}){}", volumes.size(), config.listen,
                (*server)->port(),
                has_tls ? ", with TLS" : ": this host only, because no tls_cert is configured");
   sd_notify(0, "READY=1");
 
-  int received = 0;
-  sigwait(&signals, &received);
-  *begin_anew = received == kHandOverSignal;
-  spdlog::info("{}: SIG{}", *begin_anew ? "handing over" : "stopping", sigabbrev_np(received));
-  if (!*begin_anew) sd_notify(0, "STOPPING=1");
+  siginfo_t received{};
+  while (sigwaitinfo(&signals, &received) < 0) {  // EINTR: it was stopped, and goes on
+  }
+  next.begin_anew = received.si_signo == kHandOverSignal;
+  if (received.si_code == SI_QUEUE) next.unheard = static_cast<std::uint32_t>(received.si_int);
+  spdlog::info("{}: SIG{}", next.begin_anew ? "handing over" : "stopping",
+               sigabbrev_np(received.si_signo));
+  if (!next.begin_anew) sd_notify(0, "STOPPING=1");
   int code = 0;
   // Each volume ends its streams and makes everything durable; registered sessions stay in the
   // store, and resume with the next controller.
   for (const auto& volume : volumes) {
     const SeatFarewell farewell =
-        *begin_anew ? farewells.Of(volume->role().name()) : SeatFarewell();
+        next.begin_anew ? farewells.Of(volume->role().name()) : SeatFarewell();
     if (absl::Status s = volume->Stop(farewell); !s.ok()) {
       spdlog::error("volume {}: {}", volume->role().name(), std::string(s.message()));
       code = kFailed;
@@ -358,11 +403,19 @@ int Serve(const Config& config, std::shared_ptr<WatchedTls> tls, bool* begin_ane
 
 // As a process just started: nothing that the old one had open or on its way is left. Where the
 // program was replaced meanwhile, it is the new one.
-int BeginAnew(char** argv) {
+int BeginAnew(char** argv, std::uint32_t unheard) {
   std::error_code error;
   std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
   constexpr std::string_view kReplaced = " (deleted)";
   if (path.ends_with(kReplaced)) path.resize(path.size() - kReplaced.size());
+  // What was sent a second time meanwhile was of the old process.
+  sigset_t again;
+  sigemptyset(&again);
+  sigaddset(&again, kHandOverSignal);
+  constexpr timespec kAtOnce{};
+  while (sigtimedwait(&again, nullptr, &kAtOnce) == kHandOverSignal) {
+  }
+  setenv(kUnheardVariable, absl::StrCat(unheard).c_str(), /*overwrite=*/1);
   close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execv(path.c_str(), argv);
   return Complain(kFailed, path + ": cannot be run anew");
@@ -403,10 +456,11 @@ int Main(int argc, char** argv) {
     return 0;
   }
   StartLog(config->log_level);
-  bool begin_anew = false;
-  const int code = Serve(*config, *std::move(tls), &begin_anew);
-  if (code != 0 || !begin_anew) return code;
-  return BeginAnew(argv);
+  Next next;
+  const LiveConfig live(*config, path);
+  const int code = Serve(*config, live, *std::move(tls), next);
+  if (code != 0 || !next.begin_anew) return code;
+  return BeginAnew(argv, next.unheard);
 }
 
 }  // namespace

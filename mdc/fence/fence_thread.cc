@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "mdc/base/fence_times.h"
@@ -33,6 +34,31 @@ void FenceThread::Order(CoreOutputs::Fence fence) {
     }
     events_.fenced(fence.id, fencer.Fence(fence));
   });
+}
+
+absl::StatusOr<std::uint64_t> FenceThread::TakeMap(OpenVolume& volume) {
+  struct Answer {
+    Mutex mutex;
+    CondVar changed;
+    std::optional<absl::StatusOr<std::uint64_t>> value ABSL_GUARDED_BY(mutex);
+    std::uint64_t quarantine_ms ABSL_GUARDED_BY(mutex) = 0;
+  };
+  const auto answer = std::make_shared<Answer>();
+  const bool queued = Run([this, answer, &volume](Fencer& fencer) {
+    std::uint64_t quarantine_ms = 0;
+    const absl::Status status = fencer.TakeMap(volume, &quarantine_ms);
+    all_ = fencer.all();
+    MutexLock lock(answer->mutex);
+    answer->quarantine_ms = quarantine_ms;
+    answer->value = status.ok() ? absl::StatusOr<std::uint64_t>(fencer.keyless_quarantine_ms())
+                                : absl::StatusOr<std::uint64_t>(status);
+    answer->changed.NotifyAll();
+  });
+  if (!queued) return absl::UnavailableError("the controller is stopping");
+  MutexLock lock(answer->mutex);
+  while (!answer->value) answer->changed.Wait(answer->mutex);
+  WaitOut(volume.descriptor.name, answer->quarantine_ms);
+  return *answer->value;
 }
 
 std::vector<std::string> FenceThread::Problems() const {

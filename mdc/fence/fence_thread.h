@@ -5,6 +5,7 @@
 // called on this thread.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -36,6 +37,9 @@ class FenceThread {
   void Order(CoreOutputs::Fence fence);
   // False when it is stopping, and `action` never runs.
   bool Run(Action action);
+  // Fencer::TakeMap; waits for it. Fencer::keyless_quarantine_ms by that map. UNAVAILABLE: it is
+  // stopping.
+  absl::StatusOr<std::uint64_t> TakeMap(OpenVolume& volume);
   // What is wrong with the LUNs' reservations as of the last look, one line each.
   std::vector<std::string> Problems() const;
   // Answers what was asked and drops what was ordered; then `last` runs, if there is one.
@@ -52,7 +56,7 @@ class FenceThread {
   const Clock& clock_;
   const Events events_;
   const bool any_;
-  const bool all_;
+  std::atomic<bool> all_;
   bool lost_ = false;  // of the thread
 
   mutable Mutex mutex_;

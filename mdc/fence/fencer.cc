@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -35,31 +36,88 @@ bool Fencer::View::Has(std::uint64_t key) const {
   return key != 0 && std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-Fencer::Fencer(OpenVolume& volume) : volume_(volume), states_(volume.luns.size()) {
-  std::size_t next = 0;
-  for (const Pool& pool : volume.descriptor.pools) {
+Fencer::Fencer(OpenVolume& volume) : volume_(&volume) {
+  Describe();
+}
+
+// A LUN keeps its state from map to map, wherever it stands.
+void Fencer::Describe() {
+  std::map<const Lun*, LunState> known;
+  for (const LunState& state : states_) {
+    if (!state.first) known.emplace(state.lun, state);
+  }
+  states_.clear();
+  ids_.clear();
+  used_ = 0;
+  std::map<const Lun*, std::size_t> firsts;
+  for (const Pool& pool : volume_->descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
-      for (std::size_t i = 0; i < set.luns.size() && next < states_.size(); ++i, ++next) {
-        LunState& state = states_[next];
-        ids_.push_back(set.luns[i].lun);
+      for (const LunEntry& entry : set.luns) {
+        const std::size_t index = states_.size();
+        if (index == volume_->luns.size()) return;
+        Lun* const lun = volume_->luns[index].get();
+        const auto [first, is_new] = firsts.emplace(lun, index);
+        const auto before = known.find(lun);
+        LunState& state = states_.emplace_back();
+        if (is_new && before != known.end()) state = before->second;
+        ids_.push_back(entry.lun);
+        state.lun = lun;
         state.metadata = (pool.flags & Pool::kMetadata) != 0;
         state.data = (pool.flags & Pool::kData) != 0;
-        state.reservations = volume.luns[next]->reservations();
-        if (state.reservations == nullptr) continue;
-        if (absl::IsUnimplemented(state.reservations->ReadKeys().status())) {
-          state.reservations = nullptr;
-        } else {
-          ++used_;
+        if (!is_new) {
+          state.first = first->second;
+        } else if (before == known.end()) {
+          state.reservations = lun->reservations();
+          const bool usable = state.reservations != nullptr &&
+                              !absl::IsUnimplemented(state.reservations->ReadKeys().status());
+          if (!usable) state.reservations = nullptr;
         }
+        if (states_[first->second].reservations != nullptr) ++used_;
       }
     }
   }
 }
 
+absl::Status Fencer::TakeMap(OpenVolume& volume, std::uint64_t* quarantine_ms) {
+  const bool had_any = any();
+  OpenVolume* const before = std::exchange(volume_, &volume);
+  const std::vector<LunState> old = states_;
+  const auto is_old = [&](const LunState& state) {
+    return std::ranges::any_of(old, [&](const LunState& one) { return one.lun == state.lun; });
+  };
+  Describe();
+  absl::Status status;
+  if (!had_any && any()) {
+    status = absl::FailedPreconditionError(
+        "the volume's LUNs have no reservations, and its sessions no keys; a LUN with reservations "
+        "would not let them write. Make a volume of its own of such LUNs");
+  }
+  for (std::size_t lun = 0; lun < states_.size() && status.ok(); ++lun) {
+    if (states_[lun].reservations == nullptr || is_old(states_[lun])) continue;
+    status = Hold(lun, /*reopen=*/true, quarantine_ms);
+  }
+  const std::vector<LunState> taken = states_;
+  if (!status.ok()) {
+    volume_ = before;
+    Describe();
+  }
+  // What has gone, or was taken for nothing.
+  for (const std::vector<LunState>* list : {&old, &taken}) {
+    for (LunState state : *list) {
+      const bool stays =
+          std::ranges::any_of(states_, [&](const LunState& one) { return one.lun == state.lun; });
+      if (stays || state.reservations == nullptr || state.key == 0) continue;
+      (void)state.reservations->Clear(state.key);
+    }
+  }
+  return status;
+}
+
 std::uint64_t Fencer::keyless_quarantine_ms() const {
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const LunState& state = states_[i];
-    if (state.data && state.reservations == nullptr && volume_.luns[i]->executes_late()) {
+    const bool keyless = state.data && state.reservations == nullptr && !state.first;
+    if (keyless && volume_->luns[i]->executes_late()) {
       return QuarantineMs();
     }
   }
@@ -76,7 +134,7 @@ absl::StatusOr<Fencer::View> Fencer::Look(std::size_t lun) {
   if (!holder.ok()) return holder.status();
   if (holder->has_value() && !(*holder)->write_exclusive_registrants_only) {
     return absl::FailedPreconditionError(
-        absl::StrCat(volume_.luns[lun]->name(), ": key ", KeyText((*holder)->key),
+        absl::StrCat(volume_->luns[lun]->name(), ": key ", KeyText((*holder)->key),
                      " holds a reservation that is not ReelFS's; if nothing else uses the LUN, "
                      "clear it with reel-label unreserve"));
   }
@@ -87,7 +145,7 @@ absl::StatusOr<Fencer::View> Fencer::Look(std::size_t lun) {
 absl::StatusOr<Fencer::View> Fencer::LookAnew(std::size_t lun, bool reopen) {
   auto view = Look(lun);
   if (view.ok() || !reopen || !IsPathLost(view.status())) return view;
-  if (absl::Status s = volume_.luns[lun]->Reopen(); !s.ok()) return s;
+  if (absl::Status s = volume_->luns[lun]->Reopen(); !s.ok()) return s;
   states_[lun].key = 0;  // the old path's
   return Look(lun);
 }
@@ -97,9 +155,9 @@ bool Fencer::IsHeld(const LunState& state, const View& view) const {
 }
 
 absl::Status Fencer::CheckOwners(std::size_t lun, const View& view) const {
-  const std::string& name = volume_.luns[lun]->name();
+  const std::string& name = volume_->luns[lun]->name();
   for (const std::uint64_t key : view.keys) {
-    const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+    const auto parts = PartsOfKey(volume_->descriptor.volume, key);
     if (!parts) {
       return absl::FailedPreconditionError(
           absl::StrCat(name, ": key ", KeyText(key), " of something else than this volume is ",
@@ -119,10 +177,14 @@ absl::Status Fencer::CheckOwners(std::size_t lun, const View& view) const {
 
 ReservationResult Fencer::RegisterAnew(LunState& state, const View& view) {
   do {
-    state.key = MakeControllerKey(volume_.descriptor.volume, epoch_,
+    state.key = MakeControllerKey(volume_->descriptor.volume, epoch_,
                                   static_cast<std::uint16_t>(RandomU64()));
   } while (view.Has(state.key));
-  return state.reservations->Register(state.key);
+  ReservationResult result = state.reservations->Register(state.key);
+  // Where it was done after all, the next one is told of a conflict, and Adopt takes it away: of
+  // several paths to a device only some may have it.
+  if (!result.done()) state.key = 0;
+  return result;
 }
 
 // The path has a key: of a try whose outcome was unknown, or, where the kernel keeps the path, of
@@ -136,7 +198,7 @@ ReservationResult Fencer::Adopt(LunState& state, const View& view) const {
   ReservationResult result{.outcome = Result::kNotDone,
                            .status = absl::UnavailableError("the path has a key of nobody")};
   const auto is_controllers = [&](std::uint64_t key) {
-    const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+    const auto parts = PartsOfKey(volume_->descriptor.volume, key);
     return parts && parts->controller;
   };
   std::set<std::uint64_t> others(view.keys.begin(), view.keys.end());  // one a path, by multipath
@@ -148,7 +210,11 @@ ReservationResult Fencer::Adopt(LunState& state, const View& view) const {
   }
   if (!view.Has(view.holder) || !is_controllers(view.holder)) return result;
   result = state.reservations->Reserve(view.holder);
-  if (result.done()) state.key = view.holder;
+  if (!result.done()) return result;
+  // Paths that were lost when it was registered may be back.
+  ReservationResult whole = state.reservations->Register(view.holder);
+  if (!whole.done() && whole.outcome != Result::kConflict) return whole;
+  state.key = view.holder;
   return result;
 }
 
@@ -170,7 +236,7 @@ absl::Status Fencer::Step(LunState& state, const View& view, bool* complete, boo
     *preempted = *preempted || result.outcome != Result::kConflict;
   } else {
     const auto other = std::find_if(view.keys.begin(), view.keys.end(), [&](std::uint64_t key) {
-      const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+      const auto parts = PartsOfKey(volume_->descriptor.volume, key);
       return parts && parts->controller && key != state.key;
     });
     *complete = other == view.keys.end();
@@ -214,12 +280,12 @@ absl::Status Fencer::Hold(std::size_t lun, bool reopen, std::uint64_t* quarantin
   }
   if (!problem.ok()) return problem;
   return absl::AbortedError(
-      absl::StrCat(volume_.luns[lun]->name(), ": somebody else keeps changing its reservations"));
+      absl::StrCat(volume_->luns[lun]->name(), ": somebody else keeps changing its reservations"));
 }
 
 std::size_t Fencer::SeatIndex() const {
   std::size_t index = 0;
-  while (volume_.luns[index].get() != &volume_.seat_lun()) ++index;
+  while (volume_->luns[index].get() != &volume_->seat_lun()) ++index;
   return index;
 }
 
@@ -262,7 +328,7 @@ absl::Status Fencer::Sweep(const std::map<std::uint64_t, SessionId>& known,
     if (!view.ok()) return view.status();
     std::vector<std::uint64_t> strays;
     for (const std::uint64_t key : view->keys) {
-      const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+      const auto parts = PartsOfKey(volume_->descriptor.volume, key);
       if (parts && !parts->controller && !known.contains(key)) strays.push_back(key);
     }
     if (strays.empty()) continue;
@@ -270,7 +336,7 @@ absl::Status Fencer::Sweep(const std::map<std::uint64_t, SessionId>& known,
     if (!outcome.done) return absl::UnavailableError(outcome.problem);
     *quarantine_ms = std::max(*quarantine_ms, outcome.quarantine_ms);
     spdlog::info("volume {}: {}: {} keys of sessions that are over are gone",
-                 volume_.descriptor.name, volume_.luns[lun]->name(), strays.size());
+                 volume_->descriptor.name, volume_->luns[lun]->name(), strays.size());
   }
   return absl::OkStatus();
 }
@@ -286,7 +352,7 @@ FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& 
     auto view = LookAnew(lun, !state.metadata);
     problem = view.status();
     if (problem.ok() && !IsHeld(state, *view)) {
-      problem = state.metadata ? absl::UnavailableError(absl::StrCat(volume_.luns[lun]->name(),
+      problem = state.metadata ? absl::UnavailableError(absl::StrCat(volume_->luns[lun]->name(),
                                                                      ": its reservation is lost"))
                                : Hold(lun, /*reopen=*/true, &outcome.quarantine_ms);
       if (problem.ok()) view = Look(lun);
@@ -308,7 +374,7 @@ FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& 
     outcome.done = true;
     return outcome;
   }
-  outcome.problem = problem.ok() ? absl::StrCat(volume_.luns[lun]->name(), ": keys come back")
+  outcome.problem = problem.ok() ? absl::StrCat(volume_->luns[lun]->name(), ": keys come back")
                                  : std::string(problem.message());
   return outcome;
 }
@@ -316,7 +382,7 @@ FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& 
 FenceOutcome Fencer::Fence(const CoreOutputs::Fence& order) {
   FenceOutcome all{.done = true};
   std::size_t next = 0;
-  for (const Pool& pool : volume_.descriptor.pools) {
+  for (const Pool& pool : volume_->descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
       for (const LunEntry& entry : set.luns) {
         const std::size_t lun = next++;
@@ -349,14 +415,14 @@ absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::st
         lost_.push_back(ids_[lun]);
         // Nothing but questions is sent to it from here. The next look tells whether that helped.
         if (!state.metadata && FaultOf(status) == LunFault::kInDoubt) {
-          (void)volume_.luns[lun]->Reopen();
+          (void)volume_->luns[lun]->Reopen();
         }
         continue;
       }
       if (state.metadata || absl::IsFailedPrecondition(status)) {
         return absl::Status(
             absl::StatusCode::kUnavailable,
-            absl::StrCat(volume_.luns[lun]->name(), ": this controller holds its reservation no ",
+            absl::StrCat(volume_->luns[lun]->name(), ": this controller holds its reservation no ",
                          "longer", status.ok() ? "" : ": ", status.message()));
       }
       std::uint64_t quarantine_ms = 0;
@@ -366,14 +432,14 @@ absl::Status Fencer::Watch(std::vector<std::uint64_t>& seen, std::vector<std::st
         continue;
       }
       spdlog::warn("volume {}: {}: the reservation was lost, and is taken again",
-                   volume_.descriptor.name, volume_.luns[lun]->name());
+                   volume_->descriptor.name, volume_->luns[lun]->name());
       view = Look(lun);
       if (!view.ok()) continue;
     }
     for (const std::uint64_t key : view->keys) {
-      const auto parts = PartsOfKey(volume_.descriptor.volume, key);
+      const auto parts = PartsOfKey(volume_->descriptor.volume, key);
       if (!parts) {
-        problems.push_back(absl::StrCat(volume_.luns[lun]->name(), ": key ", KeyText(key),
+        problems.push_back(absl::StrCat(volume_->luns[lun]->name(), ": key ", KeyText(key),
                                         " of something else is registered, which can write there"));
       } else if (!parts->controller) {
         seen.push_back(key);
@@ -388,9 +454,12 @@ void Fencer::Leave() {
     LunState& state = states_[lun];
     if (state.reservations == nullptr) continue;
     const auto view = Look(lun);
-    if (!view.ok() || !IsHeld(state, *view) || view->keys.size() != 1) continue;
+    if (!view.ok() || !IsHeld(state, *view)) continue;
+    // (On a multipath device it stands there once a path.)
+    const auto is_own = [&](std::uint64_t key) { return key == state.key; };
+    if (!std::ranges::all_of(view->keys, is_own)) continue;
     if (const ReservationResult cleared = state.reservations->Clear(state.key); !cleared.done()) {
-      spdlog::warn("volume {}: the reservation stays: {}", volume_.descriptor.name,
+      spdlog::warn("volume {}: the reservation stays: {}", volume_->descriptor.name,
                    std::string(cleared.status.message()));
     }
     state.key = 0;
@@ -408,6 +477,10 @@ std::vector<Fencer::LunKeys> Fencer::List() {
   std::vector<LunKeys> luns(states_.size());
   for (std::size_t lun = 0; lun < states_.size(); ++lun) {
     LunKeys& out = luns[lun];
+    if (const auto first = states_[lun].first) {
+      out = luns[*first];
+      continue;
+    }
     if (states_[lun].reservations == nullptr) {
       out.status = absl::UnimplementedError("has no reservations that can be used");
       continue;

@@ -29,9 +29,15 @@ class Fencer {
   // `volume` outlives it.
   explicit Fencer(OpenVolume& volume);
 
+  // The volume by a later map, or back to the one before: LUNs that came are taken as by Take, and
+  // those that went are let go. Not OK: all is as it was. It outlives this object.
+  // FAILED_PRECONDITION also: the first LUN with reservations would come to sessions without keys.
+  absl::Status TakeMap(OpenVolume& volume, std::uint64_t* quarantine_ms);
+  const OpenVolume& volume() const { return *volume_; }
+
   // Some LUN, all LUNs have reservations that can be used.
   bool any() const { return used_ > 0; }
-  bool all() const { return used_ == volume_.luns.size(); }
+  bool all() const { return used_ == volume_->luns.size(); }
   // For so long LUNs with data that have none, or none that can be used, may still execute what a
   // session sent. 0: there are no such LUNs, or they are image files.
   std::uint64_t keyless_quarantine_ms() const;
@@ -75,7 +81,10 @@ class Fencer {
 
  private:
   struct LunState {
-    Reservations* reservations = nullptr;  // null: none, or not usable
+    Reservations* reservations = nullptr;  // null: none, or not usable; or `first` has them
+    // It is the LUN of an earlier place, which has grown: all that is done to it is done there.
+    std::optional<std::size_t> first;
+    Lun* lun = nullptr;
     bool metadata = false, data = false;
     std::uint64_t key = 0;  // of this path; 0: not registered, as far as is known
   };
@@ -85,6 +94,7 @@ class Fencer {
     bool Has(std::uint64_t key) const;
   };
 
+  void Describe();
   absl::StatusOr<View> Look(std::size_t lun);
   // As Look; opens a lost path anew where that is allowed.
   absl::StatusOr<View> LookAnew(std::size_t lun, bool reopen);
@@ -99,7 +109,7 @@ class Fencer {
   FenceOutcome FenceOn(std::size_t lun, const std::vector<std::uint64_t>& victims, bool drain);
   absl::Status Drain(LunState& state, std::uint64_t* quarantine_ms) const;
 
-  OpenVolume& volume_;
+  OpenVolume* volume_;
   std::vector<LunState> states_;  // by LUN
   std::size_t used_ = 0;
   std::vector<Uuid> ids_;  // by LUN

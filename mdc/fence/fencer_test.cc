@@ -85,6 +85,23 @@ TEST_F(FencerTest, TakesFreshLunsAndGivesThemUpAgain) {
   EXPECT_EQ(data_.Holder(), 0U);
 }
 
+TEST_F(FencerTest, WhatIsRegisteredOnEachPathOfADeviceIsGivenUp) {
+  auto mdc = Seated("mdc", 1);
+  const auto second_path = data_.NewPath("mdc, by its second path");
+  ASSERT_TRUE(second_path->reservations()->Register(data_.Holder()).done());
+  mdc->fencer->Leave();
+  EXPECT_THAT(data_.Keys(), IsEmpty());
+}
+
+TEST_F(FencerTest, AReservationStaysWhereASessionIsRegistered) {
+  auto mdc = Seated("mdc", 1);
+  const auto host = data_.NewPath("host");
+  ASSERT_TRUE(host->reservations()->Register(KeyOf(7)).done());
+  mdc->fencer->Leave();
+  EXPECT_NE(data_.Holder(), 0U);
+  EXPECT_THAT(meta_.Keys(), IsEmpty());
+}
+
 TEST_F(FencerTest, OnlyDataThatATargetMayWriteLateAreWaitedFor) {
   struct Row {
     bool meta_late, data_late;
@@ -339,6 +356,82 @@ TEST_F(FencerTest, SessionKeysAreSeen) {
   std::vector<std::uint64_t> seen;
   EXPECT_TRUE(Watch(*mdc, &seen).ok());
   EXPECT_THAT(seen, ElementsAre(KeyOf(7)));
+}
+
+// ---- a map that changes -------------------------------------------------------------------------
+
+class FencerMapTest : public FencerTest {
+ protected:
+  // The controller's volume with one more LUN for data.
+  std::unique_ptr<OpenVolume> Grown(Controller& controller) {
+    auto grown = std::make_unique<OpenVolume>();
+    grown->descriptor = SampleVolume({{1, {{64, 1}}}, {1, {{64, 1}, {64, 1}}}}, 4096);
+    grown->descriptor.pools[0].flags = Pool::kMetadata;
+    grown->descriptor.pools[1].flags = Pool::kData;
+    grown->luns = controller.volume.luns;
+    grown->luns.push_back(new_.NewPath("mdc1"));
+    return grown;
+  }
+  std::vector<std::uint64_t> KeysOnNew() {
+    return new_.NewPath("onlooker")->reservations()->ReadKeys()->keys;
+  }
+  FaultyLun new_bytes_;
+  SharedLun new_{new_bytes_};
+};
+
+TEST_F(FencerMapTest, ALunThatComesIsHeldAndSessionsAreFencedThereToo) {
+  const auto mdc = Seated("mdc1", 1);
+  const auto grown = Grown(*mdc);
+  const auto before = mdc->fencer->List();
+  std::uint64_t quarantine_ms = 0;
+  ASSERT_TRUE(mdc->fencer->TakeMap(*grown, &quarantine_ms).ok());
+  EXPECT_EQ(quarantine_ms, 0u);
+  EXPECT_THAT(KeysOnNew(), SizeIs(1));
+  const auto after = mdc->fencer->List();
+  ASSERT_THAT(after, SizeIs(3));
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_EQ(after[i].holder, before[i].holder) << "as it was held";
+  }
+  EXPECT_NE(after[2].holder, 0u);
+  EXPECT_TRUE(Watch(*mdc).ok());
+  const auto session = new_.NewPath("ws1");
+  ASSERT_TRUE(session->reservations()->Register(KeyOf(7)).done());
+  EXPECT_TRUE(Fence(*mdc, KeyOf(7)).done);
+  EXPECT_THAT(KeysOnNew(), SizeIs(1));
+}
+
+TEST_F(FencerMapTest, ALunOfSomethingElseIsRefusedAndAllIsAsItWas) {
+  const auto mdc = Seated("mdc1", 1);
+  const auto grown = Grown(*mdc);
+  const auto other = new_.NewPath("other");
+  ASSERT_TRUE(other->reservations()->Register(4711).done());
+  std::uint64_t quarantine_ms = 0;
+  EXPECT_TRUE(absl::IsFailedPrecondition(mdc->fencer->TakeMap(*grown, &quarantine_ms)));
+  EXPECT_THAT(KeysOnNew(), ElementsAre(4711));
+  EXPECT_THAT(mdc->fencer->List(), SizeIs(2));
+  EXPECT_TRUE(Watch(*mdc).ok());
+}
+
+TEST_F(FencerMapTest, ALunThatWasTakenForNothingIsLetGo) {
+  const auto mdc = Seated("mdc1", 1);
+  const auto grown = Grown(*mdc);
+  std::uint64_t quarantine_ms = 0;
+  ASSERT_TRUE(mdc->fencer->TakeMap(*grown, &quarantine_ms).ok());
+  ASSERT_TRUE(mdc->fencer->TakeMap(mdc->volume, &quarantine_ms).ok());
+  EXPECT_THAT(KeysOnNew(), IsEmpty());
+  EXPECT_TRUE(Watch(*mdc).ok());
+}
+
+TEST_F(FencerMapTest, ALunThatGrewIsOneLunAtTwoPlaces) {
+  const auto mdc = Seated("mdc1", 1);
+  const auto grown = Grown(*mdc);
+  grown->luns[2] = grown->luns[1];
+  std::uint64_t quarantine_ms = 0;
+  ASSERT_TRUE(mdc->fencer->TakeMap(*grown, &quarantine_ms).ok());
+  EXPECT_TRUE(mdc->fencer->all());
+  const auto list = mdc->fencer->List();
+  EXPECT_EQ(list[2].holder, list[1].holder);
+  EXPECT_TRUE(Watch(*mdc).ok());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metadb/empty_ranges.h"
+#include "mdc/metadb/rocks_snapshot.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
@@ -367,6 +368,10 @@ std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view s
                                      ScanFrom from) const {
   return std::make_unique<RocksCursor>(*engine_->db, engine_->empty, engine_->tombstones, prefix,
                                        start, tier, from);
+}
+
+std::unique_ptr<Snapshot> MetaDb::TakeSnapshot() const {
+  return SnapshotOf(*engine_->db);
 }
 
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {

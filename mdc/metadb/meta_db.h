@@ -86,6 +86,18 @@ class Cursor {
   virtual bool not_in_memory() const = 0;
 };
 
+// The store as it was in one moment. What has been changed or removed since is kept for it, so it
+// should not live longer than it must. What it reads does not stay in the cache, which belongs to
+// those who wait. Threads: any one at a time, beside all else. REQUIRES: its MetaDb outlives it.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+  // Reads the LUNs where needed. The value of `key`, into `value` when found.
+  virtual absl::StatusOr<Found> Get(std::string_view key, std::string* value) const = 0;
+  // All entries whose key begins with `prefix`. REQUIRES: it ends before the snapshot.
+  virtual std::unique_ptr<Cursor> Scan(std::string_view prefix) const = 0;
+};
+
 // Where a scan begins.
 enum class ScanFrom {
   kAt,          // at the first key that is not before the one given
@@ -116,6 +128,9 @@ class MetaDb {
   // proportion to what was removed there (mdc/metadb/empty_ranges.h).
   std::unique_ptr<Cursor> Scan(std::string_view prefix, std::string_view start, Tier tier,
                                ScanFrom from = ScanFrom::kAt) const;
+
+  // As the store is now, with whole batches. Takes no time; from any thread.
+  std::unique_ptr<Snapshot> TakeSnapshot() const;
 
   // Makes the batch visible, not yet durable. Returns its sequence.
   absl::StatusOr<Sequence> Apply(const WriteBatch& batch);

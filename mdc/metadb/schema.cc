@@ -119,6 +119,33 @@ std::string ReplyKey(SessionId session, std::uint32_t slot) {
   AppendU32(key, slot);
   return key;
 }
+std::string JobKey(std::uint64_t job) {
+  return OneNumber(Family::kJob, job);
+}
+
+std::string QuotaPrefix(QuotaKind kind) {
+  return Prefix(Family::kQuota) + static_cast<char>(kind);
+}
+std::string QuotaKey(const QuotaId& id) {
+  std::string key = QuotaPrefix(id.kind);
+  AppendU32(key, id.id);
+  return key;
+}
+std::string QuotaStateKey() {
+  return QuotaKey({static_cast<QuotaKind>(0), 0});
+}
+
+std::string CapacityKey(PoolId pool, std::uint32_t stripe_set) {
+  std::string key = Prefix(Family::kBandwidth) + static_cast<char>(BandwidthKind::kCapacity);
+  AppendU32(key, pool.value());
+  AppendU32(key, stripe_set);
+  return key;
+}
+std::string ReservationKey(std::uint64_t reservation) {
+  std::string key = Prefix(Family::kBandwidth) + static_cast<char>(BandwidthKind::kReservation);
+  AppendU64(key, reservation);
+  return key;
+}
 
 absl::StatusOr<ParsedKey> Parse(std::string_view key) {
   const auto bad = [key] {
@@ -141,6 +168,7 @@ absl::StatusOr<ParsedKey> Parse(std::string_view key) {
     case Family::kInode:
     case Family::kOrphan:
     case Family::kSession:
+    case Family::kJob:
       break;
     case Family::kDirent:
     case Family::kXattr:
@@ -158,6 +186,14 @@ absl::StatusOr<ParsedKey> Parse(std::string_view key) {
     case Family::kReply:
       second_bytes = 4;
       break;
+    case Family::kQuota:
+      first_bytes = 1;
+      second_bytes = 4;
+      break;
+    case Family::kBandwidth:
+      first_bytes = 1;
+      second_bytes = 8;
+      break;
     default:
       return bad();
   }
@@ -166,6 +202,10 @@ absl::StatusOr<ParsedKey> Parse(std::string_view key) {
     return bad();
   }
   parsed.first = ReadNumber(rest.substr(0, first_bytes));
+  const auto last_kind = static_cast<std::uint64_t>(QuotaKind::kTree);
+  if (parsed.family == Family::kQuota && parsed.first > last_kind) return bad();
+  const auto last_bandwidth = static_cast<std::uint64_t>(BandwidthKind::kReservation);
+  if (parsed.family == Family::kBandwidth && parsed.first > last_bandwidth) return bad();
   parsed.second = ReadNumber(rest.substr(first_bytes, second_bytes));
   if (named) parsed.name = rest.substr(fixed);
   return parsed;

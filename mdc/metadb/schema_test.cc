@@ -21,6 +21,10 @@ TEST(Schema, GoldenBytes) {
   EXPECT_EQ(OrphanKey(InodeNumber(9)), "O\0\0\0\0\0\0\0\t"s);
   EXPECT_EQ(SessionKey(SessionId(9)), "S\0\0\0\0\0\0\0\t"s);
   EXPECT_EQ(ReplyKey(SessionId(9), 4), "R\0\0\0\0\0\0\0\t\0\0\0\4"s);
+  EXPECT_EQ(QuotaKey({QuotaKind::kTree, 0x0102}), "Q\3\0\0\1\2"s);
+  EXPECT_EQ(QuotaStateKey(), "Q\0\0\0\0\0"s);
+  EXPECT_EQ(CapacityKey(PoolId(2), 3), "B\0\0\0\0\2\0\0\0\3"s);
+  EXPECT_EQ(ReservationKey(7), "B\1\0\0\0\0\0\0\0\7"s);
 }
 
 TEST(Schema, ByteOrderIsNumericOrder) {
@@ -43,7 +47,9 @@ TEST(Schema, EveryKeyParsesBack) {
   for (const std::string& key :
        {VolumeKey(), InodeKey(InodeNumber(1)), CookieKey(InodeNumber(1), 2),
         OrphanKey(InodeNumber(1)), ExtentKey(InodeNumber(1), FileBlock(2)),
-        XattrKey(InodeNumber(1), "user.a"), SessionKey(SessionId(1))}) {
+        XattrKey(InodeNumber(1), "user.a"), SessionKey(SessionId(1)),
+        QuotaKey({QuotaKind::kUser, 1000}), QuotaStateKey(), CapacityKey(PoolId(1), 2),
+        ReservationKey(3)}) {
     EXPECT_TRUE(Parse(key).ok());
   }
 }
@@ -52,7 +58,7 @@ TEST(Schema, AnythingElseIsDamage) {
   for (const std::string& key :
        {""s, "I"s, "V\0"s, "Z\0\0\0\0\0\0\0\1"s, DirentKey(InodeNumber(1), ""),
         DirentKey(InodeNumber(1), std::string(256, 'x')), InodeKey(InodeNumber(1)) + "x",
-        CookieKey(InodeNumber(1), 2).substr(0, 16)}) {
+        CookieKey(InodeNumber(1), 2).substr(0, 16), "Q\4\0\0\0\1"s, "B\2\0\0\0\0\0\0\0\1"s}) {
     EXPECT_EQ(Parse(key).status().code(), absl::StatusCode::kDataLoss) << key.size();
   }
 }

@@ -104,6 +104,7 @@ absl::StatusOr<v1::InodeRecord*> Txn::Inode(InodeNumber inode) {
     return absl::DataLossError(
         absl::StrCat("record of inode ", inode.value(), " cannot be decoded; run fsck.reelfs"));
   }
+  cached.before = UseOf(cached.record);
   return &cached.record;
 }
 
@@ -137,6 +138,24 @@ std::vector<InodeNumber> Txn::DeletedInodes() const {
   }
   std::sort(inodes.begin(), inodes.end());
   return inodes;
+}
+
+Txn::InodeUse Txn::UseOf(const v1::InodeRecord& record) {
+  return {.owner = {record.uid(), record.gid(), record.project()},
+          .blocks = record.allocated_blocks()};
+}
+
+std::vector<Txn::UseChange> Txn::UseChanges() const {
+  std::vector<UseChange> changes;
+  for (const auto& [inode, cached] : inodes_) {
+    if (!cached.changed && !cached.deleted) continue;
+    UseChange change{.inode = inode, .before = cached.before, .after = std::nullopt};
+    if (!cached.deleted) change.after = UseOf(cached.record);
+    if (change.before != change.after) changes.push_back(change);
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const auto& a, const auto& b) { return a.inode < b.inode; });
+  return changes;
 }
 
 WriteBatch Txn::TakeBatch() {

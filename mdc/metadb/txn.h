@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "mdc/base/ids.h"
+#include "mdc/base/quota_id.h"
 #include "mdc/metadb/meta_db.h"
 #include "proto/records.pb.h"
 #include "volume/base/types.h"
@@ -89,6 +90,19 @@ class Txn {
   std::vector<InodeNumber> ChangedInodes() const;
   std::vector<InodeNumber> DeletedInodes() const;
 
+  // What was charged for an inode, and will be, where that is something else. Absent: the inode was
+  // not there, or will not be. By number.
+  struct InodeUse {
+    QuotaOwner owner;
+    std::uint64_t blocks = 0;
+    friend bool operator==(const InodeUse&, const InodeUse&) = default;
+  };
+  struct UseChange {
+    InodeNumber inode;
+    std::optional<InodeUse> before, after;
+  };
+  std::vector<UseChange> UseChanges() const;
+
   // Visits the store's entries from `start` on (inclusive) while their key begins with `prefix`,
   // until `visit` returns false. Staged changes are not seen.
   template <typename Visit>
@@ -108,9 +122,11 @@ class Txn {
  private:
   struct CachedInode {
     v1::InodeRecord record;
+    std::optional<InodeUse> before{};  // as it is stored
     bool changed = false;
     bool deleted = false;
   };
+  static InodeUse UseOf(const v1::InodeRecord& record);
   absl::Status Missed(Miss miss);
   void Saw(std::string_view key);
 

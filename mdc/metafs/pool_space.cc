@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -28,12 +29,35 @@ Region FirstRegion(const VolumeDescriptor& descriptor, std::uint64_t length_bloc
 }
 
 PoolSpace::PoolSpace(const OpenVolume& volume, MayWrite may_write)
-    : volume_(volume),
+    : block_bytes_(volume.descriptor.block_bytes),
       may_write_(std::move(may_write)),
-      map_(volume.descriptor),
-      progress_(volume.luns.size()),
       regions_(std::make_shared<const std::vector<Region>>(
-          1, FirstRegion(volume.descriptor, DivideUp(kHeadBytes, volume.descriptor.block_bytes)))) {
+          1, FirstRegion(volume.descriptor, DivideUp(kHeadBytes, block_bytes_)))) {
+  TakeMap(volume);
+}
+
+// A LUN keeps its progress from map to map, wherever it stands.
+void PoolSpace::TakeMap(const OpenVolume& volume) {
+  const auto before = view();
+  std::map<const Lun*, std::shared_ptr<Progress>> known;
+  for (std::size_t i = 0; before != nullptr && i < before->progress.size(); ++i) {
+    known[before->volume.luns[i].get()] = before->progress[i];
+  }
+  std::vector<std::shared_ptr<Progress>> progress;
+  for (const auto& lun : volume.luns) {
+    std::shared_ptr<Progress>& one = known[lun.get()];
+    if (one == nullptr) one = std::make_shared<Progress>();
+    progress.push_back(one);
+  }
+  auto next =
+      std::make_shared<const View>(View{volume, StripeMap(volume.descriptor), std::move(progress)});
+  MutexLock lock(mutex_);
+  view_ = std::move(next);
+}
+
+std::shared_ptr<const PoolSpace::View> PoolSpace::view() const {
+  MutexLock lock(mutex_);
+  return view_;
 }
 
 std::uint64_t PoolSpace::size_bytes() const {
@@ -44,12 +68,13 @@ std::uint64_t PoolSpace::size_bytes() const {
 }
 
 absl::Status PoolSpace::SetRegions(const std::vector<Region>& regions) {
-  const std::vector<Pool>& pools = volume_.descriptor.pools;
+  const std::shared_ptr<const View> by = view();
+  const std::vector<Pool>& pools = by->volume.descriptor.pools;
   for (const Region& region : regions) {
     const std::uint32_t pool = region.pool.value();
     if (pool >= pools.size() || !(pools[pool].flags & Pool::kMetadata) ||
-        region.first_block.value() > map_.pool_blocks(region.pool) ||
-        region.length_blocks > map_.pool_blocks(region.pool) - region.first_block.value()) {
+        region.first_block.value() > by->map.pool_blocks(region.pool) ||
+        region.length_blocks > by->map.pool_blocks(region.pool) - region.first_block.value()) {
       return absl::OutOfRangeError(absl::StrCat(
           "metadata region at block ", region.first_block.value(), " +", region.length_blocks,
           " of pool ", pool, " does not lie in a metadata pool of the volume"));
@@ -60,9 +85,9 @@ absl::Status PoolSpace::SetRegions(const std::vector<Region>& regions) {
   return absl::OkStatus();
 }
 
-absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_bytes,
-                                 std::byte* memory, std::uint64_t length_bytes,
-                                 std::vector<LunRange>& lun_ranges) {
+absl::Status PoolSpace::Transfer(const View& view, LunRequest::Kind kind,
+                                 std::uint64_t offset_bytes, std::byte* memory,
+                                 std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges) {
   std::shared_ptr<const std::vector<Region>> regions;
   {
     MutexLock lock(mutex_);
@@ -78,7 +103,8 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     }
     const std::uint64_t part = std::min(left, region_bytes - offset_bytes);
     const PoolBlock block = region.first_block + offset_bytes / block_bytes();
-    absl::Status s = map_.Map(region.pool, block, offset_bytes % block_bytes(), part, lun_ranges);
+    absl::Status s =
+        view.map.Map(region.pool, block, offset_bytes % block_bytes(), part, lun_ranges);
     if (!s.ok()) return s;
     offset_bytes = 0;
     left -= part;
@@ -92,7 +118,7 @@ absl::Status PoolSpace::Transfer(LunRequest::Kind kind, std::uint64_t offset_byt
     IoBatch batch;
     std::byte* at = memory;
     for (const LunRange& lun_range : lun_ranges) {
-      batch.Add(*volume_.luns[lun_range.lun], kind, lun_range.offset_bytes,
+      batch.Add(*view.volume.luns[lun_range.lun], kind, lun_range.offset_bytes,
                 {at, lun_range.length_bytes});
       at += lun_range.length_bytes;
     }
@@ -119,24 +145,26 @@ absl::Status PoolSpace::Persist(const std::function<absl::Status()>& once) const
 
 absl::Status PoolSpace::Read(std::uint64_t offset_bytes, std::span<std::byte> to) {
   std::vector<LunRange> lun_ranges;
-  return Transfer(LunRequest::Kind::kRead, offset_bytes, to.data(), to.size(), lun_ranges);
+  return Transfer(*view(), LunRequest::Kind::kRead, offset_bytes, to.data(), to.size(), lun_ranges);
 }
 
 absl::Status PoolSpace::Write(std::uint64_t offset_bytes, std::span<const std::byte> from) {
   std::vector<LunRange> lun_ranges;
+  const std::shared_ptr<const View> by = view();
   // An iovec has no const form; a write does not change the memory.
-  absl::Status s = Transfer(LunRequest::Kind::kWrite, offset_bytes,
+  absl::Status s = Transfer(*by, LunRequest::Kind::kWrite, offset_bytes,
                             const_cast<std::byte*>(from.data()), from.size(), lun_ranges);
-  for (const LunRange& lun_range : lun_ranges) ++progress_[lun_range.lun].written;
+  for (const LunRange& lun_range : lun_ranges) ++by->progress[lun_range.lun]->written;
   return s;
 }
 
 absl::Status PoolSpace::Flush() {
-  for (std::size_t lun = 0; lun < progress_.size(); ++lun) {
-    Progress& progress = progress_[lun];
+  const std::shared_ptr<const View> by = view();
+  for (std::size_t lun = 0; lun < by->progress.size(); ++lun) {
+    Progress& progress = *by->progress[lun];
     const std::uint64_t written = progress.written;
     if (progress.flushed >= written) continue;
-    absl::Status s = Persist([&] { return volume_.luns[lun]->Flush(); });
+    absl::Status s = Persist([&] { return by->volume.luns[lun]->Flush(); });
     if (!s.ok()) return s;
     std::uint64_t flushed = progress.flushed;
     while (flushed < written && !progress.flushed.compare_exchange_weak(flushed, written)) {

@@ -196,6 +196,9 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
     case v1::Request::kReclaim:
     case v1::Request::kNewKey:
     case v1::Request::kGiveUp:
+    case v1::Request::kMapTaken:
+    case v1::Request::kTraffic:
+    case v1::Request::kPong:
     case v1::Request::kReadLink:
     case v1::Request::kListXattr:
     case v1::Request::kStatFs:

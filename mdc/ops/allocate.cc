@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/quota.h"
 #include "mdc/tables/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -72,6 +73,14 @@ absl::StatusOr<Step> LoadStep(const OpContext& ctx, ExtentEdit& edit, FileBlock 
   const absl::StatusOr<FileBlock> loaded = edit.Load(from, length);
   if (!loaded.ok()) return loaded.status();
   return Step{from, *loaded};
+}
+
+// So much of what an owner may have is given ahead of what anybody asked for: a small part, as it
+// would be missing elsewhere. `asked`: blocks that are given beside it.
+std::uint64_t MostAhead(const QuotaRoom& room, std::uint64_t asked) {
+  constexpr std::uint64_t kPart = 64;
+  if (room.blocks_ahead == kNoQuotaLimit) return kNoQuotaLimit;
+  return (room.blocks_ahead - std::min(room.blocks_ahead, asked)) / kPart;
 }
 
 void EndStep(OpContext& ctx, FileBlock done, FileBlock end) {
@@ -141,14 +150,22 @@ absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::
                                     FileBlock start, std::uint64_t length_blocks,
                                     std::uint64_t preallocated_blocks) {
   const FileBlock end = start + length_blocks;
+  const std::vector<Hole> holes = HolesOf(edit, start, end);
+  const absl::StatusOr<QuotaRoom> room = RoomFor(ctx, OwnerOf(record));
+  if (!room.ok()) return room.status();
+  std::uint64_t asked = 0;
+  for (const Hole& hole : holes) asked += hole.end - hole.start;
+  // All of it or nothing: a part would be missing elsewhere, and not be enough here.
+  if (asked > room->blocks) return NoQuotaRoom(OwnerOf(record));
   std::size_t taken = 0;
-  for (const Hole& hole : HolesOf(edit, start, end)) {
+  for (const Hole& hole : holes) {
     AllocationRequest request = RequestFor(ctx, edit, record, hole);
     request.max_runs = ctx.steps.extents - taken;
     if (hole.end == end && preallocated_blocks > 0) {
       const std::vector<Extent> after = edit.Allocated(end, preallocated_blocks);
       request.preallocated_blocks =
-          after.empty() ? preallocated_blocks : after.front().file_block - end;
+          std::min(after.empty() ? preallocated_blocks : after.front().file_block - end,
+                   MostAhead(*room, asked));
     }
     auto runs = ctx.allocator.Allocate(ctx.txn, request);
     if (!runs.ok()) return runs.status();
@@ -195,6 +212,14 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   if (!punch && ctx.progress.block == FileBlock(0) && span.length_blocks > room) {
     return ErrnoStatus(ENOSPC,
                        absl::StrCat("no space left: ", span.length_blocks, " blocks asked for"));
+  }
+  if (!punch && ctx.progress.block == FileBlock(0)) {
+    const absl::StatusOr<QuotaRoom> quota = RoomFor(ctx, OwnerOf(record));
+    if (!quota.ok()) return quota.status();
+    if (span.length_blocks > record.allocated_blocks() &&
+        span.length_blocks - record.allocated_blocks() > quota->blocks) {
+      return NoQuotaRoom(OwnerOf(record));
+    }
   }
   ExtentEdit edit(ctx, inode);
   if (absl::Status s = ApplyMode(ctx, edit, record, allocate); !s.ok()) return s;

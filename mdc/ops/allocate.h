@@ -14,7 +14,7 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
 // `preallocated_blocks` after its end where those are holes. The range has been loaded, from the
 // end of the extent before it to the end of what is ahead. Returns the end of what has no holes
 // now: that of the range, or where it had taken ctx.steps.extents runs, which may be within a hole.
-// ENOSPC: nothing was taken.
+// ENOSPC, EDQUOT: nothing was taken.
 absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
                                     FileBlock start, std::uint64_t length_blocks,
                                     std::uint64_t preallocated_blocks);

@@ -234,7 +234,8 @@ absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
   out.set_block_bytes(ctx.descriptor.block_bytes);
   out.set_total_blocks(ctx.allocator.total_blocks());
   // Without room for their records nobody gets blocks.
-  out.set_free_blocks(ctx.store.full ? 0 : ctx.allocator.total_free_blocks());
+  const std::uint64_t free = ctx.allocator.total_free_blocks() + ctx.store.removing_blocks;
+  out.set_free_blocks(ctx.store.full ? 0 : std::min(free, out.total_blocks()));
   out.set_inodes(volume->inodes() + 1);
   return absl::OkStatus();
 }

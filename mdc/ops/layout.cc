@@ -355,7 +355,8 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
                                kEndOfFileBlocks, layout);
   }
   // Without room the file is there, and its first write says so.
-  if (!allocated.ok() && ErrnoOf(allocated) != ENOSPC) return allocated;
+  const int error = ErrnoOf(allocated);
+  if (!allocated.ok() && error != ENOSPC && error != EDQUOT) return allocated;
   if (!allocated.ok()) {
     layout.Clear();
     Describe(FileBlock(0), FileBlock(DivideUp(kDescribedBytes, ctx.descriptor.block_bytes)), {},
@@ -397,7 +398,7 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
 
   // Where many want the file at once, each gets what it needs: more would be recalled at once.
   const TokenSpan token =
-      ctx.others_wait
+      ctx.others.wait
           ? *asked
           : ctx.tokens.WidestAround(ctx.caller.session, inode, MostOfOthers(get.mode()), *asked);
   v1::LayoutReply& layout = *reply.mutable_layout();

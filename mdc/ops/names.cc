@@ -12,6 +12,7 @@
 #include "mdc/ops/layout.h"
 #include "mdc/ops/new_inode.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/ops/quota.h"
 #include "mdc/tables/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -183,6 +184,10 @@ absl::Status Link(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
   }
   if (absl::Status recalled = ctx.RequireOthersAtMost(inode, v1::TOKEN_SHARED); !recalled.ok()) {
     return recalled;
+  }
+  if (absl::Status same = RequireSameTree(ctx, record.project(), parent->record->project());
+      !same.ok()) {
+    return same;
   }
   if (unnamed) TakeOffOrphanList(ctx, inode, record);
   record.set_nlink(record.nlink() + 1);

@@ -20,11 +20,14 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "mdc/base/progress.h"
+#include "mdc/base/quota_id.h"
 #include "mdc/metadb/txn.h"
+#include "mdc/ops/quota_limits.h"
 #include "proto/mdc.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/base/env.h"
@@ -33,10 +36,12 @@
 namespace reel::mdc {
 
 class Allocator;
+class BandwidthBook;
 class InodeNumbers;
 class LockTable;
 class LockTokens;
 class OpenTable;
+class ReservedInodeTable;
 class TokenTable;
 struct ReservedInode;
 
@@ -58,6 +63,15 @@ struct OpContext {
   struct Store {
     bool full = false;   // nearly: nothing new may lie in it …
     bool spent = false;  // … and it has no more than it needs to work: nothing may make it larger
+    // Of files that are being removed: as good as free.
+    std::uint64_t removing_blocks = 0;
+  };
+  // Whether usage is counted, and held to limits (mdc/ops/quota.h). Null: it never was.
+  struct Quota {
+    const v1::QuotaStateRecord* state = nullptr;
+    const ReservedInodeTable* reserved = nullptr;  // what is charged in memory
+    std::int64_t now_seconds = 0;                  // whatever `now` is
+    BandwidthBook* bandwidth = nullptr;            // what is reserved; changed in on-commit actions
   };
   // Set when other sessions' tokens stand in the way.
   struct Blocked {
@@ -67,6 +81,12 @@ struct OpContext {
     bool by_attr = false;                    // it is attribute tokens that they hold
     bool by_all = false;                     // this session has to come down to it, too
     bool by_removal = false;                 // no tokens: the rest of a truncation
+  };
+  struct Others {
+    bool wait = false;  // they stand in line for tokens of the inode that the request is about
+    // It had to wait for them, as they knew what it changes: they may be about to open what it
+    // removes.
+    bool cached = false;
   };
   // What it has come to, for the core to act on.
   struct Effects {
@@ -84,6 +104,17 @@ struct OpContext {
     // Inodes that it put on the orphan list: ReapOrphan is due once it has committed.
     std::vector<InodeNumber> orphans{};
     std::vector<InodeNumber> late_opens{};  // those of them that others may still open
+    // Limits that it crosses, or that stopped it: a line each for people.
+    struct QuotaEvent {
+      enum class What { kOverSoft, kBelowSoft, kAtHard, kGraceOver };
+      QuotaId id;
+      bool of_space = false;
+      What what = What::kOverSoft;
+      std::string text;
+      std::string tree{};  // its name, of a tree
+      QuotaUsage usage{};  // when it was so; in blocks, of space
+    };
+    std::vector<QuotaEvent> quota_events{};
     std::vector<std::function<void()>> on_commit{};
   };
 
@@ -101,6 +132,7 @@ struct OpContext {
   LockTokens& lock_tokens;
   Decided decided{};
   Store store{};
+  Quota quota{};
 
   StepSizes steps{};
   // What earlier steps of it have done; an operation that sets `unfinished` says how far it is now.
@@ -117,10 +149,7 @@ struct OpContext {
   // Set when a session decides about the inode's advisory locks by itself: its token is to be
   // recalled first.
   std::optional<InodeNumber> waits_for_lock_token{};
-  // Others stand in line for tokens of the inode that the request is about.
-  bool others_wait = false;
-  // It had to wait for others, who knew what it changes: they may be about to open what it removes.
-  bool others_cached = false;
+  Others others{};
   Effects effects{};
 
   // Returns OK when no session but this one holds more than `allowed` of the inode's blocks in the
@@ -177,6 +206,7 @@ class InodeNumbers {
   }
   // A number for a later operation; nullopt where the durable range has few left.
   std::optional<InodeNumber> Reserve();
+  std::uint64_t next() const { return next_; }
   void Taken(InodeNumber inode) { next_ = std::max(next_, inode.value() + 1); }
 
  private:

@@ -19,6 +19,9 @@ Operation OperationFor(v1::Request::OpCase op) {
     case v1::Request::kReclaim:
     case v1::Request::kNewKey:
     case v1::Request::kGiveUp:
+    case v1::Request::kMapTaken:
+    case v1::Request::kTraffic:
+    case v1::Request::kPong:
       return nullptr;
     case v1::Request::kLookup:
       return Lookup;

@@ -90,7 +90,7 @@ absl::Status DropInode(OpContext& ctx, InodeNumber inode) {
     });
   }
   const bool listed = (*record)->truncated_from() != 0;
-  const bool may_be_opened = ctx.others_cached && S_ISREG((*record)->mode());
+  const bool may_be_opened = ctx.others.cached && S_ISREG((*record)->mode());
   if (!in_use && !listed && !may_be_opened) {
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, **record);
     if (!gone.ok()) return gone.status();

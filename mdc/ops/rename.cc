@@ -9,6 +9,7 @@
 #include "mdc/ops/inode.h"
 #include "mdc/ops/names.h"
 #include "mdc/ops/new_inode.h"
+#include "mdc/ops/quota.h"
 #include "mdc/ops/removal.h"
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -104,10 +105,18 @@ void SetParent(OpContext& ctx, End& end, const Directory& parent) {
   }
 }
 
+// EXDEV where what moves would come into another tree.
+absl::Status CheckTree(OpContext& ctx, const End& moving, const Directory& from,
+                       const Directory& to) {
+  if (from.inode == to.inode) return absl::OkStatus();
+  return RequireSameTree(ctx, moving.record->project(), to.record->project());
+}
+
 absl::Status Exchange(OpContext& ctx, End& from, End& to) {
   if (absl::Status changeable = CheckChangeable(ctx, to); !changeable.ok()) return changeable;
   const absl::Status loop = CheckLoop(ctx, 1, to, from.directory);
   if (!loop.ok() || ctx.unfinished) return loop;
+  if (absl::Status same = CheckTree(ctx, to, to.directory, from.directory); !same.ok()) return same;
   ReplaceEntry(ctx, from.directory, from.name, *from.entry, to.entry->inode, to.entry->type);
   ReplaceEntry(ctx, to.directory, to.name, *to.entry, from.entry->inode, from.entry->type);
   SetParent(ctx, from, to.directory);
@@ -195,6 +204,8 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
   const absl::Status loop = CheckLoop(ctx, 0, *from, to->directory);
   if (!loop.ok() || ctx.unfinished) return loop;
+  if (absl::Status same = CheckTree(ctx, *from, from->directory, to->directory); !same.ok())
+    return same;
   if (exchange) return Exchange(ctx, *from, *to);
   return to->entry.has_value() ? Replace(ctx, *from, *to, whiteout, reply)
                                : Move(ctx, *from, *to, whiteout, reply);

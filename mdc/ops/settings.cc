@@ -12,8 +12,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mdc/ops/bandwidth_settings.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
+#include "mdc/ops/quota_settings.h"
 #include "mdc/space/allocator.h"
 #include "mdc/tables/lock_table.h"
 #include "mdc/tables/lock_tokens.h"
@@ -30,10 +32,12 @@ constexpr std::string_view kSpace = "reelfs.space";
 
 // The inode's record, when it has that setting.
 absl::StatusOr<v1::InodeRecord*> Find(OpContext& ctx, InodeNumber inode, std::string_view name) {
-  if (name != kWriters && name != kAffinity && name != kSpace) {
+  if (name != kWriters && name != kAffinity && name != kSpace && name != kRateSetting &&
+      !IsQuotaSetting(name)) {
     return ErrnoStatus(EOPNOTSUPP, absl::StrCat("no setting ", std::string(name)));
   }
   const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+  if (name == kTreeSetting) return record;  // whatever is counted is charged to one
   if (record.ok() && !S_ISREG((*record)->mode()) && !S_ISDIR((*record)->mode())) {
     return ErrnoStatus(EOPNOTSUPP,
                        absl::StrCat(std::string(name), " is for files and directories"));
@@ -61,20 +65,30 @@ std::set<std::string, std::less<>> AffinitiesOf(const VolumeDescriptor& descript
 }
 
 // Of the pools that the allocator takes blocks of for it (Allocator::Order).
-std::string SpaceFor(const OpContext& ctx, const std::string& affinity) {
-  std::uint64_t total_blocks = 0, free_blocks = 0;
+absl::StatusOr<std::string> SpaceFor(OpContext& ctx, const v1::InodeRecord& record) {
+  const std::string& affinity = record.affinity();
+  UsableSpace space;
+  bool all_pools = true;
   for (std::uint32_t i = 0; i < ctx.descriptor.pools.size(); ++i) {
     const Pool& pool = ctx.descriptor.pools[i];
     const bool has_it =
         !affinity.empty() && std::find(pool.affinities.begin(), pool.affinities.end(), affinity) !=
                                  pool.affinities.end();
     if ((pool.flags & Pool::kData) == 0) continue;
-    if (!has_it && (pool.flags & Pool::kExclusive) != 0) continue;
-    total_blocks += pool.size_blocks();
-    free_blocks += ctx.allocator.free_blocks(PoolId(i));
+    if (!has_it && (pool.flags & Pool::kExclusive) != 0) {
+      all_pools = false;
+      continue;
+    }
+    space.total_blocks += pool.capacity_blocks();
+    space.free_blocks += ctx.allocator.free_blocks(PoolId(i));
   }
+  // In which pools the removed files lie is not known before their blocks are free.
+  if (all_pools) {
+    space.free_blocks = std::min(space.free_blocks + ctx.store.removing_blocks, space.total_blocks);
+  }
+  if (absl::Status s = NarrowToTree(ctx, record, space); !s.ok()) return s;
   const std::uint64_t block_bytes = ctx.descriptor.block_bytes;
-  return absl::StrCat(total_blocks * block_bytes, " ", free_blocks * block_bytes);
+  return absl::StrCat(space.total_blocks * block_bytes, " ", space.free_blocks * block_bytes);
 }
 
 // What is to lie elsewhere from now on must not be written to blocks that were got before: not to
@@ -116,9 +130,12 @@ absl::Status GetSetting(OpContext& ctx, InodeNumber inode, std::string_view name
     return absl::OkStatus();
   }
   if (name == kSpace) {
-    value = SpaceFor(ctx, (*record)->affinity());
-    return absl::OkStatus();
+    absl::StatusOr<std::string> space = SpaceFor(ctx, **record);
+    if (space.ok()) value = *std::move(space);
+    return space.status();
   }
+  if (name == kRateSetting) return GetRate(ctx, inode, value);
+  if (IsQuotaSetting(name)) return GetQuotaSetting(ctx, **record, name, value);
   value = (*record)->affinity();
   return value.empty() ? ErrnoStatus(ENODATA) : absl::OkStatus();
 }
@@ -135,8 +152,11 @@ absl::Status ChangeSetting(OpContext& ctx, InodeNumber inode, std::string_view n
   if ((record.flags() & (v1::INODE_FLAG_IMMUTABLE | v1::INODE_FLAG_APPEND)) != 0) {
     return ErrnoStatus(EPERM, "the inode is immutable or append-only");
   }
-  const absl::Status set =
-      name == kWriters ? SetWriters(record, value) : SetAffinity(ctx, inode, record, value);
+  if (name == kRateSetting) return ChangeRate(ctx, inode, record, value);
+  const absl::Status set = IsQuotaSetting(name)
+                               ? ChangeQuotaSetting(ctx, inode, record, name, value)
+                           : name == kWriters ? SetWriters(record, value)
+                                              : SetAffinity(ctx, inode, record, value);
   if (!set.ok()) return set;
   TouchChange(ctx, inode, record);
   return absl::OkStatus();

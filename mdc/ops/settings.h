@@ -9,6 +9,7 @@
 //                    pools that have it, if there is room; those that it has stay where they are.
 //                    New files and directories have what their directory has.
 //   reelfs.space     how much space there is for what is made there: read only, for statfs(2).
+//   reelfs.tree, reelfs.quota: mdc/ops/quota_settings.h; reelfs.rate: mdc/ops/bandwidth_settings.h.
 // Threads: the core thread.
 #pragma once
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "mdc/repair/repairer_facts.h"
+#include "mdc/space/open_space.h"
 #include "proto/folded_name.h"
 
 namespace reel::mdc {
@@ -16,7 +17,7 @@ constexpr std::size_t kChangesPerBatch = 4096;
 constexpr std::uint64_t kNumbersSkipped = 1 << 20;
 
 bool IsKnownFamily(char family) {
-  return std::string_view("VIDCEXFWOSR").find(family) != std::string_view::npos;
+  return std::string_view("VIDCEXFWOSRJQB").find(family) != std::string_view::npos;
 }
 
 }  // namespace
@@ -110,10 +111,10 @@ absl::Status MendVolume(State& state) {
     volume.set_epoch(state.input.epoch.value());
     volume.set_sequence_base(sequence_base);
   }
-  if (volume.format() > schema::kDumpedFormat) {
+  if (volume.format() > schema::kLastFormat) {
     return absl::FailedPreconditionError(absl::StrCat("the records have format ", volume.format(),
-                                                      "; this program knows ",
-                                                      schema::kDumpedFormat, "; use a newer one"));
+                                                      "; this program knows ", schema::kLastFormat,
+                                                      "; use a newer one"));
   }
   const auto other = Uuid::FromBytes(volume.volume());
   if (other.ok() && !other->is_nil() && volume.volume() != uuid) {
@@ -125,8 +126,8 @@ absl::Status MendVolume(State& state) {
     state.Did("volume-record", "volume record",
               state.volume_lost ? "made anew from the other records" : "made right");
   }
-  // (Where it was lost, some directory may fold names.)
-  if (state.volume_lost) volume.set_format(schema::kFoldingFormat);
+  // (Where it was lost, there may be anything that any format has.)
+  if (state.volume_lost) volume.set_format(schema::kLastFormat);
   // What a repair makes free may be what the last dump names: that is void (RepairInput).
   volume.clear_kept_dump();
   volume.clear_begun_dump();
@@ -191,9 +192,38 @@ absl::Status EndSessions(State& state) {
   return state.changes.Finish();
 }
 
+// What a job has moved stays where it is; somebody may begin another one.
+absl::Status MendJobs(State& state) {
+  for (FamilyScan scan(state, schema::Family::kJob); scan.valid(); scan.Next()) {
+    v1::JobRecord record;
+    if (scan.Decode(record)) continue;
+    state.Did("record-damaged", absl::StrCat("job ", scan.key().first), "dropped");
+    state.changes.Delete(scan.raw_key());
+  }
+  return state.changes.Finish();
+}
+
+// Somebody may measure, and reserve, again.
+absl::Status MendBandwidth(State& state) {
+  for (FamilyScan scan(state, schema::Family::kBandwidth); scan.valid(); scan.Next()) {
+    v1::CapacityRecord capacity;
+    v1::ReservationRecord reservation;
+    const bool of_set =
+        scan.key().first == static_cast<std::uint64_t>(schema::BandwidthKind::kCapacity);
+    if (of_set ? scan.Decode(capacity) : scan.Decode(reservation)) continue;
+    state.Did("record-damaged",
+              absl::StrCat(of_set ? "capacity of set " : "reservation ", scan.key().second),
+              "dropped");
+    state.changes.Delete(scan.raw_key());
+  }
+  return state.changes.Finish();
+}
+
 }  // namespace repairer
 
-absl::StatusOr<std::uint64_t> RepairVolume(const RepairInput& input, const RepairSink& sink) {
+absl::StatusOr<std::uint64_t> RepairVolume(const RepairInput& whole, const RepairSink& sink) {
+  const VolumeDescriptor open = OpenPart(whole.descriptor, whole.db);
+  const RepairInput input{whole.db, open, whole.regions, whole.epoch, whole.now};
   repairer::State state{.input = input, .sink = sink, .changes = repairer::Changes(input.db)};
   struct Pass {
     std::string_view phase;
@@ -209,7 +239,10 @@ absl::StatusOr<std::uint64_t> RepairVolume(const RepairInput& input, const Repai
       {"space", repairer::MendSpace},
       {"names and links", repairer::MendTree},
       {"", repairer::MendCounts},
+      {"quotas", repairer::MendQuotas},
       {"sessions", repairer::EndSessions},
+      {"", repairer::MendJobs},
+      {"", repairer::MendBandwidth},
   };
   for (const Pass& pass : kPasses) {
     if (!pass.phase.empty()) state.Phase(pass.phase);

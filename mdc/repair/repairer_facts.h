@@ -169,6 +169,7 @@ absl::Status MendInodes(State& state);  // each inode with its extents and attri
 absl::Status MendSpace(State& state);   // blocks with two owners, the free index
 absl::Status MendTree(State& state);    // names against inodes, the way from the root
 absl::Status MendCounts(State& state);  // link counts, directories' counts, inode numbers
+absl::Status MendQuotas(State& state);  // usage, as the inodes say
 absl::Status EndSessions(State& state);
 
 }  // namespace reel::mdc::repairer

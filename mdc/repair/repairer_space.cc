@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mdc/repair/repairer_facts.h"
+#include "mdc/space/areas.h"
 
 namespace reel::mdc::repairer {
 namespace {
@@ -139,6 +140,26 @@ class SpacePass {
     }
     is_free(pools_[pool].size_blocks());
     std::vector<OwnedRun>().swap(owned_[pool]);
+    for (const mdc::Run& gap :
+         GapsOf(state_.input.descriptor, PoolId(static_cast<std::uint32_t>(pool)))) {
+      KeepOut(free_[pool], gap);
+    }
+  }
+
+  static void KeepOut(FreeRuns& free, const mdc::Run& gap) {
+    const std::uint64_t from = gap.start.value(), to = from + gap.length_blocks;
+    auto at = free.upper_bound(from);
+    if (at != free.begin()) --at;
+    while (at != free.end() && at->first < to) {
+      const auto [start, length] = *at;
+      if (start + length <= from) {
+        ++at;
+        continue;
+      }
+      at = free.erase(at);
+      if (start < from) free[start] = from - start;
+      if (start + length > to) free[to] = start + length - to;
+    }
   }
 
   // Writes what differs; one line a pool, however many records that is.

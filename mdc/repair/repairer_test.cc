@@ -329,6 +329,17 @@ TEST_F(RepairerTest, ADirectoryWithTwoNamesKeepsItsParents) {
   EXPECT_EQ(Named(1, "again"), 0u);
 }
 
+TEST_F(RepairerTest, ADamagedJobIsDropped) {
+  Put(schema::JobKey(1), "\xff");
+  v1::JobRecord job;
+  job.set_kind(v1::JOB_DEFRAGMENT);
+  Put(schema::JobKey(2), job.SerializeAsString());
+  Repair();
+  std::string value;
+  EXPECT_EQ(store_.db().Get(schema::JobKey(1), &value, Tier::kAll).value(), Found::kNo);
+  EXPECT_EQ(store_.db().Get(schema::JobKey(2), &value, Tier::kAll).value(), Found::kYes);
+}
+
 TEST_F(RepairerTest, AnEntryThatNamesTheRoot) {
   EditEntry(dir_, "sub", [](v1::DirentRecord& record) { record.set_inode(1); });
   Delete(schema::CookieKey(InodeNumber(dir_), CookieOf(dir_, "sub")));

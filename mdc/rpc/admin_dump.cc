@@ -4,14 +4,6 @@
 #include "mdc/rpc/admin_service.h"
 
 namespace reel::mdc {
-namespace {
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
-
-}  // namespace
-
 void AdminService::AcceptDumpCalls(CallQueue& queue) {
   using BeginCall = Call<v1::BeginDumpRequest, v1::BeginDumpReply>;
   using ReadCall = Call<v1::ReadDumpRequest, v1::ReadDumpReply>;

@@ -71,10 +71,8 @@ void AdminService::StartVolume(Call<v1::StartRequest, v1::StartReply>& call) {
 
 void AdminService::Maintenance(Call<v1::MaintenanceRequest, v1::MaintenanceReply>& call) {
   OnVolume(call, [&call](VolumeServer& volume, Core& core) {
-    volume.SetMaintenance(core, call.request().on(), [&call](const absl::Status& status) {
-      call.Finish(grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                               std::string(status.message())));
-    });
+    volume.SetMaintenance(core, call.request().on(),
+                          [&call](const absl::Status& status) { call.Finish(ToGrpc(status)); });
   });
 }
 

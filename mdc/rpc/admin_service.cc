@@ -112,8 +112,10 @@ void AdminService::Accept(CallQueue& queue) {
   AcceptKind<WhoCall>(
       &Service::RequestWho,
       [this](WhoCall& call) {
-        OnCore<WhoCall>(
-            call, [](VolumeServer&, Core& core, WhoCall& who) { core.Describe(who.reply()); });
+        OnCore<WhoCall>(call, [](VolumeServer&, Core& core, WhoCall& who) {
+          core.Describe(who.reply());
+          if (who.request().luns()) core.DescribeLuns(who.reply());
+        });
       },
       queue);
   AcceptKind<LocksCall>(
@@ -149,6 +151,11 @@ void AdminService::Accept(CallQueue& queue) {
       &Service::RequestReservations, [this](ReservationsCall& call) { Reservations(call); }, queue);
   AcceptSeatCalls(queue);
   AcceptDumpCalls(queue);
+  AcceptMapCalls(queue);
+  AcceptInspectCalls(queue);
+  AcceptJobCalls(queue);
+  AcceptQuotaCalls(queue);
+  AcceptBandwidthCalls(queue);
 }
 
 VolumeServer* AdminService::Find(grpc::ServerContext& context, const std::string& name,
@@ -171,8 +178,7 @@ void AdminService::Evict(Call<v1::EvictRequest, v1::EvictReply>& call) {
   OnVolume(call, [&call](VolumeServer&, Core& core) {
     const absl::Status status =
         core.EvictSession(SessionId(call.request().session()), "an administrator ended it");
-    call.Finish(
-        grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message())));
+    call.Finish(ToGrpc(status));
   });
 }
 

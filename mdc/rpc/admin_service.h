@@ -20,6 +20,11 @@
 
 namespace reel::mdc {
 
+// As the caller of an administration's call gets it.
+inline grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
 // This daemon, as administrators are told of it, and what they can tell it.
 struct AboutDaemon {
   std::string host;       // its name
@@ -29,6 +34,12 @@ struct AboutDaemon {
   std::function<void(const std::string& volume, const SeatFarewell& how)> leave{};
   // Lets the standby of a volume take a seat that nobody has.
   std::function<void(const std::string& volume)> take{};
+  // The exports of a volume as its file has them now, which rule from here on; else as they are.
+  // INVALID_ARGUMENT: the file is wrong, and nothing has changed.
+  std::function<absl::StatusOr<std::vector<Export>>(const std::string& volume, bool reload)>
+      exports{};
+  // What it goes by, as SettingsReply.
+  std::function<void(v1::SettingsReply& reply)> describe{};
 };
 
 class AdminService {
@@ -73,6 +84,13 @@ class AdminService {
   void Maintenance(Call<v1::MaintenanceRequest, v1::MaintenanceReply>& call);
   void AcceptSeatCalls(CallQueue& queue);
   void AcceptDumpCalls(CallQueue& queue);
+  void AcceptMapCalls(CallQueue& queue);
+  void AcceptInspectCalls(CallQueue& queue);
+  void AcceptDaemonCalls(CallQueue& queue);
+  void Exports(Call<v1::ExportsRequest, v1::ExportsReply>& call);
+  void AcceptJobCalls(CallQueue& queue);
+  void AcceptQuotaCalls(CallQueue& queue);
+  void AcceptBandwidthCalls(CallQueue& queue);
   // Runs `action(dumps)` of the volume, which is to answer the call; else answers it.
   template <typename AnyCall, typename Action>
   void OnDumps(AnyCall& call, Action action);

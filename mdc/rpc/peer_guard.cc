@@ -42,6 +42,18 @@ absl::StatusOr<TlsPeer> PeerGuard::Check(const grpc::AuthContext& context, TlsRo
   return peer;
 }
 
+void PeerGuard::Describe(v1::SettingsReply& reply) const {
+  if (!tls()) return;
+  const std::shared_ptr<const TlsMaterial> now = tls_->Current();
+  v1::SettingsReply::Certificate& own = *reply.mutable_certificate();
+  own.set_file(tls_->files().cert);
+  own.set_name(now->self.name);
+  own.set_serial(now->self.serial);
+  own.set_until(now->until);
+  MutexLock lock(mutex_);
+  reply.set_revoked(static_cast<std::uint32_t>(revocations_->size()));
+}
+
 PeerGuard::Ticket PeerGuard::Watch(const TlsPeer& peer, std::function<void()> end) {
   {
     MutexLock lock(mutex_);

@@ -16,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/admin.pb.h"
 #include "proto/tls/watched_revocations.h"
 #include "proto/tls/watched_tls.h"
 #include "volume/base/mutex.h"
@@ -35,6 +36,10 @@ class PeerGuard {
   // or no certificate of ReelFS. Without TLS: a peer without a name.
   absl::StatusOr<TlsPeer> Check(const grpc::AuthContext& context, TlsRole role,
                                 std::string_view purpose) const;
+
+  // This controller's own certificate, as it is used from the next connection on, and how many the
+  // list names. Files that have changed are read for that.
+  void Describe(v1::SettingsReply& reply) const;
 
   // Runs `end` when the peer is revoked, or at once where it is by now: on the guard's thread, or
   // within the call. It may run once more after Forget has begun.

@@ -38,6 +38,11 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   const bool same = unchanged_since_ms_ && look.bytes == bytes_ && look.reserved_by == reserved_by_;
   if (!same) {
     changes_ += unchanged_since_ms_ ? 1 : 0;
+    // (A claim that failed is a block of one beat.)
+    if (IsOf(options_.volume, look) && look.block->state == State::kHeld &&
+        look.block->holder != options_.holder && look.block->beat > 1) {
+      stands_back_ = false;
+    }
     bytes_ = look.bytes;
     reserved_by_ = look.reserved_by;
     unchanged_since_ms_ = look.ended_ms;
@@ -54,7 +59,8 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   // (What the block says may be such a term already.)
   const std::uint64_t term_ms =
       std::max(TermMs(look), being_taken ? TakingMs(options_.seat_ms) : std::uint64_t{0});
-  const bool expired = look.began_ms >= *unchanged_since_ms_ + ClaimAfterMs(term_ms);
+  const std::uint64_t claim_after_ms = ClaimAfterMs(term_ms) * (stands_back_ ? 2 : 1);
+  const bool expired = look.began_ms >= *unchanged_since_ms_ + claim_after_ms;
   const bool for_others =
       given_up && look.block->state == State::kOffered && !IsOfferedToThis(look);
   if ((none || given_up) && !being_taken && !for_others) return Verdict::kFree;

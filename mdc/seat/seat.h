@@ -31,7 +31,8 @@ struct SeatOptions {
   std::string address;  // for clients
   std::uint32_t seat_ms = kDefaultSeatMs;
   ProtocolRange protocol = SpokenProtocol();
-  std::string program{};                          // this release, for people
+  std::string program{};     // this release, for people
+  bool stands_back = false;  // its clients did not reach it: others come first, for a term more
   std::uint64_t claim_write_ms = ClaimWriteMs();  // less in tests only
 };
 
@@ -59,18 +60,22 @@ class SeatWatch {
     kExpired,  // its holder's term is over
     kFree,     // nobody holds it
   };
-  explicit SeatWatch(const SeatOptions& options) : options_(options) {}
+  explicit SeatWatch(const SeatOptions& options)
+      : options_(options), stands_back_(options.stands_back) {}
 
   // Looks come in their order.
   Verdict Consider(const SeatLook& look);
   // Something changed between looks: somebody is alive there.
   bool SawChange() const { return changes_ > 0; }
+  // As the options say, until another holder was seen to beat.
+  bool stands_back() const { return stands_back_; }
 
  private:
   std::uint64_t TermMs(const SeatLook& look) const;
   bool IsOfferedToThis(const SeatLook& look) const;
 
   const SeatOptions options_;
+  bool stands_back_;
   std::string bytes_;
   std::uint64_t reserved_by_ = 0;
   std::optional<std::uint64_t> unchanged_since_ms_;

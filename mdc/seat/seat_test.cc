@@ -45,6 +45,33 @@ TEST_F(SeatTest, ATermEndsByItselfAndOnlyThenAnotherMayClaim) {
   EXPECT_EQ(Block().address, "b:7440");
 }
 
+TEST_F(SeatTest, WhoWasUnheardLeavesAnExpiredSeatToOthersForATermMore) {
+  SeatOptions unheard = b_.options;
+  unheard.stands_back = true;
+  SeatWatch watch(unheard);
+  ASSERT_TRUE(Claim(a_, 1).ok());
+  EXPECT_EQ(watch.Consider(Look(b_)), Verdict::kHeld);
+  clock_.now_ms += 2 * ClaimAfterMs(1500) - 2;
+  EXPECT_EQ(watch.Consider(Look(b_)), Verdict::kHeld);
+  clock_.now_ms += 2;
+  EXPECT_EQ(watch.Consider(Look(b_)), Verdict::kExpired);
+  EXPECT_TRUE(watch.stands_back()) << "a claim alone is nobody at work";
+  ASSERT_TRUE(a_.seat.Renew().outcome == ArbitrationOutcome::kLost);
+}
+
+TEST_F(SeatTest, WhoWasUnheardIsAsOthersAreWhenAnotherOneHasServed) {
+  SeatOptions unheard = b_.options;
+  unheard.stands_back = true;
+  SeatWatch watch(unheard);
+  ASSERT_TRUE(Claim(a_, 1).ok());
+  EXPECT_EQ(watch.Consider(Look(b_)), Verdict::kHeld);
+  ASSERT_TRUE(a_.seat.Renew().done());
+  EXPECT_EQ(watch.Consider(Look(b_)), Verdict::kHeld);
+  EXPECT_FALSE(watch.stands_back());
+  clock_.now_ms += ClaimAfterMs(1500);
+  EXPECT_EQ(watch.Consider(Look(b_)), Verdict::kExpired);
+}
+
 TEST_F(SeatTest, ASeatGivenUpIsFreeAtOnce) {
   ASSERT_TRUE(Claim(a_, 1).ok());
   EXPECT_EQ(Watch(b_), Verdict::kHeld);

@@ -131,7 +131,7 @@ void Candidate::Announce() {
 }
 
 bool Candidate::HolderIsDead() const {
-  if (!contest_.claimed) return false;
+  if (!contest_.claimed || watch_->stands_back()) return false;
   const auto written = WrittenEpoch(*contest_.volume);
   return written.ok() && HolderDiedHere(contest_.look, seat_, *written);
 }
@@ -176,15 +176,21 @@ absl::Status Candidate::Wanted() {
 
 // ---- taking -----------------------------------------------------------------------------------
 
+Takeover Candidate::TakeTheSeat() {
+  if (!watch_->stands_back()) options_.core.unheard_before = 0;
+  return TakeOver(contest_, options_, seat_, clock_);
+}
+
 absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::Begin() {
-  const std::uint64_t patience_ms = 2 * ClaimAfterMs(seat_.seat_ms);
+  const std::uint64_t patience_ms = (seat_.stands_back ? 4 : 2) * ClaimAfterMs(seat_.seat_ms);
   const std::uint64_t began_ms = clock_.NowMs();
   for (;;) {
+    if (options_.on_beat) options_.on_beat();
     const auto verdict = Look();
     if (!verdict.ok()) return verdict.status();
     const bool wanted = Wanted().ok();
     if (wanted && MayTake(*verdict)) {
-      Takeover takeover = TakeOver(contest_, options_, seat_, clock_);
+      Takeover takeover = TakeTheSeat();
       if (takeover.server != nullptr) return AnnounceOurs(std::move(takeover.server));
       if (takeover.won || !absl::IsAborted(takeover.status)) return takeover.status;
       spdlog::info("volume {}: {}", options_.volume, std::string(takeover.status.message()));
@@ -209,7 +215,7 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::StandBy() {
       spdlog::warn(
           "volume {}: {}; taking over", options_.volume,
           *verdict == Verdict::kFree ? "the seat is free" : "the active controller's term is over");
-      Takeover takeover = TakeOver(contest_, options_, seat_, clock_);
+      Takeover takeover = TakeTheSeat();
       if (takeover.server != nullptr) return AnnounceOurs(std::move(takeover.server));
       if (takeover.won) return takeover.status;
       problem = takeover.status;

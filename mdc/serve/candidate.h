@@ -59,9 +59,10 @@ class Candidate {
   bool MayTake(SeatWatch::Verdict verdict);
   bool HolderIsDead() const;
   absl::Status ReopenLun();
+  Takeover TakeTheSeat();
   bool WaitForNextLook();  // false: Stop was called
 
-  const VolumeServerOptions options_;
+  VolumeServerOptions options_;
   SeatOptions seat_;
   VolumeRole& role_;
   const Clock& clock_;

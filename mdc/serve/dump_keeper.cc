@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::uint32_t kMarkTries = 5;
 
-absl::Status Stopping() {
-  return absl::UnavailableError("the controller is stopping");
-}
-
 std::vector<Uuid> NamesOf(const Core::ValidDumps& valid) {
   std::vector<Uuid> dumps;
   if (valid.kept) dumps.push_back(*valid.kept);
@@ -68,13 +64,13 @@ void DumpKeeper::Void() {
       spdlog::warn(
           "volume {}: no space is left but what the last dump of the metadata names; the "
           "dump is void, take another one",
-          served_.volume.descriptor.name);
+          volume().descriptor.name);
       return;
     }
     spdlog::error(
         "volume {}: no space is left but what the last dump of the metadata names, and "
         "the dump could not be made void: {}",
-        served_.volume.descriptor.name, std::string(status.message()));
+        volume().descriptor.name, std::string(status.message()));
     served_.run_on_core([](Core& core) { core.OnVoidFailed(); }, [] {});
   });
 }
@@ -92,7 +88,7 @@ void DumpKeeper::Add(Job job) {
   {
     MutexLock lock(mutex_);
     if (stopping_) {
-      refused = Stopping();
+      refused = ControllerStops();
     } else if (jobs_.size() >= kMaxJobs) {
       refused = absl::UnavailableError("too many others ask about dumps; try again");
     } else {
@@ -143,28 +139,7 @@ void DumpKeeper::Stop() {
     synced_.NotifyAll();
   }
   if (thread_.joinable()) thread_.Join();
-  for (const Job& job : left) job(Stopping());
-}
-
-template <typename T>
-absl::StatusOr<T> DumpKeeper::OnCore(std::function<absl::StatusOr<T>(Core&)> ask) {
-  struct Answer {
-    Mutex mutex;
-    CondVar changed;
-    std::optional<absl::StatusOr<T>> value ABSL_GUARDED_BY(mutex);
-  };
-  const auto answer = std::make_shared<Answer>();
-  const auto tell = [answer](absl::StatusOr<T> value) {
-    MutexLock lock(answer->mutex);
-    answer->value = std::move(value);
-    answer->changed.NotifyAll();
-  };
-  const bool queued = served_.run_on_core([tell, ask](Core& core) { tell(ask(core)); },
-                                          [tell] { tell(Stopping()); });
-  if (!queued) return Stopping();
-  MutexLock lock(answer->mutex);
-  while (!answer->value) answer->changed.Wait(answer->mutex);
-  return *answer->value;
+  for (const Job& job : left) job(ControllerStops());
 }
 
 void DumpKeeper::OnDurable(Sequence sequence) {
@@ -176,7 +151,7 @@ void DumpKeeper::OnDurable(Sequence sequence) {
 absl::Status DumpKeeper::AwaitDurable(Sequence sequence) {
   MutexLock lock(mutex_);
   while (durable_ < sequence && !stopping_) synced_.Wait(mutex_);
-  return durable_ < sequence ? Stopping() : absl::OkStatus();
+  return durable_ < sequence ? ControllerStops() : absl::OkStatus();
 }
 
 std::string DumpKeeper::Alarm() const {
@@ -189,7 +164,7 @@ absl::StatusOr<Core::ValidDumps> DumpKeeper::Valid() {
 }
 
 absl::StatusOr<Uuid> DumpKeeper::DoBegin() {
-  const VolumeDescriptor& descriptor = served_.volume.descriptor;
+  const VolumeDescriptor& descriptor = volume().descriptor;
   if (absl::Status s = CheckDumpable(descriptor); !s.ok()) return s;
   auto framed = EncodeDescriptor(descriptor);
   if (!framed.ok()) return framed.status();
@@ -293,14 +268,15 @@ absl::Status DumpKeeper::End(const std::optional<Uuid>& kept) {
 }
 
 absl::Status DumpKeeper::Mark(const std::vector<Uuid>& dumps) {
-  const DumpMark mark{served_.volume.descriptor.volume, served_.epoch, ++mark_generation_, dumps};
+  const OpenVolume& map = volume();
+  const DumpMark mark{map.descriptor.volume, served_.epoch, ++mark_generation_, dumps};
   absl::Status status;
   std::size_t next = 0;
-  for (const Pool& pool : served_.volume.descriptor.pools) {
+  for (const Pool& pool : map.descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
       for (std::size_t i = 0; i < set.luns.size(); ++i, ++next) {
         if ((pool.flags & Pool::kData) == 0 || !status.ok()) continue;
-        status = MarkLun(*served_.volume.luns[next], mark);
+        status = MarkLun(*map.luns[next], mark);
       }
     }
   }

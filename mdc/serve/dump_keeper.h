@@ -24,11 +24,12 @@
 #include "absl/status/statusor.h"
 #include "mdc/backup/dump_writer.h"
 #include "mdc/core/core.h"
+#include "mdc/map/core_call.h"
+#include "mdc/map/volume_maps.h"
 #include "mdc/metafs/metafs.h"
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
 #include "volume/format/dump_mark.h"
-#include "volume/format/lun_scan.h"
 
 namespace reel::mdc {
 
@@ -39,15 +40,13 @@ class DumpKeeper {
   static constexpr std::uint64_t kIdleMs = 60'000;
 
   struct Served {
-    const OpenVolume& volume;
+    const VolumeMaps& maps;
     MetaDb& db;
     const metafs::MetaFs& fs;
     Epoch epoch;
     std::uint32_t lease_ms;
     std::function<absl::Status()> may_write;
-    // As VolumeServer::RunOnCore.
-    std::function<bool(std::function<void(Core&)> action, std::function<void()> otherwise)>
-        run_on_core;
+    RunOnCore run_on_core;
   };
   struct Block {
     std::string bytes;
@@ -92,7 +91,10 @@ class DumpKeeper {
   void Add(Job job);
   void Main();
   template <typename T>
-  absl::StatusOr<T> OnCore(std::function<absl::StatusOr<T>(Core&)> ask);
+  absl::StatusOr<T> OnCore(std::function<absl::StatusOr<T>(Core&)> ask) {
+    return AskCore<T>(served_.run_on_core, std::move(ask));
+  }
+  const OpenVolume& volume() const { return served_.maps.now(); }
   absl::Status AwaitDurable(Sequence sequence);
   absl::StatusOr<Core::ValidDumps> Valid();
   absl::StatusOr<Uuid> DoBegin();

@@ -15,7 +15,7 @@ SizeWatch::SizeWatch(OpenVolume& volume) : volume_(volume) {
   MutexLock lock(mutex_);
   for (const Pool& pool : descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
-      const std::uint64_t used = set.rows * pool.breadth_blocks * descriptor.block_bytes;
+      const std::uint64_t used = set.rows * pool.BreadthOf(set) * descriptor.block_bytes;
       for (const LunEntry& entry : set.luns) {
         if (luns_.size() == volume.luns.size()) break;
         const Lun& lun = *volume.luns[luns_.size()];
@@ -51,7 +51,7 @@ std::string SizeWatch::Watched::Text() const {
   }
   return absl::StrCat(name, ": has grown by ", FormatSize(now_bytes - labelled_bytes), ", to ",
                       FormatSize(now_bytes), "; the volume goes on to use the first ",
-                      FormatSize(labelled_bytes), ", as it was made");
+                      FormatSize(labelled_bytes), ", until \"reeladm lun grow\" of its pool");
 }
 
 // What does not answer is not known to have changed. Of a LUN for data a controller needs nothing

@@ -1,6 +1,6 @@
 // A thread that looks whether a volume's LUNs have been enlarged or cut while they are in use.
 //
-// A volume keeps the geometry that it was made with: of a LUN that has grown the rest lies idle,
+// A volume keeps its geometry until it is told to grow: of a LUN that has grown the rest lies idle,
 // which is worth a note, and one that lacks what the volume uses of it is an alarm. What a LUN had
 // when it was labelled stands in its label, so a controller that starts later says the same.
 // Threads: all methods may be called concurrently.

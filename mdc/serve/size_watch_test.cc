@@ -73,7 +73,7 @@ TEST_F(SizeWatchTest, ALunThatWasCutIsAnAlarmUntilItIsWhole) {
 // A LUN for data whose device the kernel has removed, until it is opened anew.
 class RemovedLun final : public Lun {
  public:
-  explicit RemovedLun(std::unique_ptr<Lun> lun) : lun_(std::move(lun)) {}
+  explicit RemovedLun(std::shared_ptr<Lun> lun) : lun_(std::move(lun)) {}
   const std::string& name() const override { return lun_->name(); }
   std::uint64_t size_bytes() const override { return lun_->size_bytes(); }
   absl::StatusOr<std::uint64_t> SizeNow() override {
@@ -92,7 +92,7 @@ class RemovedLun final : public Lun {
   bool removed() const { return removed_; }
 
  private:
-  const std::unique_ptr<Lun> lun_;
+  const std::shared_ptr<Lun> lun_;
   std::atomic<bool> removed_ = true;
 };
 

@@ -11,6 +11,7 @@ void StoreWorkers::Start(std::function<bool()> commit, int readers) {
 
 void StoreWorkers::Add(std::function<void()> job) {
   MutexLock lock(mutex_);
+  if (stopping_) return;
   jobs_.push_back(std::move(job));
   job_wanted_.NotifyOne();
 }
@@ -51,6 +52,9 @@ void StoreWorkers::Stop() {
   }
   for (Thread& thread : threads_) thread.Join();
   threads_.clear();
+  std::deque<std::function<void()>> dropped;  // destroyed under no lock
+  MutexLock lock(mutex_);
+  dropped.swap(jobs_);
 }
 
 }  // namespace reel::mdc

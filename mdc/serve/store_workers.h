@@ -37,6 +37,7 @@ class StoreWorkers {
       job_wanted_.NotifyOne();
     }
   }
+  // Dropped at once after Stop.
   void Add(std::function<void()> job);
   // That have been done.
   std::uint64_t commits() const { return commits_; }

@@ -14,6 +14,21 @@ constexpr int kReaders = 4;
 constexpr std::size_t kScanEntries = 4096;
 constexpr std::size_t kScanBytes = 1 * kMiB;
 
+// Of a job that may be dropped: what is done then instead.
+class LookTurn {
+ public:
+  explicit LookTurn(std::function<void()> otherwise) : otherwise_(std::move(otherwise)) {}
+  ~LookTurn() {
+    if (otherwise_) otherwise_();
+  }
+  LookTurn(const LookTurn&) = delete;
+  LookTurn& operator=(const LookTurn&) = delete;
+  void Comes() { otherwise_ = nullptr; }
+
+ private:
+  std::function<void()> otherwise_;
+};
+
 }  // namespace
 
 VolumeServer::VolumeServer(VolumeServerOptions options, const Clock& clock)
@@ -25,13 +40,13 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOpt
                                                                  ServingSeat& serving,
                                                                  const Clock& clock) {
   auto server = absl::WrapUnique(new VolumeServer(std::move(options), clock));
-  server->volume_ = std::move(serving.volume);
+  server->maps_ = std::make_unique<VolumeMaps>(std::move(serving.volume));
   server->seat_ = std::move(serving.seat);
   if (absl::Status s = server->OpenStore(std::move(serving.fencer)); !s.ok()) {
-    server->dumps_.reset();
+    server->lun_work_ = {};
     server->core_.reset();
     server->store_.reset();
-    serving.volume = std::move(server->volume_);
+    serving.volume = server->maps_->TakeBack();
     serving.seat = std::move(server->seat_);
     return s;
   }
@@ -40,50 +55,80 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOpt
 }
 
 absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
-  for (const std::string& warning : volume_->warnings) {
+  for (const std::string& warning : volume().warnings) {
     spdlog::warn("volume {}: {}", options_.volume, warning);
   }
   options_.core.reservations = fencer->any();
   options_.core.keyless_quarantine_ms = fencer->keyless_quarantine_ms();
   options_.core.epoch = seat_->epoch();
+  options_.core.quota_notices = !options_.quota_hook.empty();
   maintenance_ = options_.core.maintenance = seat_->maintenance();
+  if (options_.exports != nullptr) options_.core.exports = options_.exports->Get();
   StoreOptions store_options;
   store_options.cache_bytes = options_.cache_bytes;
   store_options.epoch = seat_->epoch();
   store_options.may_write = [this] { return CheckTerm(); };
-  auto store = Store::Open(*volume_, store_options);
+  auto store = Store::Open(volume(), store_options);
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
-  auto core = Core::Start(store_->db(), volume_->descriptor, clock_, options_.core);
+  auto core = Core::Start(store_->db(), volume().descriptor, clock_, options_.core);
   if (!core.ok()) return core.status();
   core_ = *std::move(core);
-  keeper_ = std::make_unique<StoreKeeper>(*store_, *core_, volume_->descriptor, clock_,
+  keeper_ = std::make_unique<StoreKeeper>(*store_, *core_, volume().descriptor, clock_,
                                           options_.free_store_bytes);
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());
-  dumps_ = std::make_unique<DumpKeeper>(DumpKeeper::Served{
-      .volume = *volume_,
-      .db = store_->db(),
-      .fs = store_->fs(),
-      .epoch = epoch_,
-      .lease_ms = options_.core.session_lease_ms,
-      .may_write = [this] { return CheckTerm(); },
-      .run_on_core =
-          [this](std::function<void(Core&)> action, std::function<void()> otherwise) {
-            return RunOnCore(std::move(action), std::move(otherwise));
-          }});
+  MakeKeepers();
   return StartFencing(std::move(fencer));
 }
 
+void VolumeServer::MakeKeepers() {
+  const auto may_write = [this] { return CheckTerm(); };
+  const auto run_on_core = [this](std::function<void(Core&)> action,
+                                  std::function<void()> otherwise) {
+    return RunOnCore(std::move(action), std::move(otherwise));
+  };
+  lun_work_.dumps =
+      std::make_unique<DumpKeeper>(DumpKeeper::Served{.maps = *maps_,
+                                                      .db = store_->db(),
+                                                      .fs = store_->fs(),
+                                                      .epoch = epoch_,
+                                                      .lease_ms = options_.core.session_lease_ms,
+                                                      .may_write = may_write,
+                                                      .run_on_core = run_on_core});
+  lun_work_.map = std::make_unique<MapKeeper>(
+      MapKeeper::Served{.maps = *maps_,
+                        .patterns = options_.luns,
+                        .may_write = may_write,
+                        .hold = [this](OpenVolume& map) { return fencing_->TakeMap(map); },
+                        .changed = [this] { OnNewMap(); },
+                        .run_on_core = run_on_core,
+                        .fail = [this](const absl::Status& status) { EndWith(status); }});
+  lun_work_.quota_hook = std::make_unique<QuotaHook>(options_.volume, options_.quota_hook, clock_);
+  lun_work_.scrubber = std::make_unique<Scrubber>(Scrubber::Served{
+      .db = store_->db(),
+      .fs = store_->fs(),
+      .clock = clock_,
+      .most_bytes = options_.scrub_bytes,
+      .regions =
+          [this] { return keeper_->grows() ? std::nullopt : std::optional(store_->regions()); },
+      .run_on_core = run_on_core});
+}
+
 void VolumeServer::StartThreads() {
-  std::vector<std::string> luns;
-  for (std::size_t i = 0; i < volume_->luns.size(); ++i) luns.push_back(volume_->NameOf(i));
-  watches_.reset(new LunWatches{.portals = PortalWatch(luns), .sizes = SizeWatch(*volume_)});
+  WatchLuns();
   const bool any_dumps = core_->valid_dumps().any();
+  lun_work_.mover = std::make_unique<BlockMover>(
+      *maps_, [this] { return CheckTerm(); },
+      [this](CopyId copy, const absl::Status& outcome, bool may_land) {
+        RunOnCore([=](Core& core) { core.OnCopied(copy, outcome, may_land); });
+      });
   core_thread_ = Thread([this] { CoreMain(); });
   workers_.Start([this] { return Commit(); }, kReaders);
-  if (any_dumps) dumps_->MarkAgain();
+  if (any_dumps) lun_work_.dumps->MarkAgain();
+  if (!volume().warnings.empty()) lun_work_.map->CatchUp();
+  TakeOwnPool();
 }
 
 VolumeServer::~VolumeServer() {
@@ -119,7 +164,7 @@ StreamId VolumeServer::AddStream(std::shared_ptr<StreamPeer> peer, std::string c
 }
 
 void VolumeServer::Post(StreamId stream, v1::ClientFrame frame) {
-  Queue(Arrived{stream, std::move(frame)});
+  Queue(Arrived{stream, std::move(frame), NowUs()});
 }
 
 void VolumeServer::StreamEnded(StreamId stream) {
@@ -166,22 +211,33 @@ void VolumeServer::Fail(const absl::Status& status) {
 }
 
 void VolumeServer::Complete(v1::ShowReply& reply) const {
+  const auto watched = watches();
+  const OpenVolume& map = watched->volume;
   std::size_t next = 0;
   for (v1::ShowReply::Pool& pool : *reply.mutable_pools()) {
     for (v1::ShowReply::Lun& entry : *pool.mutable_luns()) {
-      if (next >= volume_->luns.size()) return;
-      entry.set_size_bytes(watches_->sizes.SizeOf(next));
-      const Lun& lun = *volume_->luns[next++];
+      if (next >= map.luns.size()) break;
+      entry.set_size_bytes(watched->sizes.SizeOf(next));
+      const Lun& lun = *map.luns[next++];
       entry.set_path(lun.name());
       entry.set_reservations(lun.has_reservations());
     }
   }
   DescribeStore(reply);
   DescribeFencing(reply);
-  if (std::string alarm = dumps_->Alarm(); !alarm.empty()) reply.add_alarms(std::move(alarm));
-  for (std::string& lost : watches_->portals.Lost()) reply.add_alarms(std::move(lost));
-  for (std::string& cut : watches_->sizes.Cut()) reply.add_alarms(std::move(cut));
-  for (std::string& grown : watches_->sizes.Grown()) reply.add_notes(std::move(grown));
+  if (std::string alarm = lun_work_.dumps->Alarm(); !alarm.empty())
+    reply.add_alarms(std::move(alarm));
+  if (std::string alarm = lun_work_.map->Alarm(); !alarm.empty()) reply.add_alarms(alarm);
+  for (std::string& low : keeper_->Alarms()) reply.add_alarms(std::move(low));
+  for (std::string& lost : watched->portals.Lost()) reply.add_alarms(std::move(lost));
+  for (std::string& cut : watched->sizes.Cut()) reply.add_alarms(std::move(cut));
+  for (std::string& grown : watched->sizes.Grown()) reply.add_notes(std::move(grown));
+}
+
+void VolumeServer::Complete(v1::FreeReply& reply) const {
+  const metafs::MetaFs& fs = store_->fs();
+  reply.set_store_bytes(fs.SizeBytes());
+  reply.set_store_free_bytes(std::min(fs.FreeBytes(), fs.SizeBytes()));
 }
 
 void VolumeServer::Complete(v1::StatReply& reply) const {
@@ -202,8 +258,44 @@ void VolumeServer::Complete(v1::StatReply& reply) const {
             [](const auto& a, const auto& b) { return a.name() < b.name(); });
 }
 
+void VolumeServer::LookUp(std::function<void(FileLookup&)> look, std::function<void()> otherwise) {
+  auto turn = std::make_shared<LookTurn>(std::move(otherwise));
+  workers_.Add([this, turn = std::move(turn), look = std::move(look)] {
+    turn->Comes();
+    FileLookup lookup(store_->db(), volume().descriptor);
+    look(lookup);
+  });
+}
+
+absl::Status VolumeServer::Measure(const Core& core, const v1::MeasureRequest& request,
+                                   v1::MeasureReply& reply) {
+  if (request.begin() == v1::MeasureRequest::COLLECT) {
+    if (!streams_.measured.on()) {
+      return absl::FailedPreconditionError("nothing is being measured, or not any more");
+    }
+    streams_.measured.Describe(NowUs(), reply);
+    return absl::OkStatus();
+  }
+  std::vector<Core::Connected> targets = core.connected();
+  if (request.session() != 0) {
+    std::erase_if(targets, [&](const Core::Connected& target) {
+      return target.session != SessionId(request.session());
+    });
+    if (targets.empty()) {
+      return absl::NotFoundError(absl::StrCat("session ", request.session(),
+                                              " is not connected; \"who\" lists those that are"));
+    }
+  }
+  streams_.measured.Begin(request.begin(), std::move(targets), NowUs());
+  return absl::OkStatus();
+}
+
 absl::Status VolumeServer::Stop(const SeatFarewell& farewell) {
-  dumps_->Stop();
+  lun_work_.scrubber->Stop();
+  lun_work_.quota_hook->Stop();
+  lun_work_.dumps->Stop();
+  lun_work_.map->Stop();
+  lun_work_.mover->Stop();
   farewell_ = farewell;
   {
     MutexLock lock(queue_mutex_);

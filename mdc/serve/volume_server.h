@@ -31,13 +31,21 @@
 #include "absl/status/statusor.h"
 #include "mdc/core/core.h"
 #include "mdc/fence/fence_thread.h"
+#include "mdc/inspect/file_lookup.h"
+#include "mdc/inspect/measurement.h"
+#include "mdc/map/map_keeper.h"
+#include "mdc/map/volume_maps.h"
 #include "mdc/seat/held_seat.h"
+#include "mdc/serve/beside/quota_hook.h"
+#include "mdc/serve/beside/scrubber.h"
+#include "mdc/serve/block_mover.h"
 #include "mdc/serve/core_turns.h"
 #include "mdc/serve/dump_keeper.h"
 #include "mdc/serve/size_watch.h"
 #include "mdc/serve/store_workers.h"
 #include "mdc/store/store.h"
 #include "mdc/store/store_keeper.h"
+#include "mdc/tables/live_exports.h"
 #include "volume/base/env.h"
 #include "volume/base/mutex.h"
 #include "volume/base/thread.h"
@@ -63,16 +71,19 @@ struct VolumeServerOptions {
   std::string volume;
   std::vector<std::string> luns;  // patterns
   CoreOptions core;
+  std::shared_ptr<LiveExports> exports{};  // instead of the core's, where there are any
   std::uint64_t cache_bytes = 512ull << 20;
+  std::vector<std::string> quota_hook;  // the program and its arguments; none: there is none
+  std::uint64_t scrub_bytes = Scrubber::kMostBytes;  // that a scrub may keep in memory
   std::function<void(const absl::Status&)> on_failure;
   // The seat is another's, or its term is over: expected to end the process. None: on_failure.
   std::function<void(const absl::Status&)> on_seat_lost;
   // From the watchdog (mdc/seat/watchdog.h): to end it at once, whatever else it is doing.
   std::function<void()> on_seat_expired;
   std::function<void()> on_beat;
-  // Clients that know other controllers have all fallen silent: expected to hand the seat over.
-  // Called once, on the core's seat.
-  std::function<void()> on_unheard;
+  // Clients that know other controllers have all fallen silent, so often now: expected to hand the
+  // seat over. Called once, on the core's seat.
+  std::function<void(std::uint32_t times)> on_unheard;
   // How much of the store counts as free; none: what is. A simulator makes it full by this.
   std::function<std::uint64_t(const metafs::MetaFs& fs)> free_store_bytes;
 };
@@ -95,7 +106,8 @@ class VolumeServer {
   ~VolumeServer();
 
   const std::string& name() const { return options_.volume; }
-  const VolumeDescriptor& descriptor() const { return volume_->descriptor; }
+  // By the map as it is now; valid as long as the server.
+  const VolumeDescriptor& descriptor() const { return volume().descriptor; }
   Epoch epoch() const { return epoch_; }
 
   // `certificate`: the name of the peer's; empty without TLS.
@@ -110,13 +122,25 @@ class VolumeServer {
   // What the core does not know: where the LUNs are; the store's counters.
   void Complete(v1::ShowReply& reply) const;
   void Complete(v1::StatReply& reply) const;
+  void Complete(v1::FreeReply& reply) const;
   // What the LUNs say of their reservations, with `known` as of the core, some time later on the
   // fence thread: then `done` runs there. False when the server is stopping, and it never runs.
   bool ListReservations(std::map<std::uint64_t, std::string> known, v1::ReservationsReply& reply,
                         std::function<void()> done);
 
+  // Runs `look` on a thread that may wait for LUNs, soon; where the server stops before that,
+  // `otherwise` instead.
+  void LookUp(std::function<void(FileLookup&)> look, std::function<void()> otherwise);
+
+  // On the core's seat: begins to measure clients, or only says how long they have waited so far.
+  // NOT_FOUND: no such session, or it is not connected. FAILED_PRECONDITION: nothing is measured.
+  absl::Status Measure(const Core& core, const v1::MeasureRequest& request,
+                       v1::MeasureReply& reply);
+
   // Takes dumps of the metadata.
-  DumpKeeper& dumps() { return *dumps_; }
+  DumpKeeper& dumps() { return *lun_work_.dumps; }
+  // Changes the volume's map.
+  MapKeeper& map() { return *lun_work_.map; }
 
   // For the counters "wire.…".
   struct WireCounters {
@@ -143,6 +167,7 @@ class VolumeServer {
   struct Arrived {
     StreamId stream;
     v1::ClientFrame frame;
+    std::uint64_t at_us;
   };
   struct Ended {
     StreamId stream;
@@ -172,8 +197,15 @@ class VolumeServer {
   };
 
   VolumeServer(VolumeServerOptions options, const Clock& clock);
+  OpenVolume& volume() const { return maps_->now(); }
   absl::Status OpenStore(std::unique_ptr<Fencer> fencer);
+  void MakeKeepers();
   void StartThreads();
+  // The LUNs' sizes and portals are watched by the map as it is now.
+  void WatchLuns();
+  // The store and the watches go by the map as it is now.
+  void OnNewMap();
+  void TakeOwnPool();
   absl::Status StartFencing(std::unique_ptr<Fencer> fencer);
   void DescribeStore(v1::ShowReply& reply) const;
   void DescribeFencing(v1::ShowReply& reply) const;
@@ -187,7 +219,9 @@ class VolumeServer {
   bool RunBatch();
   void Handle(Event event);
   void Deliver();
+  void OrderRestripe(const RestripeOrder& order);
   void Flush(Outgoing& outgoing);
+  void SendPings();
   // On the commit thread; false: no more.
   bool Commit();
   void Fetch(const Miss& miss) const;
@@ -204,31 +238,46 @@ class VolumeServer {
   // What the core wants to be done about hosts that it does not hear.
   void FenceAndGiveWay(CoreOutputs& outputs);
 
+  // Each has a thread of its own, which reads and writes the LUNs.
+  struct LunWork {
+    std::unique_ptr<DumpKeeper> dumps;
+    std::unique_ptr<MapKeeper> map;
+    std::unique_ptr<BlockMover> mover;
+    std::unique_ptr<Scrubber> scrubber;
+    std::unique_ptr<QuotaHook> quota_hook;  // (no LUN work, but beside the core as well)
+  };
   struct LunWatches {
+    OpenVolume& volume;
     PortalWatch portals;
     SizeWatch sizes;
   };
+  struct Watched {
+    mutable Mutex mutex;
+    std::shared_ptr<LunWatches> now ABSL_GUARDED_BY(mutex);
+  };
+  std::shared_ptr<const LunWatches> watches() const;
 
   VolumeServerOptions options_;
   const Clock& clock_;
-  std::unique_ptr<OpenVolume> volume_;
-  std::unique_ptr<LunWatches> watches_;  // they end late: what does not answer is waited for
+  std::unique_ptr<VolumeMaps> maps_;
+  Watched watched_;  // it ends late: what does not answer is waited for
   std::unique_ptr<HeldSeat> seat_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<FenceThread> fencing_;
-  std::unique_ptr<DumpKeeper> dumps_;
+  LunWork lun_work_;
   Epoch epoch_;
   WireCounters wire_;
   std::atomic<std::uint64_t> next_stream_{0};
-  std::atomic<bool> failed_{false};
-  std::atomic<bool> maintenance_{false};
-  std::atomic<bool> compaction_cancelled_{false};
+  std::atomic<bool> failed_{false}, maintenance_{false}, compaction_cancelled_{false};
 
   // Of the seat's holder.
   bool unheard_ = false;  // and on_unheard was called
   std::unique_ptr<StoreKeeper> keeper_;
-  absl::flat_hash_map<StreamId, Outgoing> streams_;
+  struct Streams {
+    absl::flat_hash_map<StreamId, Outgoing> open;
+    Measurement measured;
+  } streams_;
 
   mutable Mutex queue_mutex_;
   CondVar queue_changed_;

@@ -49,9 +49,11 @@ void VolumeServer::CoreMain() {
       // judged.
       if (clock_.NowMs() >= next_tick_ms) {
         core_->OnTick();
+        keeper_->WatchRoom(options_.core.space_limits);
         seat_->Progress();
         WatchSpace();
         Deliver();
+        SendPings();
         next_tick_ms = clock_.NowMs() + kTickMs;
       }
     }
@@ -65,8 +67,8 @@ void VolumeServer::CoreMain() {
     core_->SayFarewell(WordOf(farewell_), farewell_.stopped);
     Deliver();
   }
-  for (auto& [stream, outgoing] : streams_) outgoing.peer->End();
-  streams_.clear();
+  for (auto& [stream, outgoing] : streams_.open) outgoing.peer->End();
+  streams_.open.clear();
 }
 
 bool VolumeServer::RunBatch() {
@@ -100,25 +102,29 @@ void VolumeServer::Handle(Event event) {
       Overloaded{
           [&](Opened& opened) {
             core_->OnStreamOpened(opened.stream, std::move(opened.certificate));
-            streams_.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
+            streams_.open.try_emplace(opened.stream, Outgoing{std::move(opened.peer), {}});
           },
           [&](Arrived& arrived) {
             const int count = arrived.frame.requests_size();
             for (v1::Request& request : *arrived.frame.mutable_requests()) {
+              if (streams_.measured.on()) {
+                streams_.measured.Arrived(arrived.stream, request, arrived.at_us);
+              }
               core_->OnRequest(arrived.stream, std::move(request));
             }
-            const auto peer = streams_.find(arrived.stream);
-            if (peer != streams_.end()) {
+            const auto peer = streams_.open.find(arrived.stream);
+            if (peer != streams_.open.end()) {
               peer->second.peer->Taken(static_cast<std::size_t>(count));
             }
           },
           [&](Ended& ended) {
-            streams_.erase(ended.stream);
+            streams_.open.erase(ended.stream);
             core_->OnStreamEnded(ended.stream);
           },
           [&](Durable& durable) {
             core_->OnDurable(durable.sequence);
-            dumps_->OnDurable(durable.sequence);
+            lun_work_.dumps->OnDurable(durable.sequence);
+            lun_work_.map->OnDurable(durable.sequence);
             if (const auto region = keeper_->OnDurable(durable.sequence)) {
               workers_.Add([this, run = *region] { Queue(RegionAdded{store_->AddRegion(run)}); });
             }
@@ -129,6 +135,12 @@ void VolumeServer::Handle(Event event) {
           [&](Action& action) { action.run(*core_); },
       },
       event);
+}
+
+void VolumeServer::OrderRestripe(const RestripeOrder& order) {
+  lun_work_.map->Restripe(order, [this, job = order.job](const absl::Status& outcome) {
+    RunOnCore([=](Core& core) { core.OnRestriped(job, outcome); });
+  });
 }
 
 void VolumeServer::Deliver() {
@@ -142,15 +154,20 @@ void VolumeServer::Deliver() {
       };
     });
   }
-  if (outputs.void_dumps) dumps_->Void();
+  for (QuotaNotice& notice : outputs.quota_notices) lun_work_.quota_hook->Tell(std::move(notice));
+  if (outputs.scrub_changed) lun_work_.scrubber->Look();
+  if (outputs.void_dumps) lun_work_.dumps->Void();
+  for (CopyOrder& order : outputs.copies) lun_work_.mover->Order(std::move(order));
+  if (outputs.restripe) OrderRestripe(*outputs.restripe);
   FenceAndGiveWay(outputs);
   std::vector<StreamId> touched;
   for (CoreOutputs::Send& send : outputs.sends) {
-    const auto found = streams_.find(send.stream);
-    if (found == streams_.end()) continue;
+    const auto found = streams_.open.find(send.stream);
+    if (found == streams_.open.end()) continue;
     Outgoing& outgoing = found->second;
     if (outgoing.bytes == 0) touched.push_back(send.stream);
     if (auto* reply = std::get_if<v1::Reply>(&send.message)) {
+      if (streams_.measured.on()) streams_.measured.Answered(send.stream, *reply, NowUs());
       outgoing.bytes += reply->ByteSizeLong() + 8;
       *outgoing.frame.add_replies() = std::move(*reply);
     } else {
@@ -160,10 +177,10 @@ void VolumeServer::Deliver() {
     }
     if (outgoing.bytes >= kFrameBytes) Flush(outgoing);
   }
-  for (const StreamId stream : touched) Flush(streams_.at(stream));
+  for (const StreamId stream : touched) Flush(streams_.open.at(stream));
   for (const StreamId stream : outputs.ends) {
-    const auto found = streams_.find(stream);
-    if (found != streams_.end()) found->second.peer->End();
+    const auto found = streams_.open.find(stream);
+    if (found != streams_.open.end()) found->second.peer->End();
   }
 }
 
@@ -174,6 +191,17 @@ void VolumeServer::Flush(Outgoing& outgoing) {
       static_cast<std::uint64_t>(outgoing.frame.replies_size() + outgoing.frame.callbacks_size());
   outgoing.peer->Send(std::exchange(outgoing.frame, {}));
   outgoing.bytes = 0;
+}
+
+void VolumeServer::SendPings() {
+  if (!streams_.measured.on()) return;
+  for (auto& [stream, ping] : streams_.measured.Pings(NowUs())) {
+    const auto found = streams_.open.find(stream);
+    if (found == streams_.open.end()) continue;
+    v1::ServerFrame frame;
+    *frame.add_callbacks() = std::move(ping);
+    found->second.peer->Send(std::move(frame));
+  }
 }
 
 void VolumeServer::WatchSpace() {

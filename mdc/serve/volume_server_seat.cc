@@ -16,10 +16,10 @@ void VolumeServer::LoseSeat(const std::string& why) {
 
 void VolumeServer::FenceAndGiveWay(CoreOutputs& outputs) {
   for (CoreOutputs::Fence& fence : outputs.fences) fencing_->Order(std::move(fence));
-  if (!outputs.unheard || std::exchange(unheard_, true) || !options_.on_unheard) return;
+  if (outputs.times_unheard == 0 || std::exchange(unheard_, true) || !options_.on_unheard) return;
   spdlog::warn("volume {}: none of its clients is heard any more; others may reach them",
                options_.volume);
-  options_.on_unheard();
+  options_.on_unheard(outputs.times_unheard);
 }
 
 bool VolumeServer::HoldsSeat() {
@@ -76,11 +76,10 @@ void VolumeServer::SetMaintenance(Core& core, bool on,
 
 bool VolumeServer::ListReservations(std::map<std::uint64_t, std::string> known,
                                     v1::ReservationsReply& reply, std::function<void()> done) {
-  return fencing_->Run(
-      [this, known = std::move(known), &reply, done = std::move(done)](Fencer& fencer) {
-        DescribeReservations(*volume_, known, fencer.List(), reply);
-        done();
-      });
+  return fencing_->Run([known = std::move(known), &reply, done = std::move(done)](Fencer& fencer) {
+    DescribeReservations(fencer.volume(), known, fencer.List(), reply);
+    done();
+  });
 }
 
 void VolumeServer::DescribeStore(v1::ShowReply& reply) const {
@@ -89,7 +88,7 @@ void VolumeServer::DescribeStore(v1::ShowReply& reply) const {
   reply.set_store_free_bytes(std::min(fs.FreeBytes(), fs.SizeBytes()));
   // To the allocator a pool without data is full: all of it is the store's from the beginning.
   const PoolId pool = fs.regions().front().pool;
-  if ((volume_->descriptor.pools[pool.value()].flags & Pool::kData) != 0) return;
+  if ((volume().descriptor.pools[pool.value()].flags & Pool::kData) != 0) return;
   v1::ShowReply::Pool& shown = *reply.mutable_pools(static_cast<int>(pool.value()));
   shown.set_free_bytes(
       std::min(shown.total_bytes(), shown.free_bytes() + reply.store_free_bytes()));
@@ -104,7 +103,7 @@ void VolumeServer::DescribeFencing(v1::ShowReply& reply) const {
     reply.set_fencing("none: the LUNs have no reservations, the lease alone protects");
   }
   reply.set_arbitration(
-      volume_->seat_lun().has_reservations()
+      volume().seat_lun().has_reservations()
           ? "reservations: the seat LUN takes writes of one controller only"
           : "the arbitration block alone: no controller may pause for longer than a tenth of its "
             "term between a look at the clock and the write that it allowed");

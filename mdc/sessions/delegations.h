@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "mdc/sessions/shared_directories.h"
 #include "mdc/tables/reserved_inode_table.h"
+#include "mdc/tables/shared_directories.h"
 #include "volume/base/types.h"
 
 namespace reel::mdc {

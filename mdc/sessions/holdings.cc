@@ -1,5 +1,7 @@
 #include "mdc/sessions/holdings.h"
 
+#include <algorithm>
+
 namespace reel::mdc {
 
 Holdings::Dropped Holdings::Drop(SessionId session, Releases& turn) {
@@ -32,6 +34,15 @@ bool Holdings::IsOut(SessionId session, const RecallClock::Out& out) const {
   }
   const LockToken* const token = lock_tokens.Find(out.inode);
   return token != nullptr && token->session == session && token->number == out.number;
+}
+
+std::vector<InodeNumber> Holdings::InodesOf(SessionId session, std::size_t most) const {
+  std::vector<InodeNumber> inodes = opens.Lowest(session, most);
+  const std::vector<InodeNumber> held = tokens.Lowest(session, most);
+  inodes.insert(inodes.end(), held.begin(), held.end());
+  std::sort(inodes.begin(), inodes.end());
+  inodes.erase(std::unique(inodes.begin(), inodes.end()), inodes.end());
+  return inodes;
 }
 
 void Holdings::Describe(SessionId session, v1::WhoReply::Session& reply) const {

@@ -41,6 +41,12 @@ struct Holdings {
   // Whether the recall has not been answered.
   bool IsOut(SessionId session, const RecallClock::Out& out) const;
   void Describe(SessionId session, v1::WhoReply::Session& reply) const;
+  // Whether the session has the inode open, or holds a data token of it.
+  bool Holds(SessionId session, InodeNumber inode) const {
+    return opens.IsOpenBy(session, inode) || tokens.Most(session, inode) != v1::TOKEN_NONE;
+  }
+  // What the session has open or holds data tokens of: the lowest ones, about `most`.
+  std::vector<InodeNumber> InodesOf(SessionId session, std::size_t most) const;
 
   TokenTable tokens;       // of data
   TokenTable attr_tokens;  // who caches attributes, and a directory's names

@@ -4,8 +4,36 @@
 
 namespace reel::mdc {
 
+void OrphanQueue::Count(const Held& held, bool more) {
+  if (held.use == Use::kNone) return;
+  Space& space = held.use == Use::kOpen ? open_ : removing_;
+  space.files += more ? 1 : -1;
+  space.blocks += more ? held.blocks : -held.blocks;
+}
+
+void OrphanQueue::SetSpace(InodeNumber inode, std::uint64_t blocks, Use use) {
+  const auto found = held_.find(inode);
+  if (found != held_.end()) {
+    Count(found->second, false);
+    held_.erase(found);
+  }
+  if (use == Use::kNone) return;
+  Count(held_[inode] = {blocks, use}, true);
+}
+
+void OrphanQueue::SetOpen(InodeNumber inode) {
+  const auto held = held_.find(inode);
+  if (held != held_.end()) SetSpace(inode, held->second.blocks, Use::kOpen);
+}
+
 void OrphanQueue::Queue(InodeNumber inode, Place place) {
-  if (!Contains(inode) || !is_due_.insert(inode).second) return;
+  if (!Contains(inode)) return;
+  // Whoever had it open has closed it, or its next step says that it is open still.
+  const auto held = held_.find(inode);
+  if (held != held_.end() && held->second.use == Use::kOpen) {
+    SetSpace(inode, held->second.blocks, Use::kRemoving);
+  }
+  if (!is_due_.insert(inode).second) return;
   if (place == Place::kFirst) {
     due_.push_front(inode);
   } else {

@@ -11,6 +11,7 @@
 //   3. A turn begins at most kTurnSteps steps, and none once its steps have changed as many records
 //      as a single step may: a client that removes much makes nobody else wait for long.
 //   4. Late opens end in the order in which they began.
+//   5. removing() and open() are the sums over the orphans of what SetSpace said last.
 // Threads: the core thread.
 #pragma once
 
@@ -20,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "volume/base/types.h"
 
@@ -40,10 +42,29 @@ class OrphanQueue {
   // No step is due by that.
   void Add(InodeNumber inode) { orphans_.insert(inode); }
   // Its removal has finished, or failed for good. A step that is due stays so.
-  void Remove(InodeNumber inode) { orphans_.erase(inode); }
+  void Remove(InodeNumber inode) {
+    SetSpace(inode, 0, Use::kNone);
+    orphans_.erase(inode);
+  }
   bool Contains(InodeNumber inode) const { return orphans_.contains(inode); }
   std::size_t size() const { return orphans_.size(); }
   const absl::flat_hash_set<InodeNumber>& all() const { return orphans_; }
+
+  // ---- space ------------------------------------------------------------------------------------
+
+  // Files, and blocks that they still have.
+  struct Space {
+    std::uint64_t files = 0;
+    std::uint64_t blocks = 0;
+  };
+  // kOpen: somebody has it open, nothing comes back before that ends; kNone: it holds nothing, or
+  // has a name.
+  enum class Use : std::uint8_t { kNone, kRemoving, kOpen };
+  void SetSpace(InodeNumber inode, std::uint64_t blocks, Use use);
+  // Somebody has it open.
+  void SetOpen(InodeNumber inode);
+  const Space& removing() const { return removing_; }
+  const Space& open() const { return open_; }
 
   // ---- steps ------------------------------------------------------------------------------------
 
@@ -83,7 +104,15 @@ class OrphanQueue {
     InodeNumber inode;
   };
 
+  struct Held {
+    std::uint64_t blocks = 0;
+    Use use = Use::kNone;
+  };
+  void Count(const Held& held, bool more);
+
   const std::size_t most_changed_;
+  absl::flat_hash_map<InodeNumber, Held> held_;  // those that hold something
+  Space removing_, open_;
   absl::flat_hash_set<InodeNumber> orphans_;
   std::deque<InodeNumber> due_;
   absl::flat_hash_set<InodeNumber> is_due_;  // the same inodes

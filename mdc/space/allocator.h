@@ -22,15 +22,24 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "mdc/base/progress.h"
 #include "mdc/metadb/txn.h"
+#include "mdc/space/free_facts.h"
 #include "volume/format/descriptor.h"
 #include "volume/format/extent_map.h"
 
 namespace reel::mdc {
+
+struct Run {
+  PoolId pool;
+  PoolBlock start;
+  std::uint64_t length_blocks = 0;
+  friend bool operator==(const Run&, const Run&) = default;
+};
 
 struct AllocationRequest {
   std::uint64_t length_blocks = 0;  // needed: all of it, or ENOSPC …
@@ -44,13 +53,9 @@ struct AllocationRequest {
   bool goal_pool_only = false;            // … and nowhere but in that pool
   PoolId goal_pool;
   PoolBlock goal_block;
-};
-
-struct Run {
-  PoolId pool;
-  PoolBlock start;
-  std::uint64_t length_blocks = 0;
-  friend bool operator==(const Run&, const Run&) = default;
+  std::optional<Run> within{};  // nowhere but there
+  bool affinity_only = false;   // nowhere but in the pools to which the affinity belongs
+  bool for_move = false;  // Reserve: of blocks that are there already, which are given back for it
 };
 
 // The newest valid dump, which names blocks that were allocated up to that sequence of the volume.
@@ -86,6 +91,16 @@ class Allocator {
   // There would have been enough for the current operation if nothing waited.
   virtual bool lacks_waiting() const = 0;
 
+  // The pools are these from now on: what they are said to be, and how large. What they have more
+  // than before is in use until it is freed. REQUIRES: all that was there lies where it did.
+  virtual void TakeMap(const VolumeDescriptor& descriptor) = 0;
+  // From now on nothing is allocated in these runs, and in no others that were named before. What
+  // is free there stays so.
+  virtual void SetClosed(const std::vector<Run>& runs) = 0;
+
+  // What Allocate would give now: nothing is taken.
+  virtual absl::StatusOr<std::vector<Run>> Look(const AllocationRequest& request) = 0;
+
   // The same, without blocks ahead, kept in memory alone for a later operation, which claims them;
   // taken only where plenty is left. ENOSPC.
   virtual absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) = 0;
@@ -108,10 +123,35 @@ class Allocator {
   // A session is gone: its windows are given up.
   virtual void DropWindows(SessionId session) = 0;
 
-  virtual std::uint64_t free_blocks(PoolId pool) const = 0;  // frees not yet durable included
-  // Of data pools. What waits counts: it is free as soon as anybody needs it.
+  // The stripe sets of data pools, as far as they are open, in their order.
+  struct SetSpace {
+    Run area;
+    std::uint64_t stored_free_blocks = 0;  // closed or not, reserved or not, durable or not
+    bool closed = false;                   // nothing is allocated in some of it
+  };
+  virtual std::vector<SetSpace> sets() const = 0;
+  // Of an area of one pool: what the store says is free; how much of it may be allocated now.
+  virtual std::uint64_t free_in(const Run& area) const = 0;
+  virtual std::uint64_t open_in(const Run& area) const = 0;
+  // What can be allocated in the pool now; more will be when commits are durable.
+  virtual std::uint64_t usable_blocks(PoolId pool) const = 0;
+  virtual bool more_comes() const = 0;
+  // Nobody has anything of it, nor will: all of it is closed, free, and was when the last commit
+  // became durable.
+  virtual bool IsEmpty(const Run& area) const = 0;
+  // These blocks are in the map no longer: what of them is free is forgotten.
+  virtual void Drop(Txn& txn, const Run& area) = 0;
+  // Files with the affinity are to lie in that pool, where it has room.
+  virtual bool Belongs(std::string_view affinity, PoolId pool) const = 0;
+
+  virtual std::uint64_t free_blocks(PoolId pool) const = 0;  // as below, of one pool
+  // Of data pools; frees not yet durable included. What waits counts: it is free as soon as anybody
+  // needs it. What is closed does not.
   virtual std::uint64_t total_free_blocks() const = 0;
   virtual std::uint64_t total_blocks() const = 0;  // of data pools
+
+  // Of one data pool, for people.
+  virtual FreeFacts space_of(PoolId pool) const = 0;
 
   // For tests: INTERNAL says which invariant does not hold.
   virtual absl::Status Check() const { return absl::OkStatus(); }

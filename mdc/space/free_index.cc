@@ -1,19 +1,33 @@
 #include "mdc/space/free_index.h"
 
+#include <bit>
 #include <iterator>
 
 namespace reel::mdc {
+namespace {
+
+std::size_t ClassOf(std::uint64_t length_blocks) {
+  return static_cast<std::size_t>(std::bit_width(length_blocks)) - 1;
+}
+
+}  // namespace
 
 void FreeIndex::Add(std::uint64_t start, std::uint64_t length_blocks) {
   by_start_.emplace(start, length_blocks);
   if (sized_) by_size_.emplace(length_blocks, start);
   total_blocks_ += length_blocks;
+  Class& of_length = classes_[ClassOf(length_blocks)];
+  ++of_length.runs;
+  of_length.blocks += length_blocks;
 }
 
 void FreeIndex::Erase(std::uint64_t start, std::uint64_t length_blocks) {
   by_start_.erase(start);
   if (sized_) by_size_.erase({length_blocks, start});
   total_blocks_ -= length_blocks;
+  Class& of_length = classes_[ClassOf(length_blocks)];
+  --of_length.runs;
+  of_length.blocks -= length_blocks;
 }
 
 std::optional<FreeIndex::Run> FreeIndex::Containing(std::uint64_t block) const {
@@ -79,6 +93,7 @@ std::optional<FreeIndex::Run> FreeIndex::Largest() const {
 bool FreeIndex::Consistent() const {
   std::uint64_t sum = 0;
   std::uint64_t last_end = 0;
+  Classes classes{};
   bool first = true;
   for (const auto& [start, length] : by_start_) {
     if (length == 0 || (!first && start <= last_end)) return false;
@@ -86,6 +101,12 @@ bool FreeIndex::Consistent() const {
     first = false;
     last_end = start + length;
     sum += length;
+    ++classes[ClassOf(length)].runs;
+    classes[ClassOf(length)].blocks += length;
+  }
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (classes[i].runs != classes_[i].runs || classes[i].blocks != classes_[i].blocks)
+      return false;
   }
   return sum == total_blocks_ && (!sized_ || by_size_.size() == by_start_.size());
 }

@@ -4,6 +4,7 @@
 // synchronised.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -38,6 +39,13 @@ class FreeIndex {
   std::optional<Run> Largest() const;
 
   std::uint64_t total_blocks() const { return total_blocks_; }
+  // Runs by their length: class n has those of 2^n to 2^(n+1) - 1 blocks.
+  struct Class {
+    std::uint64_t runs = 0;
+    std::uint64_t blocks = 0;
+  };
+  using Classes = std::array<Class, 64>;
+  const Classes& classes() const { return classes_; }
   const absl::btree_map<std::uint64_t, std::uint64_t>& runs() const { return by_start_; }
   // For tests: the two indexes and the total agree, and neighbours are merged.
   bool Consistent() const;
@@ -48,6 +56,7 @@ class FreeIndex {
 
   bool sized_;
   std::uint64_t total_blocks_ = 0;
+  Classes classes_{};
   absl::btree_map<std::uint64_t, std::uint64_t> by_start_;            // start → length
   absl::btree_set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // (length, start)
 };

@@ -28,16 +28,61 @@ std::string EncodeFree(std::uint64_t length_blocks) {
 }  // namespace
 
 FreeSpace::FreeSpace(PoolId pool, const VolumeDescriptor& descriptor)
-    : id_(pool),
-      pool_(descriptor.pools[pool.value()]),
-      block_bytes_(descriptor.block_bytes),
-      size_blocks_(pool_.size_blocks()) {
+    : id_(pool), block_bytes_(descriptor.block_bytes) {
+  TakeMap(descriptor);
+}
+
+void FreeSpace::TakeMap(const VolumeDescriptor& descriptor) {
+  pool_ = descriptor.pools[id_.value()];
+  size_blocks_ = pool_.size_blocks();
+  sets_.clear();
   std::uint64_t first = 0;
   for (const StripeSet& set : pool_.sets) {
-    const std::uint64_t stripe = std::uint64_t{pool_.breadth_blocks} * set.luns.size();
-    sets_.push_back({first, first + set.rows * stripe, stripe});
+    const std::uint64_t stripe = std::uint64_t{pool_.BreadthOf(set)} * set.luns.size();
+    sets_.push_back({.first_block = first,
+                     .end_block = first + pool_.BlocksOf(set),
+                     .stripe_blocks = std::max<std::uint64_t>(stripe, 1),
+                     .is_gap = set.is_gap()});
     first = sets_.back().end_block;
   }
+  for (const auto& [start, length] : stored_.runs()) Count({start, length}, true);
+}
+
+void FreeSpace::Count(FreeRun run, bool free) {
+  for (SetGeometry& set : sets_) {
+    const std::uint64_t from = std::max(run.start, set.first_block);
+    const std::uint64_t to = std::min(run.end(), set.end_block);
+    if (from < to) set.free = free ? set.free + (to - from) : set.free - (to - from);
+  }
+}
+
+void FreeSpace::SetClosed(std::vector<FreeRun> runs) {
+  DropWindows(std::nullopt);
+  closed_runs_ = std::move(runs);
+  std::vector<FreeRun> free;
+  for (FreeIndex* const index : {&available_, &closed_}) {
+    for (const auto& [start, length] : index->runs()) free.push_back({start, length});
+    *index = FreeIndex(/*by_size=*/index == &available_);
+  }
+  for (const FreeRun& run : free) Give(run);
+}
+
+bool FreeSpace::AnyClosed(FreeRun run) const {
+  return std::ranges::any_of(closed_runs_, [&](const FreeRun& closed) {
+    return closed.start < run.end() && run.start < closed.end();
+  });
+}
+
+void FreeSpace::Give(FreeRun run) {
+  for (const FreeRun& closed : closed_runs_) {
+    const std::uint64_t from = std::max(run.start, closed.start);
+    const std::uint64_t to = std::min(run.end(), closed.end());
+    if (from >= to) continue;
+    if (run.start < from) available_.Insert(run.start, from - run.start);
+    closed_.Insert(from, to - from);
+    run = {to, run.end() - to};
+  }
+  if (run.length_blocks > 0) available_.Insert(run.start, run.length_blocks);
 }
 
 absl::Status FreeSpace::Load(std::uint64_t start, std::uint64_t length_blocks) {
@@ -51,6 +96,7 @@ absl::Status FreeSpace::Load(std::uint64_t start, std::uint64_t length_blocks) {
                                             pool_.name, " overlaps another; run fsck.reelfs"));
   }
   stored_.Insert(start, length_blocks);
+  Count({start, length_blocks}, true);
   available_.Insert(start, length_blocks);
   return absl::OkStatus();
 }
@@ -58,6 +104,7 @@ absl::Status FreeSpace::Load(std::uint64_t start, std::uint64_t length_blocks) {
 void FreeSpace::StoreTake(Txn* txn, FreeRun run) {
   const FreeRun whole = *stored_.Containing(run.start);
   stored_.Remove(run.start, run.length_blocks);
+  Count(run, false);
   if (txn == nullptr) return;
   if (whole.start < run.start) {
     txn->Put(schema::FreeKey(id_, PoolBlock(whole.start)), EncodeFree(run.start - whole.start));
@@ -74,6 +121,7 @@ void FreeSpace::StoreFree(Txn* txn, FreeRun run) {
     txn->Delete(schema::FreeKey(id_, PoolBlock(run.end())));
   }
   stored_.Insert(run.start, run.length_blocks);
+  Count(run, true);
   if (txn == nullptr) return;
   const FreeRun merged = *stored_.Containing(run.start);
   txn->Put(schema::FreeKey(id_, PoolBlock(merged.start)), EncodeFree(merged.length_blocks));
@@ -116,6 +164,52 @@ std::optional<FreeSpace::FreeRun> FreeSpace::Find(std::uint64_t length_blocks) c
     }
   }
   return FreeRun{tight->start, length_blocks};
+}
+
+std::vector<FreeSpace::FreeRun> FreeSpace::PartsIn(const FreeIndex& index, FreeRun area) {
+  std::vector<FreeRun> parts;
+  const auto containing = index.Containing(area.start);
+  auto at = index.runs().lower_bound(containing ? containing->start : area.start);
+  for (; at != index.runs().end() && at->first < area.end(); ++at) {
+    const std::uint64_t from = std::max(at->first, area.start);
+    parts.push_back({from, std::min(at->first + at->second, area.end()) - from});
+  }
+  return parts;
+}
+
+std::uint64_t FreeSpace::SumIn(const FreeIndex& index, FreeRun area) {
+  std::uint64_t blocks = 0;
+  for (const FreeRun& part : PartsIn(index, area)) blocks += part.length_blocks;
+  return blocks;
+}
+
+bool FreeSpace::IsEmpty(FreeRun area) const {
+  const auto free = closed_.Containing(area.start);
+  return free && free->end() >= area.end();
+}
+
+void FreeSpace::Drop(Txn& txn, FreeRun area) {
+  for (FreeIndex* const index : {&closed_, &available_}) {
+    for (const FreeRun& part : PartsIn(*index, area)) index->Remove(part.start, part.length_blocks);
+  }
+  for (const FreeRun& part : PartsIn(stored_, area)) StoreTake(&txn, part);
+}
+
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeWithin(FreeRun area, std::uint64_t want) {
+  std::optional<FreeRun> best;
+  const auto better = [&](const FreeRun& run) {
+    if (!best) return true;
+    return best->length_blocks < want
+               ? run.length_blocks > best->length_blocks
+               : run.length_blocks < best->length_blocks && run.length_blocks >= want;
+  };
+  for (const FreeRun& part : PartsIn(available_, area)) {
+    if (better(part)) best = part;
+  }
+  if (!best) return std::nullopt;
+  best->length_blocks = std::min(best->length_blocks, want);
+  available_.Remove(best->start, best->length_blocks);
+  return best;
 }
 
 std::optional<FreeSpace::FreeRun> FreeSpace::TakeAt(std::uint64_t block, std::uint64_t want,
@@ -222,10 +316,7 @@ void FreeSpace::Release(FreeRun run) {
   // What was taken ahead and not used lies right before the rest of its window: put back there, the
   // directory's next file continues where this one really ended.
   const auto window = window_starts_.find(run.end());
-  if (window == window_starts_.end()) {
-    available_.Insert(run.start, run.length_blocks);
-    return;
-  }
+  if (window == window_starts_.end() || AnyClosed(run)) return Give(run);
   const WindowKey key = window->second;
   window_starts_.erase(window);
   Window& grown = windows_.at(key);
@@ -269,7 +360,7 @@ absl::Status FreeSpace::Check(std::uint64_t pending_blocks) const {
   if (windows != window_blocks_ || window_starts_.size() != windows_.size()) {
     return absl::InternalError("the windows do not add up");
   }
-  if (usable_blocks() + pending_blocks != stored_.total_blocks()) {
+  if (usable_blocks() + closed_.total_blocks() + pending_blocks != stored_.total_blocks()) {
     return absl::InternalError("available, windows and pending frees do not sum to what is free");
   }
   return absl::OkStatus();

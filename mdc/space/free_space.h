@@ -1,7 +1,8 @@
 // The free space of one data pool: what the store says is free, what may be allocated now, and the
 // reservation windows cut out of it.
 //
-// Invariants: stored = available ∪ windows ∪ frees that are not yet durable, pairwise disjoint.
+// Invariants: stored = available ∪ windows ∪ closed ∪ frees that are not yet durable, pairwise
+// disjoint.
 // Threads: the core thread.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "mdc/metadb/txn.h"
+#include "mdc/space/free_facts.h"
 #include "mdc/space/free_index.h"
 #include "volume/base/types.h"
 #include "volume/format/descriptor.h"
@@ -33,22 +35,51 @@ class FreeSpace {
     }
   };
   static constexpr std::size_t kMaxWindows = 1024;
+  struct SetGeometry {
+    std::uint64_t first_block;
+    std::uint64_t end_block;
+    std::uint64_t stripe_blocks;
+    bool is_gap = false;
+    std::uint64_t free = 0;  // as the store says: blocks
+  };
 
   FreeSpace(PoolId pool, const VolumeDescriptor& descriptor);
+  // As Allocator.
+  void TakeMap(const VolumeDescriptor& descriptor);
+  void SetClosed(std::vector<FreeRun> runs);
 
   const Pool& pool() const { return pool_; }
+  const std::vector<SetGeometry>& sets() const { return sets_; }
   PoolId id() const { return id_; }
-  std::uint64_t size_blocks() const { return size_blocks_; }
+  std::uint64_t capacity_blocks() const { return pool_.capacity_blocks(); }
   std::uint64_t free_blocks() const { return stored_.total_blocks(); }
+  std::uint64_t closed_blocks() const { return closed_.total_blocks(); }
   // What can be allocated now, windows included.
   std::uint64_t usable_blocks() const { return available_.total_blocks() + window_blocks_; }
+  // Without what is reserved.
+  FreeFacts space() const {
+    const auto largest = available_.Largest();
+    return {.free = usable_blocks(),
+            .windows = window_blocks_,
+            .closed = closed_blocks(),
+            .largest_run = largest ? largest->length_blocks : 0,
+            .classes = available_.classes()};
+  }
 
   // A free run of the store, at start. DATA_LOSS: outside the pool, or overlapping another.
   absl::Status Load(std::uint64_t start, std::uint64_t length_blocks);
 
+  // As Allocator.
+  std::uint64_t free_in(FreeRun area) const { return SumIn(stored_, area); }
+  std::uint64_t open_in(FreeRun area) const { return SumIn(available_, area); }
+  bool IsEmpty(FreeRun area) const;
+  void Drop(Txn& txn, FreeRun area);
+
   // Changes what the store says is free; stages the keys when `txn` is not null.
   void StoreTake(Txn* txn, FreeRun run);
   void StoreFree(Txn* txn, FreeRun run);
+  // Nothing is allocated in some of it.
+  bool AnyClosed(FreeRun run) const;
   // True when no block of the run is free, and all lie in the pool.
   bool IsAllocated(FreeRun run) const;
 
@@ -61,6 +92,9 @@ class FreeSpace {
   std::optional<FreeRun> TakeRun(std::uint64_t need, std::uint64_t preallocated);
   // At most `want` blocks of the largest free run.
   std::optional<FreeRun> TakeLargest(std::uint64_t want);
+  // At most `want` blocks that lie in the area: of the run there that fits best, or of the largest.
+  // Looks at each run of the area.
+  std::optional<FreeRun> TakeWithin(FreeRun area, std::uint64_t want);
   // Makes a run allocatable again; it rejoins the window that it was cut from.
   void Release(FreeRun run);
 
@@ -75,11 +109,12 @@ class FreeSpace {
     std::uint64_t size_blocks = 0;  // when it was opened
     std::uint64_t used = 0;         // order of last use
   };
-  struct SetGeometry {
-    std::uint64_t first_block;
-    std::uint64_t end_block;
-    std::uint64_t stripe_blocks;
-  };
+  static std::vector<FreeRun> PartsIn(const FreeIndex& index, FreeRun area);
+  static std::uint64_t SumIn(const FreeIndex& index, FreeRun area);
+  // The store says that these are free, or not any more.
+  void Count(FreeRun run, bool free);
+  // Makes a run allocatable, where it is not closed.
+  void Give(FreeRun run);
   std::uint64_t StripeAt(std::uint64_t block) const;
   std::uint64_t AlignUp(std::uint64_t block) const;
   std::optional<FreeRun> Find(std::uint64_t length_blocks) const;
@@ -94,6 +129,8 @@ class FreeSpace {
   std::vector<SetGeometry> sets_;
   FreeIndex stored_{/*by_size=*/false};
   FreeIndex available_{/*by_size=*/true};
+  FreeIndex closed_{/*by_size=*/false};  // what is free where nothing is allocated, …
+  std::vector<FreeRun> closed_runs_;     // … which is here, by address
   absl::flat_hash_map<WindowKey, Window> windows_;
   absl::btree_map<std::uint64_t, WindowKey> window_starts_;
   std::uint64_t window_blocks_ = 0;

@@ -34,6 +34,8 @@ constexpr std::uint64_t kMinRegionBytes = 24 * kMiB;
 // a reserve of its own (3/64).
 constexpr std::uint64_t kWriteBufferShare = 64;
 constexpr std::uint64_t kMinWriteBufferBytes = 256 * kKiB;
+// A pool of its own gives it no more, by mkfs.reelfs either.
+constexpr std::uint64_t kMaxOwnBytes = 64 * kGiB;
 
 }  // namespace
 
@@ -125,6 +127,26 @@ absl::Status Store::AddRegion(const Run& run) {
   absl::Status status = fs_->AddRegion({run.pool, run.start, run.length_blocks});
   if (status.ok()) regions_.push_back(run);
   return status;
+}
+
+std::optional<Run> Store::UnusedOfOwnPool(const VolumeDescriptor& descriptor) const {
+  const std::vector<metafs::Region> regions = fs_->regions();
+  const PoolId own = regions.front().pool;
+  const Pool& pool = descriptor.pools[own.value()];
+  if ((pool.flags & Pool::kData) != 0) return std::nullopt;
+  std::uint64_t end = 0;
+  for (const metafs::Region& region : regions) {
+    if (region.pool == own) end = std::max(end, region.first_block.value() + region.length_blocks);
+  }
+  const std::uint64_t most = std::min(pool.size_blocks(), kMaxOwnBytes / descriptor.block_bytes);
+  // It has always had whole sets, unless it was made to have less.
+  std::uint64_t sets_end = 0;
+  for (const StripeSet& set : pool.sets) {
+    sets_end += pool.BlocksOf(set);
+    if (sets_end >= end) break;
+  }
+  if (sets_end != end || end >= most) return std::nullopt;
+  return Run{own, PoolBlock(end), most - end};
 }
 
 std::vector<std::string> Store::Check(OpenVolume& volume) {

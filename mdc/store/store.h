@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,14 @@ class Store {
   // Makes the store larger by a run of a metadata pool that the allocator has durably given away to
   // it.
   absl::Status AddRegion(const Run& run);
+  // The volume by a later map, which outlives the store.
+  void TakeMap(const OpenVolume& volume) { space_.TakeMap(volume); }
+  // What the pool that is the store's alone has, and the store has not: nothing, or one run. A map
+  // that grew has given it, and a controller has died since, perhaps.
+  std::optional<Run> UnusedOfOwnPool(const VolumeDescriptor& descriptor) const;
+  absl::Status AddOwn(const Run& run) {
+    return fs_->AddRegion({run.pool, run.start, run.length_blocks});
+  }
 
   // The blocks that the store owns: never free, never in a file.
   const std::vector<Run>& regions() const { return regions_; }

@@ -70,6 +70,16 @@ void StoreKeeper::Grow(std::uint64_t free_bytes) {
   next_growth_ms_ = now_ms + kGrowthRetryMs;
 }
 
+void StoreKeeper::WatchRoom(const SpaceLimits& limits) {
+  if (!room_.IsDue(clock_.NowMs())) return;
+  const PoolId pool = store_.regions().front().pool;
+  if ((descriptor_.pools[pool.value()].flags & Pool::kData) != 0) return;
+  const metafs::MetaFs& fs = store_.fs();
+  const auto told = room_.Look("the metadata store", std::min(fs.FreeBytes(), fs.SizeBytes()),
+                               fs.SizeBytes(), limits);
+  if (told) spdlog::warn("volume {}: {}", descriptor_.name, *told);
+}
+
 std::optional<Run> StoreKeeper::OnDurable(Sequence durable) {
   if (!region_ || region_handed_over_ || durable < region_->sequence) return std::nullopt;
   region_handed_over_ = true;

@@ -11,9 +11,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "mdc/core/core.h"
+#include "mdc/space/space_watch.h"
 #include "mdc/store/store.h"
 #include "volume/base/env.h"
 #include "volume/format/descriptor.h"
@@ -43,6 +45,11 @@ class StoreKeeper {
   // finds.
   std::optional<Run> OnDurable(Sequence durable);
   void OnRegionAdded(const absl::Status& outcome);
+  // What the allocator has given away may be no region of the store yet.
+  bool grows() const { return region_.has_value(); }
+  // Whether the store runs full, where it has a pool of its own (else that pool is what runs full).
+  void WatchRoom(const SpaceLimits& limits);
+  std::vector<std::string> Alarms() const { return room_.Alarms(); }
 
  private:
   void Grow(std::uint64_t free_bytes);
@@ -53,6 +60,7 @@ class StoreKeeper {
   const VolumeDescriptor& descriptor_;
   const Clock& clock_;
   const FreeBytes free_bytes_;
+  SpaceWatch room_;
   std::uint64_t next_growth_ms_ = 0;    // not before then, after a failure
   std::optional<Core::Region> region_;  // taken for the store, not yet part of it
   bool region_handed_over_ = false;     // it is durable, and being made part of it

@@ -9,7 +9,8 @@
 //   anonymous_gid = 65534
 //
 // The first export that names the client rules; a client that none names gets "rw" and "none".
-// The rule is found at Hello, so a changed configuration holds for everybody after a restart.
+// The rule is found at Hello: exports that were changed since hold for a session from its next
+// connection on.
 // Threads: plain values and pure functions.
 #pragma once
 

@@ -12,14 +12,54 @@ void MoveRuns(std::map<InodeNumber, ReservedInode>& from, std::vector<Run>& to) 
   }
 }
 
+QuotaAmount AmountOf(const ReservedInode& reserved) {
+  QuotaAmount amount{.blocks = 0, .files = 1};
+  for (const Run& run : reserved.runs) {
+    amount.blocks += static_cast<std::int64_t>(run.length_blocks);
+  }
+  return amount;
+}
+
 }  // namespace
+
+void ReservedInodeTable::Charge(const ReservedInode& reserved) {
+  if (!reserved.owner) return;
+  for (const QuotaId& id : reserved.owner->ids()) charged_[id].Add(AmountOf(reserved));
+}
+
+void ReservedInodeTable::Uncharge(const ReservedInode& reserved) {
+  if (!reserved.owner) return;
+  for (const QuotaId& id : reserved.owner->ids()) {
+    const auto charged = charged_.find(id);
+    charged->second.Subtract(AmountOf(reserved));
+    if (charged->second == QuotaAmount()) charged_.erase(charged);
+  }
+}
+
+void ReservedInodeTable::Uncharge(const DirectoryReserve& reserve) {
+  for (const auto& [inode, reserved] : reserve.reserved) Uncharge(reserved);
+}
+
+QuotaAmount ReservedInodeTable::ChargedTo(const QuotaId& id) const {
+  const auto charged = charged_.find(id);
+  return charged == charged_.end() ? QuotaAmount() : charged->second;
+}
+
+std::vector<InodeNumber> ReservedInodeTable::Directories() const {
+  std::vector<InodeNumber> directories;
+  for (const auto& [of, reserve] : reserves_) {
+    if (of.second != kNoDirectory) directories.push_back(of.second);
+  }
+  return directories;
+}
 
 void ReservedInodeTable::Add(SessionId session, InodeNumber directory, ReservedInode reserved,
                              std::uint64_t now_ms) {
   DirectoryReserve& reserve = reserves_[{session, directory}];
   reserve.added_ms = now_ms;
   const InodeNumber inode = reserved.inode;
-  reserve.reserved.emplace(inode, std::move(reserved));
+  const auto [added, is_new] = reserve.reserved.emplace(inode, std::move(reserved));
+  if (is_new) Charge(added->second);
 }
 
 const ReservedInode* ReservedInodeTable::Find(SessionId session, InodeNumber directory,
@@ -33,7 +73,10 @@ const ReservedInode* ReservedInodeTable::Find(SessionId session, InodeNumber dir
 void ReservedInodeTable::Use(SessionId session, InodeNumber directory, InodeNumber inode) {
   const auto reserve = reserves_.find({session, directory});
   if (reserve == reserves_.end()) return;
-  reserve->second.reserved.erase(inode);
+  const auto used = reserve->second.reserved.find(inode);
+  if (used == reserve->second.reserved.end()) return;
+  Uncharge(used->second);
+  reserve->second.reserved.erase(used);
   if (reserve->second.reserved.empty()) reserves_.erase(reserve);
 }
 
@@ -59,10 +102,27 @@ std::vector<std::pair<SessionId, InodeNumber>> ReservedInodeTable::Idle(
   return idle;
 }
 
+std::vector<std::pair<SessionId, InodeNumber>> ReservedInodeTable::In(const Run& area) const {
+  const auto lies_there = [&](const Run& run) {
+    return run.pool == area.pool && run.start < area.start + area.length_blocks &&
+           area.start < run.start + run.length_blocks;
+  };
+  std::vector<std::pair<SessionId, InodeNumber>> there;
+  for (const auto& [of, reserve] : reserves_) {
+    if (of.second == kNoDirectory) continue;
+    const bool any = std::ranges::any_of(reserve.reserved, [&](const auto& entry) {
+      return std::ranges::any_of(entry.second.runs, lies_there);
+    });
+    if (any) there.push_back(of);
+  }
+  return there;
+}
+
 std::vector<Run> ReservedInodeTable::Drop(SessionId session, InodeNumber directory) {
   std::vector<Run> runs;
   const auto reserve = reserves_.find({session, directory});
   if (reserve == reserves_.end() || directory == kNoDirectory) return runs;
+  Uncharge(reserve->second);
   MoveRuns(reserve->second.reserved, runs);
   reserves_.erase(reserve);
   return runs;
@@ -73,6 +133,7 @@ std::vector<Run> ReservedInodeTable::DropSome(SessionId session, std::size_t mos
   const auto first = reserves_.lower_bound({session, InodeNumber(0)});
   auto last = first;
   for (; last != reserves_.end() && last->first.first == session && runs.size() < most; ++last) {
+    Uncharge(last->second);
     MoveRuns(last->second.reserved, runs);
   }
   reserves_.erase(first, last);

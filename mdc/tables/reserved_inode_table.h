@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "mdc/base/quota_id.h"
 #include "mdc/space/allocator.h"
 #include "volume/base/types.h"
 
@@ -20,6 +22,8 @@ struct ReservedInode {
   InodeNumber inode;
   std::uint64_t generation = 0;
   std::vector<Run> runs;  // reserved
+  // Whose file it is to be: it is charged to them, in memory. None: nothing is counted.
+  std::optional<QuotaOwner> owner{};
 };
 
 class ReservedInodeTable {
@@ -36,8 +40,14 @@ class ReservedInodeTable {
   // No file could be made of it: it goes to kNoDirectory.
   void Quarantine(SessionId session, InodeNumber directory, InodeNumber inode);
   std::size_t CountOf(SessionId session, InodeNumber directory) const;
+  // What is charged to them in memory: of all that is reserved for files of theirs.
+  QuotaAmount ChargedTo(const QuotaId& id) const;
+  // Directories that have some, each once for each session.
+  std::vector<InodeNumber> Directories() const;
   // Directories in which nothing was added since then.
   std::vector<std::pair<SessionId, InodeNumber>> Idle(std::uint64_t since_ms) const;
+  // … and that have blocks reserved in the area.
+  std::vector<std::pair<SessionId, InodeNumber>> In(const Run& area) const;
   // The session makes none of these any more; the runs are to be given back.
   std::vector<Run> Drop(SessionId session, InodeNumber directory);
   // It has ended, and writes nothing: the runs of some, until there are `most`. None: it has none.
@@ -48,7 +58,12 @@ class ReservedInodeTable {
     std::map<InodeNumber, ReservedInode> reserved;
     std::uint64_t added_ms = 0;  // last
   };
+  void Charge(const ReservedInode& reserved);
+  void Uncharge(const ReservedInode& reserved);
+  void Uncharge(const DirectoryReserve& reserve);
+
   std::map<std::pair<SessionId, InodeNumber>, DirectoryReserve> reserves_;
+  std::map<QuotaId, QuotaAmount> charged_;  // the sums of all owners'; none are zero
 };
 
 }  // namespace reel::mdc

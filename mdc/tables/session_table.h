@@ -48,6 +48,7 @@ struct Pending {
   bool gives_up = false;              // it is to wait no longer than for its own session's token
   bool waits_for_removal = false;     // likewise, of what a truncation has left
   InodeNumber reap;                   // not a request but the next step of this orphan's removal
+  JobId job;                          // likewise of this job
   Progress progress;                  // what of it is committed
   LoopWalks walks;                    // of a rename
   bool unfinished = false;            // its last run did a part of it
@@ -90,6 +91,9 @@ struct Session {
     std::uint32_t protocol = 1;  // the version that is spoken
     std::uint64_t features = 0;  // Feature bits that both know
     std::string program;         // its release
+    // The map of the volume by which it reaches the LUNs; and why not by the newest, as it says.
+    std::uint64_t map_generation = 0;
+    std::string map_problem{};
   };
   SessionId id;
   v1::SessionRecord record;
@@ -112,6 +116,9 @@ struct Session {
   RecallClock recalls;  // that are out
   // As its client has said last, and when: how its work on them stands; nothing: it never has.
   std::optional<v1::RecallWork> recall_work;
+  // As its client has said last, for people; and when.
+  std::vector<v1::LunReport> luns;
+  std::uint64_t luns_at_ms = 0;
   bool gave_up = false;                  // its lease is over by its client's own clock
   std::optional<v1::Request> hello;      // kMustReclaim: answered when its earlier claims are gone
   std::vector<Rekey> rekeys;             // one a LUN

@@ -211,6 +211,14 @@ std::vector<InodeNumber> OpenTable::Drop(SessionId session, std::size_t most) {
   return closed;
 }
 
+std::vector<InodeNumber> OpenTable::Lowest(SessionId session, std::size_t most) const {
+  const auto mine = by_session_.find(session);
+  if (mine == by_session_.end()) return {};
+  const auto end = std::next(mine->second.begin(),
+                             static_cast<std::ptrdiff_t>(std::min(most, mine->second.size())));
+  return {mine->second.begin(), end};
+}
+
 std::uint64_t OpenTable::CountOf(SessionId session) const {
   const auto mine = by_session_.find(session);
   return mine == by_session_.end() ? 0 : mine->second.size();

@@ -76,6 +76,10 @@ class TokenTable {
 
   // Whether anything was ever granted exclusively: until then nobody has to ask who holds it so.
   bool AnyExclusive() const { return any_exclusive_; }
+  // The lowest inodes of which the session holds something.
+  std::vector<InodeNumber> Lowest(SessionId session, std::size_t most) const {
+    return inodes_.Lowest(session, most);
+  }
   // How many pieces the session holds, of all inodes.
   std::uint64_t CountOf(SessionId session) const;
   // False: it is granted nothing more.
@@ -113,9 +117,16 @@ class OpenTable {
   bool Close(SessionId session, InodeNumber inode);
   bool IsOpen(InodeNumber inode) const { return total_.contains(inode); }
   bool IsOpenBy(SessionId session, InodeNumber inode) const;
+  // That session has it open, and no other.
+  bool IsOpenByAlone(SessionId session, InodeNumber inode) const {
+    const auto sessions = total_.find(inode);
+    return sessions != total_.end() && sessions->second == 1 && IsOpenBy(session, inode);
+  }
   // The session's opens of `most` inodes, the lowest ones, are gone; those of them that nobody has
   // open any more.
   std::vector<InodeNumber> Drop(SessionId session, std::size_t most = SIZE_MAX);
+  // The lowest inodes that the session has open.
+  std::vector<InodeNumber> Lowest(SessionId session, std::size_t most) const;
   std::uint64_t CountOf(SessionId session) const;
 
  private:

@@ -98,14 +98,23 @@ class CoreHarness {
   VolumeDescriptor volume_;
   CoreOptions options_;
   std::unique_ptr<Core> core_;
-  bool void_dumps_ = false;  // it has asked for that
-  bool unheard_ = false;     // it has said that it hears nobody
-  bool hold_syncs_ = false;  // while true nothing becomes durable
+  bool void_dumps_ = false;    // it has asked for that
+  std::uint32_t unheard_ = 0;  // it has said that it hears nobody, for this time
+  bool hold_syncs_ = false;    // while true nothing becomes durable
   // What is ordered to be fenced, in order; answered at once unless held.
   std::vector<CoreOutputs::Fence> fences_;
   bool hold_fences_ = false;
+  // What is ordered to be copied, in order; done at once unless held.
+  std::vector<CopyOrder> copies_;
+  bool hold_copies_ = false;
+  std::vector<RestripeOrder> restripes_;
+  bool hold_restripes_ = false;
+  // The map becomes what the last of them says.
+  void DoRestripe();
+  std::vector<QuotaNotice> quota_notices_;  // that came
   std::uint64_t last_stream_ = 0;
   std::map<StreamId, Client*> clients_;
+  std::map<const Client*, std::vector<v1::Deal>> deals_;  // that they were told
 
  private:
   void Describe() {
@@ -306,6 +315,7 @@ class Client {
   std::vector<std::uint64_t> broken_;          // inodes whose locks were taken away
   std::vector<std::uint64_t> recalled_locks_;  // lock tokens, by number
   std::vector<v1::Farewell> farewells_;
+  std::vector<v1::NewMap> new_maps_;
   bool evicted_ = false;
   bool ended_ = false;  // by the controller
 };
@@ -332,10 +342,11 @@ inline bool CoreHarness::Revive(MetaDb& db) {
 inline void CoreHarness::Run() {
   for (int quiet = 0; quiet < 2 && !dead_;) {
     CoreOutputs outputs = core_->TakeOutputs();
-    unheard_ = unheard_ || outputs.unheard;
+    unheard_ = std::max(unheard_, outputs.times_unheard);
     void_dumps_ = void_dumps_ || outputs.void_dumps;
     if (outputs.wants_sync && !hold_syncs_) quiet = -1;
     ++quiet;
+    for (QuotaNotice& notice : outputs.quota_notices) quota_notices_.push_back(std::move(notice));
     for (CoreOutputs::Send& send : outputs.sends) {
       quiet = 0;
       const auto found = clients_.find(send.stream);
@@ -357,6 +368,10 @@ inline void CoreHarness::Run() {
         client.recalled_locks_.push_back(callback.recall_locks().token());
       } else if (callback.has_farewell()) {
         client.farewells_.push_back(callback.farewell());
+      } else if (callback.has_new_map()) {
+        client.new_maps_.push_back(callback.new_map());
+      } else if (callback.has_deal()) {
+        deals_[&client].push_back(callback.deal());
       } else {
         client.evicted_ = true;
       }
@@ -386,6 +401,16 @@ inline void CoreHarness::Run() {
       fences_.push_back(fence);
       if (!hold_fences_) core_->OnFenced(fence.id, {.done = true});
     }
+    for (CopyOrder& order : outputs.copies) {
+      quiet = 0;
+      copies_.push_back(order);
+      if (!hold_copies_) core_->OnCopied(order.id, absl::OkStatus(), false);
+    }
+    if (outputs.restripe) {
+      quiet = 0;
+      restripes_.push_back(*outputs.restripe);
+      if (!hold_restripes_) DoRestripe();
+    }
     if (!hold_syncs_) {
       const auto durable = db_->Sync();
       dead_ = may_die_ && (!durable.ok() || !core_->health().ok());
@@ -394,6 +419,14 @@ inline void CoreHarness::Run() {
       core_->OnDurable(*durable);
     }
   }
+}
+
+inline void CoreHarness::DoRestripe() {
+  const auto next = Restriped(volume_, restripes_.back());
+  ASSERT_TRUE(next.ok()) << next.status();
+  volume_ = *next;
+  ASSERT_TRUE(core_->TakeMap(volume_, 0).ok());
+  core_->OnRestriped(restripes_.back().job, absl::OkStatus());
 }
 
 inline void CoreHarness::Pass(std::uint64_t ms, std::vector<Client*> alive) {

@@ -17,9 +17,9 @@ namespace reel::mdc {
 
 class TestVolumeOnImages {
  public:
-  enum class Pools { kShared, kApart };
+  enum class Pools { kShared, kApart, kApartWhole };  // … and all of its pool is the store's
 
-  explicit TestVolumeOnImages(Pools pools = Pools::kShared) {
+  explicit TestVolumeOnImages(Pools pools = Pools::kShared) : pools_(pools) {
     VolumeDescriptor& volume = descriptor_;
     volume.volume = Uuid::Random();
     volume.name = "reel";
@@ -41,7 +41,7 @@ class TestVolumeOnImages {
     }
     pool.sets = {set};
     volume.pools = {pool};
-    if (pools == Pools::kApart) {
+    if (pools != Pools::kShared) {
       volume.pools = {pool, pool};
       volume.pools[0].name = "meta";
       volume.pools[0].flags = Pool::kMetadata;
@@ -84,12 +84,15 @@ class TestVolumeOnImages {
     }
     auto volume = OpenVolumeByName("reel", paths(), LunAccess::kReadWrite);
     ASSERT_TRUE(volume.ok()) << volume.status();
-    auto store = Store::Format(*volume, MinimumRegionBlocks(4096), StoreOptions());
+    const std::uint64_t blocks = pools_ == Pools::kApartWhole ? descriptor_.pools[0].size_blocks()
+                                                              : MinimumRegionBlocks(4096);
+    auto store = Store::Format(*volume, blocks, StoreOptions());
     ASSERT_TRUE(store.ok()) << store.status();
     ASSERT_TRUE(
         FormatVolume((*store)->db(), descriptor_, (*store)->regions(), WallTime{1, 0}).ok());
   }
 
+  const Pools pools_;
   VolumeDescriptor descriptor_;
   std::vector<std::unique_ptr<TemporaryImage>> images_;
 };

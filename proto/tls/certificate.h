@@ -6,7 +6,7 @@
 // metadata controller the host names and addresses.
 //
 // Texts are untrusted: an error, never an abort. The only files that know OpenSSL are this one's,
-// tls.cc, revocations.cc, tls_probe.cc and those of tools/admin/pki*. Threads: pure functions.
+// tls.cc, revocations.cc, tls_probe.cc and those of tools/pki/pki*. Threads: pure functions.
 #pragma once
 
 #include <openssl/bn.h>

@@ -149,8 +149,9 @@ class Cluster:
         """The JSON of `reeladm --json COMMAND`, of a cluster whose MDCs run."""
         tls = [part for key, path in self.tls_files("admin").items()
                for part in ("--" + key.replace("_", "-"), path)]
-        done = self.tool("reeladm", "--mdc", self.hosts()["mdc1"]["where"], "--volume", "reel",
-                         "--json", *tls, *command)
+        hosts = self.hosts()
+        done = self.tool("reeladm", "--mdc", ",".join(hosts[mdc]["where"] for mdc in self.mdcs),
+                         "--volume", "reel", "--json", *tls, *command)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -94,8 +94,7 @@ class ManualHosts(Machines):
             script = re.sub(rf"(?<![A-Z]){word}(?![A-Z0-9])", meaning, script)
         if host == ADMIN:
             return self.admin.shell(f"cd {PACKAGES}\n{script}")
-        if script == SERVE + "\n":
-            script = f"{TERMS}\n{script}"
+        script = script.replace(SERVE, f"{TERMS}\n{SERVE}")
         return self.on(host, f"set -e\n{script}", seconds=2 * SECONDS)
 
     def follow(self, title, first=0, end=None):

@@ -187,6 +187,30 @@ def test_a_pulled_path_is_no_error(cluster, gaps, role):
     gaps.note(f"{role}: one path", load, NO_FAILURE)
 
 
+def test_with_one_path_left_a_standby_takes_over_and_a_workstation_mounts(cluster):
+    """And both go on by the other one when it is back, on which their keys are not registered."""
+    cluster.await_standby()
+    load, active = Load(cluster, "ws1", "one path left"), cluster.active()
+    standby, = {"mdc1", "mdc2"} - {active}
+    whole = {host: cluster.paths(host)[0] for host in (standby, "ws2")}
+    with struck(cluster, standby, "one path"), struck(cluster, "ws2", "one path"):
+        for host, paths in whole.items():
+            cluster.await_true(lambda: cluster.paths(host)[0] == paths // 2, "half of the paths")
+        cluster.on("ws2", f"systemctl restart mnt-reel.mount")
+        cluster.write("ws2", "one-path", "by the one that is left")
+        cluster.lab("fail")
+        cluster.await_true(lambda: cluster.active() == standby, "the standby takes over")
+        load.await_more()
+    for host, paths in whole.items():
+        cluster.await_true(lambda: cluster.paths(host) == (paths, 0), "all paths")
+    cluster.on("ws2", f"dd if=/dev/zero of={MOUNT}/both-paths bs=1M count=64 oflag=direct "
+                      "conv=fsync status=none", seconds=300)
+    load.await_more()
+    cluster.await_standby()
+    ended(load, "ws2")
+    assert cluster.read("ws1", "one-path") == "by the one that is left"
+
+
 def test_a_san_that_is_reset_is_waited_for(cluster, gaps):
     cluster.await_standby()
     loads = [Load(cluster, "ws1", "san-1"), Load(cluster, "ws2", "san-2")]

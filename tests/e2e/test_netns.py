@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 import failover
-from cluster import LAB, run
+from cluster import LAB, run, until
 
 CLUSTER = {"mdcs": 2, "seat_ms": 1500, "backend": "netns", "lun_backend": "iscsi",
            "lun_delays": True, "luns": "meta=1x1G,data=2x512M"}
@@ -81,6 +81,23 @@ def test_an_active_controller_cut_off_its_clients_gives_the_seat_up(cluster):
     assert told["active"]["after"] != old
     assert told["ended"] == []
     assert "none of its clients is heard" in cluster.log(old)
+
+
+def test_a_controller_that_got_the_seat_back_unheard_offers_it_again(cluster, room):
+    """Where nobody follows one that its clients do not reach: who comes later is to be let in."""
+    old = cluster.active()
+    other, = {"mdc1", "mdc2"} - {old}
+    cluster.kill(other)
+    told = cluster.log(old).count("has the seat")
+    cluster.lab("partition", old, "lan")
+    until(lambda: cluster.log(old).count("has the seat") > told)
+    cluster.start(other)
+    with open(os.path.join(room[0], "file"), "w") as file:
+        file.write("with the other one")
+    assert cluster.active() == other
+    cluster.lab("partition", old, "lan", "--heal")
+    with open(os.path.join(room[1], "file")) as file:
+        assert file.read() == "with the other one"
 
 
 def test_an_active_controller_cut_off_the_luns_ends(cluster):

@@ -41,6 +41,8 @@ class Twin:
         except OSError as error:
             self.note(what, errno.errorcode.get(error.errno, error.errno))
             return None
+        if isinstance(result, list):
+            result.sort()  # of names, which each file system lists as it likes
         shown = result if isinstance(result, (bytes, str, bool, list)) else "ok"
         self.note(what, shown)
         return result

@@ -37,6 +37,16 @@ std::string Make(const schema::ParsedKey& key) {
       return schema::SessionKey(reel::SessionId(key.first));
     case schema::Family::kReply:
       return schema::ReplyKey(reel::SessionId(key.first), static_cast<std::uint32_t>(key.second));
+    case schema::Family::kQuota:
+      return schema::QuotaKey(
+          {static_cast<reel::mdc::QuotaKind>(key.first), static_cast<std::uint32_t>(key.second)});
+    case schema::Family::kBandwidth:
+      if (key.first == static_cast<std::uint64_t>(schema::BandwidthKind::kReservation))
+        return schema::ReservationKey(key.second);
+      return schema::CapacityKey(reel::PoolId(static_cast<std::uint32_t>(key.second >> 32)),
+                                 static_cast<std::uint32_t>(key.second));
+    case schema::Family::kJob:
+      return schema::JobKey(key.first);
   }
   return {};
 }

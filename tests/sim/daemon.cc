@@ -181,6 +181,45 @@ void Daemon::HoldCore(Micros time) {
   });
 }
 
+void Daemon::Defragment() {
+  if (!serves()) return;
+  scheduler_.Spawn(process_->host, [server = process_->server.get()] {
+    server->RunOnCore([](mdc::Core& core) {
+      v1::StartJobRequest request;
+      request.set_kind(v1::JOB_DEFRAGMENT);
+      (void)core.StartJob(request);
+    });
+  });
+}
+
+void Daemon::Scrub(std::uint64_t rate_records) {
+  if (!serves()) return;
+  scheduler_.Spawn(process_->host, [server = process_->server.get(), rate_records] {
+    server->RunOnCore([rate_records](mdc::Core& core) {
+      v1::StartJobRequest request;
+      request.set_kind(v1::JOB_SCRUB);
+      request.set_rate_records(rate_records);
+      (void)core.StartJob(request);
+    });
+  });
+}
+
+void Daemon::ReadScrubs(Scrubs& scrubs) {
+  if (!serves()) return;
+  scheduler_.Spawn(process_->host, [server = process_->server.get(), &scrubs] {
+    server->RunOnCore([&scrubs](mdc::Core& core) {
+      v1::JobsReply reply;
+      core.Describe(reply);
+      for (const auto& job : reply.jobs()) {
+        const v1::JobRecord& record = job.record();
+        if (record.kind() != v1::JOB_SCRUB || record.state() != v1::JOB_DONE) continue;
+        const auto& lines = record.scrub().lines();
+        scrubs[job.job()].assign(lines.begin(), lines.end());
+      }
+    });
+  });
+}
+
 void Daemon::Evict(std::uint64_t session) {
   if (!serves()) return;
   scheduler_.Spawn(process_->host, [server = process_->server.get(), session] {
@@ -314,6 +353,8 @@ Daemon::Totals Daemon::totals() const {
   totals.blocked += Counter("operation.blocked");
   totals.misses += Counter("operation.misses");
   totals.reaped += Counter("orphans.reaped");
+  totals.moved += Counter("job.moved_blocks");
+  totals.broken_moves += Counter("job.broken_moves");
   return totals;
 }
 

@@ -55,6 +55,14 @@ class Daemon final : public StreamServer {
   void Resume();
   // Its core stands still from now on, for so long.
   void HoldCore(Micros time);
+  // As by `reeladm scrub start`; in a second so many records, 0: a quarter of the time.
+  void Scrub(std::uint64_t rate_records);
+  // What each that came to its end has found, by its job's number.
+  using Scrubs = std::map<std::uint64_t, std::vector<std::string>>;
+  // Soon. REQUIRES: `scrubs` outlives the history.
+  void ReadScrubs(Scrubs& scrubs);
+  // As by `reeladm defrag`.
+  void Defragment();
   // As by `reeladm evict`.
   void Evict(std::uint64_t session);
 
@@ -89,7 +97,7 @@ class Daemon final : public StreamServer {
     std::uint64_t kills = 0, failures = 0, seats_lost = 0, expiries = 0, refusals = 0;
     std::uint64_t refused_writes = 0;
     std::uint64_t evictions = 0, recalls = 0, repetitions = 0, delegated = 0, replayed = 0,
-                  blocked = 0, misses = 0, reaped = 0;
+                  blocked = 0, misses = 0, reaped = 0, moved = 0, broken_moves = 0;
   };
   Totals totals() const;
 

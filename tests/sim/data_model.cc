@@ -245,8 +245,10 @@ void DataModel::CheckCell(std::uint64_t inode, Actor actor, Micros began, std::u
   if (match != nullptr) {
     if (!suspect) Decide(versions, actor, began, shown);
     if (many || suspect) return;
-    // Until it has noticed that its session is over, it sees what it wrote, which may be lost.
-    if (writes_[match->write].lost && Unaware(actor.host)) return;
+    // Until it has noticed that its session is over, it sees what it wrote, which may be lost; and
+    // what it has stored to a page since will be.
+    const bool stored = writes_[match->write].in_pages && writes_[match->write].ended == kNever;
+    if ((writes_[match->write].lost || stored) && Unaware(actor.host)) return;
     // Its own pages may keep what a failed flush has lost.
     if (writes_[match->write].lost && writes_[match->write].actor.host == actor.host &&
         FlushFailedSince(actor.host, writes_[match->write].began)) {

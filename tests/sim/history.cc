@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr Micros kLimit = 600'000 * kMs;
 constexpr std::int64_t kOperations = 500;
+constexpr int kJobs = 60;
 
 class History {
  public:
@@ -25,6 +27,8 @@ class History {
       : scheduler_(seed),
         cluster_(scheduler_, AnyOptions(seed, scheduler_.random(), verbose)),
         remade_(seed % 8 == 3),
+        defragments_(seed % 2 == 0),
+        scrubs_(seed % 3 == 0),
         shared_{cluster_, names_} {
     cluster_.SetOnSessionOver(
         [this](int host, Micros since) { names_.SessionOver(host, since, scheduler_.now()); });
@@ -44,6 +48,10 @@ class History {
   void MakeDirectories(Machine& machine);
   void StartPrograms(Machine& machine);
   void AwaitPrograms();
+  // Somebody has files defragmented, again and again.
+  void Defragment();
+  // The same with the metadata checked, as they are in that moment.
+  void Scrub();
   // As another machine sees it, when all is over; null: it could not mount the volume.
   Machine* LookAtAll();
   void Stop(Machine& machine);
@@ -63,6 +71,10 @@ class History {
   Scheduler scheduler_;
   Cluster cluster_;
   const bool remade_;
+  const bool defragments_;
+  const bool scrubs_;
+  Daemon::Scrubs scrubs_found_;
+  bool over_ = false;  // no program runs any more
   NameHistory names_;
   Shared shared_;
   std::map<int, int> running_;  // programs by host
@@ -103,6 +115,30 @@ void History::AwaitPrograms() {
     });
   };
   while (runs()) scheduler_.Sleep(20 * kMs);
+}
+
+void History::Defragment() {
+  scheduler_.Spawn(0, [this] {
+    for (int jobs = 0; !over_ && jobs < kJobs; ++jobs) {
+      scheduler_.Sleep(random().Between(10 * kMs, 200 * kMs));
+      Daemon* const active = cluster_.Active();
+      if (active != nullptr) active->Defragment();
+    }
+  });
+}
+
+void History::Scrub() {
+  scheduler_.Spawn(0, [this] {
+    while (!over_) {
+      scheduler_.Sleep(random().Between(50 * kMs, 1'000 * kMs));
+      Daemon* active = cluster_.Active();
+      // Most at once; some take a while, in which the store goes on.
+      if (active != nullptr) active->Scrub(random().OneIn(2) ? 0 : random().Between(500, 20'000));
+      scheduler_.Sleep(random().Between(50 * kMs, 500 * kMs));
+      active = cluster_.Active();
+      if (active != nullptr) active->ReadScrubs(scrubs_found_);
+    }
+  });
 }
 
 Machine* History::LookAtAll() {
@@ -152,14 +188,19 @@ void History::RemakeUnder(Machine& last) {
   });
   // One that is started again meanwhile would take the seat, and mkfs.reelfs has to wait for that.
   const auto down = [](const auto& controller) { return !controller->running(); };
-  for (int i = 0; i < 600 && std::ranges::any_of(cluster_.controllers(), down); ++i) {
-    scheduler_.Sleep(50 * kMs);
-  }
-  Daemon* const active = cluster_.Active();
+  Daemon* active = nullptr;
   std::vector<Daemon*> standbys;
-  for (const auto& controller : cluster_.controllers()) {
-    if (controller.get() == active || !controller->running()) continue;
-    if (cluster_.Pause(*controller)) standbys.push_back(controller.get());
+  for (int i = 0; i < 600 && (active == nullptr || !active->running()); ++i) {
+    // (The active one may end by itself while another one comes to stand still.)
+    for (Daemon* standby : std::exchange(standbys, {})) standby->Resume();
+    for (; i < 600 && std::ranges::any_of(cluster_.controllers(), down); ++i) {
+      scheduler_.Sleep(50 * kMs);
+    }
+    active = cluster_.Active();
+    for (const auto& controller : cluster_.controllers()) {
+      if (controller.get() == active || !controller->running()) continue;
+      if (cluster_.Pause(*controller)) standbys.push_back(controller.get());
+    }
   }
   constexpr Micros kLease = 2 * Cluster::kLeaseMs * kMs;
   if (active != nullptr) active->Kill(2 * kLease + random().Between(kMs, kLease));
@@ -234,11 +275,14 @@ void History::Main() {
   }
   MakeDirectories(*cluster_.machines()[0]);
   for (std::uint64_t i = 0; i < clients; ++i) StartPrograms(*cluster_.machines()[i]);
+  if (defragments_) Defragment();
+  if (scrubs_) Scrub();
   faults_ = std::make_unique<Faults>(cluster_, [this](Machine& m) { StartPrograms(m); });
   // (What a full pool takes from mapped pages the kernel would tell.)
   if (!shared_.maps) faults_->AllowFilling();
   faults_->Run(static_cast<int>(random().Between(3, 6)));
   AwaitPrograms();
+  over_ = true;
   Machine* const last = LookAtAll();
   if (last != nullptr) remade_ ? RemakeUnder(*last) : StopAll(*last);
 }
@@ -248,6 +292,11 @@ Outcome History::Run() {
     cluster_.Violate("the cluster hangs");
   }
   CheckNames();
+  for (const auto& [job, problems] : scrubs_found_) {
+    for (const std::string& problem : problems) {
+      cluster_.Violate(absl::StrCat("scrub, job ", job, ": ", problem));
+    }
+  }
   Outcome outcome;
   Coverage& c = coverage_;
   if (faults_ != nullptr) {
@@ -257,6 +306,7 @@ Outcome History::Run() {
   c.operations = names_.size() + shared_.done;
   c.unanswered = shared_.errors;
   c.attributes_read = shared_.attributes_read;
+  c.scrubs = scrubs_found_.size();
   c.without_space = shared_.refused;
   c.cells_checked = cluster_.data().cells_checked();
   c.locks = cluster_.locks().granted();
@@ -279,6 +329,8 @@ Outcome History::Run() {
     c.blocked += totals.blocked;
     c.misses += totals.misses;
     c.reaped += totals.reaped;
+    c.moved += totals.moved;
+    c.broken_moves += totals.broken_moves;
     c.store_failures += totals.failures;
     c.seats_lost += totals.seats_lost;
     c.expiries += totals.expiries;

@@ -166,6 +166,9 @@ class Runner {
     add("operations blocked", c.blocked);
     add("reads of absent keys", c.misses);
     add("orphans removed", c.reaped);
+    add("blocks moved", c.moved);
+    add("moves broken", c.broken_moves);
+    add("scrubs", c.scrubs);
     add("keys preempted", c.fences);
     add("writes refused by LUNs", c.refused_writes);
     add("mdc: terms", c.terms);

@@ -313,6 +313,24 @@ class MapCursor final : public Cursor {
   Records::const_iterator at_;
 };
 
+// A copy: the stores of histories are small.
+class MapSnapshot final : public Snapshot {
+ public:
+  explicit MapSnapshot(const Records& records) : records_(records) {}
+  absl::StatusOr<Found> Get(std::string_view key, std::string* value) const override {
+    const auto found = records_.find(key);
+    if (found == records_.end()) return Found::kNo;
+    *value = found->second;
+    return Found::kYes;
+  }
+  std::unique_ptr<Cursor> Scan(std::string_view prefix) const override {
+    return std::make_unique<MapCursor>(records_, prefix, prefix, ScanFrom::kAt, false);
+  }
+
+ private:
+  const Records records_;
+};
+
 }  // namespace
 
 MetaDb::MetaDb(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
@@ -340,6 +358,10 @@ std::unique_ptr<Cursor> MetaDb::Scan(std::string_view prefix, std::string_view s
                                      ScanFrom from) const {
   const bool missing = tier == Tier::kMemory && engine_->MissesNow();
   return std::make_unique<MapCursor>(engine_->records, prefix, start, from, missing);
+}
+
+std::unique_ptr<Snapshot> MetaDb::TakeSnapshot() const {
+  return std::make_unique<MapSnapshot>(engine_->records);
 }
 
 absl::StatusOr<Sequence> MetaDb::Apply(const WriteBatch& batch) {

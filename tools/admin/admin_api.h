@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/strip.h"
 #include "proto/admin.pb.h"
 #include "proto/tls/tls.h"
 
@@ -23,28 +25,31 @@ struct MdcAnswer {
 class AdminApi {
  public:
   virtual ~AdminApi() = default;
-  // UNAVAILABLE: the controller cannot be reached; else what it answered.
-  virtual absl::StatusOr<v1::VolumesReply> Volumes() = 0;
-  virtual absl::StatusOr<v1::DisksReply> Disks() = 0;
-  virtual absl::StatusOr<v1::ShowReply> Show(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::StatReply> Stat(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::WhoReply> Who(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::FailReply> Fail(const v1::FailRequest& request) = 0;
-  virtual absl::StatusOr<v1::StopReply> Stop(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::StartReply> Start(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::MaintenanceReply> Maintenance(
-      const v1::MaintenanceRequest& request) = 0;
-  virtual absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) = 0;
-  virtual absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) = 0;
 
-  // Dumps of the metadata. Each may be asked twice without harm, but BeginDump, which gives up what
-  // was begun before.
-  virtual absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& volume) = 0;
-  virtual absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& request) = 0;
-  virtual absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& request) = 0;
-  virtual absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& volume) = 0;
+  // Whether a question may be asked of another controller when the answer of one was lost.
+  enum class Repeat { kYes, kNo };
+  // Asks what `request` is named after: Ask<v1::ShowReply>(v1::ShowRequest) calls Show.
+  // UNAVAILABLE: the controller cannot be reached; UNIMPLEMENTED: it lacks the call; else what it
+  // answered.
+  template <typename Reply, typename Request>
+  absl::StatusOr<Reply> Ask(const Request& request, Repeat repeat = Repeat::kYes) {
+    Reply reply;
+    const absl::string_view name = Request::descriptor()->name();
+    if (absl::Status status =
+            Call(std::string(absl::StripSuffix(name, "Request")), request, reply, repeat);
+        !status.ok()) {
+      return status;
+    }
+    return reply;
+  }
+  // The same of a request that names a volume and nothing else.
+  template <typename Reply, typename Request>
+  absl::StatusOr<Reply> AskOf(const std::string& volume, Repeat repeat = Repeat::kYes) {
+    Request request;
+    request.set_volume(volume);
+    return Ask<Reply>(request, repeat);
+  }
+  absl::StatusOr<v1::VolumesReply> Volumes() { return Ask<v1::VolumesReply>(v1::VolumesRequest()); }
 
   // The controllers that are asked, as they were given.
   virtual std::vector<std::string> mdcs() const = 0;
@@ -52,6 +57,11 @@ class AdminApi {
   virtual std::vector<MdcAnswer> Everywhere() = 0;
   // The one at HOST:PORT, and no other.
   virtual std::unique_ptr<AdminApi> At(const std::string& mdc) = 0;
+
+ protected:
+  // `method`: a call of the service Admin, with its own request and reply.
+  virtual absl::Status Call(const std::string& method, const google::protobuf::Message& request,
+                            google::protobuf::Message& reply, Repeat repeat) = 0;
 };
 
 // Over gRPC to one of `mdcs` ("HOST:PORT"); connects at the first call, and each call waits at most

@@ -1,11 +1,12 @@
 // AdminApi over gRPC.
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <future>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "proto/admin.grpc.pb.h"
 #include "proto/grpc/grpc_tls.h"
 #include "proto/grpc/pending_channels.h"
 #include "proto/protocol.h"
@@ -15,15 +16,15 @@
 namespace reel::tools {
 namespace {
 
+using google::protobuf::Message;
+
 constexpr std::uint32_t kProbeTimeoutMs = 1000;
 // By which a standby names the active controller, and how often that is believed for one question.
 constexpr char kActiveTrailer[] = "reel-active";
 constexpr int kMaxSentOn = 2;
+constexpr char kService[] = "/reel.v1.Admin/";
 // How long one controller of several is waited for, until the next one is asked.
 constexpr std::chrono::milliseconds kConnectTimeout{700};
-
-// Whether a question may be asked of another controller when the answer of one was lost.
-enum class Repeat { kYes, kNo };
 
 class GrpcAdmin final : public AdminApi {
  public:
@@ -34,62 +35,6 @@ class GrpcAdmin final : public AdminApi {
         sends_on_(sends_on),
         timeout_ms_(timeout_ms),
         tls_(std::move(tls)) {}
-
-  absl::StatusOr<v1::VolumesReply> Volumes() override {
-    return Call<v1::VolumesReply>(&v1::Admin::Stub::Volumes, v1::VolumesRequest());
-  }
-  absl::StatusOr<v1::DisksReply> Disks() override {
-    return Call<v1::DisksReply>(&v1::Admin::Stub::Disks, v1::DisksRequest());
-  }
-  absl::StatusOr<v1::ShowReply> Show(const std::string& volume) override {
-    return OfVolume<v1::ShowReply, v1::ShowRequest>(&v1::Admin::Stub::Show, volume);
-  }
-  absl::StatusOr<v1::StatReply> Stat(const std::string& volume) override {
-    return OfVolume<v1::StatReply, v1::StatRequest>(&v1::Admin::Stub::Stat, volume);
-  }
-  absl::StatusOr<v1::WhoReply> Who(const std::string& volume) override {
-    return OfVolume<v1::WhoReply, v1::WhoRequest>(&v1::Admin::Stub::Who, volume);
-  }
-  absl::StatusOr<v1::FailReply> Fail(const v1::FailRequest& request) override {
-    return Call<v1::FailReply>(&v1::Admin::Stub::Fail, request, Repeat::kNo);
-  }
-  absl::StatusOr<v1::StopReply> Stop(const std::string& volume) override {
-    return OfVolume<v1::StopReply, v1::StopRequest>(&v1::Admin::Stub::Stop, volume, Repeat::kNo);
-  }
-  absl::StatusOr<v1::StartReply> Start(const std::string& volume) override {
-    return OfVolume<v1::StartReply, v1::StartRequest>(&v1::Admin::Stub::Start, volume, Repeat::kNo);
-  }
-  absl::StatusOr<v1::MaintenanceReply> Maintenance(const v1::MaintenanceRequest& request) override {
-    return Call<v1::MaintenanceReply>(&v1::Admin::Stub::Maintenance, request);
-  }
-  absl::StatusOr<v1::EvictReply> Evict(const v1::EvictRequest& request) override {
-    return Call<v1::EvictReply>(&v1::Admin::Stub::Evict, request);
-  }
-  absl::StatusOr<v1::ReservationsReply> Reservations(const std::string& volume) override {
-    return OfVolume<v1::ReservationsReply, v1::ReservationsRequest>(&v1::Admin::Stub::Reservations,
-                                                                    volume);
-  }
-  absl::StatusOr<v1::LocksReply> Locks(const std::string& volume) override {
-    return OfVolume<v1::LocksReply, v1::LocksRequest>(&v1::Admin::Stub::Locks, volume);
-  }
-  absl::StatusOr<v1::LocksReply> BreakLocks(const v1::BreakLocksRequest& request) override {
-    return Call<v1::LocksReply>(&v1::Admin::Stub::BreakLocks, request);
-  }
-
-  absl::StatusOr<v1::BeginDumpReply> BeginDump(const std::string& volume) override {
-    return OfVolume<v1::BeginDumpReply, v1::BeginDumpRequest>(&v1::Admin::Stub::BeginDump, volume,
-                                                              Repeat::kNo);
-  }
-  absl::StatusOr<v1::ReadDumpReply> ReadDump(const v1::ReadDumpRequest& request) override {
-    return Call<v1::ReadDumpReply>(&v1::Admin::Stub::ReadDump, request);
-  }
-  absl::StatusOr<v1::KeepDumpReply> KeepDump(const v1::KeepDumpRequest& request) override {
-    return Call<v1::KeepDumpReply>(&v1::Admin::Stub::KeepDump, request);
-  }
-  absl::StatusOr<v1::ReleaseDumpReply> ReleaseDump(const std::string& volume) override {
-    return OfVolume<v1::ReleaseDumpReply, v1::ReleaseDumpRequest>(&v1::Admin::Stub::ReleaseDump,
-                                                                  volume);
-  }
 
   std::vector<std::string> mdcs() const override { return mdcs_; }
   std::unique_ptr<AdminApi> At(const std::string& mdc) override {
@@ -120,9 +65,6 @@ class GrpcAdmin final : public AdminApi {
 
  private:
   static constexpr std::size_t kMaxAsked = 16;
-  template <typename Reply, typename Request>
-  using Method = grpc::Status (v1::Admin::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
-
   std::shared_ptr<grpc::Channel> NewChannel(const std::string& mdc,
                                             grpc::ChannelArguments& arguments) const {
     // A metadata LAN is never behind a web proxy, whatever the environment says.
@@ -151,22 +93,37 @@ class GrpcAdmin final : public AdminApi {
     return order;
   }
 
+  // By name, as the requests of all calls go the same way.
+  static grpc::Status CallOn(const std::shared_ptr<grpc::Channel>& channel,
+                             grpc::ClientContext& context, const std::string& method,
+                             const Message& request, Message& reply) {
+    const grpc::Slice asked(request.SerializeAsString());
+    const grpc::ByteBuffer outgoing(&asked, 1);
+    grpc::ByteBuffer incoming;
+    std::promise<grpc::Status> done;
+    grpc::GenericStub(channel).UnaryCall(
+        &context, kService + method, {}, &outgoing, &incoming,
+        [&done](grpc::Status status) { done.set_value(std::move(status)); });
+    const grpc::Status status = done.get_future().get();
+    grpc::Slice answered;
+    if (!status.ok() || !incoming.DumpToSingleSlice(&answered).ok()) return status;
+    return reply.ParseFromArray(answered.begin(), static_cast<int>(answered.size()))
+               ? status
+               : grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
+  }
+
   // What one controller says; `*next` is whom it names instead, and empty where a standby knows of
   // nobody.
-  template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Ask(const std::shared_ptr<grpc::Channel>& channel,
-                            Method<Reply, Request> method, const Request& request,
-                            std::optional<std::string>* next) {
+  absl::Status AskOne(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                      const Message& request, Message& reply, std::optional<std::string>* next) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms_));
     if (spoken_.newest >= 2) context.AddMetadata(kProtocolMetadata, EncodeProtocol(spoken_));
-    Reply reply;
-    const auto stub = v1::Admin::NewStub(channel);
-    const grpc::Status status = (stub.get()->*method)(&context, request, &reply);
+    const grpc::Status status = CallOn(channel, context, method, request, reply);
     if (absl::Status s = CheckProtocol(context, status); !s.ok()) return s;
     if (status.ok()) {
       pending_.GiveBack(mdc_, channel);
-      return reply;
+      return absl::OkStatus();
     }
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
         status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
@@ -179,9 +136,8 @@ class GrpcAdmin final : public AdminApi {
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
 
-  template <typename Reply, typename Request>
-  absl::StatusOr<Reply> Call(Method<Reply, Request> method, const Request& request,
-                             Repeat repeat = Repeat::kYes) {
+  absl::Status Call(const std::string& method, const Message& request, Message& reply,
+                    Repeat repeat) override {
     using State = PendingChannels::State;
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms_);
     std::vector<std::string> left = InOrder(), asked;
@@ -201,23 +157,15 @@ class GrpcAdmin final : public AdminApi {
       }
       asked.push_back(mdc);
       std::optional<std::string> next;
-      auto reply = Ask(attempt.channel, method, request, &next);
-      if (reply.ok()) return reply;
-      const bool lost = absl::IsUnavailable(reply.status());
-      if (!sends_on_ || !(lost || next) || (lost && repeat == Repeat::kNo)) return reply;
+      const absl::Status status = AskOne(attempt.channel, method, request, reply, &next);
+      if (status.ok()) return status;
+      const bool lost = absl::IsUnavailable(status);
+      if (!sends_on_ || !(lost || next) || (lost && repeat == Repeat::kNo)) return status;
       // A standby knows more than one that says nothing.
-      if (problem.ok() || next) problem = reply.status();
+      if (problem.ok() || next) problem = status;
       if (next && !next->empty() && sent_on++ < kMaxSentOn) left.insert(left.begin(), *next);
     }
     return problem;
-  }
-
-  template <typename Reply, typename Request>
-  absl::StatusOr<Reply> OfVolume(Method<Reply, Request> method, const std::string& volume,
-                                 Repeat repeat = Repeat::kYes) {
-    Request request;
-    request.set_volume(volume);
-    return Call(method, request, repeat);
   }
 
   // Of an answer: whether its program speaks a version that this one does.

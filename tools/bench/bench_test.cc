@@ -3,6 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tools/bench/lun_capacity.h"
 #include "tools/bench/report.h"
 #include "tools/bench/runner.h"
 #include "tools/bench/side.h"
@@ -72,6 +73,19 @@ TEST(RunTest, EveryLoadOnALocalDirectory) {
   const auto io = RunIo(sides, {64 << 20, 0.02}, {1, false});
   ASSERT_TRUE(io.ok()) << io.status();
   for (const Row& row : io->rows) EXPECT_GT(row.measures[0][0].bytes, 0) << row.name;
+}
+
+TEST(LunCapacityTest, TheSlowerOfReadingAndWritingCounts) {
+  const auto root = ScratchDirectory::Make({"here", testing::TempDir()});
+  ASSERT_TRUE(root.ok()) << root.status();
+  const auto measured = MeasureLuns({"one", root->path()}, {64 << 20, 0.02}, false);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_GT(measured->rate_requests(), 0u);
+  EXPECT_TRUE(std::filesystem::is_empty(root->path()));
+  const LunCapacity capacity{
+      .read_bytes = 900.7 * (1 << 20), .written_bytes = 1000e6, .reads = 7000.9, .writes = 8000};
+  EXPECT_NE(CapacityText(capacity).find("reeladm qos capacity POOL 900M 7000\n"),
+            std::string::npos);
 }
 
 }  // namespace

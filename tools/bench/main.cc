@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
+#include "tools/bench/lun_capacity.h"
 #include "tools/bench/runner.h"
 #include "tools/lib/cli.h"
 #include "volume/base/size.h"
@@ -39,18 +40,36 @@ void AddCommonOptions(CLI::App& command, Arguments& arguments) {
   command.add_flag("--quiet", arguments.quiet, "no progress on stderr");
 }
 
-absl::StatusOr<Report> Run(bool io, const Arguments& arguments) {
-  auto sides = ParseSides(arguments.sides);
-  if (!sides.ok()) return sides.status();
-  const RunOptions options{arguments.runs, !arguments.quiet};
-  if (!io) return RunMeta(*sides, arguments.threads, {arguments.files}, options);
+absl::StatusOr<IoOptions> IoOptionsOf(const Arguments& arguments) {
   auto size = ParseSize(arguments.size);
   if (!size.ok()) return size.status();
   constexpr std::uint64_t kLeast = 64ull << 20;
   if (*size < kLeast || *size % (1 << 20) != 0) {
     return absl::InvalidArgumentError("--size must be a multiple of 1 MiB, at least 64 MiB");
   }
-  return RunIo(*sides, {*size, arguments.seconds}, options);
+  return IoOptions{*size, arguments.seconds};
+}
+
+absl::StatusOr<Report> Run(bool io, const Arguments& arguments) {
+  auto sides = ParseSides(arguments.sides);
+  if (!sides.ok()) return sides.status();
+  const RunOptions options{arguments.runs, !arguments.quiet};
+  if (!io) return RunMeta(*sides, arguments.threads, {arguments.files}, options);
+  const auto io_options = IoOptionsOf(arguments);
+  if (!io_options.ok()) return io_options.status();
+  return RunIo(*sides, *io_options, options);
+}
+
+// What is to be printed.
+absl::StatusOr<std::string> RunQos(const Arguments& arguments) {
+  auto sides = ParseSides(arguments.sides);
+  if (!sides.ok()) return sides.status();
+  if (sides->size() != 1) return absl::InvalidArgumentError("name one directory, of a mount");
+  const auto io_options = IoOptionsOf(arguments);
+  if (!io_options.ok()) return io_options.status();
+  const auto capacity = MeasureLuns(sides->front(), *io_options, !arguments.quiet);
+  if (!capacity.ok()) return capacity.status();
+  return arguments.json ? tools::JsonText(CapacityJson(*capacity)) : CapacityText(*capacity);
 }
 
 int Main(int argc, char** argv) {
@@ -76,11 +95,28 @@ int Main(int argc, char** argv) {
   meta->add_option("--files", arguments.files, "in each thread")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
+  CLI::App* qos = app.add_subcommand(
+      "qos", "what the LUNs behind a directory carry, for \"reeladm qos capacity\"");
+  qos->add_option("SIDE", arguments.sides, "a directory of a mount, on the pool to be measured")
+      ->required();
+  qos->add_option("--size", arguments.size, "of the file in it")->capture_default_str();
+  qos->add_option("--seconds", arguments.seconds, "of each of four measurements")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  qos->add_flag("--json", arguments.json, "machine-readable");
+  qos->add_flag("--quiet", arguments.quiet, "no progress on stderr");
   app.footer("Exit status: 0 measured, 1 failed, 2 wrong arguments.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kUsage;
+  }
+  if (qos->parsed()) {
+    const auto text = RunQos(arguments);
+    if (text.ok()) std::cout << *text;
+    if (text.ok()) return 0;
+    tools::PrintError(kProgram, text.status());
+    return absl::IsInvalidArgument(text.status()) ? kUsage : kFailed;
   }
   const auto report = Run(io->parsed(), arguments);
   if (!report.ok()) {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/tls/revocations.h"
-#include "tools/admin/certificate_end.h"
+#include "tools/pki/certificate_end.h"
 
 namespace reel::tools {
 namespace {

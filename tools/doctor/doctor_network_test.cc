@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/admin/pki.h"
-#include "tools/admin/pki_life.h"
 #include "tools/doctor/doctor_certificates.h"
+#include "tools/pki/pki.h"
+#include "tools/pki/pki_life.h"
 
 namespace reel::tools {
 namespace {

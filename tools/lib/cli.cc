@@ -35,6 +35,7 @@ std::optional<int> ParseArguments(CLI::App& app, int argc, char** argv, const ch
 }
 
 void LogToStderr(std::string_view program) {
+  spdlog::drop(std::string(program));  // a shell runs its programs more than once
   auto logger = spdlog::stderr_logger_mt(std::string(program));
   logger->set_pattern("%n: %v");
   logger->set_level(spdlog::level::warn);

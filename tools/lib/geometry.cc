@@ -1,41 +1,14 @@
 #include "tools/lib/geometry.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "volume/base/size.h"
-#include "volume/format/label.h"
 
 namespace reel::tools {
 namespace {
-
-// Rule 1. An alignment that would cost more than 1/64 of the LUN gives way to the breadth alone.
-std::uint64_t DataStart(const LunFacts& lun, std::uint64_t breadth_bytes) {
-  const std::uint64_t plain = RoundUp(kReservedBytes, breadth_bytes);
-  const std::uint64_t optimal = lun.optimal_io_bytes;
-  if (optimal == 0 || optimal % 4096 != 0 || optimal > kMaxOptimalIoBytes) return plain;
-  const std::uint64_t both = std::lcm(breadth_bytes, optimal);
-  const std::uint64_t start = RoundUp(kReservedBytes, both);
-  return start <= std::max(plain, lun.size_bytes / 64) ? start : plain;
-}
-
-absl::Status CheckLun(const LunFacts& lun, const PoolDescription& pool, std::uint64_t block_bytes) {
-  if (lun.logical_block_bytes > block_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(pool.where, "LUN ", lun.path, " has logical blocks of ",
-                     FormatSize(lun.logical_block_bytes),
-                     ", larger than the volume's block size of ", FormatSize(block_bytes)));
-  }
-  if (lun.size_bytes < kMinLunBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(pool.where, "LUN ", lun.path, " is too small: ", FormatSize(lun.size_bytes),
-                     ", at least ", FormatSize(kMinLunBytes), " are needed"));
-  }
-  return absl::OkStatus();
-}
 
 struct PoolGeometry {
   Pool pool;
@@ -51,27 +24,17 @@ absl::StatusOr<PoolGeometry> ComputePool(const PoolDescription& from,
   result.pool.affinities = from.affinities;
   result.pool.breadth_blocks = static_cast<std::uint32_t>(from.breadth_bytes / block_bytes);
 
-  StripeSet set;
-  std::vector<std::uint64_t> rows;
-  for (const LunFacts& lun : luns) {
-    if (absl::Status status = CheckLun(lun, from, block_bytes); !status.ok()) return status;
-    const std::uint64_t start = DataStart(lun, from.breadth_bytes);
-    if (start >= lun.size_bytes || (lun.size_bytes - start) / from.breadth_bytes == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(from.where, "LUN ", lun.path, " (", FormatSize(lun.size_bytes),
-                       ") is too small for a stripe breadth of ", FormatSize(from.breadth_bytes)));
-    }
-    rows.push_back((lun.size_bytes - start) / from.breadth_bytes);
-    set.luns.push_back({lun.uuid, lun.name, start});
+  auto made = MakeSet(luns, from.breadth_bytes, block_bytes);
+  if (!made.ok()) {
+    return absl::Status(made.status().code(), absl::StrCat(from.where, made.status().message()));
   }
-  set.rows = *std::min_element(rows.begin(), rows.end());
   for (std::size_t i = 0; i < luns.size(); ++i) {
     result.luns.push_back({.facts = luns[i],
-                           .data_start_bytes = set.luns[i].data_start_bytes,
-                           .used_bytes = set.rows * from.breadth_bytes,
-                           .unequal_bytes = (rows[i] - set.rows) * from.breadth_bytes});
+                           .data_start_bytes = made->set.luns[i].data_start_bytes,
+                           .used_bytes = made->set.rows * from.breadth_bytes,
+                           .unequal_bytes = made->unequal_units[i] * from.breadth_bytes});
   }
-  result.pool.sets.push_back(std::move(set));
+  result.pool.sets.push_back(std::move(made->set));
   return result;
 }
 

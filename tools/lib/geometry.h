@@ -2,9 +2,7 @@
 // LUN, how many rows a stripe set has, and which blocks the metadata store gets.
 //
 // Rules (docs/format.md, docs/operations.md):
-//   1. Each LUN's data begin at a multiple of the pool's stripe breadth and of the LUN's optimal
-//   I/O size.
-//   2. All LUNs of a stripe set give the same number of rows: the smallest counts.
+//   1, 2: those of a stripe set (volume/join/new_set.h).
 //   3. A metadata-only pool belongs to the store up to kMaxOwnRegionBytes. In a pool shared with
 //   data it
 //      begins with 1/64 of it, at least 256 MiB where that is no more than a quarter of the pool,
@@ -21,24 +19,13 @@
 #include "volume/base/env.h"
 #include "volume/base/uuid.h"
 #include "volume/format/descriptor.h"
+#include "volume/join/new_set.h"
 
 namespace reel::tools {
 
-inline constexpr std::uint64_t kMinLunBytes = 32 * kMiB;
 inline constexpr std::uint64_t kMinSharedRegionBytes = 256 * kMiB;
 inline constexpr std::uint64_t kMaxSharedRegionBytes = 8 * kGiB;
 inline constexpr std::uint64_t kMaxOwnRegionBytes = 64 * kGiB;
-// Devices that ask for more (or for what is no multiple of 4 KiB) mean something else by it.
-inline constexpr std::uint64_t kMaxOptimalIoBytes = 64 * kMiB;
-
-struct LunFacts {
-  Uuid uuid;
-  std::string name;
-  std::string path;  // for messages and tables
-  std::uint64_t size_bytes = 0;
-  std::uint32_t logical_block_bytes = 0;
-  std::uint32_t optimal_io_bytes = 0;
-};
 
 struct LunGeometry {
   LunFacts facts;

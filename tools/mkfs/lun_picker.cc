@@ -6,12 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "volume/format/descriptor.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
-#include "volume/iscsi/iscsi_url.h"
 
 namespace reel::tools {
 namespace {
@@ -95,45 +93,22 @@ absl::StatusOr<std::string> Picker::PathOf(const LunReference& reference) {
 absl::Status Picker::TakeLabel(const LunReference& reference, const std::string& path,
                                PickedLun& picked) {
   const bool forced = Forced(path);
-  const std::string shown = LunNameForPeople(path);
-  const auto refuse = [&](std::string_view holds) {
-    return absl::FailedPreconditionError(absl::StrCat(shown, " holds ", std::string(holds),
-                                                      "; to overwrite it, give --force ", shown));
-  };
-  auto reading = ReadLabel(*picked.lun);
-  if (reading.ok() && !reading->label.volume.is_nil() && !forced) {
+  const auto looked = LookAtNewLun(*picked.lun, path, forced, "--force");
+  if (!looked.ok()) return looked.status();
+  if (!looked->volume.is_nil() && !forced) {
     const auto descriptor = ReadDescriptor(*picked.lun);
-    const bool own = descriptor.ok() && descriptor->descriptor.volume == reading->label.volume;
-    members_.push_back(
-        {own ? descriptor->descriptor.seat_lun : Uuid(),
-         At(reference, refuse(absl::StrCat("LUN \"", reading->label.name, "\" of the volume ",
+    const bool own = descriptor.ok() && descriptor->descriptor.volume == looked->volume;
+    const std::string holds = absl::StrCat("LUN \"", looked->name, "\" of the volume ",
                                            own ? descriptor->descriptor.name + " (" : "(",
-                                           reading->label.volume.ToString(), ")")))});
+                                           looked->volume.ToString(), ")");
+    members_.push_back({own ? descriptor->descriptor.seat_lun : Uuid(),
+                        At(reference, RefuseNewLun(path, holds, "--force"))});
   }
-  if (!reading.ok() && !absl::IsNotFound(reading.status()) && !forced) {
-    const bool label =
-        absl::IsDataLoss(reading.status()) || absl::IsUnimplemented(reading.status());
-    return label ? refuse(absl::StrCat("a label that cannot be used (", reading.status().message(),
-                                       ")"))
-                 : reading.status();
-  }
-  // Also behind a good label: the copy outlives an mkfs of another kind at the start.
-  if (!forced) {
-    const auto foreign = ProbeForeignContent(*picked.lun);
-    if (!foreign.ok()) return foreign.status();
-    if (!foreign->empty()) return refuse(*foreign);
-  }
-  if (reading.ok()) {
-    picked.facts.uuid = reading->label.lun;
-    picked.facts.name = reading->label.name;
-    picked.label_generation = reading->label.generation;
-    picked.start_over = !reading->label.volume.is_nil();
-    if (!picked.start_over) free_.insert(reading->label.lun);
-  } else {
-    picked.facts.uuid = Uuid::Random();
-    picked.facts.name = LunNameFromPath(path);
-    picked.start_over = true;
-  }
+  picked.facts.uuid = looked->uuid;
+  picked.facts.name = looked->name;
+  picked.label_generation = looked->label_generation;
+  picked.start_over = looked->start_over;
+  if (!looked->start_over) free_.insert(looked->uuid);
   return absl::OkStatus();
 }
 
@@ -197,19 +172,6 @@ absl::StatusOr<std::vector<std::vector<PickedLun>>> PickLuns(const VolumeDescrip
   if (absl::Status status = picker.CheckMembers(); !status.ok()) return status;
   if (absl::Status status = picker.CheckForced(); !status.ok()) return status;
   return pools;
-}
-
-std::string LunNameFromPath(const std::string& path) {
-  std::string name = std::filesystem::path(path).filename().string();
-  if (const auto url = ParseIscsiUrl(path); url.ok()) {
-    name = absl::StrCat(url->target.substr(url->target.rfind(':') + 1), "-", url->lun);
-  }
-  std::replace_if(
-      name.begin(), name.end(),
-      [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '.' && c != '_' && c != '-'; },
-      '-');
-  name.resize(std::min(name.size(), kMaxLunNameBytes));
-  return name.empty() ? "lun" : name;
 }
 
 }  // namespace reel::tools

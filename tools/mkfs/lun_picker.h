@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tools/lib/geometry.h"
 #include "tools/lib/volume_toml.h"
+#include "volume/join/new_lun.h"
 #include "volume/lun/lun.h"
 
 namespace reel::tools {
@@ -24,6 +25,14 @@ struct PickedLun {
   std::uint64_t label_generation = 0;
   bool start_over =
       false;  // no usable label: clear the reserved area, and label it as `facts` says
+
+  NewLun AsNew() const {
+    return {.uuid = facts.uuid,
+            .name = facts.name,
+            .volume = {},
+            .label_generation = label_generation,
+            .start_over = start_over};
+  }
 };
 
 struct PickOptions {
@@ -37,8 +46,5 @@ struct PickOptions {
 // reference's place.
 absl::StatusOr<std::vector<std::vector<PickedLun>>> PickLuns(const VolumeDescription& description,
                                                              const PickOptions& options);
-
-// The name that a LUN without a label gets from its path.
-std::string LunNameFromPath(const std::string& path);
 
 }  // namespace reel::tools

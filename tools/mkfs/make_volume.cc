@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core.h"
 #include "mdc/store/store.h"
-#include "volume/base/aligned_buffer.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
 
@@ -44,23 +43,6 @@ absl::Status ForEach(const std::vector<Place>& places, const Uuid& seat,
 
 }  // namespace
 
-absl::Status PrepareLun(const PickedLun& picked, Lun& lun) {
-  if (picked.start_over) {
-    // First of all: a standby of the volume that was here takes a seat that is free, but none of a
-    // LUN that is its volume's no more.
-    absl::Status status = WriteLabel(lun, {.lun = picked.facts.uuid,
-                                           .name = picked.facts.name,
-                                           .volume = {},
-                                           .generation = picked.label_generation + 1,
-                                           .size_bytes = lun.size_bytes()});
-    if (!status.ok()) return status;
-  }
-  // Old descriptors, an old arbitration block and old marks must not be taken for the new volume's.
-  const AlignedBuffer zeros = AlignedBuffer::Zeroed(kLabelCopyOffset - kLabelBytes);
-  if (absl::Status status = lun.Write(kLabelBytes, zeros.span()); !status.ok()) return status;
-  return lun.Flush();
-}
-
 absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<PickedLun>> luns,
                         WallTime now) {
   OpenVolume volume;
@@ -69,7 +51,8 @@ absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<Picked
   for (std::uint32_t pool = 0; pool < luns.size(); ++pool) {
     for (std::uint32_t position = 0; position < luns[pool].size(); ++position) {
       PickedLun& picked = luns[pool][position];
-      if (absl::Status status = PrepareLun(picked, *picked.lun); !status.ok()) return status;
+      if (absl::Status status = PrepareNewLun(*picked.lun, picked.AsNew()); !status.ok())
+        return status;
       places.push_back({picked.lun.get(),
                         {.lun = picked.facts.uuid,
                          .name = picked.facts.name,

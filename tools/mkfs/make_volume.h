@@ -18,10 +18,6 @@
 
 namespace reel::tools {
 
-// Clears the reserved area of a LUN but its label, which is one of no volume afterwards where the
-// LUN was to start over.
-absl::Status PrepareLun(const PickedLun& picked, Lun& lun);
-
 // REQUIRES: `luns` are those that `geometry` was computed for, in its order, open for writing and
 // claimed. Any error leaves LUNs without a volume, which can be used again as they are.
 absl::Status MakeVolume(const Geometry& geometry, std::vector<std::vector<PickedLun>> luns,

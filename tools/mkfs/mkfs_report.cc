@@ -75,7 +75,7 @@ std::string GeometryText(const Geometry& geometry) {
                OrDash(absl::StrJoin(pool.affinities, ",")),
                FormatSize(std::uint64_t{pool.breadth_blocks} * d.block_bytes),
                absl::StrCat(geometry.luns[i].size()),
-               FormatSize(pool.size_blocks() * d.block_bytes),
+               FormatSize(pool.capacity_blocks() * d.block_bytes),
                FormatSize(LostBytes(geometry.luns[i]))});
     for (const LunGeometry& lun : geometry.luns[i]) {
       luns.Add({lun.facts.name, pool.name, lun.facts.path, FormatSize(lun.facts.size_bytes),
@@ -119,7 +119,7 @@ nlohmann::ordered_json GeometryJson(const Geometry& geometry) {
                      {"flags", FlagTexts(pool.flags)},
                      {"affinities", pool.affinities},
                      {"breadth_bytes", std::uint64_t{pool.breadth_blocks} * d.block_bytes},
-                     {"size_bytes", pool.size_blocks() * d.block_bytes},
+                     {"size_bytes", pool.capacity_blocks() * d.block_bytes},
                      {"lost_bytes", LostBytes(geometry.luns[i])},
                      {"luns", std::move(luns)}});
   }

@@ -26,7 +26,7 @@ struct Remains {
   VolumeDescriptor descriptor;  // the last one that its LUNs know
   std::size_t metadata_pool = 0;
   // In the stripe map's order; null in the metadata pool.
-  std::vector<std::unique_ptr<Lun>> luns{};
+  std::vector<std::shared_ptr<Lun>> luns{};
   std::vector<std::string> names{};  // of the same, as OpenLun takes them
   Epoch marked{};                    // the highest of a mark
 };

@@ -118,7 +118,7 @@ class Restore {
     for (std::uint32_t position = 0; position < picked_.size(); ++position) {
       PickedLun& picked = picked_[position];
       Lun& lun = *picked.lun;
-      if (absl::Status s = PrepareLun(picked, lun); !s.ok()) return s;
+      if (absl::Status s = PrepareNewLun(lun, picked.AsNew()); !s.ok()) return s;
       absl::Status labelled =
           WriteLabel(lun, {.lun = picked.facts.uuid,
                            .name = picked.facts.name,

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/admin/pki.h"
+#include "tools/pki/pki.h"
 #include "tools/setup/setup_directory.h"
 
 namespace reel::tools {

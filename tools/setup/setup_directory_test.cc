@@ -13,11 +13,11 @@
 #include "nlohmann/json.hpp"
 #include "proto/tls/tls.h"
 #include "tools/admin/admin_config.h"
-#include "tools/admin/pki.h"
-#include "tools/admin/pki_life.h"
 #include "tools/lib/cli.h"
 #include "tools/lib/text_file.h"
 #include "tools/lib/volume_toml.h"
+#include "tools/pki/pki.h"
+#include "tools/pki/pki_life.h"
 #include "tools/setup/setup_steps.h"
 
 namespace reel::tools {

@@ -27,7 +27,7 @@ void PutCount(std::string& out, std::size_t count) {
   PutU32(out, static_cast<std::uint32_t>(count));
 }
 
-void PutPool(std::string& out, const Pool& pool) {
+void PutPool(std::string& out, const Pool& pool, bool breadths) {
   PutString(out, pool.name);
   PutU32(out, pool.flags);
   PutU32(out, pool.breadth_blocks);
@@ -36,6 +36,7 @@ void PutPool(std::string& out, const Pool& pool) {
   PutCount(out, pool.sets.size());
   for (const StripeSet& set : pool.sets) {
     PutU64(out, set.rows);
+    if (breadths) PutU32(out, set.breadth_blocks);
     PutCount(out, set.luns.size());
     for (const LunEntry& lun : set.luns) {
       out.append(lun.lun.ToBytes());
@@ -56,7 +57,7 @@ void PutPayload(std::string& out, const VolumeDescriptor& d) {
   PutU8(out, static_cast<std::uint8_t>(d.strategy));
   PutU64(out, d.created_seconds);
   PutCount(out, d.pools.size());
-  for (const Pool& pool : d.pools) PutPool(out, pool);
+  for (const Pool& pool : d.pools) PutPool(out, pool, (d.incompat & kIncompatSets) != 0);
 }
 
 // Reads a counted list. Bytes that run out end it, so a forged count costs nothing.
@@ -77,21 +78,22 @@ LunEntry GetLun(ByteReader& reader) {
   return lun;
 }
 
-StripeSet GetSet(ByteReader& reader) {
+StripeSet GetSet(ByteReader& reader, bool breadths) {
   StripeSet set;
   set.rows = reader.U64();
+  if (breadths) set.breadth_blocks = reader.U32();
   set.luns = GetList<LunEntry>(reader, GetLun);
   return set;
 }
 
-Pool GetPool(ByteReader& reader) {
+Pool GetPool(ByteReader& reader, bool breadths) {
   Pool pool;
   pool.name = reader.String();
   pool.flags = reader.U32();
   pool.breadth_blocks = reader.U32();
   pool.affinities =
       GetList<std::string>(reader, [](ByteReader& r) { return std::string(r.String()); });
-  pool.sets = GetList<StripeSet>(reader, GetSet);
+  pool.sets = GetList<StripeSet>(reader, [&](ByteReader& r) { return GetSet(r, breadths); });
   return pool;
 }
 
@@ -112,7 +114,8 @@ absl::StatusOr<VolumeDescriptor> GetPayload(ByteReader reader, std::uint64_t gen
   d.block_bytes = reader.U32();
   d.strategy = static_cast<AllocationStrategy>(reader.U8());
   d.created_seconds = reader.U64();
-  d.pools = GetList<Pool>(reader, GetPool);
+  const bool breadths = (d.incompat & kIncompatSets) != 0;
+  d.pools = GetList<Pool>(reader, [&](ByteReader& r) { return GetPool(r, breadths); });
   if (!reader.ok() || reader.remaining() != 0) {
     return absl::DataLossError("the volume descriptor's lengths do not add up");
   }
@@ -149,7 +152,11 @@ int Ruling(const Slots& slots) {
   return slots[1].ok() ? 1 : -1;
 }
 
-absl::Status WriteSlot(Lun& lun, int slot, std::span<const std::byte> bytes) {
+absl::Status WriteSlot(Lun& lun, int slot, std::span<const std::byte> bytes,
+                       const std::function<absl::Status()>& may_write) {
+  if (may_write) {
+    if (absl::Status may = may_write(); !may.ok()) return may;
+  }
   const absl::Status status = lun.Write(kDescriptorSlotOffsets[slot], bytes);
   return status.ok() ? lun.Flush() : status;
 }
@@ -158,7 +165,13 @@ absl::Status WriteSlot(Lun& lun, int slot, std::span<const std::byte> bytes) {
 
 std::uint64_t Pool::size_blocks() const {
   std::uint64_t blocks = 0;
-  for (const StripeSet& set : sets) blocks += set.rows * breadth_blocks * set.luns.size();
+  for (const StripeSet& set : sets) blocks += BlocksOf(set);
+  return blocks;
+}
+
+std::uint64_t Pool::capacity_blocks() const {
+  std::uint64_t blocks = 0;
+  for (const StripeSet& set : sets) blocks += set.is_gap() ? 0 : BlocksOf(set);
   return blocks;
 }
 
@@ -225,7 +238,8 @@ absl::StatusOr<DescriptorReading> ReadDescriptor(Lun& lun) {
   return absl::NotFoundError(absl::StrCat(lun.name(), ": no volume descriptor"));
 }
 
-absl::Status WriteDescriptor(Lun& lun, const VolumeDescriptor& descriptor) {
+absl::Status WriteDescriptor(Lun& lun, const VolumeDescriptor& descriptor,
+                             const std::function<absl::Status()>& may_write) {
   if (absl::Status status = ValidateDescriptor(descriptor); !status.ok()) return status;
   absl::StatusOr<std::string> encoded = EncodeDescriptor(descriptor);
   if (!encoded.ok()) return encoded.status();
@@ -249,10 +263,11 @@ absl::Status WriteDescriptor(Lun& lun, const VolumeDescriptor& descriptor) {
   const int target = ruling == 0 ? 1 : 0;
   const AlignedBuffer buffer = AlignedBuffer::Zeroed(RoundUp(encoded->size(), kIoAlignment));
   std::memcpy(buffer.data(), encoded->data(), encoded->size());
-  if (absl::Status status = WriteSlot(lun, target, buffer.span()); !status.ok()) return status;
+  absl::Status status = WriteSlot(lun, target, buffer.span(), may_write);
+  if (!status.ok()) return status;
   if (!foreign[1 - target]) return absl::OkStatus();
   // Its generation might outrank ours.
-  return WriteSlot(lun, 1 - target, AlignedBuffer::Zeroed(kIoAlignment).span());
+  return WriteSlot(lun, 1 - target, AlignedBuffer::Zeroed(kIoAlignment).span(), may_write);
 }
 
 }  // namespace reel

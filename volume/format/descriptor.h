@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -28,10 +29,14 @@ struct LunEntry {
 };
 
 // A stripe set: LUNs of which each gives the same number of rows. A pool is a concatenation of
-// sets, in order, so adding one never changes an address.
+// sets, in order, so adding one never changes an address. A set without LUNs is a *gap*: blocks
+// that there were once, and whose addresses are never used again.
 struct StripeSet {
   std::vector<LunEntry> luns;
-  std::uint64_t rows = 0;  // stripe units on each LUN; blocks = rows × breadth × luns
+  // Stripe units on each LUN: blocks = rows × breadth × luns. Of a gap: its blocks.
+  std::uint64_t rows = 0;
+  std::uint32_t breadth_blocks = 0;  // 0: the pool's
+  bool is_gap() const { return luns.empty(); }
   friend bool operator==(const StripeSet&, const StripeSet&) = default;
 };
 
@@ -43,12 +48,21 @@ struct Pool {
   };
   std::string name;
   std::uint32_t flags = 0;
-  std::uint32_t breadth_blocks = 0;  // stripe breadth: blocks on one LUN before the next
+  std::uint32_t breadth_blocks = 0;  // stripe breadth: blocks on one LUN before the next; of sets
+                                     // that have none of their own, and of those that come
   std::vector<std::string> affinities;
   std::vector<StripeSet> sets;
 
-  // Sum over the sets; <= 2^48.
+  std::uint32_t BreadthOf(const StripeSet& set) const {
+    return set.breadth_blocks == 0 ? breadth_blocks : set.breadth_blocks;
+  }
+  std::uint64_t BlocksOf(const StripeSet& set) const {
+    return set.is_gap() ? set.rows : set.rows * BreadthOf(set) * set.luns.size();
+  }
+  // One more than the highest address: the sum over the sets, gaps too; <= 2^48.
   std::uint64_t size_blocks() const;
+  // What it holds: the sum over the sets without gaps.
+  std::uint64_t capacity_blocks() const;
   friend bool operator==(const Pool&, const Pool&) = default;
 };
 
@@ -71,7 +85,9 @@ struct VolumeDescriptor {
 // Features that this program knows. An unknown compat bit means nothing to it, an unknown ro_compat
 // bit forbids writing, an unknown incompat bit forbids opening.
 inline constexpr std::uint64_t kKnownRoCompat = 0;
-inline constexpr std::uint64_t kKnownIncompat = 0;
+inline constexpr std::uint64_t kKnownIncompat = 1;
+// Sets have a breadth of their own each, and there may be gaps.
+inline constexpr std::uint64_t kIncompatSets = 1;
 
 // True when this program may read the volume but must not write it.
 inline bool MustStayReadOnly(const VolumeDescriptor& descriptor) {
@@ -79,8 +95,8 @@ inline bool MustStayReadOnly(const VolumeDescriptor& descriptor) {
 }
 
 // Checks every bound and cross-reference (types.h; unique names and UUIDs; the seat is one of the
-// LUNs; at least one metadata and one data pool; no overflow). A LUN that grew may stand again in a
-// later set of its pool, behind what it gave before. INVALID_ARGUMENT says what is wrong.
+// LUNs; at least one metadata and one data pool; no overflow). A LUN may stand in several sets of
+// its pool, with other bytes in each. INVALID_ARGUMENT says what is wrong.
 absl::Status ValidateDescriptor(const VolumeDescriptor& descriptor);
 
 // The framed slot. REQUIRES: valid. INVALID_ARGUMENT when it exceeds kDescriptorSlotBytes.
@@ -97,7 +113,9 @@ struct DescriptorReading {
 // of one, DATA_LOSS when there is only a damaged one, UNIMPLEMENTED, or the LUN's own I/O error.
 absl::StatusOr<DescriptorReading> ReadDescriptor(Lun& lun);
 // Writes the slot that does not hold the highest valid generation, then flushes; then clears a slot
-// left by another volume. FAILED_PRECONDITION when the LUN holds a later generation of this volume.
-absl::Status WriteDescriptor(Lun& lun, const VolumeDescriptor& descriptor);
+// left by another volume. `may_write` is asked before each write, and ends it with its error.
+// FAILED_PRECONDITION when the LUN holds a later generation of this volume.
+absl::Status WriteDescriptor(Lun& lun, const VolumeDescriptor& descriptor,
+                             const std::function<absl::Status()>& may_write = {});
 
 }  // namespace reel

@@ -1,4 +1,6 @@
 // ValidateDescriptor of descriptor.h: what makes a descriptor a volume.
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -25,18 +27,16 @@ class Checker {
   absl::Status Check();
 
  private:
-  // Where a LUN stands, and how far it is taken.
+  // Where a LUN stands, and what of it is taken.
   struct Place {
     std::string name;
     std::size_t pool;
-    std::size_t set;
-    std::uint64_t end_bytes;
+    std::map<std::uint64_t, std::uint64_t> taken;  // end byte, by first byte
   };
   absl::Status CheckHead() const;
   absl::Status CheckPool(std::size_t pool_index);
   absl::Status CheckSet(std::size_t pool_index, std::size_t set_index);
-  absl::Status CheckLun(const LunEntry& lun, std::size_t pool_index, std::size_t set_index,
-                        std::uint64_t lun_bytes);
+  absl::Status CheckLun(const LunEntry& lun, std::size_t pool_index, std::uint64_t lun_bytes);
 
   const VolumeDescriptor& descriptor_;
   std::map<Uuid, Place> places_;
@@ -104,7 +104,9 @@ absl::Status Checker::CheckPool(std::size_t pool_index) {
       return Invalid("pool ", pool.name, ": affinity ", affinity, " is given twice");
     }
   }
-  if (pool.sets.empty()) return Invalid("pool ", pool.name, ": has no LUNs");
+  if (std::ranges::all_of(pool.sets, &StripeSet::is_gap)) {
+    return Invalid("pool ", pool.name, ": has no LUNs");
+  }
   pool_blocks_ = 0;
   pool_luns_ = 0;
   for (std::size_t i = 0; i < pool.sets.size(); ++i) {
@@ -116,8 +118,12 @@ absl::Status Checker::CheckPool(std::size_t pool_index) {
 absl::Status Checker::CheckSet(std::size_t pool_index, std::size_t set_index) {
   const Pool& pool = descriptor_.pools[pool_index];
   const StripeSet& set = pool.sets[set_index];
-  if (set.luns.empty() || set.rows == 0) {
+  const bool may_differ = (descriptor_.incompat & kIncompatSets) != 0;
+  if ((set.is_gap() && !may_differ) || set.rows == 0) {
     return Invalid("pool ", pool.name, ": stripe set ", set_index, " is empty");
+  }
+  if (set.breadth_blocks != 0 && !may_differ) {
+    return Invalid("pool ", pool.name, ": stripe set ", set_index, " has a breadth of its own");
   }
   pool_luns_ += set.luns.size();
   volume_luns_ += set.luns.size();
@@ -127,25 +133,24 @@ absl::Status Checker::CheckSet(std::size_t pool_index, std::size_t set_index) {
   std::uint64_t lun_blocks = 0;
   std::uint64_t set_blocks = 0;
   std::uint64_t set_bytes = 0;
-  if (__builtin_mul_overflow(set.rows, pool.breadth_blocks, &lun_blocks) ||
-      __builtin_mul_overflow(lun_blocks, set.luns.size(), &set_blocks) ||
+  if (__builtin_mul_overflow(set.rows, set.is_gap() ? 1 : pool.BreadthOf(set), &lun_blocks) ||
+      __builtin_mul_overflow(lun_blocks, set.is_gap() ? 1 : set.luns.size(), &set_blocks) ||
       set_blocks > kMaxPoolBlocks - pool_blocks_ ||
       __builtin_mul_overflow(set_blocks, descriptor_.block_bytes, &set_bytes) ||
-      set_bytes > kMaxVolumeBytes - volume_bytes_) {
+      (!set.is_gap() && set_bytes > kMaxVolumeBytes - volume_bytes_)) {
     return Invalid("pool ", pool.name, ": stripe set ", set_index,
                    " exceeds what a pool or volume may hold");
   }
   pool_blocks_ += set_blocks;
-  volume_bytes_ += set_bytes;
+  if (!set.is_gap()) volume_bytes_ += set_bytes;
   for (const LunEntry& lun : set.luns) {
-    absl::Status status =
-        CheckLun(lun, pool_index, set_index, lun_blocks * descriptor_.block_bytes);
+    absl::Status status = CheckLun(lun, pool_index, lun_blocks * descriptor_.block_bytes);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status Checker::CheckLun(const LunEntry& lun, std::size_t pool_index, std::size_t set_index,
+absl::Status Checker::CheckLun(const LunEntry& lun, std::size_t pool_index,
                                std::uint64_t lun_bytes) {
   if (absl::Status status = ValidateLunName(lun.name); !status.ok()) {
     return Invalid("LUN name: ", status.message());
@@ -156,19 +161,19 @@ absl::Status Checker::CheckLun(const LunEntry& lun, std::size_t pool_index, std:
     return Invalid("LUN ", lun.name, ": data cannot start at byte ", lun.data_start_bytes);
   }
   const std::uint64_t end_bytes = lun.data_start_bytes + lun_bytes;  // both are <= 2^60
-  const auto [known, is_new] =
-      places_.try_emplace(lun.lun, Place{lun.name, pool_index, set_index, end_bytes});
-  if (is_new) {
-    if (!lun_names_.insert(lun.name).second) return Invalid("two LUNs are named ", lun.name);
-    return absl::OkStatus();
+  const auto [known, is_new] = places_.try_emplace(lun.lun, Place{lun.name, pool_index, {}});
+  if (is_new && !lun_names_.insert(lun.name).second) {
+    return Invalid("two LUNs are named ", lun.name);
   }
-  Place& before = known->second;
-  if (before.name != lun.name || before.pool != pool_index || before.set == set_index ||
-      before.end_bytes > lun.data_start_bytes) {
+  Place& place = known->second;
+  const auto after = place.taken.lower_bound(lun.data_start_bytes);
+  const bool overlaps =
+      (after != place.taken.end() && after->first < end_bytes) ||
+      (after != place.taken.begin() && std::prev(after)->second > lun.data_start_bytes);
+  if (place.name != lun.name || place.pool != pool_index || overlaps) {
     return Invalid("LUN ", lun.name, ": its UUID ", lun.lun.ToString(), " is used twice");
   }
-  before.set = set_index;
-  before.end_bytes = end_bytes;
+  place.taken.emplace(lun.data_start_bytes, end_bytes);
   return absl::OkStatus();
 }
 

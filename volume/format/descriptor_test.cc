@@ -225,6 +225,39 @@ TEST(Descriptor, ALunThatGrewMayStandInALaterSetOfItsPool) {
   EXPECT_FALSE(ValidateDescriptor(volume).ok()) << "it overlaps itself";
 }
 
+TEST(Descriptor, SetsMayHaveABreadthOfTheirOwnAndGapsWithTheFeatureAlone) {
+  VolumeDescriptor volume = Sample();
+  Pool& pool = volume.pools[1];
+  const std::uint64_t before = pool.size_blocks();
+  pool.sets.insert(pool.sets.begin(), StripeSet{.luns = {}, .rows = 17});
+  EXPECT_FALSE(ValidateDescriptor(volume).ok()) << "a gap";
+  volume.incompat = kIncompatSets;
+  EXPECT_TRUE(ValidateDescriptor(volume).ok()) << ValidateDescriptor(volume);
+  EXPECT_EQ(pool.size_blocks(), before + 17);
+  EXPECT_EQ(pool.capacity_blocks(), before);
+  pool.sets[1].breadth_blocks = 2 * pool.breadth_blocks;
+  pool.sets[1].rows /= 2;
+  EXPECT_EQ(pool.capacity_blocks(), before);
+  const auto read = DecodeDescriptor(AsBytes(Encoded(volume)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, volume);
+  volume.incompat = 0;
+  pool.sets.erase(pool.sets.begin());
+  EXPECT_FALSE(ValidateDescriptor(volume).ok()) << "a breadth";
+}
+
+// What a restripe leaves: the LUN's first bytes in the last set.
+TEST(Descriptor, ALunMayStandInItsSetsInAnyOrder) {
+  VolumeDescriptor volume = Sample();
+  Pool& pool = volume.pools[1];
+  LunEntry first = pool.sets[0].luns[0];
+  pool.sets[0].luns[0].data_start_bytes += 5 * pool.breadth_blocks * volume.block_bytes;
+  pool.sets.push_back({.luns = {first}, .rows = 5});
+  EXPECT_TRUE(ValidateDescriptor(volume).ok()) << ValidateDescriptor(volume);
+  pool.sets.back().rows = 6;
+  EXPECT_FALSE(ValidateDescriptor(volume).ok()) << "it overlaps itself";
+}
+
 class DescriptorOnLunTest : public ::testing::Test {
  protected:
   static VolumeDescriptor Generation(std::uint64_t generation) {

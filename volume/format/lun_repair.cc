@@ -11,7 +11,6 @@
 #include "volume/format/descriptor.h"
 #include "volume/format/label.h"
 #include "volume/format/lun_scan.h"
-#include "volume/lun/borrowed_lun.h"
 
 namespace reel {
 namespace {
@@ -191,20 +190,19 @@ absl::StatusOr<OpenVolume> OpenToMend(const std::string& volume_name,
   volume.descriptor = *best;
   std::vector<DescribedLun> members = MembersOf(volume.descriptor);
   if (!FindMembers(volume.descriptor, candidates, members)) return nothing;
-  std::map<Uuid, Lun*> open;  // a LUN that grew stands at several places, but is opened once
+  std::map<Uuid, std::shared_ptr<Lun>> open;  // a LUN that grew stands at several places
   for (const LunEntry* entry : EntriesOf(volume.descriptor)) {
     const auto member = std::find_if(members.begin(), members.end(), [&](const DescribedLun& one) {
       return one.label.lun == entry->lun;
     });
     volume.names.push_back(member->candidate->found.name);
     if (const auto known = open.find(entry->lun); known != open.end()) {
-      volume.luns.push_back(std::make_unique<BorrowedLun>(*known->second));
+      volume.luns.push_back(known->second);
       continue;
     }
     auto lun = OpenLun(member->candidate->found.name, LunAccess::kReadWrite);
     if (!lun.ok()) return lun.status();
-    open[entry->lun] = lun->get();
-    volume.luns.push_back(*std::move(lun));
+    volume.luns.push_back(open[entry->lun] = *std::move(lun));
   }
   return volume;
 }

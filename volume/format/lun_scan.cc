@@ -3,6 +3,7 @@
 #include <glob.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
@@ -12,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "volume/base/check.h"
-#include "volume/lun/borrowed_lun.h"
 
 namespace reel {
 namespace {
@@ -145,6 +145,28 @@ absl::StatusOr<VolumeDescriptor> FindRuling(const std::string& name,
   return best;
 }
 
+// The flat list of places that a LUN of the volume fills.
+struct Place {
+  const LunEntry* entry;
+  std::uint32_t pool, set, position;
+  std::uint64_t end_bytes;  // where the pool's blocks end on the LUN
+};
+
+std::vector<Place> PlacesOf(const VolumeDescriptor& descriptor) {
+  std::vector<Place> places;
+  for (std::uint32_t p = 0; p < descriptor.pools.size(); ++p) {
+    const Pool& pool = descriptor.pools[p];
+    for (std::uint32_t s = 0; s < pool.sets.size(); ++s) {
+      const StripeSet& set = pool.sets[s];
+      const std::uint64_t used = set.rows * pool.BreadthOf(set) * descriptor.block_bytes;
+      for (std::uint32_t i = 0; i < set.luns.size(); ++i) {
+        places.push_back({&set.luns[i], p, s, i, set.luns[i].data_start_bytes + used});
+      }
+    }
+  }
+  return places;
+}
+
 // Copies of the descriptor that are damaged or behind.
 std::vector<std::string> CopyWarnings(const VolumeDescriptor& descriptor,
                                       const std::vector<Member>& members) {
@@ -153,8 +175,16 @@ std::vector<std::string> CopyWarnings(const VolumeDescriptor& descriptor,
     warnings.push_back(
         absl::StrCat("LUN ", member.label().name, " (", member.found->path, "): ", text));
   };
+  const std::vector<Place> places = PlacesOf(descriptor);
+  const auto is_placed = [&](const Uuid& lun) {
+    return std::ranges::any_of(places, [&](const Place& place) { return place.entry->lun == lun; });
+  };
   for (const Member& member : members) {
     if (member.label().volume != descriptor.volume) continue;
+    // It was to be added to the volume, and the controller died before that: the volume has never
+    // used it.
+    const bool untold = absl::IsNotFound(member.reading.status());
+    if (untold && !is_placed(member.label().lun)) continue;
     if (!member.reading.ok()) {
       warn(member, absl::StrCat("its copy of the volume descriptor is not valid: ",
                                 member.reading.status().message()));
@@ -175,28 +205,6 @@ std::vector<std::string> CopyWarnings(const VolumeDescriptor& descriptor,
     }
   }
   return warnings;
-}
-
-// The flat list of places that a LUN of the volume fills.
-struct Place {
-  const LunEntry* entry;
-  std::uint32_t pool, set, position;
-  std::uint64_t end_bytes;  // where the pool's blocks end on the LUN
-};
-
-std::vector<Place> PlacesOf(const VolumeDescriptor& descriptor) {
-  std::vector<Place> places;
-  for (std::uint32_t p = 0; p < descriptor.pools.size(); ++p) {
-    const Pool& pool = descriptor.pools[p];
-    for (std::uint32_t s = 0; s < pool.sets.size(); ++s) {
-      const StripeSet& set = pool.sets[s];
-      const std::uint64_t used = set.rows * pool.breadth_blocks * descriptor.block_bytes;
-      for (std::uint32_t i = 0; i < set.luns.size(); ++i) {
-        places.push_back({&set.luns[i], p, s, i, set.luns[i].data_start_bytes + used});
-      }
-    }
-  }
-  return places;
 }
 
 // The one candidate that carries the LUN.
@@ -263,34 +271,46 @@ void WarnAboutLabel(const Place& place, const FoundLun& found, std::vector<std::
   }
 }
 
+absl::Status CheckMayWrite(const VolumeDescriptor& descriptor, LunAccess access) {
+  if (access == LunAccess::kReadOnly || !MustStayReadOnly(descriptor)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "volume ", descriptor.name,
+      ": uses features that this program can only read (ro-compat bits ",
+      absl::Hex(descriptor.ro_compat & ~kKnownRoCompat), "); upgrade it, or open read-only"));
+}
+
 absl::StatusOr<OpenVolume> OpenFoundLuns(const VolumeDescriptor& descriptor,
-                                         const std::vector<FoundLun>& found, LunAccess access) {
-  if (access == LunAccess::kReadWrite && MustStayReadOnly(descriptor)) {
-    return absl::UnimplementedError(absl::StrCat(
-        "volume ", descriptor.name,
-        ": uses features that this program can only read (ro-compat bits ",
-        absl::Hex(descriptor.ro_compat & ~kKnownRoCompat), "); upgrade it, or open read-only"));
-  }
+                                         const std::vector<FoundLun>& found, LunAccess access,
+                                         OpenLuns open = {}) {
+  if (absl::Status s = CheckMayWrite(descriptor, access); !s.ok()) return s;
   OpenVolume volume;
   volume.descriptor = descriptor;
-  std::map<Uuid, Lun*> open;  // a LUN that grew stands at several places, but is opened once
   for (const Place& place : PlacesOf(descriptor)) {
-    const absl::StatusOr<const FoundLun*> match = FindLun(descriptor, *place.entry, found);
-    if (!match.ok()) return match.status();
-    volume.names.push_back((*match)->name);
-    if (const auto known = open.find(place.entry->lun); known != open.end()) {
-      if (absl::Status s = CheckSize(descriptor, place, *known->second); !s.ok()) return s;
-      volume.luns.push_back(std::make_unique<BorrowedLun>(*known->second));
-      continue;
+    auto known = open.find(place.entry->lun);
+    if (known == open.end()) {
+      const absl::StatusOr<const FoundLun*> match = FindLun(descriptor, *place.entry, found);
+      if (!match.ok()) return match.status();
+      absl::StatusOr<std::unique_ptr<Lun>> lun = OpenAt(descriptor, place, **match, access);
+      if (!lun.ok()) return lun.status();
+      WarnAboutLabel(place, **match, volume.warnings);
+      known = open.emplace(place.entry->lun, NamedLun{*std::move(lun), (*match)->name}).first;
+    } else if (known->second.lun->size_bytes() < place.end_bytes) {
+      if (absl::Status s = known->second.lun->Grow(); !s.ok()) return s;
     }
-    absl::StatusOr<std::unique_ptr<Lun>> lun = OpenAt(descriptor, place, **match, access);
-    if (!lun.ok()) return lun.status();
-    if (absl::Status s = CheckSize(descriptor, place, **lun); !s.ok()) return s;
-    WarnAboutLabel(place, **match, volume.warnings);
-    open[place.entry->lun] = lun->get();
-    volume.luns.push_back(*std::move(lun));
+    if (absl::Status s = CheckSize(descriptor, place, *known->second.lun); !s.ok()) return s;
+    volume.names.push_back(known->second.name);
+    volume.luns.push_back(known->second.lun);
   }
   return volume;
+}
+
+OpenLuns LunsOf(const OpenVolume& open) {
+  OpenLuns luns;
+  const std::vector<Place> places = PlacesOf(open.descriptor);
+  for (std::size_t i = 0; i < places.size() && i < open.luns.size(); ++i) {
+    luns.try_emplace(places[i].entry->lun, NamedLun{open.luns[i], open.NameOf(i)});
+  }
+  return luns;
 }
 
 }  // namespace
@@ -359,6 +379,22 @@ absl::StatusOr<OpenVolume> OpenVolumeLuns(const VolumeDescriptor& descriptor,
                                           const std::vector<std::string>& patterns,
                                           LunAccess access) {
   return OpenFoundLuns(descriptor, ScanLuns(patterns), access);
+}
+
+absl::StatusOr<OpenVolume> OpenMoreLuns(const OpenVolume& open, const VolumeDescriptor& later,
+                                        const std::vector<std::string>& patterns,
+                                        LunAccess access) {
+  OpenLuns known = LunsOf(open);
+  const bool any_new = std::ranges::any_of(
+      PlacesOf(later), [&](const Place& place) { return !known.contains(place.entry->lun); });
+  const std::vector<FoundLun> found = any_new ? ScanLuns(patterns) : std::vector<FoundLun>();
+  return OpenFoundLuns(later, found, access, std::move(known));
+}
+
+absl::StatusOr<OpenVolume> OpenMoreLuns(const OpenVolume& open, const VolumeDescriptor& later,
+                                        OpenLuns added) {
+  added.merge(LunsOf(open));
+  return OpenFoundLuns(later, {}, LunAccess::kReadWrite, std::move(added));
 }
 
 }  // namespace reel

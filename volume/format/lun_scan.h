@@ -1,6 +1,7 @@
 // Finds a volume's LUNs among candidate paths, and opens them in the order of the stripe map.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,10 +27,12 @@ std::vector<std::string> ExpandLunPatterns(const std::vector<std::string>& patte
 // Opens each candidate read-only and reads its label. Never fails as a whole.
 std::vector<FoundLun> ScanLuns(const std::vector<std::string>& patterns);
 
-// A volume's open LUNs, by the stripe map's flat LUN index.
+// A volume's open LUNs, by the stripe map's flat LUN index. A LUN that grew stands at several
+// places, and is one object. When the volume's map changes, another OpenVolume takes this one's
+// place, and shares its LUNs (OpenMoreLuns).
 struct OpenVolume {
   VolumeDescriptor descriptor;
-  std::vector<std::unique_ptr<Lun>> luns;
+  std::vector<std::shared_ptr<Lun>> luns;
   std::vector<std::string> warnings;  // copies that were damaged or behind, for logs and fsck
   // By the same index, as FoundLun has them. Empty where the LUNs were not found by a scan: they
   // are then what their own names say.
@@ -56,5 +59,20 @@ absl::StatusOr<OpenVolume> OpenVolumeByName(const std::string& volume_name,
 absl::StatusOr<OpenVolume> OpenVolumeLuns(const VolumeDescriptor& descriptor,
                                           const std::vector<std::string>& patterns,
                                           LunAccess access);
+
+// A LUN that is open, and what OpenLun takes to open it once more.
+struct NamedLun {
+  std::shared_ptr<Lun> lun;
+  std::string name;
+};
+using OpenLuns = std::map<Uuid, NamedLun>;
+
+// The same volume by a later descriptor: LUNs that are open are shared, and grown where it uses
+// more of them; those that came since are looked for, and opened. Errors as OpenVolumeByName's.
+absl::StatusOr<OpenVolume> OpenMoreLuns(const OpenVolume& open, const VolumeDescriptor& later,
+                                        const std::vector<std::string>& patterns, LunAccess access);
+// The same, where those that came since are `added`.
+absl::StatusOr<OpenVolume> OpenMoreLuns(const OpenVolume& open, const VolumeDescriptor& later,
+                                        OpenLuns added);
 
 }  // namespace reel

@@ -6,25 +6,26 @@
 
 namespace reel {
 
-StripeMap::StripeMap(const VolumeDescriptor& descriptor) : block_bytes_(descriptor.block_bytes) {
-  std::uint32_t next_lun = 0;
+StripeMap::StripeMap(const VolumeDescriptor& descriptor) : StripeMap(descriptor, {}) {}
+
+StripeMap::StripeMap(const VolumeDescriptor& descriptor, std::span<const std::uint32_t> numbers)
+    : block_bytes_(descriptor.block_bytes) {
   for (const Pool& pool : descriptor.pools) {
     PoolGeometry& geometry = pools_.emplace_back();
-    geometry.breadth_blocks = pool.breadth_blocks;
     geometry.size_blocks = 0;
     for (const StripeSet& stripe_set : pool.sets) {
       Set& set = geometry.sets.emplace_back();
       set.first_block = geometry.size_blocks;
-      set.size_blocks = stripe_set.rows * pool.breadth_blocks * stripe_set.luns.size();
-      set.first_lun = next_lun;
+      set.size_blocks = pool.BlocksOf(stripe_set);
+      set.breadth_blocks = pool.BreadthOf(stripe_set);
       for (const LunEntry& lun : stripe_set.luns) {
+        const std::size_t index = lun_count_++;
+        set.luns.push_back(numbers.empty() ? static_cast<std::uint32_t>(index) : numbers[index]);
         set.data_start_bytes.push_back(lun.data_start_bytes);
       }
       geometry.size_blocks += set.size_blocks;
-      next_lun += static_cast<std::uint32_t>(stripe_set.luns.size());
     }
   }
-  lun_count_ = next_lun;
 }
 
 const StripeMap::Set& StripeMap::SetOf(const PoolGeometry& pool, PoolBlock block) const {
@@ -51,11 +52,16 @@ absl::Status StripeMap::Map(PoolId pool, PoolBlock block, std::uint64_t offset_b
   if (length_bytes == 0) return absl::OkStatus();
   std::uint64_t at = block.value() * block_bytes_ + offset_bytes;
   const Set* set = &SetOf(geometry, PoolBlock(at / block_bytes_));
-  const std::uint64_t unit_bytes = std::uint64_t{geometry.breadth_blocks} * block_bytes_;
+  const std::size_t before = lun_ranges.size();
   while (length_bytes > 0) {
+    if (set->luns.empty()) {
+      lun_ranges.resize(before);
+      return absl::OutOfRangeError(absl::StrCat("block ", at / block_bytes_, " of pool ",
+                                                pool.value(), " is not there any more"));
+    }
     const std::uint64_t in_set = at - set->first_block * block_bytes_;
     const std::uint64_t take = std::min(length_bytes, set->size_blocks * block_bytes_ - in_set);
-    MapWithin(*set, unit_bytes, in_set, take, lun_ranges);
+    MapWithin(*set, in_set, take, lun_ranges);
     at += take;
     length_bytes -= take;
     ++set;
@@ -63,11 +69,12 @@ absl::Status StripeMap::Map(PoolId pool, PoolBlock block, std::uint64_t offset_b
   return absl::OkStatus();
 }
 
-void StripeMap::MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_t offset_bytes,
-                          std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges) {
+void StripeMap::MapWithin(const Set& set, std::uint64_t offset_bytes, std::uint64_t length_bytes,
+                          std::vector<LunRange>& lun_ranges) const {
+  const std::uint64_t unit_bytes = std::uint64_t{set.breadth_blocks} * block_bytes_;
   const auto luns = static_cast<std::uint32_t>(set.data_start_bytes.size());
   if (luns == 1) {  // its rows follow each other without a gap
-    lun_ranges.push_back({set.first_lun, set.data_start_bytes[0] + offset_bytes, length_bytes});
+    lun_ranges.push_back({set.luns[0], set.data_start_bytes[0] + offset_bytes, length_bytes});
     return;
   }
   // Two divisions for the first unit; the units after it only step on.
@@ -77,8 +84,7 @@ void StripeMap::MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_
   auto lun = static_cast<std::uint32_t>(unit % luns);
   while (length_bytes > 0) {
     const std::uint64_t take = std::min(length_bytes, unit_bytes - in_unit);
-    lun_ranges.push_back(
-        {set.first_lun + lun, set.data_start_bytes[lun] + row_start + in_unit, take});
+    lun_ranges.push_back({set.luns[lun], set.data_start_bytes[lun] + row_start + in_unit, take});
     length_bytes -= take;
     in_unit = 0;
     if (++lun == luns) {
@@ -89,8 +95,8 @@ void StripeMap::MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_
 }
 
 std::uint64_t StripeMap::stripe_blocks(PoolId pool, PoolBlock block) const {
-  const PoolGeometry& geometry = pools_[pool.value()];
-  return SetOf(geometry, block).data_start_bytes.size() * geometry.breadth_blocks;
+  const Set& set = SetOf(pools_[pool.value()], block);
+  return std::max<std::uint64_t>(set.luns.size() * set.breadth_blocks, 1);
 }
 
 }  // namespace reel

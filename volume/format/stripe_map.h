@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,7 +16,8 @@ namespace reel {
 
 // A contiguous range of one LUN.
 struct LunRange {
-  std::uint32_t lun = 0;  // flat index over the volume: pools, then sets, then LUNs, in order
+  std::uint32_t lun = 0;  // flat index over the volume: pools, then sets, then LUNs, in order; or
+                          // what the map's maker calls that one
   std::uint64_t offset_bytes = 0;
   std::uint64_t length_bytes = 0;
   friend bool operator==(const LunRange&, const LunRange&) = default;
@@ -25,10 +27,13 @@ class StripeMap {
  public:
   // REQUIRES: ValidateDescriptor(descriptor) is OK.
   explicit StripeMap(const VolumeDescriptor& descriptor);
+  // The same with other numbers for the LUNs, by flat index. The flat indexes of a later map are
+  // others: who keeps numbers of LUNs while maps change gives them himself. REQUIRES: one each.
+  StripeMap(const VolumeDescriptor& descriptor, std::span<const std::uint32_t> numbers);
 
   // The pieces, in order, that hold bytes [offset, offset + length) counted from `block`'s start.
-  // Appends to `lun_ranges`. OUT_OF_RANGE when any of it lies outside the pool; `lun_ranges` is
-  // then as it was.
+  // Appends to `lun_ranges`. OUT_OF_RANGE when any of it lies outside the pool, or in a gap;
+  // `lun_ranges` is then as it was.
   absl::Status Map(PoolId pool, PoolBlock block, std::uint64_t offset_bytes,
                    std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges) const;
 
@@ -42,17 +47,17 @@ class StripeMap {
   struct Set {
     std::uint64_t first_block;
     std::uint64_t size_blocks;
-    std::uint32_t first_lun;
+    std::uint32_t breadth_blocks;
+    std::vector<std::uint32_t> luns;              // none: a gap
     std::vector<std::uint64_t> data_start_bytes;  // by LUN of the set
   };
   struct PoolGeometry {
     std::uint64_t size_blocks;
-    std::uint32_t breadth_blocks;
     std::vector<Set> sets;
   };
   const Set& SetOf(const PoolGeometry& pool, PoolBlock block) const;
-  static void MapWithin(const Set& set, std::uint64_t unit_bytes, std::uint64_t offset_bytes,
-                        std::uint64_t length_bytes, std::vector<LunRange>& lun_ranges);
+  void MapWithin(const Set& set, std::uint64_t offset_bytes, std::uint64_t length_bytes,
+                 std::vector<LunRange>& lun_ranges) const;
 
   std::uint32_t block_bytes_;
   std::size_t lun_count_ = 0;

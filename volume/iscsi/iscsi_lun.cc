@@ -190,6 +190,12 @@ absl::StatusOr<std::uint64_t> IscsiLun::SizeNow() {
   return capacity->blocks * block_bytes;
 }
 
+absl::Status IscsiLun::Grow() {
+  const auto now_bytes = SizeNow();
+  if (now_bytes.ok()) grown_bytes_ = std::max(size_bytes(), *now_bytes);
+  return now_bytes.status();
+}
+
 absl::Status IscsiLun::Discard(std::uint64_t /*offset_bytes*/, std::uint64_t /*length_bytes*/) {
   return absl::UnimplementedError(
       absl::StrCat(name(),

@@ -5,6 +5,8 @@
 // Reopen, which goes on by the next of the LUN's portals (volume/iscsi/iscsi_path.h).
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -27,8 +29,11 @@ class IscsiLun final : public Lun {
   ~IscsiLun() override;
 
   const std::string& name() const override { return url_.shown; }
-  std::uint64_t size_bytes() const override { return facts_.size_bytes; }
+  std::uint64_t size_bytes() const override {
+    return std::max(facts_.size_bytes, grown_bytes_.load());
+  }
   absl::StatusOr<std::uint64_t> SizeNow() override;
+  absl::Status Grow() override;
   std::uint32_t logical_block_bytes() const override { return facts_.logical_block_bytes; }
   std::uint32_t optimal_io_bytes() const override { return facts_.optimal_io_bytes; }
   bool read_only() const override { return read_only_; }
@@ -56,7 +61,8 @@ class IscsiLun final : public Lun {
 
   const IscsiUrl url_;
   const bool read_only_;
-  IscsiFacts facts_;  // as of Open
+  IscsiFacts facts_;                           // as of Open
+  std::atomic<std::uint64_t> grown_bytes_{0};  // the size as of Grow
   std::unique_ptr<IscsiReservations> reservations_;
   UniqueFd claim_;
   Mutex reopening_;  // one at a time; held while logging in, and never with mutex_ wanted by I/O

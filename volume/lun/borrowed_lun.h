@@ -17,6 +17,7 @@ class BorrowedLun final : public Lun {
   const std::string& name() const override { return lun_.name(); }
   std::uint64_t size_bytes() const override { return lun_.size_bytes(); }
   absl::StatusOr<std::uint64_t> SizeNow() override { return lun_.SizeNow(); }
+  absl::Status Grow() override { return lun_.Grow(); }
   std::uint32_t logical_block_bytes() const override { return lun_.logical_block_bytes(); }
   std::uint32_t optimal_io_bytes() const override { return lun_.optimal_io_bytes(); }
   Reservations* reservations() const override { return lun_.reservations(); }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -24,6 +25,12 @@ void FdLun::Start(LunRequest& request) {
     return;
   }
   Uring::ForThisThread().Start({.fd = fd(), .device = facts_.device}, request);
+}
+
+absl::Status FdLun::Grow() {
+  const auto now_bytes = SizeNow();
+  if (now_bytes.ok()) size_bytes_ = std::max(size_bytes(), *now_bytes);
+  return now_bytes.status();
 }
 
 absl::Status FdLun::Flush() {

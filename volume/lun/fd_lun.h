@@ -4,6 +4,7 @@
 // A request is started by the thread that runs its batch: that thread's ring carries it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -43,7 +44,8 @@ class FdLun : public Lun {
   };
 
   const std::string& name() const override { return facts_.name; }
-  std::uint64_t size_bytes() const override { return facts_.size_bytes; }
+  std::uint64_t size_bytes() const override { return size_bytes_; }
+  absl::Status Grow() override;
   std::uint32_t logical_block_bytes() const override { return facts_.logical_block_bytes; }
   std::uint32_t optimal_io_bytes() const override { return facts_.optimal_io_bytes; }
   bool read_only() const override { return facts_.read_only; }
@@ -52,7 +54,8 @@ class FdLun : public Lun {
   absl::Status Flush() override;
 
  protected:
-  FdLun(Facts facts, UniqueFd fd) : facts_(std::move(facts)), fd_(std::move(fd)) {}
+  FdLun(Facts facts, UniqueFd fd)
+      : facts_(std::move(facts)), size_bytes_(facts_.size_bytes), fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
   // UNKNOWN, or UNIMPLEMENTED where errno says that the device cannot; with the LUN's name, and
@@ -61,6 +64,7 @@ class FdLun : public Lun {
 
  private:
   const Facts facts_;
+  std::atomic<std::uint64_t> size_bytes_;
   UniqueFd fd_;
 };
 

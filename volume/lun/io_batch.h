@@ -30,6 +30,9 @@ class IoBatch {
   // request. `memory` (one contiguous piece) and `lun` outlive Run. REQUIRES: not yet run; aligned.
   void Add(Lun& lun, LunRequest::Kind kind, std::uint64_t offset_bytes, iovec memory);
 
+  // Takes back what was added. REQUIRES: not yet run.
+  void Clear() { entries_.clear(); }
+
   // Starts all requests and waits for all of them, whatever fails. Returns the first error by order
   // of adding, naming LUN and offset.
   absl::Status Run();

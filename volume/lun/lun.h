@@ -48,9 +48,12 @@ class Lun {
 
   // The path or URL that it was opened by, for messages and lists (LunNameForPeople).
   virtual const std::string& name() const = 0;
-  virtual std::uint64_t size_bytes() const = 0;  // as it was opened
+  virtual std::uint64_t size_bytes() const = 0;  // as it was opened, or by Grow
   // As the device says now; it may have been enlarged meanwhile. Asks it, and waits.
   virtual absl::StatusOr<std::uint64_t> SizeNow() { return size_bytes(); }
+  // Lets requests reach what the device was enlarged by: it is asked, and size_bytes() says so from
+  // then on. It never says less than before.
+  virtual absl::Status Grow() { return absl::OkStatus(); }
   // The unit that the device reads and writes whole, and the alignment of all requests.
   virtual std::uint32_t logical_block_bytes() const = 0;
   // The request size that the device asks for; 0 when it does not say.

@@ -59,7 +59,8 @@ class Reservations {
   // another's yet. OK where each has a path of its own.
   virtual absl::Status ClaimPath() { return absl::OkStatus(); }
 
-  // Registers `key` for this path, which it claims first. kConflict: the path has a key already.
+  // Registers `key` for this path, which it claims first. kConflict: the path has a key already. A
+  // device of several paths has one when each of them has; else it gets it on those that lack it.
   // REQUIRES: key != 0.
   virtual ReservationResult Register(std::uint64_t key) = 0;
   // Takes this path's registration away. kConflict: it is not `key`.

@@ -16,6 +16,7 @@
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/mutex.h"
 #include "volume/base/types.h"
+#include "volume/scsi/multipath.h"
 
 namespace reel {
 namespace {
@@ -59,16 +60,21 @@ absl::StatusOr<std::unique_ptr<Lun>> BlockLun::Open(const std::string& path, Lun
                                             .read_only = access == LunAccess::kReadOnly,
                                             .device = true},
                                            std::move(fd)));
+  BlockLun* const raw = lun.get();
   auto reservations = BlockReservations::Find(
-      path,
-      [raw = lun.get()](unsigned long request, void* argument) {
-        return ioctl(raw->fd(), request, argument);
-      },
-      [raw = lun.get()] { return raw->ClaimForThisProcess(); });
+      DevicePath(path, [raw](unsigned long request,
+                             void* argument) { return ioctl(raw->fd(), request, argument); }),
+      [raw] { return raw->Paths(); }, [raw] { return raw->ClaimForThisProcess(); });
   if (!reservations.ok()) return reservations.status();
   lun->reservations_ = *std::move(reservations);
   lun->beginning_ = BeginningOf(lun->fd());
   return lun;
+}
+
+std::vector<DevicePath> BlockLun::Paths() const {
+  struct stat facts {};
+  if (fstat(fd(), &facts) != 0) return {};
+  return MultipathPaths(facts.st_rdev);
 }
 
 absl::StatusOr<std::uint64_t> BlockLun::SizeNow() {

@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "volume/lun/fd_lun.h"
@@ -43,6 +44,7 @@ class BlockLun final : public FdLun {
   using FdLun::FdLun;
   // Under the mutex of all claims. FAILED_PRECONDITION: somebody else has it.
   absl::StatusOr<std::shared_ptr<const Claim>> ClaimOf(dev_t device) const;
+  std::vector<DevicePath> Paths() const;
   absl::Status MoveTo(const UniqueFd& device, dev_t number);
   // The first block: a label, which names the LUN. Empty when it could not be read.
   static std::string BeginningOf(int fd);

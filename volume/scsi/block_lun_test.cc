@@ -5,8 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/loop.h>
-#include <linux/pr.h>
-#include <scsi/sg.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -28,10 +26,7 @@
 namespace reel {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::Each;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr std::uint64_t kDeviceBytes = 4 << 20;
 
@@ -144,193 +139,6 @@ TEST_F(BlockLunTest, TheClaimEndsWithTheFileThatCarriesTheIo) {
   EXPECT_FALSE(AnotherProcess(path_).claimed()) << "a request is still with the kernel";
   request = UniqueFd();
   EXPECT_TRUE(AnotherProcess(path_).claimed());
-}
-
-TEST(BlockReservationsTest, NothingIsRegisteredWithoutTheClaim) {
-  const UniqueFd nowhere(open("/dev/null", O_RDWR | O_CLOEXEC));
-  absl::Status claim = absl::FailedPreconditionError("in use on this host");
-  int claims = 0;
-  BlockReservations reservations(
-      "device",
-      [&](unsigned long request, void* argument) {
-        return ioctl(nowhere.get(), request, argument);
-      },
-      [&] {
-        ++claims;
-        return claim;
-      });
-  const ReservationResult refused = reservations.Register(7);
-  EXPECT_EQ(refused.outcome, ReservationResult::Outcome::kNotDone);
-  EXPECT_TRUE(absl::IsAborted(refused.status)) << refused.status;
-  EXPECT_TRUE(absl::IsAborted(reservations.ClaimPath()));
-  claim = absl::OkStatus();
-  EXPECT_FALSE(absl::IsAborted(reservations.Register(7).status)) << "it was asked, and has none";
-  EXPECT_EQ(claims, 3);
-}
-
-// The kernel of a SCSI device, which answers READ KEYS as it is told.
-struct Answer {
-  int error = 0;  // of the call itself
-  std::uint8_t status = 0, key = 0;
-  std::uint16_t code = 0;
-  std::uint16_t host_status = 0;
-};
-class AskedDevice {
- public:
-  explicit AskedDevice(std::vector<Answer> answers) : answers_(std::move(answers)) {}
-
-  absl::StatusOr<std::unique_ptr<BlockReservations>> Find() {
-    return BlockReservations::Find(
-        "/dev/some-lun",
-        [this](unsigned long request, void* argument) { return Control(request, argument); },
-        [] { return absl::OkStatus(); }, std::chrono::milliseconds(50));
-  }
-  std::size_t questions() const { return questions_; }
-
- private:
-  // The last answer is for all questions that follow.
-  int Control(unsigned long request, void* argument) {
-    EXPECT_EQ(request, static_cast<unsigned long>(SG_IO));
-    const Answer& answer = answers_[std::min(questions_++, answers_.size() - 1)];
-    errno = answer.error;
-    if (answer.error != 0) return -1;
-    auto& header = *static_cast<sg_io_hdr_t*>(argument);
-    header.status = answer.status;
-    header.host_status = answer.host_status;
-    header.sb_len_wr = 0;
-    if (answer.status != 2) return 0;
-    const std::array<std::uint8_t, 18> sense{0x70,
-                                             0,
-                                             answer.key,
-                                             0,
-                                             0,
-                                             0,
-                                             0,
-                                             10,
-                                             0,
-                                             0,
-                                             0,
-                                             0,
-                                             static_cast<std::uint8_t>(answer.code >> 8),
-                                             static_cast<std::uint8_t>(answer.code & 0xff)};
-    std::copy(sense.begin(), sense.end(), header.sbp);
-    header.sb_len_wr = sense.size();
-    return 0;
-  }
-
-  const std::vector<Answer> answers_;
-  std::size_t questions_ = 0;
-};
-
-TEST(BlockReservationsTest, OnlyADeviceThatKnowsNoneHasNone) {
-  for (const Answer& answer : {
-           Answer{.error = ENOTTY},
-           Answer{.error = EINVAL},  // a loop device
-           Answer{.error = EOPNOTSUPP},
-           Answer{.status = 2, .key = 5, .code = 0x2000},
-           Answer{.status = 2, .key = 5, .code = 0x2400},
-       }) {
-    AskedDevice device({answer});
-    const auto found = device.Find();
-    ASSERT_TRUE(found.ok()) << found.status();
-    EXPECT_EQ(*found, nullptr);
-    EXPECT_EQ(device.questions(), 1U);
-  }
-}
-
-TEST(BlockReservationsTest, ADeviceThatIsAskedAtABadMomentIsAskedAgain) {
-  for (const Answer& answer : {
-           Answer{.error = EAGAIN},  // a multipath device that is suspended
-           Answer{.error = ENOMEM}, Answer{.error = EIO},
-           Answer{.status = 2, .key = 6, .code = 0x2900},  // a unit attention
-           Answer{.status = 2, .key = 2, .code = 0x0401},  // becoming ready
-           Answer{.status = 2, .key = 11, .code = 0},      // aborted
-           Answer{.status = 0x08},                         // busy
-           Answer{.status = 0x28},                         // task set full
-           Answer{.status = 0x40},                         // task aborted
-           Answer{.host_status = 0x0e},                    // the transport was disturbed
-       }) {
-    AskedDevice device({answer, answer, Answer{}});
-    const auto found = device.Find();
-    ASSERT_TRUE(found.ok()) << found.status();
-    EXPECT_NE(*found, nullptr);
-    EXPECT_EQ(device.questions(), 3U);
-  }
-}
-
-TEST(BlockReservationsTest, ADeviceThatCannotSayWhetherItHasAnyIsNotOpened) {
-  for (const Answer& answer : {
-           Answer{.error = EPERM},
-           Answer{.error = EAGAIN},
-           Answer{.error = ENODEV},
-           Answer{.status = 2, .key = 6, .code = 0x2900},
-           Answer{.status = 2, .key = 2, .code = 0x0401},
-           Answer{.status = 2, .key = 4, .code = 0x4400},  // a hardware error
-           Answer{.status = 2, .key = 5, .code = 0x2500},  // the LUN is gone
-           Answer{.status = 0x08},
-           Answer{.status = 0x18},
-           Answer{.status = 0x40},
-           Answer{.host_status = 0x01},
-       }) {
-    AskedDevice device({answer});
-    const auto found = device.Find();
-    ASSERT_FALSE(found.ok()) << answer.error << ", " << int{answer.status};
-    EXPECT_FALSE(absl::IsUnimplemented(found.status())) << found.status();
-    EXPECT_THAT(std::string(found.status().message()),
-                AllOf(HasSubstr("/dev/some-lun: READ KEYS: "), HasSubstr("try again"),
-                      Not(HasSubstr("\n"))));
-  }
-}
-
-TEST(BlockReservationsTest, AConflictIsOneHoweverTheKernelPutsIt) {
-  const auto outcome_of = [](int result) {
-    BlockReservations reservations(
-        "/dev/some-lun", [result](unsigned long, void*) { return result; },
-        [] { return absl::OkStatus(); });
-    return reservations.Reserve(7).outcome;
-  };
-  using Outcome = ReservationResult::Outcome;
-  EXPECT_EQ(outcome_of(0), Outcome::kDone);
-  EXPECT_EQ(outcome_of(0x18), Outcome::kConflict);
-  EXPECT_EQ(outcome_of(0x110018), Outcome::kConflict) << "Linux 5";
-  EXPECT_EQ(outcome_of(0x000118), Outcome::kConflict) << "Linux 6.1";
-  EXPECT_EQ(outcome_of(0x000402), Outcome::kNotDone) << "CHECK CONDITION, a failure of the target";
-  EXPECT_EQ(outcome_of(0x0e0000), Outcome::kUnknown) << "the transport was disturbed";
-  EXPECT_EQ(outcome_of(0x030018), Outcome::kUnknown) << "timed out, and the rest says nothing";
-}
-
-// The kernel registers on all paths of a multipath device, or on none.
-TEST(BlockReservationsTest, ALostPathIsNamedAsTheReason) {
-  int result = 0x10000;  // DID_NO_CONNECT
-  BlockReservations reservations(
-      "/dev/some-lun", [&](unsigned long, void*) { return result; },
-      [] { return absl::OkStatus(); });
-  const ReservationResult given_up = reservations.Register(7);
-  EXPECT_EQ(given_up.outcome, ReservationResult::Outcome::kUnknown);
-  EXPECT_THAT(std::string(given_up.status.message()),
-              AllOf(HasSubstr("connect the lost one"), HasSubstr("is unknown")));
-  result = 8;  // BUSY
-  EXPECT_THAT(std::string(reservations.Register(7).status.message()), Not(HasSubstr("lost one")));
-}
-
-// The kernel says no more than that it was refused; who asks the device again, asks to be
-// registered.
-TEST(BlockReservationsTest, ARefusedRegistrationSaysWhereToLookAndSendsNothingElse) {
-  std::vector<unsigned long> requests;
-  BlockReservations reservations(
-      "/dev/some-lun",
-      [&](unsigned long request, void*) {
-        requests.push_back(request);
-        return 2;
-      },
-      [] { return absl::OkStatus(); });
-  const ReservationResult refused = reservations.Register(7);
-  EXPECT_EQ(refused.outcome, ReservationResult::Outcome::kNotDone);
-  EXPECT_THAT(std::string(refused.status.message()),
-              AllOf(HasSubstr("/dev/some-lun: REGISTER: refused by the device"),
-                    HasSubstr("CHECK CONDITION"), HasSubstr("dmesg"),
-                    HasSubstr("/etc/rtslib-fb-target/pr"), Not(HasSubstr("\n"))));
-  EXPECT_THAT(requests, Each(IOC_PR_REGISTER));
 }
 
 // A real file on its way to the end of its process: a killed writer, and who comes after it.

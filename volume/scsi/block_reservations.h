@@ -1,5 +1,12 @@
-// Reservations of a block device: changes by the kernel's own calls (linux/pr.h), which reach every
-// path of a multipath device; questions by SCSI commands through SG_IO.
+// Reservations of a block device, which may be a multipath device.
+//
+// A registration is of a path. The kernel registers a key on all paths of a multipath device or on
+// none, so that with one path lost no host could mount, and no controller take over; and it ends
+// at the first path that has something to say, as all have when a reservation was released. Here
+// those that answer are registered. One that does not is sent no key, so that none can land there
+// later. When it comes back, what the kernel sends by it is refused as that of a fenced host,
+// and whoever is refused mends the path: under a new key, by all that answer then
+// (docs/failover.md).
 //
 // A registration is the host's, not the process's: so Register claims the device first, against all
 // other processes and against the commands that they have left with the kernel
@@ -14,28 +21,29 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <span>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "volume/base/mutex.h"
 #include "volume/lun/reservation.h"
+#include "volume/scsi/device_path.h"
 #include "volume/scsi/lun_times.h"
-#include "volume/scsi/scsi.h"
 
 namespace reel {
 
 class BlockReservations final : public Reservations {
  public:
   using ClaimDevice = std::function<absl::Status()>;
-  // ioctl(2) on the device: its result, and errno where that is -1.
-  using Control = std::function<int(unsigned long request, void* argument)>;
-  // What `control` and `claim` need outlives it; `name` is for messages.
-  BlockReservations(std::string name, Control control, ClaimDevice claim)
-      : name_(std::move(name)), control_(std::move(control)), claim_(std::move(claim)) {}
+  // Those of a multipath device, as they are now; empty: it is none.
+  using PathsOfDevice = std::function<std::vector<DevicePath>()>;
+  BlockReservations(DevicePath device, PathsOfDevice paths, ClaimDevice claim)
+      : device_(std::move(device)), paths_(std::move(paths)), claim_(std::move(claim)) {}
   // Null when the device says that it has none that can be used. One that cannot say it just now is
   // asked for `patience`, as long as time may mend that; then, the error.
   static absl::StatusOr<std::unique_ptr<BlockReservations>> Find(
-      std::string name, Control control, ClaimDevice claim,
+      DevicePath device, PathsOfDevice paths, ClaimDevice claim,
       std::chrono::milliseconds patience = std::chrono::milliseconds(kIscsiCommandTimeoutMs));
 
   absl::Status ClaimPath() override;
@@ -49,16 +57,22 @@ class BlockReservations final : public Reservations {
   ReservationResult ResetLun() override;
 
  private:
-  ReservationResult Change(unsigned long request, void* argument, const std::string& what);
-  // What of `buffer` was filled; unit attentions are used up inside. UNIMPLEMENTED: the device
-  // cannot be asked for that, ever.
-  absl::StatusOr<std::span<const std::byte>> Ask(scsi::ReserveIn action,
-                                                 std::span<std::byte> buffer,
-                                                 const std::string& what);
+  struct Answering {
+    std::vector<DevicePath> paths;
+    std::size_t count = 0;  // of all
+    absl::Status silent;    // not OK: another path does not answer
+  };
+  // Those that answer. An error: one does not that must, since a registration may have landed there
+  // or since it can be mended soon; or none does.
+  absl::StatusOr<Answering> LookForPaths();
+  ReservationResult ChangeKey(const DevicePath& path, std::uint64_t from, std::uint64_t to);
 
-  const std::string name_;
-  const Control control_;
+  const DevicePath device_;
+  const PathsOfDevice paths_;
   const ClaimDevice claim_;
+  Mutex mutex_;
+  // Paths with a registration whose outcome is unknown.
+  std::set<std::string> in_doubt_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace reel

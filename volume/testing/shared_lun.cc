@@ -21,6 +21,8 @@ class SharedLun::Keeper final : public Reservations {
   ReservationResult Register(std::uint64_t key) override {
     if (absl::Status s = ClaimPath(); !s.ok()) return {.outcome = Outcome::kNotDone, .status = s};
     return target_.Perform(host_, [&](Nexus& nexus) {
+      target_.mutex_.AssertHeld();
+      if (nexus.key != 0) ++target_.registrations_refused_;
       if (nexus.key != 0) return false;
       nexus.key = key;
       return true;
@@ -326,6 +328,11 @@ void SharedLun::EndProcess(const std::string& host, const std::string& process) 
 int SharedLun::claims_refused() const {
   MutexLock lock(mutex_);
   return claims_refused_;
+}
+
+int SharedLun::registrations_refused() const {
+  MutexLock lock(mutex_);
+  return registrations_refused_;
 }
 
 int SharedLun::keyless_reserves() const {

@@ -64,6 +64,8 @@ class SharedLun {
   int claims_refused() const;
   // RESERVE by a path that does not have the key.
   int keyless_reserves() const;
+  // REGISTER by a path that has a key.
+  int registrations_refused() const;
 
  private:
   class Path;
@@ -109,6 +111,7 @@ class SharedLun {
   bool carry_out_ ABSL_GUARDED_BY(mutex_) = false;
   int resets_ ABSL_GUARDED_BY(mutex_) = 0;
   int claims_refused_ ABSL_GUARDED_BY(mutex_) = 0;
+  int registrations_refused_ ABSL_GUARDED_BY(mutex_) = 0;
   int keyless_reserves_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);
 };

@@ -22,7 +22,8 @@ KERNEL_PACKAGES = {"6.1": "linux-image-cloud-amd64",
                    "6.12": "linux-image-6.12-cloud-amd64"}
 PACKAGES = ("systemd-sysv", "udev", "dbus", "kmod", "tiny-initramfs", "iproute2", "iputils-ping",
             "openssh-server", "procps", "fuse3", "open-iscsi", "multipath-tools", "dmsetup",
-            "sg3-utils", "targetcli-fb", "python3", "python3-pytest", "acl", "attr", "xz-utils")
+            "sg3-utils", "targetcli-fb", "python3", "python3-pytest", "acl", "attr", "e2fsprogs",
+            "rsync", "xz-utils")
 PROGRAMS = {"mmdebstrap": "mmdebstrap", "mke2fs": "e2fsprogs", "qemu-img": "qemu-utils",
             "qemu-system-x86_64": "qemu-system-x86", "ssh": "openssh-client"}
 BOOT_MODULES = "virtio_pci,virtio_blk"
@@ -111,6 +112,33 @@ ExecStop=/usr/local/sbin/lab-network down
 [Install]
 WantedBy=multi-user.target network-online.target
 END
+put usr/local/sbin/lab-clock <<'END'
+#!/usr/bin/python3
+# Sets the clock when the hardware clock shows a new second: the kernel has read whole seconds, and
+# clocks of hosts are to agree as NTP makes them.
+import time
+def shown():
+    with open("/sys/class/rtc/rtc0/since_epoch") as file:
+        return int(file.read())
+first = shown()
+while (second := shown()) == first:
+    time.sleep(0.001)
+time.clock_settime(time.CLOCK_REALTIME, second)
+END
+chmod 755 usr/local/sbin/lab-clock
+put etc/systemd/system/lab-clock.service <<'END'
+[Unit]
+Description=Clocks of hosts agree
+DefaultDependencies=no
+Before=network.target
+
+[Service]
+Type=oneshot
+ExecStart=/usr/local/sbin/lab-clock
+
+[Install]
+WantedBy=multi-user.target
+END
 put etc/systemd/system/lab-ready.service <<'END'
 [Unit]
 Description=Tell the lab that this host is there
@@ -133,7 +161,7 @@ ExecStart=-udevadm trigger --action=add --subsystem-match=virtio --subsystem-mat
 ExecStart=-udevadm trigger --action=add --subsystem-match=tty --sysname-match=ttyS0
 END
 mkdir -p var/log/journal etc/rtslib-fb-target/pr
-chroot . systemctl enable lab-network.service lab-ready.service
+chroot . systemctl enable lab-clock.service lab-network.service lab-ready.service
 rm -f etc/machine-id var/lib/dbus/machine-id etc/iscsi/initiatorname.iscsi
 touch etc/machine-id
 : >etc/fstab

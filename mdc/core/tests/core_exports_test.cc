@@ -158,6 +158,13 @@ TEST_F(CoreExportsTest, AReadOnlySessionLocksOnlyOpenFiles) {
   EXPECT_TRUE(a_.evicted_);
 }
 
+TEST_F(CoreExportsTest, ChangedExportsHoldFromTheNextConnectionOn) {
+  harness_.core_->SetExports({});
+  EXPECT_EQ(a_.Do(Client::CreateOf("new"), true), EROFS);
+  ASSERT_EQ(HelloAs(a_, "reader", a_.session_), 0);
+  EXPECT_EQ(a_.Do(Client::CreateOf("new"), true), 0);
+}
+
 TEST_F(CoreExportsTest, AWriterStopsWhenItsExportBecomesReadOnly) {
   const std::uint64_t file = c_.Create("file");
   ASSERT_EQ(c_.Do(Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, true), true), 0);

@@ -1,5 +1,5 @@
 // What waits for room in the metadata store, without a core.
-#include "mdc/core/store_room.h"
+#include "mdc/core/space/store_room.h"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "mdc/sessions/shared_directories.h"
+#include "mdc/tables/shared_directories.h"
 
 #include "gtest/gtest.h"
 

@@ -1,0 +1,65 @@
+// What a session says of itself unasked, and when it is asked.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "client/session/session.h"
+#include "client/testing/fake_mdc.h"
+#include "volume/base/env.h"
+#include "volume/testing/sample_volume.h"
+
+namespace reel::client {
+namespace {
+
+class ReportingEvents final : public SessionEvents {
+ public:
+  void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
+  void OnEvicted() override {}
+  std::vector<v1::Reclaim> CollectReclaims() override { return {}; }
+  std::vector<v1::LunReport> ReportLuns() const override {
+    v1::LunReport report;
+    report.set_path("lun0.img");
+    report.set_written_bytes(7);
+    return {report};
+  }
+};
+
+class SessionReportsTest : public testing::Test {
+ protected:
+  SessionReportsTest() {
+    Session::Options options;
+    options.volume = "studio";
+    options.mdcs = {"a:1", "b:1"};
+    auto connected = Session::Connect(options, mdc_, events_, SystemClock());
+    EXPECT_TRUE(connected.ok()) << connected.status();
+    session_ = *std::move(connected);
+  }
+  ~SessionReportsTest() override {
+    session_->Shutdown();
+    EXPECT_EQ(mdc_.wrongs(), std::vector<std::string>());
+  }
+  template <typename Condition>
+  static void Until(Condition condition) {
+    while (!condition()) std::this_thread::yield();
+  }
+
+  FakeMdc mdc_{FakeMdcOptions{.descriptor = SampleVolume({{4, {{16, 2}}}})}};
+  ReportingEvents events_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(SessionReportsTest, APingIsAnsweredAtOnce) {
+  mdc_.Ping(session_->session_id(), 5);
+  Until([&] { return mdc_.CountOf(v1::Request::kPong) == 1; });
+  mdc_.Ping(session_->session_id(), 6);
+  Until([&] { return mdc_.CountOf(v1::Request::kPong) == 2; });
+}
+
+TEST_F(SessionReportsTest, RenewalsTellWhatWentToEachLun) {
+  Until([&] { return !mdc_.lun_reports().empty(); });
+  EXPECT_EQ(mdc_.lun_reports()[0].path(), "lun0.img");
+  EXPECT_EQ(mdc_.lun_reports()[0].written_bytes(), 7U);
+}
+
+}  // namespace
+}  // namespace reel::client

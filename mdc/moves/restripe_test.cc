@@ -1,0 +1,120 @@
+#include "mdc/moves/restripe.h"
+
+#include <map>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "volume/format/stripe_map.h"
+
+namespace reel::mdc {
+namespace {
+
+constexpr std::uint32_t kOld = 16, kNew = 40;  // blocks
+constexpr std::uint64_t kRows = 100;
+
+VolumeDescriptor TwoLuns() {
+  VolumeDescriptor volume;
+  volume.volume.bytes[0] = 9;
+  volume.name = "reel";
+  volume.generation = 3;
+  volume.block_bytes = 4096;
+  Pool pool;
+  pool.name = "data";
+  pool.flags = Pool::kData | Pool::kMetadata;
+  pool.breadth_blocks = kOld;
+  pool.sets.emplace_back();
+  for (std::uint8_t i = 1; i <= 2; ++i) {
+    LunEntry lun;
+    lun.lun.bytes[0] = i;
+    lun.name = std::string("lun") + static_cast<char>('0' + i);
+    lun.data_start_bytes = kMiB;
+    pool.sets[0].luns.push_back(lun);
+  }
+  pool.sets[0].rows = kRows;
+  volume.seat_lun = pool.sets[0].luns[0].lun;
+  volume.pools = {pool};
+  return volume;
+}
+
+// Where each block of the pool lies; those in gaps lie nowhere.
+using Places = std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>>;
+Places PlacesOf(const VolumeDescriptor& volume) {
+  // LUNs by their names, as flat indexes change.
+  std::vector<std::uint32_t> numbers;
+  for (const StripeSet& set : volume.pools[0].sets) {
+    for (const LunEntry& lun : set.luns) numbers.push_back(lun.lun.bytes[0]);
+  }
+  const StripeMap map(volume, numbers);
+  Places places;
+  for (std::uint64_t block = 0; block < volume.pools[0].size_blocks(); ++block) {
+    std::vector<LunRange> ranges;
+    if (!map.Map(PoolId(0), PoolBlock(block), 0, 4096, ranges).ok()) continue;
+    places[block] = {ranges[0].lun, ranges[0].offset_bytes};
+  }
+  return places;
+}
+
+Run Slice(std::uint64_t start, std::uint64_t rows) {
+  return {PoolId(0), PoolBlock(start), rows * kOld * 2};
+}
+
+TEST(RestripeTest, NoBlockThatBothMapsHaveLiesElsewhere) {
+  VolumeDescriptor volume = TwoLuns();
+  // Five rows of 16 are two of 40: nothing is lost between slices.
+  std::uint64_t start = 0;
+  for (const std::uint64_t rows : {20, 5, 75}) {
+    const auto next = Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), kNew});
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(next->generation, volume.generation + 1);
+    const Places before = PlacesOf(volume), after = PlacesOf(*next);
+    std::set<std::pair<std::uint32_t, std::uint64_t>> used;
+    for (const auto& [block, place] : after) {
+      EXPECT_TRUE(used.insert(place).second) << "block " << block << " lies where another does";
+      const auto known = before.find(block);
+      EXPECT_TRUE(known == before.end() || known->second == place) << "block " << block;
+    }
+    for (const auto& [block, place] : before) {
+      const bool in_slice = block >= start && block < start + rows * kOld * 2;
+      EXPECT_EQ(after.contains(block), !in_slice);
+    }
+    volume = *next;
+    start += rows * kOld * 2;
+  }
+  ASSERT_EQ(volume.pools[0].sets.size(), 2u) << "a gap, and one set that the slices have become";
+  EXPECT_TRUE(volume.pools[0].sets[0].is_gap());
+  EXPECT_EQ(volume.pools[0].sets[1].rows, kRows * kOld / kNew);
+  EXPECT_EQ(volume.pools[0].capacity_blocks(), kRows * kOld * 2);
+  EXPECT_EQ(volume.pools[0].breadth_blocks, kNew);
+  const auto bytes = EncodeDescriptor(volume);
+  ASSERT_TRUE(bytes.ok());
+  const auto read = DecodeDescriptor(std::as_bytes(std::span(*bytes)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, volume);
+}
+
+TEST(RestripeTest, WhatIsLeftOverOfTheLastRowsIsLost) {
+  const auto next = Restriped(TwoLuns(), {JobId(1), Slice(0, 99), kNew});
+  ASSERT_TRUE(next.ok());
+  const auto last = Restriped(*next, {JobId(1), Slice(99 * kOld * 2, 1), kNew});
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_EQ(last->pools[0].sets.back().rows, 99 * kOld / kNew);
+}
+
+TEST(RestripeTest, OnlyTheFirstRowsOfASetAreASlice) {
+  for (const mdc::Run& slice :
+       {Slice(32, 10), Slice(0, 101), mdc::Run{PoolId(0), PoolBlock(0), 33}}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(Restriped(TwoLuns(), {JobId(1), slice, kNew}).status()));
+  }
+}
+
+TEST(RestripeTest, ABreadthThatCannotBeIsSaid) {
+  const VolumeDescriptor volume = TwoLuns();
+  EXPECT_TRUE(CheckBreadth(volume, PoolId(0), kNew * 4096).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckBreadth(volume, PoolId(0), 4097)));
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckBreadth(volume, PoolId(0), 0)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckBreadth(volume, PoolId(0), kOld * 4096)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckBreadth(volume, PoolId(0), kGiB)));
+}
+
+}  // namespace
+}  // namespace reel::mdc

@@ -1,0 +1,253 @@
+// What moves data while the volume is in use, and the jobs that this has become.
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tools/commands/command_table.h"
+#include "tools/commands/view.h"
+#include "volume/base/size.h"
+
+namespace reel::tools {
+namespace {
+
+// "JOB_RUNNING" for people and programs: "running".
+std::string Word(const std::string& name) {
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "JOB_"));
+}
+
+Json JobsOf(const std::string& volume, const v1::JobsReply& reply) {
+  Json jobs = Json::array();
+  for (const auto& job : reply.jobs()) {
+    const v1::JobRecord& record = job.record();
+    const std::uint64_t block = job.block_bytes();
+    jobs.push_back({{"job", job.job()},
+                    {"kind", Word(v1::JobKind_Name(record.kind()))},
+                    {"of", record.inode() != 0         ? absl::StrCat("inode ", record.inode())
+                           : !record.subject().empty() ? record.subject()
+                                                       : "all files"},
+                    {"state", Word(v1::JobState_Name(record.state()))},
+                    {"looked_at_bytes", record.looked_blocks() * block},
+                    {"total_bytes", job.total_blocks() * block},
+                    {"moved_bytes", record.moved_blocks() * block},
+                    {"kept_bytes", record.kept_blocks() * block},
+                    {"rate_bytes", record.rate_bytes()},
+                    {"looked_at_records", record.scrub().looked_records()},
+                    {"total_records", record.scrub().total_records()},
+                    {"problems_found", record.scrub().problems()},
+                    {"started", IsoText(record.started())},
+                    {"ended", record.has_ended() ? Json(IsoText(record.ended())) : Json()},
+                    {"problem", record.problem()}});
+  }
+  return Json{{"name", volume}, {"jobs", std::move(jobs)}};
+}
+
+std::string JobsText(const Json& json) {
+  if (json["jobs"].empty()) return "There are no jobs.\n";
+  Json rows = json["jobs"];
+  for (Json& row : rows) {
+    const bool scrub = row["kind"] == "scrub";
+    for (const char* what : {"looked_at", "total"}) {
+      row[what] = scrub ? CellText(row[absl::StrCat(what, "_records")], Cell::kNumber) + " records"
+                        : CellText(row[absl::StrCat(what, "_bytes")], Cell::kSize);
+    }
+    if (row["problems_found"] != 0) {
+      row["problem"] = CellText(row["problems_found"], Cell::kNumber) + " found; see \"scrub\"";
+    }
+  }
+  return TableOf(rows, {{"job", "job", Cell::kNumber},
+                        {"kind", "kind"},
+                        {"of", "of"},
+                        {"state", "state"},
+                        {"looked at", "looked_at"},
+                        {"in all", "total"},
+                        {"moved", "moved_bytes", Cell::kSize},
+                        {"kept", "kept_bytes", Cell::kSize},
+                        {"since", "started", Cell::kTime},
+                        {"ended", "ended", Cell::kTime},
+                        {"problem", "problem"}});
+}
+
+absl::StatusOr<Json> Jobs(AdminContext& context, const Words& words) {
+  const auto volume = ChosenVolume(context);
+  if (!volume.ok()) return volume.status();
+  if (words.size() == 1) {
+    const auto reply = context.api.AskOf<v1::JobsReply, v1::JobsRequest>(*volume);
+    if (!reply.ok()) return reply.status();
+    return JobsOf(*volume, *reply);
+  }
+  v1::ChangeJobRequest request;
+  std::uint64_t job = 0;
+  if (!absl::SimpleAtoi(words[2], &job) || job == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("use: jobs ", words[1], " JOB, with a number that \"jobs\" shows"));
+  }
+  request.set_volume(*volume);
+  request.set_job(job);
+  request.set_state(words[1] == "pause"    ? v1::JOB_PAUSED
+                    : words[1] == "resume" ? v1::JOB_RUNNING
+                                           : v1::JOB_CANCELLED);
+  const auto reply = context.api.Ask<v1::JobsReply>(request, AdminApi::Repeat::kNo);
+  if (!reply.ok()) return reply.status();
+  return JobsOf(*volume, *reply);
+}
+
+// The number by which the controller knows a file: what stat(2) shows of it.
+absl::StatusOr<std::uint64_t> InodeAt(const std::string& path) {
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": ", std::strerror(errno)));
+  }
+  if (!S_ISREG(file.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": not a regular file"));
+  }
+  if (getxattr(path.c_str(), "reelfs.affinity", nullptr, 0) < 0 && errno == EOPNOTSUPP) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": no file or directory of a mounted ReelFS volume"));
+  }
+  return file.st_ino;
+}
+
+// Takes "rate SIZE" at the end off the words; 0: it is not there.
+absl::StatusOr<std::uint64_t> TakeRate(Words& words) {
+  if (words.size() < 3 || words[words.size() - 2] != "rate") return 0;
+  const auto rate = ParseSize(words.back());
+  if (!rate.ok() || *rate == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", words.back(), "\" is no rate: give what to move in a second, e.g. rate 100M"));
+  }
+  words.resize(words.size() - 2);
+  return *rate;
+}
+
+absl::StatusOr<Json> Start(AdminContext& context, v1::StartJobRequest request) {
+  const auto volume = ChosenVolume(context);
+  if (!volume.ok()) return volume.status();
+  request.set_volume(*volume);
+  const auto reply = context.api.Ask<v1::JobsReply>(request, AdminApi::Repeat::kNo);
+  if (!reply.ok()) return reply.status();
+  return JobsOf(*volume, *reply);
+}
+
+// The words without the rate, which is in the request then.
+absl::StatusOr<Words> WithoutRate(const Words& given, v1::StartJobRequest& request) {
+  Words words = given;
+  const auto rate = TakeRate(words);
+  if (!rate.ok()) return rate.status();
+  request.set_rate_bytes(*rate);
+  return words;
+}
+
+// One file, or all.
+absl::StatusOr<Json> StartOnFiles(AdminContext& context, const Words& given, v1::JobKind kind) {
+  v1::StartJobRequest request;
+  request.set_kind(kind);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  if (words->size() == 2) {
+    const auto inode = InodeAt((*words)[1]);
+    if (!inode.ok()) return inode.status();
+    request.set_inode(*inode);
+  }
+  return Start(context, std::move(request));
+}
+
+absl::StatusOr<Json> Defragment(AdminContext& context, const Words& given) {
+  return StartOnFiles(context, given, v1::JOB_DEFRAGMENT);
+}
+
+absl::StatusOr<Json> Place(AdminContext& context, const Words& given) {
+  return StartOnFiles(context, given, v1::JOB_PLACE);
+}
+
+absl::StatusOr<Json> Drain(AdminContext& context, const Words& given) {
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_DRAIN);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  if (words->size() == 2) {
+    request.set_pool((*words)[1]);
+  } else if (words->size() == 3 && (*words)[1] == "lun") {
+    request.set_lun((*words)[2]);
+  } else {
+    return absl::InvalidArgumentError("use: drain POOL, or drain lun LUN");
+  }
+  return Start(context, std::move(request));
+}
+
+absl::StatusOr<Json> Rebalance(AdminContext& context, const Words& given) {
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_REBALANCE);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  if (words->size() == 2) request.set_pool((*words)[1]);
+  return Start(context, std::move(request));
+}
+
+absl::StatusOr<Json> Restripe(AdminContext& context, const Words& given) {
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  const auto breadth = words->size() == 4 && (*words)[2] == "breadth"
+                           ? ParseSize((*words)[3])
+                           : absl::InvalidArgumentError("");
+  if (!breadth.ok()) {
+    return absl::InvalidArgumentError("use: restripe POOL breadth SIZE, e.g. breadth 1M");
+  }
+  request.set_pool((*words)[1]);
+  request.set_breadth_bytes(*breadth);
+  return Start(context, std::move(request));
+}
+
+}  // namespace
+
+AdminCommands JobCommands() {
+  return {{.name = "defrag",
+           .usage = "[PATH] [rate SIZE]",
+           .help = "lay files that are in many pieces into few, as a job; without PATH, all",
+           .run = Defragment,
+           .text = JobsText,
+           .examples = {"defrag", "defrag /mnt/reel/A001.mov rate 200M"}},
+          {.name = "drain",
+           .usage = "POOL | lun LUN [rate SIZE]",
+           .help = "allocate nothing in a pool, or on the stripe sets of a LUN, and move what lies "
+                   "there elsewhere, as a job",
+           .run = Drain,
+           .text = JobsText,
+           .examples = {"drain old", "drain lun raid7 rate 100M"}},
+          {.name = "rebalance",
+           .usage = "[POOL] [rate SIZE]",
+           .help = "make the stripe sets of pools equally full, as a job: after LUNs were added",
+           .run = Rebalance,
+           .text = JobsText,
+           .examples = {"rebalance", "rebalance video rate 200M"}},
+          {.name = "restripe",
+           .usage = "POOL breadth SIZE [rate SIZE]",
+           .help = "give a pool another stripe breadth on the LUNs that it has, as a job: its data "
+                   "are moved, slice by slice, while it is in use",
+           .run = Restripe,
+           .text = JobsText,
+           .examples = {"restripe video breadth 1M", "restripe video breadth 256K rate 200M"}},
+          {.name = "place",
+           .usage = "[PATH] [rate SIZE]",
+           .help = "move files to the pools of their affinities, as a job; without PATH, all",
+           .run = Place,
+           .text = JobsText,
+           .examples = {"place", "place /mnt/reel/sound/A001.wav"}},
+          {.name = "jobs",
+           .usage = "[pause JOB | resume JOB | cancel JOB]",
+           .help = "the jobs that move data or check metadata, and how far they are",
+           .run = Jobs,
+           .text = JobsText,
+           .examples = {"jobs --watch", "jobs pause 3"},
+           .watched = true}};
+}
+
+}  // namespace reel::tools
