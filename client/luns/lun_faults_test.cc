@@ -271,6 +271,30 @@ TEST_F(TwoLunsTest, AWorkingPathGoesOn) {
   while (paths_->AnyLost()) std::this_thread::yield();
 }
 
+TEST_F(TwoLunsTest, ALunThatHasBeenRemovedIsMissedByNobody) {
+  LunIo io(two_, *paths_);
+  const Extent both{FileBlock(0), 2, ExtentState::kWritten, PoolId(0), PoolBlock(0)};
+  AlignedBuffer data(2 * kBlock);
+  LunMarks marks;
+  ASSERT_TRUE(io.Write({&both, 1}, 0, data.span(), marks, {}).ok());
+  luns_[0].SetPathLost(true);
+  Lose();
+  OpenVolume one;
+  one.descriptor = SampleVolume({{1, {{64, 1}}}}, kBlock);
+  one.luns.push_back(two_.luns[1]);
+  EXPECT_EQ(paths_->TakeLuns(one), std::vector<std::uint32_t>{1});
+  EXPECT_TRUE(paths_->IsGone(0));
+  EXPECT_FALSE(paths_->AnyLost());
+  EXPECT_FALSE(paths_->LongestLost());
+  ASSERT_EQ(paths_->Report().size(), 1U);
+  EXPECT_TRUE(io.Flush(marks, nullptr).ok()) << "what lay there is durable elsewhere";
+  const std::uint32_t gone = 0;
+  EXPECT_EQ(ErrnoOf(paths_->Enter({&gone, 1}, {})), EIO) << "it does not wait for ever";
+  EXPECT_TRUE(EnterSecond().ok());
+  paths_->Stop();
+  EXPECT_TRUE(paths_->End());
+}
+
 // Others see the part that has landed, write over it, and would find it there again.
 TEST_F(TwoLunsTest, AWriteThatHasLandedInPartKeepsItsToken) {
   LunIo io(two_, *paths_);
@@ -311,6 +335,21 @@ TEST_F(LunPathsTest, AWriteOfUnknownOutcomeKeepsItsToken) {
   target_.SetUnreachable(false);
   target_.ReleaseWrites();
   writer.join();
+}
+
+TEST_F(LunPathsTest, OfALunThatHasBeenRemovedTheRegistrationGoes) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  EXPECT_THAT(target_.Keys(), testing::ElementsAre(1, 100));
+  OpenVolume none;
+  none.descriptor = volume_.descriptor;
+  EXPECT_TRUE(paths_->TakeLuns(none).empty());
+  while (target_.Keys().size() != 1) std::this_thread::yield();
+  // A later session does not bring it back.
+  session_.BeginNext();
+  paths_->OnRegistered(session_.id_, session_.first_key_);
+  paths_->Stop();
+  EXPECT_TRUE(paths_->End());
+  EXPECT_THAT(target_.Keys(), testing::ElementsAre(1));
 }
 
 TEST_F(LunPathsTest, APathThatIsLostIsKnownUntilItIsMended) {

@@ -301,7 +301,10 @@ absl::Status LunIo::WriteUnits(std::span<const Range> ranges, LunMarks& marks,
 absl::Status LunIo::FlushLun(std::uint32_t lun, const Interrupt* interrupt) {
   const IoPermit permit{.interrupt = interrupt};
   for (Rounds rounds;;) {
-    if (absl::Status s = paths_.Enter({&lun, 1}, permit); !s.ok()) return s;
+    absl::Status entered = paths_.Enter({&lun, 1}, permit);
+    // What lay there lies elsewhere, and is durable there.
+    if (!entered.ok() && paths_.IsGone(lun)) return absl::OkStatus();
+    if (!entered.ok()) return entered;
     absl::Status status = paths_.lun(lun).Flush();
     const LunPaths::Then then =
         paths_.Leave({&lun, 1}, /*writes=*/false, rounds, [&](std::uint32_t) { return status; });

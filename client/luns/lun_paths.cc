@@ -57,6 +57,10 @@ LunPaths::LunPaths(OpenVolume& volume, Session& session, const Clock& clock, con
 std::vector<std::uint32_t> LunPaths::TakeLuns(const OpenVolume& volume) {
   std::vector<std::uint32_t> numbers;
   MutexLock lock(mutex_);
+  for (const std::unique_ptr<Path>& path : paths_) {
+    const auto is_lun = [&](const auto& lun) { return lun.get() == path->lun; };
+    if (!path->gone && std::ranges::none_of(volume.luns, is_lun)) LetGo(*path);
+  }
   for (const Pool& pool : volume.descriptor.pools) {
     for (const StripeSet& set : pool.sets) {
       for (const LunEntry& entry : set.luns) {
@@ -88,6 +92,20 @@ void LunPaths::AddPath(const OpenVolume& volume, std::size_t index, const Pool& 
   if (!keyed) return;
   path.rekey = true;
   StartMending(path);
+}
+
+void LunPaths::LetGo(Path& path) {
+  path.gone = true;
+  if (std::exchange(path.lost_ms, 0) != 0) --lost_;
+  if (std::exchange(path.begun_without, false)) --begun_without_;
+  Close(path);
+  StartMending(path);
+  changed_.NotifyAll();
+}
+
+bool LunPaths::IsGone(std::uint32_t number) const {
+  MutexLock lock(mutex_);
+  return paths_[number]->gone;
 }
 
 LunPaths::~LunPaths() {
@@ -145,6 +163,7 @@ absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPe
   return WaitFor(changed_, mutex_, done, [&] {
     mutex_.AssertHeld();
     const Path& path = *paths_[*closed];
+    if (path.gone) return ErrnoStatus(EIO, absl::StrCat(path.lun->name(), ": has been removed"));
     return WaitEnds(permit, since_ms,
                     absl::StrCat(path.lun->name(), ": the path is lost: ", path.problem.message()));
   });
@@ -323,7 +342,9 @@ bool LunPaths::End() {
     const bool lost = (path->users.load() & kClosed) != 0;
     Close(*path);
     const bool empty = AwaitEmpty(*path, LastIoMs());
-    if (path->key == 0) {
+    if (path->gone) {
+      if (path->key != 0) (void)path->lun->reservations()->Unregister(path->key);
+    } else if (path->key == 0) {
       // Nobody but us knows of it: with the goodbye its blocks become others'.
       while (!NeedsKey(*path) && !IsQuiet(*path)) {
         MutexLock lock(mutex_);

@@ -9,7 +9,8 @@
 //   1. I/O of a session goes out only while that session is the current one and its lease holds:
 //      looked at after the paths were entered.
 //      A LUN has one number and one path, whatever places of whatever map it has; both stay.
-//   2. A path gets another key only while nobody is in: nothing that was judged under the old
+//   2. A path of a LUN that has gone stays closed, and who still waits for it gets EIO.
+//   3. A path gets another key only while nobody is in: nothing that was judged under the old
 //      session, or before the old path was drained, goes out under the new key.
 // Threads: all methods may be called concurrently, except that End comes last.
 #pragma once
@@ -73,8 +74,12 @@ class LunPaths {
   LunPaths& operator=(const LunPaths&) = delete;
 
   // The volume's LUNs by this map, which outlive this object: the number of each, by the stripe
-  // map's flat index. Those that came since get a path, which is registered like the others.
+  // map's flat index. Those that came since get a path, which is registered like the others; of
+  // those that have gone this host takes its registration away. REQUIRES: no layout names a LUN
+  // that has gone.
   std::vector<std::uint32_t> TakeLuns(const OpenVolume& volume);
+  // It is none of the volume's any more: nothing of it has to be durable.
+  bool IsGone(std::uint32_t number) const;
   Lun& lun(std::uint32_t number) const { return *paths_[number]->lun; }
   // Waits until these may be used. UNAVAILABLE after a while: why one may not; it is tried on.
   absl::Status AwaitUsable(std::span<const std::uint32_t> luns);
@@ -158,6 +163,7 @@ class LunPaths {
     bool suspect = false;  // another one was lost: whether this one answers is looked at first
     // Where no key keeps it out: until then a write of unknown outcome may still be executed.
     std::uint64_t quiet_ms = 0;
+    bool gone = false;              // it is none of the volume's any more
     std::uint32_t failures = 0;     // of mending, in a row
     std::uint64_t lost_ms = 0;      // since then; 0: it is not
     bool begun_without = false;     // it was when the session began
@@ -177,6 +183,7 @@ class LunPaths {
 
   void AddPath(const OpenVolume& volume, std::size_t index, const Pool& pool, const Uuid& uuid)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetGo(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool NeedsKey(const Path& path) const;
   void Close(Path& path);
   void StartMending(Path& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -46,7 +46,7 @@ void LunPaths::Open(Path& path) {
 
 void LunPaths::NoteLost(Path& path, const absl::Status& why) {
   path.problem = why;
-  if (path.lost_ms != 0 || path.joins) return;
+  if (path.lost_ms != 0 || path.joins || path.gone) return;
   path.lost_ms = clock_.NowMs();
   ++lost_;
 }
@@ -71,7 +71,7 @@ bool LunPaths::Answers(Path& path) {
   MutexLock lock(mutex_);
   if (IsPathOver(fault)) path.rekey = true;
   if (IsPathOver(fault) || fault == LunFault::kInDoubt) NoteLost(path, status);
-  if (stopping_ || path.lost_ms != 0 || path.rekey || path.again) return false;
+  if (stopping_ || path.lost_ms != 0 || path.rekey || path.again || path.gone) return false;
   Open(path);
   return true;
 }
@@ -83,7 +83,7 @@ void LunPaths::OnRegistered(std::uint64_t session, std::uint64_t key) {
   granted_key_ = key;
   for (const std::unique_ptr<Path>& path : paths_) {
     if (path->lost_ms != 0 && !std::exchange(path->begun_without, true)) ++begun_without_;
-    if (key == 0 || !path->may_write) continue;
+    if (key == 0 || !path->may_write || path->gone) continue;
     Close(*path);
     path->again = path->mending;
     path->rekey = true;
@@ -112,14 +112,22 @@ void LunPaths::Mend(Path& path) {
   if (suspect && Answers(path)) return;
   if (!AwaitEmpty(path, 0)) return;
   std::uint64_t session = 0;
-  bool rekey = false;
+  bool rekey = false, gone = false;
   {
     MutexLock lock(mutex_);
     rekey = std::exchange(path.rekey, false);
+    gone = path.gone;
+  }
+  if (gone) {
+    // A controller may have taken it away before.
+    if (path.key != 0) (void)path.lun->reservations()->Unregister(path.key);
+    path.key = 0;
+    return;
   }
   absl::Status status = TryMend(path, rekey, &session);
   MutexLock lock(mutex_);
   if (stopping_) return;
+  if (path.gone) return menders_.Run([this, &path] { Mend(path); });
   if (!status.ok()) path.rekey = path.rekey || rekey;
   const bool said = path.problem.message() == status.message();
   path.problem = status;
@@ -139,7 +147,9 @@ void LunPaths::Mend(Path& path) {
     }
     changed_.NotifyAll();
     const std::uint64_t until_ms = clock_.NowMs() + PathRetryMs(path.failures++);
-    const auto due = [&] { return stopping_ || again || path.again || clock_.NowMs() >= until_ms; };
+    const auto due = [&] {
+      return stopping_ || again || path.again || path.gone || clock_.NowMs() >= until_ms;
+    };
     (void)WaitFor(changed_, mutex_, due, absl::OkStatus);
   }
   menders_.Run([this, &path] { Mend(path); });

@@ -42,6 +42,7 @@ std::vector<v1::LunReport> LunPaths::Report() const {
   std::vector<v1::LunReport> reports;
   MutexLock lock(mutex_);
   for (const std::unique_ptr<Path>& path : paths_) {
+    if (path->gone) continue;
     v1::LunReport& report = reports.emplace_back();
     report.set_lun(path->uuid.ToBytes());
     report.set_path(path->lun->name().substr(0, kMaxReportBytes));

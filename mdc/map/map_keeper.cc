@@ -233,6 +233,7 @@ absl::Status MapKeeper::Install(OpenVolume& before, const VolumeDescriptor& map,
   if (absl::Status s = WriteSeat(next); !s.ok()) return s;
   WriteCopies(next);
   Relabel(next, /*grown=*/false);
+  Unlabel(before, next);
   served_.maps.SetNow(next);
   served_.changed();
   const auto taken = AskCore<bool>(served_.run_on_core, [&](Core& core) -> absl::StatusOr<bool> {
@@ -329,6 +330,29 @@ void MapKeeper::Relabel(const OpenVolume& next, bool grown) {
       spdlog::warn("volume {}: {}: its label is behind: {}", next.descriptor.name, lun->name(),
                    std::string(status.message()));
     }
+  }
+}
+
+void MapKeeper::Unlabel(const OpenVolume& before, const OpenVolume& next) {
+  std::set<const Lun*> done;
+  for (const auto& lun : next.luns) done.insert(lun.get());
+  for (const auto& lun : before.luns) {
+    if (!done.insert(lun.get()).second) continue;
+    absl::Status status = Persist([&]() -> absl::Status {
+      const auto reading = ReadLabel(*lun);
+      if (!reading.ok()) return reading.status();
+      if (reading->label.volume != next.descriptor.volume) return absl::OkStatus();
+      if (absl::Status may = served_.may_write(); !may.ok()) return may;
+      return WriteLabel(*lun, {.lun = reading->label.lun,
+                               .name = reading->label.name,
+                               .volume = {},
+                               .generation = reading->label.generation + 1,
+                               .size_bytes = reading->label.size_bytes});
+    });
+    spdlog::info("volume {}: {} has been removed", next.descriptor.name, lun->name());
+    if (status.ok()) continue;
+    spdlog::warn("volume {}: {}: its label still names the volume: {}; clear it with reel-label",
+                 next.descriptor.name, lun->name(), std::string(status.message()));
   }
 }
 

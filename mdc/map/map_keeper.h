@@ -4,7 +4,8 @@
 //   2 hold      this controller takes the reservations of added LUNs
 //   3 label     added LUNs are cleared, and labelled as the volume's; flushed
 //   4 seat      the descriptor is written to the seat LUN: from here on it is the volume's
-//   5 copies    … and to all others; one that fails is an alarm, and is written again
+//   5 copies    … and to all others; one that fails is an alarm, and is written again; labels of
+//               LUNs that have gone name no volume any more
 //   6 serve     the store, the watches and the core go by it; the core tells the sessions
 //
 // A controller that dies before 4 leaves the old map, and LUNs that are labelled and not used; one
@@ -63,8 +64,8 @@ class MapKeeper {
   // Nothing is allocated on stripe sets, or it is again: durably, when `done` runs. As above.
   // NOT_FOUND: no such pool or LUN.
   void CloseSpace(v1::CloseSpaceRequest request, Done<v1::CloseSpaceReply> done);
-  // A slice of a pool gets another stripe breadth (mdc/moves/restripe.h); as above. REQUIRES:
-  // nobody has anything of it, nor will.
+  // A slice of a pool is striped otherwise (mdc/moves/restripe.h); as above. REQUIRES: nobody has
+  // anything of it, nor will.
   void Restripe(const RestripeOrder& order, std::function<void(const absl::Status&)> done);
   // Writes copies of the descriptor that are behind: a controller may have died before that.
   void CatchUp();
@@ -92,6 +93,8 @@ class MapKeeper {
   void WriteCopies(const OpenVolume& next);
   // Labels say where LUNs stand now; those that have grown, with `grown`, that too.
   void Relabel(const OpenVolume& next, bool grown);
+  // What the next map has no more is free for others.
+  void Unlabel(const OpenVolume& before, const OpenVolume& next);
   absl::Status Persist(const std::function<absl::Status()>& once) const;
 
   const Served served_;

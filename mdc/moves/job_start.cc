@@ -74,6 +74,15 @@ absl::Status MakeRebalance(const v1::StartJobRequest& request, const VolumeDescr
 
 absl::Status MakeRestripe(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
                           NewJob& job) {
+  if (!request.lun().empty()) {
+    const auto pool = PoolWithout(descriptor, request.lun());
+    if (!pool.ok()) return pool.status();
+    job.record.set_subject(absl::StrCat("pool ", descriptor.pools[pool->value()].name,
+                                        ", without LUN ", request.lun()));
+    job.record.set_only_pool(pool->value() + 1);
+    job.record.set_without_lun(request.lun());
+    return absl::OkStatus();
+  }
   const auto pool = PoolNamed(descriptor, request.pool());
   if (!pool.ok()) return pool.status();
   if (absl::Status s = MayDrain(descriptor.pools[pool->value()]); !s.ok()) return s;

@@ -14,6 +14,19 @@ namespace {
 // What programs write while a slice is emptied needs room, too.
 constexpr std::uint64_t kRoomShare = 4;  // that part of it is left
 
+bool HasLun(const StripeSet& set, const std::string& name) {
+  return std::ranges::find(set.luns, name, &LunEntry::name) != set.luns.end();
+}
+
+std::uint32_t NewBreadth(const Pool& pool, const StripeSet& set, const Striping& to) {
+  return to.breadth_blocks == 0 ? pool.BreadthOf(set) : to.breadth_blocks;
+}
+
+bool IsSo(const Pool& pool, const StripeSet& set, const Striping& to) {
+  return set.is_gap() ||
+         (NewBreadth(pool, set, to) == pool.BreadthOf(set) && !HasLun(set, to.without_lun));
+}
+
 // So many rows are a whole number of the new stripe units on each LUN.
 std::uint64_t RowsTogether(std::uint32_t breadth_blocks, std::uint32_t new_breadth_blocks) {
   return new_breadth_blocks / std::gcd(breadth_blocks, new_breadth_blocks);
@@ -82,16 +95,44 @@ absl::Status CheckBreadth(const VolumeDescriptor& descriptor, PoolId id,
                                                     FormatSize(breadth_bytes), " already"));
 }
 
+absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun) {
+  for (std::uint32_t i = 0; i < descriptor.pools.size(); ++i) {
+    const Pool& pool = descriptor.pools[i];
+    const auto set =
+        std::ranges::find_if(pool.sets, [&](const StripeSet& one) { return HasLun(one, lun); });
+    if (set == pool.sets.end()) continue;
+    const auto refused = [&](const auto&... why) {
+      return absl::FailedPreconditionError(absl::StrCat("LUN ", lun, " ", why...));
+    };
+    if ((pool.flags & Pool::kMetadata) != 0) {
+      return refused("is in pool ", pool.name, ", which holds the metadata: they cannot be moved");
+    }
+    if (std::ranges::find(set->luns, lun, &LunEntry::name)->lun == descriptor.seat_lun) {
+      return refused("says which controller is active: it cannot be removed");
+    }
+    const bool others = std::ranges::any_of(pool.sets, [&](const StripeSet& one) {
+      return !one.is_gap() && (one.luns.size() > 1 || !HasLun(one, lun));
+    });
+    if (!others) return refused("is the only one of pool ", pool.name);
+    return PoolId(i);
+  }
+  return absl::NotFoundError(absl::StrCat("volume ", descriptor.name, " has no LUN ", lun,
+                                          "; \"reeladm show\" lists them"));
+}
+
+Striping StripingOf(const v1::JobRecord& job) {
+  return {.breadth_blocks = job.breadth_blocks(), .without_lun = job.without_lun()};
+}
+
 absl::StatusOr<std::optional<Run>> NextSlice(const VolumeDescriptor& descriptor, PoolId id,
-                                             std::uint32_t breadth_blocks,
-                                             const Allocator& allocator) {
+                                             const Striping& to, const Allocator& allocator) {
   const Pool& pool = descriptor.pools[id.value()];
   const std::vector<Run> areas = SetsOf(descriptor, id);
   for (std::size_t i = 0; i < areas.size(); ++i) {
     const StripeSet& set = pool.sets[i];
-    if (set.is_gap() || pool.BreadthOf(set) == breadth_blocks) continue;
+    if (IsSo(pool, set, to)) continue;
     const std::uint64_t row = std::uint64_t{pool.BreadthOf(set)} * set.luns.size();
-    const std::uint64_t together = RowsTogether(pool.BreadthOf(set), breadth_blocks);
+    const std::uint64_t together = RowsTogether(pool.BreadthOf(set), NewBreadth(pool, set, to));
     // (Halved, it is found in few tries; what is left of the room makes the next slice larger.)
     Run slice = areas[i];
     while (!HasRoom(slice, allocator)) {
@@ -119,7 +160,7 @@ absl::StatusOr<VolumeDescriptor> Restriped(const VolumeDescriptor& before,
   for (StripeSet& set : pool.sets) {
     if (!set.is_gap()) set.breadth_blocks = pool.BreadthOf(set);
   }
-  pool.breadth_blocks = order.breadth_blocks;
+  if (order.to.breadth_blocks != 0) pool.breadth_blocks = order.to.breadth_blocks;
   const std::vector<Run> areas = SetsOf(before, id);
   const auto area = std::ranges::find(areas, order.slice.start, &Run::start);
   const auto index = static_cast<std::size_t>(area - areas.begin());
@@ -136,14 +177,14 @@ absl::StatusOr<VolumeDescriptor> Restriped(const VolumeDescriptor& before,
   StripeSet& set = pool.sets[index];
   const std::uint64_t rows = order.slice.length_blocks / row;
   const std::uint64_t bytes = rows * set.breadth_blocks * before.block_bytes;
-  StripeSet made{.luns = set.luns,
-                 .rows = bytes / (std::uint64_t{order.breadth_blocks} * before.block_bytes),
-                 .breadth_blocks = order.breadth_blocks};
+  StripeSet made{.luns = set.luns, .breadth_blocks = NewBreadth(pool, set, order.to)};
+  made.rows = bytes / (std::uint64_t{made.breadth_blocks} * before.block_bytes);
+  std::erase_if(made.luns, [&](const LunEntry& lun) { return lun.name == order.to.without_lun; });
   set.luns = RowsFrom(set, bytes);
   set.rows -= rows;
   if (set.rows == 0) pool.sets.erase(pool.sets.begin() + static_cast<std::ptrdiff_t>(index));
   AddGap(pool.sets, index, order.slice.length_blocks);
-  if (made.rows > 0) Append(pool, std::move(made), before.block_bytes);
+  if (made.rows > 0 && !made.luns.empty()) Append(pool, std::move(made), before.block_bytes);
   if (absl::Status s = ValidateDescriptor(next); !s.ok()) return s;
   if (const auto framed = EncodeDescriptor(next); !framed.ok()) return framed.status();
   return next;

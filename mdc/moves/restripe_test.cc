@@ -63,7 +63,7 @@ TEST(RestripeTest, NoBlockThatBothMapsHaveLiesElsewhere) {
   // Five rows of 16 are two of 40: nothing is lost between slices.
   std::uint64_t start = 0;
   for (const std::uint64_t rows : {20, 5, 75}) {
-    const auto next = Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), kNew});
+    const auto next = Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), {kNew, ""}});
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_EQ(next->generation, volume.generation + 1);
     const Places before = PlacesOf(volume), after = PlacesOf(*next);
@@ -93,9 +93,9 @@ TEST(RestripeTest, NoBlockThatBothMapsHaveLiesElsewhere) {
 }
 
 TEST(RestripeTest, WhatIsLeftOverOfTheLastRowsIsLost) {
-  const auto next = Restriped(TwoLuns(), {JobId(1), Slice(0, 99), kNew});
+  const auto next = Restriped(TwoLuns(), {JobId(1), Slice(0, 99), {kNew, ""}});
   ASSERT_TRUE(next.ok());
-  const auto last = Restriped(*next, {JobId(1), Slice(99 * kOld * 2, 1), kNew});
+  const auto last = Restriped(*next, {JobId(1), Slice(99 * kOld * 2, 1), {kNew, ""}});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(last->pools[0].sets.back().rows, 99 * kOld / kNew);
 }
@@ -103,7 +103,8 @@ TEST(RestripeTest, WhatIsLeftOverOfTheLastRowsIsLost) {
 TEST(RestripeTest, OnlyTheFirstRowsOfASetAreASlice) {
   for (const mdc::Run& slice :
        {Slice(32, 10), Slice(0, 101), mdc::Run{PoolId(0), PoolBlock(0), 33}}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(Restriped(TwoLuns(), {JobId(1), slice, kNew}).status()));
+    EXPECT_TRUE(
+        absl::IsFailedPrecondition(Restriped(TwoLuns(), {JobId(1), slice, {kNew, ""}}).status()));
   }
 }
 
@@ -114,6 +115,38 @@ TEST(RestripeTest, ABreadthThatCannotBeIsSaid) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckBreadth(volume, PoolId(0), 0)));
   EXPECT_TRUE(absl::IsFailedPrecondition(CheckBreadth(volume, PoolId(0), kOld * 4096)));
   EXPECT_TRUE(absl::IsFailedPrecondition(CheckBreadth(volume, PoolId(0), kGiB)));
+}
+
+TEST(RestripeTest, ALunThatIsRemovedIsInNoSetAfterTheLastSlice) {
+  VolumeDescriptor volume = TwoLuns();
+  std::uint64_t start = 0;
+  for (const std::uint64_t rows : {30, 70}) {
+    const auto next = Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), {0, "lun2"}});
+    ASSERT_TRUE(next.ok()) << next.status();
+    const Places before = PlacesOf(volume);
+    for (const auto& [block, place] : PlacesOf(*next)) {
+      const auto known = before.find(block);
+      EXPECT_TRUE(known == before.end() ? place.first == 1 : known->second == place);
+    }
+    volume = *next;
+    start += rows * kOld * 2;
+  }
+  ASSERT_EQ(volume.pools[0].sets.size(), 2u);
+  EXPECT_TRUE(volume.pools[0].sets[0].is_gap());
+  EXPECT_EQ(volume.pools[0].sets[1].luns, std::vector{TwoLuns().pools[0].sets[0].luns[0]});
+  EXPECT_EQ(volume.pools[0].capacity_blocks(), kRows * kOld);
+  EXPECT_EQ(volume.pools[0].breadth_blocks, kOld);
+}
+
+TEST(RestripeTest, ALunThatTheVolumeNeedsIsSaid) {
+  VolumeDescriptor volume = TwoLuns();
+  EXPECT_TRUE(absl::IsNotFound(PoolWithout(volume, "lun3").status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(PoolWithout(volume, "lun2").status())) << "metadata";
+  volume.pools[0].flags = Pool::kData;
+  EXPECT_EQ(PoolWithout(volume, "lun2").value(), PoolId(0));
+  EXPECT_TRUE(absl::IsFailedPrecondition(PoolWithout(volume, "lun1").status())) << "the seat";
+  volume.pools[0].sets[0].luns.erase(volume.pools[0].sets[0].luns.begin());
+  EXPECT_TRUE(absl::IsFailedPrecondition(PoolWithout(volume, "lun2").status())) << "the last";
 }
 
 }  // namespace

@@ -51,15 +51,19 @@ class MapKeeperTest : public testing::Test {
     return request;
   }
   absl::StatusOr<v1::ChangeMapReply> Add() { return Change(AddOf()); }
+  template <typename T>
+  T OnCore(const std::function<T(Core&)>& ask) {
+    std::promise<T> promise;
+    server_->RunOnCore([&](Core& core) { promise.set_value(ask(core)); });
+    return promise.get_future().get();
+  }
   v1::ShowReply Show() {
-    std::promise<v1::ShowReply> promise;
-    server_->RunOnCore([&](Core& core) {
+    return OnCore<v1::ShowReply>([&](Core& core) {
       v1::ShowReply show;
       core.Describe(show);
       server_->Complete(show);
-      promise.set_value(show);
+      return show;
     });
-    return promise.get_future().get();
   }
   // What fsck.reelfs would say of a volume that is not served.
   void ExpectClean() {
@@ -214,6 +218,33 @@ TEST_F(MapKeeperTest, ALunThatGrewIsUsedToItsEnd) {
   EXPECT_EQ(Show().pools(1).luns_size(), 3);
   ExpectClean();
   EXPECT_THAT(Show().notes(), IsEmpty()) << "its label says so";
+}
+
+TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
+  ASSERT_TRUE(Add().ok());
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  request.set_lun("lun.img");
+  EXPECT_TRUE(OnCore<bool>([&](Core& core) { return core.StartJob(request).ok(); }));
+  const auto state = [&] {
+    return OnCore<v1::JobState>([](Core& core) {
+      v1::JobsReply jobs;
+      core.Describe(jobs);
+      return jobs.jobs(0).record().state();
+    });
+  };
+  while (state() == v1::JOB_RUNNING) std::this_thread::yield();
+  EXPECT_EQ(state(), v1::JOB_DONE);
+  EXPECT_EQ(Show().pools(1).luns_size(), 1);
+  EXPECT_THAT(Show().alarms(), IsEmpty());
+  const auto label = ReadLabel(*Open(new_.path()));
+  ASSERT_TRUE(label.ok()) << label.status();
+  EXPECT_TRUE(label->label.volume.is_nil());
+  ExpectClean();
+  const auto again = Add();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Show().pools(1).free_bytes(), Show().pools(1).total_bytes());
+  ExpectClean();
 }
 
 TEST_F(MapKeeperTest, PoolsAreRenamedAndChanged) {

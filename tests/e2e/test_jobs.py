@@ -171,6 +171,35 @@ def test_a_pool_is_emptied_filled_and_striped_anew(cluster, room):
     assert {name: digest(f"{two}/{name}") for name in written} == written
 
 
+def test_a_lun_is_removed_and_added_again(cluster, room):
+    """While its files are in use, with two kills of controllers."""
+    one, two = room
+    written = {name: write_in_pieces(f"{one}/{name}", 24 * MIB, seed)
+               for seed, name in enumerate(("a", "b", "c"))}
+    worker = Worker(f"{two}/worker", seed=11)
+    worker.start()
+    before = pool_of(cluster, "data")
+    names = [lun["name"] for lun in before["luns"]]
+    lun = before["luns"][1]
+    number = start(cluster, "lun", "remove", lun["name"])
+    for _ in range(2):
+        kill_active(cluster)
+    done = finish(cluster, number)
+    assert done["state"] == "done" and done["moved_bytes"] >= 72 * MIB, done
+    after = pool_of(cluster, "data")
+    assert {each["name"] for each in after["luns"]} == set(names) - {lun["name"]}
+    assert after["total_bytes"] == before["total_bytes"] // 2
+    until(lambda: cluster.alarms() == [])
+    assert {name: digest(f"{two}/{name}") for name in written} == written
+    cluster.reeladm("lun", "add", "data", lun["path"])
+    until(lambda: pool_of(cluster, "data")["total_bytes"] > after["total_bytes"])
+    balanced = finish(cluster, start(cluster, "rebalance", "data"))
+    assert balanced["state"] == "done" and balanced["moved_bytes"] > 0, balanced
+    content = worker.stop()
+    assert digest(f"{one}/worker") == content
+    assert {name: digest(f"{one}/{name}") for name in written} == written
+
+
 def test_a_job_is_paused_resumed_and_cancelled(cluster, room):
     write_in_pieces(f"{room[0]}/film", 32 * MIB)
     number = start(cluster, "defrag", f"{room[0]}/film", "rate", "64K")

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/commands/command_table.h"
+#include "tools/commands/jobs.h"
 #include "tools/commands/view.h"
 #include "volume/base/size.h"
 
@@ -113,11 +114,23 @@ std::string ClosedText(const Json& json) {
 }
 
 std::string MapText(const Json& json) {
+  if (json.contains("jobs")) return JobsText(json);
   return json.contains("luns") ? ClosedText(json) : ChangedText(json);
+}
+
+absl::StatusOr<Json> RemoveLun(AdminContext& context, const Words& given) {
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  if (words->size() != 3) return absl::InvalidArgumentError("use: lun remove LUN [rate SIZE]");
+  request.set_lun((*words)[2]);
+  return StartJob(context, std::move(request));
 }
 
 absl::StatusOr<Json> Lun(AdminContext& context, const Words& words) {
   if (words[1] == "add") return AddLuns(context, words);
+  if (words[1] == "remove") return RemoveLun(context, words);
   if (words[1] != "grow") return CloseSpace(context, "", words[2], words[1] == "down");
   v1::ChangeMapRequest request;
   request.mutable_grow()->set_pool(words[2]);
@@ -197,23 +210,25 @@ absl::StatusOr<Json> Pool(AdminContext& context, const Words& words) {
 }  // namespace
 
 AdminCommands MapCommands() {
-  return {{.name = "lun",
-           .usage = "add POOL ARGUMENT... | grow POOL | down LUN | up LUN",
-           .help = "add LUNs to a pool, use what they have grown by, or allocate nothing on one",
-           .run = Lun,
-           .text = MapText,
-           .examples = {"lun add data /dev/mapper/new1 /dev/mapper/new2",
-                        "lun add data /dev/mapper/used force=/dev/mapper/used", "lun grow data",
-                        "lun down data3"}},
-          {.name = "pool",
-           .usage = "add NAME ARGUMENT... | rename POOL NAME | set POOL ARGUMENT... | down POOL | "
-                    "up POOL",
-           .help = "add a pool, say something else of one, or allocate nothing in it",
-           .run = Pool,
-           .text = MapText,
-           .examples = {"pool add archive /dev/mapper/big1 affinities=archive exclusive=yes",
-                        "pool add fast /dev/nvme0n1 breadth=256K", "pool rename data edit",
-                        "pool set archive affinities=archive,old", "pool down archive"}}};
+  return {
+      {.name = "lun",
+       .usage = "add POOL ARGUMENT... | grow POOL | remove LUN [rate SIZE] | down LUN | up LUN",
+       .help = "add LUNs to a pool, use what they have grown by, take one out of the volume, as a "
+               "job that moves what lies there, or allocate nothing on one",
+       .run = Lun,
+       .text = MapText,
+       .examples = {"lun add data /dev/mapper/new1 /dev/mapper/new2",
+                    "lun add data /dev/mapper/used force=/dev/mapper/used", "lun grow data",
+                    "lun remove data3", "lun remove data3 rate 200M", "lun down data3"}},
+      {.name = "pool",
+       .usage = "add NAME ARGUMENT... | rename POOL NAME | set POOL ARGUMENT... | down POOL | "
+                "up POOL",
+       .help = "add a pool, say something else of one, or allocate nothing in it",
+       .run = Pool,
+       .text = MapText,
+       .examples = {"pool add archive /dev/mapper/big1 affinities=archive exclusive=yes",
+                    "pool add fast /dev/nvme0n1 breadth=256K", "pool rename data edit",
+                    "pool set archive affinities=archive,old", "pool down archive"}}};
 }
 
 }  // namespace reel::tools

@@ -42,7 +42,7 @@ absl::Status CoreImpl::MayRestripe(const v1::JobRecord& job) const {
   for (const auto& [set, capacity] : work_.bandwidth.book().capacities()) {
     if (set.pool + 1 != job.only_pool()) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        "the capacity of its LUN sets was measured with the old breadth: take it back (reeladm qos "
+        "the capacity of its LUN sets was measured as they are now: take it back (reeladm qos "
         "capacity ",
         descriptor_.pools[set.pool].name, " none), and measure it afterwards"));
   }
@@ -64,7 +64,7 @@ bool CoreImpl::AdvanceRestripe(JobId id) {
 bool CoreImpl::ChooseSlice(JobId id) {
   v1::JobRecord& job = *work_.moves.jobs.Find(id);
   const auto slice =
-      NextSlice(descriptor_, PoolId(job.only_pool() - 1), job.breadth_blocks(), *allocator_);
+      NextSlice(descriptor_, PoolId(job.only_pool() - 1), StripingOf(job), *allocator_);
   if (!slice.ok() && allocator_->more_comes()) {
     outbox_.sync_wish.Ask();
     return false;
@@ -101,8 +101,7 @@ void CoreImpl::FinishSlice(JobId id) {
   const mdc::Run slice = ToRun(job.areas(0));
   if (allocator_->IsEmpty(slice)) {
     work_.moves.map_changes = true;
-    work_.moves.restripe =
-        RestripeOrder{.job = id, .slice = slice, .breadth_blocks = job.breadth_blocks()};
+    work_.moves.restripe = RestripeOrder{.job = id, .slice = slice, .to = StripingOf(job)};
     return;
   }
   if (job.kept_blocks() > 0) {

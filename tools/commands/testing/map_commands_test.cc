@@ -62,6 +62,22 @@ TEST_F(MapCommandsTest, LunGrow) {
   EXPECT_EQ(Asked().grow().pool(), "data");
 }
 
+TEST_F(MapCommandsTest, LunRemoveBeginsAJob) {
+  v1::JobsReply jobs;
+  jobs.add_jobs()->set_job(7);
+  jobs.mutable_jobs(0)->mutable_record()->set_kind(v1::JOB_RESTRIPE);
+  jobs.mutable_jobs(0)->mutable_record()->set_subject("pool data, without LUN data3");
+  api_.Answer("StartJob", jobs);
+  const auto text = Run("lun remove data3 rate 100M");
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("without LUN data3"));
+  const auto asked = api_.Asked<v1::StartJobRequest>();
+  EXPECT_EQ(asked.kind(), v1::JOB_RESTRIPE);
+  EXPECT_EQ(asked.lun(), "data3");
+  EXPECT_EQ(asked.rate_bytes(), 100U << 20);
+  EXPECT_TRUE(absl::IsInvalidArgument(Run("lun remove data3 rate none").status()));
+}
+
 TEST_F(MapCommandsTest, PoolAdd) {
   ASSERT_TRUE(Run("pool add archive /dev/a /dev/b holds=both breadth=256K affinities=a,b").ok());
   const v1::ChangeMapRequest::AddPool pool = Asked().add_pool();

@@ -1,4 +1,4 @@
-// Restriping: a pool gets another stripe breadth while clients have its files.
+// Restriping: a pool gets another stripe breadth, or loses a LUN, while clients have its files.
 #include "mdc/core/tests/space/jobs_fixture.h"
 #include "mdc/space/areas.h"
 
@@ -66,10 +66,14 @@ class CoreRestripeTest : public CoreDrainTest {
   void ExpectRestriped() {
     const Pool& pool = harness_.volume_.pools[1];
     EXPECT_EQ(pool.breadth_blocks, kNewBreadth);
-    EXPECT_EQ(pool.capacity_blocks(), kMoreBlocks);
     for (const StripeSet& set : pool.sets) {
       EXPECT_TRUE(set.is_gap() || pool.BreadthOf(set) == kNewBreadth);
     }
+    ExpectAllMoved(kMoreBlocks);
+  }
+  // No file lies where the pool was, which has so many blocks now.
+  void ExpectAllMoved(std::uint64_t capacity_blocks) {
+    EXPECT_EQ(harness_.volume_.pools[1].capacity_blocks(), capacity_blocks);
     std::uint64_t blocks = 0, written = 0;
     for (const std::uint64_t inode : inodes_) {
       for (const auto& extent : ExtentsOf(inode)) {
@@ -80,7 +84,7 @@ class CoreRestripeTest : public CoreDrainTest {
       }
     }
     EXPECT_EQ(written, inodes_.size() * kEach);
-    EXPECT_EQ(FreeIn(1), kMoreBlocks - blocks) << "some are ahead of files";
+    EXPECT_EQ(FreeIn(1), capacity_blocks - blocks) << "some are ahead of files";
     EXPECT_THAT(Problems(), IsEmpty());
   }
   std::vector<std::uint64_t> inodes_;
@@ -187,6 +191,69 @@ TEST_F(CoreRestripeTest, APoolThatIsFullIsLeftAsItIs) {
   EXPECT_EQ(Job(job->job).state(), v1::JOB_FAILED);
   EXPECT_THAT(Job(job->job).problem(), testing::HasSubstr("too little is free in pool more"));
   EXPECT_EQ(harness_.volume_.pools[1].breadth_blocks, kOldBreadth);
+}
+
+// A pool of two LUNs, of which one is to go.
+class CoreRemoveLunTest : public CoreRestripeTest {
+ protected:
+  CoreRemoveLunTest() {
+    StripeSet& set = harness_.volume_.pools[1].sets[0];
+    set.luns.push_back(set.luns[0]);
+    set.luns[1].lun.bytes[0] = 3;
+    set.luns[1].name = "lun2";
+    set.rows /= 2;
+    CoreDrainTest::Restart();
+  }
+  absl::StatusOr<Core::ChangedJob> Remove(const std::string& lun) {
+    return CoreDrainTest::Start(v1::JOB_RESTRIPE, "", lun);
+  }
+  void ExpectRemoved() {
+    for (const StripeSet& set : harness_.volume_.pools[1].sets) {
+      if (set.is_gap()) continue;
+      ASSERT_EQ(set.luns.size(), 1u);
+      EXPECT_EQ(set.luns[0].name, "lun1");
+    }
+    EXPECT_EQ(harness_.volume_.pools[1].breadth_blocks, kOldBreadth);
+    ExpectAllMoved(kMoreBlocks / 2);
+  }
+};
+
+TEST_F(CoreRemoveLunTest, WhatLiesThereGoesToTheOtherLunsSliceBySlice) {
+  Fill(0.4);
+  const auto job = Remove("lun2");
+  ASSERT_TRUE(job.ok()) << job.status();
+  PassTaking(60'000);
+  EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
+  EXPECT_GT(harness_.restripes_.size(), 1u) << "it had no room to do it at once";
+  ExpectRemoved();
+  EXPECT_EQ(Remove("lun2").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CoreRemoveLunTest, ItGoesOnInTheNextEpoch) {
+  Fill(0.3);
+  const auto job = Remove("lun2");
+  ASSERT_TRUE(job.ok()) << job.status();
+  for (int i = 0; i < 30 && Job(job->job).state() == v1::JOB_RUNNING; ++i) {
+    harness_.Pass(400, {&a_});
+    TakeMap();
+    harness_.Restart();
+    ASSERT_EQ(a_.Resume(), 0);
+    ASSERT_EQ(a_.Reclaim(), 0);
+  }
+  PassTaking(60'000);
+  EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
+  ExpectRemoved();
+}
+
+TEST_F(CoreRemoveLunTest, WhatTheOthersCannotHoldStaysWhereItIs) {
+  Fill(0.7);
+  const auto job = Remove("lun2");
+  ASSERT_TRUE(job.ok()) << job.status();
+  PassTaking(60'000);
+  EXPECT_EQ(Job(job->job).state(), v1::JOB_FAILED);
+  EXPECT_THAT(Job(job->job).problem(), testing::HasSubstr("too little is free in pool more"));
+  EXPECT_THAT(Problems(), IsEmpty());
+  for (const std::uint64_t inode : inodes_) EXPECT_FALSE(ExtentsOf(inode).empty());
 }
 
 }  // namespace
