@@ -14,9 +14,11 @@ using Change = v1::ChangeMapRequest::ChangeCase;
 
 absl::StatusOr<Pool*> FindPool(VolumeDescriptor& volume, const std::string& name) {
   for (Pool& pool : volume.pools) {
-    if (pool.name == name) return &pool;
+    if (pool.name == name && !pool.is_removed()) return &pool;
   }
-  const auto name_of = [](std::string* text, const Pool& pool) { text->append(pool.name); };
+  const auto name_of = [](std::string* text, const Pool& pool) {
+    text->append(pool.is_removed() ? pool.name + " (removed)" : pool.name);
+  };
   return absl::NotFoundError(absl::StrCat("volume ", volume.name, " has no pool ", name,
                                           "; it has ", absl::StrJoin(volume.pools, ", ", name_of)));
 }
@@ -63,7 +65,14 @@ absl::Status AddPool(const v1::ChangeMapRequest::AddPool& add, const std::vector
   pool.breadth_blocks = static_cast<std::uint32_t>(breadth_bytes / next.block_bytes);
   if (absl::Status s = CheckFlags(next, pool); !s.ok()) return s;
   if (absl::Status s = AddSet(luns, next.block_bytes, pool); !s.ok()) return s;
-  next.pools.push_back(std::move(pool));
+  const auto removed = std::ranges::find_if(
+      next.pools, [&](const Pool& one) { return one.name == pool.name && one.is_removed(); });
+  if (removed == next.pools.end()) {
+    next.pools.push_back(std::move(pool));
+  } else {
+    pool.sets.insert(pool.sets.begin(), removed->sets.begin(), removed->sets.end());
+    *removed = std::move(pool);
+  }
   return absl::OkStatus();
 }
 

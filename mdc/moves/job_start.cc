@@ -72,17 +72,27 @@ absl::Status MakeRebalance(const v1::StartJobRequest& request, const VolumeDescr
   return absl::OkStatus();
 }
 
-absl::Status MakeRestripe(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
-                          NewJob& job) {
+absl::Status MakeRemoval(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
+                         NewJob& job) {
+  const auto pool = request.lun().empty() ? PoolNamed(descriptor, request.pool())
+                                          : PoolWithout(descriptor, request.lun());
+  if (!pool.ok()) return pool.status();
+  const std::string& name = descriptor.pools[pool->value()].name;
+  job.record.set_only_pool(pool->value() + 1);
   if (!request.lun().empty()) {
-    const auto pool = PoolWithout(descriptor, request.lun());
-    if (!pool.ok()) return pool.status();
-    job.record.set_subject(absl::StrCat("pool ", descriptor.pools[pool->value()].name,
-                                        ", without LUN ", request.lun()));
-    job.record.set_only_pool(pool->value() + 1);
+    job.record.set_subject(absl::StrCat("pool ", name, ", without LUN ", request.lun()));
     job.record.set_without_lun(request.lun());
     return absl::OkStatus();
   }
+  job.record.set_subject(absl::StrCat("removal of pool ", name));
+  job.record.set_without_pool(true);
+  job.closes = LiveSetsOf(descriptor, *pool);
+  return CheckRemoval(descriptor, *pool);
+}
+
+absl::Status MakeRestripe(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
+                          NewJob& job) {
+  if (request.remove()) return MakeRemoval(request, descriptor, job);
   const auto pool = PoolNamed(descriptor, request.pool());
   if (!pool.ok()) return pool.status();
   if (absl::Status s = MayDrain(descriptor.pools[pool->value()]); !s.ok()) return s;

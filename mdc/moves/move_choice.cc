@@ -90,7 +90,7 @@ class Chooser {
         MoveParts([](const Part& part) { return part.area.has_value(); });
         break;
       case v1::JOB_RESTRIPE:
-        choice_.request.goal_pool_only = true;
+        choice_.request.goal_pool_only = !job_.without_pool();
         choice_.request.goal_pool = PoolId(job_.only_pool() - 1);
         MoveParts([](const Part& part) { return part.area.has_value(); });
         break;

@@ -3,7 +3,8 @@
 //   kind         moves                                     to
 //   defragment   what lies in many pieces                  where it lies in half as many, or fewer
 //   drain        what lies in the job's areas (closed)     wherever the file may lie
-//   restripe     what lies in the slice (closed)           elsewhere in the pool
+//   restripe     what lies in the slice (closed)           elsewhere in the pool; of one that goes,
+//                                                          as drain
 //   rebalance    a share of what lies in the job's areas   the emptiest open stripe set of the pool
 //   place        what lies in pools of other affinities    a pool of the file's affinity
 // Changes nothing. Threads: the core thread.

@@ -23,8 +23,8 @@ std::uint32_t NewBreadth(const Pool& pool, const StripeSet& set, const Striping&
 }
 
 bool IsSo(const Pool& pool, const StripeSet& set, const Striping& to) {
-  return set.is_gap() ||
-         (NewBreadth(pool, set, to) == pool.BreadthOf(set) && !HasLun(set, to.without_lun));
+  return set.is_gap() || (!to.nothing && NewBreadth(pool, set, to) == pool.BreadthOf(set) &&
+                          !HasLun(set, to.without_lun));
 }
 
 // So many rows are a whole number of the new stripe units on each LUN.
@@ -120,8 +120,30 @@ absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std
                                           "; \"reeladm show\" lists them"));
 }
 
+absl::Status CheckRemoval(const VolumeDescriptor& descriptor, PoolId id) {
+  const Pool& pool = descriptor.pools[id.value()];
+  const auto refused = [&](std::string_view why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("pool ", pool.name, " ", std::string(why), ": it cannot be removed"));
+  };
+  if (pool.is_removed()) return refused("has been removed");
+  if ((pool.flags & Pool::kMetadata) != 0) return refused("holds the metadata");
+  const bool has_seat = std::ranges::any_of(pool.sets, [&](const StripeSet& set) {
+    return std::ranges::find(set.luns, descriptor.seat_lun, &LunEntry::lun) != set.luns.end();
+  });
+  if (has_seat) return refused("has the LUN that says which controller is active");
+  const bool others = std::ranges::any_of(descriptor.pools, [&](const Pool& other) {
+    return &other != &pool && (other.flags & Pool::kData) != 0 &&
+           (other.flags & Pool::kExclusive) == 0;
+  });
+  if (!others) return refused("is the only one for files without an affinity");
+  return absl::OkStatus();
+}
+
 Striping StripingOf(const v1::JobRecord& job) {
-  return {.breadth_blocks = job.breadth_blocks(), .without_lun = job.without_lun()};
+  return {.breadth_blocks = job.breadth_blocks(),
+          .without_lun = job.without_lun(),
+          .nothing = job.without_pool()};
 }
 
 absl::StatusOr<std::optional<Run>> NextSlice(const VolumeDescriptor& descriptor, PoolId id,
@@ -131,6 +153,7 @@ absl::StatusOr<std::optional<Run>> NextSlice(const VolumeDescriptor& descriptor,
   for (std::size_t i = 0; i < areas.size(); ++i) {
     const StripeSet& set = pool.sets[i];
     if (IsSo(pool, set, to)) continue;
+    if (to.nothing) return areas[i];
     const std::uint64_t row = std::uint64_t{pool.BreadthOf(set)} * set.luns.size();
     const std::uint64_t together = RowsTogether(pool.BreadthOf(set), NewBreadth(pool, set, to));
     // (Halved, it is found in few tries; what is left of the room makes the next slice larger.)
@@ -184,7 +207,12 @@ absl::StatusOr<VolumeDescriptor> Restriped(const VolumeDescriptor& before,
   set.rows -= rows;
   if (set.rows == 0) pool.sets.erase(pool.sets.begin() + static_cast<std::ptrdiff_t>(index));
   AddGap(pool.sets, index, order.slice.length_blocks);
-  if (made.rows > 0 && !made.luns.empty()) Append(pool, std::move(made), before.block_bytes);
+  if (made.rows > 0 && !made.luns.empty() && !order.to.nothing)
+    Append(pool, std::move(made), before.block_bytes);
+  if (pool.is_removed()) {
+    pool.flags = Pool::kData | Pool::kExclusive;
+    pool.affinities.clear();
+  }
   if (absl::Status s = ValidateDescriptor(next); !s.ok()) return s;
   if (const auto framed = EncodeDescriptor(next); !framed.ok()) return framed.status();
   return next;

@@ -1,5 +1,5 @@
 // Restriping: the sets of a pool become other ones on the LUNs that it has, slice by slice: with
-// another stripe breadth, or without a LUN.
+// another stripe breadth, or without a LUN, or not at all.
 //
 //   choose a slice: the first rows of a set that is to be another ─closed─► empty it (moves)
 //     ▲                                                                        │ all of it is free
@@ -26,6 +26,7 @@ namespace reel::mdc {
 struct Striping {
   std::uint32_t breadth_blocks = 0;  // 0: each set's own
   std::string without_lun;           // its name; empty: each set keeps its LUNs
+  bool nothing = false;              // gaps: the pool is removed
 };
 Striping StripingOf(const v1::JobRecord& job);
 
@@ -42,9 +43,12 @@ absl::Status CheckBreadth(const VolumeDescriptor& descriptor, PoolId pool,
 // The pool that the LUN can be taken out of. NOT_FOUND: there is no such LUN. FAILED_PRECONDITION:
 // why the volume needs it.
 absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun);
+// FAILED_PRECONDITION: why the volume needs the pool.
+absl::Status CheckRemoval(const VolumeDescriptor& descriptor, PoolId pool);
 
-// The next slice: as large as there is room in the pool for what it holds. nullopt: the pool is so
-// everywhere. RESOURCE_EXHAUSTED: there is too little room, and how much is needed.
+// The next slice: as large as there is room in the pool for what it holds; where the pool goes, a
+// set. nullopt: the pool is so everywhere. RESOURCE_EXHAUSTED: there is too little room, and how
+// much is needed.
 absl::StatusOr<std::optional<Run>> NextSlice(const VolumeDescriptor& descriptor, PoolId pool,
                                              const Striping& to, const Allocator& allocator);
 

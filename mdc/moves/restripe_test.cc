@@ -63,7 +63,8 @@ TEST(RestripeTest, NoBlockThatBothMapsHaveLiesElsewhere) {
   // Five rows of 16 are two of 40: nothing is lost between slices.
   std::uint64_t start = 0;
   for (const std::uint64_t rows : {20, 5, 75}) {
-    const auto next = Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), {kNew, ""}});
+    const auto next =
+        Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), {.breadth_blocks = kNew}});
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_EQ(next->generation, volume.generation + 1);
     const Places before = PlacesOf(volume), after = PlacesOf(*next);
@@ -93,9 +94,9 @@ TEST(RestripeTest, NoBlockThatBothMapsHaveLiesElsewhere) {
 }
 
 TEST(RestripeTest, WhatIsLeftOverOfTheLastRowsIsLost) {
-  const auto next = Restriped(TwoLuns(), {JobId(1), Slice(0, 99), {kNew, ""}});
+  const auto next = Restriped(TwoLuns(), {JobId(1), Slice(0, 99), {.breadth_blocks = kNew}});
   ASSERT_TRUE(next.ok());
-  const auto last = Restriped(*next, {JobId(1), Slice(99 * kOld * 2, 1), {kNew, ""}});
+  const auto last = Restriped(*next, {JobId(1), Slice(99 * kOld * 2, 1), {.breadth_blocks = kNew}});
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(last->pools[0].sets.back().rows, 99 * kOld / kNew);
 }
@@ -103,8 +104,8 @@ TEST(RestripeTest, WhatIsLeftOverOfTheLastRowsIsLost) {
 TEST(RestripeTest, OnlyTheFirstRowsOfASetAreASlice) {
   for (const mdc::Run& slice :
        {Slice(32, 10), Slice(0, 101), mdc::Run{PoolId(0), PoolBlock(0), 33}}) {
-    EXPECT_TRUE(
-        absl::IsFailedPrecondition(Restriped(TwoLuns(), {JobId(1), slice, {kNew, ""}}).status()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(
+        Restriped(TwoLuns(), {JobId(1), slice, {.breadth_blocks = kNew}}).status()));
   }
 }
 
@@ -121,7 +122,8 @@ TEST(RestripeTest, ALunThatIsRemovedIsInNoSetAfterTheLastSlice) {
   VolumeDescriptor volume = TwoLuns();
   std::uint64_t start = 0;
   for (const std::uint64_t rows : {30, 70}) {
-    const auto next = Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), {0, "lun2"}});
+    const auto next =
+        Restriped(volume, RestripeOrder{JobId(1), Slice(start, rows), {.without_lun = "lun2"}});
     ASSERT_TRUE(next.ok()) << next.status();
     const Places before = PlacesOf(volume);
     for (const auto& [block, place] : PlacesOf(*next)) {
@@ -136,6 +138,54 @@ TEST(RestripeTest, ALunThatIsRemovedIsInNoSetAfterTheLastSlice) {
   EXPECT_EQ(volume.pools[0].sets[1].luns, std::vector{TwoLuns().pools[0].sets[0].luns[0]});
   EXPECT_EQ(volume.pools[0].capacity_blocks(), kRows * kOld);
   EXPECT_EQ(volume.pools[0].breadth_blocks, kOld);
+}
+
+VolumeDescriptor WithAnotherPool() {
+  VolumeDescriptor volume = TwoLuns();
+  Pool pool = volume.pools[0];
+  pool.name = "old";
+  pool.flags = Pool::kData;
+  pool.affinities = {"old"};
+  for (LunEntry& lun : pool.sets[0].luns) {
+    lun.name += "-old";
+    lun.lun.bytes[1] = 1;
+  }
+  pool.sets.push_back(pool.sets[0]);
+  for (LunEntry& lun : pool.sets[1].luns) lun.data_start_bytes += kGiB;
+  volume.pools.push_back(pool);
+  return volume;
+}
+
+TEST(RestripeTest, APoolThatIsRemovedKeepsItsPlace) {
+  VolumeDescriptor volume = WithAnotherPool();
+  const std::uint64_t set = kRows * kOld * 2;
+  for (const std::uint64_t start : {std::uint64_t{0}, set}) {
+    const auto next =
+        Restriped(volume, {JobId(1), {PoolId(1), PoolBlock(start), set}, {.nothing = true}});
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(next->pools[1].is_removed(), start == set);
+    volume = *next;
+  }
+  EXPECT_EQ(volume.pools[1].size_blocks(), 2 * set) << "no address comes back";
+  EXPECT_EQ(volume.pools[1].capacity_blocks(), 0u);
+  EXPECT_TRUE(volume.pools[1].affinities.empty());
+  const auto bytes = EncodeDescriptor(volume);
+  ASSERT_TRUE(bytes.ok());
+  const auto read = DecodeDescriptor(std::as_bytes(std::span(*bytes)));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, volume);
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckRemoval(volume, PoolId(1))));
+}
+
+TEST(RestripeTest, APoolThatTheVolumeNeedsIsSaid) {
+  VolumeDescriptor volume = WithAnotherPool();
+  EXPECT_TRUE(CheckRemoval(volume, PoolId(1)).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckRemoval(volume, PoolId(0)))) << "metadata";
+  volume.pools[0].flags = Pool::kMetadata;
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckRemoval(volume, PoolId(1)))) << "the only data";
+  volume = WithAnotherPool();
+  volume.seat_lun = volume.pools[1].sets[0].luns[1].lun;
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckRemoval(volume, PoolId(1)))) << "the seat";
 }
 
 TEST(RestripeTest, ALunThatTheVolumeNeedsIsSaid) {

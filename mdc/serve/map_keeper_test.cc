@@ -224,6 +224,7 @@ TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
   ASSERT_TRUE(Add().ok());
   v1::StartJobRequest request;
   request.set_kind(v1::JOB_RESTRIPE);
+  request.set_remove(true);
   request.set_lun("lun.img");
   EXPECT_TRUE(OnCore<bool>([&](Core& core) { return core.StartJob(request).ok(); }));
   const auto state = [&] {
@@ -234,7 +235,7 @@ TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
     });
   };
   while (state() == v1::JOB_RUNNING) std::this_thread::yield();
-  EXPECT_EQ(state(), v1::JOB_DONE);
+  ASSERT_EQ(state(), v1::JOB_DONE);
   EXPECT_EQ(Show().pools(1).luns_size(), 1);
   EXPECT_THAT(Show().alarms(), IsEmpty());
   const auto label = ReadLabel(*Open(new_.path()));
@@ -244,6 +245,28 @@ TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
   const auto again = Add();
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(Show().pools(1).free_bytes(), Show().pools(1).total_bytes());
+  ExpectClean();
+}
+
+TEST_F(MapKeeperTest, APoolIsRemovedAndAddedAgain) {
+  v1::ChangeMapRequest add;
+  add.mutable_add_pool()->set_pool("more");
+  add.mutable_add_pool()->set_data(true);
+  add.mutable_add_pool()->add_luns(new_.path());
+  ASSERT_TRUE(Change(add).ok());
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  request.set_remove(true);
+  request.set_pool("more");
+  EXPECT_TRUE(OnCore<bool>([&](Core& core) { return core.StartJob(request).ok(); }));
+  while (Show().pools_size() == 3) std::this_thread::yield();
+  EXPECT_THAT(Show().alarms(), IsEmpty());
+  ExpectClean();
+  const auto again = Change(add);
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_EQ(Show().pools_size(), 3);
+  EXPECT_EQ(Show().pools(2).free_bytes(), 64 * kMiB);
+  EXPECT_EQ(server_->descriptor().pools.size(), 3u) << "in its place";
   ExpectClean();
 }
 

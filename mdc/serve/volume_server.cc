@@ -224,6 +224,11 @@ void VolumeServer::Complete(v1::ShowReply& reply) const {
     }
   }
   DescribeStore(reply);
+  // Of one that was removed there is nothing to say.
+  auto& pools = *reply.mutable_pools();
+  pools.erase(std::remove_if(pools.begin(), pools.end(),
+                             [](const v1::ShowReply::Pool& pool) { return pool.luns().empty(); }),
+              pools.end());
   DescribeFencing(reply);
   if (std::string alarm = lun_work_.dumps->Alarm(); !alarm.empty())
     reply.add_alarms(std::move(alarm));

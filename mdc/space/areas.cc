@@ -42,7 +42,8 @@ std::vector<Run> ThoseOf(const VolumeDescriptor& descriptor, PoolId pool, bool g
 
 absl::StatusOr<PoolId> PoolNamed(const VolumeDescriptor& descriptor, const std::string& name) {
   for (std::uint32_t i = 0; i < descriptor.pools.size(); ++i) {
-    if (descriptor.pools[i].name == name) return PoolId(i);
+    const Pool& pool = descriptor.pools[i];
+    if (pool.name == name && !pool.is_removed()) return PoolId(i);
   }
   return absl::NotFoundError(absl::StrCat("volume ", descriptor.name, " has no pool ", name,
                                           "; \"reeladm show\" lists them"));

@@ -17,12 +17,12 @@ AdminCommands SessionCommands();
 AdminCommands FileCommands();
 AdminCommands LockCommands();
 AdminCommands SeatCommands();
-AdminCommands MapCommands();
+AdminCommands MapCommands();  // space/
 AdminCommands AffinityCommands();
 AdminCommands QuotaCommands();
 AdminCommands QosCommands();
 AdminCommands DumpCommands();
-AdminCommands JobCommands();
+AdminCommands JobCommands();  // space/
 AdminCommand ScrubCommand();  // space/
 AdminCommand FreeCommand();   // space/
 AdminCommands MeasureCommands();

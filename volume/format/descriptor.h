@@ -6,6 +6,7 @@
 // only then the other LUNs, so that a crash leaves either the old volume or the new one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -59,6 +60,9 @@ struct Pool {
   std::uint64_t BlocksOf(const StripeSet& set) const {
     return set.is_gap() ? set.rows : set.rows * BreadthOf(set) * set.luns.size();
   }
+  // A pool of gaps: it has no LUNs any more. Its place, and so the numbers of those behind it,
+  // stays, until a pool of its name is added. It is for data, exclusively, and has no affinity.
+  bool is_removed() const { return std::ranges::all_of(sets, &StripeSet::is_gap); }
   // One more than the highest address: the sum over the sets, gaps too; <= 2^48.
   std::uint64_t size_blocks() const;
   // What it holds: the sum over the sets without gaps.

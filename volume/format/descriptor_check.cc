@@ -72,7 +72,7 @@ absl::Status Checker::Check() {
   std::uint32_t flags = 0;
   for (std::size_t i = 0; i < descriptor_.pools.size(); ++i) {
     if (absl::Status status = CheckPool(i); !status.ok()) return status;
-    flags |= descriptor_.pools[i].flags;
+    if (!descriptor_.pools[i].is_removed()) flags |= descriptor_.pools[i].flags;
   }
   if ((flags & Pool::kMetadata) == 0) return Invalid("no pool takes metadata");
   if ((flags & Pool::kData) == 0) return Invalid("no pool takes data");
@@ -104,7 +104,8 @@ absl::Status Checker::CheckPool(std::size_t pool_index) {
       return Invalid("pool ", pool.name, ": affinity ", affinity, " is given twice");
     }
   }
-  if (std::ranges::all_of(pool.sets, &StripeSet::is_gap)) {
+  const bool may_be_removed = !pool.sets.empty() && (pool.flags & Pool::kMetadata) == 0;
+  if (pool.is_removed() && !may_be_removed) {
     return Invalid("pool ", pool.name, ": has no LUNs");
   }
   pool_blocks_ = 0;

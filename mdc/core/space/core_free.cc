@@ -42,7 +42,7 @@ void CoreImpl::Describe(v1::FreeReply& reply) const {
   std::uint64_t reserved = 0;
   for (std::uint32_t i = 0; i < descriptor_.pools.size(); ++i) {
     const Pool& pool = descriptor_.pools[i];
-    if ((pool.flags & Pool::kData) == 0) continue;
+    if ((pool.flags & Pool::kData) == 0 || pool.is_removed()) continue;
     affinities.insert(pool.affinities.begin(), pool.affinities.end());
     const FreeFacts space = allocator_->space_of(PoolId(i));
     reserved += space.reserved;
@@ -83,7 +83,7 @@ void CoreImpl::WatchFreeSpace() {
   const std::uint64_t removing = work_.orphans.removing().blocks * descriptor_.block_bytes;
   std::set<std::string> affinities{""};
   for (const Pool& pool : descriptor_.pools) {
-    if ((pool.flags & Pool::kData) == 0) continue;
+    if ((pool.flags & Pool::kData) == 0 || pool.is_removed()) continue;
     affinities.insert(pool.affinities.begin(), pool.affinities.end());
   }
   for (const std::string& affinity : affinities) {

@@ -55,7 +55,7 @@ absl::Status CoreImpl::StepJob(const Pending& op, OpContext& ctx, MoveFound& fou
   }
   const v1::JobRecord& job = *work_.moves.jobs.Find(op.job);
   if (job.state() != v1::JOB_RUNNING) return absl::OkStatus();
-  const std::uint64_t room = job.only_pool() == 0
+  const std::uint64_t room = job.only_pool() == 0 || job.without_pool()
                                  ? allocator_->total_free_blocks()
                                  : allocator_->free_blocks(PoolId(job.only_pool() - 1));
   const MoveLimits limits = work_.moves.Limits(descriptor_.block_bytes, room);
@@ -215,8 +215,7 @@ void CoreImpl::EndJob(JobId id, v1::JobState state, std::string problem) {
     spdlog::error("volume {}: job {} ({}) failed: {}", descriptor_.name, id.value(),
                   JobTable::KindWord(job.kind()), problem);
   }
-  const bool reopens = job.kind() == v1::JOB_RESTRIPE && !job.areas().empty();
-  if (reopens && !ReopenSlice(id, batch)) return;
+  if (!job.areas().empty() && !ReopenSlice(id, batch)) return;
   work_.moves.jobs.End(id, state, std::move(problem), ToProto(clock_.WallNow()), batch);
   work_.moves.plan.reset();
   work_.moves.tries = 0;
@@ -262,8 +261,8 @@ absl::StatusOr<Core::ChangedJob> CoreImpl::ChangeJob(JobId job, v1::JobState sta
       return absl::UnavailableError(absl::StrCat("the map is being changed for job ", job.value(),
                                                  "; try again in a moment"));
     }
-    if (state == v1::JOB_CANCELLED && !ReopenSlice(job, batch)) return health_;
   }
+  if (record != nullptr && state == v1::JOB_CANCELLED && !ReopenSlice(job, batch)) return health_;
   absl::Status status = work_.moves.jobs.Change(job, state, ToProto(clock_.WallNow()), batch);
   if (!status.ok()) return status;
   work_.scrub.changed = true;

@@ -106,7 +106,8 @@ void CoreImpl::FinishSlice(JobId id) {
   }
   if (job.kept_blocks() > 0) {
     return EndJob(id, v1::JOB_FAILED,
-                  absl::StrCat(job.kept_blocks(), " blocks have no room elsewhere in the pool"));
+                  absl::StrCat(job.kept_blocks(), " blocks have no room elsewhere",
+                               job.without_pool() ? "" : " in the pool"));
   }
   RecallReserved(slice);
   job.clear_next_inode();
@@ -123,8 +124,10 @@ void CoreImpl::OnRestriped(JobId job, const absl::Status& outcome) {
   RunWoken();
 }
 
+// A pool that was to go stays closed, as one that was drained: reeladm pool up opens it.
 bool CoreImpl::ReopenSlice(JobId id, WriteBatch& batch) {
   v1::JobRecord& job = *work_.moves.jobs.Find(id);
+  if (job.kind() != v1::JOB_RESTRIPE || job.without_pool()) return true;
   auto volume = ReadVolumeRecord();
   if (!volume.ok()) {
     health_ = volume.status();

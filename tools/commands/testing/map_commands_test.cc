@@ -62,7 +62,7 @@ TEST_F(MapCommandsTest, LunGrow) {
   EXPECT_EQ(Asked().grow().pool(), "data");
 }
 
-TEST_F(MapCommandsTest, LunRemoveBeginsAJob) {
+TEST_F(MapCommandsTest, RemovingBeginsAJob) {
   v1::JobsReply jobs;
   jobs.add_jobs()->set_job(7);
   jobs.mutable_jobs(0)->mutable_record()->set_kind(v1::JOB_RESTRIPE);
@@ -73,9 +73,12 @@ TEST_F(MapCommandsTest, LunRemoveBeginsAJob) {
   EXPECT_THAT(*text, HasSubstr("without LUN data3"));
   const auto asked = api_.Asked<v1::StartJobRequest>();
   EXPECT_EQ(asked.kind(), v1::JOB_RESTRIPE);
+  EXPECT_TRUE(asked.remove());
   EXPECT_EQ(asked.lun(), "data3");
   EXPECT_EQ(asked.rate_bytes(), 100U << 20);
   EXPECT_TRUE(absl::IsInvalidArgument(Run("lun remove data3 rate none").status()));
+  ASSERT_TRUE(Run("pool remove old").ok());
+  EXPECT_EQ(api_.Asked<v1::StartJobRequest>().pool(), "old");
 }
 
 TEST_F(MapCommandsTest, PoolAdd) {

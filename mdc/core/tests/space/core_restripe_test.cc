@@ -205,7 +205,11 @@ class CoreRemoveLunTest : public CoreRestripeTest {
     CoreDrainTest::Restart();
   }
   absl::StatusOr<Core::ChangedJob> Remove(const std::string& lun) {
-    return CoreDrainTest::Start(v1::JOB_RESTRIPE, "", lun);
+    v1::StartJobRequest request;
+    request.set_kind(v1::JOB_RESTRIPE);
+    request.set_remove(true);
+    request.set_lun(lun);
+    return harness_.core_->StartJob(request);
   }
   void ExpectRemoved() {
     for (const StripeSet& set : harness_.volume_.pools[1].sets) {
@@ -243,6 +247,34 @@ TEST_F(CoreRemoveLunTest, ItGoesOnInTheNextEpoch) {
   PassTaking(60'000);
   EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
   ExpectRemoved();
+}
+
+TEST_F(CoreRestripeTest, APoolIsRemoved) {
+  Fill(0.4);
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  request.set_remove(true);
+  request.set_pool("more");
+  const auto job = harness_.core_->StartJob(request);
+  ASSERT_TRUE(job.ok()) << job.status();
+  PassTaking(30'000);
+  Restart();
+  PassTaking(30'000);
+  EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
+  EXPECT_TRUE(harness_.volume_.pools[1].is_removed());
+  for (const std::uint64_t inode : inodes_) {
+    std::uint64_t blocks = 0;
+    for (const auto& extent : ExtentsOf(inode)) {
+      EXPECT_EQ(extent.places(0).pool(), 0u);
+      blocks += extent.length_blocks();
+    }
+    EXPECT_GE(blocks, kEach);
+  }
+  EXPECT_EQ(FreeIn(1), 0u);
+  EXPECT_THAT(Problems(), IsEmpty());
+  const std::uint64_t later = a_.Create("later", /*open=*/true);
+  EXPECT_EQ(CoreJobsTest::Fill(later, 0, kEach), 0) << "its affinity means nothing any more";
+  EXPECT_TRUE(absl::IsNotFound(harness_.core_->StartJob(request).status()));
 }
 
 TEST_F(CoreRemoveLunTest, WhatTheOthersCannotHoldStaysWhereItIs) {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "tools/commands/command_table.h"
-#include "tools/commands/jobs.h"
+#include "tools/commands/space/jobs.h"
 #include "tools/commands/view.h"
 #include "volume/base/size.h"
 
@@ -118,19 +118,23 @@ std::string MapText(const Json& json) {
   return json.contains("luns") ? ClosedText(json) : ChangedText(json);
 }
 
-absl::StatusOr<Json> RemoveLun(AdminContext& context, const Words& given) {
+// A LUN, or a pool: what the first word says.
+absl::StatusOr<Json> Remove(AdminContext& context, const Words& given) {
   v1::StartJobRequest request;
   request.set_kind(v1::JOB_RESTRIPE);
+  request.set_remove(true);
   const auto words = WithoutRate(given, request);
   if (!words.ok()) return words.status();
-  if (words->size() != 3) return absl::InvalidArgumentError("use: lun remove LUN [rate SIZE]");
-  request.set_lun((*words)[2]);
+  if (words->size() != 3) {
+    return absl::InvalidArgumentError(absl::StrCat("use: ", given[0], " remove NAME [rate SIZE]"));
+  }
+  given[0] == "lun" ? request.set_lun((*words)[2]) : request.set_pool((*words)[2]);
   return StartJob(context, std::move(request));
 }
 
 absl::StatusOr<Json> Lun(AdminContext& context, const Words& words) {
   if (words[1] == "add") return AddLuns(context, words);
-  if (words[1] == "remove") return RemoveLun(context, words);
+  if (words[1] == "remove") return Remove(context, words);
   if (words[1] != "grow") return CloseSpace(context, "", words[2], words[1] == "down");
   v1::ChangeMapRequest request;
   request.mutable_grow()->set_pool(words[2]);
@@ -200,6 +204,7 @@ absl::StatusOr<Json> SetPool(AdminContext& context, const Words& words) {
 absl::StatusOr<Json> Pool(AdminContext& context, const Words& words) {
   if (words[1] == "add") return AddPool(context, words);
   if (words[1] == "set") return SetPool(context, words);
+  if (words[1] == "remove") return Remove(context, words);
   if (words[1] != "rename") return CloseSpace(context, words[2], "", words[1] == "down");
   v1::ChangeMapRequest request;
   request.mutable_rename()->set_pool(words[2]);
@@ -221,14 +226,16 @@ AdminCommands MapCommands() {
                     "lun add data /dev/mapper/used force=/dev/mapper/used", "lun grow data",
                     "lun remove data3", "lun remove data3 rate 200M", "lun down data3"}},
       {.name = "pool",
-       .usage = "add NAME ARGUMENT... | rename POOL NAME | set POOL ARGUMENT... | down POOL | "
-                "up POOL",
-       .help = "add a pool, say something else of one, or allocate nothing in it",
+       .usage = "add NAME ARGUMENT... | rename POOL NAME | set POOL ARGUMENT... | "
+                "remove POOL [rate SIZE] | down POOL | up POOL",
+       .help = "add a pool, say something else of one, remove one, as a job that moves what lies "
+               "there elsewhere, or allocate nothing in it",
        .run = Pool,
        .text = MapText,
        .examples = {"pool add archive /dev/mapper/big1 affinities=archive exclusive=yes",
                     "pool add fast /dev/nvme0n1 breadth=256K", "pool rename data edit",
-                    "pool set archive affinities=archive,old", "pool down archive"}}};
+                    "pool set archive affinities=archive,old", "pool remove archive",
+                    "pool down archive"}}};
 }
 
 }  // namespace reel::tools

@@ -1,4 +1,4 @@
-#include "tools/commands/jobs.h"
+#include "tools/commands/space/jobs.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

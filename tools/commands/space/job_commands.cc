@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tools/commands/command_table.h"
-#include "tools/commands/jobs.h"
+#include "tools/commands/space/jobs.h"
 #include "tools/commands/view.h"
 #include "volume/base/size.h"
 
