@@ -25,7 +25,7 @@ namespace reel::mdc {
 // What the sets of a pool are to be.
 struct Striping {
   std::uint32_t breadth_blocks = 0;  // 0: each set's own
-  std::string without_lun;           // its name; empty: each set keeps its LUNs
+  std::string without_lun{};         // its name; empty: each set keeps its LUNs
   bool nothing = false;              // gaps: the pool is removed
 };
 Striping StripingOf(const v1::JobRecord& job);

@@ -12,6 +12,7 @@ namespace {
 
 // Where a standby's answer names the active controller.
 constexpr char kActiveTrailer[] = "reel-active";
+constexpr char kStoppedTrailer[] = "reel-stopped";  // … and there will be none by itself
 
 std::string TextOf(const VolumeRole::Active& active) {
   if (!active.address.empty()) return absl::StrCat("the active one is ", active.address);
@@ -164,6 +165,7 @@ VolumeServer* AdminService::Find(grpc::ServerContext& context, const std::string
     if (VolumeServer* server = role->server()) return server;
     const VolumeRole::Active active = role->active();
     context.AddTrailingMetadata(kActiveTrailer, active.address);
+    if (active.stopped) context.AddTrailingMetadata(kStoppedTrailer, "");
     *why =
         grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
                      absl::StrCat("this MDC is a standby of volume ", name, "; ", TextOf(active)));

@@ -28,9 +28,11 @@ def run(*command, **options):
 
 
 def until(check):
-    """Asks until it is so; the guard of each test bounds it."""
+    """Asks until it is so, ever less often; the guard of each test bounds it."""
+    pause = 0.05
     while not check():
-        threading.Event().wait(0.05)
+        threading.Event().wait(pause)
+        pause = min(pause * 1.5, 0.5)
 
 
 def _takes_direct_io(directory):
@@ -67,6 +69,7 @@ class Cluster:
         self.bin = bin
         configuration = {**ONE_MDC, **configuration}
         self.mdcs = [f"mdc{n}" for n in range(1, 1 + configuration["mdcs"])]
+        self._where = ""  # of the MDCs
         self.base = scratch_directory()
         os.chmod(self.base, 0o755)  # for the tests that are other users
         self.dir = os.path.join(self.base, "cluster")
@@ -92,7 +95,8 @@ class Cluster:
         self.lab("up", "--bin", self.bin, *arguments)
 
     def lab_command(self, verb):
-        return [LAB, verb, "--dir", self.dir]
+        # (By this very interpreter: what finds another one may cost more than what it runs.)
+        return [sys.executable, "-B", LAB, verb, "--dir", self.dir]
 
     def lab(self, verb, *arguments):
         return run(*self.lab_command(verb), *arguments)
@@ -149,9 +153,11 @@ class Cluster:
         """The JSON of `reeladm --json COMMAND`, of a cluster whose MDCs run."""
         tls = [part for key, path in self.tls_files("admin").items()
                for part in ("--" + key.replace("_", "-"), path)]
-        hosts = self.hosts()
-        done = self.tool("reeladm", "--mdc", ",".join(hosts[mdc]["where"] for mdc in self.mdcs),
-                         "--volume", "reel", "--json", *tls, *command)
+        if not self._where:  # (they stay where they are)
+            hosts = self.hosts()
+            self._where = ",".join(hosts[mdc]["where"] for mdc in self.mdcs)
+        done = self.tool("reeladm", "--mdc", self._where, "--volume", "reel", "--json", *tls,
+                         *command)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

@@ -4,6 +4,7 @@ import os
 import random
 import threading
 
+import pytest
 from cluster import until
 
 CLUSTER = {"mdcs": 2, "pool": [
@@ -39,14 +40,11 @@ def job(cluster, number):
 
 
 def finish(cluster, number):
-    """Also across a failover: a standby may be asked first, and name one that is dead by now."""
+    """The job as it ended."""
     found = {}
 
     def over():
-        try:
-            found.update(job(cluster, number))
-        except AssertionError:
-            return False
+        found.update(job(cluster, number))
         return found["state"] not in ("running", "paused")
     until(over)
     return found
@@ -209,6 +207,7 @@ def test_a_job_is_paused_resumed_and_cancelled(cluster, room):
     assert job(cluster, number)["moved_bytes"] < 32 * MIB
 
 
+@pytest.mark.seconds(600)
 def test_programs_lose_nothing_while_their_files_move(cluster, room):
     """… and while controllers die."""
     workers = [Worker(f"{room[n % 2]}/file{n}", seed=n) for n in range(4)]
@@ -216,9 +215,9 @@ def test_programs_lose_nothing_while_their_files_move(cluster, room):
     for worker in workers:
         worker.start()
     moved = 0
-    for turn in range(6):
+    for turn in range(3):
         number = start(cluster, "defrag", "rate", "64M")
-        if turn in (1, 3):
+        if turn == 1:
             until(lambda: job(cluster, number)["moved_bytes"] > 0 or
                   job(cluster, number)["state"] != "running")
             kill_active(cluster)

@@ -65,8 +65,9 @@ class AdminApi {
 };
 
 // Over gRPC to one of `mdcs` ("HOST:PORT"); connects at the first call, and each call waits at most
-// `timeout_ms`. What a standby cannot answer is asked of the active controller that it names; where
-// there is no answer, the next one is asked, but nothing that might be done twice by that.
+// `timeout_ms`. What a standby cannot answer is asked of the active controller that it names, and
+// again while that one is not there, or nobody is; where there is no answer, the next one is asked,
+// but nothing that might be done twice by that.
 std::unique_ptr<AdminApi> ConnectAdmin(std::vector<std::string> mdcs, std::uint32_t timeout_ms,
                                        std::optional<TlsMaterial> tls);
 

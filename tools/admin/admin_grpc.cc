@@ -12,6 +12,7 @@
 #include "proto/protocol.h"
 #include "proto/tls/tls_probe.h"
 #include "tools/admin/admin_api.h"
+#include "volume/base/thread.h"
 
 namespace reel::tools {
 namespace {
@@ -21,10 +22,13 @@ using google::protobuf::Message;
 constexpr std::uint32_t kProbeTimeoutMs = 1000;
 // By which a standby names the active controller, and how often that is believed for one question.
 constexpr char kActiveTrailer[] = "reel-active";
+constexpr char kStoppedTrailer[] = "reel-stopped";
 constexpr int kMaxSentOn = 2;
 constexpr char kService[] = "/reel.v1.Admin/";
 // How long one controller of several is waited for, until the next one is asked.
 constexpr std::chrono::milliseconds kConnectTimeout{700};
+constexpr std::chrono::milliseconds kSeatPause{200};
+using Deadline = std::chrono::steady_clock::time_point;
 
 class GrpcAdmin final : public AdminApi {
  public:
@@ -112,10 +116,14 @@ class GrpcAdmin final : public AdminApi {
                : grpc::Status(grpc::StatusCode::INTERNAL, "the answer cannot be read");
   }
 
-  // What one controller says; `*next` is whom it names instead, and empty where a standby knows of
-  // nobody.
+  // What a standby says of the active controller.
+  struct Standby {
+    std::string active;  // empty: it knows of none
+    bool stopped = false;
+  };
+  // What one controller says; `standby` is set where it is one.
   absl::Status AskOne(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                      const Message& request, Message& reply, std::optional<std::string>* next) {
+                      const Message& request, Message& reply, std::optional<Standby>& standby) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms_));
     if (spoken_.newest >= 2) context.AddMetadata(kProtocolMetadata, EncodeProtocol(spoken_));
@@ -131,15 +139,30 @@ class GrpcAdmin final : public AdminApi {
     }
     const auto& trailers = context.GetServerTrailingMetadata();
     if (const auto active = trailers.find(kActiveTrailer); active != trailers.end()) {
-      *next = std::string(active->second.data(), active->second.size());
+      standby = {.active = {active->second.data(), active->second.size()},
+                 .stopped = trailers.contains(kStoppedTrailer)};
     }
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
 
+  // While a volume's seat changes hands, its standbys name nobody, or one that is dead: they are
+  // asked again, as nothing was done.
   absl::Status Call(const std::string& method, const Message& request, Message& reply,
                     Repeat repeat) override {
+    const Deadline until =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms_);
+    for (;;) {
+      bool seat_changes = false;
+      absl::Status status = CallAny(method, request, reply, repeat, until, seat_changes);
+      if (!seat_changes || std::chrono::steady_clock::now() + kSeatPause >= until) return status;
+      SleepFor(kSeatPause);
+    }
+  }
+
+  // `seat_changes`: standbys have answered, and no active controller was found.
+  absl::Status CallAny(const std::string& method, const Message& request, Message& reply,
+                       Repeat repeat, Deadline until, bool& seat_changes) {
     using State = PendingChannels::State;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms_);
     std::vector<std::string> left = InOrder(), asked;
     absl::Status problem;
     for (int sent_on = 0; !left.empty();) {
@@ -156,14 +179,17 @@ class GrpcAdmin final : public AdminApi {
         continue;
       }
       asked.push_back(mdc);
-      std::optional<std::string> next;
-      const absl::Status status = AskOne(attempt.channel, method, request, reply, &next);
-      if (status.ok()) return status;
+      std::optional<Standby> standby;
+      const absl::Status status = AskOne(attempt.channel, method, request, reply, standby);
       const bool lost = absl::IsUnavailable(status);
-      if (!sends_on_ || !(lost || next) || (lost && repeat == Repeat::kNo)) return status;
+      const bool goes_on = sends_on_ && (lost ? repeat == Repeat::kYes : standby.has_value());
+      seat_changes = !status.ok() && goes_on && (seat_changes || (standby && !standby->stopped));
+      if (status.ok() || !goes_on) return status;
       // A standby knows more than one that says nothing.
-      if (problem.ok() || next) problem = status;
-      if (next && !next->empty() && sent_on++ < kMaxSentOn) left.insert(left.begin(), *next);
+      if (problem.ok() || standby) problem = status;
+      if (standby && !standby->active.empty() && sent_on++ < kMaxSentOn) {
+        left.insert(left.begin(), standby->active);
+      }
     }
     return problem;
   }
