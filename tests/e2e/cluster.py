@@ -69,7 +69,7 @@ class Cluster:
         self.bin = bin
         configuration = {**ONE_MDC, **configuration}
         self.mdcs = [f"mdc{n}" for n in range(1, 1 + configuration["mdcs"])]
-        self._where = ""  # of the MDCs
+        self._where = {}  # as they stay
         self.base = scratch_directory()
         os.chmod(self.base, 0o755)  # for the tests that are other users
         self.dir = os.path.join(self.base, "cluster")
@@ -151,15 +151,26 @@ class Cluster:
 
     def reeladm(self, *command):
         """The JSON of `reeladm --json COMMAND`, of a cluster whose MDCs run."""
-        tls = [part for key, path in self.tls_files("admin").items()
-               for part in ("--" + key.replace("_", "-"), path)]
-        if not self._where:  # (they stay where they are)
-            hosts = self.hosts()
-            self._where = ",".join(hosts[mdc]["where"] for mdc in self.mdcs)
-        done = self.tool("reeladm", "--mdc", self._where, "--volume", "reel", "--json", *tls,
-                         *command)
+        done = self.ask(",".join(self.where(mdc) for mdc in self.mdcs), *command)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+    def ask(self, mdcs, *command):
+        """`reeladm --json COMMAND` of the controllers at these addresses."""
+        tls = [part for key, path in self.tls_files("admin").items()
+               for part in ("--" + key.replace("_", "-"), path)]
+        return self.tool("reeladm", "--mdc", mdcs, "--volume", "reel", "--json", *tls, *command)
+
+    def where(self, host):
+        """The address of an MDC, or of another host that has one."""
+        if host not in self._where:
+            self._where = {name: row["where"] for name, row in self.hosts().items()}
+        return self._where[host]
+
+    def role(self, mdc):
+        """As it says itself: active, standby, …; None where it does not answer."""
+        done = self.ask(self.where(mdc), "--timeout-ms", "2000", "volumes")
+        return json.loads(done.stdout)["volumes"][0]["role"] if done.returncode == 0 else None
 
     def alarms(self):
         """Those of `reeladm show`. That a beat took long says what else this machine had to do."""
@@ -168,7 +179,7 @@ class Cluster:
 
     def active(self):
         """The name of the MDC that serves the volume."""
-        active = [name for name, host in self.hosts().items() if host.get("role") == "active"]
+        active = [mdc for mdc in self.mdcs if self.role(mdc) == "active"]
         assert len(active) == 1, self.hosts()
         return active[0]
 

@@ -55,7 +55,7 @@ def two_controllers_die_one_after_the_other(cluster, room):
         with open(os.path.join(there, name)) as file:  # waits for the standby
             assert file.read() == name
         survivor = cluster.active()  # it had waited as a standby
-        said, where = active_controller(cluster, survivor), cluster.hosts()[survivor]["where"]
+        said, where = active_controller(cluster, survivor), cluster.where(survivor)
         assert survivor != old and (said["role"], said["active"]) == ("active", where), said
         cluster.start(old)
 
@@ -70,14 +70,14 @@ def all_controllers_die_and_one_comes_back(cluster, room):
     cluster.kill(next(mdc for mdc in cluster.mdcs if mdc != standby))
     cluster.start(standby)
     assert cluster.active() == standby
-    assert active_controller(cluster, standby)["active"] == cluster.hosts()[standby]["where"]
+    assert active_controller(cluster, standby)["active"] == cluster.where(standby)
     with open(os.path.join(there, "kept")) as file:
         assert file.read() == "kept"
     cluster.up()
 
 
 def reeladm_at(cluster, mdc):
-    where = cluster.hosts()[mdc]["where"]
+    where = cluster.where(mdc)
     tls = [part for key, path in cluster.tls_files("admin").items()
            for part in ("--" + key.replace("_", "-"), path)]
 

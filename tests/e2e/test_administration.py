@@ -16,7 +16,7 @@ LOAD = os.path.join(os.path.dirname(LAB), "drill_load.py")
 
 
 def addresses(cluster):
-    return {mdc: cluster.hosts()[mdc]["where"] for mdc in cluster.mdcs}
+    return {mdc: cluster.where(mdc) for mdc in cluster.mdcs}
 
 
 def ask(cluster, *words, mdcs=None):
@@ -48,7 +48,7 @@ def roles(cluster, *mdcs):
 def settle(cluster):
     """Who has handed over begins anew, and answers nobody meanwhile: until all do."""
     for _ in range(300):
-        if {cluster.hosts()[mdc].get("role") for mdc in cluster.mdcs} == {"active", "standby"}:
+        if {cluster.role(mdc) for mdc in cluster.mdcs} == {"active", "standby"}:
             return
     raise AssertionError(cluster.hosts())
 

@@ -113,7 +113,7 @@ def test_the_example_unit(cluster, room, boots):
     with open(os.path.join(TOP, "deploy/systemd/mnt-reel.mount"), encoding="utf-8") as file:
         host = boots("noauto", units={UNIT: file.read()}, start=False)
     host.write("etc/reelfs/client.toml",
-               f'mdc = ["{cluster.hosts()["mdc1"]["where"]}"]\nluns = ["{cluster.luns()}"]\n')
+               f'mdc = ["{cluster.where("mdc1")}"]\nluns = ["{cluster.luns()}"]\n')
     host.enable(UNIT, "remote-fs.target")
     host.boot()
     host.run("systemctl", "start", UNIT)

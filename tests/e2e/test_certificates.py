@@ -195,7 +195,7 @@ def test_a_revoked_administrator_is_refused(cluster):
             os.chmod(copies[-1], 0o600)
 
     def ask():
-        return cluster.tool("reeladm", "--mdc", cluster.hosts()["mdc1"]["where"], *copies,
+        return cluster.tool("reeladm", "--mdc", cluster.where("mdc1"), *copies,
                             "volumes")
 
     assert ask().returncode == 0

@@ -139,7 +139,7 @@ def test_one_mdc_at_a_time(cluster):
     assert refused.returncode == 8 and refused.stderr.strip()
     config = os.path.join(cluster.scratch, "second.toml")
     with open(os.path.join(cluster.dir, "hosts", "mdc1", "mdc.toml")) as first:
-        address = cluster.hosts()["mdc1"]["where"]
+        address = cluster.where("mdc1")
         text = first.read().replace(address, "127.0.0.1:0")
     with open(config, "w") as second:
         second.write(text)

@@ -182,7 +182,7 @@ def test_controllers_die_while_the_map_changes(cluster, room):
             load.goes_on()
             path = image(cluster, f"extra{n}", 128)
             active = cluster.active()
-            where = cluster.hosts()[active]["where"]
+            where = cluster.where(active)
             asked = subprocess.Popen(
                 [os.path.join(cluster.bin, "reeladm"), "--config", cluster.own_config(), "--mdc",
                  where, "--volume", "reel", "lun", "add", "data", path],
@@ -190,7 +190,7 @@ def test_controllers_die_while_the_map_changes(cluster, room):
             threading.Event().wait(wait)  # tidy: sleep: it dies at another step each time
             cluster.kill(active)
             asked.wait(timeout=60)
-            until(lambda: any(host.get("role") == "active" for host in cluster.hosts().values()))
+            until(lambda: "active" in map(cluster.role, cluster.mdcs))
             cluster.start(active)
             names = [lun["name"] for lun in pool_of(cluster, "data")["luns"]]
             if f"extra{n}.img" not in names:

@@ -94,7 +94,7 @@ def test_a_lun_that_has_grown_at_the_target_is_noticed(cluster):
 def test_a_soft_mount_says_that_the_san_is_lost(cluster):
     directory = os.path.join(cluster.scratch, "soft")
     os.mkdir(directory)
-    where = cluster.hosts()["mdc1"]["where"]
+    where = cluster.where("mdc1")
     luns = ",".join(f"luns={lun['path']}" for pool in cluster.reeladm("show")["pools"]
                     for lun in pool["luns"])
     run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",

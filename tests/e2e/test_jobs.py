@@ -62,7 +62,7 @@ def kill_active(cluster):
     """The other one serves afterwards, and the killed one stands by."""
     killed = cluster.active()
     cluster.kill(killed)
-    until(lambda: [1 for host in cluster.hosts().values() if host.get("role") == "active"])
+    until(lambda: "active" in map(cluster.role, cluster.mdcs))
     cluster.start(killed)
 
 
@@ -133,7 +133,7 @@ def test_a_pool_is_drained(cluster, room):
     assert all(lun["closed"] for lun in pools["more"]["luns"]), "nothing comes there any more"
     assert pools["data"]["free_bytes"] == free["data"] - done["moved_bytes"]
     assert {name: digest(f"{two}/{name}") for name in written} == written
-    refused = cluster.tool("reeladm", "--mdc", cluster.hosts()["mdc1"]["where"], "drain", "meta")
+    refused = cluster.tool("reeladm", "--mdc", cluster.where("mdc1"), "drain", "meta")
     assert refused.returncode == 1 and "holds the metadata" in refused.stderr, refused.stderr
 
 

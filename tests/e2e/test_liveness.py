@@ -109,7 +109,7 @@ def test_forced_unmount_without_a_controller(cluster, room):
 
 def mount_by_hand(cluster, directory, options=""):
     os.makedirs(directory, exist_ok=True)
-    where = cluster.hosts()["mdc1"]["where"]
+    where = cluster.where("mdc1")
     run(os.path.join(BIN, "mount.reelfs"), "reel", directory, "-o",
         f"mdc={where},luns={cluster.luns()},config={cluster.own_config()},"
         f"log={directory}.log,{options}")

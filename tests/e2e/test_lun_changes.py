@@ -93,7 +93,7 @@ def test_a_mount_finds_its_lun_again_by_its_name_as_another_device(cluster):
     one. What was on its way without keys is waited out first (30 s)."""
     by_id, directory = (os.path.join(cluster.scratch, name) for name in ("by-id", "mount"))
     os.mkdir(directory)
-    where, log = cluster.hosts()["mdc1"]["where"], directory + ".log"
+    where, log = cluster.where("mdc1"), directory + ".log"
     others = [image(cluster, name) for name in ("meta1", "data2")]
     luns = ",".join(f"luns={path}" for path in (*others, by_id))
     with loop_device(image(cluster, "data1")) as first, \

@@ -83,7 +83,7 @@ def test_a_portal_that_no_path_goes_by_is_missed(cluster):
     reserve = other(the_portal_of(cluster, "ws1"))
     cluster.kill(reserve)
     bring_back(cluster, portals=[])
-    where = cluster.hosts()[reserve]["where"]
+    where = cluster.where(reserve)
     until(lambda: any(f"portal {where}: does not answer" in alarm
                       for alarm in cluster.alarms()))
     cluster.start(reserve)

@@ -55,11 +55,7 @@ def qos(cluster, *words):
 
 
 def refused(cluster, *words):
-    hosts = cluster.hosts()
-    tls = [part for key, path in cluster.tls_files("admin").items()
-           for part in ("--" + key.replace("_", "-"), path)]
-    done = cluster.tool("reeladm", "--mdc", ",".join(hosts[mdc]["where"] for mdc in cluster.mdcs),
-                        "--volume", "reel", *tls, "qos", *words)
+    done = cluster.ask(",".join(cluster.where(mdc) for mdc in cluster.mdcs), "qos", *words)
     assert done.returncode == 1, done.stdout
     return done.stderr
 

@@ -13,9 +13,7 @@ def scrub(cluster, *words):
 
 
 def refused(cluster, *words):
-    hosts = cluster.hosts()
-    where = ",".join(hosts[mdc]["where"] for mdc in cluster.mdcs)
-    done = cluster.tool("reeladm", "--mdc", where, "--volume", "reel", "--json", *words)
+    done = cluster.ask(",".join(cluster.where(mdc) for mdc in cluster.mdcs), *words)
     assert done.returncode == 1, (done.stdout, done.stderr)
     return done.stderr
 

@@ -122,7 +122,7 @@ class Terminal:
 
 def test_the_shell_survives_an_interrupt(cluster):
     shell = Terminal(os.path.join(cluster.bin, "reeladm"), "--config", cluster.own_config(),
-                     "--mdc", cluster.hosts()["mdc1"]["where"], "--volume", "reel")
+                     "--mdc", cluster.where("mdc1"), "--volume", "reel")
     shell.expect("reeladm reel> ")
     for _ in range(500):  # some come just before the shell waits for a key
         shell.type("no such line")

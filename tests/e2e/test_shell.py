@@ -19,7 +19,7 @@ FILE_BYTES = 3 << 20
 
 
 def where(cluster):
-    return ",".join(host["where"] for name, host in cluster.hosts().items() if "mdc" in name)
+    return ",".join(cluster.where(mdc) for mdc in cluster.mdcs)
 
 
 def ask(cluster, *words, options=()):

@@ -48,7 +48,7 @@ def mount(cluster, files, volume="reel", address=None):
     """A mount that must fail, in the foreground; (exit code, its line)."""
     place = os.path.join(cluster.scratch, "mnt")
     os.makedirs(place, exist_ok=True)
-    address = address or cluster.hosts()["mdc1"]["where"]
+    address = address or cluster.where("mdc1")
     options = ",".join([f"mdc={address}", f"luns={cluster.luns()}",
                         f"config={cluster.own_config()}", "retry=0",
                         *(f"{key}={path}" for key, path in files.items())])
@@ -61,7 +61,7 @@ def mount(cluster, files, volume="reel", address=None):
 def reeladm(cluster, files):
     arguments = [part for key, path in files.items()
                  for part in ("--" + key.replace("_", "-"), path)]
-    done = cluster.tool("reeladm", "--mdc", cluster.hosts()["mdc1"]["where"], *arguments, "volumes")
+    done = cluster.tool("reeladm", "--mdc", cluster.where("mdc1"), *arguments, "volumes")
     assert done.returncode != 0 and done.stderr.count("\n") == 1, done.stderr
     return done.returncode, done.stderr
 

@@ -59,7 +59,7 @@ def namespace(cluster):
 
 @pytest.mark.parametrize("command", ("umount {}", "umount -a -t fuse.reelfs"))
 def test_umount_waits_for_the_bytes_and_for_a_controller(cluster, room, namespace, command):
-    where = cluster.hosts()["mdc1"]["where"]
+    where = cluster.where("mdc1")
     mount = os.path.join(cluster.scratch, "own")
     os.makedirs(mount, exist_ok=True)
     log = f"{mount}.log"

@@ -132,7 +132,7 @@ def test_clients_first_under_load_on_the_other(cluster):
 
 def refused(cluster, versions):
     """What a mount and reeladm say that speak these."""
-    active = cluster.hosts()[cluster.active()]["where"]
+    active = cluster.where(cluster.active())
     with speaking(versions):
         return (cluster.lab_fails("start", "ws2"),
                 cluster.tool("reeladm", "--mdc", active, "volumes"))

@@ -136,7 +136,7 @@ def test_writers_side_by_side_on_both_hosts(room):
 def test_other_mount_options(cluster, room, option):
     mount = os.path.join(cluster.scratch, option.replace("=", "-"))
     os.mkdir(mount)
-    where = cluster.hosts()["mdc1"]["where"]
+    where = cluster.where("mdc1")
     run(os.path.join(BIN, "mount.reelfs"), "reel", mount, "-o",
         f"mdc={where},luns={cluster.luns()},config={cluster.own_config()},{option},"
         f"log={mount}.log")
