@@ -1,7 +1,6 @@
 #include "mdc/map/map_keeper.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <utility>
 
@@ -9,15 +8,9 @@
 #include "mdc/map/map_change.h"
 #include "mdc/space/areas.h"
 #include "spdlog/spdlog.h"
-#include "volume/format/label.h"
-#include "volume/lun/lun_fault.h"
-#include "volume/scsi/lun_times.h"
 
 namespace reel::mdc {
 namespace {
-
-// What a LUN that is busy is asked for once more, each time after a longer pause.
-constexpr std::uint32_t kTries = 6;
 
 std::uint64_t SizeOf(const VolumeDescriptor& volume) {
   std::uint64_t blocks = 0;
@@ -42,24 +35,6 @@ absl::StatusOr<std::vector<LunFacts>> FactsNow(const OpenVolume& volume) {
   return facts;
 }
 
-// The place of the LUN where it stands first, as its label says it.
-Label LabelOf(const VolumeDescriptor& volume, const Uuid& lun) {
-  for (std::uint32_t p = 0; p < volume.pools.size(); ++p) {
-    for (std::uint32_t s = 0; s < volume.pools[p].sets.size(); ++s) {
-      const std::vector<LunEntry>& luns = volume.pools[p].sets[s].luns;
-      const auto entry = std::ranges::find(luns, lun, &LunEntry::lun);
-      if (entry == luns.end()) continue;
-      return {.lun = lun,
-              .name = entry->name,
-              .volume = volume.volume,
-              .pool = p,
-              .stripe_set = s,
-              .position = static_cast<std::uint32_t>(entry - luns.begin())};
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 // ---- the thread -------------------------------------------------------------------------------
@@ -80,7 +55,7 @@ void MapKeeper::CatchUp() {
   Add([this](const absl::Status& may) {
     if (!may.ok()) return;
     WriteCopies(served_.maps.now());
-    Relabel(served_.maps.now(), /*grown=*/false);
+    labels_.Relabel(served_.maps.now(), /*grown=*/false);
   });
 }
 
@@ -205,7 +180,7 @@ absl::StatusOr<v1::ChangeMapReply> MapKeeper::DoChange(const v1::ChangeMapReques
     opened.emplace(lun.as.uuid, NamedLun{*std::move(path), lun.name});
   }
   if (absl::Status s = Install(before, *map, std::move(opened), *added); !s.ok()) return s;
-  if (request.has_grow()) Relabel(served_.maps.now(), /*grown=*/true);
+  if (request.has_grow()) labels_.Relabel(served_.maps.now(), /*grown=*/true);
   spdlog::info("volume {}: {}", map->name, TextOf(request));
   v1::ChangeMapReply reply;
   reply.set_map_generation(map->generation);
@@ -216,10 +191,43 @@ absl::StatusOr<v1::ChangeMapReply> MapKeeper::DoChange(const v1::ChangeMapReques
 void MapKeeper::Restripe(const RestripeOrder& order,
                          std::function<void(const absl::Status&)> done) {
   Add([this, order, done = std::move(done)](const absl::Status& may) {
-    if (!may.ok()) return done(may);
-    OpenVolume& before = served_.maps.now();
-    const auto map = Restriped(before.descriptor, order);
-    done(map.ok() ? Install(before, *map, {}, {}) : map.status());
+    done(may.ok() ? DoRestripe(order) : may);
+  });
+}
+
+absl::Status MapKeeper::DoRestripe(const RestripeOrder& order) {
+  OpenVolume& before = served_.maps.now();
+  const auto map = Restriped(before.descriptor, order);
+  if (!map.ok()) return map.status();
+  const auto& instead = order.to.instead;
+  if (!instead || HasLun(before.descriptor, instead->lun)) return Install(before, *map, {}, {});
+  const auto added = FindNewLun(before, *instead, served_.patterns);
+  if (!added.ok()) return added.status();
+  auto path = OpenLun(added->name, LunAccess::kReadWrite);
+  if (!path.ok()) return path.status();
+  return Install(before, *map, {{instead->lun, NamedLun{*std::move(path), added->name}}}, {*added});
+}
+
+void MapKeeper::Replace(v1::StartJobRequest request, Done<Core::ChangedJob> done) {
+  Add([this, request = std::move(request), done = std::move(done)](const absl::Status& may) {
+    done(may.ok() ? DoReplace(request) : absl::StatusOr<Core::ChangedJob>(may));
+  });
+}
+
+absl::StatusOr<Core::ChangedJob> MapKeeper::DoReplace(const v1::StartJobRequest& request) {
+  const OpenVolume& volume = served_.maps.now();
+  const std::vector<std::string> force(request.force().begin(), request.force().end());
+  const auto chosen = ChooseNewLuns(volume, {{request.with()}, force, served_.patterns});
+  if (!chosen.ok()) return chosen.status();
+  const ChosenLun& lun = chosen->front();
+  if (absl::Status s = CheckReplacement(volume.descriptor, request.lun(), lun.facts); !s.ok()) {
+    return s;
+  }
+  const auto path = OpenLun(lun.name, LunAccess::kReadWrite);
+  if (!path.ok()) return path.status();
+  if (absl::Status s = labels_.Name(**path, lun.as); !s.ok()) return s;
+  return AskCore<Core::ChangedJob>(served_.run_on_core, [&](Core& core) {
+    return core.StartJob(request, LunEntry{.lun = lun.as.uuid, .name = lun.as.name});
   });
 }
 
@@ -232,8 +240,8 @@ absl::Status MapKeeper::Install(OpenVolume& before, const VolumeDescriptor& map,
   if (!quarantine_ms.ok()) return quarantine_ms.status();
   if (absl::Status s = WriteSeat(next); !s.ok()) return s;
   WriteCopies(next);
-  Relabel(next, /*grown=*/false);
-  Unlabel(before, next);
+  labels_.Relabel(next, /*grown=*/false);
+  labels_.Unlabel(before, next);
   served_.maps.SetNow(next);
   served_.changed();
   const auto taken = AskCore<bool>(served_.run_on_core, [&](Core& core) -> absl::StatusOr<bool> {
@@ -247,43 +255,15 @@ absl::StatusOr<std::uint64_t> MapKeeper::TakeLuns(OpenVolume& before, OpenVolume
                                                   const std::vector<ChosenLun>& added) {
   auto held = served_.hold(next);
   absl::Status status = held.status();
-  if (status.ok()) status = Label(next, added);
+  if (status.ok()) status = labels_.Label(next, added);
   if (status.ok()) return held;
   (void)served_.hold(before);
   return status;
 }
 
-absl::Status MapKeeper::Label(const OpenVolume& next, const std::vector<ChosenLun>& added) {
-  for (const ChosenLun& one : added) {
-    reel::Label label = LabelOf(next.descriptor, one.as.uuid);
-    const auto flat = [&] {
-      std::size_t index = 0;
-      for (const Pool& pool : next.descriptor.pools) {
-        for (const StripeSet& set : pool.sets) {
-          for (const LunEntry& entry : set.luns) {
-            if (entry.lun == one.as.uuid) return index;
-            ++index;
-          }
-        }
-      }
-      return index;
-    };
-    Lun& lun = *next.luns[flat()];
-    label.generation = one.as.label_generation + 2;
-    label.size_bytes = lun.size_bytes();
-    absl::Status status = Persist([&] {
-      if (absl::Status may = served_.may_write(); !may.ok()) return may;
-      if (absl::Status s = PrepareNewLun(lun, one.as); !s.ok()) return s;
-      return WriteLabel(lun, label);
-    });
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status MapKeeper::WriteSeat(const OpenVolume& next) {
-  absl::Status status =
-      Persist([&] { return WriteDescriptor(next.seat_lun(), next.descriptor, served_.may_write); });
+  absl::Status status = WriteToLun(
+      [&] { return WriteDescriptor(next.seat_lun(), next.descriptor, served_.may_write); });
   if (status.ok()) return status;
   status =
       absl::Status(status.code(),
@@ -299,7 +279,7 @@ void MapKeeper::WriteCopies(const OpenVolume& next) {
   for (const auto& lun : next.luns) {
     if (!done.insert(lun.get()).second) continue;
     const absl::Status status =
-        Persist([&] { return WriteDescriptor(*lun, next.descriptor, served_.may_write); });
+        WriteToLun([&] { return WriteDescriptor(*lun, next.descriptor, served_.may_write); });
     if (status.ok()) continue;
     alarm =
         absl::StrCat(lun->name(), ": its copy of the volume's map is behind: ", status.message(),
@@ -308,62 +288,6 @@ void MapKeeper::WriteCopies(const OpenVolume& next) {
   }
   MutexLock lock(mutex_);
   alarm_ = std::move(alarm);
-}
-
-void MapKeeper::Relabel(const OpenVolume& next, bool grown) {
-  std::set<const Lun*> done;
-  for (const auto& lun : next.luns) {
-    if (!done.insert(lun.get()).second) continue;
-    const auto reading = ReadLabel(*lun);
-    if (!reading.ok()) continue;
-    reel::Label label = LabelOf(next.descriptor, reading->label.lun);
-    label.generation = reading->label.generation;
-    label.size_bytes =
-        grown ? std::max(lun->size_bytes(), reading->label.size_bytes) : reading->label.size_bytes;
-    if (label.volume != next.descriptor.volume || label == reading->label) continue;
-    ++label.generation;
-    const absl::Status status = Persist([&] {
-      const absl::Status may = served_.may_write();
-      return may.ok() ? WriteLabel(*lun, label) : may;
-    });
-    if (!status.ok()) {
-      spdlog::warn("volume {}: {}: its label is behind: {}", next.descriptor.name, lun->name(),
-                   std::string(status.message()));
-    }
-  }
-}
-
-void MapKeeper::Unlabel(const OpenVolume& before, const OpenVolume& next) {
-  std::set<const Lun*> done;
-  for (const auto& lun : next.luns) done.insert(lun.get());
-  for (const auto& lun : before.luns) {
-    if (!done.insert(lun.get()).second) continue;
-    absl::Status status = Persist([&]() -> absl::Status {
-      const auto reading = ReadLabel(*lun);
-      if (!reading.ok()) return reading.status();
-      if (reading->label.volume != next.descriptor.volume) return absl::OkStatus();
-      if (absl::Status may = served_.may_write(); !may.ok()) return may;
-      return WriteLabel(*lun, {.lun = reading->label.lun,
-                               .name = reading->label.name,
-                               .volume = {},
-                               .generation = reading->label.generation + 1,
-                               .size_bytes = reading->label.size_bytes});
-    });
-    spdlog::info("volume {}: {} has been removed", next.descriptor.name, lun->name());
-    if (status.ok()) continue;
-    spdlog::warn("volume {}: {}: its label still names the volume: {}; clear it with reel-label",
-                 next.descriptor.name, lun->name(), std::string(status.message()));
-  }
-}
-
-absl::Status MapKeeper::Persist(const std::function<absl::Status()>& once) const {
-  for (std::uint32_t tries = 0;; ++tries) {
-    absl::Status status = once();
-    const LunFault fault = FaultOf(status);
-    const bool passes = fault == LunFault::kBusy || fault == LunFault::kAborted;
-    if (!passes || tries >= kTries) return status;
-    SleepFor(std::chrono::milliseconds(LunBusyPauseMs(tries)));
-  }
 }
 
 }  // namespace reel::mdc

@@ -26,6 +26,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/map/core_call.h"
+#include "mdc/map/lun_labels.h"
 #include "mdc/map/new_luns.h"
 #include "mdc/map/volume_maps.h"
 #include "mdc/moves/restripe.h"
@@ -55,7 +56,7 @@ class MapKeeper {
   template <typename Reply>
   using Done = std::function<void(const absl::StatusOr<Reply>&)>;
 
-  explicit MapKeeper(Served served) : served_(std::move(served)) {}
+  explicit MapKeeper(Served served) : served_(std::move(served)), labels_(served_.may_write) {}
   ~MapKeeper() { Stop(); }
 
   // `done` runs once, on the thread of this object or within the call. UNAVAILABLE: this controller
@@ -67,6 +68,9 @@ class MapKeeper {
   // A slice of a pool is striped otherwise (mdc/moves/restripe.h); as above. REQUIRES: nobody has
   // anything of it, nor will.
   void Restripe(const RestripeOrder& order, std::function<void(const absl::Status&)> done);
+  // Begins a job that lets another LUN take a LUN's place: chosen, and cleared and labelled as
+  // nobody's, before the job begins. Errors as Change's and Core::StartJob's.
+  void Replace(v1::StartJobRequest request, Done<Core::ChangedJob> done);
   // Writes copies of the descriptor that are behind: a controller may have died before that.
   void CatchUp();
   void OnDurable(Sequence sequence);
@@ -80,6 +84,8 @@ class MapKeeper {
   void Add(Job job);
   void Main();
   absl::StatusOr<v1::ChangeMapReply> DoChange(const v1::ChangeMapRequest& request);
+  absl::StatusOr<Core::ChangedJob> DoReplace(const v1::StartJobRequest& request);
+  absl::Status DoRestripe(const RestripeOrder& order);
   absl::StatusOr<v1::CloseSpaceReply> DoCloseSpace(const v1::CloseSpaceRequest& request);
   // The next map is in force: of LUNs that are open, and of those added. Steps 2 to 6.
   absl::Status Install(OpenVolume& before, const VolumeDescriptor& map, OpenLuns opened,
@@ -88,16 +94,11 @@ class MapKeeper {
   // Steps 2 and 3.
   absl::StatusOr<std::uint64_t> TakeLuns(OpenVolume& before, OpenVolume& next,
                                          const std::vector<ChosenLun>& added);
-  absl::Status Label(const OpenVolume& next, const std::vector<ChosenLun>& added);
   absl::Status WriteSeat(const OpenVolume& next);
   void WriteCopies(const OpenVolume& next);
-  // Labels say where LUNs stand now; those that have grown, with `grown`, that too.
-  void Relabel(const OpenVolume& next, bool grown);
-  // What the next map has no more is free for others.
-  void Unlabel(const OpenVolume& before, const OpenVolume& next);
-  absl::Status Persist(const std::function<absl::Status()>& once) const;
 
   const Served served_;
+  const LunLabels labels_;
   mutable Mutex mutex_;
   CondVar wake_;    // jobs_
   CondVar synced_;  // durable_

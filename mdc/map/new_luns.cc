@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "volume/base/size.h"
 
 namespace reel::mdc {
 namespace {
@@ -103,6 +104,46 @@ absl::StatusOr<std::vector<ChosenLun>> ChooseNewLuns(const OpenVolume& volume,
     chosen.push_back(*std::move(lun));
   }
   return chosen;
+}
+
+absl::StatusOr<ChosenLun> FindNewLun(const OpenVolume& volume, const LunEntry& lun,
+                                     const std::vector<std::string>& patterns) {
+  for (const FoundLun& found : ScanLuns(patterns)) {
+    if (!found.status.ok() || found.reading.label.lun != lun.lun) continue;
+    auto chosen = LookAt(found.name, /*forced=*/false);
+    if (!chosen.ok()) return chosen.status();
+    if (absl::Status s = CheckVolumeOf(volume, *chosen); !s.ok()) return s;
+    return chosen;
+  }
+  return absl::NotFoundError(absl::StrCat("LUN ", lun.name, " (", lun.lun.ToString(),
+                                          ") is not there any more; connect it, then resume"));
+}
+
+absl::Status CheckReplacement(const VolumeDescriptor& descriptor, const std::string& old,
+                              const LunFacts& facts) {
+  std::uint64_t end_bytes = 0;
+  for (const Pool& pool : descriptor.pools) {
+    for (const StripeSet& set : pool.sets) {
+      for (const LunEntry& lun : set.luns) {
+        if (lun.name == facts.name) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("the volume has a LUN ", lun.name, ": give ", facts.path,
+                           " another name first, with reel-label write"));
+        }
+        if (lun.name != old) continue;
+        end_bytes = std::max(end_bytes, lun.data_start_bytes + set.rows * pool.BreadthOf(set) *
+                                                                   descriptor.block_bytes);
+      }
+    }
+  }
+  if (end_bytes == 0) {
+    return absl::NotFoundError(absl::StrCat("volume ", descriptor.name, " has no LUN ", old,
+                                            "; \"reeladm show\" lists them"));
+  }
+  if (facts.size_bytes >= end_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("LUN ", facts.path, " has ",
+                                                 FormatSize(facts.size_bytes), ", and ", old,
+                                                 " is used up to ", FormatSize(end_bytes)));
 }
 
 }  // namespace reel::mdc

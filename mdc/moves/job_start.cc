@@ -73,15 +73,22 @@ absl::Status MakeRebalance(const v1::StartJobRequest& request, const VolumeDescr
 }
 
 absl::Status MakeRemoval(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
-                         NewJob& job) {
-  const auto pool = request.lun().empty() ? PoolNamed(descriptor, request.pool())
-                                          : PoolWithout(descriptor, request.lun());
+                         const std::optional<LunEntry>& instead, NewJob& job) {
+  const auto pool = request.lun().empty()
+                        ? PoolNamed(descriptor, request.pool())
+                        : PoolWithout(descriptor, request.lun(), instead.has_value());
   if (!pool.ok()) return pool.status();
   const std::string& name = descriptor.pools[pool->value()].name;
   job.record.set_only_pool(pool->value() + 1);
   if (!request.lun().empty()) {
     job.record.set_subject(absl::StrCat("pool ", name, ", without LUN ", request.lun()));
     job.record.set_without_lun(request.lun());
+    if (instead) {
+      job.record.set_subject(
+          absl::StrCat("pool ", name, ", LUN ", instead->name, " for ", request.lun()));
+      job.record.set_with_lun(instead->lun.ToBytes());
+      job.record.set_with_name(instead->name);
+    }
     return absl::OkStatus();
   }
   job.record.set_subject(absl::StrCat("removal of pool ", name));
@@ -91,8 +98,8 @@ absl::Status MakeRemoval(const v1::StartJobRequest& request, const VolumeDescrip
 }
 
 absl::Status MakeRestripe(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
-                          NewJob& job) {
-  if (request.remove()) return MakeRemoval(request, descriptor, job);
+                          const std::optional<LunEntry>& instead, NewJob& job) {
+  if (request.remove()) return MakeRemoval(request, descriptor, instead, job);
   const auto pool = PoolNamed(descriptor, request.pool());
   if (!pool.ok()) return pool.status();
   if (absl::Status s = MayDrain(descriptor.pools[pool->value()]); !s.ok()) return s;
@@ -124,7 +131,8 @@ bool LooksAgain(v1::JobRecord& job, const Allocator& allocator) {
 }
 
 absl::StatusOr<NewJob> MakeJob(const v1::StartJobRequest& request,
-                               const VolumeDescriptor& descriptor, const Allocator& allocator) {
+                               const VolumeDescriptor& descriptor, const Allocator& allocator,
+                               const std::optional<LunEntry>& instead) {
   NewJob job;
   job.record.set_kind(request.kind());
   job.record.set_inode(request.inode());
@@ -141,7 +149,7 @@ absl::StatusOr<NewJob> MakeJob(const v1::StartJobRequest& request,
       made = MakeRebalance(request, descriptor, allocator, job);
       break;
     case v1::JOB_RESTRIPE:
-      made = MakeRestripe(request, descriptor, job);
+      made = MakeRestripe(request, descriptor, instead, job);
       break;
     case v1::JOB_SCRUB:
       job.record.set_subject("metadata");

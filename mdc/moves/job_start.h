@@ -16,9 +16,11 @@ struct NewJob {
   std::vector<Run> closes;  // nothing is to be allocated in these areas from now on
 };
 
-// NOT_FOUND: no such pool or LUN. FAILED_PRECONDITION: its data cannot be moved. INVALID_ARGUMENT.
+// `instead`: the LUN that takes the place of the request's. NOT_FOUND: no such pool or LUN.
+// FAILED_PRECONDITION: its data cannot be moved. INVALID_ARGUMENT.
 absl::StatusOr<NewJob> MakeJob(const v1::StartJobRequest& request,
-                               const VolumeDescriptor& descriptor, const Allocator& allocator);
+                               const VolumeDescriptor& descriptor, const Allocator& allocator,
+                               const std::optional<LunEntry>& instead = std::nullopt);
 
 // A job has come to its end. True: it begins once more, as there is more to be done: a rebalance
 // whose sets differ still.

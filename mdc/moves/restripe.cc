@@ -95,7 +95,16 @@ absl::Status CheckBreadth(const VolumeDescriptor& descriptor, PoolId id,
                                                     FormatSize(breadth_bytes), " already"));
 }
 
-absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun) {
+bool HasLun(const VolumeDescriptor& descriptor, const Uuid& lun) {
+  return std::ranges::any_of(descriptor.pools, [&](const Pool& pool) {
+    return std::ranges::any_of(pool.sets, [&](const StripeSet& set) {
+      return std::ranges::find(set.luns, lun, &LunEntry::lun) != set.luns.end();
+    });
+  });
+}
+
+absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun,
+                                   bool replaced) {
   for (std::uint32_t i = 0; i < descriptor.pools.size(); ++i) {
     const Pool& pool = descriptor.pools[i];
     const auto set =
@@ -110,9 +119,9 @@ absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std
     if (std::ranges::find(set->luns, lun, &LunEntry::name)->lun == descriptor.seat_lun) {
       return refused("says which controller is active: it cannot be removed");
     }
-    const bool others = std::ranges::any_of(pool.sets, [&](const StripeSet& one) {
-      return !one.is_gap() && (one.luns.size() > 1 || !HasLun(one, lun));
-    });
+    const bool others = replaced || std::ranges::any_of(pool.sets, [&](const StripeSet& one) {
+                          return !one.is_gap() && (one.luns.size() > 1 || !HasLun(one, lun));
+                        });
     if (!others) return refused("is the only one of pool ", pool.name);
     return PoolId(i);
   }
@@ -141,9 +150,14 @@ absl::Status CheckRemoval(const VolumeDescriptor& descriptor, PoolId id) {
 }
 
 Striping StripingOf(const v1::JobRecord& job) {
-  return {.breadth_blocks = job.breadth_blocks(),
-          .without_lun = job.without_lun(),
-          .nothing = job.without_pool()};
+  Striping to{.breadth_blocks = job.breadth_blocks(),
+              .without_lun = job.without_lun(),
+              .nothing = job.without_pool()};
+  if (!job.with_lun().empty()) {
+    to.instead =
+        LunEntry{.lun = Uuid::FromBytes(job.with_lun()).value_or(Uuid{}), .name = job.with_name()};
+  }
+  return to;
 }
 
 absl::StatusOr<std::optional<Run>> NextSlice(const VolumeDescriptor& descriptor, PoolId id,
@@ -202,6 +216,11 @@ absl::StatusOr<VolumeDescriptor> Restriped(const VolumeDescriptor& before,
   const std::uint64_t bytes = rows * set.breadth_blocks * before.block_bytes;
   StripeSet made{.luns = set.luns, .breadth_blocks = NewBreadth(pool, set, order.to)};
   made.rows = bytes / (std::uint64_t{made.breadth_blocks} * before.block_bytes);
+  for (LunEntry& lun : made.luns) {
+    if (!order.to.instead || lun.name != order.to.without_lun) continue;
+    lun.lun = order.to.instead->lun;
+    lun.name = order.to.instead->name;
+  }
   std::erase_if(made.luns, [&](const LunEntry& lun) { return lun.name == order.to.without_lun; });
   set.luns = RowsFrom(set, bytes);
   set.rows -= rows;

@@ -24,9 +24,10 @@ namespace reel::mdc {
 
 // What the sets of a pool are to be.
 struct Striping {
-  std::uint32_t breadth_blocks = 0;  // 0: each set's own
-  std::string without_lun{};         // its name; empty: each set keeps its LUNs
-  bool nothing = false;              // gaps: the pool is removed
+  std::uint32_t breadth_blocks = 0;   // 0: each set's own
+  std::string without_lun{};          // its name; empty: each set keeps its LUNs
+  std::optional<LunEntry> instead{};  // in its place, at the same bytes
+  bool nothing = false;               // gaps: the pool is removed
 };
 Striping StripingOf(const v1::JobRecord& job);
 
@@ -40,9 +41,11 @@ struct RestripeOrder {
 // INVALID_ARGUMENT, FAILED_PRECONDITION: why a pool cannot have that breadth.
 absl::Status CheckBreadth(const VolumeDescriptor& descriptor, PoolId pool,
                           std::uint64_t breadth_bytes);
-// The pool that the LUN can be taken out of. NOT_FOUND: there is no such LUN. FAILED_PRECONDITION:
-// why the volume needs it.
-absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun);
+bool HasLun(const VolumeDescriptor& descriptor, const Uuid& lun);
+// The pool that the LUN can be taken out of; with `replaced`, another one comes in its place.
+// NOT_FOUND: there is no such LUN. FAILED_PRECONDITION: why the volume needs it.
+absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun,
+                                   bool replaced = false);
 // FAILED_PRECONDITION: why the volume needs the pool.
 absl::Status CheckRemoval(const VolumeDescriptor& descriptor, PoolId pool);
 

@@ -140,6 +140,29 @@ TEST(RestripeTest, ALunThatIsRemovedIsInNoSetAfterTheLastSlice) {
   EXPECT_EQ(volume.pools[0].breadth_blocks, kOld);
 }
 
+TEST(RestripeTest, ALunThatIsReplacedLeavesItsBytesToTheOther) {
+  VolumeDescriptor volume = TwoLuns();
+  LunEntry other{.lun = Uuid{}, .name = "lun3"};
+  other.lun.bytes[0] = 3;
+  std::uint64_t start = 0;
+  for (const std::uint64_t rows : {30, 70}) {
+    const auto next = Restriped(
+        volume, {JobId(1), Slice(start, rows), {.without_lun = "lun2", .instead = other}});
+    ASSERT_TRUE(next.ok()) << next.status();
+    volume = *next;
+    start += rows * kOld * 2;
+  }
+  ASSERT_EQ(volume.pools[0].sets.size(), 2u);
+  const StripeSet& set = volume.pools[0].sets[1];
+  EXPECT_EQ(set.rows, kRows);
+  ASSERT_EQ(set.luns.size(), 2u);
+  EXPECT_EQ(set.luns[0], TwoLuns().pools[0].sets[0].luns[0]);
+  EXPECT_EQ(set.luns[1].lun, other.lun);
+  EXPECT_EQ(set.luns[1].name, "lun3");
+  EXPECT_EQ(set.luns[1].data_start_bytes, kMiB) << "as the other one's";
+  EXPECT_EQ(volume.pools[0].capacity_blocks(), kRows * kOld * 2) << "nothing is lost";
+}
+
 VolumeDescriptor WithAnotherPool() {
   VolumeDescriptor volume = TwoLuns();
   Pool pool = volume.pools[0];

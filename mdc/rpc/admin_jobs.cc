@@ -22,6 +22,15 @@ void AnswerJob(AnyCall& call, Core& core, const absl::StatusOr<Core::ChangedJob>
   });
 }
 
+// A LUN that takes another one's place is looked at, and labelled, before the job begins.
+template <typename StartCall>
+void StartReplacement(StartCall& call, VolumeServer& volume) {
+  volume.map().Replace(call.request(), [&call, &volume](const auto& changed) {
+    volume.RunOnCore([&call, changed](Core& core) { AnswerJob(call, core, changed); },
+                     [&call] { call.Finish(ToGrpc(ControllerStops())); });
+  });
+}
+
 }  // namespace
 
 void AdminService::AcceptJobCalls(CallQueue& queue) {
@@ -31,6 +40,12 @@ void AdminService::AcceptJobCalls(CallQueue& queue) {
   AcceptKind<StartCall>(
       &Service::RequestStartJob,
       [this](StartCall& call) {
+        if (!call.request().with().empty()) {
+          grpc::Status why;
+          VolumeServer* const volume = Find(call.context(), call.request().volume(), &why);
+          if (volume == nullptr) return call.Finish(why);
+          return StartReplacement(call, *volume);
+        }
         OnVolume(call, [&call](VolumeServer&, Core& core) {
           AnswerJob(call, core, core.StartJob(call.request()));
         });

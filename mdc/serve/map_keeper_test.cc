@@ -248,6 +248,34 @@ TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
   ExpectClean();
 }
 
+TEST_F(MapKeeperTest, ALunTakesThePlaceOfAnother) {
+  const VolumeDescriptor before = server_->descriptor();
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  request.set_remove(true);
+  request.set_lun(before.pools[1].sets[0].luns[0].name);
+  request.set_with(new_.path());
+  const auto replace = [&] {
+    std::promise<absl::StatusOr<Core::ChangedJob>> promise;
+    server_->map().Replace(request, [&](const auto& job) { promise.set_value(job); });
+    return promise.get_future().get();
+  };
+  ASSERT_EQ(truncate(new_.path().c_str(), 40 * kMiB), 0);
+  EXPECT_THAT(replace().status().message(), HasSubstr("is used up to"));
+  ASSERT_EQ(truncate(new_.path().c_str(), kNewBytes), 0);
+  const auto job = replace();
+  ASSERT_TRUE(job.ok()) << job.status();
+  while (server_->descriptor().pools[1].sets.back().luns[0].name != "lun.img") {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(server_->descriptor().pools[1].capacity_blocks(), before.pools[1].capacity_blocks());
+  EXPECT_THAT(Show().alarms(), IsEmpty());
+  EXPECT_EQ(Show().pools(1).free_bytes(), Show().pools(1).total_bytes());
+  ExpectClean();
+  EXPECT_TRUE(ReadLabel(*Open(volume_.paths()[1]))->label.volume.is_nil());
+  EXPECT_TRUE(absl::IsNotFound(replace().status())) << "it has gone";
+}
+
 TEST_F(MapKeeperTest, APoolIsRemovedAndAddedAgain) {
   v1::ChangeMapRequest add;
   add.mutable_add_pool()->set_pool("more");

@@ -169,27 +169,32 @@ def test_a_pool_is_emptied_filled_and_striped_anew(cluster, room):
     assert {name: digest(f"{two}/{name}") for name in written} == written
 
 
-def test_a_lun_is_removed_and_added_again(cluster, room):
-    """While its files are in use, with two kills of controllers."""
+def test_a_lun_is_removed_another_replaced_and_one_added(cluster, room):
+    """While their files are in use, with a kill of a controller each time."""
     one, two = room
     written = {name: write_in_pieces(f"{one}/{name}", 24 * MIB, seed)
                for seed, name in enumerate(("a", "b", "c"))}
     worker = Worker(f"{two}/worker", seed=11)
     worker.start()
     before = pool_of(cluster, "data")
-    names = [lun["name"] for lun in before["luns"]]
-    lun = before["luns"][1]
-    number = start(cluster, "lun", "remove", lun["name"])
-    for _ in range(2):
+    first, second = before["luns"][:2]
+
+    def changes(*words):
+        """A job that moves all files; how the pool is then."""
+        number = start(cluster, *words)
         kill_active(cluster)
-    done = finish(cluster, number)
-    assert done["state"] == "done" and done["moved_bytes"] >= 72 * MIB, done
-    after = pool_of(cluster, "data")
-    assert {each["name"] for each in after["luns"]} == set(names) - {lun["name"]}
-    assert after["total_bytes"] == before["total_bytes"] // 2
-    until(lambda: cluster.alarms() == [])
-    assert {name: digest(f"{two}/{name}") for name in written} == written
-    cluster.reeladm("lun", "add", "data", lun["path"])
+        done = finish(cluster, number)
+        assert done["state"] == "done" and done["moved_bytes"] >= 72 * MIB, done
+        until(lambda: cluster.alarms() == [])
+        assert {name: digest(f"{two}/{name}") for name in written} == written
+        pool = pool_of(cluster, "data")
+        return pool, {lun["path"] for lun in pool["luns"]}
+
+    after, paths = changes("lun", "remove", second["name"])
+    assert paths == {first["path"]} and after["total_bytes"] == before["total_bytes"] // 2
+    after, paths = changes("lun", "replace", first["name"], second["path"])
+    assert paths == {second["path"]} and after["total_bytes"] == before["total_bytes"] // 2
+    cluster.reeladm("lun", "add", "data", first["path"])
     until(lambda: pool_of(cluster, "data")["total_bytes"] > after["total_bytes"])
     balanced = finish(cluster, start(cluster, "rebalance", "data"))
     assert balanced["state"] == "done" and balanced["moved_bytes"] > 0, balanced

@@ -224,13 +224,14 @@ void CoreImpl::EndJob(JobId id, v1::JobState state, std::string problem) {
   if (Apply(batch, &sequence)) outbox_.sync_wish.Ask();
 }
 
-absl::StatusOr<Core::ChangedJob> CoreImpl::StartJob(const v1::StartJobRequest& request) {
+absl::StatusOr<Core::ChangedJob> CoreImpl::StartJob(const v1::StartJobRequest& request,
+                                                    const std::optional<LunEntry>& instead) {
   if (!health_.ok()) return health_;
   if (grace_.on()) {
     return absl::UnavailableError("the volume is being taken over; try again in a moment");
   }
   if (store_room_.full()) return StoreIsFull();
-  absl::StatusOr<NewJob> made = MakeJob(request, descriptor_, *allocator_);
+  absl::StatusOr<NewJob> made = MakeJob(request, descriptor_, *allocator_, instead);
   if (!made.ok()) return made.status();
   if (absl::Status s = MayRestripe(made->record); !s.ok()) return s;
   *made->record.mutable_started() = ToProto(clock_.WallNow());

@@ -49,15 +49,19 @@ absl::StatusOr<bool> YesOrNo(const std::string& name, const std::string& text) {
 }
 
 // What holds something may be named once more, as force=PATH.
+absl::Status ConfirmForce(AdminContext& context,
+                          const google::protobuf::RepeatedPtrField<std::string>& force) {
+  if (force.empty()) return absl::OkStatus();
+  return Confirm(context, absl::StrCat("What ", absl::StrJoin(force, ", "),
+                                       " holds is lost. Add it to the volume?"));
+}
+
 absl::StatusOr<Json> Change(AdminContext& context, v1::ChangeMapRequest& request) {
   const auto volume = ChosenVolume(context);
   if (!volume.ok()) return volume.status();
   request.set_volume(*volume);
-  if (!request.force().empty()) {
-    absl::Status confirmed =
-        Confirm(context, absl::StrCat("What ", absl::StrJoin(request.force(), ", "),
-                                      " holds is lost. Add it to volume ", *volume, "?"));
-    if (!confirmed.ok()) return confirmed;
+  if (absl::Status confirmed = ConfirmForce(context, request.force()); !confirmed.ok()) {
+    return confirmed;
   }
   const auto reply = context.api.Ask<v1::ChangeMapReply>(request, AdminApi::Repeat::kNo);
   if (!reply.ok()) return reply.status();
@@ -132,7 +136,28 @@ absl::StatusOr<Json> Remove(AdminContext& context, const Words& given) {
   return StartJob(context, std::move(request));
 }
 
+absl::StatusOr<Json> ReplaceLun(AdminContext& context, const Words& given) {
+  v1::StartJobRequest request;
+  request.set_kind(v1::JOB_RESTRIPE);
+  request.set_remove(true);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  const Arguments arguments = ArgumentsOf(*words, 2);
+  if (arguments.plain.size() != 2) {
+    return absl::InvalidArgumentError("use: lun replace LUN PATH [force=PATH] [rate SIZE]");
+  }
+  request.set_lun(arguments.plain[0]);
+  request.set_with(arguments.plain[1]);
+  for (const auto& [name, value] : arguments.settings) {
+    if (name != "force") return UnknownSetting(name, "force");
+    request.add_force(value);
+  }
+  if (absl::Status s = ConfirmForce(context, request.force()); !s.ok()) return s;
+  return StartJob(context, std::move(request));
+}
+
 absl::StatusOr<Json> Lun(AdminContext& context, const Words& words) {
+  if (words[1] == "replace") return ReplaceLun(context, words);
   if (words[1] == "add") return AddLuns(context, words);
   if (words[1] == "remove") return Remove(context, words);
   if (words[1] != "grow") return CloseSpace(context, "", words[2], words[1] == "down");
@@ -217,14 +242,17 @@ absl::StatusOr<Json> Pool(AdminContext& context, const Words& words) {
 AdminCommands MapCommands() {
   return {
       {.name = "lun",
-       .usage = "add POOL ARGUMENT... | grow POOL | remove LUN [rate SIZE] | down LUN | up LUN",
-       .help = "add LUNs to a pool, use what they have grown by, take one out of the volume, as a "
-               "job that moves what lies there, or allocate nothing on one",
+       .usage = "add POOL ARGUMENT... | grow POOL | remove LUN [rate SIZE] | replace LUN "
+                "ARGUMENT... | down LUN | up LUN",
+       .help = "add LUNs to a pool, use what they have grown by, take one out of the volume or put "
+               "another one in its place, as a job that moves what lies there, or allocate nothing "
+               "on one",
        .run = Lun,
        .text = MapText,
        .examples = {"lun add data /dev/mapper/new1 /dev/mapper/new2",
                     "lun add data /dev/mapper/used force=/dev/mapper/used", "lun grow data",
-                    "lun remove data3", "lun remove data3 rate 200M", "lun down data3"}},
+                    "lun remove data3", "lun replace data3 /dev/mapper/new3 rate 200M",
+                    "lun down data3"}},
       {.name = "pool",
        .usage = "add NAME ARGUMENT... | rename POOL NAME | set POOL ARGUMENT... | "
                 "remove POOL [rate SIZE] | down POOL | up POOL",

@@ -81,6 +81,19 @@ TEST_F(MapCommandsTest, RemovingBeginsAJob) {
   EXPECT_EQ(api_.Asked<v1::StartJobRequest>().pool(), "old");
 }
 
+TEST_F(MapCommandsTest, LunReplaceBeginsAJob) {
+  v1::JobsReply jobs;
+  jobs.add_jobs()->set_job(8);
+  api_.Answer("StartJob", jobs);
+  ASSERT_TRUE(Run("lun replace data3 /dev/new force=/dev/new rate 1M").ok());
+  const auto asked = api_.Asked<v1::StartJobRequest>();
+  EXPECT_EQ(asked.lun(), "data3");
+  EXPECT_EQ(asked.with(), "/dev/new");
+  EXPECT_THAT(asked.force(), ElementsAre("/dev/new"));
+  EXPECT_EQ(asked.rate_bytes(), 1U << 20);
+  EXPECT_TRUE(absl::IsInvalidArgument(Run("lun replace data3 /dev/a /dev/b").status()));
+}
+
 TEST_F(MapCommandsTest, PoolAdd) {
   ASSERT_TRUE(Run("pool add archive /dev/a /dev/b holds=both breadth=256K affinities=a,b").ok());
   const v1::ChangeMapRequest::AddPool pool = Asked().add_pool();
