@@ -9,7 +9,6 @@
 #include "client/base/lease.h"
 #include "mdc/check/checker.h"
 #include "mdc/store/store.h"
-#include "tests/sim/volume.h"
 
 namespace reel::sim {
 namespace {
@@ -29,7 +28,7 @@ std::vector<Disk*> Cluster::Disks() const {
 Cluster::Cluster(Scheduler& scheduler, const Options& options)
     : scheduler_(scheduler),
       options_(options),
-      disks_(FormattedDisks(options.reservations)),
+      disks_(FormattedDisks(options.shape, options.reservations)),
       moments_(scheduler),
       network_(scheduler, moments_),
       data_(scheduler),
@@ -97,19 +96,28 @@ void Cluster::Stop() {
   CheckVolume();
 }
 
+absl::StatusOr<OpenVolume> Cluster::OpenAtEnd() const {
+  if (options_.shape == Shape::kOnePool) return OpenOnHost0(disks_, !remade_.empty());
+  std::vector<std::string> names;
+  for (const auto& disk : disks_) names.push_back(disk->name());
+  return OpenVolumeByName("reel", names, LunAccess::kReadOnly);
+}
+
 void Cluster::CheckVolume() {
   for (std::size_t i = 0; i < remade_.size(); ++i) {
     if (DataOn(*disks_[i]) != remade_[i])
       Violate("a host has written to a volume it never mounted");
   }
-  auto volume = OpenOnHost0(disks_, !remade_.empty());
-  for (const std::string& problem : mdc::Store::Check(volume)) {
+  auto volume = OpenAtEnd();
+  if (!volume.ok()) return Violate(absl::StrCat("fsck: ", volume.status().ToString()));
+  map_changes_ = volume->descriptor.generation - 1;
+  for (const std::string& problem : mdc::Store::Check(*volume)) {
     Violate(absl::StrCat("fsck: ", problem));
   }
-  const auto store = mdc::Store::Open(volume, {.read_only = true});
+  const auto store = mdc::Store::Open(*volume, {.read_only = true});
   if (!store.ok()) return Violate(absl::StrCat("fsck: ", store.status().ToString()));
   mdc::CheckVolume(
-      {(*store)->db(), volume.descriptor, (*store)->regions()},
+      {(*store)->db(), volume->descriptor, (*store)->regions()},
       {.on_phase = [](std::string_view) {},
        .on_problem =
            [&](const mdc::Problem& problem) {
@@ -168,7 +176,8 @@ Machine* Cluster::AddMachine() {
     addresses.push_back(AddressOf(number));
   }
   Machine& machine = *machines_.emplace_back(
-      std::make_unique<Machine>(host, scheduler_, network_, Disks(), std::move(addresses)));
+      std::make_unique<Machine>(host, scheduler_, network_, Disks(), std::move(addresses),
+                                /*may_be_old=*/options_.shape == Shape::kOnePool));
   machine.fault_rates().on_submit = [this, &machine] {
     const std::uint64_t session = machine.session()->session_id();
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");

@@ -22,6 +22,7 @@
 #include "tests/sim/network.h"
 #include "tests/sim/scheduler.h"
 #include "tests/sim/term_watch.h"
+#include "tests/sim/volume.h"
 
 namespace reel::sim {
 
@@ -35,6 +36,7 @@ class Cluster {
     int controllers = 2;
     mdc::NameReplies names = mdc::NameReplies::kDurable;
     bool changing_leases = false;  // no two controllers are configured alike
+    Shape shape = Shape::kOnePool;
     bool verbose = false;
   };
   Cluster(Scheduler& scheduler, const Options& options);
@@ -114,6 +116,8 @@ class Cluster {
   // Whether some host has been off the SAN since then.
   bool AnyCutSince(Micros time) const;
   std::uint64_t lost_blocks() const { return lost_blocks_; }
+  // How often the volume's map has changed, as it was found at the end.
+  std::uint64_t map_changes() const { return map_changes_; }
   struct Totals {
     std::uint64_t refused_writes = 0, preemptions = 0, unknowns = 0;
   };
@@ -126,6 +130,7 @@ class Cluster {
 
  private:
   void CheckVolume();
+  absl::StatusOr<OpenVolume> OpenAtEnd() const;
   std::uint64_t FreeStoreBytes(const metafs::MetaFs& fs) const;
   void OnSessions(const StoreEvents::Sessions& sessions);
   void OnSessionOver(int host);
@@ -151,6 +156,7 @@ class Cluster {
   std::vector<std::unique_ptr<Machine>> machines_;
   std::vector<std::string> violations_;
   std::uint64_t lost_blocks_ = 0;
+  std::uint64_t map_changes_ = 0;
   bool full_ = false;
   Micros last_full_ = 0;
   StoreRoom store_room_ = StoreRoom::kAmple;

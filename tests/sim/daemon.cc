@@ -181,26 +181,31 @@ void Daemon::HoldCore(Micros time) {
   });
 }
 
-void Daemon::Defragment() {
+void Daemon::StartJob(const v1::StartJobRequest& request) {
   if (!serves()) return;
-  scheduler_.Spawn(process_->host, [server = process_->server.get()] {
-    server->RunOnCore([](mdc::Core& core) {
-      v1::StartJobRequest request;
-      request.set_kind(v1::JOB_DEFRAGMENT);
-      (void)core.StartJob(request);
+  scheduler_.Spawn(process_->host, [server = process_->server.get(), request] {
+    if (!request.with().empty()) return server->map().Replace(request, [](const auto&) {});
+    server->RunOnCore([request](mdc::Core& core) { (void)core.StartJob(request); });
+  });
+}
+
+void Daemon::ChangeJobs(v1::JobState state) {
+  if (!serves()) return;
+  scheduler_.Spawn(process_->host, [server = process_->server.get(), state] {
+    server->RunOnCore([state](mdc::Core& core) {
+      v1::JobsReply reply;
+      core.Describe(reply);
+      for (const auto& job : reply.jobs()) (void)core.ChangeJob(mdc::JobId(job.job()), state);
     });
   });
 }
 
-void Daemon::Scrub(std::uint64_t rate_records) {
+void Daemon::OpenPool(const std::string& pool) {
   if (!serves()) return;
-  scheduler_.Spawn(process_->host, [server = process_->server.get(), rate_records] {
-    server->RunOnCore([rate_records](mdc::Core& core) {
-      v1::StartJobRequest request;
-      request.set_kind(v1::JOB_SCRUB);
-      request.set_rate_records(rate_records);
-      (void)core.StartJob(request);
-    });
+  scheduler_.Spawn(process_->host, [server = process_->server.get(), pool] {
+    v1::CloseSpaceRequest request;
+    request.set_pool(pool);
+    server->map().CloseSpace(request, [](const auto&) {});
   });
 }
 

@@ -55,14 +55,14 @@ class Daemon final : public StreamServer {
   void Resume();
   // Its core stands still from now on, for so long.
   void HoldCore(Micros time);
-  // As by `reeladm scrub start`; in a second so many records, 0: a quarter of the time.
-  void Scrub(std::uint64_t rate_records);
+  // As an administrator does it. Each soon, where it serves; what comes of it nobody waits for.
+  void StartJob(const v1::StartJobRequest& request);
+  void ChangeJobs(v1::JobState state);
+  void OpenPool(const std::string& pool);
   // What each that came to its end has found, by its job's number.
   using Scrubs = std::map<std::uint64_t, std::vector<std::string>>;
   // Soon. REQUIRES: `scrubs` outlives the history.
   void ReadScrubs(Scrubs& scrubs);
-  // As by `reeladm defrag`.
-  void Defragment();
   // As by `reeladm evict`.
   void Evict(std::uint64_t session);
 
@@ -73,6 +73,8 @@ class Daemon final : public StreamServer {
   bool paused() const { return paused_; }
   // It serves the volume, as far as it knows.
   bool serves() const { return process_ != nullptr && process_->role.server() != nullptr; }
+  // The map that it goes by. REQUIRES: serves().
+  const VolumeDescriptor& map() const { return process_->server->descriptor(); }
   // It waits for a LUN, or is about to write to one because a look at its clock allowed that.
   bool Writes() const;
   // A write of its is allowed, and not yet sent.

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/status.h"
+#include "tests/sim/administrator.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/workload.h"
 #include "volume/base/aligned_buffer.h"
@@ -21,13 +22,19 @@ constexpr Micros kLimit = 600'000 * kMs;
 constexpr std::int64_t kOperations = 500;
 constexpr int kJobs = 60;
 
+// Some volumes have a pool for data alone, of which all can be moved and changed.
+Shape ShapeOf(std::uint64_t seed) {
+  return seed % 4 == 1 ? Shape::kTwoPools : Shape::kOnePool;
+}
+
 class History {
  public:
   History(std::uint64_t seed, bool verbose)
       : scheduler_(seed),
         cluster_(scheduler_, AnyOptions(seed, scheduler_.random(), verbose)),
         remade_(seed % 8 == 3),
-        defragments_(seed % 2 == 0),
+        shape_(ShapeOf(seed)),
+        administers_(seed % 2 == 0 || shape_ == Shape::kTwoPools),
         scrubs_(seed % 3 == 0),
         shared_{cluster_, names_} {
     cluster_.SetOnSessionOver(
@@ -40,16 +47,23 @@ class History {
   static Cluster::Options AnyOptions(std::uint64_t seed, Random& random, bool verbose) {
     return {.reservations = random.OneIn(2),
             .controllers = random.OneIn(4) ? 1 : 2,
-            .names = static_cast<mdc::NameReplies>(random.Below(3)),
+            .names = AnyNames(ShapeOf(seed), random),
             .changing_leases = seed % 4 == 0,
+            .shape = ShapeOf(seed),
             .verbose = verbose};
+  }
+  // (Where maps change, nobody may be of a release that knows nothing of it.)
+  static mdc::NameReplies AnyNames(Shape shape, Random& random) {
+    const std::uint64_t any = random.Below(3);
+    constexpr auto kDelegated = mdc::NameReplies::kDelegated;
+    return shape == Shape::kTwoPools && any == 0 ? kDelegated : static_cast<mdc::NameReplies>(any);
   }
   void Main();
   void MakeDirectories(Machine& machine);
   void StartPrograms(Machine& machine);
   void AwaitPrograms();
-  // Somebody has files defragmented, again and again.
-  void Defragment();
+  // Somebody has data moved, again and again.
+  void Administer();
   // The same with the metadata checked, as they are in that moment.
   void Scrub();
   // As another machine sees it, when all is over; null: it could not mount the volume.
@@ -71,7 +85,8 @@ class History {
   Scheduler scheduler_;
   Cluster cluster_;
   const bool remade_;
-  const bool defragments_;
+  const Shape shape_;
+  const bool administers_;
   const bool scrubs_;
   Daemon::Scrubs scrubs_found_;
   bool over_ = false;  // no program runs any more
@@ -117,12 +132,12 @@ void History::AwaitPrograms() {
   while (runs()) scheduler_.Sleep(20 * kMs);
 }
 
-void History::Defragment() {
+void History::Administer() {
   scheduler_.Spawn(0, [this] {
     for (int jobs = 0; !over_ && jobs < kJobs; ++jobs) {
       scheduler_.Sleep(random().Between(10 * kMs, 200 * kMs));
       Daemon* const active = cluster_.Active();
-      if (active != nullptr) active->Defragment();
+      if (active != nullptr) sim::Administer(*active, shape_, random());
     }
   });
 }
@@ -132,8 +147,7 @@ void History::Scrub() {
     while (!over_) {
       scheduler_.Sleep(random().Between(50 * kMs, 1'000 * kMs));
       Daemon* active = cluster_.Active();
-      // Most at once; some take a while, in which the store goes on.
-      if (active != nullptr) active->Scrub(random().OneIn(2) ? 0 : random().Between(500, 20'000));
+      if (active != nullptr) StartScrub(*active, random());
       scheduler_.Sleep(random().Between(50 * kMs, 500 * kMs));
       active = cluster_.Active();
       if (active != nullptr) active->ReadScrubs(scrubs_found_);
@@ -275,7 +289,7 @@ void History::Main() {
   }
   MakeDirectories(*cluster_.machines()[0]);
   for (std::uint64_t i = 0; i < clients; ++i) StartPrograms(*cluster_.machines()[i]);
-  if (defragments_) Defragment();
+  if (administers_) Administer();
   if (scrubs_) Scrub();
   faults_ = std::make_unique<Faults>(cluster_, [this](Machine& m) { StartPrograms(m); });
   // (What a full pool takes from mapped pages the kernel would tell.)
@@ -342,6 +356,7 @@ Outcome History::Run() {
   c.lost_claims = cluster_.terms().claims() - c.terms;
   c.lost_batches = StoreEvents::Get().lost_batches;
   c.lost_blocks = cluster_.lost_blocks();
+  c.map_changes = cluster_.map_changes();
   const Cluster::Totals totals = cluster_.totals();
   c.fences = totals.preemptions;
   c.unknowns = totals.unknowns;

@@ -1,5 +1,7 @@
 #include "tests/sim/machine.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace reel::sim {
@@ -50,8 +52,26 @@ class WatchedRouter final : public client::EventRouter {
 
 }  // namespace
 
+absl::StatusOr<OpenVolume> Machine::OpenLuns(const OpenVolume& open, const VolumeDescriptor& map) {
+  reel::OpenLuns added;
+  for (const Pool& pool : map.pools) {
+    for (const StripeSet& set : pool.sets) {
+      for (const LunEntry& lun : set.luns) {
+        const auto disk = std::ranges::find(disks_, lun.name, &Disk::name);
+        if (disk == disks_.end()) return absl::NotFoundError(lun.name);
+        added.try_emplace(lun.lun,
+                          NamedLun{std::make_shared<Path>(**disk, host_, fault_rates_), lun.name});
+      }
+    }
+  }
+  return OpenMoreLuns(open, map, std::move(added));
+}
+
 bool Machine::Start() {
-  const client::FileDataOptions data = AnyOptions(scheduler_.random());
+  client::FileDataOptions data = AnyOptions(scheduler_.random());
+  data.open_more = [this](const OpenVolume& open, const VolumeDescriptor& later) {
+    return OpenLuns(open, later);
+  };
   flush_on_close_ = data.flush_on_close;
   if (scheduler_.random().OneIn(2)) {
     listing_bytes_ = static_cast<std::uint32_t>(40 * scheduler_.random().Between(1, 3));
@@ -89,9 +109,9 @@ bool Machine::Start() {
       scheduler_.Sleep(300 * kMs);
     }
   }
-  volume_.descriptor = session_->descriptor();
-  for (Disk* disk : disks_)
-    volume_.luns.push_back(std::make_unique<Path>(*disk, host_, fault_rates_));
+  auto opened = OpenLuns(OpenVolume(), session_->descriptor());
+  if (!opened.ok()) return false;
+  volume_ = *std::move(opened);
   locks_.Start(*session_);
   if (!data_->Start(*session_, volume_).ok()) return false;
   vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,

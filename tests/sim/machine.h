@@ -23,10 +23,11 @@ namespace reel::sim {
 
 class Machine {
  public:
-  // `controllers`: their addresses.
+  // `controllers`: their addresses; `may_be_old`: it may be of an earlier release.
   Machine(int host, Scheduler& scheduler, Network& network, std::vector<Disk*> disks,
-          std::vector<std::string> controllers)
+          std::vector<std::string> controllers, bool may_be_old)
       : host_(host),
+        may_be_old_(may_be_old),
         scheduler_(scheduler),
         clock_(scheduler, scheduler.random()),
         connector_(network.ConnectorOf(host)),
@@ -45,7 +46,7 @@ class Machine {
   int host() const { return host_; }
   bool flush_on_close() const { return flush_on_close_; }
   // Of a release before versions were negotiated.
-  bool speaks_old() const { return host_ % 3 == 0; }
+  bool speaks_old() const { return may_be_old_ && host_ % 3 == 0; }
   // Of a few names each.
   bool lists_in_pages() const { return listing_bytes_ < client::kReadDirBytes; }
   bool mounted() const { return vfs_ != nullptr; }
@@ -73,7 +74,11 @@ class Machine {
   void Crashed();
 
  private:
+  // On this host's paths: what `open` has is shared.
+  absl::StatusOr<OpenVolume> OpenLuns(const OpenVolume& open, const VolumeDescriptor& map);
+
   const int host_;
+  const bool may_be_old_;
   Scheduler& scheduler_;
   const HostClock clock_;
   const std::unique_ptr<client::MdcConnector> connector_;

@@ -169,6 +169,7 @@ class Runner {
     add("blocks moved", c.moved);
     add("moves broken", c.broken_moves);
     add("scrubs", c.scrubs);
+    add("changes of the map", c.map_changes);
     add("keys preempted", c.fences);
     add("writes refused by LUNs", c.refused_writes);
     add("mdc: terms", c.terms);

@@ -15,9 +15,24 @@ constexpr std::uint32_t kBlockBytes = 4096;
 constexpr std::uint32_t kBreadthBlocks = 4;
 // The metadata store's, on two LUNs together; and the rest, one and a half MiB on each.
 constexpr std::uint64_t kRegionBlocks = 6144;
-constexpr std::uint64_t kRows = kRegionBlocks / (2 * kBreadthBlocks) + 96;
+constexpr std::uint64_t kFileRows = 96;
+constexpr std::uint64_t kRows = kRegionBlocks / (2 * kBreadthBlocks) + kFileRows;
+constexpr int kDataLuns = 2;  // of the second pool
 
-VolumeDescriptor Describe(bool remade) {
+StripeSet SetOf(int first_lun, std::uint64_t rows) {
+  StripeSet set;
+  set.rows = rows;
+  for (int i = first_lun; i < first_lun + 2; ++i) {
+    LunEntry lun;
+    lun.lun.bytes[0] = static_cast<std::uint8_t>(i + 1);
+    lun.name = absl::StrCat("lun", i);
+    lun.data_start_bytes = kMiB;
+    set.luns.push_back(lun);
+  }
+  return set;
+}
+
+VolumeDescriptor Describe(bool remade, Shape shape) {
   VolumeDescriptor volume;
   volume.volume.bytes[0] = remade ? 10 : 9;
   volume.name = "reel";
@@ -27,37 +42,51 @@ VolumeDescriptor Describe(bool remade) {
   pool.name = "data";
   pool.flags = Pool::kMetadata | Pool::kData;
   pool.breadth_blocks = kBreadthBlocks;
-  StripeSet set;
-  set.rows = kRows;
-  for (std::uint8_t i = 0; i < 2; ++i) {
-    LunEntry lun;
-    lun.lun.bytes[0] = static_cast<std::uint8_t>(i + 1);
-    lun.name = absl::StrCat("lun", i);
-    lun.data_start_bytes = kMiB;
-    set.luns.push_back(lun);
-  }
-  pool.sets = {set};
+  pool.sets = {SetOf(0, kRows)};
+  volume.seat_lun = pool.sets[0].luns[0].lun;
   volume.pools = {pool};
-  volume.seat_lun = set.luns[0].lun;
+  if (shape == Shape::kTwoPools) {
+    pool.name = kDataPool;
+    pool.flags = Pool::kData;
+    pool.sets = {SetOf(2, kFileRows)};
+    volume.pools.push_back(pool);
+  }
   return volume;
 }
 
 const Path::FaultRates kCalm;
-std::vector<std::unique_ptr<Disk>> g_formatted, g_remade;
+std::vector<std::unique_ptr<Disk>> g_formatted, g_remade, g_two_pools;
 
-absl::Status Format(const Clock& clock, bool remade) {
-  OpenVolume volume = OpenOnHost0(remade ? g_remade : g_formatted, remade);
-  for (std::uint32_t i = 0; i < volume.luns.size(); ++i) {
-    const LunEntry& entry = volume.descriptor.pools[0].sets[0].luns[i];
-    Label label;
-    label.lun = entry.lun;
-    label.name = entry.name;
-    label.volume = volume.descriptor.volume;
-    label.position = i;
-    label.generation = remade ? 3 : 1;
-    label.size_bytes = volume.luns[i]->size_bytes();
-    if (absl::Status s = WriteLabel(*volume.luns[i], label); !s.ok()) return s;
-    if (absl::Status s = WriteDescriptor(*volume.luns[i], volume.descriptor); !s.ok()) return s;
+// On the first of the disks.
+OpenVolume OpenAs(const VolumeDescriptor& descriptor,
+                  const std::vector<std::unique_ptr<Disk>>& disks) {
+  OpenVolume volume;
+  volume.descriptor = descriptor;
+  std::size_t luns = 0;
+  for (const Pool& pool : descriptor.pools) luns += pool.sets[0].luns.size();
+  for (std::size_t i = 0; i < luns; ++i) {
+    volume.luns.push_back(std::make_unique<Path>(*disks[i], 0, kCalm));
+  }
+  return volume;
+}
+
+absl::Status Format(const Clock& clock, OpenVolume volume, bool remade) {
+  std::size_t next = 0;
+  for (std::uint32_t pool = 0; pool < volume.descriptor.pools.size(); ++pool) {
+    const std::vector<LunEntry>& luns = volume.descriptor.pools[pool].sets[0].luns;
+    for (std::uint32_t i = 0; i < luns.size(); ++i) {
+      Lun& lun = *volume.luns[next++];
+      Label label;
+      label.lun = luns[i].lun;
+      label.name = luns[i].name;
+      label.volume = volume.descriptor.volume;
+      label.pool = pool;
+      label.position = i;
+      label.generation = remade ? 3 : 1;
+      label.size_bytes = lun.size_bytes();
+      if (absl::Status s = WriteLabel(lun, label); !s.ok()) return s;
+      if (absl::Status s = WriteDescriptor(lun, volume.descriptor); !s.ok()) return s;
+    }
   }
   auto store = mdc::Store::Format(volume, kRegionBlocks, {});
   if (!store.ok()) return store.status();
@@ -68,22 +97,28 @@ absl::Status Format(const Clock& clock, bool remade) {
 
 absl::Status FormatOnce() {
   constexpr Micros kLimit = 60'000 * kMs;
-  const std::uint64_t size_bytes = kMiB + kRows * kBreadthBlocks * kBlockBytes;
-  const VolumeDescriptor descriptor = Describe(/*remade=*/false);
-  for (const LunEntry& lun : descriptor.pools[0].sets[0].luns) {
-    for (auto* disks : {&g_formatted, &g_remade}) {
-      disks->push_back(std::make_unique<Disk>(lun.name, size_bytes, /*reserves=*/false));
-    }
+  const auto add = [](std::vector<std::unique_ptr<Disk>>& disks, std::uint64_t rows) {
+    const std::uint64_t size_bytes = kMiB + rows * kBreadthBlocks * kBlockBytes;
+    disks.push_back(
+        std::make_unique<Disk>(absl::StrCat("lun", disks.size()), size_bytes, /*reserves=*/false));
+  };
+  for (int i = 0; i < 2; ++i) {
+    for (auto* disks : {&g_formatted, &g_remade, &g_two_pools}) add(*disks, kRows);
   }
+  for (int i = 0; i < kDataLuns + 1; ++i) add(g_two_pools, kFileRows);
   absl::Status status = absl::UnavailableError("the volume is not made");
   Scheduler scheduler(0);
   scheduler.Run(
       [&] {
-        status = Format(scheduler, /*remade=*/false);
-        if (status.ok()) status = Format(scheduler, /*remade=*/true);
+        const VolumeDescriptor two_pools = Describe(/*remade=*/false, Shape::kTwoPools);
+        status = Format(scheduler, OpenOnHost0(g_formatted), /*remade=*/false);
+        if (status.ok()) status = Format(scheduler, OpenOnHost0(g_remade, true), /*remade=*/true);
+        if (status.ok()) status = Format(scheduler, OpenAs(two_pools, g_two_pools), false);
       },
       kLimit);
-  for (const auto& disk : g_formatted) disk->Flush();
+  for (auto* disks : {&g_formatted, &g_two_pools}) {
+    for (const auto& disk : *disks) disk->Flush();
+  }
   return status;
 }
 
@@ -104,19 +139,16 @@ std::vector<std::byte> DataOn(const Disk& disk) {
   return bytes;
 }
 
-std::vector<std::unique_ptr<Disk>> FormattedDisks(bool reservations) {
+std::vector<std::unique_ptr<Disk>> FormattedDisks(Shape shape, bool reservations) {
   std::vector<std::unique_ptr<Disk>> disks;
-  for (const auto& disk : g_formatted) {
+  for (const auto& disk : shape == Shape::kOnePool ? g_formatted : g_two_pools) {
     disks.push_back(std::make_unique<Disk>(std::move(*disk), reservations));
   }
   return disks;
 }
 
 OpenVolume OpenOnHost0(const std::vector<std::unique_ptr<Disk>>& disks, bool remade) {
-  OpenVolume volume;
-  volume.descriptor = Describe(remade);
-  for (const auto& disk : disks) volume.luns.push_back(std::make_unique<Path>(*disk, 0, kCalm));
-  return volume;
+  return OpenAs(Describe(remade, Shape::kOnePool), disks);
 }
 
 }  // namespace reel::sim

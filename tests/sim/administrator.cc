@@ -1,0 +1,90 @@
+#include "tests/sim/administrator.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace reel::sim {
+namespace {
+
+v1::StartJobRequest JobOf(v1::JobKind kind, const std::string& pool = "") {
+  v1::StartJobRequest request;
+  request.set_kind(kind);
+  request.set_pool(pool);
+  return request;
+}
+
+// Of the second pool: those that it has, or those that nobody has.
+std::vector<std::string> Luns(const VolumeDescriptor& map, bool used) {
+  std::vector<std::string> luns;
+  for (const Disk* disk : LunRack::Get().disks) {
+    bool has = false, elsewhere = false;
+    for (const Pool& pool : map.pools) {
+      for (const StripeSet& set : pool.sets) {
+        if (std::ranges::find(set.luns, disk->name(), &LunEntry::name) == set.luns.end()) continue;
+        (pool.name == kDataPool ? has : elsewhere) = true;
+      }
+    }
+    if (!elsewhere && has == used) luns.push_back(disk->name());
+  }
+  return luns;
+}
+
+// Without a LUN, or with another one in its place.
+v1::StartJobRequest Removal(const VolumeDescriptor& map, bool replaced, Random& random) {
+  v1::StartJobRequest request = JobOf(v1::JOB_RESTRIPE);
+  request.set_remove(true);
+  const std::vector<std::string> used = Luns(map, true), free = Luns(map, false);
+  request.set_lun(used.empty() ? "none" : used[random.Below(used.size())]);
+  if (!replaced || free.empty()) return request;
+  request.set_with(free[random.Below(free.size())]);
+  request.add_force(request.with());
+  return request;
+}
+
+void ChangeAny(Daemon& daemon, Random& random) {
+  constexpr v1::JobState kStates[] = {v1::JOB_PAUSED, v1::JOB_RUNNING, v1::JOB_RUNNING,
+                                      v1::JOB_CANCELLED};
+  daemon.ChangeJobs(kStates[random.Below(std::size(kStates))]);
+}
+
+void MoveAny(Daemon& daemon, Random& random) {
+  v1::StartJobRequest restripe = JobOf(v1::JOB_RESTRIPE, kDataPool);
+  switch (random.Below(8)) {
+    case 0:
+      return daemon.StartJob(JobOf(v1::JOB_REBALANCE));
+    case 1:
+      return daemon.StartJob(JobOf(v1::JOB_DRAIN, kDataPool));
+    case 2:
+      return daemon.OpenPool(kDataPool);
+    case 3:
+      return daemon.StartJob(Removal(daemon.map(), /*replaced=*/random.Below(4) != 0, random));
+    case 4:
+      return daemon.StartJob(Removal(daemon.map(), /*replaced=*/true, random));
+    case 5:
+      return ChangeAny(daemon, random);
+    default:
+      restripe.set_breadth_bytes(std::uint64_t{daemon.map().block_bytes} << random.Below(5));
+      return daemon.StartJob(restripe);
+  }
+}
+
+}  // namespace
+
+void Administer(Daemon& daemon, Shape shape, Random& random) {
+  if (!daemon.serves()) return;
+  if (shape == Shape::kOnePool || random.OneIn(4)) {
+    return daemon.StartJob(JobOf(v1::JOB_DEFRAGMENT));
+  }
+  MoveAny(daemon, random);
+}
+
+void StartScrub(Daemon& daemon, Random& random) {
+  v1::StartJobRequest request = JobOf(v1::JOB_SCRUB);
+  request.set_rate_records(random.OneIn(2) ? 0 : random.Between(500, 20'000));
+  daemon.StartJob(request);
+}
+
+}  // namespace reel::sim
