@@ -97,8 +97,9 @@ class CoreImpl final : public Core {
   absl::Status MayGrow() const override;
   absl::Status TakeMap(const VolumeDescriptor& next, std::uint64_t keyless_quarantine_ms) override;
   absl::StatusOr<Sequence> SetClosed(const std::vector<mdc::Run>& areas, bool closed) override;
-  absl::StatusOr<ChangedJob> StartJob(const v1::StartJobRequest& request,
-                                      const std::optional<LunEntry>& instead) override;
+  absl::StatusOr<ChangedJob> StartJob(
+      const v1::StartJobRequest& request,
+      const std::optional<LunEntry>& instead = std::nullopt) override;
   absl::StatusOr<ChangedJob> ChangeJob(JobId job, v1::JobState state) override;
   std::optional<ScrubOrder> BeginScrub() const override;
   bool NoteScrub(JobId job, std::uint64_t looked, std::uint64_t total) override;
