@@ -393,8 +393,9 @@ absl::StatusOr<OpenVolume> OpenMoreLuns(const OpenVolume& open, const VolumeDesc
 
 absl::StatusOr<OpenVolume> OpenMoreLuns(const OpenVolume& open, const VolumeDescriptor& later,
                                         OpenLuns added) {
-  added.merge(LunsOf(open));
-  return OpenFoundLuns(later, {}, LunAccess::kReadWrite, std::move(added));
+  OpenLuns known = LunsOf(open);
+  known.merge(added);
+  return OpenFoundLuns(later, {}, LunAccess::kReadWrite, std::move(known));
 }
 
 }  // namespace reel
