@@ -67,6 +67,7 @@ class SeatWatch {
   Verdict Consider(const SeatLook& look);
   // Something changed between looks: somebody is alive there.
   bool SawChange() const { return changes_ > 0; }
+  std::uint64_t changes() const { return changes_; }  // how often
   // As the options say, until another holder was seen to beat.
   bool stands_back() const { return stands_back_; }
 

@@ -40,6 +40,7 @@ absl::Status Candidate::Find() {
   if (!volume.ok()) return volume.status();
   seat_.volume = volume->descriptor.volume;
   watch_.emplace(seat_);
+  changes_at_order_.reset();
   lun_name_ = volume->seat_name();
   contest_.volume = std::make_unique<OpenVolume>(*std::move(volume));
   return ReopenLun();
@@ -86,6 +87,10 @@ absl::StatusOr<Verdict> Candidate::Look() {
   if (!look.ok()) return look.status();
   contest_.look = *std::move(look);
   const Verdict verdict = watch_->Consider(contest_.look);
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(order_is_new_, false)) changes_at_order_ = watch_->changes();
+  }
   Announce();
   if (absl::Status s = CheckProtocol(); !s.ok()) return s;
   return verdict;
@@ -162,6 +167,7 @@ void Candidate::Stop() {
 void Candidate::Order() {
   MutexLock lock(mutex_);
   ordered_until_ms_ = clock_.NowMs() + kOrderMs;
+  order_is_new_ = true;
   changed_.NotifyAll();
 }
 
@@ -171,6 +177,8 @@ absl::Status Candidate::Wanted() {
     MutexLock lock(mutex_);
     ordered = clock_.NowMs() < ordered_until_ms_;
   }
+  // A dead one's term may be longer than that, where it died as it took over.
+  ordered = ordered || changes_at_order_ == watch_->changes();
   return MayFollow(contest_.look, seat_, ordered);
 }
 

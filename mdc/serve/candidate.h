@@ -34,8 +34,9 @@ class Candidate {
   // had the seat, and could not serve.
   absl::StatusOr<std::unique_ptr<VolumeServer>> StandBy();
   void Stop();
-  // An administrator wants this process to take the seat, if nobody has it: for some seconds,
-  // although the volume is stopped or in maintenance. From any thread.
+  // An administrator wants this process to take the seat, if nobody has it: for some seconds, and
+  // as long as nobody beats there, although the volume is stopped or in maintenance. From any
+  // thread.
   void Order();
 
  private:
@@ -69,6 +70,7 @@ class Candidate {
   std::optional<SeatWatch> watch_;
   Contest contest_;
   std::string lun_name_;
+  std::optional<std::uint64_t> changes_at_order_;  // that `watch_` had seen
   bool warned_ = false;
   std::uint64_t find_at_ms_ = 0;  // not before: the next try to find the volume
 
@@ -76,6 +78,7 @@ class Candidate {
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::uint64_t ordered_until_ms_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool order_is_new_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The seat of a volume that no other controller serves, and a server for it: what Open and Begin do

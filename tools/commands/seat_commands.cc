@@ -13,7 +13,7 @@ namespace {
 
 using Entry = v1::VolumesReply::Volume;
 
-constexpr std::chrono::seconds kAwait{30};
+constexpr std::chrono::seconds kAwait{60};
 constexpr std::chrono::milliseconds kAskAgain{100};
 // A daemon that has just handed over begins anew, and does not answer meanwhile.
 constexpr std::chrono::seconds kBeginsAnew{3};
