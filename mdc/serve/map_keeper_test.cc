@@ -260,9 +260,8 @@ TEST_F(MapKeeperTest, ALunTakesThePlaceOfAnother) {
     server_->map().Replace(request, [&](const auto& job) { promise.set_value(job); });
     return promise.get_future().get();
   };
-  ASSERT_EQ(truncate(new_.path().c_str(), 40 * kMiB), 0);
   EXPECT_THAT(replace().status().message(), HasSubstr("is used up to"));
-  ASSERT_EQ(truncate(new_.path().c_str(), kNewBytes), 0);
+  ASSERT_EQ(truncate(new_.path().c_str(), kGiB), 0);
   const auto job = replace();
   ASSERT_TRUE(job.ok()) << job.status();
   while (server_->descriptor().pools[1].sets.back().luns[0].name != "lun.img") {
