@@ -356,6 +356,16 @@ TEST_F(LunPathsTest, OfALunThatHasBeenRemovedTheRegistrationGoes) {
   EXPECT_THAT(target_.Keys(), testing::ElementsAre(1));
 }
 
+TEST_F(LunPathsTest, AMountDoesNotWaitForALunThatIsRemovedMeanwhile) {
+  target_.SetUnreachable(true);
+  std::thread begin([&] { EXPECT_TRUE(paths_->Begin().ok()); });
+  while (!paths_->LongestLost()) std::this_thread::yield();
+  OpenVolume none;
+  none.descriptor = volume_.descriptor;
+  EXPECT_TRUE(paths_->TakeLuns(none).empty());
+  begin.join();
+}
+
 TEST_F(LunPathsTest, APathThatIsLostIsKnownUntilItIsMended) {
   ASSERT_TRUE(paths_->Begin().ok());
   EXPECT_FALSE(paths_->LongestLost().has_value());

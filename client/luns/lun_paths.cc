@@ -281,8 +281,9 @@ absl::Status LunPaths::AwaitUsable(std::span<const std::uint32_t> luns) {
   MutexLock lock(mutex_);
   auto waits = luns.end();
   const auto done = [&] {
-    waits = std::find_if(luns.begin(), luns.end(),
-                         [&](std::uint32_t lun) { return paths_[lun]->mending; });
+    waits = std::find_if(luns.begin(), luns.end(), [&](std::uint32_t lun) {
+      return paths_[lun]->mending && !paths_[lun]->gone;
+    });
     return waits == luns.end() || stopping_;
   };
   const absl::Status status = WaitFor(changed_, mutex_, done, [&] {

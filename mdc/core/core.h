@@ -182,7 +182,7 @@ class Core {
   virtual absl::StatusOr<Sequence> SetClosed(const std::vector<Run>& areas, bool closed) = 0;
 
   // Jobs (mdc/moves/job_table.h). StartJob (`instead`: the LUN that takes the place of the
-  // request's; it is labelled, and nobody's): NOT_FOUND: no such file or pool; INVALID_ARGUMENT;
+  // request's): NOT_FOUND: no such file or pool; INVALID_ARGUMENT;
   // FAILED_PRECONDITION: too many, or a pool that cannot be drained. `ChangeJob`: as
   // JobTable::Change. The sequence is that of the commit which tells of it.
   struct ChangedJob {
@@ -191,7 +191,7 @@ class Core {
   };
   virtual absl::StatusOr<ChangedJob> StartJob(
       const v1::StartJobRequest& request,
-      const std::optional<LunEntry>& instead = std::nullopt) = 0;
+      const std::optional<Replacement>& instead = std::nullopt) = 0;
   virtual absl::StatusOr<ChangedJob> ChangeJob(JobId job, v1::JobState state) = 0;
 
   // A scrub: the metadata are checked as they are in one moment, elsewhere

@@ -99,7 +99,7 @@ class CoreImpl final : public Core {
   absl::StatusOr<Sequence> SetClosed(const std::vector<mdc::Run>& areas, bool closed) override;
   absl::StatusOr<ChangedJob> StartJob(
       const v1::StartJobRequest& request,
-      const std::optional<LunEntry>& instead = std::nullopt) override;
+      const std::optional<Replacement>& instead = std::nullopt) override;
   absl::StatusOr<ChangedJob> ChangeJob(JobId job, v1::JobState state) override;
   std::optional<ScrubOrder> BeginScrub() const override;
   bool NoteScrub(JobId job, std::uint64_t looked, std::uint64_t total) override;

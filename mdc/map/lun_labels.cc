@@ -7,6 +7,7 @@
 #include "spdlog/spdlog.h"
 #include "volume/base/thread.h"
 #include "volume/format/label.h"
+#include "volume/join/new_lun.h"
 #include "volume/lun/lun_fault.h"
 #include "volume/scsi/lun_times.h"
 
@@ -72,18 +73,6 @@ absl::Status LunLabels::Label(const OpenVolume& next, const std::vector<ChosenLu
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
-}
-
-absl::Status LunLabels::Name(Lun& lun, const NewLun& as) const {
-  return WriteToLun([&] {
-    if (absl::Status may = may_write_(); !may.ok()) return may;
-    if (absl::Status s = PrepareNewLun(lun, as); !s.ok()) return s;
-    return WriteLabel(lun, {.lun = as.uuid,
-                            .name = as.name,
-                            .volume = {},
-                            .generation = as.label_generation + 2,
-                            .size_bytes = lun.size_bytes()});
-  });
 }
 
 void LunLabels::Relabel(const OpenVolume& next, bool grown) const {

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "mdc/map/new_luns.h"
 #include "volume/format/lun_scan.h"
-#include "volume/join/new_lun.h"
 
 namespace reel::mdc {
 
@@ -23,8 +22,6 @@ class LunLabels {
 
   // Added LUNs are cleared, and labelled as those of their places.
   absl::Status Label(const OpenVolume& next, const std::vector<ChosenLun>& added) const;
-  // A LUN is cleared, and labelled as nobody's: it has its name and UUID from then on.
-  absl::Status Name(Lun& lun, const NewLun& as) const;
   // Labels say where LUNs stand now; those that have grown, with `grown`, that too. What fails is
   // said in the log.
   void Relabel(const OpenVolume& next, bool grown) const;

@@ -195,17 +195,38 @@ void MapKeeper::Restripe(const RestripeOrder& order,
   });
 }
 
-absl::Status MapKeeper::DoRestripe(const RestripeOrder& order) {
+absl::Status MapKeeper::DoRestripe(RestripeOrder order) {
   OpenVolume& before = served_.maps.now();
+  std::vector<ChosenLun> added;
+  OpenLuns opened;
+  if (auto& instead = order.to.instead) {
+    instead->lun = LunNamed(before.descriptor, instead->name);
+    if (instead->lun.is_nil()) {
+      auto chosen = ChooseReplacement(before, *instead, order.to.without_lun);
+      if (!chosen.ok()) return chosen.status();
+      auto path = OpenLun(chosen->name, LunAccess::kReadWrite);
+      if (!path.ok()) return path.status();
+      instead->lun = chosen->as.uuid;
+      opened.emplace(instead->lun, NamedLun{*std::move(path), chosen->name});
+      added.push_back(*std::move(chosen));
+    }
+  }
   const auto map = Restriped(before.descriptor, order);
-  if (!map.ok()) return map.status();
-  const auto& instead = order.to.instead;
-  if (!instead || HasLun(before.descriptor, instead->lun)) return Install(before, *map, {}, {});
-  const auto added = FindNewLun(before, *instead, served_.patterns);
-  if (!added.ok()) return added.status();
-  auto path = OpenLun(added->name, LunAccess::kReadWrite);
-  if (!path.ok()) return path.status();
-  return Install(before, *map, {{instead->lun, NamedLun{*std::move(path), added->name}}}, {*added});
+  return map.ok() ? Install(before, *map, std::move(opened), added) : map.status();
+}
+
+absl::StatusOr<ChosenLun> MapKeeper::ChooseReplacement(const OpenVolume& volume,
+                                                       const Replacement& instead,
+                                                       const std::string& old) {
+  const std::vector<std::string> luns{instead.path};
+  const std::vector<std::string> force = instead.force ? luns : std::vector<std::string>();
+  auto chosen = ChooseNewLuns(volume, {luns, force, served_.patterns});
+  if (!chosen.ok()) return chosen.status();
+  ChosenLun& lun = chosen->front();
+  if (absl::Status s = CheckReplacement(volume.descriptor, old, lun.facts); !s.ok()) return s;
+  if (instead.name.empty() || instead.name == lun.as.name) return std::move(lun);
+  return absl::FailedPreconditionError(absl::StrCat("LUN ", lun.facts.path, " was ", instead.name,
+                                                    " when the job began, and is ", lun.as.name));
 }
 
 void MapKeeper::Replace(v1::StartJobRequest request, Done<Core::ChangedJob> done) {
@@ -215,20 +236,13 @@ void MapKeeper::Replace(v1::StartJobRequest request, Done<Core::ChangedJob> done
 }
 
 absl::StatusOr<Core::ChangedJob> MapKeeper::DoReplace(const v1::StartJobRequest& request) {
-  const OpenVolume& volume = served_.maps.now();
-  const std::vector<std::string> force(request.force().begin(), request.force().end());
-  const auto chosen = ChooseNewLuns(volume, {{request.with()}, force, served_.patterns});
+  const bool force = std::ranges::find(request.force(), request.with()) != request.force().end();
+  Replacement instead{.name = "", .path = LunNameForPeople(request.with()), .force = force};
+  const auto chosen = ChooseReplacement(served_.maps.now(), instead, request.lun());
   if (!chosen.ok()) return chosen.status();
-  const ChosenLun& lun = chosen->front();
-  if (absl::Status s = CheckReplacement(volume.descriptor, request.lun(), lun.facts); !s.ok()) {
-    return s;
-  }
-  const auto path = OpenLun(lun.name, LunAccess::kReadWrite);
-  if (!path.ok()) return path.status();
-  if (absl::Status s = labels_.Name(**path, lun.as); !s.ok()) return s;
-  return AskCore<Core::ChangedJob>(served_.run_on_core, [&](Core& core) {
-    return core.StartJob(request, LunEntry{.lun = lun.as.uuid, .name = lun.as.name});
-  });
+  instead.name = chosen->as.name;
+  return AskCore<Core::ChangedJob>(served_.run_on_core,
+                                   [&](Core& core) { return core.StartJob(request, instead); });
 }
 
 absl::Status MapKeeper::Install(OpenVolume& before, const VolumeDescriptor& map, OpenLuns opened,

@@ -68,8 +68,8 @@ class MapKeeper {
   // A slice of a pool is striped otherwise (mdc/moves/restripe.h); as above. REQUIRES: nobody has
   // anything of it, nor will.
   void Restripe(const RestripeOrder& order, std::function<void(const absl::Status&)> done);
-  // Begins a job that lets another LUN take a LUN's place: chosen, and cleared and labelled as
-  // nobody's, before the job begins. Errors as Change's and Core::StartJob's.
+  // Begins a job that lets another LUN take a LUN's place: it is looked at before, and added with
+  // the first slice. Errors as Change's and Core::StartJob's.
   void Replace(v1::StartJobRequest request, Done<Core::ChangedJob> done);
   // Writes copies of the descriptor that are behind: a controller may have died before that.
   void CatchUp();
@@ -85,7 +85,10 @@ class MapKeeper {
   void Main();
   absl::StatusOr<v1::ChangeMapReply> DoChange(const v1::ChangeMapRequest& request);
   absl::StatusOr<Core::ChangedJob> DoReplace(const v1::StartJobRequest& request);
-  absl::Status DoRestripe(const RestripeOrder& order);
+  absl::Status DoRestripe(RestripeOrder order);
+  // The LUN that is to take that one's place, as it is now.
+  absl::StatusOr<ChosenLun> ChooseReplacement(const OpenVolume& volume, const Replacement& instead,
+                                              const std::string& old);
   absl::StatusOr<v1::CloseSpaceReply> DoCloseSpace(const v1::CloseSpaceRequest& request);
   // The next map is in force: of LUNs that are open, and of those added. Steps 2 to 6.
   absl::Status Install(OpenVolume& before, const VolumeDescriptor& map, OpenLuns opened,

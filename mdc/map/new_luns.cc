@@ -106,19 +106,6 @@ absl::StatusOr<std::vector<ChosenLun>> ChooseNewLuns(const OpenVolume& volume,
   return chosen;
 }
 
-absl::StatusOr<ChosenLun> FindNewLun(const OpenVolume& volume, const LunEntry& lun,
-                                     const std::vector<std::string>& patterns) {
-  for (const FoundLun& found : ScanLuns(patterns)) {
-    if (!found.status.ok() || found.reading.label.lun != lun.lun) continue;
-    auto chosen = LookAt(found.name, /*forced=*/false);
-    if (!chosen.ok()) return chosen.status();
-    if (absl::Status s = CheckVolumeOf(volume, *chosen); !s.ok()) return s;
-    return chosen;
-  }
-  return absl::NotFoundError(absl::StrCat("LUN ", lun.name, " (", lun.lun.ToString(),
-                                          ") is not there any more; connect it, then resume"));
-}
-
 absl::Status CheckReplacement(const VolumeDescriptor& descriptor, const std::string& old,
                               const LunFacts& facts) {
   std::uint64_t end_bytes = 0;

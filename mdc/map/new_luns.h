@@ -31,10 +31,6 @@ struct LunChoice {
 absl::StatusOr<std::vector<ChosenLun>> ChooseNewLuns(const OpenVolume& volume,
                                                      const LunChoice& choice);
 
-// The one that was chosen, and labelled so, before. NOT_FOUND: it is not there; else as above.
-absl::StatusOr<ChosenLun> FindNewLun(const OpenVolume& volume, const LunEntry& lun,
-                                     const std::vector<std::string>& patterns);
-
 // Whether that LUN can take the place of the volume's LUN `old`. NOT_FOUND: there is no such LUN.
 // INVALID_ARGUMENT: it is too small, or has the name of another one.
 absl::Status CheckReplacement(const VolumeDescriptor& descriptor, const std::string& old,

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "mdc/moves/fullness.h"
-#include "mdc/moves/restripe.h"
 #include "mdc/space/areas.h"
 #include "volume/base/size.h"
 
@@ -73,7 +72,7 @@ absl::Status MakeRebalance(const v1::StartJobRequest& request, const VolumeDescr
 }
 
 absl::Status MakeRemoval(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
-                         const std::optional<LunEntry>& instead, NewJob& job) {
+                         const std::optional<Replacement>& instead, NewJob& job) {
   const auto pool = request.lun().empty()
                         ? PoolNamed(descriptor, request.pool())
                         : PoolWithout(descriptor, request.lun(), instead.has_value());
@@ -86,8 +85,9 @@ absl::Status MakeRemoval(const v1::StartJobRequest& request, const VolumeDescrip
     if (instead) {
       job.record.set_subject(
           absl::StrCat("pool ", name, ", LUN ", instead->name, " for ", request.lun()));
-      job.record.set_with_lun(instead->lun.ToBytes());
       job.record.set_with_name(instead->name);
+      job.record.set_with_path(instead->path);
+      job.record.set_with_force(instead->force);
     }
     return absl::OkStatus();
   }
@@ -98,7 +98,7 @@ absl::Status MakeRemoval(const v1::StartJobRequest& request, const VolumeDescrip
 }
 
 absl::Status MakeRestripe(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
-                          const std::optional<LunEntry>& instead, NewJob& job) {
+                          const std::optional<Replacement>& instead, NewJob& job) {
   if (request.remove()) return MakeRemoval(request, descriptor, instead, job);
   const auto pool = PoolNamed(descriptor, request.pool());
   if (!pool.ok()) return pool.status();
@@ -132,7 +132,7 @@ bool LooksAgain(v1::JobRecord& job, const Allocator& allocator) {
 
 absl::StatusOr<NewJob> MakeJob(const v1::StartJobRequest& request,
                                const VolumeDescriptor& descriptor, const Allocator& allocator,
-                               const std::optional<LunEntry>& instead) {
+                               const std::optional<Replacement>& instead) {
   NewJob job;
   job.record.set_kind(request.kind());
   job.record.set_inode(request.inode());

@@ -1,9 +1,11 @@
 // What a job is to do, from what an administrator has asked for. Threads: pure functions.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "mdc/moves/restripe.h"
 #include "mdc/space/allocator.h"
 #include "proto/admin.pb.h"
 #include "proto/records.pb.h"
@@ -20,7 +22,7 @@ struct NewJob {
 // FAILED_PRECONDITION: its data cannot be moved. INVALID_ARGUMENT.
 absl::StatusOr<NewJob> MakeJob(const v1::StartJobRequest& request,
                                const VolumeDescriptor& descriptor, const Allocator& allocator,
-                               const std::optional<LunEntry>& instead = std::nullopt);
+                               const std::optional<Replacement>& instead = std::nullopt);
 
 // A job has come to its end. True: it begins once more, as there is more to be done: a rebalance
 // whose sets differ still.

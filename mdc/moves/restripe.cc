@@ -95,12 +95,14 @@ absl::Status CheckBreadth(const VolumeDescriptor& descriptor, PoolId id,
                                                     FormatSize(breadth_bytes), " already"));
 }
 
-bool HasLun(const VolumeDescriptor& descriptor, const Uuid& lun) {
-  return std::ranges::any_of(descriptor.pools, [&](const Pool& pool) {
-    return std::ranges::any_of(pool.sets, [&](const StripeSet& set) {
-      return std::ranges::find(set.luns, lun, &LunEntry::lun) != set.luns.end();
-    });
-  });
+Uuid LunNamed(const VolumeDescriptor& descriptor, const std::string& name) {
+  for (const Pool& pool : descriptor.pools) {
+    for (const StripeSet& set : pool.sets) {
+      const auto lun = std::ranges::find(set.luns, name, &LunEntry::name);
+      if (lun != set.luns.end()) return lun->lun;
+    }
+  }
+  return {};
 }
 
 absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun,
@@ -153,9 +155,9 @@ Striping StripingOf(const v1::JobRecord& job) {
   Striping to{.breadth_blocks = job.breadth_blocks(),
               .without_lun = job.without_lun(),
               .nothing = job.without_pool()};
-  if (!job.with_lun().empty()) {
+  if (!job.with_name().empty()) {
     to.instead =
-        LunEntry{.lun = Uuid::FromBytes(job.with_lun()).value_or(Uuid{}), .name = job.with_name()};
+        Replacement{.name = job.with_name(), .path = job.with_path(), .force = job.with_force()};
   }
   return to;
 }

@@ -22,12 +22,20 @@
 
 namespace reel::mdc {
 
+// A LUN that takes another one's place. It is in the map from the first slice on.
+struct Replacement {
+  std::string name;    // that it is to have
+  std::string path;    // by which it is found before
+  bool force = false;  // it may hold something
+  Uuid lun{};          // nil: it has not been found yet
+};
+
 // What the sets of a pool are to be.
 struct Striping {
-  std::uint32_t breadth_blocks = 0;   // 0: each set's own
-  std::string without_lun{};          // its name; empty: each set keeps its LUNs
-  std::optional<LunEntry> instead{};  // in its place, at the same bytes
-  bool nothing = false;               // gaps: the pool is removed
+  std::uint32_t breadth_blocks = 0;      // 0: each set's own
+  std::string without_lun{};             // its name; empty: each set keeps its LUNs
+  std::optional<Replacement> instead{};  // in its place, at the same bytes
+  bool nothing = false;                  // gaps: the pool is removed
 };
 Striping StripingOf(const v1::JobRecord& job);
 
@@ -41,7 +49,8 @@ struct RestripeOrder {
 // INVALID_ARGUMENT, FAILED_PRECONDITION: why a pool cannot have that breadth.
 absl::Status CheckBreadth(const VolumeDescriptor& descriptor, PoolId pool,
                           std::uint64_t breadth_bytes);
-bool HasLun(const VolumeDescriptor& descriptor, const Uuid& lun);
+// Nil: the volume has no LUN of that name.
+Uuid LunNamed(const VolumeDescriptor& descriptor, const std::string& name);
 // The pool that the LUN can be taken out of; with `replaced`, another one comes in its place.
 // NOT_FOUND: there is no such LUN. FAILED_PRECONDITION: why the volume needs it.
 absl::StatusOr<PoolId> PoolWithout(const VolumeDescriptor& descriptor, const std::string& lun,
@@ -55,7 +64,8 @@ absl::Status CheckRemoval(const VolumeDescriptor& descriptor, PoolId pool);
 absl::StatusOr<std::optional<Run>> NextSlice(const VolumeDescriptor& descriptor, PoolId pool,
                                              const Striping& to, const Allocator& allocator);
 
-// The next generation of the map. FAILED_PRECONDITION: the slice is not the first rows of a set.
+// The next generation of the map. REQUIRES: the LUN that takes a place has been found.
+// FAILED_PRECONDITION: the slice is not the first rows of a set.
 absl::StatusOr<VolumeDescriptor> Restriped(const VolumeDescriptor& before,
                                            const RestripeOrder& order);
 

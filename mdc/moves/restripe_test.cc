@@ -142,7 +142,7 @@ TEST(RestripeTest, ALunThatIsRemovedIsInNoSetAfterTheLastSlice) {
 
 TEST(RestripeTest, ALunThatIsReplacedLeavesItsBytesToTheOther) {
   VolumeDescriptor volume = TwoLuns();
-  LunEntry other{.lun = Uuid{}, .name = "lun3"};
+  Replacement other{.name = "lun3", .path = "/dev/three"};
   other.lun.bytes[0] = 3;
   std::uint64_t start = 0;
   for (const std::uint64_t rows : {30, 70}) {

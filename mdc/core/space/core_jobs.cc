@@ -225,7 +225,7 @@ void CoreImpl::EndJob(JobId id, v1::JobState state, std::string problem) {
 }
 
 absl::StatusOr<Core::ChangedJob> CoreImpl::StartJob(const v1::StartJobRequest& request,
-                                                    const std::optional<LunEntry>& instead) {
+                                                    const std::optional<Replacement>& instead) {
   if (!health_.ok()) return health_;
   if (grace_.on()) {
     return absl::UnavailableError("the volume is being taken over; try again in a moment");
