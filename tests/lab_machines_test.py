@@ -78,7 +78,8 @@ def test_another_recipe_is_another_image():
 
 def test_the_disk_to_boot_from_comes_first_on_the_bus(tmp_path):
     machine = Machine("san1", str(tmp_path), 11, 384, "6.1", disks=[f"/lun{i}" for i in range(24)])
-    command = machine.command(image_in(tmp_path / "cache", "6.1.0-5-cloud-amd64"), "ssh-ed25519 KEY")
+    image = image_in(tmp_path / "cache", "6.1.0-5-cloud-amd64")
+    command = machine.command(image, "ssh-ed25519 KEY")
     words = [word for word in command if word]  # (there may be no QEMU here)
     slots = [int(word.split("addr=")[1].split(",")[0], 0) for word in words if "addr=0x" in word]
     disks = [word for word in words if word.startswith("virtio-blk-pci")]
