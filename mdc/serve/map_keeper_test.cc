@@ -20,12 +20,15 @@ constexpr std::uint64_t kNewBytes = 65 * kMiB;
 class MapKeeperTest : public testing::Test {
  protected:
   MapKeeperTest() { Start(); }
-  void Start() {
+  VolumeServerOptions Options() const {
     VolumeServerOptions options;
     options.volume = "reel";
     options.luns = Paths();
     options.on_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
-    auto server = TakeAndServe(options, SeatOptions(), SystemClock());
+    return options;
+  }
+  void Start() {
+    auto server = TakeAndServe(Options(), SeatOptions(), SystemClock());
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -84,6 +87,22 @@ class MapKeeperTest : public testing::Test {
       CheckVolume({(*store)->db(), volume->descriptor, (*store)->regions()}, sink);
     }
     Start();
+  }
+  void Remove(const std::string& lun) {
+    v1::StartJobRequest request;
+    request.set_kind(v1::JOB_RESTRIPE);
+    request.set_remove(true);
+    request.set_lun(lun);
+    ASSERT_TRUE(OnCore<bool>([&](Core& core) { return core.StartJob(request).ok(); }));
+    const auto state = [&] {
+      return OnCore<v1::JobState>([](Core& core) {
+        v1::JobsReply jobs;
+        core.Describe(jobs);
+        return jobs.jobs(0).record().state();
+      });
+    };
+    while (state() == v1::JOB_RUNNING) std::this_thread::yield();
+    ASSERT_EQ(state(), v1::JOB_DONE);
   }
   std::unique_ptr<Lun> Open(const std::string& path) {
     return OpenLun(path, LunAccess::kReadWrite).value();
@@ -222,20 +241,7 @@ TEST_F(MapKeeperTest, ALunThatGrewIsUsedToItsEnd) {
 
 TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
   ASSERT_TRUE(Add().ok());
-  v1::StartJobRequest request;
-  request.set_kind(v1::JOB_RESTRIPE);
-  request.set_remove(true);
-  request.set_lun("lun.img");
-  EXPECT_TRUE(OnCore<bool>([&](Core& core) { return core.StartJob(request).ok(); }));
-  const auto state = [&] {
-    return OnCore<v1::JobState>([](Core& core) {
-      v1::JobsReply jobs;
-      core.Describe(jobs);
-      return jobs.jobs(0).record().state();
-    });
-  };
-  while (state() == v1::JOB_RUNNING) std::this_thread::yield();
-  ASSERT_EQ(state(), v1::JOB_DONE);
+  ASSERT_NO_FATAL_FAILURE(Remove("lun.img"));
   EXPECT_EQ(Show().pools(1).luns_size(), 1);
   EXPECT_THAT(Show().alarms(), IsEmpty());
   const auto label = ReadLabel(*Open(new_.path()));
@@ -245,6 +251,22 @@ TEST_F(MapKeeperTest, ALunThatIsRemovedIsFreeForOthers) {
   const auto again = Add();
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(Show().pools(1).free_bytes(), Show().pools(1).total_bytes());
+  ExpectClean();
+}
+
+// It had opened the LUN, which is another's, or pulled, when it takes over.
+TEST_F(MapKeeperTest, AStandbyOfBeforeMissesNoLunThatWasRemoved) {
+  ASSERT_TRUE(Add().ok());
+  VolumeRole role("reel");
+  const auto standby = Candidate::Open(Options(), SeatOptions(), role, SystemClock());
+  ASSERT_TRUE(standby.ok()) << standby.status();
+  ASSERT_NO_FATAL_FAILURE(Remove("lun.img"));
+  ASSERT_TRUE(server_->Stop().ok());
+  server_.reset();
+  auto server = (*standby)->Begin();
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_NE(*server, nullptr);
+  server_ = *std::move(server);
   ExpectClean();
 }
 

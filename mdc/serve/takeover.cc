@@ -20,16 +20,23 @@ absl::Status CheckLuns(const OpenVolume& volume) {
   return absl::OkStatus();
 }
 
-// Paths that were lost while nothing was asked of them are opened anew, and so is a volume that was
-// changed meanwhile. It stays the volume that it was.
-absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
+// Paths that were lost while nothing was asked of them are opened anew.
+absl::Status ReopenLuns(OpenVolume& volume) {
   for (const auto& lun : volume.luns) {
     if (absl::Status s = lun->Reopen(); !s.ok()) return s;
   }
-  if (absl::Status s = CheckLuns(volume); !s.ok()) return s;
-  const auto now = ReadDescriptor(volume.seat_lun());
+  return CheckLuns(volume);
+}
+
+// A volume that was changed meanwhile is opened anew: LUNs of it may have gone, and are asked
+// nothing. It stays the volume that it was.
+absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
+  Lun& seat_lun = volume.seat_lun();
+  if (absl::Status s = seat_lun.Reopen(); !s.ok()) return s;
+  if (absl::Status s = CheckStillOf(seat_lun, volume.descriptor.volume); !s.ok()) return s;
+  const auto now = ReadDescriptor(seat_lun);
   if (!now.ok()) return now.status();
-  if (now->descriptor == volume.descriptor) return absl::OkStatus();
+  if (now->descriptor == volume.descriptor) return ReopenLuns(volume);
   auto anew = OpenVolumeByName(options.volume, options.luns, LunAccess::kReadWrite);
   if (!anew.ok()) return anew.status();
   if (anew->descriptor.volume != volume.descriptor.volume) {
