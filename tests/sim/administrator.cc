@@ -52,18 +52,19 @@ void ChangeAny(Daemon& daemon, Random& random) {
 
 void MoveAny(Daemon& daemon, Random& random) {
   v1::StartJobRequest restripe = JobOf(v1::JOB_RESTRIPE, kDataPool);
-  switch (random.Below(8)) {
+  switch (random.Below(10)) {
     case 0:
       return daemon.StartJob(JobOf(v1::JOB_REBALANCE));
     case 1:
       return daemon.StartJob(JobOf(v1::JOB_DRAIN, kDataPool));
     case 2:
-      return daemon.OpenPool(kDataPool);
     case 3:
-      return daemon.StartJob(Removal(daemon.map(), /*replaced=*/random.Below(4) != 0, random));
+      return daemon.OpenPool(kDataPool);
     case 4:
-      return daemon.StartJob(Removal(daemon.map(), /*replaced=*/true, random));
     case 5:
+    case 6:
+      return daemon.StartJob(Removal(daemon.map(), /*replaced=*/random.Below(8) != 0, random));
+    case 7:
       return ChangeAny(daemon, random);
     default:
       restripe.set_breadth_bytes(std::uint64_t{daemon.map().block_bytes} << random.Below(5));
