@@ -366,6 +366,43 @@ TEST_F(LunPathsTest, AMountDoesNotWaitForALunThatIsRemovedMeanwhile) {
   begin.join();
 }
 
+// Given up with the lease, it would be done again under a later token, over what others wrote.
+TEST_F(LunPathsTest, AWriteThatMayHaveLandedOutlastsAGapOfTheLease) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  target_.HoldWrites();
+  std::atomic<bool> done{false};
+  std::thread writer([&] {
+    EXPECT_TRUE(Write(0, 'x').ok());
+    done = true;
+  });
+  AwaitHeldWrite();
+  session_.lease_ = false;
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  while (!paths_->LongestLost()) std::this_thread::yield();
+  EXPECT_TRUE(IsPermitOver(Write(0, 'y'))) << "nothing of it has landed";
+  EXPECT_FALSE(done);
+  target_.SetUnreachable(false);
+  target_.ReleaseWrites();
+  session_.lease_ = true;
+  writer.join();
+  EXPECT_EQ(Read(0), 'x');
+}
+
+TEST_F(LunPathsTest, AWriteThatMayHaveLandedEndsWithItsSession) {
+  ASSERT_TRUE(paths_->Begin().ok());
+  target_.HoldWrites();
+  std::thread writer([&] { EXPECT_TRUE(IsPermitOver(Write(0, 'x'))); });
+  AwaitHeldWrite();
+  session_.lease_ = false;
+  target_.SetUnreachable(true);
+  target_.Cut("host");
+  while (!paths_->LongestLost()) std::this_thread::yield();
+  session_.BeginNext();
+  writer.join();
+  target_.ReleaseWrites();
+}
+
 TEST_F(LunPathsTest, APathThatIsLostIsKnownUntilItIsMended) {
   ASSERT_TRUE(paths_->Begin().ok());
   EXPECT_FALSE(paths_->LongestLost().has_value());

@@ -210,7 +210,10 @@ absl::Status LunIo::Transfer(LunRequest::Kind kind, std::span<const Range> range
     }
     // Others may have seen what has landed, in part: it is done again under this token alone, and
     // never over what they write then.
-    if (writes && batch.MayHaveLanded()) permit.yields_to = nullptr;
+    if (writes && batch.MayHaveLanded()) {
+      permit.yields_to = nullptr;
+      permit.landed = true;
+    }
     if (marks != nullptr) {
       bool lost = false;
       for (LunMark& mark : own) {

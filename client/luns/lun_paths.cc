@@ -131,6 +131,10 @@ bool LunPaths::PermitHolds(const IoPermit& permit) const {
                                  session_.session_id() == permit.session);
 }
 
+bool LunPaths::IsOver(const IoPermit& permit) const {
+  return !PermitHolds(permit) && !(permit.landed && session_.session_id() == permit.session);
+}
+
 absl::Status LunPaths::Enter(std::span<const std::uint32_t> luns, const IoPermit& permit) {
   std::uint64_t since_ms = 0;  // of waiting
   for (;;) {
@@ -143,7 +147,7 @@ absl::Status LunPaths::Enter(std::span<const std::uint32_t> luns, const IoPermit
     const bool permitted = PermitHolds(permit);
     if (open && permitted) return absl::OkStatus();
     for (std::size_t i = 0; i < entered; ++i) Exit(*paths_[luns[i]]);
-    if (!permitted) return PermitOver("the session or its lease is over");
+    if (!permitted && IsOver(permit)) return PermitOver("the session or its lease is over");
     if (since_ms == 0) since_ms = clock_.NowMs();
     if (absl::Status s = AwaitOpen(luns, permit, since_ms); !s.ok()) return s;
   }
@@ -158,10 +162,11 @@ absl::Status LunPaths::AwaitOpen(std::span<const std::uint32_t> luns, const IoPe
     closed = std::find_if(luns.begin(), luns.end(), [&](std::uint32_t lun) {
       return (paths_[lun]->users.load() & kClosed) != 0;
     });
-    return closed == luns.end() || stopping_ || !PermitHolds(permit);
+    return (closed == luns.end() && PermitHolds(permit)) || stopping_ || IsOver(permit);
   };
   return WaitFor(changed_, mutex_, done, [&] {
     mutex_.AssertHeld();
+    if (closed == luns.end()) return WaitEnds(permit, since_ms, "the lease is over");
     const Path& path = *paths_[*closed];
     if (path.gone) return ErrnoStatus(EIO, absl::StrCat(path.lun->name(), ": has been removed"));
     return WaitEnds(permit, since_ms,

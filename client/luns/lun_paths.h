@@ -43,6 +43,9 @@ struct IoPermit {
   // While there is a recall of that inode it does not wait for a lost path, but ends as if the
   // permit were over: what it has not sent it may send later. Null: it waits.
   const RecallWatch* yields_to = nullptr;
+  // Some of it may have landed, where others may see it: it is done under this session or not at
+  // all, and waits where the lease is over and the session may go on.
+  bool landed = false;
   std::uint64_t inode = 0;
   std::uint32_t tree = 0;  // that the file belongs to, as far as is known
 };
@@ -206,6 +209,8 @@ class LunPaths {
   bool AwaitEmpty(const Path& path, std::uint64_t limit_ms);
   void Exit(Path& path);
   bool PermitHolds(const IoPermit& permit) const;
+  // It does not hold, and will not.
+  bool IsOver(const IoPermit& permit) const;
   absl::Status AwaitOpen(std::span<const std::uint32_t> luns, const IoPermit& permit,
                          std::uint64_t since_ms);
 

@@ -101,8 +101,7 @@ void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   // What it wrote before its session was lost is lost, too, where it returned after that.
   if (durable) return;
   const int host = w.actor.host;
-  const bool late = w.in_parts && UnawareSince(host, w.began);
-  if (Unaware(host) || LostSessionSince(host, w.began) || late) return Lose(w);
+  if (UnawareSince(host, w.began) || LostSessionSince(host, w.began)) return Lose(w);
   w.lost = FlushFailedSince(host, w.began);  // what becomes of it is open
 }
 
