@@ -212,6 +212,9 @@ def test_what_shows_is_as_its_schema_says(cluster, file):
 
 
 def test_extents_say_where_a_file_lies(cluster, room, file):
+    # What was granted ahead of its writer goes back after the close.
+    until(lambda: {each["state"] for each in answered(cluster, "extents", file)["extents"]} ==
+          {"written"})
     extents = answered(cluster, "extents", file)
     assert extents["inode"] == os.stat(file).st_ino
     assert extents["path"] == "/" + os.path.relpath(file, cluster.ws1)
