@@ -358,6 +358,7 @@ TEST_F(LunPathsTest, OfALunThatHasBeenRemovedTheRegistrationGoes) {
 
 TEST_F(LunPathsTest, AMountDoesNotWaitForALunThatIsRemovedMeanwhile) {
   target_.SetUnreachable(true);
+  target_.Cut("host");
   std::thread begin([&] { EXPECT_TRUE(paths_->Begin().ok()); });
   while (!paths_->LongestLost()) std::this_thread::yield();
   OpenVolume none;
