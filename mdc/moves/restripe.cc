@@ -35,7 +35,8 @@ std::uint64_t RowsTogether(std::uint32_t breadth_blocks, std::uint32_t new_bread
 bool HasRoom(const Run& slice, const Allocator& allocator) {
   const std::uint64_t free = allocator.free_in(slice);
   const std::uint64_t elsewhere = allocator.usable_blocks(slice.pool) - allocator.open_in(slice);
-  return slice.length_blocks - free <= elsewhere - elsewhere / kRoomShare;
+  // (Some is left open, also where nothing lies in the slice: files are written meanwhile.)
+  return elsewhere > 0 && slice.length_blocks - free <= elsewhere - elsewhere / kRoomShare;
 }
 
 // On each LUN the rows begin there.
