@@ -181,14 +181,14 @@ def test_a_job_is_paused_resumed_and_cancelled(cluster, room):
 @pytest.mark.seconds(600)
 def test_programs_lose_nothing_while_their_files_move(cluster, room):
     """… and while controllers die."""
-    workers = [Worker(f"{room[n % 2]}/file{n}", seed=n) for n in range(4)]
+    workers = [Worker(f"{room[n % 2]}/file{n}", seed=n) for n in range(2)]
     still = write_in_pieces(f"{room[0]}/still", 32 * MIB)
     for worker in workers:
         worker.start()
     moved = 0
-    for turn in range(3):
-        number = start(cluster, "defrag", "rate", "64M")
-        if turn == 1:
+    for name in ("file0", "still", "file1"):
+        number = start(cluster, "defrag", f"{room[0]}/{name}", "rate", "64M")
+        if name == "still":
             until(lambda: job(cluster, number)["moved_bytes"] > 0 or
                   job(cluster, number)["state"] != "running")
             kill_active(cluster)
