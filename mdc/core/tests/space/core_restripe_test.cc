@@ -147,7 +147,7 @@ TEST_F(CoreRestripeTest, NothingIsTouchedWhileTheMapChanges) {
             absl::StatusCode::kFailedPrecondition);
   const std::uint64_t later = a_.Create("later", /*open=*/true);
   ASSERT_EQ(CoreJobsTest::Fill(later, 0, 100), 0);
-  const auto& place = ExtentsOf(later).front().places(0);
+  const auto place = ExtentsOf(later).front().places(0);
   EXPECT_FALSE(place.pool() == 1 && place.pool_block() >= slice.start.value() &&
                place.pool_block() < slice.start.value() + slice.length_blocks);
 }
