@@ -147,7 +147,7 @@ absl::Status LunPaths::Enter(std::span<const std::uint32_t> luns, const IoPermit
     const bool permitted = PermitHolds(permit);
     if (open && permitted) return absl::OkStatus();
     for (std::size_t i = 0; i < entered; ++i) Exit(*paths_[luns[i]]);
-    if (!permitted && IsOver(permit)) return PermitOver("the session or its lease is over");
+    if (IsOver(permit)) return PermitOver("the session or its lease is over");
     if (since_ms == 0) since_ms = clock_.NowMs();
     if (absl::Status s = AwaitOpen(luns, permit, since_ms); !s.ok()) return s;
   }

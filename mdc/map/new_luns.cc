@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "mdc/moves/restripe.h"
 #include "volume/base/size.h"
 
 namespace reel::mdc {
@@ -108,24 +109,19 @@ absl::StatusOr<std::vector<ChosenLun>> ChooseNewLuns(const OpenVolume& volume,
 
 absl::Status CheckReplacement(const VolumeDescriptor& descriptor, const std::string& old,
                               const LunFacts& facts) {
-  std::uint64_t end_bytes = 0;
-  for (const Pool& pool : descriptor.pools) {
-    for (const StripeSet& set : pool.sets) {
-      for (const LunEntry& lun : set.luns) {
-        if (lun.name == facts.name) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("the volume has a LUN ", lun.name, ": give ", facts.path,
-                           " another name first, with reel-label write"));
-        }
-        if (lun.name != old) continue;
-        end_bytes = std::max(end_bytes, lun.data_start_bytes + set.rows * pool.BreadthOf(set) *
-                                                                   descriptor.block_bytes);
-      }
-    }
+  if (!LunNamed(descriptor, facts.name).is_nil()) {
+    return absl::InvalidArgumentError(absl::StrCat("the volume has a LUN ", facts.name, ": give ",
+                                                   facts.path,
+                                                   " another name first, with reel-label write"));
   }
-  if (end_bytes == 0) {
+  const Uuid replaced = LunNamed(descriptor, old);
+  if (replaced.is_nil()) {
     return absl::NotFoundError(absl::StrCat("volume ", descriptor.name, " has no LUN ", old,
                                             "; \"reeladm show\" lists them"));
+  }
+  std::uint64_t end_bytes = 0;
+  for (const Pool& pool : descriptor.pools) {
+    end_bytes = std::max(end_bytes, EndOn(pool, replaced, descriptor.block_bytes));
   }
   if (facts.size_bytes >= end_bytes) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("LUN ", facts.path, " has ",

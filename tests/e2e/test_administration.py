@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-from cluster import LAB
+from cluster import LAB, until
 
 CLUSTER = {"mdcs": 2, "seat_ms": 1500, "luns": "meta=1x1G,data=2x1G"}
 LOAD = os.path.join(os.path.dirname(LAB), "drill_load.py")
@@ -47,10 +47,7 @@ def roles(cluster, *mdcs):
 
 def settle(cluster):
     """Who has handed over begins anew, and answers nobody meanwhile: until all do."""
-    for _ in range(300):
-        if {cluster.role(mdc) for mdc in cluster.mdcs} == {"active", "standby"}:
-            return
-    raise AssertionError(cluster.hosts())
+    until(lambda: {cluster.role(mdc) for mdc in cluster.mdcs} == {"active", "standby"})
 
 
 def other(cluster, mdc):

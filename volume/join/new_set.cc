@@ -35,7 +35,8 @@ absl::Status CheckLun(const LunFacts& lun, std::uint64_t block_bytes) {
   return absl::OkStatus();
 }
 
-// Behind all that the pool has of the LUN.
+}  // namespace
+
 std::uint64_t EndOn(const Pool& pool, const Uuid& lun, std::uint64_t block_bytes) {
   std::uint64_t end_bytes = 0;
   for (const StripeSet& set : pool.sets) {
@@ -47,8 +48,6 @@ std::uint64_t EndOn(const Pool& pool, const Uuid& lun, std::uint64_t block_bytes
   }
   return end_bytes;
 }
-
-}  // namespace
 
 LunFacts FactsOf(const Lun& lun, const Uuid& uuid, std::string name) {
   return {.uuid = uuid,

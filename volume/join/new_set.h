@@ -43,6 +43,9 @@ struct NewSet {
 absl::StatusOr<NewSet> MakeSet(const std::vector<LunFacts>& luns, std::uint64_t breadth_bytes,
                                std::uint64_t block_bytes);
 
+// Where all that the pool has of the LUN ends on it, in bytes; 0: it has nothing.
+std::uint64_t EndOn(const Pool& pool, const Uuid& lun, std::uint64_t block_bytes);
+
 // What the LUNs of one of the pool's sets (`last`) hold beyond all that the pool has of them, as a
 // further set of the same LUNs. `luns` as they are now, in the set's order. FAILED_PRECONDITION:
 // there is no row of it.

@@ -57,6 +57,17 @@ class CoreRestripeTest : public CoreDrainTest {
       TakeMap();
     }
   }
+  // Controllers follow each other until the job is over.
+  void PassEpochs(JobId job) {
+    for (int i = 0; i < 30 && Job(job).state() == v1::JOB_RUNNING; ++i) {
+      harness_.Pass(400, {&a_});
+      TakeMap();
+      harness_.Restart();
+      ASSERT_EQ(a_.Resume(), 0);
+      ASSERT_EQ(a_.Reclaim(), 0);
+    }
+    PassTaking(60'000);
+  }
   void TakeMap() {
     v1::Request request;
     request.mutable_map_taken()->set_generation(harness_.volume_.generation);
@@ -105,14 +116,7 @@ TEST_F(CoreRestripeTest, ItGoesOnInTheNextEpoch) {
   Fill(0.6);
   const auto job = Restripe();
   ASSERT_TRUE(job.ok()) << job.status();
-  for (int i = 0; i < 30 && Job(job->job).state() == v1::JOB_RUNNING; ++i) {
-    harness_.Pass(400, {&a_});
-    TakeMap();
-    harness_.Restart();
-    ASSERT_EQ(a_.Resume(), 0);
-    ASSERT_EQ(a_.Reclaim(), 0);
-  }
-  PassTaking(60'000);
+  PassEpochs(job->job);
   EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
   ExpectRestriped();
 }
@@ -237,14 +241,7 @@ TEST_F(CoreRemoveLunTest, ItGoesOnInTheNextEpoch) {
   Fill(0.3);
   const auto job = Remove("lun2");
   ASSERT_TRUE(job.ok()) << job.status();
-  for (int i = 0; i < 30 && Job(job->job).state() == v1::JOB_RUNNING; ++i) {
-    harness_.Pass(400, {&a_});
-    TakeMap();
-    harness_.Restart();
-    ASSERT_EQ(a_.Resume(), 0);
-    ASSERT_EQ(a_.Reclaim(), 0);
-  }
-  PassTaking(60'000);
+  PassEpochs(job->job);
   EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
   ExpectRemoved();
 }
