@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
+#include "mdc/moves/align.h"
 #include "mdc/space/areas.h"
 #include "mdc/space/open_space.h"
 #include "proto/convert.h"
@@ -101,6 +102,7 @@ absl::Status CoreImpl::Begin() {
   auto allocator = Allocator::Load(db_, OpenPart(descriptor_, volume));
   if (!allocator.ok()) return allocator.status();
   allocator_ = *std::move(allocator);
+  allocator_->SetUnits(UnitsOf(volume));
   LoadDumps(volume);
   if (absl::Status s = ForgetGaps(); !s.ok()) return s;
   inode_numbers_ = std::make_unique<InodeNumbers>(volume.next_inode());
@@ -356,6 +358,7 @@ void CoreImpl::Describe(v1::ShowReply& reply) const {
     if ((pool.flags & Pool::kExclusive) != 0) out.add_flags("exclusive");
     for (const std::string& affinity : pool.affinities) out.add_affinities(affinity);
     out.set_breadth_bytes(pool.breadth_blocks * descriptor_.block_bytes);
+    out.set_block_bytes(allocator_->unit_blocks(PoolId(i)) * descriptor_.block_bytes);
     out.set_total_bytes(pool.capacity_blocks() * descriptor_.block_bytes);
     out.set_free_bytes(allocator_->free_blocks(PoolId(i)) * descriptor_.block_bytes);
     const std::vector<mdc::Run> areas = SetsOf(descriptor_, PoolId(i));

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/moves/align.h"
+#include "mdc/moves/compact.h"
 #include "mdc/moves/fullness.h"
 #include "mdc/space/areas.h"
 #include "volume/base/size.h"
@@ -55,19 +57,43 @@ absl::Status MakeDrain(const v1::StartJobRequest& request, const VolumeDescripto
   return absl::OkStatus();
 }
 
+// The one that is named, or all.
+absl::StatusOr<std::optional<PoolId>> OnlyPool(const v1::StartJobRequest& request,
+                                               const VolumeDescriptor& descriptor, NewJob& job) {
+  job.record.set_subject("all pools");
+  if (request.pool().empty()) return std::nullopt;
+  const auto pool = PoolNamed(descriptor, request.pool());
+  if (!pool.ok()) return pool.status();
+  job.record.set_subject(absl::StrCat("pool ", request.pool()));
+  job.record.set_only_pool(pool->value() + 1);
+  return *pool;
+}
+
 absl::Status MakeRebalance(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
                            const Allocator& allocator, NewJob& job) {
-  std::optional<PoolId> only;
-  if (!request.pool().empty()) {
-    const auto pool = PoolNamed(descriptor, request.pool());
-    if (!pool.ok()) return pool.status();
-    only = *pool;
-    job.record.set_subject(absl::StrCat("pool ", request.pool()));
-    job.record.set_only_pool(pool->value() + 1);
-  } else {
-    job.record.set_subject("all pools");
-  }
-  FindUneven(allocator.sets(), only, job.record);
+  const auto only = OnlyPool(request, descriptor, job);
+  if (!only.ok()) return only.status();
+  FindUneven(allocator.sets(), *only, job.record);
+  return absl::OkStatus();
+}
+
+absl::Status MakeCompact(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
+                         const Allocator& allocator, NewJob& job) {
+  const auto only = OnlyPool(request, descriptor, job);
+  if (!only.ok()) return only.status();
+  FindScattered(allocator, *only, job.record);
+  return absl::OkStatus();
+}
+
+absl::Status MakeAlign(const v1::StartJobRequest& request, const VolumeDescriptor& descriptor,
+                       NewJob& job) {
+  const auto pool = PoolNamed(descriptor, request.pool());
+  if (!pool.ok()) return pool.status();
+  if (absl::Status s = CheckUnit(descriptor, *pool, request.block_bytes()); !s.ok()) return s;
+  job.record.set_subject(
+      absl::StrCat("pool ", request.pool(), ", block size ", FormatSize(request.block_bytes())));
+  job.record.set_only_pool(pool->value() + 1);
+  job.unit_blocks = request.block_bytes() / descriptor.block_bytes;
   return absl::OkStatus();
 }
 
@@ -150,6 +176,12 @@ absl::StatusOr<NewJob> MakeJob(const v1::StartJobRequest& request,
       break;
     case v1::JOB_RESTRIPE:
       made = MakeRestripe(request, descriptor, instead, job);
+      break;
+    case v1::JOB_ALIGN:
+      made = MakeAlign(request, descriptor, job);
+      break;
+    case v1::JOB_COMPACT:
+      made = MakeCompact(request, descriptor, allocator, job);
       break;
     case v1::JOB_SCRUB:
       job.record.set_subject("metadata");

@@ -15,7 +15,8 @@ namespace reel::mdc {
 
 struct NewJob {
   v1::JobRecord record;
-  std::vector<Run> closes;  // nothing is to be allocated in these areas from now on
+  std::uint64_t unit_blocks = 0;  // JOB_ALIGN: the pool's unit from now on
+  std::vector<Run> closes;        // nothing is to be allocated in these areas from now on
 };
 
 // `instead`: the LUN that takes the place of the request's. NOT_FOUND: no such pool or LUN.

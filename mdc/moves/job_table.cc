@@ -70,6 +70,10 @@ std::string_view JobTable::KindWord(v1::JobKind kind) {
       return "place";
     case v1::JOB_RESTRIPE:
       return "restripe";
+    case v1::JOB_ALIGN:
+      return "align";
+    case v1::JOB_COMPACT:
+      return "compact";
     case v1::JOB_SCRUB:
       return "scrub";
     default:

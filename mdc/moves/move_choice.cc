@@ -4,7 +4,10 @@
 #include <numeric>
 #include <utility>
 
+#include "mdc/moves/align.h"
+#include "mdc/moves/compact.h"
 #include "mdc/moves/fullness.h"
+#include "mdc/moves/pieces.h"
 #include "mdc/space/areas.h"
 
 namespace reel::mdc {
@@ -12,63 +15,12 @@ namespace {
 
 // Pieces of a file that are as long as that are long enough: a stream reads at full speed.
 constexpr std::uint64_t kGoodPieceBytes = 64 * kMiB;
-// Of a range that is moved at once; each is a record to change in one commit.
-constexpr std::size_t kMaxPieces = 256;
+// Gaps are looked for so often before the search goes on in its next step.
+constexpr int kMaxLooks = 8;
 
 std::uint64_t Sum(const std::vector<Run>& runs) {
   return std::accumulate(runs.begin(), runs.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const Run& run) { return sum + run.length_blocks; });
-}
-
-// The first extents, as many as sum to `length_blocks`, the last one cut.
-std::vector<Extent> Front(const std::vector<Extent>& extents, std::uint64_t length_blocks) {
-  std::vector<Extent> front;
-  for (const Extent& extent : extents) {
-    if (length_blocks == 0 || front.size() == kMaxPieces) break;
-    front.push_back(extent);
-    front.back().length_blocks = std::min(extent.length_blocks, length_blocks);
-    length_blocks -= front.back().length_blocks;
-  }
-  return front;
-}
-
-// An extent from that block of it on.
-Extent From(Extent extent, std::uint64_t blocks) {
-  extent.file_block = extent.file_block + blocks;
-  extent.pool_block = extent.pool_block + blocks;
-  extent.length_blocks -= blocks;
-  return extent;
-}
-
-// The extent's first part that lies in one of the areas (which one), or in none, whole.
-struct Part {
-  Extent extent;
-  std::optional<int> area;
-};
-Part FirstPart(Extent extent, const Areas& areas) {
-  for (int i = 0; i < areas.size(); ++i) {
-    const Run area = ToRun(areas[i]);
-    const PoolBlock end = area.start + area.length_blocks;
-    if (area.pool != extent.pool || end <= extent.pool_block) continue;
-    if (area.start <= extent.pool_block) {
-      extent.length_blocks = std::min(extent.length_blocks, end - extent.pool_block);
-      return {extent, i};
-    }
-    extent.length_blocks = std::min(extent.length_blocks, area.start - extent.pool_block);
-  }
-  return {extent, std::nullopt};
-}
-
-// The same extents, each of which lies whole in one area, or in none.
-std::vector<Part> PartsOf(const std::vector<Extent>& extents, const Areas& areas) {
-  std::vector<Part> parts;
-  for (Extent rest : extents) {
-    while (rest.length_blocks > 0) {
-      parts.push_back(FirstPart(rest, areas));
-      rest = From(rest, parts.back().extent.length_blocks);
-    }
-  }
-  return parts;
 }
 
 class Chooser {
@@ -79,7 +31,10 @@ class Chooser {
         window_(std::move(window)),
         limits_(limits),
         descriptor_(descriptor),
-        allocator_(allocator) {}
+        allocator_(allocator) {
+    const std::uint64_t unit = allocator.largest_unit_blocks();
+    if (unit > 1) window_.extents = UntilOddHole(std::move(window_.extents), unit);
+  }
 
   absl::StatusOr<MoveChoice> Choose(const std::optional<MovePlan>& plan) {
     switch (job_.kind()) {
@@ -103,12 +58,19 @@ class Chooser {
           return !allocator_.Belongs(window_.affinity, part.extent.pool);
         });
         break;
+      case v1::JOB_ALIGN:
+        Align();
+        break;
+      case v1::JOB_COMPACT:
+        Compact(plan);
+        break;
       default:
         return absl::UnimplementedError("a job of a kind that this controller does not know");
     }
     choice_.request.length_blocks = SumOf(choice_.piece);
-    choice_.request.max_runs = kMaxPieces;
+    choice_.request.max_runs = job_.kind() == v1::JOB_COMPACT ? 1 : kMaxPieces;
     choice_.request.affinity = window_.affinity;
+    if (!choice_.piece.empty()) choice_.request.file_block = choice_.piece.front().file_block;
     return std::move(choice_);
   }
 
@@ -126,6 +88,10 @@ class Chooser {
       (wanted ? moved : choice_.passed).push_back(part.extent);
     }
     choice_.piece = Front(moved, limits_.piece_blocks);
+    ContinuePassed();
+  }
+
+  void ContinuePassed() {
     if (choice_.passed.empty()) return;
     const Extent& before = choice_.passed.back();
     if (choice_.request.goal_pool_only && before.pool != choice_.request.goal_pool) return;
@@ -151,21 +117,97 @@ class Chooser {
     choice_.request.within = *target;
   }
 
+  // What units of the pool have in them, in pieces that end with a unit.
+  void Align() {
+    const PoolId pool(job_.only_pool() - 1);
+    const std::uint64_t unit = allocator_.unit_blocks(pool);
+    const auto misplaced = FirstMisplaced(window_.extents, pool, unit);
+    if (!misplaced) return PassUnits(unit);
+    choice_.passed = PartOf(window_.extents, {FileBlock(0), misplaced->first});
+    std::vector<Extent> moved;
+    for (const Extent& extent : PartOf(window_.extents, *misplaced)) {
+      const bool wanted =
+          extent.pool == pool && (moved.empty() || moved.back().end() == extent.file_block);
+      if (!wanted && !moved.empty()) break;
+      (wanted ? moved : choice_.passed).push_back(extent);
+    }
+    choice_.piece = Front(moved, std::max(limits_.piece_blocks, unit));
+    const std::uint64_t over = choice_.piece.back().end().value() % unit;
+    const std::uint64_t length = SumOf(choice_.piece);
+    if (length < SumOf(moved) && over < length) choice_.piece = Front(moved, length - over);
+    choice_.request.goal_pool_only = true;
+    choice_.request.goal_pool = pool;
+    choice_.request.in_units = true;
+    ContinuePassed();
+  }
+
+  // A window may end within a unit, of which the rest is looked at with it.
+  void PassUnits(std::uint64_t unit) {
+    const FileBlock end = window_.extents.back().end();
+    if (window_.extents.size() >= limits_.extents) {
+      choice_.passed =
+          PartOf(window_.extents, {FileBlock(0), FileBlock(end.value() / unit * unit)});
+    }
+    if (choice_.passed.empty()) Pass();
+  }
+
+  void Compact(const std::optional<MovePlan>& last) {
+    int looks = 0;
+    for (const std::vector<Part>& piece : InPieces(PartsOf(window_.extents, job_.areas()))) {
+      std::vector<Extent> extents;
+      for (const Part& part : piece) extents.push_back(part.extent);
+      const std::optional<int> area = piece.front().area;
+      const auto front = area ? FrontOf(allocator_, ToRun(job_.areas(*area))) : std::nullopt;
+      if (front) {
+        const FileBlock first = extents.front().file_block;
+        const bool follows = Follows(last, {first, first + 1});
+        if (!follows && ++looks > kMaxLooks) return;
+        std::optional<MovePlan> plan = follows ? last : GapFor(extents, *front);
+        choice_.request.within = front;
+        if (plan) return MoveByPlan(PartOf(extents, plan->span), *std::move(plan));
+        choice_.kept_blocks += SumOf(extents);
+      }
+      choice_.passed.insert(choice_.passed.end(), extents.begin(), extents.end());
+    }
+  }
+
+  // For all of a piece, or for a good part of a long one.
+  std::optional<MovePlan> GapFor(const std::vector<Extent>& piece, const Run& front) {
+    const FileBlock first = piece.front().file_block;
+    AllocationRequest request;
+    request.length_blocks = std::min(SumOf(piece), kGoodPieceBytes / descriptor_.block_bytes);
+    request.max_runs = 1;
+    request.within = front;
+    request.file_block = first;
+    request.in_units = true;
+    absl::StatusOr<std::vector<Run>> runs = allocator_.Look(request);
+    if (!runs.ok() || Sum(*runs) < request.length_blocks) return std::nullopt;
+    return MovePlan{window_.inode, {first, first + request.length_blocks}, *std::move(runs)};
+  }
+
+  bool Follows(const std::optional<MovePlan>& last, TokenSpan span) const {
+    return last && last->inode == window_.inode && !last->runs.empty() && last->span.Contains(span);
+  }
+
   void Defragment(const std::optional<MovePlan>& last) {
     const Extent& first = window_.extents.front();
-    const bool follows = last && last->inode == window_.inode && !last->runs.empty() &&
-                         last->span.Contains({first.file_block, first.end()});
+    const bool follows = Follows(last, {first.file_block, first.end()});
     std::optional<MovePlan> plan = follows ? last : Plan();
     if (!plan) return Pass();
-    Run& run = plan->runs.front();
-    choice_.piece = Front(window_.extents, std::min(limits_.piece_blocks, run.length_blocks));
+    MoveByPlan(window_.extents, *std::move(plan));
+  }
+
+  // The first of the extents go to the first of the plan's runs.
+  void MoveByPlan(const std::vector<Extent>& extents, MovePlan plan) {
+    Run& run = plan.runs.front();
+    choice_.piece = Front(extents, std::min(limits_.piece_blocks, run.length_blocks));
     choice_.request.has_goal = true;
     choice_.request.goal_pool = run.pool;
     choice_.request.goal_block = run.start;
     const std::uint64_t length = SumOf(choice_.piece);
     run.start = run.start + length;
     run.length_blocks -= length;
-    if (run.length_blocks == 0) plan->runs.erase(plan->runs.begin());
+    if (run.length_blocks == 0) plan.runs.erase(plan.runs.begin());
     choice_.plan = std::move(plan);
   }
 
@@ -179,6 +221,7 @@ class Chooser {
     request.length_blocks = length;
     request.max_runs = std::min<std::uint64_t>(pieces / 2, kMaxPieces);
     request.affinity = window_.affinity;
+    request.file_block = window_.extents.front().file_block;
     absl::StatusOr<std::vector<Run>> runs = allocator_.Look(request);
     if (!runs.ok() || Sum(*runs) < length) {
       choice_.kept_blocks += length;
@@ -190,7 +233,7 @@ class Chooser {
   }
 
   const v1::JobRecord& job_;
-  const MoveWindow window_;
+  MoveWindow window_;
   const MoveLimits& limits_;
   const VolumeDescriptor& descriptor_;
   Allocator& allocator_;
@@ -215,26 +258,13 @@ std::vector<Run> ReserveTargets(Allocator& allocator, AllocationRequest request,
       for (const Run& run : *targets) allocator.Unreserve(run);
     }
     if (!may_shorten || request.length_blocks == 1) return {};
+    const std::uint64_t unit = request.in_units ? allocator.unit_blocks(request.goal_pool) : 1;
     request.length_blocks /= 2;
+    const std::uint64_t over = (request.file_block.value() + request.length_blocks) % unit;
+    if (over >= request.length_blocks) return {};
+    request.length_blocks -= over;
     extents = Front(extents, request.length_blocks);
   }
-}
-
-std::uint64_t PiecesOf(const std::vector<Extent>& extents) {
-  std::uint64_t pieces = 0;
-  const Extent* last = nullptr;
-  for (const Extent& extent : extents) {
-    const bool continues = last != nullptr && last->pool == extent.pool &&
-                           last->pool_block + last->length_blocks == extent.pool_block;
-    if (!continues) ++pieces;
-    last = &extent;
-  }
-  return pieces;
-}
-
-std::uint64_t SumOf(const std::vector<Extent>& extents) {
-  return std::accumulate(extents.begin(), extents.end(), std::uint64_t{0},
-                         [](std::uint64_t sum, const Extent& e) { return sum + e.length_blocks; });
 }
 
 }  // namespace reel::mdc

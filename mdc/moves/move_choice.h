@@ -7,6 +7,8 @@
 //                                                          as drain
 //   rebalance    a share of what lies in the job's areas   the emptiest open stripe set of the pool
 //   place        what lies in pools of other affinities    a pool of the file's affinity
+//   align        units of the pool that do not lie well    whole units of the pool (align.h)
+//   compact      what lies in the job's areas              a gap of the same set (compact.h)
 // Changes nothing. Threads: the core thread.
 #pragma once
 
@@ -17,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/moves/move.h"
+#include "mdc/moves/pieces.h"
 #include "mdc/space/allocator.h"
 #include "proto/records.pb.h"
 #include "volume/format/descriptor.h"
@@ -62,9 +65,5 @@ absl::StatusOr<MoveChoice> ChooseMove(const v1::JobRecord& job, MoveWindow windo
 // the first of them: they are cut to that. Empty: there is none.
 std::vector<Run> ReserveTargets(Allocator& allocator, AllocationRequest request, bool may_shorten,
                                 std::vector<Extent>& extents);
-
-// The pieces in which the extents lie on the LUNs.
-std::uint64_t PiecesOf(const std::vector<Extent>& extents);
-std::uint64_t SumOf(const std::vector<Extent>& extents);  // blocks
 
 }  // namespace reel::mdc

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,17 @@ std::vector<Hole> HolesOf(const ExtentEdit& edit, FileBlock start, FileBlock end
   return holes;
 }
 
+// Where a block of the file belongs that is in a unit of which the extent has some.
+std::optional<PoolBlock> PlaceInUnit(const Extent& extent, FileBlock block, std::uint64_t unit) {
+  const bool same = extent.file_block.value() / unit <= block.value() / unit &&
+                    block.value() / unit <= (extent.end().value() - 1) / unit;
+  if (!same) return std::nullopt;
+  if (extent.file_block < block) return extent.pool_block + (block - extent.file_block);
+  const std::uint64_t before = extent.file_block - block;
+  if (extent.pool_block.value() < before) return std::nullopt;
+  return PoolBlock(extent.pool_block.value() - before);
+}
+
 // Where a hole's blocks should lie.
 AllocationRequest RequestFor(const OpContext& ctx, const ExtentEdit& edit,
                              const v1::InodeRecord& record, const Hole& hole) {
@@ -44,11 +56,21 @@ AllocationRequest RequestFor(const OpContext& ctx, const ExtentEdit& edit,
   request.affinity = record.affinity();
   request.session = ctx.caller.session;
   request.directory = InodeNumber(record.directory());
+  request.file_block = hole.start;
+  const auto continues = [&](PoolId pool, PoolBlock block) {
+    request.has_goal = true;
+    request.goal_pool = pool;
+    request.goal_block = block;
+  };
   const auto before = edit.Before(hole.start);
   if (before && before->end() == hole.start) {
-    request.has_goal = true;
-    request.goal_pool = before->pool;
-    request.goal_block = before->pool_block + before->length_blocks;
+    continues(before->pool, before->pool_block + before->length_blocks);
+  } else if (const std::uint64_t most = ctx.allocator.largest_unit_blocks(); most > 1) {
+    const FileBlock first(hole.start.value() / most * most);
+    for (const Extent& extent : edit.Allocated(first, std::min(most, kEndOfFileBlocks - first))) {
+      const auto place = PlaceInUnit(extent, hole.start, ctx.allocator.unit_blocks(extent.pool));
+      if (place) continues(extent.pool, *place);
+    }
   }
   return request;
 }

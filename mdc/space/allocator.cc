@@ -28,6 +28,15 @@ void PoolAllocator::TakeMap(const VolumeDescriptor& descriptor) {
   waiting_blocks_.resize(pools_.size());
 }
 
+void PoolAllocator::SetUnits(const std::vector<std::uint64_t>& unit_blocks) {
+  largest_unit_ = 1;
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    const std::uint64_t unit = i < unit_blocks.size() ? unit_blocks[i] : 1;
+    pools_[i].SetUnit(unit);
+    largest_unit_ = std::max(largest_unit_, unit);
+  }
+}
+
 void PoolAllocator::SetClosed(const std::vector<Run>& runs) {
   for (FreeSpace& pool : pools_) {
     std::vector<FreeRun> of_pool;
@@ -126,7 +135,7 @@ absl::Status PoolAllocator::ReserveAgain(const Run& run) {
   if (run.length_blocks == 0 || run.pool.value() >= pools_.size()) return refused();
   FreeSpace& pool = pools_[run.pool.value()];
   if (!IsData(pool)) return refused();
-  const auto taken = pool.TakeAt(run.start.value(), run.length_blocks, SessionId());
+  const auto taken = pool.TakeAt(run.start.value(), {.blocks = run.length_blocks}, SessionId());
   if (!taken || taken->length_blocks < run.length_blocks) {
     if (taken) pool.Release(*taken);
     return refused();

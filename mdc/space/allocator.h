@@ -54,6 +54,8 @@ struct AllocationRequest {
   PoolId goal_pool;
   PoolBlock goal_block;
   std::optional<Run> within{};  // nowhere but there
+  FileBlock file_block;         // of the first block: units are counted from the file's beginning
+  bool in_units = false;        // nowhere but at whole units of the pool
   bool affinity_only = false;   // nowhere but in the pools to which the affinity belongs
   bool for_move = false;  // Reserve: of blocks that are there already, which are given back for it
 };
@@ -97,6 +99,13 @@ class Allocator {
   // From now on nothing is allocated in these runs, and in no others that were named before. What
   // is free there stays so.
   virtual void SetClosed(const std::vector<Run>& runs) = 0;
+
+  // By pool, in blocks: files are laid in units that begin at multiples of it, as far as there is
+  // room; of pools beyond the list it is 1. A power of two each. What is allocated stays where it
+  // is. It steers only: a block's place may be any.
+  virtual void SetUnits(const std::vector<std::uint64_t>& unit_blocks) = 0;
+  virtual std::uint64_t unit_blocks(PoolId pool) const = 0;
+  virtual std::uint64_t largest_unit_blocks() const = 0;
 
   // What Allocate would give now: nothing is taken.
   virtual absl::StatusOr<std::vector<Run>> Look(const AllocationRequest& request) = 0;

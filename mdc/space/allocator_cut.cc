@@ -11,6 +11,13 @@ namespace {
 // Preallocation never takes more than this part of what is left.
 constexpr std::uint64_t kPreallocationShare = 16;
 
+// The last blocks of what is asked for, which are still to be found.
+FreeSpace::Wish WishFor(const AllocationRequest& request, std::uint64_t need) {
+  return {.blocks = need,
+          .file_block = request.file_block.value() + (request.length_blocks - need),
+          .in_units = request.in_units};
+}
+
 }  // namespace
 
 using FreeRun = FreeIndex::Run;
@@ -109,7 +116,7 @@ void PoolAllocator::Take(const AllocationRequest& request, const std::vector<Fre
     FreeSpace& pool = pools_[request.within->pool.value()];
     const FreeRun area{request.within->start.value(), request.within->length_blocks};
     while (need > 0 && runs.size() < request.max_runs) {
-      const auto run = pool.TakeWithin(area, need);
+      const auto run = pool.TakeWithin(area, WishFor(request, need));
       if (!run) return;
       Add(runs, pool, *run);
       need -= run->length_blocks;
@@ -117,7 +124,7 @@ void PoolAllocator::Take(const AllocationRequest& request, const std::vector<Fre
     return;
   }
   for (FreeSpace* pool : order) {
-    if (const auto run = pool->TakeRun(need, request.preallocated_blocks)) {
+    if (const auto run = pool->TakeRun(WishFor(request, need), request.preallocated_blocks)) {
       Add(runs, *pool, *run);
       need = 0;
       return;
@@ -125,7 +132,7 @@ void PoolAllocator::Take(const AllocationRequest& request, const std::vector<Fre
   }
   for (FreeSpace* pool : order) {
     while (need > 0 && runs.size() < request.max_runs) {
-      const auto run = pool->TakeLargest(need);
+      const auto run = pool->TakeLargest(WishFor(request, need));
       if (!run) break;
       Add(runs, *pool, *run);
       need -= run->length_blocks;
@@ -140,7 +147,7 @@ void PoolAllocator::TakePreallocation(const AllocationRequest& request, std::vec
       std::min(request.preallocated_blocks, pool.usable_blocks() / kPreallocationShare);
   if (want == 0) return;
   const std::uint64_t end = last.start.value() + last.length_blocks;
-  if (const auto run = pool.TakeAt(end, want, request.session)) {
+  if (const auto run = pool.TakeAt(end, {.blocks = want}, request.session)) {
     last.length_blocks += run->length_blocks;
   }
 }
@@ -151,14 +158,14 @@ void PoolAllocator::TakeAtGoal(const AllocationRequest& request,
   const bool counts =
       request.has_goal && !order.empty() && order.front()->id() == request.goal_pool;
   if (!counts) return;
-  std::uint64_t most = need;
+  FreeSpace::Wish wish = WishFor(request, need);
   if (request.within) {
     const PoolBlock end = request.within->start + request.within->length_blocks;
     if (request.goal_block < request.within->start || end <= request.goal_block) return;
-    most = std::min(need, end - request.goal_block);
+    wish.blocks = std::min(need, end - request.goal_block);
   }
   FreeSpace& pool = *order.front();
-  if (const auto run = pool.TakeAt(request.goal_block.value(), most, request.session)) {
+  if (const auto run = pool.TakeAt(request.goal_block.value(), wish, request.session)) {
     Add(runs, pool, *run);
     need -= run->length_blocks;
   }
@@ -185,7 +192,8 @@ absl::StatusOr<std::vector<Run>> PoolAllocator::Cut(const AllocationRequest& req
   std::vector<Run> runs;
   std::uint64_t need = request.length_blocks;
   TakeAtGoal(request, order, need, runs);
-  if (need > 0 && request.directory != InodeNumber(0)) {
+  const bool begins = request.file_block.value() % largest_unit_ == 0;
+  if (need > 0 && begins && request.directory != InodeNumber(0)) {
     if (const auto run =
             order.front()->TakeFromWindow({request.session, request.directory}, need)) {
       Add(runs, *order.front(), *run);

@@ -237,6 +237,74 @@ TEST_F(AllocatorTest, WindowsYieldBeforeTheVolumeIsFull) {
 
 // Random operations against one flag per block, with commits that are applied, dropped or made
 // durable; and the store's records against both.
+// ---- units ------------------------------------------------------------------------------------
+
+class UnitTest : public AllocatorTest {
+ protected:
+  static constexpr std::uint64_t kUnit = 8;
+  void MakeWithUnits(std::uint64_t rows) {
+    Make({DataPool("a", rows, 8, 1)});
+    allocator_->SetUnits({kUnit});
+  }
+  static AllocationRequest At(std::uint64_t file_block, std::uint64_t length) {
+    AllocationRequest request = Blocks(length);
+    request.file_block = FileBlock(file_block);
+    return request;
+  }
+};
+
+TEST_F(UnitTest, EachFileBeginsAUnitAndGoesOnInIt) {
+  MakeWithUnits(16);
+  const Run first = TakeOne(At(0, 3));
+  const Run other = TakeOne(At(0, 1));
+  EXPECT_EQ(first.start.value() % kUnit, 0u);
+  EXPECT_EQ(other.start.value() % kUnit, 0u);
+  AllocationRequest more = After(first, 5);
+  more.file_block = FileBlock(3);
+  EXPECT_EQ(TakeOne(more).start, first.start + 3) << "nobody else was given the rest";
+  EXPECT_EQ(TakeOne(At(13, 2)).start.value() % kUnit, 13 % kUnit);
+}
+
+TEST_F(UnitTest, FilesOfADirectoryBeginUnitsOfTheirWindow) {
+  MakeWithUnits(1 << 12);
+  std::vector<Run> files;
+  for (int i = 0; i < 3; ++i) files.push_back(TakeOne(InDirectory(1, 7, 5)));
+  for (const Run& run : files) EXPECT_EQ(run.start.value() % kUnit, 0u);
+  EXPECT_EQ(files[2].start, files[0].start + 2 * kUnit);
+  EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+}
+
+TEST_F(UnitTest, WhatIsLeftOfUnitsIsUsedBeforeThereIsNoSpace) {
+  MakeWithUnits(4);  // 64 blocks, 8 units
+  for (int i = 0; i < 8; ++i) TakeOne(At(0, 3));
+  AllocationRequest strict = At(0, 8);
+  strict.in_units = true;
+  const auto none = Take(strict);
+  EXPECT_TRUE(none.ok() && none->empty());
+  const auto rests = Take(At(0, 40));
+  ASSERT_TRUE(rests.ok()) << rests.status();
+  EXPECT_EQ(allocator_->total_free_blocks(), 0u);
+}
+
+TEST_F(UnitTest, InUnitsPiecesEndWithAUnit) {
+  MakeWithUnits(4);
+  const Run all = TakeOne(At(0, 64));
+  for (const std::uint64_t start : {2u, 33u}) {
+    ASSERT_TRUE(Free({all.pool, all.start + start, 21}).ok());
+  }
+  Durable();
+  AllocationRequest strict = At(16, 24);
+  strict.in_units = true;
+  strict.goal_pool_only = true;
+  const auto runs = Take(strict);
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  for (const Run& run : *runs) {
+    EXPECT_EQ(run.start.value() % kUnit, 0u);
+    EXPECT_EQ(run.length_blocks % kUnit, 0u);
+  }
+  EXPECT_EQ(runs->size(), 2u) << "8 to 23, 40 to 47";
+}
+
 class RandomAllocations : public AllocatorTest, public testing::WithParamInterface<int> {};
 
 enum class Block { kFree, kPending, kUsed };
@@ -246,6 +314,7 @@ TEST_P(RandomAllocations, AgreesWithABitmap) {
   const auto below = [&](std::uint64_t n) { return random() % n; };
   Make({DataPool("a", 64, 4, 1), DataPool("b", 20, 8, 3)},
        static_cast<AllocationStrategy>(GetParam() % 3));
+  if (GetParam() >= 3) allocator_->SetUnits({4, 16});
   std::vector<std::vector<Block>> blocks;
   for (const Pool& pool : volume_.pools) blocks.emplace_back(pool.size_blocks(), Block::kFree);
   std::vector<Run> files;
@@ -281,6 +350,7 @@ TEST_P(RandomAllocations, AgreesWithABitmap) {
       AllocationRequest request = Blocks(1 + below(40), below(2) * below(20));
       request.session = SessionId(1 + below(3));
       request.directory = InodeNumber(below(4));
+      request.file_block = FileBlock(below(2) * below(20));
       if (!files.empty() && below(3) == 0) {
         const Run& file = files[below(files.size())];
         request.has_goal = true;

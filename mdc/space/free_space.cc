@@ -149,21 +149,49 @@ std::uint64_t FreeSpace::AlignUp(std::uint64_t block) const {
   return block;
 }
 
-// Where a run of that length fits best: large ones at the start of a full stripe if possible.
-std::optional<FreeSpace::FreeRun> FreeSpace::Find(std::uint64_t length_blocks) const {
-  const auto tight = available_.Fit(length_blocks);
+// Where all of it fits best: large ones at the start of a full stripe if possible, others where the
+// units that they are in are free, so that the file can go on there.
+std::optional<FreeSpace::FreeRun> FreeSpace::Find(const Wish& wish) const {
+  const std::uint64_t length = wish.blocks;
+  const auto tight = available_.Fit(length);
   if (!tight) return std::nullopt;
   const std::uint64_t stripe = StripeAt(tight->start);
-  if (length_blocks >= stripe) {
-    for (const auto& candidate : {tight, available_.Fit(length_blocks + stripe - 1)}) {
+  const std::uint64_t behind = wish.file_block % unit_;
+  if (length >= stripe && behind == 0) {
+    for (const auto& candidate : {tight, available_.Fit(length + stripe - 1)}) {
       if (!candidate) continue;
       const std::uint64_t start = AlignUp(candidate->start);
-      if (start < candidate->end() && candidate->end() - start >= length_blocks) {
-        return FreeRun{start, length_blocks};
+      if (start % unit_ == 0 && start < candidate->end() && candidate->end() - start >= length) {
+        return FreeRun{start, length};
       }
     }
   }
-  return FreeRun{tight->start, length_blocks};
+  const std::uint64_t units = RoundUp(behind + length, unit_);
+  for (const std::uint64_t enough : {units, units + unit_ - 1}) {
+    const auto candidate = available_.Fit(enough);
+    if (!candidate) break;
+    const std::uint64_t start = RoundUp(candidate->start, unit_);
+    if (start < candidate->end() && candidate->end() - start >= units) {
+      return FreeRun{start + behind, length};
+    }
+  }
+  if (wish.in_units) return std::nullopt;
+  return FreeRun{tight->start, length};
+}
+
+std::optional<FreeSpace::FreeRun> FreeSpace::PartFor(FreeRun run, const Wish& wish) const {
+  const std::uint64_t behind = wish.file_block % unit_;
+  const std::uint64_t skipped = (behind + unit_ - run.start % unit_) % unit_;
+  if (skipped < run.length_blocks) {
+    FreeRun part{run.start + skipped, std::min(run.length_blocks - skipped, wish.blocks)};
+    const std::uint64_t over = part.length_blocks < wish.blocks ? part.end() % unit_ : 0;
+    if (over < part.length_blocks) {
+      part.length_blocks -= over;
+      return part;
+    }
+  }
+  if (wish.in_units) return std::nullopt;
+  return FreeRun{run.start, std::min(run.length_blocks, wish.blocks)};
 }
 
 std::vector<FreeSpace::FreeRun> FreeSpace::PartsIn(const FreeIndex& index, FreeRun area) {
@@ -195,30 +223,35 @@ void FreeSpace::Drop(Txn& txn, FreeRun area) {
   for (const FreeRun& part : PartsIn(stored_, area)) StoreTake(&txn, part);
 }
 
-std::optional<FreeSpace::FreeRun> FreeSpace::TakeWithin(FreeRun area, std::uint64_t want) {
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeWithin(FreeRun area, const Wish& wish) {
   std::optional<FreeRun> best;
-  const auto better = [&](const FreeRun& run) {
-    if (!best) return true;
-    return best->length_blocks < want
-               ? run.length_blocks > best->length_blocks
-               : run.length_blocks < best->length_blocks && run.length_blocks >= want;
-  };
-  for (const FreeRun& part : PartsIn(available_, area)) {
-    if (better(part)) best = part;
+  std::uint64_t best_whole = 0;  // of the run that it is cut out of
+  for (const FreeRun& run : PartsIn(available_, area)) {
+    const auto part = PartFor(run, wish);
+    if (!part) continue;
+    const bool all = part->length_blocks == wish.blocks;
+    const bool best_all = best && best->length_blocks == wish.blocks;
+    const bool better = !best || (best_all ? all && run.length_blocks < best_whole
+                                           : part->length_blocks > best->length_blocks);
+    if (!better) continue;
+    best = part;
+    best_whole = run.length_blocks;
   }
   if (!best) return std::nullopt;
-  best->length_blocks = std::min(best->length_blocks, want);
   available_.Remove(best->start, best->length_blocks);
   return best;
 }
 
-std::optional<FreeSpace::FreeRun> FreeSpace::TakeAt(std::uint64_t block, std::uint64_t want,
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeAt(std::uint64_t block, const Wish& wish,
                                                     SessionId session) {
+  const std::uint64_t want = wish.blocks;
   const std::uint64_t least = std::min(want, DivideUp(kMinContinuationBytes, block_bytes_));
+  if (wish.in_units && block % unit_ != wish.file_block % unit_) return std::nullopt;
   if (const auto found = available_.Containing(block)) {
-    const FreeRun run{block, std::min(want, found->end() - block)};
-    if (run.length_blocks < least) return std::nullopt;
-    available_.Remove(run.start, run.length_blocks);
+    const auto run = PartFor({block, found->end() - block},
+                             {.blocks = want, .file_block = block, .in_units = wish.in_units});
+    if (!run || run->length_blocks < least) return std::nullopt;
+    available_.Remove(run->start, run->length_blocks);
     return run;
   }
   const auto window = window_starts_.find(block);
@@ -233,12 +266,30 @@ std::optional<FreeSpace::FreeRun> FreeSpace::TakeFromWindow(const WindowKey& key
   std::uint64_t last_size = 0;
   const auto found = windows_.find(key);
   if (found != windows_.end()) {
-    if (found->second.run.length_blocks >= need) return CutWindow(key, need);
     last_size = found->second.size_blocks;
-    CloseWindow(key);
+    const bool aligned = AlignWindow(key);
+    if (aligned && windows_.at(key).run.length_blocks >= need) return CutWindow(key, need);
+    if (aligned) CloseWindow(key);
   }
   if (!OpenWindow(key, need, last_size)) return std::nullopt;
   return CutWindow(key, need);
+}
+
+bool FreeSpace::AlignWindow(const WindowKey& key) {
+  Window& window = windows_.at(key);
+  const std::uint64_t skipped = RoundUp(window.run.start, unit_) - window.run.start;
+  if (skipped == 0) return true;
+  if (skipped >= window.run.length_blocks) {
+    CloseWindow(key);
+    return false;
+  }
+  available_.Insert(window.run.start, skipped);
+  window_starts_.erase(window.run.start);
+  window.run.start += skipped;
+  window.run.length_blocks -= skipped;
+  window_starts_[window.run.start] = key;
+  window_blocks_ -= skipped;
+  return true;
 }
 
 bool FreeSpace::OpenWindow(const WindowKey& key, std::uint64_t need,
@@ -249,7 +300,7 @@ bool FreeSpace::OpenWindow(const WindowKey& key, std::uint64_t need,
   if (need == 0 || need > most) return false;
   const std::uint64_t wish =
       std::clamp(std::max(need * kWindowFiles, 2 * last_size_blocks), least, most);
-  auto run = Find(wish);
+  auto run = Find({.blocks = wish});
   if (!run) {
     // Free space is fragmented: the largest run that holds a few such files is still worth it.
     const auto largest = available_.Largest();
@@ -294,21 +345,22 @@ FreeSpace::FreeRun FreeSpace::CutWindow(const WindowKey& key, std::uint64_t want
   return run;
 }
 
-std::optional<FreeSpace::FreeRun> FreeSpace::TakeRun(std::uint64_t need,
-                                                     std::uint64_t preallocated) {
-  auto run = preallocated > 0 ? Find(need + preallocated) : std::nullopt;
-  if (!run) run = Find(need);
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeRun(const Wish& wish, std::uint64_t preallocated) {
+  Wish more = wish;
+  more.blocks += preallocated;
+  auto run = preallocated > 0 ? Find(more) : std::nullopt;
+  if (!run) run = Find(wish);
   if (!run) return std::nullopt;
-  run->length_blocks = need;
-  available_.Remove(run->start, need);
+  run->length_blocks = wish.blocks;
+  available_.Remove(run->start, run->length_blocks);
   return run;
 }
 
-std::optional<FreeSpace::FreeRun> FreeSpace::TakeLargest(std::uint64_t want) {
+std::optional<FreeSpace::FreeRun> FreeSpace::TakeLargest(const Wish& wish) {
   const auto largest = available_.Largest();
-  if (!largest) return std::nullopt;
-  const FreeRun run{largest->start, std::min(want, largest->length_blocks)};
-  available_.Remove(run.start, run.length_blocks);
+  const auto run = largest ? PartFor(*largest, wish) : std::nullopt;
+  if (!run) return std::nullopt;
+  available_.Remove(run->start, run->length_blocks);
   return run;
 }
 

@@ -35,6 +35,13 @@ class FreeSpace {
     }
   };
   static constexpr std::size_t kMaxWindows = 1024;
+  // Blocks for a file. Where the pool has a unit, they are to lie at as many blocks behind a
+  // multiple of it as in the file; and what is less than they all is to end at one.
+  struct Wish {
+    std::uint64_t blocks = 0;
+    std::uint64_t file_block = 0;  // where the first of them is in the file
+    bool in_units = false;         // nothing else will do
+  };
   struct SetGeometry {
     std::uint64_t first_block;
     std::uint64_t end_block;
@@ -47,6 +54,9 @@ class FreeSpace {
   // As Allocator.
   void TakeMap(const VolumeDescriptor& descriptor);
   void SetClosed(std::vector<FreeRun> runs);
+  // Files are laid in units of so many blocks, a power of two (Allocator::SetUnits).
+  void SetUnit(std::uint64_t unit_blocks) { unit_ = unit_blocks; }
+  std::uint64_t unit_blocks() const { return unit_; }
 
   const Pool& pool() const { return pool_; }
   const std::vector<SetGeometry>& sets() const { return sets_; }
@@ -83,18 +93,19 @@ class FreeSpace {
   // True when no block of the run is free, and all lie in the pool.
   bool IsAllocated(FreeRun run) const;
 
-  // Each cuts a run out of what may be allocated (but not out of the store's view). At most `want`
-  // blocks that begin at `block`, from free space or from a window of the session.
-  std::optional<FreeRun> TakeAt(std::uint64_t block, std::uint64_t want, SessionId session);
-  // `need` blocks of the directory's window, which is opened or replaced when too small.
+  // Each cuts a run out of what may be allocated (but not out of the store's view). At most the
+  // wish's blocks, that begin at `block`, from free space or from a window of the session.
+  std::optional<FreeRun> TakeAt(std::uint64_t block, const Wish& wish, SessionId session);
+  // All of a file's first blocks, of the directory's window, which is opened or replaced when too
+  // small.
   std::optional<FreeRun> TakeFromWindow(const WindowKey& key, std::uint64_t need);
-  // `need` blocks in one run, where `preallocated` more follow if possible.
-  std::optional<FreeRun> TakeRun(std::uint64_t need, std::uint64_t preallocated);
-  // At most `want` blocks of the largest free run.
-  std::optional<FreeRun> TakeLargest(std::uint64_t want);
-  // At most `want` blocks that lie in the area: of the run there that fits best, or of the largest.
-  // Looks at each run of the area.
-  std::optional<FreeRun> TakeWithin(FreeRun area, std::uint64_t want);
+  // All in one run, where `preallocated` more follow if possible.
+  std::optional<FreeRun> TakeRun(const Wish& wish, std::uint64_t preallocated);
+  // At most all, of the largest free run.
+  std::optional<FreeRun> TakeLargest(const Wish& wish);
+  // At most all, that lie in the area: of the run there that fits best, or of the largest. Looks at
+  // each run of the area.
+  std::optional<FreeRun> TakeWithin(FreeRun area, const Wish& wish);
   // Makes a run allocatable again; it rejoins the window that it was cut from.
   void Release(FreeRun run);
 
@@ -117,15 +128,20 @@ class FreeSpace {
   void Give(FreeRun run);
   std::uint64_t StripeAt(std::uint64_t block) const;
   std::uint64_t AlignUp(std::uint64_t block) const;
-  std::optional<FreeRun> Find(std::uint64_t length_blocks) const;
+  std::optional<FreeRun> Find(const Wish& wish) const;
+  // What of a free run the wish is given: at most its blocks.
+  std::optional<FreeRun> PartFor(FreeRun run, const Wish& wish) const;
   bool OpenWindow(const WindowKey& key, std::uint64_t need, std::uint64_t last_size_blocks);
   void CloseWindow(const WindowKey& key);
+  // It begins at a multiple of the unit, for another file. False: there is no such window any more.
+  bool AlignWindow(const WindowKey& key);
   FreeRun CutWindow(const WindowKey& key, std::uint64_t want);
 
   PoolId id_;
   Pool pool_;
   std::uint32_t block_bytes_;
   std::uint64_t size_blocks_;
+  std::uint64_t unit_ = 1;
   std::vector<SetGeometry> sets_;
   FreeIndex stored_{/*by_size=*/false};
   FreeIndex available_{/*by_size=*/true};

@@ -31,6 +31,11 @@ class PoolAllocator : public Allocator {
   bool lacks_waiting() const override { return lacks_waiting_; }
   void TakeMap(const VolumeDescriptor& descriptor) override;
   void SetClosed(const std::vector<Run>& runs) override;
+  void SetUnits(const std::vector<std::uint64_t>& unit_blocks) override;
+  std::uint64_t unit_blocks(PoolId pool) const override {
+    return pools_[pool.value()].unit_blocks();
+  }
+  std::uint64_t largest_unit_blocks() const override { return largest_unit_; }
   absl::StatusOr<std::vector<Run>> Look(const AllocationRequest& request) override;
   absl::StatusOr<std::vector<Run>> Reserve(const AllocationRequest& request) override;
   void SetGrace(bool in_grace) override { in_grace_ = in_grace; }
@@ -124,6 +129,7 @@ class PoolAllocator : public Allocator {
   AllocationStrategy strategy_;
   std::vector<FreeSpace> pools_;
   std::uint64_t round_ = 0;
+  std::uint64_t largest_unit_ = 1;
   std::vector<Change> changes_;  // of the current operation, in order
   std::deque<PendingFree> pending_;
   std::vector<std::uint64_t> reserved_blocks_;  // by pool

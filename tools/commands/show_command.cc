@@ -9,7 +9,7 @@
 namespace reel::tools {
 namespace {
 
-Json PoolJson(const v1::ShowReply::Pool& pool) {
+Json PoolJson(const v1::ShowReply::Pool& pool, std::uint32_t volume_block_bytes) {
   Json luns = Json::array();
   for (const auto& lun : pool.luns()) {
     luns.push_back({{"name", lun.name()},
@@ -23,6 +23,7 @@ Json PoolJson(const v1::ShowReply::Pool& pool) {
           {"flags", ListOf(pool.flags())},
           {"affinities", ListOf(pool.affinities())},
           {"breadth_bytes", pool.breadth_bytes()},
+          {"block_bytes", std::max(pool.block_bytes(), volume_block_bytes)},
           {"total_bytes", pool.total_bytes()},
           {"free_bytes", pool.free_bytes()},
           {"luns", std::move(luns)}};
@@ -63,7 +64,9 @@ absl::StatusOr<Json> Show(AdminContext& context, const Words& words) {
     controllers.push_back(ControllerJson(answer, *volume));
   }
   for (const auto& pool : reply->pools()) {
-    if (only.empty() || pool.name() == only) pools.push_back(PoolJson(pool));
+    if (only.empty() || pool.name() == only) {
+      pools.push_back(PoolJson(pool, reply->block_bytes()));
+    }
   }
   if (!only.empty() && pools.empty()) {
     return absl::NotFoundError(
@@ -153,6 +156,7 @@ std::string PoolsText(const Json& json) {
                                                  {"flags", "flags", Cell::kList},
                                                  {"affinities", "affinities", Cell::kList},
                                                  {"breadth", "breadth_bytes", Cell::kSize},
+                                                 {"block", "block_bytes", Cell::kSize},
                                                  {"size", "total_bytes", Cell::kSize},
                                                  {"free", "free_bytes", Cell::kSize},
                                                  {"used", "used"}});

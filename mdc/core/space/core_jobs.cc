@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
+#include "mdc/moves/align.h"
 #include "mdc/moves/job_start.h"
 #include "mdc/moves/move_switch.h"
 #include "proto/convert.h"
@@ -81,7 +82,8 @@ void CoreImpl::FinishJobStep(const PendingRef& op, OpContext& ctx, const absl::S
   PassOver(job, found);
   if (found.ended && job.kind() == v1::JOB_RESTRIPE) return FinishSlice(op->job);
   if (!found.ended || LooksAgain(job, *allocator_)) return outbox_.sync_wish.Ask();  // a next step
-  const bool failed = job.kind() == v1::JOB_DRAIN && job.kept_blocks() > 0;
+  const bool failed =
+      (job.kind() == v1::JOB_DRAIN || job.kind() == v1::JOB_ALIGN) && job.kept_blocks() > 0;
   EndJob(op->job, failed ? v1::JOB_FAILED : v1::JOB_DONE,
          failed ? absl::StrCat(job.kept_blocks(), " blocks have no room elsewhere") : "");
 }
@@ -89,16 +91,16 @@ void CoreImpl::FinishJobStep(const PendingRef& op, OpContext& ctx, const absl::S
 void CoreImpl::BeginMove(JobId id, OpContext& ctx, MoveFound found) {
   v1::JobRecord& job = *work_.moves.jobs.Find(id);
   const std::uint64_t whole = SumOf(found.extents);
-  const bool defragments = job.kind() == v1::JOB_DEFRAGMENT;
+  const bool planned = job.kind() == v1::JOB_DEFRAGMENT || job.kind() == v1::JOB_COMPACT;
   Move move{.job = id,
             .inode = found.inode,
             .span = {},
             .extents = std::move(found.extents),
             .targets = {},
             .insists = work_.moves.insists()};
-  move.targets = ReserveTargets(*allocator_, std::move(found.request), !defragments, move.extents);
+  move.targets = ReserveTargets(*allocator_, std::move(found.request), !planned, move.extents);
   const bool better =
-      !defragments || move.targets.size() < PiecesOf(move.extents) || move.targets.size() == 1;
+      !planned || move.targets.size() < PiecesOf(move.extents) || move.targets.size() == 1;
   if (move.targets.empty() && allocator_->more_comes() && work_.moves.AwaitRoom(clock_.NowMs())) {
     work_.moves.plan.reset();
     return outbox_.sync_wish.Ask();
@@ -234,10 +236,17 @@ absl::StatusOr<Core::ChangedJob> CoreImpl::StartJob(const v1::StartJobRequest& r
   absl::StatusOr<NewJob> made = MakeJob(request, descriptor_, *allocator_, instead);
   if (!made.ok()) return made.status();
   if (absl::Status s = MayRestripe(made->record); !s.ok()) return s;
+  if (made->record.kind() == v1::JOB_COMPACT && valid_dumps().any()) {
+    return absl::FailedPreconditionError(
+        "a dump of the metadata keeps blocks that are moved away: release it (reeladm dump "
+        "release), and take another one afterwards");
+  }
   *made->record.mutable_started() = ToProto(clock_.WallNow());
   auto volume = ReadVolumeRecord();
   if (!volume.ok()) return volume.status();
   if (absl::Status s = ChangeClosed(made->closes, true, *volume); !s.ok()) return s;
+  const bool sets_unit = made->unit_blocks != 0;
+  if (sets_unit) SetUnit(PoolId(made->record.only_pool() - 1), made->unit_blocks, *volume);
   volume->set_format(std::max(volume->format(), schema::kJobsFormat));
   WriteBatch batch;
   const absl::StatusOr<JobId> job = work_.moves.jobs.Add(
@@ -249,6 +258,7 @@ absl::StatusOr<Core::ChangedJob> CoreImpl::StartJob(const v1::StartJobRequest& r
   if (!Apply(batch, &changed.sequence)) return health_;
   work_.map.SetClosed(*volume);
   ApplyClosed();
+  if (sets_unit) allocator_->SetUnits(UnitsOf(*volume));
   outbox_.sync_wish.Ask();
   return changed;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/metadb/schema.h"
+#include "mdc/moves/align.h"
 #include "mdc/space/areas.h"
 #include "mdc/space/open_space.h"
 #include "proto/records.pb.h"
@@ -42,6 +43,8 @@ absl::Status CoreImpl::LoadMap(v1::VolumeRecord& volume) {
     for (const mdc::Run& gap : GapsOf(descriptor_, PoolId(i))) {
       RemoveFrom(*volume.mutable_closed(), gap);
     }
+    const bool has_unit = static_cast<int>(i) < volume.unit_blocks_size();
+    if (has_unit && descriptor_.pools[i].is_removed()) SetUnit(PoolId(i), 0, volume);
   }
   work_.map.Begin(*std::move(framed), !UnopenedRuns(descriptor_, volume).empty(), clock_.NowMs());
   work_.map.SetClosed(volume);
@@ -77,6 +80,7 @@ absl::Status CoreImpl::TakeMap(const VolumeDescriptor& next, std::uint64_t keyle
   Sequence sequence;
   if (!Apply(txn.TakeBatch(), &sequence)) return health_;
   allocator_->TakeMap(OpenPart(descriptor_, *volume));
+  allocator_->SetUnits(UnitsOf(*volume));
   ApplyClosed();
   spdlog::info("volume {}: map generation {}", descriptor_.name, descriptor_.generation);
   for (const auto& [id, session] : sessions_.all()) TellMap(*session);

@@ -78,6 +78,16 @@ absl::StatusOr<Json> Place(AdminContext& context, const Words& given) {
   return StartOnFiles(context, given, v1::JOB_PLACE);
 }
 
+// One pool, or all.
+absl::StatusOr<Json> StartOnPools(AdminContext& context, const Words& given, v1::JobKind kind) {
+  v1::StartJobRequest request;
+  request.set_kind(kind);
+  const auto words = WithoutRate(given, request);
+  if (!words.ok()) return words.status();
+  if (words->size() == 2) request.set_pool((*words)[1]);
+  return StartJob(context, std::move(request));
+}
+
 absl::StatusOr<Json> Drain(AdminContext& context, const Words& given) {
   v1::StartJobRequest request;
   request.set_kind(v1::JOB_DRAIN);
@@ -94,72 +104,84 @@ absl::StatusOr<Json> Drain(AdminContext& context, const Words& given) {
 }
 
 absl::StatusOr<Json> Rebalance(AdminContext& context, const Words& given) {
-  v1::StartJobRequest request;
-  request.set_kind(v1::JOB_REBALANCE);
-  const auto words = WithoutRate(given, request);
-  if (!words.ok()) return words.status();
-  if (words->size() == 2) request.set_pool((*words)[1]);
-  return StartJob(context, std::move(request));
+  return StartOnPools(context, given, v1::JOB_REBALANCE);
+}
+
+absl::StatusOr<Json> Compact(AdminContext& context, const Words& given) {
+  return StartOnPools(context, given, v1::JOB_COMPACT);
 }
 
 absl::StatusOr<Json> Restripe(AdminContext& context, const Words& given) {
   v1::StartJobRequest request;
-  request.set_kind(v1::JOB_RESTRIPE);
   const auto words = WithoutRate(given, request);
   if (!words.ok()) return words.status();
-  const auto breadth = words->size() == 4 && (*words)[2] == "breadth"
-                           ? ParseSize((*words)[3])
-                           : absl::InvalidArgumentError("");
-  if (!breadth.ok()) {
-    return absl::InvalidArgumentError("use: restripe POOL breadth SIZE, e.g. breadth 1M");
+  const std::string what = words->size() == 4 ? (*words)[2] : "";
+  const auto size = what == "breadth" || what == "block" ? ParseSize((*words)[3])
+                                                         : absl::InvalidArgumentError("");
+  if (!size.ok()) {
+    return absl::InvalidArgumentError(
+        "use: restripe POOL breadth SIZE, or restripe POOL block SIZE, e.g. breadth 1M");
   }
   request.set_pool((*words)[1]);
-  request.set_breadth_bytes(*breadth);
+  if (what == "breadth") {
+    request.set_kind(v1::JOB_RESTRIPE);
+    request.set_breadth_bytes(*size);
+  } else {
+    request.set_kind(v1::JOB_ALIGN);
+    request.set_block_bytes(*size);
+  }
   return StartJob(context, std::move(request));
 }
 
 }  // namespace
 
 AdminCommands JobCommands() {
-  return {{.name = "defrag",
-           .usage = "[PATH] [rate SIZE]",
-           .help = "lay files that are in many pieces into few, as a job; without PATH, all",
-           .run = Defragment,
-           .text = JobsText,
-           .examples = {"defrag", "defrag /mnt/reel/A001.mov rate 200M"}},
-          {.name = "drain",
-           .usage = "POOL | lun LUN [rate SIZE]",
-           .help = "allocate nothing in a pool, or on the stripe sets of a LUN, and move what lies "
-                   "there elsewhere, as a job",
-           .run = Drain,
-           .text = JobsText,
-           .examples = {"drain old", "drain lun raid7 rate 100M"}},
-          {.name = "rebalance",
-           .usage = "[POOL] [rate SIZE]",
-           .help = "make the stripe sets of pools equally full, as a job: after LUNs were added",
-           .run = Rebalance,
-           .text = JobsText,
-           .examples = {"rebalance", "rebalance video rate 200M"}},
-          {.name = "restripe",
-           .usage = "POOL breadth SIZE [rate SIZE]",
-           .help = "give a pool another stripe breadth on the LUNs that it has, as a job: its data "
-                   "are moved, slice by slice, while it is in use",
-           .run = Restripe,
-           .text = JobsText,
-           .examples = {"restripe video breadth 1M", "restripe video breadth 256K rate 200M"}},
-          {.name = "place",
-           .usage = "[PATH] [rate SIZE]",
-           .help = "move files to the pools of their affinities, as a job; without PATH, all",
-           .run = Place,
-           .text = JobsText,
-           .examples = {"place", "place /mnt/reel/sound/A001.wav"}},
-          {.name = "jobs",
-           .usage = "[pause JOB | resume JOB | cancel JOB]",
-           .help = "the jobs that move data or check metadata, and how far they are",
-           .run = Jobs,
-           .text = JobsText,
-           .examples = {"jobs --watch", "jobs pause 3"},
-           .watched = true}};
+  return {
+      {.name = "defrag",
+       .usage = "[PATH] [rate SIZE]",
+       .help = "lay files that are in many pieces into few, as a job; without PATH, all",
+       .run = Defragment,
+       .text = JobsText,
+       .examples = {"defrag", "defrag /mnt/reel/A001.mov rate 200M"}},
+      {.name = "drain",
+       .usage = "POOL | lun LUN [rate SIZE]",
+       .help = "allocate nothing in a pool, or on the stripe sets of a LUN, and move what lies "
+               "there elsewhere, as a job",
+       .run = Drain,
+       .text = JobsText,
+       .examples = {"drain old", "drain lun raid7 rate 100M"}},
+      {.name = "rebalance",
+       .usage = "[POOL] [rate SIZE]",
+       .help = "make the stripe sets of pools equally full, as a job: after LUNs were added",
+       .run = Rebalance,
+       .text = JobsText,
+       .examples = {"rebalance", "rebalance video rate 200M"}},
+      {.name = "restripe",
+       .usage = "POOL breadth SIZE | POOL block SIZE [rate SIZE]",
+       .help = "give a pool another stripe breadth on the LUNs that it has, or lay its files in "
+               "blocks of another size, as a job: data are moved while they are in use",
+       .run = Restripe,
+       .text = JobsText,
+       .examples = {"restripe video breadth 1M", "restripe video block 64K rate 200M"}},
+      {.name = "compact",
+       .usage = "[POOL] [rate SIZE]",
+       .help = "gather what is free in each stripe set into large pieces, as a job",
+       .run = Compact,
+       .text = JobsText,
+       .examples = {"compact", "compact video rate 200M"}},
+      {.name = "place",
+       .usage = "[PATH] [rate SIZE]",
+       .help = "move files to the pools of their affinities, as a job; without PATH, all",
+       .run = Place,
+       .text = JobsText,
+       .examples = {"place", "place /mnt/reel/sound/A001.wav"}},
+      {.name = "jobs",
+       .usage = "[pause JOB | resume JOB | cancel JOB]",
+       .help = "the jobs that move data or check metadata, and how far they are",
+       .run = Jobs,
+       .text = JobsText,
+       .examples = {"jobs --watch", "jobs pause 3"},
+       .watched = true}};
 }
 
 }  // namespace reel::tools
