@@ -396,7 +396,11 @@ void CoreImpl::Describe(v1::StatReply& reply) const {
   add("operation.blocked", counters_.blocked);
   add("operation.errors", counters_.errors);
   add("job.broken_moves", counters_.broken_moves);
-  add("job.moved_blocks", counters_.moved_blocks);
+  for (std::size_t i = 0; i < counters_.moved_blocks.size(); ++i) {
+    if (counters_.moved_blocks[i] == 0) continue;
+    const std::string kind(JobTable::KindWord(static_cast<v1::JobKind>(i)));
+    add(absl::StrCat("job.moved_blocks.", kind), counters_.moved_blocks[i]);
+  }
   add("operation.inline_reads", counters_.inline_reads);
   add("operation.delegated", counters_.delegated);
   add("operation.replayed", counters_.replayed);

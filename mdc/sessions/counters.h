@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "proto/mdc.pb.h"
+#include "proto/records.pb.h"
 
 namespace reel::mdc {
 
@@ -20,7 +21,7 @@ struct Counters {
   std::uint64_t inline_reads = 0;
   std::uint64_t evictions = 0;
   std::uint64_t reaped = 0;
-  std::uint64_t moved_blocks = 0;
+  std::array<std::uint64_t, v1::JobKind_ARRAYSIZE> moved_blocks{};  // by the kind of job
   std::uint64_t broken_moves = 0;
   std::uint64_t refused = 0;
   std::uint64_t delegated = 0;

@@ -50,6 +50,25 @@ void ChangeAny(Daemon& daemon, Random& random) {
   daemon.ChangeJobs(kStates[random.Below(std::size(kStates))]);
 }
 
+// Another block size of a pool.
+v1::StartJobRequest Align(const VolumeDescriptor& map, const std::string& pool, Random& random) {
+  v1::StartJobRequest request = JobOf(v1::JOB_ALIGN, pool);
+  request.set_block_bytes(std::uint64_t{map.block_bytes} << random.Below(4));
+  return request;
+}
+
+// What leaves the map as it is.
+void MoveWithin(Daemon& daemon, const std::string& pool, Random& random) {
+  switch (random.Below(3)) {
+    case 0:
+      return daemon.StartJob(JobOf(v1::JOB_DEFRAGMENT));
+    case 1:
+      return daemon.StartJob(JobOf(v1::JOB_COMPACT));
+    default:
+      return daemon.StartJob(Align(daemon.map(), pool, random));
+  }
+}
+
 void MoveAny(Daemon& daemon, Random& random) {
   v1::StartJobRequest restripe = JobOf(v1::JOB_RESTRIPE, kDataPool);
   switch (random.Below(10)) {
@@ -77,7 +96,8 @@ void MoveAny(Daemon& daemon, Random& random) {
 void Administer(Daemon& daemon, Shape shape, Random& random) {
   if (!daemon.serves()) return;
   if (shape == Shape::kOnePool || random.OneIn(4)) {
-    return daemon.StartJob(JobOf(v1::JOB_DEFRAGMENT));
+    const std::string pool = daemon.map().pools[random.Below(daemon.map().pools.size())].name;
+    return MoveWithin(daemon, pool, random);
   }
   MoveAny(daemon, random);
 }

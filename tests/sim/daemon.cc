@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/moves/job_table.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/meta_store.h"
 
@@ -358,7 +359,10 @@ Daemon::Totals Daemon::totals() const {
   totals.blocked += Counter("operation.blocked");
   totals.misses += Counter("operation.misses");
   totals.reaped += Counter("orphans.reaped");
-  totals.moved += Counter("job.moved_blocks");
+  for (std::size_t i = 0; i < totals.moved.size(); ++i) {
+    const auto kind = std::string(mdc::JobTable::KindWord(static_cast<v1::JobKind>(i)));
+    totals.moved[i] += Counter(absl::StrCat("job.moved_blocks.", kind));
+  }
   totals.broken_moves += Counter("job.broken_moves");
   return totals;
 }

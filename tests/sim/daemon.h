@@ -6,6 +6,7 @@
 // Threads: a history's fibers and timers.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -99,7 +100,8 @@ class Daemon final : public StreamServer {
     std::uint64_t kills = 0, failures = 0, seats_lost = 0, expiries = 0, refusals = 0;
     std::uint64_t refused_writes = 0;
     std::uint64_t evictions = 0, recalls = 0, repetitions = 0, delegated = 0, replayed = 0,
-                  blocked = 0, misses = 0, reaped = 0, moved = 0, broken_moves = 0;
+                  blocked = 0, misses = 0, reaped = 0, broken_moves = 0;
+    std::array<std::uint64_t, v1::JobKind_ARRAYSIZE> moved{};  // blocks, by the kind of job
   };
   Totals totals() const;
 

@@ -343,7 +343,7 @@ Outcome History::Run() {
     c.blocked += totals.blocked;
     c.misses += totals.misses;
     c.reaped += totals.reaped;
-    c.moved += totals.moved;
+    for (std::size_t i = 0; i < c.moved.size(); ++i) c.moved[i] += totals.moved[i];
     c.broken_moves += totals.broken_moves;
     c.store_failures += totals.failures;
     c.seats_lost += totals.seats_lost;

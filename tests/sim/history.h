@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/records.pb.h"
 #include "tests/sim/faults.h"
 
 namespace reel::sim {
@@ -19,8 +20,8 @@ struct Coverage {
                 listing_hits = 0, pages_invalidated = 0, prefetched_reads = 0,
                 prefetched_layouts = 0, attributes_read = 0;
   std::uint64_t evictions = 0, recalls = 0, repetitions = 0, delegated = 0, replayed = 0,
-                blocked = 0, misses = 0, reaped = 0, moved = 0, broken_moves = 0, scrubs = 0,
-                map_changes = 0;
+                blocked = 0, misses = 0, reaped = 0, broken_moves = 0, scrubs = 0, map_changes = 0;
+  std::array<std::uint64_t, v1::JobKind_ARRAYSIZE> moved{};  // blocks, by the kind of job
   std::uint64_t lost_batches = 0, fences = 0, lost_blocks = 0, refused_writes = 0;
   // Of controllers.
   std::uint64_t terms = 0, takeovers = 0, lost_claims = 0, unknowns = 0;

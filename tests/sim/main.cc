@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "mdc/moves/job_table.h"
 #include "spdlog/spdlog.h"
 #include "tests/sim/heap.h"
 #include "tests/sim/history.h"
@@ -142,7 +143,7 @@ class Runner {
       seen_[absl::StrCat("struck as ", NameOf(static_cast<Moment>(i)))] +=
           c.moments[static_cast<std::size_t>(i)] > 0 ? 1 : 0;
     }
-    const auto add = [&](const char* name, std::uint64_t value) {
+    const auto add = [&](const std::string& name, std::uint64_t value) {
       seen_[name] += value > 0 ? 1 : 0;
       sums_[name] += value;
     };
@@ -166,7 +167,11 @@ class Runner {
     add("operations blocked", c.blocked);
     add("reads of absent keys", c.misses);
     add("orphans removed", c.reaped);
-    add("blocks moved", c.moved);
+    for (std::size_t i = 0; i < c.moved.size(); ++i) {
+      const auto kind = static_cast<v1::JobKind>(i);
+      if (c.moved[i] > 0)
+        add(absl::StrCat("blocks moved: ", std::string(mdc::JobTable::KindWord(kind))), c.moved[i]);
+    }
     add("moves broken", c.broken_moves);
     add("scrubs", c.scrubs);
     add("changes of the map", c.map_changes);

@@ -171,7 +171,7 @@ void CoreImpl::FinishSwitch(OpContext& ctx, const absl::Status& status) {
   });
   Commit(ctx, batch, Haste::kWhenAsked);
   if (!health_.ok()) return;
-  counters_.moved_blocks += move.length_blocks();
+  counters_.moved_blocks[static_cast<std::size_t>(job.kind())] += move.length_blocks();
   work_.orphans.Queue(move.inode);
   work_.moves.Pace(job, move.length_blocks() * descriptor_.block_bytes, clock_.NowMs());
   PaceMover(move);
