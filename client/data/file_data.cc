@@ -2,6 +2,7 @@
 
 #include "client/data/file_data_impl.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::client {
 
@@ -149,7 +150,10 @@ void FileDataImpl::Close(std::uint64_t inode) {
   f.read_ahead_chunks.Clear();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
-  if (closed.was_to_write && f.attr.size_bytes() == 0) context_.first_write_bytes = 0;
+  // What follows the blocks of a new file is the next one's: a file that outgrows them is in
+  // pieces.
+  const std::uint64_t size = f.attr.size_bytes();
+  if (closed.was_to_write && (size == 0 || size > kMaxNewFileBytes)) context_.first_write_bytes = 0;
   if (f.grant.tail_allocated()) committer_.NoteDirty(f);
   // What is dirty goes first, and the token with it.
   const bool lowers = f.done_writing();

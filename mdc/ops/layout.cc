@@ -14,6 +14,7 @@
 #include "mdc/tables/reserved_inode_table.h"
 #include "mdc/tables/token_table.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 #include "proto/times.h"
 
@@ -32,8 +33,6 @@ constexpr std::uint64_t kMaxGetBytes = 1 * kGiB;
 constexpr std::uint64_t kMinPrefetchBytes = 1 * kMiB;
 constexpr std::uint64_t kMaxPreallocationBytes = 256 * kMiB;
 constexpr int kMaxCommitRanges = 65'536;
-// The most that a new file gets before anything is written.
-constexpr std::uint64_t kMaxNewFileBytes = 1 * kMiB;
 
 // Appends what lies in [next, extent), and the extent.
 void AddWithHole(FileBlock& next, const Extent& extent, v1::LayoutReply& layout) {

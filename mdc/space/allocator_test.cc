@@ -237,6 +237,19 @@ TEST_F(AllocatorTest, WindowsYieldBeforeTheVolumeIsFull) {
 
 // Random operations against one flag per block, with commits that are applied, dropped or made
 // durable; and the store's records against both.
+TEST_F(AllocatorTest, AWindowThatIsUsedUpIsFollowedByALargerOne) {
+  Make({DataPool("a", 1 << 16, 8, 1)});
+  constexpr std::uint64_t kFile = 256, kFirst = 32 * kFile;
+  Run last;
+  for (std::uint64_t taken = 0; taken < kFirst; taken += kFile) {
+    last = TakeOne(InDirectory(1, 7, kFile));
+  }
+  EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+  const Run next = TakeOne(InDirectory(1, 7, kFile));
+  EXPECT_EQ(TakeOne(InDirectory(2, 8, kFile)).start, next.start + 2 * kFirst);
+  EXPECT_TRUE(allocator_->Check().ok()) << allocator_->Check();
+}
+
 // ---- units ------------------------------------------------------------------------------------
 
 class UnitTest : public AllocatorTest {

@@ -278,7 +278,7 @@ std::optional<FreeSpace::FreeRun> FreeSpace::TakeFromWindow(const WindowKey& key
 bool FreeSpace::AlignWindow(const WindowKey& key) {
   Window& window = windows_.at(key);
   const std::uint64_t skipped = RoundUp(window.run.start, unit_) - window.run.start;
-  if (skipped == 0) return true;
+  if (skipped == 0 && window.run.length_blocks > 0) return true;
   if (skipped >= window.run.length_blocks) {
     CloseWindow(key);
     return false;
@@ -323,8 +323,9 @@ bool FreeSpace::OpenWindow(const WindowKey& key, std::uint64_t need,
 void FreeSpace::CloseWindow(const WindowKey& key) {
   const auto found = windows_.find(key);
   const FreeRun rest = found->second.run;
-  window_starts_.erase(rest.start);
   windows_.erase(found);
+  if (rest.length_blocks == 0) return;
+  window_starts_.erase(rest.start);
   window_blocks_ -= rest.length_blocks;
   available_.Insert(rest.start, rest.length_blocks);
 }
@@ -337,11 +338,8 @@ FreeSpace::FreeRun FreeSpace::CutWindow(const WindowKey& key, std::uint64_t want
   window.run.start += run.length_blocks;
   window.run.length_blocks -= run.length_blocks;
   window.used = ++window_uses_;
-  if (window.run.length_blocks == 0) {
-    windows_.erase(key);
-  } else {
-    window_starts_[window.run.start] = key;
-  }
+  // (One that is used up stays for its size.)
+  if (window.run.length_blocks > 0) window_starts_[window.run.start] = key;
   return run;
 }
 
@@ -391,13 +389,14 @@ absl::Status FreeSpace::Check(std::uint64_t pending_blocks) const {
   if (!stored_.Consistent() || !available_.Consistent()) {
     return absl::InternalError("a free index contradicts itself");
   }
-  std::uint64_t windows = 0;
+  std::uint64_t windows = 0, used_up = 0;
   const auto in_store = [&](FreeRun part) {
     const auto whole = stored_.Containing(part.start);
     return whole && whole->end() >= part.end();
   };
   for (const auto& [key, window] : windows_) {
     windows += window.run.length_blocks;
+    if (window.run.length_blocks == 0 && ++used_up > 0) continue;
     if (!in_store(window.run) || available_.Overlaps(window.run.start, window.run.length_blocks)) {
       return absl::InternalError("a window is not free, or free twice");
     }
@@ -409,7 +408,7 @@ absl::Status FreeSpace::Check(std::uint64_t pending_blocks) const {
   for (const auto& [start, length] : available_.runs()) {
     if (!in_store({start, length})) return absl::InternalError("available, but not free");
   }
-  if (windows != window_blocks_ || window_starts_.size() != windows_.size()) {
+  if (windows != window_blocks_ || window_starts_.size() + used_up != windows_.size()) {
     return absl::InternalError("the windows do not add up");
   }
   if (usable_blocks() + closed_.total_blocks() + pending_blocks != stored_.total_blocks()) {

@@ -116,7 +116,7 @@ class FreeSpace {
 
  private:
   struct Window {
-    FreeRun run;
+    FreeRun run;                    // empty: it is used up, and the next one is larger
     std::uint64_t size_blocks = 0;  // when it was opened
     std::uint64_t used = 0;         // order of last use
   };
