@@ -150,10 +150,9 @@ void FileDataImpl::Close(std::uint64_t inode) {
   f.read_ahead_chunks.Clear();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
-  // What follows the blocks of a new file is the next one's: a file that outgrows them is in
-  // pieces.
+  // (A larger file would outgrow blocks that others' follow, and lie in pieces.)
   const std::uint64_t size = f.attr.size_bytes();
-  if (closed.was_to_write && (size == 0 || size > kMaxNewFileBytes)) context_.first_write_bytes = 0;
+  if (closed.was_to_write) context_.expected_bytes = size <= kMaxNewFileBytes ? size : 0;
   if (f.grant.tail_allocated()) committer_.NoteDirty(f);
   // What is dirty goes first, and the token with it.
   const bool lowers = f.done_writing();

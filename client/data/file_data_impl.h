@@ -157,7 +157,7 @@ class FileDataImpl : public FileData {
   void OpenDirectory(std::uint64_t inode) override;
   void RegisterOpens(std::uint64_t inode, std::function<void()> done) override;
   std::uint64_t ExpectedBytes() const override {
-    return context_.first_write_bytes.load(std::memory_order_relaxed);
+    return context_.expected_bytes.load(std::memory_order_relaxed);
   }
   void Created(const v1::EntryReply& entry, std::uint64_t handle,
                std::uint64_t early_number) override;

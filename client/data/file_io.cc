@@ -284,14 +284,8 @@ absl::Status FileIo::Prepare(const FileRef& file, const WriteAccess& write, cons
   return absl::OkStatus();
 }
 
-void FileIo::NoteFirst(const FileState& f, const WriteAccess& write) {
-  if (f.attr.size_bytes() != 0 || write.offset_bytes != 0) return;
-  context_.first_write_bytes.store(write.data.size(), std::memory_order_relaxed);
-}
-
 // All of a write that stays in memory for now, at once.
 void FileIo::PutBehind(FileState& f, WriteAccess& write, const IoContext& io) {
-  NoteFirst(f, write);
   const bool crowded = write_behind_.Put(f, write.offset_bytes, write.data, write.stream);
   write.took_set_id =
       f.NoteChange({.offset_bytes = write.offset_bytes,
@@ -445,7 +439,6 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
         .time = context_.clock.WallNow(),
         .by_root = io.credentials == nullptr || io.credentials->uid() == 0,
         .in_group = in_group};
-    NoteFirst(f, write);
     write.took_set_id = f.NoteWritten(written, write.extents, marks);
     f.NoteTailCleared(write.tail.to);
     committer_.NoteDirty(f);

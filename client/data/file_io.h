@@ -48,8 +48,6 @@ class FileIo {
   void PutBehind(FileState& file, WriteAccess& write, const IoContext& io)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   absl::Status ClearTail(const WriteAccess& write);
-  void NoteFirst(const FileState& file, const WriteAccess& write)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
 
   DataContext& context_;
   FileAccess& access_;

@@ -44,8 +44,9 @@ struct DataContext {
   std::unique_ptr<LunIo> io{};
   std::unique_ptr<MapTaker> maps{};
   std::atomic<bool> stopping{false};
-  // What the first write of the last new file brought: the next new file is likely to get as much.
-  std::atomic<std::uint64_t> first_write_bytes{0};
+  // The size of the last file that was written and closed, where it was small: the next new file is
+  // likely to get as much. 0: nothing is known, or it was large.
+  std::atomic<std::uint64_t> expected_bytes{0};
 
   // Tells the controller of the opens here, unless it knows. While a token is held that is not
   // needed: it keeps an inode of which anybody holds one.

@@ -1,4 +1,4 @@
-"""A pool's files in blocks of another size, and free space that is gathered, while both are used."""
+"""A pool's files in blocks of another size, and free space gathered, while both are used."""
 import os
 
 from cluster import until

@@ -99,3 +99,18 @@ def test_the_mdc_hears_little_of_a_large_copy(cluster):
     assert copied - before < 1 << 20, f"{copied - before} bytes for a copy of 1 GiB"
     assert read - copied < 1 << 20, f"{read - copied} bytes for reading 1 GiB"
     os.unlink(source)
+
+
+def test_each_large_file_of_a_directory_lies_in_one_piece(cluster):
+    """Also where others' first blocks could have been reserved behind its own."""
+    os.mkdir(f"{cluster.ws1}/frames")
+    names = [f"{cluster.ws1}/frames/{number:04}" for number in range(12)]
+    for name in names:
+        with open(name, "wb", buffering=0) as file:
+            for _ in range(12):
+                file.write(bytes([7]) * (1 << 20))
+    for name in names[1:]:  # (who makes the first one says nothing of what they will be)
+        extents = cluster.reeladm("extents", name)["extents"]
+        ends = [each["pool_block"] + each["length_bytes"] // BLOCK for each in extents]
+        begins = [each["pool_block"] for each in extents]
+        assert begins[1:] == ends[:-1], (name, extents)

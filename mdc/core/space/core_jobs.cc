@@ -82,10 +82,12 @@ void CoreImpl::FinishJobStep(const PendingRef& op, OpContext& ctx, const absl::S
   PassOver(job, found);
   if (found.ended && job.kind() == v1::JOB_RESTRIPE) return FinishSlice(op->job);
   if (!found.ended || LooksAgain(job, *allocator_)) return outbox_.sync_wish.Ask();  // a next step
-  const bool failed =
-      (job.kind() == v1::JOB_DRAIN || job.kind() == v1::JOB_ALIGN) && job.kept_blocks() > 0;
+  const char* const lacks = job.kind() == v1::JOB_DRAIN   ? "elsewhere"
+                            : job.kind() == v1::JOB_ALIGN ? "in whole blocks"
+                                                          : nullptr;
+  const bool failed = lacks != nullptr && job.kept_blocks() > 0;
   EndJob(op->job, failed ? v1::JOB_FAILED : v1::JOB_DONE,
-         failed ? absl::StrCat(job.kept_blocks(), " blocks have no room elsewhere") : "");
+         failed ? absl::StrCat(job.kept_blocks(), " blocks have no room ", lacks) : "");
 }
 
 void CoreImpl::BeginMove(JobId id, OpContext& ctx, MoveFound found) {
