@@ -1,0 +1,232 @@
+"""The promise about quotas: 16 writers on four clients never exceed a limit, and none is refused
+below it by more than one allocation unit a client; a failover changes nothing; and quotas are
+switched on over very many files beside everybody's work (a million with REEL_LONG=1).
+
+The unit is a block. How far below the limit writers were refused is told twice: at each refusal, by
+what all had written and what was asked for; and when all have been refused and have closed.
+"""
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cluster import until
+
+LONG = bool(os.environ.get("REEL_LONG"))
+CLUSTER = {"mdcs": 2, "clients": 4, "seat_ms": 6000,
+           "luns": "meta=1x8G,data=2x8G" if LONG else "meta=1x1G,data=2x2G"}
+LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quota_load.py")
+BLOCK = 16 << 10
+CLIENTS, A_CLIENT = 4, 4
+SPACE = (128 << 20) // BLOCK
+FILES = 3000
+MANY = 1_000_000 if LONG else 20_000
+# Of the four writers of a client: bytes at a time, writes between two fsync(2), whether it appends.
+PIECES = ((1000, 0, 1), (65_536, 16, 0), (300_000, 0, 1), (1 << 20, 4, 0))
+
+
+class Load:
+    """A program of quota_load.py, ready to begin; `line` becomes what it has to tell."""
+
+    def __init__(self, verb, directory, name, owner, *arguments):
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", LOAD, verb, directory, name, *map(str, (*owner, *arguments))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert json.loads(self.process.stdout.readline()) == {"ready": True}
+
+    def begin(self, pool):
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        self.line = pool.submit(self.process.stdout.readline)
+
+    def told(self):
+        return json.loads(self.line.result())
+
+    def end(self):
+        self.process.stdin.close()
+        assert self.process.wait() == 0
+
+
+def begin(pool, loads):
+    for load in loads:
+        load.begin(pool)
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(4 * A_CLIENT * 2) as threads:
+        yield threads
+
+
+@pytest.fixture
+def counted(cluster):
+    cluster.reeladm("quota", "on")
+    until(lambda: cluster.reeladm("quota")["state"] == "on")
+
+
+def usage(cluster, who):
+    """Blocks and files; None where no controller answers just now."""
+    done = cluster.ask(",".join(cluster.where(mdc) for mdc in cluster.mdcs), "quota", "get",
+                       *map(str, who))
+    if done.returncode != 0:
+        return None
+    told = json.loads(done.stdout)["quotas"][0]
+    return told["bytes"] // BLOCK, told["files"]
+
+
+def until_all_are_refused(cluster, who, pool, loads, limit, unit, kill_at=None):
+    """Looks at the usage all the while; kills the active controller when that has come so far."""
+    begin(pool, loads)
+    looks, old = 0, None
+    while not all(load.line.done() for load in loads):
+        used = usage(cluster, who)
+        if used is None:
+            continue
+        looks += 1
+        assert used[unit] <= limit, "the limit was passed"
+        if kill_at is not None and old is None and used[unit] >= kill_at:
+            old = cluster.active()
+            cluster.kill(old)
+    assert looks > 0 and (old is None) == (kill_at is None)
+    until(lambda: usage(cluster, who) is not None)
+    assert usage(cluster, who)[unit] <= limit
+    if old is not None:
+        assert cluster.active() != old
+        cluster.start(old)
+    told = [load.told() for load in loads]
+    assert {each["error"] for each in told} == {"EDQUOT"}
+    return told
+
+
+def below_at_refusals(told, limit):
+    """By how much each refusal came too early, the first one first."""
+    def had(load, at):
+        return max((total for when, total in load["grown"] if when <= at), default=0)
+
+    return [limit - sum(had(load, refused["at"]) for load in told) - refused["asked"] + 1
+            for refused in sorted(told, key=lambda each: each["at"])]
+
+
+def allocated(directories):
+    """Blocks of what is there, and how many files."""
+    files = [entry.stat(follow_symlinks=False) for directory in directories
+             for entry in os.scandir(directory)]
+    return sum(file.st_blocks for file in files) * 512 // BLOCK, len(files)
+
+
+def write_up(cluster, room, pool, capsys, kind, number, kill_at=None):
+    """Writers at a limit of space, of a user, a group or a tree."""
+    who = {"user": ("user", number), "group": ("group", number), "tree": ("tree", f"t{number}")}[kind]
+    owner = (number, number) if kind != "tree" else (0, 0)
+    if kind == "tree":
+        cluster.reeladm("quota", "tree", "add", who[1], room[0])
+    os.chmod(room[0], 0o777)
+    cluster.reeladm("quota", "set", *map(str, who), f"hard={SPACE * BLOCK}")
+    loads = [Load("write", room[n % CLIENTS], f"file{n}", owner, *PIECES[n // CLIENTS])
+             for n in range(CLIENTS * A_CLIENT)]
+    told = until_all_are_refused(cluster, who, pool, loads, SPACE, 0, kill_at)
+    early = below_at_refusals(told, SPACE)
+    written = sum(load["total"] for load in told)
+    while_open = usage(cluster, who)[0]
+    for load in loads:
+        load.end()
+    there = allocated(room[:1])[0]
+    closed = usage(cluster, who)[0]
+    small = [Load("write", room[n], f"small{n}", owner, BLOCK, 0, 0) for n in range(CLIENTS)]
+    until_all_are_refused(cluster, who, pool, small, SPACE, 0)
+    for load in small:
+        load.end()
+    with capsys.disabled():
+        print(f"\nquota of a {kind}, killed at {kill_at}, blocks: limit {SPACE}, written {written}, used {while_open}, "
+              f"after close {closed} = {there} allocated, after small files "
+              f"{allocated(room[:1])[0]}; refused too early by {early}")
+    assert closed == there <= SPACE
+    assert usage(cluster, who)[0] == allocated(room[:1])[0] <= SPACE
+    assert SPACE - allocated(room[:1])[0] <= CLIENTS
+    assert SPACE - closed <= CLIENTS
+    assert max(early) <= CLIENTS
+
+
+@pytest.mark.parametrize("number, kind", [(5001, "user"), (5002, "group"), (5003, "tree")])
+def test_space_is_used_up_to_its_limit(cluster, room, pool, counted, capsys, number, kind):
+    write_up(cluster, room, pool, capsys, kind, number)
+
+
+@pytest.mark.parametrize("number, kind", [(5011, "user"), (5012, "group"), (5013, "tree")])
+def test_space_is_used_up_through_a_failover(cluster, room, pool, counted, capsys, number, kind):
+    write_up(cluster, room, pool, capsys, kind, number, kill_at=SPACE // 2)
+
+
+@pytest.mark.parametrize("number, kill_at", [(5021, None), (5022, FILES // 2)])
+def test_files_are_made_up_to_their_limit(cluster, room, pool, counted, capsys, number, kill_at):
+    """Each in a directory of its own, which is delegated to its client."""
+    who = ("user", number)
+    cluster.reeladm("quota", "set", *map(str, who), f"files-hard={FILES}")
+    inside = [f"{room[n % CLIENTS]}/{n}" for n in range(CLIENTS * A_CLIENT)]
+    for directory in inside:
+        os.mkdir(directory)
+        os.chmod(directory, 0o777)
+    loads = [Load("create", directory, "file", (number, number)) for directory in inside]
+    told = until_all_are_refused(cluster, who, pool, loads, FILES, 1, kill_at)
+    early = below_at_refusals(told, FILES)
+    for load in loads:
+        load.end()
+    made = allocated(inside)[1]
+    with capsys.disabled():
+        print(f"\nquota of files, killed at {kill_at}: limit {FILES}, made {made}, refused too early by {early}")
+    assert usage(cluster, who)[1] == made <= FILES
+    assert FILES - made <= CLIENTS
+    assert max(early) <= CLIENTS
+
+
+def walk(top):
+    """What each user and each group has: blocks and files. Of a name of several, one counts."""
+    found = {"user": Counter(), "group": Counter()}
+    files = Counter(), Counter()
+    for directory, _, names in os.walk(top):
+        for path in (directory, *(f"{directory}/{name}" for name in names)):
+            stat = os.lstat(path)
+            for kind, count, number in (("user", files[0], stat.st_uid),
+                                        ("group", files[1], stat.st_gid)):
+                found[kind][number] += stat.st_blocks * 512 // BLOCK
+                count[number] += 1
+    return {(kind, number): (found[kind][number], count[number])
+            for kind, count in zip(found, files) for number in count if number != 0}
+
+
+@pytest.mark.seconds(7000 if LONG else 600)
+def test_they_are_switched_on_over_many_files(cluster, room, pool, capsys):
+    owners = [(5031 + n % 2, 5033 + n % 3) for n in range(2 * CLIENTS)]
+    os.chmod(room[0], 0o777)
+    cluster.reeladm("quota", "off")
+    began = time.monotonic()
+    makers = [Load("fill", room[n % CLIENTS], f"fill{n}", owner, MANY // len(owners))
+              for n, owner in enumerate(owners)]
+    begin(pool, makers)
+    assert sum(maker.told()["made"] for maker in makers) == MANY
+    for maker in makers:
+        maker.end()
+    made = time.monotonic()
+    churners = [Load("churn", f"{room[n % CLIENTS]}/fill{n}.0", f"churn{n}", owner, n)
+                for n, owner in enumerate(owners)]
+    begin(pool, churners)
+    on = time.monotonic()
+    cluster.reeladm("quota", "on")
+    until(lambda: cluster.reeladm("quota")["state"] == "on")
+    counted = time.monotonic()
+    for churner in churners:
+        churner.end()
+    times = [when for churner in churners for when in churner.told()["times"]]
+    beside = sum(on <= when <= counted for when in times)
+    there = walk(room[1])
+    with capsys.disabled():
+        print(f"\nquotas switched on over {MANY} files (made in {made - began:.0f} s): counted in "
+              f"{counted - on:.1f} s, beside {beside} changes: {there}")
+    assert beside > 0, "nothing was done meanwhile"
+    # Of what was removed, blocks go back in the background.
+    until(lambda: {who: usage(cluster, who) for who in there} == there)
