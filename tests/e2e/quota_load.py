@@ -19,18 +19,20 @@ def tell(**what):
 
 
 def until_refused(step, **what):
-    """Does it until it gets EDQUOT; `grown` says when it had how much."""
+    """Does it until it gets EDQUOT; `grown` says how much it has had of each step, by when that
+    began: what it has at the controller may be more than what it knows of."""
     grown, total = [], 0
     sys.stdin.readline()
     try:
         while True:
-            total = step(total)
-            if not grown or grown[-1][1] != total:
-                grown.append((time.monotonic(), total))
+            began, before = time.monotonic(), total
+            total = step(before)
+            if total != before:
+                grown.append((began, total))
     except OSError as error:
         tell(error=errno.errorcode[error.errno], at=time.monotonic(), grown=grown, total=total,
              **what)
-    sys.stdin.read()
+    sys.stdin.readline()
 
 
 def write(directory, name, piece, fsync_every, append):
@@ -48,8 +50,18 @@ def write(directory, name, piece, fsync_every, append):
         return -(-written // BLOCK)
 
     until_refused(step, asked=-(-len(data) // BLOCK))
-    os.fsync(file)
     os.close(file)
+
+
+def stay_open(directory, name, size):
+    """Writes a file in one go, and keeps it open."""
+    sys.stdin.readline()
+    with open(f"{directory}/{name}", "wb", buffering=0) as file:
+        for _ in range(int(size) >> 16):
+            file.write(bytes(1 << 16))
+        os.fsync(file.fileno())
+        tell(size=os.fstat(file.fileno()).st_size)
+        sys.stdin.readline()
 
 
 def create(directory, name):
@@ -104,8 +116,8 @@ def main(verb, directory, name, user, group, *arguments):
     os.setgid(int(group))
     os.setuid(int(user))
     tell(ready=True)
-    {"write": write, "create": create, "fill": fill, "churn": churn}[verb](directory, name,
-                                                                           *arguments)
+    verbs = {"write": write, "stay-open": stay_open, "create": create, "fill": fill, "churn": churn}
+    verbs[verb](directory, name, *arguments)
 
 
 main(*sys.argv[1:])
