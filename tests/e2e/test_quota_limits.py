@@ -5,56 +5,25 @@ switched on over very many files beside everybody's work (a million with REEL_LO
 The unit is a block. How far below the limit writers were refused is told twice: at each refusal, by
 what all had written and what was asked for; and when all have been refused and have closed.
 """
-import json
 import os
-import subprocess
-import sys
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cluster import until
+from quota_watch import (BLOCK, Load, Refused, allocated, begin, below_at_refusals,
+                         check_refusals, until_all_are_refused, usage, walk, written)
 
 LONG = bool(os.environ.get("REEL_LONG"))
 CLUSTER = {"mdcs": 2, "clients": 4, "seat_ms": 6000,
            "luns": "meta=1x8G,data=2x8G" if LONG else "meta=1x1G,data=2x2G"}
-LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quota_load.py")
-BLOCK = 16 << 10
 CLIENTS, A_CLIENT = 4, 4
 SPACE = (128 << 20) // BLOCK
 FILES = 3000
 MANY = 1_000_000 if LONG else 20_000
 # Of the four writers of a client: bytes at a time, writes between two fsync(2), whether it appends.
 PIECES = ((1000, 0, 1), (65_536, 16, 0), (300_000, 0, 1), (1 << 20, 4, 0))
-
-
-class Load:
-    """A program of quota_load.py, ready to begin; `line` becomes what it has to tell."""
-
-    def __init__(self, verb, directory, name, owner, *arguments):
-        self.process = subprocess.Popen(
-            [sys.executable, "-B", LOAD, verb, directory, name, *map(str, (*owner, *arguments))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert json.loads(self.process.stdout.readline()) == {"ready": True}
-
-    def begin(self, pool):
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-        self.line = pool.submit(self.process.stdout.readline)
-
-    def told(self):
-        return json.loads(self.line.result())
-
-    def end(self):
-        self.process.stdin.close()
-        assert self.process.wait() == 0
-
-
-def begin(pool, loads):
-    for load in loads:
-        load.begin(pool)
 
 
 @pytest.fixture
@@ -67,59 +36,6 @@ def pool():
 def counted(cluster):
     cluster.reeladm("quota", "on")
     until(lambda: cluster.reeladm("quota")["state"] == "on")
-
-
-def usage(cluster, who):
-    """Blocks and files; None where no controller answers just now."""
-    done = cluster.ask(",".join(cluster.where(mdc) for mdc in cluster.mdcs), "quota", "get",
-                       *map(str, who))
-    if done.returncode != 0:
-        return None
-    told = json.loads(done.stdout)["quotas"][0]
-    return told["bytes"] // BLOCK, told["files"]
-
-
-def until_all_are_refused(cluster, who, pool, loads, limit, unit, kill_at=None):
-    """Looks at the usage all the while; kills the active controller when that has come so far."""
-    begin(pool, loads)
-    looks, old = 0, None
-    while not all(load.line.done() for load in loads):
-        used = usage(cluster, who)
-        if used is None:
-            continue
-        looks += 1
-        assert used[unit] <= limit, "the limit was passed"
-        if kill_at is not None and old is None and used[unit] >= kill_at:
-            old = cluster.active()
-            cluster.kill(old)
-    assert looks > 0 and (old is None) == (kill_at is None)
-    until(lambda: usage(cluster, who) is not None)
-    assert usage(cluster, who)[unit] <= limit
-    if old is not None:
-        assert cluster.active() != old
-        cluster.start(old)
-    told = [load.told() for load in loads]
-    assert {each["error"] for each in told} == {"EDQUOT"}
-    return told
-
-
-def below_at_refusals(told, limit):
-    """By how much each refusal came too early, the first one first: what it asked for had room."""
-    def had(load, at):
-        return max((total for began, total in load["grown"] if began <= at), default=0)
-
-    return [limit - sum(had(load, refused["at"]) for load in told) - refused["asked"] + 1
-            for refused in sorted(told, key=lambda each: each["at"])]
-
-
-def written(directory):
-    """Blocks of what was written there."""
-    return sum(-(-entry.stat().st_size // BLOCK) for entry in os.scandir(directory))
-
-
-def allocated(directory):
-    """Blocks of what is there, as stat(2) says."""
-    return sum(entry.stat().st_blocks for entry in os.scandir(directory)) * 512 // BLOCK
 
 
 def space_limit(cluster, room, kind, number):
@@ -175,15 +91,15 @@ def test_space_is_used_up_through_a_failover(cluster, room, pool, counted, capsy
 AHEAD = "others have blocks ahead of their open files, which nobody takes back"
 
 
-@pytest.mark.xfail(reason=AHEAD, strict=True, raises=AssertionError)
+@pytest.mark.xfail(reason=AHEAD, strict=True, raises=Refused)
 @pytest.mark.parametrize("number, kill_at", [(5021, None), (5022, SPACE // 2)])
 def test_no_writer_is_refused_below_the_limit(cluster, room, pool, counted, capsys, number,
                                               kill_at):
     early, left = write_up(cluster, room, pool, capsys, "user", number, kill_at)
-    assert max(early) <= CLIENTS and left <= CLIENTS
+    check_refusals([*early, left], CLIENTS)
 
 
-@pytest.mark.xfail(reason=AHEAD, strict=True, raises=AssertionError)
+@pytest.mark.xfail(reason=AHEAD, strict=True, raises=Refused)
 def test_a_file_that_is_only_open_keeps_nothing_from_others(cluster, room, pool, counted, capsys):
     who, owner = space_limit(cluster, room, "user", 5023)
     idle = Load("stay-open", room[0], "idle", owner, SPACE * BLOCK // 4)
@@ -196,7 +112,7 @@ def test_a_file_that_is_only_open_keeps_nothing_from_others(cluster, room, pool,
         load.end()
     with capsys.disabled():
         print(f"\nquota of a user: of {SPACE} blocks {left} were kept by a file that is only open")
-    assert left <= CLIENTS
+    check_refusals([left], CLIENTS)
 
 
 @pytest.mark.xfail(reason="they stay where another client has looked at the file while it was open",
@@ -244,24 +160,9 @@ def test_files_are_made_up_to_their_limit(cluster, room, pool, counted, capsys, 
 
 # (Not always: the one that made the last file may be the first one that is refused.)
 @pytest.mark.xfail(reason="others have numbers reserved, which nobody takes back", strict=False,
-                   raises=AssertionError)
+                   raises=Refused)
 def test_no_creator_is_refused_below_the_limit(cluster, room, pool, counted, capsys):
-    assert max(make_up(cluster, room, pool, capsys, 5026, None)) <= CLIENTS
-
-
-def walk(top):
-    """What each user and each group has: blocks and files. Of a name of several, one counts."""
-    found = {"user": Counter(), "group": Counter()}
-    files = Counter(), Counter()
-    for directory, _, names in os.walk(top):
-        for path in (directory, *(f"{directory}/{name}" for name in names)):
-            stat = os.lstat(path)
-            for kind, count, number in (("user", files[0], stat.st_uid),
-                                        ("group", files[1], stat.st_gid)):
-                found[kind][number] += stat.st_blocks * 512 // BLOCK
-                count[number] += 1
-    return {(kind, number): (found[kind][number], count[number])
-            for kind, count in zip(found, files) for number in count if number != 0}
+    check_refusals(make_up(cluster, room, pool, capsys, 5026, None), CLIENTS)
 
 
 @pytest.mark.seconds(7000 if LONG else 600)
