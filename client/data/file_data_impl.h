@@ -47,7 +47,11 @@ class FileDataImpl : public FileData {
     context_.table.Begin(context_.io->block_bytes(), context_.options.stream_bytes);
     traffic_ = std::make_unique<TrafficReporter>(
         session, context_.gate, [this](std::uint64_t inode) { return IsOpen(inode); });
-    committer_.Start([this] { Reap(); });
+    committer_.Start([this] { Reap(); },
+                     [this](const FileRef& file) {
+                       access_.FetchTail(file, [this](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                                                   f.mutex) { committer_.NoteDirty(f); });
+                     });
     started_ = true;
     paths_.store(context_.paths.get());
     reports_traffic_.store(true);

@@ -43,8 +43,10 @@ bool DeniesToken(const absl::Status& status) {
 
 }  // namespace
 
-void Committer::Start(std::function<void()> each_second) {
+void Committer::Start(std::function<void()> each_second,
+                      std::function<void(const FileRef&)> fetch_tail) {
   each_second_ = std::move(each_second);
+  fetch_tail_ = std::move(fetch_tail);
   thread_ = Thread([this] { Main(); });
 }
 
@@ -412,19 +414,29 @@ std::vector<FileRef> Committer::TakeDue(std::uint64_t now_ms) {
 
 std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
   std::vector<PlanRef> plans;
+  std::vector<FileRef> wants_token;  // … for its tail, since others have looked
   for (const FileRef& file : TakeDue(now_ms)) {
     MutexLock lock(file->mutex);
     file->listed = false;
     if (AwaitsMemory(*file, now_ms)) continue;
+    const bool tail_to_go = !file->opens.any() && file->grant.tail_allocated();
     if (file->uncommitted.running()) {
-      if (file->uncommitted.any()) NoteDirty(*file);
+      if (file->uncommitted.any() || tail_to_go) NoteDirty(*file);
       continue;
     }
     // Closed by all: its blocks ahead go back. No one may enter meanwhile.
-    PlanRef plan = Begin(*file, file->unused() ? What::kAllAndTail : What::kAll);
+    const bool unused = file->unused();
+    PlanRef plan = Begin(*file, unused ? What::kAllAndTail : What::kAll);
+    if (tail_to_go && !unused) NoteDirty(*file);
+    if (tail_to_go && unused && !file->grant.Has(file->EndSpan(), v1::TOKEN_EXCLUSIVE)) {
+      wants_token.push_back(file);
+    }
     if (plan == nullptr) continue;
     plan->holds_file = plan->releases_tail && file->users.EnterExclusive();
     plans.push_back(std::move(plan));
+  }
+  for (const FileRef& file : wants_token) {
+    if (fetch_tail_) fetch_tail_(file);
   }
   MutexLock lock(mutex_);
   taken_.clear();

@@ -222,6 +222,27 @@ absl::Status FileAccess::TakeIn(FileState& f, const FetchRange& range,
 
 void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
                                 const IoContext& io) {
+  const std::uint64_t least_bytes = context_.options.least_prefetch_bytes;
+  Fetch(file, mode, io, [&](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+    return mode == v1::TOKEN_EXCLUSIVE ? BlocksToPrefetch(f, at_bytes, least_bytes)
+                                       : LayoutToPrefetch(f, at_bytes, least_bytes);
+  });
+}
+
+void FileAccess::FetchTail(const FileRef& file, std::function<void(FileState&)> done) {
+  Fetch(
+      file, v1::TOKEN_EXCLUSIVE, {},
+      [](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+        const TokenSpan end = f.EndSpan();
+        const std::uint64_t from_bytes = end.first.value() * f.block_bytes;
+        return std::optional(FetchRange{end, from_bytes, f.block_bytes, false});
+      },
+      std::move(done));
+}
+
+void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
+                       absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
+                       std::function<void(FileState&)> done) {
   FileState& f = *file;
   std::uint64_t lost_sessions = 0, session = 0;
   bool under_token = false;
@@ -230,9 +251,7 @@ void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::ui
     MutexLock lock(f.mutex);
     // (With a recall in progress no grant is taken in.)
     if (!f.users.MayFetch(/*pinned=*/false) || f.recall.under_way() || context_.stopping) return;
-    const std::uint64_t least_bytes = context_.options.least_prefetch_bytes;
-    range = mode == v1::TOKEN_EXCLUSIVE ? BlocksToPrefetch(f, at_bytes, least_bytes)
-                                        : LayoutToPrefetch(f, at_bytes, least_bytes);
+    range = choose(f);
     if (!range) return;
     f.users.BeginFetch();
     if (range->allocate) f.grant.NoteTail(true);
@@ -241,11 +260,13 @@ void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::ui
     session = f.grant.session();
   }
   v1::Request request = RequestFor(f.inode, mode, *range);
+  request.mutable_layout_get()->set_ahead(range->allocate);
   if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
   context_.prefetched_layouts.fetch_add(1, std::memory_order_relaxed);
   context_.session->Start(
       std::move(request),
-      [this, file, lost_sessions, range = *range](const absl::StatusOr<v1::Reply>& reply) {
+      [this, file, lost_sessions, range = *range,
+       done = std::move(done)](const absl::StatusOr<v1::Reply>& reply) {
         FileState& state = *file;
         MutexLock lock(state.mutex);
         state.users.EndFetch();
@@ -254,6 +275,7 @@ void FileAccess::PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::ui
         if (!reply.ok() || !reply->has_layout() || state.grant.lost_sessions() != lost_sessions)
           return;
         if (state.recall.stage() != Stage::kReturning) (void)TakeIn(state, range, reply->layout());
+        if (done) done(state);
       },
       session, under_token);
 }

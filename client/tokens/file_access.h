@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "absl/functional/function_ref.h"
@@ -93,6 +94,10 @@ class FileAccess {
   void PrefetchLayout(const FileRef& file, v1::TokenMode mode, std::uint64_t at_bytes,
                       const IoContext& io);
 
+  // Asks for the right to give back what lies behind the file's end; `done` is called, on another
+  // thread, when it has come. REQUIRES: no lock held.
+  void FetchTail(const FileRef& file, std::function<void(FileState&)> done);
+
   // Returns when the kernel holds no page of the range; it may fill them again at once. REQUIRES:
   // nothing entered, no lock held.
   absl::Status DropPages(const FileRef& file, const ByteRange& range, const IoContext& io) {
@@ -111,6 +116,10 @@ class FileAccess {
   bool LeaseHolds() const { return context_.session->LeaseHolds(); }
 
  private:
+  // What `choose` says, if anything, is asked for; nobody waits. `done`: it has come.
+  void Fetch(const FileRef& file, v1::TokenMode mode, const IoContext& io,
+             absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
+             std::function<void(FileState&)> done = nullptr);
   struct Ticket;  // a LayoutGet under way
   // Takes in what a LayoutGet for `range` brought. EIO when that is malformed.
   absl::Status TakeIn(FileState& f, const FetchRange& range, const v1::LayoutReply& layout)

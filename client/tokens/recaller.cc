@@ -109,7 +109,9 @@ bool Recaller::Return(const FileRef& file, std::uint64_t cycle,
     }
     f.recall.BeginReturn(f.last_used);
     const RecallProgress::Recalled& back = f.recall.recalled();
-    release_tail = back.mode == v1::TOKEN_NONE && back.span.Contains(f.EndSpan());
+    // (Who still writes goes on where it was, after somebody has only looked.)
+    const bool goes = back.mode == v1::TOKEN_NONE || !f.opens.any();
+    release_tail = goes && back.span.Contains(f.EndSpan());
   }
   if (release_tail) committer_.ReleaseTail(file, cycle);
   std::uint64_t session = 0;

@@ -62,6 +62,7 @@ std::string CoreImpl::TakeClaims(Session& session, const v1::Reclaim& claims) {
                           " that another session holds");
     }
     holdings_.tokens.Grant(id, inode, token.mode(), *span);
+    if (exclusive && work_.quotas.counts()) work_.quotas.ahead().Note(inode, std::nullopt);
     if (holdings_.tokens.CountOf(id) > 2 * kMaxTokenRanges) return kTooMuch;
   }
   for (const v1::FileLock& claim : claims.locks()) {

@@ -166,6 +166,13 @@ class CoreImpl final : public Core {
   void EndWaitsForSpace();
   void WakeForSpace();
 
+  // space/core_ahead.cc
+  void NoteAhead(const OpContext& ctx);
+  // Of an operation that a quota's limit stopped: false when others have nothing ahead of it, or
+  // when it has waited for that long enough; else it is blocked until some of it has come back.
+  bool AwaitQuota(const PendingRef& op, const OpContext& ctx);
+  void EndWaitsForQuota();
+
   // core_run.cc
   void Operate(Session& session, v1::Request request);
   bool AdmitToSlot(Session& session, const v1::Request& request, const char* name);

@@ -292,7 +292,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     ctx.blocked.on.reset();
   }
   const bool no_space = ErrnoOf(status) == ENOSPC || ErrnoOf(status) == EDQUOT;
-  if (no_space && of_request && !op->request.has_set_xattr() && AwaitSpace(op)) {
+  if (no_space && of_request && !op->request.has_set_xattr() &&
+      (AwaitQuota(op, ctx) || AwaitSpace(op))) {
     return Outcome::kBlocked;
   }
   op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();
@@ -344,6 +345,7 @@ Sequence CoreImpl::Commit(OpContext& ctx, const WriteBatch& batch, Haste haste, 
   }
   allocator_->Committed(sequence);
   TellQuotaEvents(ctx, /*committed=*/true);
+  NoteAhead(ctx);
   for (const auto& action : ctx.effects.on_commit) action();
   for (const InodeNumber inode : ctx.effects.orphans) {
     work_.orphans.Add(inode);

@@ -168,6 +168,13 @@ absl::Status ApplyMode(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& 
 
 }  // namespace
 
+absl::Status RequireRoomAhead(OpContext& ctx, const v1::InodeRecord& record, std::uint64_t blocks) {
+  const absl::StatusOr<QuotaRoom> room = RoomFor(ctx, OwnerOf(record));
+  if (!room.ok()) return room.status();
+  if (blocks <= MostAhead(*room, 0)) return absl::OkStatus();
+  return ErrnoStatus(EDQUOT, "nothing more is given ahead: a quota's limit is near");
+}
+
 absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::InodeRecord& record,
                                     FileBlock start, std::uint64_t length_blocks,
                                     std::uint64_t preallocated_blocks) {
@@ -178,7 +185,7 @@ absl::StatusOr<FileBlock> FillHoles(OpContext& ctx, ExtentEdit& edit, const v1::
   std::uint64_t asked = 0;
   for (const Hole& hole : holes) asked += hole.end - hole.start;
   // All of it or nothing: a part would be missing elsewhere, and not be enough here.
-  if (asked > room->blocks) return NoQuotaRoom(OwnerOf(record));
+  if (asked > room->blocks) return NoQuotaRoom(ctx, OwnerOf(record), asked);
   std::size_t taken = 0;
   for (const Hole& hole : holes) {
     AllocationRequest request = RequestFor(ctx, edit, record, hole);
@@ -240,7 +247,7 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
     if (!quota.ok()) return quota.status();
     if (span.length_blocks > record.allocated_blocks() &&
         span.length_blocks - record.allocated_blocks() > quota->blocks) {
-      return NoQuotaRoom(OwnerOf(record));
+      return NoQuotaRoom(ctx, OwnerOf(record), span.length_blocks - record.allocated_blocks());
     }
   }
   ExtentEdit edit(ctx, inode);

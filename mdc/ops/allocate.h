@@ -10,6 +10,9 @@ namespace reel::mdc {
 
 absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 
+// EDQUOT: so much is not given ahead of what is written, so near to a limit.
+absl::Status RequireRoomAhead(OpContext& ctx, const v1::InodeRecord& record, std::uint64_t blocks);
+
 // Gives unwritten blocks to every hole of [start, start + length_blocks), and up to
 // `preallocated_blocks` after its end where those are holes. The range has been loaded, from the
 // end of the extent before it to the end of what is ahead. Returns the end of what has no holes

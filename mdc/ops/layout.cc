@@ -11,6 +11,7 @@
 #include "mdc/ops/allocate.h"
 #include "mdc/ops/extents.h"
 #include "mdc/ops/inode.h"
+#include "mdc/ops/quota.h"
 #include "mdc/tables/reserved_inode_table.h"
 #include "mdc/tables/token_table.h"
 #include "proto/convert.h"
@@ -129,6 +130,7 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
       FillHoles(ctx, edit, record, start, end - start, preallocated);
   if (!filled.ok()) return filled.status();
   if (*filled < end) described = *filled;
+  if (ctx.quota.state != nullptr) ctx.effects.ahead.emplace(inode, OwnerOf(record));
   std::vector<Extent> extents = edit.Allocated(start, described - start);
   if (extents.size() > kMaxReplyExtents) {
     extents.resize(kMaxReplyExtents);
@@ -353,6 +355,8 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
                                NewFileBlocks(allocate_bytes, ctx.descriptor.block_bytes),
                                kEndOfFileBlocks, layout);
   }
+  if (ctx.quota.state != nullptr && allocated.ok())
+    ctx.effects.ahead.emplace(inode, OwnerOf(record));
   // Without room the file is there, and its first write says so.
   const int error = ErrnoOf(allocated);
   if (!allocated.ok() && error != ENOSPC && error != EDQUOT) return allocated;
@@ -412,6 +416,9 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   }
   const std::uint64_t length =
       std::min(blocks.length_blocks, kMaxGetBytes / ctx.descriptor.block_bytes);
+  if (get.ahead()) {
+    if (absl::Status room = RequireRoomAhead(ctx, record, length); !room.ok()) return room;
+  }
   absl::Status allocated =
       AllocateLayout(ctx, inode, record, range.first, length, token.end, layout);
   if (!allocated.ok()) return allocated;

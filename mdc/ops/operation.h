@@ -115,6 +115,11 @@ struct OpContext {
       QuotaUsage usage{};  // when it was so; in blocks, of space
     };
     std::vector<QuotaEvent> quota_events{};
+    // Whose limits, of space or of files, stopped it.
+    std::vector<QuotaId> lacks_quota{};
+    bool lacks_space = false;
+    // A file that got blocks which may be ahead of what is written, and whom they are charged to.
+    std::optional<std::pair<InodeNumber, QuotaOwner>> ahead{};
     std::vector<std::function<void()>> on_commit{};
   };
 

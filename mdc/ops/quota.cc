@@ -45,6 +45,8 @@ bool Exceeds(std::int64_t more, const QuotaUsage& usage, std::uint64_t now_secon
 absl::Status Refuse(OpContext& ctx, const QuotaId& id, const v1::QuotaRecord& record,
                     const QuotaUsage& usage, bool of_space) {
   const bool grace_over = StandingOf(usage, NowSeconds(ctx)) == QuotaStanding::kGraceOver;
+  ctx.effects.lacks_quota.push_back(id);
+  ctx.effects.lacks_space = of_space;
   const std::string who = QuotaText(id, record);
   const char* const what = of_space ? "blocks" : "files";
   if (grace_over) {
@@ -154,7 +156,16 @@ absl::StatusOr<QuotaRoom> RoomFor(OpContext& ctx, const QuotaOwner& owner) {
   return room;
 }
 
-absl::Status NoQuotaRoom(const QuotaOwner& owner) {
+absl::Status NoQuotaRoom(OpContext& ctx, const QuotaOwner& owner, std::uint64_t blocks) {
+  for (const QuotaId& id : owner.ids()) {
+    if (!id.IsLimited()) continue;
+    const auto record = FindQuota(ctx.txn, id);
+    if (!record.ok()) return record.status();
+    const bool lacks =
+        record->has_value() && RoomIn(UsagesOf(ctx, id, **record).space, NowSeconds(ctx)) < blocks;
+    if (lacks) ctx.effects.lacks_quota.push_back(id);
+  }
+  ctx.effects.lacks_space = true;
   return ErrnoStatus(
       EDQUOT, absl::StrCat("no more blocks for a file of user ", owner.uid, ", group ", owner.gid,
                            " and project ", owner.project,

@@ -34,8 +34,8 @@ struct QuotaRoom {
 };
 absl::StatusOr<QuotaRoom> RoomFor(OpContext& ctx, const QuotaOwner& owner);
 QuotaOwner OwnerOf(const v1::InodeRecord& record);
-// EDQUOT, of an owner who may have no more blocks, or who lacks some.
-absl::Status NoQuotaRoom(const QuotaOwner& owner);
+// EDQUOT, of an owner who may not have so many blocks more.
+absl::Status NoQuotaRoom(OpContext& ctx, const QuotaOwner& owner, std::uint64_t blocks);
 
 // Charges what the transaction changes. `forced`: whatever the limits are. EDQUOT.
 absl::Status ChargeQuotas(OpContext& ctx, bool forced);

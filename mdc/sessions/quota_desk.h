@@ -14,6 +14,7 @@
 #include "mdc/base/log_limit.h"
 #include "mdc/base/quota_id.h"
 #include "mdc/base/quota_notice.h"
+#include "mdc/tables/ahead_table.h"
 #include "proto/records.pb.h"
 #include "volume/base/types.h"
 
@@ -47,12 +48,18 @@ class QuotaDesk {
   LogLimit& lines() { return lines_; }
   void ForgetGraceOver(const QuotaId& id, bool of_space) { told_.erase({id, of_space}); }
 
+  AheadTable& ahead() { return ahead_; }
+  // Of what had blocks ahead: these are asked for, and have not come back.
+  std::set<InodeNumber>& recalled() { return recalled_; }
+
  private:
   v1::QuotaStateRecord state_;
   std::uint32_t misses_ = 0;
   std::set<std::pair<QuotaId, bool>> told_;
   std::vector<QuotaNotice> notices_;
   LogLimit lines_;
+  AheadTable ahead_;
+  std::set<InodeNumber> recalled_;
 };
 
 }  // namespace reel::mdc

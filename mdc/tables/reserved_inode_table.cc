@@ -118,6 +118,22 @@ std::vector<std::pair<SessionId, InodeNumber>> ReservedInodeTable::In(const Run&
   return there;
 }
 
+std::vector<std::pair<SessionId, InodeNumber>> ReservedInodeTable::ChargedTo(
+    const std::vector<QuotaId>& ids) const {
+  const auto is_charged = [&](const auto& entry) {
+    return entry.second.owner &&
+           std::ranges::any_of(entry.second.owner->ids(), [&](const QuotaId& id) {
+             return std::ranges::find(ids, id) != ids.end();
+           });
+  };
+  std::vector<std::pair<SessionId, InodeNumber>> charged;
+  for (const auto& [of, reserve] : reserves_) {
+    if (of.second == kNoDirectory) continue;
+    if (std::ranges::any_of(reserve.reserved, is_charged)) charged.push_back(of);
+  }
+  return charged;
+}
+
 std::vector<Run> ReservedInodeTable::Drop(SessionId session, InodeNumber directory) {
   std::vector<Run> runs;
   const auto reserve = reserves_.find({session, directory});

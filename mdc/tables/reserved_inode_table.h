@@ -48,6 +48,8 @@ class ReservedInodeTable {
   std::vector<std::pair<SessionId, InodeNumber>> Idle(std::uint64_t since_ms) const;
   // … and that have blocks reserved in the area.
   std::vector<std::pair<SessionId, InodeNumber>> In(const Run& area) const;
+  // … and that have some that are charged to one of the ids.
+  std::vector<std::pair<SessionId, InodeNumber>> ChargedTo(const std::vector<QuotaId>& ids) const;
   // The session makes none of these any more; the runs are to be given back.
   std::vector<Run> Drop(SessionId session, InodeNumber directory);
   // It has ended, and writes nothing: the runs of some, until there are `most`. None: it has none.

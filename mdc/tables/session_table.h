@@ -54,6 +54,7 @@ struct Pending {
   bool unfinished = false;            // its last run did a part of it
   std::uint64_t held_since_ms = 0;    // as a commit that waits for the metadata store
   std::uint64_t space_until_ms = 0;   // how long it waits for space at most; 0: it has found some
+  std::uint64_t quota_until_ms = 0;   // likewise, for what others have ahead of a quota's limit
 };
 using PendingRef = std::shared_ptr<Pending>;
 

@@ -53,6 +53,7 @@ void CoreImpl::Reap() {
   const std::optional<InodeNumber> next = work_.orphans.next();
   if (next && (parked_.Any(*next) || parked_.Any(kForSpace))) outbox_.sync_wish.Ask();
   EndWaitsForSpace();
+  EndWaitsForQuota();
 }
 
 void CoreImpl::NoteOrphanSpace(OpContext& ctx, InodeNumber inode) {

@@ -1,0 +1,67 @@
+// Who is refused at the limit of a quota waits, for a moment, while others give back what they have
+// ahead of what they use: blocks of files that are written, and what is reserved for new files.
+#include <utility>
+#include <vector>
+
+#include "mdc/core/core_impl.h"
+
+namespace reel::mdc {
+namespace {
+
+// For so long, at most.
+constexpr std::uint64_t kQuotaWaitMs = 1000;
+// They stand in a queue as those do who wait for an inode's tokens.
+constexpr InodeNumber kForQuota(UINT64_MAX - 1);
+
+}  // namespace
+
+void CoreImpl::NoteAhead(const OpContext& ctx) {
+  if (!ctx.effects.ahead || !work_.quotas.counts()) return;
+  work_.quotas.ahead().Note(ctx.effects.ahead->first, ctx.effects.ahead->second);
+}
+
+bool CoreImpl::AwaitQuota(const PendingRef& op, const OpContext& ctx) {
+  const std::vector<QuotaId>& lacking = ctx.effects.lacks_quota;
+  if (grace_.on() || lacking.empty() || op->request.layout_get().ahead()) return false;
+  const std::uint64_t now_ms = clock_.NowMs();
+  if (op->quota_until_ms == 0) op->quota_until_ms = now_ms + kQuotaWaitMs;
+  if (now_ms >= op->quota_until_ms) return false;
+  // (Its own session holds it back while it waits.)
+  const InodeNumber own(op->request.has_layout_get() ? op->request.layout_get().inode()
+                        : op->request.has_allocate() ? op->request.allocate().inode()
+                                                     : 0);
+  const bool space = ctx.effects.lacks_space;
+  for (const InodeNumber inode :
+       space ? work_.quotas.ahead().Take(lacking, own) : std::vector<InodeNumber>()) {
+    if (holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) continue;
+    const std::vector<Recall> recalls =
+        holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE);
+    SendRecalls(recalls);
+    work_.quotas.recalled().insert(inode);
+  }
+  bool reserved = false;
+  for (const auto& [session, directory] : delegations_.reserved().ChargedTo(lacking)) {
+    if (session == op->session) continue;
+    SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
+    reserved = true;
+  }
+  if ((!space || work_.quotas.recalled().empty()) && !reserved) return false;
+  allocator_->Abandon();
+  outbox_.sync_wish.AskForAll();
+  op->blocked_on = kForQuota;
+  return true;
+}
+
+// Whoever waits looks again when something has come back.
+void CoreImpl::EndWaitsForQuota() {
+  const auto answered = [this](InodeNumber inode) {
+    return !holdings_.tokens.AnyRecallPending(inode);
+  };
+  const std::size_t some = std::erase_if(work_.quotas.recalled(), answered);
+  const PendingRef first = parked_.First(kForQuota);
+  if (first == nullptr) return;
+  const bool over = clock_.NowMs() >= first->quota_until_ms;
+  if (some > 0 || over || work_.quotas.recalled().empty()) parked_.Wake(kForQuota);
+}
+
+}  // namespace reel::mdc
