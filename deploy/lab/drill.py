@@ -26,7 +26,7 @@ MEASURED_BYTES, RATE_TRIES = 256 << 20, 5
 FEW_BYTES, FEW_TRIES = 16 << 20, 3
 RATE_SECONDS = 600
 # That long a stream must find room: as long as the longest drill takes.
-STREAM_SECONDS = {"cut-san-client": 120, "rearrange": 600}
+STREAM_SECONDS = {"cut-san-client": 120, "rearrange": 300}
 USUAL_STREAM_SECONDS = 60
 FRAME_UNIT = 16 << 10
 MAX_TOLD = 60
@@ -70,7 +70,7 @@ class Fault:
     """A drill that is a fault alone."""
     databases, steps, wrong = (), (), ()
 
-    def __init__(self, name, room, tell):
+    def __init__(self, name, _number, room, tell):
         self.strikes, self.cluster, self.tell = FAULTS[name], room.cluster, tell
 
     def prepare(self):
@@ -83,14 +83,14 @@ class Fault:
         """When all hosts run again."""
 
 
-def _run(cluster, name, behind, size):
+def _run(cluster, name, number, behind, size):
     room, events = Room(cluster, behind, size), []
     before, lives = active_and_standby(cluster), {mdc: mdc.life() for mdc in cluster.mdcs}
 
     def tell(what):
         events.append((time.time(), what))
 
-    story = (Rearrange if name == REARRANGE else Fault)(name, room, tell)
+    story = (Rearrange if name == REARRANGE else Fault)(name, number, room, tell)
     try:
         room.make()
         story.prepare()
@@ -140,7 +140,7 @@ def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
         for number in range(runs):
             if number:  # a machine that lost its power has lost them, too
                 give_programs(cluster.clients)
-            done.append(_run(cluster, name, behind, size))
+            done.append(_run(cluster, name, number, behind, size))
             if not as_json:
                 _print_run(name, number, done[-1])
     except BaseException:
@@ -181,14 +181,16 @@ def _print_run(name, number, run):
 
 
 def _print_steps(steps):
-    print(f"\n{'STEP':24} {'SECONDS':>8} {'MOVED':>10} {'AT LEAST':>10} {'READ':>10} {'WRITTEN':>10}")
+    """The LUNs' bytes: all that is moved is read, written, and read back; and ideally what has to
+    be moved is read and written."""
+    print(f"\n{'STEP':24} {'SECONDS':>8} {'MOVED':>10} {'AT LEAST':>10} {'BROKEN':>7} "
+          f"{'LUN BYTES':>10} {'IDEAL':>10}")
     for step in steps:
-        moved, least, read, written = [
-            mib(step[key]) if key in step else "-"
-            for key in ("moved_bytes", "least_bytes", "read_bytes", "written_bytes")]
-        print(f"{step['step']:24} {step['seconds']:8.1f} {moved:>10} {least:>10} {read:>10} "
-              f"{written:>10}")
-    print("read, written: by the controllers, who also read back what they have moved")
+        moved, least = step.get("moved_bytes", 0), step.get("least_bytes", 0)
+        print(f"{step['step']:24} {step['seconds']:8.1f} {mib(moved):>10} {mib(least):>10} "
+              f"{step.get('broken_moves', 0):7} {mib(3 * moved):>10} "
+              f"{mib(None if least is None else 2 * least):>10}")
+    print()
 
 
 def _print_summary(summary, verdicts):

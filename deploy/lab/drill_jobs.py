@@ -1,6 +1,4 @@
-"""What a drill asks controllers to do with the volume's data, and what that took: jobs, what they
-have moved, and what the controllers' processes have read and written meanwhile.
-"""
+"""What a drill asks controllers to do with the volume's data, and how far they are with it."""
 import json
 import time
 
@@ -16,31 +14,17 @@ def mib(size):
     return "?" if size is None else f"{size / (1 << 20):.0f} MiB"
 
 
-class Traffic:
-    """Bytes that the controllers' processes have read and written (/proc/PID/io: of the LUNs, but
-    messages and logs are counted, too), also of those that were killed since they were looked at.
-    """
+class Grown:
+    """Counts that begin anew with each life of somebody, and by how much they have grown."""
 
-    def __init__(self, mdcs):
-        self.mdcs, self.before, self.now = mdcs, {}, {}
-        self.look()
+    def __init__(self, counts):
+        self.before, self.now = counts, dict(counts)
 
-    def look(self):
-        for mdc in self.mdcs:
-            pid = mdc.process.pid()
-            try:
-                with open(f"/proc/{pid}/io") as file:
-                    counts = dict(line.split(": ") for line in file.read().splitlines())
-            except OSError:  # it does not run
-                continue
-            found = int(counts["rchar"]), int(counts["wchar"])
-            # One that was started since has done all that it did since.
-            self.before.setdefault(pid, found if not self.now else (0, 0))
-            self.now[pid] = found
+    def look(self, counts):
+        self.now.update(counts)
 
-    def bytes(self):
-        """(read, written)"""
-        return [sum(self.now[pid][i] - self.before[pid][i] for pid in self.now) for i in (0, 1)]
+    def by(self):
+        return sum(count - self.before.get(life, 0) for life, count in self.now.items())
 
 
 class Orders:
@@ -96,6 +80,62 @@ class Orders:
         """Where a file's bytes lie: (length, names of LUNs, place on the first of them). `path`:
         from the volume's root."""
         found = self.ask("extents", path)
-        return [(extent["length_bytes"], tuple(sorted(piece["lun"] for piece in extent["pieces"])),
+        return [(extent["length_bytes"], tuple(piece["lun"] for piece in extent["pieces"]),
                  extent["pieces"][0]["offset_bytes"])
                 for extent in found["extents"] if extent["pieces"]]
+
+    def broken_moves(self):
+        """What came to nothing since somebody wrote there, of each life of a controller that is
+        active: {life: count}. {}: none answers."""
+        active = self.cluster.active()
+        said = active.reeladm("stat", "job.broken_moves") if active else None
+        return {active.life(): int(said["counters"][0]["value"])} if said else {}
+
+
+class Least:
+    """How many bytes of a room's files have to be moved at least, as they lie now.
+
+    `grown_from`: where LUNs that have grown ended before, by name; `grown_bytes`: what the pool got
+    by that; `added`: LUNs that came, with `added_bytes`.
+    """
+
+    def __init__(self, room, orders, pool_name):
+        self.room, self.orders, self.pool_name = room, orders, pool_name
+        self.grown_from, self.added = {}, ()
+        self.grown_bytes = self.added_bytes = 0
+
+    def _places(self):
+        """Of files that hold any data to speak of."""
+        files = self.room.still + [load.path.split(f"/{self.room.name}/")[1]
+                                   for load in self.room.loads + self.room.lost
+                                   if load.what in ("stream", "append", "database")]
+        return [place for file in sorted(set(files))
+                for place in self.orders.places(f"/{self.room.name}/{file}")]
+
+    def all(self):
+        return sum(length for length, _, _ in self._places())
+
+    def on(self, lun):
+        """What lies on the stripe sets that it is in."""
+        return sum(length for length, luns, _ in self._places() if lun in luns)
+
+    def to_balance(self):
+        """What the stripe sets have above their share: of those that were there, what they have
+        grown by, and what was added."""
+        total = self.orders.pool(self.pool_name)["total_bytes"]
+        before = total - self.grown_bytes - self.added_bytes
+        sizes = {"before": before, "grown": self.grown_bytes, "added": self.added_bytes}
+        return uneven_bytes(sizes, self._by_age())
+
+    def _by_age(self):
+        used = {"before": 0, "grown": 0, "added": 0}
+        for length, luns, place in self._places():
+            used["added" if set(luns) & set(self.added) else
+                 "grown" if place >= self.grown_from[luns[0]] else "before"] += length
+        return used
+
+
+def uneven_bytes(sizes, used):
+    """What lies above the mean, where each part has that size and so much is used of it."""
+    mean = sum(used.values()) / sum(sizes.values())
+    return round(sum(max(used[part] - mean * sizes[part], 0) for part in sizes))

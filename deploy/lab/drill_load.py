@@ -198,6 +198,7 @@ def read(path, size, when):
 
 def database(path):
     from drill_database import Database  # a machine's Python may have no SQLite
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # its own: SQLite makes files beside it
     paced(CHANGE_SECONDS, Database(path).change, makes_up=False)
 
 

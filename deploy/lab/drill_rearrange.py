@@ -4,11 +4,16 @@ A pool grows, gets LUNs, is balanced, gives LUNs back, gets one in place of anot
 anew, and files and free space are put together; two controllers and a client die in the middle of
 it. Files that nobody writes meanwhile (and some that lie in many pieces) are summed up before the
 first step and after each.
+
+A step is told with its time, with the bytes that its job has moved, and with those that had to be
+moved at least. Ideally each of these is read once and written once. A controller reads what it has
+written, too: three times its moved bytes go to and from the LUNs, and what it copied in vain, since
+somebody wrote there (broken moves, of 16 MiB at most each).
 """
 import os
 import time
 
-from drill_jobs import Orders, Traffic, mib
+from drill_jobs import Grown, Least, Orders, mib
 from luns import make_image, run_program
 from process import LabError
 
@@ -19,7 +24,12 @@ WRITER, READER, LAST = 0, 2, 3  # clients, by their place; the last one is kille
 SUMS_SECONDS = 600
 STANDBY_SECONDS = 0.5
 SHARE_MOVED = 0.3  # of what a job has to move, when somebody is killed
-BLOCK_BYTES = 64 << 10
+BLOCK = "64K"
+MOST_BREADTH = 1 << 20
+JOBS = ("rebalance", "drain", "rebalance again", "lun remove", "lun replace", "restripe breadth",
+        "restripe block", "defrag", "compact")
+# Which of them programs of an earlier release do not have: they say so in the help of a command.
+NEWER = {"restripe block": ("restripe", "block"), "compact": ("compact", "compact")}
 
 
 def check(cluster):
@@ -41,13 +51,21 @@ class Rearrange:
     """
     databases = (0, LAST)
 
-    def __init__(self, _name, room, tell):
+    def __init__(self, _name, number, room, tell):
         self.room, self.cluster, self.tell = room, room.cluster, tell
         self.spec = check(self.cluster)
         self.orders = Orders(self.cluster)
         self.pool_name, self.lun_bytes = self.spec.name, self.spec.size_bytes
+        self.least = Least(room, self.orders, self.pool_name)
         self.steps, self.wrong, self.sums = [], [], {}
-        self.added, self.grown_from = (), None  # LUNs; where those that have grown ended before
+        self.added = ()  # LUNs
+        self.kills = self._kills(number)
+
+    def _kills(self, number):
+        """Who dies in which step: with each run in others."""
+        jobs = [name for name in JOBS if name not in NEWER or self.orders.can(*NEWER[name])]
+        kinds = {0: self._kill_active, 3: self._kill_client, 5: self._kill_active}
+        return {jobs[(place + number) % len(jobs)]: kill for place, kill in kinds.items()}
 
     # ---- before and after
 
@@ -57,7 +75,11 @@ class Rearrange:
         self.room.look(WRITER, "still", "still/plain",
                        more=(int(min(free * STILL_SHARE, STILL_MOST)),), seconds=SUMS_SECONDS)
         self._write_pieces("first")
-        self.sums = self._sum(READER)
+        self._note(self._sum(READER))
+
+    def _note(self, sums):
+        self.sums = {**sums, **self.sums}
+        self.room.still = [f"still/{name}" for name in self.sums]
 
     def _write_pieces(self, name):
         """How many bytes lie in pieces then."""
@@ -84,45 +106,51 @@ class Rearrange:
         self.tell(f"pool {self.pool_name} is rearranged, {active.name} is active")
         self._grow()
         self._add()
-        self._job("rebalance", ["rebalance", self.pool_name], self._uneven(), self._kill_active)
-        first, second = self.added
-        self._job("lun remove", ["lun", "remove", second], self._on(second), self._kill_client)
-        os.unlink(self.cluster.luns.image(second))
-        self._job("drain", ["drain", "lun", first], self._on(first))
+        pool, (first, second) = self.pool_name, self.added
+        self._job("rebalance", ["rebalance", pool], self.least.to_balance())
+        self._job("drain", ["drain", "lun", first], self.least.on(first))
         self.orders.ask("lun", "up", first)
+        self._job("rebalance again", ["rebalance", pool], self.least.to_balance())
+        self._job("lun remove", ["lun", "remove", second], self.least.on(second))
+        os.unlink(self.cluster.luns.image(second))
         self._replace()
-        breadth = self.orders.pool(self.pool_name)["breadth_bytes"]
-        wider = f"{2 * breadth >> 10}K"
-        self._job(f"restripe breadth {wider}",
-                  ["restripe", self.pool_name, "breadth", wider], self._used(), self._kill_active)
-        if self.orders.can("restripe", "block"):
-            self._job("restripe block", ["restripe", self.pool_name, "block",
-                                         f"{BLOCK_BYTES >> 10}K"], None)
+        self._job("restripe breadth", ["restripe", pool, "breadth", self._other_breadth()],
+                  self.least.all())
+        self._newer("restripe block", ["restripe", pool, "block", BLOCK])
         in_pieces = self._write_pieces("second")
-        self.sums = {**self._sum(WRITER), **self.sums}
+        self._note(self._sum(WRITER))
         self._job("defrag", ["defrag"], in_pieces)
-        if self.orders.can("compact", "compact"):
-            self._job("compact", ["compact", self.pool_name], None)
+        self._newer("compact", ["compact", pool])
+
+    def _newer(self, name, words):
+        if self.orders.can(*NEWER[name]):
+            self._job(name, words, None)
+
+    def _other_breadth(self):
+        breadth = self.orders.pool(self.pool_name)["breadth_bytes"]
+        return str(2 * breadth if breadth < MOST_BREADTH else breadth // 4)
 
     def _grow(self):
         """By a quarter."""
         pool = self.orders.pool(self.pool_name)
-        self.grown_from = min(lun["size_bytes"] for lun in pool["luns"])
-        for lun in pool["luns"]:
-            os.truncate(lun["path"], lun["size_bytes"] + self.lun_bytes // 4)
-        self._change("lun grow", ["lun", "grow", self.pool_name])
+        self.least.grown_from = {lun["name"]: lun["size_bytes"] for lun in pool["luns"]}
+        paths = {lun["path"]: lun["size_bytes"] for lun in pool["luns"]}  # a LUN may be in two sets
+        for path, size in paths.items():
+            os.truncate(path, size + self.lun_bytes // 4)
+        self.least.grown_bytes = self._change("lun grow", ["lun", "grow", self.pool_name])
 
     def _add(self):
         """Two, which together are as large as one was."""
         self.added = tuple(self._new_lun(self.lun_bytes // 2) for _ in range(2))
-        self._change("lun add", ["lun", "add", self.pool_name, *map(self.cluster.luns.image,
-                                                                    self.added)])
+        self.least.added = self.added
+        self.least.added_bytes = self._change(
+            "lun add", ["lun", "add", self.pool_name, *map(self.cluster.luns.image, self.added)])
 
     def _replace(self):
         old = self.orders.pool(self.pool_name)["luns"][0]
         new = self._new_lun(old["size_bytes"])
         self._job("lun replace", ["lun", "replace", old["name"], self.cluster.luns.image(new)],
-                  self._on(old["name"]))
+                  self.least.on(old["name"]))
         os.unlink(old["path"])
 
     def _new_lun(self, size):
@@ -136,73 +164,41 @@ class Rearrange:
         return name
 
     def _change(self, name, words):
-        """Of the map: no byte has to move."""
+        """Of the map: no byte has to move. How many bytes more there are."""
         began = time.monotonic()
         added = self.orders.ask(*words)["added_bytes"]
         self.orders.await_taken()
         seconds = time.monotonic() - began
         self.steps.append({"step": name, "seconds": round(seconds, 2), "added_bytes": added})
         self.tell(f"{name}: {seconds:.1f} s until all use it, {mib(added)} more")
+        return added
 
-    def _job(self, name, words, least, kill=None):
+    def _job(self, name, words, least):
         """`least`: bytes that have to be moved; None: that is not known."""
-        traffic, left = Traffic(self.cluster.mdcs), [kill] if kill else []
+        kill = self.kills.get(name)
+        broken, left = Grown(self.orders.broken_moves()), [kill] if kill else []
         began = time.monotonic()
         number = self.orders.ask(*words)["jobs"][0]["job"]
         self.tell(f"{name}: job {number} begins")
 
         def look(job):
-            traffic.look()
+            broken.look(self.orders.broken_moves())
             if left and job["moved_bytes"] >= SHARE_MOVED * (least or 0):
                 left.pop()()
         job = self.orders.await_job(number, look)
         seconds = time.monotonic() - began
-        traffic.look()
+        broken.look(self.orders.broken_moves())
         if left:
             self.tell(f"{name} was over before somebody was killed in it")
             left.pop()()
         if job["state"] != "done":
             self.wrong.append(f"{name}: the job is {job['state']}: {job['problem']}")
-        read, written = traffic.bytes()
         self.steps.append({"step": name, "seconds": round(seconds, 2), "state": job["state"],
                            "moved_bytes": job["moved_bytes"], "kept_bytes": job["kept_bytes"],
-                           "least_bytes": least, "read_bytes": read, "written_bytes": written})
+                           "least_bytes": least, "broken_moves": broken.by()})
         self.tell(f"{name}: {job['state']} after {seconds:.1f} s, {mib(job['moved_bytes'])} moved "
-                  f"of {mib(least)} at least; controllers have read {mib(read)} and written "
-                  f"{mib(written)}")
+                  f"of {mib(least)} at least")
         self._compare(name)
-
-    # ---- what has to move at least
-
-    def _files(self):
-        names = [f"still/{name}" for name in self.sums]
-        names += [os.path.basename(load.path) for load in self.room.loads + self.room.lost
-                  if load.what in ("stream", "append", "database")]
-        return sorted({f"/{self.room.name}/{name}" for name in names})
-
-    def _places(self):
-        return [place for path in self._files() for place in self.orders.places(path)]
-
-    def _used(self):
-        return sum(length for length, _, _ in self._places())
-
-    def _on(self, lun):
-        """Bytes on the stripe sets that it is in."""
-        return sum(length for length, luns, _ in self._places() if lun in luns)
-
-    def _uneven(self):
-        """What the stripe sets have above their share: of those that were there, what they have
-        grown by, and what was added."""
-        sizes = {step["step"]: step["added_bytes"] for step in self.steps}
-        total = self.orders.pool(self.pool_name)["total_bytes"]
-        sizes["before"] = total - sum(sizes.values())
-        used = dict.fromkeys(sizes, 0)
-        for length, luns, place in self._places():
-            which = ("lun add" if set(luns) & set(self.added) else
-                     "lun grow" if place >= self.grown_from else "before")
-            used[which] += length
-        mean = sum(used.values()) / total
-        return round(sum(max(used[which] - mean * sizes[which], 0) for which in sizes))
 
     # ---- who dies
 

@@ -30,6 +30,7 @@ class Room:
         self.cluster, self.behind, self.frame_bytes = cluster, behind, frame_bytes
         self.scratch = tempfile.mkdtemp(prefix="reelfs-drill-")
         self.loads = []
+        self.still = []  # files that no program writes
         self.lost, self.ended = [], {}  # those whose host has died, or lost its session, and when
 
     def client(self, host):
@@ -58,7 +59,7 @@ class Room:
         for host in (1, 3):
             self._begin(host, "lock", LOCKED, 1000 * host)
         for host in databases:
-            self._begin(host, "database", f"database{host}")
+            self._begin(host, "database", os.path.join(f"database{host}", "file"))
         patience = START_SECONDS * self.cluster.patience
         self._await(lambda: self.of("stream")[0].lines(), "the stream does not begin", patience)
         first = self.of("stream")[0].lines()[0]["due"]
@@ -122,8 +123,8 @@ class Room:
                           if load.what == "append"})
         for load in self.loads + self.lost:
             if load.what == "database":
-                findings.database(os.path.basename(load.path),
-                                  self.look(1, "rows", os.path.basename(load.path)), load.lines(),
+                path = load.path.split(f"/{self.name}/")[1]
+                findings.database(path, self.look(1, "rows", path), load.lines(),
                                   load in self.lost)
         return findings
 
