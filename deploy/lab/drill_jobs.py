@@ -4,9 +4,10 @@ import time
 
 from process import LabError
 
-ASK_SECONDS = 0.3
+ASK_SECONDS = 0.2
 ORDER_SECONDS, TAKEN_SECONDS, JOB_SECONDS = 60, 120, 900
 ANSWER_MS = 20_000  # of an order, which is not to be given twice
+UNREACHED = 3  # reeladm's exit status: no controller answers
 OVER = ("done", "failed", "cancelled")
 
 
@@ -37,13 +38,11 @@ class Orders:
         """What reeladm answers, as soon as a controller does."""
         until = time.monotonic() + ORDER_SECONDS
         while True:
-            active = self.cluster.active()
-            done = active.asked(*words, timeout_ms=ANSWER_MS) if active else None
-            if done and done.returncode == 0:
+            done = self.cluster.reeladm(self.cluster.mdcs, ANSWER_MS, *words)
+            if done.returncode == 0:
                 return json.loads(done.stdout)
-            if time.monotonic() > until or (done and done.returncode in (1, 2)):
-                said = done.stderr.strip() if done else "no controller is active"
-                raise LabError(f"reeladm {' '.join(words)}: {said}")
+            if done.returncode != UNREACHED or time.monotonic() > until:
+                raise LabError(f"reeladm {' '.join(words)}: {done.stderr.strip()}")
             time.sleep(ASK_SECONDS)
 
     def can(self, command, word):
@@ -85,11 +84,10 @@ class Orders:
                 for extent in found["extents"] if extent["pieces"]]
 
     def broken_moves(self):
-        """What came to nothing since somebody wrote there, of each life of a controller that is
-        active: {life: count}. {}: none answers."""
-        active = self.cluster.active()
-        said = active.reeladm("stat", "job.broken_moves") if active else None
-        return {active.life(): int(said["counters"][0]["value"])} if said else {}
+        """What came to nothing since somebody wrote there, of the life of the controller that is
+        active: {life: count}."""
+        said = self.ask("stat", "job.broken_moves")
+        return {said["epoch"]: int(said["counters"][0]["value"])}
 
 
 class Least:

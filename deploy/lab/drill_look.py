@@ -152,7 +152,8 @@ def unsynced(path):
 
 
 LOOKS = {"room": room, "space": space, "rate": rate, "list": os.listdir, "text": text,
-         "held": held, "rows": rows, "still": still, "pieces": pieces, "sums": sums, "remove": remove}
+         "held": held, "rows": rows, "still": still, "pieces": pieces, "sums": sums,
+         "remove": remove}
 
 if __name__ == "__main__":
     verb, *rest = sys.argv[1:]

@@ -182,9 +182,9 @@ class Rearrange:
         self.tell(f"{name}: job {number} begins")
 
         def look(job):
-            broken.look(self.orders.broken_moves())
             if left and job["moved_bytes"] >= SHARE_MOVED * (least or 0):
                 left.pop()()
+            broken.look(self.orders.broken_moves())
         job = self.orders.await_job(number, look)
         seconds = time.monotonic() - began
         broken.look(self.orders.broken_moves())

@@ -116,19 +116,9 @@ class Mdc(Host):
     def where(self):
         return self.address
 
-    def asked(self, *words, timeout_ms=None):
+    def asked(self, *words):
         """`reeladm --json WORDS` of this very MDC, as it ended."""
-        timeout_ms = timeout_ms or self.answer_ms
-        tls = [part for key, path in self.cluster.pki.files("admin").items()
-               for part in ("--" + key.replace("_", "-"), path)]
-        return subprocess.run(
-            self.cluster.network.inside(HUB) +
-            [self.cluster.spec.program("reeladm"), "--config", self.own_config("reeladm.toml"),
-             "--mdc", self.address, "--json", *tls,
-             "--volume", self.cluster.spec.volume, "--timeout-ms", str(timeout_ms), *words],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            env={name: value for name, value in os.environ.items()
-                 if not name.startswith("REELADM_")})
+        return self.cluster.reeladm([self], self.answer_ms, *words)
 
     def reeladm(self, *words):
         """What it has to say, or None where it fails."""
