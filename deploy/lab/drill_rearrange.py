@@ -82,10 +82,8 @@ class Rearrange:
         self.room.still = [f"still/{name}" for name in self.sums]
 
     def _write_pieces(self, name):
-        """How many bytes lie in pieces then."""
         self.room.look(WRITER, "pieces", f"still/{name}", more=(PIECES_FILES, PIECES_BYTES),
                        seconds=SUMS_SECONDS)
-        return PIECES_FILES * PIECES_BYTES
 
     def _sum(self, host):
         return self.room.look(host, "sums", "still", seconds=SUMS_SECONDS)
@@ -117,9 +115,9 @@ class Rearrange:
         self._job("restripe breadth", ["restripe", pool, "breadth", self._other_breadth()],
                   self.least.all())
         self._newer("restripe block", ["restripe", pool, "block", BLOCK])
-        in_pieces = self._write_pieces("second")
+        self._write_pieces("second")
         self._note(self._sum(WRITER))
-        self._job("defrag", ["defrag"], in_pieces)
+        self._job("defrag", ["defrag"], self.least.in_pieces())
         self._newer("compact", ["compact", pool])
 
     def _newer(self, name, words):
