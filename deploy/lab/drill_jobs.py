@@ -7,7 +7,6 @@ from process import LabError
 ASK_SECONDS = 0.2
 ORDER_SECONDS, TAKEN_SECONDS, JOB_SECONDS = 60, 120, 900
 ANSWER_MS = 20_000  # of an order, which is not to be given twice
-GOOD_PIECE_BYTES = 64 << 20
 UNREACHED = 3  # reeladm's exit status: no controller answers
 OVER = ("done", "failed", "cancelled")
 
@@ -103,20 +102,13 @@ class Least:
         self.grown_from, self.added = {}, ()
         self.grown_bytes = self.added_bytes = 0
 
-    def _files(self):
-        """The places of each that holds any data to speak of."""
+    def _places(self):
+        """Of files that hold any data to speak of."""
         files = self.room.still + [load.path.split(f"/{self.room.name}/")[1]
                                    for load in self.room.loads + self.room.lost
                                    if load.what in ("stream", "append", "database")]
-        return [self.orders.places(f"/{self.room.name}/{file}") for file in sorted(set(files))]
-
-    def _places(self):
-        return [place for places in self._files() for place in places]
-
-    def in_pieces(self):
-        """Of files that lie in more than one piece, and in more than one for each 64 MiB."""
-        sizes = [(len(places), sum(length for length, _, _ in places)) for places in self._files()]
-        return sum(size for count, size in sizes if count > 1 + size / GOOD_PIECE_BYTES)
+        return [place for file in sorted(set(files))
+                for place in self.orders.places(f"/{self.room.name}/{file}")]
 
     def all(self):
         return sum(length for length, _, _ in self._places())

@@ -117,7 +117,7 @@ class Rearrange:
         self._newer("restripe block", ["restripe", pool, "block", BLOCK])
         self._write_pieces("second")
         self._note(self._sum(WRITER))
-        self._job("defrag", ["defrag"], self.least.in_pieces())
+        self._job("defrag", ["defrag"], PIECES_FILES * PIECES_BYTES)
         self._newer("compact", ["compact", pool])
 
     def _newer(self, name, words):
