@@ -183,10 +183,10 @@ def _print_run(name, number, run):
 def _print_steps(steps):
     """The LUNs' bytes: all that is moved is read, written, and read back; and ideally what has to
     be moved is read and written."""
-    print(f"\n{'STEP':24} {'SECONDS':>8} {'MOVED':>10} {'AT LEAST':>10} {'BROKEN':>7} "
+    print(f"\n{'STEP':24} {'SECONDS':>8} {'MOVED':>10} {'TO MOVE':>10} {'BROKEN':>7} "
           f"{'LUN BYTES':>10} {'IDEAL':>10}")
     for step in steps:
-        moved, least = step.get("moved_bytes", 0), step.get("least_bytes", 0)
+        moved, least = step.get("moved_bytes", 0), step.get("to_move_bytes", 0)
         print(f"{step['step']:24} {step['seconds']:8.1f} {mib(moved):>10} {mib(least):>10} "
               f"{step.get('broken_moves', 0):7} {mib(3 * moved):>10} "
               f"{mib(None if least is None else 2 * least):>10}")

@@ -193,9 +193,9 @@ class Rearrange:
             self.wrong.append(f"{name}: the job is {job['state']}: {job['problem']}")
         self.steps.append({"step": name, "seconds": round(seconds, 2), "state": job["state"],
                            "moved_bytes": job["moved_bytes"], "kept_bytes": job["kept_bytes"],
-                           "least_bytes": least, "broken_moves": broken.by()})
-        self.tell(f"{name}: {job['state']} after {seconds:.1f} s, {mib(job['moved_bytes'])} moved "
-                  f"of {mib(least)} at least")
+                           "to_move_bytes": least, "broken_moves": broken.by()})
+        self.tell(f"{name}: {job['state']} after {seconds:.1f} s, {mib(job['moved_bytes'])} moved, "
+                  f"{mib(least)} had to be")
         self._compare(name)
 
     # ---- who dies
