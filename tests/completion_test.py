@@ -98,6 +98,7 @@ OFFERED = {
     "mount.reelfs reel /mnt -o ro,cache=": {"auto", "direct", "page"},
     "reelfs-lab ": {"up", "down", "drill"},
     "reelfs-lab drill kill-a": {"kill-active"},
+    "reelfs-lab drill re": {"rearrange"},
     "reelfs-lab partition ws1 ": {"lan", "san", "path1"},
     "reelfs-lab power ws1 ": {"off", "on", "suspend"},
     "umount.reelfs -": {"-f", "-l"},

@@ -8,11 +8,17 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "deploy", "lab"))
 
 import drill  # noqa: E402
+import drill_rearrange  # noqa: E402
+from drill_database import NEVER, ROWS, Database, changes_after, changes_in  # noqa: E402
+from drill_jobs import Grown, uneven_bytes  # noqa: E402
 from drill_load import FRAME_SECONDS, line_of  # noqa: E402
+from drill_look import pieces, still, sums  # noqa: E402
 from drill_programs import Load  # noqa: E402
 from drill_verdict import (UNHEARD_LINES, Findings, acknowledged, late,  # noqa: E402
                            longest_pause_ms, names_after, names_unsure, perhaps_written, unmet,
                            verdict_of)
+from process import LabError  # noqa: E402
+from spec import parse_luns  # noqa: E402
 
 
 def told(op, error=None, at=0.0, n=0):
@@ -144,7 +150,7 @@ def test_times_of_emulated_hosts_are_told_and_not_judged(monkeypatch, capsys, is
                                                          words):
     run = {"verdict": {**verdict(10, late_frames=7), "wrong": [], "errors": 0, "lost": 0,
                        "doubled": 0, "locks": "held", "fsck": "clean"},
-           "events": [], "programs": []}
+           "events": [], "programs": [], "steps": []}
     for name, answer in (("check", None), ("give_programs", None), ("measured_rate", 1e6),
                          ("frame_bytes", 16384), ("_run", run)):
         monkeypatch.setattr(drill, name, lambda *_, answer=answer: answer)
@@ -152,3 +158,87 @@ def test_times_of_emulated_hosts_are_told_and_not_judged(monkeypatch, capsys, is
                                     spec=types.SimpleNamespace(session_lease_ms=10_000))
     assert drill.run_drill(cluster, "fail") == status
     assert words in capsys.readouterr().out
+
+
+def change(number, error=None):
+    return {"n": number, "error": error, "due": 0, "done": 0}
+
+
+def test_a_database_has_all_of_each_change(tmp_path):
+    path = str(tmp_path / "database")
+    database = Database(path)
+    assert changes_in(path) == {"wrong": [], "last": [NEVER] * ROWS}
+    for number in range(3):
+        database.change(number)
+    found = changes_in(path)
+    assert found == {"wrong": [], "last": changes_after(range(3))}
+    findings = Findings()
+    findings.database("it", found, [change(number) for number in range(3)], is_lost=False)
+    findings.database("it", found, [change(0), change(1), change(2, "it died")], is_lost=True)
+    findings.database("it", found, [change(0)], is_lost=True)
+    assert findings.lost == []
+    for lines in ([change(number) for number in range(4)], [change(0), change(1)]):
+        findings = Findings()
+        findings.database("it", found, lines, is_lost=False)
+        assert len(findings.lost) == 1 and "newest of change 2" in findings.lost[0]
+
+
+def test_a_row_that_is_not_as_it_was_written_is_found(tmp_path):
+    path = str(tmp_path / "database")
+    database = Database(path)
+    database.file.execute("UPDATE rows SET content = 'else' WHERE row = 7")
+    assert changes_in(path)["wrong"] == ["row 7 is not as change -1 has written it"]
+    findings = Findings()
+    findings.database("it", changes_in(path), [], is_lost=False)
+    assert findings.lost == ["it: row 7 is not as change -1 has written it"]
+
+
+def test_files_of_mixed_sizes_and_in_pieces_are_summed_up(tmp_path):
+    still(tmp_path / "plain", 6_200_000)
+    pieces(tmp_path / "pieces", 2, 1 << 20)
+    found = sums(tmp_path)
+    assert len(found) == 6 + 2 and {"plain/0/file0", "pieces/file1"} <= set(found)
+    assert sum(path.stat().st_size for path in (tmp_path / "plain/0").iterdir()) == 6_200_000
+    with open(tmp_path / "plain/0/file3", "r+b") as file:
+        file.seek(1000)
+        byte = file.read(1)[0]
+        file.seek(1000)
+        file.write(bytes([byte ^ 1]))
+    assert {name for name, digest in sums(tmp_path).items() if found[name] != digest} \
+        == {"plain/0/file3"}
+
+
+def test_what_has_to_be_moved_for_a_balance_is_what_lies_above_the_mean():
+    assert uneven_bytes({"before": 300, "added": 100}, {"before": 200, "added": 0}) == 50
+    assert uneven_bytes({"before": 300, "added": 100}, {"before": 150, "added": 50}) == 0
+
+
+def test_counts_of_each_life_add_up():
+    count = Grown({3: 5})
+    count.look({3: 7})
+    count.look({4: 2})
+    count.look({4: 3})
+    assert count.by() == 2 + 3
+
+
+@pytest.mark.parametrize("luns, targets, words", [
+    ("all=4x2G", [], "metadata cannot be moved"), ("meta=1x1G,data=4x1G", [], "1536 MiB"),
+    ("meta=1x1G,data=1x2G", [], "2 LUNs"), ("meta=1x1G,data=4x2G", ["san1"], "image files")])
+def test_a_cluster_that_cannot_be_rearranged_is_refused_at_once(luns, targets, words):
+    cluster = types.SimpleNamespace(targets=targets,
+                                    spec=types.SimpleNamespace(pools=parse_luns(luns)))
+    with pytest.raises(LabError, match=words):
+        drill_rearrange.check(cluster)
+
+
+def test_in_each_run_others_die(monkeypatch):
+    monkeypatch.setattr(drill_rearrange, "check", lambda cluster: cluster.spec.pools[0])
+    monkeypatch.setattr(drill_rearrange.Orders, "can", lambda *_: False)
+    cluster = types.SimpleNamespace(
+        spec=types.SimpleNamespace(pools=parse_luns("data=2x2G")))
+    room = types.SimpleNamespace(cluster=cluster)
+    kills = [drill_rearrange.Rearrange("rearrange", number, room, print).kills
+             for number in range(7)]
+    assert list(kills[0]) == ["rebalance", "lun remove", "restripe breadth"]
+    assert all(len(struck) == 3 for struck in kills)
+    assert len(set().union(*kills)) == 7, "each step is struck in one of seven runs"

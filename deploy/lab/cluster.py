@@ -137,6 +137,19 @@ class Cluster:
     def mdc_addresses(self):
         return [mdc.address for mdc in self.mdcs]
 
+    def reeladm(self, mdcs, answer_ms, *words):
+        """`reeladm --json WORDS` of these MDCs, as it ended; of all, it finds the active one."""
+        tls = [part for key, path in self.pki.files("admin").items()
+               for part in ("--" + key.replace("_", "-"), path)]
+        return subprocess.run(
+            self.network.inside(HUB) +
+            [self.spec.program("reeladm"), "--config", mdcs[0].own_config("reeladm.toml"),
+             "--mdc", ",".join(mdc.address for mdc in mdcs), "--json", *tls,
+             "--volume", self.spec.volume, "--timeout-ms", str(answer_ms), *words],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={name: value for name, value in os.environ.items()
+                 if not name.startswith("REELADM_")})
+
     def up(self):
         self.network.make()
         if not self.state["formatted"]:

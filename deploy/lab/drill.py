@@ -12,8 +12,11 @@ import sys
 import time
 
 from drill_faults import FAULTS, active_and_standby, check, heal
+from drill_jobs import mib
 from drill_load import FRAME_SECONDS
 from drill_programs import give_programs, look
+from drill_rearrange import Rearrange
+from drill_rearrange import check as check_pools
 from drill_room import QUIET_SECONDS, Room
 from drill_verdict import unmet, verdict_of
 from process import LabError
@@ -23,10 +26,12 @@ MEASURED_BYTES, RATE_TRIES = 256 << 20, 5
 FEW_BYTES, FEW_TRIES = 16 << 20, 3
 RATE_SECONDS = 600
 # That long a stream must find room: as long as the longest drill takes.
-STREAM_SECONDS = {"cut-san-client": 120}
+STREAM_SECONDS = {"cut-san-client": 120, "rearrange": 300}
 USUAL_STREAM_SECONDS = 60
 FRAME_UNIT = 16 << 10
 MAX_TOLD = 60
+REARRANGE = "rearrange"
+DRILLS = sorted([*FAULTS, REARRANGE])
 UNTIMED = "times are not judged: the hosts are emulated"
 
 
@@ -61,17 +66,37 @@ def _session_end(client, since):
                default=None)
 
 
-def _run(cluster, name, behind, size):
+class Fault:
+    """A drill that is a fault alone."""
+    databases, steps, wrong = (), (), ()
+
+    def __init__(self, name, _number, room, tell):
+        self.strikes, self.cluster, self.tell = FAULTS[name], room.cluster, tell
+
+    def prepare(self):
+        """What has to be there before programs begin."""
+
+    def strike(self, active):
+        self.strikes(self.cluster, active, self.tell)
+
+    def look_again(self):
+        """When all hosts run again."""
+
+
+def _run(cluster, name, number, behind, size):
     room, events = Room(cluster, behind, size), []
     before, lives = active_and_standby(cluster), {mdc: mdc.life() for mdc in cluster.mdcs}
 
     def tell(what):
         events.append((time.time(), what))
 
+    story = (Rearrange if name == REARRANGE else Fault)(name, number, room, tell)
     try:
-        room.begin()
+        room.make()
+        story.prepare()
+        room.begin(story.databases)
         time.sleep(QUIET_SECONDS)  # the load that the fault meets
-        FAULTS[name](cluster, before, tell)
+        story.strike(before)
         room.lose({client.name: _session_end(client, events[0][0]) for client in cluster.clients
                    if not client.running() or cluster.network.cuts(client.name)})
         room.settle()
@@ -92,10 +117,11 @@ def _run(cluster, name, behind, size):
                (first["done"], "creates go on")]
     heal(cluster)
     after = cluster.await_active()
+    story.look_again()
     ended = [mdc.name for mdc in cluster.mdcs if mdc.life() != lives[mdc]]
     room.remove()
-    verdict = verdict_of(results, findings, cluster.fsck())
-    return {"verdict": verdict, "programs": results, "ended": ended,
+    verdict = verdict_of(results, findings, cluster.fsck(), story.wrong)
+    return {"verdict": verdict, "programs": results, "steps": list(story.steps), "ended": ended,
             "active": {"before": before.name, "after": after.name},
             "events": [{"ms": round(1000 * (when - struck)), "what": what}
                        for when, what in sorted(events)]}
@@ -104,6 +130,8 @@ def _run(cluster, name, behind, size):
 def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
     """0: all promises kept; 1: something is wrong; 2: only slower than promised."""
     check(cluster, name)
+    if name == REARRANGE:
+        check_pools(cluster)
     give_programs(cluster.clients)
     rate = measured_rate(cluster)
     size = frame_bytes(cluster, name, rate)
@@ -112,7 +140,7 @@ def run_drill(cluster, name, runs=1, behind=10.0, as_json=False):
         for number in range(runs):
             if number:  # a machine that lost its power has lost them, too
                 give_programs(cluster.clients)
-            done.append(_run(cluster, name, behind, size))
+            done.append(_run(cluster, name, number, behind, size))
             if not as_json:
                 _print_run(name, number, done[-1])
     except BaseException:
@@ -141,6 +169,8 @@ def _print_run(name, number, run):
     for result in run["programs"]:
         print(f"{result['program']:12} {result['operations']:7} {len(result['errors']):7} "
               f"{result['longest_pause_ms']:11} ms {result['late']:11}")
+    if run["steps"]:
+        _print_steps(run["steps"])
     verdict = run["verdict"]
     frames = verdict["late_frames"]
     print(f"verdict: gap {verdict['gap_ms']} ms, appends {verdict['append_ms']} ms; "
@@ -148,6 +178,19 @@ def _print_run(name, number, run):
           f"lost {verdict['lost']}; doubled {verdict['doubled']}; locks {verdict['locks']}; "
           f"frames late: stream {frames['stream']}, reader {frames['read']}; "
           f"fsck {verdict['fsck']}\n", flush=True)
+
+
+def _print_steps(steps):
+    """The LUNs' bytes: all that is moved is read, written, and read back; and ideally what has to
+    be moved is read and written."""
+    print(f"\n{'STEP':24} {'SECONDS':>8} {'MOVED':>10} {'TO MOVE':>10} {'BROKEN':>7} "
+          f"{'LUN BYTES':>10} {'IDEAL':>10}")
+    for step in steps:
+        moved, least = step.get("moved_bytes", 0), step.get("to_move_bytes", 0)
+        print(f"{step['step']:24} {step['seconds']:8.1f} {mib(moved):>10} {mib(least):>10} "
+              f"{step.get('broken_moves', 0):7} {mib(3 * moved):>10} "
+              f"{mib(None if least is None else 2 * least):>10}")
+    print()
 
 
 def _print_summary(summary, verdicts):

@@ -155,7 +155,7 @@ def fail(cluster, active, tell):
     tell(f"{active.name} has handed over to {new.name}")
 
 
-NEED_FOUR = ("kill-active-and-client", "cut-san-client")
+NEED_FOUR = ("kill-active-and-client", "cut-san-client", "rearrange")
 FAULTS = {
     "kill-active": kill_active,
     "pause-active": pause_active,

@@ -8,6 +8,7 @@
   drill_load.py lock FILE FIRST       holds an fcntl lock of 100 bytes, and asks each 100 ms for it
   drill_load.py stream FILE BYTES     appends a frame of so many bytes 24 times a second
   drill_load.py read FILE BYTES WHEN  reads those frames, the first one at the time WHEN
+  drill_load.py database FILE         changes some rows each 50 ms, and reads others
 
 Prints a line of JSON for each thing done: when it was due and when it was done (CLOCK_REALTIME),
 and the error, if there was one.
@@ -23,6 +24,7 @@ import time
 
 CREATE_SECONDS = 0.010
 APPEND_SECONDS = 0.020
+CHANGE_SECONDS = 0.050
 FRAME_SECONDS = 1 / 24
 ASK_SECONDS = 0.1
 MISSING_SECONDS = 0.02  # a frame that is not there is looked for again after that
@@ -194,6 +196,12 @@ def read(path, size, when):
         paced(FRAME_SECONDS, act, first=float(when))
 
 
+def database(path):
+    from drill_database import Database  # a machine's Python may have no SQLite
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # its own: SQLite makes files beside it
+    paced(CHANGE_SECONDS, Database(path).change, makes_up=False)
+
+
 if __name__ == "__main__":
     {"create": create, "storm": storm, "append": append, "lock": lock, "stream": stream,
-     "read": read}[sys.argv[1]](*sys.argv[2:])
+     "read": read, "database": database}[sys.argv[1]](*sys.argv[2:])

@@ -12,10 +12,11 @@ import time
 from drill_verdict import FRAMED, late, longest_pause_ms
 from process import LabError
 
-LOAD, LOOK = "drill_load.py", "drill_look.py"
+LOAD, LOOK, DATABASE = "drill_load.py", "drill_look.py", "drill_database.py"
 LOOK_SECONDS = 120
 STOP_SECONDS = 60
-PROGRAMS = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name) for name in (LOAD, LOOK)]
+PROGRAMS = [os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+            for name in (LOAD, LOOK, DATABASE)]
 
 
 def give_programs(clients):

@@ -30,6 +30,7 @@ class Room:
         self.cluster, self.behind, self.frame_bytes = cluster, behind, frame_bytes
         self.scratch = tempfile.mkdtemp(prefix="reelfs-drill-")
         self.loads = []
+        self.still = []  # files that no program writes
         self.lost, self.ended = [], {}  # those whose host has died, or lost its session, and when
 
     def client(self, host):
@@ -44,9 +45,11 @@ class Room:
     def _begin(self, host, what, name, *more):
         self.loads.append(Load(self.scratch, self.client(host), what, self.path(host, name), *more))
 
-    def begin(self):
-        """All programs; returns when each of them is at work."""
+    def make(self):
         self.look(0, "room")
+
+    def begin(self, databases=()):
+        """All programs, and a database on each of those hosts; returns when all are at work."""
         self._begin(0, "create", "names")
         self._begin(1, "stream", "stream", self.frame_bytes)
         for host in (0, 2, 3):
@@ -55,6 +58,8 @@ class Room:
             self._begin(host, "append", "log", f"ws{host + 1}")
         for host in (1, 3):
             self._begin(host, "lock", LOCKED, 1000 * host)
+        for host in databases:
+            self._begin(host, "database", os.path.join(f"database{host}", "file"))
         patience = START_SECONDS * self.cluster.patience
         self._await(lambda: self.of("stream")[0].lines(), "the stream does not begin", patience)
         first = self.of("stream")[0].lines()[0]["due"]
@@ -75,12 +80,13 @@ class Room:
     def lose(self, ended):
         """These hosts have died, or lost their session (host → when; None: it is not known), and
         their programs do nothing of use any more."""
-        self.ended = ended
-        self.lost = [load for load in self.loads if load.host in ended]
+        self.ended.update(ended)
+        lost = [load for load in self.loads if load.host in ended]
         self.loads = [load for load in self.loads if load.host not in ended]
-        for load in self.lost:
+        self.lost += lost
+        for load in lost:
             load.lose()
-        for load in self.lost:  # (whoever waits for a LUN stays in the middle of something)
+        for load in lost:  # (whoever waits for a LUN stays in the middle of something)
             load.end(LOST_SECONDS)
 
     def settle(self):
@@ -115,6 +121,11 @@ class Room:
                          {load.more[0]: len(load.lines()) for load in self.of("append")},
                          {load.more[0]: perhaps_written(load.lines()) for load in self.lost
                           if load.what == "append"})
+        for load in self.loads + self.lost:
+            if load.what == "database":
+                path = load.path.split(f"/{self.name}/")[1]
+                findings.database(path, self.look(1, "rows", path), load.lines(),
+                                  load in self.lost)
         return findings
 
     def _unsure(self, storm):

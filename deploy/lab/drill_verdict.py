@@ -6,6 +6,7 @@ twice.
 """
 import itertools
 
+from drill_database import changes_after
 from drill_load import FRAME_SECONDS, LINE_BYTES, line_of, storm_ops
 
 LATE_SECONDS = 1.0
@@ -52,6 +53,19 @@ class Findings:
                     self.doubled.append(f"line {number} of {who} is there more than once")
         self.doubled += [f"the log holds a line that nobody wrote: {line[:40]!r}"
                          for line in counts]
+
+    def database(self, name, found, told, is_lost):
+        """All of each acknowledged change, and nothing of another one; of a program whose host has
+        died (`is_lost`), perhaps what it did last."""
+        self.lost += [f"{name}: {line}" for line in found["wrong"]]
+        done = [line["n"] for line in told if line["error"] is None]
+        following = done[-1] + 1 if done else 0
+        unheard = list(range(following, following + UNHEARD_LINES)) if is_lost else []
+        if not any(found["last"] == changes_after(done + unheard[:count])
+                   for count in range(len(unheard) + 1)):
+            newest = max(found["last"], default=None)
+            self.lost.append(f"{name}: its rows, the newest of change {newest}, are not as "
+                             f"{len(done)} changes have left them")
 
     def locked(self, held, first):
         """Somebody else must hold the range."""
@@ -114,14 +128,14 @@ def late(lines, framed_until=None):
     return done + max(int(overdue / FRAME_SECONDS), 0)
 
 
-def verdict_of(results, findings, fsck):
-    """One run in figures; `wrong` are lines for people."""
+def verdict_of(results, findings, fsck, more=()):
+    """One run in figures; `wrong` are lines for people, with `more` of them."""
     by = {}
     for result in results:
         by.setdefault(result["what"], []).append(result)
     errors = [f"{result['program']}: {error}" for result in results for error in result["errors"]]
     clean = fsck is None or fsck.returncode == 0
-    wrong = errors + findings.lost + findings.doubled + findings.locks
+    wrong = errors + findings.lost + findings.doubled + findings.locks + list(more)
     if not clean:
         wrong.append(f"fsck: {(fsck.stdout + fsck.stderr).strip()[-500:]}")
     return {"gap_ms": by["create"][0]["longest_pause_ms"],

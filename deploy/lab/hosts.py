@@ -116,19 +116,14 @@ class Mdc(Host):
     def where(self):
         return self.address
 
+    def asked(self, *words):
+        """`reeladm --json WORDS` of this very MDC, as it ended."""
+        return self.cluster.reeladm([self], self.answer_ms, *words)
+
     def reeladm(self, *words):
-        """What `reeladm --json WORDS` has to say to this very MDC, or None where it fails."""
-        tls = [part for key, path in self.cluster.pki.files("admin").items()
-               for part in ("--" + key.replace("_", "-"), path)]
+        """What it has to say, or None where it fails."""
         try:
-            done = subprocess.run(
-                self.cluster.network.inside(HUB) +
-                [self.cluster.spec.program("reeladm"), "--config", self.own_config("reeladm.toml"),
-                 "--mdc", self.address, "--json", *tls,
-                 "--volume", self.cluster.spec.volume, "--timeout-ms", str(self.answer_ms), *words],
-                stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                env={name: value for name, value in os.environ.items()
-                     if not name.startswith("REELADM_")})
+            done = self.asked(*words)
             return json.loads(done.stdout) if done.returncode == 0 else None
         except ValueError:
             return None

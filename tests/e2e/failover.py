@@ -10,11 +10,11 @@ DRILL_SECONDS = 200
 KEPT = {"errors": 0, "lost": 0, "doubled": 0, "locks": "held", "fsck": "clean"}
 
 
-def drill(cluster, name):
+def drill(cluster, name, seconds=DRILL_SECONDS):
     """Runs a drill of the lab: nothing may be lost or done twice, no program may see an error, and
     fsck must be content. How long it took is told and not judged: this machine may be busy."""
     done = subprocess.run([*cluster.lab_command("drill"), name, "--json", "--behind", "2"],
-                          capture_output=True, text=True, timeout=DRILL_SECONDS,
+                          capture_output=True, text=True, timeout=seconds,
                           stdin=subprocess.DEVNULL)
     assert done.returncode in (0, 2), done.stdout[-4000:] + done.stderr
     told = json.loads(done.stdout)["runs"][0]
