@@ -352,9 +352,12 @@ void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
+    while (!file->recall.IsOver(cycle) && file->uncommitted.running()) {
+      if (!context_.Wait(*file, nullptr).ok()) return;
+    }
     // In a later cycle, after a lost session, somebody may be asking for blocks just there.
     if (file->recall.IsOver(cycle)) return;
-    if (!file->uncommitted.running()) plan = Begin(*file, What::kAllAndTail);
+    plan = Begin(*file, What::kAllAndTail);
   }
   if (plan == nullptr) return;
   Execute({&plan, 1}, nullptr);

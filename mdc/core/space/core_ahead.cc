@@ -1,5 +1,6 @@
 // Who is refused at the limit of a quota waits, for a moment, while others give back what they have
 // ahead of what they use: blocks of files that are written, and what is reserved for new files.
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,8 +9,9 @@
 namespace reel::mdc {
 namespace {
 
-// For so long, at most.
+// For so long, at most; less who asks for much: others may want what it has of that.
 constexpr std::uint64_t kQuotaWaitMs = 1000;
+constexpr std::uint64_t kMuchBytes = 256 * kKiB;  // then half as long
 // They stand in a queue as those do who wait for an inode's tokens.
 constexpr InodeNumber kForQuota(UINT64_MAX - 1);
 
@@ -24,7 +26,11 @@ bool CoreImpl::AwaitQuota(const PendingRef& op, const OpContext& ctx) {
   const std::vector<QuotaId>& lacking = ctx.effects.lacks_quota;
   if (grace_.on() || lacking.empty() || op->request.layout_get().ahead()) return false;
   const std::uint64_t now_ms = clock_.NowMs();
-  if (op->quota_until_ms == 0) op->quota_until_ms = now_ms + kQuotaWaitMs;
+  const std::uint64_t asked =
+      std::max(op->request.layout_get().length_bytes(), op->request.allocate().length_bytes());
+  if (op->quota_until_ms == 0) {
+    op->quota_until_ms = now_ms + kQuotaWaitMs / (1 + asked / kMuchBytes);
+  }
   if (now_ms >= op->quota_until_ms) return false;
   // (Its own session holds it back while it waits.)
   const InodeNumber own(op->request.has_layout_get() ? op->request.layout_get().inode()
