@@ -2,8 +2,9 @@
 below it by more than one allocation unit a client; a failover changes nothing; and quotas are
 switched on over very many files beside everybody's work (a million with REEL_LONG=1).
 
-The unit is what one write asks for. How far below the limit writers were refused is told twice: at each refusal, by
-what all had written and what was asked for; and when all have been refused and have closed.
+The unit is what one write asks for. How far below the limit writers were refused is told twice: at
+each refusal, by what all had written and what was asked for; and when all have been refused and
+have closed.
 """
 import os
 import time

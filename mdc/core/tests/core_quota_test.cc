@@ -185,6 +185,36 @@ TEST_F(QuotaLimitsTest, BlocksAheadPutNobodyAboveALimit) {
   EXPECT_EQ(QuotaOf("user", kAnn).space_state(), "");
 }
 
+TEST_F(QuotaLimitsTest, WhatOthersHaveAheadComesBackBeforeAnybodyIsRefused) {
+  ASSERT_TRUE(LimitBlocks("user", kAnn, 0, 20).ok());
+  const std::uint64_t file = Make(kAnn, "file", true), next = Make(kAnn, "next", true);
+  ASSERT_EQ(Allocate(file, 0, 15), 0);
+  v1::Request ahead = As(kAnn, BlocksFor(next, 0, 10));
+  ahead.mutable_layout_get()->set_ahead(true);
+  EXPECT_EQ(a_.Do(ahead, true), EDQUOT) << "nobody waits for that";
+  EXPECT_TRUE(a_.recalls_.empty());
+
+  const std::uint64_t refused = a_.SendIn(2, As(kAnn, BlocksFor(next, 0, 10)));
+  harness_.Pass(100, {&a_, &b_});
+  ASSERT_EQ(a_.recalls_.size(), 1u);
+  EXPECT_EQ(a_.recalls_[0].inode(), file);
+  EXPECT_FALSE(a_.Answered(refused));
+  harness_.Pass(1'500, {&a_, &b_});
+  EXPECT_EQ(a_.Answer(refused).error(), EDQUOT) << "it waits for a second";
+
+  const std::uint64_t written = a_.SendIn(2, As(kAnn, BlocksFor(next, 0, 10)));
+  harness_.Pass(100, {&a_, &b_});
+  v1::Request commit;
+  commit.mutable_layout_commit()->set_inode(file);
+  commit.mutable_layout_commit()->set_size_bytes(5 * kBlock);
+  commit.mutable_layout_commit()->set_release_tail(true);
+  EXPECT_EQ(a_.Do(commit, true), 0);
+  EXPECT_EQ(a_.Do(Client::ReturnOf(file), true), 0);
+  harness_.Pass(100, {&a_, &b_});
+  EXPECT_EQ(a_.Answer(written).error(), 0);
+  EXPECT_EQ(BlocksOf("user", kAnn), 15u);
+}
+
 TEST_F(QuotaLimitsTest, UsageAndLimitsSurviveAFailover) {
   ASSERT_TRUE(LimitFiles("user", kAnn, 0, 1).ok());
   ASSERT_NE(Make(kAnn, "one"), 0u);
