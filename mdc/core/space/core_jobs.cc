@@ -196,6 +196,14 @@ void CoreImpl::GiveUpMove(bool keeps_targets) {
   }
   ++counters_.broken_moves;
   ++work_.moves.tries;
+  v1::JobRecord& job = *work_.moves.jobs.Find(move.job);
+  if (job.kind() == v1::JOB_COMPACT && work_.moves.insists()) {
+    // A file that is always written is not worth its writers' time.
+    job.set_kept_blocks(job.kept_blocks() + move.length_blocks());
+    job.set_next_inode(move.inode.value() + 1);
+    job.clear_next_block();
+    work_.moves.tries = 0;
+  }
   work_.moves.not_before_ms = clock_.NowMs() + MoveWork::kRetryMs;
   work_.moves.plan.reset();
 }

@@ -170,6 +170,38 @@ TEST_F(CoreUnitsTest, WhatIsFreeComesToLieTogether) {
   EXPECT_TRUE(Problems().empty());
 }
 
+TEST_F(CoreUnitsTest, AFileThatIsAlwaysWrittenStaysWhereItIs) {
+  std::vector<std::uint64_t> inodes;
+  for (int i = 0; i < 40; ++i) {
+    inodes.push_back(a_.Create(absl::StrCat("file", i), /*open=*/true));
+    ASSERT_EQ(Fill(inodes.back(), 0, 500), 0);
+    ASSERT_EQ(Commit(inodes.back(), 0, 500), 0);
+    ASSERT_EQ(GiveBack(inodes.back()), 0);
+  }
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_EQ(a_.Do(Client::CloseOf(inodes[static_cast<std::size_t>(i)])), 0);
+    ASSERT_EQ(a_.Do(Client::UnlinkOf(absl::StrCat("file", i)), true), 0);
+  }
+  Settle();
+  harness_.hold_copies_ = true;
+  const auto job = Start(v1::JOB_COMPACT, "");
+  ASSERT_TRUE(job.ok()) << job.status();
+  for (std::size_t copy = 0; copy < 100; ++copy) {
+    harness_.Pass(500, {&a_});
+    if (harness_.copies_.size() == copy) break;  // nothing more is tried
+    for (std::size_t i = 30; i < 40; ++i) {
+      EXPECT_EQ(Fill(inodes[i], 0, 10), 0);  // it is written, and what was copied is in vain
+      EXPECT_EQ(GiveBack(inodes[i]), 0);
+    }
+    harness_.core_->OnCopied(harness_.copies_.back().id, absl::OkStatus(), false);
+    harness_.Run();
+  }
+  harness_.Pass(1'000, {&a_});
+  EXPECT_EQ(Job(job->job).state(), v1::JOB_DONE) << Job(job->job).problem();
+  EXPECT_EQ(Job(job->job).moved_blocks(), 0u);
+  EXPECT_GT(Job(job->job).kept_blocks(), 0u);
+}
+
 TEST_F(CoreUnitsTest, WhatCannotBeIsRefused) {
   EXPECT_EQ(StartAlign("none", 8 * kBlock).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(StartAlign("data", 3 * kBlock).status().code(), absl::StatusCode::kInvalidArgument);
