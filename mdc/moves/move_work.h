@@ -47,6 +47,8 @@ struct MoveWork {
   std::uint64_t began_ms = 0;             // the move under way
   std::uint64_t not_before_ms = 0;        // the next one
 
+  // The job whose record is needed, though it may be over: that of the move or step under way.
+  JobId used() const { return move ? move->job : stepping; }
   bool insists() const { return tries >= kPoliteTries; }
   MoveLimits Limits(std::uint32_t block_bytes, std::uint64_t free_blocks) const {
     const std::uint64_t piece = insists() ? kInsistingPieceBytes : kPieceBytes;

@@ -259,8 +259,8 @@ absl::StatusOr<Core::ChangedJob> CoreImpl::StartJob(const v1::StartJobRequest& r
   if (sets_unit) SetUnit(PoolId(made->record.only_pool() - 1), made->unit_blocks, *volume);
   volume->set_format(std::max(volume->format(), schema::kJobsFormat));
   WriteBatch batch;
-  const absl::StatusOr<JobId> job = work_.moves.jobs.Add(
-      std::move(made->record), work_.moves.move ? work_.moves.move->job : JobId(0), batch);
+  const absl::StatusOr<JobId> job =
+      work_.moves.jobs.Add(std::move(made->record), work_.moves.used(), batch);
   if (!job.ok()) return job.status();
   batch.Put(schema::VolumeKey(), volume->SerializeAsString());
   work_.scrub.changed = true;

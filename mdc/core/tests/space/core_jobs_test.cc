@@ -1,6 +1,7 @@
 // Jobs: the blocks of files go elsewhere while clients have them.
 #include "gmock/gmock.h"
 #include "mdc/core/tests/space/jobs_fixture.h"
+#include "mdc/moves/job_table.h"
 #include "mdc/space/areas.h"
 
 namespace reel::mdc {
@@ -210,6 +211,20 @@ TEST_F(CoreJobsTest, AJobIsPausedResumedAndCancelled) {
   const JobId second = Start();
   ASSERT_TRUE(harness_.core_->ChangeJob(second, v1::JOB_CANCELLED).ok());
   EXPECT_EQ(Job(second).state(), v1::JOB_CANCELLED);
+}
+
+// Its record is one of many that are over by then, and those are forgotten.
+TEST_F(CoreJobsTest, AJobThatIsCancelledAsItsStepWaitsIsNotForgottenBeforeThat) {
+  const std::uint64_t inode = MakeFragmented(16, 40);  // (this client holds it to write)
+  const JobId job = Start(inode);
+  harness_.Tick();
+  ASSERT_TRUE(harness_.core_->ChangeJob(job, v1::JOB_CANCELLED).ok());
+  for (std::size_t i = 0; i < 2 * JobTable::kKeptJobs; ++i) {
+    ASSERT_TRUE(harness_.core_->ChangeJob(Start(inode), v1::JOB_CANCELLED).ok());
+  }
+  ASSERT_EQ(GiveBack(inode), 0);
+  Settle();
+  EXPECT_EQ(Job(job).state(), v1::JOB_CANCELLED);
 }
 
 TEST_F(CoreDrainTest, APoolIsEmptied) {
