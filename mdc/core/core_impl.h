@@ -158,7 +158,7 @@ class CoreImpl final : public Core {
   // What the orphan holds after this step or operation.
   void NoteOrphanSpace(OpContext& ctx, InodeNumber inode);
   void FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped);
-  // Space of what was removed has yet to come back.
+  // Space of what was removed, or freed otherwise, has yet to come back.
   bool SpaceComesBack() const;
   // Of an operation that found no space: false when none comes back in time, else it is blocked
   // until all of that has.

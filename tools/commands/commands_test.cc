@@ -176,7 +176,7 @@ TEST_F(AdminTest, ShowCountsInIecUnits) {
   pool->set_total_bytes(std::uint64_t{4} << 30);
   pool->set_free_bytes(std::uint64_t{1} << 30);
   const std::string text = Run({"show"});
-  EXPECT_THAT(text, HasSubstr("data  data   -             1 MiB  4 GiB  1 GiB  75 %"));
+  EXPECT_THAT(text, HasSubstr("data  data   -             1 MiB  16 KiB  4 GiB  1 GiB  75 %"));
   EXPECT_EQ(api_.Asked<v1::ShowRequest>().volume(), "reel1");
   EXPECT_EQ(RunJson({"show"})["pools"][0]["free_bytes"], std::uint64_t{1} << 30);
 }

@@ -112,7 +112,7 @@ void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusO
 }
 
 bool CoreImpl::SpaceComesBack() const {
-  return work_.orphans.FreesSpace(outbox_.queue.durable());
+  return work_.orphans.FreesSpace(outbox_.queue.durable()) || allocator_->more_comes();
 }
 
 bool CoreImpl::AwaitSpace(const PendingRef& op) {
