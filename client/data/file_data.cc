@@ -143,10 +143,17 @@ void FileDataImpl::OnReplayed(const v1::Request& request, const v1::Reply& reply
 void FileDataImpl::Close(std::uint64_t inode) {
   const FileRef file = context_.table.Find(inode);
   if (file == nullptr) return;
-  FileState& f = *file;
+  if (LetGo(*file)) {
+    access_.FetchTail(file, [this](FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex) {
+      committer_.NoteDirty(f);
+    });
+  }
+}
+
+bool FileDataImpl::LetGo(FileState& f) {
   MutexLock lock(f.mutex);
   const Opens::Closed closed = f.opens.Close();
-  if (!closed.last) return;
+  if (!closed.last) return false;
   f.read_ahead_chunks.Clear();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
@@ -157,7 +164,8 @@ void FileDataImpl::Close(std::uint64_t inode) {
   // What is dirty goes first, and the token with it.
   const bool lowers = f.done_writing();
   if (lowers) f.grant.Lower(kWholeFile, v1::TOKEN_SHARED);
-  if (f.opens.Unregister() || lowers) CloseAtController(inode, lowers);
+  if (f.opens.Unregister() || lowers) CloseAtController(f.inode, lowers);
+  return f.grant.tail_allocated() && !f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
 }
 
 void FileDataImpl::CloseAtController(std::uint64_t inode, bool lowers_token) {

@@ -43,10 +43,8 @@ bool DeniesToken(const absl::Status& status) {
 
 }  // namespace
 
-void Committer::Start(std::function<void()> each_second,
-                      std::function<void(const FileRef&)> fetch_tail) {
+void Committer::Start(std::function<void()> each_second) {
   each_second_ = std::move(each_second);
-  fetch_tail_ = std::move(fetch_tail);
   thread_ = Thread([this] { Main(); });
 }
 
@@ -417,7 +415,6 @@ std::vector<FileRef> Committer::TakeDue(std::uint64_t now_ms) {
 
 std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
   std::vector<PlanRef> plans;
-  std::vector<FileRef> wants_token;  // … for its tail, since others have looked
   for (const FileRef& file : TakeDue(now_ms)) {
     MutexLock lock(file->mutex);
     file->listed = false;
@@ -431,15 +428,9 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     const bool unused = file->unused();
     PlanRef plan = Begin(*file, unused ? What::kAllAndTail : What::kAll);
     if (tail_to_go && !unused) NoteDirty(*file);
-    if (tail_to_go && unused && !file->grant.Has(file->EndSpan(), v1::TOKEN_EXCLUSIVE)) {
-      wants_token.push_back(file);
-    }
     if (plan == nullptr) continue;
     plan->holds_file = plan->releases_tail && file->users.EnterExclusive();
     plans.push_back(std::move(plan));
-  }
-  for (const FileRef& file : wants_token) {
-    if (fetch_tail_) fetch_tail_(file);
   }
   MutexLock lock(mutex_);
   taken_.clear();

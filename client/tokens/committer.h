@@ -33,9 +33,8 @@ class Committer {
       : context_(context), write_behind_(write_behind), dropper_(dropper) {}
   ~Committer() { Stop(); }
 
-  // Both are called from the committing thread. `fetch_tail`: of a file that was closed, and whose
-  // tail cannot go without a token; NoteDirty, when there is one.
-  void Start(std::function<void()> each_second, std::function<void(const FileRef&)> fetch_tail);
+  // `each_second` is called from the committing thread.
+  void Start(std::function<void()> each_second);
   void Stop();
 
   // The file became dirty, or its tail is to be released: it is committed in time.
@@ -128,7 +127,6 @@ class Committer {
   WriteBehind& write_behind_;
   PageDropper& dropper_;
   std::function<void()> each_second_;
-  std::function<void(const FileRef&)> fetch_tail_;
   Mutex mutex_;
   CondVar wake_;
   struct Listed {
