@@ -366,8 +366,9 @@ void DataModel::SessionOver(int host) {
 }
 
 void DataModel::SessionNoticed(int host) {
-  if (unaware_.erase(host) == 0) return;
+  // (One that was over before it was stored, as slow LUNs have it, nobody else has seen.)
   last_noticed_[host] = scheduler_.now();
+  if (unaware_.erase(host) == 0) return;
   LoseCreated(host);
 }
 
