@@ -45,11 +45,6 @@ class Orders:
                 raise LabError(f"reeladm {' '.join(words)}: {done.stderr.strip()}")
             time.sleep(ASK_SECONDS)
 
-    def can(self, command, word):
-        """Whether these programs have it."""
-        done = self.cluster.mdcs[0].asked("help", command)
-        return done.returncode == 0 and word in done.stdout
-
     def pool(self, name):
         return next(pool for pool in self.ask("show")["pools"] if pool["name"] == name)
 

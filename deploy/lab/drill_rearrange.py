@@ -28,8 +28,6 @@ BLOCK = "64K"
 MOST_BREADTH = 1 << 20
 JOBS = ("rebalance", "drain", "rebalance again", "lun remove", "lun replace", "restripe breadth",
         "restripe block", "defrag", "compact")
-# Which of them programs of an earlier release do not have: they say so in the help of a command.
-NEWER = {"restripe block": ("restripe", "block"), "compact": ("compact", "compact")}
 
 
 def check(cluster):
@@ -63,9 +61,8 @@ class Rearrange:
 
     def _kills(self, number):
         """Who dies in which step: with each run in others."""
-        jobs = [name for name in JOBS if name not in NEWER or self.orders.can(*NEWER[name])]
         kinds = {0: self._kill_active, 3: self._kill_client, 5: self._kill_active}
-        return {jobs[(place + number) % len(jobs)]: kill for place, kill in kinds.items()}
+        return {JOBS[(place + number) % len(JOBS)]: kill for place, kill in kinds.items()}
 
     # ---- before and after
 
@@ -114,15 +111,11 @@ class Rearrange:
         self._replace()
         self._job("restripe breadth", ["restripe", pool, "breadth", self._other_breadth()],
                   self.least.all())
-        self._newer("restripe block", ["restripe", pool, "block", BLOCK])
+        self._job("restripe block", ["restripe", pool, "block", BLOCK], None)
         self._write_pieces("second")
         self._note(self._sum(WRITER))
         self._job("defrag", ["defrag"], PIECES_FILES * PIECES_BYTES)
-        self._newer("compact", ["compact", pool])
-
-    def _newer(self, name, words):
-        if self.orders.can(*NEWER[name]):
-            self._job(name, words, None)
+        self._job("compact", ["compact", pool], None)
 
     def _other_breadth(self):
         breadth = self.orders.pool(self.pool_name)["breadth_bytes"]

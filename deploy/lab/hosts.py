@@ -116,14 +116,10 @@ class Mdc(Host):
     def where(self):
         return self.address
 
-    def asked(self, *words):
-        """`reeladm --json WORDS` of this very MDC, as it ended."""
-        return self.cluster.reeladm([self], self.answer_ms, *words)
-
     def reeladm(self, *words):
-        """What it has to say, or None where it fails."""
+        """What `reeladm --json WORDS` has to say to this very MDC, or None where it fails."""
         try:
-            done = self.asked(*words)
+            done = self.cluster.reeladm([self], self.answer_ms, *words)
             return json.loads(done.stdout) if done.returncode == 0 else None
         except ValueError:
             return None

@@ -162,7 +162,7 @@ class CoreImpl final : public Core {
   bool SpaceComesBack() const;
   // Of an operation that found no space: false when none comes back in time, else it is blocked
   // until all of that has.
-  bool AwaitSpace(const PendingRef& op);
+  bool AwaitSpace(const PendingRef& op, bool of_quota);
   void EndWaitsForSpace();
   void WakeForSpace();
 
@@ -171,6 +171,8 @@ class CoreImpl final : public Core {
   // Of an operation that a quota's limit stopped: false when others have nothing ahead of it, or
   // when it has waited for that long enough; else it is blocked until some of it has come back.
   bool AwaitQuota(const PendingRef& op, const OpContext& ctx);
+  // What files charged to one of the ids have ahead is to come back, but for one file.
+  void RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but);
   void EndWaitsForQuota();
 
   // core_run.cc

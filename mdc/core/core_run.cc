@@ -291,9 +291,10 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     if (status.ok()) return Outcome::kBlocked;
     ctx.blocked.on.reset();
   }
-  const bool no_space = ErrnoOf(status) == ENOSPC || ErrnoOf(status) == EDQUOT;
+  const bool of_quota = ErrnoOf(status) == EDQUOT;
+  const bool no_space = ErrnoOf(status) == ENOSPC || of_quota;
   if (no_space && of_request && !op->request.has_set_xattr() &&
-      (AwaitQuota(op, ctx) || AwaitSpace(op))) {
+      (AwaitQuota(op, ctx) || AwaitSpace(op, of_quota))) {
     return Outcome::kBlocked;
   }
   op->waits_for_lock_token = ctx.waits_for_lock_token.has_value();

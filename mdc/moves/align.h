@@ -11,16 +11,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "proto/records.pb.h"
 #include "proto/token_ranges.h"
 #include "volume/format/descriptor.h"
 #include "volume/format/extent_map.h"
 
 namespace reel::mdc {
-
-// By pool, in blocks: what the volume's record says of it.
-std::vector<std::uint64_t> UnitsOf(const v1::VolumeRecord& volume);
-void SetUnit(PoolId pool, std::uint64_t unit_blocks, v1::VolumeRecord& volume);
 
 // INVALID_ARGUMENT, FAILED_PRECONDITION: why the pool cannot have that block size.
 absl::Status CheckUnit(const VolumeDescriptor& descriptor, PoolId pool, std::uint64_t unit_bytes);

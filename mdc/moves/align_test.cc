@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "mdc/moves/pieces.h"
+#include "mdc/space/units.h"
 
 namespace reel::mdc {
 namespace {

@@ -32,7 +32,6 @@ std::uint64_t Boundary(const Allocator& allocator, const Run& set) {
 }  // namespace
 
 void FindScattered(const Allocator& allocator, std::optional<PoolId> pool, v1::JobRecord& job) {
-  job.clear_areas();
   for (const Allocator::SetSpace& set : allocator.sets()) {
     if (set.closed || (pool && *pool != set.area.pool)) continue;
     const Run end = Cut(set.area, Boundary(allocator, set.area), set.area.length_blocks);

@@ -130,7 +130,7 @@ absl::Status AllocateLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRe
       FillHoles(ctx, edit, record, start, end - start, preallocated);
   if (!filled.ok()) return filled.status();
   if (*filled < end) described = *filled;
-  if (ctx.quota.state != nullptr) ctx.effects.ahead.emplace(inode, OwnerOf(record));
+  ctx.effects.ahead.emplace(inode, OwnerOf(record));
   std::vector<Extent> extents = edit.Allocated(start, described - start);
   if (extents.size() > kMaxReplyExtents) {
     extents.resize(kMaxReplyExtents);
@@ -349,14 +349,13 @@ absl::Status GrantNewFile(OpContext& ctx, InodeNumber inode, const v1::InodeReco
   absl::Status allocated = ErrnoStatus(ENOSPC);
   if (ctx.decided.reserved != nullptr) {
     allocated = GiveReserved(ctx, inode, ctx.decided.reserved->runs, layout);
+    if (allocated.ok()) ctx.effects.ahead.emplace(inode, OwnerOf(record));
     ctx.decided.reserved_given = allocated.ok();
   } else if (allocate_bytes > 0 && ctx.decided.replay == nullptr) {
     allocated = AllocateLayout(ctx, inode, record, FileBlock(0),
                                NewFileBlocks(allocate_bytes, ctx.descriptor.block_bytes),
                                kEndOfFileBlocks, layout);
   }
-  if (ctx.quota.state != nullptr && allocated.ok())
-    ctx.effects.ahead.emplace(inode, OwnerOf(record));
   // Without room the file is there, and its first write says so.
   const int error = ErrnoOf(allocated);
   if (!allocated.ok() && error != ENOSPC && error != EDQUOT) return allocated;

@@ -9,10 +9,6 @@ LOAD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "quota_load.py")
 BLOCK = 16 << 10
 
 
-class Refused(Exception):
-    """Somebody was, below a limit: of all that may go wrong, what a test is expected to show."""
-
-
 class Load:
     """A program of quota_load.py, ready to begin; `line` becomes what it has to tell."""
 
@@ -89,8 +85,7 @@ def below_at_refusals(told, limit):
 
 
 def check_refusals(early, most):
-    if max(early) > most:
-        raise Refused(f"with as much room as that: {early}")
+    assert max(early) <= most, f"refused with as much room as that: {early}"
 
 
 def written(directory):

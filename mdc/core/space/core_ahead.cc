@@ -1,7 +1,6 @@
 // Who is refused at the limit of a quota waits, for a moment, while others give back what they have
 // ahead of what they use: blocks of files that are written, and what is reserved for new files.
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "mdc/core/core_impl.h"
@@ -22,6 +21,14 @@ void CoreImpl::NoteAhead(const OpContext& ctx) {
   work_.quotas.ahead().Note(ctx.effects.ahead->first, ctx.effects.ahead->second);
 }
 
+void CoreImpl::RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but) {
+  for (const InodeNumber inode : work_.quotas.ahead().Take(ids, but)) {
+    if (holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) continue;
+    SendRecalls(holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE));
+    work_.quotas.recalled().insert(inode);
+  }
+}
+
 bool CoreImpl::AwaitQuota(const PendingRef& op, const OpContext& ctx) {
   const std::vector<QuotaId>& lacking = ctx.effects.lacks_quota;
   if (grace_.on() || lacking.empty() || op->request.layout_get().ahead()) return false;
@@ -37,14 +44,7 @@ bool CoreImpl::AwaitQuota(const PendingRef& op, const OpContext& ctx) {
                         : op->request.has_allocate() ? op->request.allocate().inode()
                                                      : 0);
   const bool space = ctx.effects.lacks_space;
-  for (const InodeNumber inode :
-       space ? work_.quotas.ahead().Take(lacking, own) : std::vector<InodeNumber>()) {
-    if (holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) continue;
-    const std::vector<Recall> recalls =
-        holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE);
-    SendRecalls(recalls);
-    work_.quotas.recalled().insert(inode);
-  }
+  if (space) RecallAhead(lacking, own);
   bool reserved = false;
   for (const auto& [session, directory] : delegations_.reserved().ChargedTo(lacking)) {
     if (session == op->session) continue;

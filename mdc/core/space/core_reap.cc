@@ -115,13 +115,16 @@ bool CoreImpl::SpaceComesBack() const {
   return work_.orphans.FreesSpace(outbox_.queue.durable()) || allocator_->more_comes();
 }
 
-bool CoreImpl::AwaitSpace(const PendingRef& op) {
+bool CoreImpl::AwaitSpace(const PendingRef& op, bool of_quota) {
   if (grace_.on()) return false;
   const std::uint64_t now_ms = clock_.NowMs();
   if (op->space_until_ms == 0) op->space_until_ms = now_ms + kSpaceWaitMs;
   EndLateOpens(UINT64_MAX);
-  const bool removed = SpaceComesBack() && now_ms < op->space_until_ms;
-  if (!removed && !(allocator_->lacks_waiting() && work_.dumps.AskForSpace(now_ms))) return false;
+  // (A quota has it as soon as it is freed, durably or not.)
+  const bool comes =
+      of_quota ? work_.orphans.FreesSpace(outbox_.queue.durable()) : SpaceComesBack();
+  const bool in_time = comes && now_ms < op->space_until_ms;
+  if (!in_time && !(allocator_->lacks_waiting() && work_.dumps.AskForSpace(now_ms))) return false;
   allocator_->Abandon();
   outbox_.sync_wish.AskForAll();
   op->blocked_on = kForSpace;
