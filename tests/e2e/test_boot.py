@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 import booted_host
-from cluster import TOP
+from cluster import TOP, until
 
 pytestmark = pytest.mark.skipif(booted_host.why_not() is not None,
                                 reason=str(booted_host.why_not()))
@@ -166,4 +166,7 @@ def test_a_mount_by_hand_goes_before_the_network(cluster, room, boots):
     host.run("mkdir", "/mnt/reel")
     host.run("mount", "-t", "reelfs", "reel", "/mnt/reel", "-o",
              options.replace(",noauto,_netdev", ""))
+    # systemd reads that a mount is of the network up to a second after the mount is there.
+    until(lambda: "remote-fs-pre.target" in host.run("systemctl", "show", "-P", "After",
+                                                     UNIT).split())
     shuts_down_with_all_bytes_on_the_luns(host, room)
