@@ -69,6 +69,23 @@ void MoveWithin(Daemon& daemon, const std::string& pool, Random& random) {
   }
 }
 
+// A stripe set is emptied, opened again, and has its share again.
+void Even(Daemon& daemon, Random& random) {
+  v1::StartJobRequest drain = JobOf(v1::JOB_DRAIN);
+  switch (random.Below(5)) {
+    case 0: {
+      const std::vector<std::string> used = Luns(daemon.map(), true);
+      if (!used.empty()) drain.set_lun(used[random.Below(used.size())]);
+      return daemon.StartJob(drain);
+    }
+    case 1:
+    case 2:
+      return daemon.OpenPool(kDataPool);
+    default:
+      return daemon.StartJob(JobOf(v1::JOB_REBALANCE));
+  }
+}
+
 void MoveAny(Daemon& daemon, Random& random) {
   v1::StartJobRequest restripe = JobOf(v1::JOB_RESTRIPE, kDataPool);
   switch (random.Below(10)) {
@@ -99,6 +116,7 @@ void Administer(Daemon& daemon, Shape shape, Random& random) {
     const std::string pool = daemon.map().pools[random.Below(daemon.map().pools.size())].name;
     return MoveWithin(daemon, pool, random);
   }
+  if (shape == Shape::kTwoSets && !random.OneIn(4)) return Even(daemon, random);
   MoveAny(daemon, random);
 }
 

@@ -24,7 +24,15 @@ constexpr int kJobs = 60;
 
 // Some volumes have a pool for data alone, of which all can be moved and changed.
 Shape ShapeOf(std::uint64_t seed) {
-  return seed % 4 == 1 ? Shape::kTwoPools : Shape::kOnePool;
+  switch (seed % 8) {
+    case 1:
+      return Shape::kTwoPools;
+    case 5:
+    case 7:
+      return Shape::kTwoSets;
+    default:
+      return Shape::kOnePool;
+  }
 }
 
 class History {
@@ -34,7 +42,7 @@ class History {
         cluster_(scheduler_, AnyOptions(seed, scheduler_.random(), verbose)),
         remade_(seed % 8 == 3),
         shape_(ShapeOf(seed)),
-        administers_(seed % 2 == 0 || shape_ == Shape::kTwoPools),
+        administers_(seed % 2 == 0 || shape_ != Shape::kOnePool),
         scrubs_(seed % 3 == 0),
         shared_{cluster_, names_} {
     cluster_.SetOnSessionOver(
@@ -56,7 +64,7 @@ class History {
   static mdc::NameReplies AnyNames(Shape shape, Random& random) {
     const std::uint64_t any = random.Below(3);
     constexpr auto kDelegated = mdc::NameReplies::kDelegated;
-    return shape == Shape::kTwoPools && any == 0 ? kDelegated : static_cast<mdc::NameReplies>(any);
+    return shape != Shape::kOnePool && any == 0 ? kDelegated : static_cast<mdc::NameReplies>(any);
   }
   void Main();
   void MakeDirectories(Machine& machine);

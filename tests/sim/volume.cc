@@ -19,10 +19,10 @@ constexpr std::uint64_t kFileRows = 96;
 constexpr std::uint64_t kRows = kRegionBlocks / (2 * kBreadthBlocks) + kFileRows;
 constexpr int kDataLuns = 2;  // of the second pool
 
-StripeSet SetOf(int first_lun, std::uint64_t rows) {
+StripeSet SetOf(int first_lun, int luns, std::uint64_t rows) {
   StripeSet set;
   set.rows = rows;
-  for (int i = first_lun; i < first_lun + 2; ++i) {
+  for (int i = first_lun; i < first_lun + luns; ++i) {
     LunEntry lun;
     lun.lun.bytes[0] = static_cast<std::uint8_t>(i + 1);
     lun.name = absl::StrCat("lun", i);
@@ -42,20 +42,32 @@ VolumeDescriptor Describe(bool remade, Shape shape) {
   pool.name = "data";
   pool.flags = Pool::kMetadata | Pool::kData;
   pool.breadth_blocks = kBreadthBlocks;
-  pool.sets = {SetOf(0, kRows)};
+  pool.sets = {SetOf(0, 2, kRows)};
   volume.seat_lun = pool.sets[0].luns[0].lun;
   volume.pools = {pool};
-  if (shape == Shape::kTwoPools) {
-    pool.name = kDataPool;
-    pool.flags = Pool::kData;
-    pool.sets = {SetOf(2, kFileRows)};
-    volume.pools.push_back(pool);
-  }
+  if (shape == Shape::kOnePool) return volume;
+  pool.name = kDataPool;
+  pool.flags = Pool::kData;
+  pool.sets = {SetOf(2, kDataLuns, kFileRows)};
+  if (shape == Shape::kTwoSets) pool.sets = {SetOf(2, 1, kFileRows), SetOf(3, 1, kFileRows)};
+  volume.pools.push_back(pool);
   return volume;
 }
 
 const Path::FaultRates kCalm;
-std::vector<std::unique_ptr<Disk>> g_formatted, g_remade, g_two_pools;
+std::vector<std::unique_ptr<Disk>> g_formatted, g_remade, g_two_pools, g_two_sets;
+
+std::vector<std::unique_ptr<Disk>>& DisksOf(Shape shape) {
+  switch (shape) {
+    case Shape::kOnePool:
+      return g_formatted;
+    case Shape::kTwoPools:
+      return g_two_pools;
+    case Shape::kTwoSets:
+      return g_two_sets;
+  }
+  return g_formatted;
+}
 
 // On the first of the disks.
 OpenVolume OpenAs(const VolumeDescriptor& descriptor,
@@ -63,7 +75,9 @@ OpenVolume OpenAs(const VolumeDescriptor& descriptor,
   OpenVolume volume;
   volume.descriptor = descriptor;
   std::size_t luns = 0;
-  for (const Pool& pool : descriptor.pools) luns += pool.sets[0].luns.size();
+  for (const Pool& pool : descriptor.pools) {
+    for (const StripeSet& set : pool.sets) luns += set.luns.size();
+  }
   for (std::size_t i = 0; i < luns; ++i) {
     volume.luns.push_back(std::make_unique<Path>(*disks[i], 0, kCalm));
   }
@@ -73,7 +87,10 @@ OpenVolume OpenAs(const VolumeDescriptor& descriptor,
 absl::Status Format(const Clock& clock, OpenVolume volume, bool remade) {
   std::size_t next = 0;
   for (std::uint32_t pool = 0; pool < volume.descriptor.pools.size(); ++pool) {
-    const std::vector<LunEntry>& luns = volume.descriptor.pools[pool].sets[0].luns;
+    std::vector<LunEntry> luns;
+    for (const StripeSet& set : volume.descriptor.pools[pool].sets) {
+      luns.insert(luns.end(), set.luns.begin(), set.luns.end());
+    }
     for (std::uint32_t i = 0; i < luns.size(); ++i) {
       Lun& lun = *volume.luns[next++];
       Label label;
@@ -103,20 +120,24 @@ absl::Status FormatOnce() {
         std::make_unique<Disk>(absl::StrCat("lun", disks.size()), size_bytes, /*reserves=*/false));
   };
   for (int i = 0; i < 2; ++i) {
-    for (auto* disks : {&g_formatted, &g_remade, &g_two_pools}) add(*disks, kRows);
+    for (auto* disks : {&g_formatted, &g_remade, &g_two_pools, &g_two_sets}) add(*disks, kRows);
   }
-  for (int i = 0; i < kDataLuns + 1; ++i) add(g_two_pools, kFileRows);
+  for (int i = 0; i < kDataLuns + 1; ++i) {
+    for (auto* disks : {&g_two_pools, &g_two_sets}) add(*disks, kFileRows);
+  }
   absl::Status status = absl::UnavailableError("the volume is not made");
   Scheduler scheduler(0);
   scheduler.Run(
       [&] {
-        const VolumeDescriptor two_pools = Describe(/*remade=*/false, Shape::kTwoPools);
         status = Format(scheduler, OpenOnHost0(g_formatted), /*remade=*/false);
         if (status.ok()) status = Format(scheduler, OpenOnHost0(g_remade, true), /*remade=*/true);
-        if (status.ok()) status = Format(scheduler, OpenAs(two_pools, g_two_pools), false);
+        for (const Shape shape : {Shape::kTwoPools, Shape::kTwoSets}) {
+          const VolumeDescriptor descriptor = Describe(/*remade=*/false, shape);
+          if (status.ok()) status = Format(scheduler, OpenAs(descriptor, DisksOf(shape)), false);
+        }
       },
       kLimit);
-  for (auto* disks : {&g_formatted, &g_two_pools}) {
+  for (auto* disks : {&g_formatted, &g_two_pools, &g_two_sets}) {
     for (const auto& disk : *disks) disk->Flush();
   }
   return status;
@@ -141,7 +162,7 @@ std::vector<std::byte> DataOn(const Disk& disk) {
 
 std::vector<std::unique_ptr<Disk>> FormattedDisks(Shape shape, bool reservations) {
   std::vector<std::unique_ptr<Disk>> disks;
-  for (const auto& disk : shape == Shape::kOnePool ? g_formatted : g_two_pools) {
+  for (const auto& disk : DisksOf(shape)) {
     disks.push_back(std::make_unique<Disk>(std::move(*disk), reservations));
   }
   return disks;

@@ -13,8 +13,8 @@
 namespace reel::sim {
 
 // One pool for all, of two LUNs; or with it a pool for data alone, of two more, and a LUN that
-// nobody has.
-enum class Shape : std::uint8_t { kOnePool, kTwoPools };
+// nobody has. Those two make a stripe set, or one each.
+enum class Shape : std::uint8_t { kOnePool, kTwoPools, kTwoSets };
 inline constexpr char kDataPool[] = "more";  // the second one
 
 // Makes them. Not on a fiber, and before there is a history's scheduler.
