@@ -306,6 +306,25 @@ TEST(FileDataTest, AFullVolumeRefusesAWriteWhole) {
   client->Write(inode, 8 * 4096, std::string(2 * 4096, 'z'));
 }
 
+// As write(2) has it: what has blocks is written, and the next write is told.
+TEST(FileDataTest, AWriteIsShortWhereBlocksEnd) {
+  for (const bool append : {false, true}) {
+    DataCluster cluster({.mdc = {.preallocated_blocks = 2, .max_blocks = 10}});
+    const std::uint64_t inode = cluster.mdc().CreateFile();
+    const auto client = cluster.Mount();
+    client->Write(inode, 0, std::string(8 * 4096, 'x'));
+    const IoContext io{.append = append};
+    const auto written = client->TryWrite(inode, 8 * 4096, std::string(3 * 4096, 'y'), io);
+    ASSERT_TRUE(written.ok()) << written.status();
+    EXPECT_EQ(written->offset_bytes, 8 * 4096u);
+    EXPECT_EQ(written->length_bytes, 2 * 4096u);
+    EXPECT_EQ(ErrnoOf(client->TryWrite(inode, 10 * 4096, "z", io).status()), ENOSPC);
+    ASSERT_TRUE(client->Fsync(inode).ok());
+    EXPECT_EQ(client->Read(inode, 0, 100'000),
+              std::string(8 * 4096, 'x') + std::string(2 * 4096, 'y'));
+  }
+}
+
 TEST(FileDataTest, AnEvictionIsReportedOnceAndTheFileStaysOpen) {
   DataCluster cluster({.data = {.commit_age_ms = 60'000, .max_write_behind_bytes = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();

@@ -368,9 +368,26 @@ bool FileIo::IsInGroup(const WriteAccess& write, const IoContext& io) {
   return std::find(groups.begin(), groups.end(), write.gid) != groups.end();
 }
 
-absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t offset_bytes,
-                                            std::span<const std::byte> data, const IoContext& io) {
-  if (data.empty()) return offset_bytes;
+// What has blocks already is written. (A page goes back as a whole.)
+bool FileIo::Shorten(FileState& f, WriteAccess& write, const absl::Status& refused) {
+  const int error = ErrnoOf(refused);
+  if (write.write_back || (error != ENOSPC && error != EDQUOT)) return false;
+  MutexLock lock(f.mutex);
+  ExtentList extents;
+  std::uint64_t end = f.grant.Cover(write.offset_bytes, write.data.size(), extents)
+                          .value_or(write.end_bytes());
+  for (const Extent& extent : extents) {
+    if (extent.state != ExtentState::kHole) continue;
+    end = std::min(end, extent.file_block.value() * f.block_bytes);
+  }
+  if (end <= write.offset_bytes || end >= write.end_bytes()) return false;
+  write.data = write.data.first(end - write.offset_bytes);
+  return true;
+}
+
+absl::StatusOr<WrittenRange> FileIo::Write(const FileRef& file, std::uint64_t offset_bytes,
+                                           std::span<const std::byte> data, const IoContext& io) {
+  if (data.empty()) return WrittenRange{offset_bytes, 0};
   if (!io.append) {
     if (absl::Status status = ValidateByteRange(offset_bytes, data.size()); !status.ok()) {
       return status;
@@ -395,6 +412,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
     if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) {
+      if (Shorten(f, write, status)) continue;
       if (!write.held_pages) return status;
       const ByteRange pages = *std::exchange(write.held_pages, std::nullopt);
       status = access_.DropPages(file, pages, io);
@@ -409,8 +427,9 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (submitted && write.tail.to != 0) status = ClearTail(write);
     if (submitted && status.ok()) {
       const std::uint64_t began_ms = context_.clock.NowMs();
-      status = context_.io->Write(write.extents, write.offset_bytes, data, marks, write.permit);
-      if (write.stream && status.ok()) write_behind_.NoteLunWrite(data.size(), began_ms);
+      status = context_.io->Write(write.extents, write.offset_bytes, write.data, marks,
+                                   write.permit);
+      if (write.stream && status.ok()) write_behind_.NoteLunWrite(write.data.size(), began_ms);
     }
     if (submitted) write.lost_sessions_when_sent = write.lost_sessions;
     submitted = submitted && !IsPermitOver(status);
@@ -451,7 +470,7 @@ absl::StatusOr<std::uint64_t> FileIo::Write(const FileRef& file, std::uint64_t o
     if (status.ok()) status = Committer::ReportLoss(file, io.handle);
     if (!status.ok()) return status;
   }
-  return write.offset_bytes;
+  return WrittenRange{write.offset_bytes, write.data.size()};
 }
 
 absl::Status FileIo::Zero(std::span<const Extent> extents, std::uint64_t from_bytes,

@@ -25,8 +25,8 @@ class FileIo {
 
   absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io);
-  absl::StatusOr<std::uint64_t> Write(const FileRef& file, std::uint64_t offset_bytes,
-                                      std::span<const std::byte> data, const IoContext& io);
+  absl::StatusOr<WrittenRange> Write(const FileRef& file, std::uint64_t offset_bytes,
+                                     std::span<const std::byte> data, const IoContext& io);
 
   // Zeros over [from, to) where it is written. REQUIRES: the file is held exclusively, or the
   // blocks locked; `extents` cover the range.
@@ -45,6 +45,8 @@ class FileIo {
   static bool IsInGroup(const WriteAccess& write, const IoContext& io);
   absl::Status Prepare(const FileRef& file, const WriteAccess& write, const IoContext& io);
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const IoContext& io);
+  // Whether it goes on with less, having been refused.
+  static bool Shorten(FileState& file, WriteAccess& write, const absl::Status& refused);
   void PutBehind(FileState& file, WriteAccess& write, const IoContext& io)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   absl::Status ClearTail(const WriteAccess& write);

@@ -89,11 +89,11 @@ void OnWrite(fuse_req_t req, fuse_ino_t inode, const char* data, std::size_t siz
   const PageCacheWrite pages = info->writepage != 0 ? PageCacheWrite::kBack
                                : page_cache         ? PageCacheWrite::kThrough
                                                     : PageCacheWrite::kNone;
-  const absl::Status status = request.vfs().Write(inode, static_cast<std::uint64_t>(offset),
-                                                  {reinterpret_cast<const std::byte*>(data), size},
-                                                  info->flags, pages, request.caller());
-  if (!status.ok()) return ReplyStatus(req, status);
-  fuse_reply_write(req, size);
+  const absl::StatusOr<std::size_t> written = request.vfs().Write(
+      inode, static_cast<std::uint64_t>(offset), {reinterpret_cast<const std::byte*>(data), size},
+      info->flags, pages, request.caller());
+  if (!written.ok()) return ReplyStatus(req, written.status());
+  fuse_reply_write(req, *written);
 }
 
 void OnFsync(fuse_req_t req, fuse_ino_t inode, int data_only, fuse_file_info* info) {

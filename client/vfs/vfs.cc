@@ -421,9 +421,9 @@ absl::StatusOr<std::size_t> Vfs::Read(std::uint64_t inode, std::uint64_t offset_
   return data_.Read(inode, offset_bytes, buffer, io);
 }
 
-absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
-                        std::span<const std::byte> data, int flags, PageCacheWrite pages,
-                        const Caller& caller) {
+absl::StatusOr<std::size_t> Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                                       std::span<const std::byte> data, int flags,
+                                       PageCacheWrite pages, const Caller& caller) {
   IoContext io = Context(caller);
   io.page_cache = pages != PageCacheWrite::kNone;
   io.write_back = pages == PageCacheWrite::kBack;
@@ -432,7 +432,9 @@ absl::Status Vfs::Write(std::uint64_t inode, std::uint64_t offset_bytes,
   io.sync = (flags & (O_SYNC | O_DSYNC)) != 0;
   io.data_only = (flags & O_SYNC) != O_SYNC;
   io.direct = (flags & O_DIRECT) != 0;
-  return data_.Write(inode, offset_bytes, data, io).status();
+  const absl::StatusOr<WrittenRange> written = data_.Write(inode, offset_bytes, data, io);
+  if (!written.ok()) return written.status();
+  return written->length_bytes;
 }
 
 absl::Status Vfs::Fsync(std::uint64_t inode, bool data_only, const Caller& caller) {

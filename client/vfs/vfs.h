@@ -152,9 +152,10 @@ class Vfs {
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, int flags, bool page_cache,
                                    const Caller& caller);
-  absl::Status Write(std::uint64_t inode, std::uint64_t offset_bytes,
-                     std::span<const std::byte> data, int flags, PageCacheWrite pages,
-                     const Caller& caller);
+  // The bytes that were written: fewer where there is no space for more.
+  absl::StatusOr<std::size_t> Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                                    std::span<const std::byte> data, int flags,
+                                    PageCacheWrite pages, const Caller& caller);
   absl::Status Fsync(std::uint64_t inode, bool data_only, const Caller& caller);
   // fsync(2) of an open directory: all that this mount has written, too, since sync(1) says nothing
   // to it. EIO, once, if changes of names were lost since it was opened.

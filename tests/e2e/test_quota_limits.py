@@ -92,8 +92,7 @@ def test_space_is_used_up_through_a_failover(cluster, room, pool, counted, capsy
 def test_no_writer_is_refused_below_the_limit(cluster, room, pool, counted, capsys, number,
                                               kill_at):
     early, left = write_up(cluster, room, pool, capsys, "user", number, kill_at)
-    # (What a write has a part of, as it waits for the rest, nobody else can have.)
-    check_refusals([*early, left], CLIENTS + 2 * max(PIECES)[0] // BLOCK)
+    check_refusals([*early, left], CLIENTS)
 
 
 def test_a_file_that_is_only_open_keeps_nothing_from_others(cluster, room, pool, counted, capsys):

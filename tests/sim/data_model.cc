@@ -89,6 +89,18 @@ void DataModel::EndAppend(std::uint32_t write, std::uint64_t offset_bytes) {
   CheckApart(write);
 }
 
+void DataModel::CutShort(std::uint32_t write, std::uint64_t length_bytes) {
+  Write& w = writes_[write];
+  const std::uint64_t end = w.first + w.cells;
+  w.cells = length_bytes / kCellBytes;
+  if (!w.placed) return;
+  File& file = files_[w.inode];
+  for (std::uint64_t cell = w.first + w.cells; cell < std::min(end, file.size()); ++cell) {
+    std::erase_if(file[cell], [&](const Version& version) { return version.write == write; });
+  }
+  w.size_bytes = (w.first + w.cells) * kCellBytes;
+}
+
 void DataModel::EndWrite(std::uint32_t write, bool ok, bool durable) {
   Write& w = writes_[write];
   w.returned = scheduler_.now();

@@ -55,6 +55,8 @@ class DataModel {
   // The bytes that a write of this number has.
   void Fill(std::uint32_t write, std::span<std::byte> data) const;
   void EndAppend(std::uint32_t write, std::uint64_t offset_bytes);
+  // There was no space for more than that, which is less than all of it: the rest never happens.
+  void CutShort(std::uint32_t write, std::uint64_t length_bytes);
   // What it makes of the file's size, where that is not what a write of bytes does: grows it, or
   // sets it (a truncation).
   void GrowsTo(std::uint32_t write, std::uint64_t size_bytes);

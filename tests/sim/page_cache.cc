@@ -106,8 +106,10 @@ absl::Status PageCache::WritePage(client::Vfs& vfs, const Key& key, std::uint64_
     page = Lock(key);
     std::memcpy(page->bytes.data() + at, data.data(), data.size());
   }
+  // (Within a block there is no part of it.)
   const absl::Status status = vfs.Write(key.first, key.second * kPageBytes + at, data, 0,
-                                        client::PageCacheWrite::kThrough, caller);
+                                        client::PageCacheWrite::kThrough, caller)
+                                  .status();
   MutexLock lock(mutex_);
   page->valid = status.ok() && (page->valid || data.size() == kPageBytes);
   page->length = std::max<std::size_t>(page->length, at + data.size());

@@ -76,6 +76,8 @@ class Program {
   void DoneLocking(Micros began);
   // Whether it ended for want of room, and there was none: of an operation that may need some.
   bool IsRefused(const absl::Status& status, Micros began);
+  absl::Status NoteWritten(std::uint32_t number, const absl::Status& status,
+                           std::uint64_t length_bytes, std::uint64_t asked_bytes, Micros began);
   // Whether an error that is no answer has a cause that this history knows of; `since`: when the
   // operation began, or what it builds on.
   bool IsExplained(const absl::Status& status, Micros since);

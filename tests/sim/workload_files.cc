@@ -236,8 +236,9 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
   } else {
     const int flags = random().OneIn(8) ? O_DIRECT : 0;
     machine_.pages().Drop(inode, range.offset_bytes, range.length_bytes);
-    status = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), flags,
-                                  client::PageCacheWrite::kNone, caller_);
+    const auto written = machine_.vfs().Write(inode, range.offset_bytes, buffer.span(), flags,
+                                              client::PageCacheWrite::kNone, caller_);
+    status = NoteWritten(number, written.status(), written.value_or(0), range.length_bytes, began);
   }
   machine_.attributes().Forget(inode);
   CheckError("write", inode, status, IsRefused(status, began) || IsLostFile(status, began));
@@ -248,6 +249,20 @@ void Program::Write(std::uint64_t inode, DataModel::Range range) {
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] write ", number, ": ", status.ToString());
   });
+}
+
+// Fewer bytes than asked are as good as all, but only where there is no space for the rest.
+absl::Status Program::NoteWritten(std::uint32_t number, const absl::Status& status,
+                                  std::uint64_t length_bytes, std::uint64_t asked_bytes,
+                                  Micros began) {
+  if (!status.ok() || length_bytes == asked_bytes) return status;
+  if (length_bytes == 0 || length_bytes > asked_bytes || length_bytes % kCell != 0) {
+    return absl::InternalError(absl::StrCat(length_bytes, " of ", asked_bytes, " bytes written"));
+  }
+  const absl::Status cut = ErrnoStatus(ENOSPC, absl::StrCat(length_bytes, " bytes written"));
+  if (!IsRefused(cut, began)) return cut;
+  data().CutShort(number, length_bytes);
+  return absl::OkStatus();
 }
 
 // There is none only while somebody fills the pool, or the store.
@@ -267,18 +282,20 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   io.credentials = &caller_.credentials;
   io.append = true;
   io.handle = handle_;
-  const absl::StatusOr<std::uint64_t> at = machine_.data().Write(inode, 0, buffer.span(), io);
+  const auto written = machine_.data().Write(inode, 0, buffer.span(), io);
+  const client::WrittenRange at = written.value_or(client::WrittenRange{});
+  const absl::Status status =
+      NoteWritten(number, written.status(), at.length_bytes, length_bytes, began);
   machine_.attributes().Forget(inode);
-  CheckError("append", inode, at.status(),
-             IsRefused(at.status(), began) || IsLostFile(at.status(), began));
-  if (at.ok()) data().EndAppend(number, *at);
-  if (at.ok()) data().CheckDoneOnce(number);
-  data().EndWrite(number, at.ok(), false);
+  CheckError("append", inode, status, IsRefused(status, began) || IsLostFile(status, began));
+  if (status.ok()) data().EndAppend(number, at.offset_bytes);
+  if (status.ok()) data().CheckDoneOnce(number);
+  data().EndWrite(number, status.ok(), false);
   Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] append ", number, " to inode ", inode, ", ",
                         length_bytes, ": ",
-                        at.ok() ? absl::StrCat("at ", *at) : at.status().ToString());
+                        status.ok() ? absl::StrCat("at ", at.offset_bytes) : status.ToString());
   });
 }
 
