@@ -22,6 +22,9 @@ struct FileIo::WriteAccess {
   bool page_cache = false;
   bool write_back = false;  // as in IoContext
 
+  // There is no space for all of it: no more is asked for, and it ends where blocks do.
+  std::optional<absl::Status> refused;
+
   bool small = false;   // enough that it may stay in memory for now, …
   bool behind = false;  // … and does
 
@@ -182,7 +185,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   const std::uint64_t to = write.end_bytes();
   const TokenSpan span = f.SpanOf(from, to, write.page_cache);
   const auto allocate_from = [&](std::uint64_t at) -> FetchRange {
-    return {span, at, RoundUp(to, block_bytes) - at, true};
+    return {span, at, RoundUp(to, block_bytes) - at, !write.refused};
   };
   if (!f.grant.Has(span, v1::TOKEN_EXCLUSIVE)) {
     return Finding::FetchToken(allocate_from(RoundDown(from, block_bytes)));
@@ -197,8 +200,13 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   }
   for (const Extent& extent : write.extents) {
     if (extent.state != ExtentState::kHole) continue;
-    return Finding::Fetch(allocate_from(
-        std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes)));
+    const std::uint64_t at =
+        std::max(RoundDown(from, block_bytes), extent.file_block.value() * block_bytes);
+    if (!write.refused) return Finding::Fetch(allocate_from(at));
+    if (at <= from) return Finding::Fail(*write.refused);
+    write.data = write.data.first(at - from);
+    write.refused.reset();
+    return LookForWrite(f, write);
   }
   // What is acknowledged and not committed would hold up its fsync. (What the kernel writes back is
   // acknowledged.)
@@ -368,20 +376,11 @@ bool FileIo::IsInGroup(const WriteAccess& write, const IoContext& io) {
   return std::find(groups.begin(), groups.end(), write.gid) != groups.end();
 }
 
-// What has blocks already is written. (A page goes back as a whole.)
-bool FileIo::Shorten(FileState& f, WriteAccess& write, const absl::Status& refused) {
+// Where there is no space for all of it, what has blocks is written. (A page goes back as a whole.)
+bool FileIo::GoesOnWithLess(WriteAccess& write, const absl::Status& refused) {
   const int error = ErrnoOf(refused);
-  if (write.write_back || (error != ENOSPC && error != EDQUOT)) return false;
-  MutexLock lock(f.mutex);
-  ExtentList extents;
-  std::uint64_t end = f.grant.Cover(write.offset_bytes, write.data.size(), extents)
-                          .value_or(write.end_bytes());
-  for (const Extent& extent : extents) {
-    if (extent.state != ExtentState::kHole) continue;
-    end = std::min(end, extent.file_block.value() * f.block_bytes);
-  }
-  if (end <= write.offset_bytes || end >= write.end_bytes()) return false;
-  write.data = write.data.first(end - write.offset_bytes);
+  if (write.write_back || write.refused || (error != ENOSPC && error != EDQUOT)) return false;
+  write.refused = refused;
   return true;
 }
 
@@ -412,7 +411,7 @@ absl::StatusOr<WrittenRange> FileIo::Write(const FileRef& file, std::uint64_t of
     if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
     if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) {
-      if (Shorten(f, write, status)) continue;
+      if (GoesOnWithLess(write, status)) continue;
       if (!write.held_pages) return status;
       const ByteRange pages = *std::exchange(write.held_pages, std::nullopt);
       status = access_.DropPages(file, pages, io);
@@ -427,8 +426,8 @@ absl::StatusOr<WrittenRange> FileIo::Write(const FileRef& file, std::uint64_t of
     if (submitted && write.tail.to != 0) status = ClearTail(write);
     if (submitted && status.ok()) {
       const std::uint64_t began_ms = context_.clock.NowMs();
-      status = context_.io->Write(write.extents, write.offset_bytes, write.data, marks,
-                                   write.permit);
+      status =
+          context_.io->Write(write.extents, write.offset_bytes, write.data, marks, write.permit);
       if (write.stream && status.ok()) write_behind_.NoteLunWrite(write.data.size(), began_ms);
     }
     if (submitted) write.lost_sessions_when_sent = write.lost_sessions;

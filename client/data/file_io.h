@@ -45,8 +45,7 @@ class FileIo {
   static bool IsInGroup(const WriteAccess& write, const IoContext& io);
   absl::Status Prepare(const FileRef& file, const WriteAccess& write, const IoContext& io);
   absl::Status EnterWrite(const FileRef& file, WriteAccess& write, const IoContext& io);
-  // Whether it goes on with less, having been refused.
-  static bool Shorten(FileState& file, WriteAccess& write, const absl::Status& refused);
+  static bool GoesOnWithLess(WriteAccess& write, const absl::Status& refused);
   void PutBehind(FileState& file, WriteAccess& write, const IoContext& io)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   absl::Status ClearTail(const WriteAccess& write);

@@ -73,7 +73,7 @@ Fault Faults::Any() {
 Machine* Faults::AnyMachine() {
   std::vector<Machine*> alive;
   for (const auto& machine : cluster_.machines()) {
-    if (cluster_.alive(*machine) && machine->session() != nullptr) alive.push_back(machine.get());
+    if (cluster_.alive(*machine) && machine->mounted()) alive.push_back(machine.get());
   }
   return alive.empty() ? nullptr : alive[random().Below(alive.size())];
 }
