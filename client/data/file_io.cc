@@ -418,6 +418,7 @@ absl::StatusOr<WrittenRange> FileIo::Write(const FileRef& file, std::uint64_t of
       if (!status.ok()) return status;
       continue;
     }
+    write.refused.reset();
     if (write.stream) access_.PrefetchLayout(file, v1::TOKEN_EXCLUSIVE, write.end_bytes(), io);
     if (write.behind) break;
     absl::Status status;
