@@ -390,7 +390,7 @@ TEST_F(WriteBehindTest, AFullVolumeRefusesTheWriteItself) {
   shape_.mdc.preallocated_blocks = 0;
   const auto client = Mount();
   std::uint64_t written = 0;
-  absl::StatusOr<WrittenRange> outcome = WrittenRange{};
+  absl::StatusOr<ByteRange> outcome = ByteRange{};
   for (; outcome.ok() && written < 100; written += outcome.ok() ? 1 : 0) {
     outcome = client->TryWrite(inode_, written * 4'096, std::string(4'096, 'x'));
   }

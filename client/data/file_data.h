@@ -73,10 +73,10 @@ class FileData : public SessionEvents {
   // alignment allows).
   virtual absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                            std::span<std::byte> buffer, const IoContext& io) = 0;
-  // Writes all of it, or what there is space for (write(2)); ENOSPC, EDQUOT: nothing was written.
-  virtual absl::StatusOr<WrittenRange> Write(std::uint64_t inode, std::uint64_t offset_bytes,
-                                             std::span<const std::byte> data,
-                                             const IoContext& io) = 0;
+  // Writes all of it, or the front that there is space for (write(2)). Returned is where it went:
+  // elsewhere than asked with `append`. ENOSPC, EDQUOT: nothing was written.
+  virtual absl::StatusOr<ByteRange> Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                                          std::span<const std::byte> data, const IoContext& io) = 0;
   // Data flushed, metadata committed and durable. With `data_only`, bytes that lie where the file
   // had bytes already need no commit: their time of change is told later.
   virtual absl::Status Fsync(std::uint64_t inode, const IoContext& io) = 0;

@@ -78,9 +78,8 @@ class FileDataImpl : public FileData {
     if (noted) access_times_.Note(file, context_.atime.load());
     return length;
   }
-  absl::StatusOr<WrittenRange> Write(std::uint64_t inode, std::uint64_t offset_bytes,
-                                      std::span<const std::byte> data,
-                                      const IoContext& io) override {
+  absl::StatusOr<ByteRange> Write(std::uint64_t inode, std::uint64_t offset_bytes,
+                                  std::span<const std::byte> data, const IoContext& io) override {
     return file_io_.Write(context_.table.Get(inode), offset_bytes, data, io);
   }
   absl::Status Fsync(std::uint64_t inode, const IoContext& io) override {

@@ -316,8 +316,8 @@ TEST(FileDataTest, AWriteIsShortWhereBlocksEnd) {
     const IoContext io{.append = append};
     const auto written = client->TryWrite(inode, 8 * 4096, std::string(3 * 4096, 'y'), io);
     ASSERT_TRUE(written.ok()) << written.status();
-    EXPECT_EQ(written->offset_bytes, 8 * 4096u);
-    EXPECT_EQ(written->length_bytes, 2 * 4096u);
+    EXPECT_EQ(written->from, 8 * 4096u);
+    EXPECT_EQ(written->to, 10 * 4096u);
     EXPECT_EQ(ErrnoOf(client->TryWrite(inode, 10 * 4096, "z", io).status()), ENOSPC);
     ASSERT_TRUE(client->Fsync(inode).ok());
     EXPECT_EQ(client->Read(inode, 0, 100'000),

@@ -205,7 +205,6 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     if (!write.refused) return Finding::Fetch(allocate_from(at));
     if (at <= from) return Finding::Fail(*write.refused);
     write.data = write.data.first(at - from);
-    write.refused.reset();
     return LookForWrite(f, write);
   }
   // What is acknowledged and not committed would hold up its fsync. (What the kernel writes back is
@@ -384,9 +383,9 @@ bool FileIo::GoesOnWithLess(WriteAccess& write, const absl::Status& refused) {
   return true;
 }
 
-absl::StatusOr<WrittenRange> FileIo::Write(const FileRef& file, std::uint64_t offset_bytes,
-                                           std::span<const std::byte> data, const IoContext& io) {
-  if (data.empty()) return WrittenRange{offset_bytes, 0};
+absl::StatusOr<ByteRange> FileIo::Write(const FileRef& file, std::uint64_t offset_bytes,
+                                        std::span<const std::byte> data, const IoContext& io) {
+  if (data.empty()) return ByteRange{offset_bytes, offset_bytes};
   if (!io.append) {
     if (absl::Status status = ValidateByteRange(offset_bytes, data.size()); !status.ok()) {
       return status;
@@ -470,7 +469,7 @@ absl::StatusOr<WrittenRange> FileIo::Write(const FileRef& file, std::uint64_t of
     if (status.ok()) status = Committer::ReportLoss(file, io.handle);
     if (!status.ok()) return status;
   }
-  return WrittenRange{write.offset_bytes, write.data.size()};
+  return ByteRange{write.offset_bytes, write.end_bytes()};
 }
 
 absl::Status FileIo::Zero(std::span<const Extent> extents, std::uint64_t from_bytes,

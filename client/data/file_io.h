@@ -25,8 +25,8 @@ class FileIo {
 
   absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io);
-  absl::StatusOr<WrittenRange> Write(const FileRef& file, std::uint64_t offset_bytes,
-                                     std::span<const std::byte> data, const IoContext& io);
+  absl::StatusOr<ByteRange> Write(const FileRef& file, std::uint64_t offset_bytes,
+                                  std::span<const std::byte> data, const IoContext& io);
 
   // Zeros over [from, to) where it is written. REQUIRES: the file is held exclusively, or the
   // blocks locked; `extents` cover the range.

@@ -205,7 +205,7 @@ TEST_F(FlushFailureTest, AWriteThatLandedIsNotRepeatedUnderALaterToken) {
   std::atomic<bool> recalled = false;
   client->on_recall = [&](std::uint64_t inode) { recalled = recalled || inode == inode_; };
   lun().HoldWrites(true);
-  absl::StatusOr<WrittenRange> written;
+  absl::StatusOr<ByteRange> written;
   std::thread write([&] {
     written = client->TryWrite(inode_, 0, std::string(kBlock, 'k'), {.direct = true, .handle = 1});
   });

@@ -34,10 +34,4 @@ struct IoContext {
   const v1::Attr* known = nullptr;  // Open: the attributes, where a token for them is held
 };
 
-// Where a write went: elsewhere than asked with `append`, and shorter where there was no space.
-struct WrittenRange {
-  std::uint64_t offset_bytes = 0;
-  std::uint64_t length_bytes = 0;
-};
-
 }  // namespace reel::client

@@ -67,8 +67,8 @@ class TestClient {
     EXPECT_TRUE(got.ok()) << got.status();
     return {reinterpret_cast<const char*>(buffer.data()), got.ok() ? *got : 0};
   }
-  absl::StatusOr<WrittenRange> TryWrite(std::uint64_t inode, std::uint64_t offset,
-                                        const std::string& bytes, IoContext io = {}) {
+  absl::StatusOr<ByteRange> TryWrite(std::uint64_t inode, std::uint64_t offset,
+                                     const std::string& bytes, IoContext io = {}) {
     return data_->Write(inode, offset, std::as_bytes(std::span(bytes)), io);
   }
   std::uint64_t Write(std::uint64_t inode, std::uint64_t offset, const std::string& bytes,
@@ -76,8 +76,8 @@ class TestClient {
     const auto written = TryWrite(inode, offset, bytes, io);
     EXPECT_TRUE(written.ok()) << written.status();
     if (!written.ok()) return 0;
-    EXPECT_EQ(written->length_bytes, bytes.size());
-    return written->offset_bytes;
+    EXPECT_EQ(written->to - written->from, bytes.size());
+    return written->from;
   }
   absl::Status Truncate(std::uint64_t inode, std::uint64_t size) {
     v1::SetAttr set;

@@ -67,11 +67,10 @@ class FakeFileData : public FileData {
     last = io;
     return buffer.size();
   }
-  absl::StatusOr<WrittenRange> Write(std::uint64_t, std::uint64_t offset,
-                                     std::span<const std::byte> data,
-                                     const IoContext& io) override {
+  absl::StatusOr<ByteRange> Write(std::uint64_t, std::uint64_t offset,
+                                  std::span<const std::byte> data, const IoContext& io) override {
     last = io;
-    return WrittenRange{offset, data.size()};
+    return ByteRange{offset, offset + data.size()};
   }
   absl::Status Fsync(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }
   absl::Status Flush(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }

@@ -58,8 +58,8 @@ class HearingData : public FileData {
                                    const IoContext&) override {
     return ErrnoStatus(EIO);
   }
-  absl::StatusOr<WrittenRange> Write(std::uint64_t, std::uint64_t, std::span<const std::byte>,
-                                     const IoContext&) override {
+  absl::StatusOr<ByteRange> Write(std::uint64_t, std::uint64_t, std::span<const std::byte>,
+                                  const IoContext&) override {
     return ErrnoStatus(EIO);
   }
   absl::Status Fsync(std::uint64_t, const IoContext&) override { return absl::OkStatus(); }

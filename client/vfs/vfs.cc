@@ -432,9 +432,9 @@ absl::StatusOr<std::size_t> Vfs::Write(std::uint64_t inode, std::uint64_t offset
   io.sync = (flags & (O_SYNC | O_DSYNC)) != 0;
   io.data_only = (flags & O_SYNC) != O_SYNC;
   io.direct = (flags & O_DIRECT) != 0;
-  const absl::StatusOr<WrittenRange> written = data_.Write(inode, offset_bytes, data, io);
+  const absl::StatusOr<ByteRange> written = data_.Write(inode, offset_bytes, data, io);
   if (!written.ok()) return written.status();
-  return written->length_bytes;
+  return written->to - written->from;
 }
 
 absl::Status Vfs::Fsync(std::uint64_t inode, bool data_only, const Caller& caller) {

@@ -334,6 +334,23 @@ TEST_F(DataTest, AWriteMayBeLostWithASessionWhoseEndWasNoticedBeforeItReturned) 
   });
 }
 
+TEST_F(DataTest, OfAWriteThatWasCutShortTheRestNeverHappens) {
+  In([&] {
+    const std::uint32_t write = model_.BeginWrite(5, {1, 1}, {0, 2 * kCell}, false);
+    Pass();
+    model_.CutShort(write, kCell);
+    model_.EndWrite(write, true, false);
+    Pass();
+    EXPECT_TRUE(Shows(1, 0, write));
+    EXPECT_FALSE(Shows(1, kCell, write));
+    const std::size_t before = model_.violations().size();
+    model_.EndStat(5, {1, 1}, scheduler_.now(), kCell);
+    EXPECT_EQ(model_.violations().size(), before);
+    model_.EndStat(5, {1, 1}, scheduler_.now(), 2 * kCell);
+    EXPECT_EQ(model_.violations().size(), before + 1);
+  });
+}
+
 TEST_F(DataTest, PagesOfAFailedWriteMayGoAfterARead) {
   In([&] {
     const std::uint32_t through = model_.BeginWrite(5, {1, 1}, {0, kCell}, false);

@@ -283,19 +283,19 @@ void Program::Append(std::uint64_t inode, std::uint64_t length_bytes) {
   io.append = true;
   io.handle = handle_;
   const auto written = machine_.data().Write(inode, 0, buffer.span(), io);
-  const client::WrittenRange at = written.value_or(client::WrittenRange{});
+  const client::ByteRange at = written.value_or(client::ByteRange{});
   const absl::Status status =
-      NoteWritten(number, written.status(), at.length_bytes, length_bytes, began);
+      NoteWritten(number, written.status(), at.to - at.from, length_bytes, began);
   machine_.attributes().Forget(inode);
   CheckError("append", inode, status, IsRefused(status, began) || IsLostFile(status, began));
-  if (status.ok()) data().EndAppend(number, at.offset_bytes);
+  if (status.ok()) data().EndAppend(number, at.from);
   if (status.ok()) data().CheckDoneOnce(number);
   data().EndWrite(number, status.ok(), false);
   Done(began);
   Log([&] {
     return absl::StrCat("[", began, ", ", now(), "] append ", number, " to inode ", inode, ", ",
                         length_bytes, ": ",
-                        status.ok() ? absl::StrCat("at ", at.offset_bytes) : status.ToString());
+                        status.ok() ? absl::StrCat("at ", at.from) : status.ToString());
   });
 }
 
