@@ -66,7 +66,7 @@ def through_the_address(smb, commands, hub):
     def done():
         try:
             smb.does(commands, ADDRESS, hub)
-        except subprocess.CalledProcessError:
+        except AssertionError:
             return False
         return True
 
