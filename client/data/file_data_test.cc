@@ -278,6 +278,25 @@ TEST(FileDataTest, TheTailGoesBackAfterTheLastClose) {
   EXPECT_EQ(client->Read(inode, 4'999, 3), "xyy");
 }
 
+// A request for blocks waits, and a recall gives back what there was before it is answered: blocks
+// that it brings then are a tail again.
+TEST(FileDataTest, TheTailThatComesAfterARecallGoesBackWithTheNextOne) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000, .max_write_behind_bytes = 0}});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount(), other = cluster.Mount();
+  ASSERT_TRUE(client->data().Open(inode, true, {.handle = 1}).ok());
+  client->Write(inode, 0, std::string(4096, 'x'));
+  cluster.mdc().ParkLayoutGet();
+  std::thread writer([&] { client->Write(inode, 16 * 4096, std::string(4096, 'y')); });
+  while (cluster.mdc().WaitingFor(inode) == 0) std::this_thread::yield();
+  other->Write(inode, 0, "a");
+  writer.join();
+  other->Write(inode, 0, "b");
+  const std::vector<Extent> extents = cluster.mdc().ExtentsOf(inode);
+  ASSERT_FALSE(extents.empty());
+  EXPECT_EQ(extents.back().end(), FileBlock(17));
+}
+
 // Nobody else would give it back.
 TEST(FileDataTest, TheTailGoesBackAlsoAfterAFlushThatFailed) {
   DataCluster cluster({});

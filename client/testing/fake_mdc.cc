@@ -126,6 +126,11 @@ void FakeMdc::DropStreams() {
   for (Stream* stream : streams_) stream->End();
 }
 
+void FakeMdc::ParkLayoutGet() {
+  MutexLock lock(mutex_);
+  parks_layout_get_ = true;
+}
+
 void FakeMdc::Refuse(v1::Request::OpCase op, int error) {
   MutexLock lock(mutex_);
   refused_op_ = op;
@@ -453,6 +458,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       SetAttr(session, request.set_attr(), reply);
       break;
     case v1::Request::kLayoutGet:
+      if (std::exchange(parks_layout_get_, false)) return false;
       if (!LayoutGet(session, request, reply)) return false;
       break;
     case v1::Request::kLayoutCommit:

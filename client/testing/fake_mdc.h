@@ -49,6 +49,8 @@ class FakeMdc : public MdcConnector {
   void HoldReplies(v1::Request::OpCase op);
   void ReleaseReplies();
   void DropStreams();
+  // The next LayoutGet waits until a token of its file goes back, as one at a quota's limit.
+  void ParkLayoutGet();
   // The next request of that kind is refused.
   void Refuse(v1::Request::OpCase op, int error);
   void Restart();  // a new epoch: streams end, tokens and opens are to be reclaimed
@@ -179,6 +181,7 @@ class FakeMdc : public MdcConnector {
   std::vector<v1::LunReport> lun_reports_ ABSL_GUARDED_BY(mutex_);
   bool commits_wait_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
+  bool parks_layout_get_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase refused_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   int refusal_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -150,13 +150,19 @@ void FileAccess::Leave(FileState& f, const Entered& entered) {
   f.changed.NotifyAll();
 }
 
+// When it is sent, and when it is answered: a recall that was answered in between has given back
+// what there was by then, and the blocks may have come after.
+void FileAccess::NoteBlocks(FileState& f, const FetchRange& range) {
+  if (range.allocate) f.grant.NoteTail(true);
+}
+
 absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRange& range,
                                const IoContext& io, Attempt& attempt) {
   if (context_.stopping) return ErrnoStatus(ESHUTDOWN, "the file system is being unmounted");
   auto ticket = std::make_shared<Ticket>();
   ticket->lost_sessions = f.grant.lost_sessions();
   f.users.BeginFetch();
-  if (range.allocate) f.grant.NoteTail(true);
+  NoteBlocks(f, range);
   v1::Request request = RequestFor(f.inode, mode, range);
   CallOptions options;
   options.credentials = io.credentials;
@@ -165,6 +171,7 @@ absl::Status FileAccess::Fetch(FileState& f, v1::TokenMode mode, const FetchRang
                       ticket](const v1::Reply& reply) {
     FileState& state = *file;
     MutexLock lock(state.mutex);
+    NoteBlocks(state, range);
     // Nobody waits any more, or the token is on its way back: then the controller may think that
     // more is held than is, which is safe. (A repeated answer from the store brings no layout.)
     if (!ticket->waiting || ticket->lost_sessions != state.grant.lost_sessions() ||
@@ -254,7 +261,7 @@ void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
     range = choose(f);
     if (!range) return;
     f.users.BeginFetch();
-    if (range->allocate) f.grant.NoteTail(true);
+    NoteBlocks(f, *range);
     under_token = f.grant.Has(range->token, mode);
     lost_sessions = f.grant.lost_sessions();
     session = f.grant.session();
@@ -271,6 +278,7 @@ void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
         MutexLock lock(state.mutex);
         state.users.EndFetch();
         state.changed.NotifyAll();
+        NoteBlocks(state, range);
         // What went wrong will be told to whoever comes to need it.
         if (!reply.ok() || !reply->has_layout() || state.grant.lost_sessions() != lost_sessions)
           return;

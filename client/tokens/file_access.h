@@ -121,6 +121,9 @@ class FileAccess {
              absl::FunctionRef<std::optional<FetchRange>(FileState&)> choose,
              std::function<void(FileState&)> done = nullptr);
   struct Ticket;  // a LayoutGet under way
+  // There may be blocks behind the end of the file.
+  static void NoteBlocks(FileState& f, const FetchRange& range)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // Takes in what a LayoutGet for `range` brought. EIO when that is malformed.
   absl::Status TakeIn(FileState& f, const FetchRange& range, const v1::LayoutReply& layout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);

@@ -332,6 +332,10 @@ absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecor
   if (start < limit) {
     auto extents = ReadExtents(ctx.txn, inode, start, limit - start, kMaxReplyExtents);
     if (!extents.ok()) return extents.status();
+    // Blocks that a refused write had got may lie there, of which nobody knows any more.
+    const FileBlock end_of_file(DivideUp(record.size_bytes(), block_bytes));
+    const bool ahead = !extents->empty() && extents->back().end() > end_of_file;
+    if (ahead && mode == v1::TOKEN_EXCLUSIVE) ctx.effects.ahead.emplace(inode, OwnerOf(record));
     const bool all = extents->size() < kMaxReplyExtents;
     Describe(start, all ? limit : extents->back().end(), *extents, layout);
   }

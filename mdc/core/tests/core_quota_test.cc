@@ -215,6 +215,24 @@ TEST_F(QuotaLimitsTest, WhatOthersHaveAheadComesBackBeforeAnybodyIsRefused) {
   EXPECT_EQ(BlocksOf("user", kAnn), 15u);
 }
 
+// A client gave a token back without them, and asks for the file again.
+TEST_F(QuotaLimitsTest, BlocksAheadAreAskedForAgainFromWhoeverComesToHoldTheFile) {
+  ASSERT_TRUE(LimitBlocks("user", kAnn, 0, 20).ok());
+  const std::uint64_t file = Make(kAnn, "file", true), next = Make(kAnn, "next", true);
+  ASSERT_EQ(Allocate(file, 0, 15), 0);
+  const std::uint64_t refused = a_.SendIn(2, As(kAnn, BlocksFor(next, 0, 10)));
+  harness_.Pass(100, {&a_, &b_});
+  EXPECT_EQ(a_.Do(Client::ReturnOf(file), true), 0);
+  harness_.Pass(100, {&a_, &b_});
+  EXPECT_EQ(a_.Answer(refused).error(), EDQUOT);
+  a_.recalls_.clear();
+  ASSERT_EQ(a_.Do(As(kAnn, Client::LayoutOf(file, v1::TOKEN_EXCLUSIVE, false, 0, kBlock))), 0);
+  a_.SendIn(2, As(kAnn, BlocksFor(next, 0, 10)));
+  harness_.Pass(100, {&a_, &b_});
+  ASSERT_EQ(a_.recalls_.size(), 1u);
+  EXPECT_EQ(a_.recalls_[0].inode(), file);
+}
+
 TEST_F(QuotaLimitsTest, UsageAndLimitsSurviveAFailover) {
   ASSERT_TRUE(LimitFiles("user", kAnn, 0, 1).ok());
   ASSERT_NE(Make(kAnn, "one"), 0u);
