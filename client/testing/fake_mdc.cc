@@ -126,11 +126,6 @@ void FakeMdc::DropStreams() {
   for (Stream* stream : streams_) stream->End();
 }
 
-void FakeMdc::ParkLayoutGet() {
-  MutexLock lock(mutex_);
-  parks_layout_get_ = true;
-}
-
 void FakeMdc::Refuse(v1::Request::OpCase op, int error) {
   MutexLock lock(mutex_);
   refused_op_ = op;
@@ -245,11 +240,6 @@ std::uint64_t FakeMdc::CreateFile(std::uint32_t mode) {
 v1::Attr FakeMdc::AttrOf(std::uint64_t inode) const {
   MutexLock lock(mutex_);
   return files_.at(inode).attr;
-}
-
-std::vector<Extent> FakeMdc::ExtentsOf(std::uint64_t inode) const {
-  MutexLock lock(mutex_);
-  return files_.at(inode).extents.All();
 }
 
 bool FakeMdc::HasWriter(std::uint64_t inode) const {

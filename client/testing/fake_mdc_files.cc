@@ -46,6 +46,16 @@ bool FakeMdc::Holds(const File& file, std::uint64_t session, const TokenSpan& sp
   return held != file.holders.end() && held->second.held.Has(span, v1::TOKEN_EXCLUSIVE);
 }
 
+std::vector<Extent> FakeMdc::ExtentsOf(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  return files_.at(inode).extents.All();
+}
+
+void FakeMdc::ParkLayoutGet() {
+  MutexLock lock(mutex_);
+  parks_layout_get_ = true;
+}
+
 bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::Reply& reply) {
   const v1::LayoutGet& get = request.layout_get();
   const auto found = files_.find(get.inode());
