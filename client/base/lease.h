@@ -25,10 +25,14 @@ constexpr std::uint64_t RenewalPeriodMs(std::uint64_t lease_ms) {
 constexpr std::uint64_t RenewalPeriodMs(std::uint64_t lease_ms, std::size_t controllers) {
   return std::min<std::uint64_t>(RenewalPeriodMs(lease_ms), controllers > 1 ? 500 : lease_ms);
 }
-// Where a controller is silent for that long, the others are asked, once every so often, whether
-// one of them serves the volume by now.
+// Where a controller is silent for that long, the others are asked whether one of them serves the
+// volume by now, ...
 constexpr std::uint64_t SilenceMs() {
-  return 500;
+  return 250;
+}
+// ... that often.
+constexpr std::uint64_t ScoutMs() {
+  return 50;
 }
 // A controller that leaves a renewal unanswered for that long is taken for dead.
 constexpr std::uint64_t RenewalTimeoutMs(std::uint64_t lease_ms) {

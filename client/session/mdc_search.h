@@ -17,11 +17,13 @@ namespace reel::client {
 constexpr std::uint64_t SlowTryMs() {
   return 300;
 }
-// Rounds of tries follow each other after 100 ms, then twice that each time, at most so long: the
-// more controllers there may be, the more it matters which of them has just become active.
+// Rounds of tries follow each other after 100 ms, then twice that each time, at most 1 s. Where
+// there are several controllers, another one is about to serve: for a second or so, rounds follow
+// each other at once, then every 200 ms.
 constexpr std::uint64_t SearchBackoffMs(std::size_t controllers, std::uint32_t rounds) {
-  return std::min<std::uint64_t>(std::uint64_t{100} << std::min(rounds, 10U),
-                                 controllers > 1 ? 200 : 1'000);
+  constexpr std::uint32_t kQuickRounds = 40;
+  if (controllers > 1) return rounds < kQuickRounds ? 25 : 200;
+  return std::min<std::uint64_t>(std::uint64_t{100} << std::min(rounds, 10U), 1'000);
 }
 
 class MdcSearch {

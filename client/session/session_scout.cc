@@ -53,7 +53,8 @@ void SessionImpl::ScoutMain() {
     std::uint64_t epoch = 0;
     {
       MutexLock lock(mutex_);
-      if (!phase_.ending()) scout_wake_.WaitFor(mutex_, std::chrono::milliseconds(SilenceMs()));
+      const std::uint64_t wait_ms = queue_.AnySent() ? ScoutMs() : SilenceMs() / 2;
+      if (!phase_.ending()) scout_wake_.WaitFor(mutex_, std::chrono::milliseconds(wait_ms));
       if (phase_.ending()) return;
       const std::uint64_t heard_ms = contact_.heard_ms();
       if (!link_.live() || !queue_.AnySent() || clock_.NowMs() < heard_ms + SilenceMs()) continue;

@@ -33,6 +33,7 @@
 #include "mdc/daemon/config.h"
 #include "mdc/daemon/live_config.h"
 #include "mdc/daemon/service_watchdog.h"
+#include "mdc/rpc/grpc_peers.h"
 #include "mdc/rpc/grpc_server.h"
 #include "mdc/serve/candidate.h"
 #include "mdc/serve/volume_server.h"
@@ -136,8 +137,8 @@ void AllowManyConnections() {
 // One volume of the configuration: a candidate for its seat, and a server once it has that.
 class Volume {
  public:
-  Volume(std::string name, ServiceWatchdog& watchdog)
-      : role_(std::move(name)), sign_(watchdog.Add()) {}
+  Volume(std::string name, ServiceWatchdog& watchdog, std::shared_ptr<WatchedTls> tls)
+      : role_(std::move(name)), sign_(watchdog.Add()), peers_(std::move(tls)) {}
   ~Volume() { StopStandingBy(); }
 
   VolumeRole& role() { return role_; }
@@ -145,7 +146,7 @@ class Volume {
   // Until it is clear what this daemon is to the volume.
   absl::Status Start(VolumeServerOptions options, const SeatOptions& seat) {
     options.on_beat = [sign = sign_] { sign->GiveSign(); };
-    auto candidate = Candidate::Open(std::move(options), seat, role_, SystemClock());
+    auto candidate = Candidate::Open(std::move(options), seat, role_, SystemClock(), &peers_);
     if (!candidate.ok()) return candidate.status();
     candidate_ = *std::move(candidate);
     role_.SetHolder(seat.holder);
@@ -190,6 +191,7 @@ class Volume {
 
   VolumeRole role_;
   const std::shared_ptr<ServiceWatchdog::Sign> sign_;
+  GrpcPeers peers_;
   std::unique_ptr<Candidate> candidate_;
   std::unique_ptr<VolumeServer> server_;  // of the thread, while that runs
   std::thread thread_;
@@ -340,7 +342,7 @@ int Serve(const Config& config, const LiveConfig& live, std::shared_ptr<WatchedT
   std::vector<std::unique_ptr<Volume>> volumes;
   std::vector<VolumeRole*> roles;
   for (const Config::Volume& entry : config.volumes) {
-    volumes.push_back(std::make_unique<Volume>(entry.name, watchdog));
+    volumes.push_back(std::make_unique<Volume>(entry.name, watchdog, tls));
     roles.push_back(&volumes.back()->role());
     if (absl::Status s =
             volumes.back()->Start(OptionsOf(config, entry, live, heard_ms), SeatOf(config));

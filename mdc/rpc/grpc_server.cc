@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
       server->credentials_));
   builder.RegisterService(server->sessions_.grpc());
   builder.RegisterService(server->admin_.grpc());
+  builder.RegisterService(server->peers_.grpc());
   server->queue_ = std::make_unique<CallQueue>(builder.AddCompletionQueue());
   builder.SetMaxReceiveMessageSize(kMaxFrameBytes);
   builder.SetMaxSendMessageSize(kMaxFrameBytes);
@@ -58,6 +59,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   server->queue_->Start();
   server->sessions_.Accept(*server->queue_);
   server->admin_.Accept(*server->queue_);
+  server->peers_.Accept(*server->queue_);
   server->gate_->Start([acceptor](int fd) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;

@@ -13,6 +13,7 @@
 #include "mdc/rpc/admin_service.h"
 #include "mdc/rpc/connection_gate.h"
 #include "mdc/rpc/peer_guard.h"
+#include "mdc/rpc/peer_service.h"
 #include "mdc/rpc/service.h"
 #include "mdc/serve/volume_server.h"
 #include "proto/tls/watched_tls.h"
@@ -42,12 +43,14 @@ class GrpcServer {
       : gate_(std::move(gate)),
         guard_(std::move(guard)),
         sessions_(volumes, *gate_, *guard_),
+        peers_(volumes, *gate_, *guard_),
         admin_(std::move(volumes), std::move(lun_patterns), *gate_, *guard_, std::move(about)) {}
 
   const std::unique_ptr<ConnectionGate> gate_;
   const std::unique_ptr<PeerGuard> guard_;
   std::shared_ptr<grpc::ServerCredentials> credentials_;
   SessionService sessions_;
+  PeerService peers_;
   AdminService admin_;
   std::unique_ptr<CallQueue> queue_;
   std::unique_ptr<grpc::Server> server_;

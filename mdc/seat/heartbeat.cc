@@ -1,5 +1,6 @@
 #include "mdc/seat/heartbeat.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -35,6 +36,18 @@ void Heartbeat::Change(std::function<void(Seat&)> change,
   MutexLock lock(mutex_);
   orders_.push_back({std::move(change), std::move(done)});
   changed_.NotifyAll();
+}
+
+void Heartbeat::Hasten() {
+  if (hastened_.exchange(true, std::memory_order_relaxed)) return;
+  MutexLock lock(mutex_);
+  changed_.NotifyAll();
+}
+
+std::uint64_t Heartbeat::IntervalMs() const {
+  const std::uint64_t seat_ms = seat_.options().seat_ms;
+  return hastened_.load(std::memory_order_relaxed) ? WatchedBeatMs(seat_ms)
+                                                   : BeatIntervalMs(seat_ms);
 }
 
 void Heartbeat::TakeOrders() {
@@ -102,7 +115,7 @@ std::uint64_t Heartbeat::Beat() {
       return 0;
     case ArbitrationOutcome::kDone:
       if (events_.beaten) events_.beaten();
-      return BeatIntervalMs(seat_ms);
+      return IntervalMs();
     default:
       spdlog::warn("a beat for the seat failed, and is tried again: {}",
                    std::string(result.status.message()));
@@ -113,13 +126,17 @@ std::uint64_t Heartbeat::Beat() {
 void Heartbeat::Main() {
   RaisePriority();
   std::uint64_t began_ms = began_ms_;
-  for (std::uint64_t wait_ms = BeatIntervalMs(seat_.options().seat_ms); wait_ms != 0;) {
+  for (std::uint64_t wait_ms = IntervalMs(); wait_ms != 0;) {
     {
       MutexLock lock(mutex_);
-      const std::uint64_t due_ms = began_ms + wait_ms;
-      for (std::uint64_t now_ms = clock_.NowMs(); !stopping_ && orders_.empty() && now_ms < due_ms;
-           now_ms = clock_.NowMs()) {
-        changed_.WaitFor(mutex_, std::chrono::milliseconds(due_ms - now_ms));
+      const auto left_ms = [&] {
+        const std::uint64_t due_ms = began_ms + std::min(wait_ms, IntervalMs());
+        const std::uint64_t now_ms = clock_.NowMs();
+        return now_ms < due_ms ? due_ms - now_ms : 0;
+      };
+      for (std::uint64_t left = left_ms(); !stopping_ && orders_.empty() && left != 0;
+           left = left_ms()) {
+        changed_.WaitFor(mutex_, std::chrono::milliseconds(left));
       }
       if (stopping_) return;
     }

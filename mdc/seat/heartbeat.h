@@ -46,6 +46,8 @@ class Heartbeat {
     serving_.store(true, std::memory_order_relaxed);
     progress_until_ms_.store(~std::uint64_t{0}, std::memory_order_relaxed);
   }
+  // From now on it beats as often as a controller that is watched.
+  void Hasten();
   // That a beat took long lately, and what to do; empty: none did.
   std::string SlowBeat() const;
   // Applies `change` to the seat before the next beat, which is due at once. `done` runs on this
@@ -64,13 +66,14 @@ class Heartbeat {
   void TakeOrders();
   void AnswerOrders(const ArbitrationResult& result);
   void NoteBeat(std::uint64_t began_ms);
+  std::uint64_t IntervalMs() const;
 
   Seat& seat_;
   const Clock& clock_;
   const Events events_;
   const std::uint64_t began_ms_;
   std::atomic<std::uint64_t> progress_until_ms_;
-  std::atomic<bool> serving_{false};
+  std::atomic<bool> serving_{false}, hastened_{false};
   bool warned_ = false;           // of the thread
   std::vector<Order> in_effect_;  // of the thread: not yet durable
   mutable Mutex mutex_;

@@ -20,6 +20,18 @@ void HeldSeat::Abandon() {
   if (watchdog_) watchdog_->Disarm();
 }
 
+PeerSaid HeldSeat::Promise() {
+  heartbeat_->Hasten();
+  promised_.store(true, std::memory_order_seq_cst);
+  const SeatOptions& options = seat_.options();
+  const std::uint64_t beaten_ms = seat_.beaten_ms();  // before the clock
+  return {.promise = {.holder = options.holder,
+                      .epoch = seat_.epoch(),
+                      .answer_ms = AnswerMs(options.seat_ms),
+                      .beat_ms = WatchedBeatMs(options.seat_ms)},
+          .beat_age_ms = clock_.NowMs() - beaten_ms};
+}
+
 void HeldSeat::SetMaintenance(bool on, std::function<void(const absl::Status&)> done) {
   heartbeat_->Change([on](Seat& seat) { seat.SetMaintenance(on); }, std::move(done));
 }

@@ -1,9 +1,10 @@
 // The seat of a volume as this process holds it: the path to it, the beats, and the watchdog.
 //
-// Threads: Holds, Progress and AllowLong come from any; the rest from one. Events are called on
+// Threads: Holds, MayAnswer, Promise, Progress and AllowLong come from any; the rest from one. Events are called on
 // threads of this object.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,6 +37,12 @@ class HeldSeat {
   void Begin(Events events);
 
   bool Holds() const { return seat_.Holds(clock_.NowMs()); }
+  // From the first promise on it answers nobody without a recent beat. It is to be kept by whoever
+  // answers; as of now is how old the last beat is. REQUIRES: all LUNs have reservations.
+  PeerSaid Promise();
+  bool MayAnswer() const {
+    return !promised_.load(std::memory_order_seq_cst) || seat_.MayAnswer(clock_.NowMs());
+  }
   void Progress() { heartbeat_->Progress(); }
   void AllowLong() { heartbeat_->AllowLong(); }
   void AllowAlways() { heartbeat_->AllowAlways(); }
@@ -60,6 +67,7 @@ class HeldSeat {
   std::unique_ptr<SeatLun> lun_;
   Seat seat_;
   bool maintenance_ = false;
+  std::atomic<bool> promised_{false};
   std::optional<Watchdog> watchdog_;
   std::optional<Heartbeat> heartbeat_;
 };

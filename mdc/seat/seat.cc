@@ -67,6 +67,19 @@ SeatWatch::Verdict SeatWatch::Consider(const SeatLook& look) {
   return expired ? Verdict::kExpired : Verdict::kHeld;
 }
 
+// Where another one takes the seat, or has just got it and fences, nothing is said of that one.
+std::optional<std::uint64_t> SeatWatch::StandsStill(const SeatLook& look,
+                                                    const PeerSuspicion& holder) const {
+  const PeerPromise& promise = holder.promise;
+  const bool is_its = IsOf(options_.volume, look) && look.block->state == State::kHeld &&
+                      look.block->holder == promise.holder && look.block->epoch == promise.epoch;
+  if (!is_its || look.reserved_by == 0 || look.last_reserved > promise.epoch) return std::nullopt;
+  if (stands_back_ || !unchanged_since_ms_ || look.bytes != bytes_) return std::nullopt;
+  if (look.ended_ms - look.began_ms > PromptLookMs(promise.answer_ms)) return std::nullopt;
+  if (look.began_ms < *unchanged_since_ms_ + holder.still_ms) return std::nullopt;
+  return unchanged_since_ms_;
+}
+
 // ---- taking -----------------------------------------------------------------------------------
 
 void Seat::Begin(Epoch epoch, bool claimed, std::uint64_t term_ms) {
@@ -116,6 +129,7 @@ absl::Status Seat::Claim(const SeatLook& look, Epoch epoch, bool claimed) {
   if (clock_.NowMs() >= until_ms) {
     return absl::AbortedError("the term was over before the claim was done");
   }
+  beaten_ms_.store(until_ms - block_.seat_ms, std::memory_order_release);
   until_ms_.store(until_ms, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -132,6 +146,7 @@ absl::Status Seat::Enter(Epoch epoch, bool claimed) {
     if (result.outcome == ArbitrationOutcome::kLost) break;
     ++block_.beat;
     if (!result.done() || clock_.NowMs() >= until_ms) continue;
+    beaten_ms_.store(until_ms - block_.seat_ms, std::memory_order_release);
     until_ms_.store(until_ms, std::memory_order_release);
     return absl::OkStatus();
   }
@@ -185,7 +200,10 @@ ArbitrationResult Seat::Renew() {
     return Lose(std::string(result.status.message()));
   // Too late, a standby may have looked before it was there.
   if (!Holds(clock_.NowMs())) return Lose(over);
-  if (result.done()) until_ms_.store(ends_ms, std::memory_order_release);
+  if (result.done()) {
+    beaten_ms_.store(began_ms, std::memory_order_release);
+    until_ms_.store(ends_ms, std::memory_order_release);
+  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 //   2. A seat that is held may be claimed when a look that *began* a term and a margin after the
 //      end of an earlier look shows the same: no beat was carried out in between.
 //   3. Of several that claim, at most one is told that it is done.
+//   4. A beat is known as carried out only when it was, by the time before it was sent.
 // Threads: one at a time, but Holds and until_ms: any.
 #pragma once
 
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "mdc/seat/arbitration_port.h"
+#include "mdc/seat/peer_signs.h"
 #include "mdc/seat/seat_times.h"
 #include "proto/protocol.h"
 #include "volume/base/env.h"
@@ -65,6 +67,9 @@ class SeatWatch {
 
   // Looks come in their order.
   Verdict Consider(const SeatLook& look);
+  // Of the look that was considered last, and a holder that there are signs of being gone: since
+  // when nothing has changed, where that is long enough to fence it before its term is over.
+  std::optional<std::uint64_t> StandsStill(const SeatLook& look, const PeerSuspicion& holder) const;
   // Something changed between looks: somebody is alive there.
   bool SawChange() const { return changes_ > 0; }
   std::uint64_t changes() const { return changes_; }  // how often
@@ -116,6 +121,12 @@ class Seat {
 
   bool Holds(std::uint64_t now_ms) const { return now_ms < until_ms(); }
   std::uint64_t until_ms() const { return until_ms_.load(std::memory_order_acquire); }
+  // When the last beat that was carried out was sent.
+  std::uint64_t beaten_ms() const { return beaten_ms_.load(std::memory_order_acquire); }
+  // What a holder that is watched promises: while this holds it may answer.
+  bool MayAnswer(std::uint64_t now_ms) const {
+    return now_ms < beaten_ms() + AnswerMs(options_.seat_ms);
+  }
   Epoch epoch() const { return block_.epoch; }
   const SeatOptions& options() const { return options_; }
 
@@ -129,7 +140,7 @@ class Seat {
   const Clock& clock_;
   const SeatOptions options_;
   ArbitrationBlock block_;  // as it was written last, or was to be
-  std::atomic<std::uint64_t> until_ms_{0};
+  std::atomic<std::uint64_t> until_ms_{0}, beaten_ms_{0};
 };
 
 }  // namespace reel::mdc

@@ -79,4 +79,54 @@ constexpr std::uint64_t ClaimWaitMs(std::uint64_t claim_write_ms) {
   return claim_write_ms + std::max<std::uint64_t>(claim_write_ms / 10, 5);
 }
 
+
+// ---- where all LUNs have reservations, and a standby watches ----
+
+// A controller that is watched beats that often, ...
+constexpr std::uint64_t WatchedBeatMs(std::uint64_t seat_ms) {
+  return std::max<std::uint64_t>(seat_ms / 20, 1);
+}
+// ... and answers nobody when the last beat that was carried out was sent so long ago.
+constexpr std::uint64_t AnswerMs(std::uint64_t seat_ms) {
+  return seat_ms / 5;
+}
+// Who has fenced it serves nobody before that has passed since the last beat may have been sent.
+constexpr std::uint64_t AnswersOverMs(std::uint64_t answer_ms) {
+  return answer_ms + std::max<std::uint64_t>(answer_ms / 10, 20);
+}
+// The standby asks it that often, ...
+constexpr std::uint64_t PeerAskMs(std::uint64_t seat_ms) {
+  return std::clamp<std::uint64_t>(seat_ms / 30, 1, 50);
+}
+// ... looks at the block that often, ...
+constexpr std::uint64_t WatchedLookMs(std::uint64_t seat_ms) {
+  return std::clamp<std::uint64_t>(seat_ms / 30, 1, 50);
+}
+// ... and that often where there is a sign that it is gone.
+constexpr std::uint64_t SuspectLookMs(std::uint64_t seat_ms) {
+  return std::clamp<std::uint64_t>(seat_ms / 60, 1, 25);
+}
+// An answer that does not come in that time is a sign.
+constexpr std::uint64_t PeerSilentMs(std::uint64_t seat_ms) {
+  return std::min<std::uint64_t>(seat_ms / 6, 1'000);
+}
+// The block has to have stood still for so long: where the process has gone (its connection broke,
+// or another process answers), ...
+constexpr std::uint64_t GoneStillMs(std::uint64_t beat_ms) {
+  return 3 * beat_ms;
+}
+// ... where nothing comes, ...
+constexpr std::uint64_t SilentStillMs(std::uint64_t answer_ms) {
+  return answer_ms;
+}
+// ... and where it answers the standby, but its beats do not end: it lost the SAN, or its core
+// stands still. It answers no client by then.
+constexpr std::uint64_t StuckStillMs(std::uint64_t answer_ms) {
+  return answer_ms + answer_ms / 2;
+}
+// A standby whose own look takes longer than that knows only that the LUN is slow.
+constexpr std::uint64_t PromptLookMs(std::uint64_t answer_ms) {
+  return answer_ms / 4;
+}
+
 }  // namespace reel::mdc

@@ -25,9 +25,13 @@ constexpr std::uint64_t kFindMs = 5'000;
 
 absl::StatusOr<std::unique_ptr<Candidate>> Candidate::Open(VolumeServerOptions options,
                                                            SeatOptions seat, VolumeRole& role,
-                                                           const Clock& clock) {
+                                                           const Clock& clock, PeerPort* peers) {
   auto candidate =
       absl::WrapUnique(new Candidate(std::move(options), std::move(seat), role, clock));
+  if (peers != nullptr) {
+    candidate->holder_.emplace(*peers, clock, candidate->options_.volume,
+                               candidate->seat_.seat_ms);
+  }
   if (absl::Status s = candidate->Find(); !s.ok()) return s;
   return candidate;
 }
@@ -151,8 +155,31 @@ bool Candidate::MayTake(Verdict verdict) {
          (verdict == Verdict::kExpired || block->state == ArbitrationBlock::State::kOffered);
 }
 
+// Only who serves by reservations promises anything; others are not asked.
+void Candidate::FollowHolder() {
+  if (!holder_) return;
+  const auto& block = contest_.look.block;
+  const bool held = block.ok() && block->volume == seat_.volume &&
+                    block->state == ArbitrationBlock::State::kHeld &&
+                    block->holder != seat_.holder && contest_.look.reserved_by != 0;
+  holder_->Follow(held ? block->address : std::string());
+}
+
+std::optional<EarlyClaim> Candidate::Early() {
+  const auto suspicion = holder_ ? holder_->Suspicion() : std::nullopt;
+  if (!suspicion) return std::nullopt;
+  const auto since_ms = watch_->StandsStill(contest_.look, *suspicion);
+  if (!since_ms) return std::nullopt;
+  return EarlyClaim{.answer_ms = suspicion->promise.answer_ms, .unchanged_since_ms = *since_ms};
+}
+
 bool Candidate::WaitForNextLook() {
-  const std::chrono::milliseconds period(SeatLookMs(seat_.seat_ms));
+  std::uint64_t period_ms = SeatLookMs(seat_.seat_ms);
+  if (holder_ && holder_->HasPromise()) {
+    period_ms =
+        holder_->Suspicion() ? SuspectLookMs(seat_.seat_ms) : WatchedLookMs(seat_.seat_ms);
+  }
+  const std::chrono::milliseconds period(period_ms);
   MutexLock lock(mutex_);
   if (!stopping_) changed_.WaitFor(mutex_, period);
   return !stopping_;
@@ -185,6 +212,7 @@ absl::Status Candidate::Wanted() {
 // ---- taking -----------------------------------------------------------------------------------
 
 Takeover Candidate::TakeTheSeat() {
+  if (holder_) holder_->Follow({});
   if (!watch_->stands_back()) options_.core.unheard_before = 0;
   return TakeOver(contest_, options_, seat_, clock_);
 }
@@ -217,12 +245,20 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::Begin() {
 absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::StandBy() {
   while (WaitForNextLook()) {
     if (options_.on_beat) options_.on_beat();
-    const auto verdict = Look();
+    auto verdict = Look();
     absl::Status problem = verdict.status();
+    contest_.early.reset();
+    if (verdict.ok()) FollowHolder();
+    if (verdict.ok() && *verdict == Verdict::kHeld) {
+      contest_.early = Early();
+      if (contest_.early) *verdict = Verdict::kExpired;
+    }
     if (verdict.ok() && *verdict != Verdict::kHeld && Wanted().ok() && MayTake(*verdict)) {
-      spdlog::warn(
-          "volume {}: {}; taking over", options_.volume,
-          *verdict == Verdict::kFree ? "the seat is free" : "the active controller's term is over");
+      spdlog::warn("volume {}: {}; taking over", options_.volume,
+                   *verdict == Verdict::kFree ? "the seat is free"
+                   : contest_.early
+                       ? "the active controller does not answer, and beats no more"
+                       : "the active controller's term is over");
       Takeover takeover = TakeTheSeat();
       if (takeover.server != nullptr) return AnnounceOurs(std::move(takeover.server));
       if (takeover.won) return takeover.status;

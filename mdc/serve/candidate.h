@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "mdc/serve/peer_watch.h"
 #include "mdc/serve/takeover.h"
 #include "mdc/serve/volume_role.h"
 
@@ -23,9 +24,12 @@ class Candidate {
  public:
   // Finds and opens the LUNs. NOT_FOUND: no such volume, or a LUN of it is missing. `role` is kept
   // up to date about who is active; it and `clock` outlive the candidate.
+  // `peers`, which outlives it too, is how it hears of an active controller that it stands by for;
+  // null: each one's term is waited for.
   static absl::StatusOr<std::unique_ptr<Candidate>> Open(VolumeServerOptions options,
                                                          SeatOptions seat, VolumeRole& role,
-                                                         const Clock& clock);
+                                                         const Clock& clock,
+                                                         PeerPort* peers = nullptr);
 
   // Looks until it is clear whether somebody has the seat; takes it, if nobody has. Null: somebody
   // has, and StandBy is next. FAILED_PRECONDITION: a tool of this machine is at work on the volume.
@@ -34,6 +38,8 @@ class Candidate {
   // had the seat, and could not serve.
   absl::StatusOr<std::unique_ptr<VolumeServer>> StandBy();
   void Stop();
+  // The seat that it has was taken within the term of the last holder.
+  bool took_early() const { return contest_.early.has_value(); }
   // An administrator wants this process to take the seat, if nobody has it: for some seconds, and
   // as long as nobody beats there, although the volume is stopped or in maintenance. From any
   // thread.
@@ -60,6 +66,9 @@ class Candidate {
   bool MayTake(SeatWatch::Verdict verdict);
   bool HolderIsDead() const;
   absl::Status ReopenLun();
+  // Of a seat that is held: whether its holder can be fenced now.
+  std::optional<EarlyClaim> Early();
+  void FollowHolder();
   Takeover TakeTheSeat();
   bool WaitForNextLook();  // false: Stop was called
 
@@ -73,6 +82,7 @@ class Candidate {
   std::optional<std::uint64_t> changes_at_order_;  // that `watch_` had seen
   bool warned_ = false;
   std::uint64_t find_at_ms_ = 0;  // not before: the next try to find the volume
+  std::optional<PeerWatch> holder_;  // of a standby that can reach others
 
   Mutex mutex_;
   CondVar changed_;

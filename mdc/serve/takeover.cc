@@ -1,12 +1,15 @@
 #include "mdc/serve/takeover.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metafs/pool_space.h"
 #include "mdc/metafs/superblock.h"
+#include "mdc/serve/phase_times.h"
 #include "spdlog/spdlog.h"
+#include "volume/base/thread.h"
 #include "volume/format/label.h"
 
 namespace reel::mdc {
@@ -48,13 +51,28 @@ absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
   return absl::OkStatus();
 }
 
+// Now that the old holder is fenced, none of its beats is carried out any more. The last one was
+// sent before the look that first showed it; where another one came after the last look, it was
+// sent before now.
+std::uint64_t AnswersOver(const Contest& contest, SeatLun& lun, const Clock& clock) {
+  const auto bytes = lun.Read();
+  const bool same = bytes.ok() && *bytes == contest.look.bytes;
+  const std::uint64_t last_ms = same ? contest.early->unchanged_since_ms : clock.NowMs();
+  return last_ms + AnswersOverMs(contest.early->answer_ms);
+}
+
 // Fence on the seat LUN, and claim: with reservations by PREEMPT, which only one can do, and the
 // block says so afterwards; without, by the block alone.
-absl::Status TakeSeat(const Contest& contest, Epoch epoch, Fencer& fencer, HeldSeat& held,
-                      std::uint64_t* quarantine_ms) {
+absl::Status TakeSeat(const Contest& contest, Epoch epoch, const Clock& clock, WonSeat& won) {
+  Fencer& fencer = *won.fencer;
+  HeldSeat& held = *won.seat;
+  if (contest.early && !fencer.all()) {
+    return absl::AbortedError("a LUN without reservations has come: the term is waited for");
+  }
   if (!fencer.seat_key_rules()) return held.seat().Claim(contest.look, epoch, contest.claimed);
-  const auto key = fencer.TakeSeatLun(epoch, contest.look.reserved_by, quarantine_ms);
+  const auto key = fencer.TakeSeatLun(epoch, contest.look.reserved_by, &won.quarantine_ms);
   if (!key.ok()) return key.status();
+  if (contest.early) won.answers_over_ms = AnswersOver(contest, held.lun(), clock);
   if (absl::Status s = held.lun().Register(*key); !s.ok()) return s;
   return held.seat().Enter(epoch, contest.claimed);
 }
@@ -74,17 +92,23 @@ HeldSeat::Events EventsOf(const VolumeServerOptions& options) {
 
 // What follows a seat that was won. Its errors are the end of this process's time in it.
 absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& options,
-                                                    ServingSeat serving,
-                                                    std::uint64_t quarantine_ms,
-                                                    const Clock& clock) {
+                                                    ServingSeat serving, WonSeat& won,
+                                                    const Clock& clock, PhaseTimes& phases) {
   HeldSeat& held = *serving.seat;
-  absl::Status status = serving.fencer->Take(held.epoch(), &quarantine_ms);
+  absl::Status status = serving.fencer->Take(held.epoch(), &won.quarantine_ms);
+  phases.Ended("fences");
   if (status.ok()) {
-    WaitOut(options.volume, quarantine_ms);
+    WaitOut(options.volume, won.quarantine_ms);
     status = CheckLuns(*serving.volume);  // again: from here on they are written to
+    const std::uint64_t now_ms = clock.NowMs();
+    if (now_ms < won.answers_over_ms) {
+      SleepFor(std::chrono::milliseconds(won.answers_over_ms - now_ms));
+    }
+    phases.Ended("old answers");
   }
   if (status.ok()) {
     auto server = VolumeServer::Open(options, serving, clock);
+    phases.Ended("store");
     if (server.ok()) return server;
     status = server.status();
   }
@@ -117,7 +141,7 @@ absl::StatusOr<WonSeat> WinSeat(Contest& contest, Epoch epoch, const SeatOptions
   WonSeat won{.fencer = std::make_unique<Fencer>(*contest.volume),
               .seat = std::make_unique<HeldSeat>(std::move(contest.lun), clock, seat)};
   won.seat->seat().Inherit(contest.look, stays_stopped);
-  absl::Status taken = TakeSeat(contest, epoch, *won.fencer, *won.seat, &won.quarantine_ms);
+  absl::Status taken = TakeSeat(contest, epoch, clock, won);
   if (!taken.ok()) {
     won.seat->lun().Unregister();
     contest.lun = won.seat->TakeLun();
@@ -130,20 +154,22 @@ absl::StatusOr<WonSeat> WinSeat(Contest& contest, Epoch epoch, const SeatOptions
 Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const SeatOptions& seat,
                   const Clock& clock) {
   const auto failed = [](const absl::Status& status) { return Takeover{.status = status}; };
+  PhaseTimes phases(clock);
   if (absl::Status s = Refresh(*contest.volume, options); !s.ok()) return failed(s);
   const auto written = WrittenEpoch(*contest.volume);
   if (!written.ok()) return failed(written.status());
   const Epoch epoch = NextEpoch(contest, *written);
-  const std::uint64_t began_ms = clock.NowMs();
+  phases.Ended("LUNs");
   auto won = WinSeat(contest, epoch, seat, EventsOf(options), clock);
   if (!won.ok()) return failed(won.status());
-  spdlog::info("volume {}: has the seat, in epoch {}, after {} ms", options.volume, epoch.value(),
-               clock.NowMs() - began_ms);
+  phases.Ended("seat");
+  spdlog::info("volume {}: has the seat, in epoch {}", options.volume, epoch.value());
   ServingSeat serving{.volume = std::move(contest.volume),
                       .fencer = std::move(won->fencer),
                       .seat = std::move(won->seat)};
-  auto server = Serve(options, std::move(serving), won->quarantine_ms, clock);
+  auto server = Serve(options, std::move(serving), *won, clock, phases);
   if (!server.ok()) return {.status = server.status(), .won = true};
+  spdlog::info("volume {}: taken over: {}", options.volume, phases.Text());
   return {.server = *std::move(server), .won = true};
 }
 

@@ -7,10 +7,14 @@
 //   load    what the core keeps in memory; sessions of the old epoch wait to be claimed again
 //   serve
 //
+// A holder that may still be within its term is taken for gone only on LUNs with reservations
+// (EarlyClaim), and nothing is recovered before it answers nobody any more.
+//
 // Threads: one at a time.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "mdc/fence/fencer.h"
@@ -20,12 +24,19 @@
 
 namespace reel::mdc {
 
+// The holder's term is not known to be over; it has promised to answer nobody without a beat.
+struct EarlyClaim {
+  std::uint64_t answer_ms = 0;          // as PeerPromise
+  std::uint64_t unchanged_since_ms = 0;  // the end of a look that showed its last beat
+};
+
 // What a candidate brings: what it has open, and what it saw last.
 struct Contest {
   std::unique_ptr<OpenVolume> volume;
   std::unique_ptr<SeatLun> lun;
   SeatLook look;
   bool claimed = false;  // it has its machine's claim of the seat LUN
+  std::optional<EarlyClaim> early{};
 };
 
 struct Takeover {
@@ -47,6 +58,7 @@ struct WonSeat {
   std::unique_ptr<Fencer> fencer;  // of the contest's volume
   std::unique_ptr<HeldSeat> seat;
   std::uint64_t quarantine_ms = 0;
+  std::uint64_t answers_over_ms = 0;  // the time when the old holder answers nobody any more
 };
 // Fences the old holder on the seat LUN, and claims. After an error the contest is as it was.
 absl::StatusOr<WonSeat> WinSeat(Contest& contest, Epoch epoch, const SeatOptions& seat,

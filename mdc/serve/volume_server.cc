@@ -4,6 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "mdc/serve/phase_times.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {
@@ -68,19 +69,25 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
   store_options.cache_bytes = options_.cache_bytes;
   store_options.epoch = seat_->epoch();
   store_options.may_write = [this] { return CheckTerm(); };
+  PhaseTimes phases(clock_);
   auto store = Store::Open(volume(), store_options);
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
+  phases.Ended("recovery");
   auto core = Core::Start(store_->db(), volume().descriptor, clock_, options_.core);
   if (!core.ok()) return core.status();
   core_ = *std::move(core);
+  phases.Ended("load");
   keeper_ = std::make_unique<StoreKeeper>(*store_, *core_, volume().descriptor, clock_,
                                           options_.free_store_bytes);
   v1::StatReply stat;
   core_->Describe(stat);
   epoch_ = Epoch(stat.epoch());
   MakeKeepers();
-  return StartFencing(std::move(fencer));
+  absl::Status swept = StartFencing(std::move(fencer));
+  phases.Ended("keys");
+  spdlog::info("volume {}: open in {}", options_.volume, phases.Text());
+  return swept;
 }
 
 void VolumeServer::MakeKeepers() {

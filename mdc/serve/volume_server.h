@@ -13,6 +13,8 @@
 //   3. When the store fails, or the LUNs go to another controller, `on_failure` is called once and
 //   is expected to end the process:
 //      whether the last commit is durable is not known, and nothing may be said about it.
+//   4. Nothing is sent to a client unless the seat may answer (HeldSeat::MayAnswer). What comes
+//      meanwhile is withheld, in its order: no more than the core has under way.
 // Threads: all public methods may be called concurrently, except that Stop comes last and once.
 #pragma once
 
@@ -154,6 +156,9 @@ class VolumeServer {
   bool maintenance() const { return maintenance_; }
   void SetMaintenance(Core& core, bool on, std::function<void(const absl::Status&)> done);
 
+  // What a standby that watches this controller is told. Any thread.
+  PeerSaid Promise();
+
   // Ends all streams, takes no more events, makes everything durable, closes the store and gives
   // the seat up as `farewell` says.
   absl::Status Stop(const SeatFarewell& farewell = {});
@@ -220,6 +225,7 @@ class VolumeServer {
   void Handle(Event event);
   void Deliver();
   void OrderRestripe(const RestripeOrder& order);
+  void Send(CoreOutputs& outputs);
   void Flush(Outgoing& outgoing);
   void SendPings();
   // On the commit thread; false: no more.
@@ -274,6 +280,10 @@ class VolumeServer {
   // Of the seat's holder.
   bool unheard_ = false;  // and on_unheard was called
   std::unique_ptr<StoreKeeper> keeper_;
+  struct Withheld {
+    std::vector<CoreOutputs::Send> sends;
+    std::vector<StreamId> ends;
+  } withheld_;
   struct Streams {
     absl::flat_hash_map<StreamId, Outgoing> open;
     Measurement measured;

@@ -1,5 +1,7 @@
 // What runs on a volume's core's seat: events in, outputs to the streams, workers and fences.
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "mdc/serve/volume_server.h"
@@ -160,6 +162,21 @@ void VolumeServer::Deliver() {
   for (CopyOrder& order : outputs.copies) lun_work_.mover->Order(std::move(order));
   if (outputs.restripe) OrderRestripe(*outputs.restripe);
   FenceAndGiveWay(outputs);
+  if (!seat_->MayAnswer()) {  // till the next beat, if there is one: a tick finds it
+    std::ranges::move(outputs.sends, std::back_inserter(withheld_.sends));
+    std::ranges::move(outputs.ends, std::back_inserter(withheld_.ends));
+    return;
+  }
+  if (!withheld_.sends.empty() || !withheld_.ends.empty()) {
+    CoreOutputs before;
+    before.sends.swap(withheld_.sends);
+    before.ends.swap(withheld_.ends);
+    Send(before);
+  }
+  Send(outputs);
+}
+
+void VolumeServer::Send(CoreOutputs& outputs) {
   std::vector<StreamId> touched;
   for (CoreOutputs::Send& send : outputs.sends) {
     const auto found = streams_.open.find(send.stream);

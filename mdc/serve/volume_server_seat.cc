@@ -32,6 +32,12 @@ absl::Status VolumeServer::CheckTerm() {
   return HoldsSeat() ? absl::OkStatus() : absl::AbortedError("the seat's term is over");
 }
 
+// (LUNs without reservations may come later, of a pool that grows: a standby looks again.)
+PeerSaid VolumeServer::Promise() {
+  if (fencing_->all()) return seat_->Promise();
+  return {.promise = {.epoch = epoch_}};
+}
+
 absl::Status VolumeServer::StartFencing(std::unique_ptr<Fencer> fencer) {
   std::uint64_t quarantine_ms = 0;
   absl::Status status = fencer->Sweep(core_->KnownKeys(), &quarantine_ms);

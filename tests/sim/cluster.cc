@@ -54,6 +54,7 @@ void Cluster::Start() {
                        .reaped = scheduler_.random().Between(2, 8)};
     }
     options.names = options_.names;
+    options.on_answer = [this, number](Epoch epoch) { terms_.OnAnswered(epoch, number); };
     options.free_store_bytes = [this](const auto& fs) { return FreeStoreBytes(fs); };
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());
     if (options_.verbose) options.log = [this](const std::string& text) { Print(text); };

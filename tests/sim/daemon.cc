@@ -23,6 +23,7 @@ class Daemon::Peer final : public mdc::StreamPeer {
  public:
   Peer(Daemon& daemon, std::uint64_t stream) : daemon_(daemon), stream_(stream) {}
   void Send(v1::ServerFrame frame) override {
+    daemon_.options_.on_answer(daemon_.process_->server->epoch());
     for (const v1::Reply& reply : frame.replies()) daemon_.Log("reply", stream_, reply);
     for (const v1::Callback& callback : frame.callbacks()) {
       daemon_.Log("callback", stream_, callback);
@@ -84,7 +85,7 @@ void Daemon::Start() {
   if (process_ != nullptr || stopped_) return;
   ++starts_;
   ++totals_.starts;
-  process_ = new Process(++g_last_host, options_, scheduler_, scheduler_.random());
+  process_ = new Process(*this, ++g_last_host, options_, scheduler_, scheduler_.random());
   LunRack::Get().places[process_->host] = {&fault_rates_, options_.number};
   scheduler_.Spawn(process_->host, [this, process = process_] { Main(*process); });
   scheduler_.Spawn(process_->host, [this, process = process_] { HandleCalls(*process); });
@@ -92,8 +93,10 @@ void Daemon::Start() {
 
 // What reel-mdcd does.
 void Daemon::Main(Process& process) {
-  auto candidate = mdc::Candidate::Open(ServerOptions(process), SeatOptions(process), process.role,
-                                        process.clock);
+  const mdc::SeatOptions seat = SeatOptions(process);
+  process.role.SetHolder(seat.holder);
+  auto candidate = mdc::Candidate::Open(ServerOptions(process), seat, process.role, process.clock,
+                                        process.is_new ? &process.others : nullptr);
   if (!candidate.ok()) {
     End(process, totals_.refusals, candidate.status().ToString(), RestartDelay());
   }
@@ -105,6 +108,7 @@ void Daemon::Main(Process& process) {
   if (*server == nullptr) return;  // Stop goes on
   process.server = *std::move(server);
   ++totals_.epochs;
+  if (process.candidate->took_early()) ++totals_.early;
   process.server->RunOnCore([&process](mdc::Core& core) { process.core = &core; });
   process.role.Serve(*process.server);
   if (options_.log) {
@@ -270,6 +274,18 @@ client::MdcPlace Daemon::Where() const {
   return {.here = server != nullptr,
           .epoch = (server != nullptr ? server->epoch() : active.epoch).value(),
           .address = active.address};
+}
+
+void Daemon::AskToPromise(std::shared_ptr<mdc::PeerAnswer> answer,
+                          std::shared_ptr<bool> answered) {
+  scheduler_.Spawn(process_->host, [process = process_, answer, answered] {
+    mdc::VolumeServer* const server = process->role.server();
+    mdc::PeerSaid said;
+    if (server != nullptr) said = server->Promise();
+    said.promise.holder = process->role.holder();
+    if (process->is_new) answer->said = said;
+    *answered = true;
+  });
 }
 
 // One fiber, as one thread polls the queue of calls.

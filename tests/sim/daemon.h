@@ -41,6 +41,8 @@ class Daemon final : public StreamServer {
         mdc::NameReplies::kDurable;  // else all controllers are of this release
     mdc::StepSizes steps{};
     std::function<std::uint64_t(const metafs::MetaFs&)> free_store_bytes{};
+    // Of a controller in that epoch, when it says something to a client.
+    std::function<void(Epoch)> on_answer{};
     std::function<void(const std::string&)> log{};  // when each message is to be told
   };
   Daemon(Scheduler& scheduler, Network& network, Options options);
@@ -88,6 +90,8 @@ class Daemon final : public StreamServer {
   bool up() const override { return process_ != nullptr && process_->listens; }
   bool answers() const override { return up() && !paused_; }
   client::MdcPlace Where() const override;
+  void AskToPromise(std::shared_ptr<mdc::PeerAnswer> answer,
+                    std::shared_ptr<bool> answered) override;
   void OnOpened(std::uint64_t stream) override;
   void OnFrame(std::uint64_t stream, v1::ClientFrame frame) override;
   void OnEnded(std::uint64_t stream) override;
@@ -96,6 +100,7 @@ class Daemon final : public StreamServer {
   std::uint64_t Counter(const std::string& name) const;
   struct Totals {
     std::uint64_t starts = 0, epochs = 0;
+    std::uint64_t early = 0;  // of these epochs: begun within the term of the one before
     // Ends of processes, by reason.
     std::uint64_t kills = 0, failures = 0, seats_lost = 0, expiries = 0, refusals = 0;
     std::uint64_t refused_writes = 0;
@@ -107,9 +112,23 @@ class Daemon final : public StreamServer {
 
  private:
   class Peer;
+  // Its way to the controller that it stands by for.
+  class Others final : public mdc::PeerPort {
+   public:
+    explicit Others(Daemon& daemon) : daemon_(daemon) {}
+    mdc::PeerAnswer Ask(const std::string& address, const std::string&,
+                        std::uint64_t wait_ms) override {
+      return daemon_.network_.Ask(daemon_, address, wait_ms * kMs);
+    }
+
+   private:
+    Daemon& daemon_;
+  };
   struct Process {
-    Process(int its_host, const Options& options, const Scheduler& scheduler, Random& random)
+    Process(Daemon& daemon, int its_host, const Options& options, const Scheduler& scheduler,
+            Random& random)
         : host(its_host),
+          others(daemon),
           is_new(options.names != mdc::NameReplies::kDurable || host % 2 != 0),
           clock(scheduler, random),
           session_lease_ms(options.session_lease_ms
@@ -119,6 +138,7 @@ class Daemon final : public StreamServer {
       return !is_new ? ProtocolRange{.oldest = 1, .newest = 1} : SpokenProtocol();
     }
     const int host;
+    Others others;
     const bool is_new;
     const HostClock clock;
     const std::uint32_t session_lease_ms;

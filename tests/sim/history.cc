@@ -354,6 +354,7 @@ Outcome History::Run() {
     for (std::size_t i = 0; i < c.moved.size(); ++i) c.moved[i] += totals.moved[i];
     c.broken_moves += totals.broken_moves;
     c.store_failures += totals.failures;
+    c.early += totals.early;
     c.seats_lost += totals.seats_lost;
     c.expiries += totals.expiries;
     c.failed_starts += totals.refusals;

@@ -26,7 +26,7 @@ struct Coverage {
   // Of controllers.
   std::uint64_t terms = 0, takeovers = 0, lost_claims = 0, unknowns = 0;
   std::uint64_t refused_controller_writes = 0;
-  std::uint64_t store_failures = 0, seats_lost = 0, expiries = 0, failed_starts = 0;
+  std::uint64_t early = 0, store_failures = 0, seats_lost = 0, expiries = 0, failed_starts = 0;
   std::uint64_t undecided = 0;
   std::uint64_t without_space = 0;
   std::uint64_t simulated_ms = 0, switches = 0;

@@ -179,6 +179,7 @@ class Runner {
     add("writes refused by LUNs", c.refused_writes);
     add("mdc: terms", c.terms);
     add("mdc: takeovers", c.takeovers);
+    add("mdc: … within the old one's term", c.early);
     add("mdc: claims without a term", c.lost_claims);
     add("mdc: writes refused", c.refused_controller_writes);
     add("mdc: outcomes unknown", c.unknowns);

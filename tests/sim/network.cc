@@ -9,6 +9,10 @@ namespace {
 constexpr Micros kConnectTimeout = 1000 * kMs;
 constexpr Micros kWhereTimeout = 500 * kMs;
 constexpr Micros kLook = 10 * kMs;
+// So many questions of standbys follow each other until controllers are cut off each other, …
+constexpr std::uint64_t kApartOneIn = 300;
+// … and for how long at most.
+constexpr Micros kLongestApart = 600 * kMs;
 // When a server learns at the latest that a stream was cut.
 constexpr Micros kSilentEnd = 400 * kMs;
 
@@ -111,6 +115,31 @@ class SimConnector final : public client::MdcConnector {
 
 std::unique_ptr<client::MdcConnector> Network::ConnectorOf(int host) {
   return std::make_unique<SimConnector>(*this, host);
+}
+
+mdc::PeerAnswer Network::Ask(const StreamServer& standby, const std::string& address, Micros wait) {
+  const StreamServer& server = *servers_.at(address);
+  Random& random = scheduler_.random();
+  if (random.OneIn(kApartOneIn)) apart_until_ = scheduler_.now() + random.Below(kLongestApart);
+  const auto held = [&](const StreamServer& one) {
+    const auto found = servers_held_.find(&one);
+    return found != servers_held_.end() && found->second > scheduler_.now();
+  };
+  const Micros until = scheduler_.now() + wait;
+  scheduler_.Sleep(random.Between(50, 1000));
+  if (apart_until_ > scheduler_.now() && random.OneIn(2)) {
+    return {.failure = mdc::PeerFailure::kBroken};
+  }
+  if (!server.up()) return {.failure = mdc::PeerFailure::kBroken};
+  if (server.answers() && !held(server) && !held(standby) && apart_until_ <= scheduler_.now()) {
+    const auto answer = std::make_shared<mdc::PeerAnswer>();
+    const auto answered = std::make_shared<bool>(false);
+    servers_.at(address)->AskToPromise(answer, answered);
+    while (!*answered && scheduler_.now() < until) scheduler_.Sleep(kMs);
+    if (*answered) return *answer;
+  }
+  if (scheduler_.now() < until) scheduler_.Sleep(until - scheduler_.now());
+  return {.failure = mdc::PeerFailure::kSilent};
 }
 
 Micros Network::HeldUntil(int host, const StreamServer& server) const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "client/session/mdc_stream.h"
+#include "mdc/seat/peer_signs.h"
 #include "tests/sim/moments.h"
 #include "tests/sim/scheduler.h"
 
@@ -28,6 +29,9 @@ class StreamServer {
   virtual bool up() const = 0;       // a process listens
   virtual bool answers() const = 0;  // and runs
   virtual client::MdcPlace Where() const = 0;
+  // Soon, in its process; never, where that ends or stands still. An older release says nothing.
+  virtual void AskToPromise(std::shared_ptr<mdc::PeerAnswer> answer,
+                            std::shared_ptr<bool> answered) = 0;
   virtual void OnOpened(std::uint64_t stream) = 0;
   virtual void OnFrame(std::uint64_t stream, v1::ClientFrame frame) = 0;
   virtual void OnEnded(std::uint64_t stream) = 0;
@@ -41,6 +45,9 @@ class Network {
 
   // Of a host; lives as long as the network.
   std::unique_ptr<client::MdcConnector> ConnectorOf(int host);
+  // As a standby asks another controller, from a fiber; sometimes nothing passes between the two
+  // for a while, whatever becomes of clients' streams.
+  mdc::PeerAnswer Ask(const StreamServer& standby, const std::string& address, Micros wait);
 
   // ---- from the server
   void Send(std::uint64_t stream, v1::ServerFrame frame);
@@ -92,6 +99,7 @@ class Network {
   std::map<std::uint64_t, WireRef> wires_;
   std::map<int, Micros> held_until_, requests_held_, answers_held_;
   std::map<const StreamServer*, Micros> servers_held_;
+  Micros apart_until_ = 0;  // controllers cannot reach each other
 };
 
 }  // namespace reel::sim

@@ -29,6 +29,14 @@ bool IsOfTheVolume(const Disk& disk) {
 
 }  // namespace
 
+void TermWatch::OnAnswered(Epoch epoch, int machine) {
+  if (epoch < answered_) {
+    violate_(absl::StrCat("mdc", machine, " of epoch ", epoch.value(),
+                          " answers a client, after epoch ", answered_.value(), " has"));
+  }
+  answered_ = std::max(answered_, epoch);
+}
+
 void TermWatch::OnWritten(const Disk& disk, std::uint64_t offset_bytes,
                           std::span<const std::byte> bytes, int host, int machine) {
   if (offset_bytes == kArbitrationOffset) {

@@ -28,10 +28,14 @@ class TermWatch {
   void OnWritten(const Disk& disk, std::uint64_t offset_bytes, std::span<const std::byte> bytes,
                  int host, int machine);
 
+  // Told of whatever a controller says to a client: once one of a later epoch has said something,
+  // an earlier one says nothing.
+  void OnAnswered(Epoch epoch, int machine);
+
   // Another volume lies there from now on, whose epochs begin anew.
   void Remade() {
     epochs_.clear();
-    epoch_ = Epoch();
+    epoch_ = answered_ = Epoch();
     machine_ = 0;
   }
 
@@ -47,7 +51,7 @@ class TermWatch {
   const bool reservations_;
   const std::function<void(std::string)> violate_;
   std::map<int, Epoch> epochs_;  // by host
-  Epoch epoch_;
+  Epoch epoch_, answered_;
   int machine_ = 0;
   std::uint64_t takeovers_ = 0, terms_ = 0, claims_ = 0;
 };
