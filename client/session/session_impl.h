@@ -106,6 +106,7 @@ class SessionImpl : public Session {
   void Complete(const PendingCallPtr& call, absl::StatusOr<v1::Reply> outcome);
   void SessionIsOver(const std::string& why);
   // Tries the controllers in turn until one takes the session; false when the session is to end.
+  absl::Status AskWhetherHere(const std::string& address, std::string* active);
   bool Reconnect();
   // `*active` is whom a standby names.
   absl::Status TryRegister(const std::string& address, std::string* active);

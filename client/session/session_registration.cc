@@ -16,6 +16,8 @@ namespace reel::client {
 namespace {
 
 constexpr std::size_t kMostRefusals = 16;
+// Of so many rounds of tries one is with streams, the first.
+constexpr std::uint32_t kFullRounds = 20;
 constexpr std::size_t kMostProblem = 256;  // bytes of MapTaken.problem
 
 }  // namespace
@@ -48,6 +50,17 @@ void SessionImpl::SessionIsOver(const std::string& why) {
   }
 }
 
+// Much cheaper than a stream, whose connection is made anew each time: the one that this question
+// came by is kept. All clients search at once, and the next controller needs the processors to take
+// over. Not OK: whoever is there does not serve the volume.
+absl::Status SessionImpl::AskWhetherHere(const std::string& address, std::string* active) {
+  const absl::StatusOr<MdcPlace> place = connector_.Where(address, options_.volume);
+  if (absl::IsUnavailable(place.status())) return place.status();
+  if (!place.ok() || place->here) return absl::OkStatus();  // (why not, its stream says)
+  *active = place->address;
+  return ErrnoStatus(EREMOTE, "a standby");
+}
+
 bool SessionImpl::Reconnect() {
   for (std::uint32_t rounds = 0;;) {
     std::string address;
@@ -64,7 +77,9 @@ bool SessionImpl::Reconnect() {
     if (evicted_) SessionIsOver("evicted");
     const std::uint64_t began_ms = clock_.NowMs();
     std::string active;
-    absl::Status status = TryRegister(address, &active);
+    absl::Status status =
+        rounds % kFullRounds != 0 ? AskWhetherHere(address, &active) : absl::OkStatus();
+    if (status.ok()) status = TryRegister(address, &active);
     if (ErrnoOf(status) == ESTALE && session_id() != 0) {
       SessionIsOver(std::string(status.message()));
       status = TryRegister(address, &active);

@@ -309,38 +309,6 @@ absl::StatusOr<std::uint64_t> Fencer::TakeSeatLun(Epoch epoch, std::uint64_t exp
                       absl::StrCat("the reservation cannot be taken: ", held.message()));
 }
 
-absl::Status Fencer::Take(Epoch epoch, std::uint64_t* quarantine_ms) {
-  epoch_ = epoch;
-  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
-    if (states_[lun].reservations == nullptr) continue;
-    if (absl::Status s = Hold(lun, /*reopen=*/true, quarantine_ms); !s.ok()) {
-      return absl::Status(s.code(), absl::StrCat("the reservation cannot be taken: ", s.message()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Fencer::Sweep(const std::map<std::uint64_t, SessionId>& known,
-                           std::uint64_t* quarantine_ms) {
-  for (std::size_t lun = 0; lun < states_.size(); ++lun) {
-    if (states_[lun].reservations == nullptr) continue;
-    const auto view = Look(lun);
-    if (!view.ok()) return view.status();
-    std::vector<std::uint64_t> strays;
-    for (const std::uint64_t key : view->keys) {
-      const auto parts = PartsOfKey(volume_->descriptor.volume, key);
-      if (parts && !parts->controller && !known.contains(key)) strays.push_back(key);
-    }
-    if (strays.empty()) continue;
-    const FenceOutcome outcome = FenceOn(lun, strays, /*drain=*/true);
-    if (!outcome.done) return absl::UnavailableError(outcome.problem);
-    *quarantine_ms = std::max(*quarantine_ms, outcome.quarantine_ms);
-    spdlog::info("volume {}: {}: {} keys of sessions that are over are gone",
-                 volume_->descriptor.name, volume_->luns[lun]->name(), strays.size());
-  }
-  return absl::OkStatus();
-}
-
 // ---- fencing ----------------------------------------------------------------------------------
 
 FenceOutcome Fencer::FenceOn(std::size_t lun, const std::vector<std::uint64_t>& victims,

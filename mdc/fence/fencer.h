@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -99,6 +100,10 @@ class Fencer {
   // As Look; opens a lost path anew where that is allowed.
   absl::StatusOr<View> LookAnew(std::size_t lun, bool reopen);
   bool IsHeld(const LunState& state, const View& view) const;
+  // Does that on all LUNs with reservations at once; the first one's error.
+  absl::Status OnEachLun(
+      std::uint64_t* quarantine_ms,
+      const std::function<absl::Status(std::size_t lun, std::uint64_t* quarantine_ms)>& work) const;
   absl::Status Hold(std::size_t lun, bool reopen, std::uint64_t* quarantine_ms);
   std::size_t SeatIndex() const;
   // Does the next thing that is missing. OK, and `*settled` when nothing is.
