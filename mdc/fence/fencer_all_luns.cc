@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/fence/fencer.h"
 #include "spdlog/spdlog.h"
-#include "volume/base/at_once.h"
 #include "volume/format/reservation_key.h"
+#include "volume/lun/at_once.h"
 
 namespace reel::mdc {
 

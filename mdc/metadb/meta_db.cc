@@ -290,6 +290,7 @@ rocksdb::Options RocksOptions(rocksdb::Env* env, const MetaDb::Options& options,
       std::max(options.write_buffer_bytes / kManifestInWriteBuffer, kLeastManifestBytes);
   // Nothing below reads ahead: there is no page cache under a raw LUN.
   rocks.compaction_readahead_size = 2 * kMiB;
+  rocks.log_readahead_size = 2 * kMiB;
   rocks.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   rocks.stats_dump_period_sec = 0;
   rocks.stats_persist_period_sec = 0;

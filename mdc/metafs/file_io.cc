@@ -159,6 +159,8 @@ absl::Status LogAppender::WriteOut(bool flush) {
 absl::StatusOr<std::unique_ptr<LogReader>> OpenLogReader(MetaFs& fs, FileRef file) {
   const absl::StatusOr<LogEnd> end = fs.LogEndOf(*file);
   if (!end.ok()) return end.status();
+  std::string kept = fs.TakeScanned(*file);
+  if (!kept.empty()) return std::make_unique<LogReader>(std::move(kept));
   const LogId id{file->id, file->epoch};
   LogSource source = [&fs, file = std::move(file)](std::uint64_t offset, std::span<std::byte> to) {
     return fs.ReadChunks(*file, offset, to);

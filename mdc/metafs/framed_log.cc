@@ -6,11 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/metafs/space.h"
 #include "volume/base/coding.h"
+#include "volume/lun/at_once.h"
 
 namespace reel::metafs {
 namespace {
 
 constexpr std::uint64_t kReadBytes = 1 * kMiB;
+// A scan reads so many of these at once: it is what a new controller's clients wait for.
+constexpr std::uint64_t kScanReads = 4;
+// More is read again by who wants it.
+constexpr std::uint64_t kMostKept = 128 * kMiB;
 constexpr std::uint64_t kFramesPerUnit = kSpaceUnitBytes / kFrameBytes;
 
 enum class Unit { kNext, kOther, kDamaged };
@@ -35,6 +40,18 @@ Unit Classify(std::span<const std::byte> bytes, LogId id, std::uint64_t index,
 absl::Status Damage(LogId id, std::uint64_t frame, const std::string& what) {
   return absl::DataLossError(
       absl::StrCat("log ", id.file_id, ", frame ", frame, ": ", what, "; run fsck.reelfs"));
+}
+
+absl::Status ReadAtOnce(const LogSource& source, std::uint64_t at, std::span<std::byte> to) {
+  std::vector<absl::Status> outcomes(DivideUp(to.size(), kReadBytes));
+  DoAtOnce(outcomes.size(), [&](std::size_t part) {
+    const auto rest = to.subspan(part * kReadBytes);
+    outcomes[part] = source(at + part * kReadBytes,
+                            rest.first(std::min<std::uint64_t>(rest.size(), kReadBytes)));
+  });
+  absl::Status first;
+  for (const absl::Status& outcome : outcomes) first.Update(outcome);
+  return first;
 }
 
 }  // namespace
@@ -64,16 +81,16 @@ AlignedBuffer LogWriter::Frame(std::string_view payload) {
 }
 
 absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id,
-                               OnDamage on_damage) {
+                               OnDamage on_damage, std::string* stream) {
   const bool refuse = on_damage == OnDamage::kRefuse;
   LogEnd end;                        // of whole writes
   std::uint64_t stream_offset = 0;   // of the next frame
   std::uint64_t synced_through = 0;  // the most that any frame of this log says
-  bool continues = true;
-  AlignedBuffer buffer(std::min(kReadBytes, capacity_bytes));
+  bool continues = true, keeps = stream != nullptr;
+  AlignedBuffer buffer(std::min(kScanReads * kReadBytes, capacity_bytes));
   for (std::uint64_t at = 0; at < capacity_bytes; at += buffer.size()) {
     const auto bytes = buffer.span().first(std::min(buffer.size(), capacity_bytes - at));
-    if (absl::Status s = source(at, bytes); !s.ok()) return s;
+    if (absl::Status s = ReadAtOnce(source, at, bytes); !s.ok()) return s;
     for (std::uint64_t in = 0; in < bytes.size(); in += kFrameBytes) {
       const std::uint64_t index = (at + in) / kFrameBytes;
       FrameHeader header;
@@ -91,6 +108,8 @@ absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_b
         continue;
       }
       stream_offset += header.length_bytes;
+      keeps = keeps && stream_offset <= kMostKept;
+      if (keeps) stream->append(AsText(bytes.subspan(in + kFrameHeaderBytes, header.length_bytes)));
       if (header.ends_write) end = {index + 1, stream_offset};
     }
   }
@@ -99,6 +118,7 @@ absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_b
                   absl::StrCat("missing, but a later frame says that ", synced_through,
                                " frames were durable"));
   }
+  if (stream != nullptr) stream->resize(keeps ? end.stream_bytes : 0);
   return end;
 }
 

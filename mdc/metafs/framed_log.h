@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,18 +61,22 @@ struct LogEnd {
 // What a scan does with damage. kCut is for repair: what comes before it is taken for the log.
 enum class OnDamage { kRefuse, kCut };
 // Finds the end of the log in `capacity_bytes` of chunks. DATA_LOSS as above, or the source's
-// error.
+// error. With `stream`, that gets the log's bytes, or none where they are too many to be kept.
+// `source` is called by several threads at once.
 absl::StatusOr<LogEnd> ScanLog(const LogSource& source, std::uint64_t capacity_bytes, LogId id,
-                               OnDamage on_damage = OnDamage::kRefuse);
+                               OnDamage on_damage = OnDamage::kRefuse,
+                               std::string* stream = nullptr);
 
 // For repair: the payloads of a log's writes that are whole, wherever others are damaged; of one
 // that is damaged, what comes before the damage.
 absl::StatusOr<std::vector<std::string>> SalvageWrites(const LogSource& source,
                                                        std::uint64_t capacity_bytes, LogId id);
 
-// Reads the log's bytes in order, checking every frame again.
+// Reads the log's bytes in order, checking every frame again; or those that ScanLog has kept.
 class LogReader {
  public:
+  explicit LogReader(std::string stream) : kept_(std::move(stream)), payload_(kept_) {}
+  LogReader(const LogReader&) = delete;
   LogReader(LogSource source, LogId id, LogEnd end)
       : source_(std::move(source)), id_(id), end_(end) {}
 
@@ -82,9 +87,10 @@ class LogReader {
  private:
   absl::Status LoadNextFrame();
 
+  const std::string kept_;
   const LogSource source_;
-  const LogId id_;
-  const LogEnd end_;
+  const LogId id_{};
+  const LogEnd end_{};
   std::uint64_t next_frame_ = 0;
   std::uint64_t stream_offset_ = 0;
   AlignedBuffer buffer_;

@@ -199,6 +199,11 @@ absl::StatusOr<LogEnd> MetaFs::LogEndOf(const File& file) const {
   return file.log_end_;
 }
 
+std::string MetaFs::TakeScanned(File& file) {
+  MutexLock lock(mutex_);
+  return std::exchange(file.scanned_, {});
+}
+
 std::uint64_t MetaFs::CapacityOf(const File& file) const {
   MutexLock lock(mutex_);
   return CountChunks(file.runs_) * chunk_bytes_;
@@ -207,6 +212,7 @@ std::uint64_t MetaFs::CapacityOf(const File& file) const {
 void MetaFs::SetLogEnd(File& file, LogEnd end) {
   MutexLock lock(mutex_);
   file.log_end_ = end;
+  file.scanned_.clear();
 }
 
 absl::Status MetaFs::SetTableEnd(File& file, std::uint64_t size_bytes, std::uint32_t checksum) {
@@ -376,6 +382,7 @@ std::uint64_t MetaFs::WorkingBytes() const {
 void MetaFs::Started() {
   MutexLock lock(mutex_);
   chunks_.Started();
+  for (const auto& [name, file] : files_) file->scanned_ = {};
 }
 
 absl::Status MetaFs::Unmount() {

@@ -64,6 +64,7 @@ class File {
   std::uint32_t checksum_ = 0;  // of a table
   LogEnd log_end_;              // of a log: what has been written
   absl::Status damage_;         // of a log, found when the store was mounted
+  std::string scanned_;         // of a log: its bytes, from then until they are read or written to
   bool removed_ = false;
   bool in_journal_ = false;  // `record_` is in the journal, or queued for it
   FileRecord record_;
@@ -146,6 +147,8 @@ class MetaFs {
   absl::StatusOr<std::uint64_t> SizeOf(const File& file) const;
   std::uint32_t ChecksumOf(const File& file) const;
   absl::StatusOr<LogEnd> LogEndOf(const File& file) const;
+  // All bytes of a log, where they were kept when the store was mounted; once. Else none.
+  std::string TakeScanned(File& file);
   std::uint64_t CapacityOf(const File& file) const;
   // Aligned to kSpaceUnitBytes; OUT_OF_RANGE beyond the capacity.
   absl::Status ReadChunks(const File& file, std::uint64_t offset_bytes, std::span<std::byte> to);

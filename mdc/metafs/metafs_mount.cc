@@ -177,7 +177,9 @@ void MetaFs::ScanLogs(const std::vector<FileRef>& logs, const MountOptions& opti
       return ReadChunks(*log, offset, to);
     };
     const LogId id{log->id, log->epoch};
-    absl::StatusOr<LogEnd> end = ScanLog(source, CapacityOf(*log), id);
+    std::string stream;
+    absl::StatusOr<LogEnd> end = ScanLog(source, CapacityOf(*log), id, OnDamage::kRefuse, &stream);
+    if (!end.ok()) stream.clear();
     absl::Status damage;
     if (!end.ok()) {
       damage = {end.status().code(),
@@ -193,6 +195,7 @@ void MetaFs::ScanLogs(const std::vector<FileRef>& logs, const MountOptions& opti
     }
     MutexLock lock(mutex_);
     log->damage_ = damage;
+    log->scanned_ = std::move(stream);
     if (end.ok()) log->log_end_ = *end;
   }
 }

@@ -13,7 +13,7 @@
 #include "mdc/rpc/admin_service.h"
 #include "mdc/rpc/connection_gate.h"
 #include "mdc/rpc/peer_guard.h"
-#include "mdc/rpc/peer_service.h"
+#include "mdc/rpc/peers/peer_service.h"
 #include "mdc/rpc/service.h"
 #include "mdc/serve/volume_server.h"
 #include "proto/tls/watched_tls.h"

@@ -117,6 +117,18 @@ TEST_F(HeartbeatTest, BeatsFollowTheClockWhileTheCoreMoves) {
   }
 }
 
+TEST_F(HeartbeatTest, AControllerThatIsWatchedBeatsOftener) {
+  Heartbeat heartbeat(seat_, clock_, {});
+  heartbeat.Progress();
+  heartbeat.Hasten();
+  for (int beat = 2; beat < 20; ++beat) {
+    clock_.now_ms += WatchedBeatMs(60);
+    heartbeat.Progress();
+    port_.AwaitWrites(beat);
+    EXPECT_TRUE(seat_.MayAnswer(clock_.NowMs()));
+  }
+}
+
 TEST_F(HeartbeatTest, AStalledCoreLosesTheSeat) {
   Happened expired;
   Heartbeat heartbeat(seat_, clock_, {});

@@ -1,7 +1,7 @@
 // The seat of a volume as this process holds it: the path to it, the beats, and the watchdog.
 //
-// Threads: Holds, MayAnswer, Promise, Progress and AllowLong come from any; the rest from one. Events are called on
-// threads of this object.
+// Threads: Holds, MayAnswer, Promise, Progress and AllowLong come from any; the rest from one.
+// Events are called on threads of this object.
 #pragma once
 
 #include <atomic>

@@ -79,7 +79,6 @@ constexpr std::uint64_t ClaimWaitMs(std::uint64_t claim_write_ms) {
   return claim_write_ms + std::max<std::uint64_t>(claim_write_ms / 10, 5);
 }
 
-
 // ---- where all LUNs have reservations, and a standby watches ----
 
 // A controller that is watched beats that often, ...

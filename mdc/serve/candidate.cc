@@ -29,8 +29,7 @@ absl::StatusOr<std::unique_ptr<Candidate>> Candidate::Open(VolumeServerOptions o
   auto candidate =
       absl::WrapUnique(new Candidate(std::move(options), std::move(seat), role, clock));
   if (peers != nullptr) {
-    candidate->holder_.emplace(*peers, clock, candidate->options_.volume,
-                               candidate->seat_.seat_ms);
+    candidate->holder_.emplace(*peers, clock, candidate->options_.volume, candidate->seat_.seat_ms);
   }
   if (absl::Status s = candidate->Find(); !s.ok()) return s;
   return candidate;
@@ -176,8 +175,7 @@ std::optional<EarlyClaim> Candidate::Early() {
 bool Candidate::WaitForNextLook() {
   std::uint64_t period_ms = SeatLookMs(seat_.seat_ms);
   if (holder_ && holder_->HasPromise()) {
-    period_ms =
-        holder_->Suspicion() ? SuspectLookMs(seat_.seat_ms) : WatchedLookMs(seat_.seat_ms);
+    period_ms = holder_->Suspicion() ? SuspectLookMs(seat_.seat_ms) : WatchedLookMs(seat_.seat_ms);
   }
   const std::chrono::milliseconds period(period_ms);
   MutexLock lock(mutex_);
@@ -256,9 +254,8 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Candidate::StandBy() {
     if (verdict.ok() && *verdict != Verdict::kHeld && Wanted().ok() && MayTake(*verdict)) {
       spdlog::warn("volume {}: {}; taking over", options_.volume,
                    *verdict == Verdict::kFree ? "the seat is free"
-                   : contest_.early
-                       ? "the active controller does not answer, and beats no more"
-                       : "the active controller's term is over");
+                   : contest_.early ? "the active controller does not answer, and beats no more"
+                                    : "the active controller's term is over");
       Takeover takeover = TakeTheSeat();
       if (takeover.server != nullptr) return AnnounceOurs(std::move(takeover.server));
       if (takeover.won) return takeover.status;

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "mdc/serve/peer_watch.h"
+#include "mdc/seat/peer_watch.h"
 #include "mdc/serve/takeover.h"
 #include "mdc/serve/volume_role.h"
 
@@ -81,7 +81,7 @@ class Candidate {
   std::string lun_name_;
   std::optional<std::uint64_t> changes_at_order_;  // that `watch_` had seen
   bool warned_ = false;
-  std::uint64_t find_at_ms_ = 0;  // not before: the next try to find the volume
+  std::uint64_t find_at_ms_ = 0;     // not before: the next try to find the volume
   std::optional<PeerWatch> holder_;  // of a standby that can reach others
 
   Mutex mutex_;

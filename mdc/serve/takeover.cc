@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/base/phase_times.h"
 #include "mdc/metafs/pool_space.h"
 #include "mdc/metafs/superblock.h"
-#include "mdc/serve/phase_times.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/thread.h"
 #include "volume/format/label.h"

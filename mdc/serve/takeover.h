@@ -26,7 +26,7 @@ namespace reel::mdc {
 
 // The holder's term is not known to be over; it has promised to answer nobody without a beat.
 struct EarlyClaim {
-  std::uint64_t answer_ms = 0;          // as PeerPromise
+  std::uint64_t answer_ms = 0;           // as PeerPromise
   std::uint64_t unchanged_since_ms = 0;  // the end of a look that showed its last beat
 };
 

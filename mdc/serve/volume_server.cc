@@ -4,7 +4,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "mdc/serve/phase_times.h"
+#include "mdc/base/phase_times.h"
 #include "spdlog/spdlog.h"
 
 namespace reel::mdc {

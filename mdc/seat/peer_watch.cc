@@ -1,4 +1,4 @@
-#include "mdc/serve/peer_watch.h"
+#include "mdc/seat/peer_watch.h"
 
 #include <chrono>
 #include <utility>
@@ -8,11 +8,9 @@
 namespace reel::mdc {
 
 PeerWatch::PeerWatch(PeerPort& port, const Clock& clock, std::string volume, std::uint64_t seat_ms)
-    : port_(port),
-      clock_(clock),
-      volume_(std::move(volume)),
-      seat_ms_(seat_ms),
-      thread_([this] { Main(); }) {}
+    : port_(port), clock_(clock), volume_(std::move(volume)), seat_ms_(seat_ms), thread_([this] {
+        Main();
+      }) {}
 
 PeerWatch::~PeerWatch() {
   {
@@ -55,8 +53,8 @@ void PeerWatch::Main() {
     MutexLock lock(mutex_);
     if (address == address_) signs_.Note(answer);
     const std::uint64_t due_ms = began_ms + PeerAskMs(seat_ms_);
-    for (std::uint64_t now_ms = clock_.NowMs(); !stopping_ && address == address_ && now_ms < due_ms;
-         now_ms = clock_.NowMs()) {
+    for (std::uint64_t now_ms = clock_.NowMs();
+         !stopping_ && address == address_ && now_ms < due_ms; now_ms = clock_.NowMs()) {
       changed_.WaitFor(mutex_, std::chrono::milliseconds(due_ms - now_ms));
     }
     if (stopping_) return;

@@ -23,9 +23,7 @@ class PhaseTimes {
     last_ms_ = now_ms;
   }
   // "40 ms (LUNs 10, seat 30)".
-  std::string Text() const {
-    return absl::StrCat(last_ms_ - began_ms_, " ms (", parts_, ")");
-  }
+  std::string Text() const { return absl::StrCat(last_ms_ - began_ms_, " ms (", parts_, ")"); }
 
  private:
   const Clock& clock_;

@@ -1,4 +1,4 @@
-#include "mdc/rpc/peer_service.h"
+#include "mdc/rpc/peers/peer_service.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "mdc/rpc/grpc_peers.h"
+#include "mdc/rpc/peers/grpc_peers.h"
 
 #include <chrono>
 
