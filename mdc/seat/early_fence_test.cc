@@ -93,6 +93,7 @@ TEST_F(EarlyFenceTest, APromiseIsOfOneHolderInOneEpoch) {
   PeerSuspicion other = Gone();
   other.promise.holder = SampleUuid(77);
   EXPECT_EQ(StillAfterMs(other), 0U);
+  ASSERT_TRUE(Beat());
   other = Gone();
   other.promise.epoch = Epoch(7);
   EXPECT_EQ(StillAfterMs(other), 0U);

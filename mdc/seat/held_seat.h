@@ -41,7 +41,9 @@ class HeldSeat {
   // answers; as of now is how old the last beat is. REQUIRES: all LUNs have reservations.
   PeerSaid Promise();
   bool MayAnswer() const {
-    return !promised_.load(std::memory_order_seq_cst) || seat_.MayAnswer(clock_.NowMs());
+    const std::uint64_t now_ms = clock_.NowMs();
+    if (!seat_.Holds(now_ms)) return false;
+    return !promised_.load(std::memory_order_seq_cst) || seat_.MayAnswer(now_ms);
   }
   void Progress() { heartbeat_->Progress(); }
   void AllowLong() { heartbeat_->AllowLong(); }

@@ -1,7 +1,6 @@
 #include "mdc/serve/takeover.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,7 +8,6 @@
 #include "mdc/metafs/pool_space.h"
 #include "mdc/metafs/superblock.h"
 #include "spdlog/spdlog.h"
-#include "volume/base/thread.h"
 #include "volume/format/label.h"
 
 namespace reel::mdc {
@@ -100,11 +98,6 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> Serve(const VolumeServerOptions& o
   if (status.ok()) {
     WaitOut(options.volume, won.quarantine_ms);
     status = CheckLuns(*serving.volume);  // again: from here on they are written to
-    const std::uint64_t now_ms = clock.NowMs();
-    if (now_ms < won.answers_over_ms) {
-      SleepFor(std::chrono::milliseconds(won.answers_over_ms - now_ms));
-    }
-    phases.Ended("old answers");
   }
   if (status.ok()) {
     auto server = VolumeServer::Open(options, serving, clock);
@@ -166,7 +159,8 @@ Takeover TakeOver(Contest& contest, const VolumeServerOptions& options, const Se
   spdlog::info("volume {}: has the seat, in epoch {}", options.volume, epoch.value());
   ServingSeat serving{.volume = std::move(contest.volume),
                       .fencer = std::move(won->fencer),
-                      .seat = std::move(won->seat)};
+                      .seat = std::move(won->seat),
+                      .answers_over_ms = won->answers_over_ms};
   auto server = Serve(options, std::move(serving), *won, clock, phases);
   if (!server.ok()) return {.status = server.status(), .won = true};
   spdlog::info("volume {}: taken over: {}", options.volume, phases.Text());

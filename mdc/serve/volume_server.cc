@@ -1,6 +1,7 @@
 #include "mdc/serve/volume_server.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
@@ -43,7 +44,8 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOpt
   auto server = absl::WrapUnique(new VolumeServer(std::move(options), clock));
   server->maps_ = std::make_unique<VolumeMaps>(std::move(serving.volume));
   server->seat_ = std::move(serving.seat);
-  if (absl::Status s = server->OpenStore(std::move(serving.fencer)); !s.ok()) {
+  if (absl::Status s = server->OpenStore(std::move(serving.fencer), serving.answers_over_ms);
+      !s.ok()) {
     server->lun_work_ = {};
     server->core_.reset();
     server->store_.reset();
@@ -55,7 +57,8 @@ absl::StatusOr<std::unique_ptr<VolumeServer>> VolumeServer::Open(VolumeServerOpt
   return server;
 }
 
-absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
+absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer,
+                                     std::uint64_t answers_over_ms) {
   for (const std::string& warning : volume().warnings) {
     spdlog::warn("volume {}: {}", options_.volume, warning);
   }
@@ -69,6 +72,10 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer) {
   store_options.cache_bytes = options_.cache_bytes;
   store_options.epoch = seat_->epoch();
   store_options.may_write = [this] { return CheckTerm(); };
+  store_options.before_recovery = [this, answers_over_ms] {
+    const std::uint64_t now_ms = clock_.NowMs();
+    if (now_ms < answers_over_ms) SleepFor(std::chrono::milliseconds(answers_over_ms - now_ms));
+  };
   PhaseTimes phases(clock_);
   auto store = Store::Open(volume(), store_options);
   if (!store.ok()) return store.status();

@@ -95,6 +95,9 @@ struct ServingSeat {
   std::unique_ptr<OpenVolume> volume;
   std::unique_ptr<Fencer> fencer;  // of `volume`; holds the LUNs that have reservations
   std::unique_ptr<HeldSeat> seat;  // kept by beats
+  // Before that time the holder before may still answer by what it reads in the store's files: none
+  // is changed.
+  std::uint64_t answers_over_ms = 0;
 };
 
 class VolumeServer {
@@ -203,7 +206,7 @@ class VolumeServer {
 
   VolumeServer(VolumeServerOptions options, const Clock& clock);
   OpenVolume& volume() const { return maps_->now(); }
-  absl::Status OpenStore(std::unique_ptr<Fencer> fencer);
+  absl::Status OpenStore(std::unique_ptr<Fencer> fencer, std::uint64_t answers_over_ms);
   void MakeKeepers();
   void StartThreads();
   // The LUNs' sizes and portals are watched by the map as it is now.

@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(OpenVolume& volume,
   auto store = absl::WrapUnique(new Store(volume, options));
   if (absl::Status status = store->Mount(); !status.ok()) return status;
   const std::uint64_t mounted_ms = SystemClock().NowMs();
+  if (options.before_recovery) options.before_recovery();
   if (absl::Status status = store->OpenDb(/*create=*/false); !status.ok()) return status;
   spdlog::info("metadata store: files found in {} ms, records recovered in {} ms",
                mounted_ms - began_ms, SystemClock().NowMs() - mounted_ms);

@@ -277,7 +277,7 @@ client::MdcPlace Daemon::Where() const {
 }
 
 void Daemon::AskToPromise(std::shared_ptr<mdc::PeerAnswer> answer, std::shared_ptr<bool> answered) {
-  scheduler_.Spawn(process_->host, [process = process_, answer, answered] {
+  Call([process = process_, answer, answered] {
     mdc::VolumeServer* const server = process->role.server();
     mdc::PeerSaid said;
     if (server != nullptr) said = server->Promise();
