@@ -59,6 +59,15 @@ std::uint64_t AnswersOver(const Contest& contest, SeatLun& lun, const Clock& clo
   return last_ms + AnswersOverMs(contest.early->answer_ms);
 }
 
+// The old holder may have changed the map since Refresh looked; now it cannot any more. (That takes
+// a moment that hardly ever comes, and then as long as a taker that dies: TakingMs.)
+absl::Status CheckMap(OpenVolume& volume) {
+  const auto now = ReadDescriptor(volume.seat_lun());
+  if (!now.ok()) return now.status();
+  if (now->descriptor == volume.descriptor) return absl::OkStatus();
+  return absl::AbortedError("the volume's map was changed in the moment of the takeover");
+}
+
 // Fence on the seat LUN, and claim: with reservations by PREEMPT, which only one can do, and the
 // block says so afterwards; without, by the block alone.
 absl::Status TakeSeat(const Contest& contest, Epoch epoch, const Clock& clock, WonSeat& won) {
@@ -70,7 +79,10 @@ absl::Status TakeSeat(const Contest& contest, Epoch epoch, const Clock& clock, W
   if (!fencer.seat_key_rules()) return held.seat().Claim(contest.look, epoch, contest.claimed);
   const auto key = fencer.TakeSeatLun(epoch, contest.look.reserved_by, &won.quarantine_ms);
   if (!key.ok()) return key.status();
-  if (contest.early) won.answers_over_ms = AnswersOver(contest, held.lun(), clock);
+  if (contest.early) {
+    if (absl::Status s = CheckMap(*contest.volume); !s.ok()) return s;
+    won.answers_over_ms = AnswersOver(contest, held.lun(), clock);
+  }
   if (absl::Status s = held.lun().Register(*key); !s.ok()) return s;
   return held.seat().Enter(epoch, contest.claimed);
 }
