@@ -118,6 +118,11 @@ class FileData : public SessionEvents {
   // Opens: counted here, and registered with the controller (so an unlinked file lives on) at the
   // latest before the token goes back that keeps the inode without.
   virtual absl::StatusOr<v1::Attr> Open(std::uint64_t inode, bool write, const IoContext& io) = 0;
+  // Whether every page that the kernel has of it is good, and stays so until it is told to drop it:
+  // a program that opens the file to read may have them (FOPEN_KEEP_CACHE).
+  virtual bool PagesAreGood(std::uint64_t /*inode*/) const { return false; }
+  // Whether programs here read it in small pieces (ReadSizes), past the kernel's pages.
+  virtual bool IsReadInPieces(std::uint64_t /*inode*/) const { return false; }
   // Whether it is open here, by Open or Created.
   virtual bool IsOpen(std::uint64_t /*inode*/) const { return false; }
   // opendir(2): as Open, but the controller is told only by RegisterOpens: at once, or before its

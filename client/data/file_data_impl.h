@@ -73,6 +73,7 @@ class FileDataImpl : public FileData {
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io) override {
     const FileRef file = context_.table.Get(inode);
+    if (!io.page_cache) file->read_sizes.Note(buffer.size());
     absl::StatusOr<std::size_t> length = file_io_.Read(file, offset_bytes, buffer, io);
     const bool noted = length.ok() && !buffer.empty() && !io.no_atime;
     if (noted) access_times_.Note(file, context_.atime.load());
@@ -137,6 +138,17 @@ class FileDataImpl : public FileData {
     if (file == nullptr) return false;
     MutexLock lock(file->mutex);
     return file->opens.any();
+  }
+  bool PagesAreGood(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return false;
+    MutexLock lock(file->mutex);
+    return !file->recall.under_way() && !file->kernel_pages.IsStale({0, kMaxFileBytes}) &&
+           file->grant.Has(kWholeFile, v1::TOKEN_SHARED);
+  }
+  bool IsReadInPieces(std::uint64_t inode) const override {
+    const FileRef file = context_.table.Find(inode);
+    return file != nullptr && file->read_sizes.small();
   }
   bool HasUncommittedWrites(std::uint64_t inode) const override {
     const FileRef file = context_.table.Find(inode);

@@ -26,6 +26,7 @@
 #include "client/base/byte_range.h"
 #include "client/file/dirty_memory.h"
 #include "client/file/kernel_pages.h"
+#include "client/file/read_sizes.h"
 #include "client/file/stream_pace.h"
 #include "client/file/write_error.h"
 #include "client/inode/access_time.h"
@@ -58,6 +59,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   const std::uint32_t block_bytes;
   std::atomic<std::uint32_t> last_use{0};
   std::atomic<std::uint64_t> written_ms{0};  // when the last write began
+  ReadSizes read_sizes;
 
   mutable Mutex mutex;
   CondVar changed;  // any of the below

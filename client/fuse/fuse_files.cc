@@ -5,16 +5,30 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "client/fuse/fuse_request.h"
 #include "client/fuse/fuse_session.h"
+#include "volume/base/env.h"
 
 namespace reel::client {
 namespace {
 
-bool OpensDirect(const Request& request, int flags, const v1::Attr& attr) {
-  return OpensDirect(request.cache(), FuseSession::Current().direct_io_mmap(),
-                     {flags, attr.size_bytes()});
+// Seconds since its bytes or attributes were last changed; 0 where another host's clock is ahead.
+std::uint64_t UnchangedSeconds(const v1::Attr& attr) {
+  const std::int64_t changed = std::max(attr.mtime().seconds(), attr.ctime().seconds());
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(SystemClock().WallNow().seconds - changed, 0));
+}
+
+// A file that may be written through this open keeps no pages: those that were read in while nobody
+// could write them came without the right to write, and a mapping changes them without a word.
+OpenMode ModeOf(const Request& request, int flags, const v1::Attr& attr) {
+  const bool reads = (flags & O_ACCMODE) == O_RDONLY;
+  return {.direct = OpensDirect(request.cache(), FuseSession::Current().direct_io_mmap(),
+                                {flags, attr.size_bytes(), UnchangedSeconds(attr),
+                                 request.vfs().IsReadInPieces(attr.inode())}),
+          .keeps_pages = reads && request.vfs().PagesAreGood(attr.inode())};
 }
 
 void CloseFile(const Request& request, std::uint64_t inode) {
@@ -39,7 +53,7 @@ void OnOpen(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info) {
   if (!attr.ok()) return ReplyStatus(req, attr.status());
   const absl::Status writer = BecomeWriter(request, req, info->flags, *attr);
   if (!writer.ok()) return ReplyStatus(req, writer);
-  if (!ReplyOpen(req, request.handle(), OpenFlags(OpensDirect(request, info->flags, *attr)))) {
+  if (!ReplyOpen(req, request.handle(), OpenFlags(ModeOf(request, info->flags, *attr)))) {
     CloseFile(request, inode);
   }
 }
@@ -57,7 +71,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   const Validity validity = named ? request.ValidityOf(NameIn{parent, name}, attr)
                                   : request.ValidityOf(attr, /*knows_inode=*/false);
   if (!ReplyCreate(req, *attr, validity, request.handle(),
-                   OpenFlags(OpensDirect(request, info->flags, *attr)))) {
+                   OpenFlags(ModeOf(request, info->flags, *attr)))) {
     CloseFile(request, attr->inode());
   }
 }

@@ -197,8 +197,9 @@ void ReplyEntry(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
   fuse_reply_entry(request, &entry);
 }
 
-std::uint32_t OpenFlags(bool direct) {
-  return direct ? FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES : 0;
+std::uint32_t OpenFlags(const OpenMode& mode) {
+  return (mode.direct ? FOPEN_DIRECT_IO | FOPEN_PARALLEL_DIRECT_WRITES : 0) |
+         (mode.keeps_pages ? FOPEN_KEEP_CACHE : 0);
 }
 
 bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flags) {

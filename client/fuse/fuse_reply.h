@@ -47,8 +47,13 @@ void ReplyStatx(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
 void ReplyEntry(fuse_req_t request, const absl::StatusOr<Attributes>& attr,
                 const Validity& validity = {});
 
-// FOPEN_DIRECT_IO with parallel writes, or the page cache. libfuse 3.14 cannot say the former.
-std::uint32_t OpenFlags(bool direct);
+// How the kernel is to take an open file.
+struct OpenMode {
+  bool direct = false;       // past the page cache, with parallel writes
+  bool keeps_pages = false;  // what it has of the file is good
+};
+// As FOPEN flags. libfuse 3.14 does not know all of them.
+std::uint32_t OpenFlags(const OpenMode& mode);
 // `handle`: by which later requests name the open file.
 bool ReplyOpen(fuse_req_t request, std::uint64_t handle, std::uint32_t open_flags);
 bool ReplyCreate(fuse_req_t request, const Attributes& attr, const Validity& validity,

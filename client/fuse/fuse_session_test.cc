@@ -69,7 +69,7 @@ fuse_lowlevel_ops Table() {
     ReplyAttr(req, AttrOf(inode));
   };
   ops.open = [](fuse_req_t req, fuse_ino_t, fuse_file_info*) {
-    ReplyOpen(req, 0, OpenFlags(true));
+    ReplyOpen(req, 0, OpenFlags({.direct = true}));
   };
   ops.read = [](fuse_req_t req, fuse_ino_t, std::size_t size, off_t offset, fuse_file_info*) {
     Seen& seen = Self(req);

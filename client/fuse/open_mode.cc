@@ -11,6 +11,9 @@ bool OpensDirect(CacheChoice choice, bool direct_io_mmap, const OpenRequest& req
   // may append. And hardly anybody maps a file to append to it.
   if ((request.flags & O_APPEND) != 0) return true;
   if (choice == CacheChoice::kPageCache) return false;
+  const bool reads = (request.flags & O_ACCMODE) == O_RDONLY;
+  const bool again = request.size_bytes <= kKeptBytes || request.read_in_pieces;
+  if (reads && again && request.unchanged_seconds >= kSettledSeconds) return false;
   if (direct_io_mmap) return true;
   // A mapping needs read access.
   if ((request.flags & O_ACCMODE) == O_WRONLY) return true;

@@ -2,9 +2,10 @@
 // cache.
 //
 // Past it (FOPEN_DIRECT_IO) they are three to ten times as fast for large requests, and two hosts
-// see each other's bytes without invalidations; but before kernel 6.6 such a file cannot be mapped
-// shared, which sqlite's WAL and some linkers need. So older kernels get the page cache for what
-// may be mapped. Threads: a pure function.
+// see each other's bytes without invalidations. Through it a small file that is read once more asks
+// nobody. Before kernel 6.6 a file that was opened past it cannot be mapped shared, which sqlite's
+// WAL and some linkers need; so older kernels get the page cache for what may be mapped. Threads: a
+// pure function.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,18 @@ enum class CacheChoice {
 struct OpenRequest {
   int flags = 0;  // of open(2)
   std::uint64_t size_bytes = 0;
+  std::uint64_t unchanged_seconds = 0;  // since its bytes were last changed
+  bool read_in_pieces = false;          // by programs of this host, so far
 };
 
 // Larger files are streams: they gain nothing from the page cache.
 inline constexpr std::uint64_t kStreamBytes = std::uint64_t{64} << 20;
+// Files up to that size are read again and again, by compilers, searches and scripts: their pages
+// are kept.
+inline constexpr std::uint64_t kKeptBytes = std::uint64_t{1} << 20;
+// What was changed just now may be growing: a reader that keeps pages of it would have to give them
+// up with each write.
+inline constexpr std::uint64_t kSettledSeconds = 5;
 
 // True: FOPEN_DIRECT_IO. `direct_io_mmap`: the kernel maps such files.
 bool OpensDirect(CacheChoice choice, bool direct_io_mmap, const OpenRequest& request);

@@ -148,6 +148,9 @@ class Vfs {
                                          const Caller& caller);
   // Of files and directories.
   void Close(std::uint64_t inode);
+  // As FileData's.
+  bool PagesAreGood(std::uint64_t inode) const { return data_.PagesAreGood(inode); }
+  bool IsReadInPieces(std::uint64_t inode) const { return data_.IsReadInPieces(inode); }
   // `flags` are the file's open flags; `page_cache` as in IoContext.
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, int flags, bool page_cache,

@@ -4,10 +4,10 @@
 //
 // As in Linux: a page is locked while it is read in, written through or written back; invalidation
 // waits for that, and writes back what was changed; reads and writes past the pages begin with
-// writing back, and writes with dropping, those of their range; an open drops them all; a
-// truncation holds back what is to be written back. One program at a time writes a file through its
-// pages. Attributes are asked for anew with each read, but what they say invalidates nothing (a
-// mapped file asks for none). Threads: fibers.
+// writing back, and writes with dropping, those of their range; an open drops them all, but for one
+// to read that finds them good; a truncation holds back what is to be written back. One program at
+// a time writes a file through its pages. Attributes are asked for anew with each read, but what
+// they say invalidates nothing (a mapped file asks for none). Threads: fibers.
 #pragma once
 
 #include <array>
@@ -49,8 +49,9 @@ class PageCache {
                              std::span<const std::byte> data, const client::Caller& caller);
   // What was stored goes to the client, also before anything goes past the pages.
   void WriteBack(std::uint64_t inode, std::uint64_t offset_bytes, std::uint64_t length_bytes);
-  // Before a write past them; behind an open, which keeps none (no FOPEN_KEEP_CACHE): what was read
-  // in while nobody had the file open to write could else be stored to without the right to write.
+  // Before a write past them; behind an open to write, which keeps none (no FOPEN_KEEP_CACHE): what
+  // was read in while nobody had the file open to write could else be stored to without the right
+  // to write. One to read keeps those that the client knows to be good.
   void Drop(std::uint64_t inode, std::uint64_t offset_bytes, std::uint64_t length_bytes);
   // Around a truncation: nothing is written back meanwhile, nor then beyond the end.
   void HoldBack(std::uint64_t inode);

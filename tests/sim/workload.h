@@ -119,6 +119,7 @@ class Program {
   // The number of the open file that comes next.
   void NextHandle();
   void UseFile(std::uint64_t inode);
+  void ReadPages(std::uint64_t inode);
   void Close(std::uint64_t inode);
   void CheckOpened(std::uint64_t inode, const absl::Status& status, Micros began);
   bool IsLostFile(const absl::Status& status, Micros began);
@@ -187,6 +188,7 @@ class Program {
   Micros opened_ = 0;          // the open file was
   Micros reported_since_ = 0;  // then, or when it was last told of a loss
   int reported_ = 0;           // of how many
+  bool reads_pages_ = false;   // ReadPages
   client::Caller caller_;
   // An open directory, and how many losses of names its fsync(2) has told of.
   std::unique_ptr<client::DirHandle> open_directory_;

@@ -34,15 +34,29 @@ DataModel::Range Program::AnyRange() {
 void Program::OpenAndUse(int slot) {
   client::Attributes attr;
   if (Lookup(slot, &attr) == 0 || !S_ISREG(attr.mode)) return;
+  const bool to_read = random().OneIn(8);
   NextHandle();
   const Micros began = now();
-  const absl::StatusOr<v1::Attr> opened = machine_.vfs().Open(attr.inode, O_RDWR, caller_);
+  const absl::StatusOr<v1::Attr> opened =
+      machine_.vfs().Open(attr.inode, to_read ? O_RDONLY : O_RDWR, caller_);
   CheckPause(began);
   CheckOpened(attr.inode, opened.status(), began);
   if (!opened.ok()) return;
-  machine_.pages().Drop(attr.inode, 0, DataModel::kMaxFileBytes);
-  UseFile(attr.inode);
+  const bool keeps_pages = to_read && machine_.vfs().PagesAreGood(attr.inode);
+  if (!keeps_pages) machine_.pages().Drop(attr.inode, 0, DataModel::kMaxFileBytes);
+  to_read ? ReadPages(attr.inode) : UseFile(attr.inode);
   Close(attr.inode);
+}
+
+// As a small file is read: through the kernel's pages.
+void Program::ReadPages(std::uint64_t inode) {
+  reads_pages_ = true;
+  const std::uint64_t times = random().Between(1, 3);
+  for (std::uint64_t i = 0; i < times && Continue(); ++i) {
+    (void)Read(inode, AnyRange());
+    if (random().OneIn(3)) shared_.cluster.scheduler().Sleep(random().Between(10, 5 * kMs));
+  }
+  reads_pages_ = false;
 }
 
 // It may have been removed since its name was looked up.
@@ -143,7 +157,7 @@ std::uint64_t Program::Read(std::uint64_t inode, DataModel::Range range) {
   const Micros began = now();
   absl::StatusOr<PageCache::ReadResult> result;
   const std::span<std::byte> wanted = buffer.span().first(range.length_bytes);
-  if (Cached() || ByMap()) {
+  if (reads_pages_ || Cached() || ByMap()) {
     result = machine_.pages().Read(machine_.vfs(), inode, range.offset_bytes, wanted, caller_);
     // Page by page: the first of them may have been looked at before the session was lost.
     if (result.ok() && data().LostSessionSince(Actor().host, began)) result->suspect = true;
