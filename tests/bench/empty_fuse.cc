@@ -152,7 +152,7 @@ void OnCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode, 
   if (inode == 0) {
     fuse_reply_err(req, EEXIST);
   } else {
-    ReplyCreate(req, AttrOf(inode, {S_IFREG | mode, 0}), {}, 0, OpenFlags(self.direct));
+    ReplyCreate(req, AttrOf(inode, {S_IFREG | mode, 0}), {}, 0, OpenFlags({.direct = self.direct}));
   }
 }
 
@@ -161,7 +161,7 @@ void OnUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
 }
 
 void OnOpen(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
-  ReplyOpen(req, 0, OpenFlags(Self(req).direct));
+  ReplyOpen(req, 0, OpenFlags({.direct = Self(req).direct}));
 }
 
 void OnRelease(fuse_req_t req, fuse_ino_t, fuse_file_info*) {
