@@ -75,6 +75,44 @@ TEST(RunTest, EveryLoadOnALocalDirectory) {
   for (const Row& row : io->rows) EXPECT_GT(row.measures[0][0].bytes, 0) << row.name;
 }
 
+TEST(SideTest, SeveralClientsOfOneSide) {
+  const auto root = ScratchDirectory::Make({"here", testing::TempDir()});
+  ASSERT_TRUE(root.ok()) << root.status();
+  const std::string comma = root->path() + "/a,b";
+  std::filesystem::create_directory(comma);
+  EXPECT_TRUE((*ParseSides({comma}))[0].more_clients.empty());
+  const auto sides = ParseSides({"reel=" + root->path() + "," + testing::TempDir()});
+  ASSERT_TRUE(sides.ok()) << sides.status();
+  EXPECT_EQ((*sides)[0].directory, root->path());
+  EXPECT_EQ((*sides)[0].more_clients, std::vector<std::string>{testing::TempDir()});
+  EXPECT_TRUE(absl::IsNotFound(ParseSides({root->path() + ",/does/not/exist"}).status()));
+}
+
+TEST(RunTest, ClientsOfASideWorkAtTheSameTime) {
+  const auto root = ScratchDirectory::Make({"here", testing::TempDir()});
+  ASSERT_TRUE(root.ok()) << root.status();
+  for (const bool shared : {false, true}) {
+    const std::vector<Side> sides = {{"one", root->path(), {root->path(), root->path()}}};
+    const auto meta = RunMeta(sides, 2, {10, shared}, {1, false});
+    ASSERT_TRUE(meta.ok()) << meta.status();
+    EXPECT_EQ(meta->rows[0].measures[0][0].operations, 30);  // one thread of each client
+    EXPECT_EQ(meta->rows[5].measures[0][0].operations, 60);
+    // Each of six threads lists its own ten files with two dots; or all sixty, shared.
+    EXPECT_EQ(meta->rows[8].measures[0][0].operations, shared ? 6 * 62 : 6 * 12);
+    EXPECT_NE(meta->ToText().find("one (3 clients)"), std::string::npos);
+    EXPECT_EQ(meta->ToJson()["clients"][0], 3);
+    EXPECT_TRUE(std::filesystem::is_empty(root->path()));
+  }
+}
+
+TEST(RunTest, AMeasurementThatWouldBeginTooLateEndsTheRun) {
+  const auto root = ScratchDirectory::Make({"here", testing::TempDir()});
+  ASSERT_TRUE(root.ok()) << root.status();
+  const StartTimes past(0, 1);
+  const auto meta = RunMeta({{"one", root->path()}}, 1, {10}, {.runs = 1, .start = &past});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(meta.status())) << meta.status();
+}
+
 TEST(LunCapacityTest, TheSlowerOfReadingAndWritingCounts) {
   const auto root = ScratchDirectory::Make({"here", testing::TempDir()});
   ASSERT_TRUE(root.ok()) << root.status();

@@ -4,35 +4,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "tools/bench/load.h"
+#include "tools/bench/noise.h"
 #include "tools/bench/stopwatch.h"
 
 namespace reel::bench {
 namespace {
 
-constexpr std::size_t kAlignment = 4096;
 constexpr std::uint64_t kLayOutBytes = 4ull << 20;
-
-std::uint64_t NextRandom(std::uint64_t& state) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return state >> 24;
-}
-
-using Buffer = std::unique_ptr<std::byte, decltype(&std::free)>;
-Buffer MakeBuffer(std::size_t bytes) {
-  Buffer buffer(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)), &std::free);
-  std::uint64_t state = 88172645463325252u;
-  for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
-    const std::uint64_t value = NextRandom(state);
-    std::memcpy(buffer.get() + i, &value, sizeof(value));
-  }
-  return buffer;
-}
 
 absl::Status FileError(const std::string& path, const char* what) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
@@ -64,7 +46,7 @@ class IoLoad final : public Load {
 
  private:
   void Work(int fd, std::uint32_t number) {
-    const Buffer buffer = MakeBuffer(shape_.io_bytes);
+    const AlignedBuffer buffer = NoiseBuffer(shape_.io_bytes);
     const std::uint64_t slots = options_.file_bytes / shape_.io_bytes;
     std::uint64_t random = number * 977 + 1;
     const auto until =
@@ -72,8 +54,8 @@ class IoLoad final : public Load {
     while (error_ == 0 && std::chrono::steady_clock::now() < until) {
       const std::uint64_t slot = shape_.random ? NextRandom(random) : next_++;
       const auto offset = static_cast<off_t>(slot % slots * shape_.io_bytes);
-      const ssize_t done = shape_.write ? pwrite(fd, buffer.get(), shape_.io_bytes, offset)
-                                        : pread(fd, buffer.get(), shape_.io_bytes, offset);
+      const ssize_t done = shape_.write ? pwrite(fd, buffer.data(), shape_.io_bytes, offset)
+                                        : pread(fd, buffer.data(), shape_.io_bytes, offset);
       if (done != static_cast<ssize_t>(shape_.io_bytes)) {
         error_ = done < 0 ? errno : EIO;
         return;
@@ -109,12 +91,12 @@ absl::Status LayOutFile(const std::string& directory, std::uint64_t size_bytes) 
   const std::string path = directory + "/data";
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (fd < 0) return FileError(path, "cannot make");
-  const Buffer buffer = MakeBuffer(kLayOutBytes);
+  const AlignedBuffer buffer = NoiseBuffer(kLayOutBytes);
   absl::Status status;
   for (std::uint64_t offset = 0; offset < size_bytes && status.ok(); offset += kLayOutBytes) {
     const std::size_t bytes = std::min<std::uint64_t>(kLayOutBytes, size_bytes - offset);
     errno = ENOSPC;  // what a short write means
-    if (pwrite(fd, buffer.get(), bytes, static_cast<off_t>(offset)) !=
+    if (pwrite(fd, buffer.data(), bytes, static_cast<off_t>(offset)) !=
         static_cast<ssize_t>(bytes)) {
       status = FileError(path, "cannot write");
     }

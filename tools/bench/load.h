@@ -49,20 +49,22 @@ absl::Status LayOutFile(const std::string& directory, std::uint64_t size_bytes);
 std::unique_ptr<Load> MakeIoLoad(const IoShape& shape, const IoOptions& options,
                                  const std::string& directory);
 
-// Creates, looks at, opens and removes empty files, so many in each thread's own directory; and
-// lists a tree.
+// Creates, looks at, opens and removes empty files, so many in each thread's own directory, or all
+// in one; and lists a tree. Each client has threads of its own.
 struct MetaShape {
   enum class Step { kCreate, kStat, kOpen, kList, kUnlink };
   std::string name;
   Step step = Step::kCreate;
-  std::uint32_t threads = 1;
+  std::uint32_t threads = 1;  // of each client
 };
 struct MetaOptions {
   std::uint32_t files = 2000;  // in each thread
+  bool shared = false;         // all threads of all clients work in one directory
 };
 // In the order in which they must run: each leaves what the next needs.
 std::vector<MetaShape> MetaShapes(std::uint32_t threads);
+// `clients`: a directory for each; of one file system, each through another mount of it.
 std::unique_ptr<Load> MakeMetaLoad(const MetaShape& shape, const MetaOptions& options,
-                                   const std::string& directory);
+                                   const std::vector<std::string>& clients);
 
 }  // namespace reel::bench

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "tools/bench/load.h"
 #include "tools/bench/stopwatch.h"
 
@@ -59,11 +60,11 @@ int List(const std::string& path, std::uint64_t& entries) {
 
 class MetaLoad final : public Load {
  public:
-  MetaLoad(const MetaShape& shape, const MetaOptions& options, std::string directory)
-      : shape_(shape), options_(options), directory_(std::move(directory)) {}
+  MetaLoad(const MetaShape& shape, const MetaOptions& options, std::vector<std::string> clients)
+      : shape_(shape), options_(options), clients_(std::move(clients)) {}
 
   absl::Status Prepare() override {
-    for (std::uint32_t i = 0; i < shape_.threads; ++i) {
+    for (std::uint32_t i = 0; i < thread_count(); ++i) {
       const std::string path = ThreadDirectory(i);
       if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
         return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", path));
@@ -77,16 +78,23 @@ class MetaLoad final : public Load {
     error_ = 0;
     const Stopwatch watch;
     std::vector<std::thread> threads;
-    for (std::uint32_t i = 0; i < shape_.threads; ++i) threads.emplace_back([&, i] { Work(i); });
+    for (std::uint32_t i = 0; i < thread_count(); ++i) threads.emplace_back([&, i] { Work(i); });
     for (std::thread& thread : threads) thread.join();
     if (error_ != 0)
-      return absl::ErrnoToStatus(error_, absl::StrCat(shape_.name, " in ", directory_));
+      return absl::ErrnoToStatus(
+          error_, absl::StrCat(shape_.name, " in ", absl::StrJoin(clients_, " and ")));
     return watch.Read(static_cast<double>(operations_.load()), 0);
   }
 
  private:
+  std::uint32_t thread_count() const {
+    return shape_.threads * static_cast<std::uint32_t>(clients_.size());
+  }
+
   std::string ThreadDirectory(std::uint32_t thread) const {
-    return absl::StrCat(directory_, "/", shape_.threads, ".", thread);
+    const std::string& client = clients_[thread / shape_.threads];
+    if (options_.shared) return absl::StrCat(client, "/", shape_.threads);
+    return absl::StrCat(client, "/", shape_.threads, ".", thread);
   }
 
   void Work(std::uint32_t thread) {
@@ -96,7 +104,8 @@ class MetaLoad final : public Load {
       if (List(directory, done) != 0) error_ = errno;
     } else {
       for (; done < options_.files && error_ == 0; ++done) {
-        if (Do(shape_.step, absl::StrCat(directory, "/file", done)) != 0) error_ = errno;
+        const std::string path = absl::StrCat(directory, "/file", thread, ".", done);
+        if (Do(shape_.step, path) != 0) error_ = errno;
       }
     }
     operations_ += done;
@@ -104,7 +113,7 @@ class MetaLoad final : public Load {
 
   const MetaShape shape_;
   const MetaOptions options_;
-  const std::string directory_;
+  const std::vector<std::string> clients_;
   std::atomic<std::uint64_t> operations_{0};
   std::atomic<int> error_{0};
 };
@@ -128,8 +137,8 @@ std::vector<MetaShape> MetaShapes(std::uint32_t threads) {
 }
 
 std::unique_ptr<Load> MakeMetaLoad(const MetaShape& shape, const MetaOptions& options,
-                                   const std::string& directory) {
-  return std::make_unique<MetaLoad>(shape, options, directory);
+                                   const std::vector<std::string>& clients) {
+  return std::make_unique<MetaLoad>(shape, options, clients);
 }
 
 }  // namespace reel::bench

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "tools/bench/plot/svg_plot.h"
 #include "tools/lib/table.h"
 
 namespace reel::bench {
@@ -76,16 +77,23 @@ Spread Report::ShareOfBound(const Row& row) const {
   return SpreadOf(std::move(shares));
 }
 
-std::string Report::ToText() const {
+std::string Report::TitleOf(std::size_t side) const {
+  if (ClientsOf(side) == 1) return sides[side];
+  return absl::StrCat(sides[side], " (", ClientsOf(side), " clients)");
+}
+
+ReportTable Report::ToTable() const {
   using tools::Table;
   std::vector<Table::Column> columns = {{"work", Table::Align::kLeft}};
-  for (const std::string& side : sides) columns.push_back({side, Table::Align::kRight});
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    columns.push_back({TitleOf(side), Table::Align::kRight});
+  }
   for (std::size_t side = 1; side < sides.size(); ++side) {
     columns.push_back({absl::StrCat("of ", sides[side]), Table::Align::kRight});
   }
   if (has_bound()) columns.push_back({"of the bound", Table::Align::kRight});
   columns.push_back({"CPU-s/GB or /M", Table::Align::kRight});
-  Table table(std::move(columns));
+  ReportTable table{std::move(columns), {}};
   for (const Row& row : rows) {
     std::vector<std::string> cells = {row.name};
     for (std::size_t side = 0; side < sides.size(); ++side) {
@@ -96,13 +104,49 @@ std::string Report::ToText() const {
     }
     if (has_bound()) cells.push_back(ShareText(ShareOfBound(row)));
     cells.push_back(absl::StrFormat("%.2f", row.CpuOf(0)));
-    table.Add(std::move(cells));
+    table.rows.push_back(std::move(cells));
   }
-  return table.ToString();
+  return table;
+}
+
+std::string Report::PlotOf(bool bytes) const {
+  std::vector<std::string> categories;
+  std::vector<PlotBars> series;
+  for (std::size_t side = 0; side < sides.size(); ++side) series.push_back({TitleOf(side), {}});
+  const double unit = bytes ? 1e6 : 1;
+  for (const Row& row : rows) {
+    if (row.counts_bytes() != bytes) continue;
+    categories.push_back(row.name);
+    for (std::size_t side = 0; side < sides.size(); ++side) {
+      const Spread rate = SpreadOf(row.RatesOf(side));
+      series[side].bars.push_back(PlotBar{rate.median / unit, rate.least / unit, rate.most / unit});
+    }
+  }
+  if (categories.empty()) return "";
+  return CategoryBars(
+      {bytes ? "Rates of I/O" : "Rates of operations", "", bytes ? "MB/s" : "operations/s"},
+      categories, series);
+}
+
+void Report::ToHtml(HtmlReport& html) const {
+  html.Paragraph(
+      "Medians of all runs, with the least and the most of them. \"of\" is the first directory's "
+      "share of another one, taken run by run.");
+  html.Table(ToTable());
+  for (const bool bytes : {true, false}) {
+    const std::string plot = PlotOf(bytes);
+    if (!plot.empty()) html.Plot(plot);
+  }
 }
 
 nlohmann::ordered_json Report::ToJson() const {
-  nlohmann::ordered_json json = {{"sides", sides}, {"rows", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json = {{"command", command},
+                                 {"sides", sides},
+                                 {"clients", nlohmann::ordered_json::array()},
+                                 {"rows", nlohmann::ordered_json::array()}};
+  for (std::size_t side = 0; side < sides.size(); ++side) {
+    json["clients"].push_back(ClientsOf(side));
+  }
   for (const Row& row : rows) {
     nlohmann::ordered_json entry = {{"work", row.name},
                                     {"unit", row.counts_bytes() ? "bytes/s" : "operations/s"}};

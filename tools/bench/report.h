@@ -9,6 +9,7 @@
 
 #include "nlohmann/json_fwd.hpp"
 #include "tools/bench/load.h"
+#include "tools/bench/plot/html_report.h"
 
 namespace reel::bench {
 
@@ -35,6 +36,8 @@ struct Row {
 struct Report {
   std::vector<std::string> sides;
   std::vector<Row> rows;
+  std::vector<std::size_t> clients{};  // of each side, working at one time; none: one each
+  std::string command{};               // that made it, for who reads the JSON
 
   // Where sides are named "fuse" (a file system that moves no data) and "raw" (the file system of
   // the LUN images), their costs add up on the CPU: no client in user space is faster than
@@ -42,8 +45,16 @@ struct Report {
   bool has_bound() const;
   Spread ShareOfBound(const Row& row) const;
 
-  std::string ToText() const;
+  ReportTable ToTable() const;
+  std::string ToText() const { return ToTable().ToText(); }
+  // docs/schema/reel-bench.json
   nlohmann::ordered_json ToJson() const;
+  void ToHtml(HtmlReport& html) const;
+
+ private:
+  std::size_t ClientsOf(std::size_t side) const { return clients.empty() ? 1 : clients[side]; }
+  std::string TitleOf(std::size_t side) const;
+  std::string PlotOf(bool bytes) const;
 };
 
 }  // namespace reel::bench

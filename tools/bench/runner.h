@@ -9,12 +9,14 @@
 #include "tools/bench/load.h"
 #include "tools/bench/report.h"
 #include "tools/bench/side.h"
+#include "tools/bench/start_times.h"
 
 namespace reel::bench {
 
 struct RunOptions {
   std::uint32_t runs = 3;
-  bool progress = false;  // says on stderr what is being measured
+  bool progress = false;              // says on stderr what is being measured
+  const StartTimes* start = nullptr;  // of RunMeta: when each measurement begins; null: at once
 };
 
 // Every shape on every side, `options.runs` times.
