@@ -20,7 +20,8 @@ READERS = {"reelfs.toml.5.scd": ("volume/base/shared_config.cc",),
                                         "tools/admin/admin_config.cc"),
            "reelfs-volume.toml.5.scd": ("tools/lib/volume_toml.cc",)}
 KEY = re.compile(r'(?:(?:table|reader)\.(?!Fail|Where)\w+\(|Strings\(table, )"(\w+)"')
-SUBCOMMANDS = {"reel-label": ("write", "list", "clear"), "reel-bench": ("io", "meta", "qos"),
+SUBCOMMANDS = {"reel-label": ("write", "list", "clear"),
+               "reel-bench": ("compare", "frames", "io", "meta", "qos", "sweep"),
                "reeladm": ("config", "config check", "config show", "doctor", "pki", "pki init",
                            "pki issue", "pki list", "pki renew", "pki revoke", "setup"),
                "reelfs-lab": ("up", "status", "partition", "exec", "drill", "logs")}
