@@ -9,7 +9,7 @@
 namespace reel::bench {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::string before, after;
   double tolerance = 10;
   Output output;
@@ -25,7 +25,7 @@ absl::StatusOr<std::vector<Figure>> ReadFigures(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", figures.status().message()));
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> Run(const CompareArguments& arguments) {
   const auto before = ReadFigures(arguments.before);
   if (!before.ok()) return before.status();
   const auto after = ReadFigures(arguments.after);
@@ -49,7 +49,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddCompare(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<CompareArguments>();
   CLI::App* app = program.add_subcommand("compare", "two results, as --json has printed them");
   app->add_option("FIRST", arguments->before, "a file with the JSON of a result")->required();
   app->add_option("SECOND", arguments->after, "another one, of the same command")->required();

@@ -15,7 +15,7 @@
 namespace reel::bench {
 namespace {
 
-struct Arguments {
+struct FramesArguments {
   std::vector<std::string> directories;
   std::string format = "4k-dpx", fps = "24", pattern = "forward", space = "4GiB", io_size;
   bool cached = false, round = false;
@@ -35,7 +35,7 @@ absl::StatusOr<double> FpsOf(const std::string& text) {
       absl::StrCat("--fps ", text, ": give frames a second, such as 24 or 23.976, or max"));
 }
 
-absl::StatusOr<FramesOptions> OptionsOf(const Arguments& arguments) {
+absl::StatusOr<FramesOptions> OptionsOf(const FramesArguments& arguments) {
   FramesOptions options = arguments.options;
   auto format = ParseFrameFormat(arguments.format);
   if (!format.ok()) return format.status();
@@ -69,7 +69,7 @@ absl::StatusOr<FramesOptions> OptionsOf(const Arguments& arguments) {
   return options;
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> Run(const FramesArguments& arguments) {
   const auto options = OptionsOf(arguments);
   if (!options.ok()) return options.status();
   const auto sides = ParseSides(arguments.directories);
@@ -100,7 +100,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   return report.enough() ? 0 : kNotEnough;
 }
 
-void AddWork(CLI::App& app, Arguments& arguments) {
+void AddWork(CLI::App& app, FramesArguments& arguments) {
   FramesOptions& options = arguments.options;
   app.add_option("DIRECTORY", arguments.directories, "where the frames are, or NAME=DIRECTORY")
       ->required();
@@ -127,7 +127,7 @@ void AddWork(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
 }
 
-void AddPlayer(CLI::App& app, Arguments& arguments) {
+void AddPlayer(CLI::App& app, FramesArguments& arguments) {
   FramesOptions& options = arguments.options;
   app.add_option("--buffers", options.buffers, "frames that a player has ahead")
       ->check(CLI::Range(1, 10000))
@@ -152,7 +152,7 @@ void AddPlayer(CLI::App& app, Arguments& arguments) {
 }  // namespace
 
 Command AddFrames(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<FramesArguments>();
   CLI::App* app =
       program.add_subcommand("frames", "frame sequences and growing files, against the clock");
   AddWork(*app, *arguments);

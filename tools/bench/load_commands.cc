@@ -11,7 +11,7 @@
 namespace reel::bench {
 namespace {
 
-struct Arguments {
+struct LoadArguments {
   std::vector<std::string> sides;
   std::string size = "1GiB";
   double seconds = 3;
@@ -34,7 +34,7 @@ struct Arguments {
   }
 };
 
-void AddSides(CLI::App& command, Arguments& arguments) {
+void AddSides(CLI::App& command, LoadArguments& arguments) {
   command
       .add_option("SIDE", arguments.sides,
                   "directories, each as NAME=DIRECTORY: first what is measured, then what it is "
@@ -45,7 +45,7 @@ void AddSides(CLI::App& command, Arguments& arguments) {
       ->capture_default_str();
 }
 
-void AddFile(CLI::App& command, Arguments& arguments) {
+void AddFile(CLI::App& command, LoadArguments& arguments) {
   command.add_option("--size", arguments.size, "of the file in each directory")
       ->capture_default_str();
   command.add_option("--seconds", arguments.seconds, "of each measurement")
@@ -63,7 +63,7 @@ absl::StatusOr<int> PrintReport(const Output& output, const absl::StatusOr<Repor
   return 0;
 }
 
-absl::StatusOr<int> RunIoCommand(const Arguments& arguments) {
+absl::StatusOr<int> RunIoCommand(const LoadArguments& arguments) {
   const auto sides = ParseSides(arguments.sides);
   if (!sides.ok()) return sides.status();
   for (const Side& side : *sides) {
@@ -77,7 +77,7 @@ absl::StatusOr<int> RunIoCommand(const Arguments& arguments) {
   return PrintReport(arguments.output, RunIo(*sides, *io, options));
 }
 
-absl::StatusOr<int> RunMetaCommand(const Arguments& arguments) {
+absl::StatusOr<int> RunMetaCommand(const LoadArguments& arguments) {
   const auto sides = ParseSides(arguments.sides);
   if (!sides.ok()) return sides.status();
   RunOptions options{arguments.runs, !arguments.output.quiet};
@@ -92,7 +92,7 @@ absl::StatusOr<int> RunMetaCommand(const Arguments& arguments) {
                                                {arguments.files, arguments.shared}, options));
 }
 
-absl::StatusOr<int> RunQosCommand(const Arguments& arguments) {
+absl::StatusOr<int> RunQosCommand(const LoadArguments& arguments) {
   const auto sides = ParseSides(arguments.sides);
   if (!sides.ok()) return sides.status();
   if (sides->size() != 1) return absl::InvalidArgumentError("name one directory, of a mount");
@@ -112,7 +112,7 @@ absl::StatusOr<int> RunQosCommand(const Arguments& arguments) {
 }  // namespace
 
 Command AddIo(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LoadArguments>();
   CLI::App* app =
       program.add_subcommand("io", "large and small I/O, direct and through the page cache");
   app->footer(
@@ -125,7 +125,7 @@ Command AddIo(CLI::App& program) {
 }
 
 Command AddMeta(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LoadArguments>();
   CLI::App* app = program.add_subcommand("meta", "create, stat, open, list and unlink small files");
   app->footer(
       "A side may have several clients, which work at the same time: NAME=DIRECTORY,DIRECTORY\n"
@@ -150,7 +150,7 @@ Command AddMeta(CLI::App& program) {
 }
 
 Command AddQos(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<LoadArguments>();
   CLI::App* app = program.add_subcommand(
       "qos", "what the LUNs behind a directory carry, for \"reeladm qos capacity\"");
   app->add_option("SIDE", arguments->sides, "a directory of a mount, on the pool to be measured")

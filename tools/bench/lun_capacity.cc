@@ -10,7 +10,7 @@ namespace reel::bench {
 namespace {
 
 constexpr std::uint32_t kDepth = 16;
-constexpr double kMiB = 1 << 20;
+constexpr double kMebi = 1 << 20;
 
 IoShape Shape(bool write, bool small) {
   return {.name = absl::StrCat(small ? "4 KiB " : "1 MiB ", write ? "writes" : "reads"),
@@ -24,7 +24,7 @@ IoShape Shape(bool write, bool small) {
 }  // namespace
 
 std::uint64_t LunCapacity::rate_bytes() const {
-  return static_cast<std::uint64_t>(std::min(read_bytes, written_bytes) / kMiB) << 20;
+  return static_cast<std::uint64_t>(std::min(read_bytes, written_bytes) / kMebi) << 20;
 }
 
 std::uint64_t LunCapacity::rate_requests() const {
@@ -59,7 +59,7 @@ std::string CapacityText(const LunCapacity& capacity) {
       "4 KiB, depth %d: reads %.0f/s, writes %.0f/s\n"
       "As much as this host gets of the LUNs. To store it:\n"
       "  reeladm qos capacity POOL %dM %d\n",
-      kDepth, capacity.read_bytes / kMiB, capacity.written_bytes / kMiB, kDepth, capacity.reads,
+      kDepth, capacity.read_bytes / kMebi, capacity.written_bytes / kMebi, kDepth, capacity.reads,
       capacity.writes, capacity.rate_bytes() >> 20, capacity.rate_requests());
 }
 

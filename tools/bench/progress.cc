@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -9,6 +10,11 @@
 #include "absl/strings/str_format.h"
 
 namespace reel::bench {
+namespace {
+
+constexpr std::chrono::seconds kEvery(5);  // where lines stay
+
+}  // namespace
 
 Progress::Progress(std::uint64_t total, bool quiet)
     : total_(total),
@@ -18,10 +24,12 @@ Progress::Progress(std::uint64_t total, bool quiet)
 
 void Progress::Step(const std::string& what) {
   const std::uint64_t done = begun_++;
-  if (quiet_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (quiet_ || (!terminal_ && done > 0 && now < said_ + kEvery)) return;
+  said_ = now;
   std::string text = absl::StrFormat("[%d/%d] %s", begun_, total_, what);
   if (done > 0 && done < total_) {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin_;
+    const std::chrono::duration<double> passed = now - begin_;
     const double left =
         passed.count() / static_cast<double>(done) * static_cast<double>(total_ - done);
     absl::StrAppend(&text, ", ", DurationText(left), " left");

@@ -1,5 +1,5 @@
-// Progress of long work on stderr: on a terminal one line that is written over, elsewhere a line a
-// step. Thread rule: called by one thread.
+// Progress of long work on stderr: on a terminal one line that is written over, elsewhere a line
+// for the first step, and then one every few seconds. Thread rule: called by one thread.
 #pragma once
 
 #include <chrono>
@@ -25,6 +25,7 @@ class Progress {
   const std::uint64_t total_;
   const bool quiet_, terminal_;
   const std::chrono::steady_clock::time_point begin_;
+  std::chrono::steady_clock::time_point said_;
   std::uint64_t begun_ = 0;
   bool open_ = false;
 };

@@ -20,7 +20,7 @@ namespace {
 
 constexpr mode_t kTomlMode = 0644;
 
-struct Arguments {
+struct SweepArguments {
   std::vector<std::string> luns, metadata;
   std::string block_sizes = "4KiB,16KiB,64KiB,256KiB,1MiB";
   std::string breadths = "64KiB,256KiB,1MiB,4MiB";
@@ -32,7 +32,7 @@ struct Arguments {
   Output output;
 };
 
-absl::StatusOr<SweepOptions> OptionsOf(const Arguments& arguments) {
+absl::StatusOr<SweepOptions> OptionsOf(const SweepArguments& arguments) {
   SweepOptions options = arguments.options;
   for (const auto& [text, sizes] : {std::pair(&arguments.block_sizes, &options.block_sizes),
                                     {&arguments.breadths, &options.breadths},
@@ -65,7 +65,7 @@ void SayHowLong(const SweepOptions& options, std::size_t luns) {
                points, luns, DurationText(points * options.seconds).c_str());
 }
 
-absl::StatusOr<SweepReport> Measure(const Arguments& arguments, const SweepOptions& options,
+absl::StatusOr<SweepReport> Measure(const SweepArguments& arguments, const SweepOptions& options,
                                     const std::vector<std::string>& names) {
   const auto luns = SweepLuns::Open(names, options.area_bytes);
   if (!luns.ok()) return luns.status();
@@ -89,7 +89,7 @@ absl::StatusOr<SweepReport> Measure(const Arguments& arguments, const SweepOptio
   return report;
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> Run(const SweepArguments& arguments) {
   const auto options = OptionsOf(arguments);
   if (!options.ok()) return options.status();
   if (absl::Status s = tools::ValidateVolumeName(arguments.volume); !s.ok()) return s;
@@ -113,7 +113,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 Command AddSweep(CLI::App& program) {
-  const auto arguments = std::make_shared<Arguments>();
+  const auto arguments = std::make_shared<SweepArguments>();
   CLI::App* app = program.add_subcommand(
       "sweep", "which block size and stripe breadth blank LUNs want, for mkfs.reelfs");
   app->footer(

@@ -30,8 +30,8 @@ struct FrameFigures {
 FrameFigures FiguresOf(const StreamRun& run, double fps, std::uint64_t frame_bytes);
 
 struct Required {
-  std::optional<double> fps;          // of each stream
-  std::optional<std::uint64_t> late;  // at most so many late or dropped frames of each
+  std::optional<double> fps{};          // of each stream
+  std::optional<std::uint64_t> late{};  // at most so many late or dropped frames of each
 };
 // A line for each thing that is not reached; empty: all is.
 std::vector<std::string> ShortfallsOf(const std::vector<std::string>& names,

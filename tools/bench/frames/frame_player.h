@@ -22,19 +22,19 @@ struct FrameRecord {
   bool done = false;    // false: dropped before it began
   double at_s = 0;      // when it was done, since the stream began
   double spare_ms = 0;  // before it was due; negative: after
-  FrameTimes times;
+  FrameTimes times{};
 };
 
 struct StreamRun {
-  std::string name;       // of the stream
-  std::string directory;  // that it was played from
+  std::string name{};       // of the stream
+  std::string directory{};  // that it was played from
   bool write = false;
   double seconds = 0;
-  std::vector<FrameRecord> frames;  // by frame
+  std::vector<FrameRecord> frames{};  // by frame
 };
 
 struct PlayOptions {
-  FrameSchedule::Options schedule;
+  FrameSchedule::Options schedule{};
   FramePattern pattern = FramePattern::kForward;
   std::uint64_t numbers = 1;  // frames of the sequence
   std::uint64_t frames = 0;   // to be played; 0: until `seconds` are over

@@ -13,7 +13,7 @@ namespace {
 
 using tools::Table;
 
-constexpr double kMB = 1e6, kNsOfMs = 1e6;
+constexpr double kMegabyte = 1e6, kNsOfMs = 1e6;
 
 double OpenMs(const FrameRecord& record) {
   return static_cast<double>(record.times.open_ns) / kNsOfMs;
@@ -51,7 +51,8 @@ std::string FramesReport::Subject() const {
   const FramesOptions& options = run_.options;
   return absl::StrCat(
       options.format.name, ", ",
-      absl::StrFormat("%.1f MB a frame", static_cast<double>(options.format.bytes) / kMB), ", ",
+      absl::StrFormat("%.1f MB a frame", static_cast<double>(options.format.bytes) / kMegabyte),
+      ", ",
       options.fps > 0 ? absl::StrFormat("%g frames a second", options.fps)
                       : std::string("as fast as it goes"),
       ", ", NameOf(options.pattern), ", ", options.buffers, " buffers, ",
@@ -92,7 +93,7 @@ ReportTable FramesReport::StreamTable() const {
     table.rows.push_back(
         {run_.streams[i].name, absl::StrFormat("%.2f", one.fps), absl::StrCat(one.frames),
          absl::StrCat(one.late), absl::StrCat(one.dropped),
-         absl::StrFormat("%.0f", one.bytes_per_second / kMB), TextOf(one.open_ms),
+         absl::StrFormat("%.0f", one.bytes_per_second / kMegabyte), TextOf(one.open_ms),
          TextOf(one.io_ms),
          run_.options.fps > 0 ? absl::StrFormat("%.1f", one.least_spare_ms) : "-", slowest});
   }

@@ -105,7 +105,10 @@ class Runner {
   absl::Status LayOut() {
     for (const Side& side : sides_) {
       std::uint64_t count = 0;
-      for (const Stream& stream : streams_) count += stream.side == &side ? 1 : 0;
+      for (const Stream& stream : streams_) {
+        const bool own_files = stream.write || !growing();
+        count += stream.side == &side && own_files ? 1 : 0;
+      }
       if (absl::Status s = CheckSpace(side, count); !s.ok()) return s;
     }
     if (growing()) return absl::OkStatus();

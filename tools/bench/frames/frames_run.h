@@ -16,7 +16,7 @@
 namespace reel::bench {
 
 struct FramesOptions {
-  FrameFormat format;
+  FrameFormat format{};
   double fps = 24;  // 0: as fast as it goes
   FramePattern pattern = FramePattern::kForward;
   std::uint32_t streams = 1;     // in each directory; they write where `write` is set
@@ -30,7 +30,7 @@ struct FramesOptions {
   bool direct = true;
   bool sync = false;
   bool progress = false;
-  std::string read_through;  // the same directory, as another mount shows it; empty: none
+  std::string read_through{};  // the same directory, as another mount shows it; empty: none
 
   // Frames that a stream of the rate plays; 0: without one.
   std::uint64_t FramesOfStream() const;
@@ -40,9 +40,9 @@ struct FramesOptions {
 };
 
 struct FramesRun {
-  FramesOptions options;
+  FramesOptions options{};
   std::uint64_t sequence_frames = 0;
-  std::vector<StreamRun> streams;
+  std::vector<StreamRun> streams{};
 };
 
 // `begin` is called when all is laid out, and the streams start when it returns.

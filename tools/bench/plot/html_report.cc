@@ -31,7 +31,8 @@ p { max-width: 46rem; }
  background: var(--card); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .75rem; text-align: left; white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; font-size: .85rem; border-bottom: 1px solid var(--edge); }
+th { color: var(--soft); font-weight: 600; font-size: .85rem;
+ border-bottom: 1px solid var(--edge); }
 tbody tr + tr td { border-top: 1px solid var(--grid); } .right { text-align: right; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }

@@ -32,7 +32,7 @@ struct SizeChoice {
 struct Advice {
   Purpose purpose = Purpose::kBoth;
   double noise = 0;  // within which sizes are equal: 0.03 or more
-  SizeChoice breadth, block;
+  SizeChoice breadth{}, block{};
 };
 
 // `scattered_weight`: 0 to 1. REQUIRES: each point has a rate, of the same number of runs.
@@ -43,8 +43,8 @@ double NoiseOf(const std::vector<SweepResult>& results);
 
 struct AdvisedVolume {
   std::string name = "reel";
-  std::vector<std::string> luns;      // paths or URLs
-  std::vector<std::string> metadata;  // LUNs of a pool of its own; empty: the one pool has all
+  std::vector<std::string> luns{};      // paths or URLs
+  std::vector<std::string> metadata{};  // LUNs of a pool of its own; empty: the one pool has all
 };
 // A description for mkfs.reelfs that says the advice, with the reasons as comments.
 std::string AdviceToml(const Advice& advice, const AdvisedVolume& volume);

@@ -32,8 +32,8 @@ std::string TextOf(const SweepPoint& point);
 std::string WorkOf(const SweepPoint& point);
 
 struct SweepOptions {
-  std::vector<std::uint64_t> block_sizes, breadths, io_sizes;
-  std::vector<std::uint32_t> depths;
+  std::vector<std::uint64_t> block_sizes{}, breadths{}, io_sizes{};
+  std::vector<std::uint32_t> depths{};
   std::uint32_t runs = 2;
   double seconds = 1;                     // of each point, in each run
   std::uint64_t area_bytes = 1ull << 30;  // on each LUN

@@ -70,6 +70,12 @@ absl::Status CheckHoldsNothing(Lun& lun) {
   return CheckZeros(lun, EndOf(lun) - kReservedBytes, "last");
 }
 
+// Labels, tables and most file systems begin in the first MiB.
+absl::Status CheckStillNobodys(Lun& lun) {
+  if (absl::Status status = CheckNoLabel(lun); !status.ok()) return status;
+  return CheckZeros(lun, 0, "first");
+}
+
 }  // namespace
 
 absl::StatusOr<SweepLuns> SweepLuns::Open(const std::vector<std::string>& names,
@@ -124,7 +130,7 @@ absl::Status SweepLuns::LayOut(bool progress) const {
 
 absl::Status SweepLuns::CheckStillBlank() const {
   for (const auto& lun : luns_) {
-    if (absl::Status status = CheckNoLabel(*lun); !status.ok()) return status;
+    if (absl::Status status = CheckStillNobodys(*lun); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -132,7 +138,7 @@ absl::Status SweepLuns::CheckStillBlank() const {
 void SweepLuns::Discard() const {
   for (const auto& lun : luns_) {
     // What cannot discard keeps bytes that nobody looks at.
-    if (CheckNoLabel(*lun).ok()) (void)lun->Discard(kReservedBytes, area_bytes_);
+    if (CheckStillNobodys(*lun).ok()) (void)lun->Discard(kReservedBytes, area_bytes_);
   }
 }
 
@@ -150,10 +156,12 @@ absl::StatusOr<VolumeDescriptor> SweepLuns::Volume(std::uint64_t block_bytes,
                           .name = "sweep",
                           .generation = 1,
                           .block_bytes = static_cast<std::uint32_t>(block_bytes),
-                          .seat_lun = facts.front().uuid};
+                          .seat_lun = facts.front().uuid,
+                          .pools = {}};
   volume.pools.push_back({.name = "sweep",
                           .flags = Pool::kMetadata | Pool::kData,
                           .breadth_blocks = static_cast<std::uint32_t>(breadth_bytes / block_bytes),
+                          .affinities = {},
                           .sets = {std::move(set->set)}});
   if (absl::Status status = ValidateDescriptor(volume); !status.ok()) return status;
   return volume;

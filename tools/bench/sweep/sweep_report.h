@@ -12,13 +12,13 @@
 namespace reel::bench {
 
 struct SweepReport {
-  std::vector<std::string> luns;  // as people may see them
+  std::vector<std::string> luns{};  // as people may see them
   std::uint64_t area_bytes = 0;
-  SweepOptions options;
-  std::vector<SweepResult> results;
-  std::vector<Advice> advice;        // for reading, writing and both
+  SweepOptions options{};
+  std::vector<SweepResult> results{};
+  std::vector<Advice> advice{};      // for reading, writing and both
   Purpose purpose = Purpose::kBoth;  // that the description is for
-  std::string toml;
+  std::string toml{};
 
   std::string ToText() const;
   nlohmann::ordered_json ToJson() const;

@@ -68,7 +68,7 @@ TEST_F(SweepLunsTest, WhatHoldsAnythingIsRefused) {
   const std::string labelled = MakeImage("labelled");
   {
     const auto lun = OpenLun(labelled, LunAccess::kReadWrite);
-    ASSERT_TRUE(WriteLabel(**lun, {.lun = Uuid::Random(), .name = "video1"}).ok());
+    ASSERT_TRUE(WriteLabel(**lun, {.lun = Uuid::Random(), .name = "video1", .volume = {}}).ok());
   }
   EXPECT_NE(Refusal(labelled).find("the label of LUN video1"), std::string::npos);
 
@@ -150,10 +150,21 @@ TEST_F(SweepLunsTest, ALabelThatComesMeanwhileEndsIt) {
   EXPECT_TRUE(luns->CheckStillBlank().ok());
   {
     const auto other = OpenLun(image, LunAccess::kReadWrite);
-    ASSERT_TRUE(WriteLabel(**other, {.lun = Uuid::Random(), .name = "mine"}).ok());
+    ASSERT_TRUE(WriteLabel(**other, {.lun = Uuid::Random(), .name = "mine", .volume = {}}).ok());
   }
   EXPECT_TRUE(absl::IsFailedPrecondition(luns->CheckStillBlank()));
   EXPECT_TRUE(absl::IsFailedPrecondition(RunSweep(*luns, SmallSweep()).status()));
+}
+
+TEST_F(SweepLunsTest, AFileSystemThatComesMeanwhileStays) {
+  const std::string image = MakeImage("a");
+  const auto luns = SweepLuns::Open({image}, 40 * kMiB);
+  ASSERT_TRUE(luns.ok()) << luns.status();
+  Overwrite(image, 1024 + 56, "\x53\xef");  // as mkfs.ext4 of another host would
+  Overwrite(image, 20 * kMiB, "its data");
+  EXPECT_TRUE(absl::IsFailedPrecondition(luns->CheckStillBlank()));
+  luns->Discard();
+  EXPECT_EQ(Content(image).substr(20 * kMiB, 8), "its data");
 }
 
 TEST_F(SweepLunsTest, APointThatDoesNotFitIsSaidBeforeAnythingIsWritten) {
