@@ -64,6 +64,7 @@ std::uint64_t FrameBytes(const PictureSize& size, FrameCodec codec) {
 absl::StatusOr<FrameFormat> ParseFrameFormat(const std::string& text) {
   const std::string name = absl::AsciiStrToLower(text);
   for (const PictureSize& size : PictureSizes()) {
+    if (name == size.name) return Unknown(text);  // and no size of 4 KiB
     for (const Codec& codec : kCodecs) {
       if (name != absl::StrCat(size.name, "-", codec.name)) continue;
       return FrameFormat{name, codec.extension, FrameBytes(size, codec.codec)};

@@ -37,8 +37,10 @@ class SweepLunsTest : public ::testing::Test {
     file << bytes;
   }
   static std::string Content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    std::string content(std::filesystem::file_size(path), '\xff');
+    std::ifstream(path, std::ios::binary)
+        .read(content.data(), static_cast<std::streamsize>(content.size()));
+    return content;
   }
   // Why the LUN is refused; nothing of it changes by that.
   static std::string Refusal(const std::string& path, const std::string& beside = "") {
