@@ -16,7 +16,7 @@ SCHEMA = json_schema.load("reel-bench.json")
 HOSTILE = "<script>alert(1)<!--script> & \"'"
 FRAMES = ("--format", "10000", "--seconds", "0.2", "--cached", "--quiet")
 SWEEP = ("--block-sizes", "16KiB,64KiB", "--stripe-breadths", "64KiB,1MiB", "--io-sizes", "256KiB",
-         "--depths", "1,4", "--seconds", "0.002", "--area", "40MiB", "--quiet")
+         "--seconds", "0.002", "--area", "40MiB", "--quiet", "--depths", "1,4")
 
 
 def run(program, *words, status=0, stdout=subprocess.PIPE):
@@ -167,14 +167,16 @@ def test_mkfs_makes_what_a_sweep_recommends(tmp_path):
 
 def test_a_swept_lun_can_be_labelled(tmp_path):
     image = make_images(tmp_path, 1)[0]
-    run("reel-bench", "sweep", *SWEEP, image)
+    document = bench("sweep", *SWEEP, "--metadata", "meta1", "--metadata", "meta2", image)
+    assert '["meta1", "meta2"]' in document["toml"]
     run("reel-label", "write", "video1", image)
     run("reel-bench", "sweep", *SWEEP, image, status=1)
 
 
 def test_a_sweep_that_was_killed_leaves_luns_that_can_be_labelled(tmp_path):
     image = make_images(tmp_path, 1)[0]
-    words = [os.path.join(BIN, "reel-bench"), "sweep", *SWEEP[:-1], "--runs", "1000", str(image)]
+    words = [os.path.join(BIN, "reel-bench"), "sweep", "--runs", "1000",
+             *(word for word in SWEEP if word != "--quiet"), str(image)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as sweep:
         for line in sweep.stderr:
             if "fresh" in line:  # it is measuring

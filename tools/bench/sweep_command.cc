@@ -127,6 +127,7 @@ Command AddSweep(CLI::App& program) {
   app->add_option("--io-sizes", arguments->io_sizes, "of a read or write")->capture_default_str();
   app->add_option("--depths", arguments->depths, "I/Os in flight")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->default_str("1,4,16");
   app->add_option("--area", arguments->area, "of each LUN that is written to")
       ->capture_default_str();
@@ -146,7 +147,9 @@ Command AddSweep(CLI::App& program) {
   app->add_option("--toml", arguments->toml, "write the description for mkfs.reelfs here");
   app->add_option("--volume", arguments->volume, "its name in that")->capture_default_str();
   app->add_option("--metadata", arguments->metadata,
-                  "a LUN for metadata alone, for that: it is not looked at here");
+                  "a LUN for metadata alone, for that: it is not looked at here")
+      ->expected(1)
+      ->take_all();
   arguments->output.AddTo(*app);
   return {app, [arguments] { return Run(*arguments); }};
 }
