@@ -20,7 +20,7 @@ constexpr char kHead[] = R"(<meta charset="utf-8">
  --bad: #ff8a80; --c0: #7aa7ff; --c1: #f5a64b; --c2: #5fcf9f; --c3: #f08ac4; --c4: #b59cff;
  --c5: #5ccbe0; --c6: #d8a27a; --c7: #b6c870; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 2rem 1.25rem 4rem; background: var(--page);
+body { margin: 0 auto; max-width: 74rem; padding: 2rem 1.25rem 4rem; background: var(--page);
  color: var(--ink); font: 15px/1.55 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; margin: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; }
 .subtitle { color: var(--soft); margin: .2rem 0 1.4rem; }
@@ -31,7 +31,7 @@ p { max-width: 46rem; }
  background: var(--card); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .75rem; text-align: left; white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; font-size: .85rem;
+th { white-space: normal; color: var(--soft); font-weight: 600; font-size: .85rem;
  border-bottom: 1px solid var(--edge); }
 tbody tr + tr td { border-top: 1px solid var(--grid); } .right { text-align: right; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: 0; }

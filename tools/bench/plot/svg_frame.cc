@@ -1,6 +1,7 @@
 #include "tools/bench/plot/svg_frame.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "tools/bench/plot/markup.h"
@@ -14,9 +15,9 @@ constexpr double kWidth = 760;
 constexpr std::size_t kMostText = 48;
 
 // Names may be longer than any picture.
-std::string Short(const std::string& text) {
-  if (text.size() <= kMostText) return text;
-  std::size_t end = kMostText;
+std::string Short(const std::string& text, std::size_t most = kMostText) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return text.substr(0, end) + "…";
 }
@@ -80,14 +81,18 @@ void SvgFrame::CategoriesBelow(const std::vector<std::string>& categories) {
   Draw(LineAt(left(), bottom(), right(), bottom(), "axis"));
   const double room =
       (right() - left()) / static_cast<double>(std::max<std::size_t>(1, categories.size()));
-  for (std::size_t i = 0; i < categories.size(); ++i) {
-    const auto characters = static_cast<std::size_t>(room / kCharacterWidth);
-    std::string text = categories[i];
-    // Two rows of them where one would not do.
-    if (text.size() > characters)
-      text = Short(text.substr(0, std::max<std::size_t>(3, 2 * characters - 2)));
-    const double down = categories[i].size() > characters && i % 2 == 1 ? 14 : 0;
-    Draw(TextAt(CategoryPlace(i, categories.size()), bottom() + 18 + down, "middle", text));
+  // Two rows of them where one would not do; and not every one where there are very many.
+  constexpr double kLeastRoom = 40;
+  const auto step = static_cast<std::size_t>(std::ceil(kLeastRoom / std::min(room, kLeastRoom)));
+  const auto characters =
+      static_cast<std::size_t>(room * static_cast<double>(step) / kCharacterWidth);
+  for (std::size_t i = 0; i < categories.size(); i += step) {
+    const bool long_one = categories[i].size() > characters;
+    const std::string text = long_one ? Short(categories[i], 2 * characters - 4) : categories[i];
+    const double half = kCharacterWidth * static_cast<double>(text.size()) / 2;
+    const double x = std::min(CategoryPlace(i, categories.size()), kWidth - half);
+    const double down = long_one && i / step % 2 == 1 ? 14 : 0;
+    Draw(TextAt(std::max(x, half), bottom() + 18 + down, "middle", text));
   }
 }
 
