@@ -50,7 +50,7 @@ absl::StatusOr<int> Run(const CompareArguments& arguments) {
 
 Command AddCompare(CLI::App& program) {
   const auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* app = program.add_subcommand("compare", "two results, as --json has printed them");
+  CLI::App* app = program.add_subcommand("compare", "two results, in JSON, as the others print it");
   app->add_option("FIRST", arguments->before, "a file with the JSON of a result")->required();
   app->add_option("SECOND", arguments->after, "another one, of the same command")->required();
   app->add_option("--tolerance", arguments->tolerance,
