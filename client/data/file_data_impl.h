@@ -143,7 +143,9 @@ class FileDataImpl : public FileData {
     const FileRef file = context_.table.Find(inode);
     if (file == nullptr) return false;
     MutexLock lock(file->mutex);
-    return !file->recall.under_way() && !file->kernel_pages.IsStale({0, kMaxFileBytes}) &&
+    // (A recall may be answered ahead of a drop that waits for a page: Recaller::Bypass.)
+    return !file->recall.under_way() && !file->kernel_pages.dropping() &&
+           !file->kernel_pages.IsStale({0, kMaxFileBytes}) &&
            file->grant.Has(kWholeFile, v1::TOKEN_SHARED);
   }
   bool IsReadInPieces(std::uint64_t inode) const override {

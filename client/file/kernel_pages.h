@@ -40,6 +40,8 @@ class KernelPages {
   // An invalidation waits for pages of the range, where they are locked, or will.
   bool IsDropped(const ByteRange& range) const;
   bool empty() const { return held_.empty(); }
+  // An invalidation waits: what it is to drop may be there yet, under whatever token.
+  bool dropping() const { return !drops_.empty(); }
   std::uint64_t fills() const { return fills_; }  // so far
   // The first range that may be held, at most `most_bytes` of it. REQUIRES: !empty().
   ByteRange First(std::uint64_t most_bytes) const;

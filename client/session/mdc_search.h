@@ -74,7 +74,8 @@ class MdcSearch {
   }
 
  private:
-  static constexpr int kRoundsOut = 4;
+  // Some half second of quick rounds: as long as a try there costs.
+  static constexpr int kRoundsOut = 24;
   struct Place {
     std::string address;
     int rounds_out;

@@ -55,7 +55,9 @@ void SessionImpl::SessionIsOver(const std::string& why) {
 // over. Not OK: whoever is there does not serve the volume.
 absl::Status SessionImpl::AskWhetherHere(const std::string& address, std::string* active) {
   const absl::StatusOr<MdcPlace> place = connector_.Where(address, options_.volume);
-  if (absl::IsUnavailable(place.status())) return place.status();
+  if (absl::IsUnavailable(place.status()) || absl::IsDeadlineExceeded(place.status())) {
+    return place.status();
+  }
   if (!place.ok() || place->here) return absl::OkStatus();  // (why not, its stream says)
   *active = place->address;
   return ErrnoStatus(EREMOTE, "a standby");

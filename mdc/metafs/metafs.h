@@ -83,6 +83,8 @@ struct MountOptions {
   // For repair: damage to the journal and to logs is no error; what is whole counts, and what was
   // lost is told here, one line each.
   std::vector<std::string>* salvage = nullptr;
+  // Called when the files are found, before anything is written to the store's chunks.
+  std::function<void()> before_change{};
 };
 
 class MetaFs {

@@ -254,6 +254,7 @@ absl::StatusOr<std::unique_ptr<MetaFs>> MetaFs::Mount(Space& space, const MountO
   std::unique_ptr<MetaFs> fs = Load(space, *reading, options, problems);
   if (!problems.empty()) return problems.front();
   if (!options.read_only) {
+    if (options.before_change) options.before_change();
     if (absl::Status s = fs->StartEpoch(1 - reading->slot); !s.ok()) return s;
   }
   return fs;

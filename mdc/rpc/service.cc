@@ -16,7 +16,9 @@ void SessionService::Where(WhereCall& call) {
   for (const VolumeRole* role : volumes_) {
     if (role->name() != call.request().volume()) continue;
     gate_.Welcome(call.context().peer());
+    // (Who has the seat, and may not speak now, may be about to lose it.)
     const VolumeServer* server = role->server();
+    if (server != nullptr && !server->MayAnswer()) server = nullptr;
     const VolumeRole::Active active = role->active();
     call.reply().set_here(server != nullptr);
     call.reply().set_epoch((server != nullptr ? server->epoch() : active.epoch).value());

@@ -37,13 +37,14 @@ class HeldSeat {
   void Begin(Events events);
 
   bool Holds() const { return seat_.Holds(clock_.NowMs()); }
-  // From the first promise on it answers nobody without a recent beat. It is to be kept by whoever
-  // answers; as of now is how old the last beat is. REQUIRES: all LUNs have reservations.
+  // While a promise lasts it answers nobody without a recent beat. It is to be kept by whoever
+  // answers; as of now is how old the last beat is. None is made where beats take long. REQUIRES:
+  // all LUNs have reservations.
   PeerSaid Promise();
   bool MayAnswer() const {
     const std::uint64_t now_ms = clock_.NowMs();
     if (!seat_.Holds(now_ms)) return false;
-    return !promised_.load(std::memory_order_seq_cst) || seat_.MayAnswer(now_ms);
+    return now_ms >= promised_until_ms_.load(std::memory_order_seq_cst) || seat_.MayAnswer(now_ms);
   }
   void Progress() { heartbeat_->Progress(); }
   void AllowLong() { heartbeat_->AllowLong(); }
@@ -69,7 +70,7 @@ class HeldSeat {
   std::unique_ptr<SeatLun> lun_;
   Seat seat_;
   bool maintenance_ = false;
-  std::atomic<bool> promised_{false};
+  std::atomic<std::uint64_t> promised_until_ms_{0};
   std::optional<Watchdog> watchdog_;
   std::optional<Heartbeat> heartbeat_;
 };

@@ -4,7 +4,7 @@
 
 namespace reel::mdc {
 
-void PeerSigns::Note(const PeerAnswer& answer) {
+void PeerSigns::Note(const PeerAnswer& answer, std::uint64_t asked_ms) {
   if (!answer.said) {
     switch (answer.failure) {
       case PeerFailure::kBroken:
@@ -24,9 +24,15 @@ void PeerSigns::Note(const PeerAnswer& answer) {
     sign_ = Sign::kGone;  // another process is there instead
     return;
   }
-  // One that has given the seat up says so in the block, which is not a held one's then.
-  promise_ = serves && said.answer_ms != 0 ? std::optional(said) : std::nullopt;
-  const bool stuck = promise_ && answer.said->beat_age_ms >= StuckStillMs(said.answer_ms);
+  // One that has given the seat up says so in the block, which is not a held one's then. What one
+  // has promised holds to its end, also where it promises no more.
+  if (serves && said.answer_ms != 0) {
+    promise_ = said;
+    promise_->until_ms = asked_ms + said.for_ms;
+  } else if (!promise_ || said.holder != promise_->holder || said.epoch != promise_->epoch) {
+    promise_.reset();
+  }
+  const bool stuck = promise_ && answer.said->beat_age_ms >= StuckStillMs(promise_->answer_ms);
   sign_ = stuck ? Sign::kStuck : Sign::kWell;
 }
 

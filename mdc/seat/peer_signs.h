@@ -16,13 +16,15 @@
 
 namespace reel::mdc {
 
-// A controller that serves a volume whose LUNs all have reservations promises, for its epoch, to
+// A controller that serves a volume whose LUNs all have reservations promises, for a while, to
 // answer nobody when its last beat that was carried out was sent more than `answer_ms` ago.
 struct PeerPromise {
   Uuid holder{};
   Epoch epoch{};
-  std::uint64_t answer_ms = 0;  // 0: it promises nothing
+  std::uint64_t answer_ms = 0;  // 0: it promises nothing more than it has
   std::uint64_t beat_ms = 0;    // how often it beats
+  std::uint64_t for_ms = 0;     // from the answer on
+  std::uint64_t until_ms = 0;   // at the least, by the clock of who asked
 };
 
 struct PeerSaid {
@@ -58,7 +60,8 @@ struct PeerSuspicion {
 
 class PeerSigns {
  public:
-  void Note(const PeerAnswer& answer);
+  // The answer to a question that was sent at `asked_ms`.
+  void Note(const PeerAnswer& answer, std::uint64_t asked_ms);
   // Its promise, while there is one.
   const std::optional<PeerPromise>& promise() const { return promise_; }
   // None: it is well, or nothing is known of it.

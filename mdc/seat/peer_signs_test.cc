@@ -9,7 +9,7 @@
 namespace reel::mdc {
 namespace {
 
-constexpr std::uint64_t kAnswerMs = 300, kBeatMs = 75;
+constexpr std::uint64_t kAnswerMs = 300, kBeatMs = 75, kForMs = 3'000;
 
 class PeerSignsTest : public testing::Test {
  protected:
@@ -17,19 +17,36 @@ class PeerSignsTest : public testing::Test {
     return {.promise = {.holder = SampleUuid(1),
                         .epoch = Epoch(7),
                         .answer_ms = kAnswerMs,
-                        .beat_ms = kBeatMs},
+                        .beat_ms = kBeatMs,
+                        .for_ms = kForMs},
             .beat_age_ms = beat_age_ms};
   }
-  void Says(const PeerSaid& said) { signs_.Note({.said = said}); }
-  void Fails(PeerFailure failure) { signs_.Note({.failure = failure}); }
+  void Says(const PeerSaid& said) { signs_.Note({.said = said}, asked_ms_); }
+  void Fails(PeerFailure failure) { signs_.Note({.failure = failure}, asked_ms_); }
   // 0: there is no suspicion.
   std::uint64_t StillMs() const {
     const auto suspicion = signs_.Suspicion();
     return suspicion ? suspicion->still_ms : 0;
   }
 
+  std::uint64_t asked_ms_ = 10'000;
   PeerSigns signs_;
 };
+
+TEST_F(PeerSignsTest, APromiseLastsFromTheQuestionOnAndIsNotTakenBack) {
+  Says(Serving());
+  EXPECT_EQ(signs_.promise()->until_ms, asked_ms_ + kForMs);
+  asked_ms_ += 1'000;
+  PeerSaid slow = Serving();
+  slow.promise.answer_ms = 0;  // its beats take long
+  Says(slow);
+  ASSERT_TRUE(signs_.promise());
+  EXPECT_EQ(signs_.promise()->until_ms, asked_ms_ - 1'000 + kForMs);
+  EXPECT_EQ(signs_.promise()->answer_ms, kAnswerMs);
+  slow.promise.epoch = Epoch(8);
+  Says(slow);
+  EXPECT_FALSE(signs_.promise()) << "of another epoch nothing was promised";
+}
 
 TEST_F(PeerSignsTest, AControllerThatAnswersAndBeatsIsWell) {
   Says(Serving());

@@ -51,7 +51,7 @@ void PeerWatch::Main() {
     const std::uint64_t began_ms = clock_.NowMs();
     const PeerAnswer answer = port_.Ask(address, volume_, PeerSilentMs(seat_ms_));
     MutexLock lock(mutex_);
-    if (address == address_) signs_.Note(answer);
+    if (address == address_) signs_.Note(answer, began_ms);
     const std::uint64_t due_ms = began_ms + PeerAskMs(seat_ms_);
     for (std::uint64_t now_ms = clock_.NowMs();
          !stopping_ && address == address_ && now_ms < due_ms; now_ms = clock_.NowMs()) {

@@ -198,9 +198,11 @@ ArbitrationResult Seat::Renew() {
   ArbitrationResult result = port_.Write(block_);
   if (result.outcome == ArbitrationOutcome::kLost)
     return Lose(std::string(result.status.message()));
+  const std::uint64_t ended_ms = clock_.NowMs();
   // Too late, a standby may have looked before it was there.
-  if (!Holds(clock_.NowMs())) return Lose(over);
+  if (!Holds(ended_ms)) return Lose(over);
   if (result.done()) {
+    beat_took_ms_.store(ended_ms - began_ms, std::memory_order_relaxed);
     beaten_ms_.store(began_ms, std::memory_order_release);
     until_ms_.store(ends_ms, std::memory_order_release);
   }

@@ -89,6 +89,15 @@ constexpr std::uint64_t WatchedBeatMs(std::uint64_t seat_ms) {
 constexpr std::uint64_t AnswerMs(std::uint64_t seat_ms) {
   return seat_ms / 5;
 }
+// It promises that for so long from each answer to a standby on, ...
+constexpr std::uint64_t PromiseMs(std::uint64_t seat_ms) {
+  return 2 * seat_ms;
+}
+// ... while its beats take no longer than this. Where they do, the promise runs out: on a LUN that
+// is slow for all it would be silent most of the time, and has its term to rest on.
+constexpr std::uint64_t PromptBeatMs(std::uint64_t answer_ms) {
+  return answer_ms / 3;
+}
 // Who has fenced it serves nobody before that has passed since the last beat may have been sent.
 constexpr std::uint64_t AnswersOverMs(std::uint64_t answer_ms) {
   return answer_ms + std::max<std::uint64_t>(answer_ms / 10, 20);

@@ -169,7 +169,12 @@ std::optional<EarlyClaim> Candidate::Early() {
   if (!suspicion) return std::nullopt;
   const auto since_ms = watch_->StandsStill(contest_.look, *suspicion);
   if (!since_ms) return std::nullopt;
-  return EarlyClaim{.answer_ms = suspicion->promise.answer_ms, .unchanged_since_ms = *since_ms};
+  const EarlyClaim early{.answer_ms = suspicion->promise.answer_ms,
+                         .promised_until_ms = suspicion->promise.until_ms,
+                         .unchanged_since_ms = *since_ms,
+                         .term_ms = contest_.look.block->seat_ms};
+  if (!early.PromiseCovers(*since_ms)) return std::nullopt;
+  return early;
 }
 
 bool Candidate::WaitForNextLook() {

@@ -55,14 +55,17 @@ absl::Status Refresh(OpenVolume& volume, const VolumeServerOptions& options) {
 std::uint64_t AnswersOver(const Contest& contest, SeatLun& lun, const Clock& clock) {
   const auto bytes = lun.Read();
   const bool same = bytes.ok() && *bytes == contest.look.bytes;
-  const std::uint64_t last_ms = same ? contest.early->unchanged_since_ms : clock.NowMs();
-  return last_ms + AnswersOverMs(contest.early->answer_ms);
+  const EarlyClaim& early = *contest.early;
+  const std::uint64_t last_ms = same ? early.unchanged_since_ms : clock.NowMs();
+  return last_ms + (early.PromiseCovers(last_ms) ? AnswersOverMs(early.answer_ms)
+                                                 : ClaimAfterMs(early.term_ms));
 }
 
 // The old holder may have changed the map since Refresh looked; now it cannot any more. (That takes
 // a moment that hardly ever comes, and then as long as a taker that dies: TakingMs.)
 absl::Status CheckMap(OpenVolume& volume) {
-  const auto now = ReadDescriptor(volume.seat_lun());
+  auto now = ReadDescriptor(volume.seat_lun());
+  for (int again = 0; again < 2 && !now.ok(); ++again) now = ReadDescriptor(volume.seat_lun());
   if (!now.ok()) return now.status();
   if (now->descriptor == volume.descriptor) return absl::OkStatus();
   return absl::AbortedError("the volume's map was changed in the moment of the takeover");

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "mdc/fence/fencer.h"
 #include "mdc/seat/held_seat.h"
+#include "mdc/seat/seat_times.h"
 #include "mdc/serve/volume_server.h"
 #include "volume/format/lun_scan.h"
 
@@ -27,7 +28,13 @@ namespace reel::mdc {
 // The holder's term is not known to be over; it has promised to answer nobody without a beat.
 struct EarlyClaim {
   std::uint64_t answer_ms = 0;           // as PeerPromise
+  std::uint64_t promised_until_ms = 0;   // likewise
   std::uint64_t unchanged_since_ms = 0;  // the end of a look that showed its last beat
+  std::uint64_t term_ms = 0;             // what it answers by where its promise has run out
+  // Whether the promise lasts to the end of a term that began then at the latest.
+  bool PromiseCovers(std::uint64_t beaten_ms) const {
+    return beaten_ms + ClaimAfterMs(term_ms) <= promised_until_ms;
+  }
 };
 
 // What a candidate brings: what it has open, and what it saw last.

@@ -72,7 +72,7 @@ absl::Status VolumeServer::OpenStore(std::unique_ptr<Fencer> fencer,
   store_options.cache_bytes = options_.cache_bytes;
   store_options.epoch = seat_->epoch();
   store_options.may_write = [this] { return CheckTerm(); };
-  store_options.before_recovery = [this, answers_over_ms] {
+  store_options.before_change = [this, answers_over_ms] {
     const std::uint64_t now_ms = clock_.NowMs();
     if (now_ms < answers_over_ms) SleepFor(std::chrono::milliseconds(answers_over_ms - now_ms));
   };

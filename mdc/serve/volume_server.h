@@ -161,6 +161,8 @@ class VolumeServer {
 
   // What a standby that watches this controller is told. Any thread.
   PeerSaid Promise();
+  // As HeldSeat's. Any thread.
+  bool MayAnswer() const { return seat_->MayAnswer(); }
 
   // Ends all streams, takes no more events, makes everything durable, closes the store and gives
   // the seat up as `farewell` says.

@@ -59,7 +59,6 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(OpenVolume& volume,
   auto store = absl::WrapUnique(new Store(volume, options));
   if (absl::Status status = store->Mount(); !status.ok()) return status;
   const std::uint64_t mounted_ms = SystemClock().NowMs();
-  if (options.before_recovery) options.before_recovery();
   if (absl::Status status = store->OpenDb(/*create=*/false); !status.ok()) return status;
   spdlog::info("metadata store: files found in {} ms, records recovered in {} ms",
                mounted_ms - began_ms, SystemClock().NowMs() - mounted_ms);
@@ -88,6 +87,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Format(OpenVolume& volume,
 absl::Status Store::Mount() {
   metafs::MountOptions mount;
   mount.read_only = options_.read_only;
+  mount.before_change = options_.before_change;
   if (!options_.read_only) {
     const auto reading = metafs::ReadSuperblock(space_);
     if (!reading.ok()) return reading.status();

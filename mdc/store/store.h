@@ -37,8 +37,8 @@ struct StoreOptions {
   std::uint64_t write_buffer_bytes = 64ull << 20;
   // Asked before each write to the LUNs, on any thread; what it refuses with ends the store.
   std::function<absl::Status()> may_write{};
-  // Called when the files are found, before any of them is changed or removed.
-  std::function<void()> before_recovery{};
+  // Called when the files are found, before any of them is changed or removed, or space used again.
+  std::function<void()> before_change{};
   RocksEnv::Wrap wrap_env{};  // for tests
 };
 

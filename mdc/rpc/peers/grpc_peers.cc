@@ -61,7 +61,8 @@ PeerAnswer GrpcPeers::Ask(const std::string& address, const std::string& volume,
   return {.said = PeerSaid{.promise = {.holder = *holder,
                                        .epoch = Epoch(reply.epoch()),
                                        .answer_ms = reply.answer_ms(),
-                                       .beat_ms = reply.beat_ms()},
+                                       .beat_ms = reply.beat_ms(),
+                                       .for_ms = reply.promise_ms()},
                            .beat_age_ms = reply.beat_age_ms()}};
 }
 

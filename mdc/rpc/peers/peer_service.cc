@@ -24,6 +24,7 @@ void PeerService::Watch(WatchCall& call) {
       reply.set_answer_ms(static_cast<std::uint32_t>(said.promise.answer_ms));
       reply.set_beat_ms(static_cast<std::uint32_t>(said.promise.beat_ms));
       reply.set_beat_age_ms(static_cast<std::uint32_t>(said.beat_age_ms));
+      reply.set_promise_ms(static_cast<std::uint32_t>(said.promise.for_ms));
     }
     return call.Finish(grpc::Status::OK);
   }
