@@ -49,7 +49,8 @@ ADAPTERS = {
                 r"tests/sim/meta_store\.cc"),
     "OpenSSL": (r"openssl/.*", r"proto/tls/.*|tools/pki/\w+\.(h|cc)"),
     "toml++": (r"toml\+\+/.*", r"volume/base/toml_reader\.cc"),
-    "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)"),
+    "io_uring": (r"liburing.*", r"volume/lun/uring(_test)?\.(h|cc)|"
+                 r"client/fuse/uring/uring_ring\.(h|cc)"),
     "libiscsi": (r"iscsi/.*", r"volume/iscsi/iscsi_(connection|login)\.cc"),
 }
 

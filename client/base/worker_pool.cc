@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "client/base/cpu_binding.h"
+
 namespace reel::client {
 
 void WorkerPool::Run(std::function<void()> work) {
@@ -37,6 +39,7 @@ void WorkerPool::TakeBack() {
 }
 
 void WorkerPool::Main() {
+  CpuBinding::Forget();  // of the worker of names that started it
   MutexLock lock(mutex_);
   while (!stopping_) {
     if (queue_.empty()) {

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/fuse/connection/fuse_session.h"
 #include "client/fuse/fuse_request.h"
-#include "client/fuse/fuse_session.h"
 #include "volume/base/env.h"
 
 namespace reel::client {
@@ -25,7 +25,7 @@ std::uint64_t UnchangedSeconds(const v1::Attr& attr) {
 // could write them came without the right to write, and a mapping changes them without a word.
 OpenMode ModeOf(const Request& request, int flags, const v1::Attr& attr) {
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
-  return {.direct = OpensDirect(request.cache(), FuseSession::Current().direct_io_mmap(),
+  return {.direct = OpensDirect(request.cache(), FuseSession::MapsDirectFiles(),
                                 {flags, attr.size_bytes(), UnchangedSeconds(attr),
                                  request.vfs().IsReadInPieces(attr.inode())}),
           .keeps_pages = reads && request.vfs().PagesAreGood(attr.inode())};

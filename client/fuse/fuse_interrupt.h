@@ -9,17 +9,31 @@
 #include <fuse_lowlevel.h>
 
 #include "client/base/interrupt.h"
+#include "client/fuse/request/pending_signals.h"
 
 namespace reel::client {
 
 class FuseInterrupt : public Interrupt {
  public:
-  explicit FuseInterrupt(fuse_req_t request) : request_(request) {}
+  explicit FuseInterrupt(fuse_req_t request);
 
   bool interrupted() const override;
 
  private:
   const fuse_req_t request_;
+  const PendingSignals pending_;
+};
+
+// The same for any signal.
+class AnySignal : public Interrupt {
+ public:
+  explicit AnySignal(fuse_req_t request);
+
+  bool interrupted() const override;
+
+ private:
+  const fuse_req_t request_;
+  const PendingSignals pending_;
 };
 
 // Whether SIGKILL is pending for a thread (the kernel turns every fatal signal into it), by its

@@ -14,12 +14,6 @@
 namespace reel::client {
 namespace {
 
-// Any signal ends the wait for a lock, as in Linux; the kernel goes on waiting by itself where the
-// signal's handler was set up for that.
-auto AnySignal(fuse_req_t request) {
-  return InterruptWhen([request] { return fuse_req_interrupted(request) != 0; });
-}
-
 FileLocks& LocksOf(fuse_req_t req) {
   return static_cast<FuseFileSystem*>(fuse_req_userdata(req))->locks;
 }
@@ -60,12 +54,14 @@ void OnGetlk(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, struct floc
 
 void OnSetlk(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, struct flock* lock,
              int sleeps) {
-  const auto interrupt = AnySignal(req);
+  // Any signal ends the wait for a lock, as in Linux; the kernel goes on waiting by itself where
+  // the signal's handler was set up for that.
+  const AnySignal interrupt(req);
   ReplyStatus(req, LocksOf(req).Set(RangeOf(inode, *info, *lock), sleeps != 0, &interrupt));
 }
 
 void OnFlock(fuse_req_t req, fuse_ino_t inode, fuse_file_info* info, int operation) {
-  const auto interrupt = AnySignal(req);
+  const AnySignal interrupt(req);
   const int what = operation & ~LOCK_NB;
   const FileLocks::Lock lock{.inode = inode,
                              .kind = v1::LOCK_WHOLE,

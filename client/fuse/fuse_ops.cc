@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "client/fuse/connection/fuse_session.h"
 #include "client/fuse/fuse_files.h"
 #include "client/fuse/fuse_locks.h"
 #include "client/fuse/fuse_reply.h"
 #include "client/fuse/fuse_request.h"
-#include "client/fuse/fuse_session.h"
 #include "client/fuse/remount_message.h"
 #include "proto/status.h"
 #include "spdlog/spdlog.h"

@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "client/data/file_data.h"
+#include "client/fuse/connection/fuse_session.h"
 #include "client/fuse/fuse_ops.h"
-#include "client/fuse/fuse_session.h"
 #include "client/locks/file_locks.h"
 #include "client/mount/mount_options.h"
 #include "client/mount/mount_retry.h"

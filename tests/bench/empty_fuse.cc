@@ -21,9 +21,9 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "client/fuse/connection/fuse_session.h"
 #include "client/fuse/exit_signals.h"
 #include "client/fuse/fuse_reply.h"
-#include "client/fuse/fuse_session.h"
 #include "volume/base/mutex.h"
 
 namespace reel::client {
@@ -226,7 +226,7 @@ int Run(FuseSession::Options options, std::uint64_t data_bytes, bool page_cache)
     std::fprintf(stderr, "%s\n", std::string(session.status().message()).c_str());
     return 1;
   }
-  std::printf("ready\n");
+  std::printf("ready, by %s\n", (*session)->over_uring() ? "io_uring" : "/dev/fuse");
   std::fflush(stdout);
   ExitSignals::Wait();
   return 0;
@@ -244,7 +244,10 @@ int main(int argc, char** argv) {
   app.add_option("--size", data_bytes, "size of DIR/data, e.g. 4GiB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--threads", options.threads, "idle workers kept");
+  bool dev_fuse = false;
+  app.add_flag("--dev-fuse", dev_fuse, "not over io_uring, also where the kernel offers it");
   app.add_flag("--page-cache", page_cache, "files go through the kernel's page cache");
   CLI11_PARSE(app, argc, argv);
+  if (dev_fuse) options.uring = reel::client::UringChoice::kOff;
   return reel::client::Run(options, data_bytes, page_cache);
 }

@@ -1,4 +1,4 @@
-#include "client/fuse/fuse_refuser.h"
+#include "client/fuse/connection/fuse_refuser.h"
 
 #include <fcntl.h>
 #include <linux/fuse.h>

@@ -1,17 +1,8 @@
-// A mounted FUSE connection: the mount itself, the handshake with the kernel, and the workers that
-// read requests and hand them to a libfuse call table.
+// A mounted FUSE connection: the mount itself, the handshake with the kernel, and what serves its
+// requests with a libfuse call table.
 //
-// The read loop is our own: each worker reads a request into a buffer laid so that a WRITE's
-// payload falls on a page, which lets it go to the LUNs without a copy, and libfuse only decodes
-// it. Flags that libfuse 3.14 does not know are put into the INIT reply on its way to the kernel.
-// Invariants:
-//   1. A request is answered by the worker that read it, before that worker reads another; but for
-//      direct ones that are parked, which another worker serves later.
-//   2. While requests wait there is a worker to read them: the last idle worker that takes one
-//      starts another, up to max_threads. (A request may wait for a second one that the kernel
-//      sends on its behalf, such as the write-back of a page that a recall drops.) At the limit
-//      they wait in the kernel.
-//   3. Direct requests, which may wait for other hosts, take not all workers (DirectGate).
+// How requests come is the kernel's and our choice: all by /dev/fuse (DevFuseWorkers), or by
+// io_uring (UringServer) but for what the kernel keeps to /dev/fuse. The calls do not see it.
 // Threads: what tells the kernel, and ended, come from any thread; the others from the owner's.
 #pragma once
 
@@ -19,30 +10,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/base/wait_limits.h"
-#include "client/fuse/direct_gate.h"
-#include "client/fuse/fuse_refuser.h"
+#include "client/fuse/connection/dev_fuse_workers.h"
+#include "client/fuse/connection/uring_choice.h"
+#include "client/fuse/request/direct_gate.h"
+#include "client/fuse/request/fuse_dispatcher.h"
+#include "client/fuse/request/kernel_request.h"
+#include "client/fuse/uring/uring_server.h"
 #include "volume/base/mutex.h"
 
-struct fuse_conn_info;
 struct fuse_lowlevel_ops;
-struct fuse_session;
-struct iovec;
 
 namespace reel::client {
-
-// The largest READ and WRITE: what libfuse 3.14 negotiates at most, and the kernel's default limit.
-inline constexpr std::uint32_t kMaxFuseRequestBytes = 1 << 20;
 
 class FuseSession {
  public:
@@ -56,6 +42,7 @@ class FuseSession {
     std::uint32_t max_background = kMaxFuseBackground;
     DirectGate::Options direct{
         .max_served = kMaxDirectServed, .max_parked = kMaxDirectParked, .stall_ms = kDirectStallMs};
+    UringChoice uring = UringChoice::kAuto;
     // Asks for shared mappings of FOPEN_DIRECT_IO files (kernel 6.6 and later).
     bool direct_io_mmap = true;
     // Called once, by a worker, when somebody has unmounted the file system or broken the
@@ -73,7 +60,9 @@ class FuseSession {
   ~FuseSession();
 
   // Whether files opened with FOPEN_DIRECT_IO can be mapped shared. Fixed by the handshake.
-  bool direct_io_mmap() const { return direct_io_mmap_.load(std::memory_order_acquire); }
+  bool direct_io_mmap() const { return dispatcher_.direct_io_mmap(); }
+  // Whether requests come by io_uring.
+  bool over_uring() const { return uring_ != nullptr; }
 
   // Drops the kernel's pages of an inode in that range (a length of 0: to its end), and its
   // attributes. Waits for page-cache requests in flight: never from a worker, nor under a lock that
@@ -105,13 +94,18 @@ class FuseSession {
 
   // ---- for calls, on the worker that serves them ----
 
-  static const FuseSession& Current();
-  // The worker's page-aligned memory for a reply's data, kMaxFuseRequestBytes long. It overlaps the
-  // payload of a WRITE, and only of a WRITE.
+  // Whether files opened with FOPEN_DIRECT_IO can be mapped shared.
+  static bool MapsDirectFiles();
+  // Page-aligned memory for a reply's data, kMaxFuseRequestBytes long. It overlaps the payload of
+  // a WRITE, and of no READ or READDIR.
   static std::span<std::byte> ReplyBuffer();
   // Whether the READ or WRITE being served comes from the page cache rather than from an
   // application's buffer: libfuse keeps the bit that tells to itself.
   static bool IsPageCacheRequest();
+
+  // Whether the kernel may not tell that the caller of the request being served was interrupted
+  // (over io_uring). Never of a write-back, which has no caller and must not be given up.
+  static bool MayMissInterrupt();
 
   // Requests that libfuse 3.14 does not know, shown to it as others that begin alike: a GETATTR
   // that wants the reply of STATX, and a CREATE that is open(O_TMPFILE).
@@ -119,47 +113,28 @@ class FuseSession {
   static bool IsTmpfile();
 
  private:
-  struct Worker;
+  FuseSession(const Options& options, UringChoice uring);
 
-  explicit FuseSession(const Options& options);
-
-  static void OnInit(void* userdata, fuse_conn_info* connection);
-  static ssize_t WriteReply(int fd, iovec* parts, int count, void* userdata);
-
+  static absl::StatusOr<std::unique_ptr<FuseSession>> TryMount(const Options& options,
+                                                               UringChoice uring,
+                                                               const fuse_lowlevel_ops& ops,
+                                                               void* userdata);
   absl::Status Open(const fuse_lowlevel_ops& ops, void* userdata);
+  // Makes what serves io_uring ready, where it is wanted and offered.
+  absl::Status PrepareUring();
   absl::Status AwaitHandshake();
-  bool StartWorker() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run(Worker& worker);
   void End();
-  // False when the worker is to end.
-  bool ServeOne(Worker& worker);
-  // A direct READ or WRITE: of an application's buffer.
-  static bool IsDirect(const Worker& worker);
-  // False: the gate keeps it, and another worker serves it later.
-  bool EnterGate(Worker& worker, std::size_t length);
-  void Serve(Worker& worker, std::size_t length);
-  // False: there are enough.
-  bool BecomeIdle();
-  // The kernel's pages there, and attributes; attributes alone where `first_byte` is negative.
-  void Notify(std::uint64_t inode, std::int64_t first_byte, std::int64_t length_bytes);
-  void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerParked(const DirectGate::Parked& parked, int error);
 
   const Options options_;
-  fuse_session* session_ = nullptr;
-  int fd_ = -1;  // /dev/fuse, as session_ has it
-  std::atomic<bool> direct_io_mmap_{false};
-  std::atomic<bool> stop_{false};
-  std::atomic<bool> refuse_{false};
-  std::optional<FuseRefuser> refuser_;
+  const UringChoice uring_choice_;
+  FuseDispatcher dispatcher_;
   DirectGate gate_;
-  // Workers that wait for a request, or are about to. (Of one that ends with the connection it is
-  // no matter.)
-  std::atomic<std::int32_t> idle_{0};
+  DevFuseWorkers dev_fuse_;
+  std::unique_ptr<UringServer> uring_;  // set before the handshake
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::list<std::unique_ptr<Worker>> workers_ ABSL_GUARDED_BY(mutex_);
-  std::uint32_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };

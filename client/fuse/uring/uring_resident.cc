@@ -1,0 +1,127 @@
+#include "client/fuse/uring/uring_resident.h"
+
+#include <linux/fuse.h>
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "client/base/cpu_binding.h"
+#include "client/base/interrupt.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+
+UringResident::UringResident(UringStage& stage, UringEntry& entry, const Wakers& wakers,
+                             const Calls& calls)
+    : stage_(stage), entry_(entry), wakers_(wakers), calls_(calls) {}
+
+bool UringResident::Start() {
+  try {
+    thread_ = std::thread([this] { Main(); });
+  } catch (const std::system_error& error) {
+    spdlog::warn("starting a worker of FUSE over io_uring: {}", error.what());
+    return false;
+  }
+  return true;
+}
+
+void UringResident::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void UringResident::Main() {
+  pthread_setname_np(pthread_self(), "reel-fuse");
+  CpuBinding::BindTo(entry_.queue());
+  UringRing ring;
+  const absl::Status made = ring.Init(4);
+  stage_.Report(made);
+  if (!made.ok()) return;
+  const int dev_fuse = stage_.Await(UringStage::Stage::kRegisterResidents);
+  if (dev_fuse < 0) return;
+  ring.Use(dev_fuse);
+  ring.Watch(wakers_.refusing);
+  ring.Watch(wakers_.ended);
+  const absl::Status registered = Register(ring);
+  stage_.Report(registered);
+  if (!registered.ok()) return;
+  while (!stage_.ended()) {
+    if (has_request_ && ServeRequest()) ring.Commit(entry_);
+    if (stage_.ended()) break;
+    if (!Wait(ring)) break;
+  }
+}
+
+// When nothing comes for a while, the memory that a large request has left is freed.
+bool UringResident::Wait(UringRing& ring) {
+  const auto completed = [this](UringEntry* entry, int result) { OnCompletion(entry, result); };
+  if (has_request_ || !entry_.is_large()) return ring.Wait(completed);
+  completed_ = false;
+  if (!ring.WaitFor(kUringLeisureMs, completed)) return false;
+  if (!completed_) entry_.GiveBack();
+  return true;
+}
+
+absl::Status UringResident::Register(UringRing& ring) {
+  ring.Register(entry_);
+  const bool entered =
+      ring.Submit([this](UringEntry* entry, int result) { OnCompletion(entry, result); });
+  if (entered && refusal_ == 0) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("the kernel refuses FUSE over io_uring: ", std::strerror(refusal_)));
+}
+
+void UringResident::OnCompletion(UringEntry* entry, int result) {
+  completed_ = true;
+  if (entry == nullptr) return;  // the stage
+  has_request_ = result == 0;
+  if (result == 0) return;
+  refusal_ = -result;
+  if (result == -ENOTCONN || result == -ECONNABORTED) {
+    calls_.on_end();
+  } else if (result != -ECANCELED) {
+    spdlog::error("FUSE over io_uring: a worker's command ended with {}", std::strerror(-result));
+  }
+}
+
+bool UringResident::ServeRequest() {
+  // Either whoever stops us sees that it is served, or it is seen here.
+  serving_.store(true, std::memory_order_seq_cst);
+  const UringStage::Stage stage = stage_.now();
+  Served served = Served::kAnswered;
+  if (stage < UringStage::Stage::kStopped) {
+    if (entry_.Take()) {
+      ChooseCpu();
+      served = calls_.serve(entry_);
+    }
+  } else if (stage == UringStage::Stage::kRefusing) {
+    if (entry_.Take() && !entry_.ReplyError(ENOTCONN)) served = Served::kRefused;
+  }
+  serving_.store(false, std::memory_order_seq_cst);
+  if (stage == UringStage::Stage::kStopped || stage == UringStage::Stage::kEnded) return false;
+  has_request_ = false;
+  return served == Served::kAnswered || (served == Served::kKept && AwaitBack());
+}
+
+void UringResident::ChooseCpu() const {
+  const bool data = entry_.opcode() == FUSE_READ || entry_.opcode() == FUSE_WRITE;
+  data ? CpuBinding::Release() : CpuBinding::BindTo(entry_.queue());
+}
+
+void UringResident::TakeBack() {
+  MutexLock lock(mutex_);
+  back_ = true;
+  changed_.NotifyAll();
+}
+
+bool UringResident::AwaitBack() {
+  MutexLock lock(mutex_);
+  while (!back_ && !stage_.ended()) changed_.WaitFor(mutex_, kPoll);
+  const bool back = back_;
+  back_ = false;
+  return back;
+}
+
+}  // namespace reel::client

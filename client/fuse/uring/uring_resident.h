@@ -1,0 +1,80 @@
+// A thread with one entry of a queue for good, and a ring of its own: it serves the entry's
+// requests one by one. Answering one and fetching the next is one system call.
+//
+// It runs on its queue's CPU, which asked, as long as the requests are about names: waking another
+// CPU is what costs there. Reads and writes are served anywhere, so that one stream has all CPUs.
+// Threads: as said at each method.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "client/fuse/uring/uring_entry.h"
+#include "client/fuse/uring/uring_ring.h"
+#include "client/fuse/uring/uring_stage.h"
+#include "volume/base/mutex.h"
+
+namespace reel::client {
+
+class UringResident {
+ public:
+  enum class Served {
+    kAnswered,
+    kKept,     // for later: the entry comes back by TakeBack
+    kRefused,  // meanwhile: the entry is lost
+  };
+  struct Calls {
+    // Serves the entry's request.
+    std::function<Served(UringEntry&)> serve;
+    // The connection has ended.
+    std::function<void()> on_end;
+  };
+  // The descriptors can be read from when the stage is kRefusing, and kEnded.
+  struct Wakers {
+    int refusing = -1;
+    int ended = -1;
+  };
+  UringResident(UringStage& stage, UringEntry& entry, const Wakers& wakers, const Calls& calls);
+  UringResident(const UringResident&) = delete;
+  UringResident& operator=(const UringResident&) = delete;
+  ~UringResident() { Join(); }
+
+  // Of the owner. False where no thread can be started.
+  bool Start();
+  void Join();
+  // From any thread: the entry, with an answer.
+  void TakeBack();
+  // From any thread: whether it serves a request. Once the stage is kStopped it begins none.
+  bool serving() const { return serving_.load(std::memory_order_seq_cst); }
+
+ private:
+  void Main();
+  absl::Status Register(UringRing& ring);
+  // False: the ring cannot be used.
+  bool Wait(UringRing& ring);
+  // What has completed: whether there is a request.
+  void OnCompletion(UringEntry* entry, int result);
+  // True: it has an answer. It is left where it is, or for good, else.
+  bool ServeRequest();
+  bool AwaitBack();
+  void ChooseCpu() const;
+
+  UringStage& stage_;
+  UringEntry& entry_;
+  const Wakers wakers_;
+  const Calls& calls_;
+  std::thread thread_;
+  std::atomic<bool> serving_{false};
+
+  // Of its thread.
+  bool has_request_ = false;
+  bool completed_ = false;  // something, in the last wait
+  int refusal_ = 0;         // errno of a command that the kernel refused
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool back_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace reel::client
