@@ -120,11 +120,14 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse.mount_options.emplace_back("default_permissions");
   fuse.threads = options_.threads;
   fuse.direct_io_mmap = options_.direct_io_mmap;
+  fuse.uring = options_.uring;
   fuse.on_end = std::move(on_end);
   absl::StatusOr<std::unique_ptr<FuseSession>> mounted =
       FuseSession::Mount(fuse, FuseCallTable(), &*file_system_);
   if (!mounted.ok()) return mounted.status();
   fuse_ = *std::move(mounted);
+  spdlog::info("{}: FUSE by {}", options_.mount_point,
+               fuse_->over_uring() ? "io_uring" : "/dev/fuse");
   if (absl::Status status = CompleteFlags(options_.mount_point, options_.flags); !status.ok()) {
     return status;
   }

@@ -142,6 +142,15 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
       return Wrong(absl::StrCat("option cache=", value, ": wants auto, direct or page"));
     }
     options.cache = choice->second;
+  } else if (key == "uring") {
+    constexpr std::pair<std::string_view, UringChoice> kChoices[] = {
+        {"auto", UringChoice::kAuto}, {"on", UringChoice::kOn}, {"off", UringChoice::kOff}};
+    const auto* choice = std::find_if(std::begin(kChoices), std::end(kChoices),
+                                      [&](const auto& pair) { return pair.first == value; });
+    if (choice == std::end(kChoices)) {
+      return Wrong(absl::StrCat("option uring=", value, ": wants auto, on or off"));
+    }
+    options.uring = choice->second;
   } else if (key == "readahead") {
     absl::StatusOr<std::uint64_t> size = ParseSize(value);
     if (!size.ok()) return Wrong(absl::StrCat("option readahead: ", size.status().message()));
@@ -371,6 +380,8 @@ Options:
   writebehind=SIZE            memory for small writes on their way to the LUNs (64M); 0: none
   flush_on_close              close(2) waits until what was written is durable
   nommap                      with cache=auto: behave as on kernels before 6.6
+  uring=auto|on|off           FUSE over io_uring: where the kernel offers it (auto), or the mount
+                              fails (on), or never
   nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds

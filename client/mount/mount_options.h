@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/fuse/connection/uring_choice.h"
 #include "client/fuse/open_mode.h"
 #include "client/inode/atime_policy.h"
 #include "client/mount/mount_flags.h"
@@ -60,8 +61,9 @@ struct MountOptions {
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
-  bool netdev = false;         // it says so itself that it is of the network (_netdev)
-  bool remount = false;        // what is mounted there changes; named options alone
+  UringChoice uring = UringChoice::kAuto;
+  bool netdev = false;   // it says so itself that it is of the network (_netdev)
+  bool remount = false;  // what is mounted there changes; named options alone
   bool foreground = false;
   bool verbose = false;
 

@@ -102,13 +102,10 @@ TEST(Remount, ARemountChangesTheNamedOptions) {
 
 TEST(Remount, ARemountNamesUnchangeableOptions) {
   const MountOptions now = WithOptions("mdc=a,luns=/x");
-  const std::pair<const char*, const char*> rows[] = {{"mdc=b", "mdc"},
-                                                      {"luns=/y", "luns"},
-                                                      {"cache=page", "cache"},
-                                                      {"log=/y", "log"},
-                                                      {"noallow_other", "allow_other"},
-                                                      {"dirsync", "dirsync"},
-                                                      {"frobnicate", "frobnicate"}};
+  const std::pair<const char*, const char*> rows[] = {
+      {"mdc=b", "mdc"},       {"luns=/y", "luns"},         {"cache=page", "cache"},
+      {"uring=off", "uring"}, {"log=/y", "log"},           {"noallow_other", "allow_other"},
+      {"dirsync", "dirsync"}, {"frobnicate", "frobnicate"}};
   for (const auto& [list, named] : rows) {
     EXPECT_THAT(std::string(Remounted(now, list).status().message()), HasSubstr(named)) << list;
   }
@@ -136,6 +133,9 @@ TEST(MountOptions, Table) {
   EXPECT_TRUE(WithOptions("_netdev").netdev);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
+  EXPECT_EQ(WithOptions("ro").uring, UringChoice::kAuto);
+  EXPECT_EQ(WithOptions("uring=on").uring, UringChoice::kOn);
+  EXPECT_EQ(WithOptions("uring=off").uring, UringChoice::kOff);
   EXPECT_TRUE(WithOptions("rw").keep_names);
   EXPECT_FALSE(WithOptions("nokeepnames").keep_names);
   EXPECT_TRUE(WithOptions("ro").read_only);
@@ -189,6 +189,7 @@ TEST(MountOptions, ErrorsNameTheWord) {
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a,ro,b"}), HasSubstr("unknown option b"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "colour=red"}), HasSubstr("colour="));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "cache=fast"}), HasSubstr("cache=fast"));
+  EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "uring=yes"}), HasSubstr("uring=yes"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "threads=0"}), HasSubstr("threads=0"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a:0"}), HasSubstr("a:0"));
   EXPECT_THAT(ErrorOf({"VOL", "/mnt", "-o", "mdc=a:99999"}), HasSubstr("a:99999"));

@@ -263,3 +263,26 @@ def test_a_mount_by_hand_is_one_of_the_network(mounts):
     with open("/run/mount/utab", encoding="utf-8") as utab:
         lines = [line for line in utab if f"TARGET={directory} " in line]
     assert len(lines) == 1 and "OPTS=_netdev" in lines[0], "a shutdown would not know"
+
+
+def enable_uring():
+    try:
+        with open("/sys/module/fuse/parameters/enable_uring") as parameter:
+            return parameter.read().strip() == "Y"
+    except FileNotFoundError:
+        return False
+
+
+def test_fuse_over_io_uring(mounts):
+    """The log says what is used; whoever insists on it is told what to do."""
+    for options, wanted in (("uring=off", "/dev/fuse"),
+                            ("uring=auto", "io_uring" if enable_uring() else "/dev/fuse")):
+        with open(f"{mounts.mount(options)}.log") as log:
+            assert f"FUSE by {wanted}" in log.read(), options
+    directory = os.path.join(mounts.scratch, "insists")
+    os.makedirs(directory)
+    if enable_uring():
+        with open(f"{mounts.mount('uring=on', directory)}.log") as log:
+            assert "FUSE by io_uring" in log.read()
+    else:
+        assert "enable_uring" in mounts.refused(directory, f"{mounts.where},uring=on")
