@@ -104,7 +104,7 @@ TEST(Remount, ARemountNamesUnchangeableOptions) {
   const MountOptions now = WithOptions("mdc=a,luns=/x");
   const std::pair<const char*, const char*> rows[] = {
       {"mdc=b", "mdc"},       {"luns=/y", "luns"},         {"cache=page", "cache"},
-      {"uring=off", "uring"}, {"log=/y", "log"},           {"noallow_other", "allow_other"},
+      {"uring=on", "uring"},  {"log=/y", "log"},           {"noallow_other", "allow_other"},
       {"dirsync", "dirsync"}, {"frobnicate", "frobnicate"}};
   for (const auto& [list, named] : rows) {
     EXPECT_THAT(std::string(Remounted(now, list).status().message()), HasSubstr(named)) << list;
@@ -133,7 +133,8 @@ TEST(MountOptions, Table) {
   EXPECT_TRUE(WithOptions("_netdev").netdev);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
-  EXPECT_EQ(WithOptions("ro").uring, UringChoice::kAuto);
+  EXPECT_EQ(WithOptions("ro").uring, UringChoice::kOff);
+  EXPECT_EQ(WithOptions("uring=auto").uring, UringChoice::kAuto);
   EXPECT_EQ(WithOptions("uring=on").uring, UringChoice::kOn);
   EXPECT_EQ(WithOptions("uring=off").uring, UringChoice::kOff);
   EXPECT_TRUE(WithOptions("rw").keep_names);

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from cluster import BIN, run, until
+from fuse_way import offers_uring
 
 PROGRAM = os.path.join(BIN, "mount.reelfs")
 # So long a controller waits for the lease of a host that is gone.
@@ -265,23 +266,15 @@ def test_a_mount_by_hand_is_one_of_the_network(mounts):
     assert len(lines) == 1 and "OPTS=_netdev" in lines[0], "a shutdown would not know"
 
 
-def enable_uring():
-    try:
-        with open("/sys/module/fuse/parameters/enable_uring") as parameter:
-            return parameter.read().strip() == "Y"
-    except FileNotFoundError:
-        return False
-
-
 def test_fuse_over_io_uring(mounts):
     """The log says what is used; whoever insists on it is told what to do."""
-    for options, wanted in (("uring=off", "/dev/fuse"),
-                            ("uring=auto", "io_uring" if enable_uring() else "/dev/fuse")):
+    for options, wanted in (("rw", "/dev/fuse"), ("uring=off", "/dev/fuse"),
+                            ("uring=auto", "io_uring" if offers_uring() else "/dev/fuse")):
         with open(f"{mounts.mount(options)}.log") as log:
             assert f"FUSE by {wanted}" in log.read(), options
     directory = os.path.join(mounts.scratch, "insists")
     os.makedirs(directory)
-    if enable_uring():
+    if offers_uring():
         with open(f"{mounts.mount('uring=on', directory)}.log") as log:
             assert "FUSE by io_uring" in log.read()
     else:

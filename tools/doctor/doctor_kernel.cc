@@ -107,15 +107,6 @@ std::vector<Finding> FuseFindings(const HostTrees& trees) {
         "fuse", "fusectl", "is not mounted: a mount that hangs cannot be aborted by hand",
         "mount -t fusectl fusectl /sys/fs/fuse/connections"));
   }
-  const std::string enabled = TextAt(trees.sys + "/module/fuse/parameters/enable_uring");
-  if (enabled == "Y") {
-    findings.push_back(Finding::Ok("fuse", "io_uring", "is offered to mounts made from now on"));
-  } else if (!enabled.empty()) {
-    findings.push_back(Finding::Warning(
-        "fuse", "io_uring", "is off: calls on names are several times slower without",
-        "echo Y > /sys/module/fuse/parameters/enable_uring, and mount anew; at boot: `options fuse "
-        "enable_uring=1` in /etc/modprobe.d"));
-  }
   return findings;
 }
 

@@ -98,15 +98,6 @@ TEST_F(DoctorTest, NoFuseIsAFailure) {
   EXPECT_EQ(findings[1].level, Level::kOk);
 }
 
-TEST_F(DoctorTest, FuseOverIoUringThatIsOffIsAWarning) {
-  EXPECT_EQ(FuseFindings(trees_).size(), 2u);  // a kernel without it
-  Write("/sys/module/fuse/parameters/enable_uring", "N\n");
-  EXPECT_EQ(FuseFindings(trees_).back().level, Level::kWarning);
-  EXPECT_THAT(FuseFindings(trees_).back().todo, HasSubstr("enable_uring"));
-  Write("/sys/module/fuse/parameters/enable_uring", "Y\n");
-  EXPECT_EQ(FuseFindings(trees_).back().level, Level::kOk);
-}
-
 TEST_F(DoctorTest, PathsOfAMultipathDeviceAreCounted) {
   Write("/sys/block/dm-3/dm/uuid", "mpath-36001405aaaa\n");
   Write("/sys/block/dm-3/dm/name", "meta1\n");

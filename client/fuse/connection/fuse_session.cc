@@ -73,11 +73,25 @@ absl::StatusOr<std::unique_ptr<FuseSession>> FuseSession::Mount(const Options& o
     uring = UringChoice::kOff;
   }
   auto session = TryMount(options, uring, ops, userdata);
+  if (session.ok()) (*session)->TellOfEnd();
   if (uring != UringChoice::kAuto || !absl::IsUnimplemented(session.status())) return session;
   // It was promised in the handshake, so only another mount can do without.
   spdlog::warn("{}: {}; FUSE goes through /dev/fuse", options.mount_point,
                std::string(session.status().message()));
-  return TryMount(options, UringChoice::kOff, ops, userdata);
+  session = TryMount(options, UringChoice::kOff, ops, userdata);
+  if (session.ok()) (*session)->TellOfEnd();
+  return session;
+}
+
+// Not before it is mounted: one that is given up for another ends as well.
+void FuseSession::TellOfEnd() {
+  bool ended = false;
+  {
+    MutexLock lock(mutex_);
+    tells_of_end_ = true;
+    ended = ended_;
+  }
+  if (ended && options_.on_end) options_.on_end();
 }
 
 absl::StatusOr<std::unique_ptr<FuseSession>> FuseSession::TryMount(const Options& options,
@@ -158,7 +172,7 @@ void FuseSession::End() {
   bool first = false;
   {
     MutexLock lock(mutex_);
-    first = !ended_;
+    first = !ended_ && tells_of_end_;
     ended_ = true;
     changed_.NotifyAll();
   }

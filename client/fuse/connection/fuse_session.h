@@ -119,6 +119,7 @@ class FuseSession {
                                                                UringChoice uring,
                                                                const fuse_lowlevel_ops& ops,
                                                                void* userdata);
+  void TellOfEnd();
   absl::Status Open(const fuse_lowlevel_ops& ops, void* userdata);
   // Makes what serves io_uring ready, where it is wanted and offered.
   absl::Status PrepareUring();
@@ -137,6 +138,7 @@ class FuseSession {
   CondVar changed_;
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool tells_of_end_ ABSL_GUARDED_BY(mutex_) = false;  // TellOfEnd
 };
 
 }  // namespace reel::client

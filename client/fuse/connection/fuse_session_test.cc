@@ -110,7 +110,7 @@ class FuseSessionTest : public ::testing::TestWithParam<UringChoice> {
     ASSERT_EQ(access("/dev/fuse", R_OK | W_OK), 0)
         << "this test mounts a FUSE file system and needs /dev/fuse";
     if (GetParam() == UringChoice::kOn && !KernelOffersUring()) {
-      GTEST_SKIP() << "the kernel does not offer FUSE over io_uring (deploy/enable-uring)";
+      GTEST_SKIP() << "the kernel does not offer FUSE over io_uring";
     }
     char name[] = "/tmp/fuse_session_test.XXXXXX";
     ASSERT_NE(mkdtemp(name), nullptr);

@@ -48,6 +48,7 @@ bool HasPendingSignal(pid_t thread, SignalKind kind) {
 
 bool PendingSignals::Seen() const {
   if (thread_ <= 0) return false;
+  if (believed_.load(std::memory_order_relaxed)) return true;
   const std::int64_t now_ms = SteadyMs();
   std::int64_t next_ms = next_look_ms_.load(std::memory_order_relaxed);
   if (next_ms == 0) {  // a call that does not wait is not worth a look
@@ -59,7 +60,9 @@ bool PendingSignals::Seen() const {
     return false;
   }
   const bool seen = HasPendingSignal(thread_, kind_);
-  return seen_once_.exchange(seen, std::memory_order_relaxed) && seen;
+  const bool believed = seen_once_.exchange(seen, std::memory_order_relaxed) && seen;
+  if (believed) believed_.store(true, std::memory_order_relaxed);
+  return believed;
 }
 
 }  // namespace reel::client

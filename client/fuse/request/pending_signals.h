@@ -28,6 +28,7 @@ class PendingSignals {
   // `thread` 0: a call without a caller, such as a write-back, for which no signal is meant. It
   // must not be given up: its page would be lost.
   PendingSignals(pid_t thread, SignalKind kind) : thread_(thread), kind_(kind) {}
+  // From then on for good.
   bool Seen() const;
 
  private:
@@ -35,6 +36,7 @@ class PendingSignals {
   const SignalKind kind_;
   mutable std::atomic<std::int64_t> next_look_ms_{0};
   mutable std::atomic<bool> seen_once_{false};
+  mutable std::atomic<bool> believed_{false};
 };
 
 }  // namespace reel::client

@@ -30,21 +30,32 @@ bool UringEntry::Take() {
   std::memcpy(&header, head().in_out, sizeof(header));
   commit_id_ = head().entry.commit_id;
   unique_ = header.unique;
-  const std::size_t rest = sizeof(header) + head().entry.payload_bytes;
+  const std::uint32_t payload_bytes = head().entry.payload_bytes;
+  const std::size_t rest = sizeof(header) + payload_bytes;
   const std::size_t argument = header.len - rest;
-  state_.store(State::kWaits, std::memory_order_release);
-  if (header.len < rest || argument > sizeof(head().op_in)) {
-    spdlog::error("a request of {} bytes, of which {} payload: refused", header.len,
-                  head().entry.payload_bytes);
+  if (payload_bytes > kMaxFuseRequestBytes || header.len < rest ||
+      argument > sizeof(head().op_in) || !HasItsBytes(header, payload_bytes)) {
+    spdlog::error("a request of {} bytes, of which {} payload: refused", header.len, payload_bytes);
+    state_.store(State::kWaits, std::memory_order_release);
     ReplyError(EIO);
     return false;
   }
-  large_ = large_ || head().entry.payload_bytes > kLargeBytes;
+  large_ = large_ || payload_bytes > kLargeBytes;
   char* const begin = payload() - argument - sizeof(header);
   std::memcpy(begin, &header, sizeof(header));
   std::memcpy(begin + sizeof(header), head().op_in, argument);
   Show(begin, header.len, {reinterpret_cast<std::byte*>(payload()), kMaxFuseRequestBytes});
+  // Last: from here on Refuse may answer it, and the kernel have the headers.
+  state_.store(State::kWaits, std::memory_order_release);
   return true;
+}
+
+// libfuse believes what a WRITE says of its length.
+bool UringEntry::HasItsBytes(const fuse_in_header& header, std::uint32_t payload_bytes) const {
+  if (header.opcode != FUSE_WRITE) return true;
+  fuse_write_in write;
+  std::memcpy(&write, head().op_in, sizeof(write));
+  return write.size == payload_bytes;
 }
 
 ssize_t UringEntry::Reply(const iovec* parts, int count) {
@@ -94,6 +105,12 @@ bool UringEntry::Refuse(int error) {
   if (!Claim(State::kRefused)) return false;
   PutError(error);
   return true;
+}
+
+// Only a WRITE is served from its payload; other requests are decoded by now.
+void UringEntry::Protect() {
+  if (opcode() != FUSE_WRITE) return;
+  mprotect(pieces_[0].iov_base, kIoAlignment + kMaxFuseRequestBytes, PROT_READ);
 }
 
 void UringEntry::GiveBack() {

@@ -17,6 +17,8 @@
 #include "client/fuse/request/kernel_request.h"
 #include "client/fuse/uring/uring_protocol.h"
 
+struct fuse_in_header;
+
 namespace reel::client {
 
 class UringResident;
@@ -54,10 +56,14 @@ class UringEntry final : public KernelRequest {
   // As ReplyError, from any thread, while the request is being served. That goes on, in the memory
   // of the entry.
   bool Refuse(int error);
+  // After Refuse: nobody writes to the request's bytes any more, the kernel neither. (What is read
+  // goes on coming into its payload, and to nobody.)
+  void Protect();
 
  private:
   enum class State : std::uint8_t { kAnswered, kWaits, kRefused };
 
+  bool HasItsBytes(const fuse_in_header& header, std::uint32_t payload_bytes) const;
   bool Claim(State answer);
   void PutError(int error);
   UringHeader& head() const { return *static_cast<UringHeader*>(pieces_[0].iov_base); }

@@ -82,8 +82,16 @@ TEST_F(UringEntryTest, AWritesPayloadStaysOnItsPage) {
   EXPECT_FALSE(entry_.IsWriteBack());
 }
 
+TEST_F(UringEntryTest, AWriteOfOtherBytesThanThereAreIsRefused) {
+  fuse_write_in write{};
+  write.size = 5;
+  EXPECT_FALSE(Receive(FUSE_WRITE, write, "data"));
+  EXPECT_EQ(Answer().error, -EIO);
+}
+
 TEST_F(UringEntryTest, AWriteBackIsKnown) {
   fuse_write_in write{};
+  write.size = 4;
   write.write_flags = FUSE_WRITE_CACHE;
   ASSERT_TRUE(Receive(FUSE_WRITE, write, "data"));
   EXPECT_TRUE(entry_.IsWriteBack());

@@ -61,9 +61,9 @@ void UringKeeper::Main() {
 bool UringKeeper::Wait(UringRing& ring) {
   const auto completed = [this](UringEntry* entry, int result) { OnCompletion(entry, result); };
   if (large_.empty()) return ring.Wait(completed);
-  completed_ = false;
-  if (!ring.WaitFor(kUringLeisureMs, completed)) return false;
-  if (completed_) return true;
+  bool nothing_came = false;
+  if (!ring.WaitFor(kUringLeisureMs, &nothing_came, completed)) return false;
+  if (!nothing_came) return true;
   for (UringEntry* entry : std::exchange(large_, {})) entry->GiveBack();
   return true;
 }
@@ -82,7 +82,6 @@ absl::Status UringKeeper::Register(UringRing& ring) {
 }
 
 void UringKeeper::OnCompletion(UringEntry* entry, int result) {
-  completed_ = true;
   if (entry != nullptr && entry->is_large()) std::erase(large_, entry);
   if (entry == nullptr) {
     woken_ = true;

@@ -56,7 +56,6 @@ class UringKeeper {
 
   // Of its thread.
   bool woken_ = false;
-  bool completed_ = false;  // something, in the last wait
   std::vector<UringEntry*> aside_;
   std::vector<UringEntry*> large_;  // the kernel has them; given back at leisure
   int refusal_ = 0;                 // errno of a command that the kernel refused

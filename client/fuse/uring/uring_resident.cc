@@ -58,9 +58,9 @@ void UringResident::Main() {
 bool UringResident::Wait(UringRing& ring) {
   const auto completed = [this](UringEntry* entry, int result) { OnCompletion(entry, result); };
   if (has_request_ || !entry_.is_large()) return ring.Wait(completed);
-  completed_ = false;
-  if (!ring.WaitFor(kUringLeisureMs, completed)) return false;
-  if (!completed_) entry_.GiveBack();
+  bool nothing_came = false;
+  if (!ring.WaitFor(kUringLeisureMs, &nothing_came, completed)) return false;
+  if (nothing_came) entry_.GiveBack();
   return true;
 }
 
@@ -74,7 +74,6 @@ absl::Status UringResident::Register(UringRing& ring) {
 }
 
 void UringResident::OnCompletion(UringEntry* entry, int result) {
-  completed_ = true;
   if (entry == nullptr) return;  // the stage
   has_request_ = result == 0;
   if (result == 0) return;

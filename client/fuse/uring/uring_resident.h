@@ -69,8 +69,7 @@ class UringResident {
 
   // Of its thread.
   bool has_request_ = false;
-  bool completed_ = false;  // something, in the last wait
-  int refusal_ = 0;         // errno of a command that the kernel refused
+  int refusal_ = 0;  // errno of a command that the kernel refused
 
   Mutex mutex_;
   CondVar changed_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "spdlog/spdlog.h"
@@ -78,13 +79,16 @@ bool UringRing::Wait(absl::FunctionRef<void(UringEntry* entry, int result)> comp
   return Reap(io_uring_submit_and_wait(&ring_, 1), completed);
 }
 
-bool UringRing::WaitFor(std::uint32_t limit_ms,
+bool UringRing::WaitFor(std::uint32_t limit_ms, bool* nothing_came,
                         absl::FunctionRef<void(UringEntry* entry, int result)> completed) {
   __kernel_timespec limit{};
   limit.tv_sec = limit_ms / 1'000;
   limit.tv_nsec = static_cast<long long>(limit_ms % 1'000) * 1'000'000;
   io_uring_cqe* first = nullptr;
-  return Reap(io_uring_submit_and_wait_timeout(&ring_, &first, 1, &limit, nullptr), completed);
+  const int result = io_uring_submit_and_wait_timeout(&ring_, &first, 1, &limit, nullptr);
+  *nothing_came =
+      result == -ETIME && io_uring_sq_ready(&ring_) == 0 && io_uring_cq_ready(&ring_) == 0;
+  return Reap(result, completed);
 }
 
 bool UringRing::Submit(absl::FunctionRef<void(UringEntry* entry, int result)> completed) {
@@ -92,7 +96,9 @@ bool UringRing::Submit(absl::FunctionRef<void(UringEntry* entry, int result)> co
 }
 
 bool UringRing::Reap(int result, absl::FunctionRef<void(UringEntry* entry, int result)> completed) {
-  if (result < 0 && result != -EINTR && result != -EAGAIN && result != -EBUSY && result != -ETIME) {
+  // (Short of memory, or of room for completions: once more, behind what is reaped here.)
+  constexpr int kPassing[] = {-EINTR, -EAGAIN, -EBUSY, -ETIME, -ENOMEM, -EBADR};
+  if (result < 0 && std::ranges::find(kPassing, result) == std::end(kPassing)) {
     spdlog::error("io_uring of FUSE: {}", std::strerror(-result));
     return false;
   }

@@ -42,8 +42,9 @@ class UringRing {
   // Submits, waits until something has completed, and hands over all that has: an entry and the
   // command's result, or null for the watched descriptor. False where the kernel refuses the ring.
   bool Wait(absl::FunctionRef<void(UringEntry* entry, int result)> completed);
-  // The same, for so long at most.
-  bool WaitFor(std::uint32_t limit_ms,
+  // The same, for so long at most. `*nothing_came`: for all that time, and the kernel has all that
+  // was queued.
+  bool WaitFor(std::uint32_t limit_ms, bool* nothing_came,
                absl::FunctionRef<void(UringEntry* entry, int result)> completed);
   // The same without waiting.
   bool Submit(absl::FunctionRef<void(UringEntry* entry, int result)> completed);

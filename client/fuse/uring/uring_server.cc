@@ -152,8 +152,8 @@ bool UringServer::IsIdle() {
 
 // Requests that were put aside are refused by the threads that have them. One in progress is
 // answered here, and its entry lost: the kernel must put no other request into the memory that the
-// first is still being served from. So its command goes to a ring that ends at once. (Only where no
-// other entry of the queue is left would the kernel use it within the command.)
+// first is still being served from. So its command goes to a ring that ends at once, and what its
+// request is served from cannot be written any more.
 void UringServer::Refuse() {
   stage_.Advance(Stage::kRefusing);
   Raise(refusing_fd_);
@@ -169,7 +169,9 @@ void UringServer::Refuse() {
                                         options_.entries);
     if (std::ranges::all_of(entries, &UringEntry::waits)) continue;
     for (UringEntry& entry : entries) {
-      if (entry.Refuse(ENOTCONN)) ring.Commit(entry);
+      if (!entry.Refuse(ENOTCONN)) continue;
+      entry.Protect();
+      ring.Commit(entry);
     }
   }
   ring.Submit([](UringEntry*, int) {});
@@ -185,7 +187,11 @@ void UringServer::End() {
 UringResident::Served UringServer::Serve(UringEntry& entry, bool let_in) {
   using Served = UringResident::Served;
   const bool direct = entry.IsDirect();
-  if (direct && !let_in && !gate_.Enter(entry, DirectGate::Keeps::kPlace)) return Served::kKept;
+  if (direct && !let_in && !gate_.Enter(entry, DirectGate::Keeps::kPlace)) {
+    // It may have been kept behind those that Refuse has answered.
+    if (stage_.now() >= Stage::kRefusing) gate_.AnswerParked(ENOTCONN);
+    return Served::kKept;
+  }
   dispatcher_.Serve(entry);
   const bool answered = entry.EnsureReply();
   // The next one not by this thread: its own answer has yet to leave.
