@@ -6,8 +6,8 @@
 // (UringHelpers). Invariants:
 //   1. A request that waits, for another host or for a lock, holds its entry. The kernel never
 //      finds a queue without one for a request on whose answer others depend: see
-//      docs/internals/deadlock-freedom.md. So all are registered before the first request comes:
-//      one that is registered later gets none of the requests that already wait in the kernel.
+//      docs/internals/deadlock-freedom.md. So all are registered before the mount is handed to
+//      anybody: one that is registered later gets none of the requests that already wait.
 //   2. Direct requests, which may wait for other hosts, take not all entries nor helpers
 //      (DirectGate); those that are parked hold their entry, and no thread.
 //   3. No thread ends while the kernel has an entry of its ring, but with the connection: a request
