@@ -15,6 +15,7 @@ class EarlyFenceTest : public SeatTest {
     EXPECT_TRUE(a_.seat.Enter(Epoch(1), false).ok());
     a_.seat.SetServing();
     EXPECT_TRUE(Beat());
+    a_.seat.Promise();
     key_epoch_ = Epoch(1);
   }
   bool Beat() { return a_.seat.Renew().done(); }
@@ -127,6 +128,21 @@ TEST_F(EarlyFenceTest, AnswersCountFromBeforeTheBeatThatWasCarriedOut) {
   EXPECT_FALSE(MayAnswer()) << "of what is unknown nothing follows";
   ASSERT_TRUE(Beat());
   EXPECT_TRUE(MayAnswer());
+}
+
+TEST_F(EarlyFenceTest, APromiseRunsOutWhereBeatsTakeLong) {
+  EXPECT_EQ(a_.seat.Promise().promise.answer_ms, AnswerMs(kSeatMs));
+  const std::uint64_t promised_ms = clock_.now_ms;
+  a_.port.write_ms = AnswerMs(kSeatMs) + 50;  // carried out, and late
+  while (clock_.now_ms < promised_ms + PromiseMs(kSeatMs)) {
+    ASSERT_TRUE(Beat());
+    EXPECT_EQ(a_.seat.Promise().promise.answer_ms, 0U);
+    if (clock_.now_ms < promised_ms + PromiseMs(kSeatMs)) EXPECT_FALSE(MayAnswer());
+  }
+  EXPECT_TRUE(MayAnswer()) << "it has its term";
+  a_.port.write_ms = 1;
+  ASSERT_TRUE(Beat());
+  EXPECT_EQ(a_.seat.Promise().promise.answer_ms, AnswerMs(kSeatMs));
 }
 
 TEST_F(EarlyFenceTest, AFencedHolderAnswersNoMore) {

@@ -20,23 +20,6 @@ void HeldSeat::Abandon() {
   if (watchdog_) watchdog_->Disarm();
 }
 
-PeerSaid HeldSeat::Promise() {
-  heartbeat_->Hasten();
-  const SeatOptions& options = seat_.options();
-  const std::uint64_t answer_ms = AnswerMs(options.seat_ms), for_ms = PromiseMs(options.seat_ms);
-  const bool promises = seat_.beat_took_ms() <= PromptBeatMs(answer_ms);
-  const std::uint64_t beaten_ms = seat_.beaten_ms();  // before the clock
-  const std::uint64_t now_ms = clock_.NowMs();
-  // (Those who call it do so one at a time; and a later one lasts longer.)
-  if (promises) promised_until_ms_.store(now_ms + for_ms, std::memory_order_seq_cst);
-  return {.promise = {.holder = options.holder,
-                      .epoch = seat_.epoch(),
-                      .answer_ms = promises ? answer_ms : 0,
-                      .beat_ms = WatchedBeatMs(options.seat_ms),
-                      .for_ms = for_ms},
-          .beat_age_ms = now_ms - beaten_ms};
-}
-
 void HeldSeat::SetMaintenance(bool on, std::function<void(const absl::Status&)> done) {
   heartbeat_->Change([on](Seat& seat) { seat.SetMaintenance(on); }, std::move(done));
 }

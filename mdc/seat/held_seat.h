@@ -4,7 +4,6 @@
 // Events are called on threads of this object.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -37,15 +36,12 @@ class HeldSeat {
   void Begin(Events events);
 
   bool Holds() const { return seat_.Holds(clock_.NowMs()); }
-  // While a promise lasts it answers nobody without a recent beat. It is to be kept by whoever
-  // answers; as of now is how old the last beat is. None is made where beats take long. REQUIRES:
-  // all LUNs have reservations.
-  PeerSaid Promise();
-  bool MayAnswer() const {
-    const std::uint64_t now_ms = clock_.NowMs();
-    if (!seat_.Holds(now_ms)) return false;
-    return now_ms >= promised_until_ms_.load(std::memory_order_seq_cst) || seat_.MayAnswer(now_ms);
+  // As Seat has them; to be kept by whoever answers. Who is watched beats oftener.
+  PeerSaid Promise() {
+    heartbeat_->Hasten();
+    return seat_.Promise();
   }
+  bool MayAnswer() const { return seat_.MayAnswer(clock_.NowMs()); }
   void Progress() { heartbeat_->Progress(); }
   void AllowLong() { heartbeat_->AllowLong(); }
   void AllowAlways() { heartbeat_->AllowAlways(); }
@@ -70,7 +66,6 @@ class HeldSeat {
   std::unique_ptr<SeatLun> lun_;
   Seat seat_;
   bool maintenance_ = false;
-  std::atomic<std::uint64_t> promised_until_ms_{0};
   std::optional<Watchdog> watchdog_;
   std::optional<Heartbeat> heartbeat_;
 };

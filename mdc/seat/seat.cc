@@ -209,6 +209,24 @@ ArbitrationResult Seat::Renew() {
   return result;
 }
 
+PeerSaid Seat::Promise() {
+  const std::uint64_t answer_ms = AnswerMs(options_.seat_ms), for_ms = PromiseMs(options_.seat_ms);
+  const bool promises = beat_took_ms_.load(std::memory_order_relaxed) <= PromptBeatMs(answer_ms);
+  const std::uint64_t last_ms = beaten_ms();  // before the clock
+  const std::uint64_t now_ms = clock_.NowMs();
+  // Never back, whoever of two was held up.
+  std::uint64_t until_ms = promised_until_ms_.load(std::memory_order_seq_cst);
+  while (promises && until_ms < now_ms + for_ms &&
+         !promised_until_ms_.compare_exchange_weak(until_ms, now_ms + for_ms)) {
+  }
+  return {.promise = {.holder = options_.holder,
+                      .epoch = epoch(),
+                      .answer_ms = promises ? answer_ms : 0,
+                      .beat_ms = WatchedBeatMs(options_.seat_ms),
+                      .for_ms = for_ms},
+          .beat_age_ms = now_ms - std::min(now_ms, last_ms)};
+}
+
 ArbitrationResult Seat::GiveUp(const SeatFarewell& farewell) {
   const std::uint64_t until_ms = until_ms_.exchange(0, std::memory_order_acq_rel);
   if (ArbitrationResult may = MayWrite(); !may.done()) return may;

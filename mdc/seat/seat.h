@@ -123,11 +123,13 @@ class Seat {
   std::uint64_t until_ms() const { return until_ms_.load(std::memory_order_acquire); }
   // When the last beat that was carried out was sent.
   std::uint64_t beaten_ms() const { return beaten_ms_.load(std::memory_order_acquire); }
-  // How long that took.
-  std::uint64_t beat_took_ms() const { return beat_took_ms_.load(std::memory_order_relaxed); }
-  // What a holder that is watched promises: while this holds it may answer.
+  // What a standby is told. While a promise lasts the holder answers nobody without a recent beat;
+  // none is made where beats take long. REQUIRES: all LUNs have reservations.
+  PeerSaid Promise();
   bool MayAnswer(std::uint64_t now_ms) const {
-    return now_ms < beaten_ms() + AnswerMs(options_.seat_ms);
+    if (!Holds(now_ms)) return false;
+    return now_ms >= promised_until_ms_.load(std::memory_order_seq_cst) ||
+           now_ms < beaten_ms() + AnswerMs(options_.seat_ms);
   }
   Epoch epoch() const { return block_.epoch; }
   const SeatOptions& options() const { return options_; }
@@ -142,7 +144,9 @@ class Seat {
   const Clock& clock_;
   const SeatOptions options_;
   ArbitrationBlock block_;  // as it was written last, or was to be
-  std::atomic<std::uint64_t> until_ms_{0}, beaten_ms_{0}, beat_took_ms_{0};
+  std::atomic<std::uint64_t> until_ms_{0}, beaten_ms_{0};
+  std::atomic<std::uint64_t> beat_took_ms_{0};  // the last one that was carried out
+  std::atomic<std::uint64_t> promised_until_ms_{0};
 };
 
 }  // namespace reel::mdc
