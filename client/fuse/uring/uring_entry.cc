@@ -41,9 +41,14 @@ bool UringEntry::Take() {
     return false;
   }
   large_ = large_ || payload_bytes > kLargeBytes;
-  char* const begin = payload() - argument - sizeof(header);
+  // The header lies where a structure may. Behind an argument of odd length (SYMLINK's first name)
+  // the payload follows it there; a WRITE's stays on its page.
+  const std::size_t pad =
+      (alignof(fuse_in_header) - argument % alignof(fuse_in_header)) % alignof(fuse_in_header);
+  char* const begin = payload() - pad - argument - sizeof(header);
   std::memcpy(begin, &header, sizeof(header));
   std::memcpy(begin + sizeof(header), head().op_in, argument);
+  if (pad != 0) std::memmove(payload() - pad, payload(), payload_bytes);
   Show(begin, header.len, {reinterpret_cast<std::byte*>(payload()), kMaxFuseRequestBytes});
   // Last: from here on Refuse may answer it, and the kernel have the headers.
   state_.store(State::kWaits, std::memory_order_release);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <linux/fuse.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -67,6 +68,14 @@ TEST_F(UringEntryTest, ARequestLiesInOnePiece) {
   EXPECT_STREQ(entry_.begin() + sizeof(fuse_in_header) + sizeof(create), "name");
   EXPECT_EQ(entry_.commit_id(), 42u);
   EXPECT_EQ(entry_.queue(), 3);
+}
+
+TEST_F(UringEntryTest, APayloadFollowsAnArgumentOfOddLength) {
+  const std::array<char, 5> name{"name"};
+  ASSERT_TRUE(Receive(FUSE_SYMLINK, name, std::string_view("link\0", 5)));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(entry_.begin()) % alignof(fuse_in_header), 0u);
+  EXPECT_STREQ(entry_.begin() + sizeof(fuse_in_header), "name");
+  EXPECT_STREQ(entry_.begin() + sizeof(fuse_in_header) + name.size(), "link");
 }
 
 TEST_F(UringEntryTest, AWritesPayloadStaysOnItsPage) {
