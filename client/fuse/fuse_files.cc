@@ -25,9 +25,10 @@ std::uint64_t UnchangedSeconds(const v1::Attr& attr) {
 // could write them came without the right to write, and a mapping changes them without a word.
 OpenMode ModeOf(const Request& request, int flags, const v1::Attr& attr) {
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
+  const bool large = attr.size_bytes() > kKeptBytes;  // of others it does not matter
   return {.direct = OpensDirect(request.cache(), FuseSession::MapsDirectFiles(),
                                 {flags, attr.size_bytes(), UnchangedSeconds(attr),
-                                 request.vfs().IsReadInPieces(attr.inode())}),
+                                 reads && large && request.vfs().IsReadInPieces(attr.inode())}),
           .keeps_pages = reads && request.vfs().PagesAreGood(attr.inode())};
 }
 
