@@ -31,12 +31,13 @@ inline constexpr std::uint32_t UringEntriesOfAQueue(std::uint32_t queues) {
   const std::uint32_t share = kMostOfAll / (queues > 0 ? queues : 1);
   return share > kMost ? kMost : share < kLeast ? kLeast : share;
 }
-// What direct requests may take of `limit` where a queue has so many entries: all may come to one.
-inline constexpr std::uint32_t DirectLimit(std::uint32_t limit, std::uint32_t entries) {
+// What holds of `limit` where a queue has so many entries.
+inline constexpr std::uint32_t ShareOfEntries(std::uint32_t limit, std::uint32_t entries) {
   constexpr std::uint32_t kFull = UringEntriesOfAQueue(1);
   return limit * (entries < kFull ? entries : kFull) / kFull;
 }
 static_assert(kMaxDirectServed + kMaxDirectParked + 1'024 <= UringEntriesOfAQueue(1));
+static_assert(kMaxFuseBackground + 512 <= UringEntriesOfAQueue(1));
 // Threads that have an entry of their own, of all CPUs.
 inline constexpr std::uint32_t kMaxUringResidents = 256;
 

@@ -208,9 +208,10 @@ class FileDataImpl : public FileData {
   void OnEarlyLost(std::uint64_t first) override { context_.LoseEarly(first); }
   void OnEvicted() override;
   RecallWork LookAtRecalls() const override { return context_.LookAtRecalls(paths_.load()); }
-  std::vector<v1::LunReport> ReportLuns() const override {
+  void Describe(v1::Renew& renewal) const override {
     const LunPaths* const paths = paths_.load();
-    return paths == nullptr ? std::vector<v1::LunReport>() : paths->Report();
+    if (paths == nullptr) return;
+    for (v1::LunReport& report : paths->Report()) *renewal.add_luns() = std::move(report);
   }
   std::vector<v1::Reclaim> CollectReclaims() override;
 

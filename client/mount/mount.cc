@@ -128,6 +128,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
   fuse_ = *std::move(mounted);
   spdlog::info("{}: FUSE by {}", options_.mount_point,
                fuse_->over_uring() ? "io_uring" : "/dev/fuse");
+  events_->SetFuse(fuse_->over_uring() ? v1::FUSE_WAY_URING : v1::FUSE_WAY_DEVICE);
   if (absl::Status status = CompleteFlags(options_.mount_point, options_.flags); !status.ok()) {
     return status;
   }
@@ -206,7 +207,7 @@ bool Mount::Stop() {
   fuse_->Detach();
   if (!fuse_->StopWorkers(kDrainMs))
     spdlog::warn("requests in progress do not finish: giving them up");
-  fuse_->RefuseRequests();
+  fuse_->Abort();
   outcome_ = data_->Stop();
   started_data_ = false;
   session_->Shutdown();
@@ -215,11 +216,7 @@ bool Mount::Stop() {
   }
   events_->Stop();
   invalidator_.store(nullptr, std::memory_order_release);
-  if (!fuse_->StopWorkers(kAbortedDrainMs)) {
-    fuse_->Disconnect();
-    return false;
-  }
-  return true;
+  return fuse_->StopWorkers(kAbortedDrainMs);
 }
 
 }  // namespace reel::client

@@ -381,7 +381,7 @@ Options:
   flush_on_close              close(2) waits until what was written is durable
   nommap                      with cache=auto: behave as on kernels before 6.6
   uring=auto|on|off           FUSE over io_uring: where the kernel offers it (auto), or the mount
-                              fails (on), or never
+                              fails (on), or never (auto)
   nokeepnames                 the kernel asks for every name of a path, each time
   soft                        calls fail with ETIMEDOUT after 30 s without a controller
   timeout=MS                  soft, after that many milliseconds

@@ -61,7 +61,7 @@ struct MountOptions {
   bool read_only = false;
   bool allow_other = false;
   bool direct_io_mmap = true;  // false: behave as on kernels before 6.6
-  UringChoice uring = UringChoice::kOff;
+  UringChoice uring = UringChoice::kAuto;
   bool netdev = false;   // it says so itself that it is of the network (_netdev)
   bool remount = false;  // what is mounted there changes; named options alone
   bool foreground = false;

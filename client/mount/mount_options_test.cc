@@ -133,7 +133,7 @@ TEST(MountOptions, Table) {
   EXPECT_TRUE(WithOptions("_netdev").netdev);
   EXPECT_EQ(WithOptions("log=/l,config=/c").log_file, "/l");
   EXPECT_FALSE(WithOptions("nommap").direct_io_mmap);
-  EXPECT_EQ(WithOptions("ro").uring, UringChoice::kOff);
+  EXPECT_EQ(WithOptions("ro").uring, UringChoice::kAuto);
   EXPECT_EQ(WithOptions("uring=auto").uring, UringChoice::kAuto);
   EXPECT_EQ(WithOptions("uring=on").uring, UringChoice::kOn);
   EXPECT_EQ(WithOptions("uring=off").uring, UringChoice::kOff);

@@ -74,8 +74,8 @@ class SessionEvents {
   virtual void OnEvicted() = 0;
   // Any thread, with no lock held; several times a second.
   virtual RecallWork LookAtRecalls() const { return {}; }
-  // For people, with each renewal: what has gone to each LUN, and how its path is. As above.
-  virtual std::vector<v1::LunReport> ReportLuns() const { return {}; }
+  // Puts in what each renewal says for people: Renew.luns, Renew.fuse. As above.
+  virtual void Describe(v1::Renew& /*renewal*/) const {}
   // After a reconnection into a new epoch: what this client holds, to be claimed again. For each
   // open it calls Session::Claims, with no close of it posted between the look and that call.
   virtual std::vector<v1::Reclaim> CollectReclaims() = 0;

@@ -91,7 +91,8 @@ class SessionImpl : public Session {
 
   void WriterMain();
   void WatchMain();
-  void LookAtLease(std::uint64_t now_ms, const RecallWork& work, std::vector<v1::LunReport> luns)
+  // `said`: for people.
+  void LookAtLease(std::uint64_t now_ms, const RecallWork& work, const v1::Renew& said)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Asks to be evicted. The lease is over from here on, unless that is refused.
   void GiveUp(std::uint64_t now_ms, const RecallWork& work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

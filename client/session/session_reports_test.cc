@@ -16,11 +16,11 @@ class ReportingEvents final : public SessionEvents {
   void OnRecall(std::uint64_t, v1::TokenMode, const TokenSpan&) override {}
   void OnEvicted() override {}
   std::vector<v1::Reclaim> CollectReclaims() override { return {}; }
-  std::vector<v1::LunReport> ReportLuns() const override {
-    v1::LunReport report;
+  void Describe(v1::Renew& renewal) const override {
+    v1::LunReport& report = *renewal.add_luns();
     report.set_path("lun0.img");
     report.set_written_bytes(7);
-    return {report};
+    renewal.set_fuse(v1::FUSE_WAY_URING);
   }
 };
 
@@ -55,10 +55,12 @@ TEST_F(SessionReportsTest, APingIsAnsweredAtOnce) {
   Until([&] { return mdc_.CountOf(v1::Request::kPong) == 2; });
 }
 
-TEST_F(SessionReportsTest, RenewalsTellWhatWentToEachLun) {
-  Until([&] { return !mdc_.lun_reports().empty(); });
-  EXPECT_EQ(mdc_.lun_reports()[0].path(), "lun0.img");
-  EXPECT_EQ(mdc_.lun_reports()[0].written_bytes(), 7U);
+TEST_F(SessionReportsTest, RenewalsTellOfTheLunsAndOfTheConnection) {
+  Until([&] { return mdc_.last_renewal().luns_size() > 0; });
+  const v1::Renew renewal = mdc_.last_renewal();
+  EXPECT_EQ(renewal.luns(0).path(), "lun0.img");
+  EXPECT_EQ(renewal.luns(0).written_bytes(), 7U);
+  EXPECT_EQ(renewal.fuse(), v1::FUSE_WAY_URING);
 }
 
 }  // namespace

@@ -27,14 +27,14 @@ void SessionImpl::WatchMain() {
     if (!link_.live() || phase_.closing()) continue;
     mutex_.Unlock();
     const RecallWork work = events_.LookAtRecalls();
-    std::vector<v1::LunReport> luns = events_.ReportLuns();
+    v1::Renew said;
+    events_.Describe(said);
     mutex_.Lock();
-    if (link_.live() && !phase_.closing()) LookAtLease(clock_.NowMs(), work, std::move(luns));
+    if (link_.live() && !phase_.closing()) LookAtLease(clock_.NowMs(), work, said);
   }
 }
 
-void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work,
-                              std::vector<v1::LunReport> luns) {
+void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work, const v1::Renew& said) {
   if (renewals_.MustGiveUp(now_ms, work)) GiveUp(now_ms, work);
   switch (renewals_.Next(now_ms)) {
     case Renewals::Action::kNothing:
@@ -45,8 +45,7 @@ void SessionImpl::LookAtLease(std::uint64_t now_ms, const RecallWork& work,
       return;
     case Renewals::Action::kRenew:
       const PendingCallPtr renewal = renewals_.Renew(now_ms, work);
-      renewal->request.mutable_renew()->mutable_luns()->Assign(
-          std::make_move_iterator(luns.begin()), std::make_move_iterator(luns.end()));
+      renewal->request.mutable_renew()->MergeFrom(said);
       renewal->on_done = [this](const absl::StatusOr<v1::Reply>& reply) {
         if (reply.ok()) terms_.SetCommitsWait(reply->commits_wait());
       };

@@ -192,9 +192,9 @@ v1::RecallWork FakeMdc::recall_work() const {
   return recall_work_;
 }
 
-std::vector<v1::LunReport> FakeMdc::lun_reports() const {
+v1::Renew FakeMdc::last_renewal() const {
   MutexLock lock(mutex_);
-  return lun_reports_;
+  return last_renewal_;
 }
 
 void FakeMdc::Ping(std::uint64_t session, std::uint64_t number) {
@@ -404,7 +404,7 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       break;
     case v1::Request::kRenew:
       if (request.renew().has_work()) recall_work_ = request.renew().work();
-      lun_reports_.assign(request.renew().luns().begin(), request.renew().luns().end());
+      last_renewal_ = request.renew();
       reply.set_commits_wait(commits_wait_);
       break;
     case v1::Request::kMapTaken:

@@ -88,7 +88,7 @@ class FakeMdc : public MdcConnector {
   std::uint64_t repetitions() const;
   // As the last renewal said.
   v1::RecallWork recall_work() const;
-  std::vector<v1::LunReport> lun_reports() const;  // of the last renewal
+  v1::Renew last_renewal() const;
   std::vector<std::string> wrongs() const;
 
  private:
@@ -178,7 +178,7 @@ class FakeMdc : public MdcConnector {
   bool lose_replies_ ABSL_GUARDED_BY(mutex_) = false;
   bool lets_give_up_ ABSL_GUARDED_BY(mutex_) = false;
   v1::RecallWork recall_work_ ABSL_GUARDED_BY(mutex_);
-  std::vector<v1::LunReport> lun_reports_ ABSL_GUARDED_BY(mutex_);
+  v1::Renew last_renewal_ ABSL_GUARDED_BY(mutex_);
   bool commits_wait_ ABSL_GUARDED_BY(mutex_) = false;
   v1::Request::OpCase held_op_ ABSL_GUARDED_BY(mutex_) = v1::Request::OP_NOT_SET;
   bool parks_layout_get_ ABSL_GUARDED_BY(mutex_) = false;

@@ -109,7 +109,12 @@ class EventRouter : public SessionEvents {
     locks_.OnRecall(inode, token, contended);
   }
   RecallWork LookAtRecalls() const override { return data_.LookAtRecalls(); }
-  std::vector<v1::LunReport> ReportLuns() const override { return data_.ReportLuns(); }
+  void Describe(v1::Renew& renewal) const override {
+    renewal.set_fuse(fuse_.load(std::memory_order_relaxed));
+    data_.Describe(renewal);
+  }
+  // Once mounted.
+  void SetFuse(v1::FuseWay way) { fuse_.store(way, std::memory_order_relaxed); }
   void OnLocksBroken(std::uint64_t inode) override { locks_.OnBroken(inode); }
   std::vector<v1::Reclaim> CollectReclaims() override {
     // In the new epoch nobody recalls what the kernel has kept. Nothing else would come on this
@@ -200,6 +205,7 @@ class EventRouter : public SessionEvents {
   const std::function<void(std::uint64_t inode)> forget_attributes_;
   Mutex mutex_;  // held where one is counted
   std::atomic<std::uint64_t> streams_lost_{0};
+  std::atomic<v1::FuseWay> fuse_{v1::FUSE_WAY_UNKNOWN};
   Mutex clear_mutex_;
   CondVar cleared_;
   std::atomic<int> clearing_{0};  // it comes down under clear_mutex_

@@ -381,7 +381,7 @@ class CoreImpl final : public Core {
   void OnGraceOver();
 
   // core_reports.cc
-  void TakeLunReports(Session& session, const v1::Renew& renew) const;
+  void TakeReports(Session& session, const v1::Renew& renew) const;
 
   // core_release.cc
   // The session goes, and others get what it held. REQUIRES: its record is gone.

@@ -30,7 +30,8 @@ std::map<std::string, std::string> NamesOfLuns(const VolumeDescriptor& descripto
 
 }  // namespace
 
-void CoreImpl::TakeLunReports(Session& session, const v1::Renew& renew) const {
+void CoreImpl::TakeReports(Session& session, const v1::Renew& renew) const {
+  session.fuse = renew.fuse();
   if (renew.luns().empty() || renew.luns_size() > kMaxReports) return;
   session.luns.assign(renew.luns().begin(), renew.luns().end());
   session.luns_at_ms = clock_.NowMs();

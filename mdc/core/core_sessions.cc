@@ -54,7 +54,7 @@ void CoreImpl::OnRequest(StreamId stream, v1::Request request) {
     case v1::Request::kRenew:
       session->renews_within_ms = request.renew().next_ms();
       if (request.renew().has_work()) session->recall_work = request.renew().work();
-      TakeLunReports(*session, request.renew());
+      TakeReports(*session, request.renew());
       AnswerRenewal(*session, request);
       break;
     case v1::Request::kTraffic:

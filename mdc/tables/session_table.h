@@ -120,6 +120,7 @@ struct Session {
   // As its client has said last, for people; and when.
   std::vector<v1::LunReport> luns;
   std::uint64_t luns_at_ms = 0;
+  v1::FuseWay fuse = v1::FUSE_WAY_UNKNOWN;
   bool gave_up = false;                  // its lease is over by its client's own clock
   std::optional<v1::Request> hello;      // kMustReclaim: answered when its earlier claims are gone
   std::vector<Rekey> rekeys;             // one a LUN

@@ -268,8 +268,8 @@ def test_a_mount_by_hand_is_one_of_the_network(mounts):
 
 def test_fuse_over_io_uring(mounts):
     """The log says what is used; whoever insists on it is told what to do."""
-    for options, wanted in (("rw", "/dev/fuse"), ("uring=off", "/dev/fuse"),
-                            ("uring=auto", "io_uring" if offers_uring() else "/dev/fuse")):
+    best = "io_uring" if offers_uring() else "/dev/fuse"
+    for options, wanted in (("rw", best), ("uring=off", "/dev/fuse"), ("uring=auto", best)):
         with open(f"{mounts.mount(options)}.log") as log:
             assert f"FUSE by {wanted}" in log.read(), options
     directory = os.path.join(mounts.scratch, "insists")

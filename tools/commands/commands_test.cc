@@ -210,7 +210,9 @@ TEST_F(AdminTest, TheWhoCommandShowsSessions) {
   session->set_mount_point("/reel");
   session->set_lease_left_ms(9500);
   session->mutable_registered()->set_seconds(1'700'000'000);
+  session->set_fuse(v1::FUSE_WAY_URING);
   EXPECT_THAT(Run({"who"}), ContainsRegex("ws1 +- +/reel"));
+  EXPECT_EQ(RunJson({"who"})["sessions"][0]["fuse"], "io_uring");
   EXPECT_EQ(RunJson({"who"})["sessions"][0]["registered"], "2023-11-14T22:13:20Z");
 }
 

@@ -22,6 +22,10 @@ Json TrafficJson(const v1::WhoReply::Session& session) {
   return luns;
 }
 
+const char* FuseText(v1::FuseWay way) {
+  return way == v1::FUSE_WAY_URING ? "io_uring" : way == v1::FUSE_WAY_DEVICE ? "/dev/fuse" : "";
+}
+
 absl::StatusOr<Json> Who(AdminContext& context, const Words& words) {
   const auto volume = ChosenVolume(context);
   if (!volume.ok()) return volume.status();
@@ -40,6 +44,7 @@ absl::StatusOr<Json> Who(AdminContext& context, const Words& words) {
                         {"export", session.exported()},
                         {"program", session.program()},
                         {"protocol", session.protocol()},
+                        {"fuse", FuseText(session.fuse())},
                         {"registered", IsoText(session.registered())},
                         {"connected", session.connected()},
                         {"state", session.state()},
@@ -87,6 +92,7 @@ std::string WhoText(const Json& json) {
                                     {"export", "export"},
                                     {"release", "program"},
                                     {"protocol", "protocol", Cell::kCount},
+                                    {"FUSE by", "fuse"},
                                     {"since", "registered", Cell::kTime},
                                     {"connected", "connected", Cell::kYesNo},
                                     {"state", "state"},

@@ -65,6 +65,21 @@ Finding LimitsOf(const std::string& who, const std::string& limits, std::uint64_
   return Finding::Warning("limits", who, seen, todo);
 }
 
+// Of the module fuse.
+constexpr char kEnableUring[] = "/module/fuse/parameters/enable_uring";
+
+Finding OverUringFinding(const std::string& parameter) {
+  if (parameter == "Y") return Finding::Ok("fuse", "over io_uring", "is offered by the kernel");
+  if (parameter.empty()) {
+    return Finding::Ok("fuse", "over io_uring", "is not in this kernel: mounts go by /dev/fuse");
+  }
+  return Finding::Warning(
+      "fuse", "over io_uring",
+      "is not offered by the kernel: calls on names are several times slower by /dev/fuse",
+      absl::StrCat("echo Y > /sys", kEnableUring,
+                   ", and mount anew; at boot: `options fuse enable_uring=1` in /etc/modprobe.d"));
+}
+
 }  // namespace
 
 Finding KernelFinding(std::string_view release) {
@@ -107,6 +122,7 @@ std::vector<Finding> FuseFindings(const HostTrees& trees) {
         "fuse", "fusectl", "is not mounted: a mount that hangs cannot be aborted by hand",
         "mount -t fusectl fusectl /sys/fs/fuse/connections"));
   }
+  findings.push_back(OverUringFinding(TextAt(trees.sys + kEnableUring)));
   return findings;
 }
 

@@ -98,6 +98,16 @@ TEST_F(DoctorTest, NoFuseIsAFailure) {
   EXPECT_EQ(findings[1].level, Level::kOk);
 }
 
+TEST_F(DoctorTest, AKernelThatDoesNotOfferFuseOverIoUringIsNoticed) {
+  const auto finding = [this] { return FuseFindings(trees_).at(2); };
+  EXPECT_EQ(finding().level, Level::kOk) << "an older kernel: nothing can be done";
+  Write("/sys/module/fuse/parameters/enable_uring", "N\n");
+  EXPECT_EQ(finding().level, Level::kWarning);
+  EXPECT_THAT(finding().todo, HasSubstr("echo Y > /sys/module/fuse/parameters/enable_uring"));
+  Write("/sys/module/fuse/parameters/enable_uring", "Y\n");
+  EXPECT_EQ(finding().level, Level::kOk);
+}
+
 TEST_F(DoctorTest, PathsOfAMultipathDeviceAreCounted) {
   Write("/sys/block/dm-3/dm/uuid", "mpath-36001405aaaa\n");
   Write("/sys/block/dm-3/dm/name", "meta1\n");

@@ -53,7 +53,6 @@ struct DevFuseWorkers::Worker {
   explicit Worker(const FuseDispatcher& dispatcher) : request(dispatcher) {}
 
   Request request;
-  std::atomic<std::uint64_t> unique{0};  // of the request in progress; 0: none
   std::thread thread;
   std::atomic<bool> reading{false};  // in read(2), or about to be
   bool finished = false;             // under the mutex
@@ -134,43 +133,24 @@ bool DevFuseWorkers::ServeOne(Worker& worker) {
     MutexLock lock(mutex_);
     if (!stop_.load(std::memory_order_relaxed)) StartWorker();
   }
-  // Either Refuse sees this one, or it is seen here.
-  const std::uint64_t unique = worker.request.header().unique;
-  worker.unique.store(unique, std::memory_order_seq_cst);
-  if (refuse_.load(std::memory_order_seq_cst)) {
-    FuseRefuser::Refuse(dispatcher_.fd(), unique);
-    return false;
-  }
-  return ServeRequest(worker) && BecomeIdle();
+  ServeRequest(worker.request);
+  return BecomeIdle();
 }
 
-bool DevFuseWorkers::ServeRequest(Worker& worker) {
-  KernelRequest& request = worker.request;
+void DevFuseWorkers::ServeRequest(Request& request) {
   // Who gives up what is parked is answered here; libfuse does not know of it.
   if (request.opcode() == FUSE_INTERRUPT &&
       gate_.Interrupt(request.arguments<fuse_interrupt_in>().unique)) {
-    return true;
+    return;
   }
   const bool direct = request.IsDirect();
-  if (direct && !gate_.Enter(request, DirectGate::Keeps::kCopy)) {
-    worker.unique.store(0, std::memory_order_relaxed);
-    // It may have been kept behind those that Refuse has seen.
-    if (refuse_.load(std::memory_order_seq_cst)) gate_.AnswerParked(ENOTCONN);
-    return true;
-  }
-  Serve(worker);
+  if (direct && !gate_.Enter(request, DirectGate::Keeps::kCopy)) return;
+  dispatcher_.Serve(request);
   for (auto next = direct ? gate_.Leave() : std::nullopt; next; next = gate_.Leave()) {
-    std::memcpy(worker.request.memory(), next->bytes.data(), next->bytes.size());
-    worker.request.Took(next->bytes.size());
-    worker.unique.store(next->unique, std::memory_order_seq_cst);
-    Serve(worker);
+    std::memcpy(request.memory(), next->bytes.data(), next->bytes.size());
+    request.Took(next->bytes.size());
+    dispatcher_.Serve(request);
   }
-  return true;
-}
-
-void DevFuseWorkers::Serve(Worker& worker) {
-  dispatcher_.Serve(worker.request);
-  worker.unique.store(0, std::memory_order_relaxed);
 }
 
 // In one step: who ends was never counted, so that whoever takes a request meanwhile sees how many
@@ -198,19 +178,13 @@ bool DevFuseWorkers::Wake() {
   return running_ == 0;
 }
 
-void DevFuseWorkers::Refuse() {
-  MutexLock lock(mutex_);
-  refuse_.store(true, std::memory_order_seq_cst);
-  for (const std::unique_ptr<Worker>& worker : workers_) {
-    const std::uint64_t unique = worker->unique.load(std::memory_order_seq_cst);
-    if (unique != 0) FuseRefuser::Refuse(dispatcher_.fd(), unique);
-  }
-  gate_.AnswerParked(ENOTCONN);
-  if (!refuser_) refuser_.emplace(dispatcher_.fd(), kRequestBytes);
-}
-
-void DevFuseWorkers::EndRefusing() {
-  refuser_.reset();
+void DevFuseWorkers::AnswerParked(std::uint64_t unique, int error) const {
+  fuse_out_header refusal{};
+  refusal.len = sizeof(refusal);
+  refusal.error = -error;
+  refusal.unique = unique;
+  // It fails where nobody waits for this answer (any more).
+  (void)!::write(dispatcher_.fd(), &refusal, sizeof(refusal));
 }
 
 }  // namespace reel::client

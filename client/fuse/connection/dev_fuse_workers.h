@@ -18,9 +18,7 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <optional>
 
-#include "client/fuse/connection/fuse_refuser.h"
 #include "client/fuse/request/direct_gate.h"
 #include "client/fuse/request/fuse_dispatcher.h"
 #include "volume/base/mutex.h"
@@ -48,10 +46,8 @@ class DevFuseWorkers {
   void Stop();
   // Wakes those that read. True when none runs any more.
   bool Wake();
-  // Whoever waits, and comes to wait, for an answer gets an error.
-  void Refuse();
-  // Ends that again.
-  void EndRefusing();
+  // A request that the gate had kept gets that error.
+  void AnswerParked(std::uint64_t unique, int error) const;
 
  private:
   class Request;
@@ -61,8 +57,7 @@ class DevFuseWorkers {
   void Run(Worker& worker);
   // False when the worker is to end.
   bool ServeOne(Worker& worker);
-  bool ServeRequest(Worker& worker);
-  void Serve(Worker& worker);
+  void ServeRequest(Request& request);
   // False: there are enough.
   bool BecomeIdle();
   void Reap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -72,8 +67,6 @@ class DevFuseWorkers {
   DirectGate& gate_;
   std::atomic<std::uint32_t> threads_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> refuse_{false};
-  std::optional<FuseRefuser> refuser_;
   // Workers that wait for a request, or are about to. (Of one that ends with the connection it is
   // no matter.)
   std::atomic<std::int32_t> idle_{0};

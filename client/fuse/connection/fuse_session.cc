@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/fuse/connection/fuse_refuser.h"
 #include "client/fuse/uring/cpus.h"
 #include "spdlog/spdlog.h"
 
@@ -33,14 +32,18 @@ constexpr char kTurnItOn[] =
     "uring=on: this kernel does not offer FUSE over io_uring; it takes Linux 6.14 or later, and "
     "`echo Y > /sys/module/fuse/parameters/enable_uring`";
 
+// So much of a limit holds where each queue has fewer entries than one alone would: all requests
+// may come to one queue.
+std::uint32_t LimitBy(UringChoice uring, std::uint32_t limit) {
+  if (uring == UringChoice::kOff) return limit;
+  const auto queues = static_cast<std::uint32_t>(PossibleCpus().size());
+  return std::max(1u, ShareOfEntries(limit, UringEntriesOfAQueue(queues)));
+}
+
 DirectGate::Options GateOptions(const FuseSession::Options& options, UringChoice uring) {
-  DirectGate::Options gate = options.direct;
-  if (uring == UringChoice::kOff) return gate;
-  const std::uint32_t entries =
-      UringEntriesOfAQueue(static_cast<std::uint32_t>(PossibleCpus().size()));
-  gate.max_served = std::max(1u, DirectLimit(gate.max_served, entries));
-  gate.max_parked = std::max(1u, DirectLimit(gate.max_parked, entries));
-  return gate;
+  return {.max_served = LimitBy(uring, options.direct.max_served),
+          .max_parked = LimitBy(uring, options.direct.max_parked),
+          .stall_ms = options.direct.stall_ms};
 }
 
 }  // namespace
@@ -48,7 +51,7 @@ DirectGate::Options GateOptions(const FuseSession::Options& options, UringChoice
 FuseSession::FuseSession(const Options& options, UringChoice uring)
     : options_(options),
       uring_choice_(uring),
-      dispatcher_({.max_background = options_.max_background,
+      dispatcher_({.max_background = LimitBy(uring, options_.max_background),
                    .direct_io_mmap = options_.direct_io_mmap,
                    .wants_uring = [this] { return uring_ != nullptr; },
                    .on_handshake =
@@ -119,7 +122,13 @@ absl::Status FuseSession::Open(const fuse_lowlevel_ops& ops, void* userdata) {
   std::vector<std::string> options = options_.mount_options;
   options.push_back(absl::StrCat("fsname=", options_.source));
   options.push_back(absl::StrCat("subtype=", options_.subtype));
-  return dispatcher_.Open(options_.subtype, options, options_.mount_point, ops, userdata);
+  absl::Status opened =
+      dispatcher_.Open(options_.subtype, options, options_.mount_point, ops, userdata);
+  if (!opened.ok()) return opened;
+  auto abort = ConnectionAbort::Open(options_.mount_point);
+  if (!abort.ok()) return abort.status();
+  abort_.emplace(*std::move(abort));
+  return absl::OkStatus();
 }
 
 absl::Status FuseSession::AwaitHandshake() {
@@ -139,8 +148,7 @@ absl::Status FuseSession::AwaitHandshake() {
 FuseSession::~FuseSession() {
   Detach();  // does nothing where nothing is mounted
   StopWorkers(UINT32_MAX);
-  uring_.reset();
-  dev_fuse_.EndRefusing();
+  Abort();
 }
 
 bool FuseSession::MapsDirectFiles() {
@@ -183,7 +191,7 @@ void FuseSession::AnswerParked(const DirectGate::Parked& parked, int error) {
   if (parked.place != nullptr) {
     uring_->AnswerParked(static_cast<UringEntry&>(*parked.place), error);
   } else {
-    FuseRefuser::Refuse(dispatcher_.fd(), parked.unique, error);
+    dev_fuse_.AnswerParked(parked.unique, error);
   }
 }
 
@@ -228,15 +236,8 @@ bool FuseSession::StopWorkers(std::uint32_t timeout_ms) {
   }
 }
 
-void FuseSession::RefuseRequests() {
-  if (uring_ != nullptr) uring_->Refuse();
-  dev_fuse_.Refuse();
-}
-
-void FuseSession::Disconnect() {
-  dev_fuse_.EndRefusing();
-  if (uring_ != nullptr) uring_->End();
-  dispatcher_.LetGo();
+void FuseSession::Abort() {
+  if (abort_) abort_->Abort();
 }
 
 }  // namespace reel::client

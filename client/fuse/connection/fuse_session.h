@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/base/wait_limits.h"
+#include "client/fuse/connection/connection_abort.h"
 #include "client/fuse/connection/dev_fuse_workers.h"
 #include "client/fuse/connection/uring_choice.h"
 #include "client/fuse/request/direct_gate.h"
@@ -84,13 +86,9 @@ class FuseSession {
   // Stops reading requests; those in progress are finished, for at most `timeout_ms`. True when
   // none is left.
   bool StopWorkers(std::uint32_t timeout_ms);
-  // From now on whoever waits in the kernel for an answer, invalidations too, gets an error: those
-  // whose requests are in progress, and all that come. REQUIRES: StopWorkers was called.
-  void RefuseRequests();
-  // The kernel refuses requests by itself from now on, also those in progress. Nothing of it
-  // reaches the kernel any more. REQUIRES: nobody tells the kernel anything, so that nobody waits
-  // in it.
-  void Disconnect();
+  // Ends the connection: whoever waits in the kernel for an answer, invalidations too, gets an
+  // error, those whose requests are in progress, and all that come.
+  void Abort();
 
   // ---- for calls, on the worker that serves them ----
 
@@ -132,7 +130,8 @@ class FuseSession {
   FuseDispatcher dispatcher_;
   DirectGate gate_;
   DevFuseWorkers dev_fuse_;
-  std::unique_ptr<UringServer> uring_;  // set before the handshake
+  std::unique_ptr<UringServer> uring_;    // set before the handshake
+  std::optional<ConnectionAbort> abort_;  // once mounted
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -374,8 +374,8 @@ TEST_P(FuseSessionTest, EndsWithAFileOpen) {
 // Within it a worker that only reads requests has been told to end, and ends.
 constexpr std::uint32_t kIdleEndMs = 2'000;
 
-// None of this needs the control file system (/sys/fs/fuse/connections), mounted or not.
-TEST_P(FuseSessionTest, NoCallWaitsOnceRequestsAreRefused) {
+// None of this needs the control file system to be mounted (/sys/fs/fuse/connections).
+TEST_P(FuseSessionTest, NoCallWaitsOnceTheConnectionIsAborted) {
   Mount();
   const int file = OpenFile();
   ASSERT_GE(file, 0);
@@ -392,14 +392,14 @@ TEST_P(FuseSessionTest, NoCallWaitsOnceRequestsAreRefused) {
     EXPECT_EQ(pread(file, &byte, 1, 0), -1);  // no worker reads its request
     EXPECT_PRED1(IsGone, errno);
   });
-  session_->RefuseRequests();
+  session_->Abort();
   in_progress.join();
   unread.join();
   seen_.release.set_value();
   close(file);
 }
 
-TEST_P(FuseSessionTest, AnInvalidationWaitsForNoRefusedRead) {
+TEST_P(FuseSessionTest, AnInvalidationWaitsForNoAbortedRead) {
   seen_.release.set_value();
   Mount();
   if (!session_->direct_io_mmap()) GTEST_SKIP() << "the kernel maps no FOPEN_DIRECT_IO file";
@@ -412,14 +412,14 @@ TEST_P(FuseSessionTest, AnInvalidationWaitsForNoRefusedRead) {
   // The kernel locks the page until it is read, and nobody reads the request.
   std::thread reader([page] { EXPECT_EQ(madvise(page, 4096, MADV_POPULATE_READ), -1); });
   std::thread invalidator([this] { session_->Invalidate(kFile, 0, 0); });
-  session_->RefuseRequests();
+  session_->Abort();
   reader.join();
   invalidator.join();
   munmap(page, 4096);
   close(file);
 }
 
-TEST_P(FuseSessionTest, ALaterCallFailsByItselfOnceTheSessionHasDisconnected) {
+TEST_P(FuseSessionTest, ALaterCallFailsOnceTheConnectionIsAborted) {
   Mount();
   const int file = OpenFile();
   ASSERT_GE(file, 0);
@@ -430,9 +430,8 @@ TEST_P(FuseSessionTest, ALaterCallFailsByItselfOnceTheSessionHasDisconnected) {
   while (seen_.waiting < 1) std::this_thread::yield();
   session_->Detach();
   EXPECT_FALSE(session_->StopWorkers(0));
-  session_->RefuseRequests();
+  session_->Abort();
   in_progress.join();
-  session_->Disconnect();
   char byte = 0;
   EXPECT_EQ(pread(file, &byte, 1, 0), -1);
   EXPECT_PRED1(IsGone, errno);

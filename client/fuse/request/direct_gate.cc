@@ -100,16 +100,6 @@ void DirectGate::Stop() {
   if (looker_.joinable()) looker_.Join();
 }
 
-void DirectGate::AnswerParked(int error) {
-  std::deque<Parked> parked;
-  {
-    MutexLock lock(mutex_);
-    parked.swap(parked_);
-    changed_.NotifyAll();
-  }
-  for (const Parked& one : parked) answer_(one, error);
-}
-
 std::deque<DirectGate::Parked> DirectGate::TakeStalled() {
   const std::uint64_t ended = ended_;
   const bool invalidates = invalidations_ > 0;

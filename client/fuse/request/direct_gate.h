@@ -66,8 +66,6 @@ class DirectGate {
   // From now on nothing that is parked is served or given up, and nobody waits to be let in. Of the
   // owner's thread.
   void Stop();
-  // All that is parked gets that answer.
-  void AnswerParked(int error);
 
  private:
   bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

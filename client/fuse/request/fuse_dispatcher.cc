@@ -108,16 +108,6 @@ void FuseDispatcher::Unmount() {
   if (session_ != nullptr) fuse_session_unmount(session_);
 }
 
-// The connection ends with the last descriptor of it. A thread that writes its reply must not find
-// another file under this number.
-void FuseDispatcher::LetGo() {
-  const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (nowhere < 0 || dup3(nowhere, fd_, O_CLOEXEC) < 0) {
-    spdlog::warn("letting go of /dev/fuse: {}", std::strerror(errno));
-  }
-  if (nowhere >= 0) close(nowhere);
-}
-
 KernelRequest& FuseDispatcher::Current() {
   return *served.request;
 }

@@ -51,8 +51,6 @@ class FuseDispatcher {
   // /dev/fuse, as our own descriptor: libfuse closes its own when it unmounts, and we go on
   // answering.
   int fd() const { return fd_; }
-  // Puts /dev/null in its place.
-  void LetGo();
 
   // Decodes and calls. When it returns, the request has been answered.
   void Serve(KernelRequest& request);

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "spdlog/spdlog.h"
 #include "volume/base/aligned_buffer.h"
@@ -30,13 +31,13 @@ bool UringEntry::Take() {
   std::memcpy(&header, head().in_out, sizeof(header));
   commit_id_ = head().entry.commit_id;
   unique_ = header.unique;
+  waits_ = true;
   const std::uint32_t payload_bytes = head().entry.payload_bytes;
   const std::size_t rest = sizeof(header) + payload_bytes;
   const std::size_t argument = header.len - rest;
   if (payload_bytes > kMaxFuseRequestBytes || header.len < rest ||
       argument > sizeof(head().op_in) || !HasItsBytes(header, payload_bytes)) {
     spdlog::error("a request of {} bytes, of which {} payload: refused", header.len, payload_bytes);
-    state_.store(State::kWaits, std::memory_order_release);
     ReplyError(EIO);
     return false;
   }
@@ -50,8 +51,6 @@ bool UringEntry::Take() {
   std::memcpy(begin + sizeof(header), head().op_in, argument);
   if (pad != 0) std::memmove(payload() - pad, payload(), payload_bytes);
   Show(begin, header.len, {reinterpret_cast<std::byte*>(payload()), kMaxFuseRequestBytes});
-  // Last: from here on Refuse may answer it, and the kernel have the headers.
-  state_.store(State::kWaits, std::memory_order_release);
   return true;
 }
 
@@ -70,7 +69,7 @@ ssize_t UringEntry::Reply(const iovec* parts, int count) {
     errno = EINVAL;
     return -1;
   }
-  if (!Claim(State::kAnswered)) {
+  if (!std::exchange(waits_, false)) {
     errno = ENOENT;
     return -1;
   }
@@ -86,12 +85,8 @@ ssize_t UringEntry::Reply(const iovec* parts, int count) {
   return static_cast<ssize_t>(length + sizeof(fuse_out_header));
 }
 
-bool UringEntry::Claim(State answer) {
-  State expected = State::kWaits;
-  return state_.compare_exchange_strong(expected, answer, std::memory_order_acq_rel);
-}
-
-void UringEntry::PutError(int error) {
+void UringEntry::ReplyError(int error) {
+  if (!std::exchange(waits_, false)) return;
   fuse_out_header header{};
   header.len = sizeof(header);
   header.error = -error;
@@ -100,32 +95,9 @@ void UringEntry::PutError(int error) {
   head().entry.payload_bytes = 0;
 }
 
-bool UringEntry::ReplyError(int error) {
-  if (!Claim(State::kAnswered)) return false;
-  PutError(error);
-  return true;
-}
-
-bool UringEntry::Refuse(int error) {
-  if (!Claim(State::kRefused)) return false;
-  PutError(error);
-  return true;
-}
-
-// Only a WRITE is served from its payload; other requests are decoded by now.
-void UringEntry::Protect() {
-  if (opcode() != FUSE_WRITE) return;
-  mprotect(pieces_[0].iov_base, kIoAlignment + kMaxFuseRequestBytes, PROT_READ);
-}
-
 void UringEntry::GiveBack() {
   madvise(payload(), kMaxFuseRequestBytes, MADV_DONTNEED);
   large_ = false;
-}
-
-bool UringEntry::EnsureReply() {
-  ReplyError(EIO);
-  return state_.load(std::memory_order_acquire) == State::kAnswered;
 }
 
 }  // namespace reel::client

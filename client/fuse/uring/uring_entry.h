@@ -3,14 +3,12 @@
 // Its memory is a page of headers and a payload buffer. The kernel fills three pieces; header and
 // first argument are moved up to the payload, so that libfuse finds one request, and the payload
 // stays where it is: a WRITE goes to the LUNs out of it, a READ comes into it.
-// Threads: of whoever has it: a ring's thread, then whoever serves its request. But it is answered
-// once, and Refuse may come from any thread meanwhile.
+// Threads: of whoever has it: a ring's thread, then whoever serves its request.
 #pragma once
 
 #include <sys/uio.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -40,32 +38,16 @@ class UringEntry final : public KernelRequest {
   bool over_uring() const override { return true; }
   // Puts the answer here; the kernel gets it with the entry's next command.
   ssize_t Reply(const iovec* parts, int count) override;
-  // False where it has been answered.
-  bool ReplyError(int error);
-  // Answers what was not answered, so that nobody waits for ever. False: it was refused, and is
-  // not to be given to the kernel again.
-  bool EnsureReply();
+  // Does nothing where it has been answered.
+  void ReplyError(int error);
 
   // Whether request or answer left much memory behind. GiveBack takes that from the entry.
   // REQUIRES: the kernel has the entry, and the thread of its ring calls.
   bool is_large() const { return large_; }
   void GiveBack();
 
-  // Whether it holds a request without an answer.
-  bool waits() const { return state_.load(std::memory_order_acquire) == State::kWaits; }
-  // As ReplyError, from any thread, while the request is being served. That goes on, in the memory
-  // of the entry.
-  bool Refuse(int error);
-  // After Refuse: nobody writes to the request's bytes any more, the kernel neither. (What is read
-  // goes on coming into its payload, and to nobody.)
-  void Protect();
-
  private:
-  enum class State : std::uint8_t { kAnswered, kWaits, kRefused };
-
   bool HasItsBytes(const fuse_in_header& header, std::uint32_t payload_bytes) const;
-  bool Claim(State answer);
-  void PutError(int error);
   UringHeader& head() const { return *static_cast<UringHeader*>(pieces_[0].iov_base); }
   char* payload() const { return static_cast<char*>(pieces_[1].iov_base); }
 
@@ -75,7 +57,7 @@ class UringEntry final : public KernelRequest {
   std::uint64_t commit_id_ = 0;
   std::uint16_t queue_ = 0;
   bool large_ = false;
-  std::atomic<State> state_{State::kAnswered};
+  bool waits_ = false;  // for an answer
 };
 
 }  // namespace reel::client

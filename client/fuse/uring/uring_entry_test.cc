@@ -123,14 +123,14 @@ TEST_F(UringEntryTest, IsAnsweredOnce) {
   EXPECT_GT(Reply("a", "a"), 0);
   EXPECT_EQ(Reply("b", "b"), -1);
   EXPECT_EQ(errno, ENOENT);
-  entry_.EnsureReply();
+  entry_.ReplyError(EIO);
   EXPECT_EQ(Answer().error, 0);
   EXPECT_EQ(payload()[0], 'a');
 }
 
-TEST_F(UringEntryTest, ARequestThatNobodyAnswersFails) {
+TEST_F(UringEntryTest, AnErrorHasNoData) {
   ASSERT_TRUE(Receive(FUSE_STATFS, char{}, ""));
-  entry_.EnsureReply();
+  entry_.ReplyError(EIO);
   EXPECT_EQ(Answer().error, -EIO);
   EXPECT_EQ(Answer().unique, 42u);
   EXPECT_EQ(head().entry.payload_bytes, 0u);

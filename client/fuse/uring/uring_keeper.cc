@@ -53,7 +53,6 @@ void UringKeeper::Main() {
     std::uint64_t times = 0;
     (void)!::read(wake_.get(), &times, sizeof(times));
     ring.Watch(wake_.get());
-    HandOnAside();
     CommitReturned(ring);
   }
 }
@@ -66,10 +65,6 @@ bool UringKeeper::Wait(UringRing& ring) {
   if (!nothing_came) return true;
   for (UringEntry* entry : std::exchange(large_, {})) entry->GiveBack();
   return true;
-}
-
-void UringKeeper::HandOnAside() {
-  std::erase_if(aside_, [this](UringEntry* entry) { return calls_.hand_on(*entry); });
 }
 
 absl::Status UringKeeper::Register(UringRing& ring) {
@@ -86,7 +81,7 @@ void UringKeeper::OnCompletion(UringEntry* entry, int result) {
   if (entry == nullptr) {
     woken_ = true;
   } else if (result == 0) {
-    if (!calls_.hand_on(*entry)) aside_.push_back(entry);
+    calls_.hand_on(*entry);
   } else {
     refusal_ = -result;
     if (result == -ENOTCONN || result == -ECONNABORTED) {

@@ -21,8 +21,8 @@ namespace reel::client {
 class UringKeeper {
  public:
   struct Calls {
-    // A request is in the entry; never waits. False: it is put aside.
-    std::function<bool(UringEntry&)> hand_on;
+    // A request is in the entry; never waits.
+    std::function<void(UringEntry&)> hand_on;
     // The connection has ended.
     std::function<void()> on_end;
   };
@@ -44,7 +44,6 @@ class UringKeeper {
   absl::Status Register(UringRing& ring);
   void OnCompletion(UringEntry* entry, int result);
   void CommitReturned(UringRing& ring);
-  void HandOnAside();
   // False: the ring cannot be used.
   bool Wait(UringRing& ring);
 
@@ -56,7 +55,6 @@ class UringKeeper {
 
   // Of its thread.
   bool woken_ = false;
-  std::vector<UringEntry*> aside_;
   std::vector<UringEntry*> large_;  // the kernel has them; given back at leisure
   int refusal_ = 0;                 // errno of a command that the kernel refused
 

@@ -14,9 +14,8 @@
 
 namespace reel::client {
 
-UringResident::UringResident(UringStage& stage, UringEntry& entry, const Wakers& wakers,
-                             const Calls& calls)
-    : stage_(stage), entry_(entry), wakers_(wakers), calls_(calls) {}
+UringResident::UringResident(UringStage& stage, UringEntry& entry, int ended_fd, const Calls& calls)
+    : stage_(stage), entry_(entry), ended_fd_(ended_fd), calls_(calls) {}
 
 bool UringResident::Start() {
   try {
@@ -42,8 +41,7 @@ void UringResident::Main() {
   const int dev_fuse = stage_.Await(UringStage::Stage::kRegisterResidents);
   if (dev_fuse < 0) return;
   ring.Use(dev_fuse);
-  ring.Watch(wakers_.refusing);
-  ring.Watch(wakers_.ended);
+  ring.Watch(ended_fd_);
   const absl::Status registered = Register(ring);
   stage_.Report(registered);
   if (!registered.ok()) return;
@@ -88,20 +86,15 @@ void UringResident::OnCompletion(UringEntry* entry, int result) {
 bool UringResident::ServeRequest() {
   // Either whoever stops us sees that it is served, or it is seen here.
   serving_.store(true, std::memory_order_seq_cst);
-  const UringStage::Stage stage = stage_.now();
-  Served served = Served::kAnswered;
-  if (stage < UringStage::Stage::kStopped) {
-    if (entry_.Take()) {
-      ChooseCpu();
-      served = calls_.serve(entry_);
-    }
-  } else if (stage == UringStage::Stage::kRefusing) {
-    if (entry_.Take() && !entry_.ReplyError(ENOTCONN)) served = Served::kRefused;
+  const bool stopped = !stage_.serving();
+  bool answered = true;
+  if (!stopped && entry_.Take()) {
+    ChooseCpu();
+    answered = calls_.serve(entry_);
   }
   serving_.store(false, std::memory_order_seq_cst);
-  if (stage == UringStage::Stage::kStopped || stage == UringStage::Stage::kEnded) return false;
   has_request_ = false;
-  return served == Served::kAnswered || (served == Served::kKept && AwaitBack());
+  return !stopped && (answered || AwaitBack());
 }
 
 void UringResident::ChooseCpu() const {

@@ -19,23 +19,15 @@ namespace reel::client {
 
 class UringResident {
  public:
-  enum class Served {
-    kAnswered,
-    kKept,     // for later: the entry comes back by TakeBack
-    kRefused,  // meanwhile: the entry is lost
-  };
   struct Calls {
-    // Serves the entry's request.
-    std::function<Served(UringEntry&)> serve;
+    // Serves the entry's request. False: it is kept for later, and the entry comes back by
+    // TakeBack.
+    std::function<bool(UringEntry&)> serve;
     // The connection has ended.
     std::function<void()> on_end;
   };
-  // The descriptors can be read from when the stage is kRefusing, and kEnded.
-  struct Wakers {
-    int refusing = -1;
-    int ended = -1;
-  };
-  UringResident(UringStage& stage, UringEntry& entry, const Wakers& wakers, const Calls& calls);
+  // `ended_fd` can be read from when the stage is kEnded.
+  UringResident(UringStage& stage, UringEntry& entry, int ended_fd, const Calls& calls);
   UringResident(const UringResident&) = delete;
   UringResident& operator=(const UringResident&) = delete;
   ~UringResident() { Join(); }
@@ -55,14 +47,14 @@ class UringResident {
   bool Wait(UringRing& ring);
   // What has completed: whether there is a request.
   void OnCompletion(UringEntry* entry, int result);
-  // True: it has an answer. It is left where it is, or for good, else.
+  // True: it has an answer. It is left where it is else.
   bool ServeRequest();
   bool AwaitBack();
   void ChooseCpu() const;
 
   UringStage& stage_;
   UringEntry& entry_;
-  const Wakers wakers_;
+  const int ended_fd_;
   const Calls& calls_;
   std::thread thread_;
   std::atomic<bool> serving_{false};

@@ -82,9 +82,7 @@ UringServer::UringServer(const Options& options, FuseDispatcher& dispatcher, Dir
       on_end_(std::move(on_end)),
       resident_calls_{.serve = [this](UringEntry& entry) { return Serve(entry, false); },
                       .on_end = on_end_},
-      keeper_calls_{.hand_on = [this](UringEntry& entry) { return HandOn(entry); },
-                    .on_end = on_end_},
-      refusing_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      keeper_calls_{.hand_on = [this](UringEntry& entry) { HandOn(entry); }, .on_end = on_end_},
       ended_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       memory_(std::move(memory)),
       entries_(std::make_unique<UringEntry[]>(std::size_t{options.queues} * options.entries)),
@@ -97,9 +95,8 @@ UringServer::UringServer(const Options& options, FuseDispatcher& dispatcher, Dir
       UringEntry& entry = entries_[place];
       const bool is_home = online && i < options.residents;
       if (is_home) {
-        residents_.push_back(std::make_unique<UringResident>(
-            stage_, entry, UringResident::Wakers{refusing_fd_.get(), ended_fd_.get()},
-            resident_calls_));
+        residents_.push_back(
+            std::make_unique<UringResident>(stage_, entry, ended_fd_.get(), resident_calls_));
       } else {
         spares[queue % spares.size()].push_back(&entry);
       }
@@ -113,7 +110,7 @@ UringServer::UringServer(const Options& options, FuseDispatcher& dispatcher, Dir
 }
 
 bool UringServer::Start() {
-  if (!refusing_fd_.valid() || !ended_fd_.valid() || !helpers_.Start()) return false;
+  if (!ended_fd_.valid() || !helpers_.Start()) return false;
   for (const auto& keeper : keepers_) {
     if (!keeper->Start()) return false;
   }
@@ -150,33 +147,6 @@ bool UringServer::IsIdle() {
          std::ranges::none_of(residents_, [](const auto& one) { return one->serving(); });
 }
 
-// Requests that were put aside are refused by the threads that have them. One in progress is
-// answered here, and its entry lost: the kernel must put no other request into the memory that the
-// first is still being served from. So its command goes to a ring that ends at once, and what its
-// request is served from cannot be written any more.
-void UringServer::Refuse() {
-  stage_.Advance(Stage::kRefusing);
-  Raise(refusing_fd_);
-  for (const auto& keeper : keepers_) keeper->Wake();
-  UringRing ring;
-  if (absl::Status status = ring.Init(options_.entries); !status.ok()) {
-    spdlog::error("requests in progress are not refused: {}", std::string(status.message()));
-    return;
-  }
-  ring.Use(dispatcher_.fd());
-  for (std::uint32_t queue = 0; queue < options_.queues; ++queue) {
-    const std::span<UringEntry> entries(&entries_[std::size_t{queue} * options_.entries],
-                                        options_.entries);
-    if (std::ranges::all_of(entries, &UringEntry::waits)) continue;
-    for (UringEntry& entry : entries) {
-      if (!entry.Refuse(ENOTCONN)) continue;
-      entry.Protect();
-      ring.Commit(entry);
-    }
-  }
-  ring.Submit([](UringEntry*, int) {});
-}
-
 void UringServer::End() {
   Stop();
   stage_.Advance(Stage::kEnded);
@@ -184,37 +154,29 @@ void UringServer::End() {
   for (const auto& keeper : keepers_) keeper->Wake();
 }
 
-UringResident::Served UringServer::Serve(UringEntry& entry, bool let_in) {
-  using Served = UringResident::Served;
+bool UringServer::Serve(UringEntry& entry, bool let_in) {
   const bool direct = entry.IsDirect();
-  if (direct && !let_in && !gate_.Enter(entry, DirectGate::Keeps::kPlace)) {
-    // It may have been kept behind those that Refuse has answered.
-    if (stage_.now() >= Stage::kRefusing) gate_.AnswerParked(ENOTCONN);
-    return Served::kKept;
-  }
+  if (direct && !let_in && !gate_.Enter(entry, DirectGate::Keeps::kPlace)) return false;
   dispatcher_.Serve(entry);
-  const bool answered = entry.EnsureReply();
+  entry.ReplyError(EIO);  // nobody is to wait for ever
   // The next one not by this thread: its own answer has yet to leave.
   if (const auto next = direct ? gate_.Leave() : std::nullopt) {
     helpers_.Run({.entry = static_cast<UringEntry*>(next->place), .let_in = true});
   }
-  return answered ? Served::kAnswered : Served::kRefused;
+  return true;
 }
 
 void UringServer::Help(const UringHelpers::Work& work) {
-  if (Serve(*work.entry, work.let_in) == UringResident::Served::kAnswered) Return(*work.entry);
+  if (Serve(*work.entry, work.let_in)) Return(*work.entry);
 }
 
-bool UringServer::HandOn(UringEntry& entry) {
-  if (stage_.now() == Stage::kStopped) return false;
-  if (!entry.Take()) {
-    Return(entry);
-  } else if (stage_.serving()) {
+void UringServer::HandOn(UringEntry& entry) {
+  if (!stage_.serving()) return;
+  if (entry.Take()) {
     helpers_.Run({.entry = &entry});
-  } else if (entry.ReplyError(ENOTCONN)) {
+  } else {
     Return(entry);
   }
-  return true;
 }
 
 void UringServer::Return(UringEntry& entry) {
@@ -222,7 +184,8 @@ void UringServer::Return(UringEntry& entry) {
 }
 
 void UringServer::AnswerParked(UringEntry& entry, int error) {
-  if (entry.ReplyError(error)) Return(entry);
+  entry.ReplyError(error);
+  Return(entry);
 }
 
 }  // namespace reel::client

@@ -11,7 +11,10 @@
 //   2. Direct requests, which may wait for other hosts, take not all entries nor helpers
 //      (DirectGate); those that are parked hold their entry, and no thread.
 //   3. No thread ends while the kernel has an entry of its ring, but with the connection: a request
-//      on its way to it would be lost. Once stopped, requests are put aside unanswered.
+//      on its way to it would be lost.
+//   4. Once stopped, requests that come are left unanswered: the owner ends the connection, and so
+//      the kernel answers them (ConnectionAbort). It puts no other request into an entry of one
+//      that is still being served.
 // Threads: of the owner, but for AnswerParked.
 #pragma once
 
@@ -60,12 +63,6 @@ class UringServer {
   void Stop();
   // After Stop: whether none is being served.
   bool IsIdle();
-  // From now on whoever waits in the kernel for an answer gets an error: those whose requests are
-  // in progress, and all that come. REQUIRES: Stop was called.
-  void Refuse();
-  // Takes all entries from the kernel, that of a request in progress when that has ended. With
-  // /dev/fuse let go, too, the connection ends, and all who wait in the kernel get an error.
-  void End();
 
   // Of one that the gate had kept.
   void AnswerParked(UringEntry& entry, int error);
@@ -74,9 +71,10 @@ class UringServer {
   UringServer(const Options& options, FuseDispatcher& dispatcher, DirectGate& gate,
               std::function<void()> on_end, UringMemory memory);
   bool Start();
-  UringResident::Served Serve(UringEntry& entry, bool let_in);
+  void End();
+  bool Serve(UringEntry& entry, bool let_in);
   void Help(const UringHelpers::Work& work);
-  bool HandOn(UringEntry& entry);
+  void HandOn(UringEntry& entry);
   void Return(UringEntry& entry);
   UringKeeper& KeeperOf(const UringEntry& entry) {
     return *keepers_[entry.queue() % keepers_.size()];
@@ -88,7 +86,6 @@ class UringServer {
   const std::function<void()> on_end_;
   const UringResident::Calls resident_calls_;
   const UringKeeper::Calls keeper_calls_;
-  UniqueFd refusing_fd_;
   UniqueFd ended_fd_;
   UringStage stage_;
   const UringMemory memory_;

@@ -18,14 +18,12 @@ class UringStage {
     kRegisterSpares,  // the kernel takes entries from the top of a stack: spare ones go first
     kRegisterResidents,
     kServing,
-    kStopped,   // requests that come are put aside
-    kRefusing,  // these, and all that come, get an error
+    kStopped,  // requests that come are left unanswered
     kEnded,
   };
 
   Stage now() const { return now_.load(std::memory_order_seq_cst); }
   bool serving() const { return now() < Stage::kStopped; }
-  bool refusing() const { return now() == Stage::kRefusing; }
   bool ended() const { return now() == Stage::kEnded; }
 
   // Does nothing where it has come further. /dev/fuse from kRegisterSpares on.

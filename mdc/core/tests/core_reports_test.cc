@@ -41,6 +41,16 @@ TEST_F(CoreReportsTest, ClientsTellOfTheirLuns) {
   EXPECT_EQ(who.sessions(1).luns_size(), 0);
 }
 
+TEST_F(CoreReportsTest, ClientsTellHowTheirKernelsRequestsCome) {
+  v1::Request request;
+  request.mutable_renew()->set_fuse(v1::FUSE_WAY_URING);
+  ASSERT_EQ(a_.Do(request), 0);
+  v1::WhoReply who;
+  harness_.core_->Describe(who);
+  EXPECT_EQ(who.sessions(0).fuse(), v1::FUSE_WAY_URING);
+  EXPECT_EQ(who.sessions(1).fuse(), v1::FUSE_WAY_UNKNOWN);
+}
+
 TEST_F(CoreReportsTest, OpenFilesAreToldWithTheirHolders) {
   const std::uint64_t file = a_.Create("file", /*open=*/true);
   ASSERT_EQ(a_.Do(Client::OpenOf(file)), 0);
