@@ -1,5 +1,5 @@
-"""A core of the stories by way of /dev/fuse, where the kernel offers FUSE over io_uring: all others go
-by that there, and by /dev/fuse everywhere else."""
+"""A core of the stories by way of /dev/fuse, where the kernel offers FUSE over io_uring: all others
+go by that there, and by /dev/fuse everywhere else."""
 import pytest
 
 from cluster import until

@@ -62,7 +62,8 @@ def of_others(place, place_of_other):
         here = [os.path.join(place, name) for name in names]
         for directory in here:
             assert len(os.listdir(directory)) == FILES
-        time.sleep(3)  # what another host wanted to see is delegated again after two seconds
+        # What another host wanted to see is delegated again after two seconds.
+        time.sleep(3)  # tidy: sleep: no event says so
         for action in (rename, unlink):
             rows[f"{action.__name__} of another's, {count}, /s"] = rate(action, here)
         for directory in here:
