@@ -5,8 +5,10 @@ import subprocess
 import time
 
 SECONDS = 3
-DIRECT = {"read 1M depth 16, MB/s": ("read", "1M", 16), "write 1M depth 16, MB/s": ("write", "1M", 16),
-          "read 4K depth 1, /s": ("randread", "4k", 1), "read 4K depth 16, /s": ("randread", "4k", 16)}
+DIRECT = {"read 1M depth 16, MB/s": ("read", "1M", 16),
+          "write 1M depth 16, MB/s": ("write", "1M", 16),
+          "read 4K depth 1, /s": ("randread", "4k", 1),
+          "read 4K depth 16, /s": ("randread", "4k", 16)}
 
 
 def fio(path, kind, size, depth):
@@ -45,7 +47,7 @@ def small_reads(place):
     with open(path, "wb") as file:
         file.write(os.urandom(64 << 20))
         os.fsync(file.fileno())
-    time.sleep(6)  # it counts as at rest after five seconds
+    time.sleep(6)  # tidy: sleep: it counts as at rest after five seconds
     with open(path, "rb", buffering=0) as file:
         while file.read(1 << 20):
             pass

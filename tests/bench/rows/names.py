@@ -10,7 +10,7 @@ FILES = 3_000  # of a process
 
 
 def by_reel_bench(program, sides, runs):
-    """Rows that reel-bench meta measures, the sides in turn: {row: {side: [least, median, most]}}."""
+    """Rows of reel-bench meta, the sides in turn: {row: {side: [least, median, most]}}."""
     done = subprocess.run(
         [program, "meta", "--json", "--quiet", "--runs", str(runs), "--threads", str(THREADS),
          "--files", "3000", *(f"{name}={place}" for name, place in sides.items())],
