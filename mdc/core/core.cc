@@ -432,7 +432,7 @@ void CoreImpl::Describe(v1::WhoReply& reply) const {
     out.set_state(StateOf(*session));
     out.set_protocol(session->stream == kNoStream ? 0 : session->spoken.protocol);
     out.set_program(session->spoken.program);
-    out.set_fuse(session->fuse);
+    out.set_fuse(session->said.fuse);
     for (const v1::SessionKey& key : session->record.keys()) out.add_keys(key.key());
   }
 }

@@ -31,11 +31,11 @@ std::map<std::string, std::string> NamesOfLuns(const VolumeDescriptor& descripto
 }  // namespace
 
 void CoreImpl::TakeReports(Session& session, const v1::Renew& renew) const {
-  session.fuse = renew.fuse();
+  session.said.fuse = renew.fuse();
   if (renew.luns().empty() || renew.luns_size() > kMaxReports) return;
-  session.luns.assign(renew.luns().begin(), renew.luns().end());
-  session.luns_at_ms = clock_.NowMs();
-  for (v1::LunReport& report : session.luns) {
+  session.said.luns.assign(renew.luns().begin(), renew.luns().end());
+  session.said.luns_at_ms = clock_.NowMs();
+  for (v1::LunReport& report : session.said.luns) {
     report.set_path(report.path().substr(0, kMaxReportBytes));
     report.set_problem(report.problem().substr(0, kMaxReportBytes));
   }
@@ -46,8 +46,8 @@ void CoreImpl::DescribeLuns(v1::WhoReply& reply) const {
   for (v1::WhoReply::Session& out : *reply.mutable_sessions()) {
     const auto found = sessions_.all().find(SessionId(out.session()));
     if (found == sessions_.all().end()) continue;
-    out.set_luns_at_ms(found->second->luns_at_ms);
-    for (const v1::LunReport& report : found->second->luns) {
+    out.set_luns_at_ms(found->second->said.luns_at_ms);
+    for (const v1::LunReport& report : found->second->said.luns) {
       const auto name = names.find(report.lun());
       if (name == names.end()) continue;
       v1::WhoReply::LunTraffic& lun = *out.add_luns();

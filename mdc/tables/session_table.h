@@ -67,6 +67,13 @@ struct Slot {
   Sequence waits_for;          // when that reply may leave
 };
 
+// As a client has said last, with a renewal.
+struct SaidForPeople {
+  std::vector<v1::LunReport> luns;
+  std::uint64_t luns_at_ms = 0;
+  v1::FuseWay fuse = v1::FUSE_WAY_UNKNOWN;
+};
+
 struct Session {
   enum class Phase {
     kMustReclaim,  // known from an earlier epoch, has not said what it holds
@@ -117,10 +124,7 @@ struct Session {
   RecallClock recalls;  // that are out
   // As its client has said last, and when: how its work on them stands; nothing: it never has.
   std::optional<v1::RecallWork> recall_work;
-  // As its client has said last, for people; and when.
-  std::vector<v1::LunReport> luns;
-  std::uint64_t luns_at_ms = 0;
-  v1::FuseWay fuse = v1::FUSE_WAY_UNKNOWN;
+  SaidForPeople said;
   bool gave_up = false;                  // its lease is over by its client's own clock
   std::optional<v1::Request> hello;      // kMustReclaim: answered when its earlier claims are gone
   std::vector<Rekey> rekeys;             // one a LUN
