@@ -17,18 +17,25 @@ std::string EntryText(std::uint64_t directory, std::string_view name) {
 }
 
 void Report::Add(std::string_view code, std::string where, std::string what) {
-  if (!stopped_.ok()) return;
+  if (!pace_.stopped().ok()) return;
   ++totals_.problems;
   if (sink_.on_problem) sink_.on_problem({std::string(code), std::move(where), std::move(what)});
 }
 
 // A LUN that does not answer just now is no damage, and fsck.reelfs would not mend it.
 void Report::AddUnreadable(std::string where, const absl::Status& why) {
-  if (bounds_ != nullptr && !absl::IsDataLoss(why)) return stopped_.Update(why);
+  if (pace_.bounded() && !absl::IsDataLoss(why)) return pace_.Stop(why);
   Add("unreadable", std::move(where), absl::StrCat("reading stopped early: ", why.message()));
 }
 
-void Report::Look() {
+void Report::AddAll(std::vector<Problem> problems, const CheckTotals& totals) {
+  if (sink_.on_problem) {
+    for (const Problem& problem : problems) sink_.on_problem(problem);
+  }
+  totals_.Add(totals);
+}
+
+void Pace::Look() {
   const std::uint64_t passed = std::exchange(passed_, 0);
   if (!stopped_.ok()) return;
   if (bounds_->most_bytes != 0 && kept_bytes_ > bounds_->most_bytes) {
@@ -39,19 +46,30 @@ void Report::Look() {
   }
 }
 
-FamilyCursor::FamilyCursor(const Snapshot& view, schema::Family family, Report& report)
-    : report_(report), family_(schema::Prefix(family)), cursor_(view.Scan(family_)) {
+// A key that is shorter than that of an inode lies in the first range that ends behind it.
+std::string FirstKeyOf(schema::Family family, std::uint64_t inode) {
+  std::string key = schema::Prefix(family);
+  if (inode == 0) return key;
+  for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(inode >> shift));
+  return key;
+}
+
+FamilyCursor::FamilyCursor(const Snapshot& view, schema::Family family, const InodeRange& range,
+                           Report& report)
+    : report_(report), family_(schema::Prefix(family)) {
+  cursor_ = view.ScanRange(FirstKeyOf(family, range.from),
+                           range.to ? FirstKeyOf(family, *range.to) : EndOfPrefix(family_));
   SkipUnreadable();
 }
 
 void FamilyCursor::Next() {
-  report_.Passed();
+  report_.pace().Passed();
   cursor_->Next();
   SkipUnreadable();
 }
 
 void FamilyCursor::SkipUnreadable() {
-  for (; report_.stopped().ok() && cursor_->Valid(); cursor_->Next()) {
+  for (; report_.pace().stopped().ok() && cursor_->Valid(); cursor_->Next()) {
     auto key = schema::Parse(cursor_->key());
     if (key.ok()) {
       key_ = *key;
@@ -67,11 +85,21 @@ void FamilyCursor::SkipUnreadable() {
   }
 }
 
-InodeFact* State::Find(std::uint64_t inode) {
+InodeRange State::RangeOf(std::size_t part) const {
+  if (part + 1 == parts.size()) return {parts[part], std::nullopt};
+  return {parts[part], parts[part + 1]};
+}
+
+std::size_t State::PartOf(std::uint64_t inode) const {
+  const auto next = std::upper_bound(parts.begin(), parts.end(), inode);
+  return static_cast<std::size_t>(next - parts.begin()) - 1;
+}
+
+DirectoryFact* State::FindDirectory(std::uint64_t inode) {
   const auto found =
-      std::lower_bound(inodes.begin(), inodes.end(), inode,
-                       [](const InodeFact& fact, std::uint64_t n) { return fact.inode < n; });
-  return found != inodes.end() && found->inode == inode ? &*found : nullptr;
+      std::lower_bound(directories.begin(), directories.end(), inode,
+                       [](const DirectoryFact& fact, std::uint64_t n) { return fact.inode < n; });
+  return found != directories.end() && found->inode == inode ? &*found : nullptr;
 }
 
 std::string State::NameOf(const NameFact& name) const {
@@ -92,7 +120,7 @@ void CheckVolumeRecord(State& state) {
     return;
   }
   v1::VolumeRecord record;
-  if (!cursor.Decode(record, "volume record")) return;
+  if (!cursor.Decode(record, [] { return "volume record"; })) return;
   if (!schema::IsKnownFormat(record.format())) {
     state.report.Add("volume-record", "volume record",
                      absl::StrCat("it has format ", record.format(), "; this program knows ",
@@ -105,7 +133,7 @@ void CheckVolumeRecord(State& state) {
         absl::StrCat("it belongs to volume ", uuid.ok() ? uuid->ToString() : "of no valid UUID",
                      ", not to ", state.input.descriptor.volume.ToString()));
   }
-  state.totals.stopped_in_order = record.clean();
+  state.totals().stopped_in_order = record.clean();
   state.volume = std::move(record);
 }
 
@@ -125,9 +153,9 @@ void CheckOtherFamilies(State& state) {
 
 void CheckSession(State& state, const FamilyCursor& cursor) {
   const std::string where = absl::StrCat("session ", cursor.key().first);
-  ++state.totals.sessions;
+  ++state.totals().sessions;
   v1::SessionRecord record;
-  if (!cursor.Decode(record, where)) return;
+  if (!cursor.Decode(record, [&] { return where; })) return;
   if (!Uuid::FromBytes(record.client()).ok()) {
     state.report.Add("session", where, "its client has no valid UUID");
   }
@@ -143,7 +171,7 @@ void CheckStoredReply(State& state, const FamilyCursor& cursor, bool session_exi
       absl::StrCat("session ", cursor.key().first, ", slot ", cursor.key().second);
   if (!session_exists) state.report.Add("reply", where, "a stored reply of no session");
   v1::StoredReply record;
-  if (!cursor.Decode(record, where)) return;
+  if (!cursor.Decode(record, [&] { return where; })) return;
   v1::Reply reply;
   if (cursor.key().second == 0 || record.sequence() == 0 ||
       !reply.ParseFromString(record.reply())) {
@@ -169,10 +197,10 @@ void CheckSessions(State& state) {
       replies.Next();
     }
   }
-  if (state.totals.stopped_in_order && state.totals.sessions > 0) {
+  if (state.totals().stopped_in_order && state.totals().sessions > 0) {
     state.report.Add(
         "volume-record", "volume record",
-        absl::StrCat("it says that no session is left, but there are ", state.totals.sessions));
+        absl::StrCat("it says that no session is left, but there are ", state.totals().sessions));
   }
 }
 
@@ -180,7 +208,7 @@ void CheckJobs(State& state) {
   FamilyCursor jobs(state.input.view, schema::Family::kJob, state.report);
   for (; jobs.valid(); jobs.Next()) {
     v1::JobRecord record;
-    jobs.Decode(record, absl::StrCat("job ", jobs.key().first));
+    jobs.Decode(record, [&] { return absl::StrCat("job ", jobs.key().first); });
   }
 }
 
@@ -191,10 +219,12 @@ void CheckBandwidth(State& state) {
     v1::CapacityRecord capacity;
     v1::ReservationRecord reservation;
     if (cursor.key().first == static_cast<std::uint64_t>(schema::BandwidthKind::kCapacity)) {
-      cursor.Decode(capacity, absl::StrCat("capacity of stripe set ", number & 0xffffffff,
-                                           " of pool ", number >> 32));
+      cursor.Decode(capacity, [&] {
+        return absl::StrCat("capacity of stripe set ", number & 0xffffffff, " of pool ",
+                            number >> 32);
+      });
     } else {
-      cursor.Decode(reservation, absl::StrCat("reservation ", number));
+      cursor.Decode(reservation, [&] { return absl::StrCat("reservation ", number); });
     }
   }
 }
@@ -212,19 +242,20 @@ VolumeDescriptor OpenPartOf(const SnapshotInput& whole) {
   return OpenPart(whole.descriptor, known ? volume : v1::VolumeRecord());
 }
 
-CheckTotals CheckAll(const SnapshotInput& whole, const CheckSink& sink, const CheckBounds* bounds,
-                     absl::Status* stopped) {
+CheckTotals CheckAll(const SnapshotInput& whole, const CheckSink& sink, const CheckEffort& effort,
+                     checker::Pace& pace) {
   const VolumeDescriptor open = OpenPartOf(whole);
   const SnapshotInput input{whole.view, open, whole.regions};
   CheckTotals totals;
-  checker::State state{.input = input, .report = {sink, totals, bounds}, .totals = totals};
-  state.owned.resize(input.descriptor.pools.size());
+  checker::State state{
+      .input = input, .effort = effort, .pace = pace, .report = {sink, totals, pace}};
+  state.parts = checker::PartsOf(input.view, effort);
   state.report.Phase("inodes and extents");
   checker::CheckVolumeRecord(state);
   checker::CheckOtherFamilies(state);
   checker::LoadQuotaState(state);
   checker::CheckInodes(state);
-  state.report.LookAgain();
+  pace.LookAgain();
   state.report.Phase("names and links");
   checker::CheckNames(state);
   state.report.Phase("space");
@@ -234,8 +265,7 @@ CheckTotals CheckAll(const SnapshotInput& whole, const CheckSink& sink, const Ch
   checker::CheckQuotas(state);
   checker::CheckJobs(state);
   checker::CheckBandwidth(state);
-  state.report.LookAgain();
-  *stopped = state.report.stopped();
+  pace.LookAgain();
   return totals;
 }
 
@@ -243,16 +273,33 @@ CheckTotals CheckAll(const SnapshotInput& whole, const CheckSink& sink, const Ch
 
 absl::StatusOr<CheckTotals> CheckSnapshot(const SnapshotInput& input, const CheckSink& sink,
                                           const CheckBounds& bounds) {
-  absl::Status stopped;
-  CheckTotals totals = CheckAll(input, sink, &bounds, &stopped);
-  if (!stopped.ok()) return stopped;
+  checker::Pace pace(&bounds);
+  CheckEffort effort;
+  if (bounds.most_bytes != 0) {
+    effort.round_bytes = std::min(effort.round_bytes, bounds.most_bytes / 2);
+  }
+  CheckTotals totals = CheckAll(input, sink, effort, pace);
+  if (!pace.stopped().ok()) return pace.stopped();
   return totals;
 }
 
-CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink) {
+CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink, const CheckEffort& effort) {
   const std::unique_ptr<Snapshot> view = input.db.TakeSnapshot();
-  absl::Status never;
-  return CheckAll({*view, input.descriptor, input.regions}, sink, nullptr, &never);
+  checker::Pace pace(nullptr);
+  return CheckAll({*view, input.descriptor, input.regions}, sink, effort, pace);
+}
+
+void CheckTotals::Add(const CheckTotals& part) {
+  problems += part.problems;
+  inodes += part.inodes;
+  files += part.files;
+  directories += part.directories;
+  entries += part.entries;
+  extents += part.extents;
+  pieces += part.pieces;
+  for (std::size_t i = 0; i < kPieceClasses; ++i) files_by_pieces[i] += part.files_by_pieces[i];
+  orphans += part.orphans;
+  file_blocks += part.file_blocks;
 }
 
 }  // namespace reel::mdc

@@ -2,16 +2,20 @@
 // does not fit.
 //
 // It writes nothing, and sees the store as it is in one moment: what is committed meanwhile is not
-// looked at. Every family is read once, in key order, and joined by inode number; what must be
-// compared across inodes (names, owned blocks) is kept as small fixed-size facts: about 40 bytes an
-// inode, 32 a name and 24 an extent. What holds of a sound store stands in docs/format.md; each
-// rule broken is one Problem. Damaged records are reported and passed over, so that one of them
-// does not hide the rest. Threads: one.
+// looked at. Every family is read once, in key order, and joined by inode number, in parts of the
+// inode numbers. What must be compared across inodes (names, owned blocks) is added up
+// (mdc/check/sums.h), and gathered in another reading only where the sums say that something is
+// wrong: 16 bytes a directory are kept of a sound store. What holds of one stands in
+// docs/format.md; each rule broken is one Problem. Damaged records are reported and passed over, so
+// that one of them does not hide the rest. The design: docs/internals/checking.md.
+// Threads: one calls; a sink is called by one thread at a time.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +30,15 @@ struct Problem {
   std::string code;   // stable, for programs: "link-count", "blocks-lost", …
   std::string where;  // "inode 12", "directory 1, entry \"a\"", "pool data, blocks 16 to 31"
   std::string what;   // one line
+};
+
+// How a check is made. What it finds does not depend on that.
+struct CheckEffort {
+  std::size_t threads = 1;
+  // Of the facts that it gathers at a time, where something is wrong.
+  std::uint64_t round_bytes = 256ull << 20;
+  // For tests: the inode numbers at which parts begin, but for the first one; ascending.
+  std::optional<std::vector<std::uint64_t>> borders{};
 };
 
 struct CheckSink {
@@ -52,6 +65,9 @@ struct CheckTotals {
   std::uint64_t free_blocks = 0;
   std::uint64_t waiting_blocks = 0;  // for a dump of the metadata
   bool stopped_in_order = false;     // the volume record says so
+
+  // Adds what was counted in a part of the inodes.
+  void Add(const CheckTotals& part);
 };
 
 // What a check may cost that runs beside a controller. Both are asked every few hundred records.
@@ -80,6 +96,7 @@ struct CheckInput {
 };
 
 // All of it, without bounds; what cannot be read is a problem.
-CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink);
+CheckTotals CheckVolume(const CheckInput& input, const CheckSink& sink,
+                        const CheckEffort& effort = {});
 
 }  // namespace reel::mdc

@@ -1,36 +1,35 @@
-// What the parts of the checker share: the report, the family cursors, and the facts that they
-// gather. Private to mdc/check/checker*.cc. Threads: one.
+// What the passes of the checker share: the report, the family cursors, and the facts that they
+// compare. Private to mdc/check. Threads: one for each report and cursor.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "mdc/check/checker.h"
+#include "mdc/check/sums.h"
 #include "mdc/check/usage_count.h"
 #include "mdc/metadb/schema.h"
 #include "proto/records.pb.h"
+#include "volume/base/in_order.h"
 
 namespace reel::mdc::checker {
 
-// What was found, and whether the check goes on: once it is stopped, the cursors have no more
-// records, and what seems to be wrong then is not said.
-class Report {
+// How far a check is, what it keeps, and whether it goes on: once it is stopped, the cursors have
+// no more records, and what seems to be wrong then is not said. Threads: where there are bounds,
+// one; else any.
+class Pace {
  public:
   // `bounds` may be null: there are none.
-  Report(const CheckSink& sink, CheckTotals& totals, const CheckBounds* bounds)
-      : sink_(sink), totals_(totals), bounds_(bounds) {}
-  void Phase(std::string_view name) {
-    if (sink_.on_phase) sink_.on_phase(name);
-  }
-  void Add(std::string_view code, std::string where, std::string what);
-  // A family could not be read to its end.
-  void AddUnreadable(std::string where, const absl::Status& why);
+  explicit Pace(const CheckBounds* bounds) : bounds_(bounds) {}
+  bool bounded() const { return bounds_ != nullptr; }
   // One more record has been looked at.
   void Passed() {
     if (bounds_ != nullptr && ++passed_ == kRecordsBetweenLooks) Look();
@@ -39,9 +38,15 @@ class Report {
   void LookAgain() {
     if (bounds_ != nullptr) Look();
   }
-  // So much more is kept until the end, or no more.
-  void Keeps(std::size_t bytes) { kept_bytes_ += bytes; }
-  void Drops(std::size_t bytes) { kept_bytes_ -= bytes; }
+  // So much more is kept, or no more.
+  void Keeps(std::size_t bytes) {
+    if (bounds_ != nullptr) kept_bytes_ += bytes;
+  }
+  void Drops(std::size_t bytes) {
+    if (bounds_ != nullptr) kept_bytes_ -= bytes;
+  }
+  // REQUIRES: bounded().
+  void Stop(const absl::Status& why) { stopped_.Update(why); }
   // Why it goes on no longer; OK: it does.
   const absl::Status& stopped() const { return stopped_; }
 
@@ -49,12 +54,33 @@ class Report {
   static constexpr std::uint64_t kRecordsBetweenLooks = 256;
   void Look();
 
-  const CheckSink& sink_;
-  CheckTotals& totals_;
   const CheckBounds* const bounds_;
   std::uint64_t passed_ = 0;
   std::size_t kept_bytes_ = 0;
   absl::Status stopped_;
+};
+
+// What was found, in all or in a part.
+class Report {
+ public:
+  Report(const CheckSink& sink, CheckTotals& totals, Pace& pace)
+      : sink_(sink), totals_(totals), pace_(pace) {}
+  void Phase(std::string_view name) {
+    if (sink_.on_phase) sink_.on_phase(name);
+  }
+  void Add(std::string_view code, std::string where, std::string what);
+  // A family could not be read to its end.
+  void AddUnreadable(std::string where, const absl::Status& why);
+  // What a part's report has gathered.
+  void AddAll(std::vector<Problem> problems, const CheckTotals& totals);
+
+  CheckTotals& totals() { return totals_; }
+  Pace& pace() { return pace_; }
+
+ private:
+  const CheckSink& sink_;
+  CheckTotals& totals_;
+  Pace& pace_;
 };
 
 inline std::string InodeText(std::uint64_t inode) {
@@ -62,21 +88,33 @@ inline std::string InodeText(std::uint64_t inode) {
 }
 std::string EntryText(std::uint64_t directory, std::string_view name);
 
+// Inode numbers from `from` on and before `to`, if that is given.
+struct InodeRange {
+  std::uint64_t from = 0;
+  std::optional<std::uint64_t> to{};
+};
+// The first key of the family that is of none of the inodes before `inode`.
+std::string FirstKeyOf(schema::Family family, std::uint64_t inode);
+
 // The records of one family in key order. Keys of no known form are reported and passed over.
 class FamilyCursor {
  public:
-  FamilyCursor(const Snapshot& view, schema::Family family, Report& report);
+  FamilyCursor(const Snapshot& view, schema::Family family, Report& report)
+      : FamilyCursor(view, family, {}, report) {}
+  // Those of some inodes only.
+  FamilyCursor(const Snapshot& view, schema::Family family, const InodeRange& range,
+               Report& report);
 
   bool valid() const { return valid_; }
   const schema::ParsedKey& key() const { return key_; }
   std::string_view value() const { return cursor_->value(); }
   void Next();
 
-  // The value as `record`; false, and reported as damage to `where`, when it does not decode.
+  // The value as `record`; false, and reported as damage to `where()`, when it does not decode.
   template <typename Record>
-  bool Decode(Record& record, const std::string& where) const {
+  bool Decode(Record& record, absl::FunctionRef<std::string()> where) const {
     if (record.ParseFromArray(value().data(), static_cast<int>(value().size()))) return true;
-    report_.Add("record-damaged", where, "the record does not decode");
+    report_.Add("record-damaged", where(), "the record does not decode");
     return false;
   }
 
@@ -102,8 +140,10 @@ struct InodeFact {
   std::uint32_t nlink = 0;
   std::uint32_t subdirectories = 0;
   std::uint32_t type = 0;  // S_IFMT bits; 0 when the record is damaged
-  bool orphan = false;
-  bool walked = false;  // directories: the way up from here has been followed
+
+  std::uint64_t ExpectedLinksOfDirectory() const {
+    return nlink == 0 ? 0 : 2 + std::uint64_t{subdirectories};
+  }
 };
 
 // One directory entry.
@@ -117,41 +157,84 @@ struct NameFact {
 struct OwnedRun {
   std::uint64_t start = 0;
   std::uint64_t length_blocks = 0;
-  std::uint64_t owner = 0;  // an inode, or one of the two below
+  std::uint64_t owner = 0;  // an inode, or one of those below
 };
 inline constexpr std::uint64_t kFreeOwner = ~std::uint64_t{0};
 inline constexpr std::uint64_t kStoreOwner = ~std::uint64_t{0} - 1;
 inline constexpr std::uint64_t kWaitingOwner = ~std::uint64_t{0} - 2;
 inline constexpr std::uint64_t kGapOwner = ~std::uint64_t{0} - 3;
 
-// Grows without ever holding its content twice, as a vector does.
-template <typename Fact>
-using Facts = std::deque<Fact>;
+// Takes what is to be compared across inodes.
+class FactSink {
+ public:
+  virtual ~FactSink() = default;
+  virtual void TakeInode(const InodeFact& fact) = 0;
+  virtual void TakeName(const NameFact& name) = 0;
+  virtual void TakeRun(std::size_t pool, const OwnedRun& run) = 0;  // within the pool
+};
+
+// A directory, and the one in which its name is; 0 for none.
+struct DirectoryFact {
+  std::uint64_t inode = 0;
+  std::uint64_t named_in = 0;
+};
 
 struct State {
   const SnapshotInput& input;
+  const CheckEffort& effort;
+  Pace& pace;
   Report report;
-  CheckTotals& totals;
+  // The inode numbers at which the parts begin: 0, and more where there is much to do.
+  std::vector<std::uint64_t> parts{};
   std::optional<v1::VolumeRecord> volume{};
-  Facts<InodeFact> inodes{};  // by number
-  Facts<NameFact> names{};
-  std::vector<Facts<OwnedRun>> owned{};  // by pool
   std::optional<v1::QuotaStateRecord> quota{};
   std::optional<UsageCount> usage{};  // where there is a quota
+  NameSums names{0};
+  std::vector<SpaceSums> space{};                // by pool
+  std::optional<std::uint32_t> root_type{};      // unset: there is no root
+  std::deque<DirectoryFact> directories{};       // by number (a deque never has all of it twice)
 
-  // Keeps a fact among the others of its kind.
-  template <typename Fact>
-  void Keep(Facts<Fact>& facts, const Fact& fact) {
-    facts.push_back(fact);
-    report.Keeps(sizeof(Fact));
-  }
+  CheckTotals& totals() { return report.totals(); }
+  InodeRange RangeOf(std::size_t part) const;
+  std::size_t PartOf(std::uint64_t inode) const;
   // nullptr when there is none.
-  InodeFact* Find(std::uint64_t inode);
+  DirectoryFact* FindDirectory(std::uint64_t inode);
   // The entry's name by its cookie, for messages.
   std::string NameOf(const NameFact& name) const;
 };
 
-void CheckInodes(State& state);  // inodes, extents, directories one by one; fills the facts
+// Goes over the inodes of a part with all that belongs to them: `report` hears what is wrong with
+// each by itself, `facts` gets the rest. `usage` may be null. Threads: any, each for another part.
+void WalkPart(const State& state, std::size_t part, Report& report, FactSink& facts,
+              UsageCount* usage);
+
+// Goes over all parts once more, of which everything has been said: `take` gets the facts that a
+// copy of `empty` has gathered of each part, part by part.
+template <typename Gatherer>
+void WalkAgain(const State& state, const Gatherer& empty,
+               const std::function<void(Gatherer&)>& take) {
+  std::vector<std::unique_ptr<Gatherer>> gathered(state.parts.size());
+  const auto work = [&](std::size_t, std::size_t part) {
+    gathered[part] = std::make_unique<Gatherer>(empty);
+    const CheckSink nobody{};
+    CheckTotals totals;
+    Report report(nobody, totals, state.pace);
+    WalkPart(state, part, report, *gathered[part], nullptr);
+  };
+  const auto take_part = [&](std::size_t part) {
+    take(*gathered[part]);
+    gathered[part].reset();
+  };
+  RunInOrder({.threads = state.effort.threads,
+              .parts = state.parts.size(),
+              .work = work,
+              .take = take_part});
+}
+
+// Where parts begin that are about as much work each.
+std::vector<std::uint64_t> PartsOf(const Snapshot& view, const CheckEffort& effort);
+
+void CheckInodes(State& state);  // inodes, extents, directories one by one; fills the sums
 void CheckNames(State& state);   // names against inodes, connectivity, link counts
 void CheckSpace(State& state);   // every block has exactly one owner
 void CheckSessions(State& state);

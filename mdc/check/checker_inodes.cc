@@ -4,20 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/check/checker_entries.h"
 #include "mdc/check/checker_facts.h"
 #include "mdc/ops/extents.h"
 #include "proto/convert.h"
-#include "proto/folded_name.h"
 
 namespace reel::mdc::checker {
 namespace {
-
-constexpr std::uint64_t kFirstCookie = 3;
-constexpr std::uint64_t kEntryBytes = 32;
 
 bool IsKnownType(std::uint32_t type) {
   switch (type) {
@@ -34,18 +31,20 @@ bool IsKnownType(std::uint32_t type) {
   }
 }
 
-// Goes over the families side by side, inode by inode.
+// Goes over the families side by side, inode by inode of a part.
 class InodePass {
  public:
-  explicit InodePass(State& state)
+  InodePass(const State& state, const InodeRange& range, Report& report, FactSink& facts,
+            UsageCount* usage)
       : state_(state),
-        report_(state.report),
-        inodes_(state.input.view, schema::Family::kInode, state.report),
-        extents_(state.input.view, schema::Family::kExtent, state.report),
-        entries_(state.input.view, schema::Family::kDirent, state.report),
-        cookies_(state.input.view, schema::Family::kCookie, state.report),
-        xattrs_(state.input.view, schema::Family::kXattr, state.report),
-        orphans_(state.input.view, schema::Family::kOrphan, state.report) {
+        report_(report),
+        facts_(facts),
+        usage_(usage),
+        inodes_(state.input.view, schema::Family::kInode, range, report),
+        extents_(state.input.view, schema::Family::kExtent, range, report),
+        entries_(state, range, report, facts),
+        xattrs_(state.input.view, schema::Family::kXattr, range, report),
+        orphans_(state.input.view, schema::Family::kOrphan, range, report) {
     for (const Pool& pool : state.input.descriptor.pools)
       pool_blocks_.push_back(pool.size_blocks());
   }
@@ -56,23 +55,10 @@ class InodePass {
       CheckInode();
     }
     SkipStray(std::nullopt);
-    if (state_.volume.has_value() && state_.volume->inodes() + 1 != state_.totals.inodes) {
-      report_.Add(
-          "inode-count", "volume record",
-          absl::StrCat("it counts ", state_.volume->inodes(),
-                       " inodes besides the root, but there are ",
-                       state_.totals.inodes - std::min<std::uint64_t>(1, state_.totals.inodes)));
-    }
   }
 
  private:
-  // The entries of one directory as both indexes have them.
-  struct Entry {
-    std::uint64_t cookie = 0;
-    std::uint64_t inode = 0;
-    std::uint32_t type = 0;
-    std::size_t name_hash = 0;
-  };
+  CheckTotals& totals() { return report_.totals(); }
 
   // Records of inodes below `next` that have no inode record; of all that are left when nullopt.
   void SkipStray(std::optional<std::uint64_t> next) {
@@ -87,61 +73,60 @@ class InodePass {
       }
     };
     skip(extents_, "extents");
-    skip(entries_, "directory entries");
-    skip(cookies_, "directory entries by cookie");
+    skip(entries_.by_name(), "directory entries");
+    skip(entries_.by_cookie(), "directory entries by cookie");
     skip(xattrs_, "extended attributes");
     skip(orphans_, "an orphan record");
   }
 
   void CheckInode() {
     const std::uint64_t inode = inodes_.key().first;
-    const std::string where = InodeText(inode);
-    ++state_.totals.inodes;
+    ++totals().inodes;
     InodeFact fact{.inode = inode};
-    v1::InodeRecord record;
-    const bool decoded = inodes_.Decode(record, where);
+    const bool decoded = inodes_.Decode(record_, [&] { return InodeText(inode); });
+    const v1::InodeRecord* const record = decoded ? &record_ : nullptr;
     if (decoded) {
-      fact.type = record.mode() & S_IFMT;
-      fact.nlink = record.nlink();
-      fact.parent = record.parent();
-      CheckRecord(inode, record);
-      if (state_.usage) state_.usage->Add(inode, record);
+      fact.type = record->mode() & S_IFMT;
+      fact.nlink = record->nlink();
+      fact.parent = record->parent();
+      CheckRecord(inode, *record);
+      if (usage_ != nullptr) usage_->Add(inode, *record);
     }
     if (state_.volume.has_value() && (inode == 0 || inode >= state_.volume->next_inode())) {
-      report_.Add("inode-number", where,
+      report_.Add("inode-number", InodeText(inode),
                   absl::StrCat("its number was never given out (the next is ",
                                state_.volume->next_inode(), ")"));
     }
-    CheckExtents(inode, decoded ? &record : nullptr);
-    CheckDirectory(inode, decoded ? &record : nullptr, fact);
-    CheckXattrs(inode, decoded ? &record : nullptr);
-    CheckOrphan(inode, decoded ? &record : nullptr, fact);
-    state_.Keep(state_.inodes, fact);
+    CheckExtents(inode, record);
+    entries_.Check(inode, record, fact);
+    CheckXattrs(inode, record);
+    CheckOrphan(inode, record, fact);
+    facts_.TakeInode(fact);
   }
 
   void CheckRecord(std::uint64_t inode, const v1::InodeRecord& record) {
-    const std::string where = InodeText(inode);
+    const auto where = [&] { return InodeText(inode); };
     const std::uint32_t type = record.mode() & S_IFMT;
-    if (type == S_IFREG) ++state_.totals.files;
-    if (type == S_IFDIR) ++state_.totals.directories;
+    if (type == S_IFREG) ++totals().files;
+    if (type == S_IFDIR) ++totals().directories;
     if (!IsKnownType(type)) {
-      report_.Add("inode-mode", where,
+      report_.Add("inode-mode", where(),
                   absl::StrCat("its mode ", record.mode(), " has no file type"));
     }
     if (record.size_bytes() > kMaxFileBytes) {
-      report_.Add("inode-size", where,
+      report_.Add("inode-size", where(),
                   absl::StrCat("its size ", record.size_bytes(), " is too large"));
     }
     if (type == S_IFLNK &&
         (record.symlink().empty() || record.symlink().size() != record.size_bytes())) {
-      report_.Add("inode-size", where,
+      report_.Add("inode-size", where(),
                   absl::StrCat("a symbolic link of ", record.symlink().size(), " bytes has size ",
                                record.size_bytes()));
     }
     for (const v1::Time* time :
          {&record.atime(), &record.mtime(), &record.ctime(), &record.btime()}) {
       if (!FromProto(*time).ok()) {
-        report_.Add("inode-time", where, "one of its times has nanoseconds out of range");
+        report_.Add("inode-time", where(), "one of its times has nanoseconds out of range");
         break;
       }
     }
@@ -151,39 +136,39 @@ class InodePass {
   // given. Returns the file block after it, or nullopt when the record is nothing to go by.
   std::optional<std::uint64_t> OwnExtent(std::uint64_t inode, std::uint64_t* blocks) {
     const std::uint64_t file_block = extents_.key().second;
-    const std::string where = absl::StrCat(InodeText(inode), ", file block ", file_block);
-    v1::ExtentRecord record;
+    const auto where = [&] { return absl::StrCat(InodeText(inode), ", file block ", file_block); };
+    v1::ExtentRecord& record = extent_;
     if (!extents_.Decode(record, where)) return std::nullopt;
     if (record.kind() != v1::LAYOUT_PLAIN || record.places_size() != 1 || record.shared()) {
-      report_.Add("extent", where, "an extent of a kind that this version does not know");
+      report_.Add("extent", where(), "an extent of a kind that this version does not know");
       return std::nullopt;
     }
     if (record.state() != v1::EXTENT_UNWRITTEN && record.state() != v1::EXTENT_WRITTEN) {
-      report_.Add("extent", where, "the extent is neither written nor unwritten");
+      report_.Add("extent", where(), "the extent is neither written nor unwritten");
     }
     const v1::Place& place = record.places(0);
     const std::uint64_t length = record.length_blocks();
     const auto& pools = state_.input.descriptor.pools;
     if (place.pool() >= pools.size() || (pools[place.pool()].flags & Pool::kData) == 0) {
-      report_.Add("extent", where,
+      report_.Add("extent", where(),
                   absl::StrCat("it lies in pool ", place.pool(), ", which is no data pool"));
       return std::nullopt;
     }
     const std::uint64_t pool_blocks = pool_blocks_[place.pool()];
     if (length == 0 || place.pool_block() > pool_blocks ||
         length > pool_blocks - place.pool_block()) {
-      report_.Add("extent", where,
+      report_.Add("extent", where(),
                   absl::StrCat(length, " blocks from block ", place.pool_block(), " of pool ",
                                pools[place.pool()].name, " on are not within it"));
       return std::nullopt;
     }
     if (file_block >= kEndOfFileBlocks.value() ||
         file_block / kExtentRegionBlocks != (file_block + length - 1) / kExtentRegionBlocks) {
-      report_.Add("extent", where, absl::StrCat("its ", length, " blocks cross a region's end"));
+      report_.Add("extent", where(), absl::StrCat("its ", length, " blocks cross a region's end"));
     }
-    state_.Keep(state_.owned[place.pool()], {place.pool_block(), length, inode});
-    ++state_.totals.extents;
-    state_.totals.file_blocks += length;
+    facts_.TakeRun(place.pool(), {place.pool_block(), length, inode});
+    ++totals().extents;
+    totals().file_blocks += length;
     const bool goes_on = pieces_.count > 0 && pieces_.pool == place.pool();
     if (!goes_on || pieces_.next != place.pool_block()) ++pieces_.count;
     pieces_.pool = place.pool();
@@ -196,10 +181,10 @@ class InodePass {
   void CountPieces() {
     const std::uint64_t pieces = std::exchange(pieces_, {}).count;
     if (pieces == 0) return;
-    state_.totals.pieces += pieces;
+    totals().pieces += pieces;
     constexpr std::array<std::uint64_t, kPieceClasses - 1> kEnds = {2, 4, 16, 64, 256};
     const auto end = std::upper_bound(kEnds.begin(), kEnds.end(), pieces);
-    ++state_.totals.files_by_pieces[static_cast<std::size_t>(end - kEnds.begin())];
+    ++totals().files_by_pieces[static_cast<std::size_t>(end - kEnds.begin())];
   }
 
   void CheckExtents(std::uint64_t inode, const v1::InodeRecord* record) {
@@ -226,103 +211,6 @@ class InodePass {
     }
   }
 
-  void CheckDirectory(std::uint64_t inode, const v1::InodeRecord* record, InodeFact& fact) {
-    std::vector<Entry> entries = TakeEntries(inode, record, fact);
-    const std::uint64_t by_cookie = MatchCookies(inode, entries);
-    report_.Drops(entries.size() * sizeof(Entry));
-    if (record == nullptr) return;
-    const std::string where = absl::StrCat("directory ", inode);
-    if (fact.type != S_IFDIR) {
-      if (!entries.empty() || by_cookie > 0) {
-        report_.Add("not-a-directory", InodeText(inode), "it has entries but is no directory");
-      }
-      return;
-    }
-    if (record->entries() != entries.size() ||
-        record->size_bytes() != record->entries() * kEntryBytes) {
-      report_.Add("entry-count", where,
-                  absl::StrCat("it counts ", record->entries(), " entries in ",
-                               record->size_bytes(), " bytes, but has ", entries.size()));
-    }
-    if (record->nlink() == 0 && !entries.empty()) {
-      report_.Add("orphan", where, "it is removed, but has entries");
-    }
-    if (record->next_cookie() < kFirstCookie || record->next_cookie() >> 63 != 0 ||
-        (!entries.empty() && entries.back().cookie >= record->next_cookie())) {
-      report_.Add("cookie", where,
-                  absl::StrCat("its next cookie ", record->next_cookie(),
-                               " is in use already or out of range"));
-    }
-  }
-
-  // The directory's entries by name, sorted by cookie.
-  std::vector<Entry> TakeEntries(std::uint64_t inode, const v1::InodeRecord* directory,
-                                 InodeFact& fact) {
-    std::vector<Entry> entries;
-    for (; entries_.valid() && entries_.key().first == inode; entries_.Next()) {
-      const std::string where = EntryText(inode, entries_.key().name);
-      ++state_.totals.entries;
-      v1::DirentRecord record;
-      if (!entries_.Decode(record, where)) continue;
-      const std::string_view name =
-          record.name().empty() ? entries_.key().name : std::string_view(record.name());
-      if (!ValidateName(name).ok() || name == "." || name == "..") {
-        report_.Add("entry-name", where, "the name is not possible");
-      }
-      if (directory != nullptr && NameKey(directory->flags(), name).view() != entries_.key().name) {
-        report_.Add("entry-name", where, "its record has another name");
-      }
-      if (record.cookie() < kFirstCookie || record.cookie() >> 63 != 0) {
-        report_.Add("cookie", where,
-                    absl::StrCat("its cookie ", record.cookie(), " is out of range"));
-      }
-      if (record.type() == S_IFDIR) ++fact.subdirectories;
-      entries.push_back(
-          {record.cookie(), record.inode(), record.type(), std::hash<std::string_view>{}(name)});
-      report_.Keeps(sizeof(Entry));
-      state_.Keep(state_.names, {record.inode(), inode, record.cookie(), record.type()});
-    }
-    std::sort(entries.begin(), entries.end(),
-              [](const Entry& a, const Entry& b) { return a.cookie < b.cookie; });
-    for (std::size_t i = 1; i < entries.size(); ++i) {
-      if (entries[i].cookie != entries[i - 1].cookie) continue;
-      report_.Add("cookie", absl::StrCat("directory ", inode),
-                  absl::StrCat("two entries have the cookie ", entries[i].cookie));
-    }
-    return entries;
-  }
-
-  // Holds the index by cookie against `entries`; returns how many records it has.
-  std::uint64_t MatchCookies(std::uint64_t inode, const std::vector<Entry>& entries) {
-    std::uint64_t count = 0;
-    auto entry = entries.begin();
-    const auto missing = [&] {
-      report_.Add("cookie-index", absl::StrCat("directory ", inode, ", cookie ", entry->cookie),
-                  absl::StrCat("the entry for inode ", entry->inode, " is missing by cookie"));
-      ++entry;
-    };
-    for (; cookies_.valid() && cookies_.key().first == inode; cookies_.Next()) {
-      ++count;
-      const std::uint64_t cookie = cookies_.key().second;
-      while (entry != entries.end() && entry->cookie < cookie) missing();
-      const std::string where = absl::StrCat("directory ", inode, ", cookie ", cookie);
-      v1::DirentRecord record;
-      const bool decoded = cookies_.Decode(record, where);
-      if (entry == entries.end() || entry->cookie != cookie) {
-        report_.Add("cookie-index", where,
-                    absl::StrCat("the entry for inode ", record.inode(), " is missing by name"));
-        continue;
-      }
-      if (decoded && (record.inode() != entry->inode || record.type() != entry->type ||
-                      std::hash<std::string_view>{}(record.name()) != entry->name_hash)) {
-        report_.Add("cookie-index", where, "the entries by name and by cookie differ");
-      }
-      ++entry;
-    }
-    while (entry != entries.end()) missing();
-    return count;
-  }
-
   void CheckXattrs(std::uint64_t inode, const v1::InodeRecord* record) {
     std::uint64_t bytes = 0;
     for (; xattrs_.valid() && xattrs_.key().first == inode; xattrs_.Next()) {
@@ -337,23 +225,24 @@ class InodePass {
                              " bytes of attribute names, but has ", bytes));
   }
 
-  void CheckOrphan(std::uint64_t inode, const v1::InodeRecord* record, InodeFact& fact) {
+  void CheckOrphan(std::uint64_t inode, const v1::InodeRecord* record, const InodeFact& fact) {
+    bool listed = false;
     for (; orphans_.valid() && orphans_.key().first == inode; orphans_.Next()) {
       v1::OrphanRecord orphan;
-      orphans_.Decode(orphan, absl::StrCat("orphan record of inode ", inode));
-      fact.orphan = true;
+      orphans_.Decode(orphan, [&] { return absl::StrCat("orphan record of inode ", inode); });
+      listed = true;
     }
-    if (fact.orphan) ++state_.totals.orphans;
+    if (listed) ++totals().orphans;
     if (record == nullptr) return;
-    if (record->nlink() == 0 && !fact.orphan) {
+    if (record->nlink() == 0 && !listed) {
       report_.Add("orphan", InodeText(inode), "it has no name left, but is not on the orphan list");
     }
-    if (record->truncated_from() != 0 && !fact.orphan) {
+    if (record->truncated_from() != 0 && !listed) {
       report_.Add("orphan", InodeText(inode),
                   "a truncation of it has not ended, but it is not on the orphan list");
     }
     // A file with a name is on the list only while a truncation of it goes on.
-    if (record->nlink() != 0 && fact.orphan && fact.type != S_IFREG) {
+    if (record->nlink() != 0 && listed && fact.type != S_IFREG) {
       report_.Add("orphan", InodeText(inode), "it is on the orphan list, but has a name");
     }
   }
@@ -364,17 +253,122 @@ class InodePass {
     std::uint64_t next = 0;  // where the last extent ended
   };
 
-  State& state_;
+  const State& state_;
   Report& report_;
+  FactSink& facts_;
+  UsageCount* const usage_;
   Pieces pieces_;  // of the file whose extents are being read
-  FamilyCursor inodes_, extents_, entries_, cookies_, xattrs_, orphans_;
+  FamilyCursor inodes_, extents_;
+  EntryPass entries_;
+  FamilyCursor xattrs_, orphans_;
   std::vector<std::uint64_t> pool_blocks_;
+  // Of the inode, and of an extent of it; kept, as their memory is.
+  v1::InodeRecord record_;
+  v1::ExtentRecord extent_;
+};
+
+// What the first walk has found in a part …
+struct PartFindings {
+  std::vector<Problem> problems;
+  CheckTotals totals;
+  std::vector<DirectoryFact> directories;
+  std::optional<std::uint32_t> root_type;
+};
+
+// … and a worker of it in all of its parts.
+struct SumUp final : FactSink {
+  explicit SumUp(const State& whole)
+      : state(whole), usage(whole.usage), names(whole.names), space(whole.space) {}
+
+  void Begin(std::size_t number, PartFindings& part_findings) {
+    part = number;
+    findings = &part_findings;
+  }
+  void TakeInode(const InodeFact& fact) override {
+    names.AddInode(part, fact);
+    if (fact.inode == kRootInode.value()) findings->root_type = fact.type;
+    if (fact.type != S_IFDIR) return;
+    const bool named = fact.nlink != 0 && fact.inode != kRootInode.value();
+    findings->directories.push_back({fact.inode, named ? fact.parent : 0});
+  }
+  void TakeName(const NameFact& name) override { names.AddName(state.PartOf(name.child), name); }
+  void TakeRun(std::size_t pool, const OwnedRun& run) override { space[pool].Add(run); }
+
+  const State& state;
+  std::optional<UsageCount> usage;
+  NameSums names;
+  std::vector<SpaceSums> space;
+  std::size_t part = 0;
+  PartFindings* findings = nullptr;
+};
+
+class FirstWalk {
+ public:
+  explicit FirstWalk(State& state) : state_(state), findings_(state.parts.size()) {
+    workers_.reserve(state.effort.threads);
+    for (std::size_t i = 0; i < state.effort.threads; ++i) workers_.emplace_back(state);
+  }
+
+  void Run() {
+    RunInOrder({.threads = state_.effort.threads,
+                .parts = findings_.size(),
+                .work = [&](std::size_t worker, std::size_t part) { Walk(workers_[worker], part); },
+                .take = [&](std::size_t part) { Take(part); }});
+    for (const SumUp& worker : workers_) {
+      state_.names.Add(worker.names);
+      for (std::size_t i = 0; i < worker.space.size(); ++i) state_.space[i].Add(worker.space[i]);
+      if (worker.usage) state_.usage->Add(*worker.usage);
+    }
+  }
+
+ private:
+  void Walk(SumUp& worker, std::size_t part) {
+    findings_[part] = std::make_unique<PartFindings>();
+    PartFindings& findings = *findings_[part];
+    const CheckSink gather{.on_phase = {}, .on_problem = [&](const Problem& problem) {
+                             findings.problems.push_back(problem);
+                           }};
+    Report report(gather, findings.totals, state_.pace);
+    worker.Begin(part, findings);
+    WalkPart(state_, part, report, worker, worker.usage ? &*worker.usage : nullptr);
+  }
+
+  void Take(std::size_t part) {
+    PartFindings& findings = *findings_[part];
+    state_.report.AddAll(std::move(findings.problems), findings.totals);
+    if (findings.root_type) state_.root_type = findings.root_type;
+    state_.directories.insert(state_.directories.end(), findings.directories.begin(),
+                              findings.directories.end());
+    state_.pace.Keeps(findings.directories.size() * sizeof(DirectoryFact));
+    findings_[part].reset();
+  }
+
+  State& state_;
+  std::vector<SumUp> workers_;
+  std::vector<std::unique_ptr<PartFindings>> findings_;  // by part
 };
 
 }  // namespace
 
+void WalkPart(const State& state, std::size_t part, Report& report, FactSink& facts,
+              UsageCount* usage) {
+  InodePass(state, state.RangeOf(part), report, facts, usage).Run();
+}
+
 void CheckInodes(State& state) {
-  InodePass(state).Run();
+  state.names = NameSums(state.parts.size());
+  state.pace.Keeps(state.names.bytes());
+  for (const Pool& pool : state.input.descriptor.pools) {
+    state.space.emplace_back(pool.size_blocks());
+    state.pace.Keeps(state.space.back().bytes());
+  }
+  FirstWalk(state).Run();
+  const std::uint64_t inodes = state.totals().inodes;
+  if (!state.volume.has_value() || state.volume->inodes() + 1 == inodes) return;
+  state.report.Add("inode-count", "volume record",
+                   absl::StrCat("it counts ", state.volume->inodes(),
+                                " inodes besides the root, but there are ",
+                                inodes - std::min<std::uint64_t>(1, inodes)));
 }
 
 }  // namespace reel::mdc::checker

@@ -1,4 +1,5 @@
-// The second pass of the checker: names against inodes, the way from the root, link counts.
+// The second pass of the checker: names against inodes, the way from the root, link counts. Only
+// where the sums say that something is wrong are names and inodes looked at one by one, in rounds.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -11,11 +12,39 @@ namespace {
 
 constexpr std::uint64_t kRoot = kRootInode.value();
 
-// All names of one inode: names[first, last).
-void CheckNamesOf(State& state, InodeFact* fact, std::size_t first, std::size_t last) {
+// A directory whose record names another parent than the one that it has.
+struct WrongParent {
+  std::uint64_t inode = 0;
+  std::uint64_t parent = 0;
+  std::uint64_t expected = 0;
+};
+
+// The inodes of some parts, and all names of them, wherever they are.
+class NameGatherer final : public FactSink {
+ public:
+  NameGatherer(const State& state, const std::vector<bool>& parts)
+      : state_(&state), parts_(&parts) {}
+  void TakeInode(const InodeFact& fact) override {
+    if ((*parts_)[state_->PartOf(fact.inode)]) inodes.push_back(fact);
+  }
+  void TakeName(const NameFact& name) override {
+    if ((*parts_)[state_->PartOf(name.child)]) names.push_back(name);
+  }
+  void TakeRun(std::size_t, const OwnedRun&) override {}
+
+  std::vector<InodeFact> inodes;
+  std::vector<NameFact> names;
+
+ private:
+  const State* state_;
+  const std::vector<bool>* parts_;
+};
+
+// All names of one inode: [first, last).
+void CheckNamesOf(State& state, InodeFact* fact, const NameFact* first, const NameFact* last) {
   Report& report = state.report;
-  for (std::size_t i = first; i < last; ++i) {
-    const NameFact& name = state.names[i];
+  for (const NameFact* at = first; at != last; ++at) {
+    const NameFact& name = *at;
     const auto where = [&] { return EntryText(name.directory, state.NameOf(name)); };
     if (fact == nullptr) {
       report.Add("dangling-entry", where(),
@@ -40,13 +69,13 @@ void CheckNamesOf(State& state, InodeFact* fact, std::size_t first, std::size_t 
   }
   if (fact == nullptr || fact->type == 0) return;
 
-  const std::uint64_t found = last - first;
+  const std::uint64_t found = static_cast<std::uint64_t>(last - first);
   const std::string where = InodeText(fact->inode);
   if (fact->type == S_IFDIR) {
     if (fact->inode != kRoot && found == 0 && fact->nlink != 0) {
       report.Add("unattached", where, "no entry names this directory");
     }
-    const std::uint64_t expected = fact->nlink == 0 ? 0 : 2 + std::uint64_t{fact->subdirectories};
+    const std::uint64_t expected = fact->ExpectedLinksOfDirectory();
     if (fact->nlink != expected) {
       report.Add("link-count", where,
                  absl::StrCat("its link count is ", fact->nlink, ", it should be ", expected));
@@ -63,67 +92,124 @@ void CheckNamesOf(State& state, InodeFact* fact, std::size_t first, std::size_t 
   }
 }
 
+// What was gathered of some parts: each inode with its names, and each name with its inode.
+void CheckGathered(State& state, std::vector<InodeFact>& inodes, std::vector<NameFact>& names) {
+  std::sort(names.begin(), names.end(), [](const NameFact& a, const NameFact& b) {
+    return a.child != b.child
+               ? a.child < b.child
+               : (a.directory != b.directory ? a.directory < b.directory : a.cookie < b.cookie);
+  });
+  const NameFact* name = names.data();
+  const NameFact* const end = name + names.size();
+  auto inode = inodes.begin();
+  while (name != end || inode != inodes.end()) {
+    if (name == end || (inode != inodes.end() && inode->inode < name->child)) {
+      CheckNamesOf(state, &*inode++, name, name);
+      continue;
+    }
+    const NameFact* last = name;
+    while (last != end && last->child == name->child) ++last;
+    const bool exists = inode != inodes.end() && inode->inode == name->child;
+    CheckNamesOf(state, exists ? &*inode++ : nullptr, name, last);
+    name = last;
+  }
+}
+
+// What names have turned out to say of directories.
+void NoteDirectories(State& state, const std::vector<InodeFact>& inodes,
+                     std::vector<WrongParent>& wrong) {
+  for (const InodeFact& fact : inodes) {
+    if (fact.type != S_IFDIR) continue;
+    if (DirectoryFact* directory = state.FindDirectory(fact.inode)) {
+      directory->named_in = fact.named_in;
+    }
+    if (fact.nlink == 0) continue;
+    const std::uint64_t expected = fact.inode == kRoot ? kRoot : fact.named_in;
+    if (expected == 0 || fact.parent == expected) continue;
+    wrong.push_back({fact.inode, fact.parent, expected});
+    state.pace.Keeps(sizeof(WrongParent));
+  }
+}
+
+void LookCloser(State& state, const std::vector<bool>& parts, std::vector<WrongParent>& wrong) {
+  std::vector<InodeFact> inodes;
+  std::vector<NameFact> names;
+  const auto bytes = [&] {
+    return inodes.size() * sizeof(InodeFact) + names.size() * sizeof(NameFact);
+  };
+  WalkAgain<NameGatherer>(state, NameGatherer(state, parts), [&](NameGatherer& part) {
+    const std::size_t before = bytes();
+    inodes.insert(inodes.end(), part.inodes.begin(), part.inodes.end());
+    names.insert(names.end(), part.names.begin(), part.names.end());
+    state.pace.Keeps(bytes() - before);
+  });
+  CheckGathered(state, inodes, names);
+  NoteDirectories(state, inodes, wrong);
+  state.pace.Drops(bytes());
+}
+
+// Looks closer at all parts whose sums do not agree, as many at a time as memory allows.
+std::vector<WrongParent> CheckParts(State& state) {
+  std::vector<WrongParent> wrong;
+  const std::size_t parts = state.names.parts();
+  for (std::size_t next = 0; next < parts;) {
+    std::vector<bool> chosen(parts, false);
+    std::uint64_t bytes = 0;
+    bool any = false;
+    for (; next < parts; ++next) {
+      if (state.names.Agree(next)) continue;
+      bytes += state.names.BytesOf(next);
+      if (any && bytes > state.effort.round_bytes) break;
+      any = chosen[next] = true;
+    }
+    if (any) LookCloser(state, chosen, wrong);
+  }
+  return wrong;
+}
+
 // Follows the names upwards from each directory; every directory is walked once.
 void CheckConnectivity(State& state) {
-  std::vector<InodeFact*> chain;
-  for (InodeFact& start : state.inodes) {
-    if (start.type != S_IFDIR || start.walked || start.inode == kRoot || start.named_in == 0)
-      continue;
+  const auto& directories = state.directories;
+  std::vector<bool> walked(directories.size(), false);
+  const auto index = [&](std::uint64_t inode) {
+    const auto found = std::lower_bound(
+        directories.begin(), directories.end(), inode,
+        [](const DirectoryFact& fact, std::uint64_t n) { return fact.inode < n; });
+    const bool exists = found != directories.end() && found->inode == inode;
+    return exists ? static_cast<std::size_t>(found - directories.begin()) : directories.size();
+  };
+  std::vector<std::size_t> chain;
+  for (std::size_t start = 0; start < directories.size(); ++start) {
     chain.clear();
-    InodeFact* at = &start;
-    while (at != nullptr && !at->walked && at->inode != kRoot && at->named_in != 0) {
-      at->walked = true;
+    std::size_t at = start;
+    while (at != directories.size() && !walked[at] && directories[at].inode != kRoot &&
+           directories[at].named_in != 0) {
+      walked[at] = true;
       chain.push_back(at);
-      at = state.Find(at->named_in);
+      at = index(directories[at].named_in);
     }
-    const bool loop = at != nullptr && std::find(chain.begin(), chain.end(), at) != chain.end();
-    if (loop) {
-      state.report.Add("directory-loop", InodeText(at->inode),
+    if (std::find(chain.begin(), chain.end(), at) != chain.end()) {
+      state.report.Add("directory-loop", InodeText(directories[at].inode),
                        "it is its own ancestor and cannot be reached from the root");
     }
     // Where a chain ends short of the root, its end has been reported: unattached or missing.
   }
 }
 
-void CheckParents(State& state) {
-  for (const InodeFact& fact : state.inodes) {
-    if (fact.type != S_IFDIR || fact.nlink == 0) continue;
-    const std::uint64_t expected = fact.inode == kRoot ? kRoot : fact.named_in;
-    if (expected == 0 || fact.parent == expected) continue;
-    state.report.Add("parent", InodeText(fact.inode),
-                     absl::StrCat("its .. is ", fact.parent, ", it should be ", expected));
-  }
-}
-
 }  // namespace
 
 void CheckNames(State& state) {
-  const InodeFact* root = state.Find(kRoot);
-  if (root == nullptr) {
+  if (!state.root_type) {
     state.report.Add("root", InodeText(kRoot), "the root directory is missing");
-  } else if (root->type != S_IFDIR) {
+  } else if (*state.root_type != S_IFDIR) {
     state.report.Add("root", InodeText(kRoot), "the root is no directory");
   }
-  std::sort(state.names.begin(), state.names.end(), [](const NameFact& a, const NameFact& b) {
-    return a.child != b.child
-               ? a.child < b.child
-               : (a.directory != b.directory ? a.directory < b.directory : a.cookie < b.cookie);
-  });
-  auto inode = state.inodes.begin();
-  for (std::size_t first = 0; first < state.names.size() || inode != state.inodes.end();) {
-    if (first == state.names.size() ||
-        (inode != state.inodes.end() && inode->inode < state.names[first].child)) {
-      CheckNamesOf(state, &*inode++, first, first);
-      continue;
-    }
-    std::size_t last = first;
-    while (last < state.names.size() && state.names[last].child == state.names[first].child) ++last;
-    const bool exists = inode != state.inodes.end() && inode->inode == state.names[first].child;
-    CheckNamesOf(state, exists ? &*inode++ : nullptr, first, last);
-    first = last;
-  }
+  const std::vector<WrongParent> wrong = CheckParts(state);
   CheckConnectivity(state);
-  CheckParents(state);
+  for (const WrongParent& fact : wrong) {
+    state.report.Add("parent", InodeText(fact.inode),
+                     absl::StrCat("its .. is ", fact.parent, ", it should be ", fact.expected));
+  }
 }
 
 }  // namespace reel::mdc::checker

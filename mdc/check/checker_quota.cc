@@ -29,7 +29,7 @@ void LoadQuotaState(State& state) {
   v1::QuotaStateRecord record;
   if (cursor.key().first != kStateKind) {
     state.report.Add("quota-state", "state of quotas", "it is missing");
-  } else if (cursor.Decode(record, "state of quotas")) {
+  } else if (cursor.Decode(record, [] { return "state of quotas"; })) {
     state.usage.emplace(record.counted_below());
     state.quota = std::move(record);
   }
@@ -43,8 +43,9 @@ void CheckQuotas(State& state) {
     const QuotaId id{static_cast<QuotaKind>(cursor.key().first),
                      static_cast<std::uint32_t>(cursor.key().second)};
     v1::QuotaRecord record;
-    const bool decoded = cursor.Decode(
-        record, absl::StrCat("quota of ", std::string(QuotaKindText(id.kind)), " ", id.id));
+    const bool decoded = cursor.Decode(record, [&] {
+      return absl::StrCat("quota of ", std::string(QuotaKindText(id.kind)), " ", id.id);
+    });
     const QuotaAmount counted = state.usage->Take(id);
     if (!decoded) continue;
     if (id.kind == QuotaKind::kTree && (record.tree().empty() || id.id > state.quota->last_tree()))

@@ -22,6 +22,9 @@ class UsageCount {
     const QuotaOwner owner{record.uid(), record.gid(), record.project()};
     for (const QuotaId& id : owner.ids()) amounts_[id].Add(amount);
   }
+  void Add(const UsageCount& more) {
+    for (const auto& [id, amount] : more.amounts_) amounts_[id].Add(amount);
+  }
   // Takes it out: afterwards only those are left that nobody has asked for.
   QuotaAmount Take(const QuotaId& id) {
     const auto found = amounts_.find(id);

@@ -9,6 +9,7 @@
 #include "mdc/metadb/empty_ranges.h"
 #include "mdc/metadb/rocks_snapshot.h"
 #include "rocksdb/cache.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
@@ -18,6 +19,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/write_batch.h"
+#include "volume/base/in_order.h"
 #include "volume/base/mutex.h"
 
 namespace reel::mdc {
@@ -41,6 +43,8 @@ constexpr std::size_t kDeletionWindow = 128;
 constexpr std::uint64_t kWorthKnowing = 16;
 // … and one with Tier::kMemory steps over so many at most: a reader thread finds the way.
 constexpr std::uint64_t kMaxStepsInMemory = 256;
+// At a time, by who reads all of a table.
+constexpr std::size_t kReadAheadBytes = 1 * kMiB;
 // Some 200 bytes each.
 constexpr std::size_t kMaxEmptyRanges = 1 << 16;
 
@@ -62,14 +66,6 @@ rocksdb::ReadOptions ReadOptionsFor(Tier tier) {
   rocksdb::ReadOptions options;
   options.read_tier = tier == Tier::kMemory ? rocksdb::kBlockCacheTier : rocksdb::kReadAllTier;
   return options;
-}
-
-// The first key after all that begin with `prefix`; empty when there is none.
-std::string EndOfPrefix(std::string_view prefix) {
-  std::string end(prefix);
-  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
-  if (!end.empty()) end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
-  return end;
 }
 
 // Entries that this thread's iterators have stepped over: older versions of keys, and tombstones.
@@ -469,8 +465,25 @@ Sequence MetaDb::last_applied() const {
   return Sequence(engine_->db->GetLatestSequenceNumber());
 }
 
-absl::Status MetaDb::VerifyChecksums() const {
-  return FromRocks(engine_->db->VerifyChecksum(), "verify checksums");
+absl::Status MetaDb::VerifyChecksums(std::size_t threads) const {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  engine_->db->GetLiveFilesMetaData(&tables);
+  const rocksdb::Options options = engine_->db->GetOptions();
+  std::vector<rocksdb::Status> found(tables.size());
+  absl::Status all;
+  RunInOrder({.threads = threads,
+              .parts = tables.size(),
+              .work =
+                  [&](std::size_t, std::size_t i) {
+                    rocksdb::ReadOptions read;
+                    read.fill_cache = false;
+                    read.readahead_size = kReadAheadBytes;
+                    found[i] = rocksdb::VerifySstFileChecksum(
+                        options, rocksdb::EnvOptions(options), read,
+                        tables[i].db_path + tables[i].name, tables[i].largest_seqno);
+                  },
+              .take = [&](std::size_t i) { all.Update(FromRocks(found[i], "verify checksums")); }});
+  return all;
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> MetaDb::Counters() const {

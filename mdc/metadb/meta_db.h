@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "mdc/metadb/key_range.h"
 #include "volume/base/types.h"
 
 namespace rocksdb {
@@ -94,8 +96,16 @@ class Snapshot {
   virtual ~Snapshot() = default;
   // Reads the LUNs where needed. The value of `key`, into `value` when found.
   virtual absl::StatusOr<Found> Get(std::string_view key, std::string* value) const = 0;
-  // All entries whose key begins with `prefix`. REQUIRES: it ends before the snapshot.
-  virtual std::unique_ptr<Cursor> Scan(std::string_view prefix) const = 0;
+  // All entries from key `from` on (inclusive) and before `to`; empty: to the end. REQUIRES: it
+  // ends before the snapshot.
+  virtual std::unique_ptr<Cursor> ScanRange(std::string_view from, std::string_view to) const = 0;
+  // All entries whose key begins with `prefix`.
+  std::unique_ptr<Cursor> Scan(std::string_view prefix) const {
+    return ScanRange(prefix, EndOfPrefix(prefix));
+  }
+  // How many bytes the store has for these keys, about: for who parts work. REQUIRES: `to` is not
+  // empty.
+  virtual std::uint64_t ApproximateBytes(std::string_view from, std::string_view to) const = 0;
 };
 
 // Where a scan begins.
@@ -148,8 +158,8 @@ class MetaDb {
 
   Sequence last_applied() const;
 
-  // Walks every table's checksum (fsck). DATA_LOSS names what is damaged.
-  absl::Status VerifyChecksums() const;
+  // Walks every table's checksum (fsck), by so many threads. DATA_LOSS names what is damaged.
+  absl::Status VerifyChecksums(std::size_t threads = 1) const;
 
   // Counters for reeladm stat: block cache hits and misses, bytes compacted, stall time.
   std::vector<std::pair<std::string, std::uint64_t>> Counters() const;

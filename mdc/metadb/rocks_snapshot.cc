@@ -8,23 +8,32 @@
 namespace reel::mdc {
 namespace {
 
+rocksdb::Slice ToSlice(std::string_view text) {
+  return {text.data(), text.size()};
+}
+
 absl::Status SnapshotStatus(const rocksdb::Status& status) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = absl::StrCat("metadata store: read of a snapshot: ", status.ToString());
   return status.IsCorruption() ? absl::DataLossError(text) : absl::UnavailableError(text);
 }
 
+// Of the size, so that not every table is asked.
+constexpr double kSizeErrorMargin = 0.1;
+
 class SnapshotCursor final : public Cursor {
  public:
-  SnapshotCursor(rocksdb::DB& db, rocksdb::ReadOptions options, std::string_view prefix)
-      : prefix_(prefix) {
+  SnapshotCursor(rocksdb::DB& db, rocksdb::ReadOptions options, std::string_view from,
+                 std::string_view to)
+      : end_(to), end_slice_(end_) {
     options.total_order_seek = true;
+    if (!end_.empty()) options.iterate_upper_bound = &end_slice_;
     iterator_.reset(db.NewIterator(options));
-    iterator_->Seek(prefix_);
+    iterator_->Seek(ToSlice(from));
   }
-  bool Valid() const override {
-    return iterator_->Valid() && iterator_->key().starts_with(prefix_);
-  }
+  SnapshotCursor(const SnapshotCursor&) = delete;
+  SnapshotCursor& operator=(const SnapshotCursor&) = delete;
+  bool Valid() const override { return iterator_->Valid(); }
   void Next() override { iterator_->Next(); }
   std::string_view key() const override { return View(iterator_->key()); }
   std::string_view value() const override { return View(iterator_->value()); }
@@ -33,7 +42,8 @@ class SnapshotCursor final : public Cursor {
 
  private:
   static std::string_view View(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
-  const std::string prefix_;
+  const std::string end_;
+  const rocksdb::Slice end_slice_;
   std::unique_ptr<rocksdb::Iterator> iterator_;
 };
 
@@ -45,13 +55,23 @@ class RocksSnapshot final : public Snapshot {
   RocksSnapshot& operator=(const RocksSnapshot&) = delete;
 
   absl::StatusOr<Found> Get(std::string_view key, std::string* value) const override {
-    const rocksdb::Status s = db_.Get(Options(), {key.data(), key.size()}, value);
+    const rocksdb::Status s = db_.Get(Options(), ToSlice(key), value);
     if (s.ok()) return Found::kYes;
     if (s.IsNotFound()) return Found::kNo;
     return SnapshotStatus(s);
   }
-  std::unique_ptr<Cursor> Scan(std::string_view prefix) const override {
-    return std::make_unique<SnapshotCursor>(db_, Options(), prefix);
+  std::unique_ptr<Cursor> ScanRange(std::string_view from, std::string_view to) const override {
+    return std::make_unique<SnapshotCursor>(db_, Options(), from, to);
+  }
+  std::uint64_t ApproximateBytes(std::string_view from, std::string_view to) const override {
+    rocksdb::SizeApproximationOptions options;
+    options.include_memtables = true;
+    options.files_size_error_margin = kSizeErrorMargin;
+    const rocksdb::Range range(ToSlice(from), ToSlice(to));
+    std::uint64_t bytes = 0;
+    const rocksdb::Status s =
+        db_.GetApproximateSizes(options, db_.DefaultColumnFamily(), &range, 1, &bytes);
+    return s.ok() ? bytes : 0;
   }
 
  private:

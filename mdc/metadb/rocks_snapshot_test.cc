@@ -48,5 +48,26 @@ TEST(RocksSnapshotTest, ShowsNothingThatIsAppliedLater) {
   EXPECT_EQ(*after->Get("a2", &value), Found::kNo);
 }
 
+TEST(RocksSnapshotTest, ARangeEndsBeforeItsEnd) {
+  MemoryStore store;
+  WriteBatch batch;
+  for (const char* key : {"a", "ab", "b", "b\xff", "c"}) batch.Put(key, std::string(1000, 'x'));
+  ASSERT_TRUE(store.db().Apply(batch).ok());
+  const auto snapshot = store.db().TakeSnapshot();
+  const auto keys = [&](std::string_view from, std::string_view to) {
+    std::string all;
+    const auto cursor = snapshot->ScanRange(from, to);
+    for (; cursor->Valid(); cursor->Next()) all.append(cursor->key()).append(" ");
+    return all;
+  };
+  EXPECT_EQ(keys("ab", "b\xff"), "ab b ");
+  EXPECT_EQ(keys("b", ""), "b b\xff c ");
+  EXPECT_EQ(keys("b", EndOfPrefix("b")), "b b\xff ");
+  EXPECT_EQ(keys("d", ""), "");
+  std::atomic<bool> cancelled{false};
+  ASSERT_TRUE(store.db().Compact(cancelled).ok());
+  EXPECT_EQ(store.db().TakeSnapshot()->ApproximateBytes("x", "y"), 0u);
+}
+
 }  // namespace
 }  // namespace reel::mdc

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -99,8 +100,9 @@ class MetaFs {
   // epoch is not new.
   static absl::StatusOr<std::unique_ptr<MetaFs>> Mount(Space& space, const MountOptions& options);
 
-  // Everything that is wrong with the store, one line each; reads all of it and writes nothing.
-  static std::vector<std::string> Check(Space& space);
+  // Everything that is wrong with the store, one line each; reads all of it, by so many threads,
+  // and writes nothing.
+  static std::vector<std::string> Check(Space& space, std::size_t threads = 1);
 
   // Says in the journal that nobody writes any more. Without it the next mount takes this for a
   // crash, which costs it nothing but the use of some chunks.
@@ -178,7 +180,7 @@ class MetaFs {
   void ScanLogs(const std::vector<FileRef>& logs, const MountOptions& options);
   void MarkOldClaims(const JournalState& state);
   absl::Status StartEpoch(int first_slot);
-  void CheckFiles(std::vector<absl::Status>& problems);
+  void CheckFiles(std::size_t threads, std::vector<absl::Status>& problems);
 
   absl::Status Writable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<FileRef> FindLocked(std::string_view path) const

@@ -8,6 +8,7 @@
 #include "mdc/metafs/metafs.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/coding.h"
+#include "volume/base/in_order.h"
 
 namespace reel::metafs {
 namespace {
@@ -260,7 +261,7 @@ absl::StatusOr<std::unique_ptr<MetaFs>> MetaFs::Mount(Space& space, const MountO
   return fs;
 }
 
-std::vector<std::string> MetaFs::Check(Space& space) {
+std::vector<std::string> MetaFs::Check(Space& space, std::size_t threads) {
   std::vector<std::string> report;
   const absl::StatusOr<SuperblockReading> reading = ReadSuperblock(space);
   if (!reading.ok()) return {std::string(reading.status().message())};
@@ -273,12 +274,12 @@ std::vector<std::string> MetaFs::Check(Space& space) {
   std::vector<absl::Status> problems;
   const std::unique_ptr<MetaFs> fs =
       Load(space, *reading, {.epoch = Epoch(0), .read_only = true}, problems);
-  if (problems.empty()) fs->CheckFiles(problems);
+  if (problems.empty()) fs->CheckFiles(threads, problems);
   for (const absl::Status& problem : problems) report.push_back(std::string(problem.message()));
   return report;
 }
 
-void MetaFs::CheckFiles(std::vector<absl::Status>& problems) {
+void MetaFs::CheckFiles(std::size_t threads, std::vector<absl::Status>& problems) {
   std::vector<FileRef> tables;
   {
     MutexLock lock(mutex_);
@@ -287,13 +288,18 @@ void MetaFs::CheckFiles(std::vector<absl::Status>& problems) {
       if (file->kind == FileKind::kTable) tables.push_back(file);
     }
   }
-  for (const FileRef& table : tables) {
-    const absl::Status s = VerifyTable(*this, *table);
-    if (s.ok()) continue;
+  std::vector<absl::Status> found(tables.size());
+  const auto take = [&](std::size_t i) {
+    if (found[i].ok()) return;
     MutexLock lock(mutex_);
     problems.push_back(
-        absl::Status(s.code(), absl::StrCat("metadata file ", table->name_, ": ", s.message())));
-  }
+        absl::Status(found[i].code(), absl::StrCat("metadata file ", tables[i]->name_, ": ",
+                                                   found[i].message())));
+  };
+  RunInOrder({.threads = threads,
+              .parts = tables.size(),
+              .work = [&](std::size_t, std::size_t i) { found[i] = VerifyTable(*this, *tables[i]); },
+              .take = take});
 }
 
 }  // namespace reel::metafs

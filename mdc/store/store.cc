@@ -155,9 +155,9 @@ std::optional<Run> Store::UnusedOfOwnPool(const VolumeDescriptor& descriptor) co
   return Run{own, PoolBlock(end), most - end};
 }
 
-std::vector<std::string> Store::Check(OpenVolume& volume) {
+std::vector<std::string> Store::Check(OpenVolume& volume, std::size_t threads) {
   metafs::PoolSpace space(volume);
-  return metafs::MetaFs::Check(space);
+  return metafs::MetaFs::Check(space, threads);
 }
 
 std::uint64_t MinimumRegionBlocks(std::uint32_t block_bytes) {

@@ -55,9 +55,10 @@ class Store {
                                                        const StoreOptions& options);
   // The size of the memtables that suits a store of this size.
   static std::uint64_t WriteBufferBytes(std::uint64_t wanted_bytes, std::uint64_t store_bytes);
-  // What is wrong with the bytes of the store, one line each; reads all of it and writes nothing.
+  // What is wrong with the bytes of the store, one line each; reads all of it, by so many threads,
+  // and writes nothing.
   // The records in it are the checker's (mdc/check/checker.h).
-  static std::vector<std::string> Check(OpenVolume& volume);
+  static std::vector<std::string> Check(OpenVolume& volume, std::size_t threads = 1);
 
   ~Store();
   Store(const Store&) = delete;

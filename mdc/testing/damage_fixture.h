@@ -1,6 +1,8 @@
 // The vocabulary of tests that plant damage in a sound store: the checker's and the repairer's.
 #pragma once
 
+#include <numeric>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -14,6 +16,9 @@
 #include "volume/base/coding.h"
 
 namespace reel::mdc {
+
+// More than there are in a store of these tests.
+inline constexpr std::size_t kMostInodes = 64;
 
 // A store with /dir/sub, /dir/file (8 extents of one block) and /link, made by the operations.
 class DamageFixture : public OpFixture {
@@ -29,6 +34,21 @@ class DamageFixture : public OpFixture {
 
   // The codes of all problems found, in order of report.
   std::vector<std::string> Check() {
+    const std::vector<std::string> codes = CheckOnce({});
+    const std::vector<std::string> lines = lines_;
+    // In parts of one inode each, by several threads, and of what is wrong a little at a time: it
+    // finds the same.
+    std::vector<std::uint64_t> borders(kMostInodes);
+    std::iota(borders.begin(), borders.end(), 1);
+    EXPECT_EQ(CheckOnce({.threads = 3, .borders = borders}), codes);
+    EXPECT_EQ(lines_, lines);
+    const std::vector<std::string> little = CheckOnce({.round_bytes = 1, .borders = borders});
+    EXPECT_EQ(std::set<std::string>(little.begin(), little.end()),
+              std::set<std::string>(codes.begin(), codes.end()));
+    EXPECT_EQ(CheckOnce({}), codes);
+    return codes;
+  }
+  std::vector<std::string> CheckOnce(const CheckEffort& effort) {
     std::vector<std::string> codes;
     lines_.clear();
     CheckSink sink;
@@ -36,7 +56,7 @@ class DamageFixture : public OpFixture {
       codes.push_back(problem.code);
       lines_.push_back(problem.where + ": " + problem.what);
     };
-    totals_ = CheckVolume({store_.db(), volume_, regions_}, sink);
+    totals_ = CheckVolume({store_.db(), volume_, regions_}, sink, effort);
     EXPECT_EQ(totals_.problems, codes.size());
     return codes;
   }

@@ -2,8 +2,10 @@
 //
 // Exit codes of fsck(8): 0 clean, 1 all errors corrected, 4 errors left, 8 operational error, 16
 // usage.
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -65,6 +67,7 @@ int Run(Arguments arguments) {
 
 int Main(int argc, char** argv) {
   Arguments arguments;
+  arguments.options.threads = std::max(1u, std::thread::hardware_concurrency());
   CLI::App app("Checks a ReelFS volume that no MDC serves, and repairs it where asked to.",
                kProgram);
   app.set_version_flag("-V,--version", "fsck.reelfs " REEL_VERSION);
@@ -84,6 +87,10 @@ int Main(int argc, char** argv) {
                              "repair, but not a metadata store of which something is lost");
   look_only->excludes(repair)->excludes(preen);
   app.add_flag("-f", arguments.force, "check in any case (as it always does)");
+  app.add_option("--threads", arguments.options.threads,
+                 "so many threads check; default: one for each processor")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_flag("--json", arguments.json, "print the result as JSON");
   app.add_flag("-v,--verbose", arguments.verbose, "say more");
   if (const auto code = ParseArguments(app, argc, argv, kProgram)) return *code == 0 ? 0 : kUsage;

@@ -123,7 +123,7 @@ class Fsck {
     }
     findings.luns = output_.count();
     output_.Phase("metadata store");
-    for (const std::string& line : mdc::Store::Check(volume())) {
+    for (const std::string& line : mdc::Store::Check(volume(), options_.threads)) {
       output_.Problem({"store", "metadata store", line});
     }
     auto store = mdc::Store::Open(volume(), {.read_only = true, .cache_bytes = 64 * kMiB});
@@ -132,7 +132,7 @@ class Fsck {
       findings.store = output_.count() - findings.luns;
       return findings;
     }
-    if (absl::Status status = (*store)->db().VerifyChecksums(); !status.ok()) {
+    if (absl::Status status = (*store)->db().VerifyChecksums(options_.threads); !status.ok()) {
       output_.Problem({"store", "metadata store", std::string(status.message())});
     }
     findings.store = output_.count() - findings.luns;
@@ -140,7 +140,8 @@ class Fsck {
         .on_phase = [&](std::string_view name) { output_.Phase(name); },
         .on_problem = [&](const mdc::Problem& problem) { output_.Problem(problem); }};
     findings.totals =
-        mdc::CheckVolume({(*store)->db(), volume().descriptor, (*store)->regions()}, sink);
+        mdc::CheckVolume({(*store)->db(), volume().descriptor, (*store)->regions()}, sink,
+                         {.threads = options_.threads});
     findings.records = output_.count() - findings.store - findings.luns;
     return findings;
   }

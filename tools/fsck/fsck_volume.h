@@ -2,6 +2,7 @@
 // layer before the one that lies on it. Threads: one.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct FsckOptions {
   std::string volume;
   std::vector<std::string> patterns;
   std::string program;  // this one and its release, for people
+  std::size_t threads = 1;  // of the check
   bool repair = false;
   bool rebuild = false;  // also a repair that loses what cannot be read any more
 };
