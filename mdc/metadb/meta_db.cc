@@ -15,6 +15,7 @@
 #include "rocksdb/listener.h"
 #include "rocksdb/perf_context.h"
 #include "rocksdb/perf_level.h"
+#include "rocksdb/slice_transform.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
@@ -287,6 +288,10 @@ rocksdb::Options RocksOptions(rocksdb::Env* env, const MetaDb::Options& options,
   // Nothing below reads ahead: there is no page cache under a raw LUN.
   rocks.compaction_readahead_size = 2 * kMiB;
   rocks.log_readahead_size = 2 * kMiB;
+  // Only one thread ever writes: so the place of the last key of the same family is where the search
+  // for the next one's begins, which makes a log's recovery several times faster.
+  rocks.allow_concurrent_memtable_write = false;
+  rocks.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
   rocks.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   rocks.stats_dump_period_sec = 0;
   rocks.stats_persist_period_sec = 0;
