@@ -103,8 +103,8 @@ absl::StatusOr<v1::ScrubRecord> Scrubber::Check(const Begun& begun) {
   if (absl::IsResourceExhausted(totals.status())) {
     return absl::ResourceExhaustedError(
         absl::StrCat(totals.status().message(),
-                     "; set scrub_memory_mib in the controller's configuration (some 100 bytes a "
-                     "file), or stop the volume and run fsck.reelfs"));
+                     "; raise scrub_memory_mib in the controller's configuration, or stop the "
+                     "volume and run fsck.reelfs"));
   }
   if (!totals.ok()) return totals.status();
   *found.mutable_as_of() = ToProto(order.as_of);
