@@ -120,9 +120,9 @@ std::vector<EntryPass::Entry> EntryPass::ReadByName(const InodeRange& one, std::
   FamilyCursor cursor(state_.input.view, schema::Family::kDirent, one, muted);
   for (; cursor.valid() && cursor.key().first == inode; cursor.Next()) {
     if (!Parses(cursor, record_)) continue;
-    entries.push_back({record_.cookie(), record_.inode(), record_.type(),
-                       EntryHash(record_.cookie(), record_.inode(), record_.type(),
-                                 NameOf(cursor, record_))});
+    entries.push_back(
+        {record_.cookie(), record_.inode(), record_.type(),
+         EntryHash(record_.cookie(), record_.inode(), record_.type(), NameOf(cursor, record_))});
     report_.pace().Keeps(sizeof(Entry));
   }
   std::sort(entries.begin(), entries.end(),

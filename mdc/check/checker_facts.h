@@ -18,7 +18,7 @@
 #include "mdc/check/usage_count.h"
 #include "mdc/metadb/schema.h"
 #include "proto/records.pb.h"
-#include "volume/base/in_order.h"
+#include "mdc/base/in_order.h"
 
 namespace reel::mdc::checker {
 
@@ -190,9 +190,9 @@ struct State {
   std::optional<v1::QuotaStateRecord> quota{};
   std::optional<UsageCount> usage{};  // where there is a quota
   NameSums names{0};
-  std::vector<SpaceSums> space{};                // by pool
-  std::optional<std::uint32_t> root_type{};      // unset: there is no root
-  std::deque<DirectoryFact> directories{};       // by number (a deque never has all of it twice)
+  std::vector<SpaceSums> space{};            // by pool
+  std::optional<std::uint32_t> root_type{};  // unset: there is no root
+  std::deque<DirectoryFact> directories{};   // by number (a deque never has all of it twice)
 
   CheckTotals& totals() { return report.totals(); }
   InodeRange RangeOf(std::size_t part) const;

@@ -365,10 +365,10 @@ void CheckInodes(State& state) {
   FirstWalk(state).Run();
   const std::uint64_t inodes = state.totals().inodes;
   if (!state.volume.has_value() || state.volume->inodes() + 1 == inodes) return;
-  state.report.Add("inode-count", "volume record",
-                   absl::StrCat("it counts ", state.volume->inodes(),
-                                " inodes besides the root, but there are ",
-                                inodes - std::min<std::uint64_t>(1, inodes)));
+  state.report.Add(
+      "inode-count", "volume record",
+      absl::StrCat("it counts ", state.volume->inodes(), " inodes besides the root, but there are ",
+                   inodes - std::min<std::uint64_t>(1, inodes)));
 }
 
 }  // namespace reel::mdc::checker

@@ -172,9 +172,9 @@ void CheckConnectivity(State& state) {
   const auto& directories = state.directories;
   std::vector<bool> walked(directories.size(), false);
   const auto index = [&](std::uint64_t inode) {
-    const auto found = std::lower_bound(
-        directories.begin(), directories.end(), inode,
-        [](const DirectoryFact& fact, std::uint64_t n) { return fact.inode < n; });
+    const auto found =
+        std::lower_bound(directories.begin(), directories.end(), inode,
+                         [](const DirectoryFact& fact, std::uint64_t n) { return fact.inode < n; });
     const bool exists = found != directories.end() && found->inode == inode;
     return exists ? static_cast<std::size_t>(found - directories.begin()) : directories.size();
   };

@@ -41,13 +41,13 @@ class Cutter {
     constexpr schema::Family kFamilies[] = {schema::Family::kInode,  schema::Family::kExtent,
                                             schema::Family::kDirent, schema::Family::kCookie,
                                             schema::Family::kXattr,  schema::Family::kOrphan};
-    return std::accumulate(
-        std::begin(kFamilies), std::end(kFamilies), std::uint64_t{0},
-        [&](std::uint64_t sum, schema::Family family) {
-          const std::string end = last == kLastInode ? EndOfPrefix(schema::Prefix(family))
-                                                     : FirstKeyOf(family, last + 1);
-          return sum + view_.ApproximateBytes(FirstKeyOf(family, from), end);
-        });
+    return std::accumulate(std::begin(kFamilies), std::end(kFamilies), std::uint64_t{0},
+                           [&](std::uint64_t sum, schema::Family family) {
+                             const std::string end = last == kLastInode
+                                                         ? EndOfPrefix(schema::Prefix(family))
+                                                         : FirstKeyOf(family, last + 1);
+                             return sum + view_.ApproximateBytes(FirstKeyOf(family, from), end);
+                           });
   }
 
   void Halve(std::uint64_t from, std::uint64_t last, std::uint64_t weight) {

@@ -1,6 +1,6 @@
 // The third pass of the checker: every block of a data pool is in exactly one of an extent, the
-// free index, what waits for a dump, and the metadata store. Only the runs of regions whose sums say
-// that this is not so are looked at one by one, in rounds.
+// free index, what waits for a dump, and the metadata store. Only the runs of regions whose sums
+// say that this is not so are looked at one by one, in rounds.
 #include <algorithm>
 #include <utility>
 
@@ -197,8 +197,8 @@ void LookCloser(State& state, std::vector<Stretch> stretches) {
   state.pace.Drops(bytes);
 }
 
-// Looks closer at all regions whose sums do not agree, as many at a time as memory allows. Of a pool
-// that is the metadata store's alone, nothing need be owned: it is looked at as it is.
+// Looks closer at all regions whose sums do not agree, as many at a time as memory allows. Of a
+// pool that is the metadata store's alone, nothing need be owned: it is looked at as it is.
 void CheckRegions(State& state) {
   std::vector<Stretch> stretches;
   std::uint64_t bytes = 0;

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/metadb/empty_ranges.h"
 #include "mdc/metadb/rocks_snapshot.h"
+#include "mdc/metadb/rocks_tables.h"
 #include "rocksdb/cache.h"
-#include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/listener.h"
@@ -20,7 +20,6 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "rocksdb/write_batch.h"
-#include "volume/base/in_order.h"
 #include "volume/base/mutex.h"
 
 namespace reel::mdc {
@@ -44,8 +43,6 @@ constexpr std::size_t kDeletionWindow = 128;
 constexpr std::uint64_t kWorthKnowing = 16;
 // … and one with Tier::kMemory steps over so many at most: a reader thread finds the way.
 constexpr std::uint64_t kMaxStepsInMemory = 256;
-// At a time, by who reads all of a table.
-constexpr std::size_t kReadAheadBytes = 1 * kMiB;
 // Some 200 bytes each.
 constexpr std::size_t kMaxEmptyRanges = 1 << 16;
 
@@ -288,8 +285,8 @@ rocksdb::Options RocksOptions(rocksdb::Env* env, const MetaDb::Options& options,
   // Nothing below reads ahead: there is no page cache under a raw LUN.
   rocks.compaction_readahead_size = 2 * kMiB;
   rocks.log_readahead_size = 2 * kMiB;
-  // Only one thread ever writes: so the place of the last key of the same family is where the search
-  // for the next one's begins, which makes a log's recovery several times faster.
+  // Only one thread ever writes: so the place of the last key of the same family is where the
+  // search for the next one's begins, which makes a log's recovery several times faster.
   rocks.allow_concurrent_memtable_write = false;
   rocks.memtable_insert_with_hint_prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
   rocks.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
@@ -471,24 +468,7 @@ Sequence MetaDb::last_applied() const {
 }
 
 absl::Status MetaDb::VerifyChecksums(std::size_t threads) const {
-  std::vector<rocksdb::LiveFileMetaData> tables;
-  engine_->db->GetLiveFilesMetaData(&tables);
-  const rocksdb::Options options = engine_->db->GetOptions();
-  std::vector<rocksdb::Status> found(tables.size());
-  absl::Status all;
-  RunInOrder({.threads = threads,
-              .parts = tables.size(),
-              .work =
-                  [&](std::size_t, std::size_t i) {
-                    rocksdb::ReadOptions read;
-                    read.fill_cache = false;
-                    read.readahead_size = kReadAheadBytes;
-                    found[i] = rocksdb::VerifySstFileChecksum(
-                        options, rocksdb::EnvOptions(options), read,
-                        tables[i].db_path + tables[i].name, tables[i].largest_seqno);
-                  },
-              .take = [&](std::size_t i) { all.Update(FromRocks(found[i], "verify checksums")); }});
-  return all;
+  return FromRocks(VerifyTables(*engine_->db, threads), "verify checksums");
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> MetaDb::Counters() const {

@@ -8,7 +8,7 @@
 #include "mdc/metafs/metafs.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/coding.h"
-#include "volume/base/in_order.h"
+#include "mdc/base/in_order.h"
 
 namespace reel::metafs {
 namespace {
@@ -293,13 +293,14 @@ void MetaFs::CheckFiles(std::size_t threads, std::vector<absl::Status>& problems
     if (found[i].ok()) return;
     MutexLock lock(mutex_);
     problems.push_back(
-        absl::Status(found[i].code(), absl::StrCat("metadata file ", tables[i]->name_, ": ",
-                                                   found[i].message())));
+        absl::Status(found[i].code(),
+                     absl::StrCat("metadata file ", tables[i]->name_, ": ", found[i].message())));
   };
-  RunInOrder({.threads = threads,
-              .parts = tables.size(),
-              .work = [&](std::size_t, std::size_t i) { found[i] = VerifyTable(*this, *tables[i]); },
-              .take = take});
+  RunInOrder(
+      {.threads = threads,
+       .parts = tables.size(),
+       .work = [&](std::size_t, std::size_t i) { found[i] = VerifyTable(*this, *tables[i]); },
+       .take = take});
 }
 
 }  // namespace reel::metafs

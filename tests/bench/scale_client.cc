@@ -4,10 +4,10 @@
 //   scale_client --mdc 127.0.0.1:7440 operations --files 1000000 --count 20000
 //   scale_client --mdc 127.0.0.1:7440 tokens --files 1000000 --count 200000
 //
-// "first" prints when it came, on CLOCK_MONOTONIC in ms. "operations" prints one line for each kind:
-// its name, and us for one, one at a time, of files at random places. "tokens" looks files up, at
-// first without and then with the token of each, and says a line after either; it goes on when a
-// line comes on its standard input.
+// "first" prints when it came, on CLOCK_MONOTONIC in ms. "operations" prints one line for each
+// kind: its name, and us for one, one at a time, of files at random places. "tokens" looks files
+// up, at first without and then with the token of each, and says a line after either; it goes on
+// when a line comes on its standard input.
 #include <sys/stat.h>
 #include <time.h>
 

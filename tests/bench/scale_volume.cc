@@ -4,8 +4,8 @@
 //   scale_volume --luns '/dev/shm/x/*.img' --volume reel --files 1000000
 //
 // "directory.N" in the root has a thousand files "file.M" each, of one extent; after the extents of
-// a directory some blocks stay free, so that free space is in many pieces. It prints the first inode
-// number that is a file's, and how many files there are, for scale_client.
+// a directory some blocks stay free, so that free space is in many pieces. It prints the first
+// inode number that is a file's, and how many files there are, for scale_client.
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -139,9 +139,8 @@ class Fsck {
     const mdc::CheckSink sink{
         .on_phase = [&](std::string_view name) { output_.Phase(name); },
         .on_problem = [&](const mdc::Problem& problem) { output_.Problem(problem); }};
-    findings.totals =
-        mdc::CheckVolume({(*store)->db(), volume().descriptor, (*store)->regions()}, sink,
-                         {.threads = options_.threads});
+    findings.totals = mdc::CheckVolume({(*store)->db(), volume().descriptor, (*store)->regions()},
+                                       sink, {.threads = options_.threads});
     findings.records = output_.count() - findings.store - findings.luns;
     return findings;
   }

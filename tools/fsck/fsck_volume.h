@@ -17,7 +17,7 @@ inline constexpr int kOperationalError = 8;
 struct FsckOptions {
   std::string volume;
   std::vector<std::string> patterns;
-  std::string program;  // this one and its release, for people
+  std::string program;      // this one and its release, for people
   std::size_t threads = 1;  // of the check
   bool repair = false;
   bool rebuild = false;  // also a repair that loses what cannot be read any more

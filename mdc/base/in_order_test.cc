@@ -1,4 +1,4 @@
-#include "volume/base/in_order.h"
+#include "mdc/base/in_order.h"
 
 #include <gtest/gtest.h>
 
