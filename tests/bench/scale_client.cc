@@ -169,6 +169,7 @@ void Measure(const char* name, std::uint64_t count, const std::function<void(std
   for (std::uint64_t i = 0; i < count; ++i) one(i);
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - began;
   std::printf("%s %.1f\n", name, took.count() / double(count));
+  std::fflush(stdout);
 }
 
 void Operations(const Settings& settings) {
