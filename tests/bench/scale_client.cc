@@ -32,6 +32,7 @@ namespace {
 
 constexpr std::uint64_t kRoot = 1;
 constexpr std::uint64_t kFilesInDirectory = 1000;  // as scale_volume makes them
+constexpr std::uint64_t kCallsInRenewal = 1000;
 
 struct Settings {
   std::string mdc = "127.0.0.1:" + std::to_string(kDefaultMdcPort);
@@ -213,10 +214,15 @@ void Tokens(const Settings& settings) {
     Stream stream(settings, tokens);
     if (!stream.registered()) Die("no session");
     const std::uint64_t first = Files(settings, stream).Lookup(0);
+    std::uint64_t granted = 0;
     for (std::uint64_t file = 0; file < settings.count; ++file) {
       stream.Begin().mutable_get_attr()->set_inode(first + file + file / kFilesInDirectory);
+      granted += static_cast<std::uint64_t>(stream.Call().cacheable_size());
+      if (file % kCallsInRenewal != 0) continue;
+      stream.Begin().mutable_renew();
       stream.Call();
     }
+    if (tokens && granted < settings.count) Die("the controller did not grant all tokens");
     std::printf("%s\n", tokens ? "tokens" : "looked");
     std::fflush(stdout);
     std::getchar();
