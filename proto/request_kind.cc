@@ -27,6 +27,11 @@ InodeNumber Parent(const Message& message) {
   return InodeNumber(message.parent());
 }
 
+// One ahead may bring a token, which must not pass a return of it.
+RequestKind LookupKind(const v1::Lookup& lookup) {
+  return {lookup.ahead() ? kOfSession : kRead, kNone, {}, {Parent(lookup)}};
+}
+
 RequestKind SetAttrKind(const v1::SetAttr& set) {
   const bool sizes = (set.fields() & v1::SetAttr::SIZE) != 0;
   RequestKind kind{kChange | If(sizes, kChangesSpace) | If(!sizes, kEarly), kNone, {}, {}};
@@ -181,7 +186,7 @@ RequestKind KindOf(const v1::Request& request) {
       return {kOfStream | kBrief, kNone, {}, {}};
     // Of names and attributes.
     case v1::Request::kLookup:
-      return {kRead, kNone, {}, {Parent(r.lookup())}};
+      return LookupKind(r.lookup());
     case v1::Request::kGetAttr:
       return {kRead | If((r.get_attr().access() & W_OK) != 0, kChangesVolume),
               kNone,

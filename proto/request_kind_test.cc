@@ -34,6 +34,17 @@ TEST(RequestKindTest, MutationsAreMarked) {
   EXPECT_TRUE(Is(request, kChangesVolume));
 }
 
+TEST(RequestKindTest, WhatMayBringATokenKeepsItsPlace) {
+  v1::Request request;
+  request.mutable_lookup();
+  EXPECT_TRUE(Is(request, kRead));
+  request.mutable_lookup()->set_ahead(true);
+  EXPECT_FALSE(Is(request, kRead)) << "it would pass a return of the token";
+  EXPECT_TRUE(Is(request, kOfSession));
+  request.mutable_layout_get()->set_mode(v1::TOKEN_SHARED);
+  EXPECT_FALSE(Is(request, kRead));
+}
+
 // Of each kind that there is, as an empty request.
 TEST(RequestKindTest, TheColumnsOfAKindAgree) {
   const auto* kinds = v1::Request::descriptor()->FindOneofByName("op");

@@ -155,6 +155,7 @@ bool FileDataImpl::LetGo(FileState& f) {
   const Opens::Closed closed = f.opens.Close();
   if (!closed.last) return false;
   f.read_ahead_chunks.Clear();
+  f.frame_chunks.Close();
   f.memory.ForgetAll();
   f.write_error.AllClosed();
   // (A larger file would outgrow blocks that others' follow, and lie in pieces.)

@@ -57,16 +57,34 @@ class FileData : public SessionEvents {
     std::uint32_t soft_timeout_ms = 0;
     bool flush_on_close = false;
     std::uint64_t max_read_ahead_bytes = 256 * kMiB;
+    std::uint64_t max_frame_bytes = 256 * kMiB;
     std::uint64_t max_write_behind_bytes = 64 * kMiB;
   };
   virtual void Change(const Changed& /*changed*/) {}
 
   // What streams had ahead of them: reads that came from what had been read ahead, and requests for
-  // blocks or extents that were made before anybody needed them.
+  // blocks or extents that were made before anybody needed them. And of sequences: frames whose
+  // token and layout came ahead, and reads from their bytes.
   struct PrefetchCounts {
-    std::uint64_t reads = 0, layouts = 0;
+    std::uint64_t reads = 0, layouts = 0, frames = 0, frame_reads = 0;
+    std::uint64_t frame_bytes = 0;  // in memory now
   };
   virtual PrefetchCounts prefetch_counts() const { return {}; }
+
+  // ---- the next frames of a sequence (client/vfs/sequence_ahead.h); none of these waits ----
+  // How much memory they may take together; 0: none is to be fetched.
+  virtual std::uint64_t max_frame_bytes() const { return 0; }
+  // Sends a Lookup that is `ahead`, and takes in the token that it brings; begins to read the first
+  // `bytes` of the file then. `done` runs once, on the receiving thread or this one, with what the
+  // name leads to: EAGAIN where another host would have to give something back for it.
+  virtual void LookAhead(v1::Request lookup, std::uint64_t bytes,
+                         std::function<void(const absl::StatusOr<v1::Attr>&)> done);
+  // Begins to read that much of a file whose token is held; false: it is not.
+  virtual bool FetchAhead(std::uint64_t /*inode*/, std::uint64_t /*bytes*/) { return false; }
+  // Nobody will come for what was read of it, unless somebody has it open.
+  virtual void DropAhead(std::uint64_t /*inode*/) {}
+  // How far it was read, at most, since nobody had it open.
+  virtual std::uint64_t ReadTo(std::uint64_t /*inode*/) const { return 0; }
 
   // Reads up to buffer.size() bytes; fewer only at the end of file. `buffer` is aligned to
   // kIoAlignment and its capacity is a multiple of it (direct I/O goes straight into it where

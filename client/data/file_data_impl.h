@@ -62,14 +62,24 @@ class FileDataImpl : public FileData {
     context_.atime.store(changed.atime);
     context_.flush_on_close.store(changed.flush_on_close);
     context_.max_read_ahead_bytes.store(changed.max_read_ahead_bytes);
+    context_.max_frame_bytes.store(changed.max_frame_bytes);
     context_.behind_memory.SetLimit(changed.max_write_behind_bytes);
     context_.paths->SetSoftTimeout(changed.soft_timeout_ms);
   }
 
   PrefetchCounts prefetch_counts() const override {
-    return {.reads = context_.reads_from_memory.load(),
-            .layouts = context_.prefetched_layouts.load()};
+    return {.reads = context_.ahead.reads.load(),
+            .layouts = context_.ahead.layouts.load(),
+            .frames = context_.ahead.frames.load(),
+            .frame_reads = context_.ahead.frame_reads.load(),
+            .frame_bytes = context_.frame_bytes.load()};
   }
+  std::uint64_t max_frame_bytes() const override { return context_.max_frame_bytes.load(); }
+  void LookAhead(v1::Request lookup, std::uint64_t bytes,
+                 std::function<void(const absl::StatusOr<v1::Attr>&)> done) override;
+  bool FetchAhead(std::uint64_t inode, std::uint64_t bytes) override;
+  void DropAhead(std::uint64_t inode) override;
+  std::uint64_t ReadTo(std::uint64_t inode) const override;
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io) override {
     const FileRef file = context_.table.Get(inode);
@@ -177,6 +187,8 @@ class FileDataImpl : public FileData {
   void Close(std::uint64_t inode) override;
   std::uint64_t RemoveLast(v1::Attr& removed,
                            absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
+    // Before the file is looked for: a grant that is taken in later sees it (TakeAhead).
+    context_.removals.fetch_add(1);
     const FileRef file = context_.table.Find(removed.inode());
     if (file == nullptr) return send(true);
     MutexLock lock(file->mutex);
@@ -216,6 +228,8 @@ class FileDataImpl : public FileData {
   std::vector<v1::Reclaim> CollectReclaims() override;
 
  private:
+  // What a Lookup ahead has granted, of `session`; `removals`: DataContext's, when it was sent.
+  void TakeAhead(const v1::EntryReply& entry, std::uint64_t session, std::uint64_t removals);
   // `file`: null where nothing of it is known. What was lost of it before is not said.
   absl::Status MakeDurable(const FileRef& file, const IoContext& io);
   absl::StatusOr<v1::Attr> AttrAtController(std::uint64_t inode, const IoContext& io);

@@ -81,6 +81,7 @@ void FileDataImpl::Reap() {
     known += file->grant.known_extents();
     if (now - last_use > 1) {
       file->read_ahead_chunks.Clear();
+      file->frame_chunks.Clear();
       file->memory.ForgetAll();
     }
     if (file->opens.any() || file->recall.under_way()) continue;

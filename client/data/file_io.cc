@@ -105,6 +105,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     std::uint64_t lost_flushes = 0;
     bool gives_way = false;
     bool stream = false;
+    bool framed = false;  // it may lie, or is about to, in what was fetched of a sequence's frame
     IoPermit permit{.interrupt = io.interrupt};
     Entered entered;
     {
@@ -119,6 +120,8 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       if (!place.ok()) return place.status();
       entered = *place;
       stream = f.NoteUse(offset_bytes, offset_bytes + length_bytes, context_.clock.NowMs());
+      f.frame_chunks.NoteRead(offset_bytes + length_bytes);
+      framed = f.frame_chunks.Leads(offset_bytes);
       lost_sessions = f.grant.lost_sessions();
       // Where other pages may have been changed, they go back under this token alone.
       gives_way = !io.page_cache || !f.opens.may_be_mapped_to_write();
@@ -133,9 +136,12 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
     if (stream) access_.PrefetchLayout(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
     bool submitted = access_.LeaseHolds();
-    const bool streams = stream && io.read_ahead;
+    const bool streams = stream && io.read_ahead && !framed;
+    const std::span<std::byte> wanted = buffer.first(length_bytes);
     if (submitted && length_bytes > 0 && !from_memory &&
-        !(streams && read_ahead_.Take(f, offset_bytes, buffer.first(length_bytes), io.interrupt))) {
+        !(framed && frame_ahead_.Take(f, offset_bytes, wanted, io.interrupt)) &&
+        !(streams && read_ahead_.Take(f, offset_bytes, wanted, io.interrupt))) {
+      const FrameAhead::Demand demand(frame_ahead_);
       const std::uint64_t began_ms = streams ? context_.clock.NowMs() : 0;
       status = context_.io->Read(extents, offset_bytes, length_bytes, buffer, permit);
       submitted = !IsPermitOver(status);

@@ -6,6 +6,7 @@
 // what it must. Threads: all methods may be called concurrently.
 #pragma once
 
+#include "client/buffers/frame_ahead.h"
 #include "client/buffers/read_ahead.h"
 #include "client/buffers/write_behind.h"
 #include "client/tokens/committer.h"
@@ -20,8 +21,13 @@ class FileIo {
         access_(access),
         write_behind_(write_behind),
         committer_(committer),
-        read_ahead_(context) {}
-  void Stop() { read_ahead_.Stop(); }
+        read_ahead_(context),
+        frame_ahead_(context) {}
+  void Stop() {
+    read_ahead_.Stop();
+    frame_ahead_.Stop();
+  }
+  FrameAhead& frame_ahead() { return frame_ahead_; }
 
   absl::StatusOr<std::size_t> Read(const FileRef& file, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, const IoContext& io);
@@ -55,6 +61,7 @@ class FileIo {
   WriteBehind& write_behind_;
   Committer& committer_;
   ReadAhead read_ahead_;
+  FrameAhead frame_ahead_;
 };
 
 }  // namespace reel::client

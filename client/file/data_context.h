@@ -19,6 +19,11 @@
 
 namespace reel::client {
 
+// As FileData::PrefetchCounts.
+struct AheadCounters {
+  std::atomic<std::uint64_t> reads{0}, layouts{0}, frames{0}, frame_reads{0};
+};
+
 struct DataContext {
   static constexpr std::size_t kBufferBytes = 1 * kMiB;
   FileDataOptions options;
@@ -28,12 +33,13 @@ struct DataContext {
   // What buffers of streams and chunks read ahead lie in.
   BufferPool buffers{kBufferBytes, /*kept_bytes=*/32 * kMiB};
   std::atomic<std::uint64_t> read_ahead_bytes{0};  // in memory, of all files
-  std::atomic<std::uint64_t> reads_from_memory{0},
-      prefetched_layouts{0};  // FileData::PrefetchCounts
+  std::atomic<std::uint64_t> frame_bytes{0};       // likewise, of frames fetched ahead
+  AheadCounters ahead{};
   // Those of the options that a remount changes.
   std::atomic<AtimePolicy> atime{options.atime};
   std::atomic<bool> flush_on_close{options.flush_on_close};
   std::atomic<std::uint64_t> max_read_ahead_bytes{options.max_read_ahead_bytes};
+  std::atomic<std::uint64_t> max_frame_bytes{options.max_frame_bytes};
   MemoryBudget behind_memory{options.max_write_behind_bytes};
   SpareMemory spare_memory{};
   FileTable table{};
@@ -47,6 +53,9 @@ struct DataContext {
   // The size of the last file that was written and closed, where it was small: the next new file is
   // likely to get as much. 0: nothing is known, or it was large.
   std::atomic<std::uint64_t> expected_bytes{0};
+  // How often a removal has let go of its file's tokens: a grant that was asked for before may have
+  // gone with them.
+  std::atomic<std::uint64_t> removals{0};
 
   // Tells the controller of the opens here, unless it knows. While a token is held that is not
   // needed: it keeps an inode of which anybody holds one.

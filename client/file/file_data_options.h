@@ -28,6 +28,7 @@ struct FileDataOptions {
   std::uint32_t soft_timeout_ms = 0;
   std::uint32_t stop_timeout_ms = 10'000;
   std::uint64_t max_read_ahead_bytes = 256 * kMiB;  // of all files together; 0: nothing is
+  std::uint64_t max_frame_bytes = 256 * kMiB;       // likewise of sequences' next frames
   bool always_read_ahead = false;                   // also where the LUNs are fast
   std::uint64_t read_chunk_bytes = 1 * kMiB;        // at once; at most that, a power of two
   // What a file is read or written of in a row before that counts as a stream, and how far ahead of

@@ -77,7 +77,7 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   grant.Lower(span, mode);
   ForgetContents();
-  if (mode == v1::TOKEN_NONE) read_ahead_chunks.NoteChange();
+  if (mode == v1::TOKEN_NONE) ForgetAhead();
 }
 
 void FileState::ForgetContents() {
@@ -195,7 +195,7 @@ bool FileState::NoteChange(const Written& write, std::span<const Extent> used) {
   uncommitted.CountWritten(/*size=*/grows);
   const bool sgid_goes = (attr.mode() & S_IXGRP) != 0 || !write.in_group;
   const std::uint32_t set_id = attr.mode() & (S_ISUID | (sgid_goes ? S_ISGID : 0));
-  read_ahead_chunks.NoteChange();
+  ForgetAhead();
   if (write.by_root || set_id == 0) return false;
   uncommitted.NoteSetIdTaken(/*sgid=*/!write.in_group);
   attr.set_mode(attr.mode() & ~set_id);
@@ -212,7 +212,7 @@ void FileState::LoseWritten(const BlockSet& blocks) {
     mutex.AssertHeld();
     grant.MarkWritten(first, length_blocks);
   });
-  read_ahead_chunks.NoteChange();
+  ForgetAhead();
   ForgetContents();
 }
 
@@ -258,7 +258,7 @@ void FileState::Void() {
 
 void FileState::Reset() {
   grant.Void();
-  read_ahead_chunks.NoteChange();
+  ForgetAhead();
   read_ahead_chunks.Clear();
   memory.Clear();
   zeros_to_bytes = 0;

@@ -25,6 +25,7 @@
 #include "client/base/block_set.h"
 #include "client/base/byte_range.h"
 #include "client/file/dirty_memory.h"
+#include "client/file/frame_chunks.h"
 #include "client/file/kernel_pages.h"
 #include "client/file/read_sizes.h"
 #include "client/file/stream_pace.h"
@@ -86,10 +87,10 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool drained() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return users.IdleBut(recall.passing()) && !uncommitted.running();
   }
-  // As Occupancy's; nor while a commit runs. What was read ahead is not what the file will be.
+  // As Occupancy's; nor while a commit runs.
   bool EnterExclusive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (uncommitted.running() || !users.EnterExclusive()) return false;
-    read_ahead_chunks.NoteChange();
+    ForgetAhead();
     return true;
   }
   // Closed by all, and nothing of it is under way.
@@ -100,6 +101,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // ---- programs
   Opens opens ABSL_GUARDED_BY(mutex);
   ReadAheadChunks read_ahead_chunks ABSL_GUARDED_BY(mutex);
+  FrameChunks frame_chunks ABSL_GUARDED_BY(mutex);
   AccessTime access ABSL_GUARDED_BY(mutex);
 
   // ---- dirty
@@ -152,6 +154,11 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool DirtyIn(const TokenSpan& span) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The token of the span comes down to `mode`.
   void LowerToken(const TokenSpan& span, v1::TokenMode mode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What was read ahead is not what the file will be.
+  void ForgetAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    read_ahead_chunks.NoteChange();
+    frame_chunks.Clear();
+  }
   // What the LUNs hold may be something else now.
   void ForgetContents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 

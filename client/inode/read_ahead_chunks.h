@@ -37,9 +37,11 @@ class ReadAheadChunks {
   }
   // Its reading begins. REQUIRES: it begins at NextAt.
   void Add(const ReadChunkRef& chunk) {
-    chunk->data_changes = changes_;
+    Stamp(*chunk);
     chunks_.push_back(chunk);
   }
+  // The reading of a chunk begins, which somebody else keeps.
+  void Stamp(ReadChunk& chunk) const { chunk.data_changes = changes_; }
   // The stream is elsewhere, or the file has changed.
   void Clear() { chunks_.clear(); }
 

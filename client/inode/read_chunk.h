@@ -51,6 +51,7 @@ struct ReadChunk {
   std::uint64_t length_bytes = 0;
   std::uint64_t data_changes = 0;  // ReadAheadChunks's, when it began
   std::uint64_t session = 0;       // under which it is read
+  std::uint32_t tree = 0;          // of the file then
   ExtentList extents;
   PooledBuffer buffer;
   ReadMemory held;

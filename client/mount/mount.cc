@@ -50,6 +50,7 @@ absl::Status Mount::Start(std::function<void()> on_end) {
       .soft_timeout_ms = options_.soft_timeout_ms,
       .stop_timeout_ms = kWriteOutMs,
       .max_read_ahead_bytes = options_.read_ahead_bytes,
+      .max_frame_bytes = options_.sequence_ahead_bytes,
       .max_write_behind_bytes = options_.write_behind_bytes,
       .flush_on_close = options_.flush_on_close,
       .open_more = [this](const OpenVolume& open, const VolumeDescriptor& later) {
@@ -181,6 +182,7 @@ absl::Status Mount::Remount(std::string_view list, bool apply) {
                  .soft_timeout_ms = now_.soft_timeout_ms,
                  .flush_on_close = now_.flush_on_close,
                  .max_read_ahead_bytes = now_.read_ahead_bytes,
+                 .max_frame_bytes = now_.sequence_ahead_bytes,
                  .max_write_behind_bytes = now_.write_behind_bytes});
   session_->SetSoftTimeout(now_.soft_timeout_ms);
   spdlog::info("{}: remounted with {}", options_.mount_point, list);

@@ -155,6 +155,10 @@ absl::Status ApplyValue(absl::string_view key, const std::string& value, MountOp
     absl::StatusOr<std::uint64_t> size = ParseSize(value);
     if (!size.ok()) return Wrong(absl::StrCat("option readahead: ", size.status().message()));
     options.read_ahead_bytes = *size;
+  } else if (key == "sequence_ahead") {
+    absl::StatusOr<std::uint64_t> size = ParseSize(value);
+    if (!size.ok()) return Wrong(absl::StrCat("option sequence_ahead: ", size.status().message()));
+    options.sequence_ahead_bytes = *size;
   } else if (key == "writebehind") {
     absl::StatusOr<std::uint64_t> size = ParseSize(value);
     if (!size.ok()) return Wrong(absl::StrCat("option writebehind: ", size.status().message()));
@@ -377,6 +381,7 @@ Options:
   cache=auto|direct|page      past the kernel's page cache where that is possible (auto), always, or
                               only for files opened with O_DIRECT (page)
   readahead=SIZE              memory for what streams will want next (256M); 0: none
+  sequence_ahead=SIZE         memory for the next frames of sequences (256M); 0: none is fetched
   writebehind=SIZE            memory for small writes on their way to the LUNs (64M); 0: none
   flush_on_close              close(2) waits until what was written is durable
   nommap                      with cache=auto: behave as on kernels before 6.6

@@ -54,6 +54,7 @@ struct MountOptions {
   std::uint32_t soft_timeout_ms = 0;           // 0: wait for ever
   std::optional<std::uint32_t> retry_minutes;  // nothing: as who mounts would have it
   std::uint64_t read_ahead_bytes = 256 * kMiB;
+  std::uint64_t sequence_ahead_bytes = 256 * kMiB;
   std::uint64_t write_behind_bytes = 64 * kMiB;
   bool flush_on_close = false;
   bool durable_names = false;  // changes of names and attributes are durable when a call returns

@@ -90,13 +90,15 @@ TEST(Remount, ARemountChangesTheNamedOptions) {
   EXPECT_EQ(other->NotedAtime(), AtimePolicy::kStrict);
   EXPECT_EQ(other->soft_timeout_ms, 500u);
   EXPECT_TRUE(other->flush_on_close);
-  const auto back =
-      Remounted(*other, "remount,relatime,hard,noflush_on_close,readahead=1M,writebehind=0");
+  const auto back = Remounted(
+      *other,
+      "remount,relatime,hard,noflush_on_close,readahead=1M,sequence_ahead=2M,writebehind=0");
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->NotedAtime(), AtimePolicy::kRelative);
   EXPECT_EQ(back->soft_timeout_ms, 0u);
   EXPECT_FALSE(back->flush_on_close);
   EXPECT_EQ(back->read_ahead_bytes, 1u << 20);
+  EXPECT_EQ(back->sequence_ahead_bytes, 2u << 20);
   EXPECT_EQ(back->write_behind_bytes, 0u);
 }
 
@@ -118,6 +120,9 @@ TEST(MountOptions, Table) {
   EXPECT_EQ(WithOptions("threads=3").threads, 3u);
   EXPECT_EQ(WithOptions("readahead=8M").read_ahead_bytes, 8u << 20);
   EXPECT_EQ(WithOptions("readahead=0").read_ahead_bytes, 0u);
+  EXPECT_EQ(WithOptions("ro").sequence_ahead_bytes, 256u << 20);
+  EXPECT_EQ(WithOptions("sequence_ahead=64M").sequence_ahead_bytes, 64u << 20);
+  EXPECT_EQ(WithOptions("sequence_ahead=0").sequence_ahead_bytes, 0u);
   EXPECT_EQ(WithOptions("ro").write_behind_bytes, 64u << 20);
   EXPECT_EQ(WithOptions("writebehind=1M").write_behind_bytes, 1u << 20);
   EXPECT_EQ(WithOptions("writebehind=0").write_behind_bytes, 0u);

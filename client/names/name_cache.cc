@@ -232,6 +232,7 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   Node* const directory = Find(lookup.parent());
   if (directory == nullptr || IsDots(lookup.name()) || delegations_.HasUnanswered(lookup.parent()))
     return;
+  if (lookup.ahead() && reply.error() == EAGAIN) return;  // which says nothing
   if (reply.error() == 0) {
     SetName(*directory, lookup.name(), reply.entry().attr().inode());
   } else if (reply.error() == ENOENT) {

@@ -75,6 +75,7 @@ class SessionImpl : public Session {
     contact_.SetSoftTimeout(soft_timeout_ms);
   }
   bool delays_attributes() const override { return terms_.delays_attributes(); }
+  bool looks_ahead() const override { return terms_.looks_ahead(); }
   bool commits_wait() const override { return terms_.commits_wait(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void TookMap(std::uint64_t generation, const absl::Status& status) override;

@@ -31,6 +31,7 @@ class SessionTerms {
     delegates_.store((hello.features() & v1::FEATURE_DELEGATION) != 0);
     commits_wait_.store(false);
     delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
+    looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
     return hello.squashed() && !was_squashed;
   }
   void SetSession(std::uint64_t id) { session_id_.store(id); }
@@ -47,6 +48,7 @@ class SessionTerms {
   std::uint64_t key() const { return key_.load(); }
   bool read_only() const { return read_only_.load(); }
   bool delays_attributes() const { return delays_attributes_.load(); }
+  bool looks_ahead() const { return looks_ahead_.load(); }
   bool commits_wait() const { return commits_wait_.load(); }
   bool delegates() const { return delegates_.load(); }
   bool checks_opens() const { return checks_opens_.load(); }
@@ -58,6 +60,7 @@ class SessionTerms {
   std::atomic<std::uint64_t> map_generation_{0};
   std::atomic<bool> read_only_{false};
   std::atomic<bool> delays_attributes_{false};
+  std::atomic<bool> looks_ahead_{false};
   std::atomic<bool> commits_wait_{false};
   std::atomic<bool> delegates_{false};
   std::atomic<bool> checks_opens_{false};

@@ -136,6 +136,13 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Open(ClientSession& session, const v1::Open& open, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A file's name is its inode's number.
+  void LookAhead(ClientSession& session, const v1::Lookup& lookup, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A shared or exclusive token of all of it along, where that costs nobody anything.
+  bool GrantAtOnce(ClientSession& session, File& file, v1::TokenMode mode,
+                   std::uint64_t length_bytes, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit(ClientSession& session, const v1::LayoutCommit& commit, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply)

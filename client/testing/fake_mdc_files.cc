@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/numbers.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/convert.h"
 
@@ -116,21 +117,47 @@ void FakeMdc::Open(ClientSession& session, const v1::Open& open, v1::Reply& repl
   File& file = files_.at(open.inode());
   *reply.mutable_attr()->mutable_attr() = file.attr;
   if (!options_.opens_grant || open.token() == v1::TOKEN_NONE) return;
-  const v1::TokenMode allowed =
-      open.token() == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
+  v1::Reply granted;
+  if (GrantAtOnce(session, file, open.token(), 1, granted)) reply.Swap(&granted);
+}
+
+bool FakeMdc::GrantAtOnce(ClientSession& session, File& file, v1::TokenMode mode,
+                          std::uint64_t length_bytes, v1::Reply& reply) {
+  const v1::TokenMode allowed = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
   const bool free = std::all_of(file.holders.begin(), file.holders.end(), [&](const auto& entry) {
     const auto& [id, holder] = entry;
     return holder.recalled.empty() && (id == session.id || holder.held.Most() <= allowed);
   });
-  if (!free) return;
+  if (!free) return false;
   v1::Request request;
   v1::LayoutGet& get = *request.mutable_layout_get();
-  get.set_inode(open.inode());
-  get.set_mode(open.token());
-  get.set_length_bytes(1);
+  get.set_inode(file.attr.inode());
+  get.set_mode(mode);
+  get.set_length_bytes(length_bytes);
   get.set_token_length_blocks(LengthForMessage(kWholeFile));
-  reply.clear_attr();
-  LayoutGet(session, request, reply);
+  return LayoutGet(session, request, reply);
+}
+
+void FakeMdc::LookAhead(ClientSession& session, const v1::Lookup& lookup, v1::Reply& reply) {
+  std::uint64_t inode = 0;
+  const bool number = absl::SimpleAtoi(lookup.name(), &inode);
+  const auto found = number ? files_.find(inode) : files_.end();
+  if (!lookup.ahead() || found == files_.end()) {
+    reply.set_error(lookup.ahead() ? ENOENT : EOPNOTSUPP);
+    return;
+  }
+  File& file = found->second;
+  const bool written = std::any_of(file.holders.begin(), file.holders.end(), [&](const auto& held) {
+    return held.first != session.id && held.second.held.Most() == v1::TOKEN_EXCLUSIVE;
+  });
+  if (written) return reply.set_error(EAGAIN);
+  v1::EntryReply& entry = *reply.mutable_entry();
+  *entry.mutable_attr() = file.attr;
+  const std::uint64_t length_bytes = std::max<std::uint64_t>(lookup.layout_bytes(), 1);
+  v1::Reply granted;
+  if (GrantAtOnce(session, file, v1::TOKEN_SHARED, length_bytes, granted)) {
+    entry.mutable_layout()->Swap(granted.mutable_layout());
+  }
 }
 
 void FakeMdc::RunParked(std::uint64_t inode) {

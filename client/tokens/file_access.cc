@@ -269,7 +269,7 @@ void FileAccess::Fetch(const FileRef& file, v1::TokenMode mode, const IoContext&
   v1::Request request = RequestFor(f.inode, mode, *range);
   request.mutable_layout_get()->set_ahead(range->allocate);
   if (io.credentials != nullptr) *request.mutable_credentials() = *io.credentials;
-  context_.prefetched_layouts.fetch_add(1, std::memory_order_relaxed);
+  context_.ahead.layouts.fetch_add(1, std::memory_order_relaxed);
   context_.session->Start(
       std::move(request),
       [this, file, lost_sessions, range = *range,

@@ -151,13 +151,16 @@ absl::StatusOr<Attributes> Vfs::Lookup(const NameIn& at, const Caller& caller) {
   if (absl::Status valid = ValidateName(at.name); !valid.ok()) return valid;
   if (auto found = names_.Lookup(at.parent, at.name); found && session_.LeaseHolds()) {
     if (found->absent) return ErrnoStatus(ENOENT);
+    sequence_ahead_.NoteLookup(at.parent, at.name, found->attr.inode, found->attr.mode);
     return Overlaid(found->attr);
   }
   v1::Request request;
   v1::Lookup& lookup = *request.mutable_lookup();
   lookup.set_parent(at.parent);
   lookup.set_name(at.name.data(), at.name.size());
-  return CallForEntry(std::move(request), caller);
+  absl::StatusOr<v1::Attr> attr = CallForEntry(std::move(request), caller);
+  if (attr.ok()) sequence_ahead_.NoteLookup(at.parent, at.name, attr->inode(), attr->mode());
+  return attr;
 }
 
 absl::Status Vfs::Unlink(const NameIn& at, bool directory, const Caller& caller) {
@@ -408,6 +411,7 @@ absl::StatusOr<v1::Attr> Vfs::Open(std::uint64_t inode, int flags, const Caller&
     data_.Close(inode);
     return ErrnoStatus(EPERM, absl::StrCat("inode ", inode, " is immutable or append-only"));
   }
+  if (!write) sequence_ahead_.NoteOpen(inode, attr->size_bytes(), caller.credentials);
   return attr;
 }
 

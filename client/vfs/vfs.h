@@ -37,6 +37,7 @@
 #include "client/vfs/dir_handle.h"
 #include "client/vfs/listing_prefetch.h"
 #include "client/vfs/removed_inodes.h"
+#include "client/vfs/sequence_ahead.h"
 #include "proto/mdc.pb.h"
 #include "volume/base/mutex.h"
 
@@ -65,6 +66,7 @@ struct VfsOptions {
   KernelNames* kernel_names = nullptr;  // null: the kernel keeps no names
   bool durable_metadata = false;        // when a call that changes names or attributes returns
   std::uint32_t listing_bytes = kReadDirBytes;  // of a page of a listing, about
+  const Clock* clock = &SystemClock();          // of when frames of sequences are opened
 };
 
 // How a write has to do with the kernel's page cache: it went past it, or through it just now, or a
@@ -79,7 +81,8 @@ class Vfs {
         data_(data),
         names_(names),
         options_(options),
-        listing_prefetch_(session, names, options.listing_bytes) {}
+        listing_prefetch_(session, names, options.listing_bytes),
+        sequence_ahead_(session, data, names, *options.clock) {}
 
   // ---- names ----
   absl::StatusOr<Attributes> Lookup(const NameIn& at, const Caller& caller);
@@ -227,6 +230,7 @@ class Vfs {
   std::atomic<AtimePolicy> noted_atime_{AtimePolicy::kRelative};
   RemovedInodes removed_;
   ListingPrefetch listing_prefetch_;
+  SequenceAhead sequence_ahead_;
 
   Mutex listings_mutex_;
   // Directories of which some open may fill the kernel's listing.

@@ -34,6 +34,7 @@ void Vfs::Close(std::uint64_t inode) {
     data_.Overlay(*removed);
     removed_.Learn(*removed);
   }
+  sequence_ahead_.NoteClose(inode);
   data_.Close(inode);
 }
 

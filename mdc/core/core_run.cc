@@ -304,7 +304,8 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     return Outcome::kBlocked;
   }
   if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
-  if (!status.ok() && ctx.blocked.on) {
+  // (What nobody waits for takes nothing from others: it is answered as it is, EAGAIN.)
+  if (!status.ok() && ctx.blocked.on && !op->request.lookup().ahead()) {
     allocator_->Abandon();
     ++counters_.blocked;
     if (ctx.blocked.by_attr) {

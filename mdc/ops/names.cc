@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/metadb/schema.h"
@@ -11,6 +12,7 @@
 #include "mdc/ops/inode.h"
 #include "mdc/ops/layout.h"
 #include "mdc/ops/new_inode.h"
+#include "mdc/ops/open.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/ops/quota.h"
 #include "mdc/tables/token_table.h"
@@ -128,7 +130,14 @@ absl::Status Lookup(OpContext& ctx, const v1::Request& request, v1::Reply& reply
     return recalled;
   }
   ctx.effects.described.push_back(*inode);
-  FillAttr(*inode, **record, ctx.descriptor, *reply.mutable_entry()->mutable_attr());
+  v1::EntryReply& entry = *reply.mutable_entry();
+  FillAttr(*inode, **record, ctx.descriptor, *entry.mutable_attr());
+  if (!lookup.ahead()) return absl::OkStatus();
+  v1::LayoutReply layout;
+  const absl::StatusOr<bool> granted =
+      GrantAtOnce(ctx, *inode, **record, lookup.layout_bytes(), v1::TOKEN_SHARED, layout);
+  if (!granted.ok()) return granted.status();
+  if (*granted) *entry.mutable_layout() = std::move(layout);
   return absl::OkStatus();
 }
 

@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
@@ -14,8 +16,7 @@
 namespace reel::mdc {
 namespace {
 
-// An open takes a token along only where it costs nobody anything; else LayoutGet waits for it in
-// turn.
+// Whether it costs nobody anything; else LayoutGet waits for it in turn.
 bool MayGrant(const OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
   const v1::TokenMode others = mode == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
   return ctx.tokens.HasRoom(ctx.caller.session) && !ctx.tokens.AnyRecallPending(inode) &&
@@ -25,6 +26,17 @@ bool MayGrant(const OpContext& ctx, InodeNumber inode, v1::TokenMode mode) {
 }
 
 }  // namespace
+
+absl::StatusOr<bool> GrantAtOnce(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record,
+                                 std::uint64_t length_bytes, v1::TokenMode mode,
+                                 v1::LayoutReply& layout) {
+  if (!S_ISREG(record.mode()) || !MayGrant(ctx, inode, mode)) return false;
+  const std::uint64_t described_bytes = std::clamp<std::uint64_t>(length_bytes, 1, kMaxFileBytes);
+  absl::Status granted =
+      GrantLayout(ctx, inode, record, 0, described_bytes, mode, kWholeFile, layout);
+  if (!granted.ok()) return granted;
+  return true;
+}
 
 absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) {
   const v1::Open& open = request.open();
@@ -44,13 +56,16 @@ absl::Status Open(OpContext& ctx, const v1::Request& request, v1::Reply& reply) 
       [&opens = ctx.opens, session = ctx.caller.session, inode] { opens.Open(session, inode); });
   if (OnlyRegisters(open)) return absl::OkStatus();
   const bool wants_token = open.token() == v1::TOKEN_SHARED || open.token() == v1::TOKEN_EXCLUSIVE;
-  if (wants_token && S_ISREG(record.mode()) && MayGrant(ctx, inode, open.token())) {
-    absl::Status s =
-        GrantLayout(ctx, inode, record, 0, 1, open.token(), kWholeFile, *reply.mutable_layout());
-    if (!s.ok()) return s;
-  } else {
-    FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
+  if (wants_token) {
+    v1::LayoutReply layout;
+    const absl::StatusOr<bool> granted = GrantAtOnce(ctx, inode, record, 1, open.token(), layout);
+    if (!granted.ok()) return granted.status();
+    if (*granted) {
+      *reply.mutable_layout() = std::move(layout);
+      return absl::OkStatus();
+    }
   }
+  FillAttr(inode, record, ctx.descriptor, *reply.mutable_attr()->mutable_attr());
   return absl::OkStatus();
 }
 

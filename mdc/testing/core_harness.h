@@ -255,6 +255,12 @@ class Client {
     request.mutable_lookup()->set_name(name);
     return request;
   }
+  static v1::Request LookAheadOf(const std::string& name) {
+    v1::Request request = LookupOf(name);
+    request.mutable_lookup()->set_ahead(true);
+    request.mutable_lookup()->set_layout_bytes(1'000'000);
+    return request;
+  }
   static v1::Request AttrReturnOf(std::vector<std::uint64_t> inodes) {
     v1::Request request;
     request.mutable_attr_return()->mutable_inodes()->Add(inodes.begin(), inodes.end());

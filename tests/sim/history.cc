@@ -340,6 +340,8 @@ Outcome History::Run() {
     c.pages_invalidated += machine->pages().invalidated();
     c.prefetched_reads += machine->data().prefetch_counts().reads;
     c.prefetched_layouts += machine->data().prefetch_counts().layouts;
+    c.frames_ahead += machine->data().prefetch_counts().frames;
+    c.frame_reads += machine->data().prefetch_counts().frame_reads;
   }
   for (const auto& controller : cluster_.controllers()) {
     const Daemon::Totals totals = controller->totals();

@@ -21,6 +21,7 @@ client::FileDataOptions AnyOptions(Random& random) {
   options.stream_bytes = 512 << random.Below(5);
   options.least_prefetch_bytes = 4 * kKiB << random.Below(5);
   options.read_chunk_bytes = 4 * kKiB << random.Below(3);
+  options.max_frame_bytes = random.OneIn(3) ? 0 : 8 * kKiB << random.Below(6);
   options.max_read_ahead_bytes = random.OneIn(8) ? 0 : 8 * kKiB << random.Below(4);
   return options;
 }
@@ -117,7 +118,8 @@ bool Machine::Start() {
   vfs_ = std::make_unique<client::Vfs>(*session_, *data_, names_,
                                        client::VfsOptions{.forget_attributes = forget_attributes,
                                                           .kernel_names = &kernel_names_,
-                                                          .listing_bytes = listing_bytes_});
+                                                          .listing_bytes = listing_bytes_,
+                                                          .clock = &clock_});
   pages_.SetVfs(vfs_.get());
   return true;
 }

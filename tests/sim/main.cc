@@ -158,6 +158,8 @@ class Runner {
     add("pages invalidated", c.pages_invalidated);
     add("reads from read-ahead", c.prefetched_reads);
     add("layouts asked for ahead", c.prefetched_layouts);
+    add("frames fetched ahead", c.frames_ahead);
+    add("reads from frames ahead", c.frame_reads);
     add("attributes checked", c.attributes_read);
     add("evictions", c.evictions);
     add("recalls", c.recalls);

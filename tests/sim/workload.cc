@@ -13,7 +13,7 @@
 namespace reel::sim {
 namespace {
 
-constexpr std::string_view kNames[NameHistory::kNames] = {"a", "b", "c", "d", "e"};
+constexpr std::string_view kNames[NameHistory::kNames] = {"f1", "f2", "f3", "f4", "f5"};
 
 // No fault but a client's lost SAN lasts longer than two leases, and few come at once. A client of
 // before, or of a controller of before, does not give up by itself, and one with a longer lease
@@ -140,6 +140,7 @@ void Program::OneOperation() {
   if (random().OneIn(24)) return UseNameless(slot);
   if (random().OneIn(10)) return UseAttributes(slot);
   if (mix.default_acls && random().OneIn(16)) return UseDefaultAcl(slot / NameHistory::kNames);
+  if (random().OneIn(14)) return Play(slot / NameHistory::kNames);
   if (random().OneIn(20)) return SyncDirectory();
   if (random().OneIn(20)) return LookForLocks();
   if (mix.journal > 0 && HasHome() && random().OneIn(mix.journal)) return KeepJournal(slot);

@@ -139,6 +139,9 @@ class Program {
   void StreamOut(std::uint64_t inode);
   void StreamIn(std::uint64_t inode, bool follows);
   void PauseInStream();
+  // The files of a directory as frames, one after the other.
+  void Play(int directory);
+  bool PlayFrame(int slot);
   // Extents, holes and cut tails (workload_shapes.cc).
   void Reshape(std::uint64_t inode);
   int AnyAllocation();

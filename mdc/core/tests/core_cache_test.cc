@@ -312,5 +312,44 @@ TEST_F(CacheTest, ANewEpochKnowsOfNoCaches) {
   EXPECT_THAT(a_.attr_recalls_, IsEmpty());
 }
 
+TEST_F(CacheTest, ALookupAheadBringsATokenThatIsFree) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(b_.Do(Client::LookAheadOf("file")), 0);
+  EXPECT_THAT(Cacheable(b_), ElementsAre(1, inode));
+  const v1::LayoutReply& layout = b_.last_.entry().layout();
+  EXPECT_EQ(layout.mode(), v1::TOKEN_SHARED);
+  EXPECT_EQ(layout.token_length_blocks(), 0u) << "of all of it";
+  EXPECT_EQ(layout.attr().inode(), inode);
+  // The controller knows of it: a writer has it recalled.
+  const std::uint64_t write = a_.SendIn(1, Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true));
+  harness_.Run();
+  EXPECT_FALSE(a_.Answered(write));
+  EXPECT_EQ(b_.recalls_.size(), 1u);
+}
+
+TEST_F(CacheTest, ALookupAheadTakesNothingFromAWriter) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
+  EXPECT_EQ(b_.Do(Client::LookAheadOf("file")), EAGAIN);
+  EXPECT_EQ(b_.Do(Client::LookAheadOf("nothing")), ENOENT);
+  harness_.Pass(200, {&a_, &b_});
+  EXPECT_THAT(a_.recalls_, IsEmpty());
+  // Who waits for an answer has it recalled.
+  const std::uint64_t lookup = b_.Send(Client::LookupOf("file"));
+  harness_.Run();
+  EXPECT_FALSE(b_.Answered(lookup));
+  EXPECT_EQ(a_.recalls_.size(), 1u);
+}
+
+TEST_F(CacheTest, ALookupAheadStandsInNobodysTurn) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_SHARED)), 0);
+  const std::uint64_t write = b_.SendIn(1, Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE, true));
+  harness_.Run();
+  EXPECT_FALSE(b_.Answered(write));
+  ASSERT_EQ(a_.Do(Client::LookAheadOf("file")), 0);
+  EXPECT_FALSE(a_.last_.entry().has_layout()) << "a recall is on its way";
+}
+
 }  // namespace
 }  // namespace reel::mdc

@@ -1,0 +1,120 @@
+#include "client/vfs/sequence_ahead.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+namespace reel::client {
+namespace {
+
+constexpr std::size_t kMaxFetched = 2 * FrameSequences::kFramesAhead;
+constexpr std::size_t kMaxStreams = FrameSequences::kMaxPatterns * FrameSequences::kMaxStreams;
+
+}  // namespace
+
+bool SequenceAhead::IsOn() const {
+  return data_.max_frame_bytes() > 0 && session_.looks_ahead() && !session_.checks_opens() &&
+         !session_.squashed();
+}
+
+void SequenceAhead::NoteLookup(std::uint64_t directory, std::string_view name, std::uint64_t inode,
+                               std::uint32_t mode) {
+  if (!S_ISREG(mode) || !HasDigit(name) || !IsOn()) return;
+  MutexLock lock(state_->mutex);
+  const auto [entry, added] = state_->names.try_emplace(inode);
+  Name& known = entry->second;
+  if (known.directory != directory || known.name != name) {
+    known = {.directory = directory, .name = std::string(name)};
+  }
+  if (!added) return;
+  state_->named.push_back(inode);
+  if (state_->named.size() <= kMaxNames) return;
+  state_->names.erase(state_->named.front());
+  state_->named.pop_front();
+}
+
+void SequenceAhead::NoteOpen(std::uint64_t inode, std::uint64_t size_bytes,
+                             const v1::Credentials& credentials) {
+  if (!IsOn()) return;
+  FrameSequences::Plan plan;
+  std::vector<std::uint64_t> dropped;
+  {
+    MutexLock lock(state_->mutex);
+    const auto known = state_->names.find(inode);
+    if (known == state_->names.end()) return;
+    known->second.size_bytes = size_bytes;
+    plan = state_->sequences.Open({.directory = known->second.directory,
+                                   .name = known->second.name,
+                                   .size_bytes = size_bytes,
+                                   .now_ms = clock_.NowMs(),
+                                   .memory_bytes = data_.max_frame_bytes()});
+    for (const std::uint64_t stream : plan.ended) {
+      const auto fetched = state_->fetched.find(stream);
+      if (fetched == state_->fetched.end()) continue;
+      dropped.insert(dropped.end(), fetched->second.begin(), fetched->second.end());
+      state_->fetched.erase(fetched);
+    }
+  }
+  for (const std::uint64_t frame : dropped) data_.DropAhead(frame);
+  for (const Frame& frame : plan.fetch) Fetch(frame, credentials);
+}
+
+void SequenceAhead::NoteClose(std::uint64_t inode) {
+  if (!IsOn()) return;
+  Name closed;
+  {
+    MutexLock lock(state_->mutex);
+    const auto known = state_->names.find(inode);
+    if (known == state_->names.end()) return;
+    closed = known->second;
+  }
+  const std::uint64_t read_to_bytes = data_.ReadTo(inode);
+  MutexLock lock(state_->mutex);
+  state_->sequences.Close(closed.directory, closed.name, read_to_bytes, closed.size_bytes);
+}
+
+void SequenceAhead::State::Fetched(const Frame& frame, std::uint64_t inode) {
+  if (fetched.size() >= kMaxStreams) fetched.clear();  // of streams that have ended meanwhile
+  std::deque<std::uint64_t>& inodes = fetched[frame.stream];
+  inodes.push_back(inode);
+  if (inodes.size() > kMaxFetched) inodes.pop_front();
+}
+
+void SequenceAhead::Fetch(const Frame& frame, const v1::Credentials& credentials) {
+  const auto known = names_.Lookup(frame.directory, frame.name);
+  if (!known || !session_.LeaseHolds()) return Ask(frame, credentials);
+  if (known->absent || !S_ISREG(known->attr.mode)) {
+    MutexLock lock(state_->mutex);
+    return state_->sequences.NoteMissing(frame);
+  }
+  if (!data_.FetchAhead(known->attr.inode, frame.bytes)) return Ask(frame, credentials);
+  MutexLock lock(state_->mutex);
+  state_->Fetched(frame, known->attr.inode);
+}
+
+void SequenceAhead::Ask(const Frame& frame, const v1::Credentials& credentials) {
+  {
+    MutexLock lock(state_->mutex);
+    if (state_->under_way >= kMaxUnderWay) return state_->sequences.NoteMissing(frame);
+    ++state_->under_way;
+  }
+  v1::Request request;
+  *request.mutable_credentials() = credentials;
+  v1::Lookup& lookup = *request.mutable_lookup();
+  lookup.set_parent(frame.directory);
+  lookup.set_name(frame.name);
+  lookup.set_ahead(true);
+  lookup.set_layout_bytes(frame.bytes);
+  data_.LookAhead(std::move(request), frame.bytes,
+                  [state = state_, frame](const absl::StatusOr<v1::Attr>& attr) {
+                    MutexLock lock(state->mutex);
+                    --state->under_way;
+                    if (attr.ok() && S_ISREG(attr->mode())) {
+                      state->Fetched(frame, attr->inode());
+                    } else {
+                      state->sequences.NoteMissing(frame);
+                    }
+                  });
+}
+
+}  // namespace reel::client
