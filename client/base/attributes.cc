@@ -32,7 +32,8 @@ Attributes::Attributes(const v1::Attr& attr)
       change(attr.change()),
       flags(attr.flags()),
       project(attr.project()),
-      xattrs(attr.xattrs()) {}
+      xattrs(attr.xattrs()),
+      directory(attr.directory()) {}
 
 v1::Attr Attributes::ToProto() const {
   v1::Attr attr;
@@ -58,6 +59,7 @@ void Attributes::CopyTo(v1::Attr& attr) const {
   attr.set_flags(flags);
   attr.set_project(project);
   attr.set_xattrs(xattrs);
+  attr.set_directory(directory);
 }
 
 }  // namespace reel::client

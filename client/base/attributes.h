@@ -28,6 +28,8 @@ struct Attributes {
   std::uint32_t flags = 0;   // InodeFlag bits
   std::uint32_t project = 0;
   bool xattrs = false;  // it has extended attributes, perhaps an ACL
+  // Of a regular file: the directory whose delegation others wait for who look at it.
+  std::uint64_t directory = 0;
 
   Attributes() = default;
   // Implicit: it is the same value.

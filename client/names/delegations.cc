@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "proto/convert.h"
 #include "proto/protocol.h"
@@ -58,20 +59,23 @@ void Delegations::TakeReserved(Directory& directory) {
   directory.reserved_.pop_front();
 }
 
-void Delegations::NoteMade(const Directory& directory, File& file) {
-  file.made_in_ = directory.number_;
+void Delegations::NoteSole(const Directory& directory, File& file) {
+  file.sole_in_ = directory.number_;
 }
 
-bool Delegations::WasMadeIn(const Directory& directory, const File& file) {
-  return directory.delegated() && file.made_in_ == directory.number_;
+bool Delegations::IsSole(const Directory& directory, const File& file) {
+  return directory.delegated() && file.sole_in_ == directory.number_;
 }
 
-bool Delegations::NoteAnswered(std::uint64_t directory) {
-  const auto found = unanswered_.find(directory);
-  if (found == unanswered_.end()) return true;
-  if (--found->second > 0) return false;
-  unanswered_.erase(found);
-  return true;
+bool Delegations::AsksWhetherSole(const Directory& directory, File& file) {
+  if (!directory.delegated()) return true;
+  if (IsSole(directory, file)) return false;
+  return std::exchange(file.asked_in_, directory.number_) != directory.number_;
+}
+
+void Delegations::NoteAnswered(std::uint64_t inode) {
+  const auto found = unanswered_.find(inode);
+  if (found != unanswered_.end() && --found->second == 0) unanswered_.erase(found);
 }
 
 // Small steps back of the hosts' clocks do not show; but a clock that was far ahead is no reason
@@ -89,22 +93,29 @@ DelegatedFile MakeDelegated(const v1::ReservedInode& reserved, const v1::Create&
   v1::Attr& attr = *file.made.mutable_attr();
   attr.set_inode(reserved.inode());
   attr.set_generation(reserved.generation());
-  attr.set_mode(S_IFREG | (create.mode() & 07777 & ~create.umask()));
-  attr.set_nlink(1);
+  const std::uint32_t type = create.mode() & S_IFMT;
+  attr.set_mode(type | (create.mode() & 07777 & ~create.umask()));
+  attr.set_nlink(type == S_IFDIR ? 2 : 1);
   attr.set_uid(owner.uid());
   attr.set_gid(owner.gid());
-  attr.set_allocated_bytes(reserved.allocated_bytes());
   attr.set_change(1);
   attr.set_project(parent.project);
   for (v1::Time* of :
        {attr.mutable_atime(), attr.mutable_mtime(), attr.mutable_ctime(), attr.mutable_btime()}) {
     *of = time;
   }
-  *file.made.mutable_layout() = LayoutOf(reserved, attr);
   *file.decided.mutable_time() = time;
   file.decided.set_inode(reserved.inode());
   file.decided.set_generation(reserved.generation());
-  *file.decided.mutable_extents() = reserved.extents();
+  if (type == S_IFLNK) {
+    attr.set_mode(S_IFLNK | 0777);
+    attr.set_size_bytes(create.symlink().size());
+  } else if (type == S_IFREG) {
+    attr.set_directory(create.parent());
+    attr.set_allocated_bytes(reserved.allocated_bytes());
+    *file.made.mutable_layout() = LayoutOf(reserved, attr);
+    *file.decided.mutable_extents() = reserved.extents();
+  }
   return file;
 }
 

@@ -1,16 +1,17 @@
 // Directories that are delegated to this session: held by their exclusive token, so that nobody
-// else sees them. Regular files are made and removed there before the controller knows.
+// else sees them. Names are made, moved and removed there before the controller knows.
 //
 // The data of one directory, and of one file, lie with their tokens in the name cache, and go with
 // them; whoever owns them passes them in. This object knows nothing of names: whether a change can
 // be made here, its caller has found out.
 // Invariants:
-//   1. Each delegation has a number of its own. A file counts as made in one only where it was made
-//      under that number: one of the same directory from before says nothing.
+//   1. Each delegation has a number of its own. A file is *sole* in one where it has its only name
+//      there and no other session knows its attributes: it was made under that number, or the
+//      controller has said so under it. One of the same directory from before says nothing.
 //   2. A reserved inode is given to one file, in the order in which they came, and to none once the
 //      delegation is over or what it was reserved for has changed.
-//   3. While a delegated change of a directory is not answered, replies say less of the directory
-//      than is known: HasUnanswered.
+//   3. While a delegated change of an inode is not answered, replies say less of it than is known:
+//      HasUnanswered.
 // What a delegated change leaves behind is what the controller will make of it: times are its own.
 // Threads: externally synchronised.
 #pragma once
@@ -50,18 +51,19 @@ class Delegations {
     std::uint64_t number_ = 0;  // 0: it is not delegated
     std::deque<v1::ReservedInode> reserved_;
   };
-  // Of one inode that may have been made in such a directory.
+  // Of one inode that may have its name in such a directory.
   class File {
    public:
     // Its last name was removed here: what replies say of its links is older.
     bool removed() const { return removed_; }
     void NoteRemoved() { removed_ = true; }
-    // It has, or may have, another name than the one that it was made with.
-    void NoteOtherName() { made_in_ = 0; }
+    // It has, or may have, another name.
+    void NoteOtherName() { sole_in_ = asked_in_ = 0; }
 
    private:
     friend class Delegations;
-    std::uint64_t made_in_ = 0;  // the number of that delegation; 0: in none
+    std::uint64_t sole_in_ = 0;   // the number of that delegation; 0: in none
+    std::uint64_t asked_in_ = 0;  // … under which it was asked whether it is; 0: it was not
     bool removed_ = false;
   };
 
@@ -76,14 +78,16 @@ class Delegations {
   // The file with the next reserved inode is made. REQUIRES: has_reserved().
   static void TakeReserved(Directory& directory);
 
-  // `file` has its only name in the directory, and was made there under this delegation, if any.
-  static void NoteMade(const Directory& directory, File& file);
-  static bool WasMadeIn(const Directory& directory, const File& file);
+  // `file` is sole under this delegation of the directory, if it is delegated.
+  static void NoteSole(const Directory& directory, File& file);
+  static bool IsSole(const Directory& directory, const File& file);
+  // True once under each delegation where it is not known to be, and always where there is none.
+  static bool AsksWhetherSole(const Directory& directory, File& file);
 
-  // Delegated changes of the directory that are on their way. Answered: true when no other is.
-  void NoteSent(std::uint64_t directory) { ++unanswered_[directory]; }
-  bool NoteAnswered(std::uint64_t directory);
-  bool HasUnanswered(std::uint64_t directory) const { return unanswered_.contains(directory); }
+  // Delegated changes of the inode that are on their way.
+  void NoteSent(std::uint64_t inode) { ++unanswered_[inode]; }
+  void NoteAnswered(std::uint64_t inode);
+  bool HasUnanswered(std::uint64_t inode) const { return unanswered_.contains(inode); }
   // The stream is lost, and all delegations with it.
   void ForgetUnanswered() { unanswered_.clear(); }
 
@@ -95,7 +99,7 @@ class Delegations {
 // The moment of a delegated change: `now`, or the next one after `than`.
 v1::Time DelegatedTime(const WallTime& than, const v1::Time& now);
 
-// What the controller will reply to a create, and what makes the same file again in a new epoch.
+// What the controller will reply to a create, and what makes the same inode again in a new epoch.
 struct DelegatedFile {
   v1::EntryReply made;
   v1::Replay decided;

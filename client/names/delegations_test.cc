@@ -33,28 +33,43 @@ class DelegationsTest : public testing::Test {
 
 TEST_F(DelegationsTest, AFileIsMadeInOneDelegationOfItsDirectory) {
   delegations_.Begin(directory_);
-  Delegations::NoteMade(directory_, file_);
-  EXPECT_TRUE(Delegations::WasMadeIn(directory_, file_));
+  Delegations::NoteSole(directory_, file_);
+  EXPECT_TRUE(Delegations::IsSole(directory_, file_));
   delegations_.Begin(directory_);  // it is held all the time
-  EXPECT_TRUE(Delegations::WasMadeIn(directory_, file_));
+  EXPECT_TRUE(Delegations::IsSole(directory_, file_));
   Delegations::End(directory_);
-  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+  EXPECT_FALSE(Delegations::IsSole(directory_, file_));
   delegations_.Begin(directory_);
-  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_)) << "others may have seen it meanwhile";
+  EXPECT_FALSE(Delegations::IsSole(directory_, file_)) << "others may have seen it meanwhile";
 }
 
 TEST_F(DelegationsTest, AFileMadeWithoutADelegationBelongsToNone) {
-  Delegations::NoteMade(directory_, file_);
-  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+  Delegations::NoteSole(directory_, file_);
+  EXPECT_FALSE(Delegations::IsSole(directory_, file_));
   delegations_.Begin(directory_);
-  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+  EXPECT_FALSE(Delegations::IsSole(directory_, file_));
 }
 
 TEST_F(DelegationsTest, AFileWithAnotherNameIsNotItsDirectorysAlone) {
   delegations_.Begin(directory_);
-  Delegations::NoteMade(directory_, file_);
+  Delegations::NoteSole(directory_, file_);
   file_.NoteOtherName();
-  EXPECT_FALSE(Delegations::WasMadeIn(directory_, file_));
+  EXPECT_FALSE(Delegations::IsSole(directory_, file_));
+}
+
+TEST_F(DelegationsTest, WhetherAFileIsSoleIsAskedOnceInEachDelegation) {
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_)) << "no delegation had begun";
+  delegations_.Begin(directory_);
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
+  file_.NoteOtherName();
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  Delegations::End(directory_);
+  delegations_.Begin(directory_);
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  Delegations::NoteSole(directory_, file_);
+  EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
 }
 
 TEST_F(DelegationsTest, AReservedInodeIsGivenOnce) {
@@ -94,11 +109,12 @@ TEST_F(DelegationsTest, TheLastAnswerIsTheOneThatTellsAll) {
   EXPECT_FALSE(delegations_.HasUnanswered(kDelegated));
   delegations_.NoteSent(kDelegated);
   delegations_.NoteSent(kDelegated);
-  EXPECT_FALSE(delegations_.NoteAnswered(kDelegated));
+  delegations_.NoteAnswered(kDelegated);
   EXPECT_TRUE(delegations_.HasUnanswered(kDelegated));
-  EXPECT_TRUE(delegations_.NoteAnswered(kDelegated));
+  delegations_.NoteAnswered(kDelegated);
   EXPECT_FALSE(delegations_.HasUnanswered(kDelegated));
-  EXPECT_TRUE(delegations_.NoteAnswered(kDelegated)) << "of before the stream was lost";
+  delegations_.NoteAnswered(kDelegated);  // of before the stream was lost
+  EXPECT_FALSE(delegations_.HasUnanswered(kDelegated));
 }
 
 TEST_F(DelegationsTest, TheFileIsWhatTheControllerWillMake) {
@@ -107,7 +123,7 @@ TEST_F(DelegationsTest, TheFileIsWhatTheControllerWillMake) {
   reserved.add_extents()->set_length_blocks(3);
   reserved.add_extents()->set_length_blocks(4);
   v1::Create create;
-  create.set_mode(0666);
+  create.set_mode(S_IFREG | 0666);
   create.set_umask(022);
   Attributes parent;
   parent.project = 5;
@@ -121,6 +137,19 @@ TEST_F(DelegationsTest, TheFileIsWhatTheControllerWillMake) {
   EXPECT_EQ(file.made.layout().length_blocks(), 7u);
   EXPECT_EQ(file.decided.inode(), 10u);
   EXPECT_EQ(file.decided.extents_size(), 2);
+  create.set_mode(S_IFDIR | 0777);
+  const DelegatedFile directory = MakeDelegated(reserved, create, {}, parent, now);
+  EXPECT_EQ(directory.made.attr().mode(), S_IFDIR | 0755u);
+  EXPECT_EQ(directory.made.attr().nlink(), 2u);
+  EXPECT_EQ(directory.decided.extents_size(), 0);
+  create.set_mode(S_IFLNK | 0777);
+  create.set_symlink("target");
+  const DelegatedFile link = MakeDelegated(reserved, create, {}, parent, now);
+  EXPECT_EQ(link.made.attr().mode(), S_IFLNK | 0777u);
+  EXPECT_EQ(link.made.attr().size_bytes(), 6u);
+  EXPECT_EQ(link.made.attr().allocated_bytes(), 0u);
+  EXPECT_FALSE(link.made.has_layout());
+  EXPECT_EQ(link.decided.extents_size(), 0);
   now.set_seconds(50);
   EXPECT_EQ(DelegatedTime(parent.ctime, now).seconds(), 50);
 }

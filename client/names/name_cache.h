@@ -121,18 +121,30 @@ class NameCache {
 
   // How many more Creates in the directory this client would delegate, for Create.reserved_inodes.
   std::uint32_t ReservedInodesWanted(std::uint64_t directory);
-  // Makes a regular file here, if its directory is delegated, and nothing of it needs the
-  // controller; nullopt: else. `send` sends what is done already, and returns the number under
-  // which it was told (0: it cannot be sent now); it gets the reply that the controller will give.
-  // Nobody else learns of the file before it has returned.
+  // Makes a regular file, symbolic link or directory here, if its directory is delegated, and
+  // nothing of it needs the controller; nullopt: else. `send` sends what is done already, and
+  // returns the number under which it was told (0: it cannot be sent now); it gets the reply that
+  // the controller will give. Nobody else learns of the inode before it has returned.
   std::optional<v1::Attr> CreateDelegated(
       v1::Create& create, const v1::Credentials& owner, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(const v1::EntryReply& made, const v1::Replay& decided)> send);
-  // Takes the only name of a regular file that was made here so; false: it could not. `send` may
-  // add to the attributes that the file has from then on.
+  // Takes the only name of a sole file, or of an empty directory that is delegated, too; false: it
+  // could not. `send` may add to the attributes that the inode has from then on.
   bool UnlinkDelegated(
       const v1::Unlink& unlink, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Replay& decided)> send);
+  // Gives a sole file another name in its directory, in place of another sole one if there is one
+  // (`replaced`; else null); nullopt: it could not. `forget`: the inode whose attributes the kernel
+  // has to be told to forget now; 0: none.
+  struct RenamedHere {
+    std::uint64_t forget = 0;
+  };
+  std::optional<RenamedHere> RenameDelegated(
+      const v1::Rename& rename, const v1::Time& now,
+      absl::FunctionRef<std::uint64_t(v1::Attr* replaced, const v1::Replay& decided)> send);
+  // Adds to an Unlink or a Rename that was not delegated the files of which it asks the controller
+  // whether they are sole, so that the next one may be.
+  void AskWhichAreSole(v1::Request& request);
 
   // ---- what the stream brings ----
 
@@ -183,7 +195,7 @@ class NameCache {
     std::vector<std::uint64_t> subdirectories;
     std::size_t walked_to = 0;
     Delegations::Directory delegation;
-    Delegations::File made;
+    Delegations::File sole;
     bool complete = false;
     bool looked_up_in = false;
     KernelViews::View view;
@@ -219,13 +231,28 @@ class NameCache {
   // Attributes of what is not being changed ahead, unless they are older than what is known.
   void LearnAttr(const Attributes& attr) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Node* FindDelegated(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TouchDelegated(std::uint64_t directory, Node& node, const v1::Time& time, int entries)
+  // A file whose name may go, or change, here; and a directory.
+  bool IsSole(const Node& directory, const Node& child) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsEmptyDelegated(std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a name is known to be absent.
+  static bool IsAbsent(Node& directory, std::string_view name);
+  // What a delegated change has made of its directory.
+  struct Touch {
+    int entries = 0;
+    int subdirectories = 0;
+    std::uint64_t changes = 1;
+  };
+  void TouchDelegated(std::uint64_t directory, Node& node, const v1::Time& time, const Touch& touch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its last name has gone here.
+  static void RemoveDelegated(Node& child, const v1::Attr& removed);
   void TakeDelegations(const v1::Reply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool Describes(const v1::Reply& reply, std::uint64_t directory);
   // What a change has made of a name.
   void NameChanged(const v1::Reply& reply, std::uint64_t directory, const std::string& name,
                    std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeSole(const v1::Request& request, const v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeReservedInodes(const v1::Request& request, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DelegatedAnswered(const v1::Request& request, const v1::Reply& reply)

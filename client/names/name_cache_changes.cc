@@ -33,7 +33,7 @@ void NameCache::Created(const v1::Create& create, const v1::Reply& reply) {
   // A new directory holds what this client puts into it, until others are let in.
   child->complete = S_ISDIR(reply.entry().attr().mode());
   Node* const directory = create.unnamed() ? nullptr : Find(create.parent());
-  if (directory != nullptr) Delegations::NoteMade(directory->delegation, child->made);
+  if (directory != nullptr) Delegations::NoteSole(directory->delegation, child->sole);
 }
 
 void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
@@ -48,7 +48,7 @@ void NameCache::Renamed(const v1::Rename& rename, const v1::Reply& reply) {
   const auto moved = known(from, rename.name());
   const auto replaced = known(to, rename.new_name());
   for (const auto& inode : {moved, replaced}) {
-    if (Node* const node = inode ? Find(*inode) : nullptr) node->made.NoteOtherName();
+    if (Node* const node = inode ? Find(*inode) : nullptr) node->sole.NoteOtherName();
   }
   if (moved && moved == replaced) return;  // two names of one inode: rename(2) leaves both
   const bool describes = Describes(reply, rename.parent()) && Describes(reply, rename.new_parent());

@@ -1,4 +1,5 @@
 // Names made and removed here before the controller knows.
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -58,16 +59,67 @@ class NameCacheDelegationTest : public testing::Test {
                                     return sends ? sent_.size() : 0;
                                   });
   }
-  bool Unlink(const std::string& name) {
+  bool Unlink(const std::string& name, bool directory = false) {
     v1::Request request;
     request.mutable_unlink()->set_parent(kDirectory);
     request.mutable_unlink()->set_name(name);
+    request.mutable_unlink()->set_directory(directory);
     return cache_.UnlinkDelegated(request.unlink(), now_,
                                   [&](v1::Attr&, const v1::Replay& decided) {
                                     *request.mutable_delegated() = decided;
                                     sent_.push_back(request);
                                     return sent_.size();
                                   });
+  }
+  static v1::Request RenameOf(const std::string& from, const std::string& to,
+                              std::uint32_t flags = 0) {
+    v1::Request request;
+    v1::Rename& rename = *request.mutable_rename();
+    rename.set_parent(kDirectory);
+    rename.set_name(from);
+    rename.set_new_parent(kDirectory);
+    rename.set_new_name(to);
+    rename.set_flags(flags);
+    return request;
+  }
+  bool Rename(const std::string& from, const std::string& to, std::uint32_t flags = 0) {
+    v1::Request request = RenameOf(from, to, flags);
+    return cache_
+        .RenameDelegated(request.rename(), now_,
+                         [&](v1::Attr* replaced, const v1::Replay& decided) {
+                           replaced_ = replaced != nullptr ? replaced->inode() : 0;
+                           *request.mutable_delegated() = decided;
+                           sent_.push_back(request);
+                           return sent_.size();
+                         })
+        .has_value();
+  }
+  // A file that was there before this client had the delegation.
+  void Older(const std::string& name, std::uint64_t inode, std::uint64_t directory = kDirectory) {
+    v1::Request request;
+    request.mutable_lookup()->set_parent(kDirectory);
+    request.mutable_lookup()->set_name(name);
+    v1::Reply reply;
+    reply.add_cacheable(inode);
+    v1::Attr& attr = *reply.mutable_entry()->mutable_attr();
+    attr.set_inode(inode);
+    attr.set_mode(S_IFREG | 0644);
+    attr.set_nlink(1);
+    attr.set_change(1);
+    attr.set_directory(directory);
+    cache_.OnReply(request, reply);
+  }
+  // What a removal that is not delegated asks of the controller, which says that all of it is so.
+  std::vector<std::uint64_t> AskAndLearn() {
+    v1::Request request;
+    request.mutable_unlink()->set_parent(kDirectory);
+    request.mutable_unlink()->set_name("gone");
+    cache_.AskWhichAreSole(request);
+    v1::Reply reply;
+    *reply.mutable_sole() = request.siblings();
+    *reply.add_changed() = cache_.GetAttr(kDirectory)->ToProto();
+    cache_.OnReply(request, reply);
+    return {request.siblings().begin(), request.siblings().end()};
   }
   // The controller's answer to the n-th delegated change.
   void DelegatedAnswered(std::size_t n, int error = 0) {
@@ -88,6 +140,7 @@ class NameCacheDelegationTest : public testing::Test {
   NameCache cache_;
   v1::Time now_;
   std::vector<v1::Request> sent_;
+  std::uint64_t replaced_ = 0;  // by the last rename
 };
 
 TEST_F(NameCacheDelegationTest, WhatIsChargedToOneOwnerIsNoOthersFile) {
@@ -162,6 +215,164 @@ TEST_F(NameCacheDelegationTest, OnlyFilesCreatedHereAreRemovedHere) {
   *linked.add_changed() = cache_.GetAttr(kDirectory)->ToProto();
   cache_.OnReply(link, linked);
   EXPECT_FALSE(Unlink("b"));
+}
+
+TEST_F(NameCacheDelegationTest, AnOlderFileIsRemovedHereOnceItIsKnownToBeSole) {
+  Older("old", 70);
+  EXPECT_FALSE(Unlink("old"));
+  EXPECT_EQ(AskAndLearn(), std::vector<std::uint64_t>{70});
+  EXPECT_TRUE(Unlink("old"));
+  EXPECT_EQ(Found("old"), 0u);
+  EXPECT_EQ(cache_.GetAttr(70)->nlink, 0u);
+}
+
+TEST_F(NameCacheDelegationTest, WhatASecondNameOrAnotherDirectoryShowsIsNotSole) {
+  Older("elsewhere", 71, /*directory=*/9);  // others wait for that one's delegation
+  EXPECT_TRUE(AskAndLearn().empty());
+  Older("old", 70);
+  AskAndLearn();
+  v1::Request link;
+  link.mutable_link()->set_inode(70);
+  link.mutable_link()->set_parent(9);
+  link.mutable_link()->set_name("other");
+  cache_.OnReply(link, {});
+  EXPECT_FALSE(Unlink("old"));
+}
+
+TEST_F(NameCacheDelegationTest, WhatWasSoleIsNotUnderTheNextDelegation) {
+  Older("old", 70);
+  AskAndLearn();
+  cache_.OnShare(kDirectory);
+  v1::Reply again;
+  again.add_exclusive(kDirectory);
+  Reply(CreateOf("new"), 51, again);
+  EXPECT_FALSE(Unlink("old"));
+  EXPECT_EQ(AskAndLearn(), std::vector<std::uint64_t>{70});
+  EXPECT_TRUE(Unlink("old"));
+}
+
+TEST_F(NameCacheDelegationTest, AFileThatOthersLookedAtIsNotSole) {
+  Older("old", 70);
+  AskAndLearn();
+  cache_.OnRecall(70);
+  Older("old", 70);
+  EXPECT_FALSE(Unlink("old"));
+}
+
+TEST_F(NameCacheDelegationTest, ASoleFileMovesAtOnce) {
+  Reserved(1);
+  ASSERT_TRUE(Create("a"));
+  now_.set_seconds(7);
+  const Attributes before = *cache_.GetAttr(kDirectory);
+  ASSERT_TRUE(Rename("a", "b"));
+  EXPECT_EQ(replaced_, 0u);
+  EXPECT_EQ(Found("a"), 0u);
+  EXPECT_EQ(Found("b"), kFirst);
+  EXPECT_EQ(cache_.GetAttr(kFirst)->ctime.seconds, 7);
+  const Attributes directory = *cache_.GetAttr(kDirectory);
+  EXPECT_EQ(directory.size_bytes, before.size_bytes);
+  EXPECT_EQ(directory.change, before.change + 2);
+  EXPECT_EQ(directory.mtime.seconds, 7);
+  EXPECT_TRUE(Rename("b", "c"));  // it is sole still
+  EXPECT_TRUE(Unlink("c"));
+}
+
+TEST_F(NameCacheDelegationTest, ASoleFileTakesThePlaceOfAnother) {
+  Older("old", 70);
+  Reserved(2);
+  ASSERT_TRUE(Create("a"));
+  ASSERT_TRUE(Create("b"));
+  const Attributes before = *cache_.GetAttr(kDirectory);
+  EXPECT_FALSE(Rename("a", "b", RENAME_NOREPLACE));
+  EXPECT_FALSE(Rename("a", "b", RENAME_EXCHANGE));
+  ASSERT_TRUE(Rename("a", "b"));
+  EXPECT_EQ(replaced_, kFirst + 1);
+  EXPECT_EQ(Found("b"), kFirst);
+  EXPECT_EQ(cache_.GetAttr(kFirst + 1)->nlink, 0u);
+  EXPECT_EQ(cache_.GetAttr(kDirectory)->size_bytes, before.size_bytes - 32);
+  EXPECT_FALSE(Rename("b", "old"));
+  EXPECT_FALSE(Rename("old", "new"));
+  EXPECT_FALSE(Rename("none", "new"));
+}
+
+// A commit that was answered before the controller had the rename knows an older ctime.
+TEST_F(NameCacheDelegationTest, ACommitThatCrossesARenameDoesNotTurnTimeBack) {
+  Reserved(1);
+  ASSERT_TRUE(Create("a"));
+  now_.set_seconds(7);
+  ASSERT_TRUE(Rename("a", "b"));
+  v1::Request commit;
+  commit.mutable_layout_commit()->set_inode(kFirst);
+  v1::Reply reply;
+  v1::Attr& attr = *reply.mutable_attr()->mutable_attr();
+  attr = cache_.GetAttr(kFirst)->ToProto();
+  attr.mutable_ctime()->set_seconds(3);
+  cache_.OnReply(commit, reply);
+  EXPECT_EQ(cache_.GetAttr(kFirst)->ctime.seconds, 7);
+  DelegatedAnswered(1);
+  cache_.OnReply(commit, reply);
+  EXPECT_EQ(cache_.GetAttr(kFirst)->ctime.seconds, 3);
+}
+
+TEST_F(NameCacheDelegationTest, ADirectoryMadeHereIsEmptyAndItsParentHasALinkMore) {
+  Reserved(1);
+  const std::uint32_t links = cache_.GetAttr(kDirectory)->nlink;
+  v1::Request request = CreateOf("d");
+  request.mutable_create()->set_mode(S_IFDIR | 0777);
+  const auto made = cache_.CreateDelegated(*request.mutable_create(), {}, now_,
+                                           [&](const v1::EntryReply&, const v1::Replay& decided) {
+                                             *request.mutable_delegated() = decided;
+                                             sent_.push_back(request);
+                                             return sent_.size();
+                                           });
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->mode(), S_IFDIR | 0755u);
+  EXPECT_EQ(cache_.GetAttr(kDirectory)->nlink, links + 1);
+  const auto found = cache_.Lookup(kFirst, "anything");
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->absent);
+  // It goes as it has come, once it is delegated, too, and while it is empty.
+  EXPECT_FALSE(Unlink("d", /*directory=*/true));
+  v1::Reply reply;
+  reply.add_cacheable(kFirst);
+  reply.add_exclusive(kFirst);
+  *reply.add_changed() = cache_.GetAttr(kDirectory)->ToProto();
+  cache_.OnReply(sent_[0], reply);
+  EXPECT_FALSE(Unlink("d"));
+  v1::Reply within;
+  v1::Attr grown = cache_.GetAttr(kFirst)->ToProto();
+  grown.set_size_bytes(32);
+  grown.set_change(2);
+  *within.mutable_entry()->mutable_attr() = grown;
+  v1::Request lookup;
+  lookup.mutable_lookup()->set_parent(kDirectory);
+  lookup.mutable_lookup()->set_name("d");
+  cache_.OnReply(lookup, within);
+  EXPECT_FALSE(Unlink("d", /*directory=*/true));
+  grown.set_size_bytes(0);
+  grown.set_change(3);
+  *within.mutable_entry()->mutable_attr() = grown;
+  cache_.OnReply(lookup, within);
+  EXPECT_TRUE(Unlink("d", /*directory=*/true));
+  EXPECT_EQ(Found("d"), 0u);
+  EXPECT_EQ(cache_.GetAttr(kDirectory)->nlink, links);
+}
+
+TEST_F(NameCacheDelegationTest, ASymbolicLinkMadeHereIsReadHere) {
+  Reserved(2);
+  v1::Request request = CreateOf("l");
+  v1::Create& create = *request.mutable_create();
+  create.set_mode(S_IFLNK | 0777);
+  const auto make = [&] {
+    return cache_.CreateDelegated(create, {}, now_,
+                                  [](const v1::EntryReply&, const v1::Replay&) { return 1; });
+  };
+  EXPECT_FALSE(make());  // the controller says what is wrong with it
+  create.set_symlink("target");
+  ASSERT_TRUE(make());
+  EXPECT_EQ(cache_.ReadLink(kFirst), "target");
+  EXPECT_TRUE(Rename("l", "m"));
+  EXPECT_TRUE(Unlink("m"));
 }
 
 TEST_F(NameCacheDelegationTest, TheLastReplyUpdatesTheDirectory) {

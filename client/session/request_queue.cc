@@ -173,6 +173,7 @@ std::uint64_t RequestQueue::SendDelegated(const PendingCallPtr& call, const v1::
   *delegated.mutable_time() = decided.time();
   delegated.set_inode(decided.inode());
   delegated.set_generation(decided.generation());
+  delegated.set_moves(decided.moves());
   call->replay = decided;
   call->early_number = next_early_number_++;
   early_.emplace(call->early_number, call);

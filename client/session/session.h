@@ -137,8 +137,10 @@ class Session {
                      std::uint64_t session = 0, bool under_token = false);
 
   // ---- what was told before it was durable ----
-  // Whether the controller takes delegated changes.
+  // Whether the controller takes delegated changes: of regular files that this client has made; of
+  // names, whoever has made what they lead to.
   virtual bool delegates() const { return false; }
+  virtual bool delegates_names() const { return false; }
   // Sends a change of which the caller's program is told now that it is done, as `decided` says:
   // the caller holds alone what it takes for that. Its number among what was told; 0: it cannot be
   // sent at once, nothing was done. Waits for nothing. SessionEvents::OnReply brings its answer.

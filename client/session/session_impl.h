@@ -56,6 +56,7 @@ class SessionImpl : public Session {
   absl::Status Sync(std::uint64_t early_number, std::uint64_t losses,
                     const Interrupt* interrupt) override;
   bool delegates() const override { return terms_.delegates(); }
+  bool delegates_names() const override { return terms_.delegates_names(); }
   std::uint64_t SendDelegated(v1::Request request, const v1::Replay& decided) override;
   bool TimedOut() const override;
   bool Away() const override { return contact_.away(); }

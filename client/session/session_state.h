@@ -29,6 +29,8 @@ class SessionTerms {
     checks_opens_.store(hello.check_opens());
     const bool was_squashed = squashed_.exchange(hello.squashed());
     delegates_.store((hello.features() & v1::FEATURE_DELEGATION) != 0);
+    constexpr std::uint64_t kNames = v1::FEATURE_DELEGATION | v1::FEATURE_DELEGATED_NAMES;
+    delegates_names_.store((hello.features() & kNames) == kNames);
     commits_wait_.store(false);
     delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
     looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
@@ -51,6 +53,7 @@ class SessionTerms {
   bool looks_ahead() const { return looks_ahead_.load(); }
   bool commits_wait() const { return commits_wait_.load(); }
   bool delegates() const { return delegates_.load(); }
+  bool delegates_names() const { return delegates_names_.load(); }
   bool checks_opens() const { return checks_opens_.load(); }
   bool squashed() const { return squashed_.load(); }
 
@@ -63,6 +66,7 @@ class SessionTerms {
   std::atomic<bool> looks_ahead_{false};
   std::atomic<bool> commits_wait_{false};
   std::atomic<bool> delegates_{false};
+  std::atomic<bool> delegates_names_{false};
   std::atomic<bool> checks_opens_{false};
   std::atomic<bool> squashed_{false};
 };

@@ -14,6 +14,7 @@ TEST(SessionTerms, AreThoseOfTheLastRegistration) {
   terms.SetCommitsWait(true);
   EXPECT_TRUE(terms.read_only());
   EXPECT_TRUE(terms.delegates());
+  EXPECT_FALSE(terms.delegates_names());  // of an earlier release
   EXPECT_FALSE(terms.delays_attributes());
   terms.Take({});
   EXPECT_FALSE(terms.read_only());

@@ -72,11 +72,13 @@ absl::StatusOr<v1::Attr> Vfs::CreateOpen(v1::Request request, const Caller& call
   return std::move(*attr);
 }
 
-// A regular file in a directory delegated to this client. (What runs as another than who
+// What may be made in a directory delegated to this client. (What runs as another than who
 // executes it is not for the client to make.)
 std::optional<v1::Attr> Vfs::CreateDelegated(v1::Request& request, const Caller& creator) {
   v1::Create& create = *request.mutable_create();
-  if (create.unnamed() || !session_.delegates() || !MayChangeFirst()) return {};
+  const bool regular = S_ISREG(create.mode());
+  const bool takes = regular ? session_.delegates() : session_.delegates_names();
+  if (create.unnamed() || !takes || !MayChangeFirst()) return {};
   create.set_reserved_bytes(data_.ExpectedBytes());
   std::optional<v1::Attr> attr;
   if ((create.mode() & (S_ISUID | S_ISGID)) == 0) {
@@ -87,7 +89,7 @@ std::optional<v1::Attr> Vfs::CreateDelegated(v1::Request& request, const Caller&
                                                               session_.descriptor().block_bytes);
                                     const std::uint64_t early_number =
                                         session_.SendDelegated(request, decided);
-                                    if (early_number != 0)
+                                    if (early_number != 0 && regular)
                                       data_.Created(made, creator.handle, early_number);
                                     return early_number;
                                   });
@@ -100,22 +102,48 @@ std::optional<v1::Attr> Vfs::CreateDelegated(v1::Request& request, const Caller&
   return attr;
 }
 
-bool Vfs::UnlinkDelegated(const v1::Request& request, const Caller& caller) {
-  if (!session_.delegates() || !MayChangeFirst()) return false;
+bool Vfs::UnlinkDelegated(v1::Request& request, const Caller& caller) {
+  const bool directory = request.unlink().directory();
+  const bool takes = directory ? session_.delegates_names() : session_.delegates();
+  if (!takes || !MayChangeFirst()) return false;
   const bool done =
       names_.UnlinkDelegated(request.unlink(), ToProto(SystemClock().WallNow()),
                              [&](v1::Attr& removed, const v1::Replay& decided) {
-                               return data_.RemoveLast(removed, [&](bool lets_go) {
+                               const auto send = [&](bool lets_go) {
                                  v1::Request sent = request;
                                  *sent.mutable_credentials() = caller.credentials;
                                  sent.mutable_unlink()->set_lets_go(lets_go);
                                  return session_.SendDelegated(std::move(sent), decided);
-                               });
+                               };
+                               return directory ? send(false) : data_.RemoveLast(removed, send);
                              });
+  if (!done && session_.delegates_names()) names_.AskWhichAreSole(request);
   if (done && options_.kernel_names != nullptr) {
     options_.kernel_names->Leave(request.unlink().parent());
   }
   return done;
+}
+
+bool Vfs::RenameDelegated(v1::Request& request, const Caller& caller) {
+  if (!session_.delegates_names() || !MayChangeFirst()) return false;
+  const auto done = names_.RenameDelegated(
+      request.rename(), ToProto(SystemClock().WallNow()),
+      [&](v1::Attr* replaced, const v1::Replay& decided) {
+        const auto send = [&](bool lets_go) {
+          v1::Request sent = request;
+          *sent.mutable_credentials() = caller.credentials;
+          sent.mutable_rename()->set_lets_go(lets_go);
+          return session_.SendDelegated(std::move(sent), decided);
+        };
+        return replaced == nullptr ? send(false) : data_.RemoveLast(*replaced, send);
+      });
+  if (!done) {
+    names_.AskWhichAreSole(request);
+    return false;
+  }
+  if (done->forget != 0) options_.forget_attributes(done->forget);
+  if (options_.kernel_names != nullptr) options_.kernel_names->Leave(request.rename().parent());
+  return true;
 }
 
 absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::uint64_t rdev,
@@ -125,6 +153,9 @@ absl::StatusOr<v1::Attr> Vfs::Make(const NameIn& at, std::uint32_t mode, std::ui
   create.set_mode(mode);
   create.set_rdev(rdev);
   const Caller creator = CompleteCreate(create, caller);
+  if (S_ISDIR(mode)) {
+    if (std::optional<v1::Attr> made_here = CreateDelegated(request, creator)) return *made_here;
+  }
   return CallForEntry(std::move(request), creator);
 }
 
@@ -134,6 +165,7 @@ absl::StatusOr<v1::Attr> Vfs::Symlink(const NameIn& at, std::string_view target,
   v1::Create& create = *request.mutable_create();
   create.set_mode(S_IFLNK | 0777);
   create.set_symlink(target.data(), target.size());
+  if (std::optional<v1::Attr> made_here = CreateDelegated(request, caller)) return *made_here;
   return CallForEntry(std::move(request), caller);
 }
 

@@ -1,8 +1,10 @@
 // What a session may do in a directory before the controller knows: it alone holds that one's
 // attribute token, exclusively (docs/internals/directory-delegations.md).
+#include <linux/fs.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "mdc/core/core_impl.h"
 #include "mdc/ops/layout.h"
@@ -57,6 +59,29 @@ void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& re
     reply.add_exclusive(inode.value());
   }
   if (op.request.create().reserved_inodes() > 0) GrantReservedInodes(op, ctx, reply);
+  TellSole(op, reply);
+}
+
+// Whoever else wants to look at one of them waits for the recall of their directory, by which the
+// session learns that they are sole no more.
+void CoreImpl::TellSole(const Pending& op, v1::Reply& reply) const {
+  const v1::Request& request = op.request;
+  const InodeNumber parent(request.has_rename() ? request.rename().parent()
+                                                : request.unlink().parent());
+  if (request.siblings().empty() ||
+      holdings_.attr_tokens.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE ||
+      holdings_.attr_tokens.RecallPending(op.session, parent)) {
+    return;
+  }
+  const int most = std::min(request.siblings_size(), kMaxSiblings);
+  for (int i = 0; i < most; ++i) {
+    const InodeNumber inode(request.siblings(i));
+    if (holdings_.attr_tokens.Held(op.session, inode) != v1::TOKEN_NONE &&
+        holdings_.attr_tokens.OthersAtMost(op.session, inode, v1::TOKEN_NONE) &&
+        !holdings_.attr_tokens.RecallPending(op.session, inode)) {
+      reply.add_sole(inode.value());
+    }
+  }
 }
 
 void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply) {
@@ -116,15 +141,35 @@ void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply&
   }
 }
 
+namespace {
+
+// What a session may make by itself: regular files with their token, symbolic links, directories.
+bool MayBeMadeAhead(const v1::Create& create) {
+  if (create.unnamed()) return false;
+  if (S_ISLNK(create.mode()) || S_ISDIR(create.mode())) return true;
+  return S_ISREG(create.mode()) && create.open() && create.token() == v1::TOKEN_EXCLUSIVE;
+}
+
+// The one directory that the request changes; nullopt: it is no change that may be delegated.
+std::optional<InodeNumber> DirectoryChangedAhead(const v1::Request& request) {
+  if (request.has_create() && MayBeMadeAhead(request.create())) {
+    return InodeNumber(request.create().parent());
+  }
+  if (request.has_unlink()) return InodeNumber(request.unlink().parent());
+  const v1::Rename& rename = request.rename();
+  const bool moves = request.has_rename() && rename.parent() == rename.new_parent() &&
+                     (rename.flags() & ~std::uint32_t{RENAME_NOREPLACE}) == 0;
+  return moves ? std::optional(InodeNumber(rename.parent())) : std::nullopt;
+}
+
+}  // namespace
+
 // EPROTO: no correct client sends such.
 absl::Status CoreImpl::TakeDelegated(const Pending& op, OpContext& ctx) {
   const v1::Request& request = op.request;
-  const InodeNumber parent(request.has_create() ? request.create().parent()
-                                                : request.unlink().parent());
-  const v1::Create& create = request.create();
-  const bool makes_file = request.has_create() && create.open() && !create.unnamed() &&
-                          S_ISREG(create.mode()) && create.token() == v1::TOKEN_EXCLUSIVE;
-  if (!(makes_file || request.has_unlink()) || request.has_replay() ||
+  const std::optional<InodeNumber> changed = DirectoryChangedAhead(request);
+  const InodeNumber parent = changed.value_or(InodeNumber(0));
+  if (!changed || request.has_replay() ||
       holdings_.attr_tokens.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE) {
     return ErrnoStatus(EPROTO, "delegated without an exclusive token of the directory");
   }
@@ -133,7 +178,12 @@ absl::Status CoreImpl::TakeDelegated(const Pending& op, OpContext& ctx) {
   if (!request.has_create()) return absl::OkStatus();
   const InodeNumber inode(request.delegated().inode());
   ctx.decided.reserved = delegations_.reserved().Find(op.session, parent, inode);
-  ctx.effects.on_commit.push_back([this, session = op.session, parent, inode] {
+  const bool has_blocks = S_ISREG(request.create().mode());
+  ctx.effects.on_commit.push_back([this, session = op.session, parent, inode, has_blocks] {
+    const ReservedInode* const used = delegations_.reserved().Find(session, parent, inode);
+    if (used != nullptr && !has_blocks) {
+      for (const mdc::Run& run : used->runs) allocator_->Unreserve(run);
+    }
     delegations_.reserved().Use(session, parent, inode);
   });
   return absl::OkStatus();

@@ -339,6 +339,7 @@ class CoreImpl final : public Core {
   // Grants the directories that the operation has changed exclusively, and what may be made in
   // them, where the request asks for that; and says so in the reply.
   void GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  void TellSole(const Pending& op, v1::Reply& reply) const;
   void GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Lets others look at directories in which nothing was made for long.
   void RecallIdle();

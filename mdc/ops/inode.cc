@@ -31,6 +31,7 @@ void FillAttr(InodeNumber inode, const v1::InodeRecord& record, const VolumeDesc
   attr.set_flags(record.flags());
   attr.set_project(record.project());
   attr.set_xattrs(record.xattr_name_bytes() > 0);
+  if (S_ISREG(record.mode())) attr.set_directory(record.directory());
 }
 
 void TouchChange(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record) {

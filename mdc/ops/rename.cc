@@ -202,6 +202,7 @@ absl::Status Rename(OpContext& ctx, const v1::Request& request, v1::Reply& reply
   if (ctx.store.spent && lengthens) return StoreIsFull();
 
   if (absl::Status changeable = CheckChangeable(ctx, *from); !changeable.ok()) return changeable;
+  ctx.effects.lets_go = rename.lets_go();
   const absl::Status loop = CheckLoop(ctx, 0, *from, to->directory);
   if (!loop.ok() || ctx.unfinished) return loop;
   if (absl::Status same = CheckTree(ctx, *from, from->directory, to->directory); !same.ok())

@@ -5,6 +5,7 @@ import random
 import stat
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -316,6 +317,60 @@ def test_a_delegated_directory_waits_for_no_controller(cluster, room):
         with open(os.path.join(mine, f"g{number}"), "x") as file:
             file.write("new")
         assert os.stat(os.path.join(theirs, f"g{number}")).st_size == 3
+
+
+def test_older_names_change_without_waiting_too(cluster, room):
+    """Of files that were there before, once the other host has no use for their directory."""
+    one, two = (os.path.join(place, "mine") for place in room)
+    os.mkdir(one)
+    for number in range(200):
+        with open(os.path.join(one, f"f{number}"), "w") as file:
+            file.write(f"text {number}")
+    os.stat(two)  # the delegation ends
+
+    def delegated():
+        return cluster.counters()["operation.delegated"]
+
+    def is_delegated_again():
+        before = delegated()
+        for _ in range(3):
+            path = os.path.join(one, "tried")
+            with open(path, "x"):
+                pass
+            os.unlink(path)
+        return delegated() > before
+
+    asks_first = os.environ.get("REEL_NAMES") == "durable"
+    until = time.monotonic() + 30
+    while not asks_first and not is_delegated_again():
+        assert time.monotonic() < until
+        time.sleep(0.05)  # tidy: sleep (polling)
+    before = delegated()
+    for number in range(200):
+        os.rename(os.path.join(one, f"f{number}"), os.path.join(one, f"g{number}"))
+    for number in range(1, 200, 2):
+        os.unlink(os.path.join(one, f"g{number}"))
+    for number in range(0, 200, 4):  # in place of another one
+        os.rename(os.path.join(one, f"g{number + 2}"), os.path.join(one, f"g{number}"))
+    for number in range(50):
+        os.mkdir(os.path.join(one, f"d{number}"))
+        os.symlink(f"g{number}", os.path.join(one, f"l{number}"))
+        if number % 2:
+            os.rmdir(os.path.join(one, f"d{number}"))
+    changed = delegated() - before
+    assert changed == 0 if asks_first else changed > 350
+
+    left = [f"g{number}" for number in range(0, 200, 4)]
+    left += [f"d{number}" for number in range(0, 50, 2)] + [f"l{number}" for number in range(50)]
+    assert sorted(os.listdir(two)) == sorted(left)
+    assert os.stat(two).st_nlink == os.stat(one).st_nlink == 2 + 25
+    for number in range(0, 200, 4):
+        with open(os.path.join(two, f"g{number}")) as file:
+            assert file.read() == f"text {number + 2}"
+    for number in range(50):
+        assert os.readlink(os.path.join(two, f"l{number}")) == f"g{number}"
+    subprocess.run(("rm", "-r", one), check=True)
+    assert not os.path.exists(two)
 
 
 def test_an_unregistered_open_file_survives_its_removal(cluster, room):

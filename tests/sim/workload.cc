@@ -152,7 +152,7 @@ void Program::OneOperation() {
       CreateAndUse(slot);
       break;
     case Kind::kMakeDir:
-      MakeDirectory(slot);
+      random().OneIn(3) ? MakeSymlink(slot) : MakeDirectory(slot);
       break;
     case Kind::kUnlink:
     case Kind::kRemoveDir:
@@ -283,6 +283,30 @@ void Program::MakeDirectory(int slot) {
   Ended(number, attr.status(), /*grows=*/true);
 }
 
+// Of names it is what a file is: something that is no directory.
+void Program::MakeSymlink(int slot) {
+  const std::size_t number = Begin({.kind = Kind::kCreate, .slot = slot, .mode = S_IFLNK | 0777});
+  const std::string target = absl::StrCat("target", number);
+  const absl::StatusOr<v1::Attr> attr = machine_.vfs().Symlink(At(slot), target, caller_);
+  machine_.NameChanged(At(slot), attr.ok());
+  if (attr.ok()) {
+    shared_.names.at(number).inode = attr->inode();
+    shared_.links[attr->inode()] = target;
+  }
+  Ended(number, attr.status(), /*grows=*/true);
+}
+
+void Program::CheckSymlink(std::uint64_t inode, Micros began) {
+  const absl::StatusOr<std::string> target = machine_.vfs().ReadLink(inode, caller_);
+  const auto known = shared_.links.find(inode);  // not where its making was not answered
+  if (target.ok() && known != shared_.links.end() && *target != known->second) {
+    shared_.cluster.Violate(
+        absl::StrCat("symbolic link ", inode, " leads to ", *target, ", not ", known->second));
+  }
+  const bool gone = ErrnoOf(target.status()) == ESTALE || ErrnoOf(target.status()) == ENOENT;
+  CheckError("readlink", inode, target.status(), gone || IsExplained(target.status(), began));
+}
+
 void Program::Remove(int slot, bool directory) {
   const std::size_t number =
       Begin({.kind = directory ? Kind::kRemoveDir : Kind::kUnlink, .slot = slot});
@@ -343,7 +367,7 @@ void Program::List(int directory) {
 
 void Program::Chmod(int slot) {
   client::Attributes attr;
-  if (Lookup(slot, &attr) != 0) ChmodOf(attr.inode);
+  if (Lookup(slot, &attr) != 0 && !S_ISLNK(attr.mode)) ChmodOf(attr.inode);
 }
 
 void Program::ChmodOf(std::uint64_t inode) {
@@ -362,7 +386,9 @@ void Program::ChmodOf(std::uint64_t inode) {
 // By number, as of an open file; some look again and again.
 void Program::GetAttr(int slot) {
   client::Attributes found;
+  const Micros began = now();
   if (Lookup(slot, &found) == 0) return;
+  if (S_ISLNK(found.mode)) CheckSymlink(found.inode, began);
   const std::uint64_t times = random().OneIn(2) ? 1 : random().Between(2, 6);
   for (std::uint64_t i = 0; i < times && Continue(); ++i) {
     const std::size_t number = Begin({.kind = Kind::kGetAttr, .inode = found.inode});

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ struct Shared {
   Cluster& cluster;
   NameHistory& names;
   std::uint64_t directories[NameHistory::kDirectories] = {};
+  std::map<std::uint64_t, std::string> links{};  // symbolic links, and what they lead to
   Mix mix{};
   bool page_cache = false;   // machines with an even number read and write through it
   bool maps = false;         // the others map files
@@ -103,6 +105,8 @@ class Program {
   void CreateAndUse(int slot);
   void KeepJournal(int slot);
   void MakeDirectory(int slot);
+  void MakeSymlink(int slot);
+  void CheckSymlink(std::uint64_t inode, Micros began);
   void Remove(int slot, bool directory);
   void Rename(int from, int to);
   void Link(int from, int to);

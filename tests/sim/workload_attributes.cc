@@ -63,7 +63,7 @@ std::uint32_t UserOf(const std::string& acl) {
 void Program::UseAttributes(int slot) {
   client::Attributes attr;
   const std::uint64_t inode = Lookup(slot, &attr);
-  if (inode == 0) return;
+  if (inode == 0 || S_ISLNK(attr.mode)) return;
   // (Of what nobody has open a name's end is the end of its extended attributes.)
   const bool directory = S_ISDIR(attr.mode);
   client::NameCache::Listing listing;
