@@ -13,12 +13,12 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "mdc/base/in_order.h"
 #include "mdc/check/checker.h"
 #include "mdc/check/sums.h"
 #include "mdc/check/usage_count.h"
 #include "mdc/metadb/schema.h"
 #include "proto/records.pb.h"
-#include "mdc/base/in_order.h"
 
 namespace reel::mdc::checker {
 

@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "mdc/base/in_order.h"
 #include "mdc/metafs/file_io.h"
 #include "mdc/metafs/journal_reader.h"
 #include "mdc/metafs/metafs.h"
 #include "volume/base/aligned_buffer.h"
 #include "volume/base/coding.h"
-#include "mdc/base/in_order.h"
 
 namespace reel::metafs {
 namespace {
