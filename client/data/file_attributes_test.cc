@@ -104,6 +104,25 @@ TEST(FileAttributesTest, ARemovedFileKeepsTheSizeThatWasWritten) {
   EXPECT_EQ(before.nlink(), 0u);
 }
 
+// The commit's answer would say less of the file than its new name's does, and would be taken for
+// older.
+TEST(FileAttributesTest, AFileIsNotMovedWhileItsCommitIsOnItsWay) {
+  DataCluster cluster({});
+  const std::uint64_t inode = cluster.mdc().CreateFile();
+  const auto client = cluster.Mount();
+  const auto move = [&] { return client->data().Move(inode, [] { return std::uint64_t{7}; }); };
+  EXPECT_EQ(move(), 7u) << "nothing is known of it";
+  client->Write(inode, 0, "text");
+  const std::uint64_t before = cluster.mdc().CountOf(v1::Request::kLayoutCommit);
+  cluster.mdc().HoldReplies(v1::Request::kLayoutCommit);
+  std::thread sync([&] { EXPECT_TRUE(client->Fsync(inode).ok()); });
+  while (cluster.mdc().CountOf(v1::Request::kLayoutCommit) == before) std::this_thread::yield();
+  EXPECT_EQ(move(), 0u);
+  cluster.mdc().ReleaseReplies();
+  sync.join();
+  EXPECT_EQ(move(), 7u);
+}
+
 TEST(FileAttributesTest, AnAccessTimeIsSentOnceUntilTheFileChanges) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

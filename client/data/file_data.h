@@ -166,6 +166,11 @@ class FileData : public SessionEvents {
                                    absl::FunctionRef<std::uint64_t(bool lets_go)> send) {
     return send(false);
   }
+  // Sends a change of the file's name, but where something that was said of the file before it may
+  // have an answer after it: 0 then, as where `send` cannot.
+  virtual std::uint64_t Move(std::uint64_t /*inode*/, absl::FunctionRef<std::uint64_t()> send) {
+    return send();
+  }
 
   // Commits what is dirty (for `stop_timeout_ms` at most, if no controller answers) and ends the
   // threads. Not OK: what was written is lost, and nobody was told. The tokens go with the

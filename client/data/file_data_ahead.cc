@@ -16,6 +16,8 @@ void FileDataImpl::LookAhead(v1::Request lookup, std::uint64_t bytes,
   const std::uint64_t session = context_.session->session_id();
   if (session == 0 || context_.stopping) return done(ErrnoStatus(ESTALE));
   const std::uint64_t removals = context_.removals.load();
+  // One that is sent before this, and has been counted already, would not be seen later on.
+  if (context_.removing.load() > 0) return done(ErrnoStatus(EAGAIN));
   context_.session->Start(
       std::move(lookup),
       [this, bytes, session, removals,

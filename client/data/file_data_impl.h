@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/buffers/write_behind.h"
 #include "client/data/file_data.h"
 #include "client/data/file_io.h"
@@ -187,8 +188,10 @@ class FileDataImpl : public FileData {
   void Close(std::uint64_t inode) override;
   std::uint64_t RemoveLast(v1::Attr& removed,
                            absl::FunctionRef<std::uint64_t(bool lets_go)> send) override {
-    // Before the file is looked for: a grant that is taken in later sees it (TakeAhead).
+    // Whatever asks ahead meanwhile, or takes in what it has asked for, sees it (LookAhead).
+    context_.removing.fetch_add(1);
     context_.removals.fetch_add(1);
+    const absl::Cleanup sent = [this] { context_.removing.fetch_sub(1); };
     const FileRef file = context_.table.Find(removed.inode());
     if (file == nullptr) return send(true);
     MutexLock lock(file->mutex);
@@ -198,6 +201,12 @@ class FileDataImpl : public FileData {
       file->TakeRemoved(removed);
     }
     return early_number;
+  }
+  std::uint64_t Move(std::uint64_t inode, absl::FunctionRef<std::uint64_t()> send) override {
+    const FileRef file = context_.table.Find(inode);
+    if (file == nullptr) return send();
+    MutexLock lock(file->mutex);
+    return file->uncommitted.running() ? 0 : send();
   }
   absl::Status Stop() override;
 

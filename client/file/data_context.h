@@ -56,6 +56,7 @@ struct DataContext {
   // How often a removal has let go of its file's tokens: a grant that was asked for before may have
   // gone with them.
   std::atomic<std::uint64_t> removals{0};
+  std::atomic<std::uint32_t> removing{0};  // removals that are about to be sent
 
   // Tells the controller of the opens here, unless it knows. While a token is held that is not
   // needed: it keeps an inode of which anybody holds one.

@@ -15,6 +15,7 @@ namespace {
 // So many at first, and for each that is used up, until there are kMaxReservedInodes.
 constexpr std::uint32_t kFirstReserved = 4;
 constexpr std::uint32_t kMoreReserved = 2;
+constexpr std::uint32_t kMostPasses = 4095;
 
 v1::LayoutReply LayoutOf(const v1::ReservedInode& reserved, const v1::Attr& attr) {
   v1::LayoutReply layout;
@@ -39,8 +40,23 @@ std::uint32_t Delegations::Directory::WantedByWaiting() const {
   return reserved_.empty() ? kFirstReserved : 0;
 }
 
+bool Delegations::Directory::MayAsk() {
+  if (passed_ < passes_) {
+    ++passed_;
+    return false;
+  }
+  passed_ = 0;
+  return true;
+}
+
+void Delegations::Directory::NoteAsked(bool found) {
+  passes_ = found ? 0 : std::min(2 * passes_ + 1, kMostPasses);
+}
+
 void Delegations::Begin(Directory& directory) {
-  if (directory.number_ == 0) directory.number_ = ++last_number_;
+  if (directory.number_ != 0) return;
+  directory.number_ = ++last_number_;
+  directory.passes_ = directory.passed_ = 0;
 }
 
 void Delegations::End(Directory& directory) {

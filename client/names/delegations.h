@@ -45,10 +45,14 @@ class Delegations {
     // controller.
     std::uint32_t WantedByDelegated() const;
     std::uint32_t WantedByWaiting() const;
+    // Whether to look for files to ask about: after each time that there were none, half as often.
+    bool MayAsk();
+    void NoteAsked(bool found);
 
    private:
     friend class Delegations;
-    std::uint64_t number_ = 0;  // 0: it is not delegated
+    std::uint64_t number_ = 0;               // 0: it is not delegated
+    std::uint32_t passes_ = 0, passed_ = 0;  // requests between two looks, and since the last one
     std::deque<v1::ReservedInode> reserved_;
   };
   // Of one inode that may have its name in such a directory.
@@ -59,6 +63,8 @@ class Delegations {
     void NoteRemoved() { removed_ = true; }
     // It has, or may have, another name.
     void NoteOtherName() { sole_in_ = asked_in_ = 0; }
+    // It was asked about, and there was no answer.
+    void NoteNotTold() { asked_in_ = 0; }
 
    private:
     friend class Delegations;

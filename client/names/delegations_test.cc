@@ -57,6 +57,31 @@ TEST_F(DelegationsTest, AFileWithAnotherNameIsNotItsDirectorysAlone) {
   EXPECT_FALSE(Delegations::IsSole(directory_, file_));
 }
 
+TEST_F(DelegationsTest, WhereThereIsNothingToAskItIsLookedForMoreRarely) {
+  delegations_.Begin(directory_);
+  const auto looks = [&](int requests, bool found) {
+    int looks = 0;
+    for (int i = 0; i < requests; ++i) {
+      if (!directory_.MayAsk()) continue;
+      ++looks;
+      directory_.NoteAsked(found);
+    }
+    return looks;
+  };
+  EXPECT_EQ(looks(100, true), 100);
+  EXPECT_LT(looks(10'000, false), 20);
+  looks(5'000, true);
+  EXPECT_EQ(looks(10, true), 10);
+}
+
+TEST_F(DelegationsTest, WhatWasNotToldIsAskedAgain) {
+  delegations_.Begin(directory_);
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
+  file_.NoteNotTold();
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+}
+
 TEST_F(DelegationsTest, WhetherAFileIsSoleIsAskedOnceInEachDelegation) {
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_)) << "no delegation had begun";

@@ -211,11 +211,11 @@ void NameCache::OnReply(const v1::Request& request, const v1::Reply& reply) {
       break;
     case v1::Request::kUnlink:
       if (done) NameChanged(reply, request.unlink().parent(), request.unlink().name(), 0);
-      if (done) TakeSole(request, reply);
+      TakeSole(request, reply);
       break;
     case v1::Request::kRename:
       if (done) Renamed(request.rename(), reply);
-      if (done) TakeSole(request, reply);
+      TakeSole(request, reply);
       break;
     case v1::Request::kSetAttr:  // where the blocks of its files are to lie may have changed
     case v1::Request::kSetXattr:

@@ -134,13 +134,13 @@ class NameCache {
       const v1::Unlink& unlink, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(v1::Attr& removed, const v1::Replay& decided)> send);
   // Gives a sole file another name in its directory, in place of another sole one if there is one
-  // (`replaced`; else null); nullopt: it could not. `forget`: the inode whose attributes the kernel
-  // has to be told to forget now; 0: none.
+  // (`replaced`; else null) and `may_replace`; nullopt: it could not. `forget`: the inode whose
+  // attributes the kernel has to be told to forget now; 0: none.
   struct RenamedHere {
     std::uint64_t forget = 0;
   };
   std::optional<RenamedHere> RenameDelegated(
-      const v1::Rename& rename, const v1::Time& now,
+      const v1::Rename& rename, bool may_replace, const v1::Time& now,
       absl::FunctionRef<std::uint64_t(v1::Attr* replaced, const v1::Replay& decided)> send);
   // Adds to an Unlink or a Rename that was not delegated the files of which it asks the controller
   // whether they are sole, so that the next one may be.
@@ -251,6 +251,8 @@ class NameCache {
   // What a change has made of a name.
   void NameChanged(const v1::Reply& reply, std::uint64_t directory, const std::string& name,
                    std::uint64_t inode) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddSiblings(std::uint64_t parent, Node& directory, v1::Request& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeSole(const v1::Request& request, const v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeReservedInodes(const v1::Request& request, const v1::Reply& reply)

@@ -21,7 +21,9 @@ namespace {
 // Of so many files is asked whether they are sole where the directory is not delegated yet …
 constexpr int kFewSiblings = 32;
 // … and so many names are looked at for some.
-constexpr int kMostLookedAt = 64 * kMaxSiblings;
+constexpr int kMostLookedAt = 8 * kMaxSiblings;
+// Of a rename(2) that is delegated.
+constexpr std::uint32_t kKnownFlags = RENAME_NOREPLACE;
 // The controller refuses one that would count beyond 32 bits.
 constexpr std::uint32_t kMostDelegatedLinks = std::uint32_t{1} << 31;
 // … and a symbolic link with a longer target than PATH_MAX allows.
@@ -139,10 +141,9 @@ bool NameCache::UnlinkDelegated(
 }
 
 std::optional<NameCache::RenamedHere> NameCache::RenameDelegated(
-    const v1::Rename& rename, const v1::Time& now,
+    const v1::Rename& rename, bool may_replace, const v1::Time& now,
     absl::FunctionRef<std::uint64_t(v1::Attr* replaced, const v1::Replay& decided)> send) {
-  constexpr std::uint32_t kKnown = RENAME_NOREPLACE;
-  if (rename.parent() != rename.new_parent() || (rename.flags() & ~kKnown) != 0) return {};
+  if (rename.parent() != rename.new_parent() || (rename.flags() & ~kKnownFlags) != 0) return {};
   MutexLock lock(mutex_);
   Node* const directory = FindDelegated(rename.parent());
   if (directory == nullptr || directory->attr->flags != 0) return {};
@@ -154,7 +155,7 @@ std::optional<NameCache::RenamedHere> NameCache::RenameDelegated(
   Node* replaced = nullptr;
   if (!IsAbsent(*directory, rename.new_name())) {
     const auto other = FindName(*directory, rename.new_name());
-    const bool known = other != directory->names.end() && rename.flags() == 0;
+    const bool known = other != directory->names.end() && rename.flags() == 0 && may_replace;
     replaced = known && other->second != inode ? Find(other->second) : nullptr;
     if (replaced == nullptr || !IsSole(*directory, *replaced)) return {};
   } else if (!ValidateName(rename.new_name()).ok()) {
@@ -201,24 +202,33 @@ void NameCache::TouchDelegated(std::uint64_t directory, Node& node, const v1::Ti
   Use(node);
 }
 
-// In the order in which they lie in memory: names that have gone are not among them, so that a
-// directory of any size is asked for to its end.
+// In the order in which they lie in memory, where names that have gone are not among them.
 void NameCache::AskWhichAreSole(v1::Request& request) {
-  const std::uint64_t parent =
-      request.has_rename() ? request.rename().parent() : request.unlink().parent();
+  const v1::Rename& rename = request.rename();
+  const bool could_be_delegated = request.has_rename() ? rename.parent() == rename.new_parent() &&
+                                                             (rename.flags() & ~kKnownFlags) == 0
+                                                       : !request.unlink().directory();
+  if (!could_be_delegated) return;
+  const std::uint64_t parent = request.has_rename() ? rename.parent() : request.unlink().parent();
   MutexLock lock(mutex_);
   Node* const directory = Find(parent);
   if (directory == nullptr || FlagsOf(*directory) != 0) return;
-  const int most = directory->delegation.delegated() ? kMaxSiblings : kFewSiblings;
+  if (!directory->delegation.MayAsk()) return;
+  AddSiblings(parent, *directory, request);
+  directory->delegation.NoteAsked(request.siblings_size() > 0);
+}
+
+void NameCache::AddSiblings(std::uint64_t parent, Node& directory, v1::Request& request) {
+  const int most = directory.delegation.delegated() ? kMaxSiblings : kFewSiblings;
   int looked_at = 0;
-  for (const auto& [name, inode] : directory->names) {
+  for (const auto& [name, inode] : directory.names) {
     if (++looked_at > kMostLookedAt || request.siblings_size() >= most) return;
     Node* const child = inode == 0 ? nullptr : Find(inode);
     if (child == nullptr || !child->attr || !S_ISREG(child->attr->mode) ||
         child->attr->nlink != 1 || child->attr->directory != parent) {
       continue;
     }
-    if (Delegations::AsksWhetherSole(directory->delegation, child->sole)) {
+    if (Delegations::AsksWhetherSole(directory.delegation, child->sole)) {
       request.add_siblings(inode);
     }
   }
@@ -228,6 +238,12 @@ void NameCache::AskWhichAreSole(v1::Request& request) {
 void NameCache::TakeSole(const v1::Request& request, const v1::Reply& reply) {
   const std::uint64_t parent =
       request.has_rename() ? request.rename().parent() : request.unlink().parent();
+  if (reply.error() != 0) {  // it was not told
+    for (const std::uint64_t inode : request.siblings()) {
+      if (Node* const child = Find(inode)) child->sole.NoteNotTold();
+    }
+    return;
+  }
   Node* const directory = reply.sole().empty() ? nullptr : Find(parent);
   if (directory == nullptr) return;
   for (const std::uint64_t inode : reply.sole()) {

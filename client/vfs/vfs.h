@@ -201,7 +201,7 @@ class Vfs {
   std::optional<v1::Attr> CreateDelegated(v1::Request& request, const Caller& creator);
   // False: the request, which may now ask more, is to go to the controller.
   bool UnlinkDelegated(v1::Request& request, const Caller& caller);
-  bool RenameDelegated(v1::Request& request, const Caller& caller);
+  bool RenameDelegated(v1::Request& request, const Caller& caller, bool may_replace);
   Caller CompleteCreate(v1::Create& create, const Caller& caller);
   absl::StatusOr<v1::Attr> CreateOpen(v1::Request request, const Caller& caller);
   // An inode other than a regular file has been read.

@@ -124,10 +124,10 @@ bool Vfs::UnlinkDelegated(v1::Request& request, const Caller& caller) {
   return done;
 }
 
-bool Vfs::RenameDelegated(v1::Request& request, const Caller& caller) {
+bool Vfs::RenameDelegated(v1::Request& request, const Caller& caller, bool may_replace) {
   if (!session_.delegates_names() || !MayChangeFirst()) return false;
   const auto done = names_.RenameDelegated(
-      request.rename(), ToProto(SystemClock().WallNow()),
+      request.rename(), may_replace, ToProto(SystemClock().WallNow()),
       [&](v1::Attr* replaced, const v1::Replay& decided) {
         const auto send = [&](bool lets_go) {
           v1::Request sent = request;
@@ -135,7 +135,9 @@ bool Vfs::RenameDelegated(v1::Request& request, const Caller& caller) {
           sent.mutable_rename()->set_lets_go(lets_go);
           return session_.SendDelegated(std::move(sent), decided);
         };
-        return replaced == nullptr ? send(false) : data_.RemoveLast(*replaced, send);
+        return data_.Move(decided.moves(), [&] {
+          return replaced == nullptr ? send(false) : data_.RemoveLast(*replaced, send);
+        });
       });
   if (!done) {
     names_.AskWhichAreSole(request);

@@ -35,7 +35,7 @@ absl::Status CoreImpl::RequireUndelegated(const Pending& op, OpContext& ctx) {
 }
 
 bool CoreImpl::MayDelegate(const Session& session, InodeNumber directory) const {
-  return !parked_.Any(directory) &&
+  return !parked_.Any(directory) && !store_room_.spent() &&
          holdings_.attr_tokens.Held(session.id, directory) != v1::TOKEN_NONE &&
          holdings_.attr_tokens.OthersAtMost(session.id, directory, v1::TOKEN_NONE) &&
          !holdings_.attr_tokens.RecallPending(session.id, directory) &&
@@ -175,6 +175,10 @@ absl::Status CoreImpl::TakeDelegated(const Pending& op, OpContext& ctx) {
   }
   ctx.decided.delegated = &request.delegated();
   ctx.now = reel::FromProto(ctx.decided.delegated->time()).value_or(ctx.now);
+  if (request.has_rename() && store_room_.spent()) {
+    // Longer names take what is left of the store: those that follow have to ask.
+    ctx.effects.on_commit.push_back([this, parent] { ShareDelegated(parent); });
+  }
   if (!request.has_create()) return absl::OkStatus();
   const InodeNumber inode(request.delegated().inode());
   ctx.decided.reserved = delegations_.reserved().Find(op.session, parent, inode);
@@ -202,8 +206,12 @@ bool CoreImpl::AnyDelegated(const Session& session) {
 
 void CoreImpl::RecallIdle() {
   for (const auto& [session, directory] : delegations_.LookForIdle(clock_.NowMs())) {
-    SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
+    ShareDelegated(directory);
   }
+}
+
+void CoreImpl::ShareDelegated(InodeNumber directory) {
+  SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
 }
 
 void CoreImpl::DropReservedInodes(SessionId session, InodeNumber directory) {

@@ -343,6 +343,8 @@ class CoreImpl final : public Core {
   void GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Lets others look at directories in which nothing was made for long.
   void RecallIdle();
+  // Ends the delegation of that directory, whoever has it.
+  void ShareDelegated(InodeNumber directory);
   void DropReservedInodes(SessionId session, InodeNumber directory);
 
   // core_locks.cc

@@ -304,8 +304,10 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
     return Outcome::kBlocked;
   }
   if (!status.ok() && ctx.waits_for_lock) return Outcome::kBlocked;
-  // (What nobody waits for takes nothing from others: it is answered as it is, EAGAIN.)
-  if (!status.ok() && ctx.blocked.on && !op->request.lookup().ahead()) {
+  // What nobody waits for takes nothing from others, and is granted nothing beside them: EAGAIN.
+  const bool ahead = op->request.lookup().ahead();
+  if (!status.ok() && ctx.blocked.on && ahead) ctx.effects.described.clear();
+  if (!status.ok() && ctx.blocked.on && !ahead) {
     allocator_->Abandon();
     ++counters_.blocked;
     if (ctx.blocked.by_attr) {

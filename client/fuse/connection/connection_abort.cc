@@ -35,24 +35,35 @@ absl::StatusOr<UniqueFd> ControlFileSystem() {
   return root;
 }
 
+// The device of what is seen there, by the kernel's own number; 0: nothing is.
+std::uint32_t DeviceAt(const std::string& path) {
+  struct statx seen {};
+  if (statx(AT_FDCWD, path.c_str(), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &seen) != 0) return 0;
+  return seen.stx_dev_major << kMinorBits | seen.stx_dev_minor;
+}
+
 }  // namespace
 
-absl::StatusOr<ConnectionAbort> ConnectionAbort::Open(const std::string& mount_point) {
-  struct statx root {};
-  if (statx(AT_FDCWD, mount_point.c_str(), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &root) != 0) {
-    return Refused("statx");
-  }
-  const absl::StatusOr<UniqueFd> control = ControlFileSystem();
+absl::StatusOr<ConnectionAbort> ConnectionAbort::Prepare(const std::string& mount_point) {
+  absl::StatusOr<UniqueFd> control = ControlFileSystem();
   if (!control.ok()) return control.status();
-  const std::string name =
-      absl::StrCat(root.stx_dev_major << kMinorBits | root.stx_dev_minor, "/abort");
-  UniqueFd file(openat(control->get(), name.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid()) return Refused(name.c_str());
-  return ConnectionAbort(std::move(file));
+  return ConnectionAbort(*std::move(control), DeviceAt(mount_point));
+}
+
+absl::Status ConnectionAbort::Attach(const std::string& mount_point) {
+  const std::uint32_t device = DeviceAt(mount_point);
+  if (device == before_) {
+    return absl::FailedPreconditionError(absl::StrCat(mount_point, " was unmounted at once"));
+  }
+  const std::string name = absl::StrCat(device, "/abort");
+  file_ = UniqueFd(openat(control_.get(), name.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file_.valid()) return Refused(name.c_str());
+  control_ = UniqueFd();
+  return absl::OkStatus();
 }
 
 void ConnectionAbort::Abort() const {
-  if (::write(file_.get(), "1", 1) != 1) {
+  if (file_.valid() && ::write(file_.get(), "1", 1) != 1) {
     spdlog::error("ending the FUSE connection: {}", std::strerror(errno));
   }
 }

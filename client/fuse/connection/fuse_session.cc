@@ -18,6 +18,8 @@ namespace {
 
 // A worker that is asked to stop may be about to block in read(2), so it is asked again.
 constexpr std::uint32_t kStopRepeatMs = 10;
+// For so long an end that nobody has prepared lets requests finish.
+constexpr std::uint32_t kLastDrainMs = 2'000;
 // Where io_uring brings the requests, these read what is left: forgets, interrupts.
 constexpr std::uint32_t kThreadsBesideUring = 1;
 
@@ -122,13 +124,13 @@ absl::Status FuseSession::Open(const fuse_lowlevel_ops& ops, void* userdata) {
   std::vector<std::string> options = options_.mount_options;
   options.push_back(absl::StrCat("fsname=", options_.source));
   options.push_back(absl::StrCat("subtype=", options_.subtype));
+  auto abort = ConnectionAbort::Prepare(options_.mount_point);
+  if (!abort.ok()) return abort.status();
   absl::Status opened =
       dispatcher_.Open(options_.subtype, options, options_.mount_point, ops, userdata);
   if (!opened.ok()) return opened;
-  auto abort = ConnectionAbort::Open(options_.mount_point);
-  if (!abort.ok()) return abort.status();
   abort_.emplace(*std::move(abort));
-  return absl::OkStatus();
+  return abort_->Attach(options_.mount_point);
 }
 
 absl::Status FuseSession::AwaitHandshake() {
@@ -146,9 +148,15 @@ absl::Status FuseSession::AwaitHandshake() {
 }
 
 FuseSession::~FuseSession() {
+  {
+    MutexLock lock(mutex_);
+    tells_of_end_ = false;
+  }
   Detach();  // does nothing where nothing is mounted
-  StopWorkers(UINT32_MAX);
+  StopWorkers(kLastDrainMs);
   Abort();
+  StopWorkers(UINT32_MAX);
+  uring_.reset();  // its threads tell of the connection's end
 }
 
 bool FuseSession::MapsDirectFiles() {

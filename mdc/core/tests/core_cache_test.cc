@@ -331,6 +331,7 @@ TEST_F(CacheTest, ALookupAheadTakesNothingFromAWriter) {
   const std::uint64_t inode = a_.Create("file");
   ASSERT_EQ(a_.Do(Client::LayoutOf(inode, v1::TOKEN_EXCLUSIVE)), 0);
   EXPECT_EQ(b_.Do(Client::LookAheadOf("file")), EAGAIN);
+  EXPECT_THAT(b_.last_.cacheable(), IsEmpty());
   EXPECT_EQ(b_.Do(Client::LookAheadOf("nothing")), ENOENT);
   harness_.Pass(200, {&a_, &b_});
   EXPECT_THAT(a_.recalls_, IsEmpty());

@@ -417,6 +417,7 @@ TEST_F(DelegationsTest, BlocksOfARefusedCreateStayReserved) {
 TEST_F(DelegationsTest, ALookupAheadEndsNoDelegation) {
   HoldRoot(a_);
   EXPECT_EQ(b_.Do(Client::LookAheadOf("first")), EAGAIN);
+  EXPECT_THAT(b_.last_.cacheable(), IsEmpty()) << "a token beside the delegation";
   harness_.Pass(200, {&a_, &b_});
   EXPECT_THAT(a_.attr_recalls_, IsEmpty());
   EXPECT_THAT(a_.recalls_, IsEmpty());
