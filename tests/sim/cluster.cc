@@ -184,9 +184,13 @@ Machine* Cluster::AddMachine() {
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");
     return session;
   };
-  machine.fault_rates().on_land = [this, &machine](std::uint64_t session, bool answered) {
+  machine.fault_rates().on_land = [this, &machine](const Disk& disk, std::uint64_t session,
+                                                   bool answered) {
     if (!answered) moments_.Note(Moment::kLanded, machine.host());
-    if (options_.reservations) CheckSession(machine, session, "has a write land on a LUN");
+    // (One that waited on its way may come to a LUN that has left meanwhile.)
+    if (options_.reservations && IsOfTheVolume(disk)) {
+      CheckSession(machine, session, "has a write land on a LUN");
+    }
   };
   machine.fault_rates().on_flush_failed = [this, host] {
     Log([&] { return absl::StrCat("*** a flush of host ", host, " fails"); });

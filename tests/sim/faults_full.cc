@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 #include "tests/sim/faults.h"
 #include "volume/base/types.h"
@@ -86,18 +87,20 @@ void Faults::RemoveFiller(const std::string& name) {
   }
 }
 
-// Names are refused as soon as the controller has looked, and it looks before it answers.
+// Names are refused as soon as the controller has looked, and it looks before it answers; but those
+// that a client makes by itself in a delegated directory, as many as inodes were reserved before.
 void Faults::FillStore(Machine& machine) {
   ++under_way_;
   filling_store_ = true;
   cluster_.SetStoreRoom(Cluster::StoreRoom::kFull);
   const std::string name = absl::StrCat("full", scheduler().now());
   scheduler().Spawn(machine.host(), [this, &machine, name] {
-    for (int made = 0; cluster_.StoreIsFull(); ++made) {
+    for (std::size_t made = 0; cluster_.StoreIsFull(); ++made) {
       const client::NameIn at{kRootInode.value(), name};
       const absl::Status status = machine.vfs().Make(at, S_IFDIR | 0700, 0, {}).status();
       if (!status.ok()) return;
-      if (made > 0 && cluster_.StoreIsFull()) {
+      // (It may make what it has reserved inodes for.)
+      if (made > kMaxReservedInodes && cluster_.StoreIsFull()) {
         cluster_.Violate("names are made in a store that is full");
       }
       (void)machine.vfs().Unlink(at, /*directory=*/true, {});

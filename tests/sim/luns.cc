@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "volume/base/check.h"
+#include "volume/format/descriptor.h"
 #include "volume/format/label.h"
 #include "volume/lun/lun_fault.h"
 
@@ -377,7 +379,7 @@ void Path::Arrive(LunRequest& request, std::uint64_t session) {
   scheduler.After(delay, [this, flight, half, write, session] {
     if (flight->request == nullptr || flight->over) return;
     const Micros late = write ? AnswerDelay(*flight->request) : 0;
-    if (write && fault_rates_.on_land) fault_rates_.on_land(session, late == 0);
+    if (write && fault_rates_.on_land) fault_rates_.on_land(disk_, session, late == 0);
     Land(*flight, half);
     flight->landed = write;
     if (late == 0) return Answer(flight);
@@ -399,6 +401,21 @@ absl::Status Path::Flush() {
 
 absl::Status Path::Discard(std::uint64_t, std::uint64_t) {
   return absl::UnimplementedError("no discard");
+}
+
+bool IsOfTheVolume(const Disk& disk) {
+  VolumeDescriptor map;
+  for (const std::uint64_t offset : kDescriptorSlotOffsets) {
+    std::vector<std::byte> slot(kDescriptorSlotBytes);
+    LunRack::Get().disks.front()->Read(offset, slot.data(), slot.size());
+    auto read = DecodeDescriptor(slot);
+    if (read.ok() && read->generation > map.generation) map = *std::move(read);
+  }
+  return std::ranges::any_of(map.pools, [&](const Pool& pool) {
+    return std::ranges::any_of(pool.sets, [&](const StripeSet& set) {
+      return std::ranges::find(set.luns, disk.name(), &LunEntry::name) != set.luns.end();
+    });
+  });
 }
 
 }  // namespace reel::sim

@@ -128,7 +128,7 @@ class Path final : public Lun {
     std::uint64_t* refusals = nullptr;  // counts writes that met a conflict
     // The session that a write is submitted under; and what is told when one lands.
     std::function<std::uint64_t()> on_submit;
-    std::function<void(std::uint64_t session, bool answered)> on_land;
+    std::function<void(const Disk& disk, std::uint64_t session, bool answered)> on_land;
     std::function<void()> on_flush_failed;
     // Told of each write that lands, or a part of it does.
     std::function<void(const Disk& disk, int host, std::uint64_t offset_bytes,
@@ -196,5 +196,9 @@ struct LunRack {
   std::map<int, Place> places;  // by host
   static LunRack& Get();
 };
+
+// A LUN that is about to come, or that has gone, is the volume's only in one controller's hands:
+// the next one cuts that off before it takes the LUN itself.
+bool IsOfTheVolume(const Disk& disk);
 
 }  // namespace reel::sim

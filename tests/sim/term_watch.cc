@@ -1,33 +1,11 @@
 #include "tests/sim/term_watch.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "volume/format/descriptor.h"
 #include "volume/format/label.h"
 
 namespace reel::sim {
-namespace {
-
-// A LUN that is about to come, or that has gone, is the volume's only in one controller's hands:
-// the next one cuts that off before it takes the LUN itself.
-bool IsOfTheVolume(const Disk& disk) {
-  VolumeDescriptor map;
-  for (const std::uint64_t offset : kDescriptorSlotOffsets) {
-    std::vector<std::byte> slot(kDescriptorSlotBytes);
-    LunRack::Get().disks.front()->Read(offset, slot.data(), slot.size());
-    auto read = DecodeDescriptor(slot);
-    if (read.ok() && read->generation > map.generation) map = *std::move(read);
-  }
-  return std::ranges::any_of(map.pools, [&](const Pool& pool) {
-    return std::ranges::any_of(pool.sets, [&](const StripeSet& set) {
-      return std::ranges::find(set.luns, disk.name(), &LunEntry::name) != set.luns.end();
-    });
-  });
-}
-
-}  // namespace
 
 void TermWatch::OnAnswered(Epoch epoch, int machine) {
   if (epoch < answered_) {
@@ -41,7 +19,11 @@ void TermWatch::OnWritten(const Disk& disk, std::uint64_t offset_bytes,
                           std::span<const std::byte> bytes, int host, int machine) {
   if (offset_bytes == kArbitrationOffset) {
     const auto block = DecodeArbitration(bytes);
-    if (!block.ok()) return violate_("a damaged arbitration block is written");
+    if (!block.ok()) {
+      // (A LUN that comes or goes is cleared, and half of such a write may begin here.)
+      if (IsOfTheVolume(disk)) violate_("a damaged arbitration block is written");
+      return;
+    }
     Epoch& known = epochs_[host];
     if (known != block->epoch) ++claims_;
     known = block->epoch;
