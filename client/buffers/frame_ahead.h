@@ -8,9 +8,8 @@
 //   3. All chunks together take at most FileDataOptions::max_frame_bytes. They go when they have
 //      been handed over, when the file is closed by all, was not used for a second or two, or has
 //      changed; and when the player turns elsewhere (Drop).
-//   4. At most kMaxReads chunks are on their way at a time, and kYieldingReads while a program's
-//   own
-//      reads are, or bandwidth is reserved by somebody: those need not stand behind more than that.
+//   4. At most kMaxReads chunks are on their way at a time, but kYieldingReads while a program's
+//      own reads are, or bandwidth is reserved by somebody: those stand behind no more than that.
 // Threads: all methods may be called concurrently.
 #pragma once
 

@@ -29,6 +29,13 @@ constexpr std::uint32_t kMostDelegatedLinks = std::uint32_t{1} << 31;
 // … and a symbolic link with a longer target than PATH_MAX allows.
 constexpr std::size_t kMaxDelegatedTarget = 4095;
 
+// The directory in which the request makes, takes or moves a name.
+std::uint64_t DirectoryOf(const v1::Request& request) {
+  return request.has_create()   ? request.create().parent()
+         : request.has_rename() ? request.rename().parent()
+                                : request.unlink().parent();
+}
+
 v1::Attr RemovedAt(const Attributes& attr, const v1::Time& time) {
   v1::Attr removed = attr.ToProto();
   removed.set_nlink(0);
@@ -209,7 +216,7 @@ void NameCache::AskWhichAreSole(v1::Request& request) {
                                                              (rename.flags() & ~kKnownFlags) == 0
                                                        : !request.unlink().directory();
   if (!could_be_delegated) return;
-  const std::uint64_t parent = request.has_rename() ? rename.parent() : request.unlink().parent();
+  const std::uint64_t parent = DirectoryOf(request);
   MutexLock lock(mutex_);
   Node* const directory = Find(parent);
   if (directory == nullptr || FlagsOf(*directory) != 0) return;
@@ -236,14 +243,13 @@ void NameCache::AddSiblings(std::uint64_t parent, Node& directory, v1::Request& 
 
 // (What has happened here since it was asked, the attributes say.)
 void NameCache::TakeSole(const v1::Request& request, const v1::Reply& reply) {
-  const std::uint64_t parent =
-      request.has_rename() ? request.rename().parent() : request.unlink().parent();
   if (reply.error() != 0) {  // it was not told
     for (const std::uint64_t inode : request.siblings()) {
       if (Node* const child = Find(inode)) child->sole.NoteNotTold();
     }
     return;
   }
+  const std::uint64_t parent = DirectoryOf(request);
   Node* const directory = reply.sole().empty() ? nullptr : Find(parent);
   if (directory == nullptr) return;
   for (const std::uint64_t inode : reply.sole()) {
@@ -280,9 +286,7 @@ void NameCache::TakeReservedInodes(const v1::Request& request, const v1::Reply& 
 }
 
 void NameCache::DelegatedAnswered(const v1::Request& request, const v1::Reply& reply) {
-  const std::uint64_t parent = request.has_create()   ? request.create().parent()
-                               : request.has_rename() ? request.rename().parent()
-                                                      : request.unlink().parent();
+  const std::uint64_t parent = DirectoryOf(request);
   ++space_changes_;
   delegations_.NoteAnswered(parent);
   const std::uint64_t moved = request.delegated().moves();

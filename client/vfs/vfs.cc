@@ -192,8 +192,9 @@ absl::Status Vfs::Rename(const NameIn& from, const NameIn& to, std::uint32_t fla
   rename.set_new_name(to.name.data(), to.name.size());
   rename.set_flags(flags);
   absl::Status status;
-  if (!RenameDelegated(request, caller, victim.has_value()))
+  if (!RenameDelegated(request, caller, victim.has_value())) {
     status = Call(std::move(request), caller).status();
+  }
   if (status.ok() && victim) Remember(*std::move(victim), WallNow());
   return status;
 }

@@ -6,9 +6,8 @@
 // request that has not begun: it has locked no page, and a recall waits for those alone that were
 // let in. Invariants:
 //   1. At most `max_served` are served at a time; those parked come in their order.
-//   2. A caller that gives up one that is parked is answered EINTR, when the kernel says so, or
-//   when
-//      its signal has been seen (client/fuse/request/pending_signals.h).
+//   2. Where a caller gives up one that is parked, it is answered EINTR: when the kernel says so,
+//      or its signal has been seen (client/fuse/request/pending_signals.h).
 //   3. When `max_parked` are, a worker waits with the next one, or that waits in the kernel. Then
 //      the kernel's places may all be taken. Where an invalidation, which may need one, is under
 //      way for `stall_ms`, and no direct request has ended meanwhile, those parked are answered
