@@ -67,6 +67,17 @@ absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord
   return true;
 }
 
+// What a file has ahead of what was written, where nobody may write it.
+absl::StatusOr<bool> FreeAhead(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
+  const bool held = !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED);
+  if (held || record.allocated_blocks() == 0 || !S_ISREG(record.mode()) ||
+      (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) != 0) {
+    return true;
+  }
+  const FileBlock end(DivideUp(record.size_bytes(), ctx.descriptor.block_bytes));
+  return RemoveSomeExtents(ctx, inode, end, kEndOfFileBlocks - end, ctx.steps.reaped);
+}
+
 }  // namespace
 
 void PutOnOrphanList(OpContext& ctx, InodeNumber inode) {
@@ -149,6 +160,10 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
     if (!gone.ok()) return gone.status();
     if (!*gone) return Reaped::kMore;
+  } else {
+    const absl::StatusOr<bool> all = FreeAhead(ctx, inode, record);
+    if (!all.ok()) return all.status();
+    if (!*all) return Reaped::kMore;
   }
   ctx.txn.Delete(schema::OrphanKey(inode));
   return Reaped::kDone;

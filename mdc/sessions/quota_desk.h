@@ -51,6 +51,9 @@ class QuotaDesk {
   AheadTable& ahead() { return ahead_; }
   // Of what had blocks ahead: these are asked for, and have not come back.
   std::set<InodeNumber>& recalled() { return recalled_; }
+  // Of these nobody holds a token, and the controller frees them.
+  std::set<InodeNumber>& freeing() { return freeing_; }
+  bool ahead_comes() const { return !recalled_.empty() || !freeing_.empty(); }
 
  private:
   v1::QuotaStateRecord state_;
@@ -60,6 +63,7 @@ class QuotaDesk {
   LogLimit lines_;
   AheadTable ahead_;
   std::set<InodeNumber> recalled_;
+  std::set<InodeNumber> freeing_;
 };
 
 }  // namespace reel::mdc

@@ -23,9 +23,15 @@ void CoreImpl::NoteAhead(const OpContext& ctx) {
 
 void CoreImpl::RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but) {
   for (const InodeNumber inode : work_.quotas.ahead().Take(ids, but)) {
-    if (holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) continue;
-    SendRecalls(holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE));
-    work_.quotas.recalled().insert(inode);
+    if (!holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) {
+      SendRecalls(holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE));
+      work_.quotas.recalled().insert(inode);
+    } else if (!work_.orphans.Contains(inode)) {
+      // The session gave the token back before it knew of the blocks.
+      work_.orphans.Add(inode);
+      work_.orphans.Queue(inode, OrphanQueue::Place::kFirst);
+      work_.quotas.freeing().insert(inode);
+    }
   }
 }
 
@@ -51,11 +57,15 @@ bool CoreImpl::AwaitQuota(const PendingRef& op, const OpContext& ctx) {
     SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), directory, v1::TOKEN_SHARED));
     reserved = true;
   }
-  if ((!space || work_.quotas.recalled().empty()) && !reserved) return false;
+  if ((!space || !work_.quotas.ahead_comes()) && !reserved) return false;
   allocator_->Abandon();
   outbox_.sync_wish.AskForAll();
   op->blocked_on = kForQuota;
   return true;
+}
+
+void CoreImpl::NoteAheadFreed(InodeNumber inode) {
+  if (work_.quotas.freeing().erase(inode) > 0) parked_.Wake(kForQuota);
 }
 
 // Whoever waits looks again when something has come back.
@@ -67,7 +77,7 @@ void CoreImpl::EndWaitsForQuota() {
   const PendingRef first = parked_.First(kForQuota);
   if (first == nullptr) return;
   const bool over = clock_.NowMs() >= first->quota_until_ms;
-  if (some > 0 || over || work_.quotas.recalled().empty()) parked_.Wake(kForQuota);
+  if (some > 0 || over || !work_.quotas.ahead_comes()) parked_.Wake(kForQuota);
 }
 
 }  // namespace reel::mdc

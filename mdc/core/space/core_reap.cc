@@ -71,6 +71,7 @@ void CoreImpl::NoteOrphanSpace(OpContext& ctx, InodeNumber inode) {
 
 void CoreImpl::FinishReap(InodeNumber inode, OpContext& ctx, const absl::StatusOr<Reaped>& reaped) {
   work_.orphans.EndStep();
+  if (!reaped.ok() || *reaped != Reaped::kMore) NoteAheadFreed(inode);
   if (!reaped.ok()) {
     allocator_->Abandon();
     work_.orphans.Remove(inode);
