@@ -173,6 +173,8 @@ class CoreImpl final : public Core {
   bool AwaitQuota(const PendingRef& op, const OpContext& ctx);
   // What files charged to one of the ids have ahead is to come back, but for one file.
   void RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but);
+  // Of a file that was written under a token which is on its way back, or has come back.
+  void FreeAhead(InodeNumber inode);
   // A step for the inode has come to an end.
   void NoteAheadFreed(InodeNumber inode);
   void EndWaitsForQuota();

@@ -26,13 +26,18 @@ void CoreImpl::RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but) {
     if (!holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) {
       SendRecalls(holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE));
       work_.quotas.recalled().insert(inode);
-    } else if (!work_.orphans.Contains(inode)) {
-      // The session gave the token back before it knew of the blocks.
-      work_.orphans.Add(inode);
-      work_.orphans.Queue(inode, OrphanQueue::Place::kFirst);
-      work_.quotas.freeing().insert(inode);
+    } else {
+      FreeAhead(inode);
     }
   }
+}
+
+// A session may give a token back before it knows of blocks that it got under it.
+void CoreImpl::FreeAhead(InodeNumber inode) {
+  if (work_.orphans.Contains(inode)) return parked_.Wake(kForQuota);
+  work_.orphans.Add(inode);
+  work_.orphans.Queue(inode, OrphanQueue::Place::kFirst);
+  work_.quotas.freeing().insert(inode);
 }
 
 bool CoreImpl::AwaitQuota(const PendingRef& op, const OpContext& ctx) {
@@ -70,14 +75,18 @@ void CoreImpl::NoteAheadFreed(InodeNumber inode) {
 
 // Whoever waits looks again when something has come back.
 void CoreImpl::EndWaitsForQuota() {
-  const auto answered = [this](InodeNumber inode) {
-    return !holdings_.tokens.AnyRecallPending(inode);
-  };
-  const std::size_t some = std::erase_if(work_.quotas.recalled(), answered);
+  std::vector<InodeNumber> answered;
+  for (const InodeNumber inode : work_.quotas.recalled()) {
+    if (!holdings_.tokens.AnyRecallPending(inode)) answered.push_back(inode);
+  }
+  for (const InodeNumber inode : answered) {
+    work_.quotas.recalled().erase(inode);
+    FreeAhead(inode);
+  }
   const PendingRef first = parked_.First(kForQuota);
   if (first == nullptr) return;
   const bool over = clock_.NowMs() >= first->quota_until_ms;
-  if (some > 0 || over || !work_.quotas.ahead_comes()) parked_.Wake(kForQuota);
+  if (over || !work_.quotas.ahead_comes()) parked_.Wake(kForQuota);
 }
 
 }  // namespace reel::mdc
