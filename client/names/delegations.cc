@@ -16,6 +16,9 @@ namespace {
 constexpr std::uint32_t kFirstReserved = 4;
 constexpr std::uint32_t kMoreReserved = 2;
 constexpr std::uint32_t kMostPasses = 4095;
+// Of a file that another session knew the first question has it forget.
+constexpr std::uint32_t kTimesAsked = 2;
+constexpr int kMostFound = 5;  // then kMaxSiblings are asked about at a time
 
 v1::LayoutReply LayoutOf(const v1::ReservedInode& reserved, const v1::Attr& attr) {
   v1::LayoutReply layout;
@@ -51,12 +54,14 @@ bool Delegations::Directory::MayAsk() {
 
 void Delegations::Directory::NoteAsked(bool found) {
   passes_ = found ? 0 : std::min(2 * passes_ + 1, kMostPasses);
+  if (found && delegated()) found_ = std::min(found_ + 1, kMostFound);
 }
 
 void Delegations::Begin(Directory& directory) {
   if (directory.number_ != 0) return;
   directory.number_ = ++last_number_;
   directory.passes_ = directory.passed_ = 0;
+  directory.found_ = 0;
 }
 
 void Delegations::End(Directory& directory) {
@@ -86,7 +91,8 @@ bool Delegations::IsSole(const Directory& directory, const File& file) {
 bool Delegations::AsksWhetherSole(const Directory& directory, File& file) {
   if (!directory.delegated()) return true;
   if (IsSole(directory, file)) return false;
-  return std::exchange(file.asked_in_, directory.number_) != directory.number_;
+  if (std::exchange(file.asked_in_, directory.number_) != directory.number_) file.asked_ = 0;
+  return file.asked_ < kTimesAsked && ++file.asked_ != 0;
 }
 
 void Delegations::NoteAnswered(std::uint64_t inode) {

@@ -48,11 +48,14 @@ class Delegations {
     // Whether to look for files to ask about: after each time that there were none, half as often.
     bool MayAsk();
     void NoteAsked(bool found);
+    // So many files in one request: few at first, since others may lose what they know of them.
+    int MostToAskAbout() const { return 32 << (delegated() ? found_ : 0); }
 
    private:
     friend class Delegations;
     std::uint64_t number_ = 0;               // 0: it is not delegated
     std::uint32_t passes_ = 0, passed_ = 0;  // requests between two looks, and since the last one
+    int found_ = 0;                          // requests that asked about some, at most 5
     std::deque<v1::ReservedInode> reserved_;
   };
   // Of one inode that may have its name in such a directory.
@@ -62,14 +65,15 @@ class Delegations {
     bool removed() const { return removed_; }
     void NoteRemoved() { removed_ = true; }
     // It has, or may have, another name.
-    void NoteOtherName() { sole_in_ = asked_in_ = 0; }
+    void NoteOtherName() { sole_in_ = asked_in_ = asked_ = 0; }
     // It was asked about, and there was no answer.
-    void NoteNotTold() { asked_in_ = 0; }
+    void NoteNotTold() { asked_in_ = asked_ = 0; }
 
    private:
     friend class Delegations;
     std::uint64_t sole_in_ = 0;   // the number of that delegation; 0: in none
     std::uint64_t asked_in_ = 0;  // … under which it was asked whether it is; 0: it was not
+    std::uint32_t asked_ = 0;     // … so often
     bool removed_ = false;
   };
 

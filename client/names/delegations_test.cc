@@ -74,19 +74,36 @@ TEST_F(DelegationsTest, WhereThereIsNothingToAskItIsLookedForMoreRarely) {
   EXPECT_EQ(looks(10, true), 10);
 }
 
+TEST_F(DelegationsTest, MoreAndMoreFilesAreAskedAboutInADelegatedDirectory) {
+  directory_.NoteAsked(true);
+  EXPECT_EQ(directory_.MostToAskAbout(), 32) << "it is not delegated";
+  delegations_.Begin(directory_);
+  EXPECT_EQ(directory_.MostToAskAbout(), 32);
+  directory_.NoteAsked(true);
+  EXPECT_EQ(directory_.MostToAskAbout(), 64);
+  for (int i = 0; i < 10; ++i) directory_.NoteAsked(true);
+  EXPECT_EQ(directory_.MostToAskAbout(), kMaxSiblings);
+  Delegations::End(directory_);
+  delegations_.Begin(directory_);
+  EXPECT_EQ(directory_.MostToAskAbout(), 32);
+}
+
 TEST_F(DelegationsTest, WhatWasNotToldIsAskedAgain) {
   delegations_.Begin(directory_);
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
   EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
   file_.NoteNotTold();
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
 }
 
-TEST_F(DelegationsTest, WhetherAFileIsSoleIsAskedOnceInEachDelegation) {
+TEST_F(DelegationsTest, WhetherAFileIsSoleIsAskedTwiceInEachDelegation) {
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_)) << "no delegation had begun";
   delegations_.Begin(directory_);
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_))
+      << "who knew it may have forgotten it";
   EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
   file_.NoteOtherName();
   EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));

@@ -18,6 +18,8 @@ constexpr std::uint64_t kFirstCookie = 3;
 constexpr std::size_t kListedShare = 8;
 // As many subdirectories are looked at for where a walk has come to.
 constexpr std::ptrdiff_t kWalkLook = 1024;
+// After so many names that had to be asked for, one by one, more of the directory is described.
+constexpr std::uint32_t kMissesOfWalk = 8;
 
 // absl's containers look up by its own string_view, which is not std's in Debian's build.
 absl::string_view Key(const NameKey& name) {
@@ -55,6 +57,17 @@ bool NameCache::TakeLookedUp(std::uint64_t directory) {
   MutexLock lock(mutex_);
   Node* const node = Find(directory);
   return node != nullptr && std::exchange(node->looked_up_in, false);
+}
+
+std::optional<std::uint64_t> NameCache::NoteMissed(std::uint64_t directory, std::string_view name) {
+  MutexLock lock(mutex_);
+  Node* const node = Find(directory);
+  if (node == nullptr || node->described_to == 0) return std::nullopt;
+  const auto entry = FindName(*node, name);
+  if (entry == node->names.end() || entry->second == 0) return std::nullopt;
+  if (++node->missed < kMissesOfWalk) return std::nullopt;
+  node->missed = 0;
+  return node->described_to;
 }
 
 bool NameCache::Holds(std::uint64_t inode) const {
@@ -244,8 +257,17 @@ void NameCache::LookedUp(const v1::Lookup& lookup, const v1::Reply& reply) {
   }
 }
 
+// (Whatever has changed here since: what is skipped so is only not known.)
+void NameCache::NoteDescribed(Node& directory, const v1::ReadDir& request,
+                              const v1::ReadDirReply& listing) {
+  if (!request.attributes() || request.cookie() != directory.described_to) return;
+  const int count = listing.entries_size();
+  directory.described_to = listing.end() || count == 0 ? 0 : listing.entries(count - 1).cookie();
+}
+
 void NameCache::Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing) {
   Node* directory = Find(request.inode());
+  if (directory != nullptr) NoteDescribed(*directory, request, listing);
   // Names may have been made and removed here since it was read.
   if (delegations_.HasUnanswered(request.inode())) directory = nullptr;
   // Whoever lists a very large directory has seldom use for all of it.

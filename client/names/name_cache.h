@@ -102,6 +102,10 @@ class NameCache {
   // Whether a name was looked up in the directory since the last call (false where its token is not
   // held): then whoever lists it wants attributes.
   bool TakeLookedUp(std::uint64_t directory);
+  // A known name of the directory had to be looked up, since nobody knows the attributes that it
+  // leads to. Where that has happened a few times: behind which cookie to list the directory on,
+  // with attributes.
+  std::optional<std::uint64_t> NoteMissed(std::uint64_t directory, std::string_view name);
 
   // ---- what this client changes itself ----
 
@@ -201,6 +205,9 @@ class NameCache {
     KernelViews::View view;
     // A listing from the start, without a gap, has come to this cookie.
     std::uint64_t listed_to = 0;
+    // The same of one with attributes; 0: there is none, or it has come to the end.
+    std::uint64_t described_to = 0;
+    std::uint32_t missed = 0;  // names of which they had to be asked for since
     std::list<std::uint64_t>::iterator use;
   };
 
@@ -270,6 +277,8 @@ class NameCache {
   void KeepPage(Node& directory, std::uint64_t cookie, const v1::ReadDirReply& listing)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsPageKnown(std::uint64_t directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void NoteDescribed(Node& directory, const v1::ReadDir& request,
+                            const v1::ReadDirReply& listing);
   static void NoteSubdirectories(Node& directory, bool from_start, const v1::ReadDirReply& listing);
   void DropPages(Node& directory) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Listed(const v1::ReadDir& request, const v1::ReadDirReply& listing)

@@ -18,9 +18,7 @@
 namespace reel::client {
 namespace {
 
-// Of so many files is asked whether they are sole where the directory is not delegated yet …
-constexpr int kFewSiblings = 32;
-// … and so many names are looked at for some.
+// So many names are looked at for files to ask about.
 constexpr int kMostLookedAt = 8 * kMaxSiblings;
 // Of a rename(2) that is delegated.
 constexpr std::uint32_t kKnownFlags = RENAME_NOREPLACE;
@@ -226,7 +224,7 @@ void NameCache::AskWhichAreSole(v1::Request& request) {
 }
 
 void NameCache::AddSiblings(std::uint64_t parent, Node& directory, v1::Request& request) {
-  const int most = directory.delegation.delegated() ? kMaxSiblings : kFewSiblings;
+  const int most = directory.delegation.MostToAskAbout();
   int looked_at = 0;
   for (const auto& [name, inode] : directory.names) {
     if (++looked_at > kMostLookedAt || request.siblings_size() >= most) return;

@@ -19,11 +19,18 @@ void ListingPrefetch::Follow(std::uint64_t directory, const v1::ReadDirReply& be
   if (beginning.entries_size() < 2 || beginning.entries(1).name() != "..") return;
   const std::uint64_t parent = beginning.entries(1).inode();
   for (const std::uint64_t next : names_.NextOfWalk(parent, directory, kSiblings)) {
-    Ask(next, credentials);
+    Ask(next, 0, credentials);
   }
 }
 
-void ListingPrefetch::Ask(std::uint64_t directory, const v1::Credentials& credentials) {
+void ListingPrefetch::NoteMissed(std::uint64_t directory, std::string_view name,
+                                 const v1::Credentials& credentials) {
+  const std::optional<std::uint64_t> cookie = names_.NoteMissed(directory, name);
+  if (cookie) Ask(directory, *cookie, credentials);
+}
+
+void ListingPrefetch::Ask(std::uint64_t directory, std::uint64_t cookie,
+                          const v1::Credentials& credentials) {
   {
     MutexLock lock(under_way_->mutex);
     if (under_way_->directories.size() >= kUnderWay) return;
@@ -33,6 +40,7 @@ void ListingPrefetch::Ask(std::uint64_t directory, const v1::Credentials& creden
   *request.mutable_credentials() = credentials;
   v1::ReadDir& read = *request.mutable_read_dir();
   read.set_inode(directory);
+  read.set_cookie(cookie);
   read.set_limit_bytes(page_bytes_);
   read.set_attributes(true);
   session_.Start(std::move(request),

@@ -4,13 +4,16 @@
 // A walk (find, du, rsync, tar) lists the subdirectories of a directory in the order in which the
 // listing of that has them. Who does so twice running, or begins with the first, is taken for one:
 // then the next of them, and the first one within, are asked for while it still looks at what the
-// last has. What is brought is the name cache's, like every listing.
+// last has. Who looks up name after name of a directory of which only names are known (a listing
+// that the kernel wants without attributes) has the next part of it described. What is brought is
+// the name cache's, like every listing.
 // Threads: all methods may be called concurrently.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -33,6 +36,9 @@ class ListingPrefetch {
   // Somebody has begun to read the directory, whose listing begins so.
   void Follow(std::uint64_t directory, const v1::ReadDirReply& beginning,
               const v1::Credentials& credentials);
+  // A name of the directory was not found in the name cache.
+  void NoteMissed(std::uint64_t directory, std::string_view name,
+                  const v1::Credentials& credentials);
   // Waits until a request for the beginning of the directory's listing that is under way has been
   // answered, if there is one. EINTR.
   absl::Status Await(std::uint64_t directory, const Interrupt* interrupt);
@@ -47,7 +53,7 @@ class ListingPrefetch {
     CondVar changed;
     std::set<std::uint64_t> directories ABSL_GUARDED_BY(mutex);
   };
-  void Ask(std::uint64_t directory, const v1::Credentials& credentials);
+  void Ask(std::uint64_t directory, std::uint64_t cookie, const v1::Credentials& credentials);
 
   Session& session_;
   NameCache& names_;

@@ -26,6 +26,7 @@ class SilentSession : public Session {
   void Start(v1::Request request, std::function<void(const absl::StatusOr<v1::Reply>&)> on_done,
              std::uint64_t, bool) override {
     asked.push_back(request.read_dir().inode());
+    cookies.push_back(request.read_dir().cookie());
     dones.push_back(std::move(on_done));
   }
   bool LeaseHolds() const override { return true; }
@@ -33,7 +34,7 @@ class SilentSession : public Session {
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void Shutdown() override {}
 
-  Inodes asked;
+  Inodes asked, cookies;
   std::vector<std::function<void(const absl::StatusOr<v1::Reply>&)>> dones;
 
  private:
@@ -122,6 +123,34 @@ TEST_F(ListingPrefetchTest, AChangedDirectorysListingIsForgotten) {
   Bring(kParent, 1, {10, 11, 12});
   names_.OnRecall(kParent);
   EXPECT_EQ(Read(10), Inodes{});
+}
+
+// The kernel lists the rest of a large directory without attributes.
+TEST_F(ListingPrefetchTest, WhoLooksUpNameAfterNameHasTheNextPartDescribed) {
+  v1::Request beginning;
+  beginning.mutable_read_dir()->set_inode(kParent);
+  beginning.mutable_read_dir()->set_attributes(true);
+  v1::Reply part;
+  *part.mutable_read_dir() = Listing(kParent, 1, {10, 11, 12});
+  part.mutable_read_dir()->set_end(false);
+  Bring(kParent, 1, {});
+  names_.OnReply(beginning, part);
+  const auto ask = [&](int times, const char* name = "d10") {
+    session_.asked.clear();
+    for (int i = 0; i < times; ++i) prefetch_.NoteMissed(kParent, name, v1::Credentials());
+    return session_.asked;
+  };
+  EXPECT_EQ(ask(100, "absent"), Inodes{});
+  EXPECT_EQ(ask(7), Inodes{});
+  session_.cookies.clear();
+  EXPECT_EQ(ask(1), (Inodes{kParent}));
+  EXPECT_EQ(session_.cookies, (Inodes{6}));
+  EXPECT_EQ(ask(100), Inodes{}) << "it is under way";
+  AnswerAll();
+  beginning.mutable_read_dir()->set_cookie(6);
+  part.mutable_read_dir()->set_end(true);
+  names_.OnReply(beginning, part);
+  EXPECT_EQ(ask(100), Inodes{}) << "that was the end";
 }
 
 TEST_F(ListingPrefetchTest, WaitsForAPrefetchUnderWay) {

@@ -154,6 +154,7 @@ absl::StatusOr<Attributes> Vfs::Lookup(const NameIn& at, const Caller& caller) {
     sequence_ahead_.NoteLookup(at.parent, at.name, found->attr.inode, found->attr.mode);
     return Overlaid(found->attr);
   }
+  listing_prefetch_.NoteMissed(at.parent, at.name, caller.credentials);
   v1::Request request;
   v1::Lookup& lookup = *request.mutable_lookup();
   lookup.set_parent(at.parent);

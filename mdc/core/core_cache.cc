@@ -35,7 +35,8 @@ void CoreImpl::GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply)
   }
 }
 
-void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply) {
+void CoreImpl::FillChanged(const Pending& op, OpContext& ctx, v1::Reply& reply) {
+  const Session& session = *sessions_.Find(op.session);
   for (const InodeNumber inode : ctx.txn.ChangedInodes()) {
     if (holdings_.attr_tokens.Held(session.id, inode) == v1::TOKEN_NONE) continue;
     const v1::InodeRecord& record = **ctx.txn.Inode(inode);
@@ -57,7 +58,10 @@ void CoreImpl::FillChanged(const Session& session, OpContext& ctx, v1::Reply& re
   }
   for (const InodeNumber inode : ctx.txn.DeletedInodes()) {
     // No name leads there any more: nobody has to wait until the others know, too.
-    SendAttrRecalls(holdings_.attr_tokens.RecallOthers(session.id, inode, v1::TOKEN_NONE));
+    const std::vector<Recall> recalls =
+        holdings_.attr_tokens.RecallOthers(session.id, inode, v1::TOKEN_NONE);
+    if (!recalls.empty()) RecallSiblings(op, inode);
+    SendAttrRecalls(recalls);
     if (holdings_.attr_tokens.Held(session.id, inode) != v1::TOKEN_NONE) {
       reply.add_changed()->set_inode(inode.value());
     }

@@ -62,17 +62,34 @@ void CoreImpl::GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& re
   TellSole(op, reply);
 }
 
+bool CoreImpl::AsksForSiblings(const Pending& op) const {
+  const v1::Request& request = op.request;
+  if (request.siblings().empty()) return false;
+  const InodeNumber parent(request.has_rename() ? request.rename().parent()
+                                                : request.unlink().parent());
+  return holdings_.attr_tokens.Held(op.session, parent) == v1::TOKEN_EXCLUSIVE &&
+         !holdings_.attr_tokens.RecallPending(op.session, parent);
+}
+
+// Another session knows the file that a change of names in a delegated directory is about: it is
+// likely to know the next ones, too, and to look at none of them. Its answers come in the order of
+// the recalls, that for the file itself at last.
+void CoreImpl::RecallSiblings(const Pending& op, InodeNumber file) {
+  if (!AsksForSiblings(op)) return;
+  const int most = std::min(op.request.siblings_size(), kMaxSiblings);
+  for (int i = 0; i < most; ++i) {
+    const InodeNumber inode(op.request.siblings(i));
+    if (inode != file && holdings_.attr_tokens.Held(op.session, inode) != v1::TOKEN_NONE) {
+      SendAttrRecalls(holdings_.attr_tokens.RecallOthers(op.session, inode, v1::TOKEN_NONE));
+    }
+  }
+}
+
 // Whoever else wants to look at one of them waits for the recall of their directory, by which the
 // session learns that they are sole no more.
 void CoreImpl::TellSole(const Pending& op, v1::Reply& reply) const {
   const v1::Request& request = op.request;
-  const InodeNumber parent(request.has_rename() ? request.rename().parent()
-                                                : request.unlink().parent());
-  if (request.siblings().empty() ||
-      holdings_.attr_tokens.Held(op.session, parent) != v1::TOKEN_EXCLUSIVE ||
-      holdings_.attr_tokens.RecallPending(op.session, parent)) {
-    return;
-  }
+  if (!AsksForSiblings(op)) return;
   const int most = std::min(request.siblings_size(), kMaxSiblings);
   for (int i = 0; i < most; ++i) {
     const InodeNumber inode(request.siblings(i));

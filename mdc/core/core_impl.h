@@ -329,7 +329,7 @@ class CoreImpl final : public Core {
   // Grants attribute tokens of what the reply describes, and says so in it.
   void GrantCaching(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Says what became of inodes that the session caches, and forgets tokens of those that are gone.
-  void FillChanged(const Session& session, OpContext& ctx, v1::Reply& reply);
+  void FillChanged(const Pending& op, OpContext& ctx, v1::Reply& reply);
 
   // core_delegations.cc
   // Blocks the operation while another session holds alone what it has looked at.
@@ -343,6 +343,9 @@ class CoreImpl final : public Core {
   // Grants the directories that the operation has changed exclusively, and what may be made in
   // them, where the request asks for that; and says so in the reply.
   void GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply);
+  // Whether the request asks which files beside it are sole, and the session may know.
+  bool AsksForSiblings(const Pending& op) const;
+  void RecallSiblings(const Pending& op, InodeNumber file);
   void TellSole(const Pending& op, v1::Reply& reply) const;
   void GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Lets others look at directories in which nothing was made for long.

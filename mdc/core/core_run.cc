@@ -314,6 +314,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
       if (!holdings_.attr_tokens.OthersAtMost(op->session, *ctx.blocked.on, v1::TOKEN_SHARED)) {
         delegations_.shared().Note(*ctx.blocked.on, clock_.NowMs());
       }
+      RecallSiblings(*op, *ctx.blocked.on);
       SendAttrRecalls(
           holdings_.attr_tokens.RecallOthers(op->session, *ctx.blocked.on, ctx.blocked.at_most));
     } else {
@@ -373,7 +374,7 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
     // Stored too: who asks once more has to learn that the blocks are others than it was told.
     if (op.request.has_replay()) reply.set_replayed(true);
     if (slot != nullptr) slot->reply = StoredForm(reply);
-    FillChanged(session, ctx, reply);
+    FillChanged(op, ctx, reply);
     // Ahead of the reply: nothing is made there any more by the time that its caller goes on.
     for (const InodeNumber inode : ctx.effects.stale_reservations) {
       SendAttrRecalls(holdings_.attr_tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_SHARED));

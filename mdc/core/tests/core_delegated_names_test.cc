@@ -38,6 +38,43 @@ TEST_F(DelegatedNamesTest, OnlyWhatNobodyElseKnowsIsSole) {
   EXPECT_THAT(a_.last_.sole(), IsEmpty());
 }
 
+// Who knows the file that is renamed or removed knows the next ones, too.
+TEST_F(DelegatedNamesTest, WhatAnotherSessionKnowsOfSiblingsIsTakenWithTheFilesOwn) {
+  const std::uint64_t first = b_.Create("one"), second = b_.Create("two");
+  const std::uint64_t third = b_.Create("three"), fourth = b_.Create("four");
+  EXPECT_EQ(b_.Do(Client::AttrReturnOf({kRoot})), 0);
+  HoldRoot(a_);
+  for (const char* name : {"one", "two", "three"}) EXPECT_EQ(a_.Do(Client::LookupOf(name)), 0);
+  b_.attr_recalls_.clear();
+  v1::Request rename;
+  rename.mutable_rename()->set_parent(kRoot);
+  rename.mutable_rename()->set_name("one");
+  rename.mutable_rename()->set_new_parent(kRoot);
+  rename.mutable_rename()->set_new_name("first one");
+  rename.add_siblings(second);
+  rename.add_siblings(fourth);
+  const std::uint64_t renamed = a_.SendIn(2, rename);
+  harness_.Run();
+  EXPECT_THAT(b_.attr_recalls_, ElementsAre(second, first)) << "a_ does not know the fourth";
+  EXPECT_FALSE(a_.Answered(renamed));
+  EXPECT_EQ(b_.Do(Client::AttrReturnOf({second, first})), 0);
+  harness_.Run();
+  EXPECT_EQ(a_.Answer(renamed).error(), 0);
+  EXPECT_THAT(a_.Answer(renamed).sole(), ElementsAre(second));
+
+  // A file that goes at once waits for nobody; the next request finds the others sole.
+  b_.attr_recalls_.clear();
+  v1::Request unlink = Client::UnlinkOf("two");
+  unlink.add_siblings(third);
+  EXPECT_EQ(a_.Do(unlink, true), 0);
+  EXPECT_THAT(b_.attr_recalls_, IsEmpty()) << "it does not know that one any more";
+  unlink = Client::UnlinkOf("three");
+  unlink.add_siblings(first);
+  EXPECT_EQ(a_.Do(unlink, true), 0);
+  EXPECT_THAT(b_.attr_recalls_, ElementsAre(third));
+  EXPECT_THAT(a_.last_.sole(), ElementsAre(first));
+}
+
 TEST_F(DelegatedNamesTest, ADelegatedRenameHasTheClientsOutcome) {
   HoldRoot(a_);
   const std::uint64_t first = a_.last_.entry().attr().inode();
