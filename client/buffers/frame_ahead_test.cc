@@ -117,11 +117,13 @@ TEST_F(FrameAheadTest, ARecallDropsIt) {
   const std::uint64_t inode = MakeFrame();
   const auto reader = cluster_.Mount();
   ASSERT_EQ(LookAhead(*reader, inode), 0);
+  ASSERT_TRUE(reader->data().Open(inode, false, {}).ok());  // else nothing of it would be kept
   const auto writer = cluster_.Mount();
   writer->Write(inode, 0, Bytes('n'));
-  AwaitNoMemory(*reader);
   EXPECT_EQ(ReadAll(*reader, inode), Bytes('n'));
   EXPECT_EQ(Counts(*reader).frame_reads, 0u);
+  AwaitNoMemory(*reader);
+  reader->data().Close(inode);
 }
 
 TEST_F(FrameAheadTest, AWriteOfThisHostDropsIt) {
