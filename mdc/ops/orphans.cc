@@ -142,7 +142,8 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
     return Reaped::kDone;
   }
   v1::InodeRecord& record = **found;
-  if (record.truncated_from() != 0) {
+  const bool truncated = record.truncated_from() != 0;
+  if (truncated) {
     const FileBlock first(record.truncated_from() - 1);
     const absl::StatusOr<bool> all =
         RemoveSomeExtents(ctx, inode, first, kEndOfFileBlocks - first, ctx.steps.reaped);
@@ -160,7 +161,7 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
     if (!gone.ok()) return gone.status();
     if (!*gone) return Reaped::kMore;
-  } else {
+  } else if (!truncated) {
     const absl::StatusOr<bool> all = FreeAhead(ctx, inode, record);
     if (!all.ok()) return all.status();
     if (!*all) return Reaped::kMore;
