@@ -236,6 +236,13 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
   *reply.mutable_attr()->mutable_attr() = file.attr;
 }
 
+void FakeMdc::NoteReads(const v1::Accessed& accessed) {
+  for (const v1::Accessed::Read& read : accessed.reads()) {
+    const auto file = files_.find(read.inode());
+    if (file != files_.end()) *file->second.attr.mutable_atime() = read.time();
+  }
+}
+
 void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply) {
   File& file = files_.at(allocate.inode());
   if (!Holds(file, session.id)) {
