@@ -147,6 +147,21 @@ TEST(FileAttributesTest, AccessTimesOfManyFilesAreToldTogether) {
   EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kSetAttr), 0u);
 }
 
+TEST(FileAttributesTest, WhatIsReadAgainWhileItIsToldOfGoesWithLaterMessages) {
+  DataCluster cluster({.data = {.atime = AtimePolicy::kStrict, .commit_age_ms = 60'000}});
+  auto client = cluster.Mount();
+  std::vector<std::uint64_t> inodes;
+  for (int i = 0; i < 2 * kMaxReads - 1; ++i) inodes.push_back(cluster.mdc().CreateFile());
+  cluster.mdc().HoldReplies(v1::Request::kAccessed);
+  for (int i = 0; i < kMaxReads; ++i) client->Read(inodes[i], 0, 4);
+  for (const std::uint64_t inode : inodes) client->Read(inode, 0, 4);
+  cluster.mdc().ReleaseReplies();
+  client.reset();
+  for (const std::uint64_t inode : inodes) {
+    EXPECT_GT(cluster.mdc().AttrOf(inode).atime().seconds(), 0);
+  }
+}
+
 // By a controller of an earlier release.
 TEST(FileAttributesTest, AnAccessTimeIsSentOnceUntilTheFileChanges) {
   DataCluster cluster({.mdc = {.features = 0}});

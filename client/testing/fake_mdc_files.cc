@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::client {
 namespace {
@@ -237,6 +238,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
 }
 
 void FakeMdc::NoteReads(const v1::Accessed& accessed) {
+  if (accessed.reads_size() > kMaxReads) RecordMistake("more access times than a message takes");
   for (const v1::Accessed::Read& read : accessed.reads()) {
     const auto file = files_.find(read.inode());
     if (file != files_.end()) *file->second.attr.mutable_atime() = read.time();

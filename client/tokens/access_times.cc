@@ -46,16 +46,26 @@ void AccessTimes::TellAll() {
 }
 
 void AccessTimes::Tell(const std::vector<FileRef>& files) {
+  const std::size_t most = context_.session->takes_reads_together() ? kMaxReads : 1;
   std::vector<Told> reads;
+  const auto send = [&] {
+    if (most > 1) {
+      TellTogether(reads);
+    } else {
+      TellOne(reads.front());
+    }
+    reads.clear();
+  };
   for (const FileRef& file : files) {
-    MutexLock lock(file->mutex);
-    if (const std::optional<v1::Time> time = file->access.BeginSending()) {
+    {
+      MutexLock lock(file->mutex);
+      const std::optional<v1::Time> time = file->access.BeginSending();
+      if (!time) continue;
       reads.push_back({file, *time});
     }
+    if (reads.size() == most) send();
   }
-  if (reads.empty()) return;
-  if (context_.session->takes_reads_together()) return TellTogether(reads);
-  for (const Told& read : reads) TellOne(read);
+  if (!reads.empty()) send();
 }
 
 void AccessTimes::TellTogether(const std::vector<Told>& reads) {

@@ -5,7 +5,7 @@
 // Invariants:
 //   1. What waits here is told of with the message that it fills, or kPatienceSeconds after the
 //      first of it began to wait, or at the end.
-//   2. Less than a message's worth waits.
+//   2. Less than a message's worth waits, but for what was read again while it was told of.
 // To a controller that does not know such messages each is told by one of its own, at once.
 // Threads: all methods may be called concurrently. Lock order: a FileState, or this; never both.
 #pragma once

@@ -15,7 +15,8 @@ def pages(fd, size):
     with mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE) as area:
         start = ctypes.c_char.from_buffer(area)
         present = (ctypes.c_ubyte * (size // mmap.PAGESIZE))()
-        failed = LIBC.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size), present)
+        failed = LIBC.mincore(ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size),
+                              present)
         del start
         assert failed == 0, os.strerror(ctypes.get_errno())
         return sum(byte & 1 for byte in present)
