@@ -39,6 +39,8 @@ std::uint64_t SpokenFeatures(const ProtocolRange& range);
 inline constexpr std::size_t kMaxReservedInodes = 16;
 // Of so many files a request asks whether they are sole (Request.siblings).
 inline constexpr int kMaxSiblings = 1024;
+// Of an Accessed.
+inline constexpr int kMaxReads = 64;
 // The most that a new file gets before anything is written, in bytes.
 inline constexpr std::uint64_t kMaxNewFileBytes = std::uint64_t{1} << 20;
 

@@ -135,6 +135,8 @@ const char* NameOf(v1::Request::OpCase op) {
       return "stat_fs";
     case v1::Request::kSync:
       return "sync";
+    case v1::Request::kAccessed:
+      return "accessed";
     case v1::Request::kAttrReturn:
       return "attr_return";
     case v1::Request::kOpen:
@@ -227,6 +229,10 @@ RequestKind KindOf(const v1::Request& request) {
       return {kRead, kNone, {}, {}};
     case v1::Request::kSync:
       return {kPlain, kNone, {}, {}};
+    // (Without a slot: done twice it is done once, and a controller that does not know it has none
+    // to go on with.)
+    case v1::Request::kAccessed:
+      return {kChangesVolume, kNone, {}, {}};
     case v1::Request::kAttrReturn:
       return {kRead | kOfStream | kBrief, kNone, {}, {}};
     // Of files. (A close is void with no session: of an unknown open it does nothing, and one of an

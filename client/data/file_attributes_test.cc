@@ -123,8 +123,48 @@ TEST(FileAttributesTest, AFileIsNotMovedWhileItsCommitIsOnItsWay) {
   EXPECT_EQ(move(), 7u);
 }
 
+// The last file of a message sends it, as does the end.
+TEST(FileAttributesTest, AccessTimesOfManyFilesAreToldTogether) {
+  DataCluster cluster({.data = {.commit_age_ms = 60'000}});
+  auto client = cluster.Mount();
+  std::vector<std::uint64_t> inodes;
+  for (int i = 0; i <= kMaxReads; ++i) {
+    inodes.push_back(cluster.mdc().CreateFile());
+    client->Write(inodes.back(), 0, "text");
+  }
+  const auto told = [&] { return cluster.mdc().CountOf(v1::Request::kAccessed); };
+  for (int i = 0; i < kMaxReads; ++i) {
+    client->Read(inodes[i], 0, 4);
+    client->Read(inodes[i], 0, 4);
+  }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (told() == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_GT(cluster.mdc().AttrOf(inodes[0]).atime().seconds(), 0);
+  EXPECT_LE(told(), 2u) << "one, or a second where they had waited long";
+  client->Read(inodes[kMaxReads], 0, 4);
+  client.reset();
+  EXPECT_GT(cluster.mdc().AttrOf(inodes[kMaxReads]).atime().seconds(), 0);
+  EXPECT_EQ(cluster.mdc().CountOf(v1::Request::kSetAttr), 0u);
+}
+
+TEST(FileAttributesTest, WhatIsReadAgainWhileItIsToldOfGoesWithLaterMessages) {
+  DataCluster cluster({.data = {.atime = AtimePolicy::kStrict, .commit_age_ms = 60'000}});
+  auto client = cluster.Mount();
+  std::vector<std::uint64_t> inodes;
+  for (int i = 0; i < 2 * kMaxReads - 1; ++i) inodes.push_back(cluster.mdc().CreateFile());
+  cluster.mdc().HoldReplies(v1::Request::kAccessed);
+  for (int i = 0; i < kMaxReads; ++i) client->Read(inodes[i], 0, 4);
+  for (const std::uint64_t inode : inodes) client->Read(inode, 0, 4);
+  cluster.mdc().ReleaseReplies();
+  client.reset();
+  for (const std::uint64_t inode : inodes) {
+    EXPECT_GT(cluster.mdc().AttrOf(inode).atime().seconds(), 0);
+  }
+}
+
+// By a controller of an earlier release.
 TEST(FileAttributesTest, AnAccessTimeIsSentOnceUntilTheFileChanges) {
-  DataCluster cluster({});
+  DataCluster cluster({.mdc = {.features = 0}});
   const std::uint64_t inode = cluster.mdc().CreateFile();
   const auto client = cluster.Mount();
   const auto reported = [&](std::uint64_t times) {

@@ -6,8 +6,7 @@
 namespace reel::client {
 namespace {
 
-constexpr int kReclaimEntries = 4'096;          // in one message
-constexpr std::size_t kMostAccessesSent = 256;  // a second
+constexpr int kReclaimEntries = 4'096;  // in one message
 
 }  // namespace
 
@@ -67,7 +66,7 @@ std::vector<v1::Reclaim> FileDataImpl::CollectReclaims() {
 // is held.
 void FileDataImpl::Reap() {
   std::vector<FileRef> files = context_.table.All();
-  access_times_.Report(files, kMostAccessesSent);
+  access_times_.TellOld();
   const std::uint32_t now = context_.table.Tick();
   Uses holders;
   Uses unreported;
@@ -142,7 +141,7 @@ absl::Status FileDataImpl::Stop() {
   if (std::exchange(stopped_, true) || !started_) return absl::OkStatus();
   // What is left in memory is not held back: it would be lost after a while.
   context_.gate.Stop();
-  access_times_.Report(context_.table.All());
+  access_times_.TellAll();
   context_.paths->GiveUpAt(context_.clock.NowMs() + context_.options.stop_timeout_ms / 2);
   absl::Status status = committer_.SyncAll(context_.options.stop_timeout_ms);
   if (!status.ok()) {

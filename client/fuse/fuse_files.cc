@@ -26,10 +26,15 @@ std::uint64_t UnchangedSeconds(const v1::Attr& attr) {
 OpenMode ModeOf(const Request& request, int flags, const v1::Attr& attr) {
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
   const bool large = attr.size_bytes() > kKeptBytes;  // of others it does not matter
-  return {.direct = OpensDirect(request.cache(), FuseSession::MapsDirectFiles(),
-                                {flags, attr.size_bytes(), UnchangedSeconds(attr),
-                                 reads && large && request.vfs().IsReadInPieces(attr.inode())}),
-          .keeps_pages = reads && request.vfs().PagesAreGood(attr.inode())};
+  const Vfs& vfs = request.vfs();
+  return {
+      .direct = OpensDirect(request.cache(), FuseSession::MapsDirectFiles(),
+                            {.flags = flags,
+                             .size_bytes = attr.size_bytes(),
+                             .unchanged_seconds = UnchangedSeconds(attr),
+                             .read_in_pieces = reads && large && vfs.IsReadInPieces(attr.inode()),
+                             .played = !reads || !large || vfs.MayBePlayed(attr.inode())}),
+      .keeps_pages = reads && request.vfs().PagesAreGood(attr.inode())};
 }
 
 void CloseFile(const Request& request, std::uint64_t inode) {

@@ -12,7 +12,8 @@ bool OpensDirect(CacheChoice choice, bool direct_io_mmap, const OpenRequest& req
   if ((request.flags & O_APPEND) != 0) return true;
   if (choice == CacheChoice::kPageCache) return false;
   const bool reads = (request.flags & O_ACCMODE) == O_RDONLY;
-  const bool again = request.size_bytes <= kKeptBytes || request.read_in_pieces;
+  const std::uint64_t kept_bytes = request.played ? kKeptBytes : kStreamBytes;
+  const bool again = request.size_bytes <= kept_bytes || request.read_in_pieces;
   if (reads && again && request.unchanged_seconds >= kSettledSeconds) return false;
   if (direct_io_mmap) return true;
   // A mapping needs read access.

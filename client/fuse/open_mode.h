@@ -23,12 +23,16 @@ struct OpenRequest {
   std::uint64_t size_bytes = 0;
   std::uint64_t unchanged_seconds = 0;  // since its bytes were last changed
   bool read_in_pieces = false;          // by programs of this host, so far
+  bool played = true;                   // a frame of a sequence that is being played, perhaps
 };
 
-// Larger files are streams: they gain nothing from the page cache.
+// Larger files are streams: to be read once, and through the page cache at 0.6 of the rate. Of a
+// smaller one that may be some 20 ms, once; by small pieces past the cache it would be 20 times as
+// long as through it, and what is read again comes from there three times as fast. Which of these a
+// program will do nobody knows at its open.
 inline constexpr std::uint64_t kStreamBytes = std::uint64_t{64} << 20;
-// Files up to that size are read again and again, by compilers, searches and scripts: their pages
-// are kept.
+// Files up to that size are read again and again, by compilers, searches and scripts; larger ones
+// may be frames, of which each 20 ms count.
 inline constexpr std::uint64_t kKeptBytes = std::uint64_t{1} << 20;
 // What was changed just now may be growing: a reader that keeps pages of it would have to give them
 // up with each write.

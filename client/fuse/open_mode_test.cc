@@ -20,6 +20,7 @@ TEST(OpenMode, Table) {
     bool direct;
     std::uint64_t unchanged_seconds = kSettledSeconds;
     bool read_in_pieces = false;
+    bool played = true;
   } rows[] = {
       {CacheChoice::kAuto, kMmap, O_RDONLY, kSmall, kCached},
       {CacheChoice::kAuto, kMmap, O_RDONLY, kKeptBytes, kCached},
@@ -27,6 +28,11 @@ TEST(OpenMode, Table) {
       {CacheChoice::kAuto, kMmap, O_RDONLY, kSmall, kDirect, kSettledSeconds - 1},
       {CacheChoice::kAuto, kMmap, O_RDONLY, kLarge, kCached, kSettledSeconds, true},
       {CacheChoice::kAuto, kMmap, O_RDONLY, kLarge, kDirect, kSettledSeconds - 1, true},
+      {CacheChoice::kAuto, kMmap, O_RDONLY, kStreamBytes, kCached, kSettledSeconds, false, false},
+      {CacheChoice::kAuto, kMmap, O_RDONLY, kStreamBytes, kDirect, kSettledSeconds - 1, false,
+       false},
+      {CacheChoice::kAuto, kMmap, O_RDONLY, kLarge, kDirect, kSettledSeconds, false, false},
+      {CacheChoice::kAuto, kMmap, O_RDWR, kStreamBytes, kDirect, kSettledSeconds, false, false},
       {CacheChoice::kAuto, kMmap, O_RDWR, kLarge, kDirect, kSettledSeconds, true},
       {CacheChoice::kAuto, kMmap, O_RDONLY | O_DIRECT, kSmall, kDirect},
       {CacheChoice::kAuto, kMmap, O_RDWR, kSmall, kDirect},
@@ -46,7 +52,8 @@ TEST(OpenMode, Table) {
       {CacheChoice::kPageCache, kMmap, O_WRONLY | O_APPEND, kSmall, kDirect},
   };
   for (const auto& row : rows) {
-    const OpenRequest request{row.flags, row.size_bytes, row.unchanged_seconds, row.read_in_pieces};
+    const OpenRequest request{row.flags, row.size_bytes, row.unchanged_seconds, row.read_in_pieces,
+                              row.played};
     EXPECT_EQ(OpensDirect(row.choice, row.direct_io_mmap, request), row.direct)
         << "choice " << static_cast<int>(row.choice) << ", mmap " << row.direct_io_mmap
         << ", flags " << row.flags << ", size " << row.size_bytes;

@@ -1,7 +1,5 @@
 #include "client/inode/access_time.h"
 
-#include <utility>
-
 #include "proto/times.h"
 
 namespace reel::client {
@@ -18,14 +16,19 @@ void AccessTime::Show(v1::Attr& attributes) const {
   if (accessed_ && Later(*accessed_, attributes.atime())) *attributes.mutable_atime() = *accessed_;
 }
 
-std::optional<v1::Time> AccessTime::BeginSending(std::uint32_t tick) {
-  if (!accessed_ || std::exchange(sending_, true)) return std::nullopt;
-  sent_tick_ = tick;
+bool AccessTime::BeginWaiting() {
+  if (!accessed_ || stage_ != Stage::kNone) return false;
+  stage_ = Stage::kWaiting;
+  return true;
+}
+
+std::optional<v1::Time> AccessTime::BeginSending() {
+  stage_ = accessed_ ? Stage::kSent : Stage::kNone;
   return accessed_;
 }
 
 void AccessTime::Sent(const v1::Time& time) {
-  sending_ = false;
+  stage_ = Stage::kNone;
   if (accessed_ && !Later(*accessed_, time)) accessed_.reset();
 }
 

@@ -1,7 +1,8 @@
 // The last read of a file, until the controller knows of it.
 //
 // Invariants:
-//   1. One message about it is under way at a time. A read meanwhile is told with a later one.
+//   1. It waits at one place to be told, or one message about it is under way. A read meanwhile is
+//      told with a later one.
 //   2. A time is kept until the controller has been told of it, or of a later one.
 // Threads: externally synchronised, by the file's mutex.
 #pragma once
@@ -23,16 +24,18 @@ class AccessTime {
   bool any() const { return accessed_.has_value(); }
   void Show(v1::Attr& attributes) const;
 
-  // The time to tell; none where there is none, or a message is under way. `tick`: FileTable's.
-  std::optional<v1::Time> BeginSending(std::uint32_t tick);
-  bool WasSent(std::uint32_t tick) const { return sent_tick_ == tick; }
+  // True: it is to wait for its message from now on, and does not yet.
+  bool BeginWaiting();
+  // The end of that: the time to tell now; none where it has been forgotten.
+  std::optional<v1::Time> BeginSending();
   // The controller knows of that time (or will not be told).
   void Sent(const v1::Time& time);
 
  private:
+  enum class Stage : std::uint8_t { kNone, kWaiting, kSent };
+
   std::optional<v1::Time> accessed_;
-  bool sending_ = false;
-  std::uint32_t sent_tick_ = 0;  // when that was begun last
+  Stage stage_ = Stage::kNone;
 };
 
 }  // namespace reel::client

@@ -47,18 +47,29 @@ TEST(AccessTime, ShowsWhatIsLater) {
 
 TEST(AccessTime, OneMessageIsUnderWay) {
   AccessTime access;
-  EXPECT_FALSE(access.BeginSending(1)) << "nothing to tell";
+  EXPECT_FALSE(access.BeginWaiting()) << "nothing to tell";
   access.Note(AtimePolicy::kStrict, ReadAt(100, 50), At(110));
-  EXPECT_EQ(access.BeginSending(1)->seconds(), 110);
-  EXPECT_TRUE(access.WasSent(1));
+  EXPECT_TRUE(access.BeginWaiting());
+  EXPECT_FALSE(access.BeginWaiting()) << "it waits already";
+  EXPECT_EQ(access.BeginSending()->seconds(), 110);
   access.Note(AtimePolicy::kStrict, ReadAt(100, 50), At(111));
-  EXPECT_FALSE(access.BeginSending(2));
-  EXPECT_FALSE(access.WasSent(2));
+  EXPECT_FALSE(access.BeginWaiting()) << "a message is under way";
   access.Sent(At(110));
   EXPECT_TRUE(access.any()) << "it was read since";
-  EXPECT_EQ(access.BeginSending(2)->seconds(), 111);
+  EXPECT_TRUE(access.BeginWaiting());
+  EXPECT_EQ(access.BeginSending()->seconds(), 111);
   access.Sent(At(111));
   EXPECT_FALSE(access.any());
+}
+
+TEST(AccessTime, WhatIsForgottenIsNotTold) {
+  AccessTime access;
+  access.Note(AtimePolicy::kStrict, ReadAt(100, 50), At(110));
+  EXPECT_TRUE(access.BeginWaiting());
+  access.Forget();
+  EXPECT_FALSE(access.BeginSending());
+  access.Note(AtimePolicy::kStrict, ReadAt(100, 50), At(111));
+  EXPECT_TRUE(access.BeginWaiting()) << "it waits no more";
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ class SessionTerms {
     commits_wait_.store(false);
     delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
     looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
+    takes_reads_together_.store((hello.features() & v1::FEATURE_ACCESSED) != 0);
     return hello.squashed() && !was_squashed;
   }
   void SetSession(std::uint64_t id) { session_id_.store(id); }
@@ -51,6 +52,7 @@ class SessionTerms {
   bool read_only() const { return read_only_.load(); }
   bool delays_attributes() const { return delays_attributes_.load(); }
   bool looks_ahead() const { return looks_ahead_.load(); }
+  bool takes_reads_together() const { return takes_reads_together_.load(); }
   bool commits_wait() const { return commits_wait_.load(); }
   bool delegates() const { return delegates_.load(); }
   bool delegates_names() const { return delegates_names_.load(); }
@@ -64,6 +66,7 @@ class SessionTerms {
   std::atomic<bool> read_only_{false};
   std::atomic<bool> delays_attributes_{false};
   std::atomic<bool> looks_ahead_{false};
+  std::atomic<bool> takes_reads_together_{false};
   std::atomic<bool> commits_wait_{false};
   std::atomic<bool> delegates_{false};
   std::atomic<bool> delegates_names_{false};

@@ -328,7 +328,7 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_protocol(1);
     answer.set_session(session->id);
     answer.set_epoch(epoch_);
-    answer.set_features(hello.features() & (v1::FEATURE_RECALL_WORK | v1::FEATURE_NEW_MAP));
+    answer.set_features(hello.features() & options_.features);
     answer.set_lease_ms(options_.lease_ms);
     answer.set_slots(options_.slots);
     answer.set_must_reclaim(session->must_reclaim);
@@ -475,6 +475,9 @@ bool FakeMdc::Execute(ClientSession& session, const v1::Request& request) {
       Allocate(session, request.allocate(), reply);
       break;
     case v1::Request::kSync:
+      break;
+    case v1::Request::kAccessed:
+      NoteReads(request.accessed());
       break;
     default:
       reply.set_error(EOPNOTSUPP);

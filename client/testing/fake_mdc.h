@@ -31,6 +31,7 @@ struct FakeMdcOptions {
   std::uint64_t max_blocks = 0;           // 0: as many as pool 0 has
   std::size_t max_extents = 500;          // in an answer, not counting holes
   bool opens_grant = false;               // the token, where that costs nobody anything
+  std::uint64_t features = v1::FEATURE_RECALL_WORK | v1::FEATURE_NEW_MAP | v1::FEATURE_ACCESSED;
 };
 
 class FakeMdc : public MdcConnector {
@@ -147,6 +148,7 @@ class FakeMdc : public MdcConnector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteReads(const v1::Accessed& accessed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool OthersAtMost(File& file, std::uint64_t session, v1::TokenMode allowed, const TokenSpan& span)

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "client/testing/fake_mdc.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::client {
 namespace {
@@ -234,6 +235,14 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
   if ((set.fields() & v1::SetAttr::ATIME) != 0) *file.attr.mutable_atime() = set.atime();
   if ((set.fields() & v1::SetAttr::MTIME) != 0) *file.attr.mutable_mtime() = set.mtime();
   *reply.mutable_attr()->mutable_attr() = file.attr;
+}
+
+void FakeMdc::NoteReads(const v1::Accessed& accessed) {
+  if (accessed.reads_size() > kMaxReads) RecordMistake("more access times than a message takes");
+  for (const v1::Accessed::Read& read : accessed.reads()) {
+    const auto file = files_.find(read.inode());
+    if (file != files_.end()) *file->second.attr.mutable_atime() = read.time();
+  }
 }
 
 void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1::Reply& reply) {

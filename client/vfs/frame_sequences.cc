@@ -72,6 +72,7 @@ FrameSequences::Plan FrameSequences::Open(const Opened& opened) {
     known = true;
     pattern->opened_ms = opened.now_ms;
     Follow(*pattern, static_cast<std::int64_t>(*number), opened, plan);
+    plan.played = plan.played || !pattern->streams.empty();
     patterns_.splice(patterns_.begin(), patterns_, pattern);
   }
   if (!known) FindPattern(opened, plan);

@@ -53,6 +53,7 @@ class FrameSequences {
   struct Plan {
     std::vector<Frame> fetch;
     std::vector<std::uint64_t> ended;  // streams whose other frames nobody will come for
+    bool played = false;               // what was opened belongs to a sequence that has a stream
   };
   struct Opened {
     std::uint64_t directory = 0;

@@ -48,6 +48,7 @@ void SequenceAhead::NoteOpen(std::uint64_t inode, std::uint64_t size_bytes,
                                    .size_bytes = size_bytes,
                                    .now_ms = clock_.NowMs(),
                                    .memory_bytes = data_.max_frame_bytes()});
+    known->second.played = plan.played;
     for (const std::uint64_t stream : plan.ended) {
       const auto fetched = state_->fetched.find(stream);
       if (fetched == state_->fetched.end()) continue;
@@ -57,6 +58,13 @@ void SequenceAhead::NoteOpen(std::uint64_t inode, std::uint64_t size_bytes,
   }
   for (const std::uint64_t frame : dropped) data_.DropAhead(frame);
   for (const Frame& frame : plan.fetch) Fetch(frame, credentials);
+}
+
+bool SequenceAhead::MayBePlayed(std::uint64_t inode) const {
+  if (!IsOn()) return true;
+  MutexLock lock(state_->mutex);
+  const auto known = state_->names.find(inode);
+  return known != state_->names.end() && known->second.played;
 }
 
 void SequenceAhead::NoteClose(std::uint64_t inode) {

@@ -42,6 +42,9 @@ class SequenceAhead {
                   std::uint32_t mode);
   // A program has opened it to read.
   void NoteOpen(std::uint64_t inode, std::uint64_t size_bytes, const v1::Credentials& credentials);
+  // Whether that was a frame of a sequence that is being played, or may have been: where nothing is
+  // fetched nobody looks.
+  bool MayBePlayed(std::uint64_t inode) const;
   // It closes it; before FileData does.
   void NoteClose(std::uint64_t inode);
 
@@ -51,6 +54,7 @@ class SequenceAhead {
     std::uint64_t directory = 0;
     std::string name;
     std::uint64_t size_bytes = 0;  // when it was opened
+    bool played = false;           // by that open
   };
   // What a request that is answered later still needs.
   struct State {

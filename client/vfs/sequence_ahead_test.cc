@@ -118,6 +118,19 @@ TEST_F(SequenceAheadTest, TheNextFramesAreAskedForAhead) {
   EXPECT_THAT(data_.asked, ElementsAre("f.0015", "f.0016"));
 }
 
+TEST_F(SequenceAheadTest, AFrameIsPlayedOnceItsSequenceIs) {
+  for (const std::uint64_t number : {10, 11}) Play(number);
+  EXPECT_FALSE(vfs_.MayBePlayed(kFirstInode + 11));
+  Play(12);
+  EXPECT_TRUE(vfs_.MayBePlayed(kFirstInode + 12));
+  EXPECT_FALSE(vfs_.MayBePlayed(kFirstInode + 40)) << "nobody has opened it";
+  clock_.Advance(60'000);
+  Play(11);
+  EXPECT_FALSE(vfs_.MayBePlayed(kFirstInode + 11)) << "by itself, and long after";
+  data_.memory_bytes = 0;  // nobody looks
+  EXPECT_TRUE(vfs_.MayBePlayed(kFirstInode + 11));
+}
+
 TEST_F(SequenceAheadTest, FilesThatAreOpenedToWriteAreNoFrames) {
   for (const std::uint64_t number : {10, 11, 12, 13}) Play(number, O_RDWR);
   EXPECT_THAT(data_.asked, IsEmpty());

@@ -154,6 +154,8 @@ class Vfs {
   // As FileData's.
   bool PagesAreGood(std::uint64_t inode) const { return data_.PagesAreGood(inode); }
   bool IsReadInPieces(std::uint64_t inode) const { return data_.IsReadInPieces(inode); }
+  // Whether what was opened to read just now may be a frame of a sequence that is being played.
+  bool MayBePlayed(std::uint64_t inode) const { return sequence_ahead_.MayBePlayed(inode); }
   // `flags` are the file's open flags; `page_cache` as in IoContext.
   absl::StatusOr<std::size_t> Read(std::uint64_t inode, std::uint64_t offset_bytes,
                                    std::span<std::byte> buffer, int flags, bool page_cache,

@@ -395,8 +395,12 @@ void CoreImpl::Finish(Pending& op, OpContext& ctx, absl::Status status, v1::Repl
         batch.Put(schema::ReplyKey(session.id, op.request.slot()), record.SerializeAsString());
       }
     }
-    const Haste haste = early || ctx.decided.delegated != nullptr ? Haste::kWhenAsked : Haste::kNow;
-    waits_for = std::max(waits_for, Commit(ctx, batch, haste, early ? op.session : SessionId()));
+    // (Of access times nobody is promised anything: they take no sync of their own.)
+    const bool promises = !op.request.has_accessed();
+    const bool hurries = promises && !early && ctx.decided.delegated == nullptr;
+    const Haste haste = hurries ? Haste::kNow : Haste::kWhenAsked;
+    const Sequence committed = Commit(ctx, batch, haste, early ? op.session : SessionId());
+    if (promises) waits_for = std::max(waits_for, committed);
     if (!health_.ok()) return;
     KeepForLateOpens(ctx.effects.late_opens);
   } else {

@@ -203,6 +203,7 @@ absl::Status CheckAccess(OpContext& ctx, const v1::Request& request) {
     case v1::Request::kListXattr:
     case v1::Request::kStatFs:
     case v1::Request::kSync:
+    case v1::Request::kAccessed:
     case v1::Request::kClose:
     case v1::Request::kLayoutGet:
     case v1::Request::kLayoutCommit:

@@ -12,6 +12,7 @@
 #include "mdc/ops/xattrs.h"
 #include "mdc/space/allocator.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 #include "proto/times.h"
 
@@ -150,22 +151,26 @@ void ApplyChangeTime(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record
   *record.mutable_ctime() = Later(changed, before) ? changed : before;
 }
 
-// The trace of a read: no change of the inode, so neither ctime nor the change counter move, and no
-// token stands in its way.
+// The trace of a read at a valid time: no change of the inode, so neither ctime nor the change
+// counter move, and no token stands in its way.
+void NoteRead(OpContext& ctx, InodeNumber inode, v1::InodeRecord& record, const v1::Time& at,
+              bool only_if_due) {
+  // (Nobody is checked for it: what is yet to come would keep every later read from being noted.)
+  const v1::Time now = ToProto(ctx.now);
+  const v1::Time& read = Later(at, now) ? now : at;
+  // Many hosts may read a file for the first time; one trace of it is enough.
+  const bool due =
+      !only_if_due || reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), read);
+  if (!due || !Later(read, record.atime())) return;
+  *record.mutable_atime() = read;
+  ctx.effects.lazily_seen = true;
+  ctx.txn.Changed(inode);
+}
+
 absl::Status SetAccessed(OpContext& ctx, const SetAttr& set, v1::InodeRecord& record) {
   if (set.fields() != SetAttr::ACCESSED) return ErrnoStatus(EINVAL, "ACCESSED stands alone");
   if (absl::Status valid = ValidateTimes(set); !valid.ok()) return valid;
-  // (Nobody is checked for it: what is yet to come would keep every later read from being noted.)
-  const v1::Time now = ToProto(ctx.now);
-  const v1::Time& read = Later(set.atime(), now) ? now : set.atime();
-  // Many hosts may read a file for the first time; one trace of it is enough.
-  const bool due =
-      !set.only_if_due() || reel::AtimeDue(record.atime(), record.mtime(), record.ctime(), read);
-  if (due && Later(read, record.atime())) {
-    *record.mutable_atime() = read;
-    ctx.effects.lazily_seen = true;
-    ctx.txn.Changed(InodeNumber(set.inode()));
-  }
+  NoteRead(ctx, InodeNumber(set.inode()), record, set.atime(), set.only_if_due());
   return absl::OkStatus();
 }
 
@@ -237,6 +242,26 @@ absl::Status StatFs(OpContext& ctx, const v1::Request&, v1::Reply& reply) {
   const std::uint64_t free = ctx.allocator.total_free_blocks() + ctx.store.removing_blocks;
   out.set_free_blocks(ctx.store.full ? 0 : std::min(free, out.total_blocks()));
   out.set_inodes(volume->inodes() + 1);
+  return absl::OkStatus();
+}
+
+absl::Status Accessed(OpContext& ctx, const v1::Request& request, v1::Reply&) {
+  const v1::Accessed& accessed = request.accessed();
+  if (accessed.reads_size() > kMaxReads) {
+    return ErrnoStatus(EINVAL, absl::StrCat(accessed.reads_size(), " access times in one message"));
+  }
+  for (const v1::Accessed::Read& read : accessed.reads()) {
+    if (absl::Status valid = FromProto(read.time()).status(); !valid.ok()) return valid;
+  }
+  for (const v1::Accessed::Read& read : accessed.reads()) {
+    const InodeNumber inode(read.inode());
+    const absl::StatusOr<v1::InodeRecord*> record = ctx.txn.Inode(inode);
+    if (record.ok()) {
+      NoteRead(ctx, inode, **record, read.time(), accessed.only_if_due());
+    } else if (ctx.txn.missed() || ErrnoOf(record.status()) != ESTALE) {
+      return record.status();
+    }
+  }
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@ absl::Status GetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& repl
 absl::Status SetAttr(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status ReadLink(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 absl::Status StatFs(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
+absl::Status Accessed(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 // Nothing by itself: its reply waits for all that was done before (core_run.cc).
 absl::Status Sync(OpContext& ctx, const v1::Request& request, v1::Reply& reply);
 

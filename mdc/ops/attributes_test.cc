@@ -2,6 +2,7 @@
 
 #include "mdc/testing/op_fixture.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::mdc {
 namespace {
@@ -85,6 +86,47 @@ TEST_F(AttributesTest, ReadsMoveOnlyTheAccessTime) {
   EXPECT_EQ(reply_.attr().attr().atime().seconds(), attr.atime().seconds());
   set.set_fields(v1::SetAttr::ACCESSED | v1::SetAttr::MODE);
   EXPECT_EQ(SetAttr(set), EINVAL);
+}
+
+TEST_F(AttributesTest, ReadsOfManyFilesAreToldTogether) {
+  const std::uint64_t one = MakeFile(kRoot, "1"), two = MakeFile(kRoot, "2");
+  const std::int64_t read_time = now_.seconds + 900;
+  now_.seconds += 1'000;
+  v1::Request request;
+  v1::Accessed& accessed = *request.mutable_accessed();
+  const auto add = [&](std::uint64_t inode, std::int64_t seconds) {
+    v1::Accessed::Read& read = *accessed.add_reads();
+    read.set_inode(inode);
+    read.mutable_time()->set_seconds(seconds);
+  };
+  add(one, read_time);
+  add(one + 1'000, read_time);  // gone
+  add(two, read_time + 10);
+  EXPECT_EQ(Do(Accessed, request), 0);
+  EXPECT_EQ(Attributes(one).atime().seconds(), read_time);
+  EXPECT_EQ(Attributes(two).atime().seconds(), read_time + 10);
+  EXPECT_EQ(Attributes(two).change(), 1u);
+  accessed.set_only_if_due(true);
+  accessed.mutable_reads(0)->mutable_time()->set_seconds(read_time + 20);
+  EXPECT_EQ(Do(Accessed, request), 0);
+  EXPECT_EQ(Attributes(one).atime().seconds(), read_time) << "by the rule of relatime";
+}
+
+TEST_F(AttributesTest, NoneOfMoreReadsThanAMessageTakesIsNoted) {
+  const std::uint64_t file = MakeFile(kRoot, "f");
+  const std::int64_t before = Attributes(file).atime().seconds();
+  now_.seconds += 1'000;
+  v1::Request request;
+  for (int i = 0; i <= kMaxReads; ++i) {
+    v1::Accessed::Read& read = *request.mutable_accessed()->add_reads();
+    read.set_inode(file);
+    read.mutable_time()->set_seconds(now_.seconds);
+  }
+  EXPECT_EQ(Do(Accessed, request), EINVAL);
+  request.mutable_accessed()->mutable_reads()->DeleteSubrange(1, kMaxReads);
+  request.mutable_accessed()->mutable_reads(0)->mutable_time()->set_nanoseconds(1'000'000'000);
+  EXPECT_EQ(Do(Accessed, request), EINVAL);
+  EXPECT_EQ(Attributes(file).atime().seconds(), before);
 }
 
 // Anybody may say it of any inode: a time to come would hide every later read.

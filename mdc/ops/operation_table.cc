@@ -53,6 +53,8 @@ Operation OperationFor(v1::Request::OpCase op) {
       return StatFs;
     case v1::Request::kSync:
       return Sync;
+    case v1::Request::kAccessed:
+      return Accessed;
     case v1::Request::kOpen:
       return Open;
     case v1::Request::kClose:

@@ -255,6 +255,22 @@ TEST_F(CacheTest, AnAccessTimeRecallsNothing) {
   EXPECT_LT(a_.last_.changed(0).atime().seconds(), std::int64_t{1} << 40) << "it has not come yet";
 }
 
+TEST_F(CacheTest, AccessTimesToldTogetherRecallNothingAndWaitForNoSync) {
+  const std::uint64_t inode = a_.Create("file");
+  ASSERT_EQ(b_.Do(Client::GetAttrOf(inode)), 0);
+  harness_.clock_.now_ms += 1'000;
+  harness_.hold_syncs_ = true;
+  v1::Request request;
+  v1::Accessed::Read& read = *request.mutable_accessed()->add_reads();
+  read.set_inode(inode);
+  read.mutable_time()->set_seconds(std::int64_t{1} << 40);
+  ASSERT_EQ(a_.Do(request), 0);
+  EXPECT_THAT(b_.attr_recalls_, IsEmpty());
+  EXPECT_EQ(a_.last_.changed_size(), 1);
+  harness_.hold_syncs_ = false;
+  harness_.Run();
+}
+
 TEST_F(CacheTest, ARecallNeverOvertakesItsGrant) {
   harness_.hold_syncs_ = true;
   const std::uint64_t create = a_.SendIn(1, Client::CreateOf("file"));  // not durable yet
