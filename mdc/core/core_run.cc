@@ -256,7 +256,7 @@ CoreImpl::Outcome CoreImpl::Run(const PendingRef& op, bool from_queue) {
   absl::StatusOr<Reaped> reaped = Reaped::kMore;
   MoveFound found;
   if (op->reap != InodeNumber(0)) {
-    reaped = ReapOrphan(ctx, op->reap);
+    reaped = ReapOrphan(ctx, op->reap, work_.quotas.freeing().contains(op->reap));
     status = reaped.status();
   } else if (op->job != JobId(0)) {
     status = StepJob(*op, ctx, found);

@@ -134,7 +134,7 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
   return absl::OkStatus();
 }
 
-absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
+absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode, bool frees_ahead) {
   const absl::StatusOr<v1::InodeRecord*> found = ctx.txn.Inode(inode);
   if (!found.ok()) {
     if (ctx.txn.missed() || ErrnoOf(found.status()) != ESTALE) return found.status();
@@ -161,7 +161,7 @@ absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode) {
     const absl::StatusOr<bool> gone = FreeSome(ctx, inode, record);
     if (!gone.ok()) return gone.status();
     if (!*gone) return Reaped::kMore;
-  } else if (!truncated) {
+  } else if (frees_ahead && !truncated) {
     const absl::StatusOr<bool> all = FreeAhead(ctx, inode, record);
     if (!all.ok()) return all.status();
     if (!*all) return Reaped::kMore;

@@ -26,13 +26,13 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
 // it for the inodes of ctx.effects.orphans, for every 'O' key after a start, and after the last
 // close of an unlinked inode. What was truncated goes at once, whoever has the inode open or holds
 // tokens: nobody reads or writes it any more. Tokens on an unlinked inode are recalled before the
-// rest goes (ctx.blocked.on). An inode that has a name, and need not be on the list, loses the
-// blocks ahead of its end, unless a session may write there.
+// rest goes (ctx.blocked.on). `frees_ahead`: an inode that has a name, and need not be on the list,
+// loses the blocks ahead of its end, unless a session may write there.
 enum class Reaped {
   kMore,  // another step is due
   kOpen,  // nothing is to be done before the last close
   kDone,  // it is on the list no more
 };
-absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode);
+absl::StatusOr<Reaped> ReapOrphan(OpContext& ctx, InodeNumber inode, bool frees_ahead = false);
 
 }  // namespace reel::mdc
