@@ -9,11 +9,11 @@
 namespace reel {
 
 std::uint64_t SpokenFeatures(const ProtocolRange& range) {
-  constexpr std::uint64_t kAll = v1::FEATURE_FAREWELL | v1::FEATURE_EARLY_REPLY |
-                                 v1::FEATURE_DELAYED_ATTRIBUTES | v1::FEATURE_DELEGATION |
-                                 v1::FEATURE_RECALL_WORK | v1::FEATURE_PING | v1::FEATURE_QUOTA |
-                                 v1::FEATURE_NEW_MAP | v1::FEATURE_BANDWIDTH |
-                                 v1::FEATURE_LOOK_AHEAD | v1::FEATURE_DELEGATED_NAMES;
+  constexpr std::uint64_t kAll =
+      v1::FEATURE_FAREWELL | v1::FEATURE_EARLY_REPLY | v1::FEATURE_DELAYED_ATTRIBUTES |
+      v1::FEATURE_DELEGATION | v1::FEATURE_RECALL_WORK | v1::FEATURE_PING | v1::FEATURE_QUOTA |
+      v1::FEATURE_NEW_MAP | v1::FEATURE_BANDWIDTH | v1::FEATURE_LOOK_AHEAD |
+      v1::FEATURE_DELEGATED_NAMES | v1::FEATURE_SMALL_FILES;
   return range.newest >= 2 ? kAll : 0;
 }
 

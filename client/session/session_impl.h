@@ -77,6 +77,7 @@ class SessionImpl : public Session {
   }
   bool delays_attributes() const override { return terms_.delays_attributes(); }
   bool looks_ahead() const override { return terms_.looks_ahead(); }
+  std::uint32_t small_file_bytes() const override { return terms_.small_file_bytes(); }
   bool commits_wait() const override { return terms_.commits_wait(); }
   const VolumeDescriptor& descriptor() const override { return descriptor_; }
   void TookMap(std::uint64_t generation, const absl::Status& status) override;
