@@ -110,14 +110,14 @@ void WriteBehind::Land(FileState& f, Whole whole, bool committed) {
   f.changed.NotifyAll();
   if (!committed) return;
   const std::vector<DirtyBufferRef> now = f.memory.BuffersIn(kAllBytes);
-  f.small.NoteAtController();
+  f.grant.small().NoteAtController();
   if (now != whole.dirty_buffers || f.attr.size_bytes() != whole.bytes.size()) return;
   f.memory.Clear();
-  f.small.Take(std::move(whole.bytes));
+  f.grant.small().Take(std::move(whole.bytes));
 }
 
 void WriteBehind::Unpack(FileState& f) {
-  const std::string content = f.small.MoveOut();
+  const std::string content = f.grant.small().MoveOut();
   (void)Put(f, 0, std::as_bytes(std::span(content)), /*stream=*/false);
 }
 

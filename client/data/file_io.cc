@@ -93,7 +93,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
                        : 0;
     if (length_bytes == 0) return Finding::ProceedUsing(span);
     const ByteRange range{offset_bytes, offset_bytes + length_bytes};
-    from_memory = f.small.known() ? range.to <= f.SmallEnd() : f.memory.Covers(range);
+    from_memory = f.grant.small().known() ? range.to <= f.SmallEnd() : f.memory.Covers(range);
     if (from_memory) return Finding::ProceedUsing(span);
     if (f.memory.Overlaps(range)) {
       write_behind_.Start(f, range);
@@ -138,7 +138,9 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       permit.tree = f.attr.project();
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
       const ByteRange range{offset_bytes, offset_bytes + length_bytes};
-      small = f.small.known() && length_bytes > 0 ? f.small.Read(range, f.SmallEnd()) : "";
+      small = f.grant.small().known() && length_bytes > 0
+                  ? f.grant.small().Read(range, f.SmallEnd())
+                  : "";
       if (from_memory && small.empty()) f.memory.Read(range, buffer.data());
     }
     if (stream && small.empty())
@@ -211,8 +213,9 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
   }
-  if (f.small.known()) {
-    if (std::optional<Finding> first = LookToUnpack(f, write)) return *std::move(first);
+  if (f.grant.small().known()) {
+    if (std::optional<Finding> first = LookToUnpack(f, write.end_bytes(), write.refused))
+      return *std::move(first);
   }
   if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
     return Finding::Fetch(allocate_from(*unknown));
@@ -286,25 +289,6 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   return Finding::ProceedUsing(span);
 }
 
-// A small file's content is changed in memory, where it has to have blocks.
-std::optional<Finding> FileIo::LookToUnpack(const FileState& f, const WriteAccess& write) {
-  const std::uint64_t block_bytes = f.block_bytes;
-  const std::uint64_t to = std::max(f.SmallEnd(), RoundUp(write.end_bytes(), block_bytes));
-  if (!f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) {
-    return Finding::FetchToken({kWholeFile, 0, to, !write.refused});
-  }
-  ExtentList extents;
-  std::optional<std::uint64_t> lacked = f.grant.Cover(0, f.small.size_bytes(), extents);
-  for (const Extent& extent : extents) {
-    if (extent.state != ExtentState::kHole) continue;
-    const std::uint64_t at = extent.file_block.value() * block_bytes;
-    lacked = std::min(lacked.value_or(at), at);
-    if (write.refused) return Finding::Fail(*write.refused);
-  }
-  if (!lacked) return std::nullopt;
-  return Finding::Fetch({kWholeFile, *lacked, to - *lacked, !write.refused});
-}
-
 // The size that it brings may be durable before its bytes are, so what clears the tail does not.
 bool FileIo::StaysBehind(const FileState& f, const WriteAccess& write) {
   if (!write.small || write.tail.to != 0) return false;
@@ -361,7 +345,7 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write, const I
   if (write.page_cache && !write.write_back) {  // what was written stays in the kernel's pages
     f.kernel_pages.Fill({write.offset_bytes, write.end_bytes()}, KernelPages::By::kWrite);
   }
-  if (f.small.known()) {
+  if (f.grant.small().known()) {
     write_behind_.Unpack(f);
     committer_.NoteDirty(f);
     write.unpacked = !write.behind;
@@ -402,14 +386,6 @@ absl::Status FileIo::ClearTail(const WriteAccess& write) {
   const auto& [from, to] = write.tail;
   absl::Status status = Zero(write.tail_extents, from, to, marks, write.permit);
   return status.ok() ? FlushMarks(marks, write.permit) : status;
-}
-
-absl::Status FileIo::FlushMarks(const LunMarks& marks, const IoPermit& permit) {
-  const auto end = SessionEnd(*context_.session, permit.session, permit.interrupt);
-  absl::Status status = context_.io->Flush(marks, &end);
-  const bool raised = permit.interrupt != nullptr && permit.interrupt->interrupted();
-  if (ErrnoOf(status) != EINTR || raised) return status;
-  return PermitOver("the session has ended");
 }
 
 // Looked up only where it matters: set-group-id without group execution, and a writer of another
@@ -518,20 +494,6 @@ absl::StatusOr<ByteRange> FileIo::Write(const FileRef& file, std::uint64_t offse
     if (!status.ok()) return status;
   }
   return ByteRange{write.offset_bytes, write.end_bytes()};
-}
-
-absl::Status FileIo::Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
-                          std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit) {
-  const std::uint64_t block_bytes = context_.io->block_bytes();
-  for (const Extent& extent : extents) {
-    const std::uint64_t from = std::max(from_bytes, extent.file_block.value() * block_bytes);
-    const std::uint64_t to = std::min(to_bytes, extent.end().value() * block_bytes);
-    if (from >= to || extent.state != ExtentState::kWritten) continue;
-    const AlignedBuffer zeros = AlignedBuffer::Zeroed(to - from);
-    absl::Status status = context_.io->Write({&extent, 1}, from, zeros.span(), marks, permit);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace reel::client

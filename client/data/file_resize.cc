@@ -375,7 +375,7 @@ absl::Status FileResize::AllocatePart(const FileRef& file, v1::Allocate allocate
   const auto apply = [span, clears](FileState& state, const v1::Attr* attr) {
     state.mutex.AssertHeld();
     state.TakeReallocated(attr, span);
-    state.keeps_blocks = state.keeps_blocks || !clears;
+    if (!clears) state.grant.small().SetKeepsBlocks(true);
     if (attr == nullptr && !clears) state.grant.NoteTail(true);  // there may be some by now
   };
   v1::Request request;
@@ -405,7 +405,7 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
     const std::uint64_t size_bytes = f.attr.size_bytes();
     bool first = true;
     for (; at < size_bytes; first = false) {
-      if (f.small.known() && at < f.SmallEnd()) {
+      if (f.grant.small().known() && at < f.SmallEnd()) {
         found = data;
         if (found) return Finding::Go();
         at = f.SmallEnd();

@@ -52,7 +52,7 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   // What came under the token is newer than an answer that crossed it.
   const TokenSpan first_blocks{.first = FileBlock(0), .end = EndOfSmall(block_bytes)};
   const bool knows = (grant.Has(first_blocks, v1::TOKEN_SHARED) &&
-                      (small.known() || grant.Find(FileBlock(0)).has_value())) ||
+                      (grant.small().known() || grant.Find(FileBlock(0)).has_value())) ||
                      memory.Overlaps(BytesOf(first_blocks, block_bytes));
   const bool replaces_all = grant.ReplacesAll(*layout);
   if (replaces_all) ForgetExtents();
@@ -67,22 +67,23 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   grant.TakeToken(*layout, session_id);
   if (knows) return absl::OkStatus();
   if (reply.has_content()) {
-    small.Take(reply.content());
+    grant.small().Take(reply.content());
   } else if (start == FileBlock(0) && length_blocks > 0) {
-    small.Forget();
+    grant.small().Forget();
   }
   return absl::OkStatus();
 }
 
 void FileState::ForgetSmall() {
-  if (!small.at_controller()) return;
-  small.Forget();
+  if (!grant.small().at_controller()) return;
+  grant.small().Forget();
   grant.Forget({FileBlock(0), EndOfSmall(block_bytes) - FileBlock(0)});
 }
 
 bool FileState::IsSmall(std::uint64_t most_bytes) const {
   const std::uint64_t size_bytes = attr.size_bytes();
-  if (size_bytes == 0 || size_bytes > most_bytes || keeps_blocks || memory.empty()) return false;
+  if (size_bytes == 0 || size_bytes > most_bytes || grant.small().keeps_blocks() || memory.empty())
+    return false;
   if (!grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) || uncommitted.any_on_luns()) return false;
   const ByteRange all{0, size_bytes};
   ExtentList extents;
@@ -93,10 +94,10 @@ bool FileState::IsSmall(std::uint64_t most_bytes) const {
 }
 
 void FileState::AskAgainIfSmall() {
-  if (!small.at_controller() || small.known()) return;
+  if (!grant.small().at_controller() || grant.small().known()) return;
   memory.Clear();
   grant.KeepExtents({});
-  small.Forget();
+  grant.small().Forget();
 }
 
 void FileState::ForgetExtents() {
@@ -112,7 +113,7 @@ void FileState::ForgetExtents() {
 void FileState::ReplayFailed() {
   grant.KeepExtents({});
   memory.Clear();
-  small.Forget();
+  grant.small().Forget();
   NoteLoss(ErrnoStatus(EIO, "the file was lost in the controller's failover"));
 }
 
@@ -129,7 +130,7 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   grant.Lower(span, mode);
   // (What has become dirty memory again goes with the commit that comes before.)
-  if (mode == v1::TOKEN_NONE && small.known()) ForgetSmall();
+  if (mode == v1::TOKEN_NONE && grant.small().known()) ForgetSmall();
   ForgetContents();
   if (mode == v1::TOKEN_NONE) ForgetAhead();
 }
@@ -316,8 +317,8 @@ void FileState::Void() {
 
 void FileState::Reset() {
   grant.Void();
-  small.Forget();
-  keeps_blocks = false;
+  grant.small().Forget();
+  grant.small().SetKeepsBlocks(false);
   ForgetAhead();
   read_ahead_chunks.Clear();
   memory.Clear();

@@ -38,7 +38,6 @@
 #include "client/inode/page_fetches.h"
 #include "client/inode/read_ahead_chunks.h"
 #include "client/inode/recall_progress.h"
-#include "client/inode/small_content.h"
 #include "client/inode/uncommitted.h"
 #include "client/luns/lun_io.h"
 #include "proto/layout.pb.h"
@@ -69,9 +68,6 @@ struct FileState : std::enable_shared_from_this<FileState> {
   // ---- what the controller granted
   Grant grant ABSL_GUARDED_BY(mutex);
   v1::Attr attr ABSL_GUARDED_BY(mutex);
-  SmallContent small ABSL_GUARDED_BY(mutex);
-  // Blocks were asked for: it is not to be a small file.
-  bool keeps_blocks ABSL_GUARDED_BY(mutex) = false;
 
   // ---- who is at work, and what is to go back
   Occupancy users ABSL_GUARDED_BY(mutex);
@@ -131,7 +127,7 @@ struct FileState : std::enable_shared_from_this<FileState> {
   void ForgetExtents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Where the blocks end that a small file's content stands for.
   std::uint64_t SmallEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    return DivideUp(small.size_bytes(), block_bytes) * block_bytes;
+    return DivideUp(grant.small().size_bytes(), block_bytes) * block_bytes;
   }
   // What the controller has of a small file is to be asked for. REQUIRES: nothing of it is dirty.
   void ForgetSmall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -40,6 +40,10 @@ class SmallContent {
     at_controller_ = false;
   }
 
+  // Blocks were asked for: it is not to be a small file.
+  bool keeps_blocks() const { return keeps_blocks_; }
+  void SetKeepsBlocks(bool keeps) { keeps_blocks_ = keeps; }
+
   // What a read of the range finds, as far as it lies before `end_bytes`, that of the blocks that
   // this stands for: zeros follow the bytes. REQUIRES: known.
   std::string Read(const ByteRange& range, std::uint64_t end_bytes) const {
@@ -56,6 +60,7 @@ class SmallContent {
  private:
   std::string bytes_;
   bool at_controller_ = false;
+  bool keeps_blocks_ = false;
 };
 
 }  // namespace reel::client

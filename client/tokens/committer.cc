@@ -89,24 +89,6 @@ void Committer::RelieveMemory() {
   }
 }
 
-bool Committer::IsSmall(const FileState& f) const {
-  return !context_.session->commits_wait() && f.IsSmall(context_.session->small_file_bytes());
-}
-
-bool Committer::TakeSmall(FileState& f, Plan& plan, bool release_tail) {
-  if (IsSmall(f)) {
-    plan.whole = WriteBehind::TakeWhole(f);
-    plan.message.set_size_bytes(f.attr.size_bytes());
-    plan.message.set_content(plan.whole->bytes);
-  }
-  const bool told_again =
-      release_tail && f.small.known() && f.small.size_bytes() == f.attr.size_bytes();
-  if (!release_tail || (!plan.whole && !told_again)) return release_tail;
-  plan.frees_blocks = plan.holds_file = f.users.EnterExclusive();
-  if (plan.frees_blocks && !plan.whole) plan.message.set_content(f.small.bytes());
-  return plan.frees_blocks;
-}
-
 Committer::PlanRef Committer::Begin(FileState& f, What what) {
   bool release_tail = what == What::kAllAndTail && f.grant.tail_allocated() &&
                       f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
@@ -265,22 +247,6 @@ void Committer::LosePlanned(const Plan& plan, FileState& f) {
   f.uncommitted.CountAgain();
 }
 
-bool Committer::FinishSmall(Plan& plan, FileState& f, const absl::Status& status) {
-  const bool committed = plan.sent && status.ok();
-  if (plan.frees_blocks && committed) f.grant.ForgetFrom(FileBlock(0));
-  if (plan.replaces_content && committed) f.small.Forget();
-  if (!plan.whole) return false;
-  WriteBehind::Land(f, *std::move(plan.whole), committed);
-  const bool given_up = !plan.sent && ErrnoOf(status) == EINTR;  // all of it is put back
-  if (status.ok() || given_up || IsGone(status) || DeniesToken(status)) return false;
-  spdlog::warn("inode {}: its bytes go to the LUNs, as the controller does not take them: {}",
-               f.inode, std::string(status.message()));
-  f.keeps_blocks = true;
-  PutBackAttributes(plan, f);
-  NoteDirty(f);
-  return true;
-}
-
 void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
@@ -293,7 +259,8 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     committing_.erase(&f);
   };
   if (f.grant.lost_sessions() != plan->lost_sessions) return;  // the loss is noted already
-  if (FinishSmall(*plan, f, status)) return;
+  const bool denied = IsGone(status) || DeniesToken(status);
+  if (FinishSmall(*plan, f, status, denied)) return;
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
   f.uncommitted.NoteCommitted(plan->taken.through);
   plan->taken.delayed.reset();  // was told, whatever became of the data
@@ -317,26 +284,6 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   }
   if (!f.opens.any() && IsGone(status)) return;
   f.NoteLoss(status);
-}
-
-absl::Status Committer::EmptyMemory(const FileRef& file, const Interrupt* interrupt, What what) {
-  FileState& f = *file;
-  PlanRef plan;
-  {
-    MutexLock lock(f.mutex);
-    while (f.uncommitted.running() && IsSmall(f)) {
-      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
-    }
-    if (IsSmall(f)) plan = Begin(f, what);
-  }
-  if (plan != nullptr) {
-    Execute({&plan, 1}, interrupt);
-    MutexLock lock(f.mutex);
-    while (!plan->done) {
-      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
-    }
-  }
-  return write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
 }
 
 absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, What what) {

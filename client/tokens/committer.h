@@ -114,8 +114,9 @@ class Committer {
   // What of a small file goes with the plan. False: its tail does not go now.
   bool TakeSmall(FileState& f, Plan& plan, bool release_tail)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
-  // What became of that. True: nothing is lost, as its bytes go to the LUNs now.
-  bool FinishSmall(Plan& plan, FileState& f, const absl::Status& status)
+  // What became of that; `denied`: the file is gone, or not held. True: nothing is lost, as its
+  // bytes go to the LUNs now.
+  bool FinishSmall(Plan& plan, FileState& f, const absl::Status& status, bool denied)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);

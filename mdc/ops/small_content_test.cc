@@ -18,7 +18,7 @@ class SmallContentTest : public testing::Test {
     harness_.Restart();
     a_.features_ = v1::FEATURE_SMALL_FILES;
     a_.Register();
-    EXPECT_EQ(a_.small_file_bytes_, 4 * kBlock);
+    EXPECT_EQ(a_.told_.small_file_bytes(), 4 * kBlock);
     file_ = a_.Create("file", /*open=*/true);
     EXPECT_EQ(Get(0, 2, true), 0);
   }
@@ -94,7 +94,7 @@ TEST_F(SmallContentTest, IsThereAfterARestart) {
   Client b{harness_, 2};
   b.features_ = v1::FEATURE_SMALL_FILES;
   b.Register();
-  EXPECT_EQ(b.small_file_bytes_, 4 * kBlock);
+  EXPECT_EQ(b.told_.small_file_bytes(), 4 * kBlock);
 }
 
 TEST_F(SmallContentTest, WrittenBlocksTakeItsPlace) {

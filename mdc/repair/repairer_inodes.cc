@@ -290,7 +290,8 @@ class InodePass {
     if (type == S_IFLNK) {
       size = record.symlink().size();
     } else if (std::exchange(size_is_lost_, false) || size > kMaxFileBytes) {
-      size = type == S_IFREG ? end_block_ * state_.input.descriptor.block_bytes : 0;
+      const std::uint64_t end = end_block_ * state_.input.descriptor.block_bytes;
+      size = type == S_IFREG ? std::max<std::uint64_t>(end, record.inline_data().size()) : 0;
     }
     if (size == record.size_bytes()) return;
     record.set_size_bytes(size);

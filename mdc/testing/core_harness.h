@@ -183,8 +183,7 @@ class Client {
       session_ = Answer(id).hello().session();
       key_ = Answer(id).hello().key();
       must_reclaim_ = Answer(id).hello().must_reclaim();
-      lease_ms_ = Answer(id).hello().lease_ms();
-      small_file_bytes_ = Answer(id).hello().small_file_bytes();
+      told_ = Answer(id).hello();
     }
     return Answer(id).error();
   }
@@ -306,7 +305,7 @@ class Client {
   std::uint64_t session_ = 0;
   std::uint64_t key_ = 0;
   bool must_reclaim_ = false;
-  std::uint32_t lease_ms_ = 0;
+  v1::HelloReply told_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint32_t, std::uint64_t> sequences_;
   std::map<std::uint64_t, v1::Reply> replies_;
@@ -314,7 +313,6 @@ class Client {
   std::vector<v1::RecallToken> recalls_;
   std::vector<std::string> log_;        // everything that came, in order
   std::uint32_t renews_within_ms_ = 0;  // as it says; 0: it knows no other controller
-  std::uint32_t small_file_bytes_ = 0;  // as it was told
   std::uint64_t features_ = 0;          // Feature bits, as it says
   std::uint64_t map_generation_ = 0;    // of the descriptor that it has, as it says
   std::string mounted_volume_;          // UUID of the volume that it has mounted, as it says
