@@ -43,6 +43,8 @@ inline constexpr int kMaxSiblings = 1024;
 inline constexpr int kMaxReads = 64;
 // The most that a new file gets before anything is written, in bytes.
 inline constexpr std::uint64_t kMaxNewFileBytes = std::uint64_t{1} << 20;
+// The largest file whose bytes lie in its inode's record.
+inline constexpr std::uint32_t kMaxSmallFileBytes = 16 << 10;
 
 // As a peer said it; who said nothing, or what cannot be, speaks version 1.
 ProtocolRange ProtocolOf(std::uint32_t oldest, std::uint32_t newest);

@@ -10,7 +10,7 @@ ReadChunkRef BeginChunk(DataContext& context, FileState& f, const ByteRange& ran
                         ReadMemory& held) {
   if (context.stopping || f.recall.under_way() || !f.users.admits_shared()) return nullptr;
   if (!f.grant.Has(f.SpanOf(range.from, range.to), v1::TOKEN_SHARED)) return nullptr;
-  if (f.memory.Overlaps(range)) return nullptr;
+  if (f.memory.Overlaps(range) || f.grant.small().known()) return nullptr;
   auto chunk = std::make_shared<ReadChunk>();
   if (f.grant.Cover(range.from, range.to - range.from, chunk->extents)) return nullptr;
   if (held.bytes() == 0 || !f.users.EnterShared()) return nullptr;

@@ -93,6 +93,34 @@ bool WriteBehind::Put(FileState& f, std::uint64_t offset_bytes, std::span<const 
   return kept.crowded;
 }
 
+// ---- small files ------------------------------------------------------------------------------
+
+WriteBehind::Whole WriteBehind::TakeWhole(FileState& f) {
+  Whole whole{.bytes = std::string(f.attr.size_bytes(), '\0'),
+              .dirty_buffers = f.memory.BuffersIn(kAllBytes)};
+  f.memory.Read({0, whole.bytes.size()}, reinterpret_cast<std::byte*>(whole.bytes.data()));
+  for (const DirtyBufferRef& dirty_buffer : whole.dirty_buffers) dirty_buffer->in_flight = true;
+  return whole;
+}
+
+// Where more was written meanwhile, beyond those buffers, it has outgrown the controller's care:
+// what that has stays dirty here, to go to the LUNs with the rest.
+void WriteBehind::Land(FileState& f, Whole whole, bool committed) {
+  for (const DirtyBufferRef& dirty_buffer : whole.dirty_buffers) dirty_buffer->in_flight = false;
+  f.changed.NotifyAll();
+  if (!committed) return;
+  const std::vector<DirtyBufferRef> now = f.memory.BuffersIn(kAllBytes);
+  f.grant.small().NoteAtController();
+  if (now != whole.dirty_buffers || f.attr.size_bytes() != whole.bytes.size()) return;
+  f.memory.Clear();
+  f.grant.small().Take(std::move(whole.bytes));
+}
+
+void WriteBehind::Unpack(FileState& f) {
+  const std::string content = f.grant.small().MoveOut();
+  (void)Put(f, 0, std::as_bytes(std::span(content)), /*stream=*/false);
+}
+
 // ---- flushing ---------------------------------------------------------------------------------
 
 void WriteBehind::Enqueue(FileState& f, const DirtyBufferRef& dirty_buffer) {

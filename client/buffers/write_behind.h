@@ -23,6 +23,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "client/base/worker_pool.h"
@@ -54,6 +56,20 @@ class WriteBehind {
   // Begins to flush what the range has in memory since `age_ms` or longer; waits for nothing.
   void Start(FileState& f, const ByteRange& range, std::uint64_t age_ms = 0)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // All bytes of a small file, for a commit that carries them: they are in flight until Land.
+  struct Whole {
+    std::string bytes;
+    std::vector<DirtyBufferRef> dirty_buffers;
+  };
+  // REQUIRES: IsSmall.
+  static Whole TakeWhole(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // `committed`: the controller has them. Else they are still to be sent.
+  static void Land(FileState& f, Whole whole, bool committed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // A small file's content becomes dirty memory again, to be changed there. REQUIRES: it is known;
+  // as for Put.
+  void Unpack(FileState& f) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+
   // Waits until what the range has in memory now is on the LUNs or lost. EINTR, ETIMEDOUT,
   // ESHUTDOWN: given up, it is still in memory. REQUIRES: no lock held.
   absl::Status Flush(const FileRef& file, const ByteRange& range, const Interrupt* interrupt);

@@ -265,7 +265,7 @@ class FileDataImpl : public FileData {
   Recaller recaller_{context_, committer_, dropper_};
   FileAccess access_{context_, recaller_};
   FileIo file_io_{context_, access_, write_behind_, committer_};
-  FileResize resize_{context_, access_, file_io_, write_behind_, committer_};
+  FileResize resize_{context_, access_, file_io_, committer_};
   std::unique_ptr<TrafficReporter> traffic_;
   std::atomic<bool> reports_traffic_{false};  // `traffic_` is there, for the receiving thread
   bool started_ = false;

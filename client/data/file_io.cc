@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "client/session/session_end.h"
@@ -24,6 +26,9 @@ struct FileIo::WriteAccess {
 
   // There is no space for all of it: no more is asked for, and it ends where blocks do.
   std::optional<absl::Status> refused;
+
+  // A small file's content went to memory, from where it goes to the LUNs first.
+  bool unpacked = false;
 
   bool small = false;   // enough that it may stay in memory for now, …
   bool behind = false;  // … and does
@@ -68,6 +73,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
   std::uint64_t length_bytes = 0;
   v1::TokenMode mode = v1::TOKEN_SHARED;
   bool from_memory = false;
+  std::string small;  // what comes from a small file's content
   const ByteRange pages{offset_bytes, offset_bytes + buffer.size()};
   const auto look = [&]() -> Finding {
     f.mutex.AssertHeld();
@@ -87,7 +93,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
                        : 0;
     if (length_bytes == 0) return Finding::ProceedUsing(span);
     const ByteRange range{offset_bytes, offset_bytes + length_bytes};
-    from_memory = f.memory.Covers(range);
+    from_memory = f.grant.small().known() ? range.to <= f.SmallEnd() : f.memory.Covers(range);
     if (from_memory) return Finding::ProceedUsing(span);
     if (f.memory.Overlaps(range)) {
       write_behind_.Start(f, range);
@@ -131,9 +137,14 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       permit.inode = f.inode;
       permit.tree = f.attr.project();
       if (io.page_cache) f.kernel_pages.Fill(pages, KernelPages::By::kRead);
-      if (from_memory) f.memory.Read({offset_bytes, offset_bytes + length_bytes}, buffer.data());
+      const ByteRange range{offset_bytes, offset_bytes + length_bytes};
+      small = f.grant.small().known() && length_bytes > 0
+                  ? f.grant.small().Read(range, f.SmallEnd())
+                  : "";
+      if (from_memory && small.empty()) f.memory.Read(range, buffer.data());
     }
-    if (stream) access_.PrefetchLayout(file, mode, offset_bytes + length_bytes, io);
+    if (stream && small.empty())
+      access_.PrefetchLayout(file, mode, offset_bytes + length_bytes, io);
     absl::Status status;
     bool submitted = access_.LeaseHolds();
     const bool streams = stream && io.read_ahead && !framed;
@@ -147,6 +158,7 @@ absl::StatusOr<std::size_t> FileIo::Read(const FileRef& file, std::uint64_t offs
       submitted = !IsPermitOver(status);
       if (streams) read_ahead_.NoteLunRead(length_bytes, began_ms);
     }
+    std::memcpy(buffer.data(), small.data(), small.size());
     if (streams && submitted) read_ahead_.Continue(file, offset_bytes + length_bytes);
     bool valid = false;
     {
@@ -200,6 +212,10 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
   // than a page that was changed before, and is written back now.)
   if ((f.attr.flags() & v1::INODE_FLAG_IMMUTABLE) != 0 && !write.write_back) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
+  }
+  if (f.grant.small().known()) {
+    if (std::optional<Finding> first = LookToUnpack(f, write.end_bytes(), write.refused))
+      return *std::move(first);
   }
   if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
     return Finding::Fetch(allocate_from(*unknown));
@@ -329,6 +345,15 @@ absl::Status FileIo::EnterWrite(const FileRef& file, WriteAccess& write, const I
   if (write.page_cache && !write.write_back) {  // what was written stays in the kernel's pages
     f.kernel_pages.Fill({write.offset_bytes, write.end_bytes()}, KernelPages::By::kWrite);
   }
+  if (f.grant.small().known()) {
+    write_behind_.Unpack(f);
+    committer_.NoteDirty(f);
+    write.unpacked = !write.behind;
+    if (write.unpacked) {
+      access_.Leave(f, write.entered);
+      return absl::AbortedError("its content goes to the LUNs first");
+    }
+  }
   if (write.behind) {
     PutBehind(f, write, io);
     access_.Leave(f, write.entered);
@@ -361,14 +386,6 @@ absl::Status FileIo::ClearTail(const WriteAccess& write) {
   const auto& [from, to] = write.tail;
   absl::Status status = Zero(write.tail_extents, from, to, marks, write.permit);
   return status.ok() ? FlushMarks(marks, write.permit) : status;
-}
-
-absl::Status FileIo::FlushMarks(const LunMarks& marks, const IoPermit& permit) {
-  const auto end = SessionEnd(*context_.session, permit.session, permit.interrupt);
-  absl::Status status = context_.io->Flush(marks, &end);
-  const bool raised = permit.interrupt != nullptr && permit.interrupt->interrupted();
-  if (ErrnoOf(status) != EINTR || raised) return status;
-  return PermitOver("the session has ended");
 }
 
 // Looked up only where it matters: set-group-id without group execution, and a writer of another
@@ -416,6 +433,7 @@ absl::StatusOr<ByteRange> FileIo::Write(const FileRef& file, std::uint64_t offse
     if (absl::Status s = access_.AwaitPathsOfPages(io); !s.ok()) return s;
     if (absl::Status status = Prepare(file, write, io); !status.ok()) return status;
     if (absl::Status status = EnterWrite(file, write, io); !status.ok()) {
+      if (std::exchange(write.unpacked, false)) continue;
       if (GoesOnWithLess(write, status)) continue;
       if (!write.held_pages) return status;
       const ByteRange pages = *std::exchange(write.held_pages, std::nullopt);
@@ -476,20 +494,6 @@ absl::StatusOr<ByteRange> FileIo::Write(const FileRef& file, std::uint64_t offse
     if (!status.ok()) return status;
   }
   return ByteRange{write.offset_bytes, write.end_bytes()};
-}
-
-absl::Status FileIo::Zero(std::span<const Extent> extents, std::uint64_t from_bytes,
-                          std::uint64_t to_bytes, LunMarks& marks, const IoPermit& permit) {
-  const std::uint64_t block_bytes = context_.io->block_bytes();
-  for (const Extent& extent : extents) {
-    const std::uint64_t from = std::max(from_bytes, extent.file_block.value() * block_bytes);
-    const std::uint64_t to = std::min(to_bytes, extent.end().value() * block_bytes);
-    if (from >= to || extent.state != ExtentState::kWritten) continue;
-    const AlignedBuffer zeros = AlignedBuffer::Zeroed(to - from);
-    absl::Status status = context_.io->Write({&extent, 1}, from, zeros.span(), marks, permit);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace reel::client

@@ -45,6 +45,10 @@ class FileIo {
   struct WriteAccess;
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
+  // What a write of a small file needs first; nothing: it has that.
+  static std::optional<Finding> LookToUnpack(const FileState& file, std::uint64_t end_bytes,
+                                             const std::optional<absl::Status>& refused)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   // Whether it may wait in memory for its way to the LUNs.
   static bool StaysBehind(const FileState& file, const WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);

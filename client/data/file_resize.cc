@@ -375,6 +375,7 @@ absl::Status FileResize::AllocatePart(const FileRef& file, v1::Allocate allocate
   const auto apply = [span, clears](FileState& state, const v1::Attr* attr) {
     state.mutex.AssertHeld();
     state.TakeReallocated(attr, span);
+    if (!clears) state.grant.small().SetKeepsBlocks(true);
     if (attr == nullptr && !clears) state.grant.NoteTail(true);  // there may be some by now
   };
   v1::Request request;
@@ -404,6 +405,12 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
     const std::uint64_t size_bytes = f.attr.size_bytes();
     bool first = true;
     for (; at < size_bytes; first = false) {
+      if (f.grant.small().known() && at < f.SmallEnd()) {
+        found = data;
+        if (found) return Finding::Go();
+        at = f.SmallEnd();
+        continue;
+      }
       const std::optional<Extent> extent = f.grant.Find(FileBlock(at / block_bytes));
       if (!extent && first) {
         return Finding::Fetch({span, RoundDown(at, block_bytes),
@@ -419,9 +426,7 @@ absl::StatusOr<std::uint64_t> FileResize::Seek(const FileRef& file, std::uint64_
     return Finding::Go();
   };
   // What is in memory only would pass for a hole.
-  if (absl::Status s = write_behind_.Flush(file, WriteBehind::kAllBytes, io.interrupt); !s.ok()) {
-    return s;
-  }
+  if (absl::Status s = committer_.EmptyMemory(file, io.interrupt); !s.ok()) return s;
   for (bool done = false; !done;) {
     if (absl::Status status = access_.AwaitLease(io); !status.ok()) return status;
     MutexLock lock(f.mutex);

@@ -13,13 +13,8 @@ namespace reel::client {
 
 class FileResize {
  public:
-  FileResize(DataContext& context, FileAccess& access, FileIo& file_io, WriteBehind& write_behind,
-             Committer& committer)
-      : context_(context),
-        access_(access),
-        file_io_(file_io),
-        write_behind_(write_behind),
-        committer_(committer) {}
+  FileResize(DataContext& context, FileAccess& access, FileIo& file_io, Committer& committer)
+      : context_(context), access_(access), file_io_(file_io), committer_(committer) {}
 
   absl::StatusOr<v1::Attr> SetAttr(const FileRef& file, v1::SetAttr set, const IoContext& io);
   std::optional<v1::Attr> DelayAttributes(const v1::SetAttr& set, const v1::Attr& known);
@@ -59,7 +54,6 @@ class FileResize {
   DataContext& context_;
   FileAccess& access_;
   FileIo& file_io_;
-  WriteBehind& write_behind_;
   Committer& committer_;
 };
 

@@ -165,6 +165,22 @@ INSTANTIATE_TEST_SUITE_P(Geometries, StoryTest,
                          testing::Values(Geometry{4096, 512}, Geometry{4096, 4096},
                                          Geometry{16384, 4096}, Geometry{65536, 512}));
 
+// Every size up to three blocks may lie with the controller.
+TEST(FileStoryTest, ASmallFileComesAndGoes) {
+  ClusterShape shape;
+  shape.mdc.small_file_bytes = 3 * 4096;
+  DataCluster cluster(shape);
+  auto a = cluster.Mount();
+  auto b = cluster.Mount();
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::uint64_t inode = cluster.mdc().CreateFile();
+    Story story(seed, inode, /*range=*/16'000, /*align=*/512);
+    for (int i = 0; i < 60; ++i) story.Step(i % 7 < 4 ? *a : *b);
+    story.CheckAll(*a);
+    story.CheckAll(*b);
+  }
+}
+
 TEST(FileStoryTest, AFileSurvivesLostStreamsAndNewEpochs) {
   DataCluster cluster({});
   const std::uint64_t inode = cluster.mdc().CreateFile();

@@ -9,6 +9,7 @@
 
 #include "client/base/attributes.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 #include "proto/times.h"
 #include "spdlog/spdlog.h"
@@ -29,11 +30,30 @@ ByteRange BytesOf(const TokenSpan& span, std::uint64_t block_bytes) {
           std::min(span.end.value(), last) * block_bytes};
 }
 
+FileBlock EndOfSmall(std::uint64_t block_bytes) {
+  return FileBlock(DivideUp(kMaxSmallFileBytes, block_bytes));
+}
+
+// As long as what a volume may have, and under a token of all of it.
+absl::Status ValidateContent(const v1::LayoutReply& reply, const Grant::Layout& layout) {
+  if (!reply.has_content()) return absl::OkStatus();
+  const bool whole = layout.token.Contains(kWholeFile) && layout.mode != v1::TOKEN_NONE;
+  const std::size_t bytes = reply.content().size();
+  if (whole && bytes > 0 && bytes <= kMaxSmallFileBytes) return absl::OkStatus();
+  return ErrnoStatus(EIO, "a malformed grant: its content");
+}
+
 }  // namespace
 
 absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t session_id) {
   const absl::StatusOr<Grant::Layout> layout = Grant::Parse(reply);
   if (!layout.ok()) return layout.status();
+  if (absl::Status valid = ValidateContent(reply, *layout); !valid.ok()) return valid;
+  // What came under the token is newer than an answer that crossed it.
+  const TokenSpan first_blocks{.first = FileBlock(0), .end = EndOfSmall(block_bytes)};
+  const bool knows = (grant.Has(first_blocks, v1::TOKEN_SHARED) &&
+                      (grant.small().known() || grant.Find(FileBlock(0)).has_value())) ||
+                     memory.Overlaps(BytesOf(first_blocks, block_bytes));
   const bool replaces_all = grant.ReplacesAll(*layout);
   if (replaces_all) ForgetExtents();
   grant.TakeExtents(*layout, replaces_all);
@@ -45,7 +65,39 @@ absl::Status FileState::Install(const v1::LayoutReply& reply, std::uint64_t sess
   if (length_blocks > 0) uncommitted.ForEachBlockIn(start, length_blocks, mark);
   if (reply.has_attr()) TakeAttr(reply.attr());
   grant.TakeToken(*layout, session_id);
+  if (knows) return absl::OkStatus();
+  if (reply.has_content()) {
+    grant.small().Take(reply.content());
+  } else if (start == FileBlock(0) && length_blocks > 0) {
+    grant.small().Forget();
+  }
   return absl::OkStatus();
+}
+
+void FileState::ForgetSmall() {
+  if (!grant.small().at_controller()) return;
+  grant.small().Forget();
+  grant.Forget({FileBlock(0), EndOfSmall(block_bytes) - FileBlock(0)});
+}
+
+bool FileState::IsSmall(std::uint64_t most_bytes) const {
+  const std::uint64_t size_bytes = attr.size_bytes();
+  if (size_bytes == 0 || size_bytes > most_bytes || grant.small().keeps_blocks() || memory.empty())
+    return false;
+  if (!grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) || uncommitted.any_on_luns()) return false;
+  const ByteRange all{0, size_bytes};
+  ExtentList extents;
+  if (!memory.Covers(all) || memory.InFlight({0, kMaxFileBytes})) return false;
+  if (grant.Cover(0, size_bytes, extents)) return false;
+  return std::none_of(extents.begin(), extents.end(),
+                      [](const Extent& extent) { return extent.state == ExtentState::kWritten; });
+}
+
+void FileState::AskAgainIfSmall() {
+  if (!grant.small().at_controller() || grant.small().known()) return;
+  memory.Clear();
+  grant.KeepExtents({});
+  grant.small().Forget();
 }
 
 void FileState::ForgetExtents() {
@@ -61,6 +113,7 @@ void FileState::ForgetExtents() {
 void FileState::ReplayFailed() {
   grant.KeepExtents({});
   memory.Clear();
+  grant.small().Forget();
   NoteLoss(ErrnoStatus(EIO, "the file was lost in the controller's failover"));
 }
 
@@ -76,6 +129,8 @@ bool FileState::DirtyIn(const TokenSpan& span) const {
 
 void FileState::LowerToken(const TokenSpan& span, v1::TokenMode mode) {
   grant.Lower(span, mode);
+  // (What has become dirty memory again goes with the commit that comes before.)
+  if (mode == v1::TOKEN_NONE && grant.small().known()) ForgetSmall();
   ForgetContents();
   if (mode == v1::TOKEN_NONE) ForgetAhead();
 }
@@ -134,12 +189,14 @@ void FileState::OverlayOn(v1::Attr& attributes) const {
 }
 
 void FileState::TakeResized(const v1::Attr& now) {
+  ForgetSmall();
   const std::uint64_t kept_bytes = std::min(attr.size_bytes(), now.size_bytes());
   grant.ForgetFrom(FileBlock(DivideUp(kept_bytes, block_bytes)));
   attr = now;
 }
 
 void FileState::TakeReallocated(const v1::Attr* now, const BlockSpan& blocks) {
+  ForgetSmall();
   grant.Forget(blocks);
   if (now != nullptr) attr = *now;
 }
@@ -214,6 +271,7 @@ void FileState::LoseWritten(const BlockSet& blocks) {
   });
   ForgetAhead();
   ForgetContents();
+  AskAgainIfSmall();
 }
 
 void FileState::LoseDirty() {
@@ -223,6 +281,7 @@ void FileState::LoseDirty() {
 void FileState::NoteLoss(const absl::Status& why) {
   write_error.Note(ErrnoToReport(why), opens.newest_handle());
   ForgetContents();
+  AskAgainIfSmall();
   spdlog::error("inode {}: what was written last is lost: {}", inode, std::string(why.message()));
 }
 
@@ -258,6 +317,8 @@ void FileState::Void() {
 
 void FileState::Reset() {
   grant.Void();
+  grant.small().Forget();
+  grant.small().SetKeepsBlocks(false);
   ForgetAhead();
   read_ahead_chunks.Clear();
   memory.Clear();

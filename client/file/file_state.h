@@ -125,6 +125,14 @@ struct FileState : std::enable_shared_from_this<FileState> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // All that are not needed for what is in memory.
   void ForgetExtents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Where the blocks end that a small file's content stands for.
+  std::uint64_t SmallEnd() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return DivideUp(grant.small().size_bytes(), block_bytes) * block_bytes;
+  }
+  // What the controller has of a small file is to be asked for. REQUIRES: nothing of it is dirty.
+  void ForgetSmall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // All of the file is in memory, in place of no written block, and is short enough.
+  bool IsSmall(std::uint64_t most_bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // The file could not be made again in a new epoch.
   void ReplayFailed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What it takes to know the size, or exclusively to raise it.
@@ -225,6 +233,9 @@ struct FileState : std::enable_shared_from_this<FileState> {
   bool NoteRead(AtimePolicy policy, const v1::Time& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // It has been told (or will not be).
   void AccessSent(const v1::Time& time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // Which is lost where the controller still has what was there before: it is asked again.
+  void AskAgainIfSmall() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
   // Nothing is granted any more, nor to be told.
   void Reset() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/inode/small_content.h"
 #include "client/luns/lun_io.h"
 #include "proto/convert.h"
 #include "proto/layout.pb.h"
@@ -66,6 +67,10 @@ class Grant {
   // After the extents and the attributes, which are judged by the token from before.
   void TakeToken(const Layout& layout, std::uint64_t session);
 
+  // ---- instead of the first blocks
+  SmallContent& small() { return small_; }
+  const SmallContent& small() const { return small_; }
+
   // ---- extents
   std::optional<Extent> Find(FileBlock block) const { return extents_.Find(block); }
   // Those that cover [offset, offset + length), appended to `list`; the first byte that is unknown,
@@ -111,6 +116,7 @@ class Grant {
   std::uint64_t lowerings_ = 0;
   std::uint64_t lost_sessions_ = 0;
   ExtentMap extents_;
+  SmallContent small_;
   std::uint64_t fetch_bytes_ = kFirstFetchBytes;
   bool tail_allocated_ = false;
 };

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "proto/mdc.pb.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 
 namespace reel::client {
@@ -33,6 +34,7 @@ class SessionTerms {
     delegates_names_.store((hello.features() & kNames) == kNames);
     commits_wait_.store(false);
     delays_attributes_.store((hello.features() & v1::FEATURE_DELAYED_ATTRIBUTES) != 0);
+    small_file_bytes_.store(std::min(hello.small_file_bytes(), kMaxSmallFileBytes));
     looks_ahead_.store((hello.features() & v1::FEATURE_LOOK_AHEAD) != 0);
     takes_reads_together_.store((hello.features() & v1::FEATURE_ACCESSED) != 0);
     return hello.squashed() && !was_squashed;
@@ -53,6 +55,7 @@ class SessionTerms {
   bool delays_attributes() const { return delays_attributes_.load(); }
   bool looks_ahead() const { return looks_ahead_.load(); }
   bool takes_reads_together() const { return takes_reads_together_.load(); }
+  std::uint32_t small_file_bytes() const { return small_file_bytes_.load(); }
   bool commits_wait() const { return commits_wait_.load(); }
   bool delegates() const { return delegates_.load(); }
   bool delegates_names() const { return delegates_names_.load(); }
@@ -63,6 +66,7 @@ class SessionTerms {
   std::atomic<std::uint64_t> session_id_{0};
   std::atomic<std::uint64_t> key_{0};
   std::atomic<std::uint64_t> map_generation_{0};
+  std::atomic<std::uint32_t> small_file_bytes_{0};
   std::atomic<bool> read_only_{false};
   std::atomic<bool> delays_attributes_{false};
   std::atomic<bool> looks_ahead_{false};

@@ -331,6 +331,7 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_features(hello.features() & options_.features);
     answer.set_lease_ms(options_.lease_ms);
     answer.set_slots(options_.slots);
+    answer.set_small_file_bytes(options_.small_file_bytes);
     answer.set_must_reclaim(session->must_reclaim);
     if (hello.map_generation() < descriptor_.generation) {
       answer.set_volume_descriptor(*EncodeDescriptor(descriptor_));

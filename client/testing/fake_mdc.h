@@ -30,7 +30,8 @@ struct FakeMdcOptions {
   std::uint64_t preallocated_blocks = 4;  // given beyond what was asked for
   std::uint64_t max_blocks = 0;           // 0: as many as pool 0 has
   std::size_t max_extents = 500;          // in an answer, not counting holes
-  bool opens_grant = false;               // the token, where that costs nobody anything
+  std::uint32_t small_file_bytes = 0;
+  bool opens_grant = false;  // the token, where that costs nobody anything
   std::uint64_t features = v1::FEATURE_RECALL_WORK | v1::FEATURE_NEW_MAP | v1::FEATURE_ACCESSED;
 };
 
@@ -75,6 +76,7 @@ class FakeMdc : public MdcConnector {
   std::uint64_t CreateFile(std::uint32_t mode = 0100644);
   v1::Attr AttrOf(std::uint64_t inode) const;
   std::vector<Extent> ExtentsOf(std::uint64_t inode) const;
+  std::string ContentOf(std::uint64_t inode) const;
   std::uint64_t OpensOf(std::uint64_t inode) const;
   // How many requests wait for tokens of the file.
   std::uint64_t WaitingFor(std::uint64_t inode) const;
@@ -121,7 +123,8 @@ class FakeMdc : public MdcConnector {
   };
   struct File {
     v1::Attr attr;
-    ExtentMap extents;  // absent blocks are holes
+    ExtentMap extents;    // absent blocks are holes
+    std::string content;  // of a small file, in place of its first blocks
     std::map<std::uint64_t, Holder> holders;
     std::deque<Parked> parked;
   };
@@ -145,6 +148,9 @@ class FakeMdc : public MdcConnector {
                    std::uint64_t length_bytes, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit(ClientSession& session, const v1::LayoutCommit& commit, v1::Reply& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False: it was a mistake.
+  bool CommitContent(const ClientSession& session, const v1::LayoutCommit& commit, File& file)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply& reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

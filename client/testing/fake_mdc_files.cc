@@ -66,7 +66,8 @@ bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::
     return true;
   }
   File& file = found->second;
-  const TokenSpan asked = *ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
+  TokenSpan asked = *ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
+  if (!file.content.empty()) asked = kWholeFile;
   Holder& mine = file.holders[session.id];
   const v1::TokenMode allowed =
       get.mode() == v1::TOKEN_EXCLUSIVE ? v1::TOKEN_NONE : v1::TOKEN_SHARED;
@@ -110,6 +111,7 @@ bool FakeMdc::LayoutGet(ClientSession& session, const v1::Request& request, v1::
   for (const Extent& extent : known) full.Set(extent);
   for (const Extent& extent : full.All()) *layout.add_extents() = ToProto(extent);
   *layout.mutable_attr() = file.attr;
+  if (!file.content.empty()) layout.set_content(file.content);
   return true;
 }
 
@@ -174,6 +176,32 @@ void FakeMdc::RunParked(std::uint64_t inode) {
   }
 }
 
+bool FakeMdc::CommitContent(const ClientSession& session, const v1::LayoutCommit& commit,
+                            File& file) {
+  const FileBlock end(DivideUp(file.content.size(), block_bytes_));
+  bool replaces = false;
+  for (const v1::BlockRange& range : commit.written()) {
+    if (range.file_block() >= end.value()) continue;
+    replaces = range.file_block() == 0 && range.length_blocks() >= end.value();
+    if (!replaces) RecordMistake("a commit of some of a small file's blocks");
+  }
+  if (replaces) file.content.clear();
+  if (!commit.has_content()) return true;
+  const std::uint64_t size = commit.has_size_bytes() ? commit.size_bytes() : file.attr.size_bytes();
+  if (commit.content().size() != size || size > options_.small_file_bytes || size == 0 ||
+      commit.written_size() > 0 || !Holds(file, session.id)) {
+    RecordMistake("a commit of a content that cannot be");
+    return false;
+  }
+  file.content = commit.content();
+  return true;
+}
+
+std::string FakeMdc::ContentOf(std::uint64_t inode) const {
+  MutexLock lock(mutex_);
+  return files_.at(inode).content;
+}
+
 void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1::Reply& reply) {
   const auto found = files_.find(commit.inode());
   if (found == files_.end()) return reply.set_error(ENOENT);
@@ -203,6 +231,7 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
       return reply.set_error(ESTALE);
     }
   }
+  if (!CommitContent(session, commit, file)) return reply.set_error(EINVAL);
   for (const v1::BlockRange& range : commit.written()) {
     file.extents.MarkWritten(FileBlock(range.file_block()), range.length_blocks());
   }
@@ -211,7 +240,8 @@ void FakeMdc::Commit(ClientSession& session, const v1::LayoutCommit& commit, v1:
   if (commit.kill_suid_sgid()) file.attr.set_mode(file.attr.mode() & ~06000u);
   if (commit.kill_sgid()) file.attr.set_mode(file.attr.mode() & ~02000u);
   if (commit.release_tail()) {
-    FreeBlocks(file, FileBlock(DivideUp(file.attr.size_bytes(), block_bytes_)), 1 << 30);
+    const std::uint64_t kept = commit.has_content() ? 0 : file.attr.size_bytes();
+    FreeBlocks(file, FileBlock(DivideUp(kept, block_bytes_)), 1 << 30);
   }
   file.attr.set_change(file.attr.change() + 1);
   *reply.mutable_attr()->mutable_attr() = file.attr;
@@ -226,6 +256,7 @@ void FakeMdc::SetAttr(ClientSession& session, const v1::SetAttr& set, v1::Reply&
       FreeBlocks(file, FileBlock(DivideUp(kept, block_bytes_)), 1 << 30);
     }
     file.attr.set_size_bytes(set.size_bytes());
+    if (kept < file.content.size()) file.content.resize(kept);
   }
   if ((set.fields() & v1::SetAttr::FLAGS) != 0) file.attr.set_flags(set.flags());
   if ((set.fields() & v1::SetAttr::MODE) != 0) {
@@ -253,6 +284,10 @@ void FakeMdc::Allocate(ClientSession& session, const v1::Allocate& allocate, v1:
   const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();
   const FileBlock inner_start(DivideUp(allocate.offset_bytes(), block_bytes_));
   const FileBlock inner_end(end / block_bytes_);
+  if ((allocate.mode() & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) {
+    for (std::uint64_t at = allocate.offset_bytes(); at < std::min(end, file.content.size()); ++at)
+      file.content[at] = '\0';
+  }
   if ((allocate.mode() & FALLOC_FL_PUNCH_HOLE) != 0) {
     if (inner_start < inner_end) FreeBlocks(file, inner_start, inner_end - inner_start);
   } else {

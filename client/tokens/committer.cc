@@ -90,10 +90,10 @@ void Committer::RelieveMemory() {
 }
 
 Committer::PlanRef Committer::Begin(FileState& f, What what) {
-  const bool release_tail = what == What::kAllAndTail && f.grant.tail_allocated() &&
-                            f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
+  bool release_tail = what == What::kAllAndTail && f.grant.tail_allocated() &&
+                      f.grant.Has(f.EndSpan(), v1::TOKEN_EXCLUSIVE);
   const bool dirty = what == What::kData ? f.uncommitted.any_of_data() : f.uncommitted.any();
-  if (!dirty && !release_tail) return nullptr;
+  if (!dirty && !release_tail && !IsSmall(f)) return nullptr;
   auto plan = std::make_shared<Plan>();
   plan->file = f.shared_from_this();
   plan->lost_sessions = f.grant.lost_sessions();
@@ -105,11 +105,13 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
     v1::BlockRange& range = *message.add_written();
     range.set_file_block(start.value());
     range.set_length_blocks(length_blocks);
+    plan->replaces_content = plan->replaces_content || start == FileBlock(0);
   });
   if (plan->taken.size) message.set_size_bytes(f.attr.size_bytes());
   if (plan->taken.mtime) *message.mutable_mtime() = f.attr.mtime();
   message.set_kill_suid_sgid(plan->taken.kill_set_id);
   message.set_kill_sgid(plan->taken.kill_sgid);
+  if (message.written().empty()) release_tail = TakeSmall(f, *plan, release_tail);
   if (release_tail) {
     const std::uint64_t end = DivideUp(f.attr.size_bytes(), context_.io->block_bytes());
     f.grant.ReleaseTail(FileBlock(end));
@@ -117,7 +119,7 @@ Committer::PlanRef Committer::Begin(FileState& f, What what) {
     plan->releases_tail = true;
   }
   plan->empty = message.written().empty() && !message.has_size_bytes() && !message.has_mtime() &&
-                !message.kill_suid_sgid() && !message.release_tail();
+                !message.kill_suid_sgid() && !message.release_tail() && !message.has_content();
   MutexLock lock(mutex_);
   committing_.emplace(&f, plan->file);
   return plan;
@@ -248,6 +250,7 @@ void Committer::LosePlanned(const Plan& plan, FileState& f) {
 void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
   FileState& f = *plan->file;
   MutexLock lock(f.mutex);
+  plan->done = true;
   f.uncommitted.End(plan->taken);
   if (plan->holds_file) f.users.LeaveExclusive();
   f.changed.NotifyAll();
@@ -256,6 +259,8 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
     committing_.erase(&f);
   };
   if (f.grant.lost_sessions() != plan->lost_sessions) return;  // the loss is noted already
+  const bool denied = IsGone(status) || DeniesToken(status);
+  if (FinishSmall(*plan, f, status, denied)) return;
   if (!plan->sent && ErrnoOf(status) == EINTR) return PutBack(*plan, f);
   f.uncommitted.NoteCommitted(plan->taken.through);
   plan->taken.delayed.reset();  // was told, whatever became of the data
@@ -283,7 +288,7 @@ void Committer::Finish(const PlanRef& plan, const absl::Status& status) {
 
 absl::Status Committer::Clean(const FileRef& file, const Interrupt* interrupt, What what) {
   FileState& f = *file;
-  absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  absl::Status flushed = EmptyMemory(file, interrupt, what);
   if (!flushed.ok()) return flushed;
   MutexLock lock(f.mutex);
   Uncommitted::Through through = f.uncommitted.now();
@@ -329,10 +334,11 @@ bool Committer::FlushData(const FileRef& file, const Interrupt* interrupt) {
 }
 
 absl::Status Committer::Sync(const FileRef& file, bool data_only, const Interrupt* interrupt) {
-  absl::Status flushed = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+  const What what = data_only ? What::kData : What::kAll;
+  absl::Status flushed = EmptyMemory(file, interrupt, what);
   if (!flushed.ok()) return flushed;
   if (data_only && FlushData(file, interrupt)) return absl::OkStatus();
-  return Clean(file, interrupt, data_only ? What::kData : What::kAll);
+  return Clean(file, interrupt, what);
 }
 
 absl::Status Committer::ReportLoss(const FileRef& file, std::uint64_t handle) {
@@ -346,7 +352,7 @@ absl::Status Committer::ShowLoss(const FileRef& file, std::uint64_t handle) {
 }
 
 void Committer::ReleaseTail(const FileRef& file, std::uint64_t cycle) {
-  (void)write_behind_.Flush(file, WriteBehind::kAllBytes, nullptr);  // one commit tells of all
+  (void)EmptyMemory(file, nullptr, What::kAllAndTail);  // one commit tells of all
   PlanRef plan;
   {
     MutexLock lock(file->mutex);
@@ -375,7 +381,7 @@ bool Committer::IsIdle(const FileState& f, std::uint64_t now_ms) const {
 }
 
 bool Committer::AwaitsMemory(FileState& f, std::uint64_t now_ms) {
-  if (f.memory.empty()) return false;
+  if (f.memory.empty() || IsSmall(f)) return false;
   const bool idle = IsIdle(f, now_ms);
   // (Whoever still has it open may write on; but a closed file is of use to others.)
   const std::uint32_t age_ms = !f.opens.any() || idle ? 0 : context_.options.write_behind_age_ms;
@@ -429,7 +435,9 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
     PlanRef plan = Begin(*file, unused ? What::kAllAndTail : What::kAll);
     if (tail_to_go && !unused) NoteDirty(*file);
     if (plan == nullptr) continue;
-    plan->holds_file = plan->releases_tail && file->users.EnterExclusive();
+    if (!plan->holds_file) {
+      plan->holds_file = plan->releases_tail && file->users.EnterExclusive();
+    }
     plans.push_back(std::move(plan));
   }
   MutexLock lock(mutex_);

@@ -7,6 +7,8 @@
 //   4. What a file has in memory goes to the LUNs before a commit that somebody waits for, and with
 //      age: soon where nobody writes the file any more, since sync(1) tells a FUSE server nothing.
 //   5. What is dirty or being committed is listed, taken or committing.
+//   6. Of a small file all bytes go with the commit, in place of the LUNs. Its blocks go back with
+//      it only while the file is held exclusively here, until the answer.
 // Many inodes share one flush, and their commits travel together. Threads: all methods may be
 // called concurrently; a thread of its own commits what has become old. Lock order: a FileState,
 // then this.
@@ -53,6 +55,9 @@ class Committer {
   // any, is told by ReportLoss. EINTR, ETIMEDOUT, ESHUTDOWN: given up, the commit goes on.
   // REQUIRES: no lock.
   absl::Status Clean(const FileRef& file, const Interrupt* interrupt, What what = What::kAll);
+  // What the file has in memory now is on the LUNs, at the controller, or lost. As WriteBehind's
+  // Flush.
+  absl::Status EmptyMemory(const FileRef& file, const Interrupt* interrupt, What what = What::kAll);
   // What is in memory goes to the LUNs, then Clean (or with `data_only` a flush, where that is
   // enough).
   absl::Status Sync(const FileRef& file, bool data_only, const Interrupt* interrupt);
@@ -82,9 +87,14 @@ class Committer {
     std::uint64_t lost_sessions = 0;
     std::uint64_t session = 0;
     bool holds_file = false;  // exclusively, until it is done
-    bool empty = false;       // nothing to say in `message`
-    int unanswered = 0;       // under the file's mutex, as the outcomes
-    absl::Status outcome;     // of the data
+    // All of a small file, or what is known of it is told again, for its blocks to go.
+    std::optional<WriteBehind::Whole> whole;
+    bool frees_blocks = false;      // all of them
+    bool replaces_content = false;  // by blocks
+    bool done = false;              // under the file's mutex
+    bool empty = false;             // nothing to say in `message`
+    int unanswered = 0;             // under the file's mutex, as the outcomes
+    absl::Status outcome;           // of the data
     absl::Status delayed_outcome;
     bool sent = false;
   };
@@ -100,6 +110,14 @@ class Committer {
   bool FlushData(const FileRef& file, const Interrupt* interrupt);
   // Takes what is dirty; null when nothing is. REQUIRES: no commit runs.
   PlanRef Begin(FileState& f, What what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  bool IsSmall(const FileState& f) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // What of a small file goes with the plan. False: its tail does not go now.
+  bool TakeSmall(FileState& f, Plan& plan, bool release_tail)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
+  // What became of that; `denied`: the file is gone, or not held. True: nothing is lost, as its
+  // bytes go to the LUNs now.
+  bool FinishSmall(Plan& plan, FileState& f, const absl::Status& status, bool denied)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(f.mutex);
   // One flush for all, then all commits on their way.
   void Execute(std::span<const PlanRef> plans, const Interrupt* interrupt);
   void Send(const PlanRef& plan, const absl::Status& flushed);

@@ -19,15 +19,19 @@ absl::StatusOr<std::vector<FileRef>> Committer::CommitTogether(const std::vector
   };
   for (const FileRef& file : all) {
     MutexLock lock(file->mutex);
-    write_behind_.Start(*file, WriteBehind::kAllBytes);
+    if (!IsSmall(*file)) write_behind_.Start(*file, WriteBehind::kAllBytes);
   }
   for (const FileRef& file : all) {
+    {
+      MutexLock lock(file->mutex);
+      if (IsSmall(*file)) continue;
+    }
     absl::Status status = write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
     if (!status.ok()) return status;
   }
   for (const FileRef& file : all) {
     MutexLock lock(file->mutex);
-    if (!file->uncommitted.any() && !file->uncommitted.running()) continue;
+    if (!file->uncommitted.any() && !file->uncommitted.running() && !IsSmall(*file)) continue;
     files.push_back(file);
     if (file->uncommitted.running()) continue;
     if (PlanRef plan = Begin(*file, What::kAll)) plans.push_back(std::move(plan));

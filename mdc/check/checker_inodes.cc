@@ -12,6 +12,7 @@
 #include "mdc/check/checker_facts.h"
 #include "mdc/ops/extents.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::mdc::checker {
 namespace {
@@ -29,6 +30,20 @@ bool IsKnownType(std::uint32_t type) {
     default:
       return false;
   }
+}
+
+// What is wrong with the bytes that a small file has in its record; empty: nothing.
+std::string ContentFault(const v1::InodeRecord& record) {
+  const std::size_t bytes = record.inline_data().size();
+  const bool flagged = (record.flags() & v1::INODE_FLAG_INLINE) != 0;
+  if (flagged != (bytes > 0)) {
+    return absl::StrCat("it has ", bytes, " bytes in its record, and its flags say otherwise");
+  }
+  if (bytes > 0 && (record.mode() & S_IFMT) != S_IFREG) {
+    return "it has bytes in its record but is no regular file";
+  }
+  if (bytes <= kMaxSmallFileBytes && bytes <= record.size_bytes()) return "";
+  return absl::StrCat("it has ", bytes, " bytes in its record, and size ", record.size_bytes());
 }
 
 // Goes over the families side by side, inode by inode of a part.
@@ -122,6 +137,9 @@ class InodePass {
       report_.Add("inode-size", where(),
                   absl::StrCat("a symbolic link of ", record.symlink().size(), " bytes has size ",
                                record.size_bytes()));
+    }
+    if (std::string fault = ContentFault(record); !fault.empty()) {
+      report_.Add("content", where(), std::move(fault));
     }
     for (const v1::Time* time :
          {&record.atime(), &record.mtime(), &record.ctime(), &record.btime()}) {

@@ -72,6 +72,9 @@ struct CoreOptions {
   bool maintenance = false;     // as SetMaintenance
   // Whoever follows in the seat must know of it, too, but with kDurable.
   NameReplies names = NameReplies::kDurable;
+  // The bytes of files of at most this size lie in the metadata, from now on; 0: none. Once it was
+  // not, clients that do not know such files are refused.
+  std::uint32_t small_file_bytes = 0;
   // A directory that another session wanted to see is not delegated for so long: hosts that take
   // turns there would else wait for a recall each time.
   std::uint64_t shared_ms = 2'000;

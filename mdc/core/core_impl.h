@@ -375,6 +375,9 @@ class CoreImpl final : public Core {
   void Register(StreamId stream, const v1::Request& request, const Uuid& client);
   void Resume(StreamId stream, const v1::Request& request, const Uuid& client);
   void AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for);
+  // How large files are that lie in the metadata, for that session. The first time the volume is
+  // marked as one that has such files, if all sessions know them: what that waits for is added.
+  std::uint32_t OfferSmallFiles(const Session& session, Sequence& waits_for);
   void OnReclaim(Session& session, const v1::Request& request);
   // Takes over what the session says it holds. Empty; or why no session can hold that.
   std::string TakeClaims(Session& session, const v1::Reclaim& claims);
@@ -449,6 +452,7 @@ class CoreImpl final : public Core {
   const Clock& clock_;
   CoreOptions options_;  // all but the exports and what a new map changes stay as they are
   bool maintenance_ = options_.maintenance;
+  bool has_small_files_ = false;  // as the volume's record says
   absl::Status health_;
 
   Term term_;

@@ -255,6 +255,13 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
                         "and mount it again"));
     return;
   }
+  if (has_small_files_ && (hello.features() & v1::FEATURE_SMALL_FILES) == 0) {
+    Refuse(stream, request.id(), EPROTONOSUPPORT,
+           absl::StrCat("volume ", descriptor_.name, " has small files in its metadata, which ",
+                        "mount.reelfs on ", hello.host(), ", of an earlier release, cannot read; ",
+                        "upgrade it"));
+    return;
+  }
   Session session;
   session.id = SessionId(std::max<std::uint64_t>(volume.next_session(), 1));
   session.client = client;
@@ -333,8 +340,29 @@ void CoreImpl::Resume(StreamId stream, const v1::Request& request, const Uuid& c
   work_.resends.Add(session->id);
 }
 
+std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_for) {
+  if ((session.spoken.features & v1::FEATURE_SMALL_FILES) == 0) return 0;
+  if (has_small_files_ || options_.small_file_bytes == 0) return options_.small_file_bytes;
+  // (Of one that has not come back in this epoch nobody knows.)
+  const bool all = std::ranges::all_of(sessions_.all(), [](const auto& known) {
+    const Session& other = *known.second;
+    return other.phase == Session::Phase::kEnding ||
+           (other.spoken.features & v1::FEATURE_SMALL_FILES) != 0;
+  });
+  if (!all) return 0;
+  absl::StatusOr<v1::VolumeRecord> volume = ReadVolumeRecord();
+  if (!volume.ok()) return 0;
+  volume->set_format(std::max(volume->format(), schema::kSmallFilesFormat));
+  const absl::StatusOr<Sequence> sequence = CommitVolumeRecord(*volume);
+  if (!sequence.ok()) return 0;
+  waits_for = std::max(waits_for, *sequence);
+  has_small_files_ = true;
+  return options_.small_file_bytes;
+}
+
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
   v1::Reply reply;
+  reply.mutable_hello()->set_small_file_bytes(OfferSmallFiles(session, waits_for));
   v1::HelloReply& hello = *reply.mutable_hello();
   hello.set_protocol(session.spoken.protocol);
   hello.set_features(session.spoken.features);

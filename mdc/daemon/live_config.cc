@@ -57,6 +57,8 @@ void LiveConfig::Describe(v1::SettingsReply& reply) const {
   for (const Config::Volume& volume : config_.volumes) {
     add(absl::StrCat("volume.", volume.name, ".luns"), absl::StrJoin(volume.luns, " "));
     add(absl::StrCat("volume.", volume.name, ".scrub"), volume.scrub);
+    add(absl::StrCat("volume.", volume.name, ".small_file_bytes"),
+        absl::StrCat(volume.small_file_bytes));
     for (const Export& exported : exports_.at(volume.name)->Get()) {
       add(absl::StrCat("volume.", volume.name, ".export"),
           absl::StrCat(absl::StrJoin(exported.clients, " "), ": ", ExportText(exported)));

@@ -250,6 +250,7 @@ VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry,
   options.quota_hook = config.quota_hook;
   options.core.space_limits = config.space_limits;
   options.core.scrub_every_seconds = entry.scrub_every_seconds;
+  options.core.small_file_bytes = entry.small_file_bytes;
   options.scrub_bytes = std::uint64_t{config.scrub_memory_mib} << 20;
   options.on_failure = DieOfStore;
   options.on_seat_lost = DieWithoutSeat;

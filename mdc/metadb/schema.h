@@ -32,15 +32,17 @@ namespace reel::mdc::schema {
 
 // The format of the records (VolumeRecord.format): that of a new volume, that of one that has or
 // had a directory which folds names, that of one of whose metadata a dump was taken, that of one
-// that has or had jobs, that of one that counts or counted usage, and that of one of whose LUN sets
-// it is or was known what they carry; each may have what those before it have.
+// that has or had jobs, that of one that counts or counted usage, that of one of whose LUN sets it
+// is or was known what they carry, and that of one that may have small files in its records; each
+// may have what those before it have.
 inline constexpr std::uint32_t kFormat = 1;
 inline constexpr std::uint32_t kFoldingFormat = 2;
 inline constexpr std::uint32_t kDumpedFormat = 3;
 inline constexpr std::uint32_t kJobsFormat = 4;
 inline constexpr std::uint32_t kQuotaFormat = 5;
 inline constexpr std::uint32_t kBandwidthFormat = 6;
-inline constexpr std::uint32_t kLastFormat = kBandwidthFormat;
+inline constexpr std::uint32_t kSmallFilesFormat = 7;
+inline constexpr std::uint32_t kLastFormat = kSmallFilesFormat;
 inline bool IsKnownFormat(std::uint32_t format) {
   return format >= kFormat && format <= kLastFormat;
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/quota.h"
+#include "mdc/ops/small_content.h"
 #include "mdc/tables/token_table.h"
 #include "proto/convert.h"
 #include "proto/status.h"
@@ -256,6 +257,9 @@ absl::Status Allocate(OpContext& ctx, const v1::Request& request, v1::Reply& rep
   if (ctx.unfinished) return absl::OkStatus();
 
   const std::uint64_t end = allocate.offset_bytes() + allocate.length_bytes();
+  if (allocate.mode() != 0 && allocate.mode() != FALLOC_FL_KEEP_SIZE) {
+    ZeroContent(record, allocate.offset_bytes(), end);
+  }
   if (!punch && end > record.size_bytes()) {
     if ((allocate.mode() & FALLOC_FL_KEEP_SIZE) != 0) {
       record.set_flags(record.flags() | v1::INODE_FLAG_KEEP_PREALLOCATION);

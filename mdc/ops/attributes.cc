@@ -9,6 +9,7 @@
 #include "mdc/ops/inode.h"
 #include "mdc/ops/orphans.h"
 #include "mdc/ops/settings.h"
+#include "mdc/ops/small_content.h"
 #include "mdc/ops/xattrs.h"
 #include "mdc/space/allocator.h"
 #include "proto/convert.h"
@@ -124,6 +125,7 @@ absl::Status ApplySize(OpContext& ctx, const SetAttr& set, v1::InodeRecord& reco
   *record.mutable_mtime() = ToProto(ctx.now);  // a change also where the size stays
   record.set_size_bytes(set.size_bytes());
   if (!shrinks) return absl::OkStatus();
+  CutContent(record, set.size_bytes());
   // Blocks beyond the end go too, also those that fallocate(2) put there.
   record.set_flags(record.flags() & ~std::uint32_t{v1::INODE_FLAG_KEEP_PREALLOCATION});
   return DropTail(ctx, InodeNumber(set.inode()), set.size_bytes());

@@ -12,6 +12,7 @@
 #include "mdc/ops/extents.h"
 #include "mdc/ops/inode.h"
 #include "mdc/ops/quota.h"
+#include "mdc/ops/small_content.h"
 #include "mdc/tables/reserved_inode_table.h"
 #include "mdc/tables/token_table.h"
 #include "proto/convert.h"
@@ -186,6 +187,7 @@ absl::Status ValidateCommit(const v1::LayoutCommit& commit) {
     }
   }
   if (commit.has_size_bytes() && commit.size_bytes() > kMaxFileBytes) return ErrnoStatus(EFBIG);
+  if (absl::Status valid = ValidateContent(commit); !valid.ok()) return valid;
   if (commit.has_mtime()) return FromProto(commit.mtime()).status();
   return absl::OkStatus();
 }
@@ -218,14 +220,22 @@ absl::Status ReleaseTail(ExtentEdit& edit, const TokenSpan& span) {
 }
 
 // The next step of what a commit does to extents: ranges become written, one after the other, and
-// then the tail goes.
+// then the tail goes. Blocks before `end_of_content`, which a small file's content stands for, are
+// marked in one step: those that its new content comes in place of, as unwritten ones.
 absl::Status CommitExtents(OpContext& ctx, InodeNumber inode, const v1::LayoutCommit& commit,
-                           bool release, FileBlock tail) {
+                           bool release, FileBlock tail, FileBlock end_of_content) {
   ExtentEdit edit(ctx, inode);
   Progress& progress = ctx.progress;
+  const std::size_t most_extents =
+      std::max<std::size_t>(ctx.steps.extents, end_of_content - FileBlock(0));
+  if (commit.has_content()) {
+    const absl::StatusOr<FileBlock> loaded =
+        edit.Load(FileBlock(0), end_of_content - FileBlock(0), most_extents);
+    if (!loaded.ok()) return loaded.status();
+  }
   const auto load = [&](FileBlock start, FileBlock end) -> absl::StatusOr<TokenSpan> {
     start = std::max(start, progress.block);
-    const absl::StatusOr<FileBlock> loaded = edit.Load(start, end - start);
+    const absl::StatusOr<FileBlock> loaded = edit.Load(start, end - start, most_extents);
     if (!loaded.ok()) return loaded.status();
     const bool all = *loaded == end;
     progress = {progress.item + (all ? 1 : 0), all ? FileBlock(0) : *loaded};
@@ -250,6 +260,7 @@ absl::Status CommitExtents(OpContext& ctx, InodeNumber inode, const v1::LayoutCo
     if (!part.ok()) return part.status();
     released = *part;
   }
+  if (commit.has_content()) edit.MarkUnwritten(FileBlock(0), end_of_content - FileBlock(0));
   for (const TokenSpan& part : written) {
     absl::Status s = edit.MarkWritten(part.first, part.end - part.first);
     if (!s.ok()) return s;
@@ -275,15 +286,24 @@ absl::Status ApplyCommit(OpContext& ctx, InodeNumber inode, const v1::LayoutComm
     return ErrnoStatus(
         EPERM, absl::StrCat("a commit of inode ", inode.value(), " without its exclusive token"));
   }
+  if (absl::Status may = MayCommitContent(ctx, inode, record, commit); !may.ok()) return may;
   const bool begun = ctx.progress.item != 0 || ctx.progress.block != FileBlock(0);
-  const bool content = begun || commit.written_size() > 0 || size != record.size_bytes() ||
-                       commit.has_mtime() || commit.kill_suid_sgid() || commit.kill_sgid();
+  const bool content = begun || commit.written_size() > 0 || commit.has_content() ||
+                       size != record.size_bytes() || commit.has_mtime() ||
+                       commit.kill_suid_sgid() || commit.kill_sgid();
   const bool release =
       commit.release_tail() && (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) == 0;
 
-  if (commit.written_size() > 0 || release) {
-    const FileBlock tail(DivideUp(size, ctx.descriptor.block_bytes));
-    if (absl::Status s = CommitExtents(ctx, inode, commit, release, tail); !s.ok()) return s;
+  if (commit.has_content()) SetContent(record, commit.content());
+  if (commit.written_size() > 0 || commit.has_content() || release) {
+    const FileBlock end_of_content = EndOfContent(record, ctx.descriptor.block_bytes);
+    // (Who does not say what the content is may be about to write to these blocks.)
+    const FileBlock tail(commit.has_content() ? 0 : DivideUp(size, ctx.descriptor.block_bytes));
+    absl::Status s = CommitExtents(ctx, inode, commit, release, tail, end_of_content);
+    if (!s.ok()) return s;
+    const bool replaced =
+        commit.written_size() > 0 && FileBlock(commit.written(0).file_block()) < end_of_content;
+    if (replaced) ClearContent(record);
   }
   // With the first step: blocks beyond the end of a file are never written ones. Until they are
   // marked, they read as zeros.
@@ -340,6 +360,7 @@ absl::Status GrantLayout(OpContext& ctx, InodeNumber inode, const v1::InodeRecor
     Describe(start, all ? limit : extents->back().end(), *extents, layout);
   }
   FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  if (IsSmall(record)) layout.set_content(record.inline_data());
   GrantOnCommit(ctx, inode, mode, token, layout);
   return absl::OkStatus();
 }
@@ -383,7 +404,7 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   if (absl::Status valid = ValidateByteRange(get.offset_bytes(), get.length_bytes()); !valid.ok()) {
     return valid;
   }
-  const auto asked = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
+  auto asked = ParseTokenSpan(get.token_first_block(), get.token_length_blocks());
   if (!asked.ok()) return ErrnoStatus(EINVAL, std::string(asked.status().message()));
   const BlockSpan blocks =
       BlocksOf(get.offset_bytes(), get.length_bytes(), ctx.descriptor.block_bytes);
@@ -395,6 +416,7 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
   if (!found.ok()) return found.status();
   const v1::InodeRecord& record = **found;
   if (absl::Status alive = RequireAlive(ctx, inode, record); !alive.ok()) return alive;
+  if (IsSmall(record)) asked = kWholeFile;  // its content is one piece
   if (absl::Status may = RequireMode(ctx, inode, get.mode(), *asked); !may.ok()) return may;
 
   if (!ctx.tokens.HasRoom(ctx.caller.session) &&
@@ -426,6 +448,7 @@ absl::Status LayoutGet(OpContext& ctx, const v1::Request& request, v1::Reply& re
       AllocateLayout(ctx, inode, record, range.first, length, token.end, layout);
   if (!allocated.ok()) return allocated;
   FillAttr(inode, record, ctx.descriptor, *layout.mutable_attr());
+  if (IsSmall(record)) layout.set_content(record.inline_data());
   GrantOnCommit(ctx, inode, get.mode(), token, layout);
   return absl::OkStatus();
 }

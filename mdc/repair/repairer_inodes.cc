@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "mdc/ops/acl.h"
+#include "mdc/ops/small_content.h"
 #include "mdc/repair/repairer_facts.h"
 #include "proto/convert.h"
+#include "proto/protocol.h"
 
 namespace reel::mdc::repairer {
 namespace {
@@ -193,6 +195,7 @@ class InodePass {
       }
     }
     MendSize(remains, type);
+    MendContent(remains, type);
     MendTimes(remains);
     if (type == S_IFDIR && (record.next_cookie() < kFirstCookie || record.next_cookie() >> 63)) {
       record.set_next_cookie(kFirstCookie);  // MendCounts raises it to what is in use
@@ -287,12 +290,29 @@ class InodePass {
     if (type == S_IFLNK) {
       size = record.symlink().size();
     } else if (std::exchange(size_is_lost_, false) || size > kMaxFileBytes) {
-      size = type == S_IFREG ? end_block_ * state_.input.descriptor.block_bytes : 0;
+      const std::uint64_t end = end_block_ * state_.input.descriptor.block_bytes;
+      size = type == S_IFREG ? std::max<std::uint64_t>(end, record.inline_data().size()) : 0;
     }
     if (size == record.size_bytes()) return;
     record.set_size_bytes(size);
     state_.Did("inode-size", InodeText(remains.inode),
                absl::StrCat("its size is ", size, " now, the end of what it holds"));
+  }
+
+  // After the size: what it says of the content counts.
+  void MendContent(Remains& remains, std::uint32_t type) {
+    v1::InodeRecord& record = remains.record;
+    const std::size_t bytes = record.inline_data().size();
+    if (type != S_IFREG) {
+      ClearContent(record);
+    } else {
+      CutContent(record, std::min<std::uint64_t>(record.size_bytes(), kMaxSmallFileBytes));
+    }
+    const std::uint32_t before = record.flags();
+    IsSmall(record) ? SetContent(record, std::string(record.inline_data())) : ClearContent(record);
+    if (record.flags() == before && record.inline_data().size() == bytes) return;
+    state_.Did("content", InodeText(remains.inode),
+               absl::StrCat(record.inline_data().size(), " bytes are in its record now"));
   }
 
   void MendTimes(Remains& remains) {

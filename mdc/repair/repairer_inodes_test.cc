@@ -94,6 +94,23 @@ TEST_F(RepairerTest, ImpossibleAttributes) {
   EXPECT_EQ(Inode(Named(1, "link")).size_bytes(), 6u);
 }
 
+TEST_F(RepairerTest, BytesInARecordThatCannotBe) {
+  const std::uint64_t size = Inode(file_).size_bytes();
+  ASSERT_GT(size, 16u << 10);
+  EditInode(file_, [](v1::InodeRecord& record) {  // too long, and without the flag
+    record.set_inline_data(std::string((16 << 10) + 1, 'x'));
+  });
+  EditInode(sub_, [](v1::InodeRecord& record) {
+    record.set_inline_data("x");
+    record.set_flags(record.flags() | v1::INODE_FLAG_INLINE);
+  });
+  Repair();
+  EXPECT_EQ(Inode(file_).inline_data(), std::string(16 << 10, 'x'));
+  EXPECT_NE(Inode(file_).flags() & v1::INODE_FLAG_INLINE, 0u);
+  EXPECT_EQ(Inode(sub_).inline_data(), "");
+  EXPECT_EQ(Inode(sub_).flags() & v1::INODE_FLAG_INLINE, 0u);
+}
+
 TEST_F(RepairerTest, AnAclThatIsLostTakesTheGroupsRightsAlong) {
   EditInode(file_, [](v1::InodeRecord& record) { record.set_mode(S_IFREG | 04775); });
   PlantXattr(file_, kAccessAcl, SomeAcl().substr(0, 15));

@@ -183,7 +183,7 @@ class Client {
       session_ = Answer(id).hello().session();
       key_ = Answer(id).hello().key();
       must_reclaim_ = Answer(id).hello().must_reclaim();
-      lease_ms_ = Answer(id).hello().lease_ms();
+      told_ = Answer(id).hello();
     }
     return Answer(id).error();
   }
@@ -305,7 +305,7 @@ class Client {
   std::uint64_t session_ = 0;
   std::uint64_t key_ = 0;
   bool must_reclaim_ = false;
-  std::uint32_t lease_ms_ = 0;
+  v1::HelloReply told_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint32_t, std::uint64_t> sequences_;
   std::map<std::uint64_t, v1::Reply> replies_;

@@ -54,6 +54,7 @@ void Cluster::Start() {
                        .reaped = scheduler_.random().Between(2, 8)};
     }
     options.names = options_.names;
+    options.small_file_bytes = options_.small_file_bytes;
     options.on_answer = [this, number](Epoch epoch) { terms_.OnAnswered(epoch, number); };
     options.free_store_bytes = [this](const auto& fs) { return FreeStoreBytes(fs); };
     for (Disk* disk : Disks()) options.luns.push_back(disk->name());
@@ -176,9 +177,9 @@ Machine* Cluster::AddMachine() {
   for (int number = 1; number <= options_.controllers; ++number) {
     addresses.push_back(AddressOf(number));
   }
-  Machine& machine = *machines_.emplace_back(
-      std::make_unique<Machine>(host, scheduler_, network_, Disks(), std::move(addresses),
-                                /*may_be_old=*/options_.shape == Shape::kOnePool));
+  Machine& machine = *machines_.emplace_back(std::make_unique<Machine>(
+      host, scheduler_, network_, Disks(), std::move(addresses),
+      /*may_be_old=*/options_.shape == Shape::kOnePool && options_.small_file_bytes == 0));
   machine.fault_rates().on_submit = [this, &machine] {
     const std::uint64_t session = machine.session()->session_id();
     if (!options_.reservations) CheckSession(machine, session, "writes to a LUN");

@@ -35,7 +35,8 @@ class Cluster {
     bool reservations = false;
     int controllers = 2;
     mdc::NameReplies names = mdc::NameReplies::kDurable;
-    bool changing_leases = false;  // no two controllers are configured alike
+    std::uint32_t small_file_bytes = 0;  // else all programs are of this release
+    bool changing_leases = false;        // no two controllers are configured alike
     Shape shape = Shape::kOnePool;
     bool verbose = false;
   };

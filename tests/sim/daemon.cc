@@ -68,6 +68,7 @@ mdc::VolumeServerOptions Daemon::ServerOptions(Process& process) {
   options.core.names = options_.names;
   options.core.shared_ms = 50;
   options.core.steps = options_.steps;
+  options.core.small_file_bytes = options_.small_file_bytes;
   options.free_store_bytes = options_.free_store_bytes;
   options.on_failure = [this, &process](const absl::Status& status) {
     End(process, totals_.failures, status.ToString(), RestartDelay());

@@ -40,6 +40,7 @@ class Daemon final : public StreamServer {
     mdc::NameReplies names =
         mdc::NameReplies::kDurable;  // else all controllers are of this release
     mdc::StepSizes steps{};
+    std::uint32_t small_file_bytes = 0;  // else all programs are of this release
     std::function<std::uint64_t(const metafs::MetaFs&)> free_store_bytes{};
     // Of a controller in that epoch, when it says something to a client.
     std::function<void(Epoch)> on_answer{};

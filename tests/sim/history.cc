@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/protocol.h"
 #include "proto/status.h"
 #include "tests/sim/administrator.h"
 #include "tests/sim/cluster.h"
@@ -53,9 +54,14 @@ class History {
 
  private:
   static Cluster::Options AnyOptions(std::uint64_t seed, Random& random, bool verbose) {
-    return {.reservations = random.OneIn(2),
-            .controllers = random.OneIn(4) ? 1 : 2,
-            .names = AnyNames(ShapeOf(seed), random),
+    const bool reservations = random.OneIn(2);
+    const int controllers = random.OneIn(4) ? 1 : 2;
+    const mdc::NameReplies names = AnyNames(ShapeOf(seed), random);
+    const bool small_files = names != mdc::NameReplies::kDurable && seed % 3 == 1;
+    return {.reservations = reservations,
+            .controllers = controllers,
+            .names = names,
+            .small_file_bytes = small_files ? kMaxSmallFileBytes : 0,
             .changing_leases = seed % 4 == 0,
             .shape = ShapeOf(seed),
             .verbose = verbose};

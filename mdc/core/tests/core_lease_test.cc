@@ -57,7 +57,7 @@ TEST_F(CoreLeaseTest, AResumedSessionKeepsItsLease) {
   RestartWith(kShortMs);
   ComeBack(a_);
   ComeBack(b_);
-  EXPECT_EQ(a_.lease_ms_, kLongMs);
+  EXPECT_EQ(a_.told_.lease_ms(), kLongMs);
   harness_.Pass(kLongMs - 400, {&b_});
   EXPECT_FALSE(a_.evicted_);
   harness_.Pass(600, {&b_});
@@ -69,7 +69,7 @@ TEST_F(CoreLeaseTest, ANewSessionGetsTheConfiguredLease) {
   ComeBack(a_);
   ComeBack(b_);
   c_.Register();
-  EXPECT_EQ(c_.lease_ms_, kShortMs);
+  EXPECT_EQ(c_.told_.lease_ms(), kShortMs);
   EXPECT_EQ(RecordedMs(c_), kShortMs);
   harness_.Pass(kShortMs + 200, {&a_, &b_});
   EXPECT_TRUE(c_.evicted_);
@@ -92,7 +92,7 @@ TEST_F(CoreLeaseTest, RenewalsOfALongLeaseLetAShorterOneRunOut) {
 TEST_F(CoreLeaseTest, ALongerLeaseIsDurableBeforeItIsGranted) {
   RestartWith(2 * kLongMs);
   ASSERT_EQ(a_.Resume(), 0);
-  EXPECT_EQ(a_.lease_ms_, 2 * kLongMs);
+  EXPECT_EQ(a_.told_.lease_ms(), 2 * kLongMs);
   EXPECT_EQ(RecordedMs(a_), 2 * kLongMs);
   RestartWith(kShortMs);
   ComeBack(b_);

@@ -1,0 +1,66 @@
+// Commits that carry all bytes of a small file (docs/internals/small-files.md).
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "client/tokens/committer.h"
+#include "proto/status.h"
+#include "spdlog/spdlog.h"
+
+namespace reel::client {
+
+bool Committer::IsSmall(const FileState& f) const {
+  return !context_.session->commits_wait() && f.IsSmall(context_.session->small_file_bytes());
+}
+
+bool Committer::TakeSmall(FileState& f, Plan& plan, bool release_tail) {
+  if (IsSmall(f)) {
+    plan.whole = WriteBehind::TakeWhole(f);
+    plan.message.set_size_bytes(f.attr.size_bytes());
+    plan.message.set_content(plan.whole->bytes);
+  }
+  const bool told_again = release_tail && f.grant.small().known() &&
+                          f.grant.small().size_bytes() == f.attr.size_bytes();
+  if (!release_tail || (!plan.whole && !told_again)) return release_tail;
+  plan.frees_blocks = plan.holds_file = f.users.EnterExclusive();
+  if (plan.frees_blocks && !plan.whole) plan.message.set_content(f.grant.small().bytes());
+  return plan.frees_blocks;
+}
+
+bool Committer::FinishSmall(Plan& plan, FileState& f, const absl::Status& status, bool denied) {
+  const bool committed = plan.sent && status.ok();
+  if (plan.frees_blocks && committed) f.grant.ForgetFrom(FileBlock(0));
+  if (plan.replaces_content && committed) f.grant.small().Forget();
+  if (!plan.whole) return false;
+  WriteBehind::Land(f, *std::move(plan.whole), committed);
+  const bool given_up = !plan.sent && ErrnoOf(status) == EINTR;  // all of it is put back
+  if (status.ok() || given_up || denied) return false;
+  spdlog::warn("inode {}: its bytes go to the LUNs, as the controller does not take them: {}",
+               f.inode, std::string(status.message()));
+  f.grant.small().SetKeepsBlocks(true);
+  PutBackAttributes(plan, f);
+  NoteDirty(f);
+  return true;
+}
+
+absl::Status Committer::EmptyMemory(const FileRef& file, const Interrupt* interrupt, What what) {
+  FileState& f = *file;
+  PlanRef plan;
+  {
+    MutexLock lock(f.mutex);
+    while (f.uncommitted.running() && IsSmall(f)) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+    }
+    if (IsSmall(f)) plan = Begin(f, what);
+  }
+  if (plan != nullptr) {
+    Execute({&plan, 1}, interrupt);
+    MutexLock lock(f.mutex);
+    while (!plan->done) {
+      if (absl::Status status = context_.Wait(f, interrupt); !status.ok()) return status;
+    }
+  }
+  return write_behind_.Flush(file, WriteBehind::kAllBytes, interrupt);
+}
+
+}  // namespace reel::client
