@@ -333,9 +333,8 @@ void FakeMdc::HandleHello(Stream& stream, const v1::Request& request) {
     answer.set_slots(options_.slots);
     answer.set_small_file_bytes(options_.small_file_bytes);
     answer.set_must_reclaim(session->must_reclaim);
-    if (hello.map_generation() < descriptor_.generation) {
+    if (hello.map_generation() < descriptor_.generation)
       answer.set_volume_descriptor(*EncodeDescriptor(descriptor_));
-    }
   }
   v1::ServerFrame frame;
   *frame.add_replies() = reply;
