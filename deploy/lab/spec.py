@@ -66,6 +66,7 @@ class Spec:
     session_lease_ms: int = 10000
     seat_ms: int = 1500
     names: str = "delegated"  # or "durable", "early": as in mdc.toml
+    small_file_bytes: int = 0  # likewise
     tls: bool = False
     lun_backend: str = "image"  # or "iscsi": the images behind a target
     allocated: bool = False  # the images are written once; else they are sparse
@@ -215,7 +216,7 @@ def read_spec(arguments, old):
         fields.update(_read_config(arguments.config))
     for option in ("mdcs", "clients", "luns", "block_size", "breadth", "tls", "lun_backend",
                    "portals", "allocated", "lun_delays", "backend", "seat_ms", "session_lease_ms",
-                   "names", "mount_options", "kernels", "packages", "bare"):
+                   "names", "small_file_bytes", "mount_options", "kernels", "packages", "bare"):
         if getattr(arguments, option) is not None:
             fields[option] = getattr(arguments, option)
     if fields.get("backend") == "vm":
