@@ -132,6 +132,8 @@ void FileDataImpl::ForgetExtents(Uses files, std::size_t known) {
     FileState& f = *use.second;
     MutexLock lock(f.mutex);
     if (!f.idle() || f.users.fetching()) continue;
+    // (The controller would tell of a content that blocks have replaced, or are about to.)
+    if (f.grant.small().at_controller() && !f.grant.small().known()) continue;
     known -= std::min(known, f.grant.known_extents());
     f.ForgetExtents();
   }

@@ -214,8 +214,7 @@ Finding FileIo::LookForWrite(FileState& f, WriteAccess& write) {
     return Finding::Fail(ErrnoStatus(EPERM, "the file is immutable"));
   }
   if (f.grant.small().known()) {
-    if (std::optional<Finding> first = LookToUnpack(f, write.end_bytes(), write.refused))
-      return *std::move(first);
+    if (std::optional<Finding> first = LookToUnpack(f, write.refused)) return *std::move(first);
   }
   if (const auto unknown = f.grant.Cover(from, to - from, write.extents)) {
     return Finding::Fetch(allocate_from(*unknown));

@@ -46,7 +46,7 @@ class FileIo {
   Finding LookForWrite(FileState& file, WriteAccess& write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   // What a write of a small file needs first; nothing: it has that.
-  static std::optional<Finding> LookToUnpack(const FileState& file, std::uint64_t end_bytes,
+  static std::optional<Finding> LookToUnpack(const FileState& file,
                                              const std::optional<absl::Status>& refused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(file.mutex);
   // Whether it may wait in memory for its way to the LUNs.

@@ -10,11 +10,12 @@
 
 namespace reel::client {
 
-// A small file's content is changed in memory, where it has to have blocks.
-std::optional<Finding> FileIo::LookToUnpack(const FileState& f, std::uint64_t end_bytes,
+// A small file's content is changed in memory, where it has to have blocks. (Those of the write
+// itself, which may be far behind them, are found afterwards.)
+std::optional<Finding> FileIo::LookToUnpack(const FileState& f,
                                             const std::optional<absl::Status>& refused) {
   const std::uint64_t block_bytes = f.block_bytes;
-  const std::uint64_t to = std::max(f.SmallEnd(), RoundUp(end_bytes, block_bytes));
+  const std::uint64_t to = f.SmallEnd();
   if (!f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE)) {
     return Finding::FetchToken({kWholeFile, 0, to, !refused});
   }

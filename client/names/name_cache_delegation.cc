@@ -220,6 +220,7 @@ void NameCache::AskWhichAreSole(v1::Request& request) {
   if (directory == nullptr || FlagsOf(*directory) != 0) return;
   if (!directory->delegation.MayAsk()) return;
   AddSiblings(parent, *directory, request);
+  std::ranges::sort(*request.mutable_siblings());  // whatever the hash says
   directory->delegation.NoteAsked(request.siblings_size() > 0);
 }
 

@@ -11,6 +11,13 @@
 #include "proto/times.h"
 
 namespace reel::mdc {
+namespace {
+
+// What a small file's content takes, as stat(2) counts. (Programs take a file of no blocks for one
+// hole, tar among them.)
+constexpr std::uint64_t kContentUnitBytes = 512;
+
+}  // namespace
 
 void FillAttr(InodeNumber inode, const v1::InodeRecord& record, const VolumeDescriptor& descriptor,
               v1::Attr& attr) {
@@ -22,7 +29,9 @@ void FillAttr(InodeNumber inode, const v1::InodeRecord& record, const VolumeDesc
   attr.set_gid(record.gid());
   attr.set_rdev(record.rdev());
   attr.set_size_bytes(record.size_bytes());
-  attr.set_allocated_bytes(record.allocated_blocks() * descriptor.block_bytes);
+  attr.set_allocated_bytes(record.allocated_blocks() > 0
+                               ? record.allocated_blocks() * descriptor.block_bytes
+                               : RoundUp(record.inline_data().size(), kContentUnitBytes));
   *attr.mutable_atime() = record.atime();
   *attr.mutable_mtime() = record.mtime();
   *attr.mutable_ctime() = record.ctime();

@@ -67,9 +67,9 @@ absl::StatusOr<bool> FreeSome(OpContext& ctx, InodeNumber inode, v1::InodeRecord
   return true;
 }
 
-// What a file has ahead of what was written, where nobody may write it.
+// What a file has ahead of what was written, where no session knows of its blocks.
 absl::StatusOr<bool> FreeAhead(OpContext& ctx, InodeNumber inode, const v1::InodeRecord& record) {
-  const bool held = !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED);
+  const bool held = !ctx.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE);
   if (held || record.allocated_blocks() == 0 || !S_ISREG(record.mode()) ||
       (record.flags() & v1::INODE_FLAG_KEEP_PREALLOCATION) != 0) {
     return true;

@@ -27,7 +27,7 @@ absl::Status DropTail(OpContext& ctx, InodeNumber inode, std::uint64_t size_byte
 // close of an unlinked inode. What was truncated goes at once, whoever has the inode open or holds
 // tokens: nobody reads or writes it any more. Tokens on an unlinked inode are recalled before the
 // rest goes (ctx.blocked.on). `frees_ahead`: an inode that has a name, and need not be on the list,
-// loses the blocks ahead of its end, unless a session may write there.
+// loses the blocks ahead of its end, unless a session holds a token of it.
 enum class Reaped {
   kMore,  // another step is due
   kOpen,  // nothing is to be done before the last close

@@ -23,7 +23,8 @@ void CoreImpl::NoteAhead(const OpContext& ctx) {
 
 void CoreImpl::RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but) {
   for (const InodeNumber inode : work_.quotas.ahead().Take(ids, but)) {
-    if (!holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_SHARED)) {
+    // (A shared token, too: whoever wrote under it before may know of the blocks still.)
+    if (!holdings_.tokens.OthersAtMost(SessionId(0), inode, v1::TOKEN_NONE)) {
       SendRecalls(holdings_.tokens.RecallOthers(SessionId(0), inode, v1::TOKEN_NONE));
       work_.quotas.recalled().insert(inode);
     } else {

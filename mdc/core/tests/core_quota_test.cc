@@ -234,6 +234,25 @@ TEST_F(QuotaLimitsTest, BlocksAheadOfAFileThatNobodyHoldsAreFreed) {
   EXPECT_EQ(BlocksOf("user", kAnn), 12u) << "what is before the end of the file stays";
 }
 
+// Who has lowered its token keeps what it knows of the blocks, and may write there again.
+TEST_F(QuotaLimitsTest, BlocksAheadThatASessionMayStillKnowAreNotFreed) {
+  ASSERT_TRUE(LimitBlocks("user", kAnn, 0, 20).ok());
+  const std::uint64_t file = Make(kAnn, "file", true), next = Make(kAnn, "next", true);
+  ASSERT_EQ(Allocate(file, 0, 15), 0);
+  EXPECT_EQ(a_.Do(Client::ReturnOf(file, v1::TOKEN_SHARED), true), 0);
+  a_.recalls_.clear();
+  const std::uint64_t refused = a_.SendIn(2, As(kAnn, BlocksFor(next, 0, 10)));
+  harness_.Pass(100, {&a_, &b_});
+  ASSERT_EQ(a_.recalls_.size(), 1u);
+  EXPECT_EQ(a_.recalls_[0].inode(), file);
+  EXPECT_EQ(BlocksOf("user", kAnn), 15u);
+  EXPECT_FALSE(a_.Answered(refused));
+  EXPECT_EQ(a_.Do(Client::ReturnOf(file), true), 0);
+  harness_.Pass(100, {&a_, &b_});
+  EXPECT_EQ(a_.Answer(refused).error(), 0);
+  EXPECT_EQ(BlocksOf("user", kAnn), 10u);
+}
+
 TEST_F(QuotaLimitsTest, BlocksAheadAreAskedForAgainFromWhoeverComesToHoldTheFile) {
   ASSERT_TRUE(LimitBlocks("user", kAnn, 0, 20).ok());
   const std::uint64_t file = Make(kAnn, "file", true), next = Make(kAnn, "next", true);
