@@ -88,11 +88,18 @@ bool Delegations::IsSole(const Directory& directory, const File& file) {
   return directory.delegated() && file.sole_in_ == directory.number_;
 }
 
-bool Delegations::AsksWhetherSole(const Directory& directory, File& file) {
+bool Delegations::MayAskAbout(const Directory& directory, const File& file) {
   if (!directory.delegated()) return true;
   if (IsSole(directory, file)) return false;
+  return file.asked_in_ != directory.number_ || file.asked_ < kTimesAsked;
+}
+
+bool Delegations::AsksWhetherSole(const Directory& directory, File& file) {
+  if (!MayAskAbout(directory, file)) return false;
+  if (!directory.delegated()) return true;
   if (std::exchange(file.asked_in_, directory.number_) != directory.number_) file.asked_ = 0;
-  return file.asked_ < kTimesAsked && ++file.asked_ != 0;
+  ++file.asked_;
+  return true;
 }
 
 void Delegations::NoteAnswered(std::uint64_t inode) {

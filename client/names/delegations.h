@@ -91,8 +91,10 @@ class Delegations {
   // `file` is sole under this delegation of the directory, if it is delegated.
   static void NoteSole(const Directory& directory, File& file);
   static bool IsSole(const Directory& directory, const File& file);
-  // True once under each delegation where it is not known to be, and always where there is none.
+  // True a few times under each delegation where it is not known to be, always where there is none.
   static bool AsksWhetherSole(const Directory& directory, File& file);
+  // The same, and it is not asked yet.
+  static bool MayAskAbout(const Directory& directory, const File& file);
 
   // Delegated changes of the inode that are on their way.
   void NoteSent(std::uint64_t inode) { ++unanswered_[inode]; }

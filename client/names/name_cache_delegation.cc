@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "client/names/name_cache.h"
 #include "proto/convert.h"
@@ -207,7 +208,7 @@ void NameCache::TouchDelegated(std::uint64_t directory, Node& node, const v1::Ti
   Use(node);
 }
 
-// In the order in which they lie in memory, where names that have gone are not among them.
+// The oldest of them first, whatever the hash says of their names.
 void NameCache::AskWhichAreSole(v1::Request& request) {
   const v1::Rename& rename = request.rename();
   const bool could_be_delegated = request.has_rename() ? rename.parent() == rename.new_parent() &&
@@ -220,22 +221,27 @@ void NameCache::AskWhichAreSole(v1::Request& request) {
   if (directory == nullptr || FlagsOf(*directory) != 0) return;
   if (!directory->delegation.MayAsk()) return;
   AddSiblings(parent, *directory, request);
-  std::ranges::sort(*request.mutable_siblings());  // whatever the hash says
   directory->delegation.NoteAsked(request.siblings_size() > 0);
 }
 
 void NameCache::AddSiblings(std::uint64_t parent, Node& directory, v1::Request& request) {
-  const int most = directory.delegation.MostToAskAbout();
+  std::vector<std::uint64_t> found;
   int looked_at = 0;
   for (const auto& [name, inode] : directory.names) {
-    if (++looked_at > kMostLookedAt || request.siblings_size() >= most) return;
-    Node* const child = inode == 0 ? nullptr : Find(inode);
-    if (child == nullptr || !child->attr || !S_ISREG(child->attr->mode) ||
-        child->attr->nlink != 1 || child->attr->directory != parent) {
-      continue;
+    if (++looked_at > kMostLookedAt) break;
+    const Node* const child = inode == 0 ? nullptr : Find(inode);
+    if (child != nullptr && child->attr && S_ISREG(child->attr->mode) && child->attr->nlink == 1 &&
+        child->attr->directory == parent &&
+        Delegations::MayAskAbout(directory.delegation, child->sole)) {
+      found.push_back(inode);
     }
-    if (Delegations::AsksWhetherSole(directory.delegation, child->sole)) {
-      request.add_siblings(inode);
+  }
+  const auto most = static_cast<std::size_t>(directory.delegation.MostToAskAbout());
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  std::partial_sort(found.begin(), end, found.end());
+  for (auto inode = found.begin(); inode != end; ++inode) {
+    if (Delegations::AsksWhetherSole(directory.delegation, Find(*inode)->sole)) {
+      request.add_siblings(*inode);
     }
   }
 }

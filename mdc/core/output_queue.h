@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "mdc/core/core.h"
@@ -83,7 +84,7 @@ class OutputQueue {
   // Not yet durable waits: of the last output about a token, and of any output of a stream.
   absl::flat_hash_map<TokenOf, Sequence> token_waits_;
   absl::flat_hash_map<StreamId, Sequence> last_wait_;
-  absl::flat_hash_map<StreamId, std::vector<v1::Reply>> idle_;
+  absl::btree_map<StreamId, std::vector<v1::Reply>> idle_;  // they go in this order
   absl::flat_hash_map<StreamId, std::size_t> waiting_bytes_;
 };
 
