@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "client/testing/data_cluster.h"
 
 namespace reel::client {
@@ -47,14 +47,11 @@ class FrameAheadTest : public testing::Test {
   }
   // Returns when it is answered: with an errno, or 0.
   static int LookAhead(TestClient& client, std::uint64_t inode, std::uint64_t bytes = kFrame) {
-    int error = -1;
-    absl::Notification done;
+    std::promise<int> error;
     client.data().LookAhead(Lookup(inode, bytes), bytes, [&](const absl::StatusOr<v1::Attr>& attr) {
-      error = attr.ok() ? 0 : ErrnoOf(attr.status());
-      done.Notify();
+      error.set_value(attr.ok() ? 0 : ErrnoOf(attr.status()));
     });
-    done.WaitForNotification();
-    return error;
+    return error.get_future().get();
   }
   // As a player reads it, by a MiB at a time.
   static std::string ReadAll(TestClient& client, std::uint64_t inode) {
@@ -198,14 +195,14 @@ TEST_F(FrameAheadTest, AGrantThatARemovalMayHaveTakenAwayIsLeftAside) {
   const std::uint64_t inode = MakeFrame();
   const auto reader = cluster_.Mount();
   cluster_.mdc().HoldReplies(v1::Request::kLookup);
-  absl::Notification done;
+  std::promise<void> done;
   reader->data().LookAhead(Lookup(inode, kFrame), kFrame,
-                           [&](const absl::StatusOr<v1::Attr>&) { done.Notify(); });
+                           [&](const absl::StatusOr<v1::Attr>&) { done.set_value(); });
   v1::Attr removed;
   removed.set_inode(inode);
   reader->data().RemoveLast(removed, [](bool) -> std::uint64_t { return 1; });
   cluster_.mdc().ReleaseReplies();
-  done.WaitForNotification();
+  done.get_future().wait();
   EXPECT_EQ(Counts(*reader).frames, 0u);
   EXPECT_FALSE(reader->data().FetchAhead(inode, kFrame));
 }
