@@ -94,12 +94,10 @@ bool Delegations::MayAskAbout(const Directory& directory, const File& file) {
   return file.asked_in_ != directory.number_ || file.asked_ < kTimesAsked;
 }
 
-bool Delegations::AsksWhetherSole(const Directory& directory, File& file) {
-  if (!MayAskAbout(directory, file)) return false;
-  if (!directory.delegated()) return true;
+void Delegations::NoteAskedAbout(const Directory& directory, File& file) {
+  if (!directory.delegated()) return;
   if (std::exchange(file.asked_in_, directory.number_) != directory.number_) file.asked_ = 0;
   ++file.asked_;
-  return true;
 }
 
 void Delegations::NoteAnswered(std::uint64_t inode) {

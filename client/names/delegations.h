@@ -92,9 +92,8 @@ class Delegations {
   static void NoteSole(const Directory& directory, File& file);
   static bool IsSole(const Directory& directory, const File& file);
   // True a few times under each delegation where it is not known to be, always where there is none.
-  static bool AsksWhetherSole(const Directory& directory, File& file);
-  // The same, and it is not asked yet.
   static bool MayAskAbout(const Directory& directory, const File& file);
+  static void NoteAskedAbout(const Directory& directory, File& file);
 
   // Delegated changes of the inode that are on their way.
   void NoteSent(std::uint64_t inode) { ++unanswered_[inode]; }

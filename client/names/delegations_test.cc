@@ -25,6 +25,11 @@ class DelegationsTest : public testing::Test {
     Delegations::TakeReserved(directory_);
     return inode;
   }
+  bool AsksAbout() {
+    if (!Delegations::MayAskAbout(directory_, file_)) return false;
+    Delegations::NoteAskedAbout(directory_, file_);
+    return true;
+  }
 
   Delegations delegations_;
   Delegations::Directory directory_;
@@ -90,28 +95,27 @@ TEST_F(DelegationsTest, MoreAndMoreFilesAreAskedAboutInADelegatedDirectory) {
 
 TEST_F(DelegationsTest, WhatWasNotToldIsAskedAgain) {
   delegations_.Begin(directory_);
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
-  EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(AsksAbout());
+  EXPECT_TRUE(AsksAbout());
+  EXPECT_FALSE(AsksAbout());
   file_.NoteNotTold();
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(AsksAbout());
 }
 
 TEST_F(DelegationsTest, WhetherAFileIsSoleIsAskedTwiceInEachDelegation) {
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_)) << "no delegation had begun";
+  EXPECT_TRUE(AsksAbout());
+  EXPECT_TRUE(AsksAbout()) << "no delegation had begun";
   delegations_.Begin(directory_);
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_))
-      << "who knew it may have forgotten it";
-  EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(AsksAbout());
+  EXPECT_TRUE(AsksAbout()) << "who knew it may have forgotten it";
+  EXPECT_FALSE(AsksAbout());
   file_.NoteOtherName();
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(AsksAbout());
   Delegations::End(directory_);
   delegations_.Begin(directory_);
-  EXPECT_TRUE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_TRUE(AsksAbout());
   Delegations::NoteSole(directory_, file_);
-  EXPECT_FALSE(Delegations::AsksWhetherSole(directory_, file_));
+  EXPECT_FALSE(AsksAbout());
 }
 
 TEST_F(DelegationsTest, AReservedInodeIsGivenOnce) {

@@ -19,8 +19,8 @@
 namespace reel::client {
 namespace {
 
-// So many names are looked at for files to ask about.
-constexpr int kMostLookedAt = 8 * kMaxSiblings;
+// So many names are looked at for each file to ask about.
+constexpr int kLookedAtForOne = 8;
 // Of a rename(2) that is delegated.
 constexpr std::uint32_t kKnownFlags = RENAME_NOREPLACE;
 // The controller refuses one that would count beyond 32 bits.
@@ -225,10 +225,11 @@ void NameCache::AskWhichAreSole(v1::Request& request) {
 }
 
 void NameCache::AddSiblings(std::uint64_t parent, Node& directory, v1::Request& request) {
+  const int most = directory.delegation.MostToAskAbout();
   std::vector<std::uint64_t> found;
   int looked_at = 0;
   for (const auto& [name, inode] : directory.names) {
-    if (++looked_at > kMostLookedAt) break;
+    if (++looked_at > kLookedAtForOne * most) break;
     const Node* const child = inode == 0 ? nullptr : Find(inode);
     if (child != nullptr && child->attr && S_ISREG(child->attr->mode) && child->attr->nlink == 1 &&
         child->attr->directory == parent &&
@@ -236,13 +237,11 @@ void NameCache::AddSiblings(std::uint64_t parent, Node& directory, v1::Request& 
       found.push_back(inode);
     }
   }
-  const auto most = static_cast<std::size_t>(directory.delegation.MostToAskAbout());
-  const auto end = found.begin() + static_cast<std::ptrdiff_t>(std::min(most, found.size()));
+  const auto end = found.begin() + std::min<std::ptrdiff_t>(most, std::ssize(found));
   std::partial_sort(found.begin(), end, found.end());
   for (auto inode = found.begin(); inode != end; ++inode) {
-    if (Delegations::AsksWhetherSole(directory.delegation, Find(*inode)->sole)) {
-      request.add_siblings(*inode);
-    }
+    Delegations::NoteAskedAbout(directory.delegation, Find(*inode)->sole);
+    request.add_siblings(*inode);
   }
 }
 

@@ -173,9 +173,9 @@ class CoreImpl final : public Core {
   bool AwaitQuota(const PendingRef& op, const OpContext& ctx);
   // What files charged to one of the ids have ahead is to come back, but for one file.
   void RecallAhead(const std::vector<QuotaId>& ids, InodeNumber but);
-  // Of a file that was written under a token which is on its way back, or has come back.
+  // Has the controller free what a file has ahead, unless a session holds a token of it by then.
   void FreeAhead(InodeNumber inode);
-  // A step for the inode has come to an end.
+  // The steps for the inode have come to their end: whoever waits for that looks again.
   void NoteAheadFreed(InodeNumber inode);
   void EndWaitsForQuota();
 
@@ -345,6 +345,7 @@ class CoreImpl final : public Core {
   void GrantDelegations(const Pending& op, OpContext& ctx, v1::Reply& reply);
   // Whether the request asks which files beside it are sole, and the session may know.
   bool AsksForSiblings(const Pending& op) const;
+  // Takes from the others what they know of those files, beside that of the file itself.
   void RecallSiblings(const Pending& op, InodeNumber file);
   void TellSole(const Pending& op, v1::Reply& reply) const;
   void GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply& reply);

@@ -3,8 +3,7 @@
 #include <linux/falloc.h>
 
 #include "gmock/gmock.h"
-#include "mdc/check/checker.h"
-#include "mdc/testing/core_harness.h"
+#include "mdc/testing/one_file_fixture.h"
 
 namespace reel::mdc {
 namespace {
@@ -12,29 +11,13 @@ namespace {
 using testing::ElementsAre;
 
 // One client with the exclusive token of one file, and what it asks for.
-class LayoutTest : public testing::Test {
+class LayoutTest : public OneFileFixture {
  protected:
   LayoutTest() {
-    a_.Register();
-    file_ = a_.Create("file", /*open=*/true);
+    Begin();
     EXPECT_EQ(Get(0, 1), 0);
   }
-  ~LayoutTest() override {
-    // Every block has one owner, whatever was done.
-    CheckSink sink;
-    sink.on_phase = [](std::string_view) {};
-    sink.on_problem = [](const Problem& problem) {
-      ADD_FAILURE() << problem.code << ": " << problem.where << ": " << problem.what;
-    };
-    const CheckTotals totals = CheckVolume({harness_.db(), harness_.volume_, {}}, sink);
-    EXPECT_EQ(totals.free_blocks, harness_.FreeBlocks());
-  }
 
-  int Get(std::uint64_t block, std::uint64_t blocks, bool allocate = false) {
-    return a_.Do(
-        Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, allocate, block * kBlock, blocks * kBlock),
-        allocate);
-  }
   int Commit(std::vector<std::pair<std::uint64_t, std::uint64_t>> written,
              std::optional<std::uint64_t> size = std::nullopt, bool release_tail = false) {
     v1::Request request;
@@ -58,10 +41,6 @@ class LayoutTest : public testing::Test {
     allocate.set_length_bytes(length);
     return a_.Do(request, true);
   }
-  v1::Attr Attributes() {
-    EXPECT_EQ(a_.Do(Client::GetAttrOf(file_)), 0);
-    return a_.last_.attr().attr();
-  }
   std::uint64_t Blocks() { return Attributes().allocated_bytes() / kBlock; }
   // The first `blocks` blocks, one letter each: . hole, u unwritten, w written.
   std::string Shape(std::uint64_t blocks) {
@@ -75,10 +54,6 @@ class LayoutTest : public testing::Test {
     }
     return shape;
   }
-
-  CoreHarness harness_;
-  Client a_{harness_, 1};
-  std::uint64_t file_ = 0;
 };
 
 TEST_F(LayoutTest, AllocatedBlocksAreUnwrittenUntilCommitted) {

@@ -2,8 +2,7 @@
 //
 // Invariants:
 //   1. InodeRecord.inline_data is the first bytes of the file, at most kMaxSmallFileBytes and no
-//   more
-//      than its size, and is not empty where INODE_FLAG_INLINE is set, which it is with it alone.
+//      more than its size. INODE_FLAG_INLINE is set where it is not empty, and nowhere else.
 //   2. It stands in place of the blocks that it reaches into, whatever those hold; up to their end
 //      zeros follow. Who is granted any of a small file is granted the whole of it.
 //   3. It goes in the commit that makes all of these blocks written ones, or with a truncation.

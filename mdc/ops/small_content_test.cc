@@ -3,40 +3,24 @@
 #include <linux/falloc.h>
 
 #include "gtest/gtest.h"
-#include "mdc/check/checker.h"
-#include "mdc/testing/core_harness.h"
+#include "mdc/testing/one_file_fixture.h"
 #include "proto/protocol.h"
 
 namespace reel::mdc {
 namespace {
 
 // One client with the exclusive token of one small file.
-class SmallContentTest : public testing::Test {
+class SmallContentTest : public OneFileFixture {
  protected:
   SmallContentTest() {
     harness_.options_.small_file_bytes = 4 * kBlock;
     harness_.Restart();
     a_.features_ = v1::FEATURE_SMALL_FILES;
-    a_.Register();
+    Begin();
     EXPECT_EQ(a_.told_.small_file_bytes(), 4 * kBlock);
-    file_ = a_.Create("file", /*open=*/true);
     EXPECT_EQ(Get(0, 2, true), 0);
   }
-  ~SmallContentTest() override {
-    CheckSink sink;
-    sink.on_phase = [](std::string_view) {};
-    sink.on_problem = [](const Problem& problem) {
-      ADD_FAILURE() << problem.code << ": " << problem.where << ": " << problem.what;
-    };
-    const CheckTotals totals = CheckVolume({harness_.db(), harness_.volume_, {}}, sink);
-    EXPECT_EQ(totals.free_blocks, harness_.FreeBlocks());
-  }
 
-  int Get(std::uint64_t block, std::uint64_t blocks, bool allocate = false) {
-    return a_.Do(
-        Client::LayoutOf(file_, v1::TOKEN_EXCLUSIVE, allocate, block * kBlock, blocks * kBlock),
-        allocate);
-  }
   v1::Request CommitOf(const std::string& content) {
     v1::Request request;
     v1::LayoutCommit& commit = *request.mutable_layout_commit();
@@ -65,14 +49,6 @@ class SmallContentTest : public testing::Test {
     EXPECT_EQ(a_.last_.layout().token_length_blocks(), 0u);
     return a_.last_.layout().has_content() ? a_.last_.layout().content() : "none";
   }
-  v1::Attr Attributes() {
-    EXPECT_EQ(a_.Do(Client::GetAttrOf(file_)), 0);
-    return a_.last_.attr().attr();
-  }
-
-  CoreHarness harness_;
-  Client a_{harness_, 1};
-  std::uint64_t file_ = 0;
 };
 
 TEST_F(SmallContentTest, ComesWithTheGrantAndTakesNoBlocks) {

@@ -51,7 +51,7 @@ class QuotaDesk {
   AheadTable& ahead() { return ahead_; }
   // Of what had blocks ahead: these are asked for, and have not come back.
   std::set<InodeNumber>& recalled() { return recalled_; }
-  // Of these nobody holds a token, and the controller frees them.
+  // The controller itself frees what these have ahead, where no session holds a token any more.
   std::set<InodeNumber>& freeing() { return freeing_; }
   bool ahead_comes() const { return !recalled_.empty() || !freeing_.empty(); }
 
