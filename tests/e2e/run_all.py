@@ -13,6 +13,12 @@ def meet():
     _barrier.wait(PATIENCE)
 
 
+def check_on_others():
+    """In a function of run_all that does not meet(): raises once another one has failed."""
+    if _barrier.broken:
+        raise threading.BrokenBarrierError
+
+
 def _take_place(barrier):
     global _barrier
     _barrier = barrier

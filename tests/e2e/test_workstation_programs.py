@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from run_all import run_all, meet
+from run_all import check_on_others, meet, run_all
 from cluster import run
 
 # The last two in the page cache, as on kernels before 6.6.
@@ -124,8 +124,11 @@ add_custom_command(TARGET linking POST_BUILD COMMAND cp linking program.new
 
 
 def write_part(place, part, version):
-    with open(f"{place}/project/part{part}.cc", "w") as file:
-        file.write(f'const char* Part{part}() {{ return "{version}"; }}\n')
+    """In place and by one write: who compiles meanwhile finds one version or the other, whole."""
+    text = f'const char* Part{part}() {{ return "{version:2}"; }}\n'.encode()
+    file = os.open(f"{place}/project/part{part}.cc", os.O_WRONLY | os.O_CREAT)
+    assert os.write(file, text) == len(text)
+    os.close(file)
 
 
 def build_until(place, last):
@@ -150,18 +153,23 @@ def edit(place, runs):
 
 
 def run_what_appears(place, last, runs):
-    ran = os.open(runs, os.O_RDWR)
-    meet()
+    with open(runs, "r+b", buffering=0) as ran:
+        meet()
+        report_runs(place, last, ran)
+        meet()  # the editor reads what stands in the pipe as long as somebody has it open
+
+
+def report_runs(place, last, ran):
     seen = [1] * PARTS
     while seen != [last] * PARTS:
+        check_on_others()
         done = subprocess.run([f"{place}/build/program"], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
         now = [int(version) for version in done.stdout.split()]
         assert len(now) == PARTS and all(map(int.__le__, seen, now)), (seen, now)
         if min(now) > min(seen):
-            os.write(ran, f"{min(now)}\n".encode())
+            ran.write(f"{min(now)}\n".encode())
         seen = now
-    meet()  # the editor reads what stands in the pipe as long as somebody has it open
 
 
 def test_a_build_while_others_edit_and_run(cluster, room):
