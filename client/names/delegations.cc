@@ -13,8 +13,8 @@ namespace reel::client {
 namespace {
 
 // So many at first, and for each that is used up, until there are kMaxReservedInodes.
-constexpr std::uint32_t kFirstReserved = 4;
-constexpr std::uint32_t kMoreReserved = 2;
+constexpr std::uint32_t kFirstReserved = 12;
+constexpr std::uint32_t kMoreReserved = 3;
 constexpr std::uint32_t kMostPasses = 4095;
 // Of a file that another session knew the first question has it forget.
 constexpr std::uint32_t kTimesAsked = 2;

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kMaxFrameBytes =
     1 << 20;  // the protocol allows 4 MiB; one request may add to it
 constexpr int kMaxFrameRequests = 256;
+// More than that leave at once.
+constexpr std::size_t kMostGathered = 32;
 
 // Requests that wait for no other host's tokens, and for which a recall of our own may wait. (Only
 // delayed attributes, under a token, has a time of its own for the last change.)
@@ -21,6 +23,11 @@ bool IsForRecalls(const PendingCall& call) {
   const v1::Request& request = call.request;
   return call.under_token || request.has_layout_commit() || request.has_layout_return() ||
          (request.has_set_attr() && (request.set_attr().fields() & v1::SetAttr::CTIME) != 0);
+}
+
+// Nobody waits for it, neither here nor at the controller: a program was told of it already.
+bool IsPatient(const PendingCall& call) {
+  return call.request.has_delegated() || call.request.has_close() || call.request.has_accessed();
 }
 
 // A delegated change needs its directory's delegation, and a return of that must come behind it.
@@ -74,6 +81,13 @@ void RequestQueue::Add(PendingCallPtr call) {
   }
   (IsForRecalls(*call) ? for_recalls_ : waiting_).push_back(std::move(call));
   GiveSlots();
+}
+
+bool RequestQueue::MayGather() const {
+  const auto patient = [](const PendingCallPtr& call) { return IsPatient(*call); };
+  return ready_slotted_.size() + ready_waiting_.size() + ready_brief_.size() <= kMostGathered &&
+         std::ranges::all_of(ready_slotted_, patient) &&
+         std::ranges::all_of(ready_waiting_, patient) && std::ranges::all_of(ready_brief_, patient);
 }
 
 void RequestQueue::AddFirst(std::vector<PendingCallPtr> calls) {

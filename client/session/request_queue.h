@@ -78,6 +78,9 @@ class RequestQueue {
   void DropClosesOfClaimed();
 
   bool CanSend() { return Next().queue != nullptr; }
+  // Of all that is ready nobody waits for an answer, and there is little of it: it loses nothing by
+  // leaving a moment later, together with what comes meanwhile.
+  bool MayGather() const;
   // The next frame: as many requests as wait and fit. REQUIRES: CanSend().
   v1::ClientFrame TakeFrame(std::uint64_t now_ms);
   // The request that this reply answers, no longer pending; null when there is none.

@@ -201,6 +201,33 @@ TEST(RequestQueueTest, RequestsThatRecallsWaitForHaveReservedSlots) {
 }
 
 // Else they would close what the new epoch has just been told of.
+// What leaves a moment later, with what comes meanwhile: nobody may wait for any of it.
+TEST(RequestQueueTest, OnlyWhatNobodyWaitsForGathers) {
+  RequestQueue queue;
+  queue.SessionBegins(256);
+  EXPECT_TRUE(queue.MayGather());
+  v1::Request create;
+  create.mutable_create()->set_name("by itself");
+  ASSERT_NE(queue.SendDelegated(std::make_shared<PendingCall>(create), {}), 0u);
+  v1::Request close;
+  close.mutable_close()->set_inode(5);
+  queue.Add(std::make_shared<PendingCall>(close));
+  EXPECT_TRUE(queue.MayGather());
+  queue.Add(std::make_shared<PendingCall>(create));
+  EXPECT_FALSE(queue.MayGather());
+  EXPECT_EQ(queue.TakeFrame(0).requests_size(), 3);
+  EXPECT_TRUE(queue.MayGather());
+  v1::Request sync;
+  sync.mutable_sync();
+  queue.Add(std::make_shared<PendingCall>(sync));
+  EXPECT_FALSE(queue.MayGather());
+  (void)queue.TakeFrame(0);
+  for (int i = 0; i < 32; ++i) queue.Add(std::make_shared<PendingCall>(close));
+  EXPECT_TRUE(queue.MayGather());
+  queue.Add(std::make_shared<PendingCall>(close));
+  EXPECT_FALSE(queue.MayGather()) << "so many leave at once";
+}
+
 TEST(RequestQueueTest, ClosesOfReclaimedFilesAreDropped) {
   RequestQueue queue;
   queue.SessionBegins(4);

@@ -18,6 +18,10 @@ constexpr std::uint64_t kGoodbyeTimeoutMs = 1000;
 constexpr std::uint64_t kReplayTimeoutMs = 10'000;
 // How often a waiting call looks for an interrupt: a signal is answered within that time.
 constexpr std::chrono::milliseconds kInterruptPoll{50};
+// For so long a message stays for which nobody waits: those of the next files go with it, and each
+// message of its own would wake a thread here and two at the controller, for longer than its work
+// takes.
+constexpr std::chrono::milliseconds kGatherTime{2};
 
 }  // namespace
 
@@ -77,7 +81,7 @@ void SessionImpl::Start(v1::Request request,
       refusal = ErrnoStatus(ESTALE, "the session with the controller ended meanwhile");
     } else {
       queue_.Add(std::move(call));
-      writer_wake_.NotifyOne();
+      WakeWriter();
       return;
     }
   }
@@ -104,7 +108,7 @@ std::uint64_t SessionImpl::SendDelegated(v1::Request request, const v1::Replay& 
   const std::uint64_t early_number = queue_.SendDelegated(call, decided);
   if (early_number == 0) return 0;
   early_.Promised(early_number);
-  writer_wake_.NotifyOne();
+  WakeWriter();
   return early_number;
 }
 
@@ -179,11 +183,24 @@ void SessionImpl::WriterMain() {
   MutexLock lock(mutex_);
   while (!phase_.ending()) {
     if (link_.MaySend() && queue_.CanSend()) {
+      Gather();
       SendQueued();
     } else {
       writer_wake_.Wait(mutex_);
     }
   }
+}
+
+void SessionImpl::Gather() {
+  gathers_ = true;
+  while (queue_.MayGather() && !phase_.ending()) {
+    if (!writer_wake_.WaitFor(mutex_, kGatherTime)) break;
+  }
+  gathers_ = false;
+}
+
+void SessionImpl::WakeWriter() {
+  if (!gathers_ || !queue_.MayGather()) writer_wake_.NotifyOne();
 }
 
 // ---- begin and end ----------------------------------------------------------------------------

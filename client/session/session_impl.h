@@ -94,6 +94,9 @@ class SessionImpl : public Session {
                                   bool* withdrawn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void WriterMain();
+  // Until there is more to send than what may wait for a moment, or that is over.
+  void Gather() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeWriter() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WatchMain();
   // `said`: for people.
   void LookAtLease(std::uint64_t now_ms, const RecallWork& work, const v1::Renew& said)
@@ -153,6 +156,7 @@ class SessionImpl : public Session {
   SessionPhase phase_ ABSL_GUARDED_BY(mutex_);
   Renewals renewals_ ABSL_GUARDED_BY(mutex_){options_.mdcs.size()};
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool gathers_ ABSL_GUARDED_BY(mutex_) = false;  // the writer does
 
   Threads threads_;
 };

@@ -77,7 +77,7 @@ void SessionImpl::HandleEarlyReply(v1::Reply& reply) {
     queue_.Durable(reply.early().durable());
     early_.ConfirmedUpTo(queue_.confirmed());
     if (queue_.ManyEarly()) PostSync();
-    if (queue_.CanSend()) writer_wake_.NotifyOne();
+    if (queue_.CanSend()) WakeWriter();
   }
   early_.SetHandedOver(call->early_number);
   events_.OnReply(call->request, reply);
@@ -104,7 +104,7 @@ void SessionImpl::HandleDurableReply(const PendingCallPtr& call, const v1::Reply
   MutexLock lock(mutex_);
   queue_.Confirmed(call);
   early_.ConfirmedUpTo(queue_.confirmed());
-  if (queue_.CanSend()) writer_wake_.NotifyOne();
+  if (queue_.CanSend()) WakeWriter();
 }
 
 void SessionImpl::HandleReply(v1::Reply& reply) {
@@ -116,7 +116,7 @@ void SessionImpl::HandleReply(v1::Reply& reply) {
     if (call == nullptr) return;
     queue_.Durable(reply.sequence());
     early_.ConfirmedUpTo(queue_.confirmed());
-    if (queue_.CanSend()) writer_wake_.NotifyOne();  // a slot came free
+    if (queue_.CanSend()) WakeWriter();  // a slot came free
     if (renewals_.Renews(*call, reply)) lease_.Renew(call->sent_ms, renewals_.lease_ms());
   }
   if (call->early_number != 0) return HandleDurableReply(call, reply);

@@ -446,7 +446,8 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
 }
 
 void Committer::Main() {
-  const std::chrono::milliseconds period(std::clamp<std::uint64_t>(idle_age_ms() / 2, 5, kRestMs));
+  // (Few at a time: behind the commits of many files a create would wait for all of them.)
+  const std::chrono::milliseconds period(std::clamp<std::uint64_t>(idle_age_ms() / 10, 5, kRestMs));
   std::uint64_t second_ms = context_.clock.NowMs();
   for (;;) {
     bool relieve = false;

@@ -16,11 +16,34 @@ constexpr std::uint64_t kMaxEarlyReplies = 16'384;
 
 }  // namespace
 
+// The session changes names there by itself, or would have but for a want of inodes, say: that is
+// durable no later than what it did by itself.
+bool CoreImpl::ChangesDelegatedNames(const Pending& op, const OpContext& ctx) const {
+  if (ctx.decided.delegated != nullptr) return true;
+  const auto delegated = [&](std::uint64_t inode) {
+    const InodeNumber directory(inode);
+    return holdings_.attr_tokens.Held(op.session, directory) == v1::TOKEN_EXCLUSIVE &&
+           !holdings_.attr_tokens.RecallPending(op.session, directory);
+  };
+  switch (const v1::Request& request = op.request; request.op_case()) {
+    case v1::Request::kCreate:
+      return delegated(request.create().parent());
+    case v1::Request::kUnlink:
+      return delegated(request.unlink().parent());
+    case v1::Request::kRename:
+      return delegated(request.rename().parent()) && delegated(request.rename().new_parent());
+    default:
+      return false;
+  }
+}
+
 // Never past an answer that came before and waits: what that shows would be taken for the newer.
 bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
-  return options_.names == NameReplies::kEarly &&
-         (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
+  const bool takes =
+      options_.names == NameReplies::kEarly ||
+      (options_.names == NameReplies::kDelegated && ChangesDelegatedNames(op, ctx));
+  return takes && (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
          !op.request.has_replay() && Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
          !outbox_.queue.AnyWaits(session.stream) &&
          db_.last_applied().value() - outbox_.queue.durable().value() < kMaxEarlyReplies;

@@ -307,6 +307,7 @@ class CoreImpl final : public Core {
   // core_early_replies.cc
   // Whether the outcome may be told before it is durable.
   bool MayReplyEarly(const Pending& op, const OpContext& ctx) const;
+  bool ChangesDelegatedNames(const Pending& op, const OpContext& ctx) const;
   static bool MayReplay(const Session& session, const v1::Request& request);
   absl::Status TakeReplay(const Pending& op, OpContext& ctx);
   absl::StatusOr<ReservedInode> ReserveAgain(SessionId session, const v1::Replay& replay);

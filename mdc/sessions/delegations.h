@@ -22,7 +22,7 @@ class Delegations {
  public:
   // A directory in which nothing was made for so long is not delegated any longer: blocks are
   // reserved for it, and whoever looks there would wait for a host that has died.
-  static constexpr std::uint64_t kIdleMs = 10'000;
+  static constexpr std::uint64_t kIdleMs = 5'000;
   static constexpr std::uint64_t kLookMs = kIdleMs / 10;
 
   explicit Delegations(std::uint64_t shared_ms) : shared_(shared_ms) {}

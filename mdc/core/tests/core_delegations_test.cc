@@ -190,12 +190,34 @@ TEST_F(DelegationsTest, ADelegatedChangeAsksForNoSync) {
   a_.Send(sync);
   EXPECT_TRUE(harness_.core_->TakeOutputs().wants_sync);
   harness_.Run();
-  // … or many of them.
-  EXPECT_EQ(a_.Do(OpenOf("more", 16), true), 0);
-  reserved = {a_.last_.reserved_inodes().begin(), a_.last_.reserved_inodes().end()};
-  int patient = 0;
-  while (!make()) ++patient;
-  EXPECT_EQ(patient, 7);
+}
+
+// So the next reserved inodes are there in time, and nobody's create waits for a sync.
+TEST_F(DelegationsTest, NamesInADelegatedDirectoryAreAnsweredBeforeTheyAreDurable) {
+  const std::vector<v1::ReservedInode> reserved = HoldRoot(a_);
+  harness_.hold_syncs_ = true;
+  const auto early = [&](std::uint32_t slot, v1::Request request) {
+    const std::uint64_t id = a_.SendIn(slot, std::move(request));
+    harness_.Run();
+    return a_.Answered(id) && a_.replies_[id].has_early();
+  };
+  EXPECT_TRUE(early(1, Delegated(OpenOf("by itself", 1), reserved[0])));
+  EXPECT_TRUE(early(2, OpenOf("without a reserved inode", 3)));
+  EXPECT_TRUE(early(3, Client::UnlinkOf("without a reserved inode")));
+  v1::Request attributes;
+  attributes.mutable_set_attr()->set_inode(kRoot);
+  attributes.mutable_set_attr()->set_fields(v1::SetAttr::MODE);
+  attributes.mutable_set_attr()->set_mode(0700);
+  EXPECT_FALSE(early(4, attributes));
+  EXPECT_FALSE(early(5, Client::CreateOf("behind that"))) << "it would be taken for the newer";
+}
+
+TEST_F(DelegationsTest, NamesElsewhereAreAnsweredWhenTheyAreDurable) {
+  EXPECT_EQ(b_.Do(Client::LookupOf("nothing")), ENOENT);
+  harness_.hold_syncs_ = true;
+  const std::uint64_t made = a_.SendIn(1, Client::CreateOf("file"));
+  harness_.Run();
+  EXPECT_FALSE(a_.Answered(made));
 }
 
 TEST_F(DelegationsTest, ASessionWithoutReservedInodesGetsMore) {
@@ -207,7 +229,7 @@ TEST_F(DelegationsTest, ASessionWithoutReservedInodesGetsMore) {
   }
   EXPECT_EQ(a_.Do(Delegated(OpenOf("x"), reserved[0]), true), EPROTO);
   EXPECT_EQ(a_.Do(OpenOf("third", 1'000'000), true), 0);
-  EXPECT_THAT(a_.last_.reserved_inodes(), SizeIs(16));
+  EXPECT_THAT(a_.last_.reserved_inodes(), SizeIs(kMaxReservedInodes));
 }
 
 TEST_F(DelegationsTest, ARecalledSessionKeepsASharedToken) {
@@ -250,9 +272,9 @@ TEST_F(DelegationsTest, AnotherAffinityDropsTheReservedBlocks) {
 
 TEST_F(DelegationsTest, AnIdleDelegationIsRecalled) {
   HoldRoot(a_);
-  harness_.Pass(9'000, {&a_, &b_});
+  harness_.Pass(4'000, {&a_, &b_});
   EXPECT_THAT(a_.attr_recalls_, IsEmpty());
-  harness_.Pass(3'000, {&a_, &b_});
+  harness_.Pass(2'000, {&a_, &b_});
   EXPECT_THAT(a_.attr_recalls_, ElementsAre(kRoot));
 }
 
