@@ -57,6 +57,9 @@ class LiveLink {
     return stream_.get();
   }
   void EndSend() { sending_ = false; }
+  // The writer waits, for a moment, for more to send.
+  void SetGathering(bool gathering) { gathering_ = gathering; }
+  bool gathering() const { return gathering_; }
 
   bool live() const { return live_; }
   bool sending() const { return sending_; }
@@ -68,8 +71,9 @@ class LiveLink {
   std::string address_;  // of the controller that serves us
   std::uint64_t epoch_ = 0;
   std::unique_ptr<MdcStream> stream_;
-  bool live_ = false;                     // registered on stream_
-  bool sending_ = false;                  // one thread is in stream_->Send
+  bool live_ = false;     // registered on stream_
+  bool sending_ = false;  // one thread is in stream_->Send
+  bool gathering_ = false;
   std::uint64_t away_since_ms_ = 0;       // when not live_
   std::uint64_t handshake_until_ms_ = 0;  // 0: none
 };

@@ -192,15 +192,15 @@ void SessionImpl::WriterMain() {
 }
 
 void SessionImpl::Gather() {
-  gathers_ = true;
+  link_.SetGathering(true);
   while (queue_.MayGather() && !phase_.ending()) {
     if (!writer_wake_.WaitFor(mutex_, kGatherTime)) break;
   }
-  gathers_ = false;
+  link_.SetGathering(false);
 }
 
 void SessionImpl::WakeWriter() {
-  if (!gathers_ || !queue_.MayGather()) writer_wake_.NotifyOne();
+  if (!link_.gathering() || !queue_.MayGather()) writer_wake_.NotifyOne();
 }
 
 // ---- begin and end ----------------------------------------------------------------------------

@@ -156,7 +156,6 @@ class SessionImpl : public Session {
   SessionPhase phase_ ABSL_GUARDED_BY(mutex_);
   Renewals renewals_ ABSL_GUARDED_BY(mutex_){options_.mdcs.size()};
   RequestQueue queue_ ABSL_GUARDED_BY(mutex_);
-  bool gathers_ ABSL_GUARDED_BY(mutex_) = false;  // the writer does
 
   Threads threads_;
 };

@@ -40,11 +40,11 @@ bool CoreImpl::ChangesDelegatedNames(const Pending& op, const OpContext& ctx) co
 // Never past an answer that came before and waits: what that shows would be taken for the newer.
 bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
-  const bool takes =
-      options_.names == NameReplies::kEarly ||
-      (options_.names == NameReplies::kDelegated && ChangesDelegatedNames(op, ctx));
-  return takes && (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0 && op.request.slot() != 0 &&
-         !op.request.has_replay() && Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
+  const bool takes = options_.names == NameReplies::kEarly ||
+                     (options_.names == NameReplies::kDelegated && ChangesDelegatedNames(op, ctx));
+  const bool knows = (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0;
+  return takes && knows && op.request.slot() != 0 && !op.request.has_replay() &&
+         Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
          !outbox_.queue.AnyWaits(session.stream) &&
          db_.last_applied().value() - outbox_.queue.durable().value() < kMaxEarlyReplies;
 }
