@@ -25,7 +25,8 @@ bool IsForRecalls(const PendingCall& call) {
          (request.has_set_attr() && (request.set_attr().fields() & v1::SetAttr::CTIME) != 0);
 }
 
-// Nobody waits for it, neither here nor at the controller: a program was told of it already.
+// No program waits for it: it was told already. (Whom a close lets go on at the controller does so
+// that moment later.)
 bool IsPatient(const PendingCall& call) {
   return call.request.has_delegated() || call.request.has_close() || call.request.has_accessed();
 }

@@ -114,6 +114,8 @@ class RequestQueue {
   // Gives up what cannot outlive the session, each with the errno that its caller gets.
   std::vector<std::pair<PendingCallPtr, int>> SessionOver();
   void SessionBegins(std::uint32_t slots);
+  // The session goes on, with no more slots than that.
+  void LimitSlots(std::uint32_t slots) { slots_.Limit(slots); }
   // Everything, for the end.
   std::vector<PendingCallPtr> TakeAll();
 

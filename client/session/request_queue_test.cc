@@ -200,7 +200,33 @@ TEST(RequestQueueTest, RequestsThatRecallsWaitForHaveReservedSlots) {
   EXPECT_FALSE(queue.CanSend());
 }
 
-// Else they would close what the new epoch has just been told of.
+TEST(RequestQueueTest, AResumedSessionMayHaveFewerSlots) {
+  RequestQueue queue;
+  queue.SessionBegins(256);
+  const auto add = [&](int count) {
+    v1::Request create;
+    create.mutable_create()->set_name("file");
+    for (int i = 0; i < count; ++i) queue.Add(std::make_shared<PendingCall>(create));
+    std::vector<v1::Request> sent;
+    while (queue.CanSend()) {
+      const v1::ClientFrame frame = queue.TakeFrame(0);
+      sent.insert(sent.end(), frame.requests().begin(), frame.requests().end());
+    }
+    return sent;
+  };
+  const std::vector<v1::Request> first = add(100);
+  ASSERT_EQ(first.size(), 100u);
+  queue.StreamLost();
+  queue.LimitSlots(64);
+  queue.Resumed(/*new_epoch=*/true);
+  const std::vector<v1::Request> again = add(1);
+  ASSERT_EQ(again.size(), 100u) << "as they were";
+  EXPECT_EQ(again.back().slot(), first.back().slot());
+  for (const v1::Request& request : again) ASSERT_NE(queue.Answered(request.id()), nullptr);
+  (void)add(0);
+  for (const v1::Request& request : add(200)) EXPECT_LE(request.slot(), 64u);
+}
+
 // What leaves a moment later, with what comes meanwhile: nobody may wait for any of it.
 TEST(RequestQueueTest, OnlyWhatNobodyWaitsForGathers) {
   RequestQueue queue;
@@ -228,6 +254,7 @@ TEST(RequestQueueTest, OnlyWhatNobodyWaitsForGathers) {
   EXPECT_FALSE(queue.MayGather()) << "so many leave at once";
 }
 
+// Else they would close what the new epoch has just been told of.
 TEST(RequestQueueTest, ClosesOfReclaimedFilesAreDropped) {
   RequestQueue queue;
   queue.SessionBegins(4);

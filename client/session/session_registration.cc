@@ -218,6 +218,7 @@ absl::Status SessionImpl::TryRegister(const std::string& address, std::string* a
     if (!resumed) {
       queue_.SessionBegins(hello->slots());
     } else {
+      queue_.LimitSlots(hello->slots());
       queue_.Resumed(hello->must_reclaim());
     }
   }

@@ -19,7 +19,10 @@ class SlotTable {
 
   // A new session's slots: all free, nothing sent yet.
   void Reset(std::uint32_t count);
-  std::size_t count() const { return sequences_.size(); }
+  // No new mutation takes a slot above that, as long as this session lasts: the controller has been
+  // started anew, and gives fewer.
+  void Limit(std::uint32_t most);
+  std::size_t count() const { return most_; }
   std::size_t free() const { return free_.size(); }
   // A free slot with its next sequence; nullopt when all are in use.
   std::optional<Slot> Take();
@@ -29,6 +32,7 @@ class SlotTable {
   void ReleaseUnused(std::uint32_t number);
 
  private:
+  std::uint32_t most_ = 0;                // slots that may be given out, the first ones
   std::vector<std::uint64_t> sequences_;  // last one given out, by number - 1
   std::vector<std::uint32_t> free_;       // the last is taken first
 };

@@ -446,7 +446,7 @@ std::vector<Committer::PlanRef> Committer::BeginDue(std::uint64_t now_ms) {
 }
 
 void Committer::Main() {
-  // (Few at a time: behind the commits of many files a create would wait for all of them.)
+  // Looks often, so that what has become due is little: a create may have to wait behind all of it.
   const std::chrono::milliseconds period(std::clamp<std::uint64_t>(idle_age_ms() / 10, 5, kRestMs));
   std::uint64_t second_ms = context_.clock.NowMs();
   for (;;) {

@@ -81,7 +81,9 @@ absl::Status Committer::SyncWritten(const Interrupt* interrupt) {
     for (const Listed& listed : dirty_) uncommitted_files.push_back(listed.file);
     for (const auto& [state, file] : committing_) uncommitted_files.push_back(file);
   }
-  std::sort(uncommitted_files.begin(), uncommitted_files.end());
+  // (Not by address: a simulated history is its seed's alone.)
+  std::ranges::sort(uncommitted_files, {},
+                    [](const FileRef& file) { return std::pair(file->inode, file.get()); });
   uncommitted_files.erase(std::unique(uncommitted_files.begin(), uncommitted_files.end()),
                           uncommitted_files.end());
   std::vector<std::uint64_t> losses;

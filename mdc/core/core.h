@@ -50,7 +50,9 @@ namespace reel::mdc {
 
 struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
-  std::uint32_t slots = 256;
+  // Of new sessions. A resumed one is told so many, and may still use as many as any start gave.
+  std::uint32_t slots = 64;
+  static constexpr std::uint32_t kMostSlots = 256;
   Epoch epoch{};  // of the seat; the next one, where that is higher
   std::uint32_t max_sessions = 4096;
   // LUNs of the volume can cut hosts off: each session gets a key, and is fenced by it before

@@ -1,5 +1,7 @@
 // What a session is told of its changes before they are durable, and how they are done again when
 // the epoch has ended before (docs/failover.md, "What was told and is not durable").
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/ops/layout.h"
@@ -42,8 +44,10 @@ bool CoreImpl::MayReplyEarly(const Pending& op, const OpContext& ctx) const {
   const Session& session = *sessions_.all().at(op.session);
   const bool takes = options_.names == NameReplies::kEarly ||
                      (options_.names == NameReplies::kDelegated && ChangesDelegatedNames(op, ctx));
+  // What an earlier run saw on its way up from a new parent is not in `seen`.
+  const bool walked = op.walks[0].levels + op.walks[1].levels > 0;
   const bool knows = (session.spoken.features & v1::FEATURE_EARLY_REPLY) != 0;
-  return takes && knows && op.request.slot() != 0 && !op.request.has_replay() &&
+  return takes && knows && !walked && op.request.slot() != 0 && !op.request.has_replay() &&
          Is(op.request, kEarly) && ctx.txn.seen() == Sequence() &&
          !outbox_.queue.AnyWaits(session.stream) &&
          db_.last_applied().value() - outbox_.queue.durable().value() < kMaxEarlyReplies;
@@ -103,7 +107,7 @@ absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1
     next = next + run.length_blocks;
   }
   if (delegations_.reserved().CountOf(session, ReservedInodeTable::kNoDirectory) >=
-      options_.slots) {
+      std::max(options_.slots, CoreOptions::kMostSlots)) {
     status = absl::InvalidArgumentError("more files than were told of");
   }
   if (status.ok()) return reserved;

@@ -376,6 +376,8 @@ class CoreImpl final : public Core {
                   Export& found);
   void Register(StreamId stream, const v1::Request& request, const Uuid& client);
   void Resume(StreamId stream, const v1::Request& request, const Uuid& client);
+  // Of a session whose client has these features.
+  std::uint32_t SlotsFor(std::uint64_t features) const;
   void AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for);
   // How large files are that lie in the metadata, for that session. The first time the volume is
   // marked as one that has such files, if all sessions know them: what that waits for is added.

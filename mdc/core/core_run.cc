@@ -23,8 +23,8 @@ constexpr std::uint32_t kMaxMisses = 8;
 // lower.
 constexpr std::uint32_t kMaxUnslotted = 4096;
 // Memory of the operations that a session may have under way: twice what a client has that commits
-// with all slots, and returns as many locks as it may hold, at once.
-constexpr std::size_t kMaxWaitingBytes = std::size_t{128} << 20;
+// with all slots (three quarters of a MiB each), and returns as many locks as it may hold, at once.
+constexpr std::size_t kMaxWaitingBytes = std::size_t{CoreOptions::kMostSlots} * 3 / 2 << 20;
 // Of answers that wait to become durable.
 constexpr std::size_t kMaxAnswerBytes = std::size_t{64} << 20;
 // How many of the operations behind a fetch have their own keys fetched at the same time.

@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kMaxHostBytes = 255;
 constexpr std::size_t kMaxMountPointBytes = 4096;
 constexpr std::size_t kMaxProgramBytes = 64;
+constexpr std::uint32_t kSlotsOfOld = 64;  // as every release has given
 
 // A client that answers by itself cannot tell its squashed callers from the others.
 bool MayCache(const Session& session, const v1::Hello& hello) {
@@ -272,7 +273,7 @@ void CoreImpl::Register(StreamId stream, const v1::Request& request, const Uuid&
   session.record.set_lease_ms(options_.session_lease_ms);
   session.exported = std::move(exported);
   *session.record.mutable_registered() = ToProto(clock_.WallNow());
-  session.slots.resize(options_.slots + 1);
+  session.slots.resize(SlotsFor(hello.features()) + 1);
   if (options_.reservations && session.exported.access != Export::Access::kReadOnly) {
     const std::optional<std::uint64_t> key = fencing_.keys->Take();
     if (!key) {
@@ -360,6 +361,13 @@ std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_
   return options_.small_file_bytes;
 }
 
+// A client of an earlier release goes on with as many as it had, at a controller that has fewer.
+// (None of those knows of small files.)
+std::uint32_t CoreImpl::SlotsFor(std::uint64_t features) const {
+  const bool may_get_fewer = (features & v1::FEATURE_SMALL_FILES) != 0;
+  return may_get_fewer ? options_.slots : std::min(options_.slots, kSlotsOfOld);
+}
+
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {
   v1::Reply reply;
   reply.mutable_hello()->set_small_file_bytes(OfferSmallFiles(session, waits_for));
@@ -369,7 +377,7 @@ void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, S
   hello.set_session(session.id.value());
   hello.set_epoch(term_.epoch.value());
   hello.set_lease_ms(session.record.lease_ms());
-  hello.set_slots(static_cast<std::uint32_t>(session.slots.size() - 1));
+  hello.set_slots(SlotsFor(session.spoken.features));
   if (request.hello().map_generation() < descriptor_.generation) {
     hello.set_volume_descriptor(work_.map.framed());
   }

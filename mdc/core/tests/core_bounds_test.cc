@@ -40,12 +40,12 @@ TEST_F(CoreBoundsTest, RequestsThatWaitAreBoundedByTheirMemory) {
     a_.Send(large);
     harness_.Run();
   }
-  EXPECT_GT(sent, 100);
-  EXPECT_LT(sent, 150);
+  EXPECT_GT(sent, 350);
+  EXPECT_LT(sent, 400);
   EXPECT_EQ(a_.Answer(a_.last_id_).error(), EPROTO);
   // It is that stream's alone, and gone with it.
   ASSERT_EQ(a_.Resume(), 0);
-  for (int i = 0; i < 50; ++i) a_.Send(large);
+  for (int i = 0; i < 200; ++i) a_.Send(large);
   harness_.Run();
   EXPECT_FALSE(a_.ended_);
   ASSERT_EQ(b_.Resume(), 0);
@@ -62,7 +62,7 @@ TEST_F(CoreBoundsTest, MessagesOfManyPartsCountWithWhatTheyTakeInMemory) {
   for (int i = 0; i < 100'000; ++i) large.mutable_layout_commit()->add_written();
   ASSERT_LT(large.ByteSizeLong(), 300'000u);
   std::uint32_t slot = 0;
-  while (slot < 60 && !a_.ended_) {
+  while (slot < CoreOptions::kMostSlots && !a_.ended_) {
     a_.SendIn(++slot, large);
     harness_.Run();
   }

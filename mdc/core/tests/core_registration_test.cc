@@ -42,6 +42,27 @@ TEST_F(CoreRegistrationTest, HelloThatCannotBeServedIsRefused) {
   EXPECT_EQ(harness_.Sessions(), 0u);
 }
 
+// Else it would send in slots that the next controller has not, again and again.
+TEST_F(CoreRegistrationTest, WhoCannotDoWithFewerSlotsLaterGetsFewAtOnce) {
+  harness_.options_.slots = CoreOptions::kMostSlots;
+  harness_.Restart();
+  a_.Register();
+  EXPECT_EQ(a_.told_.slots(), 64u);
+  b_.features_ = v1::FEATURE_SMALL_FILES;
+  b_.Register();
+  EXPECT_EQ(b_.told_.slots(), CoreOptions::kMostSlots);
+  harness_.options_.slots = 64;
+  harness_.Restart();
+  EXPECT_EQ(b_.Resume(), 0);
+  EXPECT_EQ(b_.told_.slots(), 64u);
+  EXPECT_EQ(b_.Reclaim(), 0);
+  harness_.Pass(15'000, {&b_});
+  const std::uint64_t id = b_.SendIn(200, Client::CreateOf("what was on its way"));
+  harness_.Run();
+  EXPECT_TRUE(b_.Answered(id));
+  EXPECT_FALSE(b_.ended_);
+}
+
 TEST_F(CoreRegistrationTest, AStreamThatIsEndedTakesItsSessionWithIt) {
   a_.Register();
   b_.Register();
