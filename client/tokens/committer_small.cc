@@ -19,7 +19,9 @@ bool Committer::TakeSmall(FileState& f, Plan& plan, bool release_tail) {
     plan.message.set_size_bytes(f.attr.size_bytes());
     plan.message.set_content(plan.whole->bytes);
   }
-  const bool told_again = release_tail && f.grant.small().known() &&
+  // (Of the token a part may be given back already, which leaves the end's.)
+  const bool told_again = release_tail && f.grant.Has(kWholeFile, v1::TOKEN_EXCLUSIVE) &&
+                          f.grant.small().known() &&
                           f.grant.small().size_bytes() == f.attr.size_bytes();
   if (!release_tail || (!plan.whole && !told_again)) return release_tail;
   plan.frees_blocks = plan.holds_file = f.users.EnterExclusive();
