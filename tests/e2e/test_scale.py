@@ -139,9 +139,11 @@ def test_a_large_directory(cluster, room, capsys):
     grown = {host: resident(cluster, host) - size for host, size in before.items()}
 
     cycles = windows[CYCLE:2 * CYCLE], windows[-CYCLE:]
-    requests, size = ([statistics.mean(window[unit] for window in cycle) / WINDOW
-                       for cycle in cycles] for unit in (1, 2))
-    cpu = [min(window[0] for window in cycle) / WINDOW * 1e6 for cycle in cycles]
+    # What creates take by themselves: in some windows tables are written, too, and compacted, the
+    # more the more levels of them there are.
+    cpu, requests, size = ([min(window[unit] for window in cycle) / WINDOW for cycle in cycles]
+                           for unit in range(3))
+    cpu = [seconds * 1e6 for seconds in cpu]
     create_us, cold_us, stat_us = ({name: round(median_cpu_us(of[name], few)) for name in entries}
                                    for of in (creates, cold, stats))
     reads = sum(cost[1] for cost in cold["large"]) / (10 * few)
@@ -154,7 +156,9 @@ def test_a_large_directory(cluster, room, capsys):
               f"than {before}")
     assert listed == [entries["large"] + 3] * 2  # with ".", ".." and "small"
     assert grown["mdc1"] < 64 and grown["ws1"] < 64 and grown["ws2"] < 128, "ls -f takes memory"
-    assert size[1] <= 1.25 * size[0] and requests[1] <= 1.25 * requests[0]
+    few_ticks = 8 / WINDOW  # a tick's sync writes a block of the log, however few creates it is for
+    assert requests[1] <= 1.25 * requests[0] + few_ticks
+    assert size[1] <= 1.25 * size[0] + 4096 * few_ticks
     assert create_us["large"] <= 1.25 * create_us["small"]
     assert stat_us["large"] <= 1.5 * stat_us["small"] and reads <= 2
     if LONG:  # minutes lie between: not for a busy machine
