@@ -155,22 +155,36 @@ def verify(directory, prefix, model, unfinished, crashed, alone=True):
         for entry in entries:
             if entry.name.startswith(prefix):
                 found[entry.name] = entry.stat(follow_symlinks=False)
-    names = model.names
-    if unfinished and found.keys() == names_after(names, unfinished).keys():
-        names = names_after(names, unfinished)
-    elif crashed and not alone:
-        same = [old for old in model.earlier if found.keys() == old.keys()]
-        names = same[-1] if same else names
-    if found.keys() != names.keys():
+    names = _names_found(directory, found, model, unfinished, crashed and not alone)
+    _verify_files(directory, names, model, unfinished, crashed)
+
+
+def _names_found(directory, found, model, unfinished, lost):
+    """The names as they were at some moment, the latest that it may be. (After a link and its
+    removal the same names may be other files'.) `lost`: the last ones may be."""
+    moments = [model.names, *(reversed(model.earlier) if lost else [])]
+    if unfinished:
+        moments.insert(0, names_after(model.names, unfinished))
+    of_these_names = [names for names in moments if names.keys() == found.keys()]
+    if not of_these_names:
+        names = model.names
         raise Wrong(f"{directory}: lost {sorted(names.keys() - found.keys())}, unexpected "
                     f"{sorted(found.keys() - names.keys())}; unfinished: {unfinished}")
-    links = {}
-    for name, file in names.items():
-        links.setdefault(file.id, []).append(name)
-    for file_id, group in links.items():
-        if len({found[name].st_ino for name in group}) != 1 \
-                or found[group[0]].st_nlink != len(group):
-            raise Wrong(f"{directory}: {group} should be the {len(group)} names of one file")
+    wrong = None
+    for names in of_these_names:
+        links = {}
+        for name, file in names.items():
+            links.setdefault(file.id, []).append(name)
+        torn = [group for group in links.values()
+                if len({found[name].st_ino for name in group}) != 1
+                or found[group[0]].st_nlink != len(group)]
+        if not torn:
+            return names
+        wrong = wrong or torn[0]
+    raise Wrong(f"{directory}: {wrong} should be the {len(wrong)} names of one file")
+
+
+def _verify_files(directory, names, model, unfinished, crashed):
     by_id = {file.id: (name, file) for name, file in names.items()}
     for name, file in by_id.values():
         change = None
