@@ -36,7 +36,7 @@ ProtocolRange SpokenProtocol();
 std::uint64_t SpokenFeatures(const ProtocolRange& range);
 
 // As many numbers for files of one directory has a session reserved (Reply.reserved_inodes).
-inline constexpr std::size_t kMaxReservedInodes = 24;
+inline constexpr std::size_t kMaxReservedInodes = 16;
 // Of so many files a request asks whether they are sole (Request.siblings).
 inline constexpr int kMaxSiblings = 1024;
 // Of an Accessed.
