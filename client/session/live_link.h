@@ -71,9 +71,9 @@ class LiveLink {
   std::string address_;  // of the controller that serves us
   std::uint64_t epoch_ = 0;
   std::unique_ptr<MdcStream> stream_;
-  bool live_ = false;     // registered on stream_
-  bool sending_ = false;  // one thread is in stream_->Send
-  bool gathering_ = false;
+  bool live_ = false;                     // registered on stream_
+  bool sending_ = false;                  // one thread is in stream_->Send
+  bool gathering_ = false;                // until it sends
   std::uint64_t away_since_ms_ = 0;       // when not live_
   std::uint64_t handshake_until_ms_ = 0;  // 0: none
 };

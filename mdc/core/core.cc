@@ -155,7 +155,7 @@ absl::Status CoreImpl::LoadSessions(WriteBatch& batch) {
                      session.ending.stage = FenceRun::Stage::kDue;
                      fencing_.orders.Add(id);
                    }
-                   session.slots.resize(std::max(options_.slots, CoreOptions::kMostSlots) + 1);
+                   session.slots.resize(options_.slots + 1);
                    for (Slot& slot : session.slots) slot.resumed = true;
                    grace_.HoldUp(id);
                    sessions_.Add(std::move(session));

@@ -50,10 +50,9 @@ namespace reel::mdc {
 
 struct CoreOptions {
   std::uint32_t session_lease_ms = 10'000;
-  // Of new sessions. A resumed one is told so many, and may still use as many as any start gave.
-  std::uint32_t slots = 64;
   static constexpr std::uint32_t kMostSlots = 256;
-  Epoch epoch{};  // of the seat; the next one, where that is higher
+  std::uint32_t slots = kMostSlots;  // a session's, at most (CoreImpl::SlotsFor)
+  Epoch epoch{};                     // of the seat; the next one, where that is higher
   std::uint32_t max_sessions = 4096;
   // LUNs of the volume can cut hosts off: each session gets a key, and is fenced by it before
   // others get what it held. Else its lease alone protects.

@@ -1,7 +1,5 @@
 // What a session is told of its changes before they are durable, and how they are done again when
 // the epoch has ended before (docs/failover.md, "What was told and is not durable").
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "mdc/core/core_impl.h"
 #include "mdc/ops/layout.h"
@@ -107,7 +105,7 @@ absl::StatusOr<ReservedInode> CoreImpl::ReserveAgain(SessionId session, const v1
     next = next + run.length_blocks;
   }
   if (delegations_.reserved().CountOf(session, ReservedInodeTable::kNoDirectory) >=
-      std::max(options_.slots, CoreOptions::kMostSlots)) {
+      options_.slots) {
     status = absl::InvalidArgumentError("more files than were told of");
   }
   if (status.ok()) return reserved;

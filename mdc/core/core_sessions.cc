@@ -361,11 +361,12 @@ std::uint32_t CoreImpl::OfferSmallFiles(const Session& session, Sequence& waits_
   return options_.small_file_bytes;
 }
 
-// A client of an earlier release goes on with as many as it had, at a controller that has fewer.
-// (None of those knows of small files.)
+// A controller of an earlier release, with which only kDurable goes, has no more than kSlotsOfOld.
+// A client of one would go on there with as many as it had. (None of those knows of small files.)
 std::uint32_t CoreImpl::SlotsFor(std::uint64_t features) const {
   const bool may_get_fewer = (features & v1::FEATURE_SMALL_FILES) != 0;
-  return may_get_fewer ? options_.slots : std::min(options_.slots, kSlotsOfOld);
+  const bool many = may_get_fewer && options_.names != NameReplies::kDurable;
+  return many ? options_.slots : std::min(options_.slots, kSlotsOfOld);
 }
 
 void CoreImpl::AnswerHello(const Session& session, const v1::Request& request, Sequence waits_for) {

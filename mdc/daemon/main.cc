@@ -244,8 +244,6 @@ VolumeServerOptions OptionsOf(const Config& config, const Config::Volume& entry,
   options.luns = entry.luns;
   options.core.session_lease_ms = config.session_lease_ms;
   options.core.names = config.names;
-  // (Controllers of an older release, with which only kDurable goes, know of no more than 64.)
-  if (config.names != NameReplies::kDurable) options.core.slots = CoreOptions::kMostSlots;
   options.exports = live.exports(entry.name);
   options.core.host = SeatOf(config).host;
   options.cache_bytes = std::uint64_t{config.cache_mib} << 20;

@@ -192,6 +192,22 @@ TEST_F(DelegationsTest, ADelegatedChangeAsksForNoSync) {
   harness_.Run();
 }
 
+TEST_F(DelegationsTest, ManyDelegatedChangesWithoutEarlyRepliesAskForASync) {
+  a_.features_ &= ~std::uint64_t{v1::FEATURE_EARLY_REPLY};
+  a_.Register();
+  HoldRoot(a_);
+  EXPECT_EQ(a_.Do(OpenOf("more", 16), true), 0);
+  const std::vector<v1::ReservedInode> reserved = {a_.last_.reserved_inodes().begin(),
+                                                   a_.last_.reserved_inodes().end()};
+  int patient = 0;
+  for (std::uint32_t made = 0; made < reserved.size(); ++made) {
+    a_.SendIn(made + 2, Delegated(OpenOf("file" + std::to_string(made)), reserved[made]));
+    if (harness_.core_->TakeOutputs().wants_sync) break;
+    ++patient;
+  }
+  EXPECT_EQ(patient, 7);
+}
+
 // So the next reserved inodes are there in time, and nobody's create waits for a sync.
 TEST_F(DelegationsTest, NamesInADelegatedDirectoryAreAnsweredBeforeTheyAreDurable) {
   const std::vector<v1::ReservedInode> reserved = HoldRoot(a_);

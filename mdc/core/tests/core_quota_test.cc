@@ -372,7 +372,7 @@ class QuotaDelegationTest : public QuotaLimitsTest {
 };
 
 TEST_F(QuotaDelegationTest, WhatIsReservedIsChargedAndNeverRefused) {
-  ASSERT_TRUE(LimitFiles("user", kAnn, 0, 600).ok());
+  ASSERT_TRUE(LimitFiles("user", kAnn, 0, 400).ok());
   const auto reserved = HoldRoot(3);
   ASSERT_EQ(reserved.size(), 3u);
   EXPECT_TRUE(reserved[0].owned());
@@ -388,7 +388,7 @@ TEST_F(QuotaDelegationTest, WhatIsReservedIsChargedAndNeverRefused) {
 }
 
 TEST_F(QuotaDelegationTest, WhatIsGivenBackIsChargedNoMore) {
-  ASSERT_TRUE(LimitFiles("user", kAnn, 0, 600).ok());
+  ASSERT_TRUE(LimitFiles("user", kAnn, 0, 400).ok());
   ASSERT_EQ(HoldRoot(3).size(), 3u);
   ASSERT_TRUE(LimitFiles("user", kAnn, 0, 4).ok());
   EXPECT_EQ(a_.Do(Client::AttrReturnOf({1})), 0);

@@ -44,14 +44,14 @@ TEST_F(CoreRegistrationTest, HelloThatCannotBeServedIsRefused) {
 
 // Else it would send in slots that the next controller has not, again and again.
 TEST_F(CoreRegistrationTest, WhoCannotDoWithFewerSlotsLaterGetsFewAtOnce) {
-  harness_.options_.slots = CoreOptions::kMostSlots;
+  harness_.options_.names = NameReplies::kDelegated;
   harness_.Restart();
   a_.Register();
   EXPECT_EQ(a_.told_.slots(), 64u);
   b_.features_ = v1::FEATURE_SMALL_FILES;
   b_.Register();
   EXPECT_EQ(b_.told_.slots(), CoreOptions::kMostSlots);
-  harness_.options_.slots = 64;
+  harness_.options_.names = NameReplies::kDurable;
   harness_.Restart();
   EXPECT_EQ(b_.Resume(), 0);
   EXPECT_EQ(b_.told_.slots(), 64u);
