@@ -8,8 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/mount/mount_flags.h"
-#include "client/mount/mount_table.h"
 #include "client/mount/remount.h"
+#include "client/mount/tables/mount_table.h"
+#include "client/mount/tables/mount_watch.h"
 #include "spdlog/spdlog.h"
 #include "volume/base/host_name.h"
 
@@ -191,14 +192,14 @@ absl::Status Mount::Remount(std::string_view list, bool apply) {
 
 void Mount::KeepNames() {
   const std::string device = DeviceOfMount(options_.mount_point);
-  const bool kept =
-      !device.empty() &&
-      kernel_names_.Start({.forget =
-                               [this] {
-                                 FuseSession* const fuse = invalidator_;
-                                 return fuse != nullptr && fuse->ForgetNames();
-                               },
-                           .is_mounted_upon = [device] { return IsMountedUpon(device); }});
+  const auto watch = std::make_shared<MountWatch>(device, SystemClock());
+  const bool kept = !device.empty() &&
+                    kernel_names_.Start({.forget =
+                                             [this] {
+                                               FuseSession* const fuse = invalidator_;
+                                               return fuse != nullptr && fuse->ForgetNames();
+                                             },
+                                         .is_mounted_upon = [watch] { return watch->AnyUpon(); }});
   spdlog::info("{}: the kernel {}", options_.mount_point,
                kept ? "keeps names" : "asks for every name: it cannot be told to forget them");
 }

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/fuse/remount_message.h"
-#include "client/mount/mount_table.h"
+#include "client/mount/tables/mount_table.h"
 #include "volume/lun/fd_lun.h"
 
 namespace reel::client {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "client/mount/mount_record.h"
-#include "client/mount/mount_table.h"
+#include "client/mount/tables/mount_table.h"
 
 extern char** environ;  // NOLINT: posix_spawn(3) wants it
 

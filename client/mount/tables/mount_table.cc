@@ -1,4 +1,4 @@
-#include "client/mount/mount_table.h"
+#include "client/mount/tables/mount_table.h"
 
 #include <dirent.h>
 #include <spawn.h>
