@@ -35,8 +35,9 @@ ProtocolRange SpokenProtocol();
 // Feature bits (proto/session.proto) of this program, when it speaks that.
 std::uint64_t SpokenFeatures(const ProtocolRange& range);
 
-// As many numbers for files of one directory has a session reserved (Reply.reserved_inodes).
-inline constexpr std::size_t kMaxReservedInodes = 16;
+// As many numbers for files of one directory has a session reserved at most
+// (Reply.reserved_inodes).
+inline constexpr std::size_t kMaxReservedInodes = 64;
 // Of so many files a request asks whether they are sole (Request.siblings).
 inline constexpr int kMaxSiblings = 1024;
 // Of an Accessed.

@@ -13,7 +13,7 @@ namespace reel::client {
 namespace {
 
 // So many at first, and for each that is used up, until there are kMaxReservedInodes.
-constexpr std::uint32_t kFirstReserved = 12;
+constexpr std::uint32_t kFirstReserved = 24;
 constexpr std::uint32_t kMoreReserved = 3;
 constexpr std::uint32_t kMostPasses = 4095;
 // Of a file that another session knew the first question has it forget.
@@ -26,6 +26,12 @@ v1::LayoutReply LayoutOf(const v1::ReservedInode& reserved, const v1::Attr& attr
   *layout.mutable_extents() = reserved.extents();
   std::uint64_t length_blocks = 0;
   for (const v1::Extent& extent : reserved.extents()) length_blocks += extent.length_blocks();
+  if (length_blocks == 0) {  // there is nothing: a small file need not ask
+    length_blocks = kMaxSmallFileBytes / kMinBlockBytes;
+    v1::Extent& hole = *layout.add_extents();
+    hole.set_length_blocks(length_blocks);
+    hole.set_state(v1::EXTENT_HOLE);
+  }
   layout.set_length_blocks(length_blocks);
   *layout.mutable_attr() = attr;
   return layout;

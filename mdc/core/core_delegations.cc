@@ -112,13 +112,14 @@ void CoreImpl::GrantReservedInodes(const Pending& op, OpContext& ctx, v1::Reply&
   const InodeNumber made(reply.entry().attr().inode());
   inode_numbers_->Taken(made);  // with this commit
   const std::size_t has = delegations_.reserved().CountOf(op.session, parent);
-  const std::size_t room = kMaxReservedInodes - std::min(has, kMaxReservedInodes);
   AllocationRequest space;
   space.length_blocks = NewFileBlocks(create.reserved_bytes(), descriptor_.block_bytes);
   space.affinity = (*ctx.txn.Inode(parent))->affinity();
   space.session = op.session;
   space.directory = parent;
-  std::uint64_t most = std::min<std::uint64_t>(create.reserved_inodes(), room);
+  const bool takes_room = work_.quotas.counts() || space.length_blocks > 0;
+  const std::size_t all = takes_room ? kMaxReservedWithRoom : kMaxReservedInodes;
+  std::uint64_t most = std::min<std::uint64_t>(create.reserved_inodes(), all - std::min(has, all));
   std::optional<QuotaOwner> owner;
   if (work_.quotas.counts()) {
     // Whoever makes them is known now, and charged.

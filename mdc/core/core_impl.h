@@ -278,6 +278,9 @@ class CoreImpl final : public Core {
   // Charges what the operation has staged; EDQUOT.
   absl::Status ChargeQuotas(const Pending& op, OpContext& ctx);
   void TellQuotaEvents(const OpContext& ctx, bool committed);
+  // As many numbers are reserved for files of one directory where they are charged to somebody, or
+  // blocks are kept from others for each; else kMaxReservedInodes.
+  static constexpr std::size_t kMaxReservedWithRoom = 16;
   // For how many files of the owner's numbers may be reserved, each with so many blocks; nullopt:
   // for none, as nobody knows.
   static std::optional<std::uint64_t> ReservableFiles(OpContext& ctx, const QuotaOwner& owner,

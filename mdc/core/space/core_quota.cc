@@ -41,7 +41,8 @@ constexpr std::uint64_t kReservesLeft = 8;
 
 // What root does to owners and trees is done whatever the limits are, as on XFS.
 bool IsRootsChange(const v1::Request& request) {
-  return (request.has_set_attr() || request.has_set_xattr() || request.has_remove_xattr()) &&
+  return (request.has_set_attr() || request.has_set_xattr() || request.has_remove_xattr() ||
+          request.layout_commit().has_attributes()) &&
          request.credentials().uid() == 0;
 }
 
@@ -126,7 +127,7 @@ std::optional<std::uint64_t> CoreImpl::ReservableFiles(OpContext& ctx, const Quo
   if (blocks_each > 0 && room->blocks_ahead != kNoQuotaLimit) {
     files = std::min(files, room->blocks_ahead / blocks_each);
   }
-  return files == kNoQuotaLimit ? files : files / (kReservesLeft * kMaxReservedInodes);
+  return files == kNoQuotaLimit ? files : files / (kReservesLeft * kMaxReservedWithRoom);
 }
 
 void CoreImpl::CountQuotas() {

@@ -244,6 +244,10 @@ TEST_F(DelegationsTest, ASessionWithoutReservedInodesGetsMore) {
   }
   EXPECT_EQ(a_.Do(Delegated(OpenOf("x"), reserved[0]), true), EPROTO);
   EXPECT_EQ(a_.Do(OpenOf("third", 1'000'000), true), 0);
+  EXPECT_THAT(a_.last_.reserved_inodes(), SizeIs(16)) << "with room for each";
+  v1::Request small = OpenOf("fourth", 1'000'000);
+  small.mutable_create()->clear_reserved_bytes();
+  EXPECT_EQ(a_.Do(small, true), 0);
   EXPECT_THAT(a_.last_.reserved_inodes(), SizeIs(kMaxReservedInodes));
 }
 
